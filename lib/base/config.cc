@@ -1,0 +1,397 @@
+#include "base/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Scalar = ConfigValue::Scalar;
+using List = std::vector<Scalar>;
+
+Json to_json(const Scalar& scalar) {
+  return std::visit([](const auto& value) { return Json(value); }, scalar);
+}
+
+std::optional<Scalar> to_scalar(const Json& json) {
+  if (json.is_boolean()) return Scalar(json.get<bool>());
+  if (json.is_number_integer()) return Scalar(json.get<int64_t>());
+  if (json.is_number()) return Scalar(json.get<double>());
+  if (json.is_string()) return Scalar(json.get<std::string>());
+  return std::nullopt;
+}
+
+std::optional<ConfigValue> to_value(const Json& json) {
+  if (auto scalar = to_scalar(json)) return ConfigValue{*scalar};
+  if (!json.is_array()) return std::nullopt;
+  List list;
+  for (const Json& element : json) {
+    const auto scalar = to_scalar(element);
+    if (!scalar) return std::nullopt;
+    list.push_back(*scalar);
+  }
+  return ConfigValue{list};
+}
+
+bool is_list(ConfigType type) { return type >= ConfigType::kIntegers; }
+
+ConfigType element_of(ConfigType type) {
+  switch (type) {
+    case ConfigType::kIntegers: return ConfigType::kInteger;
+    case ConfigType::kNumbers: return ConfigType::kNumber;
+    case ConfigType::kTexts: return ConfigType::kText;
+    default: return type;
+  }
+}
+
+const char* name_of(ConfigType type) {
+  switch (type) {
+    case ConfigType::kBool: return "true or false";
+    case ConfigType::kInteger: return "an integer";
+    case ConfigType::kNumber: return "a number";
+    case ConfigType::kText: return "a text";
+    case ConfigType::kIntegers: return "a list of integers";
+    case ConfigType::kNumbers: return "a list of numbers";
+    case ConfigType::kTexts: return "a list of texts";
+  }
+  return "";
+}
+
+// The scalar as the wanted type, or nothing. Loose values came as text and are read as what is wanted.
+std::optional<Scalar> coerce(const Scalar& given, ConfigType wanted, bool loose) {
+  if (loose && wanted != ConfigType::kText && std::holds_alternative<std::string>(given)) {
+    const Json json = Json::parse(std::get<std::string>(given), nullptr, false);
+    const auto scalar = to_scalar(json);
+    return scalar ? coerce(*scalar, wanted, false) : std::nullopt;
+  }
+  switch (wanted) {
+    case ConfigType::kBool:
+      if (std::holds_alternative<bool>(given)) return given;
+      break;
+    case ConfigType::kInteger:
+      if (std::holds_alternative<int64_t>(given)) return given;
+      if (const double* number = std::get_if<double>(&given)) {
+        if (*number == std::floor(*number) && std::abs(*number) < 9e15) {
+          return Scalar(static_cast<int64_t>(*number));
+        }
+      }
+      break;
+    case ConfigType::kNumber:
+      if (std::holds_alternative<double>(given)) return given;
+      if (const int64_t* integer = std::get_if<int64_t>(&given)) {
+        return Scalar(static_cast<double>(*integer));
+      }
+      break;
+    default:
+      if (std::holds_alternative<std::string>(given)) return given;
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string range_of(const ConfigKey& key) {
+  const auto bound = [](double value) { return Json(value).dump(); };
+  if (!key.choices.empty()) return "one of " + join(key.choices, ", ");
+  const bool low = std::isfinite(key.min), high = std::isfinite(key.max);
+  if (low && high) return "from " + bound(key.min) + " to " + bound(key.max);
+  if (low) return "at least " + bound(key.min);
+  if (high) return "at most " + bound(key.max);
+  return {};
+}
+
+bool in_range(const Scalar& scalar, const ConfigKey& key) {
+  if (const std::string* text = std::get_if<std::string>(&scalar)) {
+    if (key.choices.empty()) return true;
+    for (const std::string& choice : key.choices) {
+      if (choice == *text) return true;
+    }
+    return false;
+  }
+  double number = 0;
+  if (const int64_t* integer = std::get_if<int64_t>(&scalar)) number = static_cast<double>(*integer);
+  if (const double* real = std::get_if<double>(&scalar)) number = *real;
+  return std::holds_alternative<bool>(scalar) || (number >= key.min && number <= key.max);
+}
+
+[[noreturn]] void bad_value(const ConfigKey& key, const ConfigValue& value,
+                            const std::string& origin) {
+  std::string wanted = name_of(key.type);
+  const std::string range = range_of(key);
+  if (!range.empty()) wanted += ", " + range;
+  throw Error(ErrorCode::kUsage, "'" + key.path + "' cannot be " + value.text(), origin,
+              "it must be " + wanted);
+}
+
+ConfigValue check(const ConfigKey& key, const ConfigValue& given, bool loose,
+                  const std::string& origin) {
+  List list;
+  if (const Scalar* scalar = std::get_if<Scalar>(&given.value)) {
+    const std::string* text = std::get_if<std::string>(scalar);
+    if (is_list(key.type) && loose && text) {  // "1,2,3"
+      for (const std::string& part : split(*text, ',')) list.push_back(part);
+    } else {
+      list.push_back(*scalar);
+      if (is_list(key.type) && !loose) bad_value(key, given, origin);
+    }
+  } else {
+    if (!is_list(key.type)) bad_value(key, given, origin);
+    list = std::get<List>(given.value);
+  }
+  for (Scalar& element : list) {
+    const auto coerced = coerce(element, element_of(key.type), loose);
+    if (!coerced || !in_range(*coerced, key)) bad_value(key, given, origin);
+    element = *coerced;
+  }
+  return is_list(key.type) ? ConfigValue{list} : ConfigValue{list.front()};
+}
+
+template <typename T>
+ConfigValue list_value(const std::vector<T>& values) {
+  return ConfigValue{List(values.begin(), values.end())};
+}
+
+}  // namespace
+
+std::string ConfigValue::text() const {
+  if (const Scalar* scalar = std::get_if<Scalar>(&value)) return to_json(*scalar).dump();
+  Json array = Json::array();
+  for (const Scalar& element : std::get<List>(value)) array.push_back(to_json(element));
+  return array.dump();
+}
+
+Schema& Schema::boolean(std::string path, bool initial, std::string help) {
+  keys_.push_back({.path = std::move(path),
+                   .type = ConfigType::kBool,
+                   .initial = ConfigValue{Scalar(initial)},
+                   .choices = {},
+                   .help = std::move(help)});
+  return *this;
+}
+Schema& Schema::integer(std::string path, int64_t initial, double min, double max,
+                        std::string help) {
+  keys_.push_back({std::move(path), ConfigType::kInteger, ConfigValue{Scalar(initial)}, min, max,
+                   {}, std::move(help)});
+  return *this;
+}
+Schema& Schema::number(std::string path, double initial, double min, double max,
+                       std::string help) {
+  keys_.push_back({std::move(path), ConfigType::kNumber, ConfigValue{Scalar(initial)}, min, max,
+                   {}, std::move(help)});
+  return *this;
+}
+Schema& Schema::text(std::string path, std::string initial, std::string help) {
+  return choice(std::move(path), std::move(initial), {}, std::move(help));
+}
+Schema& Schema::choice(std::string path, std::string initial, std::vector<std::string> choices,
+                       std::string help) {
+  keys_.push_back({.path = std::move(path),
+                   .type = ConfigType::kText,
+                   .initial = ConfigValue{Scalar(std::move(initial))},
+                   .choices = std::move(choices),
+                   .help = std::move(help)});
+  return *this;
+}
+Schema& Schema::integers(std::string path, std::vector<int64_t> initial, std::string help) {
+  keys_.push_back({.path = std::move(path),
+                   .type = ConfigType::kIntegers,
+                   .initial = list_value(initial),
+                   .choices = {},
+                   .help = std::move(help)});
+  return *this;
+}
+Schema& Schema::numbers(std::string path, std::vector<double> initial, std::string help) {
+  keys_.push_back({.path = std::move(path),
+                   .type = ConfigType::kNumbers,
+                   .initial = list_value(initial),
+                   .choices = {},
+                   .help = std::move(help)});
+  return *this;
+}
+Schema& Schema::texts(std::string path, std::vector<std::string> initial, std::string help) {
+  keys_.push_back({.path = std::move(path),
+                   .type = ConfigType::kTexts,
+                   .initial = list_value(initial),
+                   .choices = {},
+                   .help = std::move(help)});
+  return *this;
+}
+
+Schema& Schema::required() {
+  keys_.back().initial.reset();
+  return *this;
+}
+
+Schema& Schema::section(const std::string& prefix, const Schema& inner) {
+  for (ConfigKey key : inner.keys_) {
+    if (!prefix.empty()) key.path = prefix + "." + key.path;
+    keys_.push_back(std::move(key));
+  }
+  return *this;
+}
+
+std::string Schema::help() const {
+  std::string text;
+  for (const ConfigKey& key : keys_) {
+    text += key.path + ": " + name_of(key.type);
+    const std::string range = range_of(key);
+    if (!range.empty()) text += " " + range;
+    text += key.initial ? " (default " + key.initial->text() + ")" : " (required)";
+    text += ". " + key.help + "\n";
+  }
+  return text;
+}
+
+const Settings::Entry& Settings::entry(const std::string& path) const {
+  const auto found = entries_.find(path);
+  FLEET_CHECK(found != entries_.end(), "no schema declares the key '" + path + "'");
+  return found->second;
+}
+
+template <typename T>
+const T& Settings::scalar(const std::string& path) const {
+  const Scalar* scalar = std::get_if<Scalar>(&entry(path).value.value);
+  FLEET_CHECK(scalar && std::holds_alternative<T>(*scalar), "'" + path + "' has another type");
+  return std::get<T>(*scalar);
+}
+
+namespace {
+template <typename T>
+std::vector<T> list_of(const ConfigValue& value) {
+  std::vector<T> all;
+  for (const Scalar& element : std::get<List>(value.value)) all.push_back(std::get<T>(element));
+  return all;
+}
+}  // namespace
+
+bool Settings::boolean(const std::string& path) const { return scalar<bool>(path); }
+int64_t Settings::integer(const std::string& path) const { return scalar<int64_t>(path); }
+double Settings::number(const std::string& path) const { return scalar<double>(path); }
+const std::string& Settings::text(const std::string& path) const {
+  return scalar<std::string>(path);
+}
+std::vector<int64_t> Settings::integers(const std::string& path) const {
+  return list_of<int64_t>(entry(path).value);
+}
+std::vector<double> Settings::numbers(const std::string& path) const {
+  return list_of<double>(entry(path).value);
+}
+std::vector<std::string> Settings::texts(const std::string& path) const {
+  return list_of<std::string>(entry(path).value);
+}
+bool Settings::given(const std::string& path) const { return entry(path).origin != "default"; }
+const std::string& Settings::origin(const std::string& path) const { return entry(path).origin; }
+
+Settings Settings::section(const std::string& prefix) const {
+  Settings inner;
+  const std::string start = prefix + ".";
+  for (auto it = entries_.lower_bound(start);
+       it != entries_.end() && it->first.starts_with(start); ++it) {
+    inner.entries_.emplace(it->first.substr(start.size()), it->second);
+  }
+  return inner;
+}
+
+std::string Settings::print() const {
+  std::string text;
+  for (const auto& [path, entry] : entries_) {
+    text += path + " = " + entry.value.text() + "  (" + entry.origin + ")\n";
+  }
+  return text;
+}
+
+ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origin) {
+  Json root;
+  try {
+    root = Json::parse(json, nullptr, true, /*ignore_comments=*/true);
+  } catch (const Json::parse_error& error) {
+    const std::string what = error.what();
+    const size_t at = what.find("at line");
+    throw Error(ErrorCode::kUsage,
+                "not valid JSON " + (at == std::string::npos ? what : what.substr(at)), origin,
+                "correct it");
+  }
+  if (!root.is_object()) {
+    throw Error(ErrorCode::kUsage, "not a JSON object", origin, "write { \"key\": value, ... }");
+  }
+  ConfigTree tree;
+  const auto walk = [&](const auto& self, const Json& node, const std::string& prefix) -> void {
+    for (const auto& [name, child] : node.items()) {
+      const std::string path = prefix.empty() ? name : prefix + "." + name;
+      if (child.is_object()) {
+        self(self, child, path);
+        continue;
+      }
+      const auto value = to_value(child);
+      if (!value) {
+        throw Error(ErrorCode::kUsage, "'" + path + "' cannot be " + child.dump(), origin,
+                    "write a scalar, or a list of scalars");
+      }
+      tree.entries_[path] = {*value, origin};
+    }
+  };
+  walk(walk, root, "");
+  return tree;
+}
+
+ConfigTree ConfigTree::from_file(const std::string& path) {
+  std::string content;
+  try {
+    content = read_file(path);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kUsage, error.failure(), path, "give the path of a job file");
+  }
+  return from_json(content, path);
+}
+
+void ConfigTree::set(const std::string& path, std::string_view text, const std::string& origin) {
+  if (text.starts_with('[')) {
+    const auto value = to_value(Json::parse(text, nullptr, false));
+    if (value) {
+      entries_[path] = {*value, origin};
+      return;
+    }
+  }
+  entries_[path] = {ConfigValue{Scalar(std::string(text))}, origin, /*loose=*/true};
+}
+
+std::optional<std::string> ConfigTree::peek(const std::string& path) const {
+  const auto found = entries_.find(path);
+  if (found == entries_.end()) return std::nullopt;
+  const Scalar* scalar = std::get_if<Scalar>(&found->second.value.value);
+  if (scalar && std::holds_alternative<std::string>(*scalar)) return std::get<std::string>(*scalar);
+  return found->second.value.text();
+}
+
+Settings ConfigTree::validate(const Schema& schema) const {
+  std::vector<std::string> known;
+  for (const ConfigKey& key : schema.keys()) known.push_back(key.path);
+  for (const auto& [path, entry] : entries_) {
+    if (std::find(known.begin(), known.end(), path) == known.end()) {
+      throw Error(ErrorCode::kUsage, "unknown key '" + path + "'", entry.origin,
+                  suggestion(path, known));
+    }
+  }
+  Settings settings;
+  for (const ConfigKey& key : schema.keys()) {
+    const auto found = entries_.find(key.path);
+    if (found != entries_.end()) {
+      const Entry& entry = found->second;
+      settings.entries_[key.path] = {check(key, entry.value, entry.loose, entry.origin),
+                                     entry.origin};
+    } else if (key.initial) {
+      settings.entries_[key.path] = {*key.initial, "default"};
+    } else {
+      throw Error(ErrorCode::kUsage, "the required key '" + key.path + "' is missing", {},
+                  key.help);
+    }
+  }
+  return settings;
+}
+
+}  // namespace fleet

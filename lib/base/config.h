@@ -1,0 +1,112 @@
+// The configuration tree: values by dotted path with their origin, and schemas that registered things declare.
+// Precedence is flag > environment > file > default; whoever builds a tree sets the later ones over the earlier.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace fleet {
+
+// A scalar or a list of scalars.
+struct ConfigValue {
+  using Scalar = std::variant<bool, int64_t, double, std::string>;
+  std::variant<Scalar, std::vector<Scalar>> value;
+  std::string text() const;  // as JSON
+};
+
+enum class ConfigType { kBool, kInteger, kNumber, kText, kIntegers, kNumbers, kTexts };
+
+struct ConfigKey {
+  std::string path;
+  ConfigType type;
+  std::optional<ConfigValue> initial;  // the default; nothing: the key is required
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  std::vector<std::string> choices;  // allowed texts; empty: any
+  std::string help;                  // one line
+};
+
+// What keys there are. Paths are dotted ("image.size"). Each call adds one key and returns the schema.
+class Schema {
+ public:
+  Schema& boolean(std::string path, bool initial, std::string help);
+  Schema& integer(std::string path, int64_t initial, double min, double max, std::string help);
+  Schema& number(std::string path, double initial, double min, double max, std::string help);
+  Schema& text(std::string path, std::string initial, std::string help);
+  Schema& choice(std::string path, std::string initial, std::vector<std::string> choices,
+                 std::string help);
+  Schema& integers(std::string path, std::vector<int64_t> initial, std::string help);
+  Schema& numbers(std::string path, std::vector<double> initial, std::string help);
+  Schema& texts(std::string path, std::vector<std::string> initial, std::string help);
+  // The key added last has no default: leaving it out is an error.
+  Schema& required();
+  // All keys of `inner`, below `prefix` ("" for this level).
+  Schema& section(const std::string& prefix, const Schema& inner);
+  const std::vector<ConfigKey>& keys() const { return keys_; }
+  // One line a key: path, type, range or choices, default, help.
+  std::string help() const;
+
+ private:
+  std::vector<ConfigKey> keys_;
+};
+
+// Values checked against a schema: every key has one.
+class Settings {
+ public:
+  bool boolean(const std::string& path) const;
+  int64_t integer(const std::string& path) const;
+  double number(const std::string& path) const;
+  const std::string& text(const std::string& path) const;
+  std::vector<int64_t> integers(const std::string& path) const;
+  std::vector<double> numbers(const std::string& path) const;
+  std::vector<std::string> texts(const std::string& path) const;
+  // Whether the user gave it (it is not the default).
+  bool given(const std::string& path) const;
+  // "job.json", "--set", "environment X", "default"
+  const std::string& origin(const std::string& path) const;
+  // The keys below prefix, without it.
+  Settings section(const std::string& prefix) const;
+  // One line a value, "path = value  (origin)", for --print_config.
+  std::string print() const;
+
+ private:
+  friend class ConfigTree;
+  struct Entry {
+    ConfigValue value;
+    std::string origin;
+  };
+  const Entry& entry(const std::string& path) const;
+  template <typename T>
+  const T& scalar(const std::string& path) const;
+  std::map<std::string, Entry> entries_;
+};
+
+class ConfigTree {
+ public:
+  // A JSON object (// comments allowed). kUsage with line and column on a syntax error.
+  static ConfigTree from_json(std::string_view json, const std::string& origin);
+  static ConfigTree from_file(const std::string& path);
+  // One value from text, over what is there: "64", "true", "[1, 2]", "1,2" or any text.
+  void set(const std::string& path, std::string_view text, const std::string& origin);
+  // The raw text of a value before validation: to look up which registered thing declares the rest.
+  std::optional<std::string> peek(const std::string& path) const;
+  // Every value checked for name, type, range and choice; defaults filled in. kUsage naming path, origin and the
+  // nearest known key.
+  Settings validate(const Schema& schema) const;
+
+ private:
+  struct Entry {
+    ConfigValue value;
+    std::string origin;
+    bool loose = false;  // came as text: its type is the schema's to decide
+  };
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace fleet

@@ -1,0 +1,30 @@
+#include "base/env.h"
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+
+std::optional<std::string> get_env(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (!value || !*value) return std::nullopt;
+  return std::string(value);
+}
+
+std::string env_or(const std::string& name, const std::string& otherwise) {
+  return get_env(name).value_or(otherwise);
+}
+
+long long env_int_or(const std::string& name, long long otherwise) {
+  const auto text = get_env(name);
+  if (!text) return otherwise;
+  long long value = 0;
+  if (!parse_int(trim(*text), &value)) {
+    throw Error(ErrorCode::kUsage, "'" + *text + "' is not an integer", "environment " + name);
+  }
+  return value;
+}
+
+}  // namespace fleet

@@ -1,0 +1,15 @@
+// Environment variables.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace fleet {
+
+// The variable's value, or nothing where it is not set. An empty value counts as not set.
+std::optional<std::string> get_env(const std::string& name);
+std::string env_or(const std::string& name, const std::string& otherwise);
+// kUsage, naming the variable, where it is set to something that is not an integer.
+long long env_int_or(const std::string& name, long long otherwise);
+
+}  // namespace fleet

@@ -1,0 +1,44 @@
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+std::string compose(const std::string& what, const std::string& where, const std::string& next) {
+  std::string text;
+  if (!where.empty()) text += where + ": ";
+  text += what;
+  if (!next.empty()) text += "; " + next;
+  return text;
+}
+
+}  // namespace
+
+const char* name_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage: return "usage";
+    case ErrorCode::kNotFound: return "not found";
+    case ErrorCode::kUnsupported: return "unsupported";
+    case ErrorCode::kTimeout: return "timeout";
+    case ErrorCode::kPeerLost: return "peer lost";
+    case ErrorCode::kStale: return "stale";
+    case ErrorCode::kIo: return "io";
+    case ErrorCode::kInternal: return "internal";
+  }
+  return "unknown";
+}
+
+Error::Error(ErrorCode code, std::string what, std::string where, std::string next)
+    : std::runtime_error(compose(what, where, next)),
+      code_(code),
+      failure_(std::move(what)),
+      where_(std::move(where)),
+      next_(std::move(next)) {}
+
+int exit_code_for(ErrorCode code) { return code == ErrorCode::kUsage ? 2 : 1; }
+
+void internal_error(const char* file, int line, const std::string& what) {
+  throw Error(ErrorCode::kInternal, what, std::string(file) + ":" + std::to_string(line),
+              "this is a bug of fleetrun, please report it");
+}
+
+}  // namespace fleet

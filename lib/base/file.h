@@ -1,0 +1,36 @@
+// Files and file descriptors.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace fleet {
+
+// Owns a file descriptor.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept;
+  ~UniqueFd() { reset(); }
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// The whole file. kNotFound or kIo, naming the path.
+std::string read_file(const std::string& path);
+// Writes beside the path, syncs, renames: readers see the old file or the new one, never a part. kIo.
+void write_file_atomically(const std::string& path, std::string_view content);
+// mkdir -p. kIo naming the path and the reason.
+void make_directories(const std::string& path);
+// The error of the last failed system call as kIo: "<what>: <strerror>".
+[[noreturn]] void throw_errno(const std::string& what, const std::string& where = {});
+
+}  // namespace fleet

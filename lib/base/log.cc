@@ -1,0 +1,32 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+
+void set_up_logging(const std::string& level, const std::string& who) {
+  std::string name = level;
+  std::transform(name.begin(), name.end(), name.begin(), ::toupper);
+  const std::array<std::string, 4> names = {"DEBUG", "INFO", "WARNING", "ERROR"};
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    throw Error(ErrorCode::kUsage, "unknown log level '" + level + "'", "--log_level",
+                suggestion(name, names));
+  }
+  const spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
+                                              spdlog::level::warn, spdlog::level::err};
+  auto logger = std::make_shared<spdlog::logger>(
+      who, std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  logger->set_pattern("%^%l%$ %Y-%m-%d %H:%M:%S,%e %n] %v");
+  logger->set_level(levels[found - names.begin()]);
+  logger->flush_on(spdlog::level::warn);
+  spdlog::set_default_logger(logger);
+}
+
+}  // namespace fleet

@@ -1,0 +1,25 @@
+// Small text helpers shared by configuration, arguments and messages.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fleet {
+
+std::string_view trim(std::string_view text);
+// Splits at every separator; "a,,b" has three parts, "" has none. Parts are trimmed.
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(std::span<const std::string> parts, std::string_view separator);
+
+// The candidate nearest to `name` by edit distance, or "" where none is near enough to be meant.
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
+// "did you mean 'x'?" where a candidate is near, else "known: a, b, c".
+std::string suggestion(std::string_view name, std::span<const std::string> candidates);
+
+// Whole-string conversions; false where the text is not exactly one such number or out of range.
+bool parse_int(std::string_view text, long long* value);
+bool parse_double(std::string_view text, double* value);
+
+}  // namespace fleet

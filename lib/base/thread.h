@@ -1,0 +1,37 @@
+// Threads whose errors are not lost, and what the machine offers them.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fleet {
+
+// A named thread. An exception that ends it is rethrown by join(); the destructor joins and drops it.
+class Thread {
+ public:
+  Thread() = default;
+  Thread(const std::string& name, std::function<void()> body);
+  Thread(Thread&&) = default;
+  Thread& operator=(Thread&&) = default;
+  ~Thread();
+  bool joinable() const { return thread_.joinable(); }
+  void join();
+
+ private:
+  struct Outcome {
+    std::exception_ptr error;
+  };
+  std::unique_ptr<Outcome> outcome_;
+  std::thread thread_;
+};
+
+// The cores this process may run on (its affinity mask), ascending.
+std::vector<int> available_cores();
+// Restricts the calling thread (and threads it makes later) to these cores; ignored where refused.
+void pin_to_cores(const std::vector<int>& cores);
+
+}  // namespace fleet

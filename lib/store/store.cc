@@ -1,0 +1,88 @@
+#include "store/store.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+class MemoryStore : public Store {
+ public:
+  void set(const std::string& key, std::string_view value) override {
+    {
+      std::lock_guard lock(mutex_);
+      values_[key] = value;
+    }
+    changed_.notify_all();
+  }
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, timeout, [&] { return values_.contains(key); })) {
+      throw Error(ErrorCode::kTimeout,
+                  "nobody set the key within " + std::to_string(timeout.count()) + " ms", key);
+    }
+    return values_[key];
+  }
+  int64_t add(const std::string& key, int64_t amount) override {
+    int64_t sum = 0;
+    {
+      std::lock_guard lock(mutex_);
+      std::string& value = values_[key];
+      sum = (value.empty() ? 0 : std::stoll(value)) + amount;
+      value = std::to_string(sum);
+    }
+    changed_.notify_all();
+    return sum;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+};
+
+class PrefixStore : public Store {
+ public:
+  PrefixStore(std::shared_ptr<Store> store, std::string prefix)
+      : store_(std::move(store)), prefix_(std::move(prefix)) {}
+  void set(const std::string& key, std::string_view value) override {
+    store_->set(prefix_ + key, value);
+  }
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+    return store_->get(prefix_ + key, timeout);
+  }
+  int64_t add(const std::string& key, int64_t amount) override {
+    return store_->add(prefix_ + key, amount);
+  }
+
+ private:
+  std::shared_ptr<Store> store_;
+  std::string prefix_;
+};
+
+}  // namespace
+
+std::shared_ptr<Store> make_memory_store() { return std::make_shared<MemoryStore>(); }
+
+std::shared_ptr<Store> with_prefix(std::shared_ptr<Store> store, std::string prefix) {
+  return std::make_shared<PrefixStore>(std::move(store), std::move(prefix));
+}
+
+void store_barrier(Store& store, const std::string& key, int size,
+                   std::chrono::milliseconds timeout) {
+  if (store.add(key + "/count", 1) == size) store.set(key + "/open", "1");
+  try {
+    store.get(key + "/open", timeout);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    const int64_t came = store.add(key + "/count", 0);
+    throw Error(ErrorCode::kTimeout,
+                std::to_string(came) + " of " + std::to_string(size) + " ranks came", key,
+                "look at the logs of the others");
+  }
+}
+
+}  // namespace fleet

@@ -1,0 +1,79 @@
+#include "base/config.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Schema sample() {
+  Schema data;
+  data.integer("batch_size", 32, 1, 1e6, "samples a rank").text("root", "", "folder").required();
+  Schema schema;
+  schema.section("data", data)
+      .number("lr", 0.1, 0, 10, "learning rate")
+      .choice("mode", "fast", {"fast", "slow"}, "how")
+      .boolean("shuffle", true, "order")
+      .integers("steps", {30, 60}, "where");
+  return schema;
+}
+
+std::string message_of(const ConfigTree& tree) {
+  try {
+    tree.validate(sample());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ConfigTree, FileThenSet_LaterWinsWithOrigin) {
+  ConfigTree tree = ConfigTree::from_json(R"({"data": {"root": "/a", "batch_size": 8}})", "job.json");
+  tree.set("data.batch_size", "64", "--set");
+  tree.set("steps", "1,2", "--set");
+  const Settings settings = tree.validate(sample());
+  EXPECT_EQ(settings.integer("data.batch_size"), 64);
+  EXPECT_EQ(settings.origin("data.batch_size"), "--set");
+  EXPECT_EQ(settings.origin("data.root"), "job.json");
+  EXPECT_FALSE(settings.given("lr"));
+  EXPECT_THAT(settings.integers("steps"), ElementsAre(1, 2));
+  EXPECT_EQ(settings.section("data").text("root"), "/a");
+  EXPECT_THAT(settings.print(), HasSubstr("data.batch_size = 64  (--set)"));
+}
+
+TEST(ConfigTree, UnknownKey_NamesNearest) {
+  const ConfigTree tree = ConfigTree::from_json(R"({"data": {"root": "x", "batchsize": 8}})", "j");
+  EXPECT_EQ(message_of(tree), "j: unknown key 'data.batchsize'; did you mean 'data.batch_size'?");
+}
+
+TEST(ConfigTree, BadValues_SayWhatIsAllowed) {
+  const auto with = [](const std::string& extra) {
+    return message_of(ConfigTree::from_json("{\"data\": {\"root\": \"x\"}, " + extra + "}", "j"));
+  };
+  EXPECT_THAT(with("\"lr\": -1"), HasSubstr("it must be a number, from 0.0 to 10.0"));
+  EXPECT_THAT(with("\"mode\": \"quick\""), HasSubstr("one of fast, slow"));
+  EXPECT_THAT(with("\"shuffle\": 1"), HasSubstr("true or false"));
+  EXPECT_THAT(with("\"steps\": [1, 2.5]"), HasSubstr("a list of integers"));
+  EXPECT_THAT(with("\"lr\": {}"), HasSubstr("no error"));  // an empty object sets nothing
+}
+
+TEST(ConfigTree, RequiredKeyMissing_Error) {
+  EXPECT_THAT(message_of(ConfigTree::from_json("{}", "j")), HasSubstr("'data.root' is missing"));
+}
+
+TEST(ConfigTree, SyntaxError_GivesLine) {
+  try {
+    ConfigTree::from_json("{\n\"a\": }", "job.json");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("line 2"));
+  }
+}
+
+}  // namespace
+}  // namespace fleet
