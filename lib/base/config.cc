@@ -43,27 +43,39 @@ bool is_list(ConfigType type) { return type >= ConfigType::kIntegers; }
 
 ConfigType element_of(ConfigType type) {
   switch (type) {
-    case ConfigType::kIntegers: return ConfigType::kInteger;
-    case ConfigType::kNumbers: return ConfigType::kNumber;
-    case ConfigType::kTexts: return ConfigType::kText;
-    default: return type;
+    case ConfigType::kIntegers:
+      return ConfigType::kInteger;
+    case ConfigType::kNumbers:
+      return ConfigType::kNumber;
+    case ConfigType::kTexts:
+      return ConfigType::kText;
+    default:
+      return type;
   }
 }
 
 const char* name_of(ConfigType type) {
   switch (type) {
-    case ConfigType::kBool: return "true or false";
-    case ConfigType::kInteger: return "an integer";
-    case ConfigType::kNumber: return "a number";
-    case ConfigType::kText: return "a text";
-    case ConfigType::kIntegers: return "a list of integers";
-    case ConfigType::kNumbers: return "a list of numbers";
-    case ConfigType::kTexts: return "a list of texts";
+    case ConfigType::kBool:
+      return "true or false";
+    case ConfigType::kInteger:
+      return "an integer";
+    case ConfigType::kNumber:
+      return "a number";
+    case ConfigType::kText:
+      return "a text";
+    case ConfigType::kIntegers:
+      return "a list of integers";
+    case ConfigType::kNumbers:
+      return "a list of numbers";
+    case ConfigType::kTexts:
+      return "a list of texts";
   }
   return "";
 }
 
-// The scalar as the wanted type, or nothing. Loose values came as text and are read as what is wanted.
+// The scalar as the wanted type, or nothing. Loose values came as text and are read as what is
+// wanted.
 std::optional<Scalar> coerce(const Scalar& given, ConfigType wanted, bool loose) {
   if (loose && wanted != ConfigType::kText && std::holds_alternative<std::string>(given)) {
     const Json json = Json::parse(std::get<std::string>(given), nullptr, false);
@@ -114,7 +126,8 @@ bool in_range(const Scalar& scalar, const ConfigKey& key) {
     return false;
   }
   double number = 0;
-  if (const int64_t* integer = std::get_if<int64_t>(&scalar)) number = static_cast<double>(*integer);
+  if (const int64_t* integer = std::get_if<int64_t>(&scalar))
+    number = static_cast<double>(*integer);
   if (const double* real = std::get_if<double>(&scalar)) number = *real;
   return std::holds_alternative<bool>(scalar) || (number >= key.min && number <= key.max);
 }
@@ -175,14 +188,23 @@ Schema& Schema::boolean(std::string path, bool initial, std::string help) {
 }
 Schema& Schema::integer(std::string path, int64_t initial, double min, double max,
                         std::string help) {
-  keys_.push_back({std::move(path), ConfigType::kInteger, ConfigValue{Scalar(initial)}, min, max,
-                   {}, std::move(help)});
+  keys_.push_back({std::move(path),
+                   ConfigType::kInteger,
+                   ConfigValue{Scalar(initial)},
+                   min,
+                   max,
+                   {},
+                   std::move(help)});
   return *this;
 }
-Schema& Schema::number(std::string path, double initial, double min, double max,
-                       std::string help) {
-  keys_.push_back({std::move(path), ConfigType::kNumber, ConfigValue{Scalar(initial)}, min, max,
-                   {}, std::move(help)});
+Schema& Schema::number(std::string path, double initial, double min, double max, std::string help) {
+  keys_.push_back({std::move(path),
+                   ConfigType::kNumber,
+                   ConfigValue{Scalar(initial)},
+                   min,
+                   max,
+                   {},
+                   std::move(help)});
   return *this;
 }
 Schema& Schema::text(std::string path, std::string initial, std::string help) {
@@ -290,8 +312,8 @@ const std::string& Settings::origin(const std::string& path) const { return entr
 Settings Settings::section(const std::string& prefix) const {
   Settings inner;
   const std::string start = prefix + ".";
-  for (auto it = entries_.lower_bound(start);
-       it != entries_.end() && it->first.starts_with(start); ++it) {
+  for (auto it = entries_.lower_bound(start); it != entries_.end() && it->first.starts_with(start);
+       ++it) {
     inner.entries_.emplace(it->first.substr(start.size()), it->second);
   }
   return inner;

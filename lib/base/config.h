@@ -1,5 +1,6 @@
-// The configuration tree: values by dotted path with their origin, and schemas that registered things declare.
-// Precedence is flag > environment > file > default; whoever builds a tree sets the later ones over the earlier.
+// The configuration tree: values by dotted path with their origin, and schemas that registered
+// things declare. Precedence is flag > environment > file > default; whoever builds a tree sets the
+// later ones over the earlier.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ struct ConfigKey {
   std::string help;                  // one line
 };
 
-// What keys there are. Paths are dotted ("image.size"). Each call adds one key and returns the schema.
+// What keys there are. Paths are dotted ("image.size"). Each call adds one key and returns the
+// schema.
 class Schema {
  public:
   Schema& boolean(std::string path, bool initial, std::string help);
@@ -96,8 +98,8 @@ class ConfigTree {
   void set(const std::string& path, std::string_view text, const std::string& origin);
   // The raw text of a value before validation: to look up which registered thing declares the rest.
   std::optional<std::string> peek(const std::string& path) const;
-  // Every value checked for name, type, range and choice; defaults filled in. kUsage naming path, origin and the
-  // nearest known key.
+  // Every value checked for name, type, range and choice; defaults filled in. kUsage naming path,
+  // origin and the nearest known key.
   Settings validate(const Schema& schema) const;
 
  private:

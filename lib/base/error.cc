@@ -15,14 +15,22 @@ std::string compose(const std::string& what, const std::string& where, const std
 
 const char* name_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kUsage: return "usage";
-    case ErrorCode::kNotFound: return "not found";
-    case ErrorCode::kUnsupported: return "unsupported";
-    case ErrorCode::kTimeout: return "timeout";
-    case ErrorCode::kPeerLost: return "peer lost";
-    case ErrorCode::kStale: return "stale";
-    case ErrorCode::kIo: return "io";
-    case ErrorCode::kInternal: return "internal";
+    case ErrorCode::kUsage:
+      return "usage";
+    case ErrorCode::kNotFound:
+      return "not found";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
+    case ErrorCode::kTimeout:
+      return "timeout";
+    case ErrorCode::kPeerLost:
+      return "peer lost";
+    case ErrorCode::kStale:
+      return "stale";
+    case ErrorCode::kIo:
+      return "io";
+    case ErrorCode::kInternal:
+      return "internal";
   }
   return "unknown";
 }

@@ -1,4 +1,5 @@
-// The one exception type of fleetrun. Exceptions of other libraries are translated into it where they enter.
+// The one exception type of fleetrun. Exceptions of other libraries are translated into it where
+// they enter.
 #pragma once
 
 #include <stdexcept>
@@ -7,8 +8,8 @@
 namespace fleet {
 
 enum class ErrorCode {
-  kUsage,        // bad flag, job file, list file, data: the user must change something (exit code 2)
-  kNotFound,     // a file, key, kernel or registered name that does not exist
+  kUsage,     // bad flag, job file, list file, data: the user must change something (exit code 2)
+  kNotFound,  // a file, key, kernel or registered name that does not exist
   kUnsupported,  // understood, but this build or machine cannot do it
   kTimeout,      // a deadline passed
   kPeerLost,     // another rank or node died, hung or was aborted
@@ -41,8 +42,8 @@ int exit_code_for(ErrorCode code);
 
 // Throws kInternal naming the place: for what can only be a bug of ours.
 [[noreturn]] void internal_error(const char* file, int line, const std::string& what);
-#define FLEET_CHECK(condition, what)                                  \
-  do {                                                                \
+#define FLEET_CHECK(condition, what)                                     \
+  do {                                                                   \
     if (!(condition)) ::fleet::internal_error(__FILE__, __LINE__, what); \
   } while (0)
 

@@ -1,4 +1,5 @@
-// Logging for every room: spdlog's own macros and functions, set up once per process by set_up_logging().
+// Logging for every room: spdlog's own macros and functions, set up once per process by
+// set_up_logging().
 #pragma once
 
 #include <spdlog/spdlog.h>

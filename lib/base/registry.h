@@ -1,4 +1,5 @@
-// Self-registration: a registered thing is one file with one Registrar at namespace scope and no edit elsewhere.
+// Self-registration: a registered thing is one file with one Registrar at namespace scope and no
+// edit elsewhere.
 #pragma once
 
 #include <map>

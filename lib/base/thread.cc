@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-
 namespace fleet {
 
 Thread::Thread(const std::string& name, std::function<void()> body)

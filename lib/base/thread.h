@@ -2,15 +2,16 @@
 #pragma once
 
 #include <exception>
-#include <memory>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace fleet {
 
-// A named thread. An exception that ends it is rethrown by join(); the destructor joins and drops it.
+// A named thread. An exception that ends it is rethrown by join(); the destructor joins and drops
+// it.
 class Thread {
  public:
   Thread() = default;

@@ -33,7 +33,8 @@ std::string message_of(const ConfigTree& tree) {
 }
 
 TEST(ConfigTree, FileThenSet_LaterWinsWithOrigin) {
-  ConfigTree tree = ConfigTree::from_json(R"({"data": {"root": "/a", "batch_size": 8}})", "job.json");
+  ConfigTree tree =
+      ConfigTree::from_json(R"({"data": {"root": "/a", "batch_size": 8}})", "job.json");
   tree.set("data.batch_size", "64", "--set");
   tree.set("steps", "1,2", "--set");
   const Settings settings = tree.validate(sample());

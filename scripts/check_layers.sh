@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Checks the rooms of lib/ against the table in docs/architecture.md: what a room includes, what its CMake target links,
+# where third-party headers may stand, and a few rules of the house. Prints one line a violation; ends with 1 if there is one.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+sources() { git ls-files -co --exclude-standard -- "$@" | while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
+
+cpp=$(sources lib apps | grep -E '\.(h|cc|cu|cuh)$' || true)
+cmake=$(sources lib | grep -E 'CMakeLists\.txt$' || true)
+
+# shellcheck disable=SC2086  # the lists are split on purpose
+awk '
+  function trim(s) { gsub(/^[ \t`]+|[ \t`]+$/, "", s); return s }
+
+  # lib/backend/cpu/relu.cc -> backend/cpu; lib/comm/gloo/ring.cc -> comm
+  function room_of(path,   part) {
+    split(path, part, "/")
+    return part[2] == "backend" && part[3] !~ /\./ ? "backend/" part[3] : part[2]
+  }
+  function allow(room, other) {
+    if (other in seen) return
+    seen[other]; allowed[room, other] = 1
+    n_direct = split(direct[other], next_, " ")
+    for (k = 1; k <= n_direct; k++) queue[++tail] = next_[k]
+  }
+  function close_table(   room, head) {
+    for (room in direct) {
+      delete seen; delete queue; head = 1; tail = 1; queue[1] = room
+      while (head <= tail) allow(room, queue[head++])
+    }
+    closed = 1
+  }
+  function report(what) { printf "%s:%d: %s\n", FILENAME, FNR, what; bad = 1 }
+
+  # --- the table ---------------------------------------------------------------------------------
+  FILENAME == "docs/architecture.md" {
+    if ($0 ~ /^\| *lib\/ *\|/) { in_table = 1; next }
+    if (in_table && $0 !~ /^\|/) in_table = 0
+    if (!in_table || $0 ~ /^\|-/ || $0 ~ /^\| *-/) next
+    split($0, cell, "|")
+    n = split(cell[2], names, ",")
+    for (i = 1; i <= n; i++) {
+      list = cell[4]; gsub(/,/, " ", list)
+      direct[trim(names[i])] = trim(list) == "-" ? "" : list
+    }
+    next
+  }
+  FNR == 1 && !closed {
+    if (length(direct) == 0) { print "docs/architecture.md: the table of rooms is missing"; bad = 1; exit }
+    direct["proto"] = ""
+    close_table()
+  }
+
+  # --- what a target links -----------------------------------------------------------------------
+  FILENAME ~ /CMakeLists\.txt$/ {
+    if ($0 ~ /^[ \t]*#/) next
+    call = call " " $0
+    while (match(call, /fleet_room\([^)]*\)/)) {
+      text = substr(call, RSTART + 11, RLENGTH - 12)
+      call = substr(call, RSTART + RLENGTH)
+      words = split(text, word, /[ \t\n]+/)
+      room = room_of(FILENAME); mode = ""
+      for (i = 1; i <= words; i++) {
+        if (word[i] ~ /^(DEPENDS|LINK|EXCLUDE|REGISTERS)$/) { mode = word[i]; continue }
+        other = word[i]; sub(/^backend_/, "backend/", other); sub(/^comm_.*/, "comm", other)
+        if (mode == "DEPENDS" && other != "" && !((room, other) in allowed))
+          report("room " room " may not depend on " other)
+      }
+    }
+    next
+  }
+
+  # --- what a file includes ----------------------------------------------------------------------
+  {
+    app = FILENAME ~ /^apps\//
+    room = room_of(FILENAME)
+    if (!app && !(room in direct) && !(room in unknown)) {
+      unknown[room]; report("lib/" room " is not in the table of rooms (docs/architecture.md)")
+    }
+  }
+  /^[ \t]*#[ \t]*include/ {
+    if (match($0, /"[^"]*"/)) {
+      header = substr($0, RSTART + 1, RLENGTH - 2)
+      split(header, part, "/")
+      other = part[1]
+      if (other == "backend") other = "backend/" part[2]
+      if (header ~ /\.pb\.h$/) other = "proto"
+      if (header !~ /\//) { if (header !~ /\.pb\.h$/) report("include \"" header "\" by its room: \"room/file.h\"") }
+      else if (!app && other in direct && !((room, other) in allowed))
+        report("room " room " may not include " header)
+      if (app && room ~ /^(fleetrun|fleetd)$/ &&
+          other ~ /^(tensor|comm|graph|ops|optim|models|passes|strategy|exec|backend.*|data|train)$/)
+        report("the launcher links nothing of the engine: " header)
+    }
+    if (match($0, /[<"][^>"]*[>"]/)) {
+      header = substr($0, RSTART + 1, RLENGTH - 2)
+      owner = ""
+      if (header ~ /^nccl.*\.h$/) owner = "^lib/comm/nccl/|^lib/comm/nccl[^/]*$"
+      else if (header ~ /^(cudnn|cublas|cuda|nvtx|nvml)/) owner = "^lib/backend/cuda/|^lib/comm/nccl"
+      else if (header ~ /^gloo\//) owner = "^lib/comm/gloo"
+      else if (header ~ /^(dnnl|oneapi)/) owner = "^lib/backend/cpu/"
+      else if (header ~ /^(grpc|grpcpp)\// || header ~ /\.grpc\.pb\.h$/) owner = "^lib/(rendezvous|node)/"
+      else if (header ~ /^CLI\//) owner = "^apps/|^lib/launch/"
+      else if (header ~ /^boost\//) owner = "^lib/(node|launch|rendezvous)/|^apps/(fleetrun|fleetd)/"
+      else if (header ~ /^nlohmann\//) owner = "\\.cc$"
+      else if (header ~ /^spdlog\//) owner = "^lib/base/log\\.|^lib/base/"
+      else if (header ~ /^(jpeglib|turbojpeg|jerror|png|zlib)\.h$/) owner = "^lib/data/"
+      else if (header ~ /^omp\.h$/) owner = "^lib/(base|comm|backend/cpu|data)/"
+      if (owner != "" && FILENAME !~ owner) report("<" header "> belongs into its adapter only")
+    }
+  }
+  # --- rules of the house ------------------------------------------------------------------------
+  /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif).*(CUDA|CUDNN|NCCL|DNNL|GLOO)/ && FILENAME !~ /^lib\/(backend|comm\/(nccl|gloo))\// {
+    report("no #ifdef for a backend in shared code: CMake adds the folder or leaves it out")
+  }
+  /(^|[^A-Za-z0-9_.>])(std::)?exit\(/ && !app && $0 !~ /^[ \t]*\/\// { report("no exit() in lib/: throw fleet::Error") }
+  END { exit bad }
+' docs/architecture.md $cmake $cpp

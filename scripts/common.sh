@@ -1,0 +1,33 @@
+# Sourced by the scripts beside it: strict mode, the repository's root as the working directory, a few helpers.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# One line a reader can follow the script by; standard error, so that a script's output stays its result.
+say() { printf '== %s\n' "$*" >&2; }
+die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+
+# Compile jobs: one a core, and no more than memory allows (gRPC's and json's headers take about 1 GB a job).
+jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemAvailable:/ {print int($2 / 1000000)}' /proc/meminfo 2>/dev/null || echo "$cores")
+  [ "$memory" -ge 1 ] || memory=1
+  echo $((cores < memory ? cores : memory))
+}
+
+# build PRESET [TARGET...]: configures build/PRESET and builds the targets (everything without one).
+build() {
+  local preset=$1
+  shift
+  say "configure build/$preset"
+  cmake --preset "$preset" >"/tmp/fleet_configure.$$" 2>&1 || {
+    cat "/tmp/fleet_configure.$$" >&2
+    rm -f "/tmp/fleet_configure.$$"
+    die "cmake --preset $preset failed; run scripts/setup.sh if a package is missing"
+  }
+  grep -E 'CUDA' "/tmp/fleet_configure.$$" >&2 || true
+  rm -f "/tmp/fleet_configure.$$"
+  say "build/$preset: ${*:-everything}"
+  # Stdout becomes stderr: a script's own output stays its result.
+  cmake --build "build/$preset" -j "$(jobs)" ${*:+--target "$@"} >&2
+}

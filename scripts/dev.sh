@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# The front door for developers.
+#
+#   scripts/dev.sh fmt              formats every C++ file in place
+#   scripts/dev.sh lint             format, layers, file lengths, machine paths: seconds, builds nothing
+#   scripts/dev.sh build [PRESET]   builds everything; PRESET: dev (default), release, asan, tsan, cuda
+#   scripts/dev.sh test [PRESET]    builds, then every test this machine can run
+#   scripts/dev.sh bench [NAME]     one benchmark, or the list of them
+#   scripts/dev.sh all [PRESET]     lint, build and test, as CI does
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() { sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "scripts/$(basename "$0")"; }
+
+command=${1:-help}
+[ $# -eq 0 ] || shift
+case $command in
+  fmt) git ls-files -z -co --exclude-standard '*.h' '*.cc' '*.cu' '*.cuh' | xargs -0 -r clang-format -i ;;
+  lint) exec scripts/lint.sh ;;
+  build) build "${1:-dev}" ;;
+  test) exec scripts/test.sh "${@:-dev}" ;;
+  bench) exec scripts/bench.sh "$@" ;;
+  all)
+    scripts/lint.sh
+    exec scripts/test.sh "${@:-release}"
+    ;;
+  help | -h | --help) usage ;;
+  *)
+    usage >&2
+    die "unknown command '$command'"
+    ;;
+esac

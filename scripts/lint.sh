@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# What can be said of the sources without building them. Ends with 1 where one of the checks fails.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+failures=0
+check() {  # check WHAT COMMAND...: runs it, remembers a failure
+  local what=$1
+  shift
+  if "$@"; then
+    echo "lint: $what: ok"
+  else
+    echo "lint: $what: FAILED"
+    failures=$((failures + 1))
+  fi
+}
+
+sources() { git ls-files -co --exclude-standard -- "$@" | while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
+
+formatted() {
+  command -v clang-format >/dev/null || die "clang-format is missing; run scripts/setup.sh"
+  local files
+  files=$(sources '*.h' '*.cc' '*.cu' '*.cuh' | while read -r file; do
+    clang-format "$file" | cmp -s - "$file" || echo "  $file"
+  done)
+  [ -z "$files" ] || { printf 'not formatted (scripts/dev.sh fmt):\n%s\n' "$files"; return 1; }
+}
+
+# Over 600 lines is a smell and gets a warning; over 1000 fails.
+lengths() {
+  sources 'lib/**' 'apps/**' 'tests/**' | grep -E '\.(h|cc|cu|cuh|proto|py|sh)$' | xargs -r wc -l |
+    awk '$2 != "total" && $1 > 600 { print "  " $1 " lines: " $2; if ($1 > 1000) bad = 1 } END { exit bad }'
+}
+
+# A path of somebody's machine in a tracked file works there only.
+portable() {
+  ! sources . | grep -vE '^(scripts/lint\.sh|LICENSE)$' | tr '\n' '\0' | xargs -0 -r grep -nIE '(^|[^A-Za-z0-9_.])/(work|root|home)/[A-Za-z]'
+}
+
+scripts_parse() {
+  local file
+  for file in $(sources 'scripts/*.sh' 'tests/**/*.sh' .ci/run); do
+    bash -n "$file" || return 1
+  done
+}
+
+check 'format' formatted
+check 'layers' scripts/check_layers.sh
+check 'file lengths' lengths
+check 'machine paths' portable
+check 'shell syntax' scripts_parse
+[ "$failures" -eq 0 ]

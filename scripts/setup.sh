@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Installs the Debian 12 packages that building and testing need; only those that are missing. Run it again at any time.
+#
+#   scripts/setup.sh [EXTRA_PACKAGE...]     extra packages are installed in the same go
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+packages=(
+  build-essential cmake ninja-build ccache mold pkg-config git ca-certificates         # building
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libssl-dev    # rendezvous
+  libcli11-dev nlohmann-json3-dev libspdlog-dev libboost-dev                           # arguments, job files, logs, Asio
+  libdnnl-dev ocl-icd-opencl-dev                                                       # CPU kernels (oneDNN's CMake file asks for OpenCL)
+  libgloo-dev                                                                          # transport between hosts
+  libjpeg62-turbo-dev libpng-dev zlib1g-dev                                            # images, idx.gz
+  libgtest-dev libgmock-dev libbenchmark-dev clang-format                              # tests, benchmarks, lint
+)
+packages+=("$@")
+
+command -v dpkg-query >/dev/null || die "this is no Debian system; install the counterparts of: ${packages[*]}"
+
+missing=()
+for package in "${packages[@]}"; do
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)" = installed ] || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  say "setup: all ${#packages[@]} packages are installed"
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || die "not root and no sudo; as root: apt-get install ${missing[*]}"
+  as_root=(sudo)
+fi
+say "setup: installing ${#missing[@]} of ${#packages[@]} packages: ${missing[*]}"
+install() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+update() { "${as_root[@]}" apt-get update -q; }
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# A machine's package lists may be missing or old: then they are fetched and the installation is tried once more.
+if ! install >"$log" 2>&1 </dev/null; then
+  say "setup: fetching the package lists"
+  { update && install; } >"$log" 2>&1 </dev/null || {
+    tail -n 20 "$log" >&2
+    die "apt-get failed (see above); with its cause removed, run scripts/setup.sh again"
+  }
+fi
+say "setup: done"
