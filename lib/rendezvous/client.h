@@ -1,0 +1,60 @@
+// A node's side of the rendezvous: one stream that joins, beats, reports and hears how the job
+// ends.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+struct RendezvousClientOptions {
+  std::string address;  // of the rendezvous, "10.0.0.1:6768" or "[::1]:6768"
+  // How long to try to reach it. Once reached, the host's own --rdzv_timeout decides.
+  std::chrono::milliseconds timeout{300'000};
+  std::chrono::milliseconds first_progress{2'000};   // when the first waiting line comes
+  std::chrono::milliseconds progress_every{10'000};  // and the next ones
+};
+
+// Thread safety: every call may come from any thread, also from within the callback; none blocks
+// but join() and leave(). Events come one at a time, in order, on a gRPC thread: post them to your
+// loop. No event comes after leave() returned.
+class RendezvousClient {
+ public:
+  using OnEvent = std::function<void(RendezvousEvent)>;
+
+  RendezvousClient(RendezvousClientOptions options, OnEvent on_event);
+  ~RendezvousClient();  // leave()
+  RendezvousClient(const RendezvousClient&) = delete;
+
+  // Connects, retrying until the timeout, and joins. Once only. The outcome is an event: Assignment
+  // or Refusal (or Verdict, where the job was stopped while forming).
+  void start(NodeInfo info);
+  // start() and wait for the outcome. The events come to the callback as well. Throws the Refusal's
+  // error; kPeerLost with the verdict's message where the job ended while forming, or where leave()
+  // came meanwhile. Not from within the callback.
+  Assignment join(NodeInfo info);
+
+  // A rank of this node ended. Report failures as they happen, in their order: the first in the job
+  // is the verdict. Ranks that ended well need not be reported.
+  void report(RankExit exit);
+  // All ranks of this node have ended and were reported. The job succeeds when every node has said
+  // so.
+  void finish();
+  // This launcher was told to stop: every node hears a StopOrder, the verdict comes when all have
+  // finished.
+  void request_stop(int signal);
+  // Says goodbye and closes the stream; waits briefly until that is out. A node that leaves a
+  // running job before finish() and before a verdict counts as lost. Idempotent. From within the
+  // callback it returns without waiting.
+  void leave();
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace fleet

@@ -1,0 +1,12 @@
+// The environment variables through which a rank finds its job's Store. The rank itself is
+// PADDLE_TRAINER_ID.
+#pragma once
+
+namespace fleet {
+
+inline constexpr char kEnvStoreAddress[] = "FLEET_STORE_ADDRESS";  // Assignment::store_address
+inline constexpr char kEnvJobId[] = "FLEET_JOB_ID";
+inline constexpr char kEnvEpoch[] = "FLEET_EPOCH";
+inline constexpr char kEnvRank[] = "PADDLE_TRAINER_ID";
+
+}  // namespace fleet

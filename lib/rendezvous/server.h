@@ -1,0 +1,47 @@
+// Node 0's side of the rendezvous: membership, verdict and key-value store of one job, served over
+// gRPC.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+struct RendezvousServerOptions {
+  JobSpec job;                                 // what the nodes must agree with
+  std::string host = "127.0.0.1";              // address to listen on; "0.0.0.0" or "::" for all
+  int port = 0;                                // 0: a free one
+  std::chrono::milliseconds timeout{300'000};  // --rdzv_timeout: all nodes must have come
+  std::chrono::milliseconds beat{500};         // every node says it lives this often
+  std::chrono::milliseconds silence{3'000};    // and is lost after this long without
+  std::chrono::milliseconds first_progress{2'000};
+  std::chrono::milliseconds progress_every{10'000};
+};
+
+class RendezvousServer {
+ public:
+  // Listens. kUsage where the port is taken, naming it, --rdzv_port, and the job that holds it
+  // where that is a rendezvous too; kIo where the address cannot be listened on.
+  explicit RendezvousServer(RendezvousServerOptions options);
+  ~RendezvousServer();  // stop()
+  RendezvousServer(const RendezvousServer&) = delete;
+
+  int port() const;
+  // Where clients on this host reach it: "127.0.0.1:PORT" where it listens on everything.
+  std::string local_address() const;
+  // Whether it listens on anything but loopback: the launcher then warns that the connection is
+  // open.
+  bool open_to_network() const;
+  // Ends the service. Nodes that are still there and have no verdict hear that node 0 was lost;
+  // those with one are given up to `drain` to hear it and leave. Idempotent; any thread.
+  void stop(std::chrono::milliseconds drain = std::chrono::milliseconds(2'000));
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fleet

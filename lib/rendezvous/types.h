@@ -1,0 +1,170 @@
+// What nodes and the rendezvous say to each other, as plain structs. No protobuf and no gRPC here.
+//
+// A *node* is one fleetrun process, a *rank* one process that it starts. Node 0 hosts the
+// rendezvous and is a client of it like every other node.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+
+namespace fleet {
+
+// The version of the messages. Nodes of another version are refused.
+inline constexpr int kRendezvousProtocol = 1;
+
+// What every node of a job must agree on. A node whose values differ from the host's is refused
+// with the difference.
+struct JobSpec {
+  std::string job_id = "default";
+  int nnodes = 1;
+  // The nodes as listed by --ips, in the order of their ranks; empty where nodes are only counted
+  // (--nnodes).
+  std::vector<std::string> addresses;
+  std::string version;  // fleetrun's own
+  int protocol = kRendezvousProtocol;
+  // Anything else that must be the same everywhere, by the name a user knows: {"--run_mode",
+  // "collective"}.
+  std::map<std::string, std::string> agreed;
+};
+
+// What a node brings when it joins.
+struct NodeInfo {
+  JobSpec job;
+  std::string address;  // as listed in --ips, or where other nodes reach this one; unique in a job
+  int node_rank = -1;   // -1: by arrival: the host is 0, the others follow sorted by address
+  bool hosts_rendezvous = false;
+  std::vector<std::vector<int>>
+      devices;             // one entry a rank of this node: its device ids (empty: CPU)
+  std::vector<int> ports;  // one a rank: its endpoint's port, already bound by the agent
+  int master_port = 0;     // MASTER_PORT, bound by node 0; 0 elsewhere
+  std::string hostname;
+  std::string instance;  // tells this process from a second one of the same address; filled in by
+                         // the client
+
+  int nproc() const { return static_cast<int>(ports.size()); }
+};
+
+struct NodePlacement {
+  std::string address;
+  std::string hostname;
+  int node_rank = 0;
+  int first_rank = 0;  // global rank of its local rank 0
+  std::vector<std::vector<int>> devices;
+  std::vector<int> ports;
+
+  int nproc() const { return static_cast<int>(ports.size()); }
+};
+
+// The whole job of one epoch; the same object for every node.
+struct World {
+  int epoch = 1;
+  int world_size = 0;                // ranks
+  std::vector<NodePlacement> nodes;  // by node rank
+  std::string master_address;        // node 0's
+  int master_port = 0;
+};
+
+// A node's part. The epoch rises with every (re)start of the job.
+struct Assignment {
+  std::shared_ptr<const World> world;
+  int node_rank = 0;
+  std::string store_address;  // what this node's ranks give to connect_store()
+
+  int epoch() const { return world->epoch; }
+  int nnodes() const { return static_cast<int>(world->nodes.size()); }
+  int world_size() const { return world->world_size; }
+  const NodePlacement& node() const { return world->nodes.at(node_rank); }
+  int first_rank() const { return node().first_rank; }
+};
+
+// A rank that ended, well or badly. Failed: code != 0 or signal != 0.
+struct RankExit {
+  int rank = -1;  // global
+  int local_rank = -1;
+  int node_rank = -1;         // filled in by the rendezvous
+  int code = 0;               // exit code, where signal is 0
+  int signal = 0;             // the signal that ended it, or 0
+  bool killed_by_us = false;  // the launcher stopped it: never a cause
+  std::chrono::milliseconds ran_for{0};
+  std::string log_path;
+  std::string tail;  // the last lines of its log; at most 64 KiB travel
+  std::string note;  // what else is known, for the message: "killed by the kernel: out of memory"
+
+  bool failed() const { return code != 0 || signal != 0; }
+};
+
+enum class VerdictKind {
+  kSuccess,     // every rank of every node ended with 0
+  kRankFailed,  // `exit` is the first failing rank of the whole job
+  kNodeLost,    // node_rank's fleetrun vanished, fell silent or left early
+  kStopped,     // a launcher was told to stop by `signal`, and all nodes have stopped
+};
+const char* name_of(VerdictKind kind);
+
+// How the job ended: the same on every node.
+struct Verdict {
+  VerdictKind kind = VerdictKind::kSuccess;
+  int epoch = 0;
+  int node_rank = -1;  // of the failing rank, the lost node, the stopping launcher
+  std::string node;    // its address
+  std::string hostname;
+  int signal = 0;       // kStopped: what the launcher got
+  RankExit exit;        // kRankFailed only
+  std::string message;  // one or more lines for the user: who, what, what to do; without the tail
+
+  bool ok() const { return kind == VerdictKind::kSuccess; }
+};
+
+// Exit codes of fleetrun that are not a rank's own and not 128 + signal.
+inline constexpr int kExitRendezvous =
+    112;  // the nodes did not all come in time (Refusal of kTimeout)
+inline constexpr int kExitNodeLost = 113;
+
+// What fleetrun exits with: the rank's code, 128 + its signal, 128 + the signal the launcher got,
+// or kExitNodeLost.
+int exit_code_for(const Verdict& verdict);
+
+// "rank 3 (local rank 1) on node 1 (10.0.0.2) exited with code 7 after 12.3 s" / "was killed by
+// SIGKILL".
+std::string describe(const RankExit& exit, const std::string& node);
+// "SIGTERM", or "signal 77" where it has no name.
+std::string signal_name(int signal);
+
+// --- What a node hears, in the order it happens ---
+
+// A line for the user while nodes are missing or were refused.
+struct Progress {
+  std::string line;
+};
+// This node will not be part of the job: error.code() is kUsage (mismatch, duplicate), kTimeout
+// (nodes are missing, or the rendezvous cannot be reached), kStale (the job already runs or is
+// over). The last event.
+struct Refusal {
+  Error error;
+};
+// All ranks of the job are to be sent this signal, then stopped after the grace time; report exits,
+// then finish().
+struct StopOrder {
+  int signal = 0;
+  int node_rank = -1;  // whose launcher was asked
+  std::string node;
+};
+// Something about another node worth a log line.
+struct PeerEvent {
+  enum class Kind { kFinished, kLost } kind = Kind::kFinished;
+  int node_rank = -1;
+  std::string node;
+  std::string line;
+};
+// Progress* (Refusal | Assignment (PeerEvent | StopOrder)* Verdict). A Verdict may also come
+// instead of an Assignment where the job is stopped while it is forming.
+using RendezvousEvent = std::variant<Progress, Refusal, Assignment, PeerEvent, StopOrder, Verdict>;
+
+}  // namespace fleet
