@@ -1,0 +1,150 @@
+#include "tensor/host.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace fleet {
+
+uint64_t HostEvent::note_record() {
+  std::lock_guard lock(mutex_);
+  return ++recorded_;
+}
+
+void HostEvent::complete(uint64_t which, std::exception_ptr error) {
+  {
+    std::lock_guard lock(mutex_);
+    completed_ = which;
+    if (error) error_ = error;
+  }
+  changed_.notify_all();
+}
+
+void HostEvent::wait_for(uint64_t which) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return completed_ >= which; });
+  if (error_) std::rethrow_exception(error_);
+}
+
+void HostEvent::synchronize() {
+  uint64_t which = 0;
+  {
+    std::lock_guard lock(mutex_);
+    which = recorded_;
+  }
+  wait_for(which);
+}
+
+HostStream::HostStream(const std::string& name) : inline_(name.empty()) {
+  if (inline_) return;
+  ring_.resize(kCapacity);
+  thread_ = Thread(name, [this] { run(); });
+}
+
+HostStream::~HostStream() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  filled_.notify_all();
+}
+
+void HostStream::execute(HostTask& task) {
+  if (error_ && !task.after_failure_too()) return;
+  try {
+    task();
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+}
+
+void HostStream::push(HostTask task) {
+  if (inline_) {
+    if (error_) std::rethrow_exception(error_);
+    task();
+    return;
+  }
+  {
+    std::unique_lock lock(mutex_);
+    drained_.wait(lock, [&] { return tail_ - head_ < kCapacity; });
+    ring_[tail_++ % kCapacity] = task;
+  }
+  filled_.notify_one();
+}
+
+void HostStream::run() {
+  for (;;) {
+    HostTask task;
+    {
+      std::unique_lock lock(mutex_);
+      filled_.wait(lock, [&] { return stopping_ || head_ < tail_; });
+      if (head_ == tail_) return;  // stopping, and nothing is left
+      task = ring_[head_ % kCapacity];
+    }
+    execute(task);
+    {
+      std::lock_guard lock(mutex_);
+      ++head_;
+    }
+    drained_.notify_all();
+  }
+}
+
+void HostStream::record(Event& event) {
+  auto* host = static_cast<HostEvent*>(&event);
+  const uint64_t which = host->note_record();
+  if (inline_) {
+    host->complete(which, error_);
+    return;
+  }
+  // Completed also after a failure, so that nobody waits for ever.
+  push(HostTask([this, host, which] { host->complete(which, error_); }, true));
+}
+
+void HostStream::wait(Event& event) {
+  auto* host = static_cast<HostEvent*>(&event);
+  uint64_t which = 0;
+  {
+    std::lock_guard lock(host->mutex_);
+    which = host->recorded_;
+  }
+  push(HostTask([host, which] { host->wait_for(which); }));
+}
+
+void HostStream::synchronize() {
+  if (!inline_) {
+    std::unique_lock lock(mutex_);
+    drained_.wait(lock, [&] { return head_ == tail_; });
+  }
+  if (error_) std::rethrow_exception(error_);
+}
+
+Buffer HostDevice::allocate(size_t bytes) {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  if (bytes == 0) return {};
+  const size_t alignment = bytes >= kHugePage ? kHugePage : 64;
+  const size_t size = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, size);
+  if (!memory) {
+    throw Error(ErrorCode::kUnsupported,
+                "cannot allocate " + std::to_string(bytes >> 20) + " MiB of host memory", {},
+                "use a smaller batch or model");
+  }
+  if (size >= kHugePage) ::madvise(memory, size, MADV_HUGEPAGE);
+  std::memset(memory, 0, size);
+  return Buffer(std::shared_ptr<void>(memory, std::free), bytes);
+}
+
+std::unique_ptr<Stream> HostDevice::make_stream(const std::string& name) {
+  return std::make_unique<HostStream>(name);
+}
+
+std::unique_ptr<Event> HostDevice::make_event() { return std::make_unique<HostEvent>(); }
+
+void HostDevice::copy(void* to, const void* from, size_t bytes, Stream& stream) {
+  HostStream::of(stream).enqueue([=] { std::memcpy(to, from, bytes); });
+}
+
+}  // namespace fleet

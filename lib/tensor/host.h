@@ -1,0 +1,101 @@
+// Streams, events and memory of the host.
+#pragma once
+
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "base/thread.h"
+#include "tensor/device.h"
+
+namespace fleet {
+
+// A small closure kept in place, so that enqueueing allocates nothing. Must be trivially copyable,
+// at most 96 bytes.
+class HostTask {
+ public:
+  HostTask() = default;
+  template <typename F>
+  explicit HostTask(F body, bool after_failure_too = false)
+      : after_failure_too_(after_failure_too) {
+    static_assert(sizeof(F) <= sizeof(storage_) && std::is_trivially_copyable_v<F>);
+    std::memcpy(storage_, &body, sizeof body);
+    call_ = [](void* storage) { (*static_cast<F*>(storage))(); };
+  }
+  void operator()() { call_(storage_); }
+  bool after_failure_too() const { return after_failure_too_; }
+
+ private:
+  alignas(16) unsigned char storage_[96];
+  void (*call_)(void*) = nullptr;
+  bool after_failure_too_ = false;
+};
+
+class HostEvent : public Event {
+ public:
+  void synchronize() override;
+
+ private:
+  friend class HostStream;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t recorded_ = 0, completed_ = 0;
+  std::exception_ptr error_;
+  uint64_t note_record();
+  void complete(uint64_t which, std::exception_ptr error);
+  void wait_for(uint64_t which);
+};
+
+// Runs tasks in order: on the caller (inline_execution), or on a thread of its own. After a task
+// threw, later ones are skipped and every synchronize() and every later event rethrows it.
+class HostStream : public Stream {
+ public:
+  static constexpr size_t kCapacity = 1024;  // tasks that may wait; enqueue() blocks beyond
+  // name "" runs inline.
+  explicit HostStream(const std::string& name);
+  ~HostStream() override;
+
+  template <typename F>
+  void enqueue(F body) {
+    push(HostTask(body));
+  }
+  void record(Event& event) override;
+  void wait(Event& event) override;
+  void synchronize() override;
+  void* native_handle() override { return this; }
+  // The HostStream behind a Stream of the host device.
+  static HostStream& of(Stream& stream) {
+    return *static_cast<HostStream*>(stream.native_handle());
+  }
+
+ private:
+  void push(HostTask task);
+  void run();
+  void execute(HostTask& task);
+
+  const bool inline_;
+  std::mutex mutex_;
+  std::condition_variable filled_, drained_;
+  std::vector<HostTask> ring_;
+  uint64_t head_ = 0, tail_ = 0;  // next to run, next free
+  bool stopping_ = false;
+  std::exception_ptr error_;
+  Thread thread_;
+};
+
+// Memory from the host's allocator, 64-byte aligned, huge pages asked for where large; copies run
+// in stream order.
+class HostDevice : public Device {
+ public:
+  std::string name() const override { return "cpu"; }
+  std::string backend() const override { return "cpu"; }
+  Buffer allocate(size_t bytes) override;
+  std::unique_ptr<Stream> make_stream(const std::string& name) override;  // "" runs inline
+  std::unique_ptr<Event> make_event() override;
+  void copy(void* to, const void* from, size_t bytes, Stream& stream) override;
+};
+
+}  // namespace fleet
