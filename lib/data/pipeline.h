@@ -1,0 +1,98 @@
+// From a source to batches in memory: samples are read, decoded, augmented and normalised into a
+// ring of batch buffers, on the caller's thread or ahead of it on worker threads. What a batch
+// holds depends on (seed, epoch, batch, rank, ranks) only, never on threads or timing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/config.h"
+#include "data/augment.h"
+#include "data/sampler.h"
+#include "data/source.h"
+
+namespace fleet::data {
+
+// One batch of one rank. All memory is the pipeline's.
+struct Batch {
+  float* images = nullptr;     // size x channels x height x width, normalised
+  int64_t* labels = nullptr;   // size
+  float* weights = nullptr;    // size: 1, or 0 for padding (tail; a damaged image in evaluation)
+  uint64_t* keys = nullptr;    // size: sample_key(seed, epoch, sample), what dropout is keyed by
+  int64_t* samples = nullptr;  // size: index in the source
+  int64_t size = 0;
+  ImageShape image;
+  int64_t epoch = 0, index = 0;  // position: batch `index` of the epoch
+  int64_t real = 0;              // how many weigh 1
+  double data_time = 0;          // seconds that next() waited for it
+};
+
+struct PipelineStats {
+  int64_t samples = 0;      // made so far, padding included
+  int64_t damaged = 0;      // different damaged images met so far
+  double waiting_time = 0;  // seconds that next() waited, in all
+};
+
+struct PipelineContext {
+  int rank = 0, ranks = 1;
+  uint64_t seed = 0;
+  int64_t classes = 0;  // the model's; labels are checked against it. 0: not checked
+  // Memory for the images of one batch, count floats that live as long as the pipeline; called once
+  // for each of the ring's buffers (data.prefetch + 1). Empty: the pipeline allocates, aligned to
+  // 64 bytes.
+  std::function<float*(size_t count)> image_memory;
+};
+
+// One consumer thread; stop() may come from any thread.
+class InputPipeline {
+ public:
+  struct Options {
+    SamplerOptions sampler;  // samples is filled in from the source
+    ImageShape image;        // of what comes out
+    int threads = 1;         // workers, where asynchronous
+    int prefetch = 2;        // finished batches to keep ahead
+    bool async = true;
+    bool fail_on_damaged = false;
+    bool evaluation = false;  // a damaged image weighs 0 instead of counting as its replacement
+    bool speed_test =
+        false;  // the first batch of an epoch is given again and again: the reader costs nothing
+    std::function<float*(size_t count)> image_memory;
+  };
+  InputPipeline(std::unique_ptr<Source> source, AugmentChain chain, const Options& options);
+  ~InputPipeline();
+  InputPipeline(const InputPipeline&) = delete;
+
+  // Begins epoch e at batch `first`; drops what was being made. Needed once before the first
+  // next().
+  void start_epoch(int64_t epoch, int64_t first = 0);
+  // The epoch's next batch, valid until the following next() or start_epoch(); null at its end and
+  // after stop(). Rethrows what went wrong in a worker.
+  const Batch* next();
+  // Ends workers after the sample in hand; a next() that waits returns null.
+  void stop();
+
+  int64_t batches() const;  // an epoch, the same on every rank
+  int64_t samples() const;  // in the source
+  int64_t batch_size() const;
+  const ImageShape& image() const;
+  PipelineStats stats() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The keys of the job file's "data" section for a source ("idx", "image_list", ...), without the
+// "data." in front. kUsage naming the nearest source where there is no such one.
+Schema data_schema(const std::string& source);
+
+// The pipeline of one split as the settings (of data_schema()) say: training or evaluation. In
+// evaluation each sample counts exactly once. Null where `train` is false and no test split is
+// configured. kUsage with the reason where settings and data do not go together. Reads
+// FLAGS_reader_queue_speed_test_mode from the environment (training only).
+std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
+                                             const PipelineContext& context);
+
+}  // namespace fleet::data

@@ -1,0 +1,37 @@
+// Random draws that depend on nothing but their key: Philox4x32-10 (Salmon et al., "Parallel Random
+// Numbers: As Easy as 1, 2, 3", SC 2011). Which rank, thread or world size asks makes no
+// difference.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace fleet::data {
+
+// splitmix64's finaliser (Steele et al., OOPSLA 2014): a bijective mix of 64 bits.
+uint64_t mix(uint64_t value);
+
+// One value for (seed, epoch, sample): what dropout and augmentation of that sample are keyed by.
+uint64_t sample_key(uint64_t seed, int64_t epoch, int64_t sample);
+
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+// A stream of draws for one key. Streams with different names are independent: switching one
+// augmentation on does not change what another draws.
+class Draws {
+ public:
+  Draws(uint64_t key, std::string_view stream);
+  uint32_t bits();
+  double uniform();                         // [0, 1), 32 bits
+  double uniform(double low, double high);  // [low, high)
+  int64_t below(int64_t count);             // 0 .. count-1; count >= 1
+ private:
+  std::array<uint32_t, 2> key_;
+  uint64_t stream_;
+  uint64_t block_ = 0;
+  std::array<uint32_t, 4> values_{};
+  int used_ = 4;
+};
+
+}  // namespace fleet::data
