@@ -18,7 +18,9 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
 if(FLEET_ASSERTIONS)
   add_compile_options(-UNDEBUG)
 endif()
-add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
+# Designated initializers leave members to their defaults on purpose.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
 if(FLEET_SANITIZE)
   add_compile_options(-fsanitize=${FLEET_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${FLEET_SANITIZE})

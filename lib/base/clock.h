@@ -1,0 +1,19 @@
+// Time as a value that tests can supply.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace fleet {
+
+// Seconds since some fixed moment; never goes back.
+using Clock = std::function<double()>;
+
+double monotonic_seconds();
+// Seconds since 1970, UTC.
+double unix_seconds();
+
+// "0:07", "12:34", "1:02:03", "2d 03:04:05"; "-:--" where negative or not finite.
+std::string format_duration(double seconds);
+
+}  // namespace fleet

@@ -1,0 +1,76 @@
+#include "observe/event_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace fleet {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+Json to_json(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (double value : values) list.push_back(to_json(value));
+  return list;
+}
+template <typename T>
+Json to_json(const T& value) {
+  return value;
+}
+
+void write_all(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_errno("cannot write the event file", path);
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+bool ends_within_a_line(int fd) {
+  const off_t size = ::lseek(fd, 0, SEEK_END);
+  char last = '\n';
+  return size > 0 && ::pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+}  // namespace
+
+std::string Event::json(double time) const {
+  Json line;
+  line["event"] = kind_;
+  line["time"] = std::round(time * 1000) / 1000;
+  for (const auto& [name, value] : values_) {
+    line[name] = std::visit([](const auto& v) { return to_json(v); }, value);
+  }
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+EventFile::EventFile(const std::string& path) : path_(path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (!folder.empty()) make_directories(folder);
+  fd_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd_) throw_errno("cannot open the event file", path);
+  if (ends_within_a_line(fd_.get())) write_all(fd_.get(), "\n", path_);
+}
+
+void EventFile::write(const Event& event) {
+  const std::string line = event.json(unix_seconds()) + "\n";
+  std::lock_guard lock(mutex_);
+  write_all(fd_.get(), line, path_);
+}
+
+}  // namespace fleet

@@ -1,0 +1,69 @@
+// Events as JSON lines: metrics.jsonl and its like. One object a line, in the order the values were
+// added.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/file.h"
+
+namespace fleet {
+
+//   EventFile file("output/metrics.jsonl");
+//   file.write(Event("train").add("step", 3).add("loss", 0.25));
+//   -> {"event":"train","time":1769000000.123,"step":3,"loss":0.25}
+class Event {
+ public:
+  using Value =
+      std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+
+  explicit Event(std::string kind) : kind_(std::move(kind)) {}
+  Event& add(std::string name, bool value) { return put(std::move(name), value); }
+  Event& add(std::string name, int value) { return put(std::move(name), int64_t{value}); }
+  Event& add(std::string name, int64_t value) { return put(std::move(name), value); }
+  Event& add(std::string name, double value) { return put(std::move(name), value); }
+  Event& add(std::string name, const char* value) {
+    return put(std::move(name), std::string(value));
+  }
+  Event& add(std::string name, std::string value) { return put(std::move(name), std::move(value)); }
+  Event& add(std::string name, std::vector<int64_t> value) {
+    return put(std::move(name), std::move(value));
+  }
+  Event& add(std::string name, std::vector<double> value) {
+    return put(std::move(name), std::move(value));
+  }
+
+  // The line without its newline. JSON has no number for them, so a value that is not finite is
+  // written as the text "nan", "inf" or "-inf"; bytes that are not UTF-8 become U+FFFD. `time`:
+  // seconds since 1970.
+  std::string json(double time) const;
+
+ private:
+  Event& put(std::string name, Value value) {
+    values_.emplace_back(std::move(name), std::move(value));
+    return *this;
+  }
+  std::string kind_;
+  std::vector<std::pair<std::string, Value>> values_;
+};
+
+// Appends to a file, made with its folder where missing. Each line is on its way to the disk when
+// write() returns, so what a killed run wrote can be read. A last line that a crash cut off is
+// ended, not continued. Thread-safe. kIo.
+class EventFile {
+ public:
+  explicit EventFile(const std::string& path);
+  void write(const Event& event);
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  UniqueFd fd_;
+  std::mutex mutex_;
+};
+
+}  // namespace fleet

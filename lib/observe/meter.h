@@ -1,0 +1,74 @@
+// Averages that a training loop shows. None of them is thread-safe; see counter.h for what threads
+// share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "base/clock.h"
+
+namespace fleet {
+
+// The mean of the last `window` values, and the mean of all.
+class MovingAverage {
+ public:
+  explicit MovingAverage(size_t window = 20);
+  void add(double value);
+  double last() const { return recent_.empty() ? 0 : recent_.back(); }
+  double mean() const;          // of the window; 0 before the first value
+  double overall_mean() const;  // since the last reset; 0 before the first value
+  uint64_t count() const { return count_; }
+  void reset();
+
+ private:
+  size_t window_;
+  std::deque<double> recent_;
+  double total_ = 0;
+  uint64_t count_ = 0;
+};
+
+// A mean of values that stand for different numbers of samples: a padded batch's loss, an epoch's
+// accuracy.
+class WeightedAverage {
+ public:
+  void add(double value, double weight) {
+    sum_ += value * weight;
+    weight_ += weight;
+  }
+  double mean() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+  double weight() const { return weight_; }
+  void reset() { sum_ = weight_ = 0; }
+
+ private:
+  double sum_ = 0, weight_ = 0;
+};
+
+// Where a step's time goes. Call data_ready() when the batch is there and step_done() at the step's
+// end:
+//   data_time   seconds a step waited for its batch
+//   batch_time  seconds of the whole step, waiting included
+//   speed       samples a second, over the window
+class StepMeter {
+ public:
+  explicit StepMeter(size_t window = 20, Clock clock = monotonic_seconds);
+  // The next step begins now: what happened since the last one (an evaluation, a checkpoint) is not
+  // counted.
+  void start();
+  void data_ready();
+  void step_done(double samples);
+
+  const MovingAverage& data_time() const { return data_time_; }
+  const MovingAverage& batch_time() const { return batch_time_; }
+  double speed() const;          // 0 before the first step
+  double overall_speed() const;  // all samples by all steps' time
+  double samples() const { return samples_.overall_mean() * static_cast<double>(samples_.count()); }
+
+ private:
+  Clock clock_;
+  double begun_;
+  double waited_ = 0;
+  MovingAverage data_time_, batch_time_, samples_;
+};
+
+}  // namespace fleet

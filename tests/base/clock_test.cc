@@ -1,0 +1,31 @@
+#include "base/clock.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace fleet {
+namespace {
+
+TEST(FormatDuration, Seconds_AreReadable) {
+  EXPECT_EQ(format_duration(0), "0:00");
+  EXPECT_EQ(format_duration(7.4), "0:07");
+  EXPECT_EQ(format_duration(59.6), "1:00");
+  EXPECT_EQ(format_duration(754), "12:34");
+  EXPECT_EQ(format_duration(3723), "1:02:03");
+  EXPECT_EQ(format_duration(2 * 86400 + 11045), "2d 03:04:05");
+}
+
+TEST(FormatDuration, UnknownTime_IsDashes) {
+  EXPECT_EQ(format_duration(-1), "-:--");
+  EXPECT_EQ(format_duration(std::numeric_limits<double>::quiet_NaN()), "-:--");
+  EXPECT_EQ(format_duration(std::numeric_limits<double>::infinity()), "-:--");
+}
+
+TEST(MonotonicSeconds, CalledTwice_NeverGoesBack) {
+  const double first = monotonic_seconds();
+  EXPECT_GE(monotonic_seconds(), first);
+}
+
+}  // namespace
+}  // namespace fleet
