@@ -49,7 +49,7 @@ bool ends_within_a_line(int fd) {
 
 }  // namespace
 
-std::string Event::json(double time) const {
+std::string EventLine::json(double time) const {
   Json line;
   line["event"] = kind_;
   line["time"] = std::round(time * 1000) / 1000;
@@ -67,7 +67,7 @@ EventFile::EventFile(const std::string& path) : path_(path) {
   if (ends_within_a_line(fd_.get())) write_all(fd_.get(), "\n", path_);
 }
 
-void EventFile::write(const Event& event) {
+void EventFile::write(const EventLine& event) {
   const std::string line = event.json(unix_seconds()) + "\n";
   std::lock_guard lock(mutex_);
   write_all(fd_.get(), line, path_);

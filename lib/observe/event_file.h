@@ -14,26 +14,28 @@
 namespace fleet {
 
 //   EventFile file("output/metrics.jsonl");
-//   file.write(Event("train").add("step", 3).add("loss", 0.25));
+//   file.write(EventLine("train").add("step", 3).add("loss", 0.25));
 //   -> {"event":"train","time":1769000000.123,"step":3,"loss":0.25}
-class Event {
+class EventLine {
  public:
   using Value =
       std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
 
-  explicit Event(std::string kind) : kind_(std::move(kind)) {}
-  Event& add(std::string name, bool value) { return put(std::move(name), value); }
-  Event& add(std::string name, int value) { return put(std::move(name), int64_t{value}); }
-  Event& add(std::string name, int64_t value) { return put(std::move(name), value); }
-  Event& add(std::string name, double value) { return put(std::move(name), value); }
-  Event& add(std::string name, const char* value) {
+  explicit EventLine(std::string kind) : kind_(std::move(kind)) {}
+  EventLine& add(std::string name, bool value) { return put(std::move(name), value); }
+  EventLine& add(std::string name, int value) { return put(std::move(name), int64_t{value}); }
+  EventLine& add(std::string name, int64_t value) { return put(std::move(name), value); }
+  EventLine& add(std::string name, double value) { return put(std::move(name), value); }
+  EventLine& add(std::string name, const char* value) {
     return put(std::move(name), std::string(value));
   }
-  Event& add(std::string name, std::string value) { return put(std::move(name), std::move(value)); }
-  Event& add(std::string name, std::vector<int64_t> value) {
+  EventLine& add(std::string name, std::string value) {
     return put(std::move(name), std::move(value));
   }
-  Event& add(std::string name, std::vector<double> value) {
+  EventLine& add(std::string name, std::vector<int64_t> value) {
+    return put(std::move(name), std::move(value));
+  }
+  EventLine& add(std::string name, std::vector<double> value) {
     return put(std::move(name), std::move(value));
   }
 
@@ -43,7 +45,7 @@ class Event {
   std::string json(double time) const;
 
  private:
-  Event& put(std::string name, Value value) {
+  EventLine& put(std::string name, Value value) {
     values_.emplace_back(std::move(name), std::move(value));
     return *this;
   }
@@ -57,7 +59,7 @@ class Event {
 class EventFile {
  public:
   explicit EventFile(const std::string& path);
-  void write(const Event& event);
+  void write(const EventLine& event);
   const std::string& path() const { return path_; }
 
  private:

@@ -16,8 +16,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(Event, Values_KeepTheirOrderAndTypes) {
-  Event event("train");
+TEST(EventLine, Values_KeepTheirOrderAndTypes) {
+  EventLine event("train");
   event.add("step", 3)
       .add("loss", 0.25)
       .add("last", true)
@@ -28,16 +28,16 @@ TEST(Event, Values_KeepTheirOrderAndTypes) {
       R"({"event":"train","time":12.346,"step":3,"loss":0.25,"last":true,"host":"a","sizes":[1,2]})");
 }
 
-TEST(Event, TextWithQuotesNewlinesAndBadBytes_StaysOneValidLine) {
-  Event event("note");
+TEST(EventLine, TextWithQuotesNewlinesAndBadBytes_StaysOneValidLine) {
+  EventLine event("note");
   event.add("text", std::string("a\"b\\c\nd\x01\xff"));
   EXPECT_EQ(event.json(0),
             "{\"event\":\"note\",\"time\":0.0,\"text\":\"a\\\"b\\\\c\\nd\\u0001\xEF\xBF\xBD\"}");
 }
 
-TEST(Event, NumbersThatAreNotFinite_BecomeText) {
+TEST(EventLine, NumbersThatAreNotFinite_BecomeText) {
   const double inf = std::numeric_limits<double>::infinity();
-  Event event("e");
+  EventLine event("e");
   event.add("a", std::numeric_limits<double>::quiet_NaN())
       .add("b", std::vector<double>{inf, -inf, 1});
   EXPECT_EQ(event.json(0), R"({"event":"e","time":0.0,"a":"nan","b":["inf","-inf",1.0]})");
@@ -54,15 +54,15 @@ class EventFileTest : public ::testing::Test {
 };
 
 TEST_F(EventFileTest, OpenedAgain_Appends) {
-  EventFile(path_).write(Event("one"));
-  EventFile(path_).write(Event("two"));
+  EventFile(path_).write(EventLine("one"));
+  EventFile(path_).write(EventLine("two"));
   EXPECT_THAT(lines(), ElementsAre(HasSubstr("one"), HasSubstr("two")));
 }
 
 TEST_F(EventFileTest, LastLineCutOffByACrash_IsEndedNotContinued) {
   std::filesystem::create_directories(folder_ + "/deeper");
   std::ofstream(path_) << "{\"event\":\"cu";
-  EventFile(path_).write(Event("next"));
+  EventFile(path_).write(EventLine("next"));
   EXPECT_THAT(lines(), ElementsAre("{\"event\":\"cu", HasSubstr("next")));
 }
 
@@ -71,7 +71,7 @@ TEST_F(EventFileTest, SeveralThreads_WriteWholeLines) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 50; ++i) file.write(Event("e").add("text", std::string(500, 'x')));
+      for (int i = 0; i < 50; ++i) file.write(EventLine("e").add("text", std::string(500, 'x')));
     });
   }
   for (std::thread& thread : threads) thread.join();
