@@ -1,0 +1,182 @@
+#include "graph/program.h"
+
+namespace fleet {
+
+bool Predicate::holds(const StepInfo& info) const {
+  if (fetch_only && !info.fetch) return false;
+  if (info.evaluate) return evaluation;
+  return training && info.step >= from_step && (info.step + 1) % every == 0;
+}
+
+std::string Predicate::text() const {
+  std::string text = training ? (evaluation ? "always" : "training") : "evaluation";
+  if (every > 1) text += ", every " + std::to_string(every) + " steps";
+  if (from_step > 0) text += ", from step " + std::to_string(from_step);
+  if (fetch_only) text += ", when fetching";
+  return text;
+}
+
+SectionId Program::add_section(const std::string& name, Predicate when) {
+  FLEET_CHECK(find_section(name) < 0, "section '" + name + "' is there twice");
+  sections_.push_back({name, when});
+  return static_cast<SectionId>(sections_.size()) - 1;
+}
+
+SectionId Program::find_section(const std::string& name) const {
+  for (size_t i = 0; i < sections_.size(); ++i) {
+    if (sections_[i].name == name) return static_cast<SectionId>(i);
+  }
+  return -1;
+}
+
+VarId Program::add_var(Var var) {
+  const VarId id = var_count();
+  FLEET_CHECK(by_name_.emplace(var.name, id).second, "variable '" + var.name + "' is there twice");
+  vars_.push_back(std::move(var));
+  return id;
+}
+
+VarId Program::feed(const std::string& name, DType dtype, const Shape& shape) {
+  return add_var({.name = name,
+                  .kind = VarKind::kFeed,
+                  .dtype = dtype,
+                  .shape = shape,
+                  .init = {},
+                  .shape_known = true});
+}
+
+VarId Program::parameter(const std::string& name, const Shape& shape, Init init) {
+  return add_var({.name = name,
+                  .kind = VarKind::kParameter,
+                  .shape = shape,
+                  .init = init,
+                  .shape_known = true});
+}
+
+VarId Program::state(const std::string& name, const Shape& shape, Init init, DType dtype) {
+  return add_var({.name = name,
+                  .kind = VarKind::kState,
+                  .dtype = dtype,
+                  .shape = shape,
+                  .init = init,
+                  .shape_known = true});
+}
+
+VarId Program::temporary(const std::string& hint) {
+  std::string name = hint;
+  for (int number = 1; by_name_.contains(name); ++number) {
+    name = hint + "_" + std::to_string(number);
+  }
+  return add_var({.name = name, .shape = {}, .init = {}});
+}
+
+VarId Program::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? kNoVar : found->second;
+}
+
+std::vector<VarId> Program::parameters() const {
+  std::vector<VarId> all;
+  for (VarId id = 0; id < var_count(); ++id) {
+    if (vars_[id].kind == VarKind::kParameter) all.push_back(id);
+  }
+  return all;
+}
+
+Op Program::make_op(SectionId section, const std::string& type, std::vector<VarId> inputs,
+                    std::vector<VarId> outputs, Attributes attributes) {
+  const OpDef& def = op_registry().get(type);
+  for (const auto& [name, value] : attributes.all()) {
+    const auto declared = def.attributes.find(name);
+    FLEET_CHECK(declared != def.attributes.end(), type + " has no attribute '" + name + "'");
+    FLEET_CHECK(declared->second.index() == value.index(),
+                type + ": attribute '" + name + "' has another type");
+  }
+  for (const auto& [name, value] : def.attributes) {
+    if (!attributes.has(name)) attributes.set(name, value);
+  }
+  if (!def.has_variadic_inputs()) inputs.resize(def.inputs.size(), kNoVar);
+  if (!def.has_variadic_outputs()) outputs.resize(def.outputs.size(), kNoVar);
+  Op op{.def = &def,
+        .inputs = std::move(inputs),
+        .outputs = std::move(outputs),
+        .attributes = std::move(attributes),
+        .section = section};
+  ShapeContext context(*this, op);
+  if (def.infer) def.infer(context);
+  return op;
+}
+
+Op& Program::append(SectionId section, const std::string& type, std::vector<VarId> inputs,
+                    std::vector<VarId> outputs, Attributes attributes) {
+  ops_.push_back(
+      make_op(section, type, std::move(inputs), std::move(outputs), std::move(attributes)));
+  return ops_.back();
+}
+
+std::vector<VarId> Program::emit(SectionId section, const std::string& type,
+                                 std::vector<VarId> inputs, Attributes attributes,
+                                 const std::string& hint) {
+  const OpDef& def = op_registry().get(type);
+  std::vector<VarId> outputs;
+  for (size_t i = 0; i < def.outputs.size(); ++i) {
+    const std::string base = hint.empty() ? type : hint;
+    outputs.push_back(temporary(i == 0 ? base + ".out" : base + "." + def.outputs[i].name));
+  }
+  append(section, type, std::move(inputs), outputs, std::move(attributes));
+  return outputs;
+}
+
+VarId Program::gradient(VarId id) const {
+  const auto found = gradients_.find(id);
+  return found == gradients_.end() ? kNoVar : found->second;
+}
+
+void Program::set_gradient(VarId id, VarId gradient) {
+  gradients_[id] = gradient;
+  vars_[gradient].gradient_of = id;
+}
+
+const Shape& ShapeContext::shape(int input) const { return program_.var(op_.inputs[input]).shape; }
+DType ShapeContext::dtype(int input) const { return program_.var(op_.inputs[input]).dtype; }
+
+void ShapeContext::set(int output, const Shape& shape, DType dtype) {
+  if (!has_output(output)) return;
+  Var& var = program_.var(op_.outputs[output]);
+  if (!var.shape_known) {
+    var.shape = shape;
+    var.dtype = dtype;
+    var.shape_known = true;
+    return;
+  }
+  FLEET_CHECK(var.shape == shape && var.dtype == dtype,
+              op_.type() + " makes " + name_of(dtype) + shape.text() + " of '" + var.name +
+                  "', which is " + name_of(var.dtype) + var.shape.text());
+}
+
+void ShapeContext::require(bool condition, const std::string& what) const {
+  if (condition) return;
+  const VarId first = op_.outputs.empty() ? kNoVar : op_.outputs[0];
+  const std::string name = first == kNoVar ? "" : " '" + program_.var(first).name + "'";
+  throw Error(ErrorCode::kUsage, what, op_.type() + name, "change the model or the input size");
+}
+
+VarId GradientContext::input(int i) const {
+  return i < input_count() ? forward_.inputs[i] : kNoVar;
+}
+VarId GradientContext::output(int i) const {
+  return i < static_cast<int>(forward_.outputs.size()) ? forward_.outputs[i] : kNoVar;
+}
+VarId GradientContext::output_gradient(int i) const { return output_gradients_[i]; }
+bool GradientContext::needs(int i) const {
+  return input(i) != kNoVar && needs_gradient(forward_.inputs[i]);
+}
+VarId GradientContext::input_gradient(int i) {
+  return needs(i) ? new_gradient(forward_.inputs[i]) : kNoVar;
+}
+void GradientContext::append(const std::string& type, std::vector<VarId> inputs,
+                             std::vector<VarId> outputs, Attributes attributes) {
+  program_.append(section_, type, std::move(inputs), std::move(outputs), std::move(attributes));
+}
+
+}  // namespace fleet

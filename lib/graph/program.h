@@ -1,0 +1,178 @@
+// The Program: variables and operations in order, cut into sections.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/op.h"
+
+namespace fleet {
+
+enum class VarKind {
+  kFeed,       // the host sets it before a step
+  kParameter,  // trained; saved
+  kState,      // lives across steps, not trained by gradient (running statistics, momentum); saved
+  kTemporary,  // lives within a step
+};
+
+// How a parameter or state begins. Draws depend on the job's seed and the variable's name only.
+struct Init {
+  enum Kind { kConstant, kUniform, kNormal } kind = kConstant;
+  double a = 0;  // constant: value; uniform: lower bound; normal: mean
+  double b = 0;  // uniform: upper bound; normal: standard deviation
+};
+
+struct Var {
+  std::string name;
+  VarKind kind = VarKind::kTemporary;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  Init init;
+  bool trainable = true;       // parameters only
+  VarId gradient_of = kNoVar;  // what it is the gradient of
+  bool shape_known = false;
+};
+
+// What the host knows of a step before it runs.
+struct StepInfo {
+  int64_t step = 0;  // training steps from 0
+  bool evaluate = false;
+  bool fetch = false;
+};
+
+// When a section runs.
+struct Predicate {
+  bool training = true;
+  bool evaluation = false;
+  bool fetch_only = false;
+  int64_t every = 1;      // training: steps where (step + 1) mod every == 0
+  int64_t from_step = 0;  // training: steps from this one on
+  bool holds(const StepInfo& info) const;
+  std::string text() const;
+};
+
+struct Section {
+  std::string name;
+  Predicate when;
+};
+using SectionId = int;
+
+class Program {
+ public:
+  SectionId add_section(const std::string& name, Predicate when);
+  SectionId find_section(const std::string& name) const;  // -1: none
+  const std::vector<Section>& sections() const { return sections_; }
+
+  // Names are unique: kInternal otherwise.
+  VarId add_var(Var var);
+  VarId feed(const std::string& name, DType dtype, const Shape& shape);
+  VarId parameter(const std::string& name, const Shape& shape, Init init);
+  VarId state(const std::string& name, const Shape& shape, Init init,
+              DType dtype = DType::kFloat32);
+  // A temporary of this name, or with a number behind it where the name is taken.
+  VarId temporary(const std::string& hint);
+  VarId find(const std::string& name) const;  // kNoVar: none
+  const Var& var(VarId id) const { return vars_[id]; }
+  Var& var(VarId id) { return vars_[id]; }
+  int var_count() const { return static_cast<int>(vars_.size()); }
+  std::vector<VarId> parameters() const;  // in the order they were made
+
+  // Appends an operation: attributes are completed by the definition's defaults (unknown ones are
+  // kInternal), shapes of the outputs inferred.
+  Op& append(SectionId section, const std::string& type, std::vector<VarId> inputs,
+             std::vector<VarId> outputs, Attributes attributes = {});
+  // The same with a new temporary for each output, optional ones included; `hint` names them.
+  std::vector<VarId> emit(SectionId section, const std::string& type, std::vector<VarId> inputs,
+                          Attributes attributes = {}, const std::string& hint = {});
+  // Makes an operation without appending it, for passes that insert.
+  Op make_op(SectionId section, const std::string& type, std::vector<VarId> inputs,
+             std::vector<VarId> outputs, Attributes attributes = {});
+
+  // In the order of execution. Passes may rewrite it; verify() afterwards.
+  std::vector<Op>& ops() { return ops_; }
+  const std::vector<Op>& ops() const { return ops_; }
+
+  // The gradient variable of a variable, once backward made it.
+  VarId gradient(VarId id) const;
+  void set_gradient(VarId id, VarId gradient);
+
+ private:
+  std::vector<Section> sections_;
+  std::deque<Var> vars_;  // references stay valid
+  std::map<std::string, VarId> by_name_;
+  std::map<VarId, VarId> gradients_;
+  std::vector<Op> ops_;
+};
+
+// Checks slots, that every input is set before it is read wherever its reader runs, and that
+// nothing but a state is written twice. kInternal naming the operation.
+void verify(const Program& program);
+
+std::string print_text(const Program& program);  // a line an operation
+std::string print_dot(const Program& program);   // for Graphviz
+
+// What a shape rule sees.
+class ShapeContext {
+ public:
+  ShapeContext(Program& program, const Op& op) : program_(program), op_(op) {}
+  const Op& op() const { return op_; }
+  const Attributes& attributes() const { return op_.attributes; }
+  int input_count() const { return static_cast<int>(op_.inputs.size()); }
+  bool has_input(int i) const { return i < input_count() && op_.inputs[i] != kNoVar; }
+  bool has_output(int i) const {
+    return i < static_cast<int>(op_.outputs.size()) && op_.outputs[i] != kNoVar;
+  }
+  const Shape& shape(int input) const;
+  DType dtype(int input) const;
+  // Does nothing where the output is not there; kInternal where it already has another shape or
+  // type.
+  void set(int output, const Shape& shape, DType dtype);
+  void set_like(int output, int input) { set(output, shape(input), dtype(input)); }
+  // kUsage "conv2d 'layer1.0.conv1': <what>" unless the condition holds: a network that cannot be.
+  void require(bool condition, const std::string& what) const;
+
+ private:
+  Program& program_;
+  const Op& op_;
+};
+
+// What a gradient rule sees: the forward operation, and the gradients of its outputs. The backward
+// pass sums what several readers of a variable contribute.
+class GradientContext {
+ public:
+  GradientContext(Program& program, SectionId section, const Op& forward,
+                  std::vector<VarId> output_gradients)
+      : program_(program),
+        section_(section),
+        forward_(forward),
+        output_gradients_(std::move(output_gradients)) {}
+  virtual ~GradientContext() = default;
+  const Op& forward() const { return forward_; }
+  const Attributes& attributes() const { return forward_.attributes; }
+  int input_count() const { return static_cast<int>(forward_.inputs.size()); }
+  VarId input(int i) const;
+  VarId output(int i) const;
+  const Var& input_var(int i) const { return program_.var(input(i)); }
+  VarId output_gradient(int i) const;  // kNoVar: the output does not reach the loss
+  bool needs(int input) const;
+  // The variable to write the gradient of this input to, or kNoVar where nobody needs it.
+  VarId input_gradient(int i);
+  void append(const std::string& type, std::vector<VarId> inputs, std::vector<VarId> outputs,
+              Attributes attributes = {});
+  Program& program() { return program_; }
+
+ protected:
+  virtual bool needs_gradient(VarId var) const = 0;
+  virtual VarId new_gradient(VarId var) = 0;
+
+ private:
+  Program& program_;
+  SectionId section_;
+  Op forward_;  // a copy: appending may move the operations
+  std::vector<VarId> output_gradients_;
+};
+
+}  // namespace fleet
