@@ -1,0 +1,283 @@
+#include "rendezvous/job_state.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace fleet {
+namespace {
+
+std::string seconds(std::chrono::steady_clock::duration time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", std::chrono::duration<double>(time).count());
+  return text;
+}
+
+}  // namespace
+
+JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now)
+    : times_(times),
+      reach_(std::move(reach)),
+      started_(now),
+      last_advance_(now),
+      next_progress_(now + times.first_progress),
+      membership_(std::move(spec)) {}
+
+void JobState::say(SessionId to, HostEvent event, bool last) {
+  outgoing_.push_back({to, std::move(event), last});
+}
+
+void JobState::say_all(const RendezvousEvent& event) {
+  for (const auto& [id, session] : sessions_) {
+    if (session.member) say(id, event);
+  }
+}
+
+void JobState::say_host(const RendezvousEvent& event) {
+  if (const auto host = membership_.host(); host && sessions_.contains(*host)) say(*host, event);
+}
+
+void JobState::refuse(SessionId session, const Error& error) {
+  sessions_.erase(session);
+  say(session, Refusal{error}, true);
+}
+
+void JobState::opened(SessionId session, Time now) { sessions_[session].last_heard = now; }
+
+void JobState::join(SessionId session, NodeInfo info, Time now) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end() || found->second.member) return;
+  const std::string address = info.address, job = "job '" + spec().job_id + "'";
+  if (info.job.job_id == spec().job_id && phase_ == Phase::kRunning) {
+    return refuse(session,
+                  Error(ErrorCode::kStale,
+                        job + " already runs with all its " + std::to_string(spec().nnodes) +
+                            " nodes (" + membership_.present() + ")",
+                        "node " + address, "another job needs another --job_id and --rdzv_port"));
+  }
+  if (info.job.job_id == spec().job_id && phase_ == Phase::kEnded) {
+    return refuse(session, Error(ErrorCode::kStale, job + " has ended: " + outcome_,
+                                 "node " + address, "start it again on every node"));
+  }
+  std::optional<SessionId> replaced;
+  const auto error = membership_.add(session, std::move(info), &replaced);
+  if (replaced) {
+    refuse(*replaced, Error(ErrorCode::kStale, "has connected again", "node " + address));
+  }
+  if (error) {
+    refuse(session, *error);
+    return say_host(Progress{"refused: " + std::string(error->what())});
+  }
+  found->second.member = true;
+  found->second.last_heard = now;
+  say(session, Welcome{times_.beat, times_.silence});
+  if (membership_.complete()) start_running();
+}
+
+void JobState::start_running() {
+  phase_ = Phase::kRunning;
+  world_ = membership_.place(++epoch_);
+  std::map<std::string, int> ranks;
+  for (const NodePlacement& node : world_->nodes) ranks[node.address] = node.node_rank;
+  for (const auto& [id, info] : membership_.members()) {
+    Session& session = sessions_.at(id);
+    ++unfinished_;
+    session.node_rank = ranks.at(info.address);
+    say(id, Assignment{world_, session.node_rank, {}});
+  }
+}
+
+void JobState::beat(SessionId session, Time now) {
+  const auto found = sessions_.find(session);
+  if (found != sessions_.end() && found->second.member) found->second.last_heard = now;
+}
+
+Verdict JobState::node_verdict(VerdictKind kind, int node_rank) const {
+  Verdict verdict;
+  verdict.kind = kind;
+  verdict.epoch = epoch_;
+  verdict.node_rank = node_rank;
+  if (world_ && node_rank >= 0) {
+    verdict.node = world_->nodes.at(node_rank).address;
+    verdict.hostname = world_->nodes.at(node_rank).hostname;
+  }
+  return verdict;
+}
+
+void JobState::decide(Verdict verdict) {
+  if (verdict_) return;
+  phase_ = Phase::kEnded;
+  outcome_ = verdict.message;
+  verdict_ = std::move(verdict);
+  say_all(*verdict_);
+}
+
+void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
+  beat(session, now);
+  const auto found = sessions_.find(session);
+  if (phase_ != Phase::kRunning || found == sessions_.end() || !exit.failed()) return;
+  exit.node_rank = found->second.node_rank;
+  // Whatever ends after an order to stop ends because of it.
+  if (stop_) return;
+  if (exit.killed_by_us) {
+    if (!killed_) killed_ = std::move(exit);
+    return;
+  }
+  Verdict verdict = node_verdict(VerdictKind::kRankFailed, exit.node_rank);
+  verdict.message = describe(exit, verdict.node);
+  if (!exit.log_path.empty()) verdict.message += "; its log: " + exit.log_path;
+  verdict.exit = std::move(exit);
+  decide(std::move(verdict));
+}
+
+void JobState::finished(SessionId session, Time now) {
+  beat(session, now);
+  const auto found = sessions_.find(session);
+  if (phase_ != Phase::kRunning || found == sessions_.end() || found->second.finished) return;
+  found->second.finished = true;
+  const int rank = found->second.node_rank;
+  const std::string& address = world_->nodes.at(rank).address;
+  const std::string line = "node " + std::to_string(rank) + " (" + address + ") has finished";
+  if (spec().nnodes > 1) say_host(PeerEvent{PeerEvent::Kind::kFinished, rank, address, line});
+  one_less();
+}
+
+// One node less whose ranks run; the last one ends the job.
+void JobState::one_less() {
+  if (--unfinished_ > 0) return;
+  Verdict verdict = node_verdict(VerdictKind::kSuccess, -1);
+  verdict.message = "all " + std::to_string(world_->world_size) + " ranks have ended well";
+  if (stop_ || killed_) {
+    verdict = node_verdict(VerdictKind::kStopped, stop_ ? stop_->node_rank : killed_->node_rank);
+    verdict.signal = stop_ ? stop_->signal : killed_->signal != 0 ? killed_->signal : SIGTERM;
+    verdict.message = "stopped by " + signal_name(verdict.signal) + " to the launcher of node " +
+                      std::to_string(verdict.node_rank) + " (" + verdict.node + ")";
+  }
+  decide(std::move(verdict));
+}
+
+void JobState::stop_wished(SessionId session, int signal, Time now) {
+  beat(session, now);
+  const auto found = sessions_.find(session);
+  if (phase_ == Phase::kEnded || found == sessions_.end() || !found->second.member) return;
+  if (phase_ == Phase::kForming) {
+    const NodeInfo& info = membership_.members().at(session);
+    Verdict verdict = node_verdict(VerdictKind::kStopped, info.node_rank);
+    verdict.node = info.address;
+    verdict.hostname = info.hostname;
+    verdict.signal = signal;
+    verdict.message = "stopped by " + signal_name(signal) + " to the launcher of node " +
+                      info.address + " before all nodes had come";
+    return decide(std::move(verdict));
+  }
+  const int rank = found->second.node_rank;
+  const StopOrder order{signal, rank, world_->nodes.at(rank).address};
+  if (!stop_) stop_ = order;  // the first one is the verdict, later ones may be harsher
+  say_all(order);
+}
+
+void JobState::left(SessionId session, Time) {
+  node_gone(session, "left before its ranks had ended");
+}
+
+void JobState::lost(SessionId session, const std::string& how, Time) { node_gone(session, how); }
+
+void JobState::node_gone(SessionId id, const std::string& how) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  const Session session = found->second;
+  sessions_.erase(found);
+  if (!session.member || phase_ == Phase::kEnded) return;
+  if (phase_ == Phase::kForming) {
+    const std::string address = membership_.members().at(id).address;
+    membership_.remove(id);
+    return say_all(
+        Progress{"node " + address + " is gone again; waiting for " + membership_.missing()});
+  }
+  if (session.finished) return;
+  Verdict verdict = node_verdict(VerdictKind::kNodeLost, session.node_rank);
+  const std::string line = "node " + std::to_string(session.node_rank) + " (" + verdict.node +
+                           (verdict.hostname.empty() ? "" : ", host " + verdict.hostname) +
+                           ") was lost: its fleetrun " + how;
+  if (stop_) {  // on the way out already: the stop stays the verdict
+    say_all(PeerEvent{PeerEvent::Kind::kLost, session.node_rank, verdict.node, line});
+    return one_less();
+  }
+  verdict.message = line;
+  decide(std::move(verdict));
+}
+
+void JobState::shut_down(Time) {
+  Verdict verdict = node_verdict(VerdictKind::kNodeLost, 0);
+  if (verdict.node.empty()) verdict.node = reach_;
+  verdict.message = "node 0 (" + verdict.node + ") has ended the rendezvous";
+  decide(std::move(verdict));
+}
+
+void JobState::tell_who_is_missing(Time now) {
+  if (now < next_progress_) return;
+  next_progress_ = now + times_.progress_every;
+  say_all(Progress{"waiting for " + membership_.missing() + " of " + std::to_string(spec().nnodes) +
+                   " nodes; here: " + membership_.present()});
+}
+
+void JobState::time_out() {
+  const Error error(ErrorCode::kTimeout,
+                    "only " + std::to_string(joined()) + " of " + std::to_string(spec().nnodes) +
+                        " nodes came within " + seconds(times_.timeout) + ": " +
+                        membership_.present() + "; missing: " + membership_.missing(),
+                    "rendezvous of job '" + spec().job_id + "' at " + reach_,
+                    "start fleetrun on the missing ones too, see that they can reach " + reach_ +
+                        " (firewall, --rdzv_port), or raise --rdzv_timeout");
+  phase_ = Phase::kEnded;
+  outcome_ = error.failure();
+  std::vector<SessionId> members;
+  for (const auto& [id, info] : membership_.members()) members.push_back(id);
+  for (const SessionId id : members) refuse(id, error);
+}
+
+void JobState::lose_silent(Time now) {
+  std::vector<SessionId> silent;
+  for (const auto& [id, session] : sessions_) {
+    if (now - session.last_heard >= times_.silence) silent.push_back(id);
+  }
+  for (const SessionId id : silent) {
+    const int rank = sessions_.at(id).node_rank;
+    const std::string how = "was silent for " + seconds(times_.silence);
+    node_gone(id, how);
+    // Should it wake up again, it hears what became of it.
+    if (rank < 0) {
+      say(id, Refusal{Error(ErrorCode::kPeerLost, how, "this node's connection")}, true);
+    } else {
+      Verdict verdict = node_verdict(VerdictKind::kNodeLost, rank);
+      verdict.message = "node " + std::to_string(rank) + " (" + verdict.node + ") " + how;
+      say(id, verdict_ ? *verdict_ : verdict, true);
+    }
+  }
+}
+
+void JobState::advance(Time now) {
+  // A host that slept itself (stopped, suspended, starved) has not heard the beats that wait in its
+  // sockets: nobody is to blame for that time.
+  const auto passed = now - last_advance_;
+  last_advance_ = now;
+  if (passed > 3 * times_.beat) {
+    for (auto& [id, session] : sessions_)
+      session.last_heard = std::min(now, session.last_heard + passed);
+  }
+  lose_silent(now);
+  if (phase_ != Phase::kForming) return;
+  if (now >= started_ + times_.timeout) return time_out();
+  tell_who_is_missing(now);
+}
+
+JobState::Time JobState::next_deadline() const {
+  Time next =
+      last_advance_ + (sessions_.empty() ? std::chrono::hours(1) : Time::duration(times_.beat));
+  if (phase_ == Phase::kForming) next = std::min({next, started_ + times_.timeout, next_progress_});
+  return next;
+}
+
+}  // namespace fleet

@@ -1,0 +1,107 @@
+// The life of one job as the rendezvous sees it: forming, running, ended. Pure: the time is an
+// argument, what is to be said is collected until somebody takes it. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/membership.h"
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+// The node is in and beats from now on.
+struct Welcome {
+  std::chrono::milliseconds beat{0}, silence{0};
+};
+using HostEvent = std::variant<Welcome, RendezvousEvent>;
+
+struct Outgoing {
+  SessionId to;
+  HostEvent event;
+  bool last = false;  // its session ends after this
+};
+
+struct JobTimes {
+  std::chrono::milliseconds timeout{300'000};        // all must have come, from the beginning
+  std::chrono::milliseconds beat{500};               // nodes beat this often
+  std::chrono::milliseconds silence{3'000};          // and are lost after this long without
+  std::chrono::milliseconds first_progress{2'000};   // when those who wait hear who is missing
+  std::chrono::milliseconds progress_every{10'000};  // and again
+};
+
+class JobState {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  enum class Phase { kForming, kRunning, kEnded };
+
+  // reach: how the host is named in what missing nodes' users are told ("10.0.0.1:6768").
+  JobState(JobSpec spec, JobTimes times, std::string reach, Time now);
+
+  // --- What happens ---
+  void opened(SessionId session, Time now);
+  void join(SessionId session, NodeInfo info, Time now);
+  void beat(SessionId session, Time now);
+  void rank_exited(SessionId session, RankExit exit, Time now);
+  void finished(SessionId session, Time now);
+  void stop_wished(SessionId session, int signal, Time now);
+  void left(SessionId session, Time now);                          // said goodbye
+  void lost(SessionId session, const std::string& how, Time now);  // the stream broke: "vanished"
+  void advance(Time now);                                          // time passed
+  void shut_down(Time now);  // the host ends: everyone without a verdict hears that node 0 is lost
+
+  // When advance() is to be called at the latest.
+  Time next_deadline() const;
+  std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
+
+  Phase phase() const { return phase_; }
+  int epoch() const { return epoch_; }  // 0 while forming
+  const JobSpec& spec() const { return membership_.spec(); }
+  int joined() const { return static_cast<int>(membership_.members().size()); }
+  const std::optional<Verdict>& verdict() const { return verdict_; }
+  // How the job ended, for those who come too late.
+  const std::string& outcome() const { return outcome_; }
+
+ private:
+  struct Session {
+    Time last_heard;
+    int node_rank = -1;  // once the job runs
+    bool member = false, finished = false;
+  };
+
+  void say(SessionId to, HostEvent event, bool last = false);
+  void say_host(const RendezvousEvent& event);  // what concerns few is not sent to thousands
+  void say_all(const RendezvousEvent& event);
+  void refuse(SessionId session, const Error& error);
+  void start_running();
+  void tell_who_is_missing(Time now);
+  void time_out();
+  void lose_silent(Time now);
+  void node_gone(SessionId session, const std::string& how);
+  void one_less();
+  void decide(Verdict verdict);
+  Verdict node_verdict(VerdictKind kind, int node_rank) const;
+
+  JobTimes times_;
+  std::string reach_;
+  Time started_, last_advance_, next_progress_;
+  Phase phase_ = Phase::kForming;
+  int epoch_ = 0;
+  Membership membership_;
+  std::map<SessionId, Session> sessions_;
+  std::shared_ptr<const World> world_;
+  std::optional<StopOrder> stop_;
+  std::optional<RankExit> killed_;  // a rank that a launcher stopped although nobody ordered it
+  std::optional<Verdict> verdict_;  // none where it never ran for lack of nodes
+  std::string outcome_;
+  int unfinished_ = 0;  // nodes of the running job
+  std::vector<Outgoing> outgoing_;
+};
+
+}  // namespace fleet

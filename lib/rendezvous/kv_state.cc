@@ -1,0 +1,164 @@
+#include "rendezvous/kv_state.h"
+
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+Error full(const std::string& key, const std::string& what) {
+  return Error(ErrorCode::kUsage, what, "key '" + key.substr(0, 64) + "'",
+               "the store is for ids and addresses, not for data");
+}
+
+}  // namespace
+
+void KvState::open(int epoch) {
+  const std::vector<std::pair<const Ticket, Wait>> waits(waits_.begin(), waits_.end());
+  for (const auto& [ticket, wait] : waits) {
+    answer(ticket,
+           {{},
+            Error(ErrorCode::kStale, "epoch " + std::to_string(epoch_) + " is over", wait.key,
+                  "this rank belongs to an earlier start of the job and should end")});
+  }
+  values_.clear();
+  bytes_ = 0;
+  epoch_ = epoch;
+  closed_.reset();
+}
+
+void KvState::close(const Error& why) {
+  if (closed_) return;
+  closed_ = why;
+  const std::vector<std::pair<const Ticket, Wait>> waits(waits_.begin(), waits_.end());
+  for (const auto& [ticket, wait] : waits) answer(ticket, {{}, why});
+  values_.clear();
+  bytes_ = 0;
+}
+
+std::optional<Error> KvState::refusal(int epoch, const std::string& key) const {
+  if (key.size() > limits_.key) {
+    return full(key, "longer than " + std::to_string(limits_.key) + " bytes");
+  }
+  if (epoch_ != 0 && epoch != epoch_) {
+    return Error(ErrorCode::kStale,
+                 "the job is at epoch " + std::to_string(epoch_) + ", this rank at epoch " +
+                     std::to_string(epoch),
+                 key, "it belongs to another start of the job and should end");
+  }
+  if (closed_) return closed_;
+  if (epoch_ == 0) {
+    return Error(ErrorCode::kStale, "the job does not run yet", key,
+                 "ranks are started by fleetrun");
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> KvState::store(const std::string& key, std::string_view value) {
+  if (value.size() > limits_.value) {
+    return full(key, std::to_string(value.size()) + " bytes; a value has at most " +
+                         std::to_string(limits_.value));
+  }
+  const auto found = values_.find(key);
+  const size_t before = found == values_.end() ? 0 : key.size() + found->second.size();
+  const size_t bytes = bytes_ - before + key.size() + value.size();
+  if (bytes > limits_.total) {
+    return full(key, "the job's store is full (" + std::to_string(limits_.total) + " bytes)");
+  }
+  if (found == values_.end() && values_.size() >= limits_.keys) {
+    return full(key, "the job's store is full (" + std::to_string(limits_.keys) + " keys)");
+  }
+  bytes_ = bytes;
+  if (found != values_.end()) {
+    found->second = value;
+  } else {
+    values_.emplace(key, value);
+  }
+  const auto [begin, end] = by_key_.equal_range(key);
+  std::vector<Ticket> tickets;
+  for (auto wait = begin; wait != end; ++wait) tickets.push_back(wait->second);
+  for (const Ticket ticket : tickets) answer(ticket, {std::string(value), {}});
+  return std::nullopt;
+}
+
+std::optional<Error> KvState::set(int epoch, const std::string& key, std::string_view value) {
+  if (auto error = refusal(epoch, key)) return error;
+  return store(key, value);
+}
+
+KvState::Answer KvState::add(int epoch, const std::string& key, int64_t amount) {
+  if (auto error = refusal(epoch, key)) return {{}, error};
+  long long sum = 0;
+  const auto found = values_.find(key);
+  if (found != values_.end() && !parse_int(found->second, &sum)) {
+    return {{},
+            Error(ErrorCode::kUsage, "holds a value that is not a counter", "key '" + key + "'")};
+  }
+  if (__builtin_add_overflow(sum, static_cast<long long>(amount), &sum)) {
+    return {{}, Error(ErrorCode::kUsage, "the counter overflows", "key '" + key + "'")};
+  }
+  const std::string text = std::to_string(sum);
+  if (auto error = store(key, text)) return {{}, error};
+  return {text, {}};
+}
+
+KvState::Ticket KvState::get(int epoch, const std::string& key, Time now, Time deadline,
+                             Done done) {
+  const Ticket ticket = ++last_ticket_;
+  waits_.emplace(ticket, Wait{key, now, deadline, std::move(done)});
+  by_key_.emplace(key, ticket);
+  by_deadline_.emplace(deadline, ticket);
+  const auto found = values_.find(key);
+  if (auto error = refusal(epoch, key)) {
+    answer(ticket, {{}, error});
+  } else if (found != values_.end()) {
+    answer(ticket, {found->second, {}});
+  } else if (waits_.size() > limits_.waiters) {
+    answer(ticket, {{}, full(key, "too many wait for keys")});
+  } else if (deadline <= now) {
+    advance(now);
+  }
+  return ticket;
+}
+
+void KvState::cancel(Ticket ticket) {
+  const auto wait = waits_.find(ticket);
+  if (wait == waits_.end()) return;
+  const auto drop = [ticket](auto& index, const auto& key) {
+    const auto [begin, end] = index.equal_range(key);
+    for (auto entry = begin; entry != end; ++entry) {
+      if (entry->second == ticket) {
+        index.erase(entry);
+        return;
+      }
+    }
+  };
+  drop(by_key_, wait->second.key);
+  drop(by_deadline_, wait->second.deadline);
+  waits_.erase(wait);
+}
+
+void KvState::answer(Ticket ticket, Answer with) {
+  ready_.push_back(
+      [done = std::move(waits_.at(ticket).done), with = std::move(with)] { done(with); });
+  cancel(ticket);
+}
+
+void KvState::advance(Time now) {
+  while (!by_deadline_.empty() && by_deadline_.begin()->first <= now) {
+    const Ticket ticket = by_deadline_.begin()->second;
+    const Wait& wait = waits_.at(ticket);
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::milliseconds>(wait.deadline - wait.since);
+    answer(ticket, {{},
+                    Error(ErrorCode::kTimeout,
+                          "nobody set the key within " + std::to_string(waited.count()) + " ms",
+                          wait.key)});
+  }
+}
+
+std::optional<KvState::Time> KvState::next_deadline() const {
+  if (by_deadline_.empty()) return std::nullopt;
+  return by_deadline_.begin()->first;
+}
+
+}  // namespace fleet

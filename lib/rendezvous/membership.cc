@@ -1,0 +1,254 @@
+#include "rendezvous/membership.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+// What one node may bring; a node that wants more is mistaken or hostile.
+constexpr size_t kMaxText = 1024;
+constexpr size_t kMaxRanksPerNode = 4096;
+constexpr size_t kMaxAgreed = 256;
+
+Error refuse(const NodeInfo& info, const std::string& what, const std::string& next) {
+  return Error(ErrorCode::kUsage, what, "node " + info.address, next);
+}
+
+std::string named(const std::string& address, int node_rank) {
+  return address + " (node " + std::to_string(node_rank) + ")";
+}
+
+bool too_big(const NodeInfo& info) {
+  size_t longest = 0;
+  for (const std::string* text :
+       {&info.job.job_id, &info.job.version, &info.address, &info.hostname, &info.instance}) {
+    longest = std::max(longest, text->size());
+  }
+  return longest > kMaxText || info.ports.size() > kMaxRanksPerNode ||
+         info.devices.size() > kMaxRanksPerNode || info.job.agreed.size() > kMaxAgreed;
+}
+
+// The digits at `at` without leading zeros, moving `at` behind them.
+std::string_view take_number(const std::string& text, size_t* at) {
+  while (*at < text.size() && text[*at] == '0') ++*at;
+  const size_t begin = *at;
+  while (*at < text.size() && text[*at] >= '0' && text[*at] <= '9') ++*at;
+  return std::string_view(text).substr(begin, *at - begin);
+}
+
+}  // namespace
+
+bool address_less(const std::string& a, const std::string& b) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (digit(a[i]) && digit(b[j])) {
+      const std::string_view x = take_number(a, &i), y = take_number(b, &j);
+      if (x.size() != y.size()) return x.size() < y.size();
+      if (x != y) return x < y;
+    } else {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i, ++j;
+    }
+  }
+  if ((a.size() - i) != (b.size() - j)) return a.size() - i < b.size() - j;
+  return a < b;
+}
+
+std::string list_some(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 8;
+  if (names.size() <= kShown) return join(names, ", ");
+  const std::vector<std::string> first(names.begin(), names.begin() + kShown);
+  return join(first, ", ") + " and " + std::to_string(names.size() - kShown) + " more";
+}
+
+Membership::Membership(JobSpec spec) : spec_(std::move(spec)) {
+  if (spec_.nnodes < 1) {
+    throw Error(ErrorCode::kUsage, "a job needs at least one node", "--nnodes");
+  }
+  if (!spec_.addresses.empty() && static_cast<int>(spec_.addresses.size()) != spec_.nnodes) {
+    throw Error(ErrorCode::kUsage,
+                std::to_string(spec_.addresses.size()) + " addresses for " +
+                    std::to_string(spec_.nnodes) + " nodes",
+                "--ips", "list every node once");
+  }
+}
+
+std::optional<Error> Membership::mismatch(const NodeInfo& info) const {
+  const JobSpec& theirs = info.job;
+  if (too_big(info)) return refuse(info, "brings more than a node can", "see the limits in docs");
+  if (theirs.job_id != spec_.job_id) {
+    return refuse(info,
+                  "the rendezvous it found serves job '" + spec_.job_id + "', not job '" +
+                      theirs.job_id + "'",
+                  "give every node the same --job_id, and each job its own --rdzv_port");
+  }
+  if (theirs.protocol != spec_.protocol || theirs.version != spec_.version) {
+    return refuse(info,
+                  "runs fleetrun " + theirs.version + " (protocol " +
+                      std::to_string(theirs.protocol) + "), the host " + spec_.version +
+                      " (protocol " + std::to_string(spec_.protocol) + ")",
+                  "install the same version on every node");
+  }
+  if (theirs.nnodes != spec_.nnodes) {
+    return refuse(info,
+                  "expects " + std::to_string(theirs.nnodes) + " nodes, the host expects " +
+                      std::to_string(spec_.nnodes),
+                  "give every node the same --ips or --nnodes");
+  }
+  if (theirs.addresses != spec_.addresses) {
+    return refuse(info,
+                  "was given --ips=" + join(theirs.addresses, ",") +
+                      ", the host --ips=" + join(spec_.addresses, ","),
+                  "give every node the same --ips, in the same order");
+  }
+  std::set<std::string> names;
+  for (const auto& [name, value] : spec_.agreed) names.insert(name);
+  for (const auto& [name, value] : theirs.agreed) names.insert(name);
+  for (const std::string& name : names) {
+    const auto ours = spec_.agreed.find(name), other = theirs.agreed.find(name);
+    const std::string here = ours == spec_.agreed.end() ? "not set" : "'" + ours->second + "'";
+    const std::string there = other == theirs.agreed.end() ? "not set" : "'" + other->second + "'";
+    if (here != there) {
+      return refuse(info, name + " is " + there + " there and " + here + " on the host",
+                    "give every node the same " + name);
+    }
+  }
+  if (info.ports.empty()) return refuse(info, "brings no ranks", "give it at least one");
+  if (info.devices.size() != info.ports.size()) {
+    return refuse(info,
+                  "brings " + std::to_string(info.ports.size()) + " ranks and devices for " +
+                      std::to_string(info.devices.size()),
+                  "report this as a bug");
+  }
+  return std::nullopt;
+}
+
+// Also settles the rank that the address or the host's role implies.
+std::optional<Error> Membership::rank_conflict(NodeInfo* info) const {
+  int wanted = info->node_rank;
+  if (!spec_.addresses.empty()) {
+    const auto at = std::find(spec_.addresses.begin(), spec_.addresses.end(), info->address);
+    if (at == spec_.addresses.end()) {
+      return refuse(*info, "is not one of the job's nodes: " + list_some(spec_.addresses),
+                    "add it to --ips on every node, or say with --host which one this is");
+    }
+    const int index = static_cast<int>(at - spec_.addresses.begin());
+    if (wanted >= 0 && wanted != index) {
+      return refuse(*info,
+                    "wants to be node " + std::to_string(wanted) + ", but is number " +
+                        std::to_string(index) + " in --ips",
+                    "leave out --rank");
+    }
+    wanted = index;
+  }
+  if (info->hosts_rendezvous && wanted < 0) wanted = 0;
+  if (wanted >= spec_.nnodes || wanted < -1) {
+    return refuse(*info, "wants to be node " + std::to_string(wanted),
+                  "--rank goes from 0 to " + std::to_string(spec_.nnodes - 1));
+  }
+  if ((wanted == 0) != info->hosts_rendezvous) {
+    return refuse(*info,
+                  info->hosts_rendezvous
+                      ? "hosts the rendezvous, so it is node 0 and not " + std::to_string(wanted)
+                      : "wants to be node 0, which is the one that hosts the rendezvous",
+                  "start rank 0 on the node that --master (or the first of --ips) names");
+  }
+  if (const auto taken = by_rank_.find(wanted); taken != by_rank_.end()) {
+    return refuse(*info,
+                  "wants to be node " + std::to_string(wanted) + ", which is " +
+                      members_.at(taken->second).address + " already",
+                  "give every node its own --rank");
+  }
+  info->node_rank = wanted;
+  return std::nullopt;
+}
+
+std::optional<Error> Membership::add(SessionId session, NodeInfo info,
+                                     std::optional<SessionId>* replaced) {
+  replaced->reset();
+  if (auto error = mismatch(info)) return error;
+  if (const auto found = by_address_.find(info.address); found != by_address_.end()) {
+    const NodeInfo& member = members_.at(found->second);
+    if (member.instance != info.instance) {
+      return refuse(info, "has joined already (from host " + member.hostname + ")",
+                    "start fleetrun once a node, or give each its own --host");
+    }
+    *replaced = found->second;
+    remove(**replaced);
+  }
+  if (auto error = rank_conflict(&info)) return error;
+  // One place is the host's, who may be the last to come.
+  const int guests = static_cast<int>(members_.size()) - (host_ ? 1 : 0);
+  if (!info.hosts_rendezvous && guests >= spec_.nnodes - 1) {
+    return Error(ErrorCode::kStale, "all " + std::to_string(spec_.nnodes) + " nodes are there",
+                 "node " + info.address, "raise --nnodes everywhere to use one more");
+  }
+  by_address_[info.address] = session;
+  if (info.node_rank >= 0) by_rank_[info.node_rank] = session;
+  if (info.hosts_rendezvous) host_ = session;
+  members_.emplace(session, std::move(info));
+  return std::nullopt;
+}
+
+void Membership::remove(SessionId session) {
+  const auto found = members_.find(session);
+  if (found == members_.end()) return;
+  by_address_.erase(found->second.address);
+  by_rank_.erase(found->second.node_rank);
+  if (host_ == session) host_.reset();
+  members_.erase(found);
+}
+
+std::string Membership::missing() const {
+  if (spec_.addresses.empty()) {
+    return std::to_string(spec_.nnodes - members_.size()) + " more";
+  }
+  std::set<std::string> here;
+  for (const auto& [session, info] : members_) here.insert(info.address);
+  std::vector<std::string> absent;
+  for (size_t i = 0; i < spec_.addresses.size(); ++i) {
+    if (!here.contains(spec_.addresses[i])) absent.push_back(named(spec_.addresses[i], i));
+  }
+  return list_some(absent);
+}
+
+std::string Membership::present() const {
+  std::vector<std::string> names;
+  for (const auto& [session, info] : members_) names.push_back(info.address);
+  std::sort(names.begin(), names.end(), address_less);
+  return list_some(names);
+}
+
+std::shared_ptr<const World> Membership::place(int epoch) const {
+  std::vector<const NodeInfo*> by_rank(spec_.nnodes, nullptr), others;
+  for (const auto& [session, info] : members_) {
+    if (info.node_rank >= 0) {
+      by_rank[info.node_rank] = &info;
+    } else {
+      others.push_back(&info);
+    }
+  }
+  std::sort(others.begin(), others.end(), [](const NodeInfo* a, const NodeInfo* b) {
+    return address_less(a->address, b->address);
+  });
+  auto next = others.begin();
+  auto world = std::make_shared<World>();
+  world->epoch = epoch;
+  for (int rank = 0; rank < spec_.nnodes; ++rank) {
+    const NodeInfo* info = by_rank[rank] ? by_rank[rank] : *next++;
+    world->nodes.push_back(
+        {info->address, info->hostname, rank, world->world_size, info->devices, info->ports});
+    world->world_size += info->nproc();
+    if (rank == 0) {
+      world->master_address = info->address;
+      world->master_port = info->master_port;
+    }
+  }
+  return world;
+}
+
+}  // namespace fleet

@@ -1,0 +1,58 @@
+// Who belongs to a forming job: checks newcomers, knows who is missing, and gives out the ranks.
+// Pure: no clock, no sockets. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+using SessionId = uint64_t;  // one connection of one node
+
+class Membership {
+ public:
+  explicit Membership(JobSpec spec);
+
+  // Why this node cannot be one of the job (kUsage), or nothing: then it is a member. A node that
+  // comes again (same address and instance, its connection was lost) takes the place of its old
+  // session, given back in *replaced.
+  std::optional<Error> add(SessionId session, NodeInfo info, std::optional<SessionId>* replaced);
+  void remove(SessionId session);
+
+  bool complete() const { return static_cast<int>(members_.size()) == spec_.nnodes; }
+  const std::map<SessionId, NodeInfo>& members() const { return members_; }
+  const JobSpec& spec() const { return spec_; }
+  std::optional<SessionId> host() const { return host_; }  // node 0's session
+  // "10.0.0.3 (node 2), 10.0.0.4 (node 3)" or, where nodes are only counted, "2 more". At most 8
+  // are named.
+  std::string missing() const;
+  // "10.0.0.1, 10.0.0.2", at most 8.
+  std::string present() const;
+
+  // The ranks of a complete membership. Nodes with a rank of their own get it; the others share
+  // what is left, sorted by address, so that the order is the same however they arrive.
+  std::shared_ptr<const World> place(int epoch) const;
+
+ private:
+  std::optional<Error> mismatch(const NodeInfo& info) const;
+  std::optional<Error> rank_conflict(NodeInfo* info) const;
+
+  JobSpec spec_;
+  std::map<SessionId, NodeInfo> members_;
+  std::map<std::string, SessionId> by_address_;
+  std::map<int, SessionId> by_rank_;  // those with a rank of their own
+  std::optional<SessionId> host_;
+};
+
+// Orders addresses as people do: 10.0.0.9 before 10.0.0.10.
+bool address_less(const std::string& a, const std::string& b);
+// "a, b, c and 4 more"
+std::string list_some(const std::vector<std::string>& names);
+
+}  // namespace fleet

@@ -1,0 +1,44 @@
+// Nodes for tests of the rendezvous.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+inline JobSpec job_of(std::vector<std::string> addresses) {
+  JobSpec spec;
+  spec.nnodes = static_cast<int>(addresses.size());
+  spec.addresses = std::move(addresses);
+  spec.version = "1.2.3";
+  spec.agreed = {{"--run_mode", "collective"}};
+  return spec;
+}
+
+inline JobSpec job_of(int nnodes) {
+  JobSpec spec = job_of(std::vector<std::string>{});
+  spec.nnodes = nnodes;
+  return spec;
+}
+
+// A node with `ranks` ranks on ports 6070 and up. The first address of a job, or node_rank 0,
+// hosts.
+inline NodeInfo node_of(const JobSpec& job, const std::string& address, int ranks = 2,
+                        bool hosts = false) {
+  NodeInfo info;
+  info.job = job;
+  info.address = address;
+  info.hosts_rendezvous = hosts || (!job.addresses.empty() && job.addresses[0] == address);
+  info.master_port = info.hosts_rendezvous ? 29500 : 0;
+  for (int i = 0; i < ranks; ++i) {
+    info.ports.push_back(6070 + i);
+    info.devices.push_back({i});
+  }
+  info.hostname = "host-" + address;
+  info.instance = "instance-" + address;
+  return info;
+}
+
+}  // namespace fleet
