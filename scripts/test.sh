@@ -18,4 +18,21 @@ case $preset in
   tsan) options=(-R '^(base|observe|store|comm|data|exec)') ;;
 esac
 say "ctest"
-exec ctest --test-dir "build/$preset" -j "$(nproc)" --output-on-failure "${options[@]}" "$@"
+# What was skipped, and why, is told before ctest's own summary, which stays the end of the output.
+skipped() {
+  awk '/: Skipped$/ { getline; sub(/^[ \t]+/, ""); if ($0 != "" && !seen[$0]++) print "skipped: " $0 }
+       /^SKIP: / && !seen[$0]++ { print "skipped: " substr($0, 7) }' "build/$preset/Testing/Temporary/LastTest.log" 2>/dev/null || true
+}
+# The summary, from "NN% tests passed" on, is held back until ctest has ended and its log is whole.
+ctest --test-dir "build/$preset" -j "$(nproc)" --output-on-failure "${options[@]}" "$@" 2>&1 | {
+  summary=()
+  while IFS= read -r line; do
+    if [ ${#summary[@]} -gt 0 ] || [[ $line =~ ^[0-9]+%\ tests\ passed ]]; then
+      summary+=("$line")
+    else
+      printf '%s\n' "$line"
+    fi
+  done
+  skipped
+  [ ${#summary[@]} -eq 0 ] || printf '%s\n' "" "${summary[@]}"
+}

@@ -1,0 +1,14 @@
+#include "exec/backend.h"
+
+#include "tensor/host.h"
+
+namespace fleet {
+namespace {
+
+[[maybe_unused]] const bool registered = register_backend(
+    "cpu",
+    {.device_count = [](std::string*) { return 1; },
+     .make_device = [](int) -> std::unique_ptr<Device> { return std::make_unique<HostDevice>(); }});
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,112 @@
+#include "backend/cuda/device.h"
+
+#include "base/error.h"
+
+namespace fleet::cuda {
+namespace {
+
+// CUDA's current device is the thread's: set for a call, and put back.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int index) {
+    check(cudaGetDevice(&before_), "cudaGetDevice");
+    if (before_ != index) check(cudaSetDevice(index), "cudaSetDevice");
+  }
+  ~CurrentDevice() { cudaSetDevice(before_); }
+
+ private:
+  int before_ = 0;
+};
+
+class CudaEvent : public Event {
+ public:
+  explicit CudaEvent(std::string where) : where_(std::move(where)) {
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate", where_);
+  }
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+  void synchronize() override {
+    check(cudaEventSynchronize(event_), "cudaEventSynchronize", where_);
+  }
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  std::string where_;
+  cudaEvent_t event_ = nullptr;
+};
+
+class CudaStream : public Stream {
+ public:
+  explicit CudaStream(std::string where) : where_(std::move(where)) {
+    // Not ordered against the legacy default stream, which libraries may use.
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate", where_);
+  }
+  ~CudaStream() override {
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+  }
+  void record(Event& event) override {
+    check(cudaEventRecord(static_cast<CudaEvent&>(event).get(), stream_), "cudaEventRecord",
+          where_);
+  }
+  void wait(Event& event) override {
+    check(cudaStreamWaitEvent(stream_, static_cast<CudaEvent&>(event).get(), 0),
+          "cudaStreamWaitEvent", where_);
+  }
+  void synchronize() override {
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", where_);
+  }
+  void* native_handle() override { return stream_; }
+
+ private:
+  std::string where_;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
+
+void check(cudaError_t result, const char* what, const std::string& where) {
+  if (result == cudaSuccess) return;
+  cudaGetLastError();  // an error that is reported here must not come up again in the next call
+  const std::string failure = std::string(what) + " failed: " + cudaGetErrorString(result);
+  if (result == cudaErrorMemoryAllocation) {
+    throw Error(ErrorCode::kUnsupported, failure, where,
+                "use a smaller data.batch_size, or free the GPU of other programs");
+  }
+  throw Error(ErrorCode::kInternal, failure, where);
+}
+
+CudaDevice::CudaDevice(int index) : index_(index), name_("cuda:" + std::to_string(index)) {
+  CurrentDevice current(index_);
+  check(cudaFree(nullptr), "starting the device", name_);
+}
+
+Buffer CudaDevice::allocate(size_t bytes) {
+  if (bytes == 0) return {};
+  CurrentDevice current(index_);
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, bytes), "cudaMalloc", name_);
+  Buffer buffer(std::shared_ptr<void>(memory, [](void* p) { cudaFree(p); }), bytes);
+  check(cudaMemset(memory, 0, bytes), "cudaMemset", name_);
+  // The memset may still run, and the streams made here do not wait for it.
+  check(cudaDeviceSynchronize(), "cudaMemset", name_);
+  return buffer;
+}
+
+std::unique_ptr<Stream> CudaDevice::make_stream(const std::string&) {
+  CurrentDevice current(index_);
+  return std::make_unique<CudaStream>(name_);
+}
+
+std::unique_ptr<Event> CudaDevice::make_event() {
+  CurrentDevice current(index_);
+  return std::make_unique<CudaEvent>(name_);
+}
+
+void CudaDevice::copy(void* to, const void* from, size_t bytes, Stream& stream) {
+  if (bytes == 0) return;
+  // The pointers say which side is the host.
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)), "cudaMemcpyAsync",
+        name_);
+}
+
+}  // namespace fleet::cuda

@@ -1,0 +1,38 @@
+// Memory, streams and events of an NVIDIA GPU.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+
+#include "tensor/device.h"
+
+namespace fleet::cuda {
+
+// Translates a CUDA error into fleet::Error: kUnsupported where memory ran out, else kInternal.
+//   what  the call, for the message;  where  "cuda:0"
+void check(cudaError_t result, const char* what, const std::string& where = {});
+
+inline cudaStream_t stream_of(Stream& stream) {
+  return static_cast<cudaStream_t>(stream.native_handle());
+}
+
+// Streams and events may be used from any thread, one at a time. Work of a stream that failed shows
+// up as an Error in a later call on the device: CUDA reports it to whoever asks first.
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(int index);
+  std::string name() const override { return name_; }
+  std::string backend() const override { return "cuda"; }
+  Buffer allocate(size_t bytes) override;
+  std::unique_ptr<Stream> make_stream(const std::string& name) override;
+  std::unique_ptr<Event> make_event() override;
+  void copy(void* to, const void* from, size_t bytes, Stream& stream) override;
+
+ private:
+  int index_;
+  std::string name_;
+};
+
+}  // namespace fleet::cuda

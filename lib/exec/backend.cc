@@ -1,0 +1,71 @@
+#include "exec/backend.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "base/registry.h"
+
+namespace fleet {
+namespace {
+
+Registry<BackendDef>& backends() {
+  static Registry<BackendDef> registry("backend");
+  return registry;
+}
+
+// Loads libfleet_<name>.so, which registers the backend and its kernels. "" or why it could not.
+std::string load_module(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& place : {folder, folder.parent_path() / "lib"}) {
+    const fs::path module = place / ("libfleet_" + name + ".so");
+    if (!fs::exists(module, error)) continue;
+    // Never closed: its kernels live as long as the process.
+    if (::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL)) return "";
+    return std::string("its module cannot be loaded: ") + ::dlerror();
+  }
+  return "this build has no " + name + " backend";
+}
+
+std::string no_device_reason(const std::string& name, int* count) {
+  *count = 0;
+  if (!backends().find(name)) {
+    const std::string reason = load_module(name);
+    if (!reason.empty()) return reason;
+  }
+  std::string why;
+  *count = backends().get(name).device_count(&why);
+  return why;
+}
+
+}  // namespace
+
+bool register_backend(const std::string& name, BackendDef def) {
+  backends().add(name, def);
+  return true;
+}
+
+DeviceChoice choose_device(const std::string& wanted, int index) {
+  if (wanted == "cpu") return {backends().get("cpu").make_device(0), ""};
+  if (wanted != "cuda" && wanted != "auto") {
+    const std::vector<std::string> known = {"auto", "cpu", "cuda"};
+    throw Error(ErrorCode::kUsage, "unknown device '" + wanted + "'", {},
+                suggestion(wanted, known));
+  }
+  int count = 0;
+  const std::string reason = no_device_reason("cuda", &count);
+  if (count > 0) {
+    if (index < 0 || index >= count) {
+      throw Error(ErrorCode::kUsage, "there is no cuda device " + std::to_string(index), {},
+                  "this process sees " + std::to_string(count) + ", counted from 0");
+    }
+    return {backends().get("cuda").make_device(index), ""};
+  }
+  DeviceChoice choice{backends().get("cpu").make_device(0), ""};
+  if (wanted == "cuda") choice.note = "cuda was asked for, but the CPU is used: " + reason;
+  return choice;
+}
+
+}  // namespace fleet

@@ -1,0 +1,33 @@
+// Backends by name: which devices this process can compute on.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tensor/device.h"
+
+namespace fleet {
+
+struct BackendDef {
+  // How many devices there are. Where there are none, *why says so in a clause.
+  int (*device_count)(std::string* why) = nullptr;
+  // Device `index` of them, 0 <= index < device_count().
+  std::unique_ptr<Device> (*make_device)(int index) = nullptr;
+};
+
+// A backend registers itself when its room is linked, or when its module is loaded.
+bool register_backend(const std::string& name, BackendDef def);
+
+struct DeviceChoice {
+  std::unique_ptr<Device> device;
+  std::string note;  // one line for the log where it is another device than the one asked for; else
+                     // empty
+};
+
+// wanted: "cpu"; "cuda": its device `index`, else the CPU, and the note says why; "auto": like
+// "cuda", but a machine without a GPU is no reason for a note. A backend that is not linked is
+// loaded from libfleet_<name>.so beside the program or in ../lib: only who has a GPU needs its
+// libraries. kUsage for another name, or where there are devices but none with this index.
+DeviceChoice choose_device(const std::string& wanted, int index);
+
+}  // namespace fleet
