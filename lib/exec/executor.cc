@@ -1,0 +1,206 @@
+#include "exec/executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "exec/initialize.h"
+
+namespace fleet {
+
+struct Executor::Step {
+  const PlannedOp* planned = nullptr;
+  std::unique_ptr<Kernel> kernel;
+  std::vector<Event*> waits;
+  std::unique_ptr<Event> done;  // only where another stream waits for it
+  double seconds = 0;
+  int64_t calls = 0;
+};
+
+struct Executor::Schedule {
+  std::vector<Step*> steps;
+};
+
+Executor::Executor(Plan plan, Device& device, Communicator* communicator)
+    : plan_(std::move(plan)), device_(device), communicator_(communicator) {
+  persistent_ = device_.allocate(plan_.persistent_bytes);
+  arena_ = device_.allocate(plan_.arena_bytes);
+  workspace_ = device_.allocate(plan_.workspace_bytes);
+  bucket_ = communicator_ ? communicator_->allocate(plan_.bucket_bytes)
+                          : device_.allocate(plan_.bucket_bytes);
+  for (int i = 0; i < plan_.streams; ++i) {
+    streams_.push_back(device_.make_stream(i == 0 ? "" : "comm" + std::to_string(i)));
+    if (i > 0) ends_.push_back(device_.make_event());
+  }
+  for (const PlannedOp& planned : plan_.ops) make_step(planned);
+  active_.resize(program().sections().size());
+}
+
+// Streams end before the memory their work touches is given back.
+Executor::~Executor() { streams_.clear(); }
+
+void Executor::make_step(const PlannedOp& planned) {
+  std::vector<Argument> inputs, outputs;
+  for (size_t i = 0; i < planned.op.inputs.size(); ++i) {
+    inputs.push_back(argument(planned.op.inputs[i]));
+    inputs.back().layout = planned.input_layouts[i];
+  }
+  for (size_t i = 0; i < planned.op.outputs.size(); ++i) {
+    outputs.push_back(argument(planned.op.outputs[i]));
+    outputs.back().layout = planned.output_layouts[i];
+  }
+  auto step = std::make_unique<Step>();
+  step->planned = &planned;
+  KernelContext context{.op = planned.op,
+                        .inputs = std::move(inputs),
+                        .outputs = std::move(outputs),
+                        .workspace = workspace_.data(),
+                        .device = device_,
+                        .communicator = communicator_};
+  step->kernel = planned.kernel->create(context);
+  for (int wait : planned.waits) step->waits.push_back(steps_[wait]->done.get());
+  if (planned.signals) step->done = device_.make_event();
+  steps_.push_back(std::move(step));
+}
+
+Argument Executor::argument(VarId id) const {
+  if (id == kNoVar) return {};
+  const PlannedVar& planned = plan_.vars[id];
+  const Var& var = program().var(id);
+  const Buffer& region = planned.region == Region::kPersistent ? persistent_
+                         : planned.region == Region::kArena    ? arena_
+                                                               : bucket_;
+  return {static_cast<char*>(region.data()) + planned.offset, var.dtype, var.shape,
+          planned.layout};
+}
+
+const Executor::Schedule& Executor::schedule_for(const StepInfo& info) {
+  for (size_t i = 0; i < active_.size(); ++i) {
+    active_[i] = program().sections()[i].when.holds(info);
+  }
+  const auto found = schedules_.find(active_);
+  if (found != schedules_.end()) return *found->second;
+  auto schedule = std::make_unique<Schedule>();
+  for (const auto& step : steps_) {
+    if (active_[step->planned->op.section]) schedule->steps.push_back(step.get());
+  }
+  return *(schedules_[active_] = std::move(schedule));
+}
+
+void Executor::run(const StepInfo& info) {
+  for (Step* step : schedule_for(info).steps) {
+    Stream& stream = *streams_[step->planned->op.stream];
+    for (Event* event : step->waits) stream.wait(*event);
+    if (profiling_) {
+      run_profiled(*step, stream);
+    } else {
+      step->kernel->run(stream);
+    }
+    if (step->done) stream.record(*step->done);
+  }
+  // The next step may overwrite what the other streams still read.
+  for (size_t i = 1; i < streams_.size(); ++i) {
+    streams_[i]->record(*ends_[i - 1]);
+    streams_[0]->wait(*ends_[i - 1]);
+  }
+  if (profiling_) ++profiled_runs_;
+}
+
+void Executor::synchronize() {
+  for (const auto& stream : streams_) stream->synchronize();
+}
+
+void Executor::initialize(uint64_t seed) {
+  for (VarId id = 0; id < program().var_count(); ++id) {
+    const Var& var = program().var(id);
+    if (var.kind != VarKind::kParameter && var.kind != VarKind::kState) continue;
+    const std::vector<float> values = initial_values(var, seed);
+    if (var.dtype == DType::kFloat32) {
+      write(id, values.data());
+    } else {
+      FLEET_CHECK(var.dtype == DType::kInt64, "a state of type " + std::string(name_of(var.dtype)));
+      const std::vector<int64_t> integers(values.begin(), values.end());
+      write(id, integers.data());
+    }
+  }
+}
+
+void Executor::feed(VarId id, const void* data) {
+  const Argument to = argument(id);
+  FLEET_CHECK(program().var(id).kind == VarKind::kFeed, program().var(id).name + " is no feed");
+  device_.copy(to.data, data, to.bytes(), *streams_[0]);
+}
+
+void Executor::read(VarId id, void* data) {
+  const Argument from = argument(id);
+  FLEET_CHECK(plan_.vars[id].region != Region::kArena,
+              "'" + program().var(id).name + "' was not kept for reading");
+  std::vector<char> raw(from.bytes());
+  synchronize();
+  device_.copy(raw.data(), from.data, raw.size(), *streams_[0]);
+  streams_[0]->synchronize();
+  relayout(from.shape, size_of(from.dtype), from.layout, raw.data(), Layout::plain(from.shape),
+           data);
+}
+
+void Executor::write(VarId id, const void* data) {
+  const Argument to = argument(id);
+  FLEET_CHECK(plan_.vars[id].region != Region::kArena,
+              "'" + program().var(id).name + "' lives within a step only");
+  std::vector<char> raw(to.bytes());
+  relayout(to.shape, size_of(to.dtype), Layout::plain(to.shape), data, to.layout, raw.data());
+  synchronize();
+  device_.copy(to.data, raw.data(), raw.size(), *streams_[0]);
+  streams_[0]->synchronize();
+}
+
+void Executor::set_profiling(bool on) {
+  profiling_ = on;
+  profiled_runs_ = 0;
+  for (const auto& step : steps_) {
+    step->seconds = 0;
+    step->calls = 0;
+  }
+}
+
+void Executor::run_profiled(Step& step, Stream& stream) {
+  const auto start = std::chrono::steady_clock::now();
+  step.kernel->run(stream);
+  if (&stream == streams_[0].get()) stream.synchronize();
+  step.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ++step.calls;
+}
+
+std::string Executor::profile() const {
+  struct Row {
+    std::string type;
+    double seconds = 0;
+    int64_t calls = 0;
+  };
+  std::map<std::string, Row> rows;
+  double total = 0;
+  for (const auto& step : steps_) {
+    Row& row = rows[step->planned->op.type()];
+    row.type = step->planned->op.type();
+    row.seconds += step->seconds;
+    row.calls += step->calls;
+    total += step->seconds;
+  }
+  std::vector<Row> order;
+  for (const auto& [type, row] : rows) order.push_back(row);
+  std::sort(order.begin(), order.end(),
+            [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
+  const double runs = std::max(profiled_runs_, 1);
+  std::string text;
+  for (const Row& row : order) {
+    if (row.calls == 0) continue;
+    char line[160];
+    std::snprintf(line, sizeof line, "%-32s %6.0f calls %10.3f ms a run %5.1f %%\n",
+                  row.type.c_str(), row.calls / runs, 1e3 * row.seconds / runs,
+                  100 * row.seconds / std::max(total, 1e-12));
+    text += line;
+  }
+  return text;
+}
+
+}  // namespace fleet

@@ -1,0 +1,138 @@
+#include "exec/layout_assignment.h"
+
+#include <map>
+
+namespace fleet {
+namespace {
+
+class Assignment {
+ public:
+  Assignment(Plan& plan, const PlanOptions& options)
+      : plan_(plan), program_(plan.program), options_(options), current_(program_.var_count()) {
+    for (VarId id = 0; id < program_.var_count(); ++id) {
+      const Var& var = program_.var(id);
+      const auto fixed = options.initial_layouts.find(id);
+      if (fixed != options.initial_layouts.end()) {
+        current_[id] = fixed->second;
+      } else if (var.kind == VarKind::kFeed) {
+        current_[id] = Layout::plain(var.shape);
+      }
+    }
+  }
+
+  void run() {
+    const std::vector<Op> ops = program_.ops();
+    for (const Op& op : ops) place(op);
+    plan_.vars.resize(program_.var_count());
+    for (VarId id = 0; id < program_.var_count(); ++id) {
+      const Var& var = program_.var(id);
+      plan_.vars[id].used = current_[id].has_value() || var.kind != VarKind::kTemporary;
+      if (!plan_.vars[id].used) continue;
+      plan_.vars[id].layout = current_[id] ? *current_[id] : Layout::plain(var.shape);
+      plan_.vars[id].bytes = plan_.vars[id].layout.elements() * size_of(var.dtype);
+    }
+  }
+
+ private:
+  std::optional<Layout> layout_of(VarId id) const {
+    return id == kNoVar ? std::nullopt : current_[id];
+  }
+
+  // What an output must end in: a layout it already has, or that of the parameter it is the gradient of.
+  std::optional<Layout> bound(VarId id) const {
+    if (id == kNoVar) return std::nullopt;
+    if (current_[id]) return current_[id];
+    const VarId parameter = program_.var(id).gradient_of;
+    if (parameter == kNoVar || program_.var(parameter).kind != VarKind::kParameter) {
+      return std::nullopt;
+    }
+    return current_[parameter];
+  }
+
+  void place(Op op) {
+    const KernelDef& kernel = find_kernel(options_.backend, program_, op);
+    std::vector<std::optional<Layout>> inputs, outputs;
+    for (VarId id : op.inputs) inputs.push_back(layout_of(id));
+    for (VarId id : op.outputs) outputs.push_back(bound(id));
+    const Op asked = op;
+    LayoutQuery query(program_, asked, inputs, outputs);
+    if (kernel.layouts) kernel.layouts(query);
+
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i] == kNoVar) continue;
+      std::optional<Layout>& now = current_[op.inputs[i]];
+      if (!now) now = query.needed(static_cast<int>(i));  // a free parameter or state settles here
+      if (*now != query.needed(static_cast<int>(i))) {
+        op.inputs[i] = reordered(op.inputs[i], query.needed(static_cast<int>(i)), op);
+      }
+    }
+    std::vector<std::pair<VarId, VarId>> afterwards;  // what the kernel writes -> where it belongs
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const VarId id = op.outputs[i];
+      if (id == kNoVar) continue;
+      forget_copies(id);
+      const Layout& given = query.given(static_cast<int>(i));
+      if (!outputs[i] || *outputs[i] == given) {
+        current_[id] = given;
+        continue;
+      }
+      current_[id] = *outputs[i];
+      op.outputs[i] = copy_var(id, given);
+      afterwards.emplace_back(op.outputs[i], id);
+    }
+    push(op, kernel, query.workspace());
+    for (const auto& [from, to] : afterwards) push_reorder(from, to, op);
+  }
+
+  VarId copy_var(VarId id, const Layout& layout) {
+    const VarId copy = program_.temporary(program_.var(id).name + "@" + layout.text());
+    Var& var = program_.var(copy);
+    var.dtype = program_.var(id).dtype;
+    var.shape = program_.var(id).shape;
+    var.shape_known = true;
+    current_.resize(program_.var_count());
+    current_[copy] = layout;
+    return copy;
+  }
+
+  // A copy in this layout, made once for all readers that run when its first reader runs.
+  VarId reordered(VarId id, const Layout& layout, const Op& reader) {
+    const std::string when = program_.sections()[reader.section].when.text();
+    const auto key = std::make_pair(layout.text() + "/" + when, id);
+    const auto found = copies_.find(key);
+    if (found != copies_.end()) return found->second;
+    const VarId copy = copy_var(id, layout);
+    push_reorder(id, copy, reader);
+    copies_[key] = copy;
+    return copy;
+  }
+
+  void forget_copies(VarId id) {
+    std::erase_if(copies_, [id](const auto& entry) { return entry.first.second == id; });
+  }
+
+  void push_reorder(VarId from, VarId to, const Op& like) {
+    Op op = program_.make_op(like.section, "reorder", {from}, {to});
+    op.stream = like.stream;
+    push(op, find_kernel(options_.backend, program_, op), 0);
+  }
+
+  void push(const Op& op, const KernelDef& kernel, size_t workspace) {
+    PlannedOp planned{.op = op, .kernel = &kernel, .workspace = workspace};
+    for (VarId id : op.inputs) planned.input_layouts.push_back(layout_of(id).value_or(Layout()));
+    for (VarId id : op.outputs) planned.output_layouts.push_back(layout_of(id).value_or(Layout()));
+    plan_.ops.push_back(std::move(planned));
+  }
+
+  Plan& plan_;
+  Program& program_;
+  const PlanOptions& options_;
+  std::vector<std::optional<Layout>> current_;
+  std::map<std::pair<std::string, VarId>, VarId> copies_;
+};
+
+}  // namespace
+
+void assign_layouts(Plan& plan, const PlanOptions& options) { Assignment(plan, options).run(); }
+
+}  // namespace fleet

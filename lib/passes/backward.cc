@@ -1,0 +1,146 @@
+#include "passes/backward.h"
+
+#include <map>
+#include <set>
+
+namespace fleet {
+namespace {
+
+class Backward {
+ public:
+  Backward(Program& program, SectionId forward) : program_(program), forward_(forward) {}
+
+  BackwardResult run(const std::vector<std::pair<VarId, VarId>>& seeds,
+                     const std::vector<VarId>& wrt) {
+    find_needed(seeds, wrt);
+    if (program_.find_section("backward") < 0) {
+      program_.add_section("backward", program_.sections()[forward_].when);
+    }
+    result_.section = program_.find_section("backward");
+    for (const auto& [var, gradient] : seeds) contributions_[var].push_back(gradient);
+    const size_t count = program_.ops().size();
+    for (size_t i = count; i-- > 0;) {
+      if (program_.ops()[i].section == forward_) visit(Op(program_.ops()[i]));
+    }
+    return result_;
+  }
+
+ private:
+  class Context : public GradientContext {
+   public:
+    Context(Backward& backward, const Op& op, std::vector<VarId> gradients)
+        : GradientContext(backward.program_, backward.result_.section, op, std::move(gradients)),
+          backward_(backward) {}
+
+   protected:
+    bool needs_gradient(VarId var) const override { return backward_.needed_.contains(var); }
+    VarId new_gradient(VarId var) override {
+      Program& program = backward_.program_;
+      const VarId gradient = program.temporary(program.var(var).name + "@GRAD");
+      program.var(gradient).gradient_of = var;
+      backward_.contributions_[var].push_back(gradient);
+      return gradient;
+    }
+
+   private:
+    Backward& backward_;
+  };
+
+  // A variable needs a gradient if it depends on a leaf and the seeds depend on it.
+  void find_needed(const std::vector<std::pair<VarId, VarId>>& seeds,
+                   const std::vector<VarId>& wrt) {
+    std::set<VarId> from_leaf(wrt.begin(), wrt.end());
+    for (VarId id : program_.parameters()) {
+      if (program_.var(id).trainable) from_leaf.insert(id);
+    }
+    leaves_ = from_leaf;
+    for (const Op& op : program_.ops()) {
+      if (op.section != forward_) continue;
+      bool depends = false;
+      for (VarId id : op.inputs) depends |= from_leaf.contains(id);
+      for (VarId id : op.outputs) {
+        if (depends && id != kNoVar && program_.var(id).kind == VarKind::kTemporary) {
+          from_leaf.insert(id);
+        }
+      }
+    }
+    std::set<VarId> to_seed;
+    for (const auto& [var, gradient] : seeds) to_seed.insert(var);
+    for (size_t i = program_.ops().size(); i-- > 0;) {
+      const Op& op = program_.ops()[i];
+      if (op.section != forward_) continue;
+      bool reaches = false;
+      for (VarId id : op.outputs) reaches |= to_seed.contains(id);
+      for (VarId id : op.inputs) {
+        if (!reaches || id == kNoVar || !is_floating(program_.var(id).dtype)) continue;
+        to_seed.insert(id);
+        if (from_leaf.contains(id)) {
+          needed_.insert(id);
+          ++readers_[id];
+        }
+      }
+    }
+    for (const auto& [var, gradient] : seeds) needed_.insert(var);
+  }
+
+  // The gradient of a variable whose readers have all contributed.
+  VarId finish(VarId var) {
+    const auto found = contributions_.find(var);
+    if (found == contributions_.end()) return kNoVar;
+    const std::vector<VarId> parts = found->second;
+    contributions_.erase(found);
+    VarId gradient = parts[0];
+    if (parts.size() > 1) {
+      gradient = program_.temporary(program_.var(var).name + "@GRAD");
+      program_.append(result_.section, "sum", parts, {gradient});
+    }
+    program_.set_gradient(var, gradient);
+    return gradient;
+  }
+
+  void visit(const Op& op) {
+    std::vector<VarId> gradients;
+    bool any = false;
+    for (VarId id : op.outputs) {
+      gradients.push_back(id == kNoVar || !needed_.contains(id) ? kNoVar : finish(id));
+      any |= gradients.back() != kNoVar;
+    }
+    if (any) {
+      FLEET_CHECK(op.def->gradient != nullptr, "operation " + op.type() + " has no gradient");
+      Context context(*this, op, gradients);
+      op.def->gradient(context);
+    }
+    for (VarId id : op.inputs) {
+      if (!needed_.contains(id) || --readers_[id] > 0 || !leaves_.contains(id)) continue;
+      if (finish(id) != kNoVar && program_.var(id).kind == VarKind::kParameter) {
+        result_.parameters.push_back(id);
+      }
+    }
+  }
+
+  Program& program_;
+  const SectionId forward_;
+  std::set<VarId> needed_, leaves_;
+  std::map<VarId, int> readers_;  // those whose gradients are still to come
+  std::map<VarId, std::vector<VarId>> contributions_;
+  BackwardResult result_;
+};
+
+}  // namespace
+
+BackwardResult append_backward_from(Program& program, SectionId forward,
+                                    const std::vector<std::pair<VarId, VarId>>& seeds,
+                                    const std::vector<VarId>& wrt) {
+  return Backward(program, forward).run(seeds, wrt);
+}
+
+BackwardResult append_backward(Program& program, SectionId forward, VarId loss, double scale) {
+  const SectionId section = program.add_section("backward", program.sections()[forward].when);
+  const VarId seed = program.temporary(program.var(loss).name + "@GRAD");
+  const std::span<const int64_t> dims = program.var(loss).shape.dims();
+  program.append(section, "fill", {}, {seed},
+                 {{"shape", std::vector<int64_t>(dims.begin(), dims.end())}, {"value", scale}});
+  return append_backward_from(program, forward, {{loss, seed}}, {});
+}
+
+}  // namespace fleet

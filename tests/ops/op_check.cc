@@ -1,0 +1,212 @@
+#include "tests/ops/op_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "passes/backward.h"
+#include "tensor/host.h"
+
+namespace fleet {
+namespace {
+
+Values draw(std::mt19937_64& random, int64_t count, double low, double high) {
+  Values values(count);
+  for (double& value : values) {
+    const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+    value = static_cast<float>(low + (high - low) * unit);  // a float, so that both sides see the same
+  }
+  return values;
+}
+
+void expect_near(const Values& got, const Values& want, double tolerance, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  double scale = 1e-3;
+  for (double value : want) scale = std::max(scale, std::abs(value));
+  int shown = 0;
+  for (size_t i = 0; i < got.size() && shown < 5; ++i) {
+    if (std::abs(got[i] - want[i]) <= tolerance * scale) continue;
+    ADD_FAILURE() << what << "[" << i << "] is " << got[i] << ", should be " << want[i];
+    ++shown;
+  }
+}
+
+class Check {
+ public:
+  explicit Check(const OpCheck& check) : check_(check), random_(check.seed) {}
+
+  std::vector<Values> run() {
+    build();
+    if (check_.check_gradient) add_backward();
+    PlanOptions options;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (check_.inputs[i].layout) options.initial_layouts[inputs_[i]] = *check_.inputs[i].layout;
+    }
+    std::vector<VarId> keep;
+    for (VarId id : outputs_) {
+      if (id != kNoVar) keep.push_back(id);
+    }
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const VarId gradient = inputs_[i] == kNoVar ? kNoVar : program_.gradient(inputs_[i]);
+      if (gradient != kNoVar) keep.push_back(gradient);
+    }
+    Executor executor(make_plan(program_, keep, options), device_, nullptr);
+    for (int repeat = 0; repeat < 2; ++repeat) {  // twice: nothing may be left from the first run
+      set_inputs(executor);
+      executor.run({});
+      executor.synchronize();
+    }
+    compare_outputs(executor);
+    if (check_.check_gradient) compare_gradients(executor);
+    std::vector<Values> results;
+    for (VarId id : outputs_) results.push_back(id == kNoVar ? Values() : fetch(executor, id));
+    return results;
+  }
+
+ private:
+  void build() {
+    forward_ = program_.add_section("forward", {});
+    for (size_t i = 0; i < check_.inputs.size(); ++i) {
+      const CheckInput& input = check_.inputs[i];
+      inputs_.push_back(kNoVar);
+      values_.emplace_back();
+      if (!input.present) continue;
+      Var var{.name = "input" + std::to_string(i),
+              .kind = input.kind,
+              .dtype = input.dtype,
+              .shape = input.shape,
+              .init = {},
+              .shape_known = true};
+      inputs_.back() = program_.add_var(var);
+      values_.back() = input.values.empty()
+                           ? draw(random_, input.shape.elements(), input.low, input.high)
+                           : input.values;
+    }
+    references_ = check_.reference(values_);
+    const OpDef& def = op_registry().get(check_.type);
+    for (size_t i = 0; i < def.outputs.size(); ++i) {
+      const bool make = i < references_.size() || def.outputs[i].kind != Slot::kOptional ||
+                        check_.optional_outputs;
+      outputs_.push_back(make ? program_.temporary("output" + std::to_string(i)) : kNoVar);
+    }
+    for (const auto& [output, input] : check_.updates) outputs_[output] = inputs_[input];
+    program_.append(forward_, check_.type, inputs_, outputs_, check_.attributes);
+  }
+
+  void add_backward() {
+    std::vector<std::pair<VarId, VarId>> seeds;
+    seed_values_.resize(references_.size());
+    seed_vars_.resize(references_.size(), kNoVar);
+    for (size_t i = 0; i < references_.size(); ++i) {
+      if (references_[i].empty() || is_update(i)) continue;
+      const Var output = program_.var(outputs_[i]);
+      if (!is_floating(output.dtype)) continue;
+      seed_vars_[i] = program_.feed("seed" + std::to_string(i), output.dtype, output.shape);
+      seed_values_[i] = draw(random_, output.shape.elements(), -1, 1);
+      seeds.emplace_back(outputs_[i], seed_vars_[i]);
+    }
+    std::vector<VarId> wrt;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (differentiated(i)) wrt.push_back(inputs_[i]);
+    }
+    append_backward_from(program_, forward_, seeds, wrt);
+  }
+
+  bool is_update(size_t output) const {
+    for (const auto& [out, in] : check_.updates) {
+      if (out == static_cast<int>(output)) return true;
+    }
+    return false;
+  }
+
+  bool differentiated(size_t i) const {
+    const CheckInput& input = check_.inputs[i];
+    return input.present && input.differentiate && is_floating(input.dtype);
+  }
+
+  void set(Executor& executor, VarId id, const Values& values) {
+    const std::vector<float> floats(values.begin(), values.end());
+    const std::vector<int64_t> integers(values.begin(), values.end());
+    const bool floating = program_.var(id).dtype == DType::kFloat32;
+    const void* data = floating ? static_cast<const void*>(floats.data()) : integers.data();
+    executor.write(id, data);
+  }
+
+  void set_inputs(Executor& executor) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i] != kNoVar) set(executor, inputs_[i], values_[i]);
+    }
+    for (size_t i = 0; i < seed_vars_.size(); ++i) {
+      if (seed_vars_[i] != kNoVar) set(executor, seed_vars_[i], seed_values_[i]);
+    }
+  }
+
+  Values fetch(Executor& executor, VarId id) {
+    const Var& var = executor.program().var(id);
+    if (executor.plan().vars[id].layout.is_opaque()) return {};
+    if (var.dtype == DType::kFloat32) {
+      const auto raw = executor.values<float>(id);
+      return Values(raw.begin(), raw.end());
+    }
+    if (var.dtype == DType::kInt64) {
+      const auto raw = executor.values<int64_t>(id);
+      return Values(raw.begin(), raw.end());
+    }
+    const auto raw = executor.values<uint8_t>(id);
+    return Values(raw.begin(), raw.end());
+  }
+
+  void compare_outputs(Executor& executor) {
+    for (size_t i = 0; i < references_.size(); ++i) {
+      if (references_[i].empty()) continue;
+      expect_near(fetch(executor, outputs_[i]), references_[i], check_.tolerance,
+                  check_.type + " output " + std::to_string(i));
+    }
+  }
+
+  // sum over outputs of seed * output: what the gradients are of.
+  double objective() const {
+    const std::vector<Values> outputs = check_.reference(values_);
+    double sum = 0;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (i >= seed_vars_.size() || seed_vars_[i] == kNoVar) continue;
+      for (size_t k = 0; k < outputs[i].size(); ++k) sum += outputs[i][k] * seed_values_[i][k];
+    }
+    return sum;
+  }
+
+  void compare_gradients(Executor& executor) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (!differentiated(i)) continue;
+      const VarId gradient = program_.gradient(inputs_[i]);
+      ASSERT_NE(gradient, kNoVar) << check_.type << " input " << i << " has no gradient";
+      Values numeric(values_[i].size());
+      for (size_t k = 0; k < numeric.size(); ++k) {
+        const double here = values_[i][k];
+        values_[i][k] = here + check_.step;
+        const double above = objective();
+        values_[i][k] = here - check_.step;
+        numeric[k] = (above - objective()) / (2 * check_.step);
+        values_[i][k] = here;
+      }
+      expect_near(fetch(executor, gradient), numeric, check_.gradient_tolerance,
+                  check_.type + " gradient of input " + std::to_string(i));
+    }
+  }
+
+  const OpCheck& check_;
+  std::mt19937_64 random_;
+  Program program_;
+  SectionId forward_ = 0;
+  std::vector<VarId> inputs_, outputs_, seed_vars_;
+  std::vector<Values> values_, seed_values_, references_;
+  HostDevice device_;
+};
+
+}  // namespace
+
+std::vector<Values> check_op(const OpCheck& check) { return Check(check).run(); }
+
+}  // namespace fleet
