@@ -1,4 +1,5 @@
-// Kernels of the collective operations: alike on every device, since the communicator and the stream know theirs.
+// Kernels of the collective operations: alike on every device, since the communicator and the
+// stream know theirs.
 #include "exec/kernel.h"
 
 namespace fleet {
@@ -15,7 +16,8 @@ void keep_layouts(LayoutQuery& query) {
 
 }  // namespace
 
-// The inputs lie side by side (OpDef::contiguous_inputs) with zeros between, so one call reduces all of them in place.
+// The inputs lie side by side (OpDef::contiguous_inputs) with zeros between, so one call reduces
+// all of them in place.
 FLEET_KERNEL(any, all_reduce) {
   def.layouts = keep_layouts;
   def.create = [](KernelContext& context) {
@@ -25,9 +27,8 @@ FLEET_KERNEL(any, all_reduce) {
     const size_t bytes = last.as<char>() + last.bytes() - first.as<char>();
     const View view{first.data, bytes / size_of(first.dtype), first.dtype};
     Communicator* communicator = context.communicator;
-    return make_kernel([=](Stream& stream) {
-      communicator->all_reduce(view, view, ReduceOp::kSum, stream);
-    });
+    return make_kernel(
+        [=](Stream& stream) { communicator->all_reduce(view, view, ReduceOp::kSum, stream); });
   };
 }
 

@@ -63,15 +63,17 @@ void Executor::make_step(const PlannedOp& planned) {
   steps_.push_back(std::move(step));
 }
 
-Argument Executor::argument(VarId id) const {
-  if (id == kNoVar) return {};
-  const PlannedVar& planned = plan_.vars[id];
-  const Var& var = program().var(id);
+void* Executor::address(const PlannedVar& planned) const {
   const Buffer& region = planned.region == Region::kPersistent ? persistent_
                          : planned.region == Region::kArena    ? arena_
                                                                : bucket_;
-  return {static_cast<char*>(region.data()) + planned.offset, var.dtype, var.shape,
-          planned.layout};
+  return static_cast<char*>(region.data()) + planned.offset;
+}
+
+Argument Executor::argument(VarId id) const {
+  if (id == kNoVar) return {};
+  const Var& var = program().var(id);
+  return {address(plan_.vars[id]), var.dtype, var.shape, plan_.vars[id].layout};
 }
 
 const Executor::Schedule& Executor::schedule_for(const StepInfo& info) {
@@ -126,9 +128,9 @@ void Executor::initialize(uint64_t seed) {
 }
 
 void Executor::feed(VarId id, const void* data) {
-  const Argument to = argument(id);
   FLEET_CHECK(program().var(id).kind == VarKind::kFeed, program().var(id).name + " is no feed");
-  device_.copy(to.data, data, to.bytes(), *streams_[0]);
+  const PlannedVar& planned = plan_.vars[id];
+  device_.copy(address(planned), data, planned.bytes, *streams_[0]);
 }
 
 void Executor::read(VarId id, void* data) {

@@ -19,12 +19,14 @@ class Executor {
 
   const Plan& plan() const { return plan_; }
   const Program& program() const { return plan_.program; }
-  // Sets every parameter and state to its initial value, drawn by (seed, name): alike on every rank.
+  // Sets every parameter and state to its initial value, drawn by (seed, name): alike on every
+  // rank.
   void initialize(uint64_t seed);
-  // Copies a feed in: plain layout, all of it. The data must stay until the step that uses it was synchronized.
+  // Copies a feed in: plain layout, all of it. The data must stay until the step that uses it was
+  // synchronized.
   void feed(VarId var, const void* data);
-  // Runs the sections whose predicates hold. Returns after the host has issued everything; failures of a communicator come
-  // out here, in synchronize() or in read().
+  // Runs the sections whose predicates hold. Returns after the host has issued everything; failures
+  // of a communicator come out here, in synchronize() or in read().
   void run(const StepInfo& info);
   void synchronize();
   // Feeds, parameters, states and kept variables, in plain layout. Synchronizes.
@@ -39,7 +41,8 @@ class Executor {
   // Memory and layout of a variable as kernels see it.
   Argument argument(VarId var) const;
 
-  // Measures each operation on the host's clock, waiting for it: for finding where time goes, slows devices down.
+  // Measures each operation on the host's clock, waiting for it: for finding where time goes, slows
+  // devices down.
   void set_profiling(bool on);
   // One line an operation type, most time first: calls, milliseconds a run, share.
   std::string profile() const;
@@ -50,6 +53,7 @@ class Executor {
   const Schedule& schedule_for(const StepInfo& info);
   void run_profiled(Step& step, Stream& stream);
   void make_step(const PlannedOp& planned);
+  void* address(const PlannedVar& planned) const;
 
   Plan plan_;
   Device& device_;

@@ -25,7 +25,9 @@ std::vector<float> initial_values(const Var& var, uint64_t seed) {
   std::vector<float> values(var.shape.elements());
   for (float& value : values) {
     switch (var.init.kind) {
-      case Init::kConstant: value = static_cast<float>(var.init.a); break;
+      case Init::kConstant:
+        value = static_cast<float>(var.init.a);
+        break;
       case Init::kUniform:
         value = static_cast<float>(var.init.a + (var.init.b - var.init.a) * uniform(state));
         break;

@@ -38,7 +38,8 @@ class Assignment {
     return id == kNoVar ? std::nullopt : current_[id];
   }
 
-  // What an output must end in: a layout it already has, or that of the parameter it is the gradient of.
+  // What an output must end in: a layout it already has, or that of the parameter it is the
+  // gradient of.
   std::optional<Layout> bound(VarId id) const {
     if (id == kNoVar) return std::nullopt;
     if (current_[id]) return current_[id];

@@ -92,7 +92,8 @@ class Assignment {
     }
   }
 
-  // The output takes over an input's memory where the operation allows it and nobody reads that input later.
+  // The output takes over an input's memory where the operation allows it and nobody reads that
+  // input later.
   bool join_inplace(const Op& op, VarId output, int at) {
     for (const auto& [in, out] : op.def->inplace) {
       if (out >= static_cast<int>(op.outputs.size()) || op.outputs[out] != output) continue;
@@ -126,11 +127,10 @@ class Assignment {
       }
       piece->offset = offset;
       plan_.arena_bytes = std::max(plan_.arena_bytes, offset + piece->bytes);
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), piece,
-                                     [](const Piece* a, const Piece* b) {
-                                       return a->offset < b->offset;
-                                     }),
-                    piece);
+      placed.insert(
+          std::upper_bound(placed.begin(), placed.end(), piece,
+                           [](const Piece* a, const Piece* b) { return a->offset < b->offset; }),
+          piece);
       for (VarId id : piece->vars) plan_.vars[id].offset = offset;
     }
   }

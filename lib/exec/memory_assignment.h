@@ -7,8 +7,9 @@ namespace fleet {
 
 inline constexpr size_t kAlignment = 64;  // of every variable, in bytes
 
-// Sets region and offset of plan.vars. Temporaries share one arena: two of them overlap only if no operation, in the order of
-// the program, lies between both first writes and last reads. keep: never shared.
+// Sets region and offset of plan.vars. Temporaries share one arena: two of them overlap only if no
+// operation, in the order of the program, lies between both first writes and last reads. keep:
+// never shared.
 void assign_memory(Plan& plan, const std::vector<VarId>& keep);
 
 }  // namespace fleet

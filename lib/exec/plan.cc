@@ -10,8 +10,8 @@
 namespace fleet {
 namespace {
 
-// Which operations of other streams each operation has to wait for: the last one, per stream, that wrote what it reads or
-// touched what it writes.
+// Which operations of other streams each operation has to wait for: the last one, per stream, that
+// wrote what it reads or touched what it writes.
 void assign_waits(Plan& plan) {
   struct Touch {
     std::map<int, int> writer, reader;  // stream -> last operation

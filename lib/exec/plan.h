@@ -13,7 +13,8 @@ namespace fleet {
 
 struct PlanOptions {
   std::string backend = "cpu";  // under which kernels are looked up
-  std::map<VarId, Layout> initial_layouts;  // fixed beforehand (parameters, states, feeds); for tests
+  std::map<VarId, Layout>
+      initial_layouts;  // fixed beforehand (parameters, states, feeds); for tests
 };
 
 // One operation as it will run. Reorders that the Plan inserted are operations of type "reorder"

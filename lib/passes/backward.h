@@ -14,13 +14,15 @@ struct BackwardResult {
   std::vector<VarId> parameters;
 };
 
-// Differentiates the operations of section `forward` from `loss` (a scalar) back to every trainable parameter it depends on, in
-// a new section "backward" of the same predicate. d(loss) = scale: 1 / number of ranks, so that a sum over ranks averages.
-// Where several operations read a variable, their contributions are added (operation "sum"). kInternal where an operation on
-// the way has no gradient. Program::gradient() gives the results.
+// Differentiates the operations of section `forward` from `loss` (a scalar) back to every trainable
+// parameter it depends on, in a new section "backward" of the same predicate. d(loss) = scale: 1 /
+// number of ranks, so that a sum over ranks averages. Where several operations read a variable,
+// their contributions are added (operation "sum"). kInternal where an operation on the way has no
+// gradient. Program::gradient() gives the results.
 BackwardResult append_backward(Program& program, SectionId forward, VarId loss, double scale);
 
-// The same from given gradients of given variables {variable, its gradient}, also to the variables `wrt` (feeds, states).
+// The same from given gradients of given variables {variable, its gradient}, also to the variables
+// `wrt` (feeds, states).
 BackwardResult append_backward_from(Program& program, SectionId forward,
                                     const std::vector<std::pair<VarId, VarId>>& seeds,
                                     const std::vector<VarId>& wrt);

@@ -9,6 +9,7 @@
 #include "tensor/host.h"
 
 // Counts every allocation of this process, so that a test can say that a step makes none.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 namespace {
 std::atomic<int64_t> allocations{0};
 }

@@ -16,7 +16,8 @@ Values draw(std::mt19937_64& random, int64_t count, double low, double high) {
   Values values(count);
   for (double& value : values) {
     const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
-    value = static_cast<float>(low + (high - low) * unit);  // a float, so that both sides see the same
+    value =
+        static_cast<float>(low + (high - low) * unit);  // a float, so that both sides see the same
   }
   return values;
 }
