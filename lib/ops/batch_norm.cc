@@ -1,0 +1,100 @@
+// batch_norm: y = scale (x - mean) / sqrt(variance + epsilon) + bias, each channel (axis 1) by its
+// own statistics over all other axes; activation "relu" makes it max(y, 0) in the same pass.
+//
+// Training: mean and variance are the batch's (biased variance). The running ones follow as in
+// PyTorch: running = (1 - momentum) running + momentum batch, with the unbiased variance (Paddle's
+// momentum is 1 - this one). mean_out and variance_out are the states themselves.
+// is_test: mean and variance are the running ones, which do not change.
+//
+// saved_mean, saved_variance: the batch's statistics for the gradient. mask: which elements the
+// activation passed on; its form is the backend's. All of them may be left out where there is no
+// gradient.
+#include "base/error.h"
+#include "graph/program.h"
+
+namespace fleet {
+namespace {
+
+const std::map<std::string, Attribute> kAttributes = {
+    {"epsilon", 1e-5},
+    {"is_test", false},
+    {"activation", std::string()},
+};
+
+void infer_batch_norm(ShapeContext& context) {
+  const Shape& x = context.shape(0);
+  const Attributes& attributes = context.attributes();
+  context.require(x.rank() >= 2 && x.rank() <= 4, "x " + x.text() + " must be N, C, ...");
+  const Shape channels{x[1]};
+  for (int i = 1; i < 5; ++i) {
+    context.require(context.shape(i) == channels, "scale, bias, mean and variance must be " +
+                                                      channels.text() + ", not " +
+                                                      context.shape(i).text());
+  }
+  context.require(attributes.number("epsilon") > 0, "epsilon must be positive");
+  context.require(attributes.text("activation").empty() || attributes.text("activation") == "relu",
+                  "activation must be \"\" or \"relu\"");
+  const bool is_test = attributes.boolean("is_test");
+  context.require(is_test || x.elements() > x[1],
+                  "training needs more than one value a channel, x is " + x.text());
+  context.set_like(0, 0);
+  context.set_like(1, 3);
+  context.set_like(2, 4);
+  context.set(3, channels, context.dtype(3));
+  context.set(4, channels, context.dtype(4));
+  context.set(5, x, DType::kUInt8);
+}
+
+void batch_norm_gradient(GradientContext& context) {
+  const bool is_test = context.attributes().boolean("is_test");
+  const bool fused = !context.attributes().text("activation").empty();
+  FLEET_CHECK(is_test || (context.output(3) != kNoVar && context.output(4) != kNoVar),
+              "batch_norm needs saved_mean and saved_variance for its gradient");
+  FLEET_CHECK(!fused || context.output(5) != kNoVar,
+              "batch_norm with an activation needs mask for its gradient");
+  Attributes attributes;
+  for (const auto& [name, unused] : kAttributes) {
+    attributes.set(name, context.attributes().all().at(name));
+  }
+  const VarId mean = is_test ? context.input(3) : context.output(3);
+  const VarId variance = is_test ? context.input(4) : context.output(4);
+  context.append("batch_norm_grad",
+                 {context.input(0), context.input(1), mean, variance,
+                  fused ? context.output(5) : kNoVar, context.output_gradient(0)},
+                 {context.input_gradient(0), context.input_gradient(1), context.input_gradient(2)},
+                 attributes);
+}
+
+}  // namespace
+
+FLEET_OP(batch_norm) {
+  def.inputs = {{"x"}, {"scale"}, {"bias"}, {"mean"}, {"variance"}};
+  def.outputs = {{"y"},
+                 {"mean_out", Slot::kOptional},
+                 {"variance_out", Slot::kOptional},
+                 {"saved_mean", Slot::kOptional},
+                 {"saved_variance", Slot::kOptional},
+                 {"mask", Slot::kOptional}};
+  def.attributes = kAttributes;
+  def.attributes["momentum"] = 0.1;
+  def.precision = Precision::kGray;
+  def.fuses_activations = {"relu"};
+  def.infer = infer_batch_norm;
+  def.gradient = batch_norm_gradient;
+}
+
+// mean and variance are what normalised x; with is_test they are constants.
+FLEET_OP(batch_norm_grad) {
+  def.inputs = {{"x"}, {"scale"}, {"mean"}, {"variance"}, {"mask", Slot::kOptional}, {"dy"}};
+  def.outputs = {{"dx", Slot::kOptional}, {"dscale", Slot::kOptional}, {"dbias", Slot::kOptional}};
+  def.attributes = kAttributes;
+  def.precision = Precision::kGray;
+  def.inplace = {{5, 0}};
+  def.infer = [](ShapeContext& context) {
+    context.set_like(0, 0);
+    context.set_like(1, 1);
+    context.set_like(2, 1);
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,98 @@
+// conv2d: y[N, O, H', W'] = x[N, I, H, W] correlated with weight[O, I / groups, KH, KW], plus
+// bias[O]. H' = floor((H + 2 padding - dilation (KH - 1) - 1) / stride) + 1, as in PyTorch.
+//
+// The gradient is two operations, the weight's first: so it reaches its bucket while the data
+// gradient is still computed, and the activation x dies one operation earlier.
+#include "ops/window.h"
+
+namespace fleet {
+namespace {
+
+const std::map<std::string, Attribute> kAttributes = {
+    {"strides", std::vector<int64_t>{1, 1}},
+    {"paddings", std::vector<int64_t>{0, 0}},
+    {"dilations", std::vector<int64_t>{1, 1}},
+    {"groups", int64_t{1}},
+};
+
+Attributes with(Attributes attributes, const std::string& name, std::vector<int64_t> value) {
+  attributes.set(name, std::move(value));
+  return attributes;
+}
+
+void infer_conv2d(ShapeContext& context) {
+  const Shape &x = context.shape(0), &weight = context.shape(1);
+  const int64_t groups = context.attributes().integer("groups");
+  context.require(x.rank() == 4 && weight.rank() == 4,
+                  "x " + x.text() + " and weight " + weight.text() + " must have 4 dimensions");
+  context.require(groups >= 1 && x[1] == weight[1] * groups && weight[0] % groups == 0,
+                  "x " + x.text() + " does not fit weight " + weight.text() + " in " +
+                      std::to_string(groups) + " groups");
+  if (context.has_input(2)) {
+    context.require(context.shape(2) == Shape{weight[0]},
+                    "bias " + context.shape(2).text() + " must have one value an output channel");
+  }
+  const Window window = window_of(context, weight[2], weight[3]);
+  const Shape y{x[0], weight[0], windows(window, 0, x[2]), windows(window, 1, x[3])};
+  context.require(y[2] > 0 && y[3] > 0,
+                  "x " + x.text() + " is smaller than the kernel " + weight.text());
+  context.set(0, y, context.dtype(0));
+}
+
+void conv2d_gradient(GradientContext& context) {
+  const Shape x = context.input_var(0).shape, weight = context.input_var(1).shape;
+  const VarId dy = context.output_gradient(0);
+  if (context.needs(1) || context.needs(2)) {
+    context.append("conv2d_weight_grad", {context.input(0), dy},
+                   {context.input_gradient(1), context.input_gradient(2)},
+                   with(context.attributes(), "kernel", {weight[2], weight[3]}));
+  }
+  if (context.needs(0)) {
+    context.append("conv2d_data_grad", {context.input(1), dy}, {context.input_gradient(0)},
+                   with(context.attributes(), "size", {x[2], x[3]}));
+  }
+}
+
+}  // namespace
+
+FLEET_OP(conv2d) {
+  def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
+  def.outputs = {{"y"}};
+  def.attributes = kAttributes;
+  def.precision = Precision::kWhite;
+  def.infer = infer_conv2d;
+  def.gradient = conv2d_gradient;
+}
+
+// dweight[O, I / groups, kernel...] and dbias[O] from x and dy.
+FLEET_OP(conv2d_weight_grad) {
+  def.inputs = {{"x"}, {"dy"}};
+  def.outputs = {{"dweight", Slot::kOptional}, {"dbias", Slot::kOptional}};
+  def.attributes = kAttributes;
+  def.attributes["kernel"] = std::vector<int64_t>{1, 1};
+  def.precision = Precision::kWhite;
+  def.infer = [](ShapeContext& context) {
+    const Shape &x = context.shape(0), &dy = context.shape(1);
+    const std::vector<int64_t>& kernel = context.attributes().integers("kernel");
+    const int64_t groups = context.attributes().integer("groups");
+    context.set(0, {dy[1], x[1] / groups, kernel[0], kernel[1]}, context.dtype(0));
+    context.set(1, {dy[1]}, context.dtype(0));
+  };
+}
+
+// dx[N, I, size...] from weight and dy.
+FLEET_OP(conv2d_data_grad) {
+  def.inputs = {{"weight"}, {"dy"}};
+  def.outputs = {{"dx"}};
+  def.attributes = kAttributes;
+  def.attributes["size"] = std::vector<int64_t>{1, 1};
+  def.precision = Precision::kWhite;
+  def.infer = [](ShapeContext& context) {
+    const Shape &weight = context.shape(0), &dy = context.shape(1);
+    const std::vector<int64_t>& size = context.attributes().integers("size");
+    const int64_t groups = context.attributes().integer("groups");
+    context.set(0, {dy[0], weight[1] * groups, size[0], size[1]}, context.dtype(1));
+  };
+}
+
+}  // namespace fleet
