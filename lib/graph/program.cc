@@ -174,6 +174,9 @@ bool GradientContext::needs(int i) const {
 VarId GradientContext::input_gradient(int i) {
   return needs(i) ? new_gradient(forward_.inputs[i]) : kNoVar;
 }
+void GradientContext::pass_gradient(int i, VarId gradient) {
+  if (needs(i)) append("sum", {gradient}, {input_gradient(i)});
+}
 void GradientContext::append(const std::string& type, std::vector<VarId> inputs,
                              std::vector<VarId> outputs, Attributes attributes) {
   program_.append(section_, type, std::move(inputs), std::move(outputs), std::move(attributes));

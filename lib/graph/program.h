@@ -160,6 +160,9 @@ class GradientContext {
   bool needs(int input) const;
   // The variable to write the gradient of this input to, or kNoVar where nobody needs it.
   VarId input_gradient(int i);
+  // An existing variable of the input's shape is this input's contribution, so that no copy is
+  // made (both sides of a sum); nothing where nobody needs it. The default copies.
+  virtual void pass_gradient(int input, VarId gradient);
   void append(const std::string& type, std::vector<VarId> inputs, std::vector<VarId> outputs,
               Attributes attributes = {});
   Program& program() { return program_; }

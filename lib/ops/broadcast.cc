@@ -1,0 +1,26 @@
+#include "ops/broadcast.h"
+
+namespace fleet {
+
+std::optional<Broadcast> broadcast_of(const Shape& x, const Shape& y, int64_t axis) {
+  int64_t start = axis == -1 ? x.rank() - y.rank() : axis;
+  if (start < 0 || start + y.rank() > x.rank()) return std::nullopt;
+  int first = 0, last = y.rank();
+  while (last > first && y[last - 1] == 1 && x[start + last - 1] != 1) --last;
+  while (first < last && y[first] == 1 && x[start + first] != 1) ++first;
+  Broadcast result;
+  for (int d = 0; d < x.rank(); ++d) {
+    const int64_t own = d - start;  // y's axis
+    if (own < first) {
+      result.outer *= x[d];
+    } else if (own >= last) {
+      result.inner *= x[d];
+    } else {
+      if (y[own] != x[d]) return std::nullopt;
+      result.middle *= x[d];
+    }
+  }
+  return result;
+}
+
+}  // namespace fleet

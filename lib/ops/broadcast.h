@@ -1,0 +1,20 @@
+// How the second operand of an elementwise operation spreads over the first.
+#pragma once
+
+#include <optional>
+
+#include "tensor/shape.h"
+
+namespace fleet {
+
+// x seen as [outer, middle, inner], y as [middle].
+struct Broadcast {
+  int64_t outer = 1, middle = 1, inner = 1;
+  bool same() const { return outer == 1 && inner == 1; }
+};
+
+// Paddle's rule: y's dimensions are those of x from `axis` on (-1: the last ones); dimensions of
+// size 1 at y's ends spread. Nothing where they do not match.
+std::optional<Broadcast> broadcast_of(const Shape& x, const Shape& y, int64_t axis);
+
+}  // namespace fleet

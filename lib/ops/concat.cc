@@ -1,0 +1,39 @@
+// concat: the inputs one behind the other along `axis`.
+#include "graph/program.h"
+
+namespace fleet {
+
+FLEET_OP(concat) {
+  def.inputs = {{"x", Slot::kVariadic}};
+  def.outputs = {{"y"}};
+  def.attributes = {{"axis", int64_t{1}}};
+  def.precision = Precision::kGray;
+  def.infer = [](ShapeContext& context) {
+    Shape shape = context.shape(0);
+    const int axis = static_cast<int>(context.attributes().integer("axis"));
+    context.require(axis >= 0 && axis < shape.rank(),
+                    "no axis " + std::to_string(axis) + " in " + shape.text());
+    for (int i = 1; i < context.input_count(); ++i) {
+      Shape other = context.shape(i);
+      bool fits = other.rank() == shape.rank() && context.dtype(i) == context.dtype(0);
+      for (int d = 0; fits && d < shape.rank(); ++d) fits = d == axis || other[d] == shape[d];
+      context.require(fits, other.text() + " does not fit behind " + shape.text());
+      shape[axis] += other[axis];
+    }
+    context.set(0, shape, context.dtype(0));
+  };
+  def.gradient = [](GradientContext& context) {
+    const int64_t axis = context.attributes().integer("axis");
+    int64_t start = 0;
+    for (int i = 0; i < context.input_count(); ++i) {
+      const int64_t end = start + context.input_var(i).shape[static_cast<int>(axis)];
+      if (context.needs(i)) {
+        context.append("slice", {context.output_gradient(0)}, {context.input_gradient(i)},
+                       {{"axis", axis}, {"start", start}, {"end", end}});
+      }
+      start = end;
+    }
+  };
+}
+
+}  // namespace fleet

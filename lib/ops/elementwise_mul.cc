@@ -1,0 +1,42 @@
+// elementwise_mul: out = x * y, y spread over x along `axis` (ops/broadcast.h).
+#include "graph/program.h"
+#include "ops/broadcast.h"
+
+namespace fleet {
+
+FLEET_OP(elementwise_mul) {
+  def.inputs = {{"x"}, {"y"}};
+  def.outputs = {{"out"}};
+  def.attributes = {{"axis", int64_t{-1}}};
+  def.precision = Precision::kGray;
+  def.inplace = {{0, 0}};
+  def.infer = [](ShapeContext& context) {
+    context.require(
+        broadcast_of(context.shape(0), context.shape(1), context.attributes().integer("axis"))
+            .has_value(),
+        "cannot multiply " + context.shape(0).text() + " by " + context.shape(1).text());
+    context.set_like(0, 0);
+  };
+  def.gradient = [](GradientContext& context) {
+    const VarId dx = context.input_gradient(0), dy = context.input_gradient(1);
+    if (dx == kNoVar && dy == kNoVar) return;
+    context.append("elementwise_mul_grad",
+                   {context.input(0), context.input(1), context.output_gradient(0)}, {dx, dy},
+                   {{"axis", context.attributes().integer("axis")}});
+  };
+}
+
+// dx = dout * y, dy = dout * x summed over the dimensions y spreads over
+FLEET_OP(elementwise_mul_grad) {
+  def.inputs = {{"x"}, {"y"}, {"dout"}};
+  def.outputs = {{"dx", Slot::kOptional}, {"dy", Slot::kOptional}};
+  def.attributes = {{"axis", int64_t{-1}}};
+  def.precision = Precision::kGray;
+  def.inplace = {{2, 0}};
+  def.infer = [](ShapeContext& context) {
+    context.set_like(0, 0);
+    context.set_like(1, 1);
+  };
+}
+
+}  // namespace fleet

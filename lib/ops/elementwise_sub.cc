@@ -1,0 +1,43 @@
+// elementwise_sub: out = x - y, y spread over x along `axis` (ops/broadcast.h).
+#include "graph/program.h"
+#include "ops/broadcast.h"
+#include "ops/shape_attribute.h"
+
+namespace fleet {
+
+FLEET_OP(elementwise_sub) {
+  def.inputs = {{"x"}, {"y"}};
+  def.outputs = {{"out"}};
+  def.attributes = {{"axis", int64_t{-1}}};
+  def.precision = Precision::kGray;
+  def.inplace = {{0, 0}};
+  def.infer = [](ShapeContext& context) {
+    context.require(
+        broadcast_of(context.shape(0), context.shape(1), context.attributes().integer("axis"))
+            .has_value(),
+        "cannot subtract " + context.shape(1).text() + " from " + context.shape(0).text());
+    context.set_like(0, 0);
+  };
+  def.gradient = [](GradientContext& context) {
+    context.pass_gradient(0, context.output_gradient(0));
+    if (!context.needs(1)) return;
+    context.append("elementwise_sub_grad", {context.output_gradient(0)},
+                   {context.input_gradient(1)},
+                   {{"axis", context.attributes().integer("axis")},
+                    {"y_shape", to_attribute(context.input_var(1).shape)}});
+  };
+}
+
+// dy = -dout, summed over the dimensions y spreads over. (dx is dout.)
+FLEET_OP(elementwise_sub_grad) {
+  def.inputs = {{"dout"}};
+  def.outputs = {{"dy"}};
+  def.attributes = {{"axis", int64_t{-1}}, {"y_shape", std::vector<int64_t>()}};
+  def.precision = Precision::kGray;
+  def.inplace = {{0, 0}};
+  def.infer = [](ShapeContext& context) {
+    context.set(0, to_shape(context.attributes().integers("y_shape")), context.dtype(0));
+  };
+}
+
+}  // namespace fleet

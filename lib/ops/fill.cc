@@ -1,0 +1,18 @@
+// fill: a constant of shape `shape`.
+#include "graph/program.h"
+#include "ops/dtype_attribute.h"
+#include "ops/shape_attribute.h"
+
+namespace fleet {
+
+FLEET_OP(fill) {
+  def.outputs = {{"out"}};
+  def.attributes = {
+      {"shape", std::vector<int64_t>{1}}, {"value", 0.0}, {"dtype", std::string("float32")}};
+  def.infer = [](ShapeContext& context) {
+    context.set(0, to_shape(context.attributes().integers("shape")),
+                to_dtype(context.attributes().text("dtype")));
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,28 @@
+// flatten: the dimensions from `start_axis` on become one: [N, C, H, W] -> [N, C*H*W].
+#include "graph/program.h"
+#include "ops/shape_attribute.h"
+
+namespace fleet {
+
+FLEET_OP(flatten) {
+  def.inputs = {{"x"}};
+  def.outputs = {{"y"}};
+  def.attributes = {{"start_axis", int64_t{1}}};
+  def.precision = Precision::kGray;
+  def.inplace = {{0, 0}};
+  def.infer = [](ShapeContext& context) {
+    const Shape& x = context.shape(0);
+    const int64_t start = context.attributes().integer("start_axis");
+    context.require(start >= 0 && start < x.rank(),
+                    "no axis " + std::to_string(start) + " in " + x.text());
+    Shape shape(x.dims().first(start + 1));
+    shape[static_cast<int>(start)] = Shape(x.dims().subspan(start)).elements();
+    context.set(0, shape, context.dtype(0));
+  };
+  def.gradient = [](GradientContext& context) {
+    context.append("reshape", {context.output_gradient(0)}, {context.input_gradient(0)},
+                   {{"shape", to_attribute(context.input_var(0).shape)}});
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,48 @@
+// reshape: the same elements in row-major order under another shape. In `shape`, 0 keeps x's
+// dimension there and one -1 takes what is left.
+#include "graph/program.h"
+#include "ops/shape_attribute.h"
+
+namespace fleet {
+namespace {
+
+void infer(ShapeContext& context) {
+  const Shape& x = context.shape(0);
+  const std::vector<int64_t>& wanted = context.attributes().integers("shape");
+  const std::string what = "cannot reshape " + x.text() + " to " + to_shape(wanted).text();
+  Shape shape = to_shape(wanted);
+  int64_t known = 1;
+  int rest = -1;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 0 && d < x.rank()) shape[d] = x[d];
+    context.require(shape[d] >= -1 && !(shape[d] == -1 && rest >= 0), what);
+    if (shape[d] == -1) {
+      rest = d;
+    } else {
+      known *= shape[d];
+    }
+  }
+  if (rest >= 0) {
+    context.require(known > 0 && x.elements() % known == 0, what);
+    shape[rest] = x.elements() / known;
+  }
+  context.require(shape.elements() == x.elements(), what);
+  context.set(0, shape, context.dtype(0));
+}
+
+}  // namespace
+
+FLEET_OP(reshape) {
+  def.inputs = {{"x"}};
+  def.outputs = {{"y"}};
+  def.attributes = {{"shape", std::vector<int64_t>()}};
+  def.precision = Precision::kGray;
+  def.inplace = {{0, 0}};
+  def.infer = infer;
+  def.gradient = [](GradientContext& context) {
+    context.append("reshape", {context.output_gradient(0)}, {context.input_gradient(0)},
+                   {{"shape", to_attribute(context.input_var(0).shape)}});
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,19 @@
+// scale: y = x * scale + bias.
+#include "graph/program.h"
+
+namespace fleet {
+
+FLEET_OP(scale) {
+  def.inputs = {{"x"}};
+  def.outputs = {{"y"}};
+  def.attributes = {{"scale", 1.0}, {"bias", 0.0}};
+  def.precision = Precision::kGray;
+  def.inplace = {{0, 0}};
+  def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
+  def.gradient = [](GradientContext& context) {
+    context.append("scale", {context.output_gradient(0)}, {context.input_gradient(0)},
+                   {{"scale", context.attributes().number("scale")}});
+  };
+}
+
+}  // namespace fleet

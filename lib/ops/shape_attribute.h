@@ -1,0 +1,16 @@
+// Shapes as attributes: gradient operations that need only the shape of a forward variable carry
+// it so, and the variable need not live.
+#pragma once
+
+#include "graph/op.h"
+
+namespace fleet {
+
+inline std::vector<int64_t> to_attribute(const Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
+inline Shape to_shape(const std::vector<int64_t>& dims) {
+  return Shape(std::span<const int64_t>(dims));
+}
+
+}  // namespace fleet

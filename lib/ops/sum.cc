@@ -1,0 +1,25 @@
+// sum: out = x0 + x1 + ..., all of one shape. Adds what several readers of a variable contribute to
+// its gradient; of one input it is a copy.
+#include "graph/program.h"
+
+namespace fleet {
+
+FLEET_OP(sum) {
+  def.inputs = {{"x", Slot::kVariadic}};
+  def.outputs = {{"out"}};
+  def.inplace = {{0, 0}};
+  def.infer = [](ShapeContext& context) {
+    for (int i = 1; i < context.input_count(); ++i) {
+      context.require(context.shape(i) == context.shape(0),
+                      "cannot add " + context.shape(i).text() + " to " + context.shape(0).text());
+    }
+    context.set_like(0, 0);
+  };
+  def.gradient = [](GradientContext& context) {
+    for (int i = 0; i < context.input_count(); ++i) {
+      context.pass_gradient(i, context.output_gradient(0));
+    }
+  };
+}
+
+}  // namespace fleet
