@@ -24,7 +24,7 @@ skipped() {
        /^SKIP: / && !seen[$0]++ { print "skipped: " substr($0, 7) }' "build/$preset/Testing/Temporary/LastTest.log" 2>/dev/null || true
 }
 # The summary, from "NN% tests passed" on, is held back until ctest has ended and its log is whole.
-ctest --test-dir "build/$preset" -j "$(nproc)" --output-on-failure "${options[@]}" "$@" 2>&1 | {
+ctest --test-dir "build/$preset" --no-tests=error -j "$(nproc)" --output-on-failure "${options[@]}" "$@" 2>&1 | {
   summary=()
   while IFS= read -r line; do
     if [ ${#summary[@]} -gt 0 ] || [[ $line =~ ^[0-9]+%\ tests\ passed ]]; then

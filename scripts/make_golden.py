@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/<model>.json: losses, outputs and gradients of PyTorch that this project's networks must reproduce.
+
+    /usr/bin/python3 scripts/make_golden.py                       # after apt-get install python3-torch python3-torchvision
+    /usr/bin/python3 scripts/make_golden.py --safetensors DIR     # also the weights, as DIR/<model>.safetensors
+
+No weights are stored: every tensor follows from its name. With h = FNV-1a(name), 64 bits, element i is
+    k = splitmix64(h + i) >> 40;   u = 2 k / 2^24 - 1        in [-1, 1), exact in float32
+and the tensor's values are, in float32 arithmetic,
+    two or more dimensions       u * sqrt(6 / fan_in),  fan_in = elements of one output (kaiming uniform)
+    batch norm's weight and running_var     1 + u / 4
+    biases and running_mean      u * 0.1
+    "input"                      u
+and label n is splitmix64(FNV-1a("labels") + n) mod classes. tests/golden/golden.h is the same in C++.
+PyTorch computes in float64 from these float32 values, so what is stored is exact to the digits shown.
+"""
+import argparse
+import json
+import math
+import os
+import struct
+import sys
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("models", nargs="*", default=[])
+parser.add_argument("--out", default=os.path.join(os.path.dirname(__file__), "..", "tests", "golden"))
+parser.add_argument("--safetensors", default="", metavar="DIR")
+options = parser.parse_args()
+
+try:
+    import numpy
+    import torch
+    import torchvision
+    from torch import nn
+    from torch.nn import functional
+except ImportError as error:
+    print(f"SKIP: {error.name} is not installed here (apt-get install python3-torch python3-torchvision)")
+    sys.exit(0)
+
+CLASSES = 10
+SAMPLES = 8  # elements stored of each tensor
+
+
+def fnv1a(text):
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = ((value ^ byte) * 0x100000001B3) % 2**64
+    return value
+
+
+def splitmix64(values):
+    with numpy.errstate(over="ignore"):
+        z = values + numpy.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
+        return z ^ (z >> numpy.uint64(31))
+
+
+def draws(name, count):
+    with numpy.errstate(over="ignore"):
+        return splitmix64(numpy.uint64(fnv1a(name)) + numpy.arange(count, dtype=numpy.uint64))
+
+
+def tensor(name, shape):
+    count = int(numpy.prod(shape))
+    u = ((draws(name, count) >> numpy.uint64(40)).astype(numpy.float64) * 2 / 2**24 - 1).astype(numpy.float32)
+    one = numpy.float32(1)
+    if name == "input":
+        values = u
+    elif name.endswith("running_var") or (len(shape) == 1 and name.endswith("weight")):
+        values = one + u * numpy.float32(0.25)
+    elif len(shape) == 1:
+        values = u * numpy.float32(0.1)
+    else:
+        values = u * numpy.float32(math.sqrt(6 / (count // shape[0])))
+    return values.reshape(shape)
+
+
+class LeNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 6, 5, padding=2)
+        self.conv2 = nn.Conv2d(6, 16, 5)
+        self.fc1 = nn.Linear(400, 120)
+        self.fc2 = nn.Linear(120, 84)
+        self.fc3 = nn.Linear(84, CLASSES)
+
+    def forward(self, x):
+        x = functional.max_pool2d(functional.relu(self.conv1(x)), 2)
+        x = functional.max_pool2d(functional.relu(self.conv2(x)), 2).flatten(1)
+        return self.fc3(functional.relu(self.fc2(functional.relu(self.fc1(x)))))
+
+
+class Separable(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.depthwise = nn.Conv2d(inputs, inputs, 3, stride, 1, groups=inputs, bias=False)
+        self.bn1 = nn.BatchNorm2d(inputs)
+        self.pointwise = nn.Conv2d(inputs, outputs, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+
+    def forward(self, x):
+        x = functional.relu(self.bn1(self.depthwise(x)))
+        return functional.relu(self.bn2(self.pointwise(x)))
+
+
+class MobileNetV1(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 32, 3, 2, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(32)
+        widths = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)] + [(512, 1)] * 5 + [(1024, 2), (1024, 1)]
+        blocks, inputs = [], 32
+        for outputs, stride in widths:
+            blocks.append(Separable(inputs, outputs, stride))
+            inputs = outputs
+        self.blocks = nn.Sequential(*blocks)
+        self.fc = nn.Linear(1024, CLASSES)
+
+    def forward(self, x):
+        x = self.blocks(functional.relu(self.bn1(self.conv1(x))))
+        return self.fc(x.mean((2, 3)))
+
+
+MODELS = {
+    "lenet": (LeNet, (4, 1, 28, 28)),
+    "resnet18": (lambda: torchvision.models.resnet18(num_classes=CLASSES), (4, 3, 64, 64)),
+    "mobilenet_v1": (MobileNetV1, (4, 3, 64, 64)),
+}
+
+
+def summary(values):
+    """Norm, sum, and SAMPLES elements at even distances: enough to tell a wrong tensor from a right one."""
+    flat = values.detach().double().flatten()
+    step = max(1, len(flat) // SAMPLES)
+    return {
+        "shape": list(values.shape),
+        "norm": float(flat.norm()),
+        "sum": float(flat.sum()),
+        "step": step,
+        "values": [float(v) for v in flat[::step][:SAMPLES]],
+    }
+
+
+def write_safetensors(path, tensors):
+    header, offset = {}, 0
+    for name, values in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [offset, offset + values.nbytes]}
+        offset += values.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for values in tensors.values():
+            file.write(values.astype("<f4").tobytes())
+
+
+def make(name):
+    build, shape = MODELS[name]
+    model = build().double()
+    values = {
+        key: tensor(key, tuple(value.shape))
+        for key, value in model.state_dict().items()
+        if not key.endswith("num_batches_tracked")
+    }
+    model.load_state_dict({key: torch.from_numpy(value).double() for key, value in values.items()}, strict=False)
+    images = torch.from_numpy(tensor("input", shape)).double()
+    labels = torch.from_numpy((draws("labels", shape[0]) % numpy.uint64(CLASSES)).astype(numpy.int64))
+    model.eval()
+    with torch.no_grad():
+        evaluated = model(images)
+    model.train()
+    logits = model(images)
+    loss = functional.cross_entropy(logits, labels)
+    loss.backward()
+    result = {
+        "made_by": f"scripts/make_golden.py with PyTorch {torch.__version__}",
+        "model": name,
+        "classes": CLASSES,
+        "input_shape": list(shape),
+        "labels": labels.tolist(),
+        "loss": loss.item(),
+        "logits": logits.flatten().tolist(),
+        "eval_logits": evaluated.flatten().tolist(),
+        "gradients": {key: summary(value.grad) for key, value in model.named_parameters()},
+        "running_after": {key: summary(value) for key, value in model.named_buffers() if key.endswith(("mean", "var"))},
+    }
+    with open(os.path.join(options.out, name + ".json"), "w") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")
+    if options.safetensors:
+        os.makedirs(options.safetensors, exist_ok=True)
+        write_safetensors(os.path.join(options.safetensors, name + ".safetensors"), values)
+    print(f"{name}: loss {loss.item():.6f}, {len(result['gradients'])} gradients")
+
+
+for wanted in options.models or MODELS:
+    if wanted not in MODELS:
+        sys.exit(f"make_golden: unknown model '{wanted}'; known: {', '.join(MODELS)}")
+    make(wanted)
