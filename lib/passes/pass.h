@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/registry.h"
 #include "graph/program.h"
 
 namespace fleet {
@@ -20,5 +21,27 @@ class Pass {
   // look for.
   virtual bool run(Program& program, const PassContext& context) = 0;
 };
+
+struct PassDef {
+  std::string help;    // one line
+  Attributes options;  // every option there is, with its default
+  // Called with every option set.
+  std::unique_ptr<Pass> (*create)(const Attributes& options) = nullptr;
+};
+
+Registry<PassDef>& pass_registry();
+bool register_pass(const std::string& name, void (*define)(PassDef&));
+
+// Makes the pass of this name, runs it and verifies the program where it changed something. An
+// option the pass does not have, or of another type, is kInternal.
+bool run_pass(const std::string& name, Program& program, const PassContext& context,
+              Attributes options = {});
+
+// FLEET_PASS(fuse_bn_act) { def.help = ...; def.create = ...; } in lib/passes/fuse_bn_act.cc.
+#define FLEET_PASS(name)                                      \
+  static void define_pass_##name(::fleet::PassDef& def);      \
+  [[maybe_unused]] static const bool registered_pass_##name = \
+      ::fleet::register_pass(#name, define_pass_##name);      \
+  static void define_pass_##name(::fleet::PassDef& def)
 
 }  // namespace fleet

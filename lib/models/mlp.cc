@@ -1,0 +1,28 @@
+// mlp: fully connected layers fc1, fc2, ... with ReLU between them.
+#include "models/model.h"
+
+namespace fleet {
+
+FLEET_MODEL(mlp) {
+  def.help = "fully connected layers with ReLU between them";
+  def.image = {1, 28, 28};
+  def.schema = model_schema(10)
+                   .integers("hidden", {256, 128}, "outputs of each hidden layer")
+                   .number("dropout", 0, 0, 0.99, "share of each hidden layer's outputs dropped");
+  def.build = [](Network& network, VarId image, const Settings& settings) {
+    VarId x = network.flatten(image);
+    int number = 1;
+    for (int64_t features : settings.integers("hidden")) {
+      if (features < 1) {
+        throw Error(ErrorCode::kUsage, "a hidden layer of " + std::to_string(features) + " outputs",
+                    "model.hidden", "give numbers from 1 up");
+      }
+      x = network.linear("fc" + std::to_string(number++), x, {.features = features});
+      x = network.dropout(network.relu(x), settings.number("dropout"));
+    }
+    return network.linear("fc" + std::to_string(number), x,
+                          {.features = settings.integer("num_classes")});
+  };
+}
+
+}  // namespace fleet

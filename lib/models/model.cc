@@ -1,0 +1,22 @@
+#include "models/model.h"
+
+namespace fleet {
+
+Registry<ModelDef>& model_registry() {
+  static Registry<ModelDef> registry("model");
+  return registry;
+}
+
+bool register_model(const std::string& name, void (*define)(ModelDef&)) {
+  ModelDef def;
+  def.schema = model_schema();
+  define(def);
+  model_registry().add(name, std::move(def));
+  return true;
+}
+
+Schema model_schema(int64_t num_classes) {
+  return Schema().integer("num_classes", num_classes, 1, 1e7, "how many classes there are");
+}
+
+}  // namespace fleet

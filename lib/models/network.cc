@@ -1,0 +1,158 @@
+#include "models/network.h"
+
+#include <cmath>
+
+namespace fleet {
+namespace init {
+
+Init constant(double value) { return {.kind = Init::kConstant, .a = value}; }
+Init uniform(double bound) { return {.kind = Init::kUniform, .a = -bound, .b = bound}; }
+Init normal(double deviation) { return {.kind = Init::kNormal, .a = 0, .b = deviation}; }
+
+Init kaiming_normal_fan_out(const Shape& weight) {
+  const int64_t fan_out = weight[0] * weight.elements() / (weight[0] * weight[1]);
+  return normal(std::sqrt(2.0 / static_cast<double>(fan_out)));
+}
+
+Init torch_default(const Shape& weight) {
+  const int64_t fan_in = weight.elements() / weight[0];
+  return uniform(1 / std::sqrt(static_cast<double>(fan_in)));
+}
+
+}  // namespace init
+
+namespace {
+
+Init weight_init(WeightInit kind, const Shape& weight) {
+  switch (kind) {
+    case WeightInit::kTorchDefault:
+      return init::torch_default(weight);
+    case WeightInit::kKaimingNormalFanOut:
+      return init::kaiming_normal_fan_out(weight);
+    case WeightInit::kNormal001:
+      return init::normal(0.01);
+  }
+  FLEET_CHECK(false, "unknown initialisation");
+}
+
+Init bias_init(WeightInit kind, const Shape& weight) {
+  return kind == WeightInit::kTorchDefault ? init::torch_default(weight) : init::constant(0);
+}
+
+std::vector<int64_t> pair_of(int64_t value) { return {value, value}; }
+
+}  // namespace
+
+Network::Network(Program& program, SectionId section, bool training, VarId sample_key)
+    : program_(program), section_(section), training_(training), sample_key_(sample_key) {}
+
+VarId Network::conv2d(const std::string& name, VarId x, const Conv2d& layer) {
+  claim(name);
+  FLEET_CHECK(shape(x).rank() == 4, "conv2d '" + name + "' of " + shape(x).text());
+  const Shape weight = {layer.channels, shape(x)[1] / layer.groups, layer.kernel, layer.kernel};
+  std::vector<VarId> inputs = {
+      x, parameter(name + ".weight", weight, weight_init(layer.init, weight))};
+  if (layer.bias) {
+    inputs.push_back(parameter(name + ".bias", {layer.channels}, bias_init(layer.init, weight)));
+  }
+  return emit("conv2d", inputs,
+              {{"strides", pair_of(layer.stride)},
+               {"paddings", pair_of(layer.padding)},
+               {"dilations", pair_of(layer.dilation)},
+               {"groups", layer.groups}},
+              name);
+}
+
+VarId Network::batch_norm(const std::string& name, VarId x, const BatchNorm& layer) {
+  claim(name);
+  const Shape channels = {shape(x)[1]};
+  const VarId scale = parameter(name + ".weight", channels, init::constant(layer.scale));
+  const VarId bias = parameter(name + ".bias", channels, init::constant(0));
+  const VarId mean = state(name + ".running_mean", channels, init::constant(0));
+  const VarId variance = state(name + ".running_var", channels, init::constant(1));
+  const std::string base = hint(name);
+  const VarId y = program_.temporary(base + ".out");
+  std::vector<VarId> outputs = {y};
+  if (training_) {
+    outputs.insert(outputs.end(), {mean, variance, program_.temporary(base + ".saved_mean"),
+                                   program_.temporary(base + ".saved_inv_std")});
+  }
+  program_.append(
+      section_, "batch_norm", {x, scale, bias, mean, variance}, outputs,
+      {{"epsilon", layer.epsilon}, {"momentum", layer.momentum}, {"is_test", !training_}});
+  return y;
+}
+
+VarId Network::pool(VarId x, const Pool2d& layer) {
+  return emit("pool2d", {x},
+              {{"type", layer.type},
+               {"kernel", pair_of(layer.kernel)},
+               {"strides", pair_of(layer.stride)},
+               {"paddings", pair_of(layer.padding)},
+               {"ceil_mode", layer.ceil_mode}},
+              "pool");
+}
+
+VarId Network::global_pool(VarId x) {
+  return emit("pool2d", {x}, {{"type", std::string("avg")}, {"global", true}}, "global_pool");
+}
+
+VarId Network::flatten(VarId x) { return emit("flatten", {x}, {}, "flatten"); }
+
+VarId Network::linear(const std::string& name, VarId x, const Linear& layer) {
+  claim(name);
+  FLEET_CHECK(shape(x).rank() == 2, "linear '" + name + "' of " + shape(x).text());
+  const Shape weight = {layer.features, shape(x)[1]};
+  std::vector<VarId> inputs = {
+      x, parameter(name + ".weight", weight, weight_init(layer.init, weight))};
+  if (layer.bias) {
+    inputs.push_back(parameter(name + ".bias", {layer.features}, bias_init(layer.init, weight)));
+  }
+  return emit("fc", inputs, {}, name);
+}
+
+VarId Network::activation(const std::string& type, VarId x) { return emit(type, {x}, {}, type); }
+
+VarId Network::add(VarId a, VarId b) { return emit("elementwise_add", {a, b}, {}, "add"); }
+
+VarId Network::dropout(VarId x, double p) {
+  if (p == 0) return x;
+  FLEET_CHECK(sample_key_ != kNoVar, "dropout without sample keys");
+  return emit("dropout", {x, sample_key_},
+              {{"p", p}, {"is_test", !training_}, {"salt", dropouts_++}}, "dropout");
+}
+
+VarId Network::parameter(const std::string& name, const Shape& shape, Init init) {
+  const VarId id = find(name, VarKind::kParameter, shape);
+  return id == kNoVar ? program_.parameter(name, shape, init) : id;
+}
+
+VarId Network::state(const std::string& name, const Shape& shape, Init init) {
+  const VarId id = find(name, VarKind::kState, shape);
+  return id == kNoVar ? program_.state(name, shape, init) : id;
+}
+
+void Network::claim(const std::string& layer) {
+  FLEET_CHECK(layers_.insert(layer).second, "layer '" + layer + "' is there twice");
+}
+
+VarId Network::find(const std::string& name, VarKind kind, const Shape& shape) const {
+  const VarId id = program_.find(name);
+  if (id == kNoVar) return kNoVar;
+  const Var& var = program_.var(id);
+  FLEET_CHECK(var.kind == kind, "'" + name + "' is something else already");
+  FLEET_CHECK(var.shape == shape,
+              "'" + name + "' is " + var.shape.text() + " already, not " + shape.text());
+  return id;
+}
+
+std::string Network::hint(const std::string& name) const {
+  return training_ ? name : "evaluate/" + name;
+}
+
+VarId Network::emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes,
+                    const std::string& name) {
+  return program_.emit(section_, type, std::move(inputs), std::move(attributes), hint(name))[0];
+}
+
+}  // namespace fleet

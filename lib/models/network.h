@@ -1,0 +1,113 @@
+// Builds networks: layers by name, each one or a few operations and their parameters.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/program.h"
+
+namespace fleet {
+
+// How weights begin. Formulas: He et al. 2015 (kaiming), with PyTorch's gains and defaults.
+namespace init {
+Init constant(double value);
+Init uniform(double bound);  // [-bound, bound)
+Init normal(double deviation);
+// Normal with deviation sqrt(2 / fan_out), as torchvision's networks with ReLU; the fan out of a
+// convolution is out_channels * kernel height * kernel width, groups not counted.
+Init kaiming_normal_fan_out(const Shape& weight);
+// Uniform in +-1 / sqrt(fan_in): what PyTorch's Conv2d and Linear draw weight and bias from.
+Init torch_default(const Shape& weight);
+}  // namespace init
+
+// Which of them a layer's weight and bias get.
+enum class WeightInit {
+  kTorchDefault,         // weight and bias uniform in +-1 / sqrt(fan_in)
+  kKaimingNormalFanOut,  // weight; bias 0
+  kNormal001,            // weight normal with deviation 0.01; bias 0
+};
+
+struct Conv2d {
+  int64_t channels = 0;  // out
+  int64_t kernel = 3;
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t dilation = 1;
+  int64_t groups = 1;
+  bool bias = false;
+  WeightInit init = WeightInit::kKaimingNormalFanOut;
+};
+
+struct Pool2d {
+  std::string type = "max";  // or "avg"
+  int64_t kernel = 2;
+  int64_t stride = 2;
+  int64_t padding = 0;
+  bool ceil_mode = false;
+};
+
+struct Linear {
+  int64_t features = 0;  // out
+  bool bias = true;
+  WeightInit init = WeightInit::kTorchDefault;
+};
+
+struct BatchNorm {
+  double scale = 1;  // the initial one
+  double epsilon = 1e-5;
+  double momentum =
+      0.9;  // of the running statistics: new = momentum * old + (1 - momentum) * batch
+};
+
+// One build of a network into one section of a Program. A network is built once for training and
+// once for evaluation; the second build finds the parameters and states of the first by their
+// names. Layers are named as torchvision names modules: "layer1.0.conv1" makes
+// "layer1.0.conv1.weight". A name that is used twice in one build, or a second build with another
+// shape, is kInternal.
+class Network {
+ public:
+  // sample_key: int64 [N], what dropout of each sample is keyed by; may be kNoVar where the network
+  // has no dropout.
+  Network(Program& program, SectionId section, bool training, VarId sample_key);
+
+  Program& program() { return program_; }
+  bool training() const { return training_; }
+  const Shape& shape(VarId var) const { return program_.var(var).shape; }
+
+  // Images are N, C, H, W.
+  VarId conv2d(const std::string& name, VarId x, const Conv2d& layer);
+  VarId batch_norm(const std::string& name, VarId x, const BatchNorm& layer = {});
+  VarId pool(VarId x, const Pool2d& layer);
+  VarId global_pool(VarId x);  // the mean of each channel: N, C, 1, 1
+  VarId flatten(VarId x);      // N, everything else
+  VarId linear(const std::string& name, VarId x, const Linear& layer);
+  VarId activation(const std::string& type, VarId x);  // "relu", "relu6", "sigmoid", "tanh", "gelu"
+  VarId relu(VarId x) { return activation("relu", x); }
+  VarId add(VarId a, VarId b);
+  // Each build numbers its dropouts in the order they are made; p = 0 adds nothing.
+  VarId dropout(VarId x, double p);
+
+  // The parameter or state of this name, made where this is the first build. Two layers of one
+  // build may share a parameter by asking for it here.
+  VarId parameter(const std::string& name, const Shape& shape, Init init);
+  VarId state(const std::string& name, const Shape& shape, Init init);
+
+ private:
+  void claim(const std::string& layer);
+  VarId find(const std::string& name, VarKind kind, const Shape& shape) const;
+  // Names in evaluation begin with "evaluate/", so that a printed program can be read.
+  std::string hint(const std::string& name) const;
+  VarId emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes,
+             const std::string& name);
+
+  Program& program_;
+  SectionId section_;
+  bool training_;
+  VarId sample_key_;
+  int64_t dropouts_ = 0;
+  std::set<std::string> layers_;
+};
+
+}  // namespace fleet

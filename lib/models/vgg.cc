@@ -1,0 +1,60 @@
+// vgg16: Simonyan and Zisserman 2014, configuration D, with torchvision's names (features.N,
+// classifier.N) and initialisation.
+#include "models/model.h"
+
+namespace fleet {
+namespace {
+
+// torchvision pools the features to 7 x 7 whatever the image's size. The same is done where a whole
+// number of pixels goes into each (224 and its multiples); smaller or other images go into the
+// classifier as they are, which then has fewer inputs.
+VarId pool_features(Network& network, VarId x) {
+  const int64_t height = network.shape(x)[2], width = network.shape(x)[3];
+  if (height != width || height % 7 != 0 || height == 7) return x;
+  return network.pool(x, {.type = "avg", .kernel = height / 7, .stride = height / 7});
+}
+
+VarId classify(Network& network, VarId x, const Settings& settings) {
+  const double p = settings.number("dropout");
+  const int64_t width = settings.integer("classifier_width");
+  const auto linear = [&](const char* name, int64_t features) {
+    x = network.linear(name, x, {.features = features, .init = WeightInit::kNormal001});
+  };
+  linear("classifier.0", width);
+  x = network.dropout(network.relu(x), p);
+  linear("classifier.3", width);
+  x = network.dropout(network.relu(x), p);
+  linear("classifier.6", settings.integer("num_classes"));
+  return x;
+}
+
+}  // namespace
+
+FLEET_MODEL(vgg16) {
+  def.help = "VGG of 16 layers, torchvision's names";
+  def.schema =
+      model_schema()
+          .boolean("batch_norm", false, "batch norm behind each convolution (vgg16_bn)")
+          .number("dropout", 0.5, 0, 0.99, "share of the classifier's outputs dropped")
+          .integer("classifier_width", 4096, 1, 65536, "outputs of the classifier's hidden layers");
+  def.build = [](Network& network, VarId image, const Settings& settings) {
+    const bool batch_norm = settings.boolean("batch_norm");
+    VarId x = image;
+    int number = 0;  // the modules in torchvision's "features", ReLU and pooling counted
+    for (const auto& stage : std::vector<std::vector<int64_t>>{
+             {64, 64}, {128, 128}, {256, 256, 256}, {512, 512, 512}, {512, 512, 512}}) {
+      for (int64_t channels : stage) {
+        x = network.conv2d("features." + std::to_string(number++), x,
+                           {.channels = channels, .kernel = 3, .padding = 1, .bias = true});
+        if (batch_norm) x = network.batch_norm("features." + std::to_string(number++), x);
+        x = network.relu(x);
+        ++number;
+      }
+      x = network.pool(x, {});
+      ++number;
+    }
+    return classify(network, network.flatten(pool_features(network, x)), settings);
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,15 @@
+// Shared by the passes that let an operation take in the activation behind it.
+#pragma once
+
+#include <string>
+
+#include "graph/program.h"
+
+namespace fleet {
+
+// Where the only reader of the first output of a `type` operation is an activation that `type`
+// takes in, in the same section: the operation computes the activation too. Returns how many. Runs
+// before the backward pass.
+int fuse_activations(Program& program, const std::string& type);
+
+}  // namespace fleet

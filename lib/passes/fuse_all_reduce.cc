@@ -1,0 +1,118 @@
+// fuse_all_reduce: sums the gradients over the ranks, several to an allreduce. Each allreduce
+// follows the operation that computes the last of its gradients, on a stream of its own, so that it
+// runs beside the rest of the backward pass.
+#include <algorithm>
+
+#include "base/log.h"
+#include "passes/buckets.h"
+#include "passes/pass.h"
+
+namespace fleet {
+namespace {
+
+constexpr int kCommunicationStream = 1;
+
+struct Gradient {
+  VarId var;
+  int computed_by;  // index of the operation that writes it last
+};
+
+class FuseAllReduce : public Pass {
+ public:
+  explicit FuseAllReduce(const Attributes& options)
+      : fuse_(options.boolean("fuse")),
+        limits_{.megabytes = options.number("megabytes"),
+                .count = options.integer("count"),
+                .exact_count = options.integer("exact_count")} {}
+
+  bool run(Program& program, const PassContext& context) override {
+    if (context.world_size <= 1) return false;
+    const std::vector<Gradient> gradients = find_gradients(program);
+    if (gradients.empty()) return false;
+    const auto buckets = fuse_ ? group_gradients(sizes_of(program, gradients), limits_)
+                               : group_gradients(sizes_of(program, gradients), {.exact_count = 1});
+    insert(program, gradients, buckets);
+    if (fuse_) {
+      spdlog::info(
+          "Find all_reduce operators: {}. To make the speed faster, some all_reduce ops are fused "
+          "during training, after fusion, the number of all_reduce ops is {}.",
+          gradients.size(), buckets.size());
+    }
+    return true;
+  }
+
+ private:
+  // In the order in which the backward pass completes them.
+  static std::vector<Gradient> find_gradients(const Program& program) {
+    const SectionId backward = program.find_section("backward");
+    FLEET_CHECK(backward >= 0, "fuse_all_reduce runs after the backward pass");
+    std::vector<int> writer(program.var_count(), -1);
+    for (size_t i = 0; i < program.ops().size(); ++i) {
+      const Op& op = program.ops()[i];
+      FLEET_CHECK(op.type() != "all_reduce", "gradients are reduced already");
+      if (op.section != backward) continue;
+      for (VarId id : op.outputs) {
+        if (id != kNoVar) writer[id] = static_cast<int>(i);
+      }
+    }
+    std::vector<Gradient> gradients;
+    for (VarId parameter : program.parameters()) {
+      const VarId gradient = program.gradient(parameter);
+      if (gradient == kNoVar || !program.var(parameter).trainable) continue;
+      if (writer[gradient] >= 0) gradients.push_back({gradient, writer[gradient]});
+    }
+    std::stable_sort(gradients.begin(), gradients.end(), [](const Gradient& a, const Gradient& b) {
+      return a.computed_by < b.computed_by;
+    });
+    return gradients;
+  }
+
+  static std::vector<GradientSize> sizes_of(const Program& program,
+                                            const std::vector<Gradient>& gradients) {
+    std::vector<GradientSize> sizes;
+    for (const Gradient& gradient : gradients) {
+      const Var& var = program.var(gradient.var);
+      sizes.push_back({.parameter = program.var(var.gradient_of).name,
+                       .bytes = var.shape.elements() * size_of(var.dtype),
+                       .dtype = var.dtype});
+    }
+    return sizes;
+  }
+
+  static void insert(Program& program, const std::vector<Gradient>& gradients,
+                     const std::vector<std::vector<int>>& buckets) {
+    std::vector<Op> ops;
+    size_t next = 0;
+    for (size_t i = 0; i < program.ops().size(); ++i) {
+      const SectionId section = program.ops()[i].section;
+      ops.push_back(std::move(program.ops()[i]));
+      for (; next < buckets.size(); ++next) {
+        const std::vector<int>& bucket = buckets[next];
+        if (gradients[bucket.back()].computed_by != static_cast<int>(i)) break;
+        std::vector<VarId> vars;
+        for (int index : bucket) vars.push_back(gradients[index].var);
+        Op op = program.make_op(section, "all_reduce", vars, vars, {{"op", std::string("sum")}});
+        op.stream = kCommunicationStream;
+        ops.push_back(std::move(op));
+      }
+    }
+    FLEET_CHECK(next == buckets.size(), "a bucket of gradients found no place");
+    program.ops() = std::move(ops);
+  }
+
+  bool fuse_;
+  BucketLimits limits_;
+};
+
+}  // namespace
+
+FLEET_PASS(fuse_all_reduce) {
+  def.help = "sums the gradients over the ranks, several to an allreduce";
+  def.options = {
+      {"fuse", true}, {"megabytes", 32.0}, {"count", int64_t{50}}, {"exact_count", int64_t{0}}};
+  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
+    return std::make_unique<FuseAllReduce>(options);
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,33 @@
+#include "passes/pass.h"
+
+namespace fleet {
+
+Registry<PassDef>& pass_registry() {
+  static Registry<PassDef> registry("pass");
+  return registry;
+}
+
+bool register_pass(const std::string& name, void (*define)(PassDef&)) {
+  PassDef def;
+  define(def);
+  pass_registry().add(name, std::move(def));
+  return true;
+}
+
+bool run_pass(const std::string& name, Program& program, const PassContext& context,
+              Attributes options) {
+  const PassDef& def = pass_registry().get(name);
+  Attributes all = def.options;
+  for (const auto& [option, value] : options.all()) {
+    const auto known = def.options.all().find(option);
+    FLEET_CHECK(known != def.options.all().end(), name + " has no option '" + option + "'");
+    FLEET_CHECK(known->second.index() == value.index(),
+                name + ": option '" + option + "' has another type");
+    all.set(option, value);
+  }
+  if (!def.create(all)->run(program, context)) return false;
+  verify(program);
+  return true;
+}
+
+}  // namespace fleet
