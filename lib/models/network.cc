@@ -75,7 +75,7 @@ VarId Network::batch_norm(const std::string& name, VarId x, const BatchNorm& lay
   std::vector<VarId> outputs = {y};
   if (training_) {
     outputs.insert(outputs.end(), {mean, variance, program_.temporary(base + ".saved_mean"),
-                                   program_.temporary(base + ".saved_inv_std")});
+                                   program_.temporary(base + ".saved_variance")});
   }
   program_.append(
       section_, "batch_norm", {x, scale, bias, mean, variance}, outputs,
@@ -84,17 +84,22 @@ VarId Network::batch_norm(const std::string& name, VarId x, const BatchNorm& lay
 }
 
 VarId Network::pool(VarId x, const Pool2d& layer) {
-  return emit("pool2d", {x},
-              {{"type", layer.type},
-               {"kernel", pair_of(layer.kernel)},
-               {"strides", pair_of(layer.stride)},
-               {"paddings", pair_of(layer.padding)},
-               {"ceil_mode", layer.ceil_mode}},
-              "pool");
+  const std::string base = hint("pool");
+  std::vector<VarId> outputs = {program_.temporary(base + ".out")};
+  if (training_ && layer.type == "max") outputs.push_back(program_.temporary(base + ".mask"));
+  program_.append(section_, "pool2d", {x}, outputs,
+                  {{"type", layer.type},
+                   {"kernel", pair_of(layer.kernel)},
+                   {"strides", pair_of(layer.stride)},
+                   {"paddings", pair_of(layer.padding)},
+                   {"ceil_mode", layer.ceil_mode}});
+  return outputs[0];
 }
 
 VarId Network::global_pool(VarId x) {
-  return emit("pool2d", {x}, {{"type", std::string("avg")}, {"global", true}}, "global_pool");
+  const VarId y = program_.temporary(hint("global_pool.out"));
+  program_.append(section_, "pool2d", {x}, {y}, {{"type", std::string("avg")}, {"global", true}});
+  return y;
 }
 
 VarId Network::flatten(VarId x) { return emit("flatten", {x}, {}, "flatten"); }
@@ -116,10 +121,9 @@ VarId Network::activation(const std::string& type, VarId x) { return emit(type, 
 VarId Network::add(VarId a, VarId b) { return emit("elementwise_add", {a, b}, {}, "add"); }
 
 VarId Network::dropout(VarId x, double p) {
-  if (p == 0) return x;
+  if (p == 0 || !training_) return x;
   FLEET_CHECK(sample_key_ != kNoVar, "dropout without sample keys");
-  return emit("dropout", {x, sample_key_},
-              {{"p", p}, {"is_test", !training_}, {"salt", dropouts_++}}, "dropout");
+  return emit("dropout", {x, sample_key_}, {{"p", p}, {"salt", dropouts_++}}, "dropout");
 }
 
 VarId Network::parameter(const std::string& name, const Shape& shape, Init init) {

@@ -86,7 +86,7 @@ class Network {
   VarId activation(const std::string& type, VarId x);  // "relu", "relu6", "sigmoid", "tanh", "gelu"
   VarId relu(VarId x) { return activation("relu", x); }
   VarId add(VarId a, VarId b);
-  // Each build numbers its dropouts in the order they are made; p = 0 adds nothing.
+  // Dropouts are numbered in the order they are made. p = 0 and evaluation add nothing.
   VarId dropout(VarId x, double p);
 
   // The parameter or state of this name, made where this is the first build. Two layers of one

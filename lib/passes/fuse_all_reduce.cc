@@ -60,6 +60,7 @@ class FuseAllReduce : public Pass {
       const VarId gradient = program.gradient(parameter);
       if (gradient == kNoVar || !program.var(parameter).trainable) continue;
       if (writer[gradient] >= 0) gradients.push_back({gradient, writer[gradient]});
+      writer[gradient] = -1;  // two parameters may share one gradient
     }
     std::stable_sort(gradients.begin(), gradients.end(), [](const Gradient& a, const Gradient& b) {
       return a.computed_by < b.computed_by;

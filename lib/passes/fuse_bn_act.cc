@@ -10,9 +10,23 @@ class FuseBnAct : public Pass {
  public:
   bool run(Program& program, const PassContext&) override {
     const int fused = fuse_activations(program, "batch_norm");
+    add_masks(program);
     if (fused) spdlog::debug("fuse_bn_act: {} batch_norm operations take in an activation", fused);
     return fused > 0;
   }
+
+ private:
+  // What the gradient of a fused activation needs to know.
+  static void add_masks(Program& program) {
+    for (Op& op : program.ops()) {
+      if (op.type() != "batch_norm" || op.attributes.text("activation").empty()) continue;
+      if (op.attributes.boolean("is_test") || op.outputs[kMask] != kNoVar) continue;
+      std::vector<VarId> outputs = op.outputs;
+      outputs[kMask] = program.temporary(program.var(outputs[0]).name + ".mask");
+      op = program.make_op(op.section, op.type(), op.inputs, outputs, op.attributes);
+    }
+  }
+  static constexpr int kMask = 5;
 };
 
 }  // namespace

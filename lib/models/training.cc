@@ -1,0 +1,82 @@
+#include "models/training.h"
+
+#include <algorithm>
+
+#include "models/model.h"
+
+namespace fleet {
+namespace {
+
+Metrics append_metrics(Program& program, SectionId section, const Training& training, VarId logits,
+                       VarId losses, const std::string& prefix) {
+  Metrics metrics;
+  metrics.losses =
+      program.emit(section, "weighted_sum", {losses, training.weight}, {}, prefix + "losses")[0];
+  metrics.counts = program.emit(section, "accuracy", {logits, training.label, training.weight},
+                                {{"k", training.top_k}}, prefix + "counts")[0];
+  return metrics;
+}
+
+// The loss of each sample.
+VarId append_losses(Program& program, SectionId section, VarId logits, VarId label,
+                    double smoothing, const std::string& prefix) {
+  const VarId losses = program.temporary(prefix + "sample_losses");
+  program.append(section, "softmax_with_cross_entropy", {logits, label}, {losses},
+                 {{"label_smoothing", smoothing}});
+  return losses;
+}
+
+void add_feeds(Program& program, const TrainingOptions& options, Training* training) {
+  const Shape& image = options.image;
+  const Shape samples = {options.batch};
+  training->image =
+      program.feed("image", DType::kFloat32, {options.batch, image[0], image[1], image[2]});
+  training->label = program.feed("label", DType::kInt64, samples);
+  training->weight = program.feed("weight", DType::kFloat32, samples);
+  training->sample_key = program.feed("sample_key", DType::kInt64, samples);
+  training->learning_rate = program.feed("learning_rate", DType::kFloat32, {1});
+}
+
+}  // namespace
+
+Training build_training(Program& program, const TrainingOptions& options) {
+  const ModelDef& model = model_registry().get(options.model);
+  FLEET_CHECK(options.image.rank() == 3 && options.batch > 0, "an image size and a batch");
+  const int64_t classes = options.model_settings.integer("num_classes");
+  Training training;
+  add_feeds(program, options, &training);
+  training.top_k = std::min<int64_t>(5, classes);
+
+  training.forward = program.add_section("forward", {.training = true});
+  Network network(program, training.forward, true, training.sample_key);
+  training.logits = model.build(network, training.image, options.model_settings);
+  FLEET_CHECK((program.var(training.logits).shape == Shape{options.batch, classes}),
+              "the model's logits are " + program.var(training.logits).shape.text());
+  VarId losses = append_losses(program, training.forward, training.logits, training.label,
+                               options.label_smoothing, "");
+  training.loss = program.emit(training.forward, "mean", {losses}, {}, "loss")[0];
+
+  training.fetch = program.add_section("fetch", {.training = true, .fetch_only = true});
+  training.training_metrics =
+      append_metrics(program, training.fetch, training, training.logits, losses, "fetch/");
+
+  training.evaluate = program.add_section("evaluate", {.training = false, .evaluation = true});
+  Network evaluation(program, training.evaluate, false, kNoVar);
+  training.evaluate_logits = model.build(evaluation, training.image, options.model_settings);
+  losses = append_losses(program, training.evaluate, training.evaluate_logits, training.label,
+                         options.label_smoothing, "evaluate/");
+  training.evaluation_metrics = append_metrics(program, training.evaluate, training,
+                                               training.evaluate_logits, losses, "evaluate/");
+  verify(program);
+  return training;
+}
+
+Shape image_shape(const std::string& model, int64_t channels, int64_t height, int64_t width) {
+  Shape shape = model_registry().get(model).image;
+  if (channels > 0) shape[0] = channels;
+  if (height > 0) shape[1] = height;
+  if (width > 0) shape[2] = width;
+  return shape;
+}
+
+}  // namespace fleet

@@ -1,0 +1,171 @@
+#include <gtest/gtest.h>
+
+#include "models/model.h"
+#include "models/training.h"
+
+namespace fleet {
+namespace {
+
+struct Built {
+  Program program;
+  Training training;
+};
+
+Built build(const std::string& model, const std::string& json = "{}", int64_t batch = 2,
+            Shape image = {}) {
+  Built built;
+  const ModelDef& def = model_registry().get(model);
+  built.training = build_training(
+      built.program, {.model = model,
+                      .model_settings = ConfigTree::from_json(json, "test").validate(def.schema),
+                      .batch = batch,
+                      .image = image.rank() ? image : def.image});
+  return built;
+}
+
+struct Count {
+  int64_t tensors = 0, elements = 0;
+  bool operator==(const Count&) const = default;
+};
+void PrintTo(const Count& count, std::ostream* out) {
+  *out << count.tensors << " tensors, " << count.elements << " elements";
+}
+
+Count parameters_of(const Program& program) {
+  Count count;
+  for (VarId id : program.parameters()) {
+    ++count.tensors;
+    count.elements += program.var(id).shape.elements();
+  }
+  return count;
+}
+
+Count count(const std::string& model, const std::string& json = "{}") {
+  return parameters_of(build(model, json).program);
+}
+
+// torchvision's counts where it has the model.
+TEST(Models, Default_HaveTheKnownNumberOfParameters) {
+  EXPECT_EQ(count("resnet18"), (Count{62, 11689512}));
+  EXPECT_EQ(count("resnet34"), (Count{110, 21797672}));
+  EXPECT_EQ(count("resnet50"), (Count{161, 25557032}));
+  EXPECT_EQ(count("resnet101"), (Count{314, 44549160}));
+  EXPECT_EQ(count("vgg16"), (Count{32, 138357544}));
+  EXPECT_EQ(count("vgg16", R"({"batch_norm": true})"), (Count{58, 138365992}));
+  EXPECT_EQ(count("mobilenet_v1"), (Count{83, 4231976}));
+  EXPECT_EQ(count("resnet20"), (Count{65, 272474}));
+  EXPECT_EQ(count("lenet"), (Count{10, 61706}));
+  EXPECT_EQ(count("mlp"), (Count{6, 784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10}));
+}
+
+TEST(Models, EveryOne_GivesLogitsOfItsClasses) {
+  for (const std::string& name : model_registry().names()) {
+    const Built built = build(name, R"({"num_classes": 7})", 3);
+    EXPECT_EQ(built.program.var(built.training.logits).shape, (Shape{3, 7})) << name;
+    EXPECT_EQ(built.program.var(built.training.evaluate_logits).shape, (Shape{3, 7})) << name;
+  }
+}
+
+TEST(Models, EveryOne_PrintsTheSameTextTwice) {
+  for (const std::string& name : model_registry().names()) {
+    EXPECT_EQ(print_text(build(name).program), print_text(build(name).program)) << name;
+  }
+}
+
+TEST(Models, Unknown_NamesTheNearest) {
+  try {
+    model_registry().get("resnet5O");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_NE(std::string(error.what()).find("resnet50"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Models, ImageTooSmall_IsAUsageError) {
+  try {
+    build("lenet", "{}", 2, {1, 8, 8});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage) << error.what();
+  }
+}
+
+TEST(Mlp, HiddenLayerOfNothing_IsAUsageError) {
+  EXPECT_THROW(build("mlp", R"({"hidden": [16, 0]})"), Error);
+}
+
+TEST(Mlp, NoHiddenLayer_IsLinear) {
+  EXPECT_EQ(count("mlp", R"({"hidden": []})"), (Count{2, 7850}));
+}
+
+std::vector<std::string> names_of(const Program& program, VarKind kind) {
+  std::vector<std::string> names;
+  for (VarId id = 0; id < program.var_count(); ++id) {
+    if (program.var(id).kind == kind) names.push_back(program.var(id).name);
+  }
+  return names;
+}
+
+TEST(Resnet, Parameters_HaveTorchvisionsNames) {
+  const Program program = build("resnet50").program;
+  for (const char* name :
+       {"conv1.weight", "bn1.weight", "bn1.bias", "layer1.0.conv1.weight", "layer1.0.bn3.bias",
+        "layer1.0.downsample.0.weight", "layer1.0.downsample.1.bias", "layer2.3.conv2.weight",
+        "layer4.2.conv3.weight", "fc.weight", "fc.bias"}) {
+    const VarId id = program.find(name);
+    ASSERT_NE(id, kNoVar) << name;
+    EXPECT_EQ(program.var(id).kind, VarKind::kParameter) << name;
+  }
+  for (const char* name : {"bn1.running_mean", "layer3.0.downsample.1.running_var"}) {
+    ASSERT_NE(program.find(name), kNoVar) << name;
+    EXPECT_EQ(program.var(program.find(name)).kind, VarKind::kState) << name;
+  }
+  EXPECT_EQ(names_of(program, VarKind::kState).size(), 2u * 53);
+  EXPECT_EQ(program.find("layer1.1.downsample.0.weight"), kNoVar);
+}
+
+// v1.5: the stride is in the 3x3.
+TEST(Resnet, Bottleneck_StridesInItsSecondConvolution) {
+  const Program program = build("resnet50").program;
+  const VarId weight = program.find("layer2.0.conv2.weight");
+  int readers = 0;
+  for (const Op& op : program.ops()) {
+    if (op.type() != "conv2d" || op.inputs[1] != weight) continue;
+    ++readers;
+    EXPECT_EQ(op.attributes.integers("strides"), (std::vector<int64_t>{2, 2}));
+  }
+  EXPECT_EQ(readers, 2);  // training and evaluation
+}
+
+TEST(Resnet, ZeroInitResidual_SetsTheLastScaleOfEachBlock) {
+  const Program zero = build("resnet18", R"({"zero_init_residual": true})").program;
+  EXPECT_EQ(zero.var(zero.find("layer1.0.bn2.weight")).init.a, 0);
+  EXPECT_EQ(zero.var(zero.find("layer1.0.bn1.weight")).init.a, 1);
+  const Program one = build("resnet18").program;
+  EXPECT_EQ(one.var(one.find("layer1.0.bn2.weight")).init.a, 1);
+}
+
+TEST(Vgg, Parameters_HaveTorchvisionsNames) {
+  const Program plain = build("vgg16").program;
+  EXPECT_EQ(plain.var(plain.find("features.28.weight")).shape, (Shape{512, 512, 3, 3}));
+  EXPECT_EQ(plain.var(plain.find("classifier.0.weight")).shape, (Shape{4096, 25088}));
+  EXPECT_NE(plain.find("classifier.6.bias"), kNoVar);
+  const Program normed = build("vgg16", R"({"batch_norm": true})").program;
+  EXPECT_EQ(normed.var(normed.find("features.40.weight")).shape, (Shape{512, 512, 3, 3}));
+  EXPECT_EQ(normed.var(normed.find("features.41.running_mean")).shape, (Shape{512}));
+}
+
+TEST(Vgg, DoubleImage_IsPooledToTheSameClassifier) {
+  const Program program = build("vgg16", "{}", 1, {3, 448, 448}).program;
+  EXPECT_EQ(program.var(program.find("classifier.0.weight")).shape, (Shape{4096, 25088}));
+}
+
+TEST(MobilenetV1, Width_ScalesChannels) {
+  const Program program = build("mobilenet_v1", R"({"width": 0.25})").program;
+  EXPECT_EQ(program.var(program.find("conv1.weight")).shape, (Shape{8, 3, 3, 3}));
+  EXPECT_EQ(program.var(program.find("fc.weight")).shape, (Shape{1000, 256}));
+}
+
+}  // namespace
+}  // namespace fleet
