@@ -1,0 +1,113 @@
+#include "optim/optimizer.h"
+
+#include <algorithm>
+
+namespace fleet {
+namespace {
+
+bool excluded(const std::string& name, const std::vector<std::string>& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const std::string& part) { return name.find(part) != std::string::npos; });
+}
+
+// The factor min(1, clip_norm / norm) of these gradients taken together.
+VarId append_clip_scale(Program& program, SectionId section, const std::vector<VarId>& gradients,
+                        double clip_norm, const std::string& hint) {
+  const VarId squares = program.emit(section, "sum_of_squares", gradients, {}, hint)[0];
+  return program.emit(section, "clip_scale", {squares}, {{"clip_norm", clip_norm}}, hint)[0];
+}
+
+void append_clipping(Program& program, SectionId section, const Settings& settings,
+                     std::vector<Update>& updates) {
+  const std::string& clip = settings.text("clip");
+  const auto refuse = [&](const std::string& key, const std::string& kinds) {
+    if (settings.given(key)) {
+      throw Error(ErrorCode::kUsage, key + " has no effect with clip = " + clip, "optimizer",
+                  "set clip to " + kinds + ", or leave " + key + " out");
+    }
+  };
+  if (clip != "norm" && clip != "global_norm") refuse("clip_norm", "global_norm or norm");
+  if (clip != "value") refuse("clip_value", "value");
+  if (updates.empty()) return;
+  if (clip == "global_norm") {
+    std::vector<VarId> gradients;
+    for (const Update& update : updates) gradients.push_back(update.gradient);
+    const VarId scale =
+        append_clip_scale(program, section, gradients, settings.number("clip_norm"), "global_norm");
+    for (Update& update : updates) update.gradient_scale = scale;
+  } else if (clip == "norm") {
+    for (Update& update : updates) {
+      update.gradient_scale =
+          append_clip_scale(program, section, {update.gradient}, settings.number("clip_norm"),
+                            program.var(update.parameter).name + ".norm");
+    }
+  } else if (clip == "value") {
+    const double bound = settings.number("clip_value");
+    for (Update& update : updates) {
+      update.gradient =
+          program.emit(section, "clip", {update.gradient}, {{"min", -bound}, {"max", bound}},
+                       program.var(update.parameter).name + ".clipped")[0];
+    }
+  }
+}
+
+}  // namespace
+
+VarId UpdateContext::state(VarId parameter, const std::string& name) {
+  const Var& var = program_.var(parameter);
+  return program_.state(var.name + "." + name, var.shape, Init());
+}
+
+VarId UpdateContext::step() {
+  if (step_ == kNoVar) {
+    step_ = program_.state("optimizer.step", {1}, Init(), DType::kInt64);
+    program_.append(section_, "increment", {step_}, {step_});
+  }
+  return step_;
+}
+
+Registry<OptimizerDef>& optimizer_registry() {
+  static Registry<OptimizerDef> registry("optimizer");
+  return registry;
+}
+
+bool register_optimizer(const std::string& name, void (*define)(OptimizerDef&)) {
+  OptimizerDef def;
+  define(def);
+  optimizer_registry().add(name, std::move(def));
+  return true;
+}
+
+Schema optimizer_schema(const std::string& name) {
+  const OptimizerDef& def = optimizer_registry().get(name);
+  Schema schema;
+  schema.choice("name", name, optimizer_registry().names(), def.help);
+  schema.section("", def.schema);
+  schema.number("weight_decay", def.weight_decay, 0, 1e6, "decay of parameters toward zero");
+  schema.texts("exclude_from_weight_decay", {},
+               "parameters whose name contains one of these do not decay");
+  schema.choice("clip", "none", {"none", "global_norm", "norm", "value"},
+                "bound gradients: by the norm of all, by each one's norm, or each element");
+  schema.number("clip_norm", 1, 1e-30, 1e30, "largest norm (clip: global_norm or norm)");
+  schema.number("clip_value", 1, 1e-30, 1e30, "largest absolute value (clip: value)");
+  return schema;
+}
+
+void append_updates(Program& program, SectionId optimize, const std::vector<VarId>& parameters,
+                    VarId learning_rate, const Settings& settings) {
+  const OptimizerDef& def = optimizer_registry().get(settings.text("name"));
+  const double decay = settings.number("weight_decay");
+  const std::vector<std::string> exclusions = settings.texts("exclude_from_weight_decay");
+  std::vector<Update> updates;
+  for (VarId parameter : parameters) {
+    const Var& var = program.var(parameter);
+    const VarId gradient = program.gradient(parameter);
+    if (!var.trainable || gradient == kNoVar) continue;
+    updates.push_back({parameter, gradient, kNoVar, excluded(var.name, exclusions) ? 0 : decay});
+  }
+  append_clipping(program, optimize, settings, updates);
+  UpdateContext context(program, optimize, learning_rate, settings);
+  for (const Update& update : updates) def.append(context, update);
+}
+
+}  // namespace fleet

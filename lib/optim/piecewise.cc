@@ -1,0 +1,47 @@
+// piecewise: one value up to each boundary (Paddle's PiecewiseDecay): values[i] before
+// boundaries[i], the last value after all.
+#include <algorithm>
+#include <cmath>
+
+#include "optim/schedule.h"
+
+namespace fleet {
+namespace {
+
+std::vector<int64_t> boundaries_in_steps(const Settings& settings, const ScheduleSpan& span) {
+  std::vector<int64_t> steps;
+  const double unit =
+      settings.text("unit") == "epoch" ? static_cast<double>(span.steps_per_epoch) : 1;
+  for (double boundary : settings.numbers("boundaries")) {
+    steps.push_back(std::llround(boundary * unit));
+  }
+  return steps;
+}
+
+}  // namespace
+
+FLEET_SCHEDULE(piecewise) {
+  def.help = "a learning rate for each piece between boundaries";
+  def.schema.numbers("boundaries", {}, "where the next value begins, ascending").required();
+  def.schema.numbers("values", {}, "learning rates, one more than boundaries").required();
+  def.schema.choice("unit", "epoch", {"epoch", "step"}, "what boundaries count");
+  def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
+    const std::vector<int64_t> boundaries = boundaries_in_steps(settings, span);
+    const std::vector<double> values = settings.numbers("values");
+    if (values.size() != boundaries.size() + 1) {
+      throw Error(ErrorCode::kUsage,
+                  std::to_string(values.size()) + " values for " +
+                      std::to_string(boundaries.size()) + " boundaries",
+                  "learning_rate", "give one value more than boundaries");
+    }
+    if (!std::is_sorted(boundaries.begin(), boundaries.end())) {
+      throw Error(ErrorCode::kUsage, "boundaries do not ascend", "learning_rate", "sort them");
+    }
+    return [boundaries, values](int64_t step) {
+      return values[std::upper_bound(boundaries.begin(), boundaries.end(), step) -
+                    boundaries.begin()];
+    };
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,60 @@
+// Learning-rate schedules: pure functions of the training step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/config.h"
+#include "base/registry.h"
+
+namespace fleet {
+
+// How long the part of the job is that a schedule covers, in optimizer steps.
+struct ScheduleSpan {
+  int64_t steps_per_epoch = 1;
+  int64_t steps = 1;  // all of it
+};
+
+// The learning rate at a step of the span, from 0. Defined for every step; beyond the end it stays.
+using RateFunction = std::function<double(int64_t step)>;
+
+struct ScheduleDef {
+  std::string help;  // one line
+  Schema schema;     // its own keys
+  std::function<RateFunction(const Settings&, const ScheduleSpan&)> make;
+};
+
+Registry<ScheduleDef>& schedule_registry();
+bool register_schedule(const std::string& name, void (*define)(ScheduleDef&));
+
+// The keys of a job's "learning_rate" section for this schedule: name, its own, per, warmup_epochs,
+// warmup_steps, warmup_start. kUsage for an unknown name.
+Schema schedule_schema(const std::string& name);
+
+// A schedule as a job asks for it, with its warm-up. Immutable: any thread.
+class Schedule {
+ public:
+  // settings: validated by schedule_schema(); its key "name" chooses. epochs: of the job. kUsage
+  // where values do not fit together.
+  Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs);
+  // The learning rate of training step `step`, from 0. The warm-up rises linearly from warmup_start
+  // to the schedule's first value; the schedule proper begins where the warm-up ends (as Paddle's
+  // LinearWarmup).
+  double learning_rate(int64_t step) const;
+
+ private:
+  RateFunction rate_;
+  int64_t warmup_steps_ = 0;
+  int64_t granularity_ = 1;  // steps for which the rate is held
+  double warmup_start_ = 0;
+};
+
+// FLEET_SCHEDULE(cosine) { def.make = ...; } in lib/optim/cosine.cc.
+#define FLEET_SCHEDULE(name)                                      \
+  static void define_schedule_##name(::fleet::ScheduleDef& def);  \
+  [[maybe_unused]] static const bool registered_schedule_##name = \
+      ::fleet::register_schedule(#name, define_schedule_##name);  \
+  static void define_schedule_##name(::fleet::ScheduleDef& def)
+
+}  // namespace fleet
