@@ -1,0 +1,137 @@
+#include "strategy/strategy.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <set>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// What Strategy takes over.
+const std::set<std::string> kSupported = {
+    "fuse_all_reduce_ops",
+    "fuse_grad_size_in_MB",
+    "fuse_grad_size_in_TFLOPS",
+    "fuse_grad_size_in_num",
+    "build_strategy.fuse_bn_act_ops",
+    "build_strategy.fuse_elewise_add_act_ops",
+    "build_strategy.debug_graphviz_path",
+};
+
+// What is so whatever they say: operations run in the program's order, and the Plan lets outputs
+// take their inputs' memory wherever that is safe.
+const std::set<std::string> kAlwaysSo = {
+    "build_strategy.enable_sequential_execution",
+    "build_strategy.enable_inplace",
+};
+
+std::string value_text(const Message& message, const FieldDescriptor& field) {
+  std::string text;
+  google::protobuf::TextFormat::PrintFieldValueToString(message, &field, -1, &text);
+  return text;
+}
+
+bool is_default(const Message& message, const FieldDescriptor& field) {
+  if (field.is_repeated()) return message.GetReflection()->FieldSize(message, &field) == 0;
+  if (!message.GetReflection()->HasField(message, &field)) return true;
+  std::unique_ptr<Message> blank(message.New());
+  return value_text(message, field) == value_text(*blank, field);
+}
+
+// Whether this is the configuration of a feature that is there to be switched on, and is off.
+bool is_switched_off(const Message& message, const FieldDescriptor& field) {
+  const std::string suffix = "_configs", &name = field.name();
+  if (!name.ends_with(suffix)) return false;
+  const FieldDescriptor* feature =
+      message.GetDescriptor()->FindFieldByName(name.substr(0, name.size() - suffix.size()));
+  return feature && feature->cpp_type() == FieldDescriptor::CPPTYPE_BOOL &&
+         !message.GetReflection()->GetBool(message, feature);
+}
+
+void find_unsupported(const Message& message, const std::string& prefix,
+                      std::vector<std::string>* found) {
+  const Descriptor& type = *message.GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const std::string path = prefix + field.name();
+    if (!field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      const Reflection& reflection = *message.GetReflection();
+      if (!reflection.HasField(message, &field)) continue;
+      if (is_switched_off(message, field)) {
+        spdlog::warn("strategy: {} has no effect: {} is off", path,
+                     path.substr(0, path.rfind("_configs")));
+        continue;
+      }
+      find_unsupported(reflection.GetMessage(message, &field), path + ".", found);
+    } else if (!kSupported.contains(path) && !kAlwaysSo.contains(path) &&
+               !is_default(message, field)) {
+      found->push_back(path);
+    }
+  }
+}
+
+bool or_on(bool given, bool value) { return !given || value; }
+
+}  // namespace
+
+Strategy check_strategy(const StrategyProto& proto) {
+  std::vector<std::string> unsupported;
+  find_unsupported(proto, "", &unsupported);
+  if (!unsupported.empty()) {
+    throw Error(ErrorCode::kUnsupported, "not supported yet: " + join(unsupported, ", "),
+                "strategy", "leave out what is named, or leave it at its default");
+  }
+  Strategy strategy;
+  strategy.fuse_all_reduce = proto.fuse_all_reduce_ops();
+  strategy.buckets.megabytes = proto.fuse_grad_size_in_mb();
+  strategy.buckets.count = static_cast<int64_t>(proto.fuse_grad_size_in_tflops());
+  if (proto.has_fuse_grad_size_in_num()) {
+    if (proto.fuse_grad_size_in_num() < 1) {
+      throw Error(ErrorCode::kUsage,
+                  "fuse_grad_size_in_num is " + std::to_string(proto.fuse_grad_size_in_num()),
+                  "strategy", "give a number from 1 up, or leave it out");
+    }
+    if (proto.has_fuse_grad_size_in_mb() || proto.has_fuse_grad_size_in_tflops()) {
+      throw Error(ErrorCode::kUsage,
+                  "fuse_grad_size_in_num does not go with fuse_grad_size_in_MB and "
+                  "fuse_grad_size_in_TFLOPS",
+                  "strategy", "give the one or the others");
+    }
+    strategy.buckets.exact_count = proto.fuse_grad_size_in_num();
+  }
+  const paddle::fleet::BuildStrategy& build = proto.build_strategy();
+  strategy.fuse_bn_act = or_on(build.has_fuse_bn_act_ops(), build.fuse_bn_act_ops());
+  strategy.fuse_elewise_add_act =
+      or_on(build.has_fuse_elewise_add_act_ops(), build.fuse_elewise_add_act_ops());
+  strategy.graphviz_path = build.debug_graphviz_path();
+  return strategy;
+}
+
+BackwardResult apply_strategy(Program& program, const Strategy& strategy, SectionId forward,
+                              VarId loss, const PassContext& context) {
+  FLEET_CHECK(context.world_size >= 1, "a job of no ranks");
+  if (strategy.fuse_bn_act) run_pass("fuse_bn_act", program, context);
+  if (strategy.fuse_elewise_add_act) run_pass("fuse_elewise_add_act", program, context);
+  const BackwardResult result = append_backward(program, forward, loss, 1.0 / context.world_size);
+  run_pass("fuse_all_reduce", program, context,
+           {{"fuse", strategy.fuse_all_reduce},
+            {"megabytes", strategy.buckets.megabytes},
+            {"count", strategy.buckets.count},
+            {"exact_count", strategy.buckets.exact_count}});
+  verify(program);
+  if (!strategy.graphviz_path.empty()) {
+    write_file_atomically(strategy.graphviz_path, print_dot(program));
+  }
+  return result;
+}
+
+}  // namespace fleet

@@ -1,0 +1,224 @@
+#include "strategy/strategy_file.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+std::vector<std::string> field_names(const Descriptor& message) {
+  std::vector<std::string> names;
+  for (int i = 0; i < message.field_count(); ++i) names.push_back(message.field(i)->name());
+  return names;
+}
+
+// The text between the first two double quotes at or behind `from`.
+std::string quoted(const std::string& text, size_t from) {
+  const size_t begin = text.find('"', from);
+  if (begin == std::string::npos) return {};
+  const size_t end = text.find('"', begin + 1);
+  return end == std::string::npos ? std::string() : text.substr(begin + 1, end - begin - 1);
+}
+
+// Turns the first complaint of protobuf's parser into an Error.
+class Complaints : public google::protobuf::io::ErrorCollector {
+ public:
+  explicit Complaints(std::string origin) : origin_(std::move(origin)) {}
+
+  void AddError(int line, int column, const std::string& message) override {
+    if (!what_.empty()) return;
+    where_ = origin_;
+    if (line >= 0) where_ += ":" + std::to_string(line + 1) + ":" + std::to_string(column + 1);
+    // 'Message type "paddle.fleet.X" has no field named "y".'
+    const size_t unknown = message.find("has no field named");
+    if (unknown == std::string::npos) {
+      what_ = message;
+      next_ = "correct the file; it is protobuf's text form of DistributedStrategy";
+      return;
+    }
+    const std::string field = quoted(message, unknown);
+    what_ = "unknown field '" + field + "'";
+    const Descriptor* type =
+        StrategyProto::descriptor()->file()->pool()->FindMessageTypeByName(quoted(message, 0));
+    if (type) next_ = suggestion(field, field_names(*type));
+  }
+  [[noreturn]] void raise() const {
+    throw Error(ErrorCode::kUsage, what_.empty() ? "cannot be read" : what_, where_, next_);
+  }
+
+ private:
+  std::string origin_, what_, where_, next_;
+};
+
+// --- the schema ------------------------------------------------------------------------------
+
+void add_list(const FieldDescriptor& field, const std::string& path, Schema* schema) {
+  const std::string help = "Paddle's list of this name";
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      schema->integers(path, {}, help);
+      return;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      schema->numbers(path, {}, help);
+      return;
+    case FieldDescriptor::CPPTYPE_STRING:
+      schema->texts(path, {}, help);
+      return;
+    default:
+      FLEET_CHECK(false, "strategy.proto: no schema for the list " + field.full_name());
+  }
+}
+
+void add_scalar(const FieldDescriptor& field, const std::string& path, Schema* schema) {
+  const std::string help = "Paddle's field of this name";
+  constexpr double kMin = std::numeric_limits<int32_t>::min();
+  constexpr double kMax = std::numeric_limits<int32_t>::max();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      schema->boolean(path, field.default_value_bool(), help);
+      return;
+    case FieldDescriptor::CPPTYPE_INT32:
+      schema->integer(path, field.default_value_int32(), kMin, kMax, help);
+      return;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      schema->number(path, field.default_value_float(), -kInfinity, kInfinity, help);
+      return;
+    case FieldDescriptor::CPPTYPE_STRING:
+      schema->text(path, field.default_value_string(), help);
+      return;
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      std::vector<std::string> choices;
+      for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+        choices.push_back(field.enum_type()->value(i)->name());
+      }
+      schema->choice(path, field.default_value_enum()->name(), choices, help);
+      return;
+    }
+    default:
+      FLEET_CHECK(false, "strategy.proto: no schema for " + field.full_name());
+  }
+}
+
+void add_fields(const Descriptor& message, const std::string& prefix, Schema* schema) {
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    const std::string path = prefix + field.name();
+    if (field.is_repeated()) {
+      add_list(field, path, schema);
+    } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      add_fields(*field.message_type(), path + ".", schema);
+    } else {
+      add_scalar(field, path, schema);
+    }
+  }
+}
+
+// --- settings into the message -----------------------------------------------------------------
+
+void set_list(const Settings& settings, const std::string& path, const FieldDescriptor& field,
+              Message* message) {
+  const Reflection& reflection = *message->GetReflection();
+  reflection.ClearField(message, &field);
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      for (int64_t value : settings.integers(path)) {
+        reflection.AddInt32(message, &field, static_cast<int32_t>(value));
+      }
+      return;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      for (double value : settings.numbers(path)) {
+        reflection.AddFloat(message, &field, static_cast<float>(value));
+      }
+      return;
+    default:
+      for (const std::string& value : settings.texts(path)) {
+        reflection.AddString(message, &field, value);
+      }
+  }
+}
+
+void set_scalar(const Settings& settings, const std::string& path, const FieldDescriptor& field,
+                Message* message) {
+  const Reflection& reflection = *message->GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      reflection.SetBool(message, &field, settings.boolean(path));
+      return;
+    case FieldDescriptor::CPPTYPE_INT32:
+      reflection.SetInt32(message, &field, static_cast<int32_t>(settings.integer(path)));
+      return;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      reflection.SetFloat(message, &field, static_cast<float>(settings.number(path)));
+      return;
+    case FieldDescriptor::CPPTYPE_ENUM:
+      reflection.SetEnum(message, &field, field.enum_type()->FindValueByName(settings.text(path)));
+      return;
+    default:
+      reflection.SetString(message, &field, settings.text(path));
+  }
+}
+
+// A nested message is made only where the user gave one of its fields.
+bool any_given(const Settings& settings, const std::string& prefix, const Descriptor& message) {
+  for (const std::string& name : field_names(message)) {
+    if (settings.given(prefix + name)) return true;
+  }
+  return false;
+}
+
+void set_fields(const Settings& settings, const std::string& prefix, Message* message) {
+  const Descriptor& type = *message->GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const std::string path = prefix + field.name();
+    if (!field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (!any_given(settings, path + ".", *field.message_type())) continue;
+      set_fields(settings, path + ".", message->GetReflection()->MutableMessage(message, &field));
+    } else if (settings.given(path)) {
+      field.is_repeated() ? set_list(settings, path, field, message)
+                          : set_scalar(settings, path, field, message);
+    }
+  }
+}
+
+}  // namespace
+
+void merge_strategy_text(const std::string& text, const std::string& origin, StrategyProto* proto) {
+  Complaints complaints(origin);
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&complaints);
+  if (!parser.MergeFromString(text, proto)) complaints.raise();
+}
+
+void merge_strategy_file(const std::string& path, StrategyProto* proto) {
+  merge_strategy_text(read_file(path), path, proto);
+}
+
+Schema strategy_schema() {
+  Schema schema;
+  schema.text("file", "", "a DistributedStrategy in protobuf's text form; other keys go over it");
+  add_fields(*StrategyProto::descriptor(), "", &schema);
+  return schema;
+}
+
+StrategyProto strategy_from(const Settings& section) {
+  StrategyProto proto;
+  if (!section.text("file").empty()) merge_strategy_file(section.text("file"), &proto);
+  set_fields(section, "", &proto);
+  return proto;
+}
+
+}  // namespace fleet

@@ -1,0 +1,27 @@
+// DistributedStrategy as users give it: a text file (.prototxt) or the "strategy" section of a job
+// file. See proto/strategy.proto.
+#pragma once
+
+#include <string>
+
+#include "base/config.h"
+#include "proto/strategy.pb.h"
+
+namespace fleet {
+
+using StrategyProto = paddle::fleet::DistributedStrategy;
+
+// Merges the text over what is there: sets scalars, appends to lists. kUsage naming file, line and
+// the nearest known name for an unknown field or value.
+void merge_strategy_text(const std::string& text, const std::string& origin, StrategyProto* proto);
+void merge_strategy_file(const std::string& path, StrategyProto* proto);
+
+// The keys of a job file's strategy section: "file", and every field of the message under its own
+// name ("fuse_grad_size_in_MB", "build_strategy.fuse_bn_act_ops"). Made from the message's
+// descriptor.
+Schema strategy_schema();
+
+// The file the section names, with the keys it gives over it: a given list replaces the file's.
+StrategyProto strategy_from(const Settings& section);
+
+}  // namespace fleet

@@ -1,0 +1,136 @@
+#include "strategy/strategy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "models/model.h"
+#include "models/training.h"
+
+namespace fleet {
+namespace {
+
+using testing::HasSubstr;
+
+Strategy checked(const std::string& text) {
+  StrategyProto proto;
+  merge_strategy_text(text, "test", &proto);
+  return check_strategy(proto);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    checked(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(CheckStrategy, Empty_FusesWithPaddlesLimits) {
+  const Strategy strategy = checked("");
+  EXPECT_TRUE(strategy.fuse_all_reduce);
+  EXPECT_EQ(strategy.buckets.megabytes, 32);
+  EXPECT_EQ(strategy.buckets.count, 50);
+  EXPECT_EQ(strategy.buckets.exact_count, 0);
+  EXPECT_TRUE(strategy.fuse_bn_act);
+  EXPECT_TRUE(strategy.fuse_elewise_add_act);
+}
+
+TEST(CheckStrategy, GivenFields_AreTaken) {
+  const Strategy strategy = checked(R"(
+    fuse_all_reduce_ops: false fuse_grad_size_in_MB: 16 fuse_grad_size_in_TFLOPS: 20
+    build_strategy { fuse_bn_act_ops: false fuse_elewise_add_act_ops: false
+                     debug_graphviz_path: "a.dot" })");
+  EXPECT_FALSE(strategy.fuse_all_reduce);
+  EXPECT_EQ(strategy.buckets.megabytes, 16);
+  EXPECT_EQ(strategy.buckets.count, 20);
+  EXPECT_FALSE(strategy.fuse_bn_act);
+  EXPECT_FALSE(strategy.fuse_elewise_add_act);
+  EXPECT_EQ(strategy.graphviz_path, "a.dot");
+}
+
+TEST(CheckStrategy, NumberOfGradients_TakesTheOtherLimitsPlace) {
+  EXPECT_EQ(checked("fuse_grad_size_in_num: 8").buckets.exact_count, 8);
+  EXPECT_THAT(refusal("fuse_grad_size_in_num: 8 fuse_grad_size_in_MB: 16"),
+              HasSubstr("does not go with"));
+  EXPECT_THAT(refusal("fuse_grad_size_in_num: 0"), HasSubstr("from 1 up"));
+}
+
+TEST(CheckStrategy, Unsupported_IsRefusedByName) {
+  const std::string what =
+      refusal("amp: true nccl_comm_num: 2 build_strategy { fuse_broadcast_ops: true }");
+  EXPECT_THAT(what, HasSubstr("not supported yet: amp, nccl_comm_num, "
+                              "build_strategy.fuse_broadcast_ops"));
+  EXPECT_THAT(refusal("gradient_scale_configs { scale_strategy: 'sum' }"),
+              HasSubstr("gradient_scale_configs.scale_strategy"));
+  EXPECT_THAT(refusal("dgc: true dgc_configs { sparsity: 0.9 }"),
+              HasSubstr("dgc, dgc_configs.sparsity"));
+}
+
+TEST(CheckStrategy, DefaultsWrittenOut_AreNotRefused) {
+  EXPECT_EQ(refusal("amp: false nccl_comm_num: 1 a_sync: true sync_nccl_allreduce: true "
+                    "gradient_scale_configs { scale_strategy: 'avg' } hybrid_configs {} "
+                    "execution_strategy { num_threads: 1 }"),
+            "no error");
+}
+
+TEST(CheckStrategy, ConfigurationOfWhatIsOff_HasNoEffect) {
+  EXPECT_EQ(refusal("localsgd_configs { k_steps: 4 } recompute_configs { checkpoints: 'a' }"),
+            "no error");
+}
+
+Program applied(const Strategy& strategy, int world_size, const std::string& model = "resnet18") {
+  Program program;
+  const ModelDef& def = model_registry().get(model);
+  const Training training = build_training(
+      program, {.model = model,
+                .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
+                .batch = 2,
+                .image = def.image});
+  const BackwardResult result = apply_strategy(program, strategy, training.forward, training.loss,
+                                               {.world_size = world_size});
+  EXPECT_EQ(result.parameters.size(), program.parameters().size());
+  return program;
+}
+
+int count(const Program& program, const std::string& type) {
+  int found = 0;
+  for (const Op& op : program.ops()) found += op.type() == type;
+  return found;
+}
+
+TEST(ApplyStrategy, Resnet_HasNoActivationsOfItsOwn) {
+  const Program program = applied({}, 2);
+  EXPECT_EQ(count(program, "relu"), 0);
+  EXPECT_GT(count(program, "all_reduce"), 0);
+}
+
+TEST(ApplyStrategy, FusionsOff_KeepsActivations) {
+  const Program program = applied({.fuse_bn_act = false, .fuse_elewise_add_act = false}, 1);
+  EXPECT_EQ(count(program, "relu"), 2 * 17);  // training and evaluation
+  EXPECT_EQ(count(program, "all_reduce"), 0);
+}
+
+TEST(ApplyStrategy, LossGradient_IsOneOverRanks) {
+  const Program program = applied({}, 4, "mlp");
+  for (const Op& op : program.ops()) {
+    if (op.type() != "fill") continue;
+    EXPECT_EQ(op.attributes.number("value"), 0.25);
+  }
+  EXPECT_GE(count(program, "fill"), 1);
+}
+
+TEST(ApplyStrategy, GraphvizPath_GetsTheProgram) {
+  const std::string path = testing::TempDir() + "strategy_test.dot";
+  const Program program = applied({.graphviz_path = path}, 2, "mlp");
+  EXPECT_EQ(read_file(path), print_dot(program));
+}
+
+TEST(ApplyStrategy, SameInput_GivesTheSameText) {
+  EXPECT_EQ(print_text(applied({}, 2)), print_text(applied({}, 2)));
+}
+
+}  // namespace
+}  // namespace fleet
