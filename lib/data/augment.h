@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ class Augment {
  public:
   virtual ~Augment() = default;
   virtual void place(Placement&, Draws&) const {}
+  // Whether place() chooses the box: at most one augmentation of a chain does.
+  virtual bool places() const { return false; }
   virtual bool colours() const { return false; }
   // pixels: planes of shape, RGB or grey, each value in [0, 1], in place.
   virtual void colour(float* /*pixels*/, const ImageShape&, Draws&) const {}
@@ -81,13 +84,18 @@ class AugmentChain {
   AugmentChain(const Settings& augment, bool train, const ImageShape& image,
                const std::vector<double>& mean, const std::vector<double>& std);
 
-  // kUsage naming `name` where the image does not fit the output and nothing resizes it.
-  Placement place(int source_height, int source_width, uint64_t key, const std::string& name) const;
+  // kUsage naming the image (name() is called only then) where it does not fit the output and
+  // nothing resizes it.
+  Placement place(int source_height, int source_width, uint64_t key,
+                  const std::function<std::string()>& name) const;
   bool colours() const;
+  // On planes of values in [0, 1].
   void colour(float* pixels, uint64_t key) const;
+  // (value - mean) / std on such planes.
+  void normalise(float* pixels) const;
 
   const ImageShape& image() const { return image_; }
-  // Normalised = value * scale + bias, value 0..255 (or 0..1 after colour()); one a channel.
+  // Normalised = value * scale + bias, value 0..255; one a channel.
   const std::vector<float>& scale() const { return scale_; }
   const std::vector<float>& bias() const { return bias_; }
 

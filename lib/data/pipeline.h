@@ -42,7 +42,7 @@ struct PipelineContext {
   // Memory for the images of one batch, count floats that live as long as the pipeline; called once
   // for each of the ring's buffers (data.prefetch + 1). Empty: the pipeline allocates, aligned to
   // 64 bytes.
-  std::function<float*(size_t count)> image_memory;
+  std::function<float*(size_t count)> image_memory = {};
 };
 
 // One consumer thread; stop() may come from any thread.
@@ -58,7 +58,7 @@ class InputPipeline {
     bool evaluation = false;  // a damaged image weighs 0 instead of counting as its replacement
     bool speed_test =
         false;  // the first batch of an epoch is given again and again: the reader costs nothing
-    std::function<float*(size_t count)> image_memory;
+    std::function<float*(size_t count)> image_memory = {};
   };
   InputPipeline(std::unique_ptr<Source> source, AugmentChain chain, const Options& options);
   ~InputPipeline();

@@ -39,6 +39,7 @@ struct SourceContext {
   int64_t classes = 0;                      // labels must be below; 0: not checked
   uint64_t seed = 0;                        // the job's
   int channels = 0, height = 0, width = 0;  // data.image.*; 0 where not given
+  const Settings* train_split = nullptr;    // data.train.*, when the test split is opened
 };
 
 struct SourceType {

@@ -1,0 +1,122 @@
+#include "data/augment.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace fleet::data {
+namespace {
+
+std::vector<double> one_a_channel(const std::vector<double>& values, const ImageShape& image,
+                                  const std::string& key) {
+  if (static_cast<int>(values.size()) == image.channels) return values;
+  if (values.size() == 1) return std::vector<double>(image.channels, values[0]);
+  throw Error(
+      ErrorCode::kUsage,
+      std::to_string(values.size()) + " values for " + std::to_string(image.channels) + " channels",
+      key, "give one value, or one for each channel");
+}
+
+// The registered augmentations of a mode in the order in which they act.
+std::vector<std::pair<std::string, const AugmentType*>> types_of(bool train) {
+  std::vector<std::pair<std::string, const AugmentType*>> types;
+  for (const std::string& name : augments().names()) {
+    const AugmentType& type = augments().get(name);
+    if (train ? type.train : type.evaluation) types.emplace_back(name, &type);
+  }
+  std::stable_sort(types.begin(), types.end(),
+                   [](const auto& a, const auto& b) { return a.second->order < b.second->order; });
+  return types;
+}
+
+}  // namespace
+
+std::string ImageShape::text() const {
+  return std::to_string(channels) + "x" + std::to_string(height) + "x" + std::to_string(width);
+}
+
+Registry<AugmentType>& augments() {
+  static Registry<AugmentType> registry("augmentation");
+  return registry;
+}
+
+Schema augment_schema(bool train) {
+  Schema schema;
+  for (const auto& [name, type] : types_of(train)) schema.section("", type->schema());
+  return schema;
+}
+
+AugmentChain::AugmentChain(const Settings& augment, bool train, const ImageShape& image,
+                           const std::vector<double>& mean, const std::vector<double>& std)
+    : image_(image) {
+  std::string placing;
+  for (const auto& [name, type] : types_of(train)) {
+    std::shared_ptr<const Augment> made = type->make(augment, image);
+    if (!made) continue;
+    if (made->places() && !placing.empty()) {
+      throw Error(ErrorCode::kUsage,
+                  placing + " and " + name + " both choose which part of an image is used",
+                  train ? "data.augment" : "data.eval", "switch one of them off");
+    }
+    if (made->places()) placing = name;
+    links_.push_back({name, std::move(made)});
+  }
+  const auto means = one_a_channel(mean, image, "data.mean");
+  const auto deviations = one_a_channel(std, image, "data.std");
+  for (int c = 0; c < image.channels; ++c) {
+    if (!(deviations[c] > 0)) {
+      throw Error(ErrorCode::kUsage, "a standard deviation must be positive", "data.std");
+    }
+    scale_.push_back(static_cast<float>(1 / (255 * deviations[c])));
+    bias_.push_back(static_cast<float>(-means[c] / deviations[c]));
+  }
+}
+
+Placement AugmentChain::place(int source_height, int source_width, uint64_t key,
+                              const std::function<std::string()>& name) const {
+  Placement p{.source_height = source_height,
+              .source_width = source_width,
+              .out_height = image_.height,
+              .out_width = image_.width,
+              .width = static_cast<double>(source_width),
+              .height = static_cast<double>(source_height),
+              .tap_width = source_width,
+              .tap_height = source_height};
+  for (const Link& link : links_) {
+    Draws draws(key, link.name);
+    link.augment->place(p, draws);
+  }
+  if (!p.placed && (source_height != image_.height || source_width != image_.width)) {
+    throw Error(ErrorCode::kUsage,
+                "the image is " + std::to_string(source_height) + "x" +
+                    std::to_string(source_width) + " pixels (height x width) and data.image says " +
+                    std::to_string(image_.height) + "x" + std::to_string(image_.width),
+                name(),
+                "correct data.image, or have images resized: data.augment.random_resized_crop for "
+                "training, data.augment.resize and data.eval.resize");
+  }
+  return p;
+}
+
+bool AugmentChain::colours() const {
+  return std::any_of(links_.begin(), links_.end(),
+                     [](const Link& link) { return link.augment->colours(); });
+}
+
+void AugmentChain::colour(float* pixels, uint64_t key) const {
+  for (const Link& link : links_) {
+    if (!link.augment->colours()) continue;
+    Draws draws(key, link.name + ".colour");
+    link.augment->colour(pixels, image_, draws);
+  }
+}
+
+void AugmentChain::normalise(float* pixels) const {
+  const size_t plane = size_t(image_.height) * image_.width;
+  for (int c = 0; c < image_.channels; ++c, pixels += plane) {
+    const float scale = scale_[c] * 255, bias = bias_[c];
+    for (size_t i = 0; i < plane; ++i) pixels[i] = pixels[i] * scale + bias;
+  }
+}
+
+}  // namespace fleet::data

@@ -1,0 +1,26 @@
+// Mirrored left to right, every other image.
+#include "data/augment.h"
+
+namespace fleet::data {
+namespace {
+
+class Flip : public Augment {
+ public:
+  void place(Placement& p, Draws& draws) const override { p.flip ^= draws.below(2) == 1; }
+};
+
+Schema schema() {
+  Schema schema;
+  schema.boolean("flip", false, "Mirror half of the images left to right");
+  return schema;
+}
+
+std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+  return settings.boolean("flip") ? std::make_unique<Flip>() : nullptr;
+}
+
+}  // namespace
+}  // namespace fleet::data
+
+FLEET_REGISTER_AUGMENT("flip", .order = 20, .train = true, .evaluation = false,
+                       .schema = fleet::data::schema, .make = fleet::data::make)

@@ -1,0 +1,47 @@
+// The image with black edges added, cropped to the output's size at a random place: CIFAR's recipe
+// (He et al., "Deep Residual Learning for Image Recognition", 2015, section 4.2).
+#include "base/error.h"
+#include "data/augment.h"
+
+namespace fleet::data {
+namespace {
+
+class RandomCrop : public Augment {
+ public:
+  explicit RandomCrop(int padding) : padding_(padding) {}
+  bool places() const override { return true; }
+
+  void place(Placement& p, Draws& draws) const override {
+    const int rows = p.source_height + 2 * padding_ - p.out_height;
+    const int columns = p.source_width + 2 * padding_ - p.out_width;
+    if (rows < 0 || columns < 0) return;  // the chain says that sizes do not match
+    p.y = static_cast<double>(draws.below(rows + 1)) - padding_;
+    p.x = static_cast<double>(draws.below(columns + 1)) - padding_;
+    p.height = p.out_height;
+    p.width = p.out_width;
+    p.placed = true;
+  }
+
+ private:
+  int padding_;
+};
+
+Schema schema() {
+  Schema schema;
+  schema.integer(
+      "random_crop_padding", 0, 0, 4096,
+      "Pad images by so many black pixels on each side, then crop data.image's size at a "
+      "random place (CIFAR's recipe: 4); 0: off");
+  return schema;
+}
+
+std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+  const auto padding = static_cast<int>(settings.integer("random_crop_padding"));
+  return padding > 0 ? std::make_unique<RandomCrop>(padding) : nullptr;
+}
+
+}  // namespace
+}  // namespace fleet::data
+
+FLEET_REGISTER_AUGMENT("random_crop", .order = 10, .train = true, .evaluation = false,
+                       .schema = fleet::data::schema, .make = fleet::data::make)

@@ -1,0 +1,83 @@
+// A box of random area and aspect ratio, resized to the output (Szegedy et al., "Going Deeper with
+// Convolutions", 2014; drawn as torchvision's RandomResizedCrop draws it).
+#include <cmath>
+
+#include "base/error.h"
+#include "data/augment.h"
+
+namespace fleet::data {
+namespace {
+
+class RandomResizedCrop : public Augment {
+ public:
+  RandomResizedCrop(std::vector<double> scale, std::vector<double> ratio)
+      : scale_(std::move(scale)), ratio_(std::move(ratio)) {}
+  bool places() const override { return true; }
+
+  void place(Placement& p, Draws& draws) const override {
+    const double area = double(p.source_height) * p.source_width;
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      const double target = area * draws.uniform(scale_[0], scale_[1]);
+      const double ratio = std::exp(draws.uniform(std::log(ratio_[0]), std::log(ratio_[1])));
+      const int width = static_cast<int>(std::lround(std::sqrt(target * ratio)));
+      const int height = static_cast<int>(std::lround(std::sqrt(target / ratio)));
+      if (width > 0 && height > 0 && width <= p.source_width && height <= p.source_height) {
+        const auto y = static_cast<int>(draws.below(p.source_height - height + 1));
+        const auto x = static_cast<int>(draws.below(p.source_width - width + 1));
+        return set(p, x, y, width, height);
+      }
+    }
+    // No such box fits: the largest central one whose ratio is allowed.
+    int width = p.source_width, height = p.source_height;
+    if (double(width) / height < ratio_[0]) {
+      height = std::min(height, std::max(1, static_cast<int>(std::lround(width / ratio_[0]))));
+    } else if (double(width) / height > ratio_[1]) {
+      width = std::min(width, std::max(1, static_cast<int>(std::lround(height * ratio_[1]))));
+    }
+    set(p, (p.source_width - width) / 2, (p.source_height - height) / 2, width, height);
+  }
+
+ private:
+  static void set(Placement& p, int x, int y, int width, int height) {
+    p.x = p.tap_x = x;
+    p.y = p.tap_y = y;
+    p.width = p.tap_width = width;
+    p.height = p.tap_height = height;
+    p.placed = true;
+  }
+
+  std::vector<double> scale_, ratio_;
+};
+
+Schema schema() {
+  Schema schema;
+  schema
+      .boolean("random_resized_crop", false,
+               "Crop a random box and resize it to data.image's size (ImageNet's recipe)")
+      .numbers("random_resized_crop_scale", {0.08, 1.0},
+               "The box's share of the image's area: least and most")
+      .numbers("random_resized_crop_ratio", {3.0 / 4, 4.0 / 3},
+               "The box's width / height: least and most");
+  return schema;
+}
+
+std::vector<double> range(const Settings& settings, const std::string& key, double most) {
+  const auto values = settings.numbers(key);
+  if (values.size() != 2 || !(values[0] > 0) || values[0] > values[1] || values[1] > most) {
+    throw Error(ErrorCode::kUsage, "not a range", "data.augment." + key,
+                "give [least, most], above 0, least first");
+  }
+  return values;
+}
+
+std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+  if (!settings.boolean("random_resized_crop")) return nullptr;
+  return std::make_unique<RandomResizedCrop>(range(settings, "random_resized_crop_scale", 1),
+                                             range(settings, "random_resized_crop_ratio", 1000));
+}
+
+}  // namespace
+}  // namespace fleet::data
+
+FLEET_REGISTER_AUGMENT("random_resized_crop", .order = 10, .train = true, .evaluation = false,
+                       .schema = fleet::data::schema, .make = fleet::data::make)

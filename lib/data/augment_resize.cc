@@ -1,0 +1,63 @@
+// The short side resized, then the centre: how images are evaluated. The geometry, to the pixel, of
+// torchvision's Resize(n) and CenterCrop.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "data/augment.h"
+
+namespace fleet::data {
+namespace {
+
+class Resize : public Augment {
+ public:
+  explicit Resize(int side) : side_(side) {}
+  bool places() const override { return true; }
+
+  void place(Placement& p, Draws&) const override {
+    const int shorter = std::min(p.source_height, p.source_width);
+    const auto resized = [&](int side) {
+      return std::max<int64_t>(side_, int64_t{side_} * side / shorter);
+    };
+    const int64_t height = resized(p.source_height), width = resized(p.source_width);
+    const double y_scale = double(p.source_height) / double(height);
+    const double x_scale = double(p.source_width) / double(width);
+    // lrint rounds halves to even, as Python's round() does.
+    p.y = double(std::lrint(double(height - p.out_height) / 2)) * y_scale;
+    p.x = double(std::lrint(double(width - p.out_width) / 2)) * x_scale;
+    p.height = p.out_height * y_scale;
+    p.width = p.out_width * x_scale;
+    p.placed = true;
+  }
+
+ private:
+  int side_;
+};
+
+Schema schema() {
+  Schema schema;
+  schema.integer(
+      "resize", 0, 0, 65536,
+      "Resize the image's shorter side to so many pixels, then crop data.image's size from "
+      "the centre (ImageNet's recipe: 256); 0: off");
+  return schema;
+}
+
+std::unique_ptr<Augment> make(const Settings& settings, const ImageShape& image) {
+  const auto side = static_cast<int>(settings.integer("resize"));
+  if (side == 0) return nullptr;
+  if (side < image.height || side < image.width) {
+    throw Error(ErrorCode::kUsage,
+                "images resized to " + std::to_string(side) + " are smaller than data.image (" +
+                    image.text() + ")",
+                settings.origin("resize"),
+                "set 'resize' to at least " + std::to_string(std::max(image.height, image.width)));
+  }
+  return std::make_unique<Resize>(side);
+}
+
+}  // namespace
+}  // namespace fleet::data
+
+FLEET_REGISTER_AUGMENT("resize", .order = 10, .train = true, .evaluation = true,
+                       .schema = fleet::data::schema, .make = fleet::data::make)

@@ -1,0 +1,56 @@
+// Copying pixels to float planes without resizing.
+#include <algorithm>
+#include <cmath>
+
+#include "data/resize.h"
+
+namespace fleet::data {
+namespace {
+
+template <int kStep>
+void convert(const uint8_t* from, int count, float scale, float bias, float* to) {
+  for (int i = 0; i < count; ++i) to[i] = static_cast<float>(from[i * kStep]) * scale + bias;
+}
+
+}  // namespace
+
+bool is_copy(const Placement& p) {
+  return p.width == p.out_width && p.height == p.out_height && p.x == std::floor(p.x) &&
+         p.y == std::floor(p.y);
+}
+
+void copy_pixels(const Pixels& pixels, const Placement& p, int channels, const float* scale,
+                 const float* bias, float* out) {
+  // The part of each output row that lies in the image.
+  const int left = static_cast<int>(p.x), top = static_cast<int>(p.y);
+  const int first = std::clamp(-left, 0, p.out_width);
+  const int end = std::clamp(p.source_width - left, first, p.out_width);
+  for (int c = 0; c < channels; ++c) {
+    float* to = out + int64_t{c} * p.out_height * p.out_width;
+    for (int y = 0; y < p.out_height; ++y, to += p.out_width) {
+      const int row = top + y;
+      if (row < 0 || row >= p.source_height) {
+        std::fill_n(to, p.out_width, bias[c]);
+        continue;
+      }
+      const uint8_t* from = pixels.data + (row - pixels.y) * pixels.stride +
+                            int64_t{left + first - pixels.x} * pixels.step + c;
+      std::fill(to, to + first, bias[c]);
+      switch (pixels.step) {
+        case 1:
+          convert<1>(from, end - first, scale[c], bias[c], to + first);
+          break;
+        case 3:
+          convert<3>(from, end - first, scale[c], bias[c], to + first);
+          break;
+        default:
+          convert<4>(from, end - first, scale[c], bias[c], to + first);
+          break;
+      }
+      std::fill(to + end, to + p.out_width, bias[c]);
+      if (p.flip) std::reverse(to, to + p.out_width);
+    }
+  }
+}
+
+}  // namespace fleet::data

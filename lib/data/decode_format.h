@@ -1,0 +1,44 @@
+// What Decoder asks of a file format. Internal to data: decode.cc, decode_jpeg.cc, decode_png.cc.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "data/decode.h"
+
+namespace fleet::data {
+
+class Decoder::Format {
+ public:
+  virtual ~Format() = default;
+  virtual bool open(std::span<const uint8_t> bytes, int channels) = 0;
+  virtual bool read(const Placement& placement, Pixels* pixels) = 0;
+  int height = 0, width = 0;
+  std::string why;
+};
+
+std::unique_ptr<Decoder::Format> make_jpeg_format();
+std::unique_ptr<Decoder::Format> make_png_format();
+
+// Memory that grows and is never cleared: pixels are written over anyway.
+class PixelMemory {
+ public:
+  uint8_t* reserve(size_t bytes) {
+    if (bytes > size_) {
+      size_ = (bytes + 4095) / 4096 * 4096;
+      memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(64, size_)));
+      if (!memory_) throw std::bad_alloc();
+    }
+    return memory_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<uint8_t, Free> memory_;
+  size_t size_ = 0;
+};
+
+}  // namespace fleet::data

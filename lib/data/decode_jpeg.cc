@@ -1,0 +1,174 @@
+// JPEG by libjpeg-turbo.
+// clang-format off
+#include <cstdio>  // before jpeglib.h, which uses FILE
+#include <jpeglib.h>
+#include <jerror.h>
+// clang-format on
+
+#include <algorithm>
+#include <csetjmp>
+
+#include "data/decode_format.h"
+
+namespace fleet::data {
+namespace {
+
+// libjpeg leaves through longjmp on errors: nothing with a destructor may live in the frames it
+// crosses.
+struct ErrorManager {
+  jpeg_error_mgr base;
+  std::jmp_buf escape;
+};
+
+[[noreturn]] void on_error(j_common_ptr info) {
+  std::longjmp(reinterpret_cast<ErrorManager*>(info->err)->escape, 1);
+}
+
+// libjpeg goes on after these, with grey or garbage in the picture; other warnings leave the
+// picture whole.
+bool means_damage(int code) {
+  return code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE ||
+         code == JWRN_MUST_RESYNC || code == JWRN_ARITH_BAD_CODE || code == JWRN_NOT_SEQUENTIAL;
+}
+
+void on_message(j_common_ptr info, int level) {
+  if (level < 0 && means_damage(info->err->msg_code)) on_error(info);
+}
+
+// A header may claim any size; beyond this it is not a training image but a fault.
+constexpr int64_t kLargestImage = int64_t{1} << 28;
+
+class Jpeg : public Decoder::Format {
+ public:
+  Jpeg() {
+    info_.err = jpeg_std_error(&errors_.base);
+    errors_.base.error_exit = on_error;
+    errors_.base.emit_message = on_message;
+    jpeg_create_decompress(&info_);
+  }
+  ~Jpeg() override { jpeg_destroy_decompress(&info_); }
+
+  bool open(std::span<const uint8_t> bytes, int channels) override {
+    jpeg_abort_decompress(&info_);
+    channels_ = channels;
+    if (setjmp(errors_.escape)) return fail();
+    jpeg_mem_src(&info_, bytes.data(), bytes.size());
+    jpeg_read_header(&info_, TRUE);
+    width = static_cast<int>(info_.image_width);
+    height = static_cast<int>(info_.image_height);
+    if (int64_t{width} * height > kLargestImage) {
+      why = "its header claims " + std::to_string(width) + "x" + std::to_string(height) + " pixels";
+      return false;
+    }
+    return true;
+  }
+
+  bool read(const Placement& placement, Pixels* pixels) override {
+    if (setjmp(errors_.escape)) return fail();
+    set_colours();
+    const int reduced = reduction(placement);
+    info_.scale_num = 1;
+    info_.scale_denom = reduced;
+    jpeg_start_decompress(&info_);
+    const Region region = region_of(placement);
+    decode(region, reduced, pixels);
+    if (info_.out_color_space == JCS_CMYK) from_cmyk(pixels);
+    if (channels_ == 1 && pixels->step == 4) to_grey(pixels);
+    // What lies below the region is not even entropy-decoded.
+    jpeg_abort_decompress(&info_);
+    return true;
+  }
+
+ private:
+  bool fail() {
+    char text[JMSG_LENGTH_MAX];
+    info_.err->format_message(reinterpret_cast<j_common_ptr>(&info_), text);
+    why = text;
+    jpeg_abort_decompress(&info_);
+    return false;
+  }
+
+  void set_colours() {
+    const bool inks = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
+    info_.out_color_space = inks ? JCS_CMYK : channels_ == 1 ? JCS_GRAYSCALE : JCS_EXT_RGBX;
+    if (channels_ == 1 && info_.jpeg_color_space == JCS_RGB) info_.out_color_space = JCS_EXT_RGBX;
+  }
+
+  // The largest reduction by which the box does not get smaller than the output.
+  static int reduction(const Placement& p) {
+    int reduced = 1;
+    while (reduced < 8 && p.width >= p.out_width * reduced * 2 &&
+           p.height >= p.out_height * reduced * 2) {
+      reduced *= 2;
+    }
+    return reduced;
+  }
+
+  void decode(const Region& region, int reduced, Pixels* pixels) {
+    // The region in reduced pixels, then as libjpeg widens it to whole blocks.
+    const int out_width = static_cast<int>(info_.output_width);
+    const int out_height = static_cast<int>(info_.output_height);
+    const int first = std::min(region.y / reduced, out_height - 1);
+    const int end = std::min((region.y + region.height + reduced - 1) / reduced, out_height);
+    const int left = std::min(region.x / reduced, out_width - 1);
+    const int right = std::min((region.x + region.width + reduced - 1) / reduced, out_width);
+    JDIMENSION x = left, across = right - left;
+    if (static_cast<int>(across) < out_width) jpeg_crop_scanline(&info_, &x, &across);
+
+    const int step = info_.output_components;
+    const int64_t stride = (int64_t{across} * step + 63) / 64 * 64;
+    uint8_t* memory = memory_.reserve(stride * (end - first));
+    if (first > 0) jpeg_skip_scanlines(&info_, first);
+    for (int row = first; row < end;) {
+      JSAMPROW rows[4];
+      const int count = std::min(4, end - row);
+      for (int i = 0; i < count; ++i) rows[i] = memory + (row - first + i) * stride;
+      row += static_cast<int>(jpeg_read_scanlines(&info_, rows, count));
+    }
+    *pixels = {.data = memory,
+               .step = step,
+               .stride = stride,
+               .x = static_cast<int>(x),
+               .y = first,
+               .width = static_cast<int>(across),
+               .height = end - first,
+               .reduced = reduced};
+  }
+
+  // Adobe writes inks inverted (255: none), others may not.
+  void from_cmyk(const Pixels* pixels) {
+    const int flip = info_.saw_Adobe_marker ? 0 : 255;
+    auto* base = const_cast<uint8_t*>(pixels->data);
+    for (int y = 0; y < pixels->height; ++y) {
+      uint8_t* p = base + y * pixels->stride;
+      for (int x = 0; x < pixels->width; ++x, p += 4) {
+        const int black = p[3] ^ flip;
+        for (int c = 0; c < 3; ++c) p[c] = static_cast<uint8_t>((p[c] ^ flip) * black / 255);
+      }
+    }
+  }
+
+  // In place, for what libjpeg itself cannot turn into grey.
+  void to_grey(Pixels* pixels) {
+    auto* base = const_cast<uint8_t*>(pixels->data);
+    for (int y = 0; y < pixels->height; ++y) {
+      uint8_t* row = base + y * pixels->stride;
+      for (int x = 0; x < pixels->width; ++x) {
+        const uint8_t* p = row + 4 * x;
+        row[x] = static_cast<uint8_t>((19595 * p[0] + 38470 * p[1] + 7471 * p[2] + 32768) >> 16);
+      }
+    }
+    pixels->step = 1;
+  }
+
+  jpeg_decompress_struct info_{};
+  ErrorManager errors_{};
+  PixelMemory memory_;
+  int channels_ = 3;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder::Format> make_jpeg_format() { return std::make_unique<Jpeg>(); }
+
+}  // namespace fleet::data

@@ -1,0 +1,29 @@
+// Image files on disk with labels: what the list and the folder source share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/source.h"
+
+namespace fleet::data {
+
+struct ImageFile {
+  std::string path;
+  int64_t label = 0;
+};
+
+// Reads the file's bytes into the scratch. kNotFound or kIo, naming the path.
+class ImageFiles : public Source {
+ public:
+  explicit ImageFiles(std::vector<ImageFile> files) : files_(std::move(files)) {}
+  int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+  int64_t label(int64_t index) const override { return files_[index].label; }
+  Sample read(int64_t index, std::vector<uint8_t>& scratch) const override;
+  std::string name(int64_t index) const override { return files_[index].path; }
+
+ private:
+  std::vector<ImageFile> files_;
+};
+
+}  // namespace fleet::data

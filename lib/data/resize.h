@@ -1,0 +1,58 @@
+// Pixels to normalised float planes: resized (antialiased), or copied where the box already has the
+// output's size.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/augment.h"
+#include "data/decode.h"
+
+namespace fleet::data {
+
+// "avx512", "avx2", "baseline": those that this CPU can run, the quickest first.
+std::vector<std::string> resize_instruction_sets();
+
+// Separable triangle ("bilinear") filter whose support grows with the scale when downscaling: the
+// filter of Pillow's BILINEAR and of torchvision's Resize(antialias=True). Arithmetic is float
+// throughout, without Pillow's rounding to 8 bits between and after the passes, and gives the same
+// bits on every instruction set.
+//
+// Reusable, one a thread: keeps its tables and row buffers.
+class Resizer {
+ public:
+  // The quickest instruction set of this CPU, or one of resize_instruction_sets() by name.
+  explicit Resizer(const std::string& instruction_set = {});
+  // out: channels x out_height x out_width floats: filtered value (0..255) * scale[c] + bias[c].
+  // `pixels` covers region_of(placement). channels 1: pixels.step 1; channels 3: step 3 or 4.
+  void run(const Pixels& pixels, const Placement& placement, int channels, const float* scale,
+           const float* bias, float* out);
+
+  struct Kernels;
+
+ private:
+  struct Axis {
+    int taps = 0;                // weights kept for each output
+    std::vector<int> from;       // first pixel of each output
+    std::vector<int> count;      // pixels of each output
+    std::vector<float> weights;  // taps of each output, 0 from count on
+    void prepare(double at, double extent, int outputs, int low, int high, int multiple);
+  };
+  void horizontal(const Pixels& pixels, int row, int out_width, int channels, float* to);
+
+  const Kernels* kernels_;
+  Axis x_, y_;
+  std::vector<float> lanes_;        // x_'s weights, each for 4 lanes, mirrored where flipped
+  std::vector<float> rows_;         // ring of filtered rows
+  std::vector<const float*> taps_;  // rows of the output row in hand
+  std::vector<float> widened_;      // one row of pixels
+};
+
+// Whether the placement takes pixels as they are: same size, on whole pixels, no reduction.
+bool is_copy(const Placement& placement);
+// The copy, mirrored where flipped; pixels outside the image count as 0. out as for Resizer::run().
+void copy_pixels(const Pixels& pixels, const Placement& placement, int channels, const float* scale,
+                 const float* bias, float* out);
+
+}  // namespace fleet::data

@@ -1,0 +1,25 @@
+#include "data/source.h"
+
+#include "base/error.h"
+
+namespace fleet::data {
+
+Registry<SourceType>& sources() {
+  static Registry<SourceType> registry("data source");
+  return registry;
+}
+
+std::string under_root(const std::string& root, const std::string& path) {
+  if (root.empty() || path.starts_with('/')) return path;
+  return root.ends_with('/') ? root + path : root + "/" + path;
+}
+
+void check_label(int64_t label, int64_t classes, const std::string& where) {
+  if (label >= 0 && (classes == 0 || label < classes)) return;
+  throw Error(ErrorCode::kUsage, "the label " + std::to_string(label) + " is out of range", where,
+              classes == 0 ? "labels start at 0"
+                           : "the model has " + std::to_string(classes) +
+                                 " classes: labels go from 0 to " + std::to_string(classes - 1));
+}
+
+}  // namespace fleet::data

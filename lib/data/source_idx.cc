@@ -1,0 +1,148 @@
+// IDX files (yann.lecun.com/exdb/mnist), plain or gzip, wholly in memory.
+#include <zlib.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "data/source.h"
+
+namespace fleet::data {
+namespace {
+
+struct Idx {
+  std::string path;
+  std::vector<int64_t> dims;
+  std::vector<uint8_t> bytes;
+};
+
+[[noreturn]] void bad_file(const std::string& path, const std::string& what) {
+  throw Error(ErrorCode::kUsage, what, path, "give an IDX file of unsigned bytes, plain or gzip");
+}
+
+// zlib reads plain files as they are.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
+    if (!file_) throw Error(ErrorCode::kIo, "cannot be opened", path);
+    gzbuffer(file_, 1 << 18);
+  }
+  ~Reader() { gzclose(file_); }
+  Reader(const Reader&) = delete;
+  void read(uint8_t* to, size_t count) {
+    while (count > 0) {
+      const int got = gzread(file_, to, static_cast<unsigned>(std::min<size_t>(count, 1 << 30)));
+      if (got < 0) bad_file(path_, "damaged gzip data");
+      if (got == 0) bad_file(path_, "the file is shorter than its header says");
+      to += got;
+      count -= got;
+    }
+  }
+  int64_t big_endian_32() {
+    uint8_t b[4];
+    read(b, 4);
+    return (int64_t{b[0]} << 24) | (int64_t{b[1]} << 16) | (int64_t{b[2]} << 8) | int64_t{b[3]};
+  }
+
+ private:
+  std::string path_;
+  gzFile file_;
+};
+
+// The path as it is, or with .gz added or taken away.
+std::string existing(const std::string& path, const std::string& key) {
+  namespace fs = std::filesystem;
+  if (fs::is_regular_file(path)) return path;
+  const std::string other = path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path + ".gz";
+  if (fs::is_regular_file(other)) return other;
+  throw Error(ErrorCode::kUsage, "there is no such file", path, "set data.root or " + key);
+}
+
+Idx load(const std::string& path, size_t fewest_dims, size_t most_dims) {
+  Reader reader(path);
+  Idx idx{.path = path, .dims = {}, .bytes = {}};
+  const int64_t magic = reader.big_endian_32();
+  const size_t dims = magic & 0xff;
+  if (magic >> 8 != 0x08) bad_file(path, "not an IDX file of unsigned bytes");
+  if (dims < fewest_dims || dims > most_dims) {
+    bad_file(path, "it has " + std::to_string(dims) + " dimensions instead of " +
+                       std::to_string(fewest_dims));
+  }
+  int64_t count = 1;
+  for (size_t i = 0; i < dims; ++i) {
+    idx.dims.push_back(reader.big_endian_32());
+    if (idx.dims.back() == 0) bad_file(path, "it is empty");
+    if (idx.dims.back() > (int64_t{1} << 40) / count) bad_file(path, "its header claims too much");
+    count *= idx.dims.back();
+  }
+  // In steps, so that a header that claims too much ends in a message and not in all memory being
+  // taken.
+  constexpr int64_t kStep = int64_t{1} << 26;
+  for (int64_t done = 0; done < count; done += kStep) {
+    const int64_t size = std::min(kStep, count - done);
+    idx.bytes.resize(done + size);
+    reader.read(idx.bytes.data() + done, size);
+  }
+  return idx;
+}
+
+class IdxSource : public Source {
+ public:
+  IdxSource(Idx images, Idx labels) : images_(std::move(images)), labels_(std::move(labels)) {
+    height_ = static_cast<int>(images_.dims[1]);
+    width_ = static_cast<int>(images_.dims[2]);
+    channels_ = images_.dims.size() > 3 ? static_cast<int>(images_.dims[3]) : 1;
+  }
+  int64_t size() const override { return images_.dims[0]; }
+  int64_t label(int64_t index) const override { return labels_.bytes[index]; }
+  Sample read(int64_t index, std::vector<uint8_t>&) const override {
+    const size_t count = size_t(height_) * width_ * channels_;
+    return {.bytes = {images_.bytes.data() + index * count, count},
+            .encoded = false,
+            .height = height_,
+            .width = width_,
+            .channels = channels_};
+  }
+  std::string name(int64_t index) const override {
+    return images_.path + "[" + std::to_string(index) + "]";
+  }
+
+ private:
+  Idx images_, labels_;
+  int height_, width_, channels_;
+};
+
+Schema schema(bool train) {
+  const std::string start = train ? "train" : "t10k";
+  Schema schema;
+  schema
+      .text("images", start + "-images-idx3-ubyte.gz",
+            "IDX file of images (count x height x width, or x channels behind), plain or .gz")
+      .text("labels", start + "-labels-idx1-ubyte.gz", "IDX file of labels, plain or .gz");
+  return schema;
+}
+
+std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
+  const std::string where = context.train ? "data.train." : "data.test.";
+  if (split.text("images").empty()) return nullptr;
+  const auto path = [&](const std::string& key) {
+    return existing(under_root(context.root, split.text(key)), where + key);
+  };
+  Idx images = load(path("images"), 3, 4), labels = load(path("labels"), 1, 1);
+  if (images.dims[0] != labels.dims[0]) {
+    throw Error(ErrorCode::kUsage,
+                std::to_string(images.dims[0]) + " images and " + std::to_string(labels.dims[0]) +
+                    " labels",
+                images.path + " and " + labels.path, "give files that belong together");
+  }
+  for (size_t i = 0; i < labels.bytes.size(); ++i) {
+    if (context.classes > 0 && labels.bytes[i] >= context.classes) {
+      check_label(labels.bytes[i], context.classes, labels.path + "[" + std::to_string(i) + "]");
+    }
+  }
+  return std::make_unique<IdxSource>(std::move(images), std::move(labels));
+}
+
+}  // namespace
+}  // namespace fleet::data
+
+FLEET_REGISTER_SOURCE("idx", fleet::data::schema, fleet::data::open)

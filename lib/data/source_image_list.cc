@@ -1,0 +1,91 @@
+// A text file that lists images: "path label" a line.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "data/image_files.h"
+
+namespace fleet::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Missing files are looked for at the start, so that a job does not die hours later; in longer
+// lists only at so many evenly spaced lines, because asking a network file system takes a while for
+// each.
+constexpr size_t kFilesChecked = 100000;
+
+ImageFile parse_line(std::string_view line, const std::string& root, int64_t classes,
+                     const std::string& where) {
+  const size_t blank = line.find_last_of(" \t");
+  long long label = 0;
+  if (blank == std::string_view::npos || !parse_int(line.substr(blank + 1), &label)) {
+    throw Error(ErrorCode::kUsage,
+                "'" + std::string(line.substr(0, 200)) + "' is not \"path label\"", where,
+                "write the image's path, a blank and its class as a number from 0");
+  }
+  check_label(label, classes, where);
+  return {under_root(root, std::string(trim(line.substr(0, blank)))), label};
+}
+
+// Also remembers the lines' numbers, for messages.
+std::vector<ImageFile> parse(const std::string& list, const std::string& root, int64_t classes,
+                             std::vector<int64_t>* numbers) {
+  const std::string text = read_file(list);
+  std::vector<ImageFile> files;
+  int64_t number = 0;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    const std::string_view line = trim(std::string_view(text).substr(start, end - start));
+    start = end + 1;
+    ++number;
+    if (line.empty()) continue;
+    files.push_back(parse_line(line, root, classes, list + ":" + std::to_string(number)));
+    numbers->push_back(number);
+  }
+  if (files.empty()) {
+    throw Error(ErrorCode::kUsage, "the list names no image", list, "write \"path label\" lines");
+  }
+  return files;
+}
+
+Schema schema(bool) {
+  Schema schema;
+  schema.text(
+      "list", "",
+      "Text file with \"path label\" lines; paths are relative to data.root, or to the list's "
+      "folder where that is not set");
+  return schema;
+}
+
+std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
+  std::string list = split.text("list");
+  if (list.empty()) return nullptr;
+  if (!fs::is_regular_file(list)) list = under_root(context.root, list);
+  if (!fs::is_regular_file(list)) {
+    throw Error(ErrorCode::kUsage, "there is no such list file", split.text("list"),
+                std::string("set ") + (context.train ? "data.train.list" : "data.test.list") +
+                    " to its path, or relative to data.root");
+  }
+  const std::string root =
+      context.root.empty() ? fs::path(list).parent_path().string() : context.root;
+  std::vector<int64_t> numbers;
+  std::vector<ImageFile> files = parse(list, root, context.classes, &numbers);
+  const size_t step = files.size() / kFilesChecked + 1;
+  for (size_t i = 0; i < files.size(); i += step) {
+    struct stat status {};
+    if (::stat(files[i].path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) continue;
+    throw Error(ErrorCode::kUsage, "there is no file '" + files[i].path + "'",
+                list + ":" + std::to_string(numbers[i]), "correct the line, or set data.root");
+  }
+  return std::make_unique<ImageFiles>(std::move(files));
+}
+
+}  // namespace
+}  // namespace fleet::data
+
+FLEET_REGISTER_SOURCE("image_list", fleet::data::schema, fleet::data::open)
