@@ -24,6 +24,7 @@ struct RendezvousClientOptions {
 // loop. No event comes after leave() returned.
 class RendezvousClient {
  public:
+  class Impl;
   using OnEvent = std::function<void(RendezvousEvent)>;
 
   RendezvousClient(RendezvousClientOptions options, OnEvent on_event);
@@ -53,7 +54,6 @@ class RendezvousClient {
   void leave();
 
  private:
-  class Impl;
   std::shared_ptr<Impl> impl_;
 };
 

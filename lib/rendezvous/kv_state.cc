@@ -120,9 +120,9 @@ KvState::Ticket KvState::get(int epoch, const std::string& key, Time now, Time d
   return ticket;
 }
 
-void KvState::cancel(Ticket ticket) {
+bool KvState::cancel(Ticket ticket) {
   const auto wait = waits_.find(ticket);
-  if (wait == waits_.end()) return;
+  if (wait == waits_.end()) return false;
   const auto drop = [ticket](auto& index, const auto& key) {
     const auto [begin, end] = index.equal_range(key);
     for (auto entry = begin; entry != end; ++entry) {
@@ -135,6 +135,7 @@ void KvState::cancel(Ticket ticket) {
   drop(by_key_, wait->second.key);
   drop(by_deadline_, wait->second.deadline);
   waits_.erase(wait);
+  return true;
 }
 
 void KvState::answer(Ticket ticket, Answer with) {

@@ -51,7 +51,7 @@ class KvState {
   // Answers at once where it can, else when the key is set or at the deadline (kTimeout). The
   // ticket cancels a wait.
   Ticket get(int epoch, const std::string& key, Time now, Time deadline, Done done);
-  void cancel(Ticket ticket);
+  bool cancel(Ticket ticket);  // whether it waited still
 
   void advance(Time now);
   std::optional<Time> next_deadline() const;

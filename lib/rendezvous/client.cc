@@ -1,0 +1,268 @@
+#include "rendezvous/client.h"
+
+#include <unistd.h>
+
+#include <random>
+
+#include "base/log.h"
+#include "rendezvous/client_impl.h"
+#include "rendezvous/grpc_setup.h"
+
+namespace fleet {
+namespace {
+
+constexpr std::chrono::milliseconds kRetry{100};
+constexpr std::chrono::milliseconds kGoodbye{1'000};
+
+std::string new_instance() {
+  std::random_device random;
+  return std::to_string(getpid()) + "-" + std::to_string(random()) + "-" + std::to_string(random());
+}
+
+}  // namespace
+
+RendezvousClient::Impl::Impl(RendezvousClientOptions options, OnEvent on_event)
+    : options_(std::move(options)),
+      on_event_(std::move(on_event)),
+      ticker_("rdzv-client", [this] { return tick(); }) {}
+
+void RendezvousClient::Impl::start(NodeInfo info) {
+  std::lock_guard lock(mutex_);
+  FLEET_CHECK(phase_ == Phase::kIdle, "a RendezvousClient joins once");
+  info_ = std::move(info);
+  info_.instance = new_instance();
+  stub_ = wire::Rendezvous::NewStub(make_channel(options_.address));
+  const auto now = Clock::now();
+  deadline_ = now + options_.timeout;
+  next_progress_ = now + options_.first_progress;
+  last_tick_ = now;
+  phase_ = Phase::kConnecting;
+  connect();
+  ticker_.due_by(std::min(next_progress_, deadline_));
+}
+
+void RendezvousClient::Impl::connect() {
+  next_attempt_ = Clock::time_point::max();
+  wire::NodeMessage join;
+  *join.mutable_join() = to_wire(info_);
+  stream_ = new NodeStream(shared_from_this());
+  stream_->begin(stub_.get(), std::move(join));
+}
+
+void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& message) {
+  {
+    std::lock_guard lock(mutex_);
+    last_heard_ = Clock::now();
+    if (stream != stream_ || phase_ == Phase::kEnded || message.has_beat()) return;
+    try {
+      HostEvent event = from_wire(message);
+      if (const auto* welcome = std::get_if<Welcome>(&event)) {
+        times_ = *welcome;
+        phase_ = Phase::kForming;
+        ticker_.due_by(last_heard_ + times_.beat);
+      } else {
+        auto& wanted = std::get<RendezvousEvent>(event);
+        const bool last =
+            std::holds_alternative<Refusal>(wanted) || std::holds_alternative<Verdict>(wanted);
+        if (auto* assignment = std::get_if<Assignment>(&wanted)) {
+          assignment->store_address = options_.address;
+          assignment_ = *assignment;
+          phase_ = Phase::kRunning;
+        }
+        last ? end(std::move(wanted)) : say(std::move(wanted));
+      }
+    } catch (const Error& error) {
+      end(Refusal{error});
+    }
+  }
+  deliver();
+}
+
+void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status& status) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stream != stream_) return;
+    stream_ = nullptr;
+    changed_.notify_all();
+    if (left_ || phase_ == Phase::kEnded) return;
+    last_reason_ = status.ok() ? "it closed the connection" : reason_of(status);
+    if (phase_ == Phase::kRunning) {
+      host_lost("vanished (" + last_reason_ + ")");
+    } else if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+      end(Refusal{Error(ErrorCode::kUsage, "what listens there is no rendezvous of fleetrun",
+                        options_.address, "look at --master, --ips and --rdzv_port")});
+    } else {
+      phase_ = Phase::kConnecting;
+      next_attempt_ = Clock::now() + kRetry;
+      ticker_.due_by(next_attempt_);
+    }
+  }
+  deliver();
+}
+
+RendezvousClient::Impl::Clock::time_point RendezvousClient::Impl::tick() {
+  auto next = Clock::time_point::max();
+  {
+    std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    if (left_ || phase_ == Phase::kEnded || phase_ == Phase::kIdle) return next;
+    if (phase_ == Phase::kConnecting) {
+      keep_trying(now);
+      next = std::min({next_attempt_, next_progress_, deadline_});
+    } else {
+      beat(now);
+      next = now + times_.beat;
+    }
+    last_tick_ = now;
+  }
+  deliver();
+  return next;
+}
+
+void RendezvousClient::Impl::keep_trying(Clock::time_point now) {
+  if (now >= deadline_) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout);
+    end(Refusal{Error(ErrorCode::kTimeout,
+                      "cannot be reached within " + std::to_string(seconds.count()) + " s (" +
+                          (last_reason_.empty() ? "no answer" : last_reason_) + ")",
+                      "the rendezvous on node 0 at " + options_.address,
+                      "start fleetrun on node 0 too, see that this node can reach it (firewall, "
+                      "--rdzv_port), or raise --rdzv_timeout")});
+    if (stream_) stream_->cancel();
+    return;
+  }
+  if (now >= next_progress_) {
+    next_progress_ = now + options_.progress_every;
+    say(Progress{"waiting for node 0's fleetrun at " + options_.address +
+                 (last_reason_.empty() ? "" : " (" + last_reason_ + ")")});
+  }
+  if (now >= next_attempt_ && !stream_) connect();
+}
+
+void RendezvousClient::Impl::beat(Clock::time_point now) {
+  // Time that this process slept itself is not the host's silence.
+  if (now - last_tick_ > 3 * times_.beat) last_heard_ = now;
+  if (now - last_heard_ >= times_.silence) {
+    const std::string how = "was silent for " + std::to_string(times_.silence.count()) + " ms";
+    if (phase_ == Phase::kRunning) host_lost(how);
+    if (stream_) stream_->cancel();  // while forming: tried again
+    return;
+  }
+  wire::NodeMessage message;
+  message.mutable_beat()->set_count(++beats_);
+  if (stream_) stream_->send(std::move(message));
+}
+
+void RendezvousClient::Impl::host_lost(const std::string& how) {
+  const NodePlacement& host = assignment_->world->nodes.at(0);
+  Verdict verdict;
+  verdict.kind = VerdictKind::kNodeLost;
+  verdict.epoch = assignment_->epoch();
+  verdict.node_rank = 0;
+  verdict.node = host.address;
+  verdict.hostname = host.hostname;
+  verdict.message = "node 0 (" + host.address +
+                    (host.hostname.empty() ? "" : ", host " + host.hostname) +
+                    "), which hosts the rendezvous, was lost: its fleetrun " + how;
+  end(std::move(verdict));
+}
+
+void RendezvousClient::Impl::say(RendezvousEvent event) {
+  if (left_) return;
+  events_.push_back(std::move(event));
+  changed_.notify_all();
+}
+
+void RendezvousClient::Impl::end(RendezvousEvent event) {
+  if (phase_ == Phase::kEnded) return;
+  phase_ = Phase::kEnded;
+  if (const auto* refusal = std::get_if<Refusal>(&event)) failure_ = refusal->error;
+  if (const auto* verdict = std::get_if<Verdict>(&event)) {
+    failure_ = Error(ErrorCode::kPeerLost, verdict->message, "node " + info_.address);
+  }
+  say(std::move(event));
+}
+
+void RendezvousClient::Impl::deliver() {
+  std::unique_lock lock(mutex_);
+  if (emitter_ != std::thread::id()) return;  // whoever is at it takes these too
+  emitter_ = std::this_thread::get_id();
+  while (!events_.empty() && !left_) {
+    RendezvousEvent event = std::move(events_.front());
+    events_.pop_front();
+    lock.unlock();
+    if (on_event_) on_event_(std::move(event));
+    lock.lock();
+  }
+  emitter_ = {};
+  changed_.notify_all();
+}
+
+Assignment RendezvousClient::Impl::wait_for_outcome() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return assignment_ || failure_ || left_; });
+  if (assignment_) return *assignment_;
+  if (failure_) throw *failure_;
+  throw Error(ErrorCode::kPeerLost, "left before all nodes had come", "node " + info_.address);
+}
+
+void RendezvousClient::Impl::send(wire::NodeMessage message) {
+  std::lock_guard lock(mutex_);
+  if (stream_ && !left_) stream_->send(std::move(message));
+}
+
+void RendezvousClient::Impl::leave() {
+  std::unique_lock lock(mutex_);
+  const bool first = !std::exchange(left_, true);
+  changed_.notify_all();
+  if (first && stream_) {
+    wire::NodeMessage goodbye;
+    goodbye.mutable_leave();
+    stream_->send(std::move(goodbye));
+    stream_->end();
+  }
+  if (emitter_ == std::this_thread::get_id()) return;
+  changed_.wait(lock, [this] { return emitter_ == std::thread::id(); });
+  if (!changed_.wait_for(lock, kGoodbye, [this] { return stream_ == nullptr; })) {
+    if (stream_) stream_->cancel();
+  }
+}
+
+void RendezvousClient::Impl::close() {
+  leave();
+  ticker_.stop();
+}
+
+RendezvousClient::RendezvousClient(RendezvousClientOptions options, OnEvent on_event)
+    : impl_(std::make_shared<Impl>(std::move(options), std::move(on_event))) {}
+
+RendezvousClient::~RendezvousClient() { impl_->close(); }
+
+void RendezvousClient::start(NodeInfo info) { impl_->start(std::move(info)); }
+
+Assignment RendezvousClient::join(NodeInfo info) {
+  impl_->start(std::move(info));
+  return impl_->wait_for_outcome();
+}
+
+void RendezvousClient::report(RankExit exit) {
+  wire::NodeMessage message;
+  *message.mutable_exit() = to_wire(exit);
+  impl_->send(std::move(message));
+}
+
+void RendezvousClient::finish() {
+  wire::NodeMessage message;
+  message.mutable_finished();
+  impl_->send(std::move(message));
+}
+
+void RendezvousClient::request_stop(int signal) {
+  wire::NodeMessage message;
+  message.mutable_stop()->set_signal(signal);
+  impl_->send(std::move(message));
+}
+
+void RendezvousClient::leave() { impl_->leave(); }
+
+}  // namespace fleet

@@ -1,0 +1,97 @@
+// The client behind RendezvousClient: connects, keeps the stream alive, turns messages into events.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/client.h"
+#include "rendezvous/ticker.h"
+#include "rendezvous/wire.h"
+
+namespace fleet {
+
+class NodeStream;
+
+class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousClient::Impl> {
+ public:
+  using Clock = std::chrono::steady_clock;
+  Impl(RendezvousClientOptions options, OnEvent on_event);
+
+  void start(NodeInfo info);
+  Assignment wait_for_outcome();
+  void send(wire::NodeMessage message);  // dropped where there is no stream any more
+  void leave();
+  void close();  // before the owner goes
+
+ private:
+  friend class NodeStream;
+  // No stream; a stream that has not been welcomed; welcomed; assigned; over.
+  enum class Phase { kIdle, kConnecting, kForming, kRunning, kEnded };
+
+  // From the stream, without the lock.
+  void heard(NodeStream* stream, const wire::HostMessage& message);
+  void stream_done(NodeStream* stream, const grpc::Status& status);
+
+  Clock::time_point tick();
+  // (locked)
+  void connect();
+  void keep_trying(Clock::time_point now);
+  void beat(Clock::time_point now);
+  void host_lost(const std::string& how);
+  void say(RendezvousEvent event);
+  void end(RendezvousEvent event);
+  void deliver();  // runs the callback for what was said; without the lock
+
+  const RendezvousClientOptions options_;
+  const OnEvent on_event_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Phase phase_ = Phase::kIdle;
+  bool left_ = false;
+  NodeInfo info_;
+  std::unique_ptr<wire::Rendezvous::Stub> stub_;
+  NodeStream* stream_ = nullptr;  // lives until its stream_done()
+  std::string last_reason_;
+  Clock::time_point deadline_, next_attempt_, next_progress_, last_heard_, last_tick_;
+  Welcome times_;
+  uint64_t beats_ = 0;
+  std::optional<Assignment> assignment_;
+  std::optional<Error> failure_;  // why there is or will be no assignment
+  std::deque<RendezvousEvent> events_;
+  std::thread::id emitter_;  // who runs the callback just now
+  Ticker ticker_;            // last: its thread uses the rest
+};
+
+// One attempt's stream. Deletes itself when gRPC is done with it.
+class NodeStream final : public grpc::ClientBidiReactor<wire::NodeMessage, wire::HostMessage> {
+ public:
+  explicit NodeStream(std::shared_ptr<RendezvousClient::Impl> client)
+      : client_(std::move(client)) {}
+
+  void begin(wire::Rendezvous::Stub* stub, wire::NodeMessage join);  // (locked)
+  void send(wire::NodeMessage message);                              // (locked)
+  void end();                                                        // (locked) after what was sent
+  void cancel() { context_.TryCancel(); }
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+ private:
+  void proceed();  // (locked)
+
+  std::shared_ptr<RendezvousClient::Impl> client_;
+  grpc::ClientContext context_;
+  wire::HostMessage in_;
+  std::deque<wire::NodeMessage> out_;
+  bool writing_ = false, ending_ = false, closed_ = false, over_ = false;
+};
+
+}  // namespace fleet

@@ -1,0 +1,105 @@
+#include "rendezvous/grpc_setup.h"
+
+#include <grpc/support/log.h>
+
+#include <string_view>
+
+#include "base/log.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/wire.h"
+
+namespace fleet {
+namespace {
+
+// A dead peer whose kernel cannot say so is seen within 3 s.
+constexpr int kKeepaliveMs = 2'000, kKeepaliveTimeoutMs = 1'000;
+
+// gRPC's callbacks run on threads of a queue that counts who uses it and is torn down with the last
+// channel or server: a race (grpc 1.51 aborts with "prior > 0" now and then), and a thread that
+// joins itself where a callback drops the last one. A channel that leads nowhere holds it for as
+// long as the process lives.
+void keep_callback_threads() {
+  struct Call {
+    std::shared_ptr<grpc::Channel> channel = grpc::CreateChannel("", nullptr);
+    std::unique_ptr<wire::Rendezvous::Stub> stub = wire::Rendezvous::NewStub(channel);
+    grpc::ClientContext context;
+    wire::DescribeRequest request;
+    wire::DescribeReply reply;
+  };
+  auto* call = new Call;
+  call->stub->async()->Describe(&call->context, &call->request, &call->reply, [](grpc::Status) {});
+}
+
+// Once a process. What gRPC prints to standard error ("failed to bind") we report ourselves: kept
+// for debugging.
+void set_up() {
+  static const bool once = [] {
+    gpr_set_log_function([](gpr_log_func_args* args) {
+      // Before it aborts the process it says why.
+      const bool fatal = std::string_view(args->message).starts_with("assertion failed");
+      spdlog::log(fatal ? spdlog::level::critical : spdlog::level::debug, "grpc: {}",
+                  args->message);
+    });
+    keep_callback_threads();
+    return true;
+  }();
+  (void)once;
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::ServerCredentials> server_credentials() {
+  return grpc::InsecureServerCredentials();
+}
+
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials() {
+  return grpc::InsecureChannelCredentials();
+}
+
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+  set_up();
+  grpc::ChannelArguments args;
+  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);  // how long one attempt may take
+  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  args.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  args.SetMaxSendMessageSize(kMaxMessageBytes);
+  return grpc::CreateCustomChannel(address, channel_credentials(), args);
+}
+
+void set_up_server(grpc::ServerBuilder* builder) {
+  set_up();
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a taken port is an error
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder->SetMaxSendMessageSize(kMaxMessageBytes);
+}
+
+std::string reason_of(const grpc::Status& status) {
+  std::string text = status.error_message();
+  constexpr std::string_view kLast = "last error: ", kRemote = "remote host: ";
+  for (const std::string_view marker : {kLast, kRemote}) {
+    if (const size_t at = text.rfind(marker); at != std::string::npos) {
+      text = text.substr(at + marker.size());
+    }
+  }
+  return text.empty() ? "no reason given" : text;
+}
+
+std::string host_port(const std::string& host, int port) {
+  const bool bare_v6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  return (bare_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+}  // namespace fleet

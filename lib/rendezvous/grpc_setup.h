@@ -1,0 +1,29 @@
+// How this project uses gRPC: credentials, limits, keepalive. The only place that makes channels
+// and credentials.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+namespace fleet {
+
+inline constexpr int kMaxMessageBytes = 16 << 20;
+
+// Where TLS will come in: every connection of the control plane gets its credentials here.
+std::shared_ptr<grpc::ServerCredentials> server_credentials();
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials();
+
+// A connection of its own (not shared with other channels of the process), without proxies.
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address);
+// Keepalive, bounds and an exclusive port; also sends gRPC's own messages to our log at debug
+// level.
+void set_up_server(grpc::ServerBuilder* builder);
+
+// The part of a status a person needs: "Connection refused" of gRPC's chain of wrappers.
+std::string reason_of(const grpc::Status& status);
+// "host:port", with brackets around an IPv6 address.
+std::string host_port(const std::string& host, int port);
+
+}  // namespace fleet

@@ -1,0 +1,57 @@
+#include "rendezvous/node_session.h"
+
+namespace fleet {
+namespace {
+
+// A node that reads nothing for so long has lost its claim to be told.
+constexpr size_t kMaxUnsent = 4096;
+
+}  // namespace
+
+void NodeSession::send(wire::HostMessage message) {
+  if (ending_) return;
+  if (out_.size() >= kMaxUnsent) {
+    out_.resize(writing_ ? 1 : 0);
+    ending_ = true;
+    return context_->TryCancel();
+  }
+  out_.push_back(std::move(message));
+  proceed();
+}
+
+void NodeSession::end() {
+  ending_ = true;
+  proceed();
+}
+
+void NodeSession::proceed() {
+  if (writing_ || finished_) return;
+  if (!out_.empty()) {
+    writing_ = true;
+    return StartWrite(&out_.front());
+  }
+  if (!ending_) return;
+  finished_ = true;
+  Finish(grpc::Status::OK);
+}
+
+void NodeSession::OnWriteDone(bool ok) {
+  std::lock_guard lock(service_->mutex_);
+  writing_ = false;
+  if (ok) {
+    out_.pop_front();
+  } else {
+    out_.clear();  // broken: the pending read says so too
+  }
+  proceed();
+}
+
+void NodeSession::OnReadDone(bool ok) {
+  if (!ok) return service_->stream_over(this);
+  service_->heard(this, in_);
+  StartRead(&in_);
+}
+
+void NodeSession::OnDone() { service_->session_done(this); }
+
+}  // namespace fleet

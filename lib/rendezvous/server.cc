@@ -1,0 +1,142 @@
+#include "rendezvous/server.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <mutex>
+
+#include "base/file.h"
+#include "rendezvous/grpc_setup.h"
+#include "rendezvous/service.h"
+
+namespace fleet {
+namespace {
+
+// Why this address cannot be listened on: errno of a plain attempt, 0 where that works; gRPC does
+// not tell.
+int listen_errno(const std::string& host, int port) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    return EADDRNOTAVAIL;
+  }
+  UniqueFd fd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool ok =
+      bind(fd.get(), found->ai_addr, found->ai_addrlen) == 0 && listen(fd.get(), 1) == 0;
+  const int error = ok ? 0 : errno;
+  freeaddrinfo(found);
+  return error;
+}
+
+// Who listens there, where it is a rendezvous.
+std::optional<wire::DescribeReply> ask_who(const std::string& address) {
+  const auto stub = wire::Rendezvous::NewStub(make_channel(address));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  wire::DescribeReply reply;
+  if (!stub->Describe(&context, {}, &reply).ok()) return std::nullopt;
+  return reply;
+}
+
+bool listens_everywhere(const std::string& host) {
+  return host.empty() || host == "0.0.0.0" || host == "::" || host == "[::]";
+}
+
+std::string local_host(const std::string& host) {
+  if (!listens_everywhere(host)) return host;
+  return host.find(':') == std::string::npos ? "127.0.0.1" : "::1";
+}
+
+[[noreturn]] void cannot_listen(const RendezvousServerOptions& options) {
+  const std::string address = host_port(options.host, options.port);
+  const int error = listen_errno(options.host, options.port);
+  if (error == EACCES) {
+    throw Error(ErrorCode::kUsage, "port " + std::to_string(options.port) + " is for root only",
+                address, "choose a --rdzv_port above 1023");
+  }
+  if (error != EADDRINUSE && error != 0) {
+    throw Error(ErrorCode::kIo, std::string("cannot listen: ") + strerror(error), address,
+                "this host must have the address that --master, or the first of --ips, names");
+  }
+  const std::string taken = "port " + std::to_string(options.port) + " is taken";
+  const auto holder = ask_who(host_port(local_host(options.host), options.port));
+  if (!holder) {
+    throw Error(ErrorCode::kUsage, taken + " by another program", address,
+                "choose another with --rdzv_port, on every node");
+  }
+  const std::string who = " (pid " + std::to_string(holder->pid()) + " on " + holder->hostname() +
+                          ", " + std::to_string(holder->joined()) + " of " +
+                          std::to_string(holder->nnodes()) + " nodes)";
+  if (holder->job_id() == options.job.job_id) {
+    throw Error(ErrorCode::kUsage,
+                taken + " by another job with the same id '" + holder->job_id() + "'" + who,
+                address, "end that one, or give this one another --job_id and --rdzv_port");
+  }
+  throw Error(ErrorCode::kUsage,
+              taken + " by the rendezvous of job '" + holder->job_id() + "'" + who, address,
+              "choose another with --rdzv_port, on every node");
+}
+
+}  // namespace
+
+class RendezvousServer::Impl {
+ public:
+  explicit Impl(RendezvousServerOptions options)
+      : options_(std::move(options)),
+        service_(options_.job,
+                 {options_.timeout, options_.beat, options_.silence, options_.first_progress,
+                  options_.progress_every},
+                 reach(options_)) {
+    grpc::ServerBuilder builder;
+    set_up_server(&builder);
+    builder.AddListeningPort(host_port(options_.host, options_.port), server_credentials(), &port_);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    if (!server_ || port_ == 0) cannot_listen(options_);
+  }
+  ~Impl() { stop(std::chrono::milliseconds(0)); }
+
+  void stop(std::chrono::milliseconds drain) {
+    std::lock_guard lock(stopping_);
+    if (!server_) return;
+    service_.shut_down(drain);
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
+    server_->Wait();
+    server_.reset();
+  }
+  int port() const { return port_; }
+  std::string local_address() const { return host_port(local_host(options_.host), port_); }
+  bool open_to_network() const {
+    const std::string& host = options_.host;
+    return !host.starts_with("127.") && host != "::1" && host != "[::1]" && host != "localhost";
+  }
+
+ private:
+  // What people are told: the address that --ips or --master names, rather than 0.0.0.0.
+  static std::string reach(const RendezvousServerOptions& options) {
+    const bool listed = listens_everywhere(options.host) && !options.job.addresses.empty();
+    return host_port(listed ? options.job.addresses[0] : options.host, options.port);
+  }
+
+  RendezvousServerOptions options_;
+  RendezvousService service_;
+  int port_ = 0;
+  std::mutex stopping_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+RendezvousServer::RendezvousServer(RendezvousServerOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
+RendezvousServer::~RendezvousServer() = default;
+int RendezvousServer::port() const { return impl_->port(); }
+std::string RendezvousServer::local_address() const { return impl_->local_address(); }
+bool RendezvousServer::open_to_network() const { return impl_->open_to_network(); }
+void RendezvousServer::stop(std::chrono::milliseconds drain) { impl_->stop(drain); }
+
+}  // namespace fleet

@@ -1,0 +1,247 @@
+#include "rendezvous/service.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "rendezvous/node_session.h"
+
+namespace fleet {
+namespace {
+
+// Connections beyond the job's nodes: some that come again, some that are refused.
+constexpr size_t kSpareSessions = 256;
+
+void put(KvState::Answer answer, wire::StoreReply* reply) {
+  if (answer.error) {
+    *reply->mutable_failure() = to_wire(*answer.error);
+  } else {
+    reply->set_value(std::move(answer.value));
+  }
+}
+
+std::string hostname() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace
+
+// A Get that waits costs this object, no thread.
+class WaitingGet final : public grpc::ServerUnaryReactor {
+ public:
+  WaitingGet(RendezvousService* service, wire::StoreReply* reply)
+      : service_(service), reply_(reply) {}
+
+  void answer(KvState::Answer answer) {
+    put(std::move(answer), reply_);
+    Finish(grpc::Status::OK);
+  }
+  void OnCancel() override { service_->get_cancelled(this); }
+  void OnDone() override { delete this; }
+
+  KvState::Ticket ticket = 0;  // under the service's lock
+
+ private:
+  RendezvousService* service_;
+  wire::StoreReply* reply_;
+};
+
+RendezvousService::RendezvousService(JobSpec job, JobTimes times, std::string reach)
+    : job_(std::move(job), times, std::move(reach), Clock::now()),
+      ticker_("rdzv-ticker", [this] { return tick(); }) {
+  ticker_.due_by(job_.next_deadline());
+}
+
+RendezvousService::~RendezvousService() { ticker_.stop(); }
+
+RendezvousService::Clock::time_point RendezvousService::tick() {
+  std::unique_lock lock(mutex_);
+  const auto now = Clock::now();
+  job_.advance(now);
+  store_.advance(now);
+  auto next = job_.next_deadline();
+  if (const auto wait = store_.next_deadline()) next = std::min(next, *wait);
+  flush(std::move(lock));
+  return next;
+}
+
+void RendezvousService::flush(std::unique_lock<std::mutex> lock) {
+  for (const Outgoing& out : job_.take_outgoing()) {
+    if (job_.epoch() != world_epoch_) {
+      const auto* event = std::get_if<RendezvousEvent>(&out.event);
+      if (const auto* assignment = event ? std::get_if<Assignment>(event) : nullptr) {
+        world_ = encode(*assignment->world);
+        world_epoch_ = job_.epoch();
+        store_.open(world_epoch_);  // before any node can start a rank
+      }
+    }
+    const auto session = sessions_.find(out.to);
+    if (session == sessions_.end()) continue;
+    session->second->send(to_wire(out.event, world_));
+    if (out.last) session->second->end();
+  }
+  if (job_.phase() == JobState::Phase::kEnded) {
+    store_.close(Error(ErrorCode::kPeerLost, "the job has ended: " + job_.outcome(),
+                       "store of job '" + job_.spec().job_id + "'"));
+  }
+  const auto ready = store_.take_ready();
+  lock.unlock();
+  for (const auto& answer : ready) answer();
+}
+
+grpc::ServerBidiReactor<wire::NodeMessage, wire::HostMessage>* RendezvousService::Session(
+    grpc::CallbackServerContext* context) {
+  std::unique_lock lock(mutex_);
+  auto* session = new NodeSession(this, ++last_session_, context);
+  sessions_.emplace(session->id(), session);
+  if (closing_ || sessions_.size() > 2u * job_.spec().nnodes + kSpareSessions) {
+    session->end();
+    return session;
+  }
+  job_.opened(session->id(), Clock::now());
+  ticker_.due_by(job_.next_deadline());
+  session->begin();
+  return session;
+}
+
+void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& message) {
+  std::unique_lock lock(mutex_);
+  const SessionId id = session->id();
+  const auto now = Clock::now();
+  switch (message.kind_case()) {
+    case wire::NodeMessage::kJoin:
+      job_.join(id, from_wire(message.join()), now);
+      break;
+    case wire::NodeMessage::kBeat: {
+      job_.beat(id, now);
+      wire::HostMessage echo;
+      *echo.mutable_beat() = message.beat();
+      session->send(std::move(echo));
+      break;
+    }
+    case wire::NodeMessage::kExit:
+      job_.rank_exited(id, from_wire(message.exit()), now);
+      break;
+    case wire::NodeMessage::kFinished:
+      job_.finished(id, now);
+      break;
+    case wire::NodeMessage::kStop:
+      job_.stop_wished(id, message.stop().signal(), now);
+      break;
+    case wire::NodeMessage::kLeave:
+      job_.left(id, now);
+      session->end();
+      break;
+    case wire::NodeMessage::KIND_NOT_SET:
+      break;
+  }
+  flush(std::move(lock));
+}
+
+void RendezvousService::stream_over(NodeSession* session) {
+  std::unique_lock lock(mutex_);
+  job_.lost(session->id(), "vanished", Clock::now());
+  session->end();
+  flush(std::move(lock));
+}
+
+void RendezvousService::session_done(NodeSession* session) {
+  std::lock_guard lock(mutex_);
+  job_.lost(session->id(), "vanished", Clock::now());
+  sessions_.erase(session->id());
+  delete session;
+  session_gone_.notify_all();
+}
+
+void RendezvousService::shut_down(std::chrono::milliseconds drain) {
+  std::unique_lock lock(mutex_);
+  closing_ = true;
+  job_.shut_down(Clock::now());
+  flush(std::move(lock));
+  lock = std::unique_lock(mutex_);
+  for (const auto& [id, session] : sessions_) session->end();
+  session_gone_.wait_for(lock, drain, [this] { return sessions_.empty(); });
+}
+
+grpc::ServerUnaryReactor* RendezvousService::Describe(grpc::CallbackServerContext* context,
+                                                      const wire::DescribeRequest*,
+                                                      wire::DescribeReply* reply) {
+  {
+    std::lock_guard lock(mutex_);
+    reply->set_job_id(job_.spec().job_id);
+    reply->set_nnodes(job_.spec().nnodes);
+    reply->set_joined(job_.joined());
+    reply->set_running(job_.phase() == JobState::Phase::kRunning);
+  }
+  reply->set_hostname(hostname());
+  reply->set_pid(getpid());
+  auto* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+std::optional<Error> RendezvousService::refuse_caller(const wire::Caller& caller) const {
+  if (caller.job_id() == job_.spec().job_id) return std::nullopt;
+  return Error(
+      ErrorCode::kUsage,
+      "this is the store of job '" + job_.spec().job_id + "', not of job '" + caller.job_id() + "'",
+      "rank " + std::to_string(caller.rank()), "ranks are started by fleetrun");
+}
+
+grpc::ServerUnaryReactor* RendezvousService::Set(grpc::CallbackServerContext* context,
+                                                 const wire::SetRequest* request,
+                                                 wire::StoreReply* reply) {
+  std::unique_lock lock(mutex_);
+  auto error = refuse_caller(request->caller());
+  if (!error) error = store_.set(request->caller().epoch(), request->key(), request->value());
+  if (error) *reply->mutable_failure() = to_wire(*error);
+  flush(std::move(lock));
+  auto* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::Add(grpc::CallbackServerContext* context,
+                                                 const wire::AddRequest* request,
+                                                 wire::StoreReply* reply) {
+  std::unique_lock lock(mutex_);
+  KvState::Answer answer{{}, refuse_caller(request->caller())};
+  if (!answer.error) {
+    answer = store_.add(request->caller().epoch(), request->key(), request->amount());
+  }
+  if (!answer.error) reply->set_sum(std::stoll(answer.value));
+  put(std::move(answer), reply);
+  flush(std::move(lock));
+  auto* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::Get(grpc::CallbackServerContext*,
+                                                 const wire::GetRequest* request,
+                                                 wire::StoreReply* reply) {
+  std::unique_lock lock(mutex_);
+  auto* get = new WaitingGet(this, reply);
+  if (const auto error = refuse_caller(request->caller())) {
+    get->answer({{}, error});
+    return get;
+  }
+  // A day is forever here, and keeps the sum with now() in range.
+  const auto timeout = std::clamp<int64_t>(request->timeout_ms(), 0, 86'400'000);
+  const auto now = Clock::now(), deadline = now + std::chrono::milliseconds(timeout);
+  get->ticket = store_.get(request->caller().epoch(), request->key(), now, deadline,
+                           [get](KvState::Answer answer) { get->answer(std::move(answer)); });
+  if (const auto due = store_.next_deadline()) ticker_.due_by(*due);
+  flush(std::move(lock));
+  return get;
+}
+
+void RendezvousService::get_cancelled(WaitingGet* get) {
+  std::unique_lock lock(mutex_);
+  if (!store_.cancel(get->ticket)) return;  // answered, or about to be
+  lock.unlock();
+  get->Finish(grpc::Status::CANCELLED);
+}
+
+}  // namespace fleet

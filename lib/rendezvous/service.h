@@ -1,0 +1,75 @@
+// The gRPC service of the rendezvous: decodes, asks JobState and KvState, encodes. Nothing is
+// decided here.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/job_state.h"
+#include "rendezvous/kv_state.h"
+#include "rendezvous/ticker.h"
+#include "rendezvous/wire.h"
+
+namespace fleet {
+
+class NodeSession;
+class WaitingGet;
+
+// Thread-safe.
+class RendezvousService final : public wire::Rendezvous::CallbackService {
+ public:
+  // reach: how the host is named to people, "10.0.0.1:6768".
+  RendezvousService(JobSpec job, JobTimes times, std::string reach);
+  ~RendezvousService() override;
+
+  // Tells everyone who has no verdict that the host ends, and ends every session once it has been
+  // told. Waits for that up to `drain`.
+  void shut_down(std::chrono::milliseconds drain);
+
+  grpc::ServerBidiReactor<wire::NodeMessage, wire::HostMessage>* Session(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
+                                     const wire::DescribeRequest* request,
+                                     wire::DescribeReply* reply) override;
+  grpc::ServerUnaryReactor* Set(grpc::CallbackServerContext* context,
+                                const wire::SetRequest* request, wire::StoreReply* reply) override;
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context,
+                                const wire::GetRequest* request, wire::StoreReply* reply) override;
+  grpc::ServerUnaryReactor* Add(grpc::CallbackServerContext* context,
+                                const wire::AddRequest* request, wire::StoreReply* reply) override;
+
+ private:
+  friend class NodeSession;
+  friend class WaitingGet;
+  using Clock = std::chrono::steady_clock;
+
+  // What sessions and waits report. None is called with the lock held.
+  void heard(NodeSession* session, const wire::NodeMessage& message);
+  void stream_over(NodeSession* session);
+  void session_done(NodeSession* session);
+  void get_cancelled(WaitingGet* get);
+
+  std::optional<Error> refuse_caller(const wire::Caller& caller) const;
+  Clock::time_point tick();
+  // Sends what the states want to say; unlocks, then runs the answers of the store.
+  void flush(std::unique_lock<std::mutex> lock);
+
+  std::mutex mutex_;
+  std::condition_variable session_gone_;
+  JobState job_;
+  KvState store_;
+  std::map<SessionId, NodeSession*> sessions_;
+  SessionId last_session_ = 0;
+  std::string world_;  // encoded, of world_epoch_
+  int world_epoch_ = 0;
+  bool closing_ = false;
+  Ticker ticker_;  // last: its thread uses the rest
+};
+
+}  // namespace fleet

@@ -1,0 +1,250 @@
+#include "rendezvous/wire.h"
+
+namespace fleet {
+namespace {
+
+constexpr size_t kMaxTail = 64 << 10;
+
+template <typename To>
+void put_devices(const std::vector<std::vector<int>>& devices, To* to) {
+  for (const auto& ids : devices) {
+    auto* added = to->add_devices();
+    for (const int id : ids) added->add_ids(id);
+  }
+}
+template <typename From>
+std::vector<std::vector<int>> get_devices(const From& from) {
+  std::vector<std::vector<int>> devices;
+  for (const auto& one : from.devices()) devices.emplace_back(one.ids().begin(), one.ids().end());
+  return devices;
+}
+
+void fill(const Welcome& welcome, wire::HostMessage* to) {
+  to->mutable_welcome()->set_beat_ms(welcome.beat.count());
+  to->mutable_welcome()->set_silence_ms(welcome.silence.count());
+}
+void fill(const Progress& progress, wire::HostMessage* to) {
+  to->mutable_progress()->set_line(progress.line);
+}
+void fill(const Refusal& refusal, wire::HostMessage* to) {
+  *to->mutable_refused() = to_wire(refusal.error);
+}
+void fill(const PeerEvent& event, wire::HostMessage* to) {
+  auto* peer = to->mutable_peer();
+  peer->set_lost(event.kind == PeerEvent::Kind::kLost);
+  peer->set_node_rank(event.node_rank);
+  peer->set_node(event.node);
+  peer->set_line(event.line);
+}
+void fill(const StopOrder& order, wire::HostMessage* to) {
+  to->mutable_stop()->set_signal(order.signal);
+  to->mutable_stop()->set_node_rank(order.node_rank);
+  to->mutable_stop()->set_node(order.node);
+}
+void fill(const Verdict& verdict, wire::HostMessage* to) {
+  auto* out = to->mutable_verdict();
+  out->set_kind(static_cast<wire::Verdict::Kind>(verdict.kind));
+  out->set_epoch(verdict.epoch);
+  out->set_node_rank(verdict.node_rank);
+  out->set_node(verdict.node);
+  out->set_hostname(verdict.hostname);
+  out->set_signal(verdict.signal);
+  if (verdict.kind == VerdictKind::kRankFailed) *out->mutable_exit() = to_wire(verdict.exit);
+  out->set_message(verdict.message);
+}
+
+Verdict from_wire(const wire::Verdict& in) {
+  Verdict verdict;
+  verdict.kind = static_cast<VerdictKind>(in.kind());
+  verdict.epoch = in.epoch();
+  verdict.node_rank = in.node_rank();
+  verdict.node = in.node();
+  verdict.hostname = in.hostname();
+  verdict.signal = in.signal();
+  if (in.has_exit()) verdict.exit = fleet::from_wire(in.exit());
+  verdict.message = in.message();
+  return verdict;
+}
+
+Assignment from_wire(const wire::Assignment& in) {
+  wire::World bytes;
+  auto world = std::make_shared<World>();
+  if (!bytes.ParseFromString(in.world()) || in.node_rank() < 0 ||
+      in.node_rank() >= bytes.nodes_size()) {
+    throw Error(ErrorCode::kInternal, "the rendezvous sent an assignment that makes no sense");
+  }
+  world->epoch = bytes.epoch();
+  world->master_address = bytes.master_address();
+  world->master_port = bytes.master_port();
+  for (const wire::Placement& node : bytes.nodes()) {
+    world->nodes.push_back({node.address(),
+                            node.hostname(),
+                            static_cast<int>(world->nodes.size()),
+                            node.first_rank(),
+                            get_devices(node),
+                            {node.ports().begin(), node.ports().end()}});
+    world->world_size += node.ports_size();
+  }
+  return {std::move(world), in.node_rank(), {}};
+}
+
+}  // namespace
+
+wire::Join to_wire(const NodeInfo& info) {
+  wire::Join join;
+  join.set_job_id(info.job.job_id);
+  join.set_nnodes(info.job.nnodes);
+  for (const auto& address : info.job.addresses) join.add_addresses(address);
+  join.set_version(info.job.version);
+  join.set_protocol(info.job.protocol);
+  for (const auto& [name, value] : info.job.agreed) {
+    auto* added = join.add_agreed();
+    added->set_name(name);
+    added->set_value(value);
+  }
+  join.set_address(info.address);
+  join.set_node_rank(info.node_rank);
+  join.set_hosts_rendezvous(info.hosts_rendezvous);
+  put_devices(info.devices, &join);
+  for (const int port : info.ports) join.add_ports(port);
+  join.set_master_port(info.master_port);
+  join.set_hostname(info.hostname);
+  join.set_instance(info.instance);
+  return join;
+}
+
+NodeInfo from_wire(const wire::Join& join) {
+  NodeInfo info;
+  info.job.job_id = join.job_id();
+  info.job.nnodes = join.nnodes();
+  info.job.addresses.assign(join.addresses().begin(), join.addresses().end());
+  info.job.version = join.version();
+  info.job.protocol = join.protocol();
+  for (const auto& agreed : join.agreed()) info.job.agreed[agreed.name()] = agreed.value();
+  info.address = join.address();
+  info.node_rank = join.node_rank();
+  info.hosts_rendezvous = join.hosts_rendezvous();
+  info.devices = get_devices(join);
+  info.ports.assign(join.ports().begin(), join.ports().end());
+  info.master_port = join.master_port();
+  info.hostname = join.hostname();
+  info.instance = join.instance();
+  return info;
+}
+
+wire::RankExit to_wire(const RankExit& exit) {
+  wire::RankExit out;
+  out.set_rank(exit.rank);
+  out.set_local_rank(exit.local_rank);
+  out.set_node_rank(exit.node_rank);
+  out.set_code(exit.code);
+  out.set_signal(exit.signal);
+  out.set_killed_by_us(exit.killed_by_us);
+  out.set_ran_for_ms(exit.ran_for.count());
+  out.set_log_path(exit.log_path);
+  out.set_tail(exit.tail.size() > kMaxTail ? exit.tail.substr(exit.tail.size() - kMaxTail)
+                                           : exit.tail);
+  out.set_note(exit.note);
+  return out;
+}
+
+RankExit from_wire(const wire::RankExit& in) {
+  RankExit exit;
+  exit.rank = in.rank();
+  exit.local_rank = in.local_rank();
+  exit.node_rank = in.node_rank();
+  exit.code = in.code();
+  exit.signal = in.signal();
+  exit.killed_by_us = in.killed_by_us();
+  exit.ran_for = std::chrono::milliseconds(in.ran_for_ms());
+  exit.log_path = in.log_path();
+  exit.tail = in.tail().substr(0, kMaxTail);
+  exit.note = in.note();
+  return exit;
+}
+
+wire::Failure to_wire(const Error& error) {
+  wire::Failure failure;
+  failure.set_code(static_cast<wire::Failure::Code>(error.code()));
+  failure.set_what(error.failure());
+  failure.set_where(error.where());
+  failure.set_next(error.next());
+  return failure;
+}
+
+Error from_wire(const wire::Failure& failure) {
+  const bool known = wire::Failure::Code_IsValid(failure.code());
+  return Error(known ? static_cast<ErrorCode>(failure.code()) : ErrorCode::kInternal,
+               failure.what(), failure.where(), failure.next());
+}
+static_assert(static_cast<int>(ErrorCode::kUsage) == wire::Failure::USAGE &&
+              static_cast<int>(ErrorCode::kTimeout) == wire::Failure::TIMEOUT &&
+              static_cast<int>(ErrorCode::kPeerLost) == wire::Failure::PEER_LOST &&
+              static_cast<int>(ErrorCode::kStale) == wire::Failure::STALE &&
+              static_cast<int>(ErrorCode::kInternal) == wire::Failure::INTERNAL);
+static_assert(static_cast<int>(VerdictKind::kSuccess) == wire::Verdict::SUCCESS &&
+              static_cast<int>(VerdictKind::kRankFailed) == wire::Verdict::RANK_FAILED &&
+              static_cast<int>(VerdictKind::kNodeLost) == wire::Verdict::NODE_LOST &&
+              static_cast<int>(VerdictKind::kStopped) == wire::Verdict::STOPPED);
+
+std::string encode(const World& world) {
+  wire::World out;
+  out.set_epoch(world.epoch);
+  out.set_master_address(world.master_address);
+  out.set_master_port(world.master_port);
+  for (const NodePlacement& node : world.nodes) {
+    auto* added = out.add_nodes();
+    added->set_address(node.address);
+    added->set_hostname(node.hostname);
+    added->set_first_rank(node.first_rank);
+    put_devices(node.devices, added);
+    for (const int port : node.ports) added->add_ports(port);
+  }
+  return out.SerializeAsString();
+}
+
+wire::HostMessage to_wire(const HostEvent& event, const std::string& world) {
+  wire::HostMessage message;
+  if (const auto* welcome = std::get_if<Welcome>(&event)) {
+    fill(*welcome, &message);
+    return message;
+  }
+  std::visit(
+      [&](const auto& one) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(one)>, Assignment>) {
+          message.mutable_assignment()->set_node_rank(one.node_rank);
+          message.mutable_assignment()->set_world(world);
+        } else {
+          fill(one, &message);
+        }
+      },
+      std::get<RendezvousEvent>(event));
+  return message;
+}
+
+HostEvent from_wire(const wire::HostMessage& message) {
+  switch (message.kind_case()) {
+    case wire::HostMessage::kWelcome:
+      return Welcome{std::chrono::milliseconds(message.welcome().beat_ms()),
+                     std::chrono::milliseconds(message.welcome().silence_ms())};
+    case wire::HostMessage::kRefused:
+      return Refusal{from_wire(message.refused())};
+    case wire::HostMessage::kProgress:
+      return Progress{message.progress().line()};
+    case wire::HostMessage::kAssignment:
+      return from_wire(message.assignment());
+    case wire::HostMessage::kPeer:
+      return PeerEvent{message.peer().lost() ? PeerEvent::Kind::kLost : PeerEvent::Kind::kFinished,
+                       message.peer().node_rank(), message.peer().node(), message.peer().line()};
+    case wire::HostMessage::kStop:
+      return StopOrder{message.stop().signal(), message.stop().node_rank(), message.stop().node()};
+    case wire::HostMessage::kVerdict:
+      return from_wire(message.verdict());
+    case wire::HostMessage::kBeat:
+    case wire::HostMessage::KIND_NOT_SET:
+      break;
+  }
+  throw Error(ErrorCode::kInternal, "the rendezvous sent a message of an unknown kind");
+}
+
+}  // namespace fleet
