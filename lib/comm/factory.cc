@@ -1,0 +1,65 @@
+#include "comm/factory.h"
+
+#include <algorithm>
+#include <map>
+
+namespace fleet {
+
+Registry<CommFactory>& comm_backends() {
+  static Registry<CommFactory> registry("communication backend");
+  return registry;
+}
+
+Schema comm_schema() {
+  Schema schema;
+  schema
+      .text("backend", "auto",
+            "transport of the collectives: auto (from where the ranks run), or shm, gloo, "
+            "hierarchical")
+      .number("timeout", 600, 0.001, 1e6,
+              "seconds an operation waits for a rank that neither comes nor dies");
+  return schema;
+}
+
+void apply(const Settings& settings, CommOptions* options) {
+  options->backend = settings.text("backend");
+  options->timeout =
+      std::chrono::milliseconds(static_cast<int64_t>(settings.number("timeout") * 1000));
+}
+
+std::string choose_backend(const CommOptions& options) {
+  std::map<std::string, int> ranks_on;
+  for (const std::string& node : options.nodes) ++ranks_on[node];
+  if (ranks_on.size() <= 1) return "shm";
+  const bool alone = std::all_of(ranks_on.begin(), ranks_on.end(),
+                                 [](const auto& node) { return node.second == 1; });
+  return alone ? "gloo" : "hierarchical";
+}
+
+std::unique_ptr<Communicator> make_communicator(const CommOptions& given) {
+  CommOptions options = given;
+  const auto refuse = [](const std::string& what, const std::string& next) {
+    throw Error(ErrorCode::kUsage, what, "communicator", next);
+  };
+  if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
+    refuse("rank " + std::to_string(options.rank) + " of " + std::to_string(options.size),
+           "ranks go from 0 to size - 1");
+  }
+  if (!options.nodes.empty() && options.nodes.size() != static_cast<size_t>(options.size)) {
+    refuse(std::to_string(options.nodes.size()) + " node addresses for " +
+               std::to_string(options.size) + " ranks",
+           "give the address of every rank's node, or none");
+  }
+  if (options.size > 1 && !options.store) {
+    refuse("several ranks without a store to meet through", "start them with fleetrun");
+  }
+  if (!options.store) options.store = make_memory_store();
+  if (options.names.empty()) {
+    for (int rank = 0; rank < options.size; ++rank) options.names.push_back(rank);
+  }
+  if (options.nodes.empty()) options.nodes.assign(options.size, "127.0.0.1");
+  if (options.backend == "auto") options.backend = choose_backend(options);
+  return comm_backends().get(options.backend)(options);
+}
+
+}  // namespace fleet

@@ -1,0 +1,58 @@
+// What the host's backends share: arguments are checked and work is enqueued on the HostStream
+// here; a backend says how an operation is done on the stream's thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace fleet {
+
+// Who is in a group, and what messages call them.
+struct Group {
+  int rank = 0;
+  int size = 1;
+  std::vector<int> names;  // by rank
+
+  std::string name_of(int member) const { return "rank " + std::to_string(names[member]); }
+  // "rank 3", "ranks 1, 4"
+  std::string name_of(const std::vector<int>& members) const;
+  // The group of these members, in this order. kInternal where it is empty, the caller is not in it
+  // or a member is named twice.
+  Group subgroup(std::span<const int> ranks) const;
+};
+
+// The enqueued work points to the communicator: it must outlive what was enqueued. The do_
+// functions work at once, on the calling thread, with arguments that are checked already; a
+// hierarchical communicator calls those of its parts.
+class HostCommunicator : public Communicator {
+ public:
+  explicit HostCommunicator(Group group) : group_(std::move(group)) {}
+  int rank() const final { return group_.rank; }
+  int size() const final { return group_.size; }
+  const Group& group() const { return group_; }
+
+  void all_reduce(View in, View out, ReduceOp op, Stream& stream) final;
+  void reduce(View in, View out, ReduceOp op, int root, Stream& stream) final;
+  void broadcast(View data, int root, Stream& stream) final;
+  void all_gather(View in, View out, Stream& stream) final;
+  void reduce_scatter(View in, View out, ReduceOp op, Stream& stream) final;
+  void send(View data, int peer, Stream& stream) final;
+  void recv(View data, int peer, Stream& stream) final;
+  void barrier(Stream& stream) final;
+
+  virtual void do_all_reduce(View in, View out, ReduceOp op) = 0;
+  virtual void do_reduce(View in, View out, ReduceOp op, int root) = 0;
+  virtual void do_broadcast(View data, int root) = 0;
+  virtual void do_all_gather(View in, View out) = 0;
+  virtual void do_reduce_scatter(View in, View out, ReduceOp op) = 0;
+  virtual void do_send(View data, int peer) = 0;
+  virtual void do_recv(View data, int peer) = 0;
+  virtual void do_barrier() = 0;
+
+ protected:
+  const Group group_;
+};
+
+}  // namespace fleet

@@ -1,0 +1,94 @@
+// The backends "shm" (processes or threads of one host) and "inprocess" (threads of one process):
+// every rank works directly on everybody's memory.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/board.h"
+#include "comm/factory.h"
+#include "comm/peer_watch.h"
+#include "comm/segment.h"
+
+namespace fleet {
+
+// The shared memory that a group can work on: its own, and that of the groups it was split from.
+// Grows with allocate() and lives as long as a communicator of the family.
+class SegmentTable {
+ public:
+  explicit SegmentTable(std::shared_ptr<const SegmentTable> parent) : parent_(std::move(parent)) {}
+  void add(std::shared_ptr<Segment> segment);
+  // Where it is in a segment that every rank of the group sees; {} where it is not.
+  Place place_of(const void* data, size_t bytes) const;
+  // This process's address of a place; never null for a place of another rank of the group.
+  char* address_of(const Place& place) const;
+
+ private:
+  const std::shared_ptr<const SegmentTable> parent_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Segment>> segments_;
+};
+
+// Memory from allocate() is reduced in place without any copy: rank r reduces the r-th part of all
+// ranks' buffers and writes the result to all of them. Other memory goes through a staging area in
+// pieces; small messages through slots, with one synchronisation.
+// Sums are in rank order: the same bits on all ranks and in all runs.
+// send() waits until the receiver has taken all but the last 128 KiB.
+class SharedCommunicator : public HostCommunicator {
+ public:
+  // Collective. `in_process`: ranks are threads of this process, and all of its memory is shared.
+  static std::unique_ptr<SharedCommunicator> make(const CommOptions& options, bool in_process);
+  ~SharedCommunicator() override;
+
+  std::string name() const override { return in_process_ ? "inprocess" : "shm"; }
+  Buffer allocate(size_t bytes) override;
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
+  void abort(const Error& why) override { board_->abort(why); }
+
+  void do_all_reduce(View in, View out, ReduceOp op) override;
+  void do_reduce(View in, View out, ReduceOp op, int root) override;
+  void do_broadcast(View data, int root) override;
+  void do_all_gather(View in, View out) override;
+  void do_reduce_scatter(View in, View out, ReduceOp op) override;
+  void do_send(View data, int peer) override;
+  void do_recv(View data, int peer) override;
+  void do_barrier() override;
+
+ private:
+  struct Box;  // of one sender for one receiver
+
+  SharedCommunicator(const CommOptions& options, bool in_process,
+                     std::shared_ptr<const SegmentTable> parent);
+  void meet();
+  static size_t control_bytes(int size);
+  char* slot(int rank) const;
+  char* stage(int rank) const;
+  Box* box(int from, int to) const;
+
+  Place place_of(const View& view) const;
+  // Steps with places shown; true where all shown are shared: ins_ and outs_ are everybody's then
+  // (null where nothing was shown).
+  bool show(const Call& call, Place in, Place out);
+  void step(const Call& call) { board_->step(Board::kStream, call); }
+  // Reduces this rank's part of `count` elements of all `ins` into the outs.
+  void reduce_part(DType dtype, ReduceOp op, char* const* outs, int n_out, char* const* ins,
+                   size_t count);
+  // Reduces elements of everybody's slots, from byte `offset` on, into out.
+  void reduce_slots(DType dtype, ReduceOp op, void* out, size_t offset, size_t count);
+
+  const CommOptions options_;
+  const bool in_process_;
+  std::shared_ptr<SegmentTable> table_;
+  std::shared_ptr<Segment> control_;
+  std::unique_ptr<Board> board_;
+  std::unique_ptr<PeerWatch> watch_;
+  uint64_t small_calls_ = 0;                // the slots' parity; the same on all ranks
+  std::vector<char*> ins_, outs_, stages_;  // of all ranks
+  std::vector<void*> to_;
+  std::vector<const void*> from_;
+  std::map<std::vector<int>, int> splits_;  // how often each group was split off
+};
+
+}  // namespace fleet

@@ -1,0 +1,513 @@
+// What every backend promises, on ranks that are threads of this process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "tests/comm/ranks.h"
+
+namespace fleet {
+namespace {
+
+using testing::HasSubstr;
+
+const DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
+                        DType::kInt64,   DType::kInt32,   DType::kUInt8};
+
+// Whole numbers up to 128, which every type holds exactly.
+void put(DType dtype, void* data, size_t i, int value) {
+  switch (dtype) {
+    case DType::kFloat32:
+      static_cast<float*>(data)[i] = static_cast<float>(value);
+      return;
+    case DType::kFloat64:
+      static_cast<double*>(data)[i] = value;
+      return;
+    case DType::kInt64:
+      static_cast<int64_t*>(data)[i] = value;
+      return;
+    case DType::kInt32:
+      static_cast<int32_t*>(data)[i] = value;
+      return;
+    case DType::kUInt8:
+      static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(value);
+      return;
+    case DType::kBFloat16: {
+      const float wide = static_cast<float>(value);
+      std::memcpy(static_cast<uint16_t*>(data) + i, reinterpret_cast<const char*>(&wide) + 2, 2);
+      return;
+    }
+    case DType::kFloat16: {
+      int exponent = 0;
+      while (value >> (exponent + 1)) ++exponent;
+      const int fraction = (value << 10 >> exponent) & 1023;
+      static_cast<uint16_t*>(data)[i] =
+          static_cast<uint16_t>(value ? (exponent + 15) << 10 | fraction : 0);
+      return;
+    }
+  }
+}
+
+int contribution(int rank, size_t i) { return static_cast<int>((rank * 7 + i) % 11); }
+
+int expected_of(ReduceOp op, int size, size_t i) {
+  int result = contribution(0, i);
+  for (int rank = 1; rank < size; ++rank) {
+    const int value = contribution(rank, i);
+    if (op == ReduceOp::kSum) result += value;
+    if (op == ReduceOp::kMin) result = std::min(result, value);
+    if (op == ReduceOp::kMax) result = std::max(result, value);
+  }
+  return result;
+}
+
+// Memory from the communicator, or from elsewhere.
+struct Memory {
+  Memory(Communicator& comm, bool own, size_t count, DType dtype)
+      : buffer(own ? comm.allocate(count * size_of(dtype))
+                   : HostDevice().allocate(count * size_of(dtype))),
+        view{buffer.data(), count, dtype} {}
+  void fill(const std::function<int(size_t)>& value) {
+    for (size_t i = 0; i < view.count; ++i) put(view.dtype, view.data, i, value(i));
+  }
+  void expect(const std::function<int(size_t)>& value, const std::string& what) {
+    Buffer wanted = HostDevice().allocate(view.bytes());
+    for (size_t i = 0; i < view.count; ++i) put(view.dtype, wanted.data(), i, value(i));
+    EXPECT_EQ(std::memcmp(wanted.data(), view.data, view.bytes()), 0) << what;
+  }
+  template <typename T>
+  T* as() {
+    return static_cast<T*>(view.data);
+  }
+  Buffer buffer;
+  View view;
+};
+
+class Contract : public testing::TestWithParam<GroupCase> {
+ protected:
+  void run(const std::function<void(Communicator&, Stream&)>& body) { run_ranks(GetParam(), body); }
+  int size() const { return GetParam().size(); }
+};
+
+TEST_P(Contract, RankAndSize_AreAsGiven) {
+  std::atomic<int> sum{0};
+  run([&](Communicator& comm, Stream&) {
+    EXPECT_EQ(comm.size(), size());
+    sum += 1 << comm.rank();
+    EXPECT_THAT(comm.name(), HasSubstr(GetParam().backend));
+  });
+  EXPECT_EQ(sum, (1 << size()) - 1);
+}
+
+TEST_P(Contract, AllReduce_EveryTypeAndOperation) {
+  run([&](Communicator& comm, Stream& stream) {
+    for (DType dtype : kTypes) {
+      for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax}) {
+        for (size_t count : {size_t{1}, size_t{777}, size_t{70001}}) {
+          Memory data(comm, false, count, dtype);
+          data.fill([&](size_t i) { return contribution(comm.rank(), i); });
+          comm.all_reduce(data.view, data.view, op, stream);
+          data.expect([&](size_t i) { return expected_of(op, size(), i); },
+                      std::string(name_of(dtype)) + " " + std::to_string(count));
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Contract, AllReduce_EveryMemoryAndPlace) {
+  run([&](Communicator& comm, Stream& stream) {
+    // Small, one piece, several pieces of the staging area and an odd rest.
+    for (size_t count : {size_t{5}, size_t{40000}, size_t{700003}}) {
+      for (bool own_in : {false, true}) {
+        for (bool own_out : {false, true}) {
+          Memory in(comm, own_in, count, DType::kFloat32);
+          Memory out(comm, own_out, count, DType::kFloat32);
+          in.fill([&](size_t i) { return contribution(comm.rank(), i); });
+          comm.all_reduce(in.view, out.view, ReduceOp::kSum, stream);
+          const auto sum = [&](size_t i) { return expected_of(ReduceOp::kSum, size(), i); };
+          out.expect(sum, "out of place");
+          in.expect([&](size_t i) { return contribution(comm.rank(), i); }, "in is not changed");
+          comm.all_reduce(in.view, in.view, ReduceOp::kSum, stream);
+          in.expect(sum, "in place");
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Contract, AllReduceOfPartOfABuffer_LeavesTheRest) {
+  run([&](Communicator& comm, Stream& stream) {
+    Memory data(comm, true, 100000, DType::kFloat32);
+    data.fill([](size_t) { return 1; });
+    const View part = {data.as<float>() + 333, 60001, DType::kFloat32};
+    comm.all_reduce(part, part, ReduceOp::kSum, stream);
+    data.expect([&](size_t i) { return i >= 333 && i < 333 + 60001 ? size() : 1; }, "part");
+  });
+}
+
+TEST_P(Contract, AllReduceOneRankWithOwnMemoryOnly_Works) {
+  run([&](Communicator& comm, Stream& stream) {
+    Memory shared(comm, true, 90000, DType::kInt32), other(comm, false, 90000, DType::kInt32);
+    Memory& data = comm.rank() == 0 ? other : shared;
+    data.fill([&](size_t i) { return contribution(comm.rank(), i); });
+    comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream);
+    data.expect([&](size_t i) { return expected_of(ReduceOp::kSum, size(), i); }, "mixed");
+  });
+}
+
+TEST_P(Contract, AllReduceOfRandomFloats_SameBitsOnAllRanksAndEveryTime) {
+  for (size_t count : {size_t{1000}, size_t{200001}}) {
+    std::vector<std::vector<float>> results(size() * 3);
+    run([&](Communicator& comm, Stream& stream) {
+      for (int round = 0; round < 3; ++round) {
+        Memory data(comm, round == 1, count, DType::kFloat32);
+        std::mt19937 random(comm.rank());
+        std::normal_distribution<float> normal;
+        for (size_t i = 0; i < count; ++i) data.as<float>()[i] = normal(random);
+        comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream);
+        results[round * size() + comm.rank()].assign(data.as<float>(), data.as<float>() + count);
+      }
+    });
+    for (const auto& result : results) {
+      EXPECT_EQ(std::memcmp(result.data(), results[0].data(), count * 4), 0);
+    }
+  }
+}
+
+TEST_P(Contract, Reduce_ReachesRootOnly) {
+  run([&](Communicator& comm, Stream& stream) {
+    for (size_t count : {size_t{9}, size_t{300001}}) {
+      for (int root = 0; root < size(); ++root) {
+        for (bool own : {false, true}) {
+          Memory in(comm, own, count, DType::kFloat32), out(comm, own, count, DType::kFloat32);
+          in.fill([&](size_t i) { return contribution(comm.rank(), i); });
+          const bool is_root = comm.rank() == root;
+          comm.reduce(in.view, is_root ? out.view : View{}, ReduceOp::kSum, root, stream);
+          in.expect([&](size_t i) { return contribution(comm.rank(), i); }, "in is not changed");
+          out.expect([&](size_t i) { return is_root ? expected_of(ReduceOp::kSum, size(), i) : 0; },
+                     "root " + std::to_string(root));
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Contract, Broadcast_FromEveryRoot) {
+  run([&](Communicator& comm, Stream& stream) {
+    for (size_t count : {size_t{3}, size_t{1500001}}) {
+      for (int root = 0; root < size(); ++root) {
+        for (bool own : {false, true}) {
+          Memory data(comm, own, count, DType::kUInt8);
+          data.fill([&](size_t i) { return contribution(comm.rank(), i); });
+          comm.broadcast(data.view, root, stream);
+          data.expect([&](size_t i) { return contribution(root, i); },
+                      "root " + std::to_string(root));
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Contract, AllGather_InRankOrder) {
+  run([&](Communicator& comm, Stream& stream) {
+    for (size_t count : {size_t{3}, size_t{200003}}) {
+      for (bool own : {false, true}) {
+        const auto gathered = [&](size_t i) {
+          return contribution(static_cast<int>(i / count), i % count);
+        };
+        const auto mine = [&](size_t i) { return contribution(comm.rank(), i); };
+        Memory in(comm, own, count, DType::kFloat32);
+        Memory out(comm, own, count * size(), DType::kFloat32);
+        in.fill(mine);
+        comm.all_gather(in.view, out.view, stream);
+        out.expect(gathered, "apart");
+        // In place: at its own part of out, and at the start of out.
+        for (size_t place : {comm.rank() * count, size_t{0}}) {
+          out.fill([&](size_t) { return 100; });
+          std::memcpy(out.as<float>() + place, in.view.data, in.view.bytes());
+          const View inside = {out.as<float>() + place, count, DType::kFloat32};
+          comm.all_gather(inside, out.view, stream);
+          out.expect(gathered, "in place at " + std::to_string(place));
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Contract, ReduceScatter_EachItsPart) {
+  run([&](Communicator& comm, Stream& stream) {
+    for (size_t count : {size_t{3}, size_t{200003}}) {
+      for (bool own : {false, true}) {
+        const auto reduced = [&](size_t i) {
+          return expected_of(ReduceOp::kSum, size(), comm.rank() * count + i);
+        };
+        Memory in(comm, own, count * size(), DType::kFloat32);
+        Memory out(comm, own, count, DType::kFloat32);
+        const auto fill = [&] { in.fill([&](size_t i) { return contribution(comm.rank(), i); }); };
+        fill();
+        comm.reduce_scatter(in.view, out.view, ReduceOp::kSum, stream);
+        out.expect(reduced, "apart");
+        for (size_t place : {comm.rank() * count, size_t{0}}) {
+          fill();
+          const View inside = {in.as<float>() + place, count, DType::kFloat32};
+          comm.reduce_scatter(in.view, inside, ReduceOp::kSum, stream);
+          std::memcpy(out.view.data, inside.data, inside.bytes());
+          out.expect(reduced, "in place at " + std::to_string(place));
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Contract, SendAndRecv_AroundTheRing) {
+  if (size() == 1) GTEST_SKIP() << "nobody to send to";
+  run([&](Communicator& comm, Stream& stream) {
+    const int next = (comm.rank() + 1) % size(), last = (comm.rank() + size() - 1) % size();
+    for (size_t count : {size_t{0}, size_t{1}, size_t{16384}, size_t{500003}}) {
+      Memory out(comm, false, std::max<size_t>(count, 1), DType::kInt32);
+      Memory in(comm, false, std::max<size_t>(count, 1), DType::kInt32);
+      out.view.count = in.view.count = count;
+      for (int round = 0; round < 3; ++round) {
+        out.fill([&](size_t i) { return contribution(comm.rank(), i) + round; });
+        if (comm.rank() == 0) comm.send(out.view, next, stream);
+        comm.recv(in.view, last, stream);
+        if (comm.rank() != 0) comm.send(out.view, next, stream);
+        in.expect([&](size_t i) { return contribution(last, i) + round; }, "message");
+      }
+    }
+  });
+}
+
+TEST_P(Contract, Barrier_NobodyLeavesBeforeAllCame) {
+  std::atomic<int> came{0};
+  run([&](Communicator& comm, Stream& stream) {
+    for (int round = 1; round <= 20; ++round) {
+      ++came;
+      comm.barrier(stream);
+      EXPECT_GE(came.load(), round * size());
+      comm.barrier(stream);
+    }
+  });
+}
+
+TEST_P(Contract, ManyOperationsInARow_StayInOrder) {
+  run([&](Communicator& comm, Stream& stream) {
+    std::mt19937 random(11);  // the same on all ranks
+    Memory a(comm, true, 60000, DType::kInt64), b(comm, false, 60000, DType::kInt64);
+    for (int round = 0; round < 200; ++round) {
+      const size_t counts[] = {1, 100, 2048, 2049, 60000};
+      Memory& memory = random() % 2 ? a : b;
+      const View view = {memory.view.data, counts[random() % 5], DType::kInt64};
+      const int root = static_cast<int>(random() % size());
+      for (size_t i = 0; i < view.count; ++i) memory.as<int64_t>()[i] = comm.rank() + round;
+      int64_t expected = 0;
+      switch (random() % 3) {
+        case 0:
+          comm.all_reduce(view, view, ReduceOp::kSum, stream);
+          expected = size() * round + size() * (size() - 1) / 2;
+          break;
+        case 1:
+          comm.broadcast(view, root, stream);
+          expected = root + round;
+          break;
+        default:
+          comm.all_reduce(view, view, ReduceOp::kMax, stream);
+          expected = size() - 1 + round;
+      }
+      for (size_t i = 0; i < view.count; ++i) ASSERT_EQ(memory.as<int64_t>()[i], expected);
+    }
+  });
+}
+
+TEST_P(Contract, OnAStreamWithAThread_RunsBehindTheCaller) {
+  run([&](Communicator& comm, Stream&) {
+    HostStream stream("comm");
+    Memory data(comm, true, 50000, DType::kFloat32);
+    data.fill([](size_t) { return 1; });
+    for (int i = 0; i < 3; ++i) comm.all_reduce(data.view, data.view, ReduceOp::kMax, stream);
+    comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream);
+    stream.synchronize();
+    data.expect([&](size_t) { return size(); }, "after synchronize()");
+  });
+}
+
+TEST_P(Contract, Allocate_ZeroedAlignedAndKept) {
+  run([&](Communicator& comm, Stream& stream) {
+    std::vector<Buffer> kept;
+    for (size_t bytes : {size_t{1}, size_t{5000}, size_t{3} << 20}) {
+      Buffer buffer = comm.allocate(bytes);
+      ASSERT_EQ(buffer.bytes(), bytes);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 64, 0u);
+      const auto* data = static_cast<const char*>(buffer.data());
+      EXPECT_EQ(std::count(data, data + bytes, 0), static_cast<long>(bytes));
+      std::memset(buffer.data(), comm.rank() + 1, bytes);
+      comm.barrier(stream);
+      EXPECT_EQ(std::count(data, data + bytes, comm.rank() + 1), static_cast<long>(bytes));
+      kept.push_back(std::move(buffer));
+    }
+    EXPECT_FALSE(comm.allocate(0));
+  });
+}
+
+TEST_P(Contract, BufferAfterItsCommunicator_IsStillThere) {
+  CommOptions options;
+  options.backend = size() == 1 ? GetParam().backend : "inprocess";
+  std::unique_ptr<Communicator> comm = make_communicator(options);
+  Buffer buffer = comm->allocate(100);
+  comm.reset();
+  std::memset(buffer.data(), 7, 100);
+  EXPECT_EQ(static_cast<char*>(buffer.data())[99], 7);
+}
+
+TEST_P(Contract, Split_GroupsWorkByThemselves) {
+  if (size() == 1) GTEST_SKIP() << "nothing to split";
+  run([&](Communicator& comm, Stream& stream) {
+    std::vector<int> evens, odds, reversed;
+    for (int rank = 0; rank < size(); ++rank) (rank % 2 ? odds : evens).push_back(rank);
+    for (int rank = size() - 1; rank >= 0; --rank) reversed.push_back(rank);
+    Memory data(comm, true, 30000, DType::kInt32);  // the parent's memory in the child's hands
+    const std::vector<int>& mine = comm.rank() % 2 ? odds : evens;
+    std::unique_ptr<Communicator> half = comm.split(mine);
+    EXPECT_EQ(half->size(), static_cast<int>(mine.size()));
+    EXPECT_EQ(mine[half->rank()], comm.rank());
+    data.fill([](size_t) { return 1; });
+    half->all_reduce(data.view, data.view, ReduceOp::kSum, stream);
+    data.expect([&](size_t) { return half->size(); }, "half");
+
+    std::unique_ptr<Communicator> again = comm.split(mine), back = comm.split(reversed);
+    EXPECT_EQ(back->rank(), size() - 1 - comm.rank());
+    Memory own(*back, true, 30000, DType::kInt32);
+    own.fill([&](size_t) { return comm.rank(); });
+    back->broadcast(own.view, 0, stream);
+    own.expect([&](size_t) { return size() - 1; }, "reversed");
+    again->barrier(stream);
+    comm.all_reduce(own.view, own.view, ReduceOp::kMax, stream);
+    own.expect([&](size_t) { return size() - 1; }, "the parent goes on");
+  });
+}
+
+TEST_P(Contract, SplitNamingOthersOnly_IsRefused) {
+  run([&](Communicator& comm, Stream&) {
+    EXPECT_THROW(comm.split(std::vector<int>{}), Error);
+    EXPECT_THROW(comm.split(std::vector<int>{size()}), Error);
+    EXPECT_THROW(comm.split(std::vector<int>{comm.rank(), comm.rank()}), Error);
+  });
+}
+
+TEST_P(Contract, ImpossibleArguments_AreRefusedAtTheCall) {
+  run([&](Communicator& comm, Stream& stream) {
+    float data[4] = {};
+    const View view = {data, 4, DType::kFloat32}, wrong = {data, 4, DType::kInt32};
+    EXPECT_THROW(comm.all_reduce(view, wrong, ReduceOp::kSum, stream), Error);
+    EXPECT_THROW(comm.all_reduce(view, {data, 3, DType::kFloat32}, ReduceOp::kSum, stream), Error);
+    EXPECT_THROW(comm.broadcast(view, size(), stream), Error);
+    EXPECT_THROW(comm.send(view, comm.rank(), stream), Error);
+  });
+}
+
+// --- failures ------------------------------------------------------------------------------------
+
+ErrorCode code_of(const std::function<void()>& body, std::string* what) {
+  try {
+    body();
+  } catch (const Error& error) {
+    *what = error.what();
+    return error.code();
+  }
+  ADD_FAILURE() << "nothing failed";
+  return ErrorCode::kInternal;
+}
+
+TEST_P(Contract, Abort_FailsOwnCallsWithWhyAndOthersNamingIt) {
+  run([&](Communicator& comm, Stream&) {
+    HostStream stream("");
+    Memory data(comm, false, 100000, DType::kFloat32);
+    std::string what;
+    const auto reduce = [&] { comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream); };
+    if (comm.rank() == size() - 1) {
+      comm.abort(Error(ErrorCode::kIo, "the disk is full"));
+      comm.abort(Error(ErrorCode::kIo, "a second reason does not count"));
+      EXPECT_EQ(code_of(reduce, &what), ErrorCode::kIo);
+      EXPECT_THAT(what, HasSubstr("the disk is full"));
+    } else {
+      EXPECT_EQ(code_of(reduce, &what), ErrorCode::kPeerLost);
+      EXPECT_THAT(what, HasSubstr("rank " + std::to_string(size() - 1) + " "));
+      EXPECT_THAT(what, HasSubstr("the disk is full"));
+    }
+    EXPECT_THROW(reduce(), Error);  // and it stays so
+  });
+}
+
+TEST_P(Contract, AbortFromAnotherThread_WakesThePendingCall) {
+  if (size() == 1) GTEST_SKIP() << "waits for nobody";
+  std::atomic<int> done{0};
+  run([&](Communicator& comm, Stream&) {
+    HostStream stream("");
+    if (comm.rank() == 0) {  // never comes; stays until the others have given up
+      while (done != size() - 1) std::this_thread::yield();
+      return;
+    }
+    std::atomic<bool> started{false};
+    Thread aborter("aborter", [&] {
+      while (!started) std::this_thread::yield();
+      comm.abort(Error(ErrorCode::kTimeout, "enough waited"));
+    });
+    started = true;
+    std::string what;
+    EXPECT_EQ(code_of([&] { comm.barrier(stream); }, &what), ErrorCode::kTimeout);
+    EXPECT_THAT(what, HasSubstr("enough waited"));
+    ++done;
+  });
+}
+
+TEST_P(Contract, RankThatDoesNotCome_TimesOutNamed) {
+  if (size() == 1) GTEST_SKIP() << "waits for nobody";
+  GroupCase group = GetParam();
+  group.timeout = std::chrono::milliseconds(700);
+  std::atomic<int> done{0};
+  run_ranks(group, [&](Communicator& comm, Stream&) {
+    HostStream stream("");
+    if (comm.rank() == 1) {
+      while (done != size() - 1) std::this_thread::yield();
+      return;
+    }
+    Memory data(comm, false, 100000, DType::kFloat32);
+    std::string what;
+    EXPECT_EQ(
+        code_of([&] { comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream); }, &what),
+        ErrorCode::kTimeout);
+    EXPECT_THAT(what, HasSubstr("rank 1 did not come within 700 ms"));
+    ++done;
+  });
+}
+
+TEST_P(Contract, RankThatLeaves_IsNamed) {
+  if (size() == 1) GTEST_SKIP() << "nobody else";
+  run([&](Communicator& comm, Stream&) {
+    if (comm.rank() == 1) return;
+    HostStream stream("");
+    std::string what;
+    EXPECT_EQ(code_of([&] { comm.barrier(stream); }, &what), ErrorCode::kPeerLost);
+    EXPECT_THAT(what, HasSubstr("rank 1 "));
+  });
+}
+
+std::string name_of_case(const testing::TestParamInfo<GroupCase>& info) {
+  std::string name = info.param.backend;
+  for (const std::string& node : info.param.nodes) name += "_" + node.substr(8);
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Inprocess, Contract,
+                         testing::Values(on_one_host("inprocess", 1), on_one_host("inprocess", 2),
+                                         on_one_host("inprocess", 3), on_one_host("inprocess", 4)),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Shm, Contract,
+                         testing::Values(on_one_host("shm", 1), on_one_host("shm", 2),
+                                         on_one_host("shm", 3), on_one_host("shm", 5)),
+                         name_of_case);
+
+}  // namespace
+}  // namespace fleet
