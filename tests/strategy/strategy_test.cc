@@ -42,12 +42,13 @@ TEST(CheckStrategy, GivenFields_AreTaken) {
   const Strategy strategy = checked(R"(
     fuse_all_reduce_ops: false fuse_grad_size_in_MB: 16 fuse_grad_size_in_TFLOPS: 20
     build_strategy { fuse_bn_act_ops: false fuse_elewise_add_act_ops: false
-                     debug_graphviz_path: "a.dot" })");
+                     enable_auto_fusion: false debug_graphviz_path: "a.dot" })");
   EXPECT_FALSE(strategy.fuse_all_reduce);
   EXPECT_EQ(strategy.buckets.megabytes, 16);
   EXPECT_EQ(strategy.buckets.count, 20);
   EXPECT_FALSE(strategy.fuse_bn_act);
   EXPECT_FALSE(strategy.fuse_elewise_add_act);
+  EXPECT_FALSE(strategy.auto_fusion);
   EXPECT_EQ(strategy.graphviz_path, "a.dot");
 }
 

@@ -1,0 +1,21 @@
+// sum_relu_grad: dx = y > 0 ? dy0 + dy1 + ... : 0: relu_grad of the sum of what several readers of
+// y contribute, in one pass over memory. The pass fuse_relu_grad_sum makes it.
+#include "graph/program.h"
+
+namespace fleet {
+
+FLEET_OP(sum_relu_grad) {
+  def.inputs = {{"y"}, {"dy", Slot::kVariadic}};
+  def.outputs = {{"dx"}};
+  def.precision = Precision::kGray;
+  def.inplace = {{1, 0}};
+  def.infer = [](ShapeContext& context) {
+    for (int i = 1; i < context.input_count(); ++i) {
+      context.require(context.shape(i) == context.shape(0),
+                      "gradients " + context.shape(i).text() + " of y " + context.shape(0).text());
+    }
+    context.set_like(0, 1);
+  };
+}
+
+}  // namespace fleet
