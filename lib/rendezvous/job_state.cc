@@ -125,6 +125,14 @@ void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
     if (!killed_) killed_ = std::move(exit);
     return;
   }
+  if (exit.code == kExitPeerLost && exit.signal == 0) {
+    if (!cascade_) cascade_ = std::move(exit), cascade_due_ = now + times_.settle;
+    return;
+  }
+  decide_failed(std::move(exit));
+}
+
+void JobState::decide_failed(RankExit exit) {
   Verdict verdict = node_verdict(VerdictKind::kRankFailed, exit.node_rank);
   verdict.message = describe(exit, verdict.node);
   if (!exit.log_path.empty()) verdict.message += "; its log: " + exit.log_path;
@@ -147,6 +155,7 @@ void JobState::finished(SessionId session, Time now) {
 // One node less whose ranks run; the last one ends the job.
 void JobState::one_less() {
   if (--unfinished_ > 0) return;
+  if (cascade_) return decide_failed(*cascade_);
   Verdict verdict = node_verdict(VerdictKind::kSuccess, -1);
   verdict.message = "all " + std::to_string(world_->world_size) + " ranks have ended well";
   if (stop_ || killed_) {
@@ -268,6 +277,7 @@ void JobState::advance(Time now) {
       session.last_heard = std::min(now, session.last_heard + passed);
   }
   lose_silent(now);
+  if (phase_ == Phase::kRunning && cascade_ && now >= cascade_due_) decide_failed(*cascade_);
   if (phase_ != Phase::kForming) return;
   if (now >= started_ + times_.timeout) return time_out();
   tell_who_is_missing(now);

@@ -34,6 +34,8 @@ struct JobTimes {
   std::chrono::milliseconds silence{3'000};          // and are lost after this long without
   std::chrono::milliseconds first_progress{2'000};   // when those who wait hear who is missing
   std::chrono::milliseconds progress_every{10'000};  // and again
+  std::chrono::milliseconds settle{
+      500};  // a rank that lost a peer is the cause only if no other comes within
 };
 
 class JobState {
@@ -85,6 +87,7 @@ class JobState {
   void lose_silent(Time now);
   void node_gone(SessionId session, const std::string& how);
   void one_less();
+  void decide_failed(RankExit exit);
   void decide(Verdict verdict);
   Verdict node_verdict(VerdictKind kind, int node_rank) const;
 
@@ -97,7 +100,9 @@ class JobState {
   std::map<SessionId, Session> sessions_;
   std::shared_ptr<const World> world_;
   std::optional<StopOrder> stop_;
-  std::optional<RankExit> killed_;  // a rank that a launcher stopped although nobody ordered it
+  std::optional<RankExit> killed_;   // a rank that a launcher stopped although nobody ordered it
+  std::optional<RankExit> cascade_;  // the first rank that says it only lost another
+  Time cascade_due_;
   std::optional<Verdict> verdict_;  // none where it never ran for lack of nodes
   std::string outcome_;
   int unfinished_ = 0;  // nodes of the running job

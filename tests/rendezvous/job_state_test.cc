@@ -205,6 +205,40 @@ TEST(JobState, KilledByUs_IsNeverTheCause) {
   EXPECT_EQ(job.verdict(1).exit.rank, 2);
 }
 
+TEST(JobState, RankThatLostAPeer_IsTheCauseOnlyWhereNoneOtherComes) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.fails(1, 0, kExitPeerLost);
+  EXPECT_FALSE(job.state.verdict());
+  EXPECT_EQ(job.state.next_deadline(), job.now + 500ms);
+  job.fails(2, 3, 9);
+  EXPECT_EQ(job.verdict(1).exit.rank, 3);
+
+  Job alone(job_of({"a", "b"}));
+  alone.join_all();
+  alone.fails(2, 2, kExitPeerLost);
+  alone.fails(1, 0, kExitPeerLost);
+  alone.after(499ms);
+  EXPECT_FALSE(alone.state.verdict());
+  alone.after(1ms);
+  EXPECT_EQ(alone.verdict(1).exit.rank, 2);  // the first of them
+
+  Job over(job_of({"a"}));
+  over.join_all();
+  over.fails(1, 0, kExitPeerLost);
+  over.finish(1);  // nobody is left to wait for
+  EXPECT_EQ(over.verdict(1).exit.code, kExitPeerLost);
+}
+
+TEST(JobState, RankLostAPeerOfALostNode_NodeIsTheCause) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.fails(1, 0, kExitPeerLost);
+  job.state.lost(2, "vanished", job.now);
+  job.collect();
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+}
+
 TEST(JobState, KilledByUsWithoutAnOrder_IsNoSuccess) {
   Job job(job_of({"a"}));
   job.join_all();
