@@ -144,9 +144,13 @@ std::string save_checkpoint(const std::string& root, const TrainingPosition& pos
   write_safetensors(aside + "/" + kOptimizerFile, gather(executor, true));
   write_file_atomically(aside + "/" + kStateFile, state_text(position));
   sync_folder(aside);
-  fs::remove_all(folder);  // of a run that saved this step before
-  if (::rename(aside.c_str(), folder.c_str()) != 0) throw_errno("cannot rename", folder);
+  // Where a run saved this step before, both change places at once: there is always a whole one.
+  const unsigned flags = fs::exists(folder) ? RENAME_EXCHANGE : 0;
+  if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, folder.c_str(), flags) != 0) {
+    throw_errno("cannot rename", folder);
+  }
   sync_folder(root);
+  fs::remove_all(aside);
   const std::vector<std::string> all = all_checkpoints(root);
   for (size_t i = 0; keep > 0 && i + keep < all.size(); ++i) fs::remove_all(all[i]);
   return folder;

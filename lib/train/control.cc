@@ -1,0 +1,45 @@
+#include "train/control.h"
+
+#include <numeric>
+#include <vector>
+
+namespace fleet {
+
+Control::Control(Communicator* communicator) : stream_(communicator ? "control" : "") {
+  if (!communicator) return;
+  std::vector<int> all(communicator->size());
+  std::iota(all.begin(), all.end(), 0);
+  communicator_ = communicator->split(all);
+}
+
+Control::~Control() = default;
+
+bool Control::agree_to_stop(bool wish) {
+  if (!communicator_) return wish;
+  bool agreed = false;
+  if (posted_) {
+    exchanged_.synchronize();
+    agreed = wish_ > 0;
+  }
+  wish_ = wish || agreed ? 1.f : 0.f;
+  const View view{&wish_, 1, DType::kFloat32};
+  communicator_->all_reduce(view, view, ReduceOp::kMax, stream_);
+  stream_.record(exchanged_);
+  posted_ = true;
+  return agreed;
+}
+
+void Control::sum(std::span<double> values) {
+  if (!communicator_) return;
+  const View view{values.data(), values.size(), DType::kFloat64};
+  communicator_->all_reduce(view, view, ReduceOp::kSum, stream_);
+  stream_.synchronize();
+}
+
+void Control::barrier() {
+  if (!communicator_) return;
+  communicator_->barrier(stream_);
+  stream_.synchronize();
+}
+
+}  // namespace fleet

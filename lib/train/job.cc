@@ -1,0 +1,109 @@
+#include "train/job.h"
+
+#include <limits>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "comm/factory.h"
+#include "data/pipeline.h"
+#include "models/model.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "strategy/strategy.h"
+
+namespace fleet {
+namespace {
+
+constexpr double kMany = 9e15;
+
+Schema train_schema() {
+  Schema schema;
+  schema.integer("epochs", 1, 0, kMany, "how often to go through the training data")
+      .integer("max_steps", 0, 0, kMany, "stop after so many steps in all; 0: no limit")
+      .integer("fetch_every", 10, 1, kMany, "steps between two lines of loss and accuracy")
+      .integer("evaluate_every", 1, 0, kMany, "epochs between two evaluations; 0: never")
+      .integer("seed", 1, 0, kMany, "of initial values, order of samples, augmentation and dropout")
+      .number("label_smoothing", 0, 0, 1, "of the loss")
+      .choice("device", "auto", {"auto", "cpu", "cuda"}, "what to compute on")
+      .text("output", "output", "folder of metrics.jsonl and of the checkpoints");
+  return schema;
+}
+
+Schema checkpoint_schema() {
+  Schema schema;
+  schema.integer("every_steps", 0, 0, kMany, "steps between two checkpoints; 0: not by steps")
+      .integer("every_epochs", 0, 0, kMany, "epochs between two checkpoints; 0: not by epochs")
+      .boolean("at_end", true, "save when training ends or is asked to stop")
+      .integer("keep", 3, 0, kMany, "how many to keep; 0: all")
+      .text("resume", "no",
+            "\"auto\": go on from the newest in the output folder; a folder: from that; \"no\"")
+      .text("weights", "",
+            "safetensors file with parameters to start from, under torchvision's names");
+  return schema;
+}
+
+// The value of a key that chooses what else there is.
+std::string chosen(const ConfigTree& tree, const std::string& path, const std::string& otherwise) {
+  return tree.peek(path).value_or(otherwise);
+}
+
+template <typename Thing>
+const Thing& look_up(const Registry<Thing>& registry, const std::string& name,
+                     const std::string& path) {
+  try {
+    return registry.get(name);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kUsage, error.failure(), path, error.next());
+  }
+}
+
+}  // namespace
+
+Schema job_schema(const ConfigTree& tree) {
+  const std::string model = chosen(tree, "model.name", "");
+  if (model.empty()) {
+    throw Error(ErrorCode::kUsage, "the required key 'model.name' is missing", {},
+                "known models: " + join(model_registry().names(), ", "));
+  }
+  const std::string optimizer = chosen(tree, "optimizer.name", "sgd");
+  const std::string schedule = chosen(tree, "learning_rate.name", "constant");
+  Schema schema;
+  schema.text("model.name", model, "the network")
+      .section("model", look_up(model_registry(), model, "model.name").schema)
+      .section("data", data::data_schema(chosen(tree, "data.source", "image_list")))
+      .section("optimizer", optimizer_schema(optimizer))
+      .section("learning_rate", schedule_schema(schedule))
+      .section("train", train_schema())
+      .section("checkpoint", checkpoint_schema())
+      .section("comm", comm_schema())
+      .section("strategy", strategy_schema());
+  return schema;
+}
+
+void apply_overrides(ConfigTree& tree, const std::vector<std::string>& overrides) {
+  for (const std::string& text : overrides) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error(ErrorCode::kUsage, "'" + text + "' is no override", "--set",
+                  "write --set key=value, such as --set data.batch_size=64");
+    }
+    tree.set(text.substr(0, equals), text.substr(equals + 1), "--set");
+  }
+}
+
+Job make_job(const ConfigTree& tree) {
+  Job job;
+  job.settings = tree.validate(job_schema(tree));
+  job.model = job.settings.section("model");
+  job.data = job.settings.section("data");
+  job.optimizer = job.settings.section("optimizer");
+  job.schedule = job.settings.section("learning_rate");
+  job.train = job.settings.section("train");
+  job.checkpoint = job.settings.section("checkpoint");
+  job.comm = job.settings.section("comm");
+  job.strategy = job.settings.section("strategy");
+  job.model_name = job.settings.text("model.name");
+  return job;
+}
+
+}  // namespace fleet

@@ -1,0 +1,64 @@
+// A job made ready to run on a device: Program, Plan and Executor of one rank.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "exec/executor.h"
+#include "models/training.h"
+#include "store/store.h"
+#include "train/job.h"
+
+namespace fleet {
+
+struct SessionOptions {
+  int rank = 0, world = 1;
+  uint64_t seed = 1;
+  std::string backend = "cpu";
+};
+
+struct BuiltProgram {
+  Program program;
+  Training training;
+  std::vector<VarId> keep;  // what the host reads
+};
+
+// The whole Program of a job: model, backward, strategy, optimizer. image: channels, height, width of the samples.
+BuiltProgram build_program(const Job& job, const Shape& image, int world);
+
+// Sums of one step's or one evaluation's samples.
+struct MetricSums {
+  double loss = 0, loss_weight = 0, top1 = 0, topk = 0, weight = 0;
+  double mean_loss() const { return loss_weight > 0 ? loss / loss_weight : 0; }
+  double acc1() const { return weight > 0 ? top1 / weight : 0; }
+  double acck() const { return weight > 0 ? topk / weight : 0; }
+  void add(const MetricSums& other);
+};
+
+class Session {
+ public:
+  // communicator: null in a job of one rank.
+  Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
+          Communicator* communicator);
+
+  Executor& executor() { return *executor_; }
+  const Training& training() const { return built_training_; }
+  // Every rank publishes its Plan's hash and compares; kPeerLost naming the first rank that differs.
+  void compare_plans(Store& store, std::chrono::milliseconds timeout) const;
+  // Parameters and states of rank 0 to all.
+  void broadcast_all();
+  // Rank 0's running statistics to all (not the optimizer's states, which are alike).
+  void broadcast_statistics();
+  MetricSums read_metrics(bool evaluation);
+
+ private:
+  void broadcast(const std::vector<VarId>& vars);
+
+  SessionOptions options_;
+  Communicator* communicator_;
+  Training built_training_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Stream> stream_;
+};
+
+}  // namespace fleet

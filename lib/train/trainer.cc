@@ -1,0 +1,273 @@
+#include "train/trainer.h"
+
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace fleet {
+namespace {
+
+std::string format(const char* pattern, auto... values) {
+  char text[512];
+  std::snprintf(text, sizeof text, pattern, values...);
+  return text;
+}
+
+}  // namespace
+
+Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
+    : job_(job), device_(device), options_(options) {
+  begun_ = monotonic_seconds();
+  open_data();
+  const data::ImageShape image = train_data_->image();
+  const uint64_t seed = static_cast<uint64_t>(job_.train.integer("seed"));
+  session_ = std::make_unique<Session>(
+      job_, Shape{image.channels, image.height, image.width},
+      SessionOptions{options.rank, options.world, seed, device.backend()}, device,
+      options.communicator);
+  if (options.store && options.world > 1) {
+    session_->compare_plans(*options.store,
+                            std::chrono::seconds(job_.comm.integer("timeout")));
+  }
+  control_ = std::make_unique<Control>(options.communicator);
+  schedule_ = std::make_unique<Schedule>(job_.schedule, train_data_->batches(),
+                                         job_.train.integer("epochs"));
+  position_ = {.seed = seed,
+               .global_batch = train_data_->batch_size() * options.world,
+               .model = job_.model_name};
+  load();
+  session_->broadcast_all();
+  if (leads()) events_ = std::make_unique<EventFile>(job_.train.text("output") + "/metrics.jsonl");
+  progress_ = std::make_unique<Progress>(Progress::Options{
+      .width = leads() ? options.terminal_width : 0, .plain_seconds = 0, .write = {}});
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::open_data() {
+  data::PipelineContext context{.rank = options_.rank,
+                                .ranks = options_.world,
+                                .seed = static_cast<uint64_t>(job_.train.integer("seed")),
+                                .classes = job_.model.integer("num_classes"),
+                                .image_memory = {}};
+  train_data_ = data::make_pipeline(job_.data, true, context);
+  test_data_ = data::make_pipeline(job_.data, false, context);
+  if (test_data_ && test_data_->image() != train_data_->image()) {
+    throw Error(ErrorCode::kUsage, "test images are " + test_data_->image().text() +
+                                       ", training images " + train_data_->image().text(),
+                "data", "give both the same size");
+  }
+}
+
+void Trainer::load() {
+  const std::string weights = job_.checkpoint.text("weights");
+  if (!weights.empty()) load_weights(weights, session_->executor());
+  const std::string& resume = job_.checkpoint.text("resume");
+  if (resume == "no") return;
+  std::string folder = resume;
+  if (resume == "auto") {
+    const auto latest = latest_checkpoint(job_.train.text("output") + "/checkpoints");
+    if (!latest) return;
+    folder = *latest;
+  }
+  const TrainingPosition saved =
+      load_checkpoint(folder, job_.model_name, session_->executor());
+  if (saved.global_batch != position_.global_batch) {
+    throw Error(ErrorCode::kUsage,
+                "was trained with a global batch of " + std::to_string(saved.global_batch) +
+                    ", this job's is " + std::to_string(position_.global_batch),
+                folder, "set data.batch_size so that data.batch_size x ranks is the same");
+  }
+  if (saved.seed != position_.seed) {
+    throw Error(ErrorCode::kUsage,
+                "was trained with train.seed " + std::to_string(saved.seed), folder,
+                "set the same train.seed, or checkpoint.weights to start anew from its weights");
+  }
+  position_ = saved;
+  saved_step_ = saved.step;
+  if (leads()) {
+    spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,
+                 saved.batch);
+  }
+}
+
+TrainResult Trainer::run() {
+  const int64_t epochs = job_.train.integer("epochs");
+  const int64_t max_steps = job_.train.integer("max_steps");
+  const auto finished = [&] {
+    return result_.stopped || (max_steps > 0 && position_.step >= max_steps);
+  };
+  while (position_.epoch < epochs && !finished()) {
+    const int64_t epoch = position_.epoch;
+    train_epoch(epoch);
+    if (position_.epoch == epoch) break;  // stopped within it
+    const int64_t every = job_.train.integer("evaluate_every");
+    if (every > 0 && (position_.epoch % every == 0 || position_.epoch == epochs)) evaluate(epoch);
+    const int64_t save_every = job_.checkpoint.integer("every_epochs");
+    if (save_every > 0 && position_.epoch % save_every == 0) save();
+  }
+  session_->executor().synchronize();
+  if (max_steps > 0 && position_.step >= max_steps && !result_.evaluated && !result_.stopped &&
+      job_.train.integer("evaluate_every") > 0) {
+    evaluate(position_.epoch);
+  }
+  if (job_.checkpoint.boolean("at_end")) save();
+  control_->barrier();
+  result_.steps = position_.step;
+  if (leads()) summarize();
+  return result_;
+}
+
+void Trainer::train_epoch(int64_t epoch) {
+  train_data_->start_epoch(epoch, position_.batch);
+  progress_->start(format("Epoch %lld/%lld", static_cast<long long>(epoch + 1),
+                          static_cast<long long>(job_.train.integer("epochs"))),
+                   train_data_->batches(), position_.batch);
+  const int64_t max_steps = job_.train.integer("max_steps");
+  meter_.start();
+  while (max_steps == 0 || position_.step < max_steps) {
+    const data::Batch* batch = train_data_->next();
+    if (!batch) {
+      position_.epoch += 1;
+      position_.batch = 0;
+      break;
+    }
+    train_step(*batch);
+    if (control_->agree_to_stop(options_.stop && options_.stop->load() != 0)) {
+      result_.stopped = true;
+      break;
+    }
+  }
+  progress_->finish();
+}
+
+void Trainer::feed(const data::Batch& batch) {
+  const Training& net = session_->training();
+  Executor& executor = session_->executor();
+  executor.feed(net.image, batch.images);
+  executor.feed(net.label, batch.labels);
+  executor.feed(net.weight, batch.weights);
+  if (net.sample_key != kNoVar) executor.feed(net.sample_key, batch.keys);
+}
+
+void Trainer::train_step(const data::Batch& batch) {
+  meter_.data_ready();
+  const int64_t step = position_.step;
+  const float rate = static_cast<float>(schedule_->learning_rate(step));
+  const bool fetch = (step + 1) % job_.train.integer("fetch_every") == 0;
+  Executor& executor = session_->executor();
+  feed(batch);
+  executor.feed(session_->training().learning_rate, &rate);
+  executor.run({.step = step, .evaluate = false, .fetch = fetch});
+  executor.synchronize();  // the batch's memory is used anew by the next one
+  meter_.step_done(static_cast<double>(batch.size));
+  position_.step += 1;
+  position_.batch = batch.index + 1;
+  if (fetch) report(batch, step, rate);
+  progress_->update(position_.batch, format("speed %.1f", meter_.speed()));
+  after_step();
+}
+
+void Trainer::after_step() {
+  const int64_t every = job_.checkpoint.integer("every_steps");
+  if (every > 0 && position_.step % every == 0) {
+    save();
+    meter_.start();
+  }
+}
+
+void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
+  const MetricSums sums = session_->read_metrics(false);
+  progress_->print(format("worker_index: %d, step%lld cost = %f, speed: %f", options_.rank,
+                          static_cast<long long>(step), sums.mean_loss(), meter_.speed()));
+  progress_->print(format("[Epoch %lld, batch %lld] loss: %.5f, acc1: %.5f, acc%lld: %.5f",
+                          static_cast<long long>(batch.epoch), static_cast<long long>(batch.index),
+                          sums.mean_loss(), sums.acc1(),
+                          static_cast<long long>(session_->training().top_k), sums.acck()));
+  if (!events_) return;
+  events_->write(EventLine("train")
+                     .add("step", step)
+                     .add("epoch", batch.epoch)
+                     .add("batch", batch.index)
+                     .add("loss", sums.mean_loss())
+                     .add("acc1", sums.acc1())
+                     .add("acc" + std::to_string(session_->training().top_k), sums.acck())
+                     .add("learning_rate", rate)
+                     .add("data_time", meter_.data_time().mean())
+                     .add("batch_time", meter_.batch_time().mean())
+                     .add("speed", meter_.speed()));
+}
+
+void Trainer::evaluate(int64_t epoch) {
+  if (!test_data_) return;
+  const double begun = monotonic_seconds();
+  session_->broadcast_statistics();
+  test_data_->start_epoch(0);
+  MetricSums sums;
+  while (const data::Batch* batch = test_data_->next()) {
+    feed(*batch);
+    session_->executor().run({.step = position_.step, .evaluate = true, .fetch = true});
+    sums.add(session_->read_metrics(true));
+  }
+  double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
+  control_->sum(all);
+  sums = {all[0], all[1], all[2], all[3], all[4]};
+  result_.evaluation = sums;
+  result_.evaluated = true;
+  if (!leads()) return;
+  const int64_t k = session_->training().top_k;
+  progress_->print(format("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
+                          static_cast<long long>(epoch), sums.weight, sums.mean_loss(),
+                          sums.acc1(), static_cast<long long>(k), sums.acck()));
+  events_->write(EventLine("test")
+                     .add("step", position_.step)
+                     .add("epoch", epoch)
+                     .add("samples", sums.weight)
+                     .add("loss", sums.mean_loss())
+                     .add("acc1", sums.acc1())
+                     .add("acc" + std::to_string(k), sums.acck())
+                     .add("seconds", monotonic_seconds() - begun));
+}
+
+void Trainer::save() {
+  if (saved_step_ == position_.step) return;
+  session_->broadcast_statistics();
+  saved_step_ = position_.step;
+  if (leads()) {
+    const std::string folder =
+        save_checkpoint(job_.train.text("output") + "/checkpoints", position_,
+                        session_->executor(), static_cast<int>(job_.checkpoint.integer("keep")));
+    spdlog::info("saved {}", folder);
+  }
+  // Nobody goes on (and perhaps dies) before what all of them may resume from is on the disk.
+  control_->barrier();
+}
+
+void Trainer::summarize() const {
+  const double seconds = monotonic_seconds() - begun_;
+  const data::PipelineStats data = train_data_->stats();
+  std::printf("%s after %lld steps (epoch %lld) in %.1f s; speed: %.1f samples/s a rank, data_time %.4f s, batch_time %.4f s\n",
+              result_.stopped ? "stopped as asked" : "trained",
+              static_cast<long long>(position_.step), static_cast<long long>(position_.epoch),
+              seconds, meter_.overall_speed(), meter_.data_time().overall_mean(),
+              meter_.batch_time().overall_mean());
+  if (data.damaged > 0) {
+    std::printf("damaged images replaced: %lld\n", static_cast<long long>(data.damaged));
+  }
+  if (result_.evaluated) {
+    std::printf("test loss: %.4f, acc1: %.4f\n", result_.evaluation.mean_loss(),
+                result_.evaluation.acc1());
+  }
+  std::fflush(stdout);
+  events_->write(EventLine("summary")
+                     .add("steps", position_.step)
+                     .add("epochs", position_.epoch)
+                     .add("seconds", seconds)
+                     .add("stopped", result_.stopped)
+                     .add("speed", meter_.overall_speed())
+                     .add("damaged", data.damaged)
+                     .add("acc1", result_.evaluation.acc1()));
+}
+
+}  // namespace fleet

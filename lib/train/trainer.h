@@ -1,0 +1,72 @@
+// The training loop of one rank.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "data/pipeline.h"
+#include "observe/event_file.h"
+#include "observe/meter.h"
+#include "observe/progress.h"
+#include "optim/schedule.h"
+#include "train/checkpoint.h"
+#include "train/control.h"
+#include "train/session.h"
+
+namespace fleet {
+
+struct TrainerOptions {
+  int rank = 0, world = 1;
+  Communicator* communicator = nullptr;      // null in a job of one rank
+  std::shared_ptr<Store> store;              // null in a job of one rank
+  const std::atomic<int>* stop = nullptr;    // not 0: stop after the next step all ranks agree on
+  int terminal_width = 0;                    // of standard output; 0: plain lines
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  bool stopped = false;      // asked to
+  bool evaluated = false;
+  MetricSums evaluation;     // the last one, over all ranks
+};
+
+// Trains, evaluates, saves, as the job says. Prints to standard output what users look for and appends to metrics.jsonl
+// (rank 0). Only the calling thread drives it.
+class Trainer {
+ public:
+  // Opens the data, builds the session, loads a checkpoint, agrees with the other ranks on the start.
+  Trainer(const Job& job, Device& device, const TrainerOptions& options);
+  ~Trainer();
+  TrainResult run();
+  Session& session() { return *session_; }
+
+ private:
+  void open_data();
+  void load();
+  void train_epoch(int64_t epoch);
+  void train_step(const data::Batch& batch);
+  void feed(const data::Batch& batch);
+  void report(const data::Batch& batch, int64_t step, double rate);
+  void after_step();
+  void evaluate(int64_t epoch);
+  void save();
+  void summarize() const;
+  bool leads() const { return options_.rank == 0; }
+
+  const Job job_;
+  Device& device_;
+  const TrainerOptions options_;
+  std::unique_ptr<data::InputPipeline> train_data_, test_data_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Control> control_;
+  std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<EventFile> events_;  // rank 0
+  std::unique_ptr<Progress> progress_;
+  StepMeter meter_;
+  TrainingPosition position_;
+  int64_t saved_step_ = -1;
+  TrainResult result_;
+  double begun_ = 0;
+};
+
+}  // namespace fleet

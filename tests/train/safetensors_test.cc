@@ -1,0 +1,74 @@
+#include "train/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace fleet {
+namespace {
+
+class Safetensors : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = ::testing::TempDir() + "/safetensors_test_" + std::to_string(::getpid());
+    HostTensor tensor{DType::kFloat32, {2, 3}, std::vector<char>(24)};
+    const float values[] = {1, 2, 3, 4, 5, 6};
+    std::memcpy(tensor.data.data(), values, sizeof values);
+    file_.tensors["layer.weight"] = tensor;
+    file_.tensors["a"] = {DType::kInt64, {}, std::vector<char>(8, 7)};
+    file_.metadata["format"] = "pt";
+    write_safetensors(path_, file_);
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  std::string message() {
+    try {
+      read_safetensors(path_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return error.what();
+    }
+    return "no error";
+  }
+  std::string path_;
+  TensorFile file_;
+};
+
+TEST_F(Safetensors, WriteThenRead_IsIdentity) {
+  const TensorFile back = read_safetensors(path_);
+  EXPECT_EQ(back.metadata, file_.metadata);
+  ASSERT_EQ(back.tensors.size(), 2u);
+  const HostTensor& tensor = back.tensors.at("layer.weight");
+  EXPECT_EQ(tensor.shape, (Shape{2, 3}));
+  EXPECT_EQ(tensor.data, file_.tensors["layer.weight"].data);
+  EXPECT_EQ(back.tensors.at("a").dtype, DType::kInt64);
+}
+
+TEST_F(Safetensors, HeaderIsAlignedAndJson) {
+  const std::string content = read_file(path_);
+  uint64_t length = 0;
+  std::memcpy(&length, content.data(), 8);
+  EXPECT_EQ(length % 8, 0u);
+  EXPECT_EQ(content[8], '{');
+  EXPECT_EQ(content.size(), 8 + length + 24 + 8);
+}
+
+TEST_F(Safetensors, TruncatedAnywhere_IsAUsageErrorNamingTheFile) {
+  const std::string content = read_file(path_);
+  for (size_t size : {size_t{0}, size_t{5}, size_t{20}, content.size() - 1}) {
+    write_file_atomically(path_, content.substr(0, size));
+    const std::string text = message();
+    EXPECT_NE(text.find(path_ + ": truncated"), std::string::npos) << text;
+  }
+}
+
+TEST_F(Safetensors, OtherFile_IsAUsageError) {
+  write_file_atomically(path_, std::string(8, '\0') + "not json");
+  EXPECT_NE(message().find("the header is not"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fleet
