@@ -23,7 +23,8 @@ constexpr char kModelFile[] = "model.safetensors";
 constexpr char kOptimizerFile[] = "optimizer.safetensors";
 constexpr char kStateFile[] = "state.json";
 
-// A state named "<parameter>.<something>" belongs to the optimizer; other states (running statistics) to the model.
+// A state named "<parameter>.<something>" belongs to the optimizer; other states (running
+// statistics) to the model.
 bool belongs_to_optimizer(const Program& program, const Var& var) {
   if (var.kind != VarKind::kState) return false;
   const size_t dot = var.name.rfind('.');
@@ -51,13 +52,15 @@ TensorFile gather(Executor& executor, bool optimizer) {
   return file;
 }
 
-// Every variable of the program on this side against the file; kUsage at the first that does not fit.
+// Every variable of the program on this side against the file; kUsage at the first that does not
+// fit.
 void check_fit(const Executor& executor, const TensorFile& file, bool optimizer,
                const std::string& path) {
   const Program& program = executor.program();
   const auto misfit = [&](const std::string& what) {
     throw Error(ErrorCode::kUsage, what, path,
-                "it is of another model or optimizer; give one that fits, or set checkpoint.resume to \"no\"");
+                "it is of another model or optimizer; give one that fits, or set checkpoint.resume "
+                "to \"no\"");
   };
   for (VarId id = 0; id < program.var_count(); ++id) {
     const Var& var = program.var(id);
@@ -170,10 +173,10 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   }
   const TrainingPosition position = parse_state(folder + "/" + kStateFile);
   if (position.model != model) {
-    throw Error(ErrorCode::kUsage,
-                "is a checkpoint of the model '" + position.model + "', the job trains '" + model +
-                    "'",
-                folder, "give one of the same model, or set checkpoint.resume to \"no\"");
+    throw Error(
+        ErrorCode::kUsage,
+        "is a checkpoint of the model '" + position.model + "', the job trains '" + model + "'",
+        folder, "give one of the same model, or set checkpoint.resume to \"no\"");
   }
   const TensorFile weights = read_safetensors(folder + "/" + kModelFile);
   const TensorFile states = read_safetensors(folder + "/" + kOptimizerFile);

@@ -1,5 +1,6 @@
-// Checkpoints: one folder a step, "<root>/step_00000120", with model.safetensors (parameters and running statistics under the
-// model's names), optimizer.safetensors (the optimizer's states) and state.json (where training is).
+// Checkpoints: one folder a step, "<root>/step_00000120", with model.safetensors (parameters and
+// running statistics under the model's names), optimizer.safetensors (the optimizer's states) and
+// state.json (where training is).
 #pragma once
 
 #include <cstdint>
@@ -21,20 +22,21 @@ struct TrainingPosition {
   std::string model;
 };
 
-// Writes a checkpoint of every parameter and state, aside and renamed when all of it is on the disk; then removes all but the
-// newest `keep` (0: keeps all). Returns its folder. kIo.
+// Writes a checkpoint of every parameter and state, aside and renamed when all of it is on the
+// disk; then removes all but the newest `keep` (0: keeps all). Returns its folder. kIo.
 std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
                             Executor& executor, int keep);
 
 // The newest complete checkpoint below root, if there is one.
 std::optional<std::string> latest_checkpoint(const std::string& root);
 
-// Reads a checkpoint into the executor. kUsage where it is truncated, of another model, or lacks something: nothing is changed
-// then.
+// Reads a checkpoint into the executor. kUsage where it is truncated, of another model, or lacks
+// something: nothing is changed then.
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
                                  Executor& executor);
 
-// Reads parameters and running statistics only (a safetensors file under the model's names), to start from.
+// Reads parameters and running statistics only (a safetensors file under the model's names), to
+// start from.
 void load_weights(const std::string& path, Executor& executor);
 
 }  // namespace fleet

@@ -9,15 +9,17 @@
 
 namespace fleet {
 
-// Over a communicator of its own, so that its calls never mix with those of a step. All ranks call it alike.
+// Over a communicator of its own, so that its calls never mix with those of a step. All ranks call
+// it alike.
 class Control {
  public:
   // communicator: of the whole job; null in a job of one rank.
   explicit Control(Communicator* communicator);
   ~Control();
 
-  // Once a step. Tells the others whether this rank wishes to stop; true once any rank wished so in the call before: hence on
-  // all ranks in the same step, without waiting for the slowest of this one.
+  // Once a step. Tells the others whether this rank wishes to stop; true once any rank wished so in
+  // the call before: hence on all ranks in the same step, without waiting for the slowest of this
+  // one.
   bool agree_to_stop(bool wish);
   // Sums over all ranks, in place.
   void sum(std::span<double> values);

@@ -1,5 +1,6 @@
-// Tensors in a file in the safetensors format (https://github.com/huggingface/safetensors): eight bytes of header length, a JSON
-// header with type, shape and place of each tensor, then the data, row-major, little-endian.
+// Tensors in a file in the safetensors format (https://github.com/huggingface/safetensors): eight
+// bytes of header length, a JSON header with type, shape and place of each tensor, then the data,
+// row-major, little-endian.
 #pragma once
 
 #include <map>

@@ -17,11 +17,12 @@ void MetricSums::add(const MetricSums& other) {
 BuiltProgram build_program(const Job& job, const Shape& image, int world) {
   BuiltProgram built;
   Program& program = built.program;
-  built.training = build_training(program, {.model = job.model_name,
-                                            .model_settings = job.model,
-                                            .batch = job.data.integer("batch_size"),
-                                            .image = image,
-                                            .label_smoothing = job.train.number("label_smoothing")});
+  built.training =
+      build_training(program, {.model = job.model_name,
+                               .model_settings = job.model,
+                               .batch = job.data.integer("batch_size"),
+                               .image = image,
+                               .label_smoothing = job.train.number("label_smoothing")});
   Strategy strategy(job.strategy);
   strategy.before_backward(program, {.world_size = world});
   const BackwardResult backward =
@@ -31,11 +32,8 @@ BuiltProgram build_program(const Job& job, const Shape& image, int world) {
   append_updates(program, optimize, backward.parameters, built.training.learning_rate,
                  job.optimizer);
   const Training& training = built.training;
-  built.keep = {training.loss,
-                training.training_metrics.losses,
-                training.training_metrics.counts,
-                training.evaluation_metrics.losses,
-                training.evaluation_metrics.counts};
+  built.keep = {training.loss, training.training_metrics.losses, training.training_metrics.counts,
+                training.evaluation_metrics.losses, training.evaluation_metrics.counts};
   return built;
 }
 

@@ -23,7 +23,8 @@ struct BuiltProgram {
   std::vector<VarId> keep;  // what the host reads
 };
 
-// The whole Program of a job: model, backward, strategy, optimizer. image: channels, height, width of the samples.
+// The whole Program of a job: model, backward, strategy, optimizer. image: channels, height, width
+// of the samples.
 BuiltProgram build_program(const Job& job, const Shape& image, int world);
 
 // Sums of one step's or one evaluation's samples.
@@ -43,7 +44,8 @@ class Session {
 
   Executor& executor() { return *executor_; }
   const Training& training() const { return built_training_; }
-  // Every rank publishes its Plan's hash and compares; kPeerLost naming the first rank that differs.
+  // Every rank publishes its Plan's hash and compares; kPeerLost naming the first rank that
+  // differs.
   void compare_plans(Store& store, std::chrono::milliseconds timeout) const;
   // Parameters and states of rank 0 to all.
   void broadcast_all();

@@ -22,13 +22,12 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   open_data();
   const data::ImageShape image = train_data_->image();
   const uint64_t seed = static_cast<uint64_t>(job_.train.integer("seed"));
-  session_ = std::make_unique<Session>(
-      job_, Shape{image.channels, image.height, image.width},
-      SessionOptions{options.rank, options.world, seed, device.backend()}, device,
-      options.communicator);
+  session_ =
+      std::make_unique<Session>(job_, Shape{image.channels, image.height, image.width},
+                                SessionOptions{options.rank, options.world, seed, device.backend()},
+                                device, options.communicator);
   if (options.store && options.world > 1) {
-    session_->compare_plans(*options.store,
-                            std::chrono::seconds(job_.comm.integer("timeout")));
+    session_->compare_plans(*options.store, std::chrono::seconds(job_.comm.integer("timeout")));
   }
   control_ = std::make_unique<Control>(options.communicator);
   schedule_ = std::make_unique<Schedule>(job_.schedule, train_data_->batches(),
@@ -54,8 +53,9 @@ void Trainer::open_data() {
   train_data_ = data::make_pipeline(job_.data, true, context);
   test_data_ = data::make_pipeline(job_.data, false, context);
   if (test_data_ && test_data_->image() != train_data_->image()) {
-    throw Error(ErrorCode::kUsage, "test images are " + test_data_->image().text() +
-                                       ", training images " + train_data_->image().text(),
+    throw Error(ErrorCode::kUsage,
+                "test images are " + test_data_->image().text() + ", training images " +
+                    train_data_->image().text(),
                 "data", "give both the same size");
   }
 }
@@ -71,8 +71,7 @@ void Trainer::load() {
     if (!latest) return;
     folder = *latest;
   }
-  const TrainingPosition saved =
-      load_checkpoint(folder, job_.model_name, session_->executor());
+  const TrainingPosition saved = load_checkpoint(folder, job_.model_name, session_->executor());
   if (saved.global_batch != position_.global_batch) {
     throw Error(ErrorCode::kUsage,
                 "was trained with a global batch of " + std::to_string(saved.global_batch) +
@@ -80,8 +79,8 @@ void Trainer::load() {
                 folder, "set data.batch_size so that data.batch_size x ranks is the same");
   }
   if (saved.seed != position_.seed) {
-    throw Error(ErrorCode::kUsage,
-                "was trained with train.seed " + std::to_string(saved.seed), folder,
+    throw Error(ErrorCode::kUsage, "was trained with train.seed " + std::to_string(saved.seed),
+                folder,
                 "set the same train.seed, or checkpoint.weights to start anew from its weights");
   }
   position_ = saved;
@@ -218,8 +217,8 @@ void Trainer::evaluate(int64_t epoch) {
   if (!leads()) return;
   const int64_t k = session_->training().top_k;
   progress_->print(format("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
-                          static_cast<long long>(epoch), sums.weight, sums.mean_loss(),
-                          sums.acc1(), static_cast<long long>(k), sums.acck()));
+                          static_cast<long long>(epoch), sums.weight, sums.mean_loss(), sums.acc1(),
+                          static_cast<long long>(k), sums.acck()));
   events_->write(EventLine("test")
                      .add("step", position_.step)
                      .add("epoch", epoch)
@@ -236,8 +235,8 @@ void Trainer::save() {
   saved_step_ = position_.step;
   if (leads()) {
     const std::string folder =
-        save_checkpoint(job_.train.text("output") + "/checkpoints", position_,
-                        session_->executor(), static_cast<int>(job_.checkpoint.integer("keep")));
+        save_checkpoint(job_.train.text("output") + "/checkpoints", position_, session_->executor(),
+                        static_cast<int>(job_.checkpoint.integer("keep")));
     spdlog::info("saved {}", folder);
   }
   // Nobody goes on (and perhaps dies) before what all of them may resume from is on the disk.
@@ -247,11 +246,12 @@ void Trainer::save() {
 void Trainer::summarize() const {
   const double seconds = monotonic_seconds() - begun_;
   const data::PipelineStats data = train_data_->stats();
-  std::printf("%s after %lld steps (epoch %lld) in %.1f s; speed: %.1f samples/s a rank, data_time %.4f s, batch_time %.4f s\n",
-              result_.stopped ? "stopped as asked" : "trained",
-              static_cast<long long>(position_.step), static_cast<long long>(position_.epoch),
-              seconds, meter_.overall_speed(), meter_.data_time().overall_mean(),
-              meter_.batch_time().overall_mean());
+  std::printf(
+      "%s after %lld steps (epoch %lld) in %.1f s; speed: %.1f samples/s a rank, data_time %.4f s, "
+      "batch_time %.4f s\n",
+      result_.stopped ? "stopped as asked" : "trained", static_cast<long long>(position_.step),
+      static_cast<long long>(position_.epoch), seconds, meter_.overall_speed(),
+      meter_.data_time().overall_mean(), meter_.batch_time().overall_mean());
   if (data.damaged > 0) {
     std::printf("damaged images replaced: %lld\n", static_cast<long long>(data.damaged));
   }

@@ -17,24 +17,25 @@ namespace fleet {
 
 struct TrainerOptions {
   int rank = 0, world = 1;
-  Communicator* communicator = nullptr;      // null in a job of one rank
-  std::shared_ptr<Store> store;              // null in a job of one rank
-  const std::atomic<int>* stop = nullptr;    // not 0: stop after the next step all ranks agree on
-  int terminal_width = 0;                    // of standard output; 0: plain lines
+  Communicator* communicator = nullptr;    // null in a job of one rank
+  std::shared_ptr<Store> store;            // null in a job of one rank
+  const std::atomic<int>* stop = nullptr;  // not 0: stop after the next step all ranks agree on
+  int terminal_width = 0;                  // of standard output; 0: plain lines
 };
 
 struct TrainResult {
   int64_t steps = 0;
-  bool stopped = false;      // asked to
+  bool stopped = false;  // asked to
   bool evaluated = false;
-  MetricSums evaluation;     // the last one, over all ranks
+  MetricSums evaluation;  // the last one, over all ranks
 };
 
-// Trains, evaluates, saves, as the job says. Prints to standard output what users look for and appends to metrics.jsonl
-// (rank 0). Only the calling thread drives it.
+// Trains, evaluates, saves, as the job says. Prints to standard output what users look for and
+// appends to metrics.jsonl (rank 0). Only the calling thread drives it.
 class Trainer {
  public:
-  // Opens the data, builds the session, loads a checkpoint, agrees with the other ranks on the start.
+  // Opens the data, builds the session, loads a checkpoint, agrees with the other ranks on the
+  // start.
   Trainer(const Job& job, Device& device, const TrainerOptions& options);
   ~Trainer();
   TrainResult run();

@@ -1,0 +1,56 @@
+#include "arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+
+bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
+  CLI::App app{
+      "Trains what a job file says, as one rank. fleetrun starts it; alone it is a job of one "
+      "rank."};
+  app.name("fleet-worker");
+  app.add_option("job", arguments->job_file, "Job file (JSON)")->required();
+  app.add_option("--set", arguments->overrides, "key=value over the job file, any number of times")
+      ->allow_extra_args(false);
+  app.add_option("--log_level", arguments->log_level, "DEBUG, INFO, WARNING or ERROR");
+  app.add_flag("--print_config", arguments->print_config,
+               "Print each setting and where it came from, and end");
+  app.add_flag("--print_keys", arguments->print_keys,
+               "Print the keys this job file may have, and end");
+  app.add_option("--print_program", arguments->print_program,
+                 "Print the Program as text or dot, and end")
+      ->expected(0, 1)
+      ->default_str("text")
+      ->check(CLI::IsMember({"text", "dot"}));
+  app.add_flag("--print_plan", arguments->print_plan,
+               "Print the Plan (order, layouts, memory), and end");
+  app.add_flag("--profile", arguments->profile, "Print the time each kind of operation took");
+  app.set_version_flag("--version", std::string("fleet-worker ") + FLEET_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return false;
+  } catch (const CLI::CallForVersion&) {
+    std::puts(app.version().c_str());
+    return false;
+  } catch (const CLI::ExtrasError&) {
+    std::vector<std::string> known;
+    for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
+    const std::string first = app.remaining().empty() ? "" : app.remaining().front();
+    throw Error(ErrorCode::kUsage, "unknown argument '" + first + "'", {},
+                suggestion(first.substr(0, first.find('=')), known));
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorCode::kUsage, error.what(), {}, "see fleet-worker --help");
+  }
+  if (app.count("--print_program") > 0 && arguments->print_program.empty()) {
+    arguments->print_program = "text";
+  }
+  return true;
+}
+
+}  // namespace fleet

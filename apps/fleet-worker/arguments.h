@@ -1,0 +1,24 @@
+// The command line of fleet-worker.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fleet {
+
+struct WorkerArguments {
+  std::string job_file;
+  std::vector<std::string> overrides;  // "key=value"
+  std::string log_level = "INFO";
+  bool print_config = false;
+  bool print_keys = false;
+  bool print_plan = false;
+  std::string print_program;  // "", "text" or "dot"
+  bool profile = false;
+};
+
+// Returns false where it has printed help or the version and nothing is left to do. kUsage on bad
+// arguments.
+bool parse_arguments(int argc, char** argv, WorkerArguments* arguments);
+
+}  // namespace fleet

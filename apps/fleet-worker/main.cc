@@ -1,0 +1,133 @@
+// fleet-worker: one rank of a training job.
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "arguments.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "comm/factory.h"
+#include "exec/backend.h"
+#include "rendezvous/store_client.h"
+#include "train/trainer.h"
+
+namespace fleet {
+namespace {
+
+std::atomic<int> stop_signal{0};
+
+void ask_to_stop(int signal) { stop_signal = signal; }
+
+// Which rank this is, from what the launcher set; alone a job of one rank.
+struct World {
+  int rank = 0, size = 1;
+  std::vector<std::string> nodes;  // by rank
+  std::shared_ptr<Store> store;
+};
+
+World world_from_env() {
+  World world;
+  world.rank = static_cast<int>(env_int_or("PADDLE_TRAINER_ID", 0));
+  world.size = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1));
+  for (const std::string& endpoint : split(env_or("PADDLE_TRAINER_ENDPOINTS", ""), ',')) {
+    world.nodes.push_back(endpoint.substr(0, endpoint.rfind(':')));
+  }
+  world.store = connect_store_from_env();
+  if (world.size > 1 && !world.store) {
+    throw Error(ErrorCode::kUsage, "no rendezvous for a job of several ranks",
+                "environment FLEET_STORE_ADDRESS", "start it with fleetrun");
+  }
+  return world;
+}
+
+std::unique_ptr<Communicator> connect(const Job& job, const World& world) {
+  if (world.size == 1) return nullptr;
+  CommOptions options{.rank = world.rank,
+                      .size = world.size,
+                      .nodes = world.nodes,
+                      .store = world.store,
+                      .names = {}};
+  apply(job.comm, &options);
+  auto communicator = make_communicator(options);
+  if (world.rank == 0) {
+    spdlog::info("{} ranks communicate through {}", world.size, communicator->name());
+  }
+  return communicator;
+}
+
+// The printing options: true where one of them was given.
+bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
+  if (arguments.print_keys) {
+    std::fputs(job_schema(tree).help().c_str(), stdout);
+    return true;
+  }
+  const bool program = !arguments.print_program.empty();
+  if (!arguments.print_config && !program && !arguments.print_plan) return false;
+  const Job job = make_job(tree);
+  if (arguments.print_config) std::fputs(job.settings.print().c_str(), stdout);
+  if (!program && !arguments.print_plan) return true;
+  const Shape image =
+      image_shape(job.model_name, job.data.integer("image.channels"),
+                  job.data.integer("image.height"), job.data.integer("image.width"));
+  BuiltProgram built =
+      build_program(job, image, static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)));
+  if (program) {
+    const bool dot = arguments.print_program == "dot";
+    std::fputs((dot ? print_dot(built.program) : print_text(built.program)).c_str(), stdout);
+  }
+  if (arguments.print_plan) {
+    std::fputs(make_plan(std::move(built.program), built.keep).text().c_str(), stdout);
+  }
+  return true;
+}
+
+int run(int argc, char** argv) {
+  WorkerArguments arguments;
+  if (!parse_arguments(argc, argv, &arguments)) return 0;
+  set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));
+  ConfigTree tree = ConfigTree::from_file(arguments.job_file);
+  apply_overrides(tree, arguments.overrides);
+  if (print(arguments, tree)) return 0;
+
+  const Job job = make_job(tree);
+  std::signal(SIGTERM, ask_to_stop);
+  std::signal(SIGINT, ask_to_stop);
+  DeviceChoice choice = choose_device(job.train.text("device"),
+                                      static_cast<int>(env_int_or("FLAGS_selected_gpus", 0)));
+  const World world = world_from_env();
+  if (!choice.note.empty() && world.rank == 0) spdlog::info("{}", choice.note);
+  const std::unique_ptr<Communicator> communicator = connect(job, world);
+  Trainer trainer(job, *choice.device,
+                  {.rank = world.rank,
+                   .world = world.size,
+                   .communicator = communicator.get(),
+                   .store = world.store,
+                   .stop = &stop_signal,
+                   .terminal_width = terminal_width(1)});
+  if (arguments.profile) trainer.session().executor().set_profiling(true);
+  trainer.run();
+  if (arguments.profile && world.rank == 0) {
+    std::fputs(trainer.session().executor().profile().c_str(), stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace fleet
+
+int main(int argc, char** argv) {
+  try {
+    return fleet::run(argc, argv);
+  } catch (const fleet::Error& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "fleet-worker: %s\n", error.what());
+    return fleet::exit_code_for(error.code());
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "fleet-worker: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,136 @@
+#include "train/checkpoint.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "tensor/host.h"
+#include "train/safetensors.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// A parameter, its momentum and a running statistic.
+Program small_program(int64_t size) {
+  Program program;
+  program.add_section("forward", {});
+  program.parameter("fc.weight", {size, 2}, {Init::kUniform, -1, 1});
+  program.state("fc.weight.momentum", {size, 2}, {Init::kUniform, 2, 3});
+  program.state("bn.running_mean", {size}, {Init::kConstant, 5, 0});
+  return program;
+}
+
+class Checkpoint : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = ::testing::TempDir() + "/checkpoint_test_" + std::to_string(::getpid());
+    fs::remove_all(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  std::unique_ptr<Executor> make(int64_t size, uint64_t seed) {
+    auto executor =
+        std::make_unique<Executor>(make_plan(small_program(size), {}), device_, nullptr);
+    executor->initialize(seed);
+    return executor;
+  }
+  static std::vector<float> all_values(Executor& executor) {
+    std::vector<float> all;
+    for (VarId id = 0; id < executor.program().var_count(); ++id) {
+      const auto values = executor.values<float>(id);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+  std::string load_message(const std::string& folder, const std::string& model, int64_t size) {
+    auto executor = make(size, 9);
+    const auto before = all_values(*executor);
+    try {
+      load_checkpoint(folder, model, *executor);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      EXPECT_EQ(all_values(*executor), before) << "a refused checkpoint changed something";
+      return error.what();
+    }
+    return "no error";
+  }
+  HostDevice device_;
+  std::string root_;
+  const TrainingPosition position_{
+      .step = 7, .epoch = 1, .batch = 3, .seed = 42, .global_batch = 8, .model = "mlp"};
+};
+
+TEST_F(Checkpoint, SaveThenLoad_RestoresEverything) {
+  auto saved = make(3, 1);
+  const std::string folder = save_checkpoint(root_, position_, *saved, 0);
+  EXPECT_EQ(folder, root_ + "/step_00000007");
+  auto loaded = make(3, 2);
+  ASSERT_NE(all_values(*loaded), all_values(*saved));
+  const TrainingPosition back = load_checkpoint(folder, "mlp", *loaded);
+  EXPECT_EQ(all_values(*loaded), all_values(*saved));
+  EXPECT_EQ(back.step, 7);
+  EXPECT_EQ(back.epoch, 1);
+  EXPECT_EQ(back.batch, 3);
+  EXPECT_EQ(back.seed, 42u);
+}
+
+TEST_F(Checkpoint, ModelFile_HoldsParametersAndStatisticsOnly) {
+  auto executor = make(3, 1);
+  const TensorFile file =
+      read_safetensors(save_checkpoint(root_, position_, *executor, 0) + "/model.safetensors");
+  EXPECT_TRUE(file.tensors.contains("fc.weight"));
+  EXPECT_TRUE(file.tensors.contains("bn.running_mean"));
+  EXPECT_EQ(file.tensors.size(), 2u);
+}
+
+TEST_F(Checkpoint, Keep_RemovesTheOldestAndLatestIsTheNewest) {
+  auto executor = make(1, 1);
+  TrainingPosition position = position_;
+  for (int64_t step : {9, 10, 100}) {
+    position.step = step;
+    save_checkpoint(root_, position, *executor, 2);
+  }
+  fs::create_directories(root_ + "/step_00000200.part");  // a save that was cut off
+  EXPECT_FALSE(fs::exists(root_ + "/step_00000009"));
+  EXPECT_TRUE(fs::exists(root_ + "/step_00000010"));
+  EXPECT_EQ(latest_checkpoint(root_), root_ + "/step_00000100");
+}
+
+TEST_F(Checkpoint, SameStepTwice_ReplacesIt) {
+  auto first = make(3, 1), second = make(3, 2), loaded = make(3, 3);
+  save_checkpoint(root_, position_, *first, 1);
+  const std::string folder = save_checkpoint(root_, position_, *second, 1);
+  load_checkpoint(folder, "mlp", *loaded);
+  EXPECT_EQ(all_values(*loaded), all_values(*second));
+  EXPECT_FALSE(fs::exists(folder + ".part"));
+}
+
+TEST_F(Checkpoint, Truncated_IsRefused) {
+  auto executor = make(3, 1);
+  const std::string folder = save_checkpoint(root_, position_, *executor, 0);
+  const std::string path = folder + "/optimizer.safetensors";
+  const std::string content = read_file(path);
+  write_file_atomically(path, content.substr(0, content.size() - 4));
+  EXPECT_THAT(load_message(folder, "mlp", 3), HasSubstr("optimizer.safetensors: truncated"));
+  write_file_atomically(folder + "/state.json", "{");
+  EXPECT_THAT(load_message(folder, "mlp", 3), HasSubstr("state.json: not the state"));
+}
+
+TEST_F(Checkpoint, OfAnotherModel_IsRefused) {
+  auto executor = make(3, 1);
+  const std::string folder = save_checkpoint(root_, position_, *executor, 0);
+  EXPECT_THAT(load_message(folder, "lenet", 3),
+              HasSubstr("of the model 'mlp', the job trains 'lenet'"));
+  EXPECT_THAT(load_message(folder, "mlp", 4),
+              HasSubstr("'bn.running_mean' is float32[3], the model's is float32[4]"));
+  EXPECT_THAT(load_message(root_ + "/nothing", "mlp", 3), HasSubstr("no such checkpoint"));
+}
+
+TEST_F(Checkpoint, NoFolder_HasNoLatest) { EXPECT_EQ(latest_checkpoint(root_), std::nullopt); }
+
+}  // namespace
+}  // namespace fleet
