@@ -57,8 +57,7 @@ struct Linear {
 struct BatchNorm {
   double scale = 1;  // the initial one
   double epsilon = 1e-5;
-  double momentum =
-      0.9;  // of the running statistics: new = momentum * old + (1 - momentum) * batch
+  double momentum = 0.1;  // running statistics, as in PyTorch: new = 0.9 * old + 0.1 * batch
 };
 
 // One build of a network into one section of a Program. A network is built once for training and
