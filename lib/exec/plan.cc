@@ -44,6 +44,13 @@ void assign_waits(Plan& plan) {
   }
 }
 
+// Evaluation goes behind training, with which it never runs: its temporaries then share the arena
+// with all of training's instead of lying beside what the backward pass still needs.
+void put_evaluation_last(Program& program) {
+  std::stable_partition(program.ops().begin(), program.ops().end(),
+                        [&](const Op& op) { return program.sections()[op.section].when.training; });
+}
+
 void mix(uint64_t& hash, const std::string& text) {  // FNV-1a
   for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
 }
@@ -61,6 +68,7 @@ Plan make_plan(Program program, const std::vector<VarId>& keep, const PlanOption
   verify(program);
   Plan plan;
   plan.program = std::move(program);
+  put_evaluation_last(plan.program);
   assign_layouts(plan, options);
   assign_memory(plan, keep);
   assign_waits(plan);
