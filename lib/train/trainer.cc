@@ -27,7 +27,9 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                                 SessionOptions{options.rank, options.world, seed, device.backend()},
                                 device, options.communicator);
   if (options.store && options.world > 1) {
-    session_->compare_plans(*options.store, std::chrono::seconds(job_.comm.integer("timeout")));
+    session_->compare_plans(
+        *options.store,
+        std::chrono::milliseconds(static_cast<int64_t>(job_.comm.number("timeout") * 1000)));
   }
   control_ = std::make_unique<Control>(options.communicator);
   schedule_ = std::make_unique<Schedule>(job_.schedule, train_data_->batches(),

@@ -1,0 +1,177 @@
+#include "train/trainer.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/thread.h"
+#include "comm/factory.h"
+#include "tensor/host.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// Runs a job with `world` ranks as threads; each rank's parameters and statistics come back.
+class TrainerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    output_ = ::testing::TempDir() + "/trainer_test_" + std::to_string(::getpid());
+    fs::remove_all(output_);
+  }
+  void TearDown() override { fs::remove_all(output_); }
+
+  Job job(const std::vector<std::string>& overrides) const {
+    ConfigTree tree = ConfigTree::from_json(R"({
+      "model": {"name": "mlp", "num_classes": 4, "hidden": [32], "dropout": 0.2},
+      "data": {"source": "synthetic", "batch_size": 16, "image": {"channels": 1, "height": 8, "width": 8},
+               "train": {"samples": 60}, "test": {"samples": 37}},
+      "optimizer": {"name": "momentum", "momentum": 0.9, "weight_decay": 1e-4},
+      "learning_rate": {"name": "constant", "value": 0.05},
+      "train": {"epochs": 2, "fetch_every": 3}
+    })",
+                                            "test");
+    std::vector<std::string> all = overrides;
+    all.push_back("train.output=" + output_);
+    apply_overrides(tree, all);
+    return make_job(tree);
+  }
+
+  using Weights = std::map<std::string, std::vector<float>>;
+  struct Outcome {
+    std::vector<Weights> weights;  // by rank
+    std::vector<TrainResult> results;
+  };
+
+  static Weights weights_of(Executor& executor) {
+    Weights weights;
+    const Program& program = executor.program();
+    for (VarId id = 0; id < program.var_count(); ++id) {
+      const Var& var = program.var(id);
+      const bool saved = var.kind == VarKind::kParameter || var.kind == VarKind::kState;
+      if (saved && var.dtype == DType::kFloat32) weights[var.name] = executor.values<float>(id);
+    }
+    return weights;
+  }
+
+  Outcome run(const Job& job, int world, const std::atomic<int>* stop = nullptr) {
+    Outcome outcome{std::vector<Weights>(world), std::vector<TrainResult>(world)};
+    const auto store = make_memory_store();
+    const auto one_rank = [&](int rank) {
+      HostDevice device;
+      std::unique_ptr<Communicator> communicator;
+      if (world > 1) {
+        communicator = make_communicator({.rank = rank,
+                                          .size = world,
+                                          .nodes = {},
+                                          .store = store,
+                                          .backend = "inprocess",
+                                          .names = {}});
+      }
+      Trainer trainer(job, device,
+                      {.rank = rank,
+                       .world = world,
+                       .communicator = communicator.get(),
+                       .store = store,
+                       .stop = rank == world - 1 ? stop : nullptr});
+      outcome.results[rank] = trainer.run();
+      outcome.weights[rank] = weights_of(trainer.session().executor());
+    };
+    std::vector<Thread> threads;
+    for (int rank = 0; rank < world; ++rank) {
+      threads.emplace_back("rank" + std::to_string(rank), [&one_rank, rank] { one_rank(rank); });
+    }
+    for (Thread& thread : threads) thread.join();
+    return outcome;
+  }
+
+  // The largest difference relative to the largest value.
+  static double distance(const Weights& a, const Weights& b) {
+    double difference = 0, scale = 0;
+    for (const auto& [name, values] : a) {
+      const std::vector<float>& others = b.at(name);
+      for (size_t i = 0; i < values.size(); ++i) {
+        difference = std::max(difference, std::abs(double(values[i]) - others[i]));
+        scale = std::max(scale, std::abs(double(values[i])));
+      }
+    }
+    return difference / scale;
+  }
+
+  std::string output_;
+};
+
+TEST_F(TrainerTest, OneTwoAndFourRanks_Agree) {
+  const Outcome one = run(job({"data.batch_size=16"}), 1);
+  const Outcome two = run(job({"data.batch_size=8"}), 2);
+  const Outcome four = run(job({"data.batch_size=4"}), 4);
+  EXPECT_EQ(one.results[0].steps, 8);
+  EXPECT_EQ(four.results[3].steps, 8);
+  EXPECT_EQ(distance(two.weights[0], two.weights[1]), 0);
+  EXPECT_LE(distance(one.weights[0], two.weights[0]), 1e-5);
+  EXPECT_LE(distance(one.weights[0], four.weights[2]), 1e-5);
+  for (const Outcome* outcome : {&one, &two, &four}) {
+    EXPECT_EQ(outcome->results[0].evaluation.weight, 37);  // each test sample exactly once
+    EXPECT_NEAR(outcome->results[0].evaluation.loss, one.results[0].evaluation.loss, 1e-3);
+  }
+}
+
+TEST_F(TrainerTest, InterruptedAndResumed_IsBitIdentical) {
+  const Outcome whole = run(job({"checkpoint.every_steps=3"}), 2);
+  for (const char* cut : {"3", "4", "6"}) {  // within an epoch (two steps of 32), at its end
+    fs::remove_all(output_);
+    run(job({std::string("train.max_steps=") + cut}), 2);
+    const Outcome resumed = run(job({"checkpoint.resume=auto"}), 2);
+    EXPECT_EQ(distance(whole.weights[0], resumed.weights[0]), 0) << "cut after " << cut;
+    EXPECT_EQ(resumed.results[0].steps, whole.results[0].steps);
+  }
+}
+
+TEST_F(TrainerTest, StopWishOfOneRank_StopsAllAfterTheSameStepAndSaves) {
+  const std::atomic<int> stop{SIGTERM};
+  const Outcome outcome = run(job({"train.epochs=50"}), 2, &stop);
+  EXPECT_TRUE(outcome.results[0].stopped);
+  EXPECT_EQ(outcome.results[0].steps, outcome.results[1].steps);
+  EXPECT_LE(outcome.results[0].steps, 2);
+  EXPECT_TRUE(latest_checkpoint(output_ + "/checkpoints").has_value());
+}
+
+TEST_F(TrainerTest, RanksWithAnotherPlan_AreRefusedByName) {
+  // Ranks whose strategies differ: rank 1 fuses less.
+  const auto store = make_memory_store();
+  std::vector<std::string> messages(2);
+  std::vector<Thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back("rank", [&, rank] {
+      HostDevice device;
+      auto communicator = make_communicator({.rank = rank,
+                                             .size = 2,
+                                             .nodes = {},
+                                             .store = store,
+                                             .backend = "inprocess",
+                                             .names = {}});
+      try {
+        Trainer trainer(
+            job({rank == 0 ? "model.hidden=32" : "model.hidden=33"}), device,
+            {.rank = rank, .world = 2, .communicator = communicator.get(), .store = store});
+      } catch (const Error& error) {
+        messages[rank] = error.what();
+      }
+    });
+  }
+  for (Thread& thread : threads) thread.join();
+  EXPECT_THAT(messages[0], HasSubstr("rank 1 has another plan than rank 0"));
+  EXPECT_THAT(messages[1], HasSubstr("rank 0 has another plan than rank 1"));
+}
+
+TEST_F(TrainerTest, CheckpointOfAnotherGlobalBatchOrSeed_IsRefused) {
+  run(job({"train.max_steps=2"}), 1);
+  EXPECT_THROW(run(job({"checkpoint.resume=auto", "data.batch_size=8"}), 1), Error);
+  EXPECT_THROW(run(job({"checkpoint.resume=auto", "train.seed=2"}), 1), Error);
+}
+
+}  // namespace
+}  // namespace fleet
