@@ -42,7 +42,9 @@ Error::Error(ErrorCode code, std::string what, std::string where, std::string ne
       where_(std::move(where)),
       next_(std::move(next)) {}
 
-int exit_code_for(ErrorCode code) { return code == ErrorCode::kUsage ? 2 : 1; }
+int exit_code_for(ErrorCode code) {
+  return code == ErrorCode::kUsage || code == ErrorCode::kUnsupported ? 2 : 1;
+}
 
 void internal_error(const char* file, int line, const std::string& what) {
   throw Error(ErrorCode::kInternal, what, std::string(file) + ":" + std::to_string(line),

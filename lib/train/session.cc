@@ -1,7 +1,6 @@
 #include "train/session.h"
 
 #include "optim/optimizer.h"
-#include "passes/backward.h"
 #include "strategy/strategy.h"
 
 namespace fleet {
@@ -23,11 +22,9 @@ BuiltProgram build_program(const Job& job, const Shape& image, int world) {
                                .batch = job.data.integer("batch_size"),
                                .image = image,
                                .label_smoothing = job.train.number("label_smoothing")});
-  Strategy strategy(job.strategy);
-  strategy.before_backward(program, {.world_size = world});
-  const BackwardResult backward =
-      append_backward(program, built.training.forward, built.training.loss, 1.0 / world);
-  strategy.after_backward(program, {.world_size = world});
+  const Strategy strategy = check_strategy(strategy_from(job.strategy));
+  const BackwardResult backward = apply_strategy(program, strategy, built.training.forward,
+                                                 built.training.loss, {.world_size = world});
   const SectionId optimize = program.add_section("optimize", {});
   append_updates(program, optimize, backward.parameters, built.training.learning_rate,
                  job.optimizer);
