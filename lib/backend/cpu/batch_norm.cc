@@ -1,0 +1,217 @@
+#include <algorithm>
+
+#include "backend/cpu/dnnl_glue.h"
+
+namespace fleet {
+namespace {
+
+using cpu::PrimitiveKernel;
+using dnnl::memory;
+using dnnl::normalization_flags;
+
+struct BatchNorm {
+  Shape x;
+  DType dtype;
+  double epsilon;
+  bool is_test, relu, mask;
+
+  normalization_flags flags() const {
+    normalization_flags flags = normalization_flags::use_scale | normalization_flags::use_shift;
+    if (is_test) flags |= normalization_flags::use_global_stats;
+    if (relu) flags |= normalization_flags::fuse_norm_relu;
+    return flags;
+  }
+  // The mask is a by-product of training's forward pass, also where the statistics are given.
+  dnnl::prop_kind kind() const {
+    return is_test && !(relu && mask) ? dnnl::prop_kind::forward_inference
+                                      : dnnl::prop_kind::forward_training;
+  }
+};
+
+BatchNorm norm_of(const Attributes& attributes, const Shape& x, DType dtype, bool mask) {
+  return {.x = x,
+          .dtype = dtype,
+          .epsilon = attributes.number("epsilon"),
+          .is_test = attributes.boolean("is_test"),
+          .relu = attributes.text("activation") == "relu",
+          .mask = mask};
+}
+
+// oneDNN is quick for images only: [N, C, L] is one of height 1.
+memory::desc image_desc(const BatchNorm& norm, const Layout& layout) {
+  if (norm.x.rank() != 3) return cpu::desc_of(norm.x, norm.dtype, layout);
+  const Shape& padded = layout.padded();
+  const std::vector<int64_t>& s = layout.strides();
+  return cpu::desc_of({norm.x[0], norm.x[1], 1, norm.x[2]}, norm.dtype,
+                      Layout::blocked({padded[0], padded[1], 1, padded[2]},
+                                      {s[0], s[1], s[2] * norm.x[2], s[2]}, layout.inner()));
+}
+
+using Forward = dnnl::batch_normalization_forward;
+using Backward = dnnl::batch_normalization_backward;
+
+Forward::primitive_desc forward(const BatchNorm& norm, const Layout& layout) {
+  const Forward::desc desc(norm.kind(), image_desc(norm, layout), static_cast<float>(norm.epsilon),
+                           norm.flags());
+  return {desc, cpu::user_scratchpad(), cpu::engine()};
+}
+
+Backward::primitive_desc backward(const BatchNorm& norm, const Layout& layout) {
+  const memory::desc image = image_desc(norm, layout);
+  const Backward::desc desc(dnnl::prop_kind::backward, image, image,
+                            static_cast<float>(norm.epsilon), norm.flags());
+  return {desc, cpu::user_scratchpad(), cpu::engine(), forward(norm, layout)};
+}
+
+// The layout x has, unless oneDNN would fall back to its reference loops in it: they take a
+// hundred times as long.
+Layout fast_layout(const BatchNorm& norm, const std::optional<Layout>& now) {
+  const Layout plain = Layout::plain(norm.x);
+  if (!now || now->is_opaque() || now->padded().rank() != norm.x.rank()) return plain;
+  if (norm.x.rank() == 3 && !now->inner().empty()) return plain;
+  const bool trains = norm.kind() == dnnl::prop_kind::forward_training;
+  const bool slow =
+      cpu::is_reference(forward(norm, *now)) || (trains && cpu::is_reference(backward(norm, *now)));
+  return slow ? plain : *now;
+}
+
+void forward_layouts(LayoutQuery& query) {
+  const Var& x = query.input_var(0);
+  const BatchNorm norm = norm_of(query.attributes(), x.shape, x.dtype, query.has_output(5));
+  cpu::translated("batch_norm of " + x.shape.text(), [&] {
+    const Layout layout = fast_layout(norm, query.input(0));
+    const Forward::primitive_desc desc = forward(norm, layout);
+    query.need(0, layout);
+    query.give(0, layout);
+    // Without an activation there is nothing in the mask.
+    const int64_t mask = static_cast<int64_t>(desc.workspace_desc().get_size());
+    if (norm.mask) query.give(5, Layout::opaque(std::max<int64_t>(mask, 1), "batch_norm_mask"));
+    // Statistics nobody keeps are still computed: they go behind the scratchpad.
+    query.workspace(cpu::Spare::bytes(desc, {x.shape[1], x.shape[1]}, sizeof(float)));
+  });
+}
+
+void backward_layouts(LayoutQuery& query) {
+  const Var& x = query.input_var(0);
+  const BatchNorm norm = norm_of(query.attributes(), x.shape, x.dtype, query.has_input(4));
+  cpu::translated("batch_norm_grad of " + x.shape.text(), [&] {
+    const Layout layout = fast_layout(norm, query.input(0));
+    const Backward::primitive_desc desc = backward(norm, layout);
+    query.need(0, layout);
+    query.need(5, layout);
+    query.give(0, layout);
+    if (query.has_input(4)) query.need(4, *query.input(4));
+    const int64_t unused = query.has_output(0) ? 0 : layout.elements();  // nobody wants dx
+    query.workspace(cpu::Spare::bytes(desc, {x.shape[1], x.shape[1], unused}, sizeof(float)));
+  });
+}
+
+// y and the batch's statistics; then the running ones follow.
+class BatchNormKernel : public PrimitiveKernel {
+ public:
+  BatchNormKernel(const Forward::primitive_desc& desc, KernelContext& context)
+      : PrimitiveKernel(desc, context.workspace) {
+    const Argument& x = context.inputs[0];
+    channels_ = x.shape[1];
+    values_ = x.shape.elements() / channels_;
+    momentum_ = context.attributes().number("momentum");
+    is_test_ = context.attributes().boolean("is_test");
+    mean_ = context.inputs[3].as<float>();
+    variance_ = context.inputs[4].as<float>();
+    mean_out_ = context.outputs[1].as<float>();
+    variance_out_ = context.outputs[2].as<float>();
+    saved_mean_ = context.outputs[3].as<float>();
+    saved_variance_ = context.outputs[4].as<float>();
+    cpu::Spare spare(desc, context.workspace);
+    if (!is_test_ && !saved_mean_) saved_mean_ = spare.take<float>(channels_);
+    if (!is_test_ && !saved_variance_) saved_variance_ = spare.take<float>(channels_);
+    bind(DNNL_ARG_SRC, x.data);
+    bind(DNNL_ARG_SCALE, context.inputs[1].data);
+    bind(DNNL_ARG_SHIFT, context.inputs[2].data);
+    bind(DNNL_ARG_MEAN, is_test_ ? const_cast<float*>(mean_) : saved_mean_);
+    bind(DNNL_ARG_VARIANCE, is_test_ ? const_cast<float*>(variance_) : saved_variance_);
+    bind(DNNL_ARG_DST, context.outputs[0].data);
+    if (desc.workspace_desc().get_size() > 0) {
+      FLEET_CHECK(context.outputs[5], "batch_norm that learns needs mask for its activation");
+      bind(DNNL_ARG_WORKSPACE, context.outputs[5].data);
+    }
+  }
+
+  void run(Stream&) override {
+    execute();
+    is_test_ ? copy_statistics() : update_statistics();
+  }
+
+ private:
+  void update_statistics() {
+    const float keep = static_cast<float>(1 - momentum_), add = static_cast<float>(momentum_);
+    const float add_unbiased = static_cast<float>(momentum_ * values_ / (values_ - 1));
+    for (int64_t c = 0; c < channels_ && mean_out_; ++c) {
+      mean_out_[c] = keep * mean_[c] + add * saved_mean_[c];
+    }
+    for (int64_t c = 0; c < channels_ && variance_out_; ++c) {
+      variance_out_[c] = keep * variance_[c] + add_unbiased * saved_variance_[c];
+    }
+  }
+
+  // Only where somebody wants them in other variables.
+  void copy_statistics() {
+    const auto copy = [this](float* to, const float* from) {
+      if (to && to != from) std::copy_n(from, channels_, to);
+    };
+    copy(mean_out_, mean_);
+    copy(variance_out_, variance_);
+    copy(saved_mean_, mean_);
+    copy(saved_variance_, variance_);
+  }
+
+  int64_t channels_, values_;
+  double momentum_;
+  bool is_test_;
+  const float *mean_, *variance_;
+  float *mean_out_, *variance_out_, *saved_mean_, *saved_variance_;
+};
+
+}  // namespace
+
+FLEET_KERNEL(cpu, batch_norm) {
+  def.layouts = forward_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument& x = context.inputs[0];
+    const BatchNorm norm =
+        norm_of(context.attributes(), x.shape, x.dtype, static_cast<bool>(context.outputs[5]));
+    return cpu::translated("batch_norm of " + x.shape.text(), [&] {
+      return std::make_unique<BatchNormKernel>(forward(norm, x.layout), context);
+    });
+  };
+}
+
+FLEET_KERNEL(cpu, batch_norm_grad) {
+  def.layouts = backward_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &mask = context.inputs[4];
+    const BatchNorm norm = norm_of(context.attributes(), x.shape, x.dtype, static_cast<bool>(mask));
+    return cpu::translated("batch_norm_grad of " + x.shape.text(), [&] {
+      const Backward::primitive_desc desc = backward(norm, x.layout);
+      auto kernel = std::make_unique<PrimitiveKernel>(desc, context.workspace);
+      cpu::Spare spare(desc, context.workspace);
+      const auto wanted = [&](const Argument& output, int64_t elements) -> void* {
+        return output ? output.data : spare.take<float>(elements);
+      };
+      kernel->bind(DNNL_ARG_SRC, x.data);
+      kernel->bind(DNNL_ARG_SCALE, context.inputs[1].data);
+      // Asked for, but not read: no gradient depends on the bias.
+      kernel->bind(DNNL_ARG_SHIFT, context.inputs[1].data);
+      kernel->bind(DNNL_ARG_MEAN, context.inputs[2].data);
+      kernel->bind(DNNL_ARG_VARIANCE, context.inputs[3].data);
+      kernel->bind(DNNL_ARG_DIFF_DST, context.inputs[5].data);
+      kernel->bind(DNNL_ARG_DIFF_SCALE, wanted(context.outputs[1], x.shape[1]));
+      kernel->bind(DNNL_ARG_DIFF_SHIFT, wanted(context.outputs[2], x.shape[1]));
+      kernel->bind(DNNL_ARG_DIFF_SRC, wanted(context.outputs[0], x.layout.elements()));
+      if (norm.relu) kernel->bind(DNNL_ARG_WORKSPACE, mask.data);
+      return kernel;
+    });
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,62 @@
+#include "backend/cpu/channels.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace fleet::cpu {
+namespace {
+
+constexpr int64_t kLanes = 16;  // channels that are summed side by side
+
+}  // namespace
+
+Channels::Channels(const Argument& x) : data_(x.as<float>()) {
+  const Layout& layout = x.layout;
+  const std::vector<int64_t>& strides = layout.strides();
+  const bool blocked = layout.inner().size() == 1 && layout.inner()[0].axis == 1;
+  FLEET_CHECK(!layout.is_opaque() && x.shape.rank() == 4 && (blocked || layout.inner().empty()),
+              "channels in a layout " + layout.text());
+  FLEET_CHECK(x.shape[2] == 1 || x.shape[3] == 1 || strides[2] == x.shape[3] * strides[3],
+              "pixels apart in a layout " + layout.text());
+  images_ = x.shape[0];
+  channels_ = x.shape[1];
+  pixels_ = x.shape[2] * x.shape[3];
+  image_ = strides[0];
+  step_ = x.shape[3] > 1 ? strides[3] : strides[2];
+  group_ = strides[1];
+  block_ = blocked ? layout.inner()[0].size : 1;
+  if (!blocked && strides[1] == 1 && pixels_ > 1) block_ = channels_;  // channels last
+}
+
+void Channels::add(const float* bias) const {
+  const int64_t groups = (channels_ + block_ - 1) / block_;
+#pragma omp parallel for collapse(2)
+  for (int64_t n = 0; n < images_; ++n) {
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t lanes = std::min(block_, channels_ - g * block_);
+      float* row = data_ + n * image_ + g * group_;
+      for (int64_t s = 0; s < pixels_; ++s, row += step_) {
+        for (int64_t lane = 0; lane < lanes; ++lane) row[lane] += bias[g * block_ + lane];
+      }
+    }
+  }
+}
+
+void Channels::sum(float* sums) const {
+#pragma omp parallel for
+  for (int64_t first = 0; first < channels_; first += kLanes) {
+    double total[kLanes] = {};
+    const int64_t end = std::min(first + kLanes, channels_);
+    for (int64_t n = 0; n < images_; ++n) {
+      for (int64_t s = 0; s < pixels_; ++s) {
+        for (int64_t c = first; c < end; ++c) {
+          total[c - first] += data_[n * image_ + c / block_ * group_ + s * step_ + c % block_];
+        }
+      }
+    }
+    for (int64_t c = first; c < end; ++c) sums[c] = static_cast<float>(total[c - first]);
+  }
+}
+
+}  // namespace fleet::cpu

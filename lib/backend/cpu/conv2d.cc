@@ -1,0 +1,112 @@
+#include "backend/cpu/channels.h"
+#include "backend/cpu/convolution.h"
+
+namespace fleet {
+namespace {
+
+using cpu::Convolution;
+using cpu::ConvolutionChoice;
+
+Convolution forward_of(const Op& op, const Shape& x, const Shape& weight, const Shape& y,
+                       DType dtype, bool bias) {
+  Convolution conv = cpu::convolution_of(Convolution::kForward, op.attributes, x, weight, y, dtype);
+  conv.bias = bias;
+  return conv;
+}
+
+// An image stays as it comes where that is fast, so that no reorder is needed; a weight that nobody
+// has laid out yet takes the layout the forward convolution likes.
+void forward_layouts(LayoutQuery& query) {
+  const Var &x = query.input_var(0), &weight = query.input_var(1);
+  const Convolution conv = forward_of(query.op(), x.shape, weight.shape, query.output_var(0).shape,
+                                      x.dtype, query.has_input(2));
+  const ConvolutionChoice choice =
+      cpu::choose(conv, {{query.input(0), query.input(1), std::nullopt},
+                         {query.input(0), std::nullopt, std::nullopt},
+                         {std::nullopt, query.input(1), std::nullopt},
+                         {}});
+  query.need(0, choice.x);
+  query.need(1, choice.weight);
+  query.give(0, choice.y);
+  query.workspace(choice.workspace);
+}
+
+// The gradient of a parameter must end in the parameter's layout: written so if that is fast.
+void weight_layouts(LayoutQuery& query) {
+  if (!query.has_output(0)) {
+    // The bias alone: from any layout the image may have.
+    if (query.input(1) && !query.input(1)->is_opaque()) query.need(1, *query.input(1));
+    if (query.input(0)) query.need(0, *query.input(0));
+    return;
+  }
+  const Var &x = query.input_var(0), &dy = query.input_var(1);
+  Convolution conv = cpu::convolution_of(Convolution::kWeight, query.attributes(), x.shape,
+                                         query.output_var(0).shape, dy.shape, x.dtype);
+  conv.bias = query.has_output(1);
+  const ConvolutionChoice choice =
+      cpu::choose(conv, {{query.input(0), query.bound_output(0), query.input(1)},
+                         {query.input(0), std::nullopt, query.input(1)},
+                         {std::nullopt, query.bound_output(0), std::nullopt},
+                         {}});
+  query.need(0, choice.x);
+  query.need(1, choice.y);
+  query.give(0, choice.weight);
+  query.workspace(choice.workspace);
+}
+
+void data_layouts(LayoutQuery& query) {
+  const Var &weight = query.input_var(0), &dy = query.input_var(1);
+  const Convolution conv =
+      cpu::convolution_of(Convolution::kData, query.attributes(), query.output_var(0).shape,
+                          weight.shape, dy.shape, dy.dtype);
+  const ConvolutionChoice choice =
+      cpu::choose(conv, {{query.bound_output(0), query.input(0), query.input(1)},
+                         {std::nullopt, query.input(0), query.input(1)},
+                         {std::nullopt, std::nullopt, query.input(1)},
+                         {}});
+  query.need(0, choice.weight);
+  query.need(1, choice.y);
+  query.give(0, choice.x);
+  query.workspace(choice.workspace);
+}
+
+}  // namespace
+
+FLEET_KERNEL(cpu, conv2d) {
+  def.layouts = forward_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
+    const Argument& y = context.outputs[0];
+    const Convolution conv =
+        forward_of(context.op, x.shape, weight.shape, y.shape, x.dtype, static_cast<bool>(bias));
+    return cpu::make_convolution(conv, x, weight, bias, y, context.workspace);
+  };
+}
+
+FLEET_KERNEL(cpu, conv2d_weight_grad) {
+  def.layouts = weight_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &dy = context.inputs[1];
+    const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
+    if (!dweight) {
+      return make_kernel(
+          [image = cpu::Channels(dy), sums = dbias.as<float>()](Stream&) { image.sum(sums); });
+    }
+    Convolution conv = cpu::convolution_of(Convolution::kWeight, context.attributes(), x.shape,
+                                           dweight.shape, dy.shape, x.dtype);
+    conv.bias = static_cast<bool>(dbias);
+    return cpu::make_convolution(conv, x, dweight, dbias, dy, context.workspace);
+  };
+}
+
+FLEET_KERNEL(cpu, conv2d_data_grad) {
+  def.layouts = data_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &weight = context.inputs[0], &dy = context.inputs[1], &dx = context.outputs[0];
+    const Convolution conv = cpu::convolution_of(Convolution::kData, context.attributes(), dx.shape,
+                                                 weight.shape, dy.shape, dy.dtype);
+    return cpu::make_convolution(conv, dx, weight, {}, dy, context.workspace);
+  };
+}
+
+}  // namespace fleet

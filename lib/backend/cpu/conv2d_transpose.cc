@@ -1,0 +1,87 @@
+// The data and weight gradients of a convolution whose image is this operation's output.
+#include "backend/cpu/channels.h"
+#include "backend/cpu/convolution.h"
+
+namespace fleet {
+namespace {
+
+using cpu::Convolution;
+using cpu::ConvolutionChoice;
+
+void transpose_layouts(LayoutQuery& query) {
+  const Var &x = query.input_var(0), &weight = query.input_var(1);
+  const Convolution conv =
+      cpu::convolution_of(Convolution::kData, query.attributes(), query.output_var(0).shape,
+                          weight.shape, x.shape, x.dtype);
+  const ConvolutionChoice choice =
+      cpu::choose(conv, {{std::nullopt, query.input(1), query.input(0)},
+                         {std::nullopt, std::nullopt, query.input(0)},
+                         {std::nullopt, query.input(1), std::nullopt},
+                         {}});
+  query.need(0, choice.y);
+  query.need(1, choice.weight);
+  query.give(0, choice.x);
+  query.workspace(choice.workspace);
+}
+
+void weight_layouts(LayoutQuery& query) {
+  if (!query.has_output(0)) {
+    if (query.input(1) && !query.input(1)->is_opaque()) query.need(1, *query.input(1));
+    if (query.input(0)) query.need(0, *query.input(0));
+    return;
+  }
+  const Var &x = query.input_var(0), &dy = query.input_var(1);
+  const Convolution conv = cpu::convolution_of(Convolution::kWeight, query.attributes(), dy.shape,
+                                               query.output_var(0).shape, x.shape, x.dtype);
+  const ConvolutionChoice choice =
+      cpu::choose(conv, {{query.input(1), query.bound_output(0), query.input(0)},
+                         {query.input(1), std::nullopt, query.input(0)},
+                         {std::nullopt, query.bound_output(0), std::nullopt},
+                         {}});
+  query.need(0, choice.y);
+  query.need(1, choice.x);
+  query.give(0, choice.weight);
+  query.workspace(choice.workspace);
+}
+
+}  // namespace
+
+FLEET_KERNEL(cpu, conv2d_transpose) {
+  def.layouts = transpose_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
+    const Argument& y = context.outputs[0];
+    const Convolution conv = cpu::convolution_of(Convolution::kData, context.attributes(), y.shape,
+                                                 weight.shape, x.shape, x.dtype);
+    std::shared_ptr<Kernel> product =
+        cpu::make_convolution(conv, y, weight, {}, x, context.workspace);
+    if (!bias) return make_kernel([product](Stream& stream) { product->run(stream); });
+    return make_kernel(
+        [product, image = cpu::Channels(y), values = bias.as<float>()](Stream& stream) {
+          product->run(stream);
+          image.add(values);
+        });
+  };
+}
+
+FLEET_KERNEL(cpu, conv2d_transpose_weight_grad) {
+  def.layouts = weight_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &dy = context.inputs[1];
+    const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
+    std::shared_ptr<Kernel> product;
+    if (dweight) {
+      const Convolution conv = cpu::convolution_of(Convolution::kWeight, context.attributes(),
+                                                   dy.shape, dweight.shape, x.shape, x.dtype);
+      product = cpu::make_convolution(conv, dy, dweight, {}, x, context.workspace);
+    }
+    if (!dbias) return make_kernel([product](Stream& stream) { product->run(stream); });
+    return make_kernel(
+        [product, image = cpu::Channels(dy), sums = dbias.as<float>()](Stream& stream) {
+          if (product) product->run(stream);
+          image.sum(sums);
+        });
+  };
+}
+
+}  // namespace fleet

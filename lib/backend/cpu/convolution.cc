@@ -1,0 +1,192 @@
+#include "backend/cpu/convolution.h"
+
+namespace fleet::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+
+// oneDNN's weights have a leading axis of groups. An axis of length 1 keeps its neighbour's stride.
+memory::desc weight_desc(const Convolution& conv, const std::optional<Layout>& layout) {
+  const Shape& w = conv.weight;
+  if (conv.groups == 1) return desc_of(w, conv.weight_type, layout);
+  const int64_t each = w[0] / conv.groups;
+  const Shape grouped{conv.groups, each, w[1], w[2], w[3]};
+  if (!layout) return desc_of(grouped, conv.weight_type, std::nullopt);
+  const bool blocks_groups = each == 1;  // depthwise: a block runs over groups
+  Shape padded = grouped;
+  for (int d = 2; d < 5; ++d) padded[d] = layout->padded()[d - 1];
+  if (blocks_groups) padded[0] = layout->padded()[0];
+  int64_t block = 1;
+  std::vector<Layout::Block> inner;
+  for (const Layout::Block& b : layout->inner()) {
+    inner.push_back({b.axis == 0 ? (blocks_groups ? 0 : 1) : b.axis + 1, b.size});
+    if (b.axis == 0) block *= b.size;
+  }
+  const std::vector<int64_t>& s = layout->strides();
+  const int64_t group_stride = blocks_groups ? s[0] : s[0] * (each / block);
+  return desc_of(grouped, conv.weight_type,
+                 Layout::blocked(padded, {group_stride, s[0], s[1], s[2], s[3]}, inner));
+}
+
+// The inverse; nothing where groups and output channels do not make one axis (each group padded).
+std::optional<Layout> weight_layout(const Convolution& conv, const memory::desc& desc) {
+  const Layout layout = layout_of(desc);
+  if (conv.groups == 1) return layout;
+  const Shape& padded = layout.padded();
+  const int64_t each = conv.weight[0] / conv.groups;
+  int64_t group_block = 1, each_block = 1;
+  for (const Layout::Block& b : layout.inner()) {
+    if (b.axis == 0) group_block *= b.size;
+    if (b.axis == 1) each_block *= b.size;
+  }
+  const std::vector<int64_t>& s = layout.strides();
+  const bool blocks_groups = each == 1 && padded[1] == 1;
+  const bool one_axis = group_block == 1 && padded[1] == each && s[0] == s[1] * (each / each_block);
+  if (!blocks_groups && !one_axis) return std::nullopt;
+  std::vector<Layout::Block> inner;
+  for (const Layout::Block& b : layout.inner()) inner.push_back({std::max(b.axis - 1, 0), b.size});
+  return Layout::blocked({padded[0] * padded[1], padded[2], padded[3], padded[4]},
+                         {blocks_groups ? s[0] : s[1], s[2], s[3], s[4]}, inner);
+}
+
+struct Arguments {
+  int x, weight, bias, y;
+};
+
+Arguments arguments_of(Convolution::Direction direction) {
+  switch (direction) {
+    case Convolution::kForward:
+      return {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
+    case Convolution::kData:
+      return {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DIFF_DST};
+    case Convolution::kWeight:
+      break;
+  }
+  return {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS, DNNL_ARG_DIFF_DST};
+}
+
+struct Geometry {
+  memory::dims strides, dilations, before, after;
+};
+
+Geometry geometry_of(const Window& window) {
+  Geometry g;
+  for (int d = 0; d < 2; ++d) {
+    g.strides.push_back(window.strides[d]);
+    g.dilations.push_back(window.dilations[d] - 1);  // oneDNN counts from 0
+    g.before.push_back(window.paddings[d]);
+  }
+  g.after = g.before;
+  return g;
+}
+
+dnnl::convolution_forward::primitive_desc forward(const Convolution& conv, const memory::desc& x,
+                                                  const memory::desc& weight,
+                                                  const memory::desc& bias, const memory::desc& y) {
+  const Geometry g = geometry_of(conv.window);
+  const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_training,
+                                             algorithm::convolution_direct, x, weight, bias, y,
+                                             g.strides, g.dilations, g.before, g.after);
+  return {desc, user_scratchpad(), engine(), /*allow_empty=*/true};
+}
+
+// Empty where there is no implementation for these layouts.
+dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts& layouts) {
+  const memory::desc x = desc_of(conv.x, conv.x_type, layouts.x);
+  const memory::desc weight = weight_desc(conv, layouts.weight);
+  const memory::desc y = desc_of(conv.y, conv.y_type, layouts.y);
+  memory::desc bias;
+  if (conv.bias) {
+    const Shape channels{conv.y[1]};
+    bias = desc_of(channels, DType::kFloat32, Layout::plain(channels));
+  }
+  if (conv.direction == Convolution::kForward) return forward(conv, x, weight, bias, y);
+  const Geometry g = geometry_of(conv.window);
+  // What the gradients' descriptors are told about the forward one: only its kind counts.
+  const auto hint =
+      forward(conv, desc_of(conv.x, conv.x_type, std::nullopt), weight_desc(conv, std::nullopt),
+              memory::desc(), desc_of(conv.y, conv.y_type, std::nullopt));
+  if (conv.direction == Convolution::kData) {
+    const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, x, weight, y,
+                                                     g.strides, g.dilations, g.before, g.after);
+    return dnnl::convolution_backward_data::primitive_desc(desc, user_scratchpad(), engine(), hint,
+                                                           /*allow_empty=*/true);
+  }
+  const dnnl::convolution_backward_weights::desc desc(
+      algorithm::convolution_direct, x, weight, bias, y, g.strides, g.dilations, g.before, g.after);
+  return dnnl::convolution_backward_weights::primitive_desc(desc, user_scratchpad(), engine(), hint,
+                                                            /*allow_empty=*/true);
+}
+
+bool is_slow(const dnnl::primitive_desc& desc) {
+  return is_reference(desc) || implementation_of(desc).find("gemm") != std::string::npos;
+}
+
+std::optional<ConvolutionChoice> complete(const Convolution& conv, const dnnl::primitive_desc& pd) {
+  const Arguments arguments = arguments_of(conv.direction);
+  const std::optional<Layout> weight = weight_layout(conv, argument_desc(pd, arguments.weight));
+  if (!weight) return std::nullopt;
+  const Layout x = layout_of(argument_desc(pd, arguments.x));
+  const Layout y = layout_of(argument_desc(pd, arguments.y));
+  // The kernel will be made from the very layouts, so their descriptor says what memory it needs.
+  const dnnl::primitive_desc exact = describe(conv, {x, weight, y});
+  if (!exact) return std::nullopt;
+  return ConvolutionChoice{x, *weight, y, scratchpad_bytes(exact)};
+}
+
+std::string text_of(const Convolution& conv) {
+  return "convolution of " + conv.x.text() + " with " + conv.weight.text() + " in " +
+         std::to_string(conv.groups) + " groups";
+}
+
+}  // namespace
+
+Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
+                           const Shape& x, const Shape& weight, const Shape& y, DType dtype) {
+  return {.direction = direction,
+          .window = window_of(attributes, weight[2], weight[3]),
+          .groups = attributes.integer("groups"),
+          .x = x,
+          .weight = weight,
+          .y = y,
+          .x_type = dtype,
+          .weight_type = dtype,
+          .y_type = dtype};
+}
+
+ConvolutionChoice choose(const Convolution& conv,
+                         const std::vector<ConvolutionLayouts>& candidates) {
+  return translated(text_of(conv), [&] {
+    for (const ConvolutionLayouts& candidate : candidates) {
+      const dnnl::primitive_desc pd = describe(conv, candidate);
+      if (!pd || is_slow(pd)) continue;
+      if (const auto choice = complete(conv, pd)) return *choice;
+    }
+    const ConvolutionLayouts plain_weight{std::nullopt, Layout::plain(conv.weight), std::nullopt};
+    for (const ConvolutionLayouts& last : {ConvolutionLayouts(), plain_weight}) {
+      const dnnl::primitive_desc pd = describe(conv, last);
+      if (!pd) continue;
+      if (const auto choice = complete(conv, pd)) return *choice;
+    }
+    throw Error(ErrorCode::kUnsupported, "oneDNN has no implementation", text_of(conv));
+  });
+}
+
+std::unique_ptr<PrimitiveKernel> make_convolution(const Convolution& conv, const Argument& x,
+                                                  const Argument& weight, const Argument& bias,
+                                                  const Argument& y, void* workspace) {
+  return translated(text_of(conv), [&] {
+    const dnnl::primitive_desc pd = describe(conv, {x.layout, weight.layout, y.layout});
+    FLEET_CHECK(pd, "no implementation for the layouts chosen for a " + text_of(conv));
+    const Arguments arguments = arguments_of(conv.direction);
+    auto kernel = std::make_unique<PrimitiveKernel>(pd, workspace);
+    kernel->bind(arguments.x, x.data);
+    kernel->bind(arguments.weight, weight.data);
+    kernel->bind(arguments.y, y.data);
+    if (conv.bias) kernel->bind(arguments.bias, bias.data);
+    return kernel;
+  });
+}
+
+}  // namespace fleet::cpu

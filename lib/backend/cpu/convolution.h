@@ -1,0 +1,41 @@
+// Convolutions of oneDNN, as conv2d, conv2d_transpose and their gradients use them.
+#pragma once
+
+#include "backend/cpu/dnnl_glue.h"
+#include "ops/window.h"
+
+namespace fleet::cpu {
+
+// y = x * weight, whichever of the three is computed from the other two. weight is
+// [O, I / groups, KH, KW], also where oneDNN has a further axis for the groups.
+struct Convolution {
+  enum Direction { kForward, kData, kWeight } direction;
+  Window window;
+  int64_t groups;
+  Shape x, weight, y;
+  DType x_type, weight_type, y_type;
+  bool bias = false;  // forward: added; weight: its gradient is computed too
+};
+Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
+                           const Shape& x, const Shape& weight, const Shape& y, DType dtype);
+
+struct ConvolutionLayouts {
+  std::optional<Layout> x, weight, y;  // nothing: oneDNN chooses
+};
+
+struct ConvolutionChoice {
+  Layout x, weight, y;
+  size_t workspace;
+};
+
+// The layouts of the first candidate that has a fast implementation; where none has one (groups of
+// few channels), those oneDNN likes best.
+ConvolutionChoice choose(const Convolution& convolution,
+                         const std::vector<ConvolutionLayouts>& candidates);
+
+// The primitive, with its arguments, for layouts that were chosen before.
+std::unique_ptr<PrimitiveKernel> make_convolution(const Convolution& convolution, const Argument& x,
+                                                  const Argument& weight, const Argument& bias,
+                                                  const Argument& y, void* workspace);
+
+}  // namespace fleet::cpu

@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+
+#include "tests/ops/naive_convolution.h"
+#include "tests/ops/op_check.h"
+
+namespace fleet {
+namespace {
+
+struct Case {
+  Shape x, weight;
+  std::vector<int64_t> strides = {1, 1}, paddings = {0, 0}, dilations = {1, 1};
+  int64_t groups = 1;
+  bool bias = false;
+};
+
+void check(const Case& c) {
+  SCOPED_TRACE("x " + c.x.text() + " weight " + c.weight.text() + " groups " +
+               std::to_string(c.groups));
+  check_op({.type = "conv2d",
+            .attributes = {{"strides", c.strides},
+                           {"paddings", c.paddings},
+                           {"dilations", c.dilations},
+                           {"groups", c.groups}},
+            .inputs = {{.shape = c.x},
+                       {.shape = c.weight, .kind = VarKind::kParameter},
+                       {.shape = {c.weight[0]}, .kind = VarKind::kParameter, .present = c.bias}},
+            .reference = [&](const std::vector<Values>& in) {
+              return std::vector<Values>{
+                  naive_convolution({c.x, c.weight, c.strides, c.paddings, c.dilations, c.groups},
+                                    in[0], in[1], in[2])};
+            }});
+}
+
+TEST(Conv2d, OneByOne_MatchesReference) {
+  check({.x = {2, 16, 5, 5}, .weight = {32, 16, 1, 1}});
+  check({.x = {2, 17, 5, 4}, .weight = {20, 17, 1, 1}, .bias = true});
+  check({.x = {2, 16, 7, 7}, .weight = {32, 16, 1, 1}, .strides = {2, 2}});
+}
+
+TEST(Conv2d, ThreeByThree_MatchesReference) {
+  check({.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .paddings = {1, 1}});
+  check({.x = {2, 20, 3, 2}, .weight = {17, 20, 3, 3}, .paddings = {1, 1}, .bias = true});
+  check({.x = {1, 16, 5, 4}, .weight = {32, 16, 3, 3}, .strides = {2, 2}, .paddings = {1, 1}});
+}
+
+TEST(Conv2d, FewChannels_MatchesReference) {
+  check({.x = {1, 3, 9, 8}, .weight = {16, 3, 7, 7}, .strides = {2, 2}, .paddings = {3, 3}});
+  check({.x = {2, 1, 8, 8}, .weight = {6, 1, 5, 5}, .paddings = {2, 2}, .bias = true});
+  check({.x = {2, 3, 5, 5}, .weight = {10, 3, 3, 3}, .paddings = {1, 1}});
+  check({.x = {2, 10, 5, 5}, .weight = {17, 10, 3, 3}, .paddings = {1, 1}});
+}
+
+TEST(Conv2d, UnevenWindow_MatchesReference) {
+  check({.x = {2, 5, 9, 6},
+         .weight = {4, 5, 3, 2},
+         .strides = {2, 1},
+         .paddings = {1, 0},
+         .dilations = {1, 2}});
+  check({.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .strides = {3, 2}});  // a column left over
+}
+
+TEST(Conv2d, Dilated_MatchesReference) {
+  check({.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .paddings = {2, 2}, .dilations = {2, 2}});
+  check({.x = {1, 3, 9, 9}, .weight = {5, 3, 3, 3}, .dilations = {3, 2}});
+}
+
+TEST(Conv2d, Groups_MatchReference) {
+  check({.x = {1, 32, 3, 3}, .weight = {32, 16, 3, 3}, .paddings = {1, 1}, .groups = 2});
+  check({.x = {1, 20, 4, 4}, .weight = {40, 5, 3, 3}, .paddings = {1, 1}, .groups = 4});
+  check({.x = {2, 6, 5, 5}, .weight = {4, 3, 3, 3}, .groups = 2, .bias = true});
+}
+
+TEST(Conv2d, Depthwise_MatchesReference) {
+  check({.x = {2, 32, 6, 6}, .weight = {32, 1, 3, 3}, .paddings = {1, 1}, .groups = 32});
+  check({.x = {2, 10, 6, 5},
+         .weight = {10, 1, 3, 3},
+         .strides = {2, 2},
+         .paddings = {1, 1},
+         .groups = 10,
+         .bias = true});
+  check({.x = {1, 10, 5, 5}, .weight = {20, 1, 3, 3}, .groups = 10});  // two outputs a channel
+}
+
+TEST(Conv2d, ChannelsLastImage_MatchesReference) {
+  const Case c{.x = {2, 32, 3, 3}, .weight = {16, 32, 1, 1}};
+  check_op(
+      {.type = "conv2d",
+       .attributes = {{"paddings", c.paddings}},
+       .inputs = {{.shape = c.x, .kind = VarKind::kState, .layout = Layout::channels_last(c.x)},
+                  {.shape = c.weight, .kind = VarKind::kParameter},
+                  {.present = false}},
+       .reference = [&](const std::vector<Values>& in) {
+         return std::vector<Values>{naive_convolution(
+             {c.x, c.weight, c.strides, c.paddings, c.dilations, c.groups}, in[0], in[1], {})};
+       }});
+}
+
+TEST(Conv2d, OnlyTheBiasIsTrained_MatchesReference) {
+  const Case c{.x = {2, 20, 4, 4}, .weight = {18, 20, 1, 1}};
+  check_op({.type = "conv2d",
+            .inputs = {{.shape = c.x, .differentiate = false},
+                       {.shape = c.weight, .differentiate = false},
+                       {.shape = {18}}},
+            .reference = [&](const std::vector<Values>& in) {
+              return std::vector<Values>{
+                  naive_convolution({c.x, c.weight, c.strides, c.paddings, c.dilations, c.groups},
+                                    in[0], in[1], in[2])};
+            }});
+}
+
+TEST(Conv2d, ChannelsThatDoNotFit_AreRefusedByName) {
+  Program program;
+  const SectionId section = program.add_section("forward", {});
+  const VarId x = program.feed("x", DType::kFloat32, {1, 3, 8, 8});
+  const VarId weight = program.parameter("w", {8, 4, 3, 3}, {});
+  try {
+    program.emit(section, "conv2d", {x, weight});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_NE(std::string(error.what()).find("[8, 4, 3, 3]"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace fleet
