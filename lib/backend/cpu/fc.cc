@@ -1,0 +1,161 @@
+#include "backend/cpu/dnnl_glue.h"
+
+namespace fleet {
+namespace {
+
+using cpu::PrimitiveKernel;
+using dnnl::memory;
+using Forward = dnnl::inner_product_forward;
+using DataGradient = dnnl::inner_product_backward_data;
+using WeightGradient = dnnl::inner_product_backward_weights;
+
+// x and y are plain matrices whatever their shapes; the weight lies as oneDNN likes it.
+struct Product {
+  int64_t rows, in, out;
+  DType dtype;
+  bool bias = false;
+
+  memory::desc matrix(int64_t height, int64_t width) const {
+    const Shape shape{height, width};
+    return cpu::desc_of(shape, dtype, Layout::plain(shape));
+  }
+  memory::desc x() const { return matrix(rows, in); }
+  memory::desc y() const { return matrix(rows, out); }
+  memory::desc weight(const std::optional<Layout>& layout) const {
+    return cpu::desc_of({out, in}, dtype, layout);
+  }
+  memory::desc bias_desc() const {
+    const Shape shape{out};
+    return bias ? cpu::desc_of(shape, DType::kFloat32, Layout::plain(shape)) : memory::desc();
+  }
+};
+
+Product product_of(const Shape& x, const Shape& y, DType dtype, bool bias) {
+  const int64_t out = y[y.rank() - 1], rows = y.elements() / std::max<int64_t>(out, 1);
+  return {rows, x.elements() / std::max<int64_t>(rows, 1), out, dtype, bias};
+}
+
+Forward::primitive_desc forward(const Product& p, const std::optional<Layout>& weight) {
+  const Forward::desc desc(dnnl::prop_kind::forward_training, p.x(), p.weight(weight),
+                           p.bias_desc(), p.y());
+  return {desc, cpu::user_scratchpad(), cpu::engine(), /*allow_empty=*/true};
+}
+
+DataGradient::primitive_desc data_gradient(const Product& p, const std::optional<Layout>& weight) {
+  const DataGradient::desc desc(p.x(), p.weight(weight), p.y());
+  return {desc, cpu::user_scratchpad(), cpu::engine(), forward(p, std::nullopt),
+          /*allow_empty=*/true};
+}
+
+WeightGradient::primitive_desc weight_gradient(const Product& p,
+                                               const std::optional<Layout>& weight) {
+  const WeightGradient::desc desc(p.x(), p.weight(weight), p.bias_desc(), p.y());
+  return {desc, cpu::user_scratchpad(), cpu::engine(), forward(p, std::nullopt),
+          /*allow_empty=*/true};
+}
+
+struct WeightChoice {
+  Layout weight;
+  size_t workspace;
+};
+
+// The weight stays as it is where that has a proper implementation: reordering it costs more than a
+// better one would gain.
+template <typename Describe>
+WeightChoice choose(const Product& p, const std::optional<Layout>& now, int argument,
+                    Describe describe) {
+  const std::string what = "fc of [" + std::to_string(p.rows) + ", " + std::to_string(p.in) +
+                           "] to " + std::to_string(p.out) + " outputs";
+  return cpu::translated(what, [&] {
+    for (const std::optional<Layout>& wish : {now, std::optional<Layout>()}) {
+      const auto desc = describe(p, wish);
+      if (!desc || (wish && cpu::is_reference(desc))) continue;
+      const Layout weight = cpu::layout_of(cpu::argument_desc(desc, argument));
+      const auto exact = describe(p, weight);
+      if (exact) return WeightChoice{weight, cpu::scratchpad_bytes(exact)};
+    }
+    throw Error(ErrorCode::kUnsupported, "oneDNN has no implementation", what);
+  });
+}
+
+}  // namespace
+
+FLEET_KERNEL(cpu, fc) {
+  def.layouts = [](LayoutQuery& query) {
+    const Var& x = query.input_var(0);
+    const Product p = product_of(x.shape, query.output_var(0).shape, x.dtype, query.has_input(2));
+    const WeightChoice choice = choose(p, query.input(1), DNNL_ARG_WEIGHTS, forward);
+    query.need(1, choice.weight);
+    query.workspace(choice.workspace);
+  };
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
+    const Argument& y = context.outputs[0];
+    return cpu::translated("fc of " + x.shape.text(), [&] {
+      const Product p = product_of(x.shape, y.shape, x.dtype, static_cast<bool>(bias));
+      auto kernel = std::make_unique<PrimitiveKernel>(forward(p, weight.layout), context.workspace);
+      kernel->bind(DNNL_ARG_SRC, x.data);
+      kernel->bind(DNNL_ARG_WEIGHTS, weight.data);
+      if (bias) kernel->bind(DNNL_ARG_BIAS, bias.data);
+      kernel->bind(DNNL_ARG_DST, y.data);
+      return kernel;
+    });
+  };
+}
+
+FLEET_KERNEL(cpu, fc_data_grad) {
+  def.layouts = [](LayoutQuery& query) {
+    const Var& dy = query.input_var(1);
+    const Product p = product_of(query.output_var(0).shape, dy.shape, dy.dtype, false);
+    const WeightChoice choice = choose(p, query.input(0), DNNL_ARG_WEIGHTS, data_gradient);
+    query.need(0, choice.weight);
+    query.workspace(choice.workspace);
+  };
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &weight = context.inputs[0], &dy = context.inputs[1], &dx = context.outputs[0];
+    return cpu::translated("fc_data_grad of " + dy.shape.text(), [&] {
+      const Product p = product_of(dx.shape, dy.shape, dy.dtype, false);
+      auto kernel =
+          std::make_unique<PrimitiveKernel>(data_gradient(p, weight.layout), context.workspace);
+      kernel->bind(DNNL_ARG_WEIGHTS, weight.data);
+      kernel->bind(DNNL_ARG_DIFF_DST, dy.data);
+      kernel->bind(DNNL_ARG_DIFF_SRC, dx.data);
+      return kernel;
+    });
+  };
+}
+
+FLEET_KERNEL(cpu, fc_weight_grad) {
+  def.layouts = [](LayoutQuery& query) {
+    const Var &x = query.input_var(0), &dy = query.input_var(1);
+    const Product p = product_of(x.shape, dy.shape, x.dtype, query.has_output(1));
+    const WeightChoice choice =
+        choose(p, query.bound_output(0), DNNL_ARG_DIFF_WEIGHTS, weight_gradient);
+    query.give(0, choice.weight);
+    // A weight nobody trains is computed beside its bias and forgotten.
+    const int64_t unused = query.has_output(0) ? 0 : choice.weight.elements();
+    query.workspace(
+        cpu::Spare::bytes(weight_gradient(p, choice.weight), {unused}, size_of(x.dtype)));
+  };
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &dy = context.inputs[1];
+    const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
+    return cpu::translated("fc_weight_grad of " + x.shape.text(), [&] {
+      const Product p = product_of(x.shape, dy.shape, x.dtype, static_cast<bool>(dbias));
+      const std::optional<Layout> layout =
+          dweight ? std::optional<Layout>(dweight.layout)
+                  : choose(p, std::nullopt, DNNL_ARG_DIFF_WEIGHTS, weight_gradient).weight;
+      const WeightGradient::primitive_desc desc = weight_gradient(p, layout);
+      auto kernel = std::make_unique<PrimitiveKernel>(desc, context.workspace);
+      cpu::Spare spare(desc, context.workspace);
+      kernel->bind(DNNL_ARG_SRC, x.data);
+      kernel->bind(DNNL_ARG_DIFF_DST, dy.data);
+      kernel->bind(DNNL_ARG_DIFF_WEIGHTS,
+                   dweight ? dweight.data : spare.take<float>(layout->elements()));
+      if (dbias) kernel->bind(DNNL_ARG_DIFF_BIAS, dbias.data);
+      return kernel;
+    });
+  };
+}
+
+}  // namespace fleet
