@@ -20,6 +20,10 @@ std::optional<Broadcast> broadcast_of(const Shape& x, const Shape& y, int64_t ax
       result.middle *= x[d];
     }
   }
+  if (result.middle == 1) {  // y is one element
+    result.inner *= result.outer;
+    result.outer = 1;
+  }
   return result;
 }
 

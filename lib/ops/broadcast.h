@@ -7,7 +7,7 @@
 
 namespace fleet {
 
-// x seen as [outer, middle, inner], y as [middle].
+// x seen as [outer, middle, inner], y as [middle]. Where y is one element, outer is 1.
 struct Broadcast {
   int64_t outer = 1, middle = 1, inner = 1;
   bool same() const { return outer == 1 && inner == 1; }

@@ -31,6 +31,9 @@ class Backward {
     Context(Backward& backward, const Op& op, std::vector<VarId> gradients)
         : GradientContext(backward.program_, backward.result_.section, op, std::move(gradients)),
           backward_(backward) {}
+    void pass_gradient(int i, VarId gradient) override {
+      if (needs(i)) backward_.contributions_[input(i)].push_back(gradient);
+    }
 
    protected:
     bool needs_gradient(VarId var) const override { return backward_.needed_.contains(var); }
@@ -90,7 +93,9 @@ class Backward {
     const std::vector<VarId> parts = found->second;
     contributions_.erase(found);
     VarId gradient = parts[0];
-    if (parts.size() > 1) {
+    // A leaf's gradient is its own: not one that was passed on from another variable.
+    const bool shared = leaves_.contains(var) && program_.var(gradient).gradient_of != var;
+    if (parts.size() > 1 || shared) {
       gradient = program_.temporary(program_.var(var).name + "@GRAD");
       program_.append(result_.section, "sum", parts, {gradient});
     }

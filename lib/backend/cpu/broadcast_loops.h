@@ -1,0 +1,82 @@
+// Loops over two operands of which the second spreads over the first (ops/broadcast.h). All plain.
+#pragma once
+
+#include "backend/cpu/elementwise.h"
+#include "ops/broadcast.h"
+
+namespace fleet::cpu {
+
+// Elementwise over one layout where the shapes are the same, else plain.
+inline void broadcast_layouts(LayoutQuery& query, int x, int y) {
+  if (query.input_var(x).shape == query.input_var(y).shape) keep_layout(query);
+}
+
+inline Broadcast broadcast_of_op(const KernelContext& context, const Shape& x, const Shape& y) {
+  return *broadcast_of(x, y, context.attributes().integer("axis"));
+}
+
+// body(i, m) for each element i of x and its element m of y.
+template <typename Body>
+void broadcast_for_each(const Broadcast& b, Body body) {
+  const bool parallel = b.outer * b.middle * b.inner >= kParallelElements;
+  if (b.inner == 1) {
+#pragma omp parallel for if (parallel)
+    for (int64_t o = 0; o < b.outer; ++o) {
+#pragma omp simd
+      for (int64_t m = 0; m < b.middle; ++m) body(o * b.middle + m, m);
+    }
+    return;
+  }
+#pragma omp parallel for if (parallel)
+  for (int64_t unit = 0; unit < b.outer * b.middle; ++unit) {
+    const int64_t m = unit % b.middle;
+#pragma omp simd
+    for (int64_t i = 0; i < b.inner; ++i) body(unit * b.inner + i, m);
+  }
+}
+
+// Rows that are summed as one step; independent of the number of threads.
+inline int64_t reduce_steps(const Broadcast& b) {
+  if (b.inner > 1) return b.outer;
+  return std::min(b.outer, std::max<int64_t>(b.outer * b.middle / kReduceElements, 1));
+}
+
+// Bytes that broadcast_reduce() needs.
+inline size_t reduce_workspace(const Broadcast& b) {
+  return static_cast<size_t>(reduce_steps(b) * b.middle) * sizeof(float);
+}
+
+// dy[m] = sum of body(i, m) over the elements i of x that see element m of y. body may store
+// something for i on the way.
+template <typename Body>
+void broadcast_reduce(const Broadcast& b, float* partial, float* dy, Body body) {
+  const bool parallel = b.outer * b.middle * b.inner >= kParallelElements;
+  const int64_t steps = reduce_steps(b);
+  if (b.inner == 1) {
+#pragma omp parallel for if (parallel)
+    for (int64_t step = 0; step < steps; ++step) {
+      float* sum = partial + step * b.middle;
+      std::fill_n(sum, b.middle, 0.0f);
+      for (int64_t o = b.outer * step / steps; o < b.outer * (step + 1) / steps; ++o) {
+#pragma omp simd
+        for (int64_t m = 0; m < b.middle; ++m) sum[m] += body(o * b.middle + m, m);
+      }
+    }
+  } else {
+#pragma omp parallel for if (parallel)
+    for (int64_t unit = 0; unit < b.outer * b.middle; ++unit) {
+      const int64_t m = unit % b.middle;
+      float sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t i = 0; i < b.inner; ++i) sum += body(unit * b.inner + i, m);
+      partial[unit] = sum;
+    }
+  }
+  for (int64_t m = 0; m < b.middle; ++m) {
+    double sum = 0;
+    for (int64_t step = 0; step < steps; ++step) sum += partial[step * b.middle + m];
+    dy[m] = static_cast<float>(sum);
+  }
+}
+
+}  // namespace fleet::cpu

@@ -1,0 +1,104 @@
+#include <bit>
+
+#include "backend/cpu/elementwise.h"
+#include "ops/dtype_attribute.h"
+
+namespace fleet {
+namespace {
+
+// The upper half of a float32, rounded to nearest even.
+struct BFloat16 {
+  uint16_t bits;
+  BFloat16() = default;
+  explicit BFloat16(float value) {
+    const uint32_t raw = std::bit_cast<uint32_t>(value);
+    const bool nan = value != value;
+    bits = nan ? static_cast<uint16_t>(raw >> 16 | 0x40)
+               : static_cast<uint16_t>((raw + 0x7fff + (raw >> 16 & 1)) >> 16);
+  }
+  explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
+};
+using Float16 = _Float16;
+
+template <typename From, typename To>
+To convert(From value) {
+  constexpr bool by_float = std::is_same_v<From, BFloat16> || std::is_same_v<To, BFloat16> ||
+                            std::is_same_v<From, Float16> || std::is_same_v<To, Float16>;
+  if constexpr (std::is_same_v<From, To>) {
+    return value;
+  } else if constexpr (by_float) {
+    return static_cast<To>(static_cast<float>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <typename From, typename To>
+void cast_range(const void* x, void* y, int64_t begin, int64_t end) {
+  const From* from = static_cast<const From*>(x);
+  To* to = static_cast<To*>(y);
+#pragma omp simd
+  for (int64_t i = begin; i < end; ++i) to[i] = convert<From, To>(from[i]);
+}
+
+using CastRange = void (*)(const void* x, void* y, int64_t begin, int64_t end);
+
+template <typename From>
+CastRange cast_from(DType to) {
+  switch (to) {
+    case DType::kFloat32:
+      return cast_range<From, float>;
+    case DType::kFloat64:
+      return cast_range<From, double>;
+    case DType::kFloat16:
+      return cast_range<From, Float16>;
+    case DType::kBFloat16:
+      return cast_range<From, BFloat16>;
+    case DType::kInt64:
+      return cast_range<From, int64_t>;
+    case DType::kInt32:
+      return cast_range<From, int32_t>;
+    case DType::kUInt8:
+      return cast_range<From, uint8_t>;
+  }
+  return nullptr;
+}
+
+CastRange cast_of(DType from, DType to) {
+  switch (from) {
+    case DType::kFloat32:
+      return cast_from<float>(to);
+    case DType::kFloat64:
+      return cast_from<double>(to);
+    case DType::kFloat16:
+      return cast_from<Float16>(to);
+    case DType::kBFloat16:
+      return cast_from<BFloat16>(to);
+    case DType::kInt64:
+      return cast_from<int64_t>(to);
+    case DType::kInt32:
+      return cast_from<int32_t>(to);
+    case DType::kUInt8:
+      return cast_from<uint8_t>(to);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+FLEET_KERNEL(cpu, cast) {
+  def.dtypes = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
+                DType::kInt64,   DType::kInt32,   DType::kUInt8};
+  def.layouts = cpu::keep_layout;
+  def.create = [](KernelContext& context) {
+    const void* x = context.inputs[0].data;
+    void* y = context.outputs[0].data;
+    const int64_t count = context.outputs[0].layout.elements();
+    const CastRange range = cast_of(context.inputs[0].dtype, context.outputs[0].dtype);
+    return make_kernel([=](Stream&) {
+      cpu::parallel_ranges(count, [=](int64_t begin, int64_t end) { range(x, y, begin, end); });
+    });
+  };
+}
+
+}  // namespace fleet

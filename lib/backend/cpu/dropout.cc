@@ -1,0 +1,49 @@
+#include "backend/cpu/elementwise.h"
+#include "ops/dropout_mask.h"
+
+namespace fleet {
+namespace {
+
+// Elements first.. of one sample.
+FLEET_SIMD void drop(const float* x, float* y, int64_t count, uint64_t stream, int64_t first,
+                     uint64_t threshold, float scale) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const bool kept = dropout_bits(stream, static_cast<uint64_t>(first + i)) >= threshold;
+    y[i] = kept ? x[i] * scale : 0;
+  }
+}
+
+// The gradient is the same function of dy.
+std::unique_ptr<Kernel> make_dropout(KernelContext& context) {
+  const float* x = context.inputs[0].as<float>();
+  const int64_t* keys = context.inputs[1].as<int64_t>();
+  float* y = context.outputs[0].as<float>();
+  const int64_t count = context.inputs[0].shape.elements();
+  if (context.attributes().boolean("is_test")) {
+    return make_kernel([=](Stream&) { cpu::parallel_copy(y, x, count * sizeof(float)); });
+  }
+  const double p = context.attributes().number("p");
+  const uint64_t salt = static_cast<uint64_t>(context.attributes().integer("salt"));
+  const uint64_t threshold = dropout_threshold(p);
+  const float scale = p < 1 ? static_cast<float>(1 / (1 - p)) : 0;
+  const int64_t size = count / context.inputs[0].shape[0];  // of a sample
+  return make_kernel([=](Stream&) {
+    cpu::parallel_ranges(count, [=](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t sample = begin / size, first = begin % size;
+        const int64_t length = std::min(size - first, end - begin);
+        const uint64_t stream = dropout_stream(static_cast<uint64_t>(keys[sample]), salt);
+        drop(x + begin, y + begin, length, stream, first, threshold, scale);
+        begin += length;
+      }
+    });
+  });
+}
+
+}  // namespace
+
+FLEET_KERNEL(cpu, dropout) { def.create = make_dropout; }
+FLEET_KERNEL(cpu, dropout_grad) { def.create = make_dropout; }
+
+}  // namespace fleet

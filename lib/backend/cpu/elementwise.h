@@ -1,0 +1,86 @@
+// Loops over elements: how work is split among threads, and kernels made of a function over a
+// range.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "exec/kernel.h"
+
+// Compiled for several instruction sets, chosen when the program starts: for functions that loop
+// over a range. What they call must be always inlined. Sanitizers do not get along with it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
+#define FLEET_SIMD
+#else
+#define FLEET_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+#define FLEET_INLINE inline __attribute__((always_inline))
+
+namespace fleet::cpu {
+
+// Below this many elements a thread's start costs more than it gains.
+inline constexpr int64_t kParallelElements = 16384;
+// What one step of a reduction covers. Its bounds do not depend on the number of threads, so that
+// sums do not either.
+inline constexpr int64_t kReduceElements = 16384;
+
+// Calls body(begin, end) for ranges that cover 0..count-1, each on a thread of its own, cut at
+// whole cache lines of float.
+template <typename Body>
+void parallel_ranges(int64_t count, Body body) {
+  if (count < kParallelElements) {
+    body(int64_t{0}, count);
+    return;
+  }
+#pragma omp parallel
+  {
+    const int64_t lines = (count + 15) / 16, threads = omp_get_num_threads();
+    const int64_t thread = omp_get_thread_num();
+    const int64_t begin = lines * thread / threads * 16;
+    const int64_t end = std::min(count, lines * (thread + 1) / threads * 16);
+    if (begin < end) body(begin, end);
+  }
+}
+
+// A copy by all threads. Nothing where source and target are the same.
+inline void parallel_copy(void* to, const void* from, int64_t bytes) {
+  if (to == from) return;
+  parallel_ranges((bytes + 3) / 4, [=](int64_t begin, int64_t end) {
+    const int64_t first = begin * 4, last = std::min(end * 4, bytes);
+    std::memcpy(static_cast<char*>(to) + first, static_cast<const char*>(from) + first,
+                last - first);
+  });
+}
+
+inline void keep_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/true); }
+inline void keep_unpadded_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/false); }
+
+// y = function(x) over all elements.
+template <void (*function)(const float* x, float* y, int64_t count)>
+std::unique_ptr<Kernel> unary_kernel(KernelContext& context) {
+  const float* x = context.inputs[0].as<float>();
+  float* y = context.outputs[0].as<float>();
+  const int64_t count = context.outputs[0].layout.elements();
+  return make_kernel([=](Stream&) {
+    parallel_ranges(
+        count, [=](int64_t begin, int64_t end) { function(x + begin, y + begin, end - begin); });
+  });
+}
+
+// z = function(x, y) over all elements of three tensors of one layout.
+template <void (*function)(const float* x, const float* y, float* z, int64_t count)>
+std::unique_ptr<Kernel> binary_kernel(KernelContext& context) {
+  const float* x = context.inputs[0].as<float>();
+  const float* y = context.inputs[1].as<float>();
+  float* z = context.outputs[0].as<float>();
+  const int64_t count = context.outputs[0].layout.elements();
+  return make_kernel([=](Stream&) {
+    parallel_ranges(count, [=](int64_t begin, int64_t end) {
+      function(x + begin, y + begin, z + begin, end - begin);
+    });
+  });
+}
+
+}  // namespace fleet::cpu

@@ -1,0 +1,86 @@
+#include "backend/cpu/broadcast_loops.h"
+
+namespace fleet {
+namespace {
+
+FLEET_SIMD void multiply(const float* x, const float* y, float* out, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) out[i] = x[i] * y[i];
+}
+
+FLEET_SIMD void multiply_grad(const float* x, const float* y, const float* dout, float* dx,
+                              float* dy, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const float gradient = dout[i];
+    dx[i] = gradient * y[i];
+    dy[i] = gradient * x[i];
+  }
+}
+
+std::unique_ptr<Kernel> make_grad(KernelContext& context) {
+  const float* x = context.inputs[0].as<float>();
+  const float* y = context.inputs[1].as<float>();
+  const float* dout = context.inputs[2].as<float>();
+  float* dx = context.outputs[0].as<float>();
+  float* dy = context.outputs[1].as<float>();
+  float* partial = static_cast<float*>(context.workspace);
+  const int64_t count = context.inputs[0].layout.elements();
+  const Broadcast b =
+      cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
+  if (b.same()) {
+    return make_kernel([=](Stream&) {
+      cpu::parallel_ranges(count, [=](int64_t begin, int64_t end) {
+        const int64_t n = end - begin;
+        if (dx && dy) {
+          multiply_grad(x + begin, y + begin, dout + begin, dx + begin, dy + begin, n);
+        } else if (dx) {
+          multiply(dout + begin, y + begin, dx + begin, n);
+        } else {
+          multiply(dout + begin, x + begin, dy + begin, n);
+        }
+      });
+    });
+  }
+  if (!dy) {
+    return make_kernel([=](Stream&) {
+      cpu::broadcast_for_each(b, [=](int64_t i, int64_t m) { dx[i] = dout[i] * y[m]; });
+    });
+  }
+  return make_kernel([=](Stream&) {
+    cpu::broadcast_reduce(b, partial, dy, [=](int64_t i, int64_t m) {
+      const float gradient = dout[i];
+      if (dx) dx[i] = gradient * y[m];
+      return gradient * x[i];
+    });
+  });
+}
+
+}  // namespace
+
+FLEET_KERNEL(cpu, elementwise_mul) {
+  def.layouts = [](LayoutQuery& query) { cpu::broadcast_layouts(query, 0, 1); };
+  def.create = [](KernelContext& context) {
+    const Broadcast b =
+        cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
+    if (b.same()) return cpu::binary_kernel<multiply>(context);
+    const float* x = context.inputs[0].as<float>();
+    const float* y = context.inputs[1].as<float>();
+    float* out = context.outputs[0].as<float>();
+    return make_kernel([=](Stream&) {
+      cpu::broadcast_for_each(b, [=](int64_t i, int64_t m) { out[i] = x[i] * y[m]; });
+    });
+  };
+}
+
+FLEET_KERNEL(cpu, elementwise_mul_grad) {
+  def.layouts = [](LayoutQuery& query) {
+    cpu::broadcast_layouts(query, 0, 1);
+    const auto b = broadcast_of(query.input_var(0).shape, query.input_var(1).shape,
+                                query.attributes().integer("axis"));
+    query.workspace(cpu::reduce_workspace(*b));
+  };
+  def.create = make_grad;
+}
+
+}  // namespace fleet
