@@ -1,0 +1,23 @@
+// This host's addresses, and whether an address is one of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fleet {
+
+// Of every interface that is up, in their order; IPv6's link-local ones left out.
+std::vector<std::string> local_addresses();
+// The numeric form of an address or a host name; "" where it cannot be resolved.
+std::string resolve(const std::string& address);
+// 127.0.0.0/8 or ::1, in numeric form.
+bool is_loopback(const std::string& numeric);
+// Of this host: one of `local`, or any loopback address. Names are resolved.
+bool is_local(const std::string& address, const std::vector<std::string>& local);
+// "10.0.0.1:80" or "[::1]:80".
+std::string endpoint(const std::string& address, int port);
+std::string host_name();
+// The address that packets to `address` leave from; "" where there is no route.
+std::string address_towards(const std::string& address);
+
+}  // namespace fleet

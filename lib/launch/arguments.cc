@@ -1,0 +1,105 @@
+#include "launch/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+std::vector<std::string> known_flags() {
+  std::vector<std::string> all = {"--print_config", "--version", "--help"};
+  for (const Option& option : launch_options()) {
+    all.push_back("--" + option.key);
+    for (const std::string& alias : option.aliases) all.push_back("--" + alias);
+  }
+  return all;
+}
+
+[[noreturn]] void unknown_flag(const std::string& argument) {
+  const std::string flag = argument.substr(0, argument.find('='));
+  const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+  const std::string reason = unsupported_reason(name);
+  if (!reason.empty()) throw Error(ErrorCode::kUsage, "not supported: " + reason, flag);
+  const std::string nearest = nearest_name(flag, known_flags());
+  throw Error(ErrorCode::kUsage, "unknown option '" + flag + "'", {},
+              nearest.empty() ? "see fleetrun --help" : "did you mean '" + nearest + "'?");
+}
+
+// A list of addresses often loses its quotes: `--ips=10.0.0.1, 10.0.0.2 job.json`. The words after
+// a comma then still belong to it.
+std::vector<std::string> join_split_ips(std::vector<std::string> arguments) {
+  for (size_t at = 0; at < arguments.size() && arguments[at].starts_with("--"); ++at) {
+    const std::string& flag = arguments[at];
+    const bool alone = flag == "--help" || flag == "--version" || flag == "--print_config";
+    const bool ips = flag == "--ips" || flag.starts_with("--ips=");
+    if (!alone && flag.find('=') == std::string::npos) ++at;  // its value is a word of its own
+    while (ips && at + 1 < arguments.size() && arguments[at].ends_with(',')) {
+      arguments[at] += arguments[at + 1];
+      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    }
+  }
+  return arguments;
+}
+
+}  // namespace
+
+LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
+  LaunchRequest request;
+  std::map<std::string, std::string> flags;
+  bool help = false, version = false, print_config = false;
+  CLI::App app("fleetrun");
+  app.set_help_flag();
+  app.prefix_command();  // stops at the program: what follows is the program's
+  for (const Option& option : launch_options()) {
+    std::string names = "--" + option.key;
+    for (const std::string& alias : option.aliases) names += ",--" + alias;
+    app.add_option(names, flags[option.key])->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+  app.add_flag("-h,--help", help);
+  app.add_flag("--version", version);
+  app.add_flag("--print_config", print_config);
+
+  const std::vector<std::string> words = join_split_ips(arguments);
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorCode::kUsage, error.what(), {}, "see fleetrun --help");
+  }
+  if (help || version) {
+    request.action = help ? LaunchRequest::Action::kHelp : LaunchRequest::Action::kVersion;
+    return request;
+  }
+  request.program = app.remaining();
+  if (!request.program.empty() && request.program[0] == "--") {
+    request.program.erase(request.program.begin());
+  } else if (!request.program.empty() && request.program[0].starts_with('-')) {
+    unknown_flag(request.program[0]);
+  }
+
+  ConfigTree tree;
+  for (const Option& option : launch_options()) {
+    for (const std::string& name : option.environment) {
+      if (const auto value = get_env(name)) {
+        tree.set(option.key, *value, "environment " + name);
+        break;
+      }
+    }
+    if (app.count("--" + option.key) > 0)
+      tree.set(option.key, flags[option.key], "--" + option.key);
+  }
+  request.settings = tree.validate(launch_schema());
+  if (print_config) {
+    request.action = LaunchRequest::Action::kPrintConfig;
+  } else if (request.program.empty()) {
+    throw Error(ErrorCode::kUsage, "no program is given", {},
+                "name a job file, a .py or a program after the options; see fleetrun --help");
+  }
+  return request;
+}
+
+}  // namespace fleet

@@ -1,0 +1,127 @@
+#include "launch/devices.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+int count_entries(const char* folder, const char* prefix) {
+  DIR* directory = ::opendir(folder);
+  if (!directory) return 0;
+  int count = 0;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix) || name.starts_with('.')) continue;
+    long long number = 0;
+    if (*prefix && !parse_int(name.substr(std::strlen(prefix)), &number)) continue;
+    ++count;
+  }
+  ::closedir(directory);
+  return count;
+}
+
+// The ids that CUDA_VISIBLE_DEVICES makes visible, or 0 .. count - 1.
+std::vector<std::string> visible_gpus(const GpuInventory& gpus) {
+  std::vector<std::string> all;
+  if (!gpus.visible) {
+    for (int i = 0; i < gpus.count; ++i) all.push_back(std::to_string(i));
+    return all;
+  }
+  for (const std::string& id : split(*gpus.visible, ',')) {
+    long long number = 0;
+    // CUDA itself ignores what follows the first bad one; -1 is the usual way to say "none".
+    if (id.empty() || (parse_int(id, &number) && (number < 0 || number >= gpus.count))) break;
+    all.push_back(id);
+  }
+  if (gpus.count == 0) all.clear();
+  return all;
+}
+
+[[noreturn]] void bad_gpus(const Settings& settings, const std::string& what,
+                           const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, settings.origin("gpus") + " " + settings.text("gpus"), next);
+}
+
+int index_of(const Settings& settings, const std::string& id,
+             const std::vector<std::string>& visible, bool numbered) {
+  long long number = 0;
+  if (!parse_int(id, &number) || number < 0) {
+    bad_gpus(settings, "'" + id + "' is not the number of a GPU", "write it like --gpus=0,1");
+  }
+  if (!numbered) {  // UUIDs: the number can only be a position in the list
+    if (number < static_cast<long long>(visible.size())) return static_cast<int>(number);
+  } else if (const auto found = std::find(visible.begin(), visible.end(), std::to_string(number));
+             found != visible.end()) {
+    return static_cast<int>(found - visible.begin());
+  }
+  bad_gpus(settings, "GPU " + id + " is not there",
+           "visible GPUs: " + join(visible, ",") + (numbered ? "" : " (numbered from 0)") +
+               "; see CUDA_VISIBLE_DEVICES");
+}
+
+std::vector<int> chosen_gpus(const Settings& settings, const GpuInventory& gpus) {
+  const std::vector<std::string> visible = visible_gpus(gpus);
+  std::vector<int> chosen;
+  if (settings.text("gpus").empty()) {
+    for (size_t i = 0; i < visible.size(); ++i) chosen.push_back(static_cast<int>(i));
+    return chosen;
+  }
+  if (visible.empty()) {
+    bad_gpus(settings,
+             gpus.count == 0 ? "this machine has no NVIDIA GPU"
+                             : "CUDA_VISIBLE_DEVICES hides every GPU of this machine",
+             "leave --gpus out to train on the CPUs, with --nproc_per_node ranks");
+  }
+  const bool numbered = std::all_of(visible.begin(), visible.end(), [](const std::string& id) {
+    long long number = 0;
+    return parse_int(id, &number);
+  });
+  for (const std::string& id : split(settings.text("gpus"), ',')) {
+    const int index = index_of(settings, id, visible, numbered);
+    if (std::find(chosen.begin(), chosen.end(), index) != chosen.end()) {
+      bad_gpus(settings, "GPU " + id + " is named twice", "name each once");
+    }
+    chosen.push_back(index);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+GpuInventory find_gpus() {
+  GpuInventory gpus;
+  gpus.count = count_entries("/proc/driver/nvidia/gpus", "");
+  if (gpus.count == 0) gpus.count = count_entries("/dev", "nvidia");
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) gpus.visible = visible;
+  return gpus;
+}
+
+std::vector<std::vector<int>> devices_of_ranks(const Settings& settings, const GpuInventory& gpus) {
+  const std::vector<int> chosen = chosen_gpus(settings, gpus);
+  const auto given = static_cast<size_t>(settings.integer("nproc_per_node"));
+  if (chosen.empty()) return std::vector<std::vector<int>>(std::max<size_t>(given, 1));
+  const size_t ranks = given > 0 ? given : chosen.size();
+  if (chosen.size() % ranks != 0) {
+    throw Error(ErrorCode::kUsage,
+                std::to_string(chosen.size()) + " GPUs cannot be divided among " +
+                    std::to_string(ranks) + " ranks",
+                settings.origin("nproc_per_node") + " " + std::to_string(ranks),
+                "choose GPUs with --gpus; or set CUDA_VISIBLE_DEVICES= to run on the CPUs");
+  }
+  const size_t each = chosen.size() / ranks;
+  std::vector<std::vector<int>> devices;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const auto first = chosen.begin() + static_cast<std::ptrdiff_t>(rank * each);
+    devices.emplace_back(first, first + static_cast<std::ptrdiff_t>(each));
+  }
+  return devices;
+}
+
+}  // namespace fleet

@@ -1,0 +1,40 @@
+// The environment of a rank, in the names of both Paddle generations and of torch.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// How a node's cores are shared out.
+struct CorePlan {
+  int threads = 0;         // OMP_NUM_THREADS; 0: the user's own stays
+  std::vector<int> cores;  // a rank's; empty: not pinned
+};
+// For each of `ranks` ranks its part of `available`: max(1, cores / ranks) threads, pinned to as
+// many cores where there are enough. Nothing where the user has set OMP_NUM_THREADS. `first` and
+// `on_host` are for nodes that share this host: this node's first rank among `on_host` ranks.
+std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, int ranks,
+                                 int on_host, bool user_decides);
+
+// What a rank needs to know beyond the Assignment.
+struct RankContext {
+  std::string job_id;
+  std::string log_dir;
+  int threads = 0;  // 0: OMP_NUM_THREADS is left alone
+};
+
+// What Paddle's older launcher prints as its table, in the order of that.
+Variables table_environment(const Assignment& assignment, int local_rank);
+// Everything that is set for a rank: the above, the newer Paddle's, torch's and fleetrun's own.
+Variables rank_environment(const Assignment& assignment, int local_rank,
+                           const RankContext& context);
+// What is taken out: proxies break the ranks' own connections.
+std::vector<std::string> removed_environment();
+
+}  // namespace fleet

@@ -1,0 +1,44 @@
+// The launcher's options: their names, environment twins and defaults, checked and with origins.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+
+namespace fleet {
+
+// Where the rendezvous of several nodes listens, unless --rdzv_port or --master says otherwise. A
+// job on a single node takes a free port.
+inline constexpr int kDefaultRendezvousPort = 6768;
+// The first endpoint port of every node of several, unless --start_port says otherwise (Paddle's).
+// A job on a single node takes free ports.
+inline constexpr int kDefaultStartPort = 6070;
+
+struct Option {
+  std::string key;                       // in the configuration; "--" + key is the flag
+  std::vector<std::string> aliases;      // other flags
+  std::vector<std::string> environment;  // twins; the first that is set counts
+  std::string value;                     // what the value is, for the help: "LIST"
+};
+const std::vector<Option>& launch_options();
+
+// Keys, types, ranges, defaults and help lines of launch_options(), in their order.
+const Schema& launch_schema();
+
+// A flag of Paddle's or torchrun's launchers that has no meaning here (yet), and why; "" otherwise.
+std::string unsupported_reason(const std::string& flag);
+
+// The command line, after the environment has been laid under it.
+struct LaunchRequest {
+  enum class Action { kRun, kPrintConfig, kHelp, kVersion };
+  Action action = Action::kRun;
+  Settings settings;
+  std::vector<std::string> program;  // and everything after it
+};
+
+// At most a screen: usage, the options, three examples.
+std::string launch_help();
+std::string launch_version();  // "fleetrun 0.1.0"
+
+}  // namespace fleet

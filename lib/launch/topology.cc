@@ -1,0 +1,199 @@
+#include "launch/topology.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "launch/addresses.h"
+#include "launch/options.h"
+
+namespace fleet {
+namespace {
+
+[[noreturn]] void usage(const std::string& what, const std::string& where,
+                        const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, where, next);
+}
+
+void check_ips(const std::vector<std::string>& ips, const std::string& origin) {
+  std::set<std::string> seen;
+  for (const std::string& ip : ips) {
+    if (ip.empty()) usage("an address is empty", origin, "write it like --ips=10.0.0.1,10.0.0.2");
+    if (!seen.insert(ip).second) {
+      usage(ip + " is listed twice", origin,
+            "list each node once; several ranks a node: --gpus or --nproc_per_node");
+    }
+  }
+}
+
+// This host's position in --ips.
+int find_self(const Settings& settings, const std::vector<std::string>& ips,
+              const HostFacts& host) {
+  const std::string& own = settings.text("host");
+  if (!own.empty()) {
+    const auto found = std::find(ips.begin(), ips.end(), own);
+    if (found == ips.end()) {
+      usage(own + " is not among --ips=" + join(ips, ","), settings.origin("host"),
+            "give this node's address as it is listed there");
+    }
+    return static_cast<int>(found - ips.begin());
+  }
+  std::vector<std::string> mine;
+  for (const std::string& ip : ips) {
+    if (host.is_local(ip)) mine.push_back(ip);
+  }
+  if (mine.empty()) {
+    usage("none of " + join(ips, ", ") + " is an address of this host", settings.origin("ips"),
+          "its addresses are " + join(host.addresses, ", ") +
+              "; correct --ips, or say with --host which entry this host is");
+  }
+  if (mine.size() > 1) {
+    usage(join(mine, " and ") + " are all addresses of this host", settings.origin("ips"),
+          "say with --host which of them this node is");
+  }
+  return static_cast<int>(std::find(ips.begin(), ips.end(), mine[0]) - ips.begin());
+}
+
+struct Master {
+  std::string address;
+  int port = 0;  // 0: not given
+};
+
+Master parse_master(const Settings& settings) {
+  const std::string& text = settings.text("master");
+  const std::string where = settings.origin("master") + " " + text;
+  if (text.find("://") != std::string::npos) {
+    usage("only the built-in rendezvous is supported", where,
+          "write it like --master=10.0.0.1:6768");
+  }
+  const size_t colon = text.rfind(':');
+  const bool bare_ipv6 = text.find(':') != colon && !text.starts_with('[');
+  Master master{text, 0};
+  if (colon != std::string::npos && !bare_ipv6 && !text.ends_with(']')) {
+    long long port = 0;
+    if (!parse_int(std::string_view(text).substr(colon + 1), &port) || port < 1 || port > 65535) {
+      usage("the port is not a number from 1 to 65535", where,
+            "write it like --master=10.0.0.1:6768");
+    }
+    master = {text.substr(0, colon), static_cast<int>(port)};
+  }
+  if (master.address.starts_with('[') && master.address.ends_with(']')) {
+    master.address = master.address.substr(1, master.address.size() - 2);
+  }
+  if (master.address.empty())
+    usage("the address is missing", where, "write it like --master=10.0.0.1:6768");
+  return master;
+}
+
+// Nodes that are only counted: --nnodes and --master.
+void resolve_counted(const Settings& settings, const HostFacts& host,
+                     const std::optional<Master>& master, Topology* topology) {
+  const auto nnodes = static_cast<int>(settings.integer("nnodes"));
+  const auto rank = static_cast<int>(settings.integer("rank"));
+  topology->nnodes = std::max(nnodes, 1);
+  if (topology->nnodes > 1 && !master) {
+    usage("several nodes have to meet somewhere", settings.origin("nnodes"),
+          "give the same --master=ADDRESS:PORT on every node, or list them with --ips");
+  }
+  if (rank >= topology->nnodes) {
+    usage("there is no node " + std::to_string(rank) + " of " + std::to_string(topology->nnodes),
+          settings.origin("rank"), "nodes are numbered from 0; see --nnodes");
+  }
+  const std::string& own = settings.text("host");
+  if (!own.empty() && !host.is_local(own)) {
+    usage(own + " is not an address of this host", settings.origin("host"),
+          "its addresses are " + join(host.addresses, ", "));
+  }
+  if (topology->nnodes == 1) {
+    topology->address = !own.empty() ? own : master ? master->address : "127.0.0.1";
+    topology->rendezvous_address = topology->address;
+    return;
+  }
+  topology->rendezvous_address = master->address;
+  topology->node_rank = rank;
+  const bool here = host.is_local(master->address);
+  if (rank == 0 && !here) {
+    usage(master->address + " is not an address of this host, which is node 0",
+          settings.origin("master"),
+          "node 0 has to run where --master is; its addresses are " + join(host.addresses, ", "));
+  }
+  using Hosting = Topology::Hosting;
+  topology->hosting = rank == 0           ? Hosting::kYes
+                      : rank > 0 || !here ? Hosting::kNo
+                                          : Hosting::kIfFree;
+  topology->address = !own.empty()        ? own
+                      : here && rank <= 0 ? master->address
+                                          : host.address_towards(master->address);
+  if (topology->address.empty()) {
+    usage("there is no route to " + master->address, settings.origin("master"),
+          "correct it, or give this node's address with --host");
+  }
+}
+
+}  // namespace
+
+HostFacts host_facts() {
+  HostFacts host;
+  host.addresses = local_addresses();
+  host.is_local = [local = host.addresses](const std::string& address) {
+    return fleet::is_local(address, local);
+  };
+  host.address_towards = fleet::address_towards;
+  return host;
+}
+
+Topology resolve_topology(const Settings& settings, const HostFacts& host) {
+  if (settings.text("run_mode") != "collective") {
+    usage("'" + settings.text("run_mode") + "' is not supported", settings.origin("run_mode"),
+          "collective is the only mode");
+  }
+  Topology topology;
+  std::optional<Master> master;
+  if (!settings.text("master").empty()) master = parse_master(settings);
+  topology.nodes = settings.texts("ips");
+  if (topology.nodes.empty()) {
+    resolve_counted(settings, host, master, &topology);
+  } else {
+    check_ips(topology.nodes, settings.origin("ips"));
+    topology.nnodes = static_cast<int>(topology.nodes.size());
+    const auto nnodes = settings.integer("nnodes");
+    if (nnodes > 0 && nnodes != topology.nnodes) {
+      usage("it contradicts --ips, which lists " + std::to_string(topology.nnodes) + " nodes",
+            settings.origin("nnodes") + " " + std::to_string(nnodes), "give one of them");
+    }
+    topology.node_rank = find_self(settings, topology.nodes, host);
+    const auto rank = settings.integer("rank");
+    if (rank >= 0 && rank != topology.node_rank) {
+      usage("this host is number " + std::to_string(topology.node_rank) + " of --ips",
+            settings.origin("rank") + " " + std::to_string(rank), "leave --rank out with --ips");
+    }
+    topology.address = topology.nodes[static_cast<size_t>(topology.node_rank)];
+    if (!host.is_local(topology.address)) {
+      usage(topology.address + " is not an address of this host", settings.origin("host"),
+            "its addresses are " + join(host.addresses, ", "));
+    }
+    topology.hosting = topology.node_rank == 0 ? Topology::Hosting::kYes : Topology::Hosting::kNo;
+    topology.rendezvous_address = topology.nodes[0];
+    if (master && master->address != topology.nodes[0]) {
+      usage("it contradicts --ips, whose first node hosts the rendezvous",
+            settings.origin("master") + " " + settings.text("master"), "leave it out");
+    }
+  }
+  const bool several = topology.nnodes > 1;
+  const auto port = static_cast<int>(settings.integer("rdzv_port"));
+  if (master && master->port > 0 && port > 0 && master->port != port) {
+    usage("it contradicts --master", settings.origin("rdzv_port") + " " + std::to_string(port),
+          "give the port in one of them");
+  }
+  topology.rendezvous_port = port > 0                     ? port
+                             : master && master->port > 0 ? master->port
+                             : several                    ? kDefaultRendezvousPort
+                                                          : 0;
+  const auto start_port = static_cast<int>(settings.integer("start_port"));
+  topology.start_port = start_port > 0 ? start_port : several ? kDefaultStartPort : 0;
+  return topology;
+}
+
+}  // namespace fleet

@@ -1,0 +1,162 @@
+#include "node/agent.h"
+
+#include <sys/wait.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <utility>
+
+#include "base/log.h"
+#include "node/channel.h"
+#include "node/supervision.h"
+#include "node/sweep.h"
+
+namespace fleet {
+
+namespace asio = boost::asio;
+
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction action;
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// Carries events in and effects out; every decision is Supervision's.
+class Agent : private SupervisionEffects {
+ public:
+  explicit Agent(AgentPlan plan)
+      : plan_(std::move(plan)),
+        supervision_(*this),
+        signals_(loop_),
+        sweep_(loop_, plan_.foreign,
+               [this](std::string stuck) { supervision_.on_all_gone(stuck); }),
+        channel_(
+            loop_, std::move(plan_.guardian.socket),
+            [this](const WireMessage& message) { on_guardian(message); },
+            [this] { on_guardian_closed(); }),
+        client_(plan_.client, [this](RendezvousEvent event) {
+          // On one of gRPC's threads.
+          asio::post(loop_, [this, event = std::move(event)]() mutable { on_rendezvous(event); });
+        }) {}
+
+  int run() {
+    signals_.add(SIGCHLD);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+      if (!is_ignored(signal)) signals_.add(signal);  // nohup, or in the background of a script
+    }
+    wait_for_signal();
+    client_.start(plan_.node);
+    // Only now: threads that exist already have everything blocked, so signals come to this one.
+    ::pthread_sigmask(SIG_SETMASK, &plan_.signal_mask, nullptr);
+    const auto keep = asio::make_work_guard(loop_);
+    loop_.run();
+    client_.leave();
+    if (plan_.server) plan_.server->stop();
+    if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
+    return exit_code_;
+  }
+
+ private:
+  // --- events ---
+  void wait_for_signal() {
+    signals_.async_wait([this](boost::system::error_code error, int signal) {
+      if (error) return;
+      wait_for_signal();
+      if (signal == SIGCHLD) {
+        reap();
+      } else {
+        supervision_.on_signal(signal);
+      }
+    });
+  }
+
+  void reap() {
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
+      if (pid == plan_.guardian.pid) guardian_reaped_ = true;
+    }
+    sweep_.on_children_changed();
+  }
+
+  void on_rendezvous(RendezvousEvent& event) {
+    if (const auto* progress = std::get_if<Progress>(&event)) say(progress->line);
+    if (const auto* refusal = std::get_if<Refusal>(&event)) supervision_.on_refusal(refusal->error);
+    if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
+    if (const auto* peer = std::get_if<PeerEvent>(&event)) spdlog::info("{}", peer->line);
+    if (const auto* order = std::get_if<StopOrder>(&event)) supervision_.on_stop_order(*order);
+    if (const auto* verdict = std::get_if<Verdict>(&event)) supervision_.on_verdict(*verdict);
+  }
+
+  void on_assignment(const Assignment& assignment) {
+    SpawnRanks spawn;
+    try {
+      spawn.ranks = plan_.prepare(assignment);
+    } catch (const Error& error) {
+      supervision_.on_refusal(error);  // the others see this node leave
+      return;
+    }
+    std::vector<std::string> logs;
+    for (const RankCommand& rank : spawn.ranks) logs.push_back(rank.log_path);
+    if (supervision_.on_assignment(assignment, logs, std::chrono::steady_clock::now())) {
+      channel_.send(spawn);
+    }
+  }
+
+  void on_guardian(const WireMessage& message) {
+    const auto now = std::chrono::steady_clock::now();
+    if (const auto* started = std::get_if<RankStarted>(&message)) {
+      if (started->error.empty()) {
+        spdlog::debug("local rank {} runs as pid {}", started->local_rank, started->pid);
+      } else {
+        supervision_.on_rank_not_started(started->local_rank, started->error, now);
+      }
+    }
+    if (const auto* ended = std::get_if<RankEnded>(&message)) {
+      supervision_.on_rank_ended(ended->local_rank, ended->code, ended->signal, ended->tail, now);
+    }
+    if (const auto* gone = std::get_if<AllGone>(&message)) {
+      all_gone_ = true;
+      supervision_.on_all_gone(gone->stuck);
+    }
+  }
+
+  void on_guardian_closed() {
+    if (all_gone_) return;
+    client_.leave();  // the other nodes hear that this one is lost
+    supervision_.on_guardian_lost();
+    sweep_.start();
+  }
+
+  // --- effects ---
+  void report(const RankExit& exit) override { client_.report(exit); }
+  void finish_node() override { client_.finish(); }
+  void request_stop(int signal) override { client_.request_stop(signal); }
+  void stop_ranks(int signal) override {
+    channel_.send(StopRanks{signal, static_cast<int>(plan_.grace.count())});
+  }
+  void kill_ranks() override { channel_.send(KillRanks{}); }
+  void say(const std::string& text) override { spdlog::warn("{}", text); }
+  void fail(const std::string& text) override { spdlog::error("{}", text); }
+  void end(int exit_code) override {
+    exit_code_ = exit_code;
+    loop_.stop();
+  }
+
+  AgentPlan plan_;
+  asio::io_context loop_{1};
+  Supervision supervision_;
+  asio::signal_set signals_;
+  Sweep sweep_;
+  Channel channel_;
+  int exit_code_ = 1;
+  bool guardian_reaped_ = false, all_gone_ = false;
+  RendezvousClient client_;  // last: its threads post to the loop
+};
+
+}  // namespace
+
+int run_agent(AgentPlan plan) { return Agent(std::move(plan)).run(); }
+
+}  // namespace fleet

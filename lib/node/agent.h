@@ -1,0 +1,35 @@
+// One node's part in a job, from joining to the exit code.
+#pragma once
+
+#include <signal.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "node/guardian.h"
+#include "node/wire.h"
+#include "rendezvous/client.h"
+#include "rendezvous/server.h"
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+struct AgentPlan {
+  GuardianProcess guardian;
+  std::vector<pid_t> foreign;  // children this process had before (exec'd from a shell): not ours
+  sigset_t signal_mask;        // as it was before block_all_signals()
+  std::unique_ptr<RendezvousServer> server;  // where this node hosts it
+  RendezvousClientOptions client;
+  NodeInfo node;
+  std::chrono::milliseconds grace{10'000};
+  // What to start, once the job is complete; called once. An Error ends the job.
+  std::function<std::vector<RankCommand>(const Assignment&)> prepare;
+};
+
+// Joins, starts the ranks, watches them and everybody else, and returns fleetrun's exit code when
+// nothing of the job is left on this node. From the main thread, with every signal blocked.
+int run_agent(AgentPlan plan);
+
+}  // namespace fleet

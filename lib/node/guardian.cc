@@ -1,0 +1,235 @@
+#include "node/guardian.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "node/channel.h"
+#include "node/console.h"
+#include "node/process_tree.h"
+#include "node/rank_log.h"
+#include "node/spawn.h"
+#include "node/sweep.h"
+
+namespace fleet {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr size_t kTailLines = 20;
+// A console that takes nothing is given up after this long once the job is over.
+constexpr std::chrono::seconds kConsoleAfter{2};
+
+struct GuardedRank {
+  RankCommand command;
+  pid_t pid = -1;
+  bool ended = false;
+  std::unique_ptr<RankLog> log;
+};
+
+class Guardian {
+ public:
+  Guardian(UniqueFd socket, const sigset_t& original)
+      : original_(original),
+        children_(loop_, SIGCHLD),
+        sweep_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
+        grace_(loop_),
+        console_limit_(loop_),
+        console_(loop_, STDOUT_FILENO),
+        channel_(
+            loop_, std::move(socket), [this](WireMessage message) { on_message(message); },
+            [this] { on_launcher_lost(); }) {
+    console_.on_room([this] {
+      for (GuardedRank& rank : ranks_) {
+        if (rank.log) rank.log->resume();
+      }
+      if (gone_) finish();
+    });
+    wait_for_children();
+  }
+
+  void run() { loop_.run(); }
+
+ private:
+  void on_message(const WireMessage& message) {
+    if (const auto* spawn = std::get_if<SpawnRanks>(&message)) start_ranks(*spawn);
+    if (const auto* stop = std::get_if<StopRanks>(&message)) stop_ranks(*stop);
+    if (std::get_if<KillRanks>(&message)) kill_all();
+  }
+
+  void start_ranks(const SpawnRanks& spawn) {
+    ranks_.reserve(spawn.ranks.size());
+    for (const RankCommand& command : spawn.ranks) {
+      GuardedRank& rank = ranks_.emplace_back(GuardedRank{command, -1, false, nullptr});
+      Spawned spawned = spawn_rank(command, original_);
+      channel_.send(RankStarted{command.local_rank, spawned.pid, spawned.error});
+      rank.pid = spawned.pid;
+      rank.ended = spawned.pid < 0;
+      if (rank.ended) continue;
+      rank.log = std::make_unique<RankLog>(loop_, std::move(spawned.output), command.log_path,
+                                           command.console ? &console_ : nullptr);
+    }
+    end_if_done();
+  }
+
+  void stop_ranks(const StopRanks& stop) {
+    for (const GuardedRank& rank : ranks_) {
+      if (!rank.ended) ::kill(-rank.pid, stop.signal);
+    }
+    // A stopped process (SIGSTOP) would not hear it.
+    for (const GuardedRank& rank : ranks_) {
+      if (!rank.ended) ::kill(-rank.pid, SIGCONT);
+    }
+    grace_.expires_after(std::chrono::milliseconds(stop.grace_ms));
+    grace_.async_wait([this](boost::system::error_code error) {
+      if (!error) kill_all();
+    });
+    end_if_done();
+  }
+
+  void wait_for_children() {
+    children_.async_wait([this](boost::system::error_code error, int) {
+      if (error) return;
+      wait_for_children();
+      reap();
+    });
+  }
+
+  void reap() {
+    int status = 0;
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+      for (GuardedRank& rank : ranks_) {
+        if (rank.pid == pid && !rank.ended) on_rank_ended(rank, status);
+      }
+    }
+    sweep_.on_children_changed();
+    end_if_done();
+  }
+
+  void on_rank_ended(GuardedRank& rank, int status) {
+    rank.ended = true;
+    rank.log->drain();
+    RankEnded ended{rank.command.local_rank, 0, 0, rank.log->last_lines(kTailLines)};
+    if (WIFSIGNALED(status)) {
+      ended.signal = WTERMSIG(status);
+    } else {
+      ended.code = WEXITSTATUS(status);
+    }
+    channel_.send(ended);
+  }
+
+  void end_if_done() {
+    if (ranks_.empty() && !launcher_lost_) return;
+    for (const GuardedRank& rank : ranks_) {
+      if (!rank.ended) return;
+    }
+    kill_all();
+  }
+
+  void kill_all() {
+    grace_.cancel();
+    sweep_.start();
+  }
+
+  void on_all_gone(std::string stuck) {
+    gone_ = true;
+    still_there_ = std::move(stuck);
+    console_limit_.expires_after(kConsoleAfter);
+    console_limit_.async_wait([this](boost::system::error_code error) {
+      if (!error) announce();
+    });
+    finish();
+  }
+
+  void finish() {
+    if (console_.idle() || launcher_lost_) announce();
+  }
+
+  void announce() {
+    if (announced_) return;
+    announced_ = true;
+    channel_.send(AllGone{still_there_});
+    channel_.when_sent([this] { loop_.stop(); });
+  }
+
+  void on_launcher_lost() {
+    if (launcher_lost_) return;
+    launcher_lost_ = true;
+    if (announced_) return loop_.stop();
+    kill_all();
+  }
+
+  asio::io_context loop_{1};
+  sigset_t original_;
+  asio::signal_set children_;
+  Sweep sweep_;
+  asio::steady_timer grace_, console_limit_;
+  Console console_;
+  Channel channel_;
+  std::vector<GuardedRank> ranks_;
+  std::string still_there_;
+  bool gone_ = false, announced_ = false, launcher_lost_ = false;
+};
+
+[[noreturn]] void guardian_main(UniqueFd socket, const sigset_t& original) {
+  int code = 0;
+  try {
+    ::prctl(PR_SET_NAME, "fleet-guardian");
+    become_subreaper();
+    Guardian guardian(std::move(socket), original);
+    // Everything else stays blocked: a terminal's Ctrl-C is for the launcher to handle.
+    sigset_t heard;
+    ::sigemptyset(&heard);
+    ::sigaddset(&heard, SIGCHLD);
+    ::sigprocmask(SIG_UNBLOCK, &heard, nullptr);
+    guardian.run();
+  } catch (const std::exception& error) {
+    spdlog::error("guardian: {}", error.what());
+    code = 1;
+  }
+  ::_exit(code);
+}
+
+}  // namespace
+
+sigset_t block_all_signals() {
+  sigset_t all, original;
+  ::sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::sigdelset(&all, fault);
+  ::pthread_sigmask(SIG_SETMASK, &all, &original);
+  return original;
+}
+
+GuardianProcess start_guardian(const sigset_t& original) {
+  int sockets[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
+    throw_errno("cannot create a socket pair");
+  }
+  GuardianProcess guardian{-1, UniqueFd(sockets[0])};
+  UniqueFd theirs(sockets[1]);
+  become_subreaper();
+  guardian.pid = ::fork();
+  if (guardian.pid < 0) throw_errno("cannot start the guardian process");
+  if (guardian.pid == 0) {
+    guardian.socket.reset();
+    guardian_main(std::move(theirs), original);
+  }
+  return guardian;
+}
+
+}  // namespace fleet

@@ -1,0 +1,39 @@
+#include "node/log_tail.h"
+
+#include <span>
+#include <vector>
+
+#include "base/text.h"
+
+namespace fleet {
+
+void LogTail::add(std::string_view output) {
+  held_.append(output);
+  // Cut down only at twice the limit, so that a long stream costs little.
+  if (held_.size() <= 2 * limit_) return;
+  held_.erase(0, held_.size() - limit_);
+  cut_ = true;
+}
+
+std::string LogTail::last(size_t lines) const {
+  std::string_view text = held_;
+  if (cut_) {
+    const size_t first = text.find('\n');
+    if (first != std::string_view::npos) text.remove_prefix(first + 1);
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  std::vector<std::string> all;
+  for (size_t start = 0; start <= text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    std::string_view line = text.substr(start, end - start);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const size_t overwritten = line.rfind('\r');
+    if (overwritten != std::string_view::npos) line.remove_prefix(overwritten + 1);
+    all.emplace_back(line);
+    start = end + 1;
+  }
+  const size_t count = std::min(lines, all.size());
+  return join(std::span<const std::string>(all).last(count), "\n");
+}
+
+}  // namespace fleet

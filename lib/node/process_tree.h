@@ -1,0 +1,28 @@
+// The processes below this one, and ending them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace fleet {
+
+// Makes this process the parent of every orphan below it (PR_SET_CHILD_SUBREAPER).
+void become_subreaper();
+
+// The children of this process now. A launcher that was exec'd into by a shell has some that are
+// not its own.
+std::vector<pid_t> children_of_self();
+
+// Every process below this one, but for the subtrees of `except`. Zombies are among them: a process
+// whose first thread has ended looks like one while the others run.
+std::vector<pid_t> descendants(const std::vector<pid_t>& except);
+
+// Whether any process is below this one, but for `except`.
+bool has_descendants(const std::vector<pid_t>& except);
+
+// "pid 123 (python3), waiting in nfs_wait": for a process that will not die.
+std::string describe_process(pid_t pid);
+
+}  // namespace fleet

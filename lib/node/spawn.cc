@@ -1,0 +1,120 @@
+#include "node/spawn.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+
+extern char** environ;
+
+namespace fleet {
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+std::vector<std::string> environment_of(const RankCommand& rank) {
+  const auto replaced = [&](std::string_view name) {
+    return std::find(rank.removed.begin(), rank.removed.end(), name) != rank.removed.end() ||
+           std::any_of(rank.environment.begin(), rank.environment.end(),
+                       [&](const auto& variable) { return variable.first == name; });
+  };
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry;
+    if (!replaced(text.substr(0, text.find('=')))) all.emplace_back(text);
+  }
+  for (const auto& [name, value] : rank.environment) all.push_back(name + "=" + value);
+  return all;
+}
+
+// Everything the child needs, made before it exists: between vfork() and execve() it shares our
+// memory and may only make system calls.
+struct ChildPlan {
+  char* const* argv;
+  char* const* environment;
+  int null, output;
+  pid_t parent;
+  const sigset_t* mask;
+  const cpu_set_t* cores;  // nullptr: not pinned
+};
+
+[[noreturn]] void run_child(const ChildPlan& plan, volatile int* failed) {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action;
+    if (::sigaction(signal, nullptr, &action) != 0) continue;
+    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
+    action.sa_handler = SIG_DFL;
+    action.sa_flags = 0;
+    ::sigaction(signal, &action, nullptr);
+  }
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != plan.parent) ::_exit(127);  // it died before the line above
+  if (plan.cores) ::sched_setaffinity(0, sizeof(cpu_set_t), plan.cores);
+  if (::dup2(plan.null, 0) >= 0 && ::dup2(plan.output, 1) >= 0 && ::dup2(plan.output, 2) >= 0) {
+    ::sigprocmask(SIG_SETMASK, plan.mask, nullptr);
+    ::execve(plan.argv[0], plan.argv, plan.environment);
+  }
+  *failed = errno;
+  ::_exit(127);
+}
+
+}  // namespace
+
+Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask) {
+  std::vector<std::string> arguments = rank.argv, variables = environment_of(rank);
+  const std::vector<char*> argv = pointers(arguments), environment = pointers(variables);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const int core : rank.cores) CPU_SET(core, &cores);
+
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC) != 0) throw_errno("cannot create a pipe for a rank's output");
+  Spawned spawned{-1, UniqueFd(pipe[0]), {}};
+  const UniqueFd output(pipe[1]);
+  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) throw_errno("cannot open /dev/null");
+  ::fcntl(pipe[0], F_SETFL, O_NONBLOCK);
+
+  // No handler of ours may run in the child while it shares our memory.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  volatile int failed = 0;
+  const ChildPlan plan{argv.data(),
+                       environment.data(),
+                       null.get(),
+                       output.get(),
+                       ::getpid(),
+                       &mask,
+                       rank.cores.empty() ? nullptr : &cores};
+  const pid_t pid = ::vfork();
+  if (pid == 0) run_child(plan, &failed);
+  const int fork_error = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+
+  if (pid < 0) {
+    spawned.error = std::string("cannot start another process: ") + std::strerror(fork_error) +
+                    "; see ulimit -u and the memory that is free";
+  } else if (failed != 0) {
+    ::waitpid(pid, nullptr, 0);
+    spawned.error = "cannot execute '" + rank.argv[0] + "': " + std::strerror(failed);
+  } else {
+    spawned.pid = pid;
+  }
+  return spawned;
+}
+
+}  // namespace fleet

@@ -1,0 +1,26 @@
+// Starts a rank's process.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/file.h"
+#include "node/wire.h"
+
+namespace fleet {
+
+struct Spawned {
+  pid_t pid = -1;     // -1: it could not be started
+  UniqueFd output;    // its standard output and error: a pipe's reading end, non-blocking
+  std::string error;  // why not, and what to do
+};
+
+// Starts `rank` in a process group of its own with SIGKILL as its parent-death signal, standard
+// input from /dev/null, the given cores and `mask` as its signal mask. What the caller catches is
+// reset, what it ignores stays ignored (nohup). The parent-death signal is tied to the calling
+// *thread*: call it from the main thread only.
+Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask);
+
+}  // namespace fleet

@@ -1,0 +1,143 @@
+#include "node/supervision.h"
+
+#include <signal.h>
+
+namespace fleet {
+
+bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::string> log_paths,
+                                Time now) {
+  if (signal_ != 0 || guardian_lost_ || verdict_) return false;
+  assignment_ = assignment;
+  log_paths_ = std::move(log_paths);
+  started_ = now;
+  return true;
+}
+
+void Supervision::on_refusal(const Error& error) {
+  effects_.fail(error.what());
+  const bool rendezvous = error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kStale;
+  refused_ = rendezvous ? kExitRendezvous : exit_code_for(error.code());
+  effects_.kill_ranks();
+  end_if_over();
+}
+
+void Supervision::on_stop_order(const StopOrder& order) {
+  if (stopping_) return;
+  effects_.say("node " + std::to_string(order.node_rank) + " (" + order.node +
+               ") was told to stop by " + signal_name(order.signal) + ": stopping the ranks");
+  stop(order.signal);
+}
+
+void Supervision::on_verdict(const Verdict& verdict) {
+  if (verdict_) return;
+  verdict_ = verdict;
+  // Who stopped the job by a signal knows; what the others hear is the stop order.
+  if (!verdict.ok() && verdict.kind != VerdictKind::kStopped) {
+    effects_.fail(verdict_text(verdict, assignment_ ? assignment_->world_size() : 0));
+  }
+  if (!assignment_) {
+    effects_.kill_ranks();
+  } else if (!gone_ && !verdict.ok()) {
+    stop(SIGTERM);
+  }
+  end_if_over();
+}
+
+void Supervision::on_rank_not_started(int local_rank, const std::string& error, Time now) {
+  RankExit exit;
+  exit.local_rank = local_rank;
+  exit.code = 127;
+  exit.note = error;
+  exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);
+  rank_ended(std::move(exit));
+}
+
+void Supervision::on_rank_ended(int local_rank, int code, int signal, const std::string& tail,
+                                Time now) {
+  RankExit exit;
+  exit.local_rank = local_rank;
+  exit.code = code;
+  exit.signal = signal;
+  exit.tail = tail;
+  exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);
+  rank_ended(std::move(exit));
+}
+
+void Supervision::rank_ended(RankExit exit) {
+  if (!exit.failed()) return;
+  exit.rank = assignment_->first_rank() + exit.local_rank;
+  exit.node_rank = assignment_->node_rank;
+  exit.log_path = log_paths_.at(static_cast<size_t>(exit.local_rank));
+  exit.killed_by_us = stopping_;
+  effects_.report(exit);
+  if (!stopping_) stop(SIGTERM);
+}
+
+void Supervision::on_all_gone(const std::string& stuck) {
+  if (gone_) return;
+  gone_ = true;
+  if (!stuck.empty()) {
+    effects_.fail("these processes cannot be killed and are left behind:\n" + stuck);
+  }
+  if (assignment_ && !guardian_lost_) effects_.finish_node();
+  end_if_over();
+}
+
+void Supervision::on_guardian_lost() {
+  if (gone_ || guardian_lost_) return;
+  guardian_lost_ = true;
+  stopping_ = true;
+  effects_.fail(
+      "the guardian process of this node was killed: its ranks are killed too, and the job ends");
+}
+
+void Supervision::on_signal(int signal) {
+  if (signal_ == 0) signal_ = signal;
+  if (gone_) return end(128 + signal_);  // only other nodes are waited for
+  if (!assignment_ || stopping_) return effects_.kill_ranks();
+  effects_.say(signal_name(signal) + ": stopping the ranks; once more kills them");
+  effects_.request_stop(signal);
+  stop(signal);
+}
+
+void Supervision::stop(int signal) {
+  if (stopping_) return;
+  stopping_ = true;
+  effects_.stop_ranks(signal);
+}
+
+void Supervision::end_if_over() {
+  if (!gone_) return;
+  if (verdict_) return end(exit_code_for(*verdict_));
+  if (refused_) return end(*refused_);
+  if (guardian_lost_) return end(kExitNodeLost);
+  if (!assignment_) end(128 + signal_);
+}
+
+void Supervision::end(int exit_code) {
+  if (ended_) return;
+  ended_ = true;
+  effects_.end(exit_code);
+}
+
+std::string verdict_text(const Verdict& verdict, int world_size) {
+  if (verdict.ok()) return {};
+  if (verdict.kind != VerdictKind::kRankFailed) return verdict.message;
+  const RankExit& exit = verdict.exit;
+  std::string text = "ABORT!!! Out of all " + std::to_string(world_size) +
+                     " trainers, the trainer process with rank=[" + std::to_string(exit.rank) +
+                     "] was aborted. Please check its log.";
+  text += "\n  " + describe(exit, verdict.node);
+  if (exit.tail.empty()) return text + "\n  its log " + exit.log_path + " is empty";
+  text += "\n  the last lines of its log " + exit.log_path + ":";
+  std::string_view tail = exit.tail;
+  while (true) {
+    const size_t end = tail.find('\n');
+    text += "\n    ";
+    text += tail.substr(0, end);
+    if (end == std::string_view::npos) return text;
+    tail.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace fleet

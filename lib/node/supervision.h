@@ -1,0 +1,74 @@
+// What a launcher does about what happens to its ranks, its job and itself, as a state machine: no
+// sockets, no processes, no clock of its own.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+// What the state machine wants done. Calls happen within its on_...() and must not call back in.
+class SupervisionEffects {
+ public:
+  virtual ~SupervisionEffects() = default;
+  virtual void report(const RankExit& exit) = 0;   // to the rendezvous
+  virtual void finish_node() = 0;                  // to the rendezvous: all ranks here have ended
+  virtual void request_stop(int signal) = 0;       // to the rendezvous: stop the whole job
+  virtual void stop_ranks(int signal) = 0;         // signal the local ranks; grace; SIGKILL
+  virtual void kill_ranks() = 0;                   // SIGKILL every local descendant now
+  virtual void say(const std::string& text) = 0;   // for the user, as a warning
+  virtual void fail(const std::string& text) = 0;  // for the user, as an error
+  virtual void end(int exit_code) = 0;             // everything is over; once, last
+};
+
+class Supervision {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit Supervision(SupervisionEffects& effects) : effects_(effects) {}
+
+  // --- from the rendezvous ---
+  // The job is complete: where this is true, the caller starts the ranks, whose logs are log_paths
+  // (by local rank). False where it is to end already.
+  bool on_assignment(const Assignment& assignment, std::vector<std::string> log_paths, Time now);
+  void on_refusal(const Error& error);
+  void on_stop_order(const StopOrder& order);
+  void on_verdict(const Verdict& verdict);
+
+  // --- from the guardian ---
+  void on_rank_not_started(int local_rank, const std::string& error, Time now);
+  void on_rank_ended(int local_rank, int code, int signal, const std::string& tail, Time now);
+  // Nothing of the job is left on this node. `stuck`: processes that could not be killed.
+  void on_all_gone(const std::string& stuck);
+  // The guardian died. The caller kills what is left, then calls on_all_gone().
+  void on_guardian_lost();
+
+  // --- from the user ---
+  // A first signal is passed to all ranks of the job; a second one kills those of this node.
+  void on_signal(int signal);
+
+ private:
+  void stop(int signal);
+  void rank_ended(RankExit exit);
+  void end(int exit_code);
+  void end_if_over();
+
+  SupervisionEffects& effects_;
+  std::optional<Assignment> assignment_;
+  std::vector<std::string> log_paths_;
+  Time started_{};
+  std::optional<Verdict> verdict_;
+  std::optional<int> refused_;  // the exit code
+  int signal_ = 0;              // the first one the user sent
+  bool stopping_ = false, gone_ = false, guardian_lost_ = false, ended_ = false;
+};
+
+// Paddle's ABORT line, and under it who failed how and the last lines of its log; or the message of
+// a verdict of another kind. Empty for a success.
+std::string verdict_text(const Verdict& verdict, int world_size);
+
+}  // namespace fleet

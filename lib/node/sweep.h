@@ -1,0 +1,35 @@
+// Kills every process below this one and waits until none is left.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fleet {
+
+// The owner is a subreaper and reaps its children when SIGCHLD comes, then calls
+// on_children_changed(): what was forked while we killed is found then. Not thread safe.
+class Sweep {
+ public:
+  // `on_gone` is called once, with a line for each process that could not be killed within some
+  // seconds (it waits for a dead file server): it must not keep the job from ending.
+  Sweep(boost::asio::io_context& loop, std::vector<pid_t> except,
+        std::function<void(std::string stuck)> on_gone);
+  void start();
+  void on_children_changed();
+
+ private:
+  void step();
+  void finish(std::string stuck);
+
+  std::vector<pid_t> except_;
+  std::function<void(std::string)> on_gone_;
+  boost::asio::steady_timer limit_;
+  bool started_ = false, finished_ = false;
+};
+
+}  // namespace fleet

@@ -1,0 +1,75 @@
+// What the launcher and its guardian say to each other over their socket pair: plain structs and
+// their bytes. Both ends are the same binary, so the format carries no version.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace fleet {
+
+// One rank to start.
+struct RankCommand {
+  int local_rank = 0;
+  std::vector<std::string> argv;  // argv[0]: a path, already looked up
+  std::vector<std::pair<std::string, std::string>> environment;  // set over the guardian's own
+  std::vector<std::string> removed;                              // names taken out of it
+  std::vector<int> cores;                                        // pinned to; empty: not pinned
+  std::string log_path;                                          // appended to
+  bool console = false;  // its output goes to standard output as well
+
+  bool operator==(const RankCommand&) const = default;
+};
+
+// --- launcher to guardian ---
+
+// Start these ranks. Once only.
+struct SpawnRanks {
+  std::vector<RankCommand> ranks;
+  bool operator==(const SpawnRanks&) const = default;
+};
+// Send `signal` to every rank's process group; after the grace time kill every descendant.
+struct StopRanks {
+  int signal = 0;
+  int grace_ms = 0;
+  bool operator==(const StopRanks&) const = default;
+};
+// Kill every descendant now.
+struct KillRanks {
+  bool operator==(const KillRanks&) const = default;
+};
+
+// --- guardian to launcher ---
+
+// A rank runs, or could not be started (`error` is not empty; it counts as ended).
+struct RankStarted {
+  int local_rank = 0;
+  int pid = 0;
+  std::string error;
+  bool operator==(const RankStarted&) const = default;
+};
+// A rank ended.
+struct RankEnded {
+  int local_rank = 0;
+  int code = 0;      // exit code, where signal is 0
+  int signal = 0;    // the signal that ended it, or 0
+  std::string tail;  // the last lines of its log
+  bool operator==(const RankEnded&) const = default;
+};
+// Nothing of the job is left on this node, and its output is written. The last message.
+struct AllGone {
+  std::string stuck;  // processes that could not be killed, a line each; normally empty
+  bool operator==(const AllGone&) const = default;
+};
+
+using WireMessage = std::variant<SpawnRanks, StopRanks, KillRanks, RankStarted, RankEnded, AllGone>;
+
+// The bytes of one message, behind a four-byte length.
+std::string encode(const WireMessage& message);
+// Takes one whole message off the front of `buffer`; false where it holds none yet. kInternal where
+// the bytes are no message.
+bool decode(std::string& buffer, WireMessage* message);
+
+}  // namespace fleet
