@@ -1,0 +1,149 @@
+#include "launch/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Sets a variable for one test.
+class ScopedEnv {
+ public:
+  ScopedEnv(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~ScopedEnv() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+std::string usage_error(const std::vector<std::string>& arguments) {
+  try {
+    parse_arguments(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+TEST(Arguments, AfterTheProgram_BelongsToTheProgram) {
+  const LaunchRequest request =
+      parse_arguments({"--nproc_per_node=2", "train.py", "--lr", "0.1", "--gpus=9", "--help"});
+  EXPECT_EQ(request.action, LaunchRequest::Action::kRun);
+  EXPECT_THAT(request.program, ElementsAre("train.py", "--lr", "0.1", "--gpus=9", "--help"));
+  EXPECT_EQ(request.settings.integer("nproc_per_node"), 2);
+  EXPECT_FALSE(request.settings.given("gpus"));
+}
+
+TEST(Arguments, DoubleDashBeforeTheProgram_IsTakenAway) {
+  EXPECT_THAT(parse_arguments({"--", "prog", "-x"}).program, ElementsAre("prog", "-x"));
+}
+
+TEST(Arguments, Aliases_MeanGpus) {
+  for (const char* flag : {"--gpus=0,1", "--selected_gpus=0,1", "--devices=0,1"}) {
+    EXPECT_EQ(parse_arguments({flag, "p"}).settings.text("gpus"), "0,1") << flag;
+  }
+}
+
+TEST(Arguments, BlanksInIps_AreFine) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"--ips=10.0.0.1, 10.0.0.2", "p"},
+           {"--ips", "10.0.0.1 , 10.0.0.2", "p"},
+           {"--ips=10.0.0.1,", "10.0.0.2", "p"},
+           {"--gpus", "0", "--ips", "10.0.0.1,", "10.0.0.2", "p"}}) {
+    const LaunchRequest request = parse_arguments(arguments);
+    EXPECT_THAT(request.settings.texts("ips"), ElementsAre("10.0.0.1", "10.0.0.2"));
+    EXPECT_THAT(request.program, ElementsAre("p"));
+  }
+}
+
+TEST(Arguments, FlagOverEnvironmentOverDefault) {
+  EXPECT_EQ(parse_arguments({"p"}).settings.text("log_dir"), "log");
+  const ScopedEnv env("PADDLE_LOG_DIR", "from_env");
+  const LaunchRequest request = parse_arguments({"p"});
+  EXPECT_EQ(request.settings.text("log_dir"), "from_env");
+  EXPECT_EQ(request.settings.origin("log_dir"), "environment PADDLE_LOG_DIR");
+  const LaunchRequest flagged = parse_arguments({"--log_dir=from_flag", "p"});
+  EXPECT_EQ(flagged.settings.text("log_dir"), "from_flag");
+  EXPECT_EQ(flagged.settings.origin("log_dir"), "--log_dir");
+}
+
+TEST(Arguments, PaddlesOlderTwin_IsRead) {
+  const ScopedEnv env("FLAGS_START_PORT", "7000");
+  EXPECT_EQ(parse_arguments({"p"}).settings.integer("start_port"), 7000);
+}
+
+TEST(Arguments, UnknownFlag_NamesTheNearest) {
+  EXPECT_THAT(usage_error({"--nproc-per-node=2", "p"}), HasSubstr("--nproc_per_node"));
+  EXPECT_THAT(usage_error({"--ip=1", "p"}), HasSubstr("did you mean '--ips'?"));
+  EXPECT_THAT(usage_error({"--xyzzyplugh", "p"}), HasSubstr("unknown option '--xyzzyplugh'"));
+}
+
+TEST(Arguments, OptionsOfOtherModes_AreRefusedWithTheReason) {
+  EXPECT_THAT(usage_error({"--servers=a:1", "p"}), HasSubstr("parameter-server"));
+  EXPECT_THAT(usage_error({"--max_restart=3", "p"}), HasSubstr("not supported yet"));
+  EXPECT_THAT(usage_error({"--elastic_level", "1", "p"}), HasSubstr("not supported yet"));
+}
+
+TEST(Arguments, BadValue_NamesFlagAndRange) {
+  EXPECT_THAT(usage_error({"--nproc_per_node=two", "p"}), HasSubstr("nproc_per_node"));
+  EXPECT_THAT(usage_error({"--rdzv_port=70000", "p"}), HasSubstr("65535"));
+  EXPECT_THAT(usage_error({"--log_level=LOUD", "p"}), HasSubstr("WARNING"));
+}
+
+TEST(Arguments, BadValueInTheEnvironment_NamesTheVariable) {
+  const ScopedEnv env("PADDLE_NNODES", "many");
+  EXPECT_THAT(usage_error({"p"}), HasSubstr("PADDLE_NNODES"));
+}
+
+TEST(Arguments, NoProgram_IsAnError) {
+  EXPECT_THAT(usage_error({}), HasSubstr("no program"));
+  EXPECT_THAT(usage_error({"--gpus=0"}), HasSubstr("no program"));
+}
+
+TEST(Arguments, HelpAndVersion_NeedNoProgram) {
+  EXPECT_EQ(parse_arguments({"--help"}).action, LaunchRequest::Action::kHelp);
+  EXPECT_EQ(parse_arguments({"--version"}).action, LaunchRequest::Action::kVersion);
+  EXPECT_EQ(parse_arguments({"--print_config"}).action, LaunchRequest::Action::kPrintConfig);
+}
+
+TEST(Arguments, PrintConfig_ShowsOrigins) {
+  const std::string text = parse_arguments({"--print_config", "--job_id=night"}).settings.print();
+  EXPECT_THAT(text, HasSubstr("job_id = \"night\"  (--job_id)"));
+  EXPECT_THAT(text, HasSubstr("log_dir = \"log\"  (default)"));
+}
+
+TEST(LaunchHelp, FitsAScreenAndNamesEveryOption) {
+  const std::string help = launch_help();
+  EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 30);
+  size_t longest = 0;
+  for (size_t start = 0; start < help.size();) {
+    const size_t end = help.find('\n', start);
+    longest = std::max(longest, end - start);
+    start = end + 1;
+  }
+  EXPECT_LE(longest, 90u);
+  for (const Option& option : launch_options()) EXPECT_THAT(help, HasSubstr("--" + option.key));
+  size_t examples = 0;
+  for (size_t at = 0; (at = help.find("\n  fleetrun ", at)) != std::string::npos; ++at) ++examples;
+  EXPECT_EQ(examples, 3u);
+}
+
+TEST(LaunchOptions, SchemaAndFlags_AreTheSameList) {
+  ASSERT_EQ(launch_schema().keys().size(), launch_options().size());
+  for (size_t i = 0; i < launch_options().size(); ++i) {
+    EXPECT_EQ(launch_schema().keys()[i].path, launch_options()[i].key);
+  }
+}
+
+}  // namespace
+}  // namespace fleet

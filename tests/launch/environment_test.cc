@@ -1,0 +1,147 @@
+#include "launch/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Two nodes of two ranks, each with two GPUs; this is node 1.
+Assignment sample(bool gpu) {
+  auto world = std::make_shared<World>();
+  world->world_size = 4;
+  world->master_address = "10.0.0.1";
+  world->master_port = 40000;
+  for (int node = 0; node < 2; ++node) {
+    NodePlacement placement;
+    placement.address = "10.0.0." + std::to_string(node + 1);
+    placement.node_rank = node;
+    placement.first_rank = 2 * node;
+    placement.ports = {6070, 6071};
+    placement.devices =
+        gpu ? std::vector<std::vector<int>>{{0, 1}, {2, 3}} : std::vector<std::vector<int>>{{}, {}};
+    world->nodes.push_back(placement);
+  }
+  Assignment assignment;
+  assignment.world = world;
+  assignment.node_rank = 1;
+  assignment.store_address = "10.0.0.1:6768";
+  return assignment;
+}
+
+std::map<std::string, std::string> as_map(const Variables& variables) {
+  std::map<std::string, std::string> map;
+  for (const auto& [name, value] : variables) {
+    EXPECT_TRUE(map.emplace(name, value).second) << name << " is set twice";
+  }
+  return map;
+}
+
+TEST(TableEnvironment, IsPaddlesInItsOrder) {
+  const Variables expected = {
+      {"PADDLE_TRAINER_ID", "3"},
+      {"PADDLE_CURRENT_ENDPOINT", "10.0.0.2:6071"},
+      {"PADDLE_TRAINERS_NUM", "4"},
+      {"PADDLE_TRAINER_ENDPOINTS", "10.0.0.1:6070,10.0.0.1:6071,10.0.0.2:6070,10.0.0.2:6071"},
+      {"PADDLE_RANK_IN_NODE", "1"},
+      {"PADDLE_LOCAL_DEVICE_IDS", "2,3"},
+      {"PADDLE_WORLD_DEVICE_IDS", "0:1,2:3,0:1,2:3"},
+      {"FLAGS_selected_gpus", "2,3"},
+      {"FLAGS_selected_accelerators", "2,3"},
+  };
+  EXPECT_EQ(table_environment(sample(true), 1), expected);
+}
+
+TEST(TableEnvironment, OnCpus_NoGpuIsSelected) {
+  const auto variables = as_map(table_environment(sample(false), 0));
+  EXPECT_FALSE(variables.contains("FLAGS_selected_gpus"));
+  EXPECT_FALSE(variables.contains("FLAGS_selected_accelerators"));
+  EXPECT_EQ(variables.at("PADDLE_LOCAL_DEVICE_IDS"), "");
+  EXPECT_EQ(variables.at("PADDLE_WORLD_DEVICE_IDS"), ",,,");
+}
+
+TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
+  const auto variables = as_map(rank_environment(sample(false), 1, {"night", "log", 4}));
+  const std::map<std::string, std::string> expected = {
+      {"PADDLE_MASTER", "10.0.0.1:40000"},
+      {"PADDLE_GLOBAL_SIZE", "4"},
+      {"PADDLE_LOCAL_SIZE", "2"},
+      {"PADDLE_GLOBAL_RANK", "3"},
+      {"PADDLE_LOCAL_RANK", "1"},
+      {"PADDLE_NNODES", "2"},
+      {"POD_NAME", "night-1"},
+      {"PADDLE_LOG_DIR", "log"},
+      {"PADDLE_DISTRI_BACKEND", "gloo"},
+      {"RANK", "3"},
+      {"LOCAL_RANK", "1"},
+      {"WORLD_SIZE", "4"},
+      {"LOCAL_WORLD_SIZE", "2"},
+      {"GROUP_RANK", "1"},
+      {"GROUP_WORLD_SIZE", "2"},
+      {"ROLE_RANK", "3"},
+      {"ROLE_NAME", "default"},
+      {"ROLE_WORLD_SIZE", "4"},
+      {"MASTER_ADDR", "10.0.0.1"},
+      {"MASTER_PORT", "40000"},
+      {"TORCHELASTIC_RESTART_COUNT", "0"},
+      {"TORCHELASTIC_MAX_RESTARTS", "0"},
+      {"TORCHELASTIC_RUN_ID", "night"},
+      {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+      {"FLEET_STORE_ADDRESS", "10.0.0.1:6768"},
+      {"FLEET_JOB_ID", "night"},
+      {"FLEET_EPOCH", "1"},
+      {"OMP_NUM_THREADS", "4"},
+  };
+  for (const auto& [name, value] : expected) {
+    ASSERT_TRUE(variables.contains(name)) << name;
+    EXPECT_EQ(variables.at(name), value) << name;
+  }
+}
+
+TEST(RankEnvironment, OnGpus_NoDistriBackend) {
+  EXPECT_FALSE(
+      as_map(rank_environment(sample(true), 0, {"j", "log", 1})).contains("PADDLE_DISTRI_BACKEND"));
+}
+
+TEST(RankEnvironment, UsersOwnThreads_AreLeftAlone) {
+  EXPECT_FALSE(
+      as_map(rank_environment(sample(true), 0, {"j", "log", 0})).contains("OMP_NUM_THREADS"));
+}
+
+TEST(RankEnvironment, Proxies_AreTakenOut) {
+  EXPECT_THAT(removed_environment(), ElementsAre("http_proxy", "https_proxy"));
+}
+
+TEST(PlanCores, CoresAreSharedOutWithoutOverlap) {
+  const auto plans = plan_cores({0, 2, 4, 6, 8}, 0, 2, 2, false);
+  EXPECT_EQ(plans[0].threads, 2);
+  EXPECT_THAT(plans[0].cores, ElementsAre(0, 2));
+  EXPECT_THAT(plans[1].cores, ElementsAre(4, 6));
+}
+
+TEST(PlanCores, MoreRanksThanCores_OneThreadEachNotPinned) {
+  const auto plans = plan_cores({0, 1}, 0, 3, 3, false);
+  EXPECT_EQ(plans[2].threads, 1);
+  EXPECT_THAT(plans[2].cores, IsEmpty());
+}
+
+TEST(PlanCores, NodesThatShareAHost_ShareItsCores) {
+  const auto plans = plan_cores({0, 1, 2, 3}, 2, 2, 4, false);
+  EXPECT_EQ(plans[0].threads, 1);
+  EXPECT_THAT(plans[0].cores, ElementsAre(2));
+  EXPECT_THAT(plans[1].cores, ElementsAre(3));
+}
+
+TEST(PlanCores, UserDecides_NothingIsSet) {
+  const auto plans = plan_cores({0, 1}, 0, 2, 2, true);
+  EXPECT_EQ(plans[0].threads, 0);
+  EXPECT_THAT(plans[0].cores, IsEmpty());
+}
+
+}  // namespace
+}  // namespace fleet

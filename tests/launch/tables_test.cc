@@ -1,0 +1,95 @@
+#include "launch/tables.h"
+
+#include <gtest/gtest.h>
+
+#include "launch/arguments.h"
+
+namespace fleet {
+namespace {
+
+// The table printed in Paddle's documents, in the order of the older Python that printed it.
+TEST(EnvironmentTable, PublishedSample_IsReproducedByteForByte) {
+  std::string endpoints;
+  for (int i = 0; i < 5; ++i) endpoints += "127.0.0.1:12345,";
+  const Variables variables = {
+      {"PADDLE_CURRENT_ENDPOINT", "127.0.0.1:28355"},
+      {"PADDLE_TRAINERS_NUM", "8"},
+      {"PADDLE_TRAINER_ENDPOINTS", endpoints + "127.0.0.1:33653,127.0.0.1:27766,127.0.0.1:16631"},
+      {"FLAGS_selected_gpus", "0"},
+      {"PADDLE_TRAINER_ID", "0"},
+  };
+  EXPECT_EQ(
+      environment_table(variables),
+      "    "
+      "+=======================================================================================+\n"
+      "    |                        Distributed Envs                      Value                    "
+      "|\n"
+      "    "
+      "+---------------------------------------------------------------------------------------+\n"
+      "    |                 PADDLE_CURRENT_ENDPOINT                 127.0.0.1:28355               "
+      "|\n"
+      "    |                     PADDLE_TRAINERS_NUM                        8                      "
+      "|\n"
+      "    |                PADDLE_TRAINER_ENDPOINTS  ... "
+      "0.1:33653,127.0.0.1:27766,127.0.0.1:16631|\n"
+      "    |                     FLAGS_selected_gpus                        0                      "
+      "|\n"
+      "    |                       PADDLE_TRAINER_ID                        0                      "
+      "|\n"
+      "    "
+      "+=======================================================================================+");
+}
+
+TEST(EnvironmentTable, ValueOf44And45Characters_OnlyTheLatterIsCut) {
+  const std::string long_key = "KEY";
+  const std::string table =
+      environment_table({{long_key, std::string(44, 'a')}, {long_key, std::string(45, 'b')}});
+  EXPECT_NE(table.find("  " + std::string(44, 'a') + " |"), std::string::npos) << table;
+  EXPECT_NE(table.find("  ... " + std::string(41, 'b') + "|"), std::string::npos) << table;
+}
+
+TEST(EnvironmentTable, LongKey_WidensTheTable) {
+  const std::string key(50, 'K');
+  const std::string table = environment_table({{key, "v"}});
+  EXPECT_TRUE(table.starts_with("    +" + std::string(97, '=') + "+\n")) << table;
+  EXPECT_NE(table.find("    |" + key + "  "), std::string::npos);
+}
+
+TEST(ConfigurationBlock, IsPaddles) {
+  const LaunchRequest request =
+      parse_arguments({"--gpus=0,1", "--ips=10.0.0.1, 10.0.0.2", "train.py", "--lr", "it's"});
+  EXPECT_EQ(configuration_block(request.settings, request.program),
+            "-----------  Configuration Arguments -----------\n"
+            "gpus: 0,1\n"
+            "grace: 10\n"
+            "host: None\n"
+            "ips: 10.0.0.1,10.0.0.2\n"
+            "job_id: default\n"
+            "log_dir: log\n"
+            "log_level: INFO\n"
+            "master: None\n"
+            "nnodes: None\n"
+            "nproc_per_node: None\n"
+            "rank: None\n"
+            "rdzv_port: None\n"
+            "rdzv_timeout: 300\n"
+            "run_mode: collective\n"
+            "start_port: None\n"
+            "training_script: train.py\n"
+            "training_script_args: ['--lr', 'it\\'s']\n"
+            "------------------------------------------------\n");
+}
+
+TEST(EndpointsLog, ListsEveryRank) {
+  World world;
+  world.nodes.resize(2);
+  world.nodes[0].address = "10.0.0.1";
+  world.nodes[0].ports = {6070, 6071};
+  world.nodes[1].address = "::1";
+  world.nodes[1].ports = {6070};
+  EXPECT_EQ(endpoints_log(world),
+            "PADDLE_TRAINER_ENDPOINTS: \n10.0.0.1:6070\n10.0.0.1:6071\n[::1]:6070\n");
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,181 @@
+#include "launch/topology.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "launch/addresses.h"
+#include "launch/arguments.h"
+#include "launch/options.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Hosting = Topology::Hosting;
+
+// A host with two addresses; every 127.x is its own too.
+HostFacts sample_host() {
+  HostFacts host;
+  host.addresses = {"127.0.0.1", "10.0.0.2"};
+  host.is_local = [addresses = host.addresses](const std::string& address) {
+    return address.starts_with("127.") ||
+           std::find(addresses.begin(), addresses.end(), address) != addresses.end();
+  };
+  host.address_towards = [](const std::string&) { return std::string("10.0.0.2"); };
+  return host;
+}
+
+Topology resolve_flags(std::vector<std::string> arguments) {
+  arguments.push_back("program");
+  return resolve_topology(parse_arguments(arguments).settings, sample_host());
+}
+
+std::string usage_error(const std::vector<std::string>& arguments) {
+  try {
+    resolve_flags(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+TEST(Topology, NothingGiven_IsOneNodeOnLoopbackWithFreePorts) {
+  const Topology topology = resolve_flags({});
+  EXPECT_EQ(topology.nnodes, 1);
+  EXPECT_EQ(topology.address, "127.0.0.1");
+  EXPECT_EQ(topology.hosting, Hosting::kYes);
+  EXPECT_EQ(topology.rendezvous_port, 0);
+  EXPECT_EQ(topology.start_port, 0);
+}
+
+TEST(Topology, SeveralIps_ThisHostIsFoundAndTheFirstHosts) {
+  const Topology topology = resolve_flags({"--ips=10.0.0.1, 10.0.0.2"});
+  EXPECT_THAT(topology.nodes, ElementsAre("10.0.0.1", "10.0.0.2"));
+  EXPECT_EQ(topology.node_rank, 1);
+  EXPECT_EQ(topology.hosting, Hosting::kNo);
+  EXPECT_EQ(topology.rendezvous_address, "10.0.0.1");
+  EXPECT_EQ(topology.rendezvous_port, kDefaultRendezvousPort);
+  EXPECT_EQ(topology.start_port, kDefaultStartPort);
+}
+
+TEST(Topology, OneIpInTheList_HasFreePorts) {
+  const Topology topology = resolve_flags({"--ips=10.0.0.2"});
+  EXPECT_EQ(topology.address, "10.0.0.2");
+  EXPECT_EQ(topology.rendezvous_port, 0);
+  EXPECT_EQ(topology.start_port, 0);
+}
+
+TEST(Topology, TwoNodesOnOneMachine_HostTellsThemApart) {
+  EXPECT_THAT(usage_error({"--ips=127.0.0.1,127.0.0.2"}), HasSubstr("--host"));
+  EXPECT_EQ(resolve_flags({"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0.2"}).node_rank, 1);
+  EXPECT_EQ(resolve_flags({"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0.1"}).hosting,
+            Hosting::kYes);
+}
+
+TEST(Topology, IpsWithoutThisHost_ListsItsAddresses) {
+  EXPECT_THAT(usage_error({"--ips=10.9.9.1,10.9.9.2"}),
+              AllOf(HasSubstr("127.0.0.1, 10.0.0.2"), HasSubstr("--host")));
+}
+
+TEST(Topology, HostNotInIps_IsAnError) {
+  EXPECT_THAT(usage_error({"--ips=10.0.0.1,10.0.0.2", "--host=10.0.0.3"}),
+              HasSubstr("not among --ips"));
+}
+
+TEST(Topology, DuplicateIps_AreAnError) {
+  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.2"}), HasSubstr("10.0.0.2 is listed twice"));
+}
+
+TEST(Topology, EmptyIp_IsAnError) {
+  EXPECT_THAT(usage_error({"--ips=10.0.0.2,,10.0.0.1"}), HasSubstr("an address is empty"));
+}
+
+TEST(Topology, NnodesAgainstIps_IsAnError) {
+  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.1", "--nnodes=3"}), HasSubstr("contradicts"));
+}
+
+TEST(Topology, RankAgainstIps_IsAnError) {
+  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.1", "--rank=1"}), HasSubstr("number 0 of --ips"));
+}
+
+TEST(Topology, CountedNodes_MeetAtTheMaster) {
+  const Topology topology = resolve_flags({"--nnodes=2", "--master=10.0.0.1:7000"});
+  EXPECT_EQ(topology.nnodes, 2);
+  EXPECT_EQ(topology.node_rank, -1);
+  EXPECT_EQ(topology.hosting, Hosting::kNo);
+  EXPECT_EQ(topology.address, "10.0.0.2");
+  EXPECT_EQ(topology.rendezvous_port, 7000);
+}
+
+TEST(Topology, MasterOnThisHost_WhoeverComesFirstHosts) {
+  const Topology topology = resolve_flags({"--nnodes=2", "--master=10.0.0.2"});
+  EXPECT_EQ(topology.hosting, Hosting::kIfFree);
+  EXPECT_EQ(topology.rendezvous_port, kDefaultRendezvousPort);
+  EXPECT_EQ(resolve_flags({"--nnodes=2", "--master=10.0.0.2", "--rank=0"}).hosting, Hosting::kYes);
+  EXPECT_EQ(resolve_flags({"--nnodes=2", "--master=10.0.0.2", "--rank=1"}).hosting, Hosting::kNo);
+}
+
+TEST(Topology, SeveralNodesWithoutAMaster_IsAnError) {
+  EXPECT_THAT(usage_error({"--nnodes=2"}), HasSubstr("--master"));
+}
+
+TEST(Topology, NodeZeroAwayFromTheMaster_IsAnError) {
+  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1", "--rank=0"}),
+              HasSubstr("not an address of this host"));
+}
+
+TEST(Topology, RankBeyondNnodes_IsAnError) {
+  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1", "--rank=2"}),
+              HasSubstr("no node 2 of 2"));
+}
+
+TEST(Topology, BadMaster_IsAnError) {
+  EXPECT_THAT(usage_error({"--nnodes=2", "--master=etcd://x"}), HasSubstr("built-in"));
+  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1:x"}), HasSubstr("port"));
+  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1:1", "--rdzv_port=2"}),
+              HasSubstr("contradicts --master"));
+}
+
+TEST(Topology, MasterInIpv6_IsUnderstood) {
+  const Topology topology = resolve_flags({"--nnodes=2", "--master=[fd00::1]:7000"});
+  EXPECT_EQ(topology.rendezvous_address, "fd00::1");
+  EXPECT_EQ(topology.rendezvous_port, 7000);
+  EXPECT_EQ(resolve_flags({"--nnodes=2", "--master=fd00::1"}).rendezvous_address, "fd00::1");
+}
+
+TEST(Topology, OtherRunModes_AreRefused) {
+  EXPECT_THAT(usage_error({"--run_mode=ps"}), HasSubstr("collective is the only mode"));
+}
+
+TEST(Topology, Ports_FollowTheOptions) {
+  const Topology topology = resolve_flags({"--start_port=9000", "--rdzv_port=9100"});
+  EXPECT_EQ(topology.start_port, 9000);
+  EXPECT_EQ(topology.rendezvous_port, 9100);
+}
+
+TEST(Addresses, Endpoint_BracketsIpv6) {
+  EXPECT_EQ(endpoint("10.0.0.1", 80), "10.0.0.1:80");
+  EXPECT_EQ(endpoint("::1", 80), "[::1]:80");
+}
+
+TEST(Addresses, Loopback_IsAllOf127) {
+  EXPECT_TRUE(is_loopback("127.0.0.1"));
+  EXPECT_TRUE(is_loopback("127.8.0.1"));
+  EXPECT_TRUE(is_loopback("::1"));
+  EXPECT_FALSE(is_loopback("10.0.0.1"));
+  EXPECT_FALSE(is_loopback("127.example.org"));
+}
+
+TEST(Addresses, LocalAddresses_HaveLoopback) {
+  EXPECT_THAT(local_addresses(), ::testing::Contains("127.0.0.1"));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,226 @@
+#include "node/guardian.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "node/process_tree.h"
+#include "node/wire.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+// Generous: only against hanging.
+constexpr int kDeadlineMs = 30'000;
+
+// Drives a guardian over its socket, blocking.
+struct GuardianTest : ::testing::Test {
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "fleet_guardian.XXXXXX";
+    folder = ::mkdtemp(pattern.data());
+    sigset_t mask;
+    ::sigemptyset(&mask);
+    guardian = start_guardian(mask);
+  }
+  void TearDown() override {
+    guardian.socket.reset();  // as if this launcher had died
+    if (guardian.pid > 0) ::waitpid(guardian.pid, nullptr, 0);
+    while (has_descendants({})) ::waitpid(-1, nullptr, 0);
+    std::filesystem::remove_all(folder);
+  }
+
+  void send(const WireMessage& message) {
+    const std::string bytes = encode(message);
+    ASSERT_EQ(::send(guardian.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  // The next message; fails at the end of the socket.
+  WireMessage receive() {
+    WireMessage message;
+    while (!decode(incoming, &message)) {
+      char buffer[4096];
+      pollfd readable = {guardian.socket.get(), POLLIN, 0};
+      const ssize_t n = ::poll(&readable, 1, kDeadlineMs) == 1
+                            ? ::read(guardian.socket.get(), buffer, sizeof buffer)
+                            : -1;
+      if (n <= 0) {
+        ADD_FAILURE() << "the guardian says nothing more";
+        return AllGone{"no message"};
+      }
+      incoming.append(buffer, static_cast<size_t>(n));
+    }
+    return message;
+  }
+  template <typename T>
+  T expect() {
+    const WireMessage message = receive();
+    EXPECT_TRUE(std::holds_alternative<T>(message)) << "kind " << message.index();
+    return std::holds_alternative<T>(message) ? std::get<T>(message) : T{};
+  }
+
+  RankCommand script(int local_rank, const std::string& text) {
+    RankCommand rank;
+    rank.local_rank = local_rank;
+    rank.argv = {"/bin/sh", "-c", text};
+    rank.log_path = folder + "/workerlog." + std::to_string(local_rank);
+    return rank;
+  }
+  // Waits for a file that a rank makes.
+  void wait_for(const std::string& path) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kDeadlineMs);
+    while (!std::filesystem::exists(path) && std::chrono::steady_clock::now() < deadline) {
+      ::poll(nullptr, 0, 5);
+    }
+    ASSERT_TRUE(std::filesystem::exists(path)) << path;
+  }
+  pid_t pid_in(const std::string& path) {
+    wait_for(path);
+    long long pid = 0;
+    EXPECT_TRUE(parse_int(trim(read_file(path)), &pid));
+    return static_cast<pid_t>(pid);
+  }
+
+  std::string folder, incoming;
+  GuardianProcess guardian;
+};
+
+bool exists(pid_t pid) { return ::kill(pid, 0) == 0; }
+
+TEST_F(GuardianTest, RanksThatEnd_AreReportedWithTheirLastLines) {
+  send(SpawnRanks{{script(0, "echo fine"), script(1, "echo 'it broke' >&2; exit 7")}});
+  EXPECT_EQ(expect<RankStarted>().error, "");
+  EXPECT_EQ(expect<RankStarted>().error, "");
+  RankEnded ended[2];
+  for (int i = 0; i < 2; ++i) {
+    const RankEnded one = expect<RankEnded>();
+    ended[one.local_rank] = one;
+  }
+  EXPECT_EQ(ended[0].code, 0);
+  EXPECT_EQ(ended[1].code, 7);
+  EXPECT_EQ(ended[1].tail, "it broke");
+  EXPECT_EQ(expect<AllGone>().stuck, "");
+  EXPECT_EQ(read_file(folder + "/workerlog.0"), "fine\n");
+}
+
+TEST_F(GuardianTest, LogFile_IsAppendedTo) {
+  write_file_atomically(folder + "/workerlog.0", "before\n");
+  send(SpawnRanks{{script(0, "echo after")}});
+  expect<RankStarted>();
+  expect<RankEnded>();
+  expect<AllGone>();
+  EXPECT_EQ(read_file(folder + "/workerlog.0"), "before\nafter\n");
+}
+
+TEST_F(GuardianTest, MuchOutput_IsAllInTheLog) {
+  send(SpawnRanks{{script(0, "seq 1 300000")}});
+  expect<RankStarted>();
+  expect<RankEnded>();
+  expect<AllGone>();
+  const std::string log = read_file(folder + "/workerlog.0");
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 300000);
+  EXPECT_TRUE(log.ends_with("\n300000\n"));
+}
+
+TEST_F(GuardianTest, RankKilledBySignal_IsReportedAsThat) {
+  send(SpawnRanks{{script(0, "kill -SEGV $$")}});
+  expect<RankStarted>();
+  EXPECT_EQ(expect<RankEnded>().signal, SIGSEGV);
+  expect<AllGone>();
+}
+
+TEST_F(GuardianTest, ProgramThatCannotBeRun_IsReported) {
+  RankCommand rank = script(0, "");
+  rank.argv = {"/no/such/program"};
+  send(SpawnRanks{{rank}});
+  EXPECT_THAT(expect<RankStarted>().error, HasSubstr("/no/such/program"));
+  expect<AllGone>();
+}
+
+TEST_F(GuardianTest, Stop_LetsRanksEndByThemselves) {
+  send(SpawnRanks{{script(0, "trap 'echo saved; exit 3' TERM; : >" + folder +
+                                 "/ready; while :; do sleep 0.01; done")}});
+  expect<RankStarted>();
+  wait_for(folder + "/ready");
+  send(StopRanks{SIGTERM, kDeadlineMs});
+  const RankEnded ended = expect<RankEnded>();
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_THAT(ended.tail, EndsWith("saved"));
+  expect<AllGone>();
+}
+
+TEST_F(GuardianTest, StubbornRank_IsKilledAfterTheGraceTime) {
+  send(SpawnRanks{
+      {script(0, "trap '' TERM; : >" + folder + "/ready; while :; do sleep 0.01; done")}});
+  expect<RankStarted>();
+  wait_for(folder + "/ready");
+  send(StopRanks{SIGTERM, 50});
+  EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
+  expect<AllGone>();
+}
+
+TEST_F(GuardianTest, StoppedRank_IsKilledToo) {
+  send(SpawnRanks{{script(0, ": >" + folder + "/ready; kill -STOP $$")}});
+  expect<RankStarted>();
+  wait_for(folder + "/ready");
+  send(KillRanks{});
+  EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
+  expect<AllGone>();
+}
+
+TEST_F(GuardianTest, DaemonisedChild_DoesNotOutliveTheJob) {
+  send(SpawnRanks{{script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon.tmp; mv " + folder +
+                                 "/daemon.tmp " + folder +
+                                 "/daemon; trap \"\" TERM HUP; while :; do sleep 1; done' "
+                                 ">/dev/null 2>&1 & while ! test -e " +
+                                 folder + "/daemon; do sleep 0.01; done")}});
+  expect<RankStarted>();
+  EXPECT_EQ(expect<RankEnded>().code, 0);
+  expect<AllGone>();
+  EXPECT_FALSE(exists(pid_in(folder + "/daemon")));
+}
+
+TEST_F(GuardianTest, LauncherDies_EverythingIsKilled) {
+  send(SpawnRanks{
+      {script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon.tmp; mv " + folder + "/daemon.tmp " +
+                     folder + "/daemon; while :; do sleep 1; done' & sleep 1000")}});
+  const pid_t rank = expect<RankStarted>().pid;
+  const pid_t daemon = pid_in(folder + "/daemon");
+  guardian.socket.reset();
+  ::waitpid(guardian.pid, nullptr, 0);
+  guardian.pid = -1;
+  EXPECT_FALSE(exists(rank));
+  EXPECT_FALSE(exists(daemon));
+}
+
+TEST_F(GuardianTest, GuardianDies_ItsRanksDieAndOrphansBecomeOurs) {
+  send(SpawnRanks{
+      {script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon.tmp; mv " + folder + "/daemon.tmp " +
+                     folder + "/daemon; while :; do sleep 1; done' & sleep 1000")}});
+  const pid_t rank = expect<RankStarted>().pid;
+  const pid_t daemon = pid_in(folder + "/daemon");
+  ::kill(guardian.pid, SIGKILL);
+  ::waitpid(guardian.pid, nullptr, 0);
+  guardian.pid = -1;
+  // The rank is ours now, and dies of its parent-death signal.
+  int status = 0;
+  ASSERT_EQ(::waitpid(rank, &status, 0), rank);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_THAT(descendants({}), ::testing::Contains(daemon));
+  for (const pid_t pid : descendants({})) ::kill(pid, SIGKILL);
+}
+
+}  // namespace
+}  // namespace fleet

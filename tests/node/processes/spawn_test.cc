@@ -1,0 +1,113 @@
+#include "node/spawn.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/thread.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+sigset_t no_signals() {
+  sigset_t mask;
+  ::sigemptyset(&mask);
+  return mask;
+}
+
+struct Finished {
+  std::string output;
+  int status = 0;
+};
+
+// Runs a shell script as a rank, to its end.
+Finished run_script(const std::string& script, RankCommand rank = {}) {
+  rank.argv = {"/bin/sh", "-c", script};
+  Spawned spawned = spawn_rank(rank, no_signals());
+  Finished finished;
+  EXPECT_GT(spawned.pid, 0) << spawned.error;
+  if (spawned.pid <= 0) return finished;
+  char buffer[4096];
+  for (;;) {
+    pollfd readable = {spawned.output.get(), POLLIN, 0};
+    ::poll(&readable, 1, -1);
+    const ssize_t n = ::read(spawned.output.get(), buffer, sizeof buffer);
+    if (n <= 0) break;
+    finished.output.append(buffer, static_cast<size_t>(n));
+  }
+  ::waitpid(spawned.pid, &finished.status, 0);
+  return finished;
+}
+
+TEST(SpawnRank, OutputAndErrors_ComeInOrder) {
+  EXPECT_EQ(run_script("echo one; echo two >&2; echo three").output, "one\ntwo\nthree\n");
+}
+
+TEST(SpawnRank, ExitCode_IsTheProgramsOwn) {
+  const Finished finished = run_script("exit 9");
+  ASSERT_TRUE(WIFEXITED(finished.status));
+  EXPECT_EQ(WEXITSTATUS(finished.status), 9);
+}
+
+TEST(SpawnRank, Environment_IsSetAndRemoved) {
+  ::setenv("FLEET_TEST_KEPT", "kept", 1);
+  ::setenv("FLEET_TEST_GONE", "gone", 1);
+  ::setenv("FLEET_TEST_NEW", "old", 1);
+  RankCommand rank;
+  rank.environment = {{"FLEET_TEST_NEW", "new value"}};
+  rank.removed = {"FLEET_TEST_GONE"};
+  EXPECT_EQ(
+      run_script("echo $FLEET_TEST_KEPT/${FLEET_TEST_GONE-unset}/$FLEET_TEST_NEW", rank).output,
+      "kept/unset/new value\n");
+}
+
+TEST(SpawnRank, ProcessGroup_IsItsOwn) {
+  // The shell's pid is its group's id.
+  EXPECT_EQ(run_script("test $$ = $(ps -o pgid= -p $$) && echo own").output, "own\n");
+}
+
+TEST(SpawnRank, StandardInput_IsEmpty) { EXPECT_EQ(run_script("wc -c").output, "0\n"); }
+
+TEST(SpawnRank, OurDescriptors_AreNotInherited) {
+  // What the test itself was given may be passed on; what spawning opens may not.
+  for (int fd = 3; fd < 1024; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  const std::string open = run_script("ls /proc/$$/fd | tr '\\n' ' '").output;
+  EXPECT_EQ(open, "0 1 2 ");
+}
+
+TEST(SpawnRank, Cores_ArePinned) {
+  RankCommand rank;
+  rank.cores = {available_cores().back()};
+  EXPECT_EQ(run_script("nproc", rank).output, "1\n");
+}
+
+TEST(SpawnRank, SignalMask_IsTheGivenOne) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  const std::string blocked = run_script("grep SigBlk /proc/$$/status").output;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(blocked, "SigBlk:\t0000000000000000\n");
+}
+
+TEST(SpawnRank, NoSuchProgram_IsAnErrorNotAProcess) {
+  RankCommand rank;
+  rank.argv = {"/no/such/program"};
+  const Spawned spawned = spawn_rank(rank, no_signals());
+  EXPECT_EQ(spawned.pid, -1);
+  EXPECT_THAT(spawned.error, HasSubstr("/no/such/program"));
+  EXPECT_THAT(spawned.error, HasSubstr("No such file"));
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,254 @@
+#include "node/supervision.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+
+namespace fleet {
+namespace {
+
+using ::testing::_;
+using ::testing::AllOf;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::StrictMock;
+using namespace std::chrono_literals;
+
+class MockEffects : public SupervisionEffects {
+ public:
+  MOCK_METHOD(void, report, (const RankExit&), (override));
+  MOCK_METHOD(void, finish_node, (), (override));
+  MOCK_METHOD(void, request_stop, (int), (override));
+  MOCK_METHOD(void, stop_ranks, (int), (override));
+  MOCK_METHOD(void, kill_ranks, (), (override));
+  MOCK_METHOD(void, say, (const std::string&), (override));
+  MOCK_METHOD(void, fail, (const std::string&), (override));
+  MOCK_METHOD(void, end, (int), (override));
+};
+
+// Node 1 of two, with two ranks each: this node's are 2 and 3.
+Assignment sample_assignment() {
+  auto world = std::make_shared<World>();
+  world->world_size = 4;
+  world->nodes.resize(2);
+  for (int node = 0; node < 2; ++node) {
+    world->nodes[node].node_rank = node;
+    world->nodes[node].first_rank = 2 * node;
+    world->nodes[node].ports = {6070, 6071};
+    world->nodes[node].devices.resize(2);
+  }
+  Assignment assignment;
+  assignment.world = world;
+  assignment.node_rank = 1;
+  return assignment;
+}
+
+Verdict failed_verdict(int rank, int code, int signal = 0) {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kRankFailed;
+  verdict.node = "10.0.0.2";
+  verdict.exit.rank = rank;
+  verdict.exit.local_rank = rank % 2;
+  verdict.exit.node_rank = rank / 2;
+  verdict.exit.code = code;
+  verdict.exit.signal = signal;
+  verdict.exit.ran_for = 12'345ms;
+  verdict.exit.log_path = "log/workerlog.1";
+  verdict.exit.tail = "Traceback:\n  boom";
+  return verdict;
+}
+
+Verdict verdict_of(VerdictKind kind, int signal = 0) {
+  Verdict verdict;
+  verdict.kind = kind;
+  verdict.signal = signal;
+  verdict.message = "node 0 (10.0.0.1) was lost";
+  return verdict;
+}
+
+struct SupervisionTest : ::testing::Test {
+  void run() { ASSERT_TRUE(supervision.on_assignment(sample_assignment(), logs, start)); }
+  StrictMock<MockEffects> effects;
+  Supervision supervision{effects};
+  const Supervision::Time start = Supervision::Time() + 100s;
+  const std::vector<std::string> logs = {"log/workerlog.0", "log/workerlog.1"};
+};
+
+TEST_F(SupervisionTest, AllRanksEndWell_EndsWithZeroOnceEverybodyHas) {
+  run();
+  supervision.on_rank_ended(0, 0, 0, "", start + 1s);
+  supervision.on_rank_ended(1, 0, 0, "", start + 1s);
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, end(0));
+  supervision.on_verdict(verdict_of(VerdictKind::kSuccess));
+}
+
+TEST_F(SupervisionTest, RankFails_IsReportedAndTheOthersStopped) {
+  run();
+  EXPECT_CALL(effects,
+              report(AllOf(Field(&RankExit::rank, 3), Field(&RankExit::local_rank, 1),
+                           Field(&RankExit::code, 7), Field(&RankExit::tail, "boom"),
+                           Field(&RankExit::ran_for, 2500ms), Field(&RankExit::killed_by_us, false),
+                           Field(&RankExit::log_path, "log/workerlog.1"))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(1, 7, 0, "boom", start + 2500ms);
+}
+
+TEST_F(SupervisionTest, RankEndsBecauseItWasStopped_IsNoCause) {
+  run();
+  EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false)));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(0, 1, 0, "", start);
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
+                                    Field(&RankExit::signal, SIGTERM))));
+  supervision.on_rank_ended(1, 0, SIGTERM, "", start);
+}
+
+TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
+  run();
+  EXPECT_CALL(effects, fail(HasSubstr("rank=[0]")));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_verdict(failed_verdict(0, 0, SIGSEGV));
+  EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, true))).Times(2);
+  supervision.on_rank_ended(0, 1, 0, "", start);
+  supervision.on_rank_ended(1, 1, 0, "", start);
+  EXPECT_CALL(effects, finish_node());
+  EXPECT_CALL(effects, end(128 + SIGSEGV));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, NotStarted_IsAFailureWithItsReason) {
+  run();
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::code, 127),
+                                    Field(&RankExit::note, HasSubstr("cannot execute")))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_not_started(0, "cannot execute 'x'", start);
+}
+
+TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
+  run();
+  EXPECT_CALL(effects, say(HasSubstr("SIGINT")));
+  EXPECT_CALL(effects, request_stop(SIGINT));
+  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  supervision.on_signal(SIGINT);
+  // Its own order comes back.
+  supervision.on_stop_order({SIGINT, 1, "10.0.0.2"});
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGINT));
+}
+
+TEST_F(SupervisionTest, SecondSignal_Kills) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, request_stop(SIGINT));
+  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  supervision.on_signal(SIGINT);
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGINT);
+}
+
+TEST_F(SupervisionTest, SignalWhileOnlyOthersRun_EndsAtOnce) {
+  run();
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, end(128 + SIGTERM));
+  supervision.on_signal(SIGTERM);
+}
+
+TEST_F(SupervisionTest, SignalWhileForming_EndsWithoutRanks) {
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGINT);
+  EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, StopOrder_SignalsTheRanks) {
+  run();
+  EXPECT_CALL(effects, say(AllOf(HasSubstr("10.0.0.1"), HasSubstr("SIGTERM"))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+}
+
+TEST_F(SupervisionTest, NodeLost_HasACodeOfItsOwn) {
+  run();
+  EXPECT_CALL(effects, fail("node 0 (10.0.0.1) was lost"));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
+  EXPECT_CALL(effects, finish_node());
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, GuardianLost_EndsTheJob) {
+  run();
+  EXPECT_CALL(effects, fail(HasSubstr("guardian")));
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, GuardianLostAfterAVerdict_TheVerdictDecides) {
+  run();
+  EXPECT_CALL(effects, fail(_)).Times(2);
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_verdict(failed_verdict(0, 9));
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, end(9));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, Refusal_EndsWithItsCode) {
+  EXPECT_CALL(effects, fail(HasSubstr("node 1 is missing")));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_refusal(Error(ErrorCode::kTimeout, "node 1 is missing"));
+  EXPECT_CALL(effects, end(kExitRendezvous));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, RefusalForMismatch_IsAUsageError) {
+  EXPECT_CALL(effects, fail(_));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_refusal(Error(ErrorCode::kUsage, "another version"));
+  EXPECT_CALL(effects, end(2));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, ProcessesThatCannotBeKilled_AreNamed) {
+  run();
+  EXPECT_CALL(effects, fail(HasSubstr("pid 77 (cp)")));
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("pid 77 (cp), waiting in nfs_wait");
+}
+
+TEST(VerdictText, FailedRank_IsPaddlesLineAndTheCause) {
+  EXPECT_EQ(verdict_text(failed_verdict(3, 7), 4),
+            "ABORT!!! Out of all 4 trainers, the trainer process with rank=[3] was aborted. Please "
+            "check its log.\n"
+            "  rank 3 (local rank 1) on node 1 (10.0.0.2) exited with code 7 after 12.3 s\n"
+            "  the last lines of its log log/workerlog.1:\n"
+            "    Traceback:\n"
+            "      boom");
+}
+
+TEST(VerdictText, KilledRank_NamesTheSignal) {
+  EXPECT_THAT(verdict_text(failed_verdict(1, 0, SIGKILL), 2), HasSubstr("was killed by SIGKILL"));
+}
+
+TEST(VerdictText, EmptyLog_SaysSo) {
+  Verdict verdict = failed_verdict(3, 7);
+  verdict.exit.tail.clear();
+  EXPECT_THAT(verdict_text(verdict, 4), HasSubstr("its log log/workerlog.1 is empty"));
+}
+
+TEST(VerdictText, Success_IsSilent) {
+  EXPECT_EQ(verdict_text(verdict_of(VerdictKind::kSuccess), 4), "");
+}
+
+}  // namespace
+}  // namespace fleet
