@@ -89,10 +89,15 @@ void JobState::start_running() {
   }
 }
 
-void JobState::beat(SessionId session, Time now) {
+// The member that speaks; nothing where a connection has not joined: it has no say.
+JobState::Session* JobState::heard(SessionId session, Time now) {
   const auto found = sessions_.find(session);
-  if (found != sessions_.end() && found->second.member) found->second.last_heard = now;
+  if (found == sessions_.end() || !found->second.member) return nullptr;
+  found->second.last_heard = now;
+  return &found->second;
 }
+
+void JobState::beat(SessionId session, Time now) { heard(session, now); }
 
 Verdict JobState::node_verdict(VerdictKind kind, int node_rank) const {
   Verdict verdict;
@@ -115,10 +120,9 @@ void JobState::decide(Verdict verdict) {
 }
 
 void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
-  beat(session, now);
-  const auto found = sessions_.find(session);
-  if (phase_ != Phase::kRunning || found == sessions_.end() || !exit.failed()) return;
-  exit.node_rank = found->second.node_rank;
+  Session* from = heard(session, now);
+  if (!from || phase_ != Phase::kRunning || !exit.failed()) return;
+  exit.node_rank = from->node_rank;
   // Whatever ends after an order to stop ends because of it.
   if (stop_) return;
   if (exit.killed_by_us) {
@@ -141,11 +145,10 @@ void JobState::decide_failed(RankExit exit) {
 }
 
 void JobState::finished(SessionId session, Time now) {
-  beat(session, now);
-  const auto found = sessions_.find(session);
-  if (phase_ != Phase::kRunning || found == sessions_.end() || found->second.finished) return;
-  found->second.finished = true;
-  const int rank = found->second.node_rank;
+  Session* from = heard(session, now);
+  if (!from || phase_ != Phase::kRunning || from->finished) return;
+  from->finished = true;
+  const int rank = from->node_rank;
   const std::string& address = world_->nodes.at(rank).address;
   const std::string line = "node " + std::to_string(rank) + " (" + address + ") has finished";
   if (spec().nnodes > 1) say_host(PeerEvent{PeerEvent::Kind::kFinished, rank, address, line});
@@ -168,9 +171,8 @@ void JobState::one_less() {
 }
 
 void JobState::stop_wished(SessionId session, int signal, Time now) {
-  beat(session, now);
-  const auto found = sessions_.find(session);
-  if (phase_ == Phase::kEnded || found == sessions_.end() || !found->second.member) return;
+  const Session* from = heard(session, now);
+  if (!from || phase_ == Phase::kEnded) return;
   if (phase_ == Phase::kForming) {
     const NodeInfo& info = membership_.members().at(session);
     Verdict verdict = node_verdict(VerdictKind::kStopped, info.node_rank);
@@ -181,7 +183,7 @@ void JobState::stop_wished(SessionId session, int signal, Time now) {
                       info.address + " before all nodes had come";
     return decide(std::move(verdict));
   }
-  const int rank = found->second.node_rank;
+  const int rank = from->node_rank;
   const StopOrder order{signal, rank, world_->nodes.at(rank).address};
   if (!stop_) stop_ = order;  // the first one is the verdict, later ones may be harsher
   say_all(order);

@@ -77,6 +77,7 @@ class JobState {
     bool member = false, finished = false;
   };
 
+  Session* heard(SessionId session, Time now);
   void say(SessionId to, HostEvent event, bool last = false);
   void say_host(const RendezvousEvent& event);  // what concerns few is not sent to thousands
   void say_all(const RendezvousEvent& event);

@@ -318,6 +318,21 @@ TEST(JobState, ConnectionThatNeverJoins_IsClosed) {
   EXPECT_EQ(job.state.joined(), 1);
 }
 
+TEST(JobState, ConnectionThatHasNotJoined_HasNoSay) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.state.opened(9, job.now);
+  job.fails(9, 0, 1);
+  job.finish(9);
+  job.state.stop_wished(9, SIGTERM, job.now);
+  job.fails(77, 0, 1);  // nor one that is not even there
+  job.finish(77);
+  job.state.left(9, job.now);
+  job.collect();
+  EXPECT_TRUE(job.heard.empty());
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
+}
+
 TEST(JobState, StopWish_OrdersAllThenVerdictWhenAllFinished) {
   Job job(job_of({"a", "b"}));
   job.join_all();

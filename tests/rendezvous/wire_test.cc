@@ -1,0 +1,111 @@
+#include "rendezvous/wire.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/rendezvous/nodes.h"
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Through the bytes of the wire and back.
+template <typename Event>
+Event there_and_back(const Event& event, const std::string& world = {}) {
+  wire::HostMessage message;
+  EXPECT_TRUE(message.ParseFromString(
+      to_wire(HostEvent(RendezvousEvent(event)), world).SerializeAsString()));
+  return std::get<Event>(std::get<RendezvousEvent>(from_wire(message)));
+}
+
+TEST(Wire, NodeInfo_ComesBack) {
+  NodeInfo info = node_of(job_of({"a", "b"}), "b", 3);
+  info.job.job_id = "j\xff";
+  info.job.protocol = 5;
+  info.node_rank = 1;
+  info.devices[1] = {};
+  info.devices[2] = {4, 5};
+  const NodeInfo back = from_wire(to_wire(info));
+  EXPECT_EQ(back.job.job_id, info.job.job_id);
+  EXPECT_EQ(back.job.nnodes, 2);
+  EXPECT_EQ(back.job.addresses, info.job.addresses);
+  EXPECT_EQ(back.job.version, info.job.version);
+  EXPECT_EQ(back.job.protocol, 5);
+  EXPECT_EQ(back.job.agreed, info.job.agreed);
+  EXPECT_EQ(back.address, "b");
+  EXPECT_EQ(back.node_rank, 1);
+  EXPECT_FALSE(back.hosts_rendezvous);
+  EXPECT_EQ(back.devices, info.devices);
+  EXPECT_EQ(back.ports, info.ports);
+  EXPECT_EQ(back.hostname, info.hostname);
+  EXPECT_EQ(back.instance, info.instance);
+}
+
+TEST(Wire, Assignment_BringsTheWorld) {
+  auto world = std::make_shared<World>();
+  world->epoch = 3;
+  world->master_address = "a";
+  world->master_port = 29500;
+  world->nodes = {{"a", "ha", 0, 0, {{0}, {1}}, {6070, 6071}}, {"b", "hb", 1, 2, {{}}, {6070}}};
+  world->world_size = 3;
+  const Assignment back = there_and_back(Assignment{world, 1, {}}, encode(*world));
+  EXPECT_EQ(back.node_rank, 1);
+  EXPECT_EQ(back.epoch(), 3);
+  EXPECT_EQ(back.world_size(), 3);
+  EXPECT_EQ(back.first_rank(), 2);
+  EXPECT_EQ(back.node().hostname, "hb");
+  EXPECT_EQ(back.world->nodes[0].devices, world->nodes[0].devices);
+  EXPECT_EQ(back.world->nodes[0].ports, world->nodes[0].ports);
+  EXPECT_EQ(back.world->master_address, "a");
+  EXPECT_EQ(back.world->master_port, 29500);
+}
+
+TEST(Wire, Verdict_ComesBackWithItsRank) {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kRankFailed;
+  verdict.epoch = 2;
+  verdict.node_rank = 1;
+  verdict.node = "b";
+  verdict.hostname = "hb";
+  verdict.message = "rank 3 failed";
+  verdict.exit = {3, 1, 1, 0, 9, false, 1234ms, "log/workerlog.1", "tail\xff\n", "oom"};
+  const Verdict back = there_and_back(verdict);
+  EXPECT_EQ(back.kind, VerdictKind::kRankFailed);
+  EXPECT_EQ(back.epoch, 2);
+  EXPECT_EQ(back.node_rank, 1);
+  EXPECT_EQ(back.node, "b");
+  EXPECT_EQ(back.hostname, "hb");
+  EXPECT_EQ(back.message, "rank 3 failed");
+  EXPECT_EQ(back.exit.rank, 3);
+  EXPECT_EQ(back.exit.local_rank, 1);
+  EXPECT_EQ(back.exit.signal, 9);
+  EXPECT_EQ(back.exit.ran_for, 1234ms);
+  EXPECT_EQ(back.exit.log_path, "log/workerlog.1");
+  EXPECT_EQ(back.exit.tail, "tail\xff\n");
+  EXPECT_EQ(back.exit.note, "oom");
+}
+
+TEST(Wire, OtherEvents_ComeBack) {
+  EXPECT_EQ(there_and_back(Progress{"waiting"}).line, "waiting");
+  const Error error =
+      there_and_back(Refusal{Error(ErrorCode::kStale, "what", "where", "next")}).error;
+  EXPECT_EQ(error.code(), ErrorCode::kStale);
+  EXPECT_EQ(std::string(error.what()), "where: what; next");
+  EXPECT_EQ(there_and_back(StopOrder{15, 1, "b"}).signal, 15);
+  EXPECT_EQ(there_and_back(PeerEvent{PeerEvent::Kind::kLost, 1, "b", "gone"}).kind,
+            PeerEvent::Kind::kLost);
+  const HostEvent welcome = from_wire(to_wire(Welcome{500ms, 3s}, {}));
+  EXPECT_EQ(std::get<Welcome>(welcome).silence, 3s);
+}
+
+TEST(Wire, Nonsense_IsAnErrorNotACrash) {
+  EXPECT_THROW(from_wire(wire::HostMessage()), Error);
+  wire::HostMessage message;
+  message.mutable_assignment()->set_node_rank(4);
+  EXPECT_THROW(from_wire(message), Error);
+  message.mutable_assignment()->set_world("\xff\xff\xff");
+  EXPECT_THROW(from_wire(message), Error);
+}
+
+}  // namespace
+}  // namespace fleet
