@@ -24,6 +24,7 @@ const std::set<std::string> kSupported = {
     "fuse_grad_size_in_num",
     "build_strategy.fuse_bn_act_ops",
     "build_strategy.fuse_elewise_add_act_ops",
+    "build_strategy.fuse_bn_add_act_ops",
     "build_strategy.enable_auto_fusion",
     "build_strategy.debug_graphviz_path",
 };
@@ -113,6 +114,7 @@ Strategy check_strategy(const StrategyProto& proto) {
   strategy.fuse_bn_act = or_on(build.has_fuse_bn_act_ops(), build.fuse_bn_act_ops());
   strategy.fuse_elewise_add_act =
       or_on(build.has_fuse_elewise_add_act_ops(), build.fuse_elewise_add_act_ops());
+  strategy.fuse_bn_add_act = build.fuse_bn_add_act_ops();
   strategy.auto_fusion = or_on(build.has_enable_auto_fusion(), build.enable_auto_fusion());
   strategy.graphviz_path = build.debug_graphviz_path();
   return strategy;
@@ -123,8 +125,9 @@ BackwardResult apply_strategy(Program& program, const Strategy& strategy, Sectio
   FLEET_CHECK(context.world_size >= 1, "a job of no ranks");
   if (strategy.fuse_bn_act) run_pass("fuse_bn_act", program, context);
   if (strategy.fuse_elewise_add_act) run_pass("fuse_elewise_add_act", program, context);
+  if (strategy.fuse_bn_add_act) run_pass("fuse_bn_add_act", program, context);
   const BackwardResult result = append_backward(program, forward, loss, 1.0 / context.world_size);
-  if (strategy.auto_fusion) run_pass("fuse_relu_grad_sum", program, context);
+  if (strategy.auto_fusion) run_pass("fuse_gradient_sums", program, context);
   run_pass("fuse_all_reduce", program, context,
            {{"fuse", strategy.fuse_all_reduce},
             {"megabytes", strategy.buckets.megabytes},

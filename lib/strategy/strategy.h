@@ -17,6 +17,7 @@ struct Strategy {
   BucketLimits buckets;              // fuse_grad_size_in_MB, _in_TFLOPS (a count), _in_num
   bool fuse_bn_act = true;           // build_strategy.fuse_bn_act_ops
   bool fuse_elewise_add_act = true;  // build_strategy.fuse_elewise_add_act_ops
+  bool fuse_bn_add_act = true;       // build_strategy.fuse_bn_add_act_ops
   bool auto_fusion = true;           // build_strategy.enable_auto_fusion: gradients' sums
   std::string graphviz_path;         // build_strategy.debug_graphviz_path
 };

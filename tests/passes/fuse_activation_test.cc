@@ -75,6 +75,42 @@ TEST_F(FuseActivation, AddAndRelu_BecomeOne) {
   EXPECT_EQ(first("elementwise_add").outputs[0], y);
 }
 
+TEST_F(FuseActivation, ResidualJoin_BecomesOneAndCanBeDifferentiated) {
+  const VarId x = training_.relu(training_.conv2d("conv", image_, {.channels = 3, .padding = 1}));
+  const VarId y = training_.relu(training_.add(training_.batch_norm("bn", x), x));
+  const VarId loss = program_.emit(forward_, "mean", {y})[0];
+  EXPECT_TRUE(run_pass("fuse_elewise_add_act", program_, {}));
+  EXPECT_TRUE(run_pass("fuse_bn_add_act", program_, {}));
+  EXPECT_EQ(count("elementwise_add"), 0);
+  EXPECT_EQ(count("batch_norm"), 0);
+  const Op& join = first("fused_bn_add_activation");
+  EXPECT_EQ(join.inputs[0], x);
+  EXPECT_EQ(join.inputs[5], x);
+  EXPECT_EQ(join.outputs[0], y);
+  EXPECT_NE(join.outputs[5], kNoVar);
+  append_backward(program_, forward_, loss, 1);
+  verify(program_);
+  EXPECT_EQ(count("fused_bn_add_activation_grad"), 1);
+  EXPECT_NE(program_.gradient(program_.find("bn.weight")), kNoVar);
+}
+
+TEST_F(FuseActivation, JoinOfTwoBatchNorms_TakesInTheLater) {
+  const VarId a = training_.batch_norm("a", image_), b = training_.batch_norm("b", image_);
+  training_.relu(training_.add(a, b));
+  run_pass("fuse_elewise_add_act", program_, {});
+  EXPECT_TRUE(run_pass("fuse_bn_add_act", program_, {}));
+  EXPECT_EQ(first("fused_bn_add_activation").inputs[5], a);
+  EXPECT_EQ(count("batch_norm"), 1);
+}
+
+TEST_F(FuseActivation, JoinOfABatchNormThatIsReadElsewhere_Stays) {
+  const VarId a = training_.batch_norm("a", image_);
+  training_.relu(training_.add(a, image_));
+  training_.relu(a);
+  run_pass("fuse_elewise_add_act", program_, {});
+  EXPECT_FALSE(run_pass("fuse_bn_add_act", program_, {}));
+}
+
 TEST_F(FuseActivation, Again_ChangesNothing) {
   training_.relu(training_.batch_norm("bn", image_));
   EXPECT_TRUE(run_pass("fuse_bn_act", program_, {}));

@@ -42,12 +42,13 @@ TEST(CheckStrategy, GivenFields_AreTaken) {
   const Strategy strategy = checked(R"(
     fuse_all_reduce_ops: false fuse_grad_size_in_MB: 16 fuse_grad_size_in_TFLOPS: 20
     build_strategy { fuse_bn_act_ops: false fuse_elewise_add_act_ops: false
-                     enable_auto_fusion: false debug_graphviz_path: "a.dot" })");
+                     fuse_bn_add_act_ops: false enable_auto_fusion: false debug_graphviz_path: "a.dot" })");
   EXPECT_FALSE(strategy.fuse_all_reduce);
   EXPECT_EQ(strategy.buckets.megabytes, 16);
   EXPECT_EQ(strategy.buckets.count, 20);
   EXPECT_FALSE(strategy.fuse_bn_act);
   EXPECT_FALSE(strategy.fuse_elewise_add_act);
+  EXPECT_FALSE(strategy.fuse_bn_add_act);
   EXPECT_FALSE(strategy.auto_fusion);
   EXPECT_EQ(strategy.graphviz_path, "a.dot");
 }
@@ -109,7 +110,8 @@ TEST(ApplyStrategy, Resnet_HasNoActivationsOfItsOwn) {
 }
 
 TEST(ApplyStrategy, FusionsOff_KeepsActivations) {
-  const Program program = applied({.fuse_bn_act = false, .fuse_elewise_add_act = false}, 1);
+  const Program program =
+      applied({.fuse_bn_act = false, .fuse_elewise_add_act = false, .fuse_bn_add_act = false}, 1);
   EXPECT_EQ(count(program, "relu"), 2 * 17);  // training and evaluation
   EXPECT_EQ(count(program, "all_reduce"), 0);
 }

@@ -28,11 +28,11 @@ Program branches(int readers) {
   return program;
 }
 
-TEST(FuseReluGradSum, TwoReaders_BecomeOneOperation) {
+TEST(FuseGradientSums, TwoReaders_BecomeOneOperation) {
   Program program = branches(2);
   ASSERT_EQ(count(program, "relu_grad"), 1);
   const int sums = count(program, "sum");
-  EXPECT_TRUE(run_pass("fuse_relu_grad_sum", program, {}));
+  EXPECT_TRUE(run_pass("fuse_gradient_sums", program, {}));
   EXPECT_EQ(count(program, "relu_grad"), 0);
   EXPECT_EQ(count(program, "sum_relu_grad"), 1);
   EXPECT_EQ(count(program, "sum"), sums - 1);
@@ -42,19 +42,40 @@ TEST(FuseReluGradSum, TwoReaders_BecomeOneOperation) {
   }
 }
 
-TEST(FuseReluGradSum, OneReader_ChangesNothing) {
+TEST(FuseGradientSums, OneReader_ChangesNothing) {
   Program program = branches(1);
-  EXPECT_FALSE(run_pass("fuse_relu_grad_sum", program, {}));
+  EXPECT_FALSE(run_pass("fuse_gradient_sums", program, {}));
 }
 
-TEST(FuseReluGradSum, SumThatIsReadElsewhere_Stays) {
+TEST(FuseGradientSums, SumThatIsReadElsewhere_Stays) {
   Program program = branches(2);
   VarId dy = kNoVar;
   for (const Op& op : program.ops()) {
     if (op.type() == "relu_grad") dy = op.inputs[1];
   }
   program.emit(program.find_section("backward"), "scale", {dy});
-  EXPECT_FALSE(run_pass("fuse_relu_grad_sum", program, {}));
+  EXPECT_FALSE(run_pass("fuse_gradient_sums", program, {}));
+}
+
+// A residual join that two operations read: both contributions go into its gradient.
+TEST(FuseGradientSums, FusedJoin_TakesInTheSum) {
+  Program program;
+  const SectionId forward = program.add_section("forward", {});
+  const VarId image = program.feed("image", DType::kFloat32, {2, 3, 8, 8});
+  Network network(program, forward, true, kNoVar);
+  const VarId x = network.conv2d("stem", image, {.channels = 3, .kernel = 1});
+  const VarId join = network.relu(network.add(network.batch_norm("bn", x), image));
+  const VarId y = network.add(network.conv2d("a", join, {.channels = 3, .kernel = 1}), join);
+  const VarId loss = program.emit(forward, "mean", {y})[0];
+  run_pass("fuse_elewise_add_act", program, {});
+  run_pass("fuse_bn_add_act", program, {});
+  append_backward(program, forward, loss, 1);
+  EXPECT_TRUE(run_pass("fuse_gradient_sums", program, {}));
+  EXPECT_EQ(count(program, "sum"), 0);
+  for (const Op& op : program.ops()) {
+    if (op.type() != "fused_bn_add_activation_grad") continue;
+    EXPECT_EQ(op.inputs.size(), 7u);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,49 @@
+#include "backend/cpu/channel_runs.h"
+
+#include "base/error.h"
+
+namespace fleet::cpu {
+namespace {
+
+// The elements of one channel of one image.
+int64_t pixels_of(const Shape& shape) {
+  int64_t pixels = 1;
+  for (int d = 2; d < shape.rank(); ++d) pixels *= shape[d];
+  return pixels;
+}
+
+int64_t lanes_of(const Layout& layout) {
+  return layout.inner().empty() ? 1 : layout.inner()[0].size;
+}
+
+}  // namespace
+
+bool has_channel_runs(const Layout& layout, const Shape& shape) {
+  if (layout.is_opaque() || layout.padded().rank() != shape.rank()) return false;
+  if (layout.inner().size() > 1) return false;
+  if (!layout.inner().empty() && layout.inner()[0].axis != 1) return false;
+  const int64_t lanes = lanes_of(layout);
+  if (lanes != 1 && lanes != 8 && lanes != 16) return false;
+  int64_t step = lanes;  // behind the channels everything lies as in the plain layout
+  for (int d = shape.rank() - 1; d >= 2; --d) {
+    if (shape[d] > 1 && layout.strides()[d] != step) return false;
+    if (layout.padded()[d] != shape[d]) return false;
+    step *= shape[d];
+  }
+  return layout.padded()[0] == shape[0] &&
+         (layout.padded()[1] == lanes || layout.strides()[1] >= step);
+}
+
+ChannelRuns::ChannelRuns(const Shape& shape, const Layout& layout)
+    : images(shape[0]),
+      channels(shape[1]),
+      lanes(lanes_of(layout)),
+      groups((shape[1] + lanes - 1) / lanes),
+      length(pixels_of(shape) * lanes),
+      values(shape[0] * pixels_of(shape)),
+      image_stride(layout.strides()[0]),
+      group_stride(layout.strides()[1]) {
+  FLEET_CHECK(has_channel_runs(layout, shape), "channels in a layout " + layout.text());
+}
+
+}  // namespace fleet::cpu

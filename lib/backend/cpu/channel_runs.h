@@ -1,0 +1,70 @@
+// The elements of an image by channels: contiguous runs of memory that hold one channel or a block
+// of channels of one image.
+#pragma once
+
+#include "exec/kernel.h"
+
+namespace fleet::cpu {
+
+// Functions over a run take their constants as tiles of kTile values that repeat along it: channels
+// plain (one channel a run) or in blocks of 8 or 16 fit all three.
+inline constexpr int64_t kTile = 16;
+
+// Whether a layout is such; the plain one is.
+bool has_channel_runs(const Layout& layout, const Shape& shape);
+
+struct ChannelRuns {
+  // x: N, C, ... in a layout for which has_channel_runs().
+  ChannelRuns(const Shape& shape, const Layout& layout);
+
+  int64_t images, channels, lanes, groups;  // lanes: channels of a run; groups: runs of an image
+  int64_t length;                           // of a run, in elements
+  int64_t values;                           // of a channel, over all images
+  int64_t image_stride, group_stride;
+  int64_t offset(int64_t image, int64_t group) const {
+    return image * image_stride + group * group_stride;
+  }
+  // tile[i] = values[channel of element i], 0 for the channels a layout is padded by.
+  template <typename From>
+  void fill(float* tile, int64_t group, From value) const {
+    for (int64_t i = 0; i < kTile; ++i) {
+      const int64_t channel = group * lanes + i % lanes;
+      tile[i] = channel < channels ? static_cast<float>(value(channel)) : 0.0f;
+    }
+  }
+  // The sum of the tile's elements that belong to a lane.
+  double fold(const double* tile, int64_t lane) const {
+    double sum = 0;
+    for (int64_t i = lane; i < kTile; i += lanes) sum += tile[i];
+    return sum;
+  }
+};
+
+// Runs first(group, image) on all images, then middle(group), then last(group, image) on all
+// images: for each group. Where there are groups enough for all threads, one thread does a group
+// after the other, while its memory is in the cache. What is computed does not depend on the number
+// of threads.
+template <typename First, typename Middle, typename Last>
+void for_each_group(const ChannelRuns& runs, int threads, First first, Middle middle, Last last) {
+  if (runs.groups >= 2 * threads || runs.images == 1) {
+#pragma omp parallel for
+    for (int64_t group = 0; group < runs.groups; ++group) {
+      for (int64_t image = 0; image < runs.images; ++image) first(group, image);
+      middle(group);
+      for (int64_t image = 0; image < runs.images; ++image) last(group, image);
+    }
+    return;
+  }
+#pragma omp parallel for collapse(2)
+  for (int64_t group = 0; group < runs.groups; ++group) {
+    for (int64_t image = 0; image < runs.images; ++image) first(group, image);
+  }
+#pragma omp parallel for
+  for (int64_t group = 0; group < runs.groups; ++group) middle(group);
+#pragma omp parallel for collapse(2)
+  for (int64_t group = 0; group < runs.groups; ++group) {
+    for (int64_t image = 0; image < runs.images; ++image) last(group, image);
+  }
+}
+
+}  // namespace fleet::cpu

@@ -1,0 +1,89 @@
+// fuse_bn_add_act: batch normalisation, the addition that joins a residual block, and its relu
+// become one operation. Runs behind fuse_elewise_add_act (which joins the addition and the relu)
+// and before the backward pass.
+#include "base/log.h"
+#include "passes/pass.h"
+
+namespace fleet {
+namespace {
+
+class FuseBnAddAct : public Pass {
+ public:
+  bool run(Program& program, const PassContext&) override {
+    FLEET_CHECK(program.find_section("backward") < 0, "fuse_bn_add_act after the backward pass");
+    find_uses(program);
+    std::vector<Op>& ops = program.ops();
+    std::vector<bool> removed(ops.size(), false);
+    int fused = 0;
+    for (Op& op : ops) {
+      const int norm = norm_of(program, op);
+      if (norm < 0) continue;
+      const VarId z = op.inputs[op.inputs[0] == ops[norm].outputs[0] ? 1 : 0];
+      op = join(program, ops[norm], op, z);
+      removed[norm] = true;
+      ++fused;
+    }
+    if (!fused) return false;
+    std::vector<Op> kept;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (!removed[i]) kept.push_back(std::move(ops[i]));
+    }
+    ops = std::move(kept);
+    spdlog::debug("fuse_bn_add_act: {} residual joins take in a batch_norm", fused);
+    return true;
+  }
+
+ private:
+  void find_uses(const Program& program) {
+    readers_.assign(program.var_count(), 0);
+    writer_.assign(program.var_count(), -1);
+    for (size_t i = 0; i < program.ops().size(); ++i) {
+      for (VarId id : program.ops()[i].inputs) {
+        if (id != kNoVar) ++readers_[id];
+      }
+      for (VarId id : program.ops()[i].outputs) {
+        if (id != kNoVar) writer_[id] = static_cast<int>(i);
+      }
+    }
+  }
+
+  // The index of the batch_norm that this addition can take in; of two, the later; -1: none.
+  int norm_of(const Program& program, const Op& add) const {
+    if (add.type() != "elementwise_add" || add.attributes.text("activation") != "relu") return -1;
+    if (program.var(add.inputs[0]).shape != program.var(add.inputs[1]).shape) return -1;
+    int best = -1;
+    for (VarId id : add.inputs) {
+      if (writer_[id] < 0 || readers_[id] != 1) continue;
+      const Op& norm = program.ops()[writer_[id]];
+      const bool fits = norm.type() == "batch_norm" && norm.section == add.section &&
+                        norm.outputs[0] == id && norm.attributes.text("activation").empty();
+      if (fits) best = std::max(best, writer_[id]);
+    }
+    return best;
+  }
+
+  static Op join(Program& program, const Op& norm, const Op& add, VarId z) {
+    std::vector<VarId> inputs = norm.inputs, outputs = norm.outputs;
+    inputs.push_back(z);
+    outputs[0] = add.outputs[0];
+    if (!norm.attributes.boolean("is_test")) {
+      outputs[5] = program.temporary(program.var(outputs[0]).name + ".mask");
+    }
+    Attributes attributes = norm.attributes;
+    attributes.set("activation", add.attributes.text("activation"));
+    return program.make_op(add.section, "fused_bn_add_activation", inputs, outputs, attributes);
+  }
+
+  std::vector<int> readers_, writer_;  // by variable
+};
+
+}  // namespace
+
+FLEET_PASS(fuse_bn_add_act) {
+  def.help = "batch normalisation, the addition behind it and its relu become one operation";
+  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
+    return std::make_unique<FuseBnAddAct>();
+  };
+}
+
+}  // namespace fleet
