@@ -17,7 +17,8 @@ std::vector<Values> naive(const std::vector<Values>& in) {
 TEST(Relu6, Plain_MatchesReference) {
   check_op({.type = "relu6",
             .inputs = {{.shape = {3, 5, 7}, .low = -4, .high = 9}},
-            .reference = naive});
+            .reference = naive,
+            .step = 1e-6});
 }
 
 TEST(Relu6, SeveralThreads_MatchesReference) {
@@ -31,7 +32,8 @@ TEST(Relu6, BlockedLayoutWithPadding_MatchesReference) {
   const Layout blocked = Layout::blocked({2, 32, 3, 3}, {288, 144, 48, 16}, {{1, 16}});
   check_op({.type = "relu6",
             .inputs = {{.shape = {2, 20, 3, 3}, .kind = VarKind::kState, .layout = blocked}},
-            .reference = naive});
+            .reference = naive,
+            .step = 1e-6});
 }
 
 TEST(Relu6, OutsideItsRange_HasNoSlope) {

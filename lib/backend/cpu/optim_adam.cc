@@ -8,6 +8,7 @@ namespace {
 struct Constants {
   float scale;
   float beta1, beta2, epsilon;
+  float rest1, rest2;     // 1 - beta1, 1 - beta2, rounded once
   float coupled_decay;    // added to the gradient
   float keep;             // what decoupled decay leaves of the parameter
   float rate;             // learning rate / (1 - beta1^t)
@@ -19,8 +20,8 @@ FLEET_SIMD void adam(float* parameter, const float* gradient, float* moment1, fl
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float g = gradient[i] * k.scale + k.coupled_decay * parameter[i];
-    const float m1 = k.beta1 * moment1[i] + (1 - k.beta1) * g;
-    const float m2 = k.beta2 * moment2[i] + (1 - k.beta2) * g * g;
+    const float m1 = k.beta1 * moment1[i] + k.rest1 * g;
+    const float m2 = k.beta2 * moment2[i] + k.rest2 * g * g;
     moment1[i] = m1;
     moment2[i] = m2;
     const float step = m1 / (std::sqrt(m2) * k.root_correction + k.epsilon);
@@ -45,6 +46,8 @@ struct Rule {
             .beta1 = static_cast<float>(beta1),
             .beta2 = static_cast<float>(beta2),
             .epsilon = static_cast<float>(epsilon),
+            .rest1 = static_cast<float>(1 - beta1),
+            .rest2 = static_cast<float>(1 - beta2),
             .coupled_decay = static_cast<float>(decoupled ? 0 : decay),
             .keep = static_cast<float>(decoupled ? 1 - rate * decay : 1),
             .rate = static_cast<float>(rate / (1 - std::pow(beta1, t))),

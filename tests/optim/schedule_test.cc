@@ -1,0 +1,97 @@
+#include "optim/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace fleet {
+namespace {
+
+Schedule make(const std::string& json, int64_t steps_per_epoch, int64_t epochs) {
+  const ConfigTree tree = ConfigTree::from_json(json, "test");
+  return Schedule(tree.validate(schedule_schema(*tree.peek("name"))), steps_per_epoch, epochs);
+}
+
+TEST(Schedule, Constant_Stays) {
+  const Schedule schedule = make(R"({"name": "constant", "base": 0.3})", 10, 2);
+  EXPECT_EQ(schedule.learning_rate(0), 0.3);
+  EXPECT_EQ(schedule.learning_rate(1000), 0.3);
+}
+
+TEST(Schedule, Piecewise_ChangesAtItsBoundaries) {
+  const Schedule schedule =
+      make(R"({"name": "piecewise", "boundaries": [1, 2.5], "values": [1, 0.1, 0.01]})", 10, 4);
+  EXPECT_EQ(schedule.learning_rate(0), 1);
+  EXPECT_EQ(schedule.learning_rate(9), 1);
+  EXPECT_EQ(schedule.learning_rate(10), 0.1);
+  EXPECT_EQ(schedule.learning_rate(24), 0.1);
+  EXPECT_EQ(schedule.learning_rate(25), 0.01);
+  EXPECT_EQ(schedule.learning_rate(500), 0.01);
+}
+
+TEST(Schedule, PiecewiseInSteps_ChangesAtItsBoundaries) {
+  const Schedule schedule =
+      make(R"({"name": "piecewise", "unit": "step", "boundaries": [3], "values": [1, 2]})", 10, 4);
+  EXPECT_EQ(schedule.learning_rate(2), 1);
+  EXPECT_EQ(schedule.learning_rate(3), 2);
+}
+
+TEST(Schedule, PiecewiseThatDoesNotFit_IsRefused) {
+  EXPECT_THROW(make(R"({"name": "piecewise", "boundaries": [1, 2], "values": [1, 2]})", 1, 1),
+               Error);
+  EXPECT_THROW(make(R"({"name": "piecewise", "boundaries": [2, 1], "values": [1, 2, 3]})", 1, 1),
+               Error);
+}
+
+TEST(Schedule, Cosine_FallsFromBaseToEnd) {
+  const Schedule schedule = make(R"({"name": "cosine", "base": 0.5, "end": 0.1})", 10, 4);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(0), 0.5);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(10), 0.1 + 0.2 * (1 + std::cos(M_PI / 4)));
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(20), 0.3);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(40), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(99), 0.1);
+}
+
+TEST(Schedule, CosinePerEpoch_HoldsWithinAnEpoch) {
+  const Schedule schedule = make(R"({"name": "cosine", "base": 1, "per": "epoch"})", 10, 4);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(9), 1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(10), 0.5 * (1 + std::cos(M_PI / 4)));
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(19), schedule.learning_rate(10));
+}
+
+TEST(Schedule, Polynomial_FallsFromBaseToEnd) {
+  const Schedule schedule =
+      make(R"({"name": "polynomial", "base": 1, "end": 0.2, "power": 2})", 10, 1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(0), 1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(5), 0.2 + 0.8 * 0.25);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(10), 0.2);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(11), 0.2);
+}
+
+TEST(Schedule, WarmUp_RisesToTheFirstValueThenTheScheduleBegins) {
+  const Schedule schedule =
+      make(R"({"name": "cosine", "base": 0.5, "warmup_epochs": 0.5, "warmup_start": 0.1})", 10, 4);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(0), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(1), 0.1 + 0.4 / 5);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(4), 0.1 + 0.4 * 4 / 5);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(5), 0.5);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(5 + 35), 0) << "the end of the job is the end";
+  EXPECT_GT(schedule.learning_rate(39), 0);
+}
+
+TEST(Schedule, WarmUpInSteps_ShiftsBoundaries) {
+  const Schedule schedule = make(
+      R"({"name": "piecewise", "boundaries": [1], "values": [1, 2], "warmup_steps": 2})", 10, 4);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(0), 0);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(1), 0.5);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(11), 1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(12), 2);
+}
+
+TEST(Schedule, ContradictingWarmUp_IsRefused) {
+  EXPECT_THROW(make(R"({"name": "constant", "warmup_epochs": 1, "warmup_steps": 2})", 1, 1), Error);
+  EXPECT_THROW(make(R"({"name": "constant", "warmup_start": 0.1})", 1, 1), Error);
+}
+
+}  // namespace
+}  // namespace fleet
