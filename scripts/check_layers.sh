@@ -85,7 +85,7 @@ awk '
       other = part[1]
       if (other == "backend") other = "backend/" part[2]
       if (header ~ /\.pb\.h$/) other = "proto"
-      if (header !~ /\//) { if (header !~ /\.pb\.h$/) report("include \"" header "\" by its room: \"room/file.h\"") }
+      if (header !~ /\//) { if (!app && header !~ /\.pb\.h$/) report("include \"" header "\" by its room: \"room/file.h\"") }
       else if (!app && other in direct && !((room, other) in allowed))
         report("room " room " may not include " header)
       if (app && room ~ /^(fleetrun|fleetd)$/ &&

@@ -37,7 +37,8 @@ class Error : public std::runtime_error {
   std::string failure_, where_, next_;
 };
 
-// The exit code a program ends with for an error of this kind: 2 for kUsage and kUnsupported, else 1.
+// The exit code a program ends with for an error of this kind: 2 for kUsage and kUnsupported,
+// else 1.
 int exit_code_for(ErrorCode code);
 
 // Throws kInternal naming the place: for what can only be a bug of ours.

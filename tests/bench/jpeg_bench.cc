@@ -95,7 +95,8 @@ class CropDecode {
     Pixels pixels;
     bool good = decoder_.open({bytes, file.size()}, 3);
     if (good) {
-      const Placement placement = chain_.place(decoder_.height(), decoder_.width(), key, [] { return "bench"; });
+      const Placement placement =
+          chain_.place(decoder_.height(), decoder_.width(), key, [] { return "bench"; });
       good = decoder_.read(placement, &pixels);
       if (good) {
         resizer_.run(pixels, placement, 3, chain_.scale().data(), chain_.bias().data(),
