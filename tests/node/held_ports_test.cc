@@ -96,11 +96,11 @@ TEST(HeldPort, GivenUp_CanBeHeldAgain) {
 
 TEST(HeldPort, AddressOfAnotherHost_IsRefused) {
   try {
-    HeldPort::any("192.0.2.1");  // for documentation only, so no host has it
+    HeldPort::any("203.0.113.7");  // for documentation only, so no host has it
     FAIL() << "bound";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_THAT(error.what(), HasSubstr("192.0.2.1"));
+    EXPECT_THAT(error.what(), HasSubstr("203.0.113.7"));
     EXPECT_THAT(error.what(), HasSubstr("--host"));
   }
 }

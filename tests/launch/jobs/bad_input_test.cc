@@ -1,0 +1,104 @@
+// What a user can get wrong, through the real fleetrun: exit code 2, one line that helps, and
+// nothing started.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "node/held_ports.h"
+#include "tests/launch/jobs/fleetrun_process.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+struct BadInput : ::testing::Test {
+  int run(std::vector<std::string> arguments, const Fleetrun::Environment& environment = {}) {
+    arguments.insert(arguments.end(), {"sh", "-c", ": >started"});
+    Fleetrun fleetrun(job, "run", arguments, environment);
+    const int code = fleetrun.wait();
+    output = fleetrun.output();
+    EXPECT_THAT(job.survivors(5), IsEmpty());
+    return code;
+  }
+  void expect_usage(const std::vector<std::string>& arguments,
+                    const ::testing::Matcher<const std::string&>& message) {
+    EXPECT_EQ(run(arguments), 2);
+    EXPECT_THAT(output, message);
+    EXPECT_THAT(output, Not(HasSubstr("Local start")));
+  }
+  JobFolder job;
+  std::string output;
+};
+
+TEST_F(BadInput, UnknownFlag_NamesTheNearest) {
+  expect_usage({"--nproc-per-node=2"}, HasSubstr("did you mean '--nproc_per_node'?"));
+}
+
+TEST_F(BadInput, OptionOfALaterVersion_IsRefused) {
+  expect_usage({"--max_restart=3"}, HasSubstr("--max_restart: not supported"));
+  expect_usage({"--run_mode=ps"}, HasSubstr("collective is the only mode"));
+}
+
+TEST_F(BadInput, IpsWithoutThisHost_ListsItsAddresses) {
+  expect_usage({"--ips=203.0.113.1,203.0.113.2"},
+               AllOf(HasSubstr("its addresses are"), HasSubstr("127.0.0.1"), HasSubstr("--host")));
+}
+
+TEST_F(BadInput, DuplicateIps) {
+  expect_usage({"--ips=127.0.0.1,127.0.0.1"}, HasSubstr("127.0.0.1 is listed twice"));
+}
+
+TEST_F(BadInput, GpusWithoutAGpu) {
+  // On a machine with GPUs, none is visible to the tests.
+  expect_usage({"--gpus=0,1"}, AllOf(HasSubstr("--gpus 0,1"), HasSubstr("GPU")));
+}
+
+TEST_F(BadInput, EndpointPortTaken) {
+  const HeldPort held = HeldPort::any("127.0.0.1");
+  const std::string port = std::to_string(held.port());
+  expect_usage({"--start_port=" + port}, AllOf(HasSubstr("port " + port + " is taken"),
+                                               HasSubstr("choose another --start_port")));
+}
+
+TEST_F(BadInput, RendezvousPortTaken) {
+  const std::string port = std::to_string(HeldPort::any("127.0.0.1").port());
+  const JobFolder folder;
+  Fleetrun other(folder, "other",
+                 {"--rdzv_port=" + port, "sh", "-c", ": >other; while :; do sleep 0.01; done"});
+  folder.wait_for("other");
+  expect_usage({"--rdzv_port=" + port}, AllOf(HasSubstr(port), HasSubstr("--rdzv_port")));
+  other.signal(SIGTERM);
+  EXPECT_EQ(other.wait(), 128 + SIGTERM);
+}
+
+TEST_F(BadInput, LogDirThatCannotBeWritten) {
+  std::ofstream(job.path() + "/file") << "a file";
+  expect_usage({"--log_dir=file/log"}, AllOf(HasSubstr("file/log"), HasSubstr("--log_dir")));
+}
+
+TEST_F(BadInput, ProgramThatIsNotThere) {
+  Fleetrun fleetrun(job, "run", {"./no_such_program"});
+  EXPECT_EQ(fleetrun.wait(), 2);
+  EXPECT_THAT(fleetrun.output(), HasSubstr("./no_such_program: there is no such program"));
+}
+
+TEST_F(BadInput, NoProgram) {
+  Fleetrun fleetrun(job, "run", {"--nproc_per_node=2"});
+  EXPECT_EQ(fleetrun.wait(), 2);
+  EXPECT_THAT(fleetrun.output(), HasSubstr("no program is given"));
+}
+
+TEST_F(BadInput, PrintConfig_StartsNothing) {
+  EXPECT_EQ(run({"--print_config", "--nproc_per_node=3"}, {{"PADDLE_JOB_ID", "night"}}), 0);
+  EXPECT_THAT(output, HasSubstr("nproc_per_node = 3  (--nproc_per_node)"));
+  EXPECT_THAT(output, HasSubstr("job_id = \"night\"  (environment PADDLE_JOB_ID)"));
+  EXPECT_EQ(job.read("log/workerlog.0"), "");
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,194 @@
+// Two fleetruns on one machine, as 127.0.0.1 and 127.0.0.2.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+
+#include "base/text.h"
+#include "node/held_ports.h"
+#include "tests/launch/jobs/fleetrun_process.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::string kHelper = std::string(FLEET_BIN_DIR) + "/launch_rank_helper";
+
+struct TwoNodes : ::testing::Test {
+  // Ports that no other test is using now.
+  TwoNodes() {
+    const HeldPort rendezvous = HeldPort::any("127.0.0.1");
+    rdzv_port = rendezvous.port();
+    start_port = 20000 + rdzv_port % 10000;
+  }
+  std::unique_ptr<Fleetrun> start(int node, const std::string& script,
+                                  std::vector<std::string> options = {}) {
+    const std::string number = std::to_string(node);
+    std::vector<std::string> arguments = {"--ips=127.0.0.1, 127.0.0.2",
+                                          "--host=127.0.0." + std::to_string(node + 1),
+                                          "--nproc_per_node=2",
+                                          "--log_dir=log" + number,
+                                          "--rdzv_port=" + std::to_string(rdzv_port),
+                                          "--start_port=" + std::to_string(start_port)};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), {"sh", "-c", script});
+    return std::make_unique<Fleetrun>(job, "node" + number, arguments);
+  }
+  // Starts both, and waits until all ranks run.
+  void start_both(const std::string& on, std::vector<std::string> options = {}) {
+    const std::string script = on + "; : >ready.$RANK; while :; do sleep 0.01; done";
+    first = start(0, script, options);
+    second = start(1, script, options);
+    for (const char* rank : {"0", "1", "2", "3"}) job.wait_for(std::string("ready.") + rank);
+  }
+  JobFolder job;
+  int rdzv_port = 0, start_port = 0;
+  std::unique_ptr<Fleetrun> first, second;
+};
+
+TEST_F(TwoNodes, AllRanks_MeetAndEndWithZero) {
+  first = start(0, "exec " + kHelper + " store");
+  second = start(1, "exec " + kHelper + " store");
+  EXPECT_EQ(first->wait(), 0) << first->output();
+  EXPECT_EQ(second->wait(), 0) << second->output();
+  EXPECT_EQ(job.read("log0/workerlog.0"), "sum 14\n");
+  EXPECT_EQ(job.read("log1/workerlog.1"), "sum 14\n");
+  EXPECT_THAT(job.survivors(5), IsEmpty());
+}
+
+TEST_F(TwoNodes, Environment_CountsAcrossNodes) {
+  first = start(0, "env");
+  second = start(1, "env");
+  EXPECT_EQ(first->wait(), 0) << first->output();
+  EXPECT_EQ(second->wait(), 0) << second->output();
+  const std::string port = std::to_string(start_port), next = std::to_string(start_port + 1);
+  EXPECT_THAT(job.read("log1/workerlog.1"),
+              AllOf(HasSubstr("RANK=3\n"), HasSubstr("LOCAL_RANK=1\n"), HasSubstr("GROUP_RANK=1\n"),
+                    HasSubstr("WORLD_SIZE=4\n"), HasSubstr("MASTER_ADDR=127.0.0.1\n"),
+                    HasSubstr("PADDLE_TRAINER_ENDPOINTS=127.0.0.1:" + port + ",127.0.0.1:" + next +
+                              ",127.0.0.2:" + port + ",127.0.0.2:" + next + "\n")));
+}
+
+TEST_F(TwoNodes, FirstFailure_DecidesOnBoth) {
+  // When rank 2 fails, the others fail too, later and with another code.
+  start_both(
+      "trap 'exit 9' TERM; test $RANK = 2 && { echo rank two broke; "
+      "while ! test -e go; do sleep 0.01; done; exit 5; } & "
+      "if test $RANK = 2; then : >ready.$RANK; wait $!; exit $?; fi");
+  std::ofstream(job.path() + "/go") << "";
+  EXPECT_EQ(first->wait(), 5);
+  EXPECT_EQ(second->wait(), 5);
+  for (const Fleetrun* node : {first.get(), second.get()}) {
+    EXPECT_THAT(node->output(), AllOf(HasSubstr("Out of all 4 trainers"), HasSubstr("rank=[2]"),
+                                      HasSubstr("on node 1 (127.0.0.2) exited with code 5"),
+                                      HasSubstr("rank two broke")));
+  }
+  EXPECT_THAT(job.survivors(5), IsEmpty());
+}
+
+TEST_F(TwoNodes, SignalToOne_StopsBoth) {
+  start_both("trap 'echo saved; exit 0' TERM");
+  second->signal(SIGTERM);
+  EXPECT_EQ(second->wait(), 128 + SIGTERM);
+  EXPECT_EQ(first->wait(), 128 + SIGTERM);
+  EXPECT_THAT(job.read("log0/workerlog.0"), EndsWith("saved\n"));
+  EXPECT_THAT(job.read("log1/workerlog.1"), EndsWith("saved\n"));
+  EXPECT_THAT(first->output(), HasSubstr("127.0.0.2"));
+  EXPECT_THAT(job.survivors(5), IsEmpty());
+}
+
+TEST_F(TwoNodes, LauncherLost_TheOtherSaysWhichAndEndsWith113) {
+  start_both("true");
+  second->signal(SIGKILL);
+  EXPECT_EQ(second->wait(), 128 + SIGKILL);
+  EXPECT_EQ(first->wait(), 113);
+  EXPECT_THAT(first->output(),
+              AllOf(HasSubstr("node 1"), HasSubstr("127.0.0.2"), HasSubstr("lost")));
+  EXPECT_THAT(job.survivors(5), IsEmpty());
+}
+
+TEST_F(TwoNodes, LauncherWithTheRendezvousLost_TheOtherSaysSoAndEndsWith113) {
+  start_both("true");
+  first->signal(SIGKILL);
+  EXPECT_EQ(first->wait(), 128 + SIGKILL);
+  EXPECT_EQ(second->wait(), 113);
+  EXPECT_THAT(second->output(), AllOf(HasSubstr("node 0"), HasSubstr("127.0.0.1")));
+  EXPECT_THAT(job.survivors(5), IsEmpty());
+}
+
+TEST_F(TwoNodes, GuardianLost_TheOtherNodeEndsToo) {
+  start_both("true");
+  // Which of the two guardians is which does not matter.
+  const std::vector<pid_t> guardians = job.processes("fleet-guardian");
+  ASSERT_EQ(guardians.size(), 2u);
+  ::kill(guardians[0], SIGKILL);
+  EXPECT_EQ(first->wait(), 113) << first->output();
+  EXPECT_EQ(second->wait(), 113) << second->output();
+  EXPECT_THAT(job.survivors(5), IsEmpty());
+}
+
+TEST_F(TwoNodes, MissingNode_IsNamedAtTheTimeout) {
+  first = start(0, "true", {"--rdzv_timeout=0.3"});
+  EXPECT_EQ(first->wait(), 112);
+  EXPECT_THAT(first->output(), AllOf(HasSubstr("127.0.0.2"), Not(HasSubstr("Local start"))));
+}
+
+TEST_F(TwoNodes, RendezvousThatIsNotThere_IsNamedAtTheTimeout) {
+  second = start(1, "true", {"--rdzv_timeout=0.3"});
+  EXPECT_EQ(second->wait(), 112);
+  EXPECT_THAT(second->output(), HasSubstr("127.0.0.1:" + std::to_string(rdzv_port)));
+}
+
+TEST_F(TwoNodes, CtrlCWhileWaiting_EndsWith130) {
+  first = start(0, "true");
+  while (first->output().find("launch train") == std::string::npos) ::usleep(1000);
+  first->signal(SIGINT);
+  EXPECT_EQ(first->wait(), 130);
+  EXPECT_THAT(job.survivors(5), IsEmpty());
+}
+
+TEST_F(TwoNodes, TwoJobsWithOneId_TheSecondIsRefused) {
+  start_both("true");
+  start_port += 1000;  // its own endpoints: only the rendezvous is the same
+  Fleetrun again(job, "again",
+                 {"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0.2", "--nproc_per_node=2",
+                  "--log_dir=log2", "--rdzv_port=" + std::to_string(rdzv_port),
+                  "--start_port=" + std::to_string(start_port), "true"});
+  EXPECT_THAT(again.wait(), ::testing::AnyOf(2, 112));
+  EXPECT_THAT(again.output(), AllOf(HasSubstr("default"), Not(HasSubstr("Local start"))));
+  Fleetrun host(job, "host",
+                {"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0.1", "--nproc_per_node=2",
+                 "--log_dir=log3", "--rdzv_port=" + std::to_string(rdzv_port),
+                 "--start_port=" + std::to_string(start_port), "true"});
+  EXPECT_EQ(host.wait(), 2);
+  EXPECT_THAT(host.output(), HasSubstr("--rdzv_port"));
+  // The first job has not suffered.
+  first->signal(SIGTERM);
+  EXPECT_EQ(first->wait(), 128 + SIGTERM);
+  EXPECT_EQ(second->wait(), 128 + SIGTERM);
+}
+
+TEST_F(TwoNodes, CountedNodes_MeetAtTheMaster) {
+  const auto start_counted = [&](int node, const std::string& host) {
+    return std::make_unique<Fleetrun>(
+        job, "node" + std::to_string(node),
+        std::vector<std::string>{"--nnodes=2", "--master=127.0.0.1:" + std::to_string(rdzv_port),
+                                 "--host=" + host, "--log_dir=log" + std::to_string(node),
+                                 "--start_port=" + std::to_string(start_port), kHelper, "store"});
+  };
+  first = start_counted(0, "127.0.0.1");
+  second = start_counted(1, "127.0.0.2");
+  EXPECT_EQ(first->wait(), 0) << first->output();
+  EXPECT_EQ(second->wait(), 0) << second->output();
+}
+
+}  // namespace
+}  // namespace fleet
