@@ -59,7 +59,7 @@ AugmentChain::AugmentChain(const Settings& augment, bool train, const ImageShape
                   train ? "data.augment" : "data.eval", "switch one of them off");
     }
     if (made->places()) placing = name;
-    links_.push_back({name, std::move(made)});
+    links_.push_back({name, name + ".colour", std::move(made)});
   }
   const auto means = one_a_channel(mean, image, "data.mean");
   const auto deviations = one_a_channel(std, image, "data.std");
@@ -83,7 +83,7 @@ Placement AugmentChain::place(int source_height, int source_width, uint64_t key,
               .tap_width = source_width,
               .tap_height = source_height};
   for (const Link& link : links_) {
-    Draws draws(key, link.name);
+    Draws draws(key, link.placing);
     link.augment->place(p, draws);
   }
   if (!p.placed && (source_height != image_.height || source_width != image_.width)) {
@@ -106,7 +106,7 @@ bool AugmentChain::colours() const {
 void AugmentChain::colour(float* pixels, uint64_t key) const {
   for (const Link& link : links_) {
     if (!link.augment->colours()) continue;
-    Draws draws(key, link.name + ".colour");
+    Draws draws(key, link.colouring);
     link.augment->colour(pixels, image_, draws);
   }
 }

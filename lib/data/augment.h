@@ -101,7 +101,7 @@ class AugmentChain {
 
  private:
   struct Link {
-    std::string name;
+    std::string placing, colouring;  // the streams its two steps draw from
     std::shared_ptr<const Augment> augment;
   };
   ImageShape image_;

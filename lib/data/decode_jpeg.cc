@@ -51,16 +51,10 @@ class Jpeg : public Decoder::Format {
   bool open(std::span<const uint8_t> bytes, int channels) override {
     jpeg_abort_decompress(&info_);
     channels_ = channels;
-    if (setjmp(errors_.escape)) return fail();
-    jpeg_mem_src(&info_, bytes.data(), bytes.size());
-    jpeg_read_header(&info_, TRUE);
-    width = static_cast<int>(info_.image_width);
-    height = static_cast<int>(info_.image_height);
-    if (int64_t{width} * height > kLargestImage) {
-      why = "its header claims " + std::to_string(width) + "x" + std::to_string(height) + " pixels";
-      return false;
-    }
-    return true;
+    if (!read_header(bytes)) return false;
+    if (int64_t{width} * height <= kLargestImage) return true;
+    why = "its header claims " + std::to_string(width) + "x" + std::to_string(height) + " pixels";
+    return false;
   }
 
   bool read(const Placement& placement, Pixels* pixels) override {
@@ -80,6 +74,15 @@ class Jpeg : public Decoder::Format {
   }
 
  private:
+  bool read_header(std::span<const uint8_t> bytes) {
+    if (setjmp(errors_.escape)) return fail();
+    jpeg_mem_src(&info_, bytes.data(), bytes.size());
+    jpeg_read_header(&info_, TRUE);
+    width = static_cast<int>(info_.image_width);
+    height = static_cast<int>(info_.image_height);
+    return true;
+  }
+
   bool fail() {
     char text[JMSG_LENGTH_MAX];
     info_.err->format_message(reinterpret_cast<j_common_ptr>(&info_), text);

@@ -13,7 +13,7 @@ struct ImageFile {
   int64_t label = 0;
 };
 
-// Reads the file's bytes into the scratch. kNotFound or kIo, naming the path.
+// Reads the file's bytes into the scratch. kIo, naming the path.
 class ImageFiles : public Source {
  public:
   explicit ImageFiles(std::vector<ImageFile> files) : files_(std::move(files)) {}

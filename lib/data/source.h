@@ -27,7 +27,7 @@ class Source {
   virtual ~Source() = default;
   virtual int64_t size() const = 0;
   virtual int64_t label(int64_t index) const = 0;
-  // Sample `index`, 0 <= index < size(). `scratch` is the caller's, one a thread. kNotFound or kIo.
+  // Sample `index`, 0 <= index < size(). `scratch` is the caller's, one a thread. kIo.
   virtual Sample read(int64_t index, std::vector<uint8_t>& scratch) const = 0;
   // For messages: a path, or "train-images[17]".
   virtual std::string name(int64_t index) const = 0;

@@ -3,8 +3,8 @@
 // Links: data
 // Libraries: JPEG::JPEG
 //
-// bench_jpeg [FOLDER [PASSES]]; FOLDER holds JPEG files; left out, ../shared/data/imagenet_200.tar
-// is unpacked into the build folder.
+// bench_jpeg [FOLDER [PASSES]]; FOLDER holds JPEG files; left out, imagenet_200.tar
+// of FLEET_SHARED_DATA (../shared/data) is unpacked into the build folder.
 // clang-format off
 #include <cstdio>  // before jpeglib.h, which uses FILE
 #include <jpeglib.h>
@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/thread.h"
@@ -30,7 +31,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string unpacked() {
-  const fs::path tar = fs::path(FLEET_SOURCE_DIR) / "../shared/data/imagenet_200.tar";
+  const std::string beside = std::string(FLEET_SOURCE_DIR) + "/../shared/data";
+  const fs::path tar = fs::path(env_or("FLEET_SHARED_DATA", beside)) / "imagenet_200.tar";
   const fs::path folder = fs::path(FLEET_BIN_DIR) / "../imagenet_200";
   if (!fs::exists(tar)) return {};
   if (!fs::exists(folder)) {

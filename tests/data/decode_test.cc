@@ -179,6 +179,27 @@ TEST(DecodePng, ColourGreyAndTransparent_AreExact) {
   EXPECT_EQ(difference(got, grey, 33, 1, 1), 0);
 }
 
+TEST(DecodePng, SixteenBitsPaletteAndInterlace_BecomeEightBitColours) {
+  const auto pixels = picture(9, 14, 3);
+  Decoder decoder;
+  Pixels got;
+  const std::string deep = testing::deep_png_of(pixels, 9, 14);
+  ASSERT_TRUE(decoder.open(bytes_of(deep), 3)) << decoder.why();
+  ASSERT_TRUE(decoder.read(whole(9, 14), &got)) << decoder.why();
+  EXPECT_EQ(difference(got, pixels, 14, 3, 3), 0);
+
+  const std::vector<uint8_t> colours{10, 20, 30, 200, 100, 50, 0, 255, 128};
+  std::vector<uint8_t> indices, expected;
+  for (int i = 0; i < 9 * 14; ++i) {
+    indices.push_back(i * 7 % 3);
+    expected.insert(expected.end(), &colours[i * 7 % 3 * 3], &colours[i * 7 % 3 * 3] + 3);
+  }
+  const std::string palette = testing::palette_png_of(indices, colours, 9, 14);
+  ASSERT_TRUE(decoder.open(bytes_of(palette), 3)) << decoder.why();
+  ASSERT_TRUE(decoder.read(whole(9, 14), &got)) << decoder.why();
+  EXPECT_EQ(difference(got, expected, 14, 3, 3), 0);
+}
+
 TEST(Decoder, DamagedFiles_SayWhyAndLeaveTheDecoderUsable) {
   const std::string jpeg = testing::jpeg_picture(60, 80),
                     png = png_of(picture(60, 80, 3), 60, 80, 3);

@@ -86,6 +86,57 @@ std::string png_of(const std::vector<uint8_t>& pixels, int height, int width, in
   return bytes;
 }
 
+namespace {
+
+// Rows as libpng takes them.
+std::string png_from_rows(std::vector<std::vector<uint8_t>> rows, int width, int depth, int type,
+                          int interlace, const std::vector<uint8_t>& colours) {
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  std::string bytes;
+  png_set_write_fn(
+      png, &bytes,
+      [](png_structp to, png_bytep data, size_t count) {
+        static_cast<std::string*>(png_get_io_ptr(to))->append(reinterpret_cast<char*>(data), count);
+      },
+      [](png_structp) {});
+  png_set_IHDR(png, info, width, rows.size(), depth, type, interlace, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
+  std::vector<png_color> palette;
+  for (size_t i = 0; i + 2 < colours.size(); i += 3) {
+    palette.push_back({colours[i], colours[i + 1], colours[i + 2]});
+  }
+  if (!palette.empty()) png_set_PLTE(png, info, palette.data(), static_cast<int>(palette.size()));
+  png_write_info(png, info);
+  std::vector<png_bytep> pointers;
+  for (auto& row : rows) pointers.push_back(row.data());
+  png_write_image(png, pointers.data());
+  png_write_end(png, info);
+  png_destroy_write_struct(&png, &info);
+  return bytes;
+}
+
+}  // namespace
+
+std::string deep_png_of(const std::vector<uint8_t>& pixels, int height, int width) {
+  std::vector<std::vector<uint8_t>> rows(height);
+  for (int y = 0; y < height; ++y) {
+    for (int i = 0; i < 3 * width; ++i) {
+      rows[y].insert(rows[y].end(), {pixels[size_t(y) * width * 3 + i], uint8_t(37 * i)});
+    }
+  }
+  return png_from_rows(rows, width, 16, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_ADAM7, {});
+}
+
+std::string palette_png_of(const std::vector<uint8_t>& indices, const std::vector<uint8_t>& colours,
+                           int height, int width) {
+  std::vector<std::vector<uint8_t>> rows(height);
+  for (int y = 0; y < height; ++y) {
+    rows[y].assign(indices.begin() + y * width, indices.begin() + (y + 1) * width);
+  }
+  return png_from_rows(rows, width, 8, PNG_COLOR_TYPE_PALETTE, PNG_INTERLACE_NONE, colours);
+}
+
 std::string jpeg_picture(int height, int width, int seed) {
   return jpeg_of(picture(height, width, 3, seed), height, width, 3);
 }
