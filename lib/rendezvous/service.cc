@@ -85,6 +85,7 @@ void RendezvousService::flush(std::unique_lock<std::mutex> lock) {
     store_.close(Error(ErrorCode::kPeerLost, "the job has ended: " + job_.outcome(),
                        "store of job '" + job_.spec().job_id + "'"));
   }
+  ticker_.due_by(job_.next_deadline());
   const auto ready = store_.take_ready();
   lock.unlock();
   for (const auto& answer : ready) answer();
@@ -100,8 +101,8 @@ grpc::ServerBidiReactor<wire::NodeMessage, wire::HostMessage>* RendezvousService
     return session;
   }
   job_.opened(session->id(), Clock::now());
-  ticker_.due_by(job_.next_deadline());
   session->begin();
+  flush(std::move(lock));
   return session;
 }
 
