@@ -65,9 +65,6 @@ Schema data_schema(const std::string& source) {
   image.integer("channels", 0, 0, 4, "1 grey, 3 RGB; 0: as the first image")
       .integer("height", 0, 0, 65536, "Pixels; 0: as the first image")
       .integer("width", 0, 0, 65536, "Pixels; 0: as the first image");
-  Schema eval = augment_schema(false);
-  eval.integer("batch_size", 0, 0, 1e6,
-               "Samples a rank and batch in evaluation; 0: as in training");
   Schema schema;
   schema.choice("source", source, sources().names(), "Where samples come from")
       .text("root", "", "Folder that relative paths start from")
@@ -87,7 +84,7 @@ Schema data_schema(const std::string& source) {
       .numbers("mean", {0}, "Subtracted from values in [0, 1]; one, or one a channel")
       .numbers("std", {1}, "Divides after that; one, or one a channel")
       .section("augment", augment_schema(true))
-      .section("eval", eval)
+      .section("eval", augment_schema(false))
       .section("train", type.schema(true))
       .section("test", type.schema(false));
   return schema;
@@ -105,10 +102,9 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
   }
   AugmentChain chain(data.section(train ? "augment" : "eval"), train, image, data.numbers("mean"),
                      data.numbers("std"));
-  const int64_t eval_batch = data.integer("eval.batch_size");
   InputPipeline::Options options{
       .sampler = {.samples = source->size(),
-                  .batch = train || eval_batch == 0 ? data.integer("batch_size") : eval_batch,
+                  .batch = data.integer("batch_size"),
                   .rank = context.rank,
                   .ranks = context.ranks,
                   .seed = context.seed,
