@@ -34,11 +34,6 @@ std::string describe(uint64_t code) {
   return text;
 }
 
-std::string seconds(std::chrono::milliseconds time) {
-  const auto count = time.count();
-  return count % 1000 ? std::to_string(count) + " ms" : std::to_string(count / 1000) + " s";
-}
-
 long futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const timespec* until) {
   return ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), operation, value, until, nullptr,
                    FUTEX_BITSET_MATCH_ANY);
@@ -88,7 +83,7 @@ void Board::check() const {
     std::lock_guard lock(mutex_);
     throw *why_;
   }
-  if (header_->fault.load() == kWritten) throw fault_error();
+  if (header_->fault_state.load() == kWritten) throw header_->fault.get();
 }
 
 void Board::step_showing(const Call& call, Place in, Place out) {
@@ -148,47 +143,27 @@ void Board::sleep(uint32_t bell, std::chrono::steady_clock::time_point deadline)
 }
 
 void Board::fail_left(const std::vector<int>& ranks) {
-  throw raise(Error(ErrorCode::kPeerLost, group_.name_of(ranks) + " left the group", "communicator",
-                    "look at the log of that rank"));
+  throw raise(rank_left(group_.name_of(ranks)));
 }
 
 void Board::fail_late(const std::vector<int>& ranks) {
-  throw raise(Error(ErrorCode::kTimeout,
-                    group_.name_of(ranks) + " did not come within " + seconds(timeout_),
-                    "communicator", "look at what it does, or raise comm.timeout"));
+  throw raise(ranks_late(group_.name_of(ranks), timeout_.count()));
 }
 
 Error Board::raise(const Error& error) {
   uint32_t seen = kNone;
-  bool writes = header_->fault.compare_exchange_strong(seen, kWriting);
-  for (int i = 0; !writes && header_->fault.load() != kWritten; ++i) {
+  bool writes = header_->fault_state.compare_exchange_strong(seen, kWriting);
+  for (int i = 0; !writes && header_->fault_state.load() != kWritten; ++i) {
     std::this_thread::yield();
     writes = i == 100000;  // whoever was writing must have died meanwhile
   }
   if (writes) {
-    header_->fault_code = static_cast<uint32_t>(error.code());
-    // failure, where and next, each ended by a zero.
-    char* at = header_->fault_text;
-    for (const std::string* part : {&error.failure(), &error.where(), &error.next()}) {
-      const size_t room = header_->fault_text + sizeof header_->fault_text - at;
-      const size_t length = std::min(part->size(), room > 3 ? room - 3 : 0);
-      std::memcpy(at, part->data(), length);
-      at[length] = 0;
-      at += length + 1;
-    }
-    header_->fault.store(kWritten);
+    header_->fault.set(error);
+    header_->fault_state.store(kWritten);
     for (int rank = 0; rank < group_.size; ++rank) ring(rank);
     return error;
   }
-  return fault_error();
-}
-
-Error Board::fault_error() const {
-  const std::string failure = header_->fault_text;
-  const char* at = header_->fault_text + failure.size() + 1;
-  const std::string where = at;
-  at += where.size() + 1;
-  return Error(static_cast<ErrorCode>(header_->fault_code), failure, where, at);
+  return header_->fault.get();
 }
 
 void Board::abort(const Error& why) {
@@ -199,12 +174,7 @@ void Board::abort(const Error& why) {
     aborted_ = true;
   }
   ring(group_.rank);
-  const bool names_culprit =
-      why.code() == ErrorCode::kPeerLost || why.code() == ErrorCode::kTimeout;
-  raise(names_culprit
-            ? why
-            : Error(ErrorCode::kPeerLost, group_.name_of(group_.rank) + " gave up: " + why.what(),
-                    "communicator", "look at the log of that rank"));
+  raise(as_others_hear(why, group_));
 }
 
 }  // namespace fleet

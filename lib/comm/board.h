@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "comm/fault.h"
 #include "comm/host_communicator.h"
 
 namespace fleet {
@@ -80,10 +81,9 @@ class Board {
   enum State : uint32_t { kAbsent, kHere, kLeft };
   enum FaultState : uint32_t { kNone, kWriting, kWritten };
   struct Header {
-    alignas(128) std::atomic<uint64_t> arrived[2];  // all ranks' steps, by channel
-    alignas(128) std::atomic<uint32_t> fault;       // FaultState
-    uint32_t fault_code;
-    char fault_text[1024];
+    alignas(128) std::atomic<uint64_t> arrived[2];   // all ranks' steps, by channel
+    alignas(128) std::atomic<uint32_t> fault_state;  // FaultState
+    Fault fault;
     char notice[kNoticeBytes];
   };
   struct Arrival {
@@ -110,7 +110,6 @@ class Board {
   void check_waiting(const Missing& missing, std::chrono::steady_clock::time_point deadline);
   [[noreturn]] void fail_left(const std::vector<int>& ranks);
   [[noreturn]] void fail_late(const std::vector<int>& ranks);
-  Error fault_error() const;
 
   const Group group_;
   const std::chrono::milliseconds timeout_;

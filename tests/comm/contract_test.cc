@@ -494,6 +494,12 @@ TEST_P(Contract, RankThatLeaves_IsNamed) {
   });
 }
 
+GroupCase on_hosts(const std::string& backend, const std::vector<int>& host_of_rank) {
+  GroupCase group{backend, {}};
+  for (int host : host_of_rank) group.nodes.push_back("127.0.0." + std::to_string(host));
+  return group;
+}
+
 std::string name_of_case(const testing::TestParamInfo<GroupCase>& info) {
   std::string name = info.param.backend;
   for (const std::string& node : info.param.nodes) name += "_" + node.substr(8);
@@ -507,6 +513,18 @@ INSTANTIATE_TEST_SUITE_P(Inprocess, Contract,
 INSTANTIATE_TEST_SUITE_P(Shm, Contract,
                          testing::Values(on_one_host("shm", 1), on_one_host("shm", 2),
                                          on_one_host("shm", 3), on_one_host("shm", 5)),
+                         name_of_case);
+
+INSTANTIATE_TEST_SUITE_P(Gloo, Contract,
+                         testing::Values(on_hosts("gloo", {1}), on_hosts("gloo", {1, 2}),
+                                         on_hosts("gloo", {1, 2, 3}),
+                                         on_hosts("gloo", {1, 2, 3, 4}),
+                                         on_hosts("gloo", {1, 1, 1, 1, 1})),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Hierarchical, Contract,
+                         testing::Values(on_hosts("hierarchical", {1, 1, 2, 2}),
+                                         on_hosts("hierarchical", {1, 2, 2}),
+                                         on_hosts("hierarchical", {2, 1, 2, 1, 3})),
                          name_of_case);
 
 }  // namespace

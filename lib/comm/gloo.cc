@@ -1,0 +1,328 @@
+#include "comm/gloo.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/reduce.h"
+#include "tensor/host.h"
+
+namespace fleet {
+namespace {
+
+constexpr size_t kSmallBytes = 32 << 10;  // by recursive doubling or a tree
+constexpr size_t kPieceBytes = 1 << 20;   // of a pipeline; small ones pay too much per message
+
+// The lowest bits of a slot.
+enum Slot : uint64_t { kCollective, kMessage };
+
+void reduce_pair(DType dtype, ReduceOp op, void* out, const void* first, const void* second,
+                 size_t count) {
+  const void* in[] = {first, second};
+  reduce_elements(dtype, op, &out, 1, in, 2, count);
+}
+
+uint64_t mix(uint64_t hash, uint64_t value) {  // FNV-1a by bytes
+  for (int i = 0; i < 8; ++i) hash = (hash ^ (value >> (8 * i) & 0xff)) * 0x100000001b3;
+  return hash;
+}
+
+char* at(const View& view, size_t element) {
+  return static_cast<char*>(view.data) + element * size_of(view.dtype);
+}
+
+void copy(void* to, const void* from, size_t bytes) {
+  if (to != from) std::memmove(to, from, bytes);
+}
+
+}  // namespace
+
+std::unique_ptr<GlooCommunicator> GlooCommunicator::make(const CommOptions& options) {
+  auto link = std::make_shared<GlooLink>(options);
+  std::vector<int> members;
+  for (int rank = 0; rank < options.size; ++rank) members.push_back(rank);
+  const Group group = link->group();
+  return std::unique_ptr<GlooCommunicator>(
+      new GlooCommunicator(std::move(link), group, std::move(members), 0));
+}
+
+GlooCommunicator::GlooCommunicator(std::shared_ptr<GlooLink> link, Group group,
+                                   std::vector<int> members, uint64_t id)
+    : HostCommunicator(std::move(group)),
+      link_(std::move(link)),
+      members_(std::move(members)),
+      id_(id & ~uint64_t{0xff}),
+      operation_{&members_, id_, 0} {}
+
+Buffer GlooCommunicator::allocate(size_t bytes) {
+  link_->check();
+  return HostDevice().allocate(bytes);
+}
+
+std::unique_ptr<Communicator> GlooCommunicator::split(std::span<const int> ranks) {
+  return subgroup(ranks);
+}
+
+std::unique_ptr<GlooCommunicator> GlooCommunicator::subgroup(std::span<const int> ranks) {
+  link_->check();
+  Group sub = group_.subgroup(ranks);
+  uint64_t id = mix(0xcbf29ce484222325, id_);
+  std::vector<int> members;
+  for (int rank : ranks) {
+    members.push_back(members_[rank]);
+    id = mix(id, static_cast<uint64_t>(rank));
+  }
+  id = mix(id, static_cast<uint64_t>(splits_[std::vector<int>(ranks.begin(), ranks.end())]++));
+  return std::unique_ptr<GlooCommunicator>(
+      new GlooCommunicator(link_, std::move(sub), std::move(members), id));
+}
+
+void GlooCommunicator::begin() {
+  link_->check();
+  operation_.count = link_->lifeline().enter(id_);
+}
+
+char* GlooCommunicator::scratch(size_t bytes) {
+  if (scratch_.size() < bytes) scratch_.resize(bytes);
+  return scratch_.data();
+}
+
+View GlooCommunicator::copy_of(View view) {
+  if (copy_.size() < view.bytes()) copy_.resize(view.bytes());
+  copy(copy_.data(), view.data, view.bytes());
+  return {copy_.data(), view.count, view.dtype};
+}
+
+void GlooCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
+  begin();
+  copy(out.data, in.data, in.bytes());
+  if (size() == 1) return;
+  if (out.bytes() <= kSmallBytes) {
+    all_reduce_small(out, op);
+  } else {
+    ring(out, (out.count + size() - 1) / size(), op, true, true);
+  }
+}
+
+// Recursive doubling. Where the size is no power of two, the first ranks fold in pairs before and
+// unfold after. Of two halves the one with lower ranks is always the left operand.
+void GlooCommunicator::all_reduce_small(View data, ReduceOp op) {
+  int power = 1;
+  while (power * 2 <= size()) power *= 2;
+  const int folded = 2 * (size() - power);  // ranks below it come in pairs
+  char* received = scratch(data.bytes());
+  GlooLink::Wire mine(*link_, operation_, data.data, data.bytes());
+  GlooLink::Wire theirs(*link_, operation_, received, data.bytes());
+  const uint64_t slot = id_ | kCollective;
+  if (rank() < folded && rank() % 2 == 1) {
+    const int left = members_[rank() - 1];
+    mine.send(left, slot, 0, data.bytes());
+    mine.wait_send(left);
+    mine.recv(left, slot, 0, data.bytes());
+    mine.wait_recv(left);
+    return;
+  }
+  if (rank() < folded) {
+    theirs.recv(members_[rank() + 1], slot, 0, data.bytes());
+    theirs.wait_recv(members_[rank() + 1]);
+    reduce_pair(data.dtype, op, data.data, data.data, received, data.count);
+  }
+  const int position = rank() < folded ? rank() / 2 : rank() - folded / 2;
+  for (int distance = 1; distance < power; distance *= 2) {
+    const int partner = position ^ distance;
+    const int peer = members_[partner < folded / 2 ? partner * 2 : partner + folded / 2];
+    theirs.recv(peer, slot, 0, data.bytes());
+    mine.send(peer, slot, 0, data.bytes());
+    theirs.wait_recv(peer);
+    mine.wait_send(peer);
+    const void *low = partner < position ? received : data.data,
+               *high = partner < position ? data.data : received;
+    reduce_pair(data.dtype, op, data.data, low, high, data.count);
+  }
+  if (rank() < folded) {
+    mine.send(members_[rank() + 1], slot, 0, data.bytes());
+    mine.wait_send(members_[rank() + 1]);
+  }
+}
+
+// Messages are numbered over all rounds. Round k of reducing receives part rank - k - 2 from the
+// left and adds it; what was just added is sent on as the next round's. So part `rank` is whole in
+// the end, and gathering passes the whole parts on in the same way.
+void GlooCommunicator::ring(View data, size_t part, ReduceOp op, bool reduce, bool gather) {
+  const size_t element = size_of(data.dtype);
+  const int n = size();
+  const size_t piece = std::min(part, kPieceBytes / element);
+  const size_t pieces = (part + piece - 1) / piece;  // of a part
+  const size_t reducing = reduce ? (n - 1) * pieces : 0;
+  const size_t total = reducing + (gather ? (n - 1) * pieces : 0);
+  const int left = members_[(rank() + n - 1) % n], right = members_[(rank() + 1) % n];
+  const uint64_t slot = id_ | kCollective;
+  char* received = reduce ? scratch(2 * piece * element) : nullptr;
+  GlooLink::Wire all(*link_, operation_, data.data, data.bytes());
+  GlooLink::Wire incoming(*link_, operation_, received, reduce ? 2 * piece * element : 0);
+
+  // Of message m: the elements it holds. Messages sent are one round ahead of those received.
+  const auto span_of = [&](size_t m, bool sent) {
+    const int round = static_cast<int>(m / pieces) - (sent ? 1 : 0) + (reduce ? 0 : n - 1);
+    const size_t which = ((rank() - 2 - round) % n + 2 * n) % n;
+    const size_t begin = std::min(which * part + m % pieces * piece, data.count);
+    const size_t limit = std::min((which + 1) * part, data.count);
+    return std::pair{begin, std::min(begin + piece, std::max(limit, begin)) - begin};
+  };
+  const auto post_recv = [&](size_t m) {
+    if (m >= total) return;
+    const auto [begin, count] = span_of(m, false);
+    if (count == 0) return;
+    if (m < reducing) {
+      incoming.recv(left, slot, m % 2 * piece * element, count * element);
+    } else {
+      all.recv(left, slot, begin * element, count * element);
+    }
+  };
+  size_t sends = 0;
+  const auto post_send = [&](size_t m) {
+    const auto [begin, count] = span_of(m, true);
+    if (count == 0) return;
+    all.send(right, slot, begin * element, count * element);
+    ++sends;
+  };
+  post_recv(0);
+  post_recv(1);
+  for (size_t m = 0; m < pieces; ++m) post_send(m);
+  for (size_t m = 0; m < total; ++m) {
+    const auto [begin, count] = span_of(m, false);
+    if (count > 0) {
+      if (m < reducing) {
+        incoming.wait_recv(left);
+        reduce_pair(data.dtype, op, at(data, begin), received + m % 2 * piece * element,
+                    at(data, begin), count);
+      } else {
+        all.wait_recv(left);
+      }
+    }
+    post_recv(m + 2);
+    if (m + pieces < total) post_send(m + pieces);
+  }
+  while (sends-- > 0) all.wait_send(right);
+}
+
+void GlooCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
+  begin();
+  if (size() == 1) return copy(out.data, in.data, in.bytes());
+  // In a copy: in is not to change. The ring leaves part r on rank r; the root collects them.
+  const size_t part = (in.count + size() - 1) / size();
+  const size_t element = size_of(in.dtype);
+  const View work = rank() == root ? out : copy_of(in);
+  if (rank() == root) copy(out.data, in.data, in.bytes());
+  if (in.bytes() <= kSmallBytes) return all_reduce_small(work, op);
+  ring(work, part, op, true, false);
+  GlooLink::Wire wire(*link_, operation_, work.data, work.bytes());
+  const auto bytes_of = [&](int r) {
+    return (std::min((r + 1) * part, in.count) - std::min(r * part, in.count)) * element;
+  };
+  if (rank() != root) {
+    if (bytes_of(rank()) == 0) return;
+    wire.send(members_[root], id_ | kCollective, rank() * part * element, bytes_of(rank()));
+    wire.wait_send(members_[root]);
+    return;
+  }
+  for (int r = 0; r < size(); ++r) {
+    if (r == root || bytes_of(r) == 0) continue;
+    GlooLink::Wire from(*link_, operation_, work.data, work.bytes());
+    from.recv(members_[r], id_ | kCollective, r * part * element, bytes_of(r));
+    from.wait_recv(members_[r]);
+  }
+}
+
+void GlooCommunicator::do_broadcast(View data, int root) {
+  begin();
+  if (size() == 1 || data.count == 0) return;
+  if (data.bytes() <= kSmallBytes) {
+    broadcast_tree(data, root);
+  } else {
+    broadcast_chain(data, root);
+  }
+}
+
+void GlooCommunicator::broadcast_tree(View data, int root) {
+  const int n = size(), position = (rank() - root + n) % n;
+  const auto peer = [&](int other) { return members_[(other + root) % n]; };
+  GlooLink::Wire wire(*link_, operation_, data.data, data.bytes());
+  int bit = 1;
+  while (bit < n && !(position & bit)) bit *= 2;
+  if (position != 0) {
+    wire.recv(peer(position - bit), id_ | kCollective, 0, data.bytes());
+    wire.wait_recv(peer(position - bit));
+  }
+  std::vector<int> children;
+  for (bit /= 2; bit > 0; bit /= 2) {
+    if (position + bit < n) children.push_back(peer(position + bit));
+  }
+  for (int child : children) wire.send(child, id_ | kCollective, 0, data.bytes());
+  for (int child : children) wire.wait_send(child);
+}
+
+void GlooCommunicator::broadcast_chain(View data, int root) {
+  const int n = size(), position = (rank() - root + n) % n;
+  const int before = members_[(rank() + n - 1) % n], after = members_[(rank() + 1) % n];
+  const bool first = position == 0, last = position == n - 1;
+  const size_t pieces = (data.bytes() + kPieceBytes - 1) / kPieceBytes;
+  const auto bytes_of = [&](size_t m) {
+    return std::min(kPieceBytes, data.bytes() - m * kPieceBytes);
+  };
+  GlooLink::Wire wire(*link_, operation_, data.data, data.bytes());
+  for (size_t m = 0; m < pieces && !first; ++m) {
+    wire.recv(before, id_ | kCollective, m * kPieceBytes, bytes_of(m));
+  }
+  for (size_t m = 0; m < pieces; ++m) {
+    if (!first) wire.wait_recv(before);
+    if (!last) wire.send(after, id_ | kCollective, m * kPieceBytes, bytes_of(m));
+  }
+  for (size_t m = 0; m < pieces && !last; ++m) wire.wait_send(after);
+}
+
+void GlooCommunicator::do_all_gather(View in, View out) {
+  begin();
+  copy(at(out, rank() * in.count), in.data, in.bytes());
+  if (size() == 1 || in.count == 0) return;
+  ring(out, in.count, ReduceOp::kSum, false, true);
+}
+
+void GlooCommunicator::do_reduce_scatter(View in, View out, ReduceOp op) {
+  begin();
+  if (size() == 1 || in.count == 0) return copy(out.data, in.data, in.bytes());
+  const View work = copy_of(in);
+  ring(work, out.count, op, true, false);
+  copy(out.data, at(work, rank() * out.count), out.bytes());
+}
+
+void GlooCommunicator::do_send(View data, int peer) {
+  link_->check();
+  const std::vector<int> both = {members_[peer]};
+  const GlooLink::Operation operation = {&both, id_, 0};
+  GlooLink::Wire wire(*link_, operation, data.data, data.bytes());
+  wire.send(members_[peer], id_ | kMessage, 0, data.bytes());
+  wire.wait_send(members_[peer]);
+}
+
+void GlooCommunicator::do_recv(View data, int peer) {
+  link_->check();
+  const std::vector<int> both = {members_[peer]};
+  const GlooLink::Operation operation = {&both, id_, 0};
+  GlooLink::Wire wire(*link_, operation, data.data, data.bytes());
+  wire.recv(members_[peer], id_ | kMessage, 0, data.bytes());
+  wire.wait_recv(members_[peer]);
+}
+
+void GlooCommunicator::do_barrier() {
+  begin();
+  uint8_t token = 0;
+  if (size() > 1) all_reduce_small({&token, 1, DType::kUInt8}, ReduceOp::kMax);
+}
+
+namespace {
+const CommRegistrar gloo("gloo", [](const CommOptions& options) {
+  return GlooCommunicator::make(options);
+});
+}  // namespace
+
+}  // namespace fleet

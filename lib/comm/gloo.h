@@ -1,0 +1,59 @@
+// The backend "gloo": between hosts, over TCP. Gloo moves the bytes; the algorithms are ours,
+// because its own have no bfloat16, are slow for small messages, and cannot be aborted.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "comm/gloo_link.h"
+#include "comm/host_communicator.h"
+
+namespace fleet {
+
+// all_reduce is a ring in pieces, reduced while the next piece is on its way; small messages by
+// recursive doubling. Every element's result is computed on one rank (or by the same tree on all):
+// the same bits everywhere and in every run. Partial sums of 16-bit types are rounded at each hop.
+// Ranks listen on CommOptions::nodes[rank]. Traffic is neither encrypted nor authenticated.
+class GlooCommunicator : public HostCommunicator {
+ public:
+  static std::unique_ptr<GlooCommunicator> make(const CommOptions& options);
+
+  std::string name() const override { return "gloo"; }
+  Buffer allocate(size_t bytes) override;
+  // Needs no communication. The groups share connections: a failure in one fails all.
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
+  std::unique_ptr<GlooCommunicator> subgroup(std::span<const int> ranks);
+  void abort(const Error& why) override { link_->abort(why); }
+
+  void do_all_reduce(View in, View out, ReduceOp op) override;
+  void do_reduce(View in, View out, ReduceOp op, int root) override;
+  void do_broadcast(View data, int root) override;
+  void do_all_gather(View in, View out) override;
+  void do_reduce_scatter(View in, View out, ReduceOp op) override;
+  void do_send(View data, int peer) override;
+  void do_recv(View data, int peer) override;
+  void do_barrier() override;
+
+ private:
+  GlooCommunicator(std::shared_ptr<GlooLink> link, Group group, std::vector<int> members,
+                   uint64_t id);
+  void begin();
+  char* scratch(size_t bytes);
+  View copy_of(View view);  // valid until the next call
+  void all_reduce_small(View data, ReduceOp op);
+  // The two halves of a ring all_reduce over `data`, cut into size() parts of `part` elements (the
+  // last ones shorter or empty). Before gathering and after reducing, rank r holds part r.
+  void ring(View data, size_t part, ReduceOp op, bool reduce, bool gather);
+  void broadcast_tree(View data, int root);
+  void broadcast_chain(View data, int root);
+
+  const std::shared_ptr<GlooLink> link_;
+  const std::vector<int> members_;  // ranks of the link
+  const uint64_t id_;               // the same on all members; upper bits of the slots
+  GlooLink::Operation operation_;
+  std::vector<char> scratch_, copy_;  // grow once
+  std::map<std::vector<int>, int> splits_;
+};
+
+}  // namespace fleet

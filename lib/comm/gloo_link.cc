@@ -1,0 +1,175 @@
+#include "comm/gloo_link.h"
+
+#include <gloo/common/error.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+namespace fleet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Our Store as Gloo wants it. Every wait gets our timeout: Gloo's own would be too short for nodes
+// that start late, and its base class ignores the one given.
+class StoreForGloo : public ::gloo::rendezvous::Store {
+ public:
+  StoreForGloo(std::shared_ptr<fleet::Store> store, std::chrono::milliseconds timeout)
+      : store_(std::move(store)), timeout_(timeout) {}
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_->set(key, std::string_view(data.data(), data.size()));
+  }
+  std::vector<char> get(const std::string& key) override {
+    const std::string value = store_->get(key, timeout_);
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) store_->get(key, timeout_);
+  }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
+    wait(keys);
+  }
+
+ private:
+  std::shared_ptr<fleet::Store> store_;
+  std::chrono::milliseconds timeout_;
+};
+
+}  // namespace
+
+GlooLink::GlooLink(const CommOptions& options)
+    : options_(options), group_{options.rank, options.size, options.names} {
+  lifeline_ =
+      std::make_unique<Lifeline>(options, group_, [this](const Error& error) { fail(error); });
+  if (group_.size == 1) return;
+  const std::string& host = options.nodes[options.rank];
+  try {
+    ::gloo::transport::tcp::attr attributes(host.c_str());
+    std::shared_ptr<::gloo::transport::Device> device =
+        ::gloo::transport::tcp::CreateDevice(attributes);
+    auto context = std::make_shared<::gloo::rendezvous::Context>(options.rank, options.size);
+    // Gloo waits five times as long for a connection; waits for messages name their own timeout.
+    context->setTimeout(std::max(options.timeout / 5, std::chrono::milliseconds(1)));
+    StoreForGloo store(with_prefix(options.store, options.group + "/gloo/"), options.timeout);
+    context->connectFullMesh(store, device);
+    context_ = context;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    check();  // a peer's death explains it better
+    throw Error(ErrorCode::kPeerLost, std::string("cannot connect the ranks: ") + error.what(),
+                "gloo on " + host, "check that this node's address is right and reachable");
+  }
+}
+
+GlooLink::~GlooLink() = default;
+
+void GlooLink::check() const {
+  if (!failed_) return;
+  std::lock_guard lock(mutex_);
+  throw *error_;
+}
+
+void GlooLink::fail(const Error& error) {
+  std::lock_guard lock(mutex_);
+  if (error_) return;
+  error_ = error;
+  failed_ = true;
+  changed_.notify_all();
+  for (Wire* wire : wires_) {
+    wire->buffer_->abortWaitRecv();
+    wire->buffer_->abortWaitSend();
+  }
+}
+
+void GlooLink::abort(const Error& why) {
+  if (failed_) return;
+  fail(why);
+  lifeline_->tell(as_others_hear(why, group_));
+}
+
+void GlooLink::explain(int peer, const Operation& operation, bool late, const std::string& what) {
+  if (late) {
+    std::vector<int> who = lifeline_->behind(*operation.ranks, operation.group_id, operation.count,
+                                             std::chrono::seconds(1));
+    if (who.empty()) who.push_back(peer);  // in time, but nothing comes through
+    const Error error = ranks_late(group_.name_of(who), options_.timeout.count());
+    if (!failed_) lifeline_->tell(error);
+    fail(error);
+    check();
+  }
+  {
+    // Whoever failed first, or the lifeline, says why the connection broke: within an instant.
+    std::unique_lock lock(mutex_);
+    const auto deadline = Clock::now() + std::chrono::seconds(2);
+    while (!error_ && Clock::now() < deadline) {
+      lock.unlock();
+      const bool left = lifeline_->has_left(peer);
+      lock.lock();
+      if (left || error_) break;
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+    }
+  }
+  const Error error = lifeline_->has_left(peer)
+                          ? rank_left(group_.name_of(peer))
+                          : Error(ErrorCode::kPeerLost,
+                                  "the connection to " + group_.name_of(peer) + " broke: " + what,
+                                  "communicator", "look at the log of that rank");
+  if (!failed_) lifeline_->tell(error);
+  fail(error);
+  check();
+  throw error;  // not reached: check() throws the first failure
+}
+
+GlooLink::Wire::Wire(GlooLink& link, const Operation& operation, void* data, size_t bytes)
+    : link_(link), operation_(operation) {
+  buffer_ = link.context_->createUnboundBuffer(data, bytes);
+  std::lock_guard lock(link_.mutex_);
+  if (link_.error_) throw *link_.error_;
+  link_.wires_.insert(this);
+}
+
+GlooLink::Wire::~Wire() {
+  std::lock_guard lock(link_.mutex_);
+  link_.wires_.erase(this);
+}
+
+template <typename Body>
+void GlooLink::Wire::guarded(int peer, const Body& body) {
+  link_.check();
+  const auto start = Clock::now();
+  std::string what;
+  try {
+    if (body()) return;
+    what = "aborted";
+  } catch (const std::exception& error) {
+    what = error.what();
+  }
+  link_.check();
+  link_.explain(peer, operation_, Clock::now() - start >= link_.options_.timeout, what);
+}
+
+void GlooLink::Wire::send(int to, uint64_t slot, size_t offset, size_t bytes) {
+  guarded(to, [&] {
+    buffer_->send(to, slot, offset, bytes);
+    return true;
+  });
+}
+
+void GlooLink::Wire::recv(int from, uint64_t slot, size_t offset, size_t bytes) {
+  guarded(from, [&] {
+    buffer_->recv(from, slot, offset, bytes);
+    return true;
+  });
+}
+
+void GlooLink::Wire::wait_send(int to) {
+  guarded(to, [&] { return buffer_->waitSend(nullptr, link_.options_.timeout); });
+}
+
+void GlooLink::Wire::wait_recv(int from) {
+  guarded(from, [&] { return buffer_->waitRecv(nullptr, link_.options_.timeout); });
+}
+
+}  // namespace fleet

@@ -1,0 +1,221 @@
+#include "comm/hierarchical.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fleet {
+namespace {
+
+// From here on all_reduce shares the work across hosts between the ranks of a host.
+constexpr size_t kSharedFrom = 64 << 10;
+
+View part(const View& view, size_t begin, size_t count) {
+  return {static_cast<char*>(view.data) + begin * size_of(view.dtype), count, view.dtype};
+}
+
+}  // namespace
+
+HierarchicalCommunicator::Topology::Topology(const std::vector<std::string>& nodes) {
+  std::map<std::string, int> known;
+  for (size_t rank = 0; rank < nodes.size(); ++rank) {
+    const auto [entry, is_new] = known.emplace(nodes[rank], static_cast<int>(known.size()));
+    if (is_new) ranks_on.emplace_back();
+    host_of.push_back(entry->second);
+    place_of.push_back(static_cast<int>(ranks_on[entry->second].size()));
+    ranks_on[entry->second].push_back(static_cast<int>(rank));
+  }
+}
+
+std::unique_ptr<HierarchicalCommunicator> HierarchicalCommunicator::make(
+    const CommOptions& options) {
+  const Topology topology(options.nodes);
+  const int host = topology.host_of[options.rank];
+  CommOptions inside = options;
+  inside.rank = topology.place_of[options.rank];
+  inside.size = static_cast<int>(topology.ranks_on[host].size());
+  inside.group = options.group + "/host" + std::to_string(host);
+  inside.names.clear();
+  inside.nodes.clear();
+  for (int rank : topology.ranks_on[host]) {
+    inside.names.push_back(options.names[rank]);
+    inside.nodes.push_back(options.nodes[rank]);
+  }
+  auto flat = GlooCommunicator::make(options);
+  auto inner = SharedCommunicator::make(inside, false);
+  return std::unique_ptr<HierarchicalCommunicator>(
+      new HierarchicalCommunicator({options.rank, options.size, options.names}, options.nodes,
+                                   std::move(inner), std::move(flat)));
+}
+
+HierarchicalCommunicator::HierarchicalCommunicator(Group group, std::vector<std::string> nodes,
+                                                   std::unique_ptr<SharedCommunicator> inner,
+                                                   std::unique_ptr<GlooCommunicator> flat)
+    : HostCommunicator(std::move(group)),
+      nodes_(std::move(nodes)),
+      topology_(nodes_),
+      equal_hosts_(std::all_of(
+          topology_.ranks_on.begin(), topology_.ranks_on.end(),
+          [&](const auto& ranks) { return ranks.size() == topology_.ranks_on[0].size(); })),
+      inner_(std::move(inner)),
+      flat_(std::move(flat)) {
+  std::vector<int> leaders, fellows;
+  for (const std::vector<int>& ranks : topology_.ranks_on) {
+    leaders.push_back(ranks[0]);
+    if (equal_hosts_) fellows.push_back(ranks[topology_.place_of[rank()]]);
+  }
+  if (leads()) leaders_ = flat_->subgroup(leaders);
+  if (equal_hosts_) fellows_ = flat_->subgroup(fellows);
+}
+
+Buffer HierarchicalCommunicator::allocate(size_t bytes) { return inner_->allocate(bytes); }
+
+std::unique_ptr<Communicator> HierarchicalCommunicator::split(std::span<const int> ranks) {
+  Group sub = group_.subgroup(ranks);
+  std::vector<std::string> nodes;
+  std::vector<int> inside;  // places on this host
+  for (int rank : ranks) {
+    nodes.push_back(nodes_[rank]);
+    if (nodes_[rank] == nodes_[this->rank()]) inside.push_back(topology_.place_of[rank]);
+  }
+  if (inside.size() == ranks.size()) return inner_->split(inside);
+  auto flat = flat_->subgroup(ranks);
+  if (Topology(nodes).ranks_on.size() == ranks.size()) return flat;
+  std::unique_ptr<Communicator> inner = inner_->split(inside);
+  return std::unique_ptr<Communicator>(new HierarchicalCommunicator(
+      std::move(sub), std::move(nodes),
+      std::unique_ptr<SharedCommunicator>(static_cast<SharedCommunicator*>(inner.release())),
+      std::move(flat)));
+}
+
+void HierarchicalCommunicator::abort(const Error& why) {
+  inner_->abort(why);
+  flat_->abort(why);
+}
+
+template <typename Body>
+void HierarchicalCommunicator::together(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    abort(error);
+    throw;
+  }
+}
+
+char* HierarchicalCommunicator::scratch(std::vector<char>& memory, size_t bytes) {
+  if (memory.size() < bytes) memory.resize(bytes);
+  return memory.data();
+}
+
+void HierarchicalCommunicator::through_leaders(View in, View out, ReduceOp op) {
+  inner_->do_reduce(in, out, op, 0);
+  if (leads()) leaders_->do_all_reduce(out, out, op);
+  inner_->do_broadcast(out, 0);
+}
+
+void HierarchicalCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
+  together([&] {
+    const auto places = static_cast<size_t>(inner_->size());
+    if (!equal_hosts_ || in.bytes() < kSharedFrom || places == 1) {
+      through_leaders(in, out, op);
+      return;
+    }
+    // Each place its share, in its part of out; what the shares leave over goes the short way.
+    const size_t share = in.count / places, shared = share * places;
+    const View mine = part(out, inner_->rank() * share, share);
+    if (in.data != out.data) std::memmove(out.data, in.data, in.bytes());
+    inner_->do_reduce_scatter(part(out, 0, shared), mine, op);
+    fellows_->do_all_reduce(mine, mine, op);
+    inner_->do_all_gather(mine, part(out, 0, shared));
+    if (shared < in.count) {
+      const View rest = part(out, shared, in.count - shared);
+      through_leaders(rest, rest, op);
+    }
+  });
+}
+
+void HierarchicalCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
+  together([&] {
+    const int root_host = topology_.host_of[root], root_place = topology_.place_of[root];
+    const bool is_root = rank() == root;
+    // What the leaders reduce across: the root's host's leader hands it to the root.
+    View partial = is_root ? out : View{nullptr, in.count, in.dtype};
+    if (leads() && !is_root) partial.data = scratch(partial_, in.bytes());
+    inner_->do_reduce(in, partial, op, 0);
+    if (leads()) leaders_->do_reduce(partial, partial, op, root_host);
+    if (host() != root_host || root_place == 0) return;
+    if (leads()) inner_->do_send(partial, root_place);
+    if (is_root) inner_->do_recv(out, 0);
+  });
+}
+
+void HierarchicalCommunicator::do_broadcast(View data, int root) {
+  together([&] {
+    const int root_host = topology_.host_of[root];
+    if (host() == root_host) inner_->do_broadcast(data, topology_.place_of[root]);
+    if (leads()) leaders_->do_broadcast(data, root_host);
+    if (host() != root_host) inner_->do_broadcast(data, 0);
+  });
+}
+
+void HierarchicalCommunicator::do_all_gather(View in, View out) {
+  together([&] {
+    // Hosts gather inside, leaders across (each host padded to the largest), then ranks are put in
+    // order.
+    size_t most = 0;
+    for (const auto& ranks : topology_.ranks_on) most = std::max(most, ranks.size());
+    const size_t bytes = in.bytes(), hosts = topology_.ranks_on.size();
+    char* of_host = scratch(partial_, most * bytes);
+    char* of_all = scratch(gathered_, hosts * most * bytes);
+    inner_->do_all_gather(in, {of_host, in.count * inner_->size(), in.dtype});
+    const View all = {of_all, hosts * most * in.count, in.dtype};
+    if (leads()) leaders_->do_all_gather({of_host, most * in.count, in.dtype}, all);
+    inner_->do_broadcast(all, 0);
+    for (int r = 0; r < size(); ++r) {
+      const size_t from = topology_.host_of[r] * most + topology_.place_of[r];
+      std::memcpy(static_cast<char*>(out.data) + r * bytes, of_all + from * bytes, bytes);
+    }
+  });
+}
+
+void HierarchicalCommunicator::do_reduce_scatter(View in, View out, ReduceOp op) {
+  const View sum = {scratch(gathered_, in.bytes()), in.count, in.dtype};
+  do_all_reduce(in, sum, op);
+  std::memcpy(out.data, part(sum, rank() * out.count, out.count).data, out.bytes());
+}
+
+void HierarchicalCommunicator::do_send(View data, int peer) {
+  together([&] {
+    if (topology_.host_of[peer] == host()) {
+      inner_->do_send(data, topology_.place_of[peer]);
+    } else {
+      flat_->do_send(data, peer);
+    }
+  });
+}
+
+void HierarchicalCommunicator::do_recv(View data, int peer) {
+  together([&] {
+    if (topology_.host_of[peer] == host()) {
+      inner_->do_recv(data, topology_.place_of[peer]);
+    } else {
+      flat_->do_recv(data, peer);
+    }
+  });
+}
+
+void HierarchicalCommunicator::do_barrier() {
+  together([&] {
+    inner_->do_barrier();
+    if (leads()) leaders_->do_barrier();
+    inner_->do_barrier();
+  });
+}
+
+namespace {
+const CommRegistrar hierarchical("hierarchical", [](const CommOptions& options) {
+  return HierarchicalCommunicator::make(options);
+});
+}  // namespace
+
+}  // namespace fleet

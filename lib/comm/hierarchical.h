@@ -1,0 +1,67 @@
+// The backend "hierarchical": several ranks on each of several hosts, as a composition of a
+// communicator inside each host and one across hosts.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "comm/gloo.h"
+#include "comm/host_communicator.h"
+#include "comm/shared.h"
+
+namespace fleet {
+
+// all_reduce: where all hosts have equally many ranks, each reduces its share inside the host, then
+// across with its fellows on the other hosts (all at once), and the host gathers; small messages,
+// and hosts of unequal size, go through the first rank of each host.
+// Memory from allocate() is shared inside the host.
+class HierarchicalCommunicator : public HostCommunicator {
+ public:
+  static std::unique_ptr<HierarchicalCommunicator> make(const CommOptions& options);
+
+  std::string name() const override { return "hierarchical(shm, gloo)"; }
+  Buffer allocate(size_t bytes) override;
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
+  void abort(const Error& why) override;
+
+  void do_all_reduce(View in, View out, ReduceOp op) override;
+  void do_reduce(View in, View out, ReduceOp op, int root) override;
+  void do_broadcast(View data, int root) override;
+  void do_all_gather(View in, View out) override;
+  void do_reduce_scatter(View in, View out, ReduceOp op) override;
+  void do_send(View data, int peer) override;
+  void do_recv(View data, int peer) override;
+  void do_barrier() override;
+
+ private:
+  // Which host each rank is on, and which of its ranks it is. Hosts are numbered by their first
+  // rank.
+  struct Topology {
+    explicit Topology(const std::vector<std::string>& nodes);
+    std::vector<int> host_of, place_of;      // by rank
+    std::vector<std::vector<int>> ranks_on;  // by host; the first one leads
+  };
+
+  HierarchicalCommunicator(Group group, std::vector<std::string> nodes,
+                           std::unique_ptr<SharedCommunicator> inner,
+                           std::unique_ptr<GlooCommunicator> flat);
+  bool leads() const { return topology_.place_of[rank()] == 0; }
+  int host() const { return topology_.host_of[rank()]; }
+  void through_leaders(View in, View out, ReduceOp op);
+  // Runs an operation; its failure in one part fails the others, so that every rank hears of it.
+  template <typename Body>
+  void together(const Body& body);
+  char* scratch(std::vector<char>& memory, size_t bytes);
+
+  const std::vector<std::string> nodes_;
+  const Topology topology_;
+  const bool equal_hosts_;
+  const std::unique_ptr<SharedCommunicator> inner_;  // of this host
+  const std::unique_ptr<GlooCommunicator> flat_;     // of all ranks
+  std::unique_ptr<GlooCommunicator> leaders_;        // of the first ranks of all hosts; if leads()
+  std::unique_ptr<GlooCommunicator> fellows_;        // of the same place on all hosts; if equal
+  std::vector<char> partial_, gathered_;             // grow once
+};
+
+}  // namespace fleet

@@ -1,0 +1,286 @@
+#include "comm/lifeline.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace fleet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof(sockaddr_storage);
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+Address resolve(const std::string& host, const std::string& port) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (error) {
+    throw Error(ErrorCode::kUsage,
+                std::string("cannot resolve the address: ") + gai_strerror(error), host,
+                "give each node an address that all nodes can reach");
+  }
+  Address address;
+  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+  address.length = found->ai_addrlen;
+  ::freeaddrinfo(found);
+  return address;
+}
+
+int milliseconds_until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1 << 30));
+}
+
+// A peer that vanishes without a word (power, cable) is noticed by the kernel within about 10 s.
+void watch_connection(int fd) {
+  const int on = 1, idle = 3, interval = 2, probes = 3;
+  const unsigned unanswered = 10000;
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof unanswered);
+}
+
+}  // namespace
+
+Lifeline::Lifeline(const CommOptions& options, const Group& group,
+                   std::function<void(const Error&)> failed)
+    : options_(options),
+      group_(group),
+      failed_(std::move(failed)),
+      peers_(group.size),
+      stop_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!stop_) throw_errno("cannot create an eventfd");
+  if (group_.size == 1) return;
+  const auto deadline = Clock::now() + options_.timeout;
+  const UniqueFd listener = listen();
+  std::vector<int> missing;
+  std::vector<std::string> addresses(group_.size);
+  for (int rank = 0; rank < group_.size; ++rank) {
+    try {
+      addresses[rank] =
+          options_.store->get(key(rank), std::chrono::milliseconds(milliseconds_until(deadline)));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout) throw;
+      missing.push_back(rank);
+    }
+  }
+  if (!missing.empty()) throw ranks_late(group_.name_of(missing), options_.timeout.count());
+  for (int rank = 0; rank < group_.rank; ++rank) connect_to(rank, addresses[rank]);
+  accept_others(listener.get(), deadline);
+  thread_ = Thread("lifeline", [this] { run(); });
+}
+
+Lifeline::~Lifeline() {
+  Message bye{};
+  bye.kind = kBye;
+  for (int rank = 0; rank < group_.size; ++rank) send(rank, bye);
+  const uint64_t one = 1;
+  while (::write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+UniqueFd Lifeline::listen() {
+  const std::string& host = options_.nodes[group_.rank];
+  Address address = resolve(host, "0");
+  UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) throw_errno("cannot create a socket");
+  if (::bind(fd.get(), address.get(), address.length) != 0 || ::listen(fd.get(), 1024) != 0) {
+    throw_errno("cannot listen on this node's address", host);
+  }
+  address.length = sizeof address.storage;
+  ::getsockname(fd.get(), address.get(), &address.length);
+  const int port = ntohs(address.storage.ss_family == AF_INET6
+                             ? reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port
+                             : reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port);
+  options_.store->set(key(group_.rank), host + " " + std::to_string(port));
+  return fd;
+}
+
+void Lifeline::connect_to(int rank, const std::string& where) {
+  const size_t blank = where.find(' ');
+  Address address = resolve(where.substr(0, blank), where.substr(blank + 1));
+  UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) throw_errno("cannot create a socket");
+  int result = 0;
+  do {
+    result = ::connect(fd.get(), address.get(), address.length);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) {
+    throw Error(
+        ErrorCode::kPeerLost,
+        "cannot connect to " + group_.name_of(rank) + " at " + where + ": " + std::strerror(errno),
+        "communicator", "check the firewall between the nodes, and that rank's log");
+  }
+  watch_connection(fd.get());
+  peers_[rank].fd = std::move(fd);
+  Message hello{};
+  hello.kind = kHello;
+  send(rank, hello);
+}
+
+// Whoever has a higher rank connects to this one and says which it is; strangers are hung up on.
+void Lifeline::accept_others(int listener, Clock::time_point deadline) {
+  const auto missing = [&] {
+    std::vector<int> ranks;
+    for (int rank = group_.rank + 1; rank < group_.size; ++rank) {
+      if (!peers_[rank].fd) ranks.push_back(rank);
+    }
+    return ranks;
+  };
+  while (!missing().empty()) {
+    pollfd polled = {listener, POLLIN, 0};
+    const int ready = ::poll(&polled, 1, milliseconds_until(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) throw ranks_late(group_.name_of(missing()), options_.timeout.count());
+    UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (!fd) continue;
+    const timeval patience = {5, 0};
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    Message hello{};
+    if (::recv(fd.get(), &hello, sizeof hello, MSG_WAITALL) != sizeof hello) continue;
+    if (hello.kind != kHello || hello.rank <= static_cast<uint32_t>(group_.rank) ||
+        hello.rank >= static_cast<uint32_t>(group_.size)) {
+      continue;
+    }
+    watch_connection(fd.get());
+    peers_[hello.rank].fd = std::move(fd);
+  }
+}
+
+void Lifeline::run() {
+  std::vector<pollfd> polled(group_.size + 1);
+  for (;;) {
+    for (int rank = 0; rank < group_.size; ++rank) {
+      polled[rank] = {peers_[rank].gone ? -1 : peers_[rank].fd.get(), POLLIN, 0};
+    }
+    polled[group_.size] = {stop_.get(), POLLIN, 0};
+    if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // EINTR
+    if (polled[group_.size].revents) return;
+    for (int rank = 0; rank < group_.size; ++rank) {
+      if (polled[rank].revents) receive(rank);
+    }
+  }
+}
+
+void Lifeline::receive(int rank) {
+  Peer& peer = peers_[rank];
+  char* at = reinterpret_cast<char*>(&peer.incoming) + peer.filled;
+  const ssize_t n = ::recv(peer.fd.get(), at, sizeof(Message) - peer.filled, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0) {
+    lost(rank);
+    return;
+  }
+  peer.filled += static_cast<size_t>(n);
+  if (peer.filled < sizeof(Message)) return;
+  peer.filled = 0;
+  handle(rank, peer.incoming);
+}
+
+void Lifeline::handle(int rank, const Message& message) {
+  switch (message.kind) {
+    case kHello:
+      break;
+    case kBye: {
+      std::lock_guard lock(mutex_);
+      peers_[rank].left = true;
+      break;
+    }
+    case kFault:
+      failed_(message.fault.get());
+      break;
+    case kAsk: {
+      Message answer{};
+      answer.kind = kAnswer;
+      answer.group_id = message.group_id;
+      {
+        std::lock_guard lock(mutex_);
+        answer.count = counts_[message.group_id];
+      }
+      send(rank, answer);
+      break;
+    }
+    case kAnswer: {
+      std::lock_guard lock(mutex_);
+      peers_[rank].answered = true;
+      peers_[rank].count = message.count;
+      answered_.notify_all();
+      break;
+    }
+  }
+}
+
+void Lifeline::lost(int rank) {
+  bool left = false;
+  {
+    std::lock_guard lock(mutex_);
+    peers_[rank].gone = true;
+    left = peers_[rank].left;
+  }
+  if (left) return;
+  failed_(Error(ErrorCode::kPeerLost,
+                group_.name_of(rank) + " on " + options_.nodes[rank] + " died or was cut off",
+                "communicator", "look at the log of that rank"));
+}
+
+void Lifeline::send(int rank, Message message) {
+  if (!peers_[rank].fd) return;
+  message.rank = static_cast<uint32_t>(group_.rank);
+  // Small against the socket's buffer: what does not fit is for a peer that reads no more.
+  (void)!::send(peers_[rank].fd.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void Lifeline::tell(const Error& error) {
+  Message message{};
+  message.kind = kFault;
+  message.fault.set(error);
+  for (int rank = 0; rank < group_.size; ++rank) send(rank, message);
+}
+
+uint64_t Lifeline::enter(uint64_t group_id) {
+  std::lock_guard lock(mutex_);
+  return ++counts_[group_id];
+}
+
+std::vector<int> Lifeline::behind(const std::vector<int>& ranks, uint64_t group_id, uint64_t count,
+                                  std::chrono::milliseconds patience) {
+  Message ask{};
+  ask.kind = kAsk;
+  ask.group_id = group_id;
+  std::unique_lock lock(mutex_);
+  for (int rank : ranks) peers_[rank].answered = false;
+  lock.unlock();
+  for (int rank : ranks) send(rank, ask);
+  lock.lock();
+  const auto silent = [&](int rank) { return rank != group_.rank && !peers_[rank].answered; };
+  answered_.wait_for(lock, patience,
+                     [&] { return std::none_of(ranks.begin(), ranks.end(), silent); });
+  std::vector<int> late;
+  for (int rank : ranks) {
+    if (silent(rank) || (rank != group_.rank && peers_[rank].count < count)) late.push_back(rank);
+  }
+  return late;
+}
+
+bool Lifeline::has_left(int rank) const {
+  std::lock_guard lock(mutex_);
+  return peers_[rank].left;
+}
+
+}  // namespace fleet
