@@ -147,7 +147,9 @@ void Board::fail_left(const std::vector<int>& ranks) {
 }
 
 void Board::fail_late(const std::vector<int>& ranks) {
-  throw raise(ranks_late(group_.name_of(ranks), timeout_.count()));
+  std::string names = late_names_ ? late_names_() : "";
+  if (names.empty()) names = group_.name_of(ranks);
+  throw raise(ranks_late(names, timeout_.count()));
 }
 
 Error Board::raise(const Error& error) {

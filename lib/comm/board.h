@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -67,6 +68,10 @@ class Board {
   }
   void ring(int rank);
 
+  // Where a group is part of a larger one: who keeps it waiting may be outside. Called at a
+  // timeout; returns names, or "" for those of this group that are missing. Before the first
+  // operation.
+  void on_late(std::function<std::string()> names) { late_names_ = std::move(names); }
   // Fails everybody with this, unless something else has gone wrong before. Returns what everybody
   // fails with.
   Error raise(const Error& error);
@@ -116,6 +121,7 @@ class Board {
   Header* const header_;
   Line* const lines_;
   const int spins_;
+  std::function<std::string()> late_names_;
   std::atomic<bool> aborted_{false};
   mutable std::mutex mutex_;
   std::optional<Error> why_;  // what abort() was called with

@@ -110,8 +110,8 @@ void GlooCommunicator::all_reduce_small(View data, ReduceOp op) {
   while (power * 2 <= size()) power *= 2;
   const int folded = 2 * (size() - power);  // ranks below it come in pairs
   char* received = scratch(data.bytes());
-  GlooLink::Wire mine(*link_, operation_, data.data, data.bytes());
-  GlooLink::Wire theirs(*link_, operation_, received, data.bytes());
+  GlooLink::Wire mine(*link_, *asked_, data.data, data.bytes());
+  GlooLink::Wire theirs(*link_, *asked_, received, data.bytes());
   const uint64_t slot = id_ | kCollective;
   if (rank() < folded && rank() % 2 == 1) {
     const int left = members_[rank() - 1];
@@ -157,8 +157,8 @@ void GlooCommunicator::ring(View data, size_t part, ReduceOp op, bool reduce, bo
   const int left = members_[(rank() + n - 1) % n], right = members_[(rank() + 1) % n];
   const uint64_t slot = id_ | kCollective;
   char* received = reduce ? scratch(2 * piece * element) : nullptr;
-  GlooLink::Wire all(*link_, operation_, data.data, data.bytes());
-  GlooLink::Wire incoming(*link_, operation_, received, reduce ? 2 * piece * element : 0);
+  GlooLink::Wire all(*link_, *asked_, data.data, data.bytes());
+  GlooLink::Wire incoming(*link_, *asked_, received, reduce ? 2 * piece * element : 0);
 
   // Of message m: the elements it holds. Messages sent are one round ahead of those received.
   const auto span_of = [&](size_t m, bool sent) {
@@ -215,7 +215,7 @@ void GlooCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
   if (rank() == root) copy(out.data, in.data, in.bytes());
   if (in.bytes() <= kSmallBytes) return all_reduce_small(work, op);
   ring(work, part, op, true, false);
-  GlooLink::Wire wire(*link_, operation_, work.data, work.bytes());
+  GlooLink::Wire wire(*link_, *asked_, work.data, work.bytes());
   const auto bytes_of = [&](int r) {
     return (std::min((r + 1) * part, in.count) - std::min(r * part, in.count)) * element;
   };
@@ -227,7 +227,7 @@ void GlooCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
   }
   for (int r = 0; r < size(); ++r) {
     if (r == root || bytes_of(r) == 0) continue;
-    GlooLink::Wire from(*link_, operation_, work.data, work.bytes());
+    GlooLink::Wire from(*link_, *asked_, work.data, work.bytes());
     from.recv(members_[r], id_ | kCollective, r * part * element, bytes_of(r));
     from.wait_recv(members_[r]);
   }
@@ -246,7 +246,7 @@ void GlooCommunicator::do_broadcast(View data, int root) {
 void GlooCommunicator::broadcast_tree(View data, int root) {
   const int n = size(), position = (rank() - root + n) % n;
   const auto peer = [&](int other) { return members_[(other + root) % n]; };
-  GlooLink::Wire wire(*link_, operation_, data.data, data.bytes());
+  GlooLink::Wire wire(*link_, *asked_, data.data, data.bytes());
   int bit = 1;
   while (bit < n && !(position & bit)) bit *= 2;
   if (position != 0) {
@@ -269,7 +269,7 @@ void GlooCommunicator::broadcast_chain(View data, int root) {
   const auto bytes_of = [&](size_t m) {
     return std::min(kPieceBytes, data.bytes() - m * kPieceBytes);
   };
-  GlooLink::Wire wire(*link_, operation_, data.data, data.bytes());
+  GlooLink::Wire wire(*link_, *asked_, data.data, data.bytes());
   for (size_t m = 0; m < pieces && !first; ++m) {
     wire.recv(before, id_ | kCollective, m * kPieceBytes, bytes_of(m));
   }

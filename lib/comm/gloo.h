@@ -26,6 +26,12 @@ class GlooCommunicator : public HostCommunicator {
   std::unique_ptr<GlooCommunicator> subgroup(std::span<const int> ranks);
   void abort(const Error& why) override { link_->abort(why); }
 
+  // Where this group works for a larger one: it counts as late who is late there.
+  void work_for(const GlooLink::Operation* operation) { asked_ = operation; }
+  GlooLink& link() { return *link_; }
+  const std::vector<int>& members() const { return members_; }
+  uint64_t id() const { return id_; }
+
   void do_all_reduce(View in, View out, ReduceOp op) override;
   void do_reduce(View in, View out, ReduceOp op, int root) override;
   void do_broadcast(View data, int root) override;
@@ -52,6 +58,7 @@ class GlooCommunicator : public HostCommunicator {
   const std::vector<int> members_;  // ranks of the link
   const uint64_t id_;               // the same on all members; upper bits of the slots
   GlooLink::Operation operation_;
+  const GlooLink::Operation* asked_ = &operation_;
   std::vector<char> scratch_, copy_;  // grow once
   std::map<std::vector<int>, int> splits_;
 };

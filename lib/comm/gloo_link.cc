@@ -89,14 +89,19 @@ void GlooLink::abort(const Error& why) {
   lifeline_->tell(as_others_hear(why, group_));
 }
 
+std::string GlooLink::late_names(const Operation& operation) {
+  const std::vector<int> late = lifeline_->behind(*operation.ranks, operation.group_id,
+                                                  operation.count, std::chrono::seconds(1));
+  return late.empty() ? "" : group_.name_of(late);
+}
+
 void GlooLink::explain(int peer, const Operation& operation, bool late, const std::string& what) {
   if (late) {
-    std::vector<int> who = lifeline_->behind(*operation.ranks, operation.group_id, operation.count,
-                                             std::chrono::seconds(1));
-    if (who.empty()) who.push_back(peer);  // in time, but nothing comes through
-    const Error error = ranks_late(group_.name_of(who), options_.timeout.count());
-    if (!failed_) lifeline_->tell(error);
+    std::string names = late_names(operation);
+    if (names.empty()) names = group_.name_of(peer);  // in time, but nothing comes through
+    const Error error = ranks_late(names, options_.timeout.count());
     fail(error);
+    lifeline_->tell(error);
     check();
   }
   {
@@ -116,8 +121,8 @@ void GlooLink::explain(int peer, const Operation& operation, bool late, const st
                           : Error(ErrorCode::kPeerLost,
                                   "the connection to " + group_.name_of(peer) + " broke: " + what,
                                   "communicator", "look at the log of that rank");
-  if (!failed_) lifeline_->tell(error);
   fail(error);
+  lifeline_->tell(error);
   check();
   throw error;  // not reached: check() throws the first failure
 }

@@ -41,6 +41,9 @@ class GlooLink {
     uint64_t group_id, count;
   };
 
+  // Names of those who are late in it, or "".
+  std::string late_names(const Operation& operation);
+
   // A piece of memory from which and into which messages go. Messages between two ranks with one
   // slot arrive in order; every wait is for the oldest message not yet waited for. The memory must
   // stay until all are waited for, or one has thrown.

@@ -63,8 +63,16 @@ HierarchicalCommunicator::HierarchicalCommunicator(Group group, std::vector<std:
     leaders.push_back(ranks[0]);
     if (equal_hosts_) fellows.push_back(ranks[topology_.place_of[rank()]]);
   }
-  if (leads()) leaders_ = flat_->subgroup(leaders);
-  if (equal_hosts_) fellows_ = flat_->subgroup(fellows);
+  operation_ = {&flat_->members(), ~flat_->id(), 0};
+  if (leads()) {
+    leaders_ = flat_->subgroup(leaders);
+    leaders_->work_for(&operation_);
+  }
+  if (equal_hosts_) {
+    fellows_ = flat_->subgroup(fellows);
+    fellows_->work_for(&operation_);
+  }
+  inner_->board().on_late([this] { return flat_->link().late_names(operation_); });
 }
 
 Buffer HierarchicalCommunicator::allocate(size_t bytes) { return inner_->allocate(bytes); }
@@ -94,6 +102,12 @@ void HierarchicalCommunicator::abort(const Error& why) {
 
 template <typename Body>
 void HierarchicalCommunicator::together(const Body& body) {
+  operation_.count = flat_->link().lifeline().enter(operation_.group_id);
+  guarded(body);
+}
+
+template <typename Body>
+void HierarchicalCommunicator::guarded(const Body& body) {
   try {
     body();
   } catch (const Error& error) {
@@ -185,7 +199,7 @@ void HierarchicalCommunicator::do_reduce_scatter(View in, View out, ReduceOp op)
 }
 
 void HierarchicalCommunicator::do_send(View data, int peer) {
-  together([&] {
+  guarded([&] {
     if (topology_.host_of[peer] == host()) {
       inner_->do_send(data, topology_.place_of[peer]);
     } else {
@@ -195,7 +209,7 @@ void HierarchicalCommunicator::do_send(View data, int peer) {
 }
 
 void HierarchicalCommunicator::do_recv(View data, int peer) {
-  together([&] {
+  guarded([&] {
     if (topology_.host_of[peer] == host()) {
       inner_->do_recv(data, topology_.place_of[peer]);
     } else {

@@ -51,6 +51,9 @@ class HierarchicalCommunicator : public HostCommunicator {
   void through_leaders(View in, View out, ReduceOp op);
   // Runs an operation; its failure in one part fails the others, so that every rank hears of it.
   template <typename Body>
+  void guarded(const Body& body);
+  // The same for one that all ranks take part in: counted, so that a timeout names who is late.
+  template <typename Body>
   void together(const Body& body);
   char* scratch(std::vector<char>& memory, size_t bytes);
 
@@ -61,7 +64,8 @@ class HierarchicalCommunicator : public HostCommunicator {
   const std::unique_ptr<GlooCommunicator> flat_;     // of all ranks
   std::unique_ptr<GlooCommunicator> leaders_;        // of the first ranks of all hosts; if leads()
   std::unique_ptr<GlooCommunicator> fellows_;        // of the same place on all hosts; if equal
-  std::vector<char> partial_, gathered_;             // grow once
+  GlooLink::Operation operation_;
+  std::vector<char> partial_, gathered_;  // grow once
 };
 
 }  // namespace fleet

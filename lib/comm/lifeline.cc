@@ -203,7 +203,7 @@ void Lifeline::handle(int rank, const Message& message) {
       break;
     }
     case kFault:
-      failed_(message.fault.get());
+      fail(message.fault.get());
       break;
     case kAsk: {
       Message answer{};
@@ -234,9 +234,14 @@ void Lifeline::lost(int rank) {
     left = peers_[rank].left;
   }
   if (left) return;
-  failed_(Error(ErrorCode::kPeerLost,
-                group_.name_of(rank) + " on " + options_.nodes[rank] + " died or was cut off",
-                "communicator", "look at the log of that rank"));
+  fail(Error(ErrorCode::kPeerLost,
+             group_.name_of(rank) + " on " + options_.nodes[rank] + " died or was cut off",
+             "communicator", "look at the log of that rank"));
+}
+
+void Lifeline::fail(const Error& error) {
+  failed_(error);
+  tell(error);
 }
 
 void Lifeline::send(int rank, Message message) {
@@ -247,6 +252,7 @@ void Lifeline::send(int rank, Message message) {
 }
 
 void Lifeline::tell(const Error& error) {
+  if (told_.exchange(true)) return;
   Message message{};
   message.kind = kFault;
   message.fault.set(error);

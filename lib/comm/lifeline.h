@@ -2,6 +2,7 @@
 // tell each other what went wrong, and ask who is behind. It carries no data.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -25,7 +26,9 @@ class Lifeline {
   ~Lifeline();  // says goodbye: the others do not count this rank as dead
   Lifeline(const Lifeline&) = delete;
 
-  // Tells everybody else, as far as they can be reached.
+  // Tells everybody else, as far as they can be reached. The first failure only; one that was
+  // noticed or heard of is passed on without being asked, so that whoever leaves after a failure
+  // has told it before.
   void tell(const Error& error);
   // Counts an operation of a group (any number that its ranks agree on) and returns which it is.
   uint64_t enter(uint64_t group_id);
@@ -60,6 +63,7 @@ class Lifeline {
   void receive(int rank);
   void handle(int rank, const Message& message);
   void lost(int rank);
+  void fail(const Error& error);
   void send(int rank, Message message);
 
   const CommOptions options_;
@@ -69,6 +73,7 @@ class Lifeline {
   std::condition_variable answered_;
   std::vector<Peer> peers_;
   std::map<uint64_t, uint64_t> counts_;
+  std::atomic<bool> told_{false};
   UniqueFd stop_;
   Thread thread_;
 };

@@ -46,6 +46,7 @@ class SharedCommunicator : public HostCommunicator {
   Buffer allocate(size_t bytes) override;
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
   void abort(const Error& why) override { board_->abort(why); }
+  Board& board() { return *board_; }
 
   void do_all_reduce(View in, View out, ReduceOp op) override;
   void do_reduce(View in, View out, ReduceOp op, int root) override;

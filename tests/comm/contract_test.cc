@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <cstring>
 #include <random>
 
@@ -420,8 +421,15 @@ ErrorCode code_of(const std::function<void()>& body, std::string* what) {
   return ErrorCode::kInternal;
 }
 
+struct Done {  // counts a rank that is through, also by a failed assertion
+  ~Done() { ++count; }
+  std::atomic<int>& count;
+};
+
 TEST_P(Contract, Abort_FailsOwnCallsWithWhyAndOthersNamingIt) {
+  std::barrier everybody(size());
   run([&](Communicator& comm, Stream&) {
+    everybody.arrive_and_wait();  // has its communicator
     HostStream stream("");
     Memory data(comm, false, 100000, DType::kFloat32);
     std::string what;
@@ -443,12 +451,15 @@ TEST_P(Contract, Abort_FailsOwnCallsWithWhyAndOthersNamingIt) {
 TEST_P(Contract, AbortFromAnotherThread_WakesThePendingCall) {
   if (size() == 1) GTEST_SKIP() << "waits for nobody";
   std::atomic<int> done{0};
+  std::barrier everybody(size());
   run([&](Communicator& comm, Stream&) {
+    everybody.arrive_and_wait();  // has its communicator
     HostStream stream("");
     if (comm.rank() == 0) {  // never comes; stays until the others have given up
       while (done != size() - 1) std::this_thread::yield();
       return;
     }
+    const Done counted{done};
     std::atomic<bool> started{false};
     Thread aborter("aborter", [&] {
       while (!started) std::this_thread::yield();
@@ -458,7 +469,6 @@ TEST_P(Contract, AbortFromAnotherThread_WakesThePendingCall) {
     std::string what;
     EXPECT_EQ(code_of([&] { comm.barrier(stream); }, &what), ErrorCode::kTimeout);
     EXPECT_THAT(what, HasSubstr("enough waited"));
-    ++done;
   });
 }
 
@@ -467,25 +477,29 @@ TEST_P(Contract, RankThatDoesNotCome_TimesOutNamed) {
   GroupCase group = GetParam();
   group.timeout = std::chrono::milliseconds(700);
   std::atomic<int> done{0};
+  std::barrier everybody(size());
   run_ranks(group, [&](Communicator& comm, Stream&) {
+    everybody.arrive_and_wait();  // has its communicator
     HostStream stream("");
     if (comm.rank() == 1) {
       while (done != size() - 1) std::this_thread::yield();
       return;
     }
+    const Done counted{done};
     Memory data(comm, false, 100000, DType::kFloat32);
     std::string what;
     EXPECT_EQ(
         code_of([&] { comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream); }, &what),
         ErrorCode::kTimeout);
     EXPECT_THAT(what, HasSubstr("rank 1 did not come within 700 ms"));
-    ++done;
   });
 }
 
 TEST_P(Contract, RankThatLeaves_IsNamed) {
   if (size() == 1) GTEST_SKIP() << "nobody else";
+  std::barrier everybody(size());
   run([&](Communicator& comm, Stream&) {
+    everybody.arrive_and_wait();  // has its communicator
     if (comm.rank() == 1) return;
     HostStream stream("");
     std::string what;
