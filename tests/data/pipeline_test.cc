@@ -146,8 +146,7 @@ TEST(InputPipeline, Evaluation_CountsEachSampleOnceOnAnyNumberOfRanks) {
     std::map<int64_t, int> counted;
     size_t batches = 0;
     for (int rank = 0; rank < ranks; ++rank) {
-      auto pipeline = synthetic(R"("batch_size": 5, "eval": {"batch_size": 4})",
-                                {.rank = rank, .ranks = ranks}, false);
+      auto pipeline = synthetic(R"("batch_size": 4)", {.rank = rank, .ranks = ranks}, false);
       EXPECT_EQ(pipeline->batch_size(), 4);
       pipeline->start_epoch(0);
       const auto mine = rest_of(*pipeline);
