@@ -126,7 +126,7 @@ TEST_F(Checkpoint, OfAnotherModel_IsRefused) {
   EXPECT_THAT(load_message(folder, "lenet", 3),
               HasSubstr("of the model 'mlp', the job trains 'lenet'"));
   EXPECT_THAT(load_message(folder, "mlp", 4),
-              HasSubstr("'bn.running_mean' is float32[3], the model's is float32[4]"));
+              HasSubstr("'fc.weight' is float32[3, 2], the model's is float32[4, 2]"));
   EXPECT_THAT(load_message(root_ + "/nothing", "mlp", 3), HasSubstr("no such checkpoint"));
 }
 
