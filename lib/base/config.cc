@@ -390,13 +390,34 @@ std::optional<std::string> ConfigTree::peek(const std::string& path) const {
   return found->second.value.text();
 }
 
+// What the user may have meant by an unknown path: the nearest key, else those of the same section.
+static std::string meant(const std::string& path, const std::vector<std::string>& known) {
+  std::string prefix = path;
+  while (nearest_name(path, known).empty() && prefix.find('.') != std::string::npos) {
+    prefix.resize(prefix.rfind('.'));
+    std::vector<std::string> siblings;
+    for (const std::string& key : known) {
+      if (key.starts_with(prefix + ".")) siblings.push_back(key);
+    }
+    if (!siblings.empty()) return suggestion(path, siblings);
+  }
+  const std::string nearest = nearest_name(path, known);
+  if (!nearest.empty()) return "did you mean '" + nearest + "'?";
+  std::vector<std::string> sections;
+  for (const std::string& key : known) {
+    const std::string section = key.substr(0, key.find('.'));
+    if (sections.empty() || sections.back() != section) sections.push_back(section);
+  }
+  return "known at this level: " + join(sections, ", ");
+}
+
 Settings ConfigTree::validate(const Schema& schema) const {
   std::vector<std::string> known;
   for (const ConfigKey& key : schema.keys()) known.push_back(key.path);
   for (const auto& [path, entry] : entries_) {
     if (std::find(known.begin(), known.end(), path) == known.end()) {
       throw Error(ErrorCode::kUsage, "unknown key '" + path + "'", entry.origin,
-                  suggestion(path, known));
+                  meant(path, known));
     }
   }
   Settings settings;
