@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+
 namespace fleet {
 namespace {
 
@@ -56,6 +58,18 @@ int fuse_activations(Program& program, const std::string& type) {
   }
   program.ops() = std::move(kept);
   return fused;
+}
+
+int count_fused(const Program& program, const std::string& type) {
+  return static_cast<int>(
+      std::count_if(program.ops().begin(), program.ops().end(), [&](const Op& op) {
+        return op.type() == type && program.sections()[op.section].when.training &&
+               !op.attributes.text("activation").empty();
+      }));
+}
+
+void log_fused(const std::string& pass, int count) {
+  spdlog::info("---  detected {} subgraphs ({})", count, pass);
 }
 
 }  // namespace fleet

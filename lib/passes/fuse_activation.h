@@ -12,4 +12,10 @@ namespace fleet {
 // before the backward pass.
 int fuse_activations(Program& program, const std::string& type);
 
+// Counts the operations of this type with an activation, in sections that train.
+int count_fused(const Program& program, const std::string& type);
+
+// Says it in the words users look for: "---  detected 16 subgraphs", and of which pass.
+void log_fused(const std::string& pass, int count);
+
 }  // namespace fleet

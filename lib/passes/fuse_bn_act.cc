@@ -1,5 +1,4 @@
 // fuse_bn_act: batch normalisation computes the activation that follows it.
-#include "base/log.h"
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
 
@@ -11,7 +10,7 @@ class FuseBnAct : public Pass {
   bool run(Program& program, const PassContext&) override {
     const int fused = fuse_activations(program, "batch_norm");
     add_masks(program);
-    if (fused) spdlog::debug("fuse_bn_act: {} batch_norm operations take in an activation", fused);
+    if (fused) log_fused("fuse_bn_act", count_fused(program, "batch_norm"));
     return fused > 0;
   }
 

@@ -1,7 +1,7 @@
 // fuse_bn_add_act: batch normalisation, the addition that joins a residual block, and its relu
 // become one operation. Runs behind fuse_elewise_add_act (which joins the addition and the relu)
 // and before the backward pass.
-#include "base/log.h"
+#include "passes/fuse_activation.h"
 #include "passes/pass.h"
 
 namespace fleet {
@@ -29,7 +29,7 @@ class FuseBnAddAct : public Pass {
       if (!removed[i]) kept.push_back(std::move(ops[i]));
     }
     ops = std::move(kept);
-    spdlog::debug("fuse_bn_add_act: {} residual joins take in a batch_norm", fused);
+    log_fused("fuse_bn_add_act", count_fused(program, "fused_bn_add_activation"));
     return true;
   }
 

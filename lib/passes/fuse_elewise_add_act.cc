@@ -1,5 +1,4 @@
 // fuse_elewise_add_act: an addition computes the activation that follows it.
-#include "base/log.h"
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
 
@@ -10,7 +9,7 @@ class FuseElewiseAddAct : public Pass {
  public:
   bool run(Program& program, const PassContext&) override {
     const int fused = fuse_activations(program, "elementwise_add");
-    if (fused) spdlog::debug("fuse_elewise_add_act: {} additions take in an activation", fused);
+    if (fused) log_fused("fuse_elewise_add_act", count_fused(program, "elementwise_add"));
     return fused > 0;
   }
 };

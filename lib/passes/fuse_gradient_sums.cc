@@ -1,7 +1,7 @@
 // fuse_gradient_sums: where the gradient of an activation's output is a sum over its readers (the
 // join of a residual block), the sum and the activation's gradient become one operation: one pass
 // over memory instead of two. Runs after the backward pass.
-#include "base/log.h"
+#include "passes/fuse_activation.h"
 #include "passes/pass.h"
 
 namespace fleet {
@@ -38,7 +38,7 @@ class FuseGradientSums : public Pass {
       if (!removed[i]) kept.push_back(std::move(ops[i]));
     }
     ops = std::move(kept);
-    spdlog::debug("fuse_gradient_sums: {} activations' gradients take in a sum", fused);
+    log_fused("fuse_gradient_sums", fused);
     return true;
   }
 

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -107,6 +111,19 @@ TEST(ApplyStrategy, Resnet_HasNoActivationsOfItsOwn) {
   const Program program = applied({}, 2);
   EXPECT_EQ(count(program, "relu"), 0);
   EXPECT_GT(count(program, "all_reduce"), 0);
+}
+
+// What users look for in the log; the evaluation's are not counted.
+TEST(ApplyStrategy, Resnet50_SaysWhatItFused) {
+  std::ostringstream said;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+  applied({}, 2, "resnet50");
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(said.str(), HasSubstr("---  detected 33 subgraphs (fuse_bn_act)"));
+  EXPECT_THAT(said.str(), HasSubstr("---  detected 16 subgraphs (fuse_elewise_add_act)"));
+  EXPECT_THAT(said.str(), HasSubstr("---  detected 16 subgraphs (fuse_bn_add_act)"));
 }
 
 TEST(ApplyStrategy, FusionsOff_KeepsActivations) {

@@ -1,0 +1,110 @@
+// What the fusing passes gain: a ResNet-50 training step on the CPU without them over the same step
+// with them, in turns: scripts/bench.sh fusions [BATCH [ROUNDS [--profile]]]
+//
+// Links: ops models passes strategy exec backend_cpu
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/executor.h"
+#include "models/model.h"
+#include "models/training.h"
+#include "strategy/strategy.h"
+#include "tensor/host.h"
+
+namespace fleet {
+namespace {
+
+struct Job {
+  std::string name;
+  Strategy strategy;
+  std::unique_ptr<Executor> executor;
+  Training training;
+  std::vector<double> seconds = {};
+};
+
+void build(Job& job, int64_t batch, Device& device) {
+  const ModelDef& def = model_registry().get("resnet50");
+  Program program;
+  job.training = build_training(
+      program, {.model = "resnet50",
+                .model_settings = ConfigTree::from_json("{}", "bench").validate(def.schema),
+                .batch = batch,
+                .image = def.image});
+  apply_strategy(program, job.strategy, job.training.forward, job.training.loss, {});
+  job.executor = std::make_unique<Executor>(make_plan(std::move(program), {job.training.loss}),
+                                            device, nullptr);
+  job.executor->initialize(1);
+  std::vector<float> image(batch * 3 * 224 * 224);
+  for (size_t i = 0; i < image.size(); ++i)
+    image[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
+  const std::vector<int64_t> label(batch, 1);
+  job.executor->feed(job.training.image, image.data());
+  job.executor->feed(job.training.label, label.data());
+  job.executor->synchronize();
+}
+
+double step(Executor& executor) {
+  const auto begin = std::chrono::steady_clock::now();
+  executor.run({});
+  executor.synchronize();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+int run(int64_t batch, int rounds, bool profile) {
+  HostDevice device;
+  std::vector<Job> jobs;
+  const Strategy none = {.fuse_bn_act = false,
+                         .fuse_elewise_add_act = false,
+                         .fuse_bn_add_act = false,
+                         .auto_fusion = false};
+  Strategy some = none;
+  jobs.push_back({"nothing", some});
+  some.fuse_bn_act = some.fuse_elewise_add_act = true;
+  jobs.push_back({"fuse_bn_act, fuse_elewise_add_act", some});
+  some.auto_fusion = true;
+  jobs.push_back({"... and enable_auto_fusion", some});
+  some.fuse_bn_add_act = true;
+  jobs.push_back({"... and fuse_bn_add_act", some});
+  for (Job& job : jobs) build(job, batch, device);
+  for (int round = 0; round <= rounds; ++round) {
+    for (Job& job : jobs) {
+      const double seconds = step(*job.executor);
+      if (round > 0) job.seconds.push_back(seconds);  // the first touches memory
+    }
+  }
+  for (Job& job : jobs) {
+    std::vector<double> ratios;
+    for (size_t i = 0; i < job.seconds.size(); ++i) {
+      ratios.push_back(jobs[0].seconds[i] / job.seconds[i]);
+    }
+    std::printf("%-36s %.3f times the speed of nothing fused (median of %d turns, batch %lld)\n",
+                job.name.c_str(), median(ratios), rounds, static_cast<long long>(batch));
+  }
+  if (!profile) return 0;
+  for (Job* job : {&jobs[1], &jobs.back()}) {
+    job->executor->set_profiling(true);
+    for (int i = 0; i < 3; ++i) step(*job->executor);
+    std::printf("\n%s\n%s", job->name.c_str(), job->executor->profile().c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace fleet
+
+int main(int argc, char** argv) {
+  const bool profile = argc > 1 && std::string(argv[argc - 1]) == "--profile";
+  const int numbers = argc - (profile ? 1 : 0);
+  return fleet::run(numbers > 1 ? std::stol(argv[1]) : 16, numbers > 2 ? std::stoi(argv[2]) : 7,
+                    profile);
+}
