@@ -46,6 +46,8 @@ class Agent : private SupervisionEffects {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
       if (!is_ignored(signal)) signals_.add(signal);  // nohup, or in the background of a script
     }
+    // Whoever read our output may be gone: no reason to end the job.
+    ::signal(SIGPIPE, SIG_IGN);
     wait_for_signal();
     client_.start(plan_.node);
     // Only now: threads that exist already have everything blocked, so signals come to this one.
@@ -124,9 +126,9 @@ class Agent : private SupervisionEffects {
 
   void on_guardian_closed() {
     if (all_gone_) return;
-    client_.leave();  // the other nodes hear that this one is lost
     supervision_.on_guardian_lost();
     sweep_.start();
+    client_.leave();  // the other nodes hear that this one is lost
   }
 
   // --- effects ---

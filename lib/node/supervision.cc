@@ -3,6 +3,23 @@
 #include <signal.h>
 
 namespace fleet {
+namespace {
+
+// What people have to guess otherwise.
+std::string signal_hint(int signal) {
+  switch (signal) {
+    case SIGKILL:
+      return "by the kernel, out of memory (see dmesg), or by somebody's kill -9";
+    case SIGBUS:
+      return "often a full /dev/shm or disk under a memory map";
+    case SIGABRT:
+      return "it gave up itself: an assertion or an uncaught exception";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
 
 bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::string> log_paths,
                                 Time now) {
@@ -69,6 +86,7 @@ void Supervision::rank_ended(RankExit exit) {
   exit.node_rank = assignment_->node_rank;
   exit.log_path = log_paths_.at(static_cast<size_t>(exit.local_rank));
   exit.killed_by_us = stopping_;
+  if (!stopping_ && exit.note.empty()) exit.note = signal_hint(exit.signal);
   effects_.report(exit);
   if (!stopping_) stop(SIGTERM);
 }

@@ -128,6 +128,13 @@ TEST_F(SupervisionTest, NotStarted_IsAFailureWithItsReason) {
   supervision.on_rank_not_started(0, "cannot execute 'x'", start);
 }
 
+TEST_F(SupervisionTest, KilledFromOutside_IsExplained) {
+  run();
+  EXPECT_CALL(effects, report(Field(&RankExit::note, HasSubstr("out of memory"))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(0, 0, SIGKILL, "", start);
+}
+
 TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
   run();
   EXPECT_CALL(effects, say(HasSubstr("SIGINT")));

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -136,6 +137,15 @@ TEST_F(OneNode, DaemonisedChildren_DoNotOutliveTheJob) {
 TEST_F(OneNode, WholeStandardOutput_ReachesTheConsole) {
   EXPECT_EQ(run("test $RANK = 1 || seq 1 200000"), 0);
   EXPECT_THAT(output, HasSubstr("\n199999\n200000\n"));
+}
+
+TEST_F(OneNode, ProgramWithoutItsInterpreter_IsNamedWithTheReason) {
+  std::ofstream(job.path() + "/broken") << "#!/no/such/interpreter\n";
+  std::filesystem::permissions(job.path() + "/broken", std::filesystem::perms::owner_all);
+  Fleetrun fleetrun(job, "run", {"./broken"});
+  EXPECT_EQ(fleetrun.wait(), 127);
+  EXPECT_THAT(fleetrun.output(),
+              AllOf(HasSubstr("rank=[0]"), HasSubstr("cannot execute './broken': No such file")));
 }
 
 // Jobs that run until something happens to them.

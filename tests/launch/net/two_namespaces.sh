@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Two nodes in two network namespaces, joined by a cable of their own: they meet, the open connection is
+# warned of, and when the cable is pulled the nodes say which one was lost.
+# Usage: two_namespaces.sh FLEETRUN HELPER
+set -euo pipefail
+fleetrun=$1 helper=$2
+skip() { echo "SKIP: $*"; exit 77; }
+[ "$(id -u)" = 0 ] || skip "network namespaces need root"
+command -v ip >/dev/null || skip "ip (iproute2) is not installed"
+a=fleet_a_$$ b=fleet_b_$$
+folder=$(mktemp -d)
+clean_up() {
+  jobs -p | xargs -r kill -9 2>/dev/null || true
+  ip netns del "$a" 2>/dev/null || true
+  ip netns del "$b" 2>/dev/null || true
+  rm -rf "$folder"
+}
+trap clean_up EXIT
+ip netns add "$a" 2>/dev/null || skip "this machine allows no network namespaces"
+ip netns add "$b"
+ip -n "$a" link add cable type veth peer name cable netns "$b" || skip "no veth here"
+ip -n "$a" addr add 10.77.0.1/24 dev cable
+ip -n "$b" addr add 10.77.0.2/24 dev cable
+for n in "$a" "$b"; do ip -n "$n" link set lo up; ip -n "$n" link set cable up; done
+cd "$folder"
+
+node() {  # node NAMESPACE NAME PROGRAM...: the same line on both
+  local namespace=$1 name=$2
+  shift 2
+  CUDA_VISIBLE_DEVICES= exec ip netns exec "$namespace" "$fleetrun" --ips="10.77.0.1, 10.77.0.2" \
+    --nproc_per_node=2 --log_dir="log.$name" --rdzv_timeout=60 "$@" >"$name.out" 2>&1
+}
+fail() { echo "FAILED: $*"; tail -n 40 ./*.out; exit 1; }
+expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
+
+(node "$a" a "$helper" store) & first=$!
+(node "$b" b "$helper" store) & second=$!
+wait $first || fail "node 0 ended with $?"
+wait $second || fail "node 1 ended with $?"
+expect log.b/workerlog.1 "sum 14"
+expect a.out "connection is open"
+echo "two namespaces met"
+
+rm -f ./*.out
+script=': >ready.$RANK; while :; do sleep 0.05; done'
+(node "$a" a sh -c "$script") & first=$!
+(node "$b" b sh -c "$script") & second=$!
+for rank in 0 1 2 3; do
+  for ((i = 0; i < 1000; ++i)); do [ -e "ready.$rank" ] && break; sleep 0.02; done
+  [ -e "ready.$rank" ] || fail "rank $rank did not start"
+done
+ip -n "$a" link set cable down
+code=0; wait $first || code=$?
+[ $code = 113 ] || fail "node 0 ended with $code instead of 113"
+code=0; wait $second || code=$?
+[ $code = 113 ] || fail "node 1 ended with $code instead of 113"
+expect a.out "10.77.0.2"
+expect b.out "10.77.0.1"
+echo "the pulled cable was seen by both"
