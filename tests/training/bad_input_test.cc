@@ -1,0 +1,124 @@
+// Bad input to a training job: one clear line, exit code 2, nothing half-done.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+#include "tests/training/training_job.h"
+#include "train/checkpoint.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class BadInput : public ::testing::Test {
+ protected:
+  // The line that fleet-worker ends with, exit code 2, for job.json with these overrides.
+  std::string refusal(const std::vector<std::string>& overrides) {
+    std::vector<std::string> arguments = {"job.json"};
+    for (const std::string& text : overrides) arguments.insert(arguments.end(), {"--set", text});
+    std::string error;
+    EXPECT_EQ(job_.run_worker(arguments, &error), 2) << error;
+    EXPECT_FALSE(std::filesystem::exists(job_.path("output/metrics.jsonl")));
+    if (error.size() > 0) error.pop_back();
+    EXPECT_THAT(error, StartsWith("fleet-worker: "));
+    EXPECT_EQ(error.find('\n'), std::string::npos) << "more than a line: " << error;
+    return error;
+  }
+  void write(const std::string& file, const std::string& content) {
+    std::ofstream(job_.path(file)) << content;
+  }
+  TrainingJob job_;
+};
+
+TEST_F(BadInput, UnknownJobKey_NamesTheNearest) {
+  EXPECT_THAT(refusal({"data.batchsize=4"}), AllOf(HasSubstr("--set: unknown key 'data.batchsize'"),
+                                                   HasSubstr("did you mean 'data.batch_size'?")));
+}
+
+TEST_F(BadInput, UnknownArgument_NamesTheNearest) {
+  std::string error;
+  EXPECT_EQ(job_.run_worker({"job.json", "--sett", "a=b"}, &error), 2);
+  EXPECT_THAT(error, HasSubstr("did you mean '--set'?"));
+}
+
+TEST_F(BadInput, JobFileThatIsMissingOrNoJson_IsNamed) {
+  std::string error;
+  EXPECT_EQ(job_.run_worker({"no.json"}, &error), 2);
+  EXPECT_THAT(error, HasSubstr("no.json: cannot open the file"));
+  write("broken.json", "{\n  \"model\": }\n");
+  EXPECT_EQ(job_.run_worker({"broken.json"}, &error), 2);
+  EXPECT_THAT(error, AllOf(HasSubstr("broken.json: not valid JSON"), HasSubstr("line 2")));
+}
+
+TEST_F(BadInput, UnknownModelSourceOptimizer_AreNamed) {
+  EXPECT_THAT(refusal({"model.name=resnet51"}), HasSubstr("did you mean 'resnet50'?"));
+  EXPECT_THAT(refusal({"data.source=image_lst"}), HasSubstr("did you mean 'image_list'?"));
+  EXPECT_THAT(refusal({"optimizer.name=momentun"}), HasSubstr("did you mean 'momentum'?"));
+}
+
+TEST_F(BadInput, MissingData_IsNamed) {
+  write("idx.json",
+        R"({"model": {"name": "lenet"}, "data": {"source": "idx", "root": "nowhere"}})");
+  std::string error;
+  EXPECT_EQ(job_.run_worker({"idx.json"}, &error), 2);
+  EXPECT_THAT(error, HasSubstr("nowhere/train-images-idx3-ubyte.gz"));
+}
+
+TEST_F(BadInput, ListFile_NamesFileAndLine) {
+  write("list.json", R"({"model": {"name": "lenet"},
+    "data": {"source": "image_list", "train": {"list": "train.txt"}, "test": {"list": ""},
+             "image": {"channels": 1, "height": 28, "width": 28}}})");
+  write("a.png", "not looked at yet");
+  const auto with_list = [&](const std::string& content) {
+    write("train.txt", content);
+    std::string error;
+    EXPECT_EQ(job_.run_worker({"list.json"}, &error), 2) << error;
+    return error;
+  };
+  EXPECT_THAT(with_list("a.png 0\na.png\n"), HasSubstr("train.txt:2"));
+  EXPECT_THAT(with_list("a.png 0\na.png seven\n"), HasSubstr("train.txt:2"));
+  EXPECT_THAT(with_list("a.png 10\n"), AllOf(HasSubstr("train.txt:1"), HasSubstr("10")));
+  EXPECT_THAT(with_list("b.png 1\n"), HasSubstr("b.png"));
+}
+
+TEST_F(BadInput, ImageTheModelCannotTake_IsRefused) {
+  EXPECT_THAT(refusal({"data.image.height=4", "data.image.width=4"}), HasSubstr("lenet"));
+}
+
+TEST_F(BadInput, UnsupportedStrategy_IsNamed) {
+  EXPECT_THAT(refusal({"strategy.amp=true"}), HasSubstr("amp"));
+}
+
+TEST_F(BadInput, Checkpoint_TruncatedOrOfAnotherModel_IsRefused) {
+  std::string error;
+  ASSERT_EQ(job_.run_worker(
+                {"job.json", "--set", "train.max_steps=2", "--set", "train.output=good"}, &error),
+            0)
+      << error;
+  const std::string folder = *latest_checkpoint(job_.path("good/checkpoints"));
+  EXPECT_THAT(refusal({"model.name=mlp", "checkpoint.resume=" + folder}),
+              HasSubstr("is a checkpoint of the model 'lenet', the job trains 'mlp'"));
+  EXPECT_THAT(refusal({"model.num_classes=12", "checkpoint.resume=" + folder}),
+              HasSubstr("the model's is"));
+  const std::string content = read_file(folder + "/model.safetensors");
+  write_file_atomically(folder + "/model.safetensors", content.substr(0, content.size() / 2));
+  EXPECT_THAT(refusal({"checkpoint.resume=" + folder}), HasSubstr("model.safetensors: truncated"));
+}
+
+TEST_F(BadInput, RankWithAnotherPlan_IsNamed) {
+  // A script that gives one rank another job, as a mixed-up cluster would.
+  write("rank.sh", "#!/bin/sh\nexec '" FLEET_BIN_DIR
+                   "/fleet-worker' job.json --set data.batch_size=$((8 + 8 * RANK)) --set "
+                   "model.num_classes=$((10 + RANK))\n");
+  Fleetrun fleetrun(job_.folder(), "plans", {"--nproc_per_node=2", "sh", "rank.sh"});
+  EXPECT_EQ(fleetrun.wait(), 2) << fleetrun.output();
+  EXPECT_THAT(fleetrun.output(), HasSubstr("has another plan than rank"));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,69 @@
+// What a job leaves when it is killed or asked to stop, and how it goes on.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "tests/training/training_job.h"
+#include "train/checkpoint.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::vector<std::string> kLong = {"train.epochs=30", "checkpoint.every_steps=10",
+                                        "train.evaluate_every=0"};
+
+std::vector<std::string> long_job(const std::string& output, const std::string& more = "") {
+  std::vector<std::string> overrides = kLong;
+  overrides.push_back("train.output=" + output);
+  if (!more.empty()) overrides.push_back(more);
+  return overrides;
+}
+
+// Waits for the first checkpoint.
+void wait_for_checkpoint(const TrainingJob& job, const std::string& output) {
+  job.folder().wait_for(output + "/checkpoints/step_00000010/state.json");
+}
+
+TEST(KillAndResume, RankKilled_IsNamedAndResumedRunIsBitIdentical) {
+  TrainingJob job;
+  auto whole = job.start("whole", {"--nproc_per_node=2"}, long_job("whole", "train.max_steps=200"));
+  ASSERT_EQ(whole->wait(), 0) << whole->output();
+
+  auto cut = job.start("cut", {"--nproc_per_node=2"}, long_job("cut"));
+  wait_for_checkpoint(job, "cut");
+  const auto workers = job.folder().processes("fleet-worker");
+  ASSERT_EQ(workers.size(), 2u);
+  kill(workers[1], SIGKILL);
+  EXPECT_EQ(cut->wait(), 128 + SIGKILL) << cut->output();
+  EXPECT_THAT(cut->output(), HasSubstr("ABORT!!! Out of all 2 trainers"));
+  EXPECT_THAT(cut->output(), HasSubstr("SIGKILL"));
+  EXPECT_THAT(job.folder().survivors(5), IsEmpty());
+
+  auto resumed =
+      job.start("resumed", {"--nproc_per_node=2"},
+                {"train.epochs=30", "checkpoint.every_steps=10", "train.evaluate_every=0",
+                 "train.output=cut", "checkpoint.resume=auto", "train.max_steps=200"});
+  ASSERT_EQ(resumed->wait(), 0) << resumed->output();
+  EXPECT_THAT(resumed->output(), HasSubstr("resumed from cut/checkpoints/step_"));
+  EXPECT_EQ(distance(job.weights("whole"), job.weights("cut")), 0);
+}
+
+TEST(KillAndResume, Sigterm_SavesTheSameStepOnAllRanksAndEndsWith143) {
+  TrainingJob job;
+  auto fleetrun = job.start("stop", {"--nproc_per_node=2"}, long_job("stop"));
+  wait_for_checkpoint(job, "stop");
+  fleetrun->signal(SIGTERM);
+  EXPECT_EQ(fleetrun->wait(), 128 + SIGTERM) << fleetrun->output();
+  EXPECT_THAT(fleetrun->output(), HasSubstr("stopped as asked after"));
+  EXPECT_THAT(job.folder().survivors(5), IsEmpty());
+  const auto latest = latest_checkpoint(job.path("stop/checkpoints"));
+  ASSERT_TRUE(latest.has_value());
+  EXPECT_TRUE(std::filesystem::exists(*latest + "/state.json"));
+}
+
+}  // namespace
+}  // namespace fleet

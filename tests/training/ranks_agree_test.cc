@@ -1,0 +1,33 @@
+// One rank or several, on one host or across two: the same training.
+#include <gtest/gtest.h>
+
+#include "tests/training/training_job.h"
+
+namespace fleet {
+namespace {
+
+std::vector<std::string> twenty_steps(int batch, const std::string& output) {
+  return {"data.batch_size=" + std::to_string(batch), "train.max_steps=20",
+          "train.output=" + output};
+}
+
+TEST(RanksAgree, OneTwoFourRanksAndTwoHosts_AfterTwentySteps) {
+  TrainingJob job;
+  const auto run = [&](int ranks) {
+    const std::string name = "r" + std::to_string(ranks);
+    auto fleetrun = job.start(name, {"--nproc_per_node=" + std::to_string(ranks)},
+                              twenty_steps(64 / ranks, name));
+    EXPECT_EQ(fleetrun->wait(), 0) << fleetrun->output();
+    return job.weights(name);
+  };
+  const TensorFile one = run(1);
+  EXPECT_LE(distance(one, run(2)), 1e-5);
+  EXPECT_LE(distance(one, run(4)), 1e-5);
+  ASSERT_EQ(job.run_on_two_nodes("gloo", 1, twenty_steps(32, "gloo")), 0);
+  EXPECT_LE(distance(one, job.weights("gloo")), 1e-5);
+  ASSERT_EQ(job.run_on_two_nodes("both", 2, twenty_steps(16, "both")), 0);
+  EXPECT_LE(distance(one, job.weights("both")), 1e-5);
+}
+
+}  // namespace
+}  // namespace fleet
