@@ -43,6 +43,7 @@ Error::Error(ErrorCode code, std::string what, std::string where, std::string ne
       next_(std::move(next)) {}
 
 int exit_code_for(ErrorCode code) {
+  if (code == ErrorCode::kPeerLost) return kExitPeerLost;
   return code == ErrorCode::kUsage || code == ErrorCode::kUnsupported ? 2 : 1;
 }
 

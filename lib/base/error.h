@@ -37,8 +37,12 @@ class Error : public std::runtime_error {
   std::string failure_, where_, next_;
 };
 
+// What a rank ends with that fails only because it lost another (kPeerLost): the rendezvous then
+// waits a moment for the cause.
+inline constexpr int kExitPeerLost = 114;
+
 // The exit code a program ends with for an error of this kind: 2 for kUsage and kUnsupported,
-// else 1.
+// kExitPeerLost for kPeerLost, else 1.
 int exit_code_for(ErrorCode code);
 
 // Throws kInternal naming the place: for what can only be a bug of ours.

@@ -88,7 +88,9 @@ void Supervision::rank_ended(RankExit exit) {
   exit.killed_by_us = stopping_;
   if (!stopping_ && exit.note.empty()) exit.note = signal_hint(exit.signal);
   effects_.report(exit);
-  if (!stopping_) stop(SIGTERM);
+  // Whose loss this rank is the echo of may be about to be heard, from this node too: until the
+  // verdict nobody is stopped, so that the cause is not taken for one of our own kills.
+  if (!stopping_ && (exit.signal != 0 || exit.code != kExitPeerLost)) stop(SIGTERM);
 }
 
 void Supervision::on_all_gone(const std::string& stuck) {

@@ -122,12 +122,9 @@ struct Verdict {
   bool ok() const { return kind == VerdictKind::kSuccess; }
 };
 
-// Exit codes of fleetrun that are not a rank's own and not 128 + signal.
+// Exit codes of fleetrun that are not a rank's own and not 128 + signal. 114 is kExitPeerLost.
 inline constexpr int kExitRendezvous = 112;  // nodes are missing (Refusal of kTimeout)
 inline constexpr int kExitNodeLost = 113;
-// What a rank ends with that fails only because it lost another (kPeerLost): the rendezvous waits a
-// moment for the cause.
-inline constexpr int kExitPeerLost = 114;
 
 // What fleetrun exits with: the rank's code, 128 + its signal, 128 + the signal the launcher got,
 // or kExitNodeLost.

@@ -107,6 +107,16 @@ TEST_F(SupervisionTest, RankEndsBecauseItWasStopped_IsNoCause) {
   supervision.on_rank_ended(1, 0, SIGTERM, "", start);
 }
 
+TEST_F(SupervisionTest, RankLostAPeer_NobodyIsStoppedBeforeTheVerdict) {
+  run();
+  EXPECT_CALL(effects, report(Field(&RankExit::code, kExitPeerLost)));
+  supervision.on_rank_ended(0, kExitPeerLost, 0, "", start);
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, false),
+                                    Field(&RankExit::signal, SIGSEGV))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(1, 0, SIGSEGV, "", start);
+}
+
 TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
   run();
   EXPECT_CALL(effects, fail(HasSubstr("rank=[0]")));
