@@ -21,7 +21,8 @@ FLEET_SIMD void clip_grad(const float* x, const float* dy, float* dx, int64_t co
                           Bounds bounds) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    dx[i] = (x[i] >= bounds.min) & (x[i] <= bounds.max) ? dy[i] : 0;
+    const float gradient = dy[i];
+    dx[i] = (x[i] >= bounds.min) & (x[i] <= bounds.max) ? gradient : 0;
   }
 }
 

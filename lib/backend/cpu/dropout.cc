@@ -10,7 +10,8 @@ FLEET_SIMD void drop(const float* x, float* y, int64_t count, uint64_t stream, i
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const bool kept = dropout_bits(stream, static_cast<uint64_t>(first + i)) >= threshold;
-    y[i] = kept ? x[i] * scale : 0;
+    const float value = x[i] * scale;
+    y[i] = kept ? value : 0;
   }
 }
 

@@ -52,8 +52,9 @@ std::unique_ptr<Kernel> spread_add_grad(KernelContext& context) {
   const bool masked = has_relu(context);
   if (!dy) {
     return make_kernel([=](Stream&) {
-      cpu::broadcast_for_each(
-          b, [=](int64_t i, int64_t) { dx[i] = !masked || out[i] > 0 ? dout[i] : 0; });
+      cpu::broadcast_for_each(b, [=](int64_t i, int64_t) {
+        dx[i] = masked ? cpu::where_positive(out[i], dout[i]) : dout[i];
+      });
     });
   }
   if (!masked) {
@@ -66,13 +67,13 @@ std::unique_ptr<Kernel> spread_add_grad(KernelContext& context) {
   }
   if (!dx) {
     return make_kernel([=](Stream&) {
-      cpu::broadcast_reduce(b, partial, dy,
-                            [=](int64_t i, int64_t) { return out[i] > 0 ? dout[i] : 0.0f; });
+      cpu::broadcast_reduce(
+          b, partial, dy, [=](int64_t i, int64_t) { return cpu::where_positive(out[i], dout[i]); });
     });
   }
   return make_kernel([=](Stream&) {
     cpu::broadcast_reduce(b, partial, dy, [=](int64_t i, int64_t) {
-      const float value = out[i] > 0 ? dout[i] : 0.0f;
+      const float value = cpu::where_positive(out[i], dout[i]);
       dx[i] = value;
       return value;
     });

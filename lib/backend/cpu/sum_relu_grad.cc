@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "exec/kernel.h"
+#include "backend/cpu/elementwise.h"
 
 namespace fleet {
 namespace {
@@ -9,22 +9,24 @@ namespace {
 // So many elements of all inputs that the sum so far stays in the cache.
 constexpr int64_t kBlock = 4096;
 
-void mask_sum(const float* y, const std::vector<const float*>& dy, float* dx, int64_t begin,
-              int64_t count) {
-  const float *first = dy[0] + begin, *second = dy[dy.size() > 1 ? 1 : 0] + begin;
+FLEET_SIMD void mask_sum(const float* y, const float* const* dy, int inputs, float* dx,
+                         int64_t begin, int64_t count) {
+  const float *first = dy[0] + begin, *second = dy[inputs > 1 ? 1 : 0] + begin;
   const float* mask = y + begin;
   float* out = dx + begin;
-  if (dy.size() == 1) {
+  if (inputs == 1) {
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) out[i] = mask[i] > 0 ? first[i] : 0;
+    for (int64_t i = 0; i < count; ++i) out[i] = cpu::where_positive(mask[i], first[i]);
     return;
   }
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) out[i] = mask[i] > 0 ? first[i] + second[i] : 0;
-  for (size_t k = 2; k < dy.size(); ++k) {
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = cpu::where_positive(mask[i], first[i] + second[i]);
+  }
+  for (int k = 2; k < inputs; ++k) {
     const float* more = dy[k] + begin;
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) out[i] += mask[i] > 0 ? more[i] : 0;
+    for (int64_t i = 0; i < count; ++i) out[i] += cpu::where_positive(mask[i], more[i]);
   }
 }
 
@@ -43,7 +45,8 @@ FLEET_KERNEL(cpu, sum_relu_grad) {
     return make_kernel([=](Stream&) {
 #pragma omp parallel for if (count > kBlock)
       for (int64_t begin = 0; begin < count; begin += kBlock) {
-        mask_sum(y, dy, dx, begin, std::min(kBlock, count - begin));
+        mask_sum(y, dy.data(), static_cast<int>(dy.size()), dx, begin,
+                 std::min(kBlock, count - begin));
       }
     });
   };
