@@ -50,10 +50,10 @@ void pool2d_gradient(GradientContext& context) {
   const Shape x = context.input_var(0).shape;
   Attributes attributes = context.attributes();
   attributes.set("size", std::vector<int64_t>{x[2], x[3]});
-  context.append("pool2d_grad",
-                 {is_max ? context.output(0) : kNoVar, context.output_gradient(0),
-                  is_max ? context.output(1) : kNoVar},
-                 {context.input_gradient(0)}, attributes);
+  context.append(
+      "pool2d_grad",
+      {context.output(0), context.output_gradient(0), is_max ? context.output(1) : kNoVar},
+      {context.input_gradient(0)}, attributes);
 }
 
 }  // namespace
@@ -67,9 +67,9 @@ FLEET_OP(pool2d) {
   def.gradient = pool2d_gradient;
 }
 
-// dx[N, C, size...]. y and mask are there for "max".
+// dx[N, C, size...]. y tells which layout x had; mask is there for "max".
 FLEET_OP(pool2d_grad) {
-  def.inputs = {{"y", Slot::kOptional}, {"dy"}, {"mask", Slot::kOptional}};
+  def.inputs = {{"y"}, {"dy"}, {"mask", Slot::kOptional}};
   def.outputs = {{"dx"}};
   def.attributes = kAttributes;
   def.attributes["size"] = std::vector<int64_t>{1, 1};

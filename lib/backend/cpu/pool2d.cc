@@ -80,19 +80,16 @@ void forward_layouts(LayoutQuery& query) {
   });
 }
 
-// The mask was written beside y, so everything follows y's layout.
+// Everything follows y's layout, which was x's: the mask was written beside y, and whoever made x
+// wants its gradient so.
 void backward_layouts(LayoutQuery& query) {
   const Var& dy = query.input_var(1);
   const Pool pool = pool_of(query.attributes(), query.output_var(0).shape, dy.shape, dy.dtype);
   cpu::translated("pool2d_grad of " + pool.x.text(), [&] {
-    const int guide = query.has_input(0) ? 0 : 1;
-    Layout layout = Layout::plain(pool.x);
-    if (query.input(guide) && !query.input(guide)->is_opaque()) {
-      layout = cpu::layout_like(*query.input(guide), pool.x);
-    }
-    if (guide == 1) layout = fast_layout(pool, layout);
+    const Layout layout =
+        query.input(0) ? cpu::layout_like(*query.input(0), pool.x) : Layout::plain(pool.x);
     const Layout of_y = cpu::layout_like(layout, pool.y);
-    if (query.has_input(0)) query.need(0, of_y);
+    query.need(0, of_y);
     query.need(1, of_y);
     if (query.has_input(2)) query.need(2, *query.input(2));
     query.give(0, layout);

@@ -1,0 +1,72 @@
+#include "backend/cpu/convolution.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "exec/executor.h"
+#include "passes/backward.h"
+#include "tensor/host.h"
+
+namespace fleet {
+namespace {
+
+Program training_convolution(const Shape& x, const Shape& weight, int64_t padding) {
+  Program program;
+  const SectionId forward = program.add_section("forward", {});
+  const VarId image = program.feed("x", DType::kFloat32, x);
+  const VarId w = program.parameter("w", weight, {.kind = Init::kNormal, .a = 0, .b = 0.1});
+  const VarId y = program.emit(forward, "conv2d", {image, w},
+                               {{"paddings", std::vector<int64_t>{padding, padding}}})[0];
+  const VarId dy = program.feed("dy", DType::kFloat32, program.var(y).shape);
+  append_backward_from(program, forward, {{y, dy}}, {});
+  return program;
+}
+
+TEST(Convolution, WeightAndItsGradient_LieAlike) {
+  for (const int64_t channels : {3, 16, 20, 64}) {
+    const Program program = training_convolution({2, channels, 8, 8}, {32, channels, 3, 3}, 1);
+    const VarId w = program.find("w");
+    const Plan plan = make_plan(program, {program.gradient(w)});
+    EXPECT_EQ(plan.vars[w].layout, plan.vars[program.gradient(w)].layout);
+    for (const PlannedOp& planned : plan.ops) {
+      if (planned.op.type() != "reorder") continue;
+      EXPECT_NE(planned.op.outputs[0], program.gradient(w)) << channels << " channels";
+    }
+  }
+}
+
+TEST(Convolution, WeightGradient_IsTheSameBitsEveryTime) {
+  const Shape x{8, 64, 14, 14};
+  const Program program = training_convolution(x, {64, 64, 3, 3}, 1);
+  const VarId gradient = program.gradient(program.find("w"));
+  HostDevice device;
+  Executor executor(make_plan(program, {gradient}), device, nullptr);
+  executor.initialize(1);
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> image(x.elements());
+  for (float& value : image) value = normal(random);
+  executor.feed(program.find("x"), image.data());
+  executor.feed(program.find("dy"), image.data());
+  std::vector<float> first;
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    executor.run({});
+    executor.synchronize();
+    const std::vector<float> now = executor.values<float>(gradient);
+    if (first.empty()) first = now;
+    ASSERT_EQ(now, first) << "run " << repeat;
+  }
+}
+
+TEST(Convolution, GroupsOfFewChannels_StillGetAPlan) {
+  Program program;
+  const SectionId forward = program.add_section("forward", {});
+  const VarId x = program.feed("x", DType::kFloat32, {2, 12, 8, 8});
+  const VarId w = program.parameter("w", {24, 3, 3, 3}, {});
+  const VarId y = program.emit(forward, "conv2d", {x, w}, {{"groups", int64_t{4}}})[0];
+  EXPECT_FALSE(make_plan(program, {y}).vars[w].layout.is_opaque());
+}
+
+}  // namespace
+}  // namespace fleet
