@@ -108,7 +108,10 @@ std::optional<Scalar> coerce(const Scalar& given, ConfigType wanted, bool loose)
 }
 
 std::string range_of(const ConfigKey& key) {
-  const auto bound = [](double value) { return Json(value).dump(); };
+  const auto bound = [](double value) {
+    const bool whole = value == std::floor(value) && std::abs(value) < 9e15;
+    return whole ? std::to_string(static_cast<int64_t>(value)) : Json(value).dump();
+  };
   if (!key.choices.empty()) return "one of " + join(key.choices, ", ");
   const bool low = std::isfinite(key.min), high = std::isfinite(key.max);
   if (low && high) return "from " + bound(key.min) + " to " + bound(key.max);

@@ -23,7 +23,7 @@ std::vector<std::string> known_flags() {
   const std::string flag = argument.substr(0, argument.find('='));
   const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
   const std::string reason = unsupported_reason(name);
-  if (!reason.empty()) throw Error(ErrorCode::kUsage, "not supported: " + reason, flag);
+  if (!reason.empty()) throw Error(ErrorCode::kUsage, reason, flag);
   const std::string nearest = nearest_name(flag, known_flags());
   throw Error(ErrorCode::kUsage, "unknown option '" + flag + "'", {},
               nearest.empty() ? "see fleetrun --help" : "did you mean '" + nearest + "'?");

@@ -28,7 +28,7 @@ const std::vector<Option>& launch_options() {
 const Schema& launch_schema() {
   static const Schema schema = [] {
     Schema all;
-    all.texts("ips", {}, "the nodes' addresses, in the order of their ranks")
+    all.texts("ips", {}, "the nodes' addresses, by rank (default 127.0.0.1)")
         .text("gpus", "", "GPUs of this node to use (default: all that are visible)")
         .integer("nproc_per_node", 0, 0, 4096, "ranks on this node (default: one a GPU, or one)")
         .text("host", "", "this node's address, as in --ips")
@@ -85,7 +85,8 @@ std::string launch_help() {
     std::string left = "  --" + option.key + " " + option.value;
     left.resize(std::max<size_t>(left.size() + 1, 26), ' ');
     text += left + keys[i].help;
-    const std::string initial = keys[i].initial->text();
+    std::string initial = keys[i].initial->text();
+    if (initial.ends_with(".0")) initial.resize(initial.size() - 2);
     const bool none = initial == "\"\"" || initial == "[]" || initial == "0" || initial == "-1";
     if (!none && option.key != "run_mode") text += " (default " + initial + ")";
     text += "\n";

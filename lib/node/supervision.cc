@@ -9,7 +9,7 @@ namespace {
 std::string signal_hint(int signal) {
   switch (signal) {
     case SIGKILL:
-      return "by the kernel, out of memory (see dmesg), or by somebody's kill -9";
+      return "the kernel, out of memory: see dmesg; or somebody's kill -9";
     case SIGBUS:
       return "often a full /dev/shm or disk under a memory map";
     case SIGABRT:

@@ -22,7 +22,7 @@ struct BadInput : ::testing::Test {
     Fleetrun fleetrun(job, "run", arguments, environment);
     const int code = fleetrun.wait();
     output = fleetrun.output();
-    EXPECT_THAT(job.survivors(5), IsEmpty());
+    EXPECT_THAT(job.survivors(30), IsEmpty());
     return code;
   }
   void expect_usage(const std::vector<std::string>& arguments,
@@ -40,7 +40,7 @@ TEST_F(BadInput, UnknownFlag_NamesTheNearest) {
 }
 
 TEST_F(BadInput, OptionOfALaterVersion_IsRefused) {
-  expect_usage({"--max_restart=3"}, HasSubstr("--max_restart: not supported"));
+  expect_usage({"--max_restart=3"}, HasSubstr("--max_restart: restarting and elastic jobs are not supported yet"));
   expect_usage({"--run_mode=ps"}, HasSubstr("collective is the only mode"));
 }
 

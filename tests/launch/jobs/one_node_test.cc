@@ -30,7 +30,7 @@ struct OneNode : ::testing::Test {
     Fleetrun fleetrun(job, "run", options, environment);
     const int code = fleetrun.wait();
     output = fleetrun.output();
-    EXPECT_THAT(job.survivors(5), IsEmpty());
+    EXPECT_THAT(job.survivors(30), IsEmpty());
     return code;
   }
   JobFolder job;
@@ -174,7 +174,7 @@ TEST_F(RunningJob, CtrlC_ReachesEveryRankAndEndsWith130) {
   EXPECT_EQ(fleetrun->wait(), 130);
   EXPECT_THAT(job.read("log/workerlog.0"), EndsWith("saved\n"));
   EXPECT_THAT(job.read("log/workerlog.1"), EndsWith("saved\n"));
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(RunningJob, SecondCtrlC_Kills) {
@@ -184,14 +184,14 @@ TEST_F(RunningJob, SecondCtrlC_Kills) {
   while (fleetrun->output().find("SIGINT") == std::string::npos) ::usleep(1000);
   fleetrun->signal(SIGINT);
   EXPECT_EQ(fleetrun->wait(), 130);
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(RunningJob, Sigterm_GivesGraceThenKills) {
   const auto fleetrun = start("trap '' TERM", {"--grace=0.1"});
   fleetrun->signal(SIGTERM);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGTERM);
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(RunningJob, LauncherKilled_LeavesNothing) {
@@ -201,7 +201,7 @@ TEST_F(RunningJob, LauncherKilled_LeavesNothing) {
   EXPECT_GE(job.processes().size(), 6u);  // launcher, guardian, two ranks, two daemons
   fleetrun->signal(SIGKILL);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGKILL);
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(RunningJob, GuardianKilled_LeavesNothingAndSaysSo) {
@@ -213,7 +213,7 @@ TEST_F(RunningJob, GuardianKilled_LeavesNothingAndSaysSo) {
   ::kill(guardian[0], SIGKILL);
   EXPECT_EQ(fleetrun->wait(), 113);
   EXPECT_THAT(fleetrun->output(), HasSubstr("guardian"));
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(RunningJob, RankKilled_IsNamed) {
@@ -221,7 +221,7 @@ TEST_F(RunningJob, RankKilled_IsNamed) {
   ::kill(rank_pid(1), SIGKILL);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGKILL);
   EXPECT_THAT(fleetrun->output(), AllOf(HasSubstr("rank=[1]"), HasSubstr("SIGKILL")));
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(RunningJob, StoppedRank_HearsTheSignalToo) {
@@ -230,7 +230,7 @@ TEST_F(RunningJob, StoppedRank_HearsTheSignalToo) {
   fleetrun->signal(SIGTERM);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGTERM);
   EXPECT_THAT(job.read("log/workerlog.1"), EndsWith("saved\n"));
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 }  // namespace

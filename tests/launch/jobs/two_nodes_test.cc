@@ -61,7 +61,7 @@ TEST_F(TwoNodes, AllRanks_MeetAndEndWithZero) {
   EXPECT_EQ(second->wait(), 0) << second->output();
   EXPECT_EQ(job.read("log0/workerlog.0"), "sum 14\n");
   EXPECT_EQ(job.read("log1/workerlog.1"), "sum 14\n");
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(TwoNodes, Environment_CountsAcrossNodes) {
@@ -91,7 +91,7 @@ TEST_F(TwoNodes, FirstFailure_DecidesOnBoth) {
                                       HasSubstr("on node 1 (127.0.0.2) exited with code 5"),
                                       HasSubstr("rank two broke")));
   }
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(TwoNodes, SignalToOne_StopsBoth) {
@@ -102,7 +102,7 @@ TEST_F(TwoNodes, SignalToOne_StopsBoth) {
   EXPECT_THAT(job.read("log0/workerlog.0"), EndsWith("saved\n"));
   EXPECT_THAT(job.read("log1/workerlog.1"), EndsWith("saved\n"));
   EXPECT_THAT(first->output(), HasSubstr("127.0.0.2"));
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(TwoNodes, LauncherLost_TheOtherSaysWhichAndEndsWith113) {
@@ -112,7 +112,7 @@ TEST_F(TwoNodes, LauncherLost_TheOtherSaysWhichAndEndsWith113) {
   EXPECT_EQ(first->wait(), 113);
   EXPECT_THAT(first->output(),
               AllOf(HasSubstr("node 1"), HasSubstr("127.0.0.2"), HasSubstr("lost")));
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(TwoNodes, LauncherWithTheRendezvousLost_TheOtherSaysSoAndEndsWith113) {
@@ -121,7 +121,7 @@ TEST_F(TwoNodes, LauncherWithTheRendezvousLost_TheOtherSaysSoAndEndsWith113) {
   EXPECT_EQ(first->wait(), 128 + SIGKILL);
   EXPECT_EQ(second->wait(), 113);
   EXPECT_THAT(second->output(), AllOf(HasSubstr("node 0"), HasSubstr("127.0.0.1")));
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(TwoNodes, GuardianLost_TheOtherNodeEndsToo) {
@@ -132,7 +132,7 @@ TEST_F(TwoNodes, GuardianLost_TheOtherNodeEndsToo) {
   ::kill(guardians[0], SIGKILL);
   EXPECT_EQ(first->wait(), 113) << first->output();
   EXPECT_EQ(second->wait(), 113) << second->output();
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(TwoNodes, MissingNode_IsNamedAtTheTimeout) {
@@ -152,7 +152,7 @@ TEST_F(TwoNodes, CtrlCWhileWaiting_EndsWith130) {
   while (first->output().find("launch train") == std::string::npos) ::usleep(1000);
   first->signal(SIGINT);
   EXPECT_EQ(first->wait(), 130);
-  EXPECT_THAT(job.survivors(5), IsEmpty());
+  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(TwoNodes, TwoJobsWithOneId_TheSecondIsRefused) {
