@@ -121,7 +121,8 @@ TEST_F(TrainerTest, OneTwoAndFourRanks_Agree) {
 
 TEST_F(TrainerTest, InterruptedAndResumed_IsBitIdentical) {
   const Outcome whole = run(job({"checkpoint.every_steps=1"}), 2);
-  for (const char* cut : {"1", "2", "3"}) {  // within an epoch (of two steps), at its end, within the next
+  for (const char* cut :
+       {"1", "2", "3"}) {  // within an epoch (of two steps), at its end, within the next
     fs::remove_all(output_);
     run(job({std::string("train.max_steps=") + cut}), 2);
     const Outcome resumed = run(job({"checkpoint.resume=auto"}), 2);

@@ -87,7 +87,8 @@ TEST_F(BadInput, ListFile_NamesFileAndLine) {
 }
 
 TEST_F(BadInput, ImageTheModelCannotTake_IsRefused) {
-  EXPECT_THAT(refusal({"data.image.height=4", "data.image.width=4"}), HasSubstr("change the model or the input size"));
+  EXPECT_THAT(refusal({"data.image.height=4", "data.image.width=4"}),
+              HasSubstr("change the model or the input size"));
 }
 
 TEST_F(BadInput, UnsupportedStrategy_IsNamed) {
