@@ -1,0 +1,60 @@
+#include "base/text.h"
+
+#include <gmock/gmock.h>
+
+namespace fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const std::vector<std::string> kColours = {"red", "green", "blue"};
+
+TEST(Trim, BlanksAndNewlines_AreRemovedAtTheEndsOnly) {
+  EXPECT_EQ(trim(" \t a b\r\n"), "a b");
+  EXPECT_EQ(trim(" \n "), "");
+  EXPECT_EQ(trim(""), "");
+}
+
+TEST(Split, PartsAreTrimmedAndEmptyOnesKept) {
+  EXPECT_THAT(split("10.0.0.1, 10.0.0.2 ,", ','), ElementsAre("10.0.0.1", "10.0.0.2", ""));
+  EXPECT_THAT(split("one", ','), ElementsAre("one"));
+  EXPECT_THAT(split("", ','), IsEmpty());
+}
+
+TEST(Join, OfSplit_IsTheText) {
+  EXPECT_EQ(join(split("a,b,,c", ','), ","), "a,b,,c");
+  EXPECT_EQ(join({}, ", "), "");
+}
+
+TEST(NearestName, OneTypo_IsMeant) {
+  EXPECT_EQ(nearest_name("gren", kColours), "green");
+  EXPECT_EQ(nearest_name("bleu", kColours), "blue");
+}
+
+TEST(NearestName, NothingAlike_IsEmpty) { EXPECT_EQ(nearest_name("transparent", kColours), ""); }
+
+TEST(Suggestion, NothingAlike_ListsAll) {
+  EXPECT_EQ(suggestion("gren", kColours), "did you mean 'green'?");
+  EXPECT_EQ(suggestion("transparent", kColours), "known: red, green, blue");
+}
+
+TEST(ParseInt, AnythingButOneWholeNumber_IsRefused) {
+  long long value = 7;
+  EXPECT_TRUE(parse_int("-12", &value));
+  EXPECT_EQ(value, -12);
+  for (const char* text : {"", "1x", " 1", "1.5", "99999999999999999999", "0x10", "+1"}) {
+    EXPECT_FALSE(parse_int(text, &value)) << text;
+  }
+}
+
+TEST(ParseDouble, AnythingButOneWholeNumber_IsRefused) {
+  double value = 0;
+  EXPECT_TRUE(parse_double("1e-4", &value));
+  EXPECT_DOUBLE_EQ(value, 1e-4);
+  for (const char* text : {"", "1e", "0.1 ", "1,5"})
+    EXPECT_FALSE(parse_double(text, &value)) << text;
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,53 @@
+#include "base/thread.h"
+
+#include <gmock/gmock.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <stdexcept>
+
+namespace fleet {
+namespace {
+
+TEST(Thread, EndsByAnException_JoinRethrowsIt) {
+  Thread thread("worker", [] { throw std::runtime_error("lost"); });
+  try {
+    thread.join();
+    FAIL() << "no error";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "lost");
+  }
+  EXPECT_FALSE(thread.joinable());
+}
+
+TEST(Thread, Destroyed_WaitsForItsBody) {
+  std::atomic<bool> done{false};
+  {
+    Thread thread("worker", [&] { done = true; });
+  }
+  EXPECT_TRUE(done);
+}
+
+TEST(Thread, LongName_IsCutAndShown) {
+  std::string name(64, '\0');
+  Thread thread("a_name_that_is_too_long",
+                [&] { pthread_getname_np(pthread_self(), name.data(), name.size()); });
+  thread.join();
+  EXPECT_STREQ(name.c_str(), "a_name_that_is_");
+}
+
+TEST(PinToCores, OneCore_IsWhatIsAvailableThen) {
+  const std::vector<int> all = available_cores();
+  ASSERT_FALSE(all.empty());
+  std::vector<int> then;
+  Thread thread("pinned", [&] {
+    pin_to_cores({all.back()});
+    then = available_cores();
+  });
+  thread.join();
+  EXPECT_THAT(then, ::testing::ElementsAre(all.back()));
+  EXPECT_EQ(available_cores(), all);
+}
+
+}  // namespace
+}  // namespace fleet
