@@ -5,6 +5,9 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
+#include <signal.h>
+
+#include <cerrno>
 
 namespace fleet {
 namespace {
@@ -36,6 +39,27 @@ class StoreForGloo : public ::gloo::rendezvous::Store {
   std::chrono::milliseconds timeout_;
 };
 
+// Gloo writes to sockets whose peer may be gone, and SIGPIPE would end the process: while this
+// lives, the thread does not get it, nor do threads that it starts meanwhile.
+class WithoutSigpipe {
+ public:
+  WithoutSigpipe() {
+    sigemptyset(&sigpipe_);
+    sigaddset(&sigpipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
+  }
+  ~WithoutSigpipe() {
+    if (sigismember(&before_, SIGPIPE)) return;
+    const timespec now = {};
+    while (::sigtimedwait(&sigpipe_, nullptr, &now) < 0 && errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t sigpipe_, before_;
+};
+
 }  // namespace
 
 GlooLink::GlooLink(const CommOptions& options)
@@ -44,6 +68,7 @@ GlooLink::GlooLink(const CommOptions& options)
       std::make_unique<Lifeline>(options, group_, [this](const Error& error) { fail(error); });
   if (group_.size == 1) return;
   const std::string& host = options.nodes[options.rank];
+  const WithoutSigpipe quiet;  // also in Gloo's own thread, which starts here
   try {
     ::gloo::transport::tcp::attr attributes(host.c_str());
     std::shared_ptr<::gloo::transport::Device> device =
@@ -71,9 +96,9 @@ void GlooLink::check() const {
   throw *error_;
 }
 
-void GlooLink::fail(const Error& error) {
+bool GlooLink::fail(const Error& error) {
   std::lock_guard lock(mutex_);
-  if (error_) return;
+  if (error_) return false;
   error_ = error;
   failed_ = true;
   changed_.notify_all();
@@ -81,17 +106,16 @@ void GlooLink::fail(const Error& error) {
     wire->buffer_->abortWaitRecv();
     wire->buffer_->abortWaitSend();
   }
+  return true;
 }
 
 void GlooLink::abort(const Error& why) {
-  if (failed_) return;
-  fail(why);
-  lifeline_->tell(as_others_hear(why, group_));
+  if (fail(why)) lifeline_->tell(as_others_hear(why, group_));
 }
 
 std::string GlooLink::late_names(const Operation& operation) {
   const std::vector<int> late = lifeline_->behind(*operation.ranks, operation.group_id,
-                                                  operation.count, std::chrono::seconds(1));
+                                                  operation.count, std::chrono::seconds(2));
   return late.empty() ? "" : group_.name_of(late);
 }
 
@@ -100,8 +124,7 @@ void GlooLink::explain(int peer, const Operation& operation, bool late, const st
     std::string names = late_names(operation);
     if (names.empty()) names = group_.name_of(peer);  // in time, but nothing comes through
     const Error error = ranks_late(names, options_.timeout.count());
-    fail(error);
-    lifeline_->tell(error);
+    if (fail(error)) lifeline_->tell(error);
     check();
   }
   {
@@ -121,8 +144,7 @@ void GlooLink::explain(int peer, const Operation& operation, bool late, const st
                           : Error(ErrorCode::kPeerLost,
                                   "the connection to " + group_.name_of(peer) + " broke: " + what,
                                   "communicator", "look at the log of that rank");
-  fail(error);
-  lifeline_->tell(error);
+  if (fail(error)) lifeline_->tell(error);
   check();
   throw error;  // not reached: check() throws the first failure
 }
@@ -157,6 +179,7 @@ void GlooLink::Wire::guarded(int peer, const Body& body) {
 
 void GlooLink::Wire::send(int to, uint64_t slot, size_t offset, size_t bytes) {
   guarded(to, [&] {
+    const WithoutSigpipe quiet;
     buffer_->send(to, slot, offset, bytes);
     return true;
   });
@@ -164,6 +187,7 @@ void GlooLink::Wire::send(int to, uint64_t slot, size_t offset, size_t bytes) {
 
 void GlooLink::Wire::recv(int from, uint64_t slot, size_t offset, size_t bytes) {
   guarded(from, [&] {
+    const WithoutSigpipe quiet;  // it announces the buffer
     buffer_->recv(from, slot, offset, bytes);
     return true;
   });

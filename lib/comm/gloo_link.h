@@ -66,7 +66,7 @@ class GlooLink {
   };
 
  private:
-  void fail(const Error& error);  // the first one counts
+  bool fail(const Error& error);  // whether it is the first: only that one counts
   // Throws what explains that a message to or from `peer` failed.
   [[noreturn]] void explain(int peer, const Operation& operation, bool late,
                             const std::string& what);

@@ -277,11 +277,17 @@ std::vector<int> Lifeline::behind(const std::vector<int>& ranks, uint64_t group_
   const auto silent = [&](int rank) { return rank != group_.rank && !peers_[rank].answered; };
   answered_.wait_for(lock, patience,
                      [&] { return std::none_of(ranks.begin(), ranks.end(), silent); });
-  std::vector<int> late;
+  std::vector<int> stopped, last;
+  uint64_t least = count;
   for (int rank : ranks) {
-    if (silent(rank) || (rank != group_.rank && peers_[rank].count < count)) late.push_back(rank);
+    if (silent(rank)) stopped.push_back(rank);
+    if (rank != group_.rank) least = std::min(least, peers_[rank].count);
   }
-  return late;
+  if (!stopped.empty() || least == count) return stopped;
+  for (int rank : ranks) {
+    if (rank != group_.rank && peers_[rank].count == least) last.push_back(rank);
+  }
+  return last;
 }
 
 bool Lifeline::has_left(int rank) const {

@@ -32,8 +32,9 @@ class Lifeline {
   void tell(const Error& error);
   // Counts an operation of a group (any number that its ranks agree on) and returns which it is.
   uint64_t enter(uint64_t group_id);
-  // Of `ranks`: those that have not entered operation `count` of the group, or do not answer within
-  // the time. Not from the lifeline's own thread.
+  // Who of `ranks` keeps the others from operation `count` of the group: those that do not answer
+  // within the time (stopped); if all do, those that are furthest behind. Not from the lifeline's
+  // own thread.
   std::vector<int> behind(const std::vector<int>& ranks, uint64_t group_id, uint64_t count,
                           std::chrono::milliseconds patience);
   bool has_left(int rank) const;
