@@ -3,7 +3,8 @@
 #
 #   scripts/bench.sh [NAME [options...]]
 #
-# NAME is tests/bench/NAME.sh, tests/bench/NAME.py or tests/bench/NAME_bench.cc (built as build/release/bin/bench_NAME).
+# NAME is tests/bench/NAME.sh, tests/bench/NAME.py or tests/bench/NAME_bench.cc (built as build/release/bin/bench_NAME). A
+# script says in a line "# Builds: fleetrun bench_x" which targets it needs.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 names() {
@@ -22,11 +23,17 @@ if [ $# -eq 0 ]; then
 fi
 name=$1
 shift
+build_for() {
+  local targets
+  targets=$(sed -n 's/^# Builds: //p' "$1")
+  # shellcheck disable=SC2086  # a list of targets
+  [ -z "$targets" ] || build release $targets
+}
 if [ -e "tests/bench/$name.sh" ]; then
-  build release
+  build_for "tests/bench/$name.sh"
   exec bash "tests/bench/$name.sh" "$@"
 elif [ -e "tests/bench/$name.py" ]; then
-  build release
+  build_for "tests/bench/$name.py"
   # Debian's interpreter: the one that Debian's python3-torch is installed for.
   exec "${FLEET_PYTHON:-/usr/bin/python3}" "tests/bench/$name.py" "$@"
 elif [ -e "tests/bench/${name}_bench.cc" ]; then

@@ -7,7 +7,7 @@ say() { printf '== %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
 # Compile jobs: one a core, and no more than memory allows (gRPC's and json's headers take about 1 GB a job).
-jobs() {
+job_count() {
   local cores memory
   cores=$(nproc)
   memory=$(awk '/^MemAvailable:/ {print int($2 / 1000000)}' /proc/meminfo 2>/dev/null || echo "$cores")
@@ -20,14 +20,13 @@ build() {
   local preset=$1
   shift
   say "configure build/$preset"
-  cmake --preset "$preset" >"/tmp/fleet_configure.$$" 2>&1 || {
-    cat "/tmp/fleet_configure.$$" >&2
-    rm -f "/tmp/fleet_configure.$$"
+  local output
+  output=$(cmake --preset "$preset" 2>&1) || {
+    printf '%s\n' "$output" >&2
     die "cmake --preset $preset failed; run scripts/setup.sh if a package is missing"
   }
-  grep -E 'CUDA' "/tmp/fleet_configure.$$" >&2 || true
-  rm -f "/tmp/fleet_configure.$$"
+  grep -E '^-- CUDA' <<<"$output" >&2 || true
   say "build/$preset: ${*:-everything}"
   # Stdout becomes stderr: a script's own output stays its result.
-  cmake --build "build/$preset" -j "$(jobs)" ${*:+--target "$@"} >&2
+  cmake --build "build/$preset" -j "$(job_count)" ${*:+--target "$@"} >&2
 }

@@ -5,6 +5,7 @@
 #
 # The peer is the PyTorch of FLEET_PYTHON (default /usr/bin/python3, Debian's python3-torch). FLEET_TORCH_PYTHON names the
 # interpreter of another one, such as a virtual environment with a current torch and torchvision, reported beside it.
+# Builds: bench_cpu_resnet50
 set -euo pipefail
 rounds=${1:-3}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

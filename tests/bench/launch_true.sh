@@ -3,6 +3,7 @@
 # interleaved runs, so that whatever else the machine does meets all of them.
 #
 #   tests/bench/launch_true.sh [RUNS]     default 31
+# Builds: fleetrun
 set -euo pipefail
 runs=${1:-31}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
