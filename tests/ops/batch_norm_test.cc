@@ -114,6 +114,20 @@ TEST(BatchNorm, BlockedLayouts_MatchReference) {
   }
 }
 
+// Large enough for the CPU's own loops.
+TEST(BatchNorm, LargerImages_MatchReference) {
+  for (const int64_t channels : {3, 20}) {
+    const Shape x{2, channels, 9, 9};
+    for (const bool relu : {false, true}) {
+      for (const bool is_test : {false, true}) {
+        check({.x = x, .relu = relu, .is_test = is_test});
+        check({.x = x, .relu = relu, .is_test = is_test, .layout = blocked(x, 16)});
+        check({.x = x, .relu = relu, .is_test = is_test, .layout = blocked(x, 8)});
+      }
+    }
+  }
+}
+
 TEST(BatchNorm, IsTest_UsesTheRunningStatistics) {
   const Shape x{2, 20, 3, 3};
   check({.x = x, .is_test = true});

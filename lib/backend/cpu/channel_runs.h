@@ -28,7 +28,7 @@ struct ChannelRuns {
   template <typename From>
   void fill(float* tile, int64_t group, From value) const {
     for (int64_t i = 0; i < kTile; ++i) {
-      const int64_t channel = group * lanes + i % lanes;
+      const int64_t channel = group * lanes + (i & (lanes - 1));  // lanes is a power of two
       tile[i] = channel < channels ? static_cast<float>(value(channel)) : 0.0f;
     }
   }
@@ -41,12 +41,13 @@ struct ChannelRuns {
 };
 
 // Runs first(group, image) on all images, then middle(group), then last(group, image) on all
-// images: for each group. Where there are groups enough for all threads, one thread does a group
-// after the other, while its memory is in the cache. What is computed does not depend on the number
-// of threads.
+// images: for each group. Where the image is large, one thread does a group after the other, while
+// its memory is in the cache; else memory is gone through from end to end. What is computed does
+// not depend on the number of threads.
 template <typename First, typename Middle, typename Last>
 void for_each_group(const ChannelRuns& runs, int threads, First first, Middle middle, Last last) {
-  if (runs.groups >= 2 * threads || runs.images == 1) {
+  constexpr int64_t kLarge = 4 << 20;  // elements: several tensors of so many leave the cache
+  if (runs.groups >= 2 * threads && runs.images * runs.image_stride >= kLarge) {
 #pragma omp parallel for
     for (int64_t group = 0; group < runs.groups; ++group) {
       for (int64_t image = 0; image < runs.images; ++image) first(group, image);
@@ -56,14 +57,14 @@ void for_each_group(const ChannelRuns& runs, int threads, First first, Middle mi
     return;
   }
 #pragma omp parallel for collapse(2)
-  for (int64_t group = 0; group < runs.groups; ++group) {
-    for (int64_t image = 0; image < runs.images; ++image) first(group, image);
+  for (int64_t image = 0; image < runs.images; ++image) {
+    for (int64_t group = 0; group < runs.groups; ++group) first(group, image);
   }
 #pragma omp parallel for
   for (int64_t group = 0; group < runs.groups; ++group) middle(group);
 #pragma omp parallel for collapse(2)
-  for (int64_t group = 0; group < runs.groups; ++group) {
-    for (int64_t image = 0; image < runs.images; ++image) last(group, image);
+  for (int64_t image = 0; image < runs.images; ++image) {
+    for (int64_t group = 0; group < runs.groups; ++group) last(group, image);
   }
 }
 
