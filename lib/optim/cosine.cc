@@ -1,6 +1,5 @@
-// cosine: end + (base - end) / 2 * (1 + cos(pi * step / steps)) (Loshchilov and Hutter, 2017,
+// cosine: end + (base - end) / 2 * (1 + cos(pi * part of the way)) (Loshchilov and Hutter, 2017,
 // without restarts; Paddle's CosineAnnealingDecay).
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -13,10 +12,8 @@ FLEET_SCHEDULE(cosine) {
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
       .number("end", 0, 0, 1e6, "learning rate at the end");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
-    return [base = settings.number("base"), end = settings.number("end"),
-            steps = static_cast<double>(span.steps)](int64_t step) {
-      const double part = std::min(static_cast<double>(step) / steps, 1.0);
-      return end + (base - end) / 2 * (1 + std::cos(std::numbers::pi * part));
+    return [base = settings.number("base"), end = settings.number("end"), span](int64_t step) {
+      return end + (base - end) / 2 * (1 + std::cos(std::numbers::pi * span.part(step)));
     };
   };
 }

@@ -24,7 +24,8 @@ FLEET_SCHEDULE(piecewise) {
   def.help = "a learning rate for each piece between boundaries";
   def.schema.numbers("boundaries", {}, "where the next value begins, ascending").required();
   def.schema.numbers("values", {}, "learning rates, one more than boundaries").required();
-  def.schema.choice("unit", "epoch", {"epoch", "step"}, "what boundaries count");
+  def.schema.choice("unit", "epoch", {"epoch", "step"},
+                    "what boundaries count, from the start of the job");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const std::vector<int64_t> boundaries = boundaries_in_steps(settings, span);
     const std::vector<double> values = settings.numbers("values");

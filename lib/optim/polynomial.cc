@@ -1,5 +1,4 @@
-// polynomial: end + (base - end) * (1 - step / steps)^power (Paddle's PolynomialDecay).
-#include <algorithm>
+// polynomial: end + (base - end) * (1 - part of the way)^power (Paddle's PolynomialDecay).
 #include <cmath>
 
 #include "optim/schedule.h"
@@ -12,12 +11,9 @@ FLEET_SCHEDULE(polynomial) {
       .number("end", 0, 0, 1e6, "learning rate at the end")
       .number("power", 1, 0, 100, "1: linear");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
-    return
-        [base = settings.number("base"), end = settings.number("end"),
-         power = settings.number("power"), steps = static_cast<double>(span.steps)](int64_t step) {
-          const double left = std::max(1 - static_cast<double>(step) / steps, 0.0);
-          return end + (base - end) * std::pow(left, power);
-        };
+    const double base = settings.number("base"), end = settings.number("end");
+    const double power = settings.number("power");
+    return [=](int64_t step) { return end + (base - end) * std::pow(1 - span.part(step), power); };
   };
 }
 

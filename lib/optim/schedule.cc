@@ -5,6 +5,10 @@
 
 namespace fleet {
 
+double ScheduleSpan::part(int64_t step) const {
+  return std::clamp(static_cast<double>(step - begin) / static_cast<double>(end - begin), 0.0, 1.0);
+}
+
 Registry<ScheduleDef>& schedule_registry() {
   static Registry<ScheduleDef> registry("learning-rate schedule");
   return registry;
@@ -48,17 +52,17 @@ Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t ep
   warmup_start_ = settings.number("warmup_start");
   granularity_ = settings.text("per") == "epoch" ? steps_per_epoch : 1;
   const ScheduleSpan span{.steps_per_epoch = steps_per_epoch,
-                          .steps = std::max<int64_t>(steps_per_epoch * epochs - warmup_steps_, 1)};
+                          .begin = warmup_steps_,
+                          .end = std::max(steps_per_epoch * epochs, warmup_steps_ + 1)};
   rate_ = schedule_registry().get(settings.text("name")).make(settings, span);
 }
 
 double Schedule::learning_rate(int64_t step) const {
   if (step < warmup_steps_) {
     const double part = static_cast<double>(step) / static_cast<double>(warmup_steps_);
-    return warmup_start_ + (rate_(0) - warmup_start_) * part;
+    return warmup_start_ + (rate_(warmup_steps_) - warmup_start_) * part;
   }
-  const int64_t own = step - warmup_steps_;
-  return rate_(own / granularity_ * granularity_);
+  return rate_(std::max(step / granularity_ * granularity_, warmup_steps_));
 }
 
 }  // namespace fleet

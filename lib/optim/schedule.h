@@ -10,13 +10,16 @@
 
 namespace fleet {
 
-// How long the part of the job is that a schedule covers, in optimizer steps.
+// What a schedule covers, in training steps counted from the job's start: from the end of the
+// warm-up to the end of the job.
 struct ScheduleSpan {
   int64_t steps_per_epoch = 1;
-  int64_t steps = 1;  // all of it
+  int64_t begin = 0, end = 1;
+  // How far a step is in it, from 0 to 1.
+  double part(int64_t step) const;
 };
 
-// The learning rate at a step of the span, from 0. Defined for every step; beyond the end it stays.
+// The learning rate at a step of the job, from span.begin on; beyond the end it stays.
 using RateFunction = std::function<double(int64_t step)>;
 
 struct ScheduleDef {
@@ -39,8 +42,8 @@ class Schedule {
   // where values do not fit together.
   Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs);
   // The learning rate of training step `step`, from 0. The warm-up rises linearly from warmup_start
-  // to the schedule's first value; the schedule proper begins where the warm-up ends (as Paddle's
-  // LinearWarmup).
+  // to what the schedule has where the warm-up ends. Falling schedules (cosine, polynomial) begin
+  // there; boundaries (piecewise) count from the job's start.
   double learning_rate(int64_t step) const;
 
  private:

@@ -6,11 +6,14 @@
 
 #include <immintrin.h>
 #include <omp.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <dnnl.hpp>
 #include <memory>
 #include <random>
@@ -168,9 +171,21 @@ class ResNet50Primitives {
   }
 
   Memory* make_memory(const Desc& desc, double scale) {
-    memories_.push_back(std::make_unique<Memory>(Memory{dnnl::memory(desc, engine_), scale}));
+    memories_.push_back(std::make_unique<Memory>(
+        Memory{dnnl::memory(desc, engine_, allocate(desc.get_size())), scale}));
     if (desc.data.data_type == dnnl_f32) initialised_.push_back(memories_.back().get());
     return memories_.back().get();
+  }
+
+  // In huge pages, as the engine's own memory.
+  void* allocate(size_t bytes) {
+    constexpr size_t kHugePage = size_t{2} << 20;
+    const size_t alignment = bytes >= kHugePage ? kHugePage : 64;
+    const size_t size = (bytes + alignment - 1) / alignment * alignment;
+    blocks_.emplace_back(std::aligned_alloc(alignment, size), std::free);
+    if (alignment == kHugePage) ::madvise(blocks_.back().get(), size, MADV_HUGEPAGE);
+    std::memset(blocks_.back().get(), 0, size);
+    return blocks_.back().get();
   }
 
   // Memory is made when the first convolution that reads it says how it wants it.
@@ -341,6 +356,7 @@ class ResNet50Primitives {
   dnnl::stream stream_{engine_};
   dnnl::primitive_attr attributes_ = user_scratchpad();
   std::mt19937 random_{1};
+  std::vector<std::shared_ptr<void>> blocks_;
   std::vector<std::unique_ptr<Memory>> memories_;
   std::vector<Memory*> initialised_;
   std::vector<Layer> layers_;

@@ -75,17 +75,28 @@ TEST(Schedule, WarmUp_RisesToTheFirstValueThenTheScheduleBegins) {
   EXPECT_DOUBLE_EQ(schedule.learning_rate(1), 0.1 + 0.4 / 5);
   EXPECT_DOUBLE_EQ(schedule.learning_rate(4), 0.1 + 0.4 * 4 / 5);
   EXPECT_DOUBLE_EQ(schedule.learning_rate(5), 0.5);
-  EXPECT_DOUBLE_EQ(schedule.learning_rate(5 + 35), 0) << "the end of the job is the end";
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(40), 0) << "the end of the job is the end";
   EXPECT_GT(schedule.learning_rate(39), 0);
 }
 
-TEST(Schedule, WarmUpInSteps_ShiftsBoundaries) {
+// As in the recipe of Goyal et al. (2017): 5 epochs of warm-up, boundaries at 30, 60 and 80.
+TEST(Schedule, WarmUp_LeavesBoundariesWhereTheyAre) {
   const Schedule schedule = make(
       R"({"name": "piecewise", "boundaries": [1], "values": [1, 2], "warmup_steps": 2})", 10, 4);
   EXPECT_DOUBLE_EQ(schedule.learning_rate(0), 0);
   EXPECT_DOUBLE_EQ(schedule.learning_rate(1), 0.5);
-  EXPECT_DOUBLE_EQ(schedule.learning_rate(11), 1);
-  EXPECT_DOUBLE_EQ(schedule.learning_rate(12), 2);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(2), 1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(9), 1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(10), 2);
+}
+
+TEST(Schedule, WarmUpPerEpoch_MovesOnWithTheEpochsOfTheJob) {
+  const Schedule schedule =
+      make(R"({"name": "polynomial", "base": 1, "per": "epoch", "warmup_epochs": 1.5})", 10, 4);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(15), 1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(19), 1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(20), 1 - 5.0 / 25);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(29), 1 - 5.0 / 25);
 }
 
 TEST(Schedule, ContradictingWarmUp_IsRefused) {

@@ -6,6 +6,15 @@ namespace {
 using dnnl::algorithm;
 using dnnl::memory;
 
+// Whether no block of output channels runs over the end of a group.
+bool fits_groups(const Convolution& conv, const Layout& layout) {
+  const int64_t each = conv.weight[0] / conv.groups;
+  if (conv.groups == 1 || each == 1) return true;
+  int64_t block = 1;
+  for (const Layout::Block& b : layout.inner()) block *= b.axis == 0 ? b.size : 1;
+  return each % block == 0 && layout.padded()[0] == conv.weight[0];
+}
+
 // oneDNN's weights have a leading axis of groups. An axis of length 1 keeps its neighbour's stride.
 memory::desc weight_desc(const Convolution& conv, const std::optional<Layout>& layout) {
   const Shape& w = conv.weight;
@@ -93,6 +102,7 @@ dnnl::convolution_forward::primitive_desc forward(const Convolution& conv, const
 
 // Empty where there is no implementation for these layouts.
 dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts& layouts) {
+  if (layouts.weight && !fits_groups(conv, *layouts.weight)) return {};
   const memory::desc x = desc_of(conv.x, conv.x_type, layouts.x);
   const memory::desc weight = weight_desc(conv, layouts.weight);
   const memory::desc y = desc_of(conv.y, conv.y_type, layouts.y);

@@ -24,6 +24,7 @@ Program training_convolution(const Shape& x, const Shape& weight, int64_t paddin
 }
 
 TEST(Convolution, WeightAndItsGradient_LieAlike) {
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "oneDNN is quick from AVX2 on";
   for (const int64_t channels : {3, 16, 20, 64}) {
     const Program program = training_convolution({2, channels, 8, 8}, {32, channels, 3, 3}, 1);
     const VarId w = program.find("w");
@@ -57,6 +58,18 @@ TEST(Convolution, WeightGradient_IsTheSameBitsEveryTime) {
     if (first.empty()) first = now;
     ASSERT_EQ(now, first) << "run " << repeat;
   }
+}
+
+TEST(Convolution, BlocksAcrossGroups_AreNotTakenFromTheWeight) {
+  // As another reader might have laid the weight out: 16 outputs a block, 6 a group.
+  const Layout across = Layout::blocked({32, 3, 3, 3}, {27 * 16, 9 * 16, 3 * 16, 16}, {{0, 16}});
+  const Attributes attributes = {{"strides", std::vector<int64_t>{1, 1}},
+                                 {"paddings", std::vector<int64_t>{0, 0}},
+                                 {"groups", int64_t{4}}};
+  const cpu::Convolution conv =
+      cpu::convolution_of(cpu::Convolution::kForward, attributes, {2, 12, 8, 8}, {24, 3, 3, 3},
+                          {2, 24, 6, 6}, DType::kFloat32);
+  EXPECT_NE(cpu::choose(conv, {{std::nullopt, across, std::nullopt}}).weight, across);
 }
 
 TEST(Convolution, GroupsOfFewChannels_StillGetAPlan) {
