@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -60,11 +59,6 @@ bool is_loopback(const std::string& numeric) {
   in_addr ipv4;
   return numeric == "::1" ||
          (::inet_pton(AF_INET, numeric.c_str(), &ipv4) == 1 && numeric.starts_with("127."));
-}
-
-bool is_local(const std::string& address, const std::vector<std::string>& local) {
-  const std::string numeric = resolve(address);
-  return is_loopback(numeric) || std::find(local.begin(), local.end(), numeric) != local.end();
 }
 
 std::string endpoint(const std::string& address, int port) {

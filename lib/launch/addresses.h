@@ -1,4 +1,4 @@
-// This host's addresses, and whether an address is one of them.
+// This host's addresses, and addresses as text.
 #pragma once
 
 #include <string>
@@ -12,8 +12,6 @@ std::vector<std::string> local_addresses();
 std::string resolve(const std::string& address);
 // 127.0.0.0/8 or ::1, in numeric form.
 bool is_loopback(const std::string& numeric);
-// Of this host: one of `local`, or any loopback address. Names are resolved.
-bool is_local(const std::string& address, const std::vector<std::string>& local);
 // "10.0.0.1:80" or "[::1]:80".
 std::string endpoint(const std::string& address, int port);
 std::string host_name();

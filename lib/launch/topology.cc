@@ -17,6 +17,22 @@ namespace {
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
+// Of this host: one of its addresses, or any loopback address.
+bool is_local(const HostFacts& host, const std::string& address) {
+  const std::string numeric = host.resolve(address);
+  const auto& own = host.addresses;
+  return is_loopback(numeric) || std::find(own.begin(), own.end(), numeric) != own.end();
+}
+
+// Debian's /etc/hosts maps the host's own name to 127.0.1.1: other nodes would knock at themselves.
+void check_reachable(const HostFacts& host, const std::string& address) {
+  const std::string numeric = host.resolve(address);
+  if (numeric == address || !is_loopback(numeric)) return;
+  usage("this host's name resolves to " + numeric + " here, where no other node can reach it",
+        address,
+        "give its IP address instead (" + join(host.addresses, ", ") + "), or correct /etc/hosts");
+}
+
 void check_ips(const std::vector<std::string>& ips, const std::string& origin) {
   std::set<std::string> seen;
   for (const std::string& ip : ips) {
@@ -42,7 +58,7 @@ int find_self(const Settings& settings, const std::vector<std::string>& ips,
   }
   std::vector<std::string> mine;
   for (const std::string& ip : ips) {
-    if (host.is_local(ip)) mine.push_back(ip);
+    if (is_local(host, ip)) mine.push_back(ip);
   }
   if (mine.empty()) {
     usage("none of " + join(ips, ", ") + " is an address of this host", settings.origin("ips"),
@@ -102,7 +118,7 @@ void resolve_counted(const Settings& settings, const HostFacts& host,
           settings.origin("rank"), "nodes are numbered from 0; see --nnodes");
   }
   const std::string& own = settings.text("host");
-  if (!own.empty() && !host.is_local(own)) {
+  if (!own.empty() && !is_local(host, own)) {
     usage(own + " is not an address of this host", settings.origin("host"),
           "its addresses are " + join(host.addresses, ", "));
   }
@@ -113,7 +129,7 @@ void resolve_counted(const Settings& settings, const HostFacts& host,
   }
   topology->rendezvous_address = master->address;
   topology->node_rank = rank;
-  const bool here = host.is_local(master->address);
+  const bool here = is_local(host, master->address);
   if (rank == 0 && !here) {
     usage(master->address + " is not an address of this host, which is node 0",
           settings.origin("master"),
@@ -137,9 +153,7 @@ void resolve_counted(const Settings& settings, const HostFacts& host,
 HostFacts host_facts() {
   HostFacts host;
   host.addresses = local_addresses();
-  host.is_local = [local = host.addresses](const std::string& address) {
-    return fleet::is_local(address, local);
-  };
+  host.resolve = fleet::resolve;
   host.address_towards = fleet::address_towards;
   return host;
 }
@@ -170,7 +184,7 @@ Topology resolve_topology(const Settings& settings, const HostFacts& host) {
             settings.origin("rank") + " " + std::to_string(rank), "leave --rank out with --ips");
     }
     topology.address = topology.nodes[static_cast<size_t>(topology.node_rank)];
-    if (!host.is_local(topology.address)) {
+    if (!is_local(host, topology.address)) {
       usage(topology.address + " is not an address of this host", settings.origin("host"),
             "its addresses are " + join(host.addresses, ", "));
     }
@@ -182,6 +196,7 @@ Topology resolve_topology(const Settings& settings, const HostFacts& host) {
     }
   }
   const bool several = topology.nnodes > 1;
+  if (several) check_reachable(host, topology.address);
   const auto port = static_cast<int>(settings.integer("rdzv_port"));
   if (master && master->port > 0 && port > 0 && master->port != port) {
     usage("it contradicts --master", settings.origin("rdzv_port") + " " + std::to_string(port),

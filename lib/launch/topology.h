@@ -12,7 +12,7 @@ namespace fleet {
 // What the operating system knows, so that the rest can be tested without it.
 struct HostFacts {
   std::vector<std::string> addresses;                              // local_addresses()
-  std::function<bool(const std::string&)> is_local;                // resolves names
+  std::function<std::string(const std::string&)> resolve;          // names to numeric form
   std::function<std::string(const std::string&)> address_towards;  // for --master without --host
 };
 HostFacts host_facts();

@@ -31,29 +31,40 @@ Console::Console(asio::io_context& loop, int fd) : out_(loop) {
 
 void Console::write(std::string_view output) {
   if (broken_) return;
+  if (written_ > kFull / 2) {
+    waiting_.erase(0, written_);
+    written_ = 0;
+  }
   waiting_.append(output);
   pump();
 }
 
+void Console::forget() {
+  waiting_.clear();
+  written_ = 0;
+}
+
 bool Console::write_piece() {
-  const size_t size = std::min<size_t>(waiting_.size(), pollable_ ? PIPE_BUF : 1 << 16);
-  const ssize_t n = ::write(out_.native_handle(), waiting_.data(), size);
+  const size_t left = waiting_.size() - written_;
+  const size_t size = std::min<size_t>(left, pollable_ ? PIPE_BUF : 1 << 16);
+  const ssize_t n = ::write(out_.native_handle(), waiting_.data() + written_, size);
   if (n < 0 && errno != EINTR && errno != EAGAIN) {
     broken_ = true;  // the reader is gone; the log file still has everything
-    waiting_.clear();
+    forget();
   }
-  if (n > 0) waiting_.erase(0, static_cast<size_t>(n));
+  if (n > 0) written_ += static_cast<size_t>(n);
   return n > 0;
 }
 
 void Console::pump() {
   if (waits_) return;
-  while (!waiting_.empty()) {
+  while (!idle()) {
     pollfd state = {out_.native_handle(), POLLOUT, 0};
-    if (pollable_ && (::poll(&state, 1, 0) != 1)) break;
+    if (pollable_ && ::poll(&state, 1, 0) != 1) break;
     if (!write_piece()) break;
   }
-  if (waiting_.empty()) {
+  if (idle()) {
+    forget();
     if (on_room_) on_room_();
     return;
   }
@@ -64,7 +75,7 @@ void Console::pump() {
                     if (error == asio::error::operation_aborted) return;
                     if (error) {
                       broken_ = true;
-                      waiting_.clear();
+                      forget();
                     }
                     const bool was_full = full();
                     pump();

@@ -17,8 +17,8 @@ class Console {
   Console(boost::asio::io_context& loop, int fd);
   void write(std::string_view output);
   // True while more waits than should be kept: whoever feeds it pauses until on_room.
-  bool full() const { return waiting_.size() > kFull; }
-  bool idle() const { return waiting_.empty(); }
+  bool full() const { return waiting_.size() - written_ > kFull; }
+  bool idle() const { return waiting_.size() == written_; }
   // Called when it is no longer full, and when it has become idle.
   void on_room(std::function<void()> callback) { on_room_ = std::move(callback); }
 
@@ -26,9 +26,11 @@ class Console {
   static constexpr size_t kFull = 1 << 20;
   void pump();
   bool write_piece();
+  void forget();  // what waits
 
   boost::asio::posix::stream_descriptor out_;
   std::string waiting_;
+  size_t written_ = 0;  // of waiting_
   bool pollable_ = true, waits_ = false, broken_ = false;
   std::function<void()> on_room_;
 };

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "launch/addresses.h"
 #include "launch/arguments.h"
@@ -18,13 +16,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Hosting = Topology::Hosting;
 
-// A host with two addresses; every 127.x is its own too.
+// A host with two addresses, whose own name is mapped to 127.0.1.1 as Debian does.
 HostFacts sample_host() {
   HostFacts host;
   host.addresses = {"127.0.0.1", "10.0.0.2"};
-  host.is_local = [addresses = host.addresses](const std::string& address) {
-    return address.starts_with("127.") ||
-           std::find(addresses.begin(), addresses.end(), address) != addresses.end();
+  host.resolve = [](const std::string& name) -> std::string {
+    if (name == "own") return "127.0.1.1";
+    if (name == "second") return "10.0.0.2";
+    return name;
   };
   host.address_towards = [](const std::string&) { return std::string("10.0.0.2"); };
   return host;
@@ -82,6 +81,14 @@ TEST(Topology, TwoNodesOnOneMachine_HostTellsThemApart) {
 TEST(Topology, IpsWithoutThisHost_ListsItsAddresses) {
   EXPECT_THAT(usage_error({"--ips=10.9.9.1,10.9.9.2"}),
               AllOf(HasSubstr("127.0.0.1, 10.0.0.2"), HasSubstr("--host")));
+}
+
+TEST(Topology, Names_AreResolved) { EXPECT_EQ(resolve_flags({"--ips=first,second"}).node_rank, 1); }
+
+TEST(Topology, OwnNameThatIsLoopback_IsAnErrorForSeveralNodes) {
+  EXPECT_THAT(usage_error({"--ips=own,10.0.0.1"}),
+              AllOf(HasSubstr("127.0.1.1"), HasSubstr("/etc/hosts"), HasSubstr("10.0.0.2")));
+  EXPECT_EQ(resolve_flags({"--ips=own"}).address, "own");
 }
 
 TEST(Topology, HostNotInIps_IsAnError) {

@@ -1,5 +1,6 @@
 #include "node/guardian.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -31,9 +32,21 @@ struct GuardianTest : ::testing::Test {
   void SetUp() override {
     std::string pattern = ::testing::TempDir() + "fleet_guardian.XXXXXX";
     folder = ::mkdtemp(pattern.data());
+    start();
+  }
+  void start() {
     sigset_t mask;
     ::sigemptyset(&mask);
     guardian = start_guardian(mask);
+  }
+  // A guardian whose standard output is `output`.
+  void restart_with(int output) {
+    guardian.socket.reset();
+    ::waitpid(guardian.pid, nullptr, 0);
+    const UniqueFd before(::dup(STDOUT_FILENO));
+    ::dup2(output, STDOUT_FILENO);
+    start();
+    ::dup2(before.get(), STDOUT_FILENO);
   }
   void TearDown() override {
     guardian.socket.reset();  // as if this launcher had died
@@ -190,6 +203,45 @@ TEST_F(GuardianTest, DaemonisedChild_DoesNotOutliveTheJob) {
   EXPECT_EQ(expect<RankEnded>().code, 0);
   expect<AllGone>();
   EXPECT_FALSE(exists(pid_in(folder + "/daemon")));
+}
+
+TEST_F(GuardianTest, ConsoleThatNobodyReads_KeepsNothingFromEnding) {
+  int pipe[2];
+  ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+  const UniqueFd reading(pipe[0]);
+  UniqueFd writing(pipe[1]);
+  restart_with(writing.get());
+  writing.reset();
+  RankCommand rank = script(0, "yes");
+  rank.console = true;
+  RankCommand other = script(1, "yes | head -c 9000000; : >" + folder + "/ready; exec sleep 1000");
+  send(SpawnRanks{{rank, other}});
+  expect<RankStarted>();
+  expect<RankStarted>();
+  wait_for(folder + "/ready");  // the other rank's output is not held up
+  send(KillRanks{});
+  expect<RankEnded>();
+  expect<RankEnded>();
+  expect<AllGone>();
+}
+
+TEST_F(GuardianTest, SlowConsole_GetsEverythingInOrder) {
+  int pipe[2];
+  ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+  const UniqueFd reading(pipe[0]);
+  UniqueFd writing(pipe[1]);
+  restart_with(writing.get());
+  writing.reset();
+  RankCommand rank = script(0, "seq 1 400000");
+  rank.console = true;
+  send(SpawnRanks{{rank}});
+  std::string output;
+  char buffer[1000];
+  for (ssize_t n; (n = ::read(reading.get(), buffer, sizeof buffer)) > 0;) {
+    output.append(buffer, static_cast<size_t>(n));
+  }
+  EXPECT_EQ(output, read_file(folder + "/workerlog.0"));
+  EXPECT_TRUE(output.ends_with("\n400000\n"));
 }
 
 TEST_F(GuardianTest, LauncherDies_EverythingIsKilled) {
