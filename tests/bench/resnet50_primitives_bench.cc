@@ -1,14 +1,27 @@
 // The convolutions and batch norms of a ResNet50 training step alone, float32, 16 images of 224²,
 // all cores: how near to the machine's peak of multiply-adds they come.
+//
+//   bench_resnet50_primitives [--rounds N] [--cpu_time]      --cpu_time: see bench_cpu_resnet50
 // Libraries: DNNL::dnnl OpenMP::OpenMP_CXX
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "tests/bench/resnet50_primitives.h"
 
 int main(int argc, char** argv) {
   using namespace fleet::bench;
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 7;
+  int rounds = 7;
+  for (int i = 1; i < argc; ++i) {
+    if (!std::strcmp(argv[i], "--rounds") && i + 1 < argc) {
+      rounds = std::max(1, std::atoi(argv[++i]));
+    } else if (!std::strcmp(argv[i], "--cpu_time")) {
+      use_cpu_time() = true;
+    } else {
+      std::fprintf(stderr, "bench_resnet50_primitives: unknown option %s\n", argv[i]);
+      return 2;
+    }
+  }
   ResNet50Primitives primitives(16);
   double unused = 0;
   primitives.run(&unused);
