@@ -14,11 +14,10 @@ uint64_t HostEvent::note_record() {
 }
 
 void HostEvent::complete(uint64_t which, std::exception_ptr error) {
-  {
-    std::lock_guard lock(mutex_);
-    completed_ = which;
-    if (error) error_ = error;
-  }
+  std::lock_guard lock(mutex_);
+  completed_ = which;
+  if (error) error_ = error;
+  // Under the lock: whoever waited may destroy the event as soon as it has the lock again.
   changed_.notify_all();
 }
 

@@ -28,8 +28,8 @@ class Control {
 
  private:
   std::unique_ptr<Communicator> communicator_;
-  HostStream stream_;
   HostEvent exchanged_;
+  HostStream stream_;  // behind the event: it ends first, with what it still has to record
   bool posted_ = false;
   float wish_ = 0;
 };
