@@ -18,25 +18,39 @@ using Clock = std::chrono::steady_clock;
 // that start late, and its base class ignores the one given.
 class StoreForGloo : public ::gloo::rendezvous::Store {
  public:
-  StoreForGloo(std::shared_ptr<fleet::Store> store, std::chrono::milliseconds timeout)
-      : store_(std::move(store)), timeout_(timeout) {}
+  // `check` throws where the group has failed meanwhile: nobody waits for a rank that gave up.
+  StoreForGloo(std::shared_ptr<fleet::Store> store, std::chrono::milliseconds timeout,
+               std::function<void()> check)
+      : store_(std::move(store)), timeout_(timeout), check_(std::move(check)) {}
   void set(const std::string& key, const std::vector<char>& data) override {
     store_->set(key, std::string_view(data.data(), data.size()));
   }
   std::vector<char> get(const std::string& key) override {
-    const std::string value = store_->get(key, timeout_);
+    const std::string value = wait_for(key);
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) store_->get(key, timeout_);
+    for (const std::string& key : keys) wait_for(key);
   }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
     wait(keys);
   }
 
  private:
+  std::string wait_for(const std::string& key) {
+    const auto deadline = Clock::now() + timeout_;
+    for (;;) {
+      check_();
+      try {
+        return store_->get(key, std::min(timeout_, std::chrono::milliseconds(500)));
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kTimeout || Clock::now() >= deadline) throw;
+      }
+    }
+  }
   std::shared_ptr<fleet::Store> store_;
   std::chrono::milliseconds timeout_;
+  std::function<void()> check_;
 };
 
 // Gloo writes to sockets whose peer may be gone, and SIGPIPE would end the process: while this
@@ -76,15 +90,21 @@ GlooLink::GlooLink(const CommOptions& options)
     auto context = std::make_shared<::gloo::rendezvous::Context>(options.rank, options.size);
     // Gloo waits five times as long for a connection; waits for messages name their own timeout.
     context->setTimeout(std::max(options.timeout / 5, std::chrono::milliseconds(1)));
-    StoreForGloo store(with_prefix(options.store, options.group + "/gloo/"), options.timeout);
+    StoreForGloo store(with_prefix(options.store, options.group + "/gloo/"), options.timeout,
+                       [this] { check(); });
     context->connectFullMesh(store, device);
     context_ = context;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (fail(error)) lifeline_->tell(as_others_hear(error, group_));
     throw;
   } catch (const std::exception& error) {
-    check();  // a peer's death explains it better
-    throw Error(ErrorCode::kPeerLost, std::string("cannot connect the ranks: ") + error.what(),
-                "gloo on " + host, "check that this node's address is right and reachable");
+    check();  // a peer's failure explains it better
+    const Error ours(ErrorCode::kPeerLost,
+                     group_.name_of(group_.rank) + " on " + host +
+                         " cannot connect to the others: " + error.what(),
+                     "communicator", "check that this node's address is right and reachable");
+    if (fail(ours)) lifeline_->tell(ours);
+    check();
   }
 }
 

@@ -132,7 +132,7 @@ void SharedCommunicator::meet() {
   }
   board_ = std::make_unique<Board>(control_->data(), group_, options_.timeout);
   board_->wait_for_everyone_here();
-  control_->close_door();
+  if (rank() == 0 || !in_process_) control_->close_door();  // threads share the Segment itself
   std::vector<int> pids;
   for (int rank = 0; rank < size(); ++rank) pids.push_back(board_->pid_of(rank));
   watch_ = std::make_unique<PeerWatch>(pids, [this, pids](const std::vector<int>& died) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,11 +50,12 @@ inline void run_ranks(const GroupCase& group,
     });
   }
   std::exception_ptr first;
-  for (Thread& thread : threads) {
+  for (size_t rank = 0; rank < threads.size(); ++rank) {
     try {
-      thread.join();
-    } catch (...) {
+      threads[rank].join();
+    } catch (const std::exception& error) {
       if (!first) first = std::current_exception();
+      std::cerr << "rank " << rank << " failed: " << error.what() << "\n";
     }
   }
   if (first) std::rethrow_exception(first);
