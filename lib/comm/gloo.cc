@@ -41,8 +41,10 @@ std::unique_ptr<GlooCommunicator> GlooCommunicator::make(const CommOptions& opti
   std::vector<int> members;
   for (int rank = 0; rank < options.size; ++rank) members.push_back(rank);
   const Group group = link->group();
-  return std::unique_ptr<GlooCommunicator>(
+  std::unique_ptr<GlooCommunicator> comm(
       new GlooCommunicator(std::move(link), group, std::move(members), 0));
+  comm->do_barrier();  // whoever leaves early leaves nobody half connected
+  return comm;
 }
 
 GlooCommunicator::GlooCommunicator(std::shared_ptr<GlooLink> link, Group group,
