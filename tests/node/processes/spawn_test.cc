@@ -72,7 +72,7 @@ TEST(SpawnRank, Environment_IsSetAndRemoved) {
 
 TEST(SpawnRank, ProcessGroup_IsItsOwn) {
   // The shell's pid is its group's id.
-  EXPECT_EQ(run_script("test $$ = $(ps -o pgid= -p $$) && echo own").output, "own\n");
+  EXPECT_EQ(run_script("test $$ = $(cut -d' ' -f5 /proc/$$/stat) && echo own").output, "own\n");
 }
 
 TEST(SpawnRank, StandardInput_IsEmpty) { EXPECT_EQ(run_script("wc -c").output, "0\n"); }
