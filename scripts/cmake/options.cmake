@@ -20,6 +20,7 @@ if(FLEET_ASSERTIONS)
 endif()
 # Designated initializers leave members to their defaults on purpose.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>
                     $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
 if(FLEET_SANITIZE)
   add_compile_options(-fsanitize=${FLEET_SANITIZE} -fno-omit-frame-pointer)

@@ -120,7 +120,9 @@ class Job {
       const bool hit = node == round_.node && round_.target == Target::kLauncher;
       const bool rank = round_.target == Target::kRank;
       EXPECT_EQ(code, rank || hit ? 128 + SIGKILL : kNodeLost) << "node " << node << "\n" << output;
-      if (rank) EXPECT_THAT(output, HasSubstr("rank=[" + std::to_string(round_.rank) + "]"));
+      if (rank) {
+        EXPECT_THAT(output, HasSubstr("rank=[" + std::to_string(round_.rank) + "]"));
+      }
     }
   }
 
