@@ -100,13 +100,14 @@ int run(int argc, char** argv) {
   const World world = world_from_env();
   if (!choice.note.empty() && world.rank == 0) spdlog::info("{}", choice.note);
   const std::unique_ptr<Communicator> communicator = connect(job, world);
-  Trainer trainer(job, *choice.device,
-                  {.rank = world.rank,
-                   .world = world.size,
-                   .communicator = communicator.get(),
-                   .store = world.store,
-                   .stop = &stop_signal,
-                   .terminal_width = terminal_width(1)});
+  Trainer trainer(
+      job, *choice.device,
+      {.rank = world.rank,
+       .world = world.size,
+       .communicator = communicator.get(),
+       .store = world.store,
+       .stop = &stop_signal,
+       .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1)))});
   if (arguments.profile) trainer.session().executor().set_profiling(true);
   trainer.run();
   if (arguments.profile && world.rank == 0) {

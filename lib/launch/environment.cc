@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "launch/addresses.h"
+#include "observe/progress.h"
 #include "rendezvous/env.h"
 
 namespace fleet {
@@ -118,6 +119,9 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
   all.emplace_back(kEnvStoreAddress, assignment.store_address);
   all.emplace_back(kEnvJobId, context.job_id);
   all.emplace_back(kEnvEpoch, std::to_string(assignment.epoch()));
+  if (context.terminal_width > 0) {
+    all.emplace_back(kEnvTerminalWidth, std::to_string(context.terminal_width));
+  }
   if (context.threads > 0) all.emplace_back("OMP_NUM_THREADS", std::to_string(context.threads));
   return all;
 }

@@ -24,6 +24,7 @@
 #include "node/agent.h"
 #include "node/held_ports.h"
 #include "node/process_tree.h"
+#include "observe/progress.h"
 
 namespace fleet {
 namespace {
@@ -171,6 +172,8 @@ std::vector<RankCommand> prepare_ranks(const LaunchPlan& plan, const Assignment&
   std::ofstream(plan.log_dir + "/endpoints.log") << endpoints_log(*assignment.world);
   print_start(assignment, plan.log_dir);
   const std::vector<CorePlan> cores = cores_of_ranks(assignment);
+  // A bar of other programs is their own affair: they see a pipe.
+  const bool trains = plan.command.front() == worker_beside_launcher();
   std::vector<RankCommand> ranks;
   for (size_t local_rank = 0; local_rank < plan.devices.size(); ++local_rank) {
     RankCommand rank;
@@ -178,7 +181,8 @@ std::vector<RankCommand> prepare_ranks(const LaunchPlan& plan, const Assignment&
     rank.argv = plan.command;
     rank.environment = rank_environment(
         assignment, rank.local_rank,
-        {plan.request.settings.text("job_id"), plan.log_dir, cores[local_rank].threads});
+        {plan.request.settings.text("job_id"), plan.log_dir, cores[local_rank].threads,
+         trains && local_rank == 0 ? terminal_width(STDOUT_FILENO) : 0});
     rank.removed = removed_environment();
     rank.cores = cores[local_rank].cores;
     rank.log_path = log_path(plan.log_dir, local_rank);

@@ -83,7 +83,7 @@ class Agent : private SupervisionEffects {
   }
 
   void on_rendezvous(RendezvousEvent& event) {
-    if (const auto* progress = std::get_if<Progress>(&event)) say(progress->line);
+    if (const auto* progress = std::get_if<JoinProgress>(&event)) say(progress->line);
     if (const auto* refusal = std::get_if<Refusal>(&event)) supervision_.on_refusal(refusal->error);
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
     if (const auto* peer = std::get_if<PeerEvent>(&event)) spdlog::info("{}", peer->line);

@@ -23,12 +23,20 @@
 #include "node/rank_log.h"
 #include "node/spawn.h"
 #include "node/sweep.h"
+#include "observe/progress.h"
 
 namespace fleet {
 
 namespace asio = boost::asio;
 
 namespace {
+
+bool draws_bar(const RankCommand& command) {
+  for (const auto& [name, value] : command.environment) {
+    if (name == kEnvTerminalWidth) return true;
+  }
+  return false;
+}
 
 constexpr size_t kTailLines = 20;
 // A console that takes nothing is given up after this long once the job is over.
@@ -80,8 +88,9 @@ class Guardian {
       rank.pid = spawned.pid;
       rank.ended = spawned.pid < 0;
       if (rank.ended) continue;
-      rank.log = std::make_unique<RankLog>(loop_, std::move(spawned.output), command.log_path,
-                                           command.console ? &console_ : nullptr);
+      rank.log =
+          std::make_unique<RankLog>(loop_, std::move(spawned.output), command.log_path,
+                                    command.console ? &console_ : nullptr, draws_bar(command));
     }
     end_if_done();
   }

@@ -13,11 +13,13 @@ namespace fleet {
 
 namespace asio = boost::asio;
 
-RankLog::RankLog(asio::io_context& loop, UniqueFd pipe, const std::string& path, Console* console)
+RankLog::RankLog(asio::io_context& loop, UniqueFd pipe, const std::string& path, Console* console,
+                 bool draws_bar)
     : pipe_(loop, pipe.release()),
       file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
       path_(path),
-      console_(console) {
+      console_(console),
+      draws_bar_(draws_bar) {
   wait();
 }
 
@@ -40,7 +42,7 @@ bool RankLog::read_once() {
   char buffer[1 << 16];
   const ssize_t n = ::read(pipe_.native_handle(), buffer, sizeof buffer);
   if (n > 0) {
-    append(buffer, static_cast<size_t>(n));
+    append({buffer, static_cast<size_t>(n)});
     return true;
   }
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
@@ -54,11 +56,21 @@ void RankLog::drain() {
   }
 }
 
-void RankLog::append(const char* data, size_t size) {
-  tail_.add({data, size});
-  if (console_) console_->write({data, size});
-  for (size_t done = 0; done < size;) {
-    const ssize_t n = file_ ? ::write(file_.get(), data + done, size - done) : -1;
+void RankLog::append(std::string_view output) {
+  if (console_) console_->write(output);
+  if (draws_bar_) {
+    const std::string lines = filter_.pass(output);
+    tail_.add(lines);
+    write_file(lines);
+  } else {
+    tail_.add(output);
+    write_file(output);
+  }
+}
+
+void RankLog::write_file(std::string_view output) {
+  for (size_t done = 0; done < output.size();) {
+    const ssize_t n = file_ ? ::write(file_.get(), output.data() + done, output.size() - done) : -1;
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       if (!complained_) spdlog::error("{}: cannot write the log: {}", path_, std::strerror(errno));

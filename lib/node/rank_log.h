@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "node/bar_filter.h"
 #include "node/console.h"
 #include "node/log_tail.h"
 
@@ -16,8 +17,9 @@ class RankLog {
  public:
   // Appends to `path` what comes through `pipe` (non-blocking). `console`: nullptr, or where it
   // goes as well; the pipe is then not read while the console is full, as if the rank wrote there
-  // itself.
-  RankLog(boost::asio::io_context& loop, UniqueFd pipe, const std::string& path, Console* console);
+  // itself. draws_bar: the rank draws a progress bar on that console, which the file does not want.
+  RankLog(boost::asio::io_context& loop, UniqueFd pipe, const std::string& path, Console* console,
+          bool draws_bar);
   // Reads what the pipe holds now: its rank has ended, while others may keep the pipe open.
   void drain();
   // To be called when the console has room again.
@@ -28,13 +30,16 @@ class RankLog {
   void wait();
   // False where the pipe is empty or closed.
   bool read_once();
-  void append(const char* data, size_t size);
+  void append(std::string_view output);
+  void write_file(std::string_view output);
 
   boost::asio::posix::stream_descriptor pipe_;
   UniqueFd file_;
   std::string path_;
   Console* console_;
   LogTail tail_;
+  BarFilter filter_;
+  bool draws_bar_;
   bool waits_ = false, closed_ = false, complained_ = false;
 };
 

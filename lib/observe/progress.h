@@ -29,6 +29,9 @@ std::string progress_bar(const ProgressState& state, int width);
 // "Epoch 1/3: 120/240 (50%), ETA 0:12, loss 0.41"
 std::string progress_text(const ProgressState& state);
 
+// The launcher tells the rank whose output it shows on a terminal how wide that is.
+inline constexpr char kEnvTerminalWidth[] = "FLEET_TERMINAL_WIDTH";
+
 // Columns of the terminal behind a descriptor; 0 where it is none.
 int terminal_width(int fd);
 

@@ -133,8 +133,8 @@ void RendezvousClient::Impl::keep_trying(Clock::time_point now) {
   }
   if (now >= next_progress_) {
     next_progress_ = now + options_.progress_every;
-    say(Progress{"waiting for node 0's fleetrun at " + options_.address +
-                 (last_reason_.empty() ? "" : " (" + last_reason_ + ")")});
+    say(JoinProgress{"waiting for node 0's fleetrun at " + options_.address +
+                     (last_reason_.empty() ? "" : " (" + last_reason_ + ")")});
   }
   if (now >= next_attempt_ && !stream_) connect();
 }

@@ -68,7 +68,7 @@ void JobState::join(SessionId session, NodeInfo info, Time now) {
   }
   if (error) {
     refuse(session, *error);
-    return say_host(Progress{"refused: " + std::string(error->what())});
+    return say_host(JoinProgress{"refused: " + std::string(error->what())});
   }
   found->second.member = true;
   found->second.last_heard = now;
@@ -205,7 +205,7 @@ void JobState::node_gone(SessionId id, const std::string& how) {
     const std::string address = membership_.members().at(id).address;
     membership_.remove(id);
     return say_all(
-        Progress{"node " + address + " is gone again; waiting for " + membership_.missing()});
+        JoinProgress{"node " + address + " is gone again; waiting for " + membership_.missing()});
   }
   if (session.finished) return;
   Verdict verdict = node_verdict(VerdictKind::kNodeLost, session.node_rank);
@@ -230,8 +230,8 @@ void JobState::shut_down(Time) {
 void JobState::tell_who_is_missing(Time now) {
   if (now < next_progress_) return;
   next_progress_ = now + times_.progress_every;
-  say_all(Progress{"waiting for " + membership_.missing() + " of " + std::to_string(spec().nnodes) +
-                   " nodes; here: " + membership_.present()});
+  say_all(JoinProgress{"waiting for " + membership_.missing() + " of " +
+                       std::to_string(spec().nnodes) + " nodes; here: " + membership_.present()});
 }
 
 void JobState::time_out() {

@@ -139,7 +139,7 @@ std::string signal_name(int signal);
 // --- What a node hears, in the order it happens ---
 
 // A line for the user while nodes are missing or were refused.
-struct Progress {
+struct JoinProgress {
   std::string line;
 };
 // This node will not be part of the job: error.code() is kUsage (mismatch, duplicate), kTimeout
@@ -162,8 +162,9 @@ struct PeerEvent {
   std::string node;
   std::string line;
 };
-// Progress* (Refusal | Assignment (PeerEvent | StopOrder)* Verdict). A Verdict may also come
+// JoinProgress* (Refusal | Assignment (PeerEvent | StopOrder)* Verdict). A Verdict may also come
 // instead of an Assignment where the job is stopped while it is forming.
-using RendezvousEvent = std::variant<Progress, Refusal, Assignment, PeerEvent, StopOrder, Verdict>;
+using RendezvousEvent =
+    std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopOrder, Verdict>;
 
 }  // namespace fleet

@@ -23,7 +23,7 @@ void fill(const Welcome& welcome, wire::HostMessage* to) {
   to->mutable_welcome()->set_beat_ms(welcome.beat.count());
   to->mutable_welcome()->set_silence_ms(welcome.silence.count());
 }
-void fill(const Progress& progress, wire::HostMessage* to) {
+void fill(const JoinProgress& progress, wire::HostMessage* to) {
   to->mutable_progress()->set_line(progress.line);
 }
 void fill(const Refusal& refusal, wire::HostMessage* to) {
@@ -230,7 +230,7 @@ HostEvent from_wire(const wire::HostMessage& message) {
     case wire::HostMessage::kRefused:
       return Refusal{from_wire(message.refused())};
     case wire::HostMessage::kProgress:
-      return Progress{message.progress().line()};
+      return JoinProgress{message.progress().line()};
     case wire::HostMessage::kAssignment:
       return from_wire(message.assignment());
     case wire::HostMessage::kPeer:

@@ -233,6 +233,7 @@ void Trainer::evaluate(int64_t epoch) {
 
 void Trainer::save() {
   if (saved_step_ == position_.step) return;
+  progress_->finish();  // the log must not be written into the bar
   session_->broadcast_statistics();
   saved_step_ = position_.step;
   if (leads()) {

@@ -62,7 +62,7 @@ TEST(GrpcJoin, ServerComesLater_ClientKeepsTrying) {
   options.port = RendezvousServer(options).port();
   TestNode node("127.0.0.1:" + std::to_string(options.port), kSoon, 50ms);
   node.client.start(node_of(job, "127.0.0.1"));
-  EXPECT_THAT(node.wait_for<Progress>().value().line,
+  EXPECT_THAT(node.wait_for<JoinProgress>().value().line,
               HasSubstr("waiting for node 0's fleetrun at 127.0.0.1:"));
   RendezvousServer server(options);
   EXPECT_TRUE(node.wait_for<Assignment>().has_value());
@@ -100,7 +100,7 @@ TEST(GrpcJoin, Mismatches_AreRefusedWithTheDifference) {
   const std::string address = server.local_address();
   TestNode host(address);
   host.client.start(node_of(job, "10.0.0.1"));
-  EXPECT_TRUE(host.wait_for<Progress>().has_value());  // it is in, and waits
+  EXPECT_TRUE(host.wait_for<JoinProgress>().has_value());  // it is in, and waits
 
   NodeInfo info = node_of(job, "10.0.0.2");
   info.job.job_id = "theirs";
@@ -139,7 +139,7 @@ TEST(GrpcJoin, LeaveWhileWaiting_ThrowsAndFreesThePlace) {
     EXPECT_EQ(error_of([&] { host.client.join(node_of(job, "10.0.0.1")); }).code(),
               ErrorCode::kPeerLost);
   });
-  EXPECT_TRUE(host.wait_for<Progress>().has_value());  // it is in, and waits
+  EXPECT_TRUE(host.wait_for<JoinProgress>().has_value());  // it is in, and waits
   host.client.leave();
   joiner.join();
   const size_t heard = host.count();

@@ -112,13 +112,13 @@ TEST(JobState, Waiting_SaysWhoIsMissingNowAndThen) {
   Job job(job_of({"a", "b", "c"}));
   job.join(1, node_of(job.spec, "a"));
   job.beat_all_for(1500ms, {1});
-  EXPECT_TRUE(job.heard_by<Progress>(1).empty());
+  EXPECT_TRUE(job.heard_by<JoinProgress>(1).empty());
   job.beat_all_for(1000ms, {1});
-  ASSERT_EQ(job.heard_by<Progress>(1).size(), 1u);
-  EXPECT_EQ(job.heard_by<Progress>(1)[0].line,
+  ASSERT_EQ(job.heard_by<JoinProgress>(1).size(), 1u);
+  EXPECT_EQ(job.heard_by<JoinProgress>(1)[0].line,
             "waiting for b (node 1), c (node 2) of 3 nodes; here: a");
   job.beat_all_for(20s, {1});
-  EXPECT_EQ(job.heard_by<Progress>(1).size(), 3u);
+  EXPECT_EQ(job.heard_by<JoinProgress>(1).size(), 3u);
 }
 
 TEST(JobState, DeadlineWithNodesMissing_EveryoneThereIsToldWho) {
@@ -155,7 +155,7 @@ TEST(JobState, Mismatch_RefusedAndTheHostIsTold) {
   info.job.version = "0.0.1";
   job.join(2, info);
   EXPECT_EQ(job.refusal(2).code(), ErrorCode::kUsage);
-  EXPECT_THAT(job.heard_by<Progress>(1).at(0).line, HasSubstr("0.0.1"));
+  EXPECT_THAT(job.heard_by<JoinProgress>(1).at(0).line, HasSubstr("0.0.1"));
   job.join(3, node_of(job.spec, "b"));  // put right
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
 }

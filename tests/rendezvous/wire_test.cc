@@ -86,7 +86,7 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
 }
 
 TEST(Wire, OtherEvents_ComeBack) {
-  EXPECT_EQ(there_and_back(Progress{"waiting"}).line, "waiting");
+  EXPECT_EQ(there_and_back(JoinProgress{"waiting"}).line, "waiting");
   const Error error =
       there_and_back(Refusal{Error(ErrorCode::kStale, "what", "where", "next")}).error;
   EXPECT_EQ(error.code(), ErrorCode::kStale);
