@@ -46,7 +46,10 @@ struct Contender {
   }
 };
 
+// A context for each contender: with one for all, Gloo's newer calls were seen to wait for ever
+// among four ranks.
 std::shared_ptr<::gloo::Context> gloo_context(int rank, int size, const std::string& folder) {
+  std::filesystem::create_directories(folder);
   ::gloo::transport::tcp::attr attributes("127.0.0.1");
   auto device = ::gloo::transport::tcp::CreateDevice(attributes);
   ::gloo::rendezvous::FileStore store(folder);
@@ -91,7 +94,12 @@ Contender old_api(const std::string& name, std::shared_ptr<::gloo::Context> cont
   return {name, [algorithm] { algorithm->run(); }, {}, false};
 }
 
-void measure(Communicator& comm, const std::shared_ptr<::gloo::Context>& context, size_t mib) {
+void measure(Communicator& comm, const std::string& folder, size_t mib) {
+  int contexts = 0;
+  const auto context = [&] {
+    return gloo_context(comm.rank(), comm.size(),
+                        folder + "/" + std::to_string(mib) + "." + std::to_string(contexts++));
+  };
   const size_t count = (mib << 20) / sizeof(float);
   HostStream stream("");
   const Buffer shared = comm.allocate(count * 4), own = HostDevice().allocate(count * 4),
@@ -105,14 +113,14 @@ void measure(Communicator& comm, const std::shared_ptr<::gloo::Context>& context
   std::vector<Contender> all;
   all.push_back({"shm", reduce(shared), {}, false});
   all.push_back({"copied", reduce(own), {}, false});
-  all.push_back(new_api("ring", context, data, count, Algorithm::RING));
-  all.push_back(new_api("bcube", context, data, count, Algorithm::BCUBE));
-  all.push_back(old_api<::gloo::AllreduceRing<float>>("AllreduceRing", context, data, count));
+  all.push_back(new_api("ring", context(), data, count, Algorithm::RING));
+  all.push_back(new_api("bcube", context(), data, count, Algorithm::BCUBE));
+  all.push_back(old_api<::gloo::AllreduceRing<float>>("AllreduceRing", context(), data, count));
   all.push_back(
-      old_api<::gloo::AllreduceRingChunked<float>>("AllreduceRingChunked", context, data, count));
+      old_api<::gloo::AllreduceRingChunked<float>>("AllreduceRingChunked", context(), data, count));
   all.push_back(old_api<::gloo::AllreduceHalvingDoubling<float>>("AllreduceHalvingDoubling",
-                                                                 context, data, count));
-  all.push_back(old_api<::gloo::AllreduceBcube<float>>("AllreduceBcube", context, data, count));
+                                                                 context(), data, count));
+  all.push_back(old_api<::gloo::AllreduceBcube<float>>("AllreduceBcube", context(), data, count));
 
   static_cast<float*>(shared.data())[count - 1] = 1;
   all[0].run();
@@ -151,8 +159,7 @@ void run_rank(int rank, int size, const std::string& folder) {
   options.size = size;
   options.store = std::make_shared<FileStore>(folder);
   std::unique_ptr<Communicator> comm = make_communicator(options);
-  auto context = gloo_context(rank, size, folder);
-  for (size_t mib : {1, 25, 100}) measure(*comm, context, mib);
+  for (size_t mib : {1, 25, 100}) measure(*comm, folder, mib);
 }
 
 bool run_group(int size) {
