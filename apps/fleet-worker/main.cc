@@ -95,8 +95,11 @@ int run(int argc, char** argv) {
   const Job job = make_job(tree);
   std::signal(SIGTERM, ask_to_stop);
   std::signal(SIGINT, ask_to_stop);
-  DeviceChoice choice = choose_device(job.train.text("device"),
-                                      static_cast<int>(env_int_or("FLAGS_selected_gpus", 0)));
+  std::signal(SIGHUP, ask_to_stop);
+  std::signal(SIGQUIT, ask_to_stop);
+  DeviceChoice choice =
+      choose_device(job.train.text("device") == "auto" ? "cpu" : job.train.text("device"),
+                    static_cast<int>(env_int_or("FLAGS_selected_gpus", 0)));
   const World world = world_from_env();
   if (!choice.note.empty() && world.rank == 0) spdlog::info("{}", choice.note);
   const std::unique_ptr<Communicator> communicator = connect(job, world);

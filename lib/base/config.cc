@@ -15,6 +15,11 @@ using Json = nlohmann::ordered_json;
 using Scalar = ConfigValue::Scalar;
 using List = std::vector<Scalar>;
 
+// Bytes that are not UTF-8 become U+FFFD.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 Json to_json(const Scalar& scalar) {
   return std::visit([](const auto& value) { return Json(value); }, scalar);
 }
@@ -175,10 +180,10 @@ ConfigValue list_value(const std::vector<T>& values) {
 }  // namespace
 
 std::string ConfigValue::text() const {
-  if (const Scalar* scalar = std::get_if<Scalar>(&value)) return to_json(*scalar).dump();
+  if (const Scalar* scalar = std::get_if<Scalar>(&value)) return dump(to_json(*scalar));
   Json array = Json::array();
   for (const Scalar& element : std::get<List>(value)) array.push_back(to_json(element));
-  return array.dump();
+  return dump(array);
 }
 
 Schema& Schema::boolean(std::string path, bool initial, std::string help) {
@@ -334,7 +339,7 @@ ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origi
   Json root;
   try {
     root = Json::parse(json, nullptr, true, /*ignore_comments=*/true);
-  } catch (const Json::parse_error& error) {
+  } catch (const Json::exception& error) {
     const std::string what = error.what();
     const size_t at = what.find("at line");
     throw Error(ErrorCode::kUsage,

@@ -44,7 +44,10 @@ Error::Error(ErrorCode code, std::string what, std::string where, std::string ne
 
 int exit_code_for(ErrorCode code) {
   if (code == ErrorCode::kPeerLost) return kExitPeerLost;
-  return code == ErrorCode::kUsage || code == ErrorCode::kUnsupported ? 2 : 1;
+  return code == ErrorCode::kUsage || code == ErrorCode::kUnsupported ||
+                 code == ErrorCode::kNotFound
+             ? 2
+             : 1;
 }
 
 void internal_error(const char* file, int line, const std::string& what) {

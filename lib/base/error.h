@@ -41,8 +41,8 @@ class Error : public std::runtime_error {
 // waits a moment for the cause.
 inline constexpr int kExitPeerLost = 114;
 
-// The exit code a program ends with for an error of this kind: 2 for kUsage and kUnsupported,
-// kExitPeerLost for kPeerLost, else 1.
+// The exit code a program ends with for an error of this kind: 2 for kUsage, kUnsupported and
+// kNotFound, kExitPeerLost for kPeerLost, else 1.
 int exit_code_for(ErrorCode code);
 
 // Throws kInternal naming the place: for what can only be a bug of ours.

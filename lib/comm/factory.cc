@@ -13,9 +13,8 @@ Registry<CommFactory>& comm_backends() {
 Schema comm_schema() {
   Schema schema;
   schema
-      .text("backend", "auto",
-            "transport of the collectives: auto (from where the ranks run), or shm, gloo, "
-            "hierarchical")
+      .choice("backend", "auto", {"auto", "shm", "gloo", "hierarchical", "inprocess"},
+              "transport of the collectives; auto: from where the ranks run")
       .number("timeout", 600, 0.001, 1e6,
               "seconds an operation waits for a rank that neither comes nor dies");
   return schema;

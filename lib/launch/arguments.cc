@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "rendezvous/env.h"
 
 namespace fleet {
 namespace {
@@ -45,6 +46,21 @@ std::vector<std::string> join_split_ips(std::vector<std::string> arguments) {
   return arguments;
 }
 
+// `--gpus=$GPUS` with an empty variable: not given, as an empty variable of the environment is. The
+// argument parser would take the next word for its value.
+std::vector<std::string> drop_empty(std::vector<std::string> arguments) {
+  for (size_t at = 0; at < arguments.size() && arguments[at].starts_with("--");) {
+    if (arguments[at].size() > 3 && arguments[at].ends_with('=')) {
+      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(at));
+      continue;
+    }
+    const std::string& flag = arguments[at];
+    const bool alone = flag == "--help" || flag == "--version" || flag == "--print_config";
+    at += alone || flag.find('=') != std::string::npos ? 1 : 2;
+  }
+  return arguments;
+}
+
 }  // namespace
 
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
@@ -63,7 +79,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
   app.add_flag("--version", version);
   app.add_flag("--print_config", print_config);
 
-  const std::vector<std::string> words = join_split_ips(arguments);
+  const std::vector<std::string> words = drop_empty(join_split_ips(arguments));
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   try {
     app.parse(reversed);
@@ -82,8 +98,11 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
   }
 
   ConfigTree tree;
+  // Inside a rank the twins are the outer job's, set for that rank and not for a job it starts.
+  const bool inside_rank = get_env(kEnvStoreAddress).has_value();
   for (const Option& option : launch_options()) {
     for (const std::string& name : option.environment) {
+      if (inside_rank) break;
       if (const auto value = get_env(name)) {
         tree.set(option.key, *value, "environment " + name);
         break;

@@ -13,12 +13,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "launch/addresses.h"
 #include "launch/arguments.h"
 #include "launch/devices.h"
 #include "launch/environment.h"
 #include "launch/program.h"
+#include "launch/run_to_end.h"
 #include "launch/tables.h"
 #include "launch/topology.h"
 #include "node/agent.h"
@@ -74,9 +76,27 @@ void hold_ports(LaunchPlan* plan) {
                      : HeldPort::any(topology.address);
   };
   const int ranks = static_cast<int>(plan->devices.size());
+  if (first + ranks > 65535) {
+    throw Error(ErrorCode::kUsage,
+                "ports from " + std::to_string(first) + " on do not reach for " +
+                    std::to_string(ranks) + " ranks and MASTER_PORT",
+                "--start_port", "choose a smaller one");
+  }
   for (int rank = 0; rank < ranks; ++rank) plan->ports.push_back(hold(rank));
   // Any node may become node 0 where ranks are given by arrival.
   if (topology.node_rank <= 0) plan->master_port = std::make_unique<HeldPort>(hold(ranks));
+}
+
+// A job file is looked at before anything is started: the worker itself knows its keys. Its one
+// line is the message.
+void check_job_file(std::vector<std::string> command) {
+  command.push_back("--print_config");
+  const Finished check = run_to_end(command);
+  if (check.exit_code != 2) return;  // anything else is the ranks' own affair
+  constexpr std::string_view prefix = "fleet-worker: ";
+  std::string_view line = trim(check.error_output);
+  if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
+  throw Error(ErrorCode::kUsage, std::string(line));
 }
 
 LaunchPlan make_plan(LaunchRequest request) {
@@ -85,6 +105,7 @@ LaunchPlan make_plan(LaunchRequest request) {
   plan.topology = resolve_topology(settings, host_facts());
   plan.devices = devices_of_ranks(settings, find_gpus());
   plan.command = rank_command(request.program, worker_beside_launcher());
+  if (plan.command.front() == worker_beside_launcher()) check_job_file(plan.command);
   plan.log_dir = settings.text("log_dir");
   open_logs(settings, plan.log_dir, plan.devices.size());
   plan.request = std::move(request);

@@ -97,8 +97,8 @@ std::string launch_help() {
       "Each option has a PADDLE_* twin in the environment; --gpus is also --selected_gpus and\n"
       "--devices. Exit code: the first failing rank's, 128 + its signal; docs/operations.md.\n"
       "examples:\n"
-      "  fleetrun --gpus=0,1 config/resnet50_imagenet.json --set data.batch_size=64\n"
-      "  fleetrun --ips=\"10.0.0.1, 10.0.0.2\" --gpus=0,1,2,3 job.json   # on every node\n"
+      "  fleetrun --nproc_per_node=2 config/resnet50_imagenet.json --set data.batch_size=64\n"
+      "  fleetrun --ips=\"10.0.0.1, 10.0.0.2\" --nproc_per_node=8 job.json   # on every node\n"
       "  fleetrun --nproc_per_node=2 train.py --lr 0.1\n";
   return text;
 }

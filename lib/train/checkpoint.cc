@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "train/safetensors.h"
 
 namespace fleet {
@@ -23,10 +24,11 @@ constexpr char kModelFile[] = "model.safetensors";
 constexpr char kOptimizerFile[] = "optimizer.safetensors";
 constexpr char kStateFile[] = "state.json";
 
-// A state named "<parameter>.<something>" belongs to the optimizer; other states (running
-// statistics) to the model.
+// A state named "<parameter>.<something>" or "optimizer.<something>" belongs to the optimizer;
+// other states (running statistics) to the model.
 bool belongs_to_optimizer(const Program& program, const Var& var) {
   if (var.kind != VarKind::kState) return false;
+  if (var.name.starts_with("optimizer.")) return true;  // its step counter
   const size_t dot = var.name.rfind('.');
   if (dot == std::string::npos) return true;
   const VarId owner = program.find(var.name.substr(0, dot));
@@ -103,7 +105,8 @@ std::vector<std::string> all_checkpoints(const std::string& root) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(root, error)) {
     const std::string name = entry.path().filename();
-    if (entry.is_directory() && name.starts_with("step_") && !name.ends_with(".part")) {
+    long long step = 0;
+    if (entry.is_directory() && name.starts_with("step_") && parse_int(name.substr(5), &step)) {
       found.push_back(entry.path());
     }
   }
@@ -124,13 +127,22 @@ std::string state_text(const TrainingPosition& position) {
 }
 
 TrainingPosition parse_state(const std::string& path) {
+  const auto damaged = [&](const std::string& what) {
+    return Error(ErrorCode::kUsage, what, path,
+                 "it is damaged or no checkpoint; remove this folder to use the one before");
+  };
+  if (!fs::exists(path)) throw damaged("there is no such file");
   try {
     const Json state = Json::parse(read_file(path));
-    return {state.at("step"), state.at("epoch"),        state.at("batch"),
-            state.at("seed"), state.at("global_batch"), state.at("model")};
+    const TrainingPosition position = {state.at("step"),         state.at("epoch"),
+                                       state.at("batch"),        state.at("seed"),
+                                       state.at("global_batch"), state.at("model")};
+    if (position.step < 0 || position.epoch < 0 || position.batch < 0) {
+      throw damaged("a position below zero");
+    }
+    return position;
   } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorCode::kUsage, "not the state of a checkpoint", path,
-                "it is damaged; remove this checkpoint's folder to use the one before");
+    throw damaged("not the state of a checkpoint");
   }
 }
 
@@ -154,9 +166,21 @@ std::string save_checkpoint(const std::string& root, const TrainingPosition& pos
   }
   sync_folder(root);
   fs::remove_all(aside);
-  const std::vector<std::string> all = all_checkpoints(root);
+  // Older ones than this only: whatever else lies here, what was just saved stays.
+  std::vector<std::string> all = all_checkpoints(root);
+  std::erase_if(all, [&](const std::string& other) { return other > folder; });
   for (size_t i = 0; keep > 0 && i + keep < all.size(); ++i) fs::remove_all(all[i]);
   return folder;
+}
+
+std::optional<std::string> set_checkpoints_aside(const std::string& root) {
+  if (all_checkpoints(root).empty()) return std::nullopt;
+  for (int number = 1;; ++number) {
+    const std::string aside = root + "." + std::to_string(number);
+    if (fs::exists(aside)) continue;
+    if (::rename(root.c_str(), aside.c_str()) != 0) throw_errno("cannot rename", root);
+    return aside;
+  }
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& root) {

@@ -30,6 +30,10 @@ std::string save_checkpoint(const std::string& root, const TrainingPosition& pos
 // The newest complete checkpoint below root, if there is one.
 std::optional<std::string> latest_checkpoint(const std::string& root);
 
+// Renames a root that holds checkpoints to "<root>.1" (or the next free number), so that a new run
+// does not mix with an earlier one's; returns where they are then.
+std::optional<std::string> set_checkpoints_aside(const std::string& root);
+
 // Reads a checkpoint into the executor. kUsage where it is truncated, of another model, or lacks
 // something: nothing is changed then.
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,

@@ -18,13 +18,14 @@ constexpr double kMany = 9e15;
 
 Schema train_schema() {
   Schema schema;
-  schema.integer("epochs", 1, 0, kMany, "how often to go through the training data")
+  schema.integer("epochs", 1, 1, kMany, "how often to go through the training data")
       .integer("max_steps", 0, 0, kMany, "stop after so many steps in all; 0: no limit")
       .integer("fetch_every", 10, 1, kMany, "steps between two lines of loss and accuracy")
       .integer("evaluate_every", 1, 0, kMany, "epochs between two evaluations; 0: never")
       .integer("seed", 1, 0, kMany, "of initial values, order of samples, augmentation and dropout")
       .number("label_smoothing", 0, 0, 1, "of the loss")
-      .choice("device", "auto", {"auto", "cpu", "cuda"}, "what to compute on")
+      .choice("device", "auto", {"auto", "cpu", "cuda"},
+              "what to compute on; auto: the CPU, as the CUDA backend cannot train yet")
       .text("output", "output", "folder of metrics.jsonl and of the checkpoints");
   return schema;
 }

@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -39,7 +40,15 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                .model = job_.model_name};
   load();
   session_->broadcast_all();
-  if (leads()) events_ = std::make_unique<EventFile>(job_.train.text("output") + "/metrics.jsonl");
+  if (leads()) {
+    events_ = std::make_unique<EventFile>(job_.train.text("output") + "/metrics.jsonl");
+    events_->write(EventLine("start")
+                       .add("model", job_.model_name)
+                       .add("ranks", options.world)
+                       .add("global_batch", position_.global_batch)
+                       .add("seed", job_.train.integer("seed"))
+                       .add("step", position_.step));
+  }
   progress_ = std::make_unique<Progress>(Progress::Options{
       .width = leads() ? options.terminal_width : 0, .plain_seconds = 0, .write = {}});
 }
@@ -66,7 +75,12 @@ void Trainer::load() {
   const std::string weights = job_.checkpoint.text("weights");
   if (!weights.empty()) load_weights(weights, session_->executor());
   const std::string& resume = job_.checkpoint.text("resume");
-  if (resume == "no") return;
+  if (resume == "no") {
+    if (!leads()) return;
+    const auto aside = set_checkpoints_aside(job_.train.text("output") + "/checkpoints");
+    if (aside) spdlog::info("checkpoints of an earlier run are now in {}", *aside);
+    return;
+  }
   std::string folder = resume;
   if (resume == "auto") {
     const auto latest = latest_checkpoint(job_.train.text("output") + "/checkpoints");
@@ -84,6 +98,12 @@ void Trainer::load() {
     throw Error(ErrorCode::kUsage, "was trained with train.seed " + std::to_string(saved.seed),
                 folder,
                 "set the same train.seed, or checkpoint.weights to start anew from its weights");
+  }
+  if (saved.batch > train_data_->batches()) {
+    throw Error(ErrorCode::kUsage,
+                "stands at batch " + std::to_string(saved.batch) + " of an epoch, the data has " +
+                    std::to_string(train_data_->batches()),
+                folder, "resume with the data it was trained with");
   }
   position_ = saved;
   saved_step_ = saved.step;
@@ -103,18 +123,18 @@ TrainResult Trainer::run() {
     const int64_t epoch = position_.epoch;
     train_epoch(epoch);
     if (position_.epoch == epoch) break;  // stopped within it
-    const int64_t every = job_.train.integer("evaluate_every");
-    if (every > 0 && (position_.epoch % every == 0 || position_.epoch == epochs)) evaluate(epoch);
     const int64_t save_every = job_.checkpoint.integer("every_epochs");
     if (save_every > 0 && position_.epoch % save_every == 0) save();
+    const int64_t every = job_.train.integer("evaluate_every");
+    if (every > 0 && position_.epoch % every == 0) evaluate(epoch);
   }
   session_->executor().synchronize();
-  if (max_steps > 0 && position_.step >= max_steps && !result_.evaluated && !result_.stopped &&
-      job_.train.integer("evaluate_every") > 0) {
-    evaluate(position_.epoch);
-  }
   if (job_.checkpoint.boolean("at_end")) save();
-  control_->barrier();
+  if (!result_.stopped && job_.train.integer("evaluate_every") > 0) evaluate(position_.epoch - 1);
+  result_.evaluated = evaluated_step_ == position_.step;
+  double damaged = static_cast<double>(train_data_->stats().damaged);
+  control_->sum({&damaged, 1});
+  result_.damaged = static_cast<int64_t>(damaged);
   result_.steps = position_.step;
   if (leads()) summarize();
   return result_;
@@ -135,7 +155,7 @@ void Trainer::train_epoch(int64_t epoch) {
       break;
     }
     train_step(*batch);
-    if (control_->agree_to_stop(options_.stop && options_.stop->load() != 0)) {
+    if (control_->agree_to_stop(wants_to_stop())) {
       result_.stopped = true;
       break;
     }
@@ -180,6 +200,11 @@ void Trainer::after_step() {
 
 void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
   const MetricSums sums = session_->read_metrics(false);
+  if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_) {
+    warned_of_nan_ = true;
+    spdlog::warn("the loss of step {} is {}: lower learning_rate.base, or look at the data", step,
+                 sums.mean_loss());
+  }
   progress_->print(format("worker_index: %d, step%lld cost = %f, speed: %f", options_.rank,
                           static_cast<long long>(step), sums.mean_loss(), meter_.speed()));
   progress_->print(format("[Epoch %lld, batch %lld] loss: %.5f, acc1: %.5f, acc%lld: %.5f",
@@ -201,7 +226,7 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
 }
 
 void Trainer::evaluate(int64_t epoch) {
-  if (!test_data_) return;
+  if (!test_data_ || evaluated_step_ == position_.step) return;
   const double begun = monotonic_seconds();
   session_->broadcast_statistics();
   test_data_->start_epoch(0);
@@ -210,12 +235,16 @@ void Trainer::evaluate(int64_t epoch) {
     feed(*batch);
     session_->executor().run({.step = position_.step, .evaluate = true, .fetch = true});
     sums.add(session_->read_metrics(true));
+    if (control_->agree_to_stop(wants_to_stop())) {
+      result_.stopped = true;
+      return;
+    }
   }
   double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
   control_->sum(all);
   sums = {all[0], all[1], all[2], all[3], all[4]};
   result_.evaluation = sums;
-  result_.evaluated = true;
+  evaluated_step_ = position_.step;
   if (!leads()) return;
   const int64_t k = session_->training().top_k;
   progress_->print(format("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
@@ -248,29 +277,29 @@ void Trainer::save() {
 
 void Trainer::summarize() const {
   const double seconds = monotonic_seconds() - begun_;
-  const data::PipelineStats data = train_data_->stats();
   std::printf(
       "%s after %lld steps (epoch %lld) in %.1f s; speed: %.1f samples/s a rank, data_time %.4f s, "
       "batch_time %.4f s\n",
       result_.stopped ? "stopped as asked" : "trained", static_cast<long long>(position_.step),
       static_cast<long long>(position_.epoch), seconds, meter_.overall_speed(),
       meter_.data_time().overall_mean(), meter_.batch_time().overall_mean());
-  if (data.damaged > 0) {
-    std::printf("damaged images replaced: %lld\n", static_cast<long long>(data.damaged));
+  if (result_.damaged > 0) {
+    std::printf("damaged images replaced: %lld\n", static_cast<long long>(result_.damaged));
   }
   if (result_.evaluated) {
     std::printf("test loss: %.4f, acc1: %.4f\n", result_.evaluation.mean_loss(),
                 result_.evaluation.acc1());
   }
   std::fflush(stdout);
-  events_->write(EventLine("summary")
-                     .add("steps", position_.step)
-                     .add("epochs", position_.epoch)
-                     .add("seconds", seconds)
-                     .add("stopped", result_.stopped)
-                     .add("speed", meter_.overall_speed())
-                     .add("damaged", data.damaged)
-                     .add("acc1", result_.evaluation.acc1()));
+  EventLine summary("summary");
+  summary.add("steps", position_.step)
+      .add("epochs", position_.epoch)
+      .add("seconds", seconds)
+      .add("stopped", result_.stopped)
+      .add("speed", meter_.overall_speed())
+      .add("damaged", result_.damaged);
+  if (result_.evaluated) summary.add("acc1", result_.evaluation.acc1());
+  events_->write(summary);
 }
 
 }  // namespace fleet

@@ -25,9 +25,10 @@ struct TrainerOptions {
 
 struct TrainResult {
   int64_t steps = 0;
-  bool stopped = false;  // asked to
-  bool evaluated = false;
-  MetricSums evaluation;  // the last one, over all ranks
+  bool stopped = false;    // asked to
+  int64_t damaged = 0;     // images replaced, over all ranks
+  bool evaluated = false;  // after the last step
+  MetricSums evaluation;   // the last one, over all ranks
 };
 
 // Trains, evaluates, saves, as the job says. Prints to standard output what users look for and
@@ -49,6 +50,7 @@ class Trainer {
   void feed(const data::Batch& batch);
   void report(const data::Batch& batch, int64_t step, double rate);
   void after_step();
+  bool wants_to_stop() const { return options_.stop && options_.stop->load() != 0; }
   void evaluate(int64_t epoch);
   void save();
   void summarize() const;
@@ -65,7 +67,8 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   StepMeter meter_;
   TrainingPosition position_;
-  int64_t saved_step_ = -1;
+  int64_t saved_step_ = -1, evaluated_step_ = -1;
+  bool warned_of_nan_ = false;
   TrainResult result_;
   double begun_ = 0;
 };

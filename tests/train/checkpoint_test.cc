@@ -100,6 +100,39 @@ TEST_F(Checkpoint, Keep_RemovesTheOldestAndLatestIsTheNewest) {
   EXPECT_EQ(latest_checkpoint(root_), root_ + "/step_00000100");
 }
 
+// An output folder of an earlier, longer run: what was just saved must not be the one that goes.
+TEST_F(Checkpoint, KeepWithLaterOnesThere_KeepsWhatWasJustSaved) {
+  auto executor = make(1, 1);
+  TrainingPosition position = position_;
+  for (int64_t step : {40, 5, 10}) {
+    position.step = step;
+    save_checkpoint(root_, position, *executor, 1);
+  }
+  EXPECT_TRUE(fs::exists(root_ + "/step_00000010"));
+  EXPECT_FALSE(fs::exists(root_ + "/step_00000005"));
+  EXPECT_TRUE(fs::exists(root_ + "/step_00000040"));
+}
+
+TEST_F(Checkpoint, SetAside_RenamesToTheFirstFreeNumber) {
+  EXPECT_EQ(set_checkpoints_aside(root_), std::nullopt);
+  auto executor = make(1, 1);
+  for (const char* number : {".1", ".2"}) {
+    save_checkpoint(root_, position_, *executor, 0);
+    EXPECT_EQ(set_checkpoints_aside(root_), root_ + number);
+    EXPECT_TRUE(latest_checkpoint(root_ + number).has_value());
+    EXPECT_FALSE(latest_checkpoint(root_).has_value());
+  }
+  fs::remove_all(root_ + ".1");
+  fs::remove_all(root_ + ".2");
+}
+
+TEST_F(Checkpoint, OtherFoldersBeside_AreNoCheckpoints) {
+  fs::create_directories(root_ + "/step_backup");
+  EXPECT_EQ(latest_checkpoint(root_), std::nullopt);
+  fs::create_directories(root_ + "/step_00000001");
+  EXPECT_THAT(load_message(root_ + "/step_00000001", "mlp", 3), HasSubstr("there is no such file"));
+}
+
 TEST_F(Checkpoint, SameStepTwice_ReplacesIt) {
   auto first = make(3, 1), second = make(3, 2), loaded = make(3, 3);
   save_checkpoint(root_, position_, *first, 1);

@@ -1,0 +1,18 @@
+// A helper program, run to its end.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fleet {
+
+struct Finished {
+  int exit_code = 0;         // 128 + n for a signal
+  std::string error_output;  // what it wrote to standard error
+};
+
+// argv[0] is a path. Its standard output is dropped. kIo where it cannot be started. Before threads
+// exist only.
+Finished run_to_end(const std::vector<std::string>& argv);
+
+}  // namespace fleet
