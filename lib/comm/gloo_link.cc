@@ -12,6 +12,9 @@
 namespace fleet {
 namespace {
 
+// How long the others have to say how far they are; who does not counts as late.
+constexpr std::chrono::seconds kAnswerTime(2);
+
 using Clock = std::chrono::steady_clock;
 
 // Our Store as Gloo wants it. Every wait gets our timeout: Gloo's own would be too short for nodes
@@ -134,8 +137,8 @@ void GlooLink::abort(const Error& why) {
 }
 
 std::string GlooLink::late_names(const Operation& operation) {
-  const std::vector<int> late = lifeline_->behind(*operation.ranks, operation.group_id,
-                                                  operation.count, std::chrono::seconds(2));
+  const std::vector<int> late =
+      lifeline_->behind(*operation.ranks, operation.group_id, operation.count, kAnswerTime);
   return late.empty() ? "" : group_.name_of(late);
 }
 
@@ -148,9 +151,10 @@ void GlooLink::explain(int peer, const Operation& operation, bool late, const st
     check();
   }
   {
-    // Whoever failed first, or the lifeline, says why the connection broke: within an instant.
+    // Whoever failed first, or the lifeline, says why the connection broke: within an instant, or
+    // when it has found out who is late (Gloo closes the connection on which it timed out).
     std::unique_lock lock(mutex_);
-    const auto deadline = Clock::now() + std::chrono::seconds(2);
+    const auto deadline = Clock::now() + 2 * kAnswerTime;
     while (!error_ && Clock::now() < deadline) {
       lock.unlock();
       const bool left = lifeline_->has_left(peer);
