@@ -190,7 +190,10 @@ void print_start(const Assignment& assignment, const std::string& log_dir) {
 
 std::vector<RankCommand> prepare_ranks(const LaunchPlan& plan, const Assignment& assignment) {
   // Not synced to the disk: it is a help for reading logs, and a start is to be quick.
-  std::ofstream(plan.log_dir + "/endpoints.log") << endpoints_log(*assignment.world);
+  const std::string endpoints = plan.log_dir + "/endpoints.log";
+  if (!(std::ofstream(endpoints) << endpoints_log(*assignment.world) << std::flush)) {
+    spdlog::warn("{}: cannot be written", endpoints);
+  }
   print_start(assignment, plan.log_dir);
   const std::vector<CorePlan> cores = cores_of_ranks(assignment);
   // A bar of other programs is their own affair: they see a pipe.

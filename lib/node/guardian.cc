@@ -104,8 +104,11 @@ class Guardian {
       if (!rank.ended) ::kill(-rank.pid, SIGCONT);
     }
     grace_.expires_after(std::chrono::milliseconds(stop.grace_ms));
-    grace_.async_wait([this](boost::system::error_code error) {
-      if (!error) kill_all();
+    grace_.async_wait([this, grace_ms = stop.grace_ms](boost::system::error_code error) {
+      if (error) return;
+      spdlog::warn("the grace time of {} s is over: killing what still runs",
+                   static_cast<double>(grace_ms) / 1000);
+      kill_all();
     });
     end_if_done();
   }

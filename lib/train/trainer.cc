@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 
 namespace fleet {
@@ -17,10 +18,21 @@ std::string format(const char* pattern, auto... values) {
 
 }  // namespace
 
+// Before hours of training end in a folder that cannot be written.
+static void make_output_folder(const std::string& path) {
+  try {
+    make_directories(path);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kUsage, error.failure(), "train.output " + path,
+                "choose a folder that can be written");
+  }
+}
+
 Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     : job_(job), device_(device), options_(options) {
   begun_ = monotonic_seconds();
   open_data();
+  if (leads()) make_output_folder(job_.train.text("output"));
   const data::ImageShape image = train_data_->image();
   const uint64_t seed = static_cast<uint64_t>(job_.train.integer("seed"));
   session_ =
