@@ -97,10 +97,14 @@ int run(int argc, char** argv) {
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGHUP, ask_to_stop);
   std::signal(SIGQUIT, ask_to_stop);
-  DeviceChoice choice =
-      choose_device(job.train.text("device") == "auto" ? "cpu" : job.train.text("device"),
-                    static_cast<int>(env_int_or("FLAGS_selected_gpus", 0)));
+  const bool automatic = job.train.text("device") == "auto";
+  DeviceChoice choice = choose_device(automatic ? "cpu" : job.train.text("device"),
+                                      static_cast<int>(env_int_or("FLAGS_selected_gpus", 0)));
   const World world = world_from_env();
+  if (automatic && get_env("FLAGS_selected_gpus") && world.rank == 0) {
+    spdlog::warn(
+        "training runs on the CPU, not on the GPUs given: the CUDA backend cannot train yet");
+  }
   if (!choice.note.empty() && world.rank == 0) spdlog::info("{}", choice.note);
   const std::unique_ptr<Communicator> communicator = connect(job, world);
   Trainer trainer(
