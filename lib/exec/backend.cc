@@ -47,8 +47,8 @@ bool register_backend(const std::string& name, BackendDef def) {
   return true;
 }
 
-DeviceChoice choose_device(const std::string& wanted, int index) {
-  if (wanted == "cpu") return {backends().get("cpu").make_device(0), ""};
+DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options) {
+  if (wanted == "cpu") return {backends().get("cpu").make_device(0, options), ""};
   if (wanted != "cuda" && wanted != "auto") {
     const std::vector<std::string> known = {"auto", "cpu", "cuda"};
     throw Error(ErrorCode::kUsage, "unknown device '" + wanted + "'", {},
@@ -61,9 +61,9 @@ DeviceChoice choose_device(const std::string& wanted, int index) {
       throw Error(ErrorCode::kUsage, "there is no cuda device " + std::to_string(index), {},
                   "this process sees " + std::to_string(count) + ", counted from 0");
     }
-    return {backends().get("cuda").make_device(index), ""};
+    return {backends().get("cuda").make_device(index, options), ""};
   }
-  DeviceChoice choice{backends().get("cpu").make_device(0), ""};
+  DeviceChoice choice{backends().get("cpu").make_device(0, options), ""};
   if (wanted == "cuda") choice.note = "cuda was asked for, but the CPU is used: " + reason;
   return choice;
 }

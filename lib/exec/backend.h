@@ -12,7 +12,7 @@ struct BackendDef {
   // How many devices there are. Where there are none, *why says so in a clause.
   int (*device_count)(std::string* why) = nullptr;
   // Device `index` of them, 0 <= index < device_count().
-  std::unique_ptr<Device> (*make_device)(int index) = nullptr;
+  std::unique_ptr<Device> (*make_device)(int index, const DeviceOptions& options) = nullptr;
 };
 
 // A backend registers itself when its room is linked, or when its module is loaded.
@@ -28,6 +28,6 @@ struct DeviceChoice {
 // "cuda", but a machine without a GPU is no reason for a note. A backend that is not linked is
 // loaded from libfleet_<name>.so beside the program or in ../lib: only who has a GPU needs its
 // libraries. kUsage for another name, or where there are devices but none with this index.
-DeviceChoice choose_device(const std::string& wanted, int index);
+DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options = {});
 
 }  // namespace fleet

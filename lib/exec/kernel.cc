@@ -39,9 +39,10 @@ DType main_dtype(const Program& program, const Op& op) {
 
 LayoutQuery::LayoutQuery(const Program& program, const Op& op,
                          std::vector<std::optional<Layout>> inputs,
-                         std::vector<std::optional<Layout>> outputs)
+                         std::vector<std::optional<Layout>> outputs, Device* device)
     : program_(program),
       op_(op),
+      device_(device),
       inputs_(std::move(inputs)),
       outputs_(std::move(outputs)),
       needed_(plain_layouts(program, op.inputs)),

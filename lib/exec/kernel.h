@@ -34,8 +34,12 @@ struct Argument {
 // differs from what is there. What a kernel does not mention is plain.
 class LayoutQuery {
  public:
+  // device: null where the Plan is made without one.
   LayoutQuery(const Program& program, const Op& op, std::vector<std::optional<Layout>> inputs,
-              std::vector<std::optional<Layout>> outputs);
+              std::vector<std::optional<Layout>> outputs, Device* device = nullptr);
+  // The device the Plan is for: to ask its library which algorithm it takes and how much workspace.
+  // Null where a Plan is only printed: the answer is then the kernel's best guess.
+  Device* device() const { return device_; }
   const Op& op() const { return op_; }
   const Attributes& attributes() const { return op_.attributes; }
   bool has_input(int i) const;
@@ -64,6 +68,7 @@ class LayoutQuery {
  private:
   const Program& program_;
   const Op& op_;
+  Device* device_;
   std::vector<std::optional<Layout>> inputs_, outputs_;
   std::vector<Layout> needed_, given_;
   size_t workspace_ = 0;

@@ -56,7 +56,7 @@ class Assignment {
     for (VarId id : op.inputs) inputs.push_back(layout_of(id));
     for (VarId id : op.outputs) outputs.push_back(bound(id));
     const Op asked = op;
-    LayoutQuery query(program_, asked, inputs, outputs);
+    LayoutQuery query(program_, asked, inputs, outputs, options_.device);
     if (kernel.layouts) kernel.layouts(query);
 
     for (size_t i = 0; i < op.inputs.size(); ++i) {

@@ -14,7 +14,8 @@ namespace fleet {
 struct PlanOptions {
   std::string backend = "cpu";  // under which kernels are looked up
   std::map<VarId, Layout>
-      initial_layouts;  // fixed beforehand (parameters, states, feeds); for tests
+      initial_layouts;       // fixed beforehand (parameters, states, feeds); for tests
+  Device* device = nullptr;  // what the Plan will run on; null: it is only looked at
 };
 
 // One operation as it will run. Reorders that the Plan inserted are operations of type "reorder"

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -40,9 +42,30 @@ class Stream {
   virtual void* native_handle() = 0;    // cudaStream_t, or the HostStream itself
 };
 
+// Work of one or more streams that was recorded once and is launched as one, again and again (a
+// CUDA graph). It holds addresses and sizes as they were: memory that it touches stays where it is.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void launch(Stream& stream) = 0;  // in stream order; does not wait
+};
+
+// What a device and its libraries may do. Names and defaults are those of Paddle 2.1's flags and
+// strategy; a device without such a choice (the CPU) does not look at it.
+struct DeviceOptions {
+  bool deterministic = false;                       // only algorithms that repeat bit by bit
+  bool tensor_op_math = false;                      // TF32 for float32 products and convolutions
+  bool cudnn_exhaustive_search = false;             // measure algorithms, else heuristics
+  int64_t conv_workspace_size_limit = 512;          // MiB, of one convolution
+  bool cudnn_batchnorm_spatial_persistent = false;  // one pass over memory; may overflow in float16
+  double memory_fraction = 0.92;                    // of the device's memory that may be taken
+};
+
 class Device {
  public:
+  explicit Device(const DeviceOptions& options = {}) : options_(options) {}
   virtual ~Device() = default;
+  const DeviceOptions& options() const { return options_; }
   virtual std::string name() const = 0;       // "cpu", "cuda:0"
   virtual std::string backend() const = 0;    // "cpu", "cuda": kernels are registered under it
   virtual Buffer allocate(size_t bytes) = 0;  // zeroed
@@ -50,6 +73,19 @@ class Device {
   virtual std::unique_ptr<Event> make_event() = 0;
   // Between host and device or within it, in stream order; the host pointers stay valid until then.
   virtual void copy(void* to, const void* from, size_t bytes, Stream& stream) = 0;
+  // Memory of the host that copies to and from this device are fastest with, and from which copy()
+  // returns at once. Zeroed.
+  virtual Buffer allocate_host(size_t bytes) = 0;
+  // Calls `issue`, which issues work to `origin` and to streams that first wait for an event
+  // recorded on `origin` in there, and that `origin` waits for in the end. The work does not run:
+  // it is recorded. Null where the device cannot record; `issue` is then not called.
+  virtual std::unique_ptr<Recording> record(Stream& /*origin*/,
+                                            const std::function<void()>& /*issue*/) {
+    return nullptr;
+  }
+
+ private:
+  const DeviceOptions options_;
 };
 
 }  // namespace fleet

@@ -90,12 +90,14 @@ class HostStream : public Stream {
 // in stream order.
 class HostDevice : public Device {
  public:
+  using Device::Device;
   std::string name() const override { return "cpu"; }
   std::string backend() const override { return "cpu"; }
   Buffer allocate(size_t bytes) override;
   std::unique_ptr<Stream> make_stream(const std::string& name) override;  // "" runs inline
   std::unique_ptr<Event> make_event() override;
   void copy(void* to, const void* from, size_t bytes, Stream& stream) override;
+  Buffer allocate_host(size_t bytes) override { return allocate(bytes); }
 };
 
 }  // namespace fleet

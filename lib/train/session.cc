@@ -40,7 +40,7 @@ Session::Session(const Job& job, const Shape& image, const SessionOptions& optio
   BuiltProgram built = build_program(job, image, options.world);
   built_training_ = built.training;
   Plan plan = make_plan(std::move(built.program), built.keep,
-                        {.backend = options.backend, .initial_layouts = {}});
+                        {.backend = options.backend, .initial_layouts = {}, .device = &device});
   executor_ = std::make_unique<Executor>(std::move(plan), device, communicator);
   executor_->initialize(options.seed);
   stream_ = device.make_stream("");

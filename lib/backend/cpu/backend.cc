@@ -6,9 +6,10 @@ namespace fleet {
 namespace {
 
 [[maybe_unused]] const bool registered = register_backend(
-    "cpu",
-    {.device_count = [](std::string*) { return 1; },
-     .make_device = [](int) -> std::unique_ptr<Device> { return std::make_unique<HostDevice>(); }});
+    "cpu", {.device_count = [](std::string*) { return 1; },
+            .make_device = [](int, const DeviceOptions& options) -> std::unique_ptr<Device> {
+              return std::make_unique<HostDevice>(options);
+            }});
 
 }  // namespace
 }  // namespace fleet

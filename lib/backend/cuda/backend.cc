@@ -20,8 +20,9 @@ int device_count(std::string* why) {
 }
 
 [[maybe_unused]] const bool registered = register_backend(
-    "cuda", {.device_count = device_count, .make_device = [](int index) -> std::unique_ptr<Device> {
-               return std::make_unique<CudaDevice>(index);
+    "cuda", {.device_count = device_count,
+             .make_device = [](int index, const DeviceOptions& options) -> std::unique_ptr<Device> {
+               return std::make_unique<CudaDevice>(index, options);
              }});
 
 }  // namespace

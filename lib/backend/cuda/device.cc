@@ -1,5 +1,7 @@
 #include "backend/cuda/device.h"
 
+#include <cstring>
+
 #include "base/error.h"
 
 namespace fleet::cuda {
@@ -62,6 +64,25 @@ class CudaStream : public Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+class CudaGraph : public Recording {
+ public:
+  // Takes over the graph. stream: where it will be launched most.
+  CudaGraph(cudaGraph_t graph, cudaStream_t stream, std::string where) : where_(std::move(where)) {
+    const cudaError_t made = cudaGraphInstantiateWithFlags(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(made, "cudaGraphInstantiate", where_);
+    check(cudaGraphUpload(executable_, stream), "cudaGraphUpload", where_);
+  }
+  ~CudaGraph() override { cudaGraphExecDestroy(executable_); }
+  void launch(Stream& stream) override {
+    check(cudaGraphLaunch(executable_, stream_of(stream)), "cudaGraphLaunch", where_);
+  }
+
+ private:
+  std::string where_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
 }  // namespace
 
 void check(cudaError_t result, const char* what, const std::string& where) {
@@ -75,9 +96,17 @@ void check(cudaError_t result, const char* what, const std::string& where) {
   throw Error(ErrorCode::kInternal, failure, where);
 }
 
-CudaDevice::CudaDevice(int index) : index_(index), name_("cuda:" + std::to_string(index)) {
-  CurrentDevice current(index_);
+CudaDevice& cuda_device(Device& device) {
+  FLEET_CHECK(device.backend() == "cuda", "a cuda kernel on " + device.name());
+  return static_cast<CudaDevice&>(device);
+}
+
+CudaDevice::CudaDevice(int index, const DeviceOptions& options)
+    : Device(options), index_(index), name_("cuda:" + std::to_string(index)) {
+  // Kernels and libraries find the device as the current one of the thread that drives it.
+  check(cudaSetDevice(index), "cudaSetDevice", name_);
   check(cudaFree(nullptr), "starting the device", name_);
+  check(cudaGetDeviceProperties(&properties_, index), "cudaGetDeviceProperties", name_);
 }
 
 Buffer CudaDevice::allocate(size_t bytes) {
@@ -100,6 +129,34 @@ std::unique_ptr<Stream> CudaDevice::make_stream(const std::string&) {
 std::unique_ptr<Event> CudaDevice::make_event() {
   CurrentDevice current(index_);
   return std::make_unique<CudaEvent>(name_);
+}
+
+Buffer CudaDevice::allocate_host(size_t bytes) {
+  if (bytes == 0) return {};
+  CurrentDevice current(index_);
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", name_);
+  std::memset(memory, 0, bytes);
+  return Buffer(std::shared_ptr<void>(memory, [](void* p) { cudaFreeHost(p); }), bytes);
+}
+
+std::unique_ptr<Recording> CudaDevice::record(Stream& origin, const std::function<void()>& issue) {
+  CurrentDevice current(index_);
+  cudaStream_t stream = stream_of(origin);
+  // Thread-local: other threads (a communicator's watch, NVML) may go on calling CUDA.
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture",
+        name_);
+  cudaGraph_t graph = nullptr;
+  try {
+    issue();
+  } catch (...) {
+    cudaStreamEndCapture(stream, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    throw;
+  }
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture", name_);
+  return std::make_unique<CudaGraph>(graph, stream, name_);
 }
 
 void CudaDevice::copy(void* to, const void* from, size_t bytes, Stream& stream) {

@@ -18,20 +18,29 @@ inline cudaStream_t stream_of(Stream& stream) {
   return static_cast<cudaStream_t>(stream.native_handle());
 }
 
+class CudaDevice;
+// The device of a kernel's context or layout query. kInternal where it is another backend's.
+CudaDevice& cuda_device(Device& device);
+
 // Streams and events may be used from any thread, one at a time. Work of a stream that failed shows
 // up as an Error in a later call on the device: CUDA reports it to whoever asks first.
 class CudaDevice : public Device {
  public:
-  explicit CudaDevice(int index);
+  CudaDevice(int index, const DeviceOptions& options);
+  int index() const { return index_; }
+  const cudaDeviceProp& properties() const { return properties_; }
   std::string name() const override { return name_; }
   std::string backend() const override { return "cuda"; }
   Buffer allocate(size_t bytes) override;
   std::unique_ptr<Stream> make_stream(const std::string& name) override;
   std::unique_ptr<Event> make_event() override;
   void copy(void* to, const void* from, size_t bytes, Stream& stream) override;
+  Buffer allocate_host(size_t bytes) override;
+  std::unique_ptr<Recording> record(Stream& origin, const std::function<void()>& issue) override;
 
  private:
   int index_;
+  cudaDeviceProp properties_{};
   std::string name_;
 };
 
