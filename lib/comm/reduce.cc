@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "tensor/float16.h"
+
 // 64-byte vectors stay inside always-inlined functions: no ABI depends on them.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
@@ -28,53 +30,46 @@ typedef float Floats __attribute__((vector_size(64)));
 typedef uint32_t Words __attribute__((vector_size(64)));
 typedef uint16_t Halves __attribute__((vector_size(32)));
 
-struct BFloat16 {
+// 16-bit elements, computed with in float.
+struct LowLanes {
   static constexpr int kLanes = 16;
   using Element = uint16_t;
   using Vector = Floats;
-  FLEET_INLINE static void load(const uint16_t* from, Vector& to) {
+  FLEET_INLINE static void load_words(const uint16_t* from, Words& to) {
     Halves half;
     std::memcpy(&half, from, sizeof half);
-    to = reinterpret_cast<Floats>(__builtin_convertvector(half, Words) << 16);
+    to = __builtin_convertvector(half, Words);
   }
-  FLEET_INLINE static void store(uint16_t* to, const Vector& from) {
-    const Words bits = reinterpret_cast<Words>(from);
-    const Words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-    const Words quiet_nan = (bits >> 16) | 0x40;
-    const Words result = (bits & 0x7fffffff) > 0x7f800000 ? quiet_nan : rounded;
-    const Halves half = __builtin_convertvector(result, Halves);
+  FLEET_INLINE static void store_words(uint16_t* to, const Words& from) {
+    const Halves half = __builtin_convertvector(from, Halves);
     std::memcpy(to, &half, sizeof half);
   }
 };
 
-struct Float16 {
-  static constexpr int kLanes = 16;
-  using Element = uint16_t;
-  using Vector = Floats;
+struct BFloat16Lanes : LowLanes {
   FLEET_INLINE static void load(const uint16_t* from, Vector& to) {
-    Halves half;
-    std::memcpy(&half, from, sizeof half);
-    const Words bits = __builtin_convertvector(half, Words);
-    const Words sign = (bits & 0x8000) << 16, magnitude = bits & 0x7fff;
-    // The exponent is moved from bias 15 to 127 by a multiplication, which also makes subnormals
-    // normal; infinities and NaNs get the largest exponent.
-    const Floats scaled = reinterpret_cast<Floats>(magnitude << 13) * 0x1p112f;
-    const Words special = (magnitude << 13) | 0x7f800000;
-    const Words value = magnitude >= 0x7c00 ? special : reinterpret_cast<Words>(scaled);
-    to = reinterpret_cast<Floats>(value | sign);
+    Words bits;
+    load_words(from, bits);
+    to = reinterpret_cast<Floats>(bits << 16);
   }
   FLEET_INLINE static void store(uint16_t* to, const Vector& from) {
-    const Words bits = reinterpret_cast<Words>(from);
-    const Words sign = (bits >> 16) & 0x8000, magnitude = bits & 0x7fffffff;
-    const Words normal = ((magnitude - 0x38000000) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
-    // Below 2^-14 the addition of 0.5 lets the adder round at the subnormals' last bit.
-    const Words subnormal =
-        reinterpret_cast<Words>(reinterpret_cast<Floats>(magnitude) + 0.5f) - 0x3f000000;
-    Words result = magnitude < 0x38800000 ? subnormal : normal;
-    result = magnitude >= 0x477ff000 ? Words{} + 0x7c00 : result;  // rounds to infinity
-    result = magnitude > 0x7f800000 ? Words{} + 0x7e00 : result;   // NaN
-    const Halves half = __builtin_convertvector(result | sign, Halves);
-    std::memcpy(to, &half, sizeof half);
+    Words bits;
+    narrow_to_bfloat16(reinterpret_cast<Words>(from), bits);
+    store_words(to, bits);
+  }
+};
+
+struct Float16Lanes : LowLanes {
+  FLEET_INLINE static void load(const uint16_t* from, Vector& to) {
+    Words narrow, wide;
+    load_words(from, narrow);
+    widen_float16<Floats>(narrow, wide);
+    to = reinterpret_cast<Floats>(wide);
+  }
+  FLEET_INLINE static void store(uint16_t* to, const Vector& from) {
+    Words bits;
+    narrow_to_float16<Floats>(reinterpret_cast<Words>(from), bits);
+    store_words(to, bits);
   }
 };
 
@@ -195,9 +190,9 @@ Kernel kernel_for(Isa isa, DType dtype, ReduceOp op) {
     case DType::kFloat64:
       return kernel_for<Plain<double, 8>>(isa, op);
     case DType::kFloat16:
-      return kernel_for<Float16>(isa, op);
+      return kernel_for<Float16Lanes>(isa, op);
     case DType::kBFloat16:
-      return kernel_for<BFloat16>(isa, op);
+      return kernel_for<BFloat16Lanes>(isa, op);
     case DType::kInt64:
       return kernel_for<Plain<int64_t, 8>>(isa, op);
     case DType::kInt32:

@@ -7,19 +7,48 @@
 #include <random>
 
 #include "passes/backward.h"
+#include "tensor/float16.h"
 #include "tensor/host.h"
 
 namespace fleet {
 namespace {
 
-Values draw(std::mt19937_64& random, int64_t count, double low, double high) {
+// Calls body with a value of the type that dtype stands for.
+template <typename Body>
+void with_type(DType dtype, Body body) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return body(float());
+    case DType::kFloat64:
+      return body(double());
+    case DType::kFloat16:
+      return body(Float16());
+    case DType::kBFloat16:
+      return body(BFloat16());
+    case DType::kInt64:
+      return body(int64_t());
+    case DType::kInt32:
+      return body(int32_t());
+    case DType::kUInt8:
+      return body(uint8_t());
+  }
+}
+
+// To what the type can hold, so that both sides see the same.
+Values rounded(Values values, DType dtype) {
+  with_type(dtype, [&]<typename T>(T) {
+    for (double& value : values) value = static_cast<double>(static_cast<T>(value));
+  });
+  return values;
+}
+
+Values draw(std::mt19937_64& random, int64_t count, double low, double high, DType dtype) {
   Values values(count);
   for (double& value : values) {
     const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
-    value =
-        static_cast<float>(low + (high - low) * unit);  // a float, so that both sides see the same
+    value = low + (high - low) * unit;
   }
-  return values;
+  return rounded(values, dtype);
 }
 
 void expect_near(const Values& got, const Values& want, double tolerance, const std::string& what) {
@@ -76,14 +105,14 @@ class Check {
       if (!input.present) continue;
       Var var{.name = "input" + std::to_string(i),
               .kind = input.kind,
-              .dtype = input.dtype,
+              .dtype = dtype_of(input),
               .shape = input.shape,
               .init = {},
               .shape_known = true};
       inputs_.back() = program_.add_var(var);
       values_.back() = input.values.empty()
-                           ? draw(random_, input.shape.elements(), input.low, input.high)
-                           : input.values;
+                           ? draw(random_, input.shape.elements(), input.low, input.high, var.dtype)
+                           : rounded(input.values, var.dtype);
     }
     references_ = check_.reference(values_);
     const OpDef& def = op_registry().get(check_.type);
@@ -105,7 +134,7 @@ class Check {
       const Var output = program_.var(outputs_[i]);
       if (!is_floating(output.dtype)) continue;
       seed_vars_[i] = program_.feed("seed" + std::to_string(i), output.dtype, output.shape);
-      seed_values_[i] = draw(random_, output.shape.elements(), -1, 1);
+      seed_values_[i] = draw(random_, output.shape.elements(), -1, 1, output.dtype);
       seeds.emplace_back(outputs_[i], seed_vars_[i]);
     }
     std::vector<VarId> wrt;
@@ -124,15 +153,18 @@ class Check {
 
   bool differentiated(size_t i) const {
     const CheckInput& input = check_.inputs[i];
-    return input.present && input.differentiate && is_floating(input.dtype);
+    return input.present && input.differentiate && is_floating(dtype_of(input));
   }
 
+  DType dtype_of(const CheckInput& input) const { return input.dtype.value_or(check_.dtype); }
+
   void set(Executor& executor, VarId id, const Values& values) {
-    const std::vector<float> floats(values.begin(), values.end());
-    const std::vector<int64_t> integers(values.begin(), values.end());
-    const bool floating = program_.var(id).dtype == DType::kFloat32;
-    const void* data = floating ? static_cast<const void*>(floats.data()) : integers.data();
-    executor.write(id, data);
+    with_type(program_.var(id).dtype, [&]<typename T>(T) {
+      std::vector<T> typed(values.size());
+      std::transform(values.begin(), values.end(), typed.begin(),
+                     [](double value) { return static_cast<T>(value); });
+      executor.write(id, typed.data());
+    });
   }
 
   void set_inputs(Executor& executor) {
@@ -147,22 +179,25 @@ class Check {
   Values fetch(Executor& executor, VarId id) {
     const Var& var = executor.program().var(id);
     if (executor.plan().vars[id].layout.is_opaque()) return {};
-    if (var.dtype == DType::kFloat32) {
-      const auto raw = executor.values<float>(id);
-      return Values(raw.begin(), raw.end());
-    }
-    if (var.dtype == DType::kInt64) {
-      const auto raw = executor.values<int64_t>(id);
-      return Values(raw.begin(), raw.end());
-    }
-    const auto raw = executor.values<uint8_t>(id);
-    return Values(raw.begin(), raw.end());
+    Values values;
+    with_type(var.dtype, [&]<typename T>(T) {
+      const auto raw = executor.values<T>(id);
+      values.assign(raw.begin(), raw.end());
+    });
+    return values;
+  }
+
+  double tolerance(VarId id, double wanted, double factor) const {
+    const double rounding =
+        std::max(rounding_tolerance(check_.dtype), rounding_tolerance(program_.var(id).dtype));
+    return std::max(wanted, factor * rounding);
   }
 
   void compare_outputs(Executor& executor) {
     for (size_t i = 0; i < references_.size(); ++i) {
       if (references_[i].empty()) continue;
-      expect_near(fetch(executor, outputs_[i]), references_[i], check_.tolerance,
+      expect_near(fetch(executor, outputs_[i]), references_[i],
+                  tolerance(outputs_[i], check_.tolerance, 1),
                   check_.type + " output " + std::to_string(i));
     }
   }
@@ -192,7 +227,8 @@ class Check {
         numeric[k] = (above - objective()) / (2 * check_.step);
         values_[i][k] = here;
       }
-      expect_near(fetch(executor, gradient), numeric, check_.gradient_tolerance,
+      expect_near(fetch(executor, gradient), numeric,
+                  tolerance(gradient, check_.gradient_tolerance, 2),
                   check_.type + " gradient of input " + std::to_string(i));
     }
   }
@@ -207,6 +243,11 @@ class Check {
 };
 
 }  // namespace
+
+double rounding_tolerance(DType dtype) {
+  if (dtype == DType::kBFloat16) return 0x1p-7;
+  return dtype == DType::kFloat16 ? 0x1p-10 : 0;
+}
 
 std::vector<Values> check_op(const OpCheck& check) { return Check(check).run(); }
 

@@ -14,9 +14,9 @@ using Values = std::vector<double>;
 
 struct CheckInput {
   Shape shape;
-  Values values = {};             // empty: drawn uniformly from [low, high]
-  DType dtype = DType::kFloat32;  // or kInt64: not differentiated
-  VarKind kind = VarKind::kFeed;  // kParameter or kState: the kernel may choose its layout
+  Values values = {};               // empty: drawn uniformly from [low, high]
+  std::optional<DType> dtype = {};  // not given: OpCheck::dtype; kInt64: not differentiated
+  VarKind kind = VarKind::kFeed;    // kParameter or kState: the kernel may choose its layout
   bool differentiate = true;
   bool present = true;                // false: an optional input that is left out
   std::optional<Layout> layout = {};  // start in this layout (states only)
@@ -25,14 +25,19 @@ struct CheckInput {
 
 struct OpCheck {
   std::string type;
+  // Of the inputs that say nothing else. Their values and the gradients that come in are rounded to
+  // it, so that the reference computes with what the backend sees.
+  DType dtype = DType::kFloat32;
   Attributes attributes = {};
   std::vector<CheckInput> inputs;
   // Values of the inputs -> values of the outputs that are checked, by slot; an empty one is not
   // checked (and takes no part in the gradient). Outputs behind the last given one are made if
   // required only.
   std::function<std::vector<Values>(const std::vector<Values>& inputs)> reference;
-  double tolerance = 2e-5;           // of outputs, relative to the largest
-  double gradient_tolerance = 5e-4;  // of gradients, relative to the largest
+  // Relative to the largest value; where something is rounded to a 16-bit type, at least
+  // rounding_tolerance() of it (gradients: twice that).
+  double tolerance = 2e-5;           // of outputs
+  double gradient_tolerance = 5e-4;  // of gradients
   double step = 1e-4;                // of the central difference
   bool check_gradient = true;
   // Outputs that are the same variable as an input (states updated in place): {output, input}.
@@ -40,6 +45,9 @@ struct OpCheck {
   bool optional_outputs = true;  // make the optional outputs too
   uint64_t seed = 1;
 };
+
+// What results in this type may be off by, relative to the largest: 0 but for the 16-bit types.
+double rounding_tolerance(DType dtype);
 
 // Runs the check as gtest expectations; returns the outputs the backend computed (by slot).
 std::vector<Values> check_op(const OpCheck& check);

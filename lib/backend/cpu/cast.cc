@@ -1,44 +1,16 @@
-#include <bit>
-
 #include "backend/cpu/elementwise.h"
 #include "ops/dtype_attribute.h"
+#include "tensor/float16.h"
 
 namespace fleet {
 namespace {
-
-// The upper half of a float32, rounded to nearest even.
-struct BFloat16 {
-  uint16_t bits;
-  BFloat16() = default;
-  explicit BFloat16(float value) {
-    const uint32_t raw = std::bit_cast<uint32_t>(value);
-    const bool nan = value != value;
-    bits = nan ? static_cast<uint16_t>(raw >> 16 | 0x40)
-               : static_cast<uint16_t>((raw + 0x7fff + (raw >> 16 & 1)) >> 16);
-  }
-  explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
-};
-using Float16 = _Float16;
-
-template <typename From, typename To>
-To convert(From value) {
-  constexpr bool by_float = std::is_same_v<From, BFloat16> || std::is_same_v<To, BFloat16> ||
-                            std::is_same_v<From, Float16> || std::is_same_v<To, Float16>;
-  if constexpr (std::is_same_v<From, To>) {
-    return value;
-  } else if constexpr (by_float) {
-    return static_cast<To>(static_cast<float>(value));
-  } else {
-    return static_cast<To>(value);
-  }
-}
 
 template <typename From, typename To>
 void cast_range(const void* x, void* y, int64_t begin, int64_t end) {
   const From* from = static_cast<const From*>(x);
   To* to = static_cast<To*>(y);
 #pragma omp simd
-  for (int64_t i = begin; i < end; ++i) to[i] = convert<From, To>(from[i]);
+  for (int64_t i = begin; i < end; ++i) to[i] = static_cast<To>(from[i]);
 }
 
 using CastRange = void (*)(const void* x, void* y, int64_t begin, int64_t end);
