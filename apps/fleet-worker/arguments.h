@@ -4,12 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "base/env.h"
+#include "rendezvous/env.h"
+
 namespace fleet {
 
 struct WorkerArguments {
   std::string job_file;
   std::vector<std::string> overrides;  // "key=value"
-  std::string log_level = "INFO";
+  std::string log_level = env_or(kEnvLogLevel, "INFO");
   bool print_config = false;
   bool print_keys = false;
   bool print_plan = false;

@@ -72,6 +72,15 @@ std::string host_name() {
   return name;
 }
 
+std::string canonical_name() {
+  const std::string own = host_name();
+  addrinfo* found = look_up(own, nullptr, AI_CANONNAME);
+  if (!found) return own;
+  const std::string name = found->ai_canonname ? found->ai_canonname : own;
+  ::freeaddrinfo(found);
+  return name;
+}
+
 std::string address_towards(const std::string& address) {
   addrinfo* found = look_up(address, "9", AI_NUMERICSERV);
   if (!found) return {};

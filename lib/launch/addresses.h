@@ -15,6 +15,8 @@ bool is_loopback(const std::string& numeric);
 // "10.0.0.1:80" or "[::1]:80".
 std::string endpoint(const std::string& address, int port);
 std::string host_name();
+// This host's name with its domain, as the resolver knows it; host_name() where it knows none.
+std::string canonical_name();
 // The address that packets to `address` leave from; "" where there is no route.
 std::string address_towards(const std::string& address);
 

@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/surroundings.h"
 #include "rendezvous/env.h"
 
 namespace fleet {
@@ -111,6 +112,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
     if (app.count("--" + option.key) > 0)
       tree.set(option.key, flags[option.key], "--" + option.key);
   }
+  if (!inside_rank) add_surroundings(real_surroundings(), &tree);
   request.settings = tree.validate(launch_schema());
   if (print_config) {
     request.action = LaunchRequest::Action::kPrintConfig;

@@ -1,10 +1,10 @@
 #include "launch/devices.h"
 
 #include <dirent.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -12,19 +12,20 @@
 namespace fleet {
 namespace {
 
-int count_entries(const char* folder, const char* prefix) {
+// The entries of a folder that are `prefix` and a number; all of them where it is empty.
+std::vector<std::string> entries(const char* folder, std::string_view prefix) {
+  std::vector<std::string> found;
   DIR* directory = ::opendir(folder);
-  if (!directory) return 0;
-  int count = 0;
+  if (!directory) return found;
   while (const dirent* entry = ::readdir(directory)) {
     const std::string_view name = entry->d_name;
-    if (!name.starts_with(prefix) || name.starts_with('.')) continue;
     long long number = 0;
-    if (*prefix && !parse_int(name.substr(std::strlen(prefix)), &number)) continue;
-    ++count;
+    if (!name.starts_with(prefix) || name.starts_with('.')) continue;
+    if (!prefix.empty() && !parse_int(name.substr(prefix.size()), &number)) continue;
+    found.push_back(std::string(folder) + "/" + std::string(name));
   }
   ::closedir(directory);
-  return count;
+  return found;
 }
 
 // The ids that CUDA_VISIBLE_DEVICES makes visible, or 0 .. count - 1.
@@ -93,20 +94,49 @@ std::vector<int> chosen_gpus(const Settings& settings, const GpuInventory& gpus)
   return chosen;
 }
 
+// Of the node's GPUs those that --ips gives it.
+void keep_listed(const Settings& settings, size_t listed, std::vector<int>* chosen) {
+  const auto refuse = [&](const std::string& what, const std::string& next) {
+    throw Error(ErrorCode::kUsage, what, settings.origin("ips") + " " + std::to_string(listed),
+                next);
+  };
+  const auto given = static_cast<size_t>(settings.integer("nproc_per_node"));
+  if (chosen->empty()) {
+    if (given == 0 || given == listed) return;
+    refuse("it contradicts --nproc_per_node=" + std::to_string(given) +
+               " on this node, which has no GPU",
+           "give one of them");
+  }
+  if (settings.given("gpus") && chosen->size() != listed) {
+    refuse("it contradicts --gpus=" + settings.text("gpus"), "give one of them");
+  }
+  if (chosen->size() < listed) {
+    refuse("this node has only " + std::to_string(chosen->size()) + " GPUs to use",
+           "correct the list, or see CUDA_VISIBLE_DEVICES");
+  }
+  chosen->resize(listed);
+}
+
 }  // namespace
 
 GpuInventory find_gpus() {
   GpuInventory gpus;
-  gpus.count = count_entries("/proc/driver/nvidia/gpus", "");
-  if (gpus.count == 0) gpus.count = count_entries("/dev", "nvidia");
+  const std::vector<std::string> nodes = entries("/dev", "nvidia");
+  for (const std::string& node : nodes) gpus.count += ::access(node.c_str(), R_OK | W_OK) == 0;
+  if (nodes.empty()) gpus.count = static_cast<int>(entries("/proc/driver/nvidia/gpus", "").size());
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) gpus.visible = visible;
   return gpus;
 }
 
-std::vector<std::vector<int>> devices_of_ranks(const Settings& settings, const GpuInventory& gpus) {
-  const std::vector<int> chosen = chosen_gpus(settings, gpus);
+std::vector<std::vector<int>> devices_of_ranks(const Settings& settings, const GpuInventory& gpus,
+                                               int listed) {
+  std::vector<int> chosen = chosen_gpus(settings, gpus);
   const auto given = static_cast<size_t>(settings.integer("nproc_per_node"));
-  if (chosen.empty()) return std::vector<std::vector<int>>(std::max<size_t>(given, 1));
+  if (listed > 0) keep_listed(settings, static_cast<size_t>(listed), &chosen);
+  if (chosen.empty()) {
+    const auto ranks = static_cast<size_t>(std::max(listed, 1));
+    return std::vector<std::vector<int>>(given > 0 ? given : ranks);
+  }
   const size_t ranks = given > 0 ? given : chosen.size();
   if (chosen.size() % ranks != 0) {
     throw Error(ErrorCode::kUsage,

@@ -26,6 +26,7 @@ std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, i
 struct RankContext {
   std::string job_id;
   std::string log_dir;
+  std::string log_level = "INFO";
   int threads = 0;         // 0: OMP_NUM_THREADS is left alone
   int terminal_width = 0;  // of the terminal that shows this rank's output; 0: none does
 };

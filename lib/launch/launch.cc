@@ -51,7 +51,7 @@ std::string log_path(const std::string& log_dir, size_t local_rank) {
 }
 
 // The logs must be writable before anything is started.
-void open_logs(const Settings& settings, const std::string& log_dir, size_t ranks) {
+void check_logs(const Settings& settings, const std::string& log_dir, size_t ranks) {
   const auto refuse = [&](const std::string& reason, const std::string& where) {
     throw Error(ErrorCode::kUsage, "logs cannot be written: " + reason,
                 settings.origin("log_dir") + " " + where, "choose another --log_dir");
@@ -61,10 +61,12 @@ void open_logs(const Settings& settings, const std::string& log_dir, size_t rank
   } catch (const Error& error) {
     refuse(error.failure(), log_dir);
   }
+  if (::access(log_dir.c_str(), W_OK | X_OK) != 0) refuse(::strerror(errno), log_dir);
+  // Not made here: a start that is refused leaves no empty logs.
   for (size_t rank = 0; rank < ranks; ++rank) {
     const std::string path = log_path(log_dir, rank);
-    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-    if (!file) refuse(::strerror(errno), path);
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    if (!file && errno != ENOENT) refuse(::strerror(errno), path);
   }
 }
 
@@ -72,8 +74,8 @@ void hold_ports(LaunchPlan* plan) {
   const Topology& topology = plan->topology;
   const int first = topology.start_port;
   const auto hold = [&](int offset) {
-    return first > 0 ? HeldPort::exactly(topology.address, first + offset, "--start_port")
-                     : HeldPort::any(topology.address);
+    return first > 0 ? HeldPort::exactly(topology.bind_address, first + offset, "--start_port")
+                     : HeldPort::any(topology.bind_address);
   };
   const int ranks = static_cast<int>(plan->devices.size());
   if (first + ranks > 65535) {
@@ -102,12 +104,16 @@ void check_job_file(std::vector<std::string> command) {
 LaunchPlan make_plan(LaunchRequest request) {
   LaunchPlan plan;
   const Settings& settings = request.settings;
-  plan.topology = resolve_topology(settings, host_facts());
-  plan.devices = devices_of_ranks(settings, find_gpus());
+  const HostFacts host = host_facts();
+  wait_for_master_name(
+      settings, host, monotonic_seconds, [] { ::usleep(250'000); },
+      [](const std::string& line) { spdlog::warn("{}", line); });
+  plan.topology = resolve_topology(settings, host);
+  plan.devices = devices_of_ranks(settings, find_gpus(), plan.topology.listed_devices);
   plan.command = rank_command(request.program, worker_beside_launcher());
   if (plan.command.front() == worker_beside_launcher()) check_job_file(plan.command);
   plan.log_dir = settings.text("log_dir");
-  open_logs(settings, plan.log_dir, plan.devices.size());
+  check_logs(settings, plan.log_dir, plan.devices.size());
   plan.request = std::move(request);
   hold_ports(&plan);
   return plan;
@@ -121,6 +127,7 @@ JobSpec job_of(const LaunchPlan& plan) {
   job.addresses = plan.topology.nodes;
   job.version = FLEET_VERSION;
   job.agreed = {{"--run_mode", settings.text("run_mode")}};
+  if (!plan.topology.counts.empty()) job.agreed["--ips"] = plan.topology.counts;
   return job;
 }
 
@@ -142,7 +149,8 @@ std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
   if (topology.hosting == Topology::Hosting::kNo) return nullptr;
   RendezvousServerOptions options;
   options.job = job_of(plan);
-  options.host = resolve(topology.rendezvous_address);
+  const bool own = topology.rendezvous_address == topology.address;
+  options.host = resolve(own ? topology.bind_address : topology.rendezvous_address);
   options.port = topology.rendezvous_port;
   options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
   try {
@@ -203,10 +211,11 @@ std::vector<RankCommand> prepare_ranks(const LaunchPlan& plan, const Assignment&
     RankCommand rank;
     rank.local_rank = static_cast<int>(local_rank);
     rank.argv = plan.command;
-    rank.environment = rank_environment(
-        assignment, rank.local_rank,
-        {plan.request.settings.text("job_id"), plan.log_dir, cores[local_rank].threads,
-         trains && local_rank == 0 ? terminal_width(STDOUT_FILENO) : 0});
+    rank.environment =
+        rank_environment(assignment, rank.local_rank,
+                         {plan.request.settings.text("job_id"), plan.log_dir,
+                          plan.request.settings.text("log_level"), cores[local_rank].threads,
+                          trains && local_rank == 0 ? terminal_width(STDOUT_FILENO) : 0});
     rank.removed = removed_environment();
     rank.cores = cores[local_rank].cores;
     rank.log_path = log_path(plan.log_dir, local_rank);
@@ -252,12 +261,18 @@ int launch(const std::vector<std::string>& arguments) {
       std::puts(launch_version().c_str());
       return 0;
     case LaunchRequest::Action::kPrintConfig:
-      std::fputs(request.settings.print().c_str(), stdout);
+      std::fputs(print_options(request.settings).c_str(), stdout);
       return 0;
     case LaunchRequest::Action::kRun:
       break;
   }
-  return run(std::move(request));
+  try {
+    return run(std::move(request));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    spdlog::error("{}", error.what());
+    return kExitRendezvous;
+  }
 }
 
 }  // namespace fleet

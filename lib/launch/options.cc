@@ -2,19 +2,21 @@
 
 #include <map>
 
+#include "base/text.h"
+
 namespace fleet {
 
 const std::vector<Option>& launch_options() {
   static const std::vector<Option> options = {
-      {"ips", {}, {"PADDLE_IPS"}, "LIST"},
-      {"gpus", {"selected_gpus", "devices"}, {"PADDLE_DEVICES", "PADDLE_GPUS"}, "LIST"},
-      {"nproc_per_node", {}, {"PADDLE_NPROC_PER_NODE"}, "N"},
-      {"host", {}, {"PADDLE_HOST", "POD_IP"}, "ADDR"},
-      {"master", {}, {"PADDLE_MASTER"}, "ADDR:PORT"},
-      {"nnodes", {}, {"PADDLE_NNODES"}, "N"},
-      {"rank", {}, {"PADDLE_RANK"}, "N"},
-      {"start_port", {}, {"PADDLE_START_PORT", "FLAGS_START_PORT"}, "PORT"},
-      {"rdzv_port", {}, {"PADDLE_RDZV_PORT"}, "PORT"},
+      {"ips", {}, {"PADDLE_IPS"}, "LIST", true},
+      {"gpus", {"selected_gpus", "devices"}, {"PADDLE_DEVICES", "PADDLE_GPUS"}, "LIST", true},
+      {"nproc_per_node", {}, {"PADDLE_NPROC_PER_NODE"}, "N", true},
+      {"host", {}, {"PADDLE_HOST", "POD_IP"}, "ADDR", true},
+      {"master", {}, {"PADDLE_MASTER"}, "ADDR:PORT", true},
+      {"nnodes", {}, {"PADDLE_NNODES"}, "N", true},
+      {"rank", {}, {"PADDLE_RANK"}, "N", true},
+      {"start_port", {}, {"PADDLE_START_PORT", "FLAGS_START_PORT"}, "PORT", true},
+      {"rdzv_port", {}, {"PADDLE_RDZV_PORT"}, "PORT", true},
       {"rdzv_timeout", {}, {"PADDLE_RDZV_TIMEOUT"}, "SECONDS"},
       {"grace", {}, {"PADDLE_GRACE"}, "SECONDS"},
       {"log_dir", {}, {"PADDLE_LOG_DIR"}, "DIR"},
@@ -28,7 +30,7 @@ const std::vector<Option>& launch_options() {
 const Schema& launch_schema() {
   static const Schema schema = [] {
     Schema all;
-    all.texts("ips", {}, "the nodes' addresses, by rank (default 127.0.0.1)")
+    all.texts("ips", {}, "the nodes by rank: a,b[01-16],c:4 (4 GPUs), @file")
         .text("gpus", "", "GPUs of this node to use (default: all that are visible)")
         .integer("nproc_per_node", 0, 0, 4096, "ranks on this node (default: one a GPU, or one)")
         .text("host", "", "this node's address, as in --ips")
@@ -46,6 +48,19 @@ const Schema& launch_schema() {
     return all;
   }();
   return schema;
+}
+
+std::string print_options(const Settings& settings) {
+  std::string text;
+  for (const std::string& line : split(settings.print(), '\n')) {
+    const std::string key = line.substr(0, line.find(' '));
+    bool absent = false;
+    for (const Option& option : launch_options()) {
+      absent = absent || (option.key == key && option.optional && !settings.given(key));
+    }
+    if (!line.empty()) text += (absent ? key + " = none  (default)" : line) + "\n";
+  }
+  return text;
 }
 
 std::string unsupported_reason(const std::string& flag) {
@@ -87,8 +102,7 @@ std::string launch_help() {
     text += left + keys[i].help;
     std::string initial = keys[i].initial->text();
     if (initial.ends_with(".0")) initial.resize(initial.size() - 2);
-    const bool none = initial == "\"\"" || initial == "[]" || initial == "0" || initial == "-1";
-    if (!none && option.key != "run_mode") text += " (default " + initial + ")";
+    if (!option.optional && option.key != "run_mode") text += " (default " + initial + ")";
     text += "\n";
   }
   text +=

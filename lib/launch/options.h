@@ -20,11 +20,15 @@ struct Option {
   std::vector<std::string> aliases;      // other flags
   std::vector<std::string> environment;  // twins; the first that is set counts
   std::string value;                     // what the value is, for the help: "LIST"
+  bool optional = false;                 // the default stands for "not given"
 };
 const std::vector<Option>& launch_options();
 
 // Keys, types, ranges, defaults and help lines of launch_options(), in their order.
 const Schema& launch_schema();
+
+// For --print_config: every value and where it came from, "none" for what is not given.
+std::string print_options(const Settings& settings);
 
 // A flag of Paddle's or torchrun's launchers that has no meaning here (yet), and why; "" otherwise.
 std::string unsupported_reason(const std::string& flag);

@@ -23,18 +23,15 @@ std::string python_list(const std::vector<std::string>& items) {
   return "[" + join(quoted, ", ") + "]";
 }
 
-std::string python_value(const Settings& settings, const ConfigKey& key) {
+std::string python_value(const Settings& settings, const ConfigKey& key, const Option& option) {
+  if (!settings.given(key.path) && option.optional) return key.path == "ips" ? "127.0.0.1" : "None";
   switch (key.type) {
-    case ConfigType::kInteger: {
-      const auto value = settings.integer(key.path);
-      // 0 and -1 stand for "not given" and can be given as that too.
-      const bool none = key.initial->text() == std::to_string(value) && value <= 0;
-      return none ? "None" : std::to_string(value);
-    }
-    case ConfigType::kTexts: {
-      const std::vector<std::string> all = settings.texts(key.path);
-      return all.empty() ? "127.0.0.1" : join(all, ",");
-    }
+    case ConfigType::kBool:
+      return settings.boolean(key.path) ? "True" : "False";
+    case ConfigType::kInteger:
+      return std::to_string(settings.integer(key.path));
+    case ConfigType::kTexts:
+      return join(settings.texts(key.path), ",");
     case ConfigType::kText:
       return settings.text(key.path).empty() ? "None" : settings.text(key.path);
     default: {
@@ -57,8 +54,9 @@ std::string row(const std::string& key, const std::string& value, size_t key_wid
 
 std::string configuration_block(const Settings& settings, const std::vector<std::string>& program) {
   std::map<std::string, std::string> lines;
-  for (const ConfigKey& key : launch_schema().keys()) {
-    lines[key.path] = python_value(settings, key);
+  const std::vector<ConfigKey>& keys = launch_schema().keys();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    lines[keys[i].path] = python_value(settings, keys[i], launch_options()[i]);
   }
   lines["training_script"] = program.front();
   lines["training_script_args"] = python_list({program.begin() + 1, program.end()});

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/addresses.h"
+#include "launch/node_list.h"
 #include "launch/options.h"
 
 namespace fleet {
@@ -24,10 +25,17 @@ bool is_local(const HostFacts& host, const std::string& address) {
   return is_loopback(numeric) || std::find(own.begin(), own.end(), numeric) != own.end();
 }
 
-// Debian's /etc/hosts maps the host's own name to 127.0.1.1: other nodes would knock at themselves.
-void check_reachable(const HostFacts& host, const std::string& address) {
+// Debian's /etc/hosts maps the host's own name to 127.0.1.1, where no other node reaches it. What
+// this node listens on is then the address that faces another node.
+std::string reachable_address(const HostFacts& host, const Topology& topology) {
+  const std::string& address = topology.address;
   const std::string numeric = host.resolve(address);
-  if (numeric == address || !is_loopback(numeric)) return;
+  if (numeric == address || !is_loopback(numeric)) return address;
+  for (const std::string& other : topology.nodes) {
+    if (other == address || is_loopback(host.resolve(other))) continue;
+    const std::string facing = host.address_towards(other);
+    if (!facing.empty() && !is_loopback(facing)) return facing;
+  }
   usage("this host's name resolves to " + numeric + " here, where no other node can reach it",
         address,
         "give its IP address instead (" + join(host.addresses, ", ") + "), or correct /etc/hosts");
@@ -36,7 +44,6 @@ void check_reachable(const HostFacts& host, const std::string& address) {
 void check_ips(const std::vector<std::string>& ips, const std::string& origin) {
   std::set<std::string> seen;
   for (const std::string& ip : ips) {
-    if (ip.empty()) usage("an address is empty", origin, "write it like --ips=10.0.0.1,10.0.0.2");
     if (!seen.insert(ip).second) {
       usage(ip + " is listed twice", origin,
             "list each node once; several ranks a node: --gpus or --nproc_per_node");
@@ -148,6 +155,42 @@ void resolve_counted(const Settings& settings, const HostFacts& host,
   }
 }
 
+// Nodes that are listed: --ips.
+void resolve_listed(const Settings& settings, const HostFacts& host,
+                    const std::vector<ListedNode>& listed, const std::optional<Master>& master,
+                    Topology* topology) {
+  for (const ListedNode& node : listed) {
+    topology->nodes.push_back(node.address);
+    if (node.devices > 0) topology->counts = list_text(listed);
+  }
+  check_ips(topology->nodes, settings.origin("ips"));
+  topology->nnodes = static_cast<int>(topology->nodes.size());
+  const auto nnodes = settings.integer("nnodes");
+  if (nnodes > 0 && nnodes != topology->nnodes) {
+    usage("it contradicts --ips, which lists " + std::to_string(topology->nnodes) + " nodes",
+          settings.origin("nnodes") + " " + std::to_string(nnodes), "give one of them");
+  }
+  topology->node_rank = find_self(settings, topology->nodes, host);
+  const auto rank = settings.integer("rank");
+  if (rank >= 0 && rank != topology->node_rank) {
+    usage("this host is number " + std::to_string(topology->node_rank) + " of --ips",
+          settings.origin("rank") + " " + std::to_string(rank), "leave --rank out with --ips");
+  }
+  const ListedNode& self = listed[static_cast<size_t>(topology->node_rank)];
+  topology->address = self.address;
+  topology->listed_devices = self.devices;
+  if (!is_local(host, topology->address)) {
+    usage(topology->address + " is not an address of this host", settings.origin("host"),
+          "its addresses are " + join(host.addresses, ", "));
+  }
+  topology->hosting = topology->node_rank == 0 ? Topology::Hosting::kYes : Topology::Hosting::kNo;
+  topology->rendezvous_address = topology->nodes[0];
+  if (master && master->address != topology->nodes[0]) {
+    usage("it contradicts --ips, whose first node hosts the rendezvous",
+          settings.origin("master") + " " + settings.text("master"), "leave it out");
+  }
+}
+
 }  // namespace
 
 HostFacts host_facts() {
@@ -158,6 +201,28 @@ HostFacts host_facts() {
   return host;
 }
 
+void wait_for_master_name(const Settings& settings, const HostFacts& host, const Clock& now,
+                          const std::function<void()>& pause,
+                          const std::function<void(const std::string&)>& say) {
+  if (settings.text("master").empty() || settings.integer("nnodes") < 2) return;
+  const std::string name = parse_master(settings).address;
+  const double start = now();
+  double next_line = start + 2;
+  while (host.resolve(name).empty()) {
+    if (now() - start >= settings.number("rdzv_timeout")) {
+      throw Error(ErrorCode::kTimeout, "the name does not resolve",
+                  settings.origin("master") + " " + name,
+                  "correct it, or see that the name service of this cluster knows it (Kubernetes: "
+                  "a headless service, see config/kubernetes); or raise --rdzv_timeout");
+    }
+    if (now() >= next_line) {
+      say("waiting for the name " + name + " to resolve");
+      next_line = now() + 10;
+    }
+    pause();
+  }
+}
+
 Topology resolve_topology(const Settings& settings, const HostFacts& host) {
   if (settings.text("run_mode") != "collective") {
     usage("'" + settings.text("run_mode") + "' is not supported", settings.origin("run_mode"),
@@ -166,37 +231,15 @@ Topology resolve_topology(const Settings& settings, const HostFacts& host) {
   Topology topology;
   std::optional<Master> master;
   if (!settings.text("master").empty()) master = parse_master(settings);
-  topology.nodes = settings.texts("ips");
-  if (topology.nodes.empty()) {
+  const std::vector<ListedNode> listed =
+      expand_nodes(join(settings.texts("ips"), ","), settings.origin("ips"));
+  if (listed.empty()) {
     resolve_counted(settings, host, master, &topology);
   } else {
-    check_ips(topology.nodes, settings.origin("ips"));
-    topology.nnodes = static_cast<int>(topology.nodes.size());
-    const auto nnodes = settings.integer("nnodes");
-    if (nnodes > 0 && nnodes != topology.nnodes) {
-      usage("it contradicts --ips, which lists " + std::to_string(topology.nnodes) + " nodes",
-            settings.origin("nnodes") + " " + std::to_string(nnodes), "give one of them");
-    }
-    topology.node_rank = find_self(settings, topology.nodes, host);
-    const auto rank = settings.integer("rank");
-    if (rank >= 0 && rank != topology.node_rank) {
-      usage("this host is number " + std::to_string(topology.node_rank) + " of --ips",
-            settings.origin("rank") + " " + std::to_string(rank), "leave --rank out with --ips");
-    }
-    topology.address = topology.nodes[static_cast<size_t>(topology.node_rank)];
-    if (!is_local(host, topology.address)) {
-      usage(topology.address + " is not an address of this host", settings.origin("host"),
-            "its addresses are " + join(host.addresses, ", "));
-    }
-    topology.hosting = topology.node_rank == 0 ? Topology::Hosting::kYes : Topology::Hosting::kNo;
-    topology.rendezvous_address = topology.nodes[0];
-    if (master && master->address != topology.nodes[0]) {
-      usage("it contradicts --ips, whose first node hosts the rendezvous",
-            settings.origin("master") + " " + settings.text("master"), "leave it out");
-    }
+    resolve_listed(settings, host, listed, master, &topology);
   }
   const bool several = topology.nnodes > 1;
-  if (several) check_reachable(host, topology.address);
+  topology.bind_address = several ? reachable_address(host, topology) : topology.address;
   const auto port = static_cast<int>(settings.integer("rdzv_port"));
   if (master && master->port > 0 && port > 0 && master->port != port) {
     usage("it contradicts --master", settings.origin("rdzv_port") + " " + std::to_string(port),

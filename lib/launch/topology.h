@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/config.h"
 
 namespace fleet {
@@ -19,14 +20,24 @@ HostFacts host_facts();
 
 struct Topology {
   std::vector<std::string> nodes;  // --ips; empty where nodes are only counted
+  std::string counts;              // --ips with its counts, where it has any: "a:8,b:4"
+  int listed_devices = 0;          // this node's count; 0: not given
   int nnodes = 1;
-  int node_rank = 0;    // -1: given by arrival
-  std::string address;  // this node's
+  int node_rank = 0;         // -1: given by arrival
+  std::string address;       // this node's, as the others know it
+  std::string bind_address;  // the same as far as this node's own sockets are concerned
   enum class Hosting { kYes, kNo, kIfFree } hosting = Hosting::kYes;
   std::string rendezvous_address;  // to listen on or to reach
   int rendezvous_port = 0;         // 0: a free one (single node)
   int start_port = 0;              // 0: free ports
 };
+
+// Waits until the name of --master resolves, where several nodes meet there: the pods of a
+// Kubernetes job run before their names are known. `now` and `pause` are the clock's; `say` gets a
+// line after 2 s and every 10 s. kTimeout after --rdzv_timeout.
+void wait_for_master_name(const Settings& settings, const HostFacts& host, const Clock& now,
+                          const std::function<void()>& pause,
+                          const std::function<void(const std::string&)>& say);
 
 // kUsage where the options contradict each other or this host, saying what would be right.
 Topology resolve_topology(const Settings& settings, const HostFacts& host);

@@ -8,5 +8,7 @@ inline constexpr char kEnvStoreAddress[] = "FLEET_STORE_ADDRESS";  // Assignment
 inline constexpr char kEnvJobId[] = "FLEET_JOB_ID";
 inline constexpr char kEnvEpoch[] = "FLEET_EPOCH";
 inline constexpr char kEnvRank[] = "PADDLE_TRAINER_ID";
+// How much a rank logs, where its own options do not say: the launcher's --log_level.
+inline constexpr char kEnvLogLevel[] = "FLEET_LOG_LEVEL";
 
 }  // namespace fleet

@@ -117,9 +117,11 @@ TEST(Arguments, HelpAndVersion_NeedNoProgram) {
 }
 
 TEST(Arguments, PrintConfig_ShowsOrigins) {
-  const std::string text = parse_arguments({"--print_config", "--job_id=night"}).settings.print();
+  const std::string text =
+      print_options(parse_arguments({"--print_config", "--job_id=night"}).settings);
   EXPECT_THAT(text, HasSubstr("job_id = \"night\"  (--job_id)"));
   EXPECT_THAT(text, HasSubstr("log_dir = \"log\"  (default)"));
+  EXPECT_THAT(text, HasSubstr("nnodes = none  (default)"));
 }
 
 TEST(LaunchHelp, FitsAScreenAndNamesEveryOption) {

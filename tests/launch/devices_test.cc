@@ -17,15 +17,16 @@ GpuInventory machine(int count, std::optional<std::string> visible = std::nullop
   return {count, std::move(visible)};
 }
 
-std::vector<std::vector<int>> devices(std::vector<std::string> arguments,
-                                      const GpuInventory& gpus) {
+std::vector<std::vector<int>> devices(std::vector<std::string> arguments, const GpuInventory& gpus,
+                                      int listed = 0) {
   arguments.push_back("program");
-  return devices_of_ranks(parse_arguments(arguments).settings, gpus);
+  return devices_of_ranks(parse_arguments(arguments).settings, gpus, listed);
 }
 
-std::string usage_error(const std::vector<std::string>& arguments, const GpuInventory& gpus) {
+std::string usage_error(const std::vector<std::string>& arguments, const GpuInventory& gpus,
+                        int listed = 0) {
   try {
-    devices(arguments, gpus);
+    devices(arguments, gpus, listed);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
     return error.what();
@@ -91,6 +92,21 @@ TEST(Devices, FewerRanksThanGpus_GetContiguousSlices) {
 TEST(Devices, NotToBeDivided_IsAnError) {
   EXPECT_THAT(usage_error({"--nproc_per_node=3"}, machine(4)), HasSubstr("cannot be divided"));
   EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(1)), HasSubstr("CUDA_VISIBLE_DEVICES="));
+}
+
+TEST(Devices, ListedWithACount_AreTheFirstSoMany) {
+  EXPECT_THAT(devices({}, machine(8), 2), ElementsAre(ElementsAre(0), ElementsAre(1)));
+  EXPECT_THAT(devices({"--nproc_per_node=1"}, machine(8), 2), ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(devices({"--gpus=4,6"}, machine(8), 2), ElementsAre(ElementsAre(4), ElementsAre(6)));
+  EXPECT_THAT(usage_error({}, machine(2), 4), HasSubstr("only 2 GPUs"));
+  EXPECT_THAT(usage_error({"--gpus=4,6"}, machine(8), 4), HasSubstr("contradicts --gpus"));
+}
+
+TEST(Devices, ListedWithACountOnCpus_AreRanks) {
+  EXPECT_EQ(devices({}, machine(0), 3).size(), 3u);
+  EXPECT_EQ(devices({"--nproc_per_node=3"}, machine(0), 3).size(), 3u);
+  EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(0), 3),
+              HasSubstr("contradicts --nproc_per_node=2"));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(TableEnvironment, OnCpus_NoGpuIsSelected) {
 }
 
 TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
-  const auto variables = as_map(rank_environment(sample(false), 1, {"night", "log", 4}));
+  const auto variables = as_map(rank_environment(sample(false), 1, {"night", "log", "DEBUG", 4}));
   const std::map<std::string, std::string> expected = {
       {"PADDLE_MASTER", "10.0.0.1:40000"},
       {"PADDLE_GLOBAL_SIZE", "4"},
@@ -95,6 +95,7 @@ TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
       {"FLEET_STORE_ADDRESS", "10.0.0.1:6768"},
       {"FLEET_JOB_ID", "night"},
       {"FLEET_EPOCH", "1"},
+      {"FLEET_LOG_LEVEL", "DEBUG"},
       {"OMP_NUM_THREADS", "4"},
   };
   for (const auto& [name, value] : expected) {
@@ -104,13 +105,13 @@ TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
 }
 
 TEST(RankEnvironment, OnGpus_NoDistriBackend) {
-  EXPECT_FALSE(
-      as_map(rank_environment(sample(true), 0, {"j", "log", 1})).contains("PADDLE_DISTRI_BACKEND"));
+  EXPECT_FALSE(as_map(rank_environment(sample(true), 0, {"j", "log", "INFO", 1}))
+                   .contains("PADDLE_DISTRI_BACKEND"));
 }
 
 TEST(RankEnvironment, UsersOwnThreads_AreLeftAlone) {
-  EXPECT_FALSE(
-      as_map(rank_environment(sample(true), 0, {"j", "log", 0})).contains("OMP_NUM_THREADS"));
+  EXPECT_FALSE(as_map(rank_environment(sample(true), 0, {"j", "log", "INFO", 0}))
+                   .contains("OMP_NUM_THREADS"));
 }
 
 TEST(RankEnvironment, Proxies_AreTakenOut) {

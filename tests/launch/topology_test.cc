@@ -85,10 +85,78 @@ TEST(Topology, IpsWithoutThisHost_ListsItsAddresses) {
 
 TEST(Topology, Names_AreResolved) { EXPECT_EQ(resolve_flags({"--ips=first,second"}).node_rank, 1); }
 
-TEST(Topology, OwnNameThatIsLoopback_IsAnErrorForSeveralNodes) {
-  EXPECT_THAT(usage_error({"--ips=own,10.0.0.1"}),
-              AllOf(HasSubstr("127.0.1.1"), HasSubstr("/etc/hosts"), HasSubstr("10.0.0.2")));
+TEST(Topology, OwnNameThatIsLoopback_ListensWhereTheOthersAre) {
+  const Topology topology = resolve_flags({"--ips=own,10.0.0.1"});
+  EXPECT_EQ(topology.address, "own");
+  EXPECT_EQ(topology.bind_address, "10.0.0.2");
   EXPECT_EQ(resolve_flags({"--ips=own"}).address, "own");
+}
+
+TEST(Topology, OwnNameThatIsLoopbackWithoutARoute_IsAnError) {
+  HostFacts host = sample_host();
+  host.address_towards = [](const std::string&) { return std::string(); };
+  try {
+    resolve_topology(parse_arguments({"--ips=own,10.0.0.1", "program"}).settings, host);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("127.0.1.1"), HasSubstr("/etc/hosts"), HasSubstr("10.0.0.2")));
+  }
+}
+
+TEST(Topology, Ranges_AreNodes) {
+  const Topology topology = resolve_flags({"--ips=10.0.0.[1-3],x"});
+  EXPECT_THAT(topology.nodes, ElementsAre("10.0.0.1", "10.0.0.2", "10.0.0.3", "x"));
+  EXPECT_EQ(topology.node_rank, 1);
+  EXPECT_EQ(topology.counts, "");
+}
+
+TEST(Topology, CountsOfGpus_AreOfThisNodeAndOfAll) {
+  const Topology topology = resolve_flags({"--ips=10.0.0.1:8,10.0.0.2:4"});
+  EXPECT_EQ(topology.listed_devices, 4);
+  EXPECT_EQ(topology.counts, "10.0.0.1:8,10.0.0.2:4");
+}
+
+TEST(Topology, Ipv6WithCounts) {
+  HostFacts host = sample_host();
+  host.addresses.push_back("fd00::2");
+  const Topology topology = resolve_topology(
+      parse_arguments({"--ips=[fd00::1]:2,[fd00::2]:3", "program"}).settings, host);
+  EXPECT_THAT(topology.nodes, ElementsAre("fd00::1", "fd00::2"));
+  EXPECT_EQ(topology.address, "fd00::2");
+  EXPECT_EQ(topology.listed_devices, 3);
+}
+
+// A name service that knows the master after some tries, on a clock of its own.
+struct LateName : ::testing::Test {
+  void wait(int known_after) {
+    HostFacts host = sample_host();
+    host.resolve = [&](const std::string&) { return tries++ < known_after ? "" : "10.0.0.1"; };
+    wait_for_master_name(
+        parse_arguments({"--nnodes=2", "--master=train-0.train:6768", "program"}).settings, host,
+        [this] { return time; }, [this] { time += 1; },
+        [this](const std::string& line) { lines.push_back(line); });
+  }
+  int tries = 0;
+  double time = 100;
+  std::vector<std::string> lines;
+};
+
+TEST_F(LateName, IsWaitedFor) {
+  wait(5);
+  EXPECT_EQ(tries, 6);
+  EXPECT_THAT(lines, ElementsAre("waiting for the name train-0.train to resolve"));
+}
+
+TEST_F(LateName, ThatNeverComes_IsATimeout) {
+  try {
+    wait(1'000'000);
+    ADD_FAILURE() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("train-0.train"), HasSubstr("does not resolve")));
+  }
+  EXPECT_GE(time, 400);
 }
 
 TEST(Topology, HostNotInIps_IsAnError) {

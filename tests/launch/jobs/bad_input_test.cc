@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "node/held_ports.h"
@@ -64,6 +65,7 @@ TEST_F(BadInput, EndpointPortTaken) {
   const std::string port = std::to_string(held.port());
   expect_usage({"--start_port=" + port}, AllOf(HasSubstr("port " + port + " is taken"),
                                                HasSubstr("choose another --start_port")));
+  EXPECT_FALSE(std::filesystem::exists(job.path() + "/log/workerlog.0"));
 }
 
 TEST_F(BadInput, RendezvousPortTaken) {

@@ -190,5 +190,28 @@ TEST_F(TwoNodes, CountedNodes_MeetAtTheMaster) {
   EXPECT_EQ(second->wait(), 0) << second->output();
 }
 
+TEST_F(TwoNodes, CountsInTheList_AreTheRanksOfEachNode) {
+  const auto start_listed = [&](int node, const std::string& ips) {
+    return std::make_unique<Fleetrun>(
+        job, "node" + std::to_string(node),
+        std::vector<std::string>{
+            "--ips=" + ips, "--host=127.0.0." + std::to_string(node + 1),
+            "--log_dir=log" + std::to_string(node), "--rdzv_port=" + std::to_string(rdzv_port),
+            "--start_port=" + std::to_string(start_port), "--rdzv_timeout=30", kHelper, "store"});
+  };
+  first = start_listed(0, "127.0.0.[1-2]:1");
+  second = start_listed(1, "127.0.0.1:1,127.0.0.2:3");
+  EXPECT_EQ(second->wait(), 2);
+  EXPECT_THAT(second->output(), HasSubstr("--ips is '127.0.0.1:1,127.0.0.2:3' there and "
+                                          "'127.0.0.1:1,127.0.0.2:1' on the host"));
+  first->signal(SIGTERM);
+  first->wait();
+  first = start_listed(0, "127.0.0.1:1,127.0.0.2:3");
+  second = start_listed(1, "127.0.0.1:1,127.0.0.2:3");
+  EXPECT_EQ(first->wait(), 0) << first->output();
+  EXPECT_EQ(second->wait(), 0) << second->output();
+  EXPECT_EQ(job.read("log1/workerlog.2"), "sum 14\n");
+}
+
 }  // namespace
 }  // namespace fleet

@@ -1,0 +1,172 @@
+#include "launch/node_list.h"
+
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+constexpr size_t kMaxNodes = 65536;
+constexpr int kMaxDevices = 4096;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& entry,
+                         const std::string& origin) {
+  throw Error(ErrorCode::kUsage, what, origin + " " + entry,
+              "write it like 10.0.0.1,10.0.0.2 or node[01-16] or node1:8,node2:4 or @hostfile");
+}
+
+// At the commas that are not between brackets.
+std::vector<std::string> split_entries(const std::string& list) {
+  std::vector<std::string> entries(1);
+  int depth = 0;
+  for (const char c : list) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == ',' && depth <= 0) {
+      entries.emplace_back();
+    } else {
+      entries.back() += c;
+    }
+  }
+  for (std::string& entry : entries) entry = trim(entry);
+  return entries;
+}
+
+int parse_count(std::string_view text, const std::string& entry, const std::string& origin) {
+  long long count = 0;
+  if (!parse_int(text, &count) || count < 1 || count > kMaxDevices) {
+    refuse("'" + std::string(text) + "' is not a number of GPUs", entry, origin);
+  }
+  return static_cast<int>(count);
+}
+
+// "host:8" into its parts.
+ListedNode split_count(const std::string& entry, const std::string& origin) {
+  const size_t colon = entry.rfind(':');
+  if (entry.starts_with('[') && entry.find(':') < entry.find(']')) {  // [fd00::1] or [fd00::1]:8
+    const size_t close = entry.find(']');
+    if (close == std::string::npos || (close + 1 < entry.size() && entry[close + 1] != ':')) {
+      refuse("the brackets of an IPv6 address do not match", entry, origin);
+    }
+    ListedNode node{entry.substr(1, close - 1), 0};
+    if (close + 1 < entry.size()) {
+      node.devices = parse_count(std::string_view(entry).substr(close + 2), entry, origin);
+    }
+    return node;
+  }
+  // Two colons without brackets: all of it is an IPv6 address.
+  if (colon == std::string::npos || entry.find(':') != colon) return {entry, 0};
+  return {entry.substr(0, colon),
+          parse_count(std::string_view(entry).substr(colon + 1), entry, origin)};
+}
+
+// "01-16,20": "01" ... "16" "20".
+std::vector<std::string> numbers_of(const std::string& ranges, const std::string& entry,
+                                    const std::string& origin) {
+  std::vector<std::string> all;
+  for (const std::string& range : split(ranges, ',')) {
+    const size_t dash = range.find('-');
+    const std::string low = range.substr(0, dash);
+    const std::string high = dash == std::string::npos ? low : range.substr(dash + 1);
+    long long first = 0, last = 0;
+    if (!parse_int(low, &first) || !parse_int(high, &last) || first < 0 || last < first) {
+      refuse("'" + range + "' is not a range of numbers", entry, origin);
+    }
+    if (static_cast<unsigned long long>(last - first) >= kMaxNodes - all.size()) {
+      refuse("the range is too long", entry, origin);
+    }
+    for (long long number = first; number <= last; ++number) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%0*lld", static_cast<int>(low.size()), number);
+      all.emplace_back(text);
+    }
+  }
+  return all;
+}
+
+// Every name that a name with ranges stands for, the last range running fastest.
+void expand_ranges(const std::string& name, const std::string& entry, const std::string& origin,
+                   std::vector<std::string>* names) {
+  const size_t open = name.rfind('['), close = name.find(']', open == std::string::npos ? 0 : open);
+  if (open == std::string::npos && close == std::string::npos) {
+    names->push_back(name);
+    return;
+  }
+  if (open == std::string::npos || close == std::string::npos) {
+    refuse("the brackets do not match", entry, origin);
+  }
+  std::vector<std::string> heads;
+  expand_ranges(name.substr(0, open), entry, origin, &heads);
+  const auto numbers = numbers_of(name.substr(open + 1, close - open - 1), entry, origin);
+  if (heads.size() * numbers.size() + names->size() > kMaxNodes) {
+    refuse("that are too many nodes", entry, origin);
+  }
+  for (const std::string& head : heads) {
+    for (const std::string& number : numbers) {
+      names->push_back(head + number + name.substr(close + 1));
+    }
+  }
+}
+
+void add_entry(const std::string& entry, const std::string& origin,
+               std::vector<ListedNode>* nodes) {
+  if (entry.empty()) refuse("an address is empty", entry, origin);
+  const ListedNode node = split_count(entry, origin);
+  if (node.address.empty() || node.address.find_first_of(" \t") != std::string::npos) {
+    refuse("'" + node.address + "' is not an address", entry, origin);
+  }
+  std::vector<std::string> names;
+  expand_ranges(node.address, entry, origin, &names);
+  for (std::string& name : names) nodes->push_back({std::move(name), node.devices});
+  if (nodes->size() > kMaxNodes) refuse("that are too many nodes", entry, origin);
+}
+
+// "host slots=8" is Open MPI's way.
+std::string with_colon(const std::string& line) {
+  const size_t slots = line.find("slots=");
+  if (slots == std::string::npos) return line;
+  return std::string(trim(line.substr(0, slots))) + ":" + line.substr(slots + 6);
+}
+
+void add_file(const std::string& path, const std::string& origin, std::vector<ListedNode>* nodes) {
+  int number = 0;
+  for (const std::string& line : split(read_file(path), '\n')) {
+    const std::string where = origin + ", " + path + " line " + std::to_string(++number) + ":";
+    const std::string text(trim(line.substr(0, line.find('#'))));
+    if (text.empty()) continue;
+    for (const std::string& entry : split_entries(with_colon(text))) {
+      add_entry(entry, where, nodes);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<ListedNode> expand_nodes(const std::string& list, const std::string& origin) {
+  std::vector<ListedNode> nodes;
+  if (trim(list).empty()) return nodes;
+  for (const std::string& entry : split_entries(list)) {
+    if (entry.starts_with('@')) {
+      const size_t before = nodes.size();
+      add_file(entry.substr(1), origin, &nodes);
+      if (nodes.size() == before) refuse("the host file lists no node", entry, origin);
+    } else {
+      add_entry(entry, origin, &nodes);
+    }
+  }
+  return nodes;
+}
+
+std::string list_text(const std::vector<ListedNode>& nodes) {
+  std::vector<std::string> texts;
+  for (const ListedNode& node : nodes) {
+    const bool ipv6 = node.address.find(':') != std::string::npos;
+    const std::string count = node.devices > 0 ? ":" + std::to_string(node.devices) : "";
+    texts.push_back((ipv6 && node.devices > 0 ? "[" + node.address + "]" : node.address) + count);
+  }
+  return join(texts, ",");
+}
+
+}  // namespace fleet

@@ -1,0 +1,104 @@
+#include "launch/surroundings.h"
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "launch/addresses.h"
+#include "launch/node_list.h"
+
+namespace fleet {
+namespace {
+
+std::optional<long long> number(const Surroundings& from, const std::string& name) {
+  long long value = 0;
+  const auto text = from.environment(name);
+  if (!text || !parse_int(*text, &value) || value < 0) return std::nullopt;
+  return value;
+}
+
+void add(ConfigTree* tree, const std::string& key, const std::string& value,
+         const std::string& origin) {
+  if (!tree->peek(key)) tree->set(key, value, "environment " + origin);
+}
+
+// Jobs and steps that share a node want ports of their own: each its 66 of 10000 to 29800, by
+// number. Endpoints of up to 64 ranks, MASTER_PORT, and the rendezvous.
+void add_slurm_ports(long long job, long long step, ConfigTree* tree) {
+  constexpr long long kBlocks = 300, kPorts = 66;
+  const long long first = 10'000 + (job + 37 * step) % kBlocks * kPorts;
+  add(tree, "start_port", std::to_string(first), "SLURM_JOB_ID");
+  add(tree, "rdzv_port", std::to_string(first + kPorts - 1), "SLURM_JOB_ID");
+}
+
+void add_slurm(const Surroundings& from, ConfigTree* tree) {
+  // Set in a step only, not in the script of sbatch.
+  const auto list = from.environment("SLURM_STEP_NODELIST");
+  const auto nodes = number(from, "SLURM_STEP_NUM_NODES"),
+             tasks = number(from, "SLURM_STEP_NUM_TASKS"), place = number(from, "SLURM_NODEID");
+  if (!list || !nodes || !tasks || !place) return;
+  for (const char* key : {"ips", "master", "nnodes", "host", "rank"}) {
+    if (tree->peek(key)) return;
+  }
+  if (*tasks != *nodes) {
+    throw Error(ErrorCode::kUsage,
+                "srun has started " + std::to_string(*tasks) + " fleetruns on " +
+                    std::to_string(*nodes) + (*nodes == 1 ? " node" : " nodes"),
+                "SLURM_STEP_NUM_TASKS",
+                "start one a node: srun --ntasks-per-node=1 fleetrun --nproc_per_node=N ...; or "
+                "give --nnodes=1 where each is a job of its own");
+  }
+  if (*nodes == 1) return;
+  const auto all = expand_nodes(*list, "environment SLURM_STEP_NODELIST");
+  if (static_cast<long long>(all.size()) != *nodes || *place >= *nodes) {
+    throw Error(ErrorCode::kUsage,
+                "it lists " + std::to_string(all.size()) + " nodes, SLURM_STEP_NUM_NODES is " +
+                    std::to_string(*nodes) + " and SLURM_NODEID " + std::to_string(*place),
+                "environment SLURM_STEP_NODELIST " + *list, "give --ips yourself");
+  }
+  add(tree, "ips", list_text(all), "SLURM_STEP_NODELIST");
+  add(tree, "host", all[static_cast<size_t>(*place)].address, "SLURM_NODEID");
+  const auto job = number(from, "SLURM_JOB_ID"), step = number(from, "SLURM_STEP_ID");
+  if (!job) return;
+  add(tree, "job_id", "slurm-" + std::to_string(*job) + "." + std::to_string(step.value_or(0)),
+      "SLURM_JOB_ID");
+  add_slurm_ports(*job, step.value_or(0), tree);
+}
+
+// "train-3.train.default.svc.cluster.local" of pod 3: the same with 0. Empty where the pod has no
+// such name.
+std::string first_pod(const Surroundings& from, const std::string& index) {
+  const std::string pod = from.host_name(), name = from.canonical_name(), ending = "-" + index;
+  if (!pod.ends_with(ending) || !name.starts_with(pod + ".")) return {};
+  return pod.substr(0, pod.size() - index.size()) + "0" + name.substr(pod.size());
+}
+
+void add_kubernetes(const Surroundings& from, ConfigTree* tree) {
+  const auto index = from.environment("JOB_COMPLETION_INDEX");
+  if (!index || !from.environment("KUBERNETES_SERVICE_HOST") || tree->peek("ips")) return;
+  // Without it the pods are jobs of their own, as in a sweep over parameters.
+  long long nodes = 0;
+  if (!parse_int(tree->peek("nnodes").value_or("1"), &nodes) || nodes < 2) return;
+  add(tree, "rank", *index, "JOB_COMPLETION_INDEX");
+  if (tree->peek("master")) return;
+  const std::string master = first_pod(from, *index);
+  if (master.empty()) {
+    throw Error(
+        ErrorCode::kUsage,
+        "the pods of this job have no names of their own: this one is '" + from.host_name() + "'",
+        "environment JOB_COMPLETION_INDEX",
+        "give the pod template a `subdomain` with a headless service (see "
+        "config/kubernetes), or give --master");
+  }
+  add(tree, "master", master, "JOB_COMPLETION_INDEX");
+}
+
+}  // namespace
+
+Surroundings real_surroundings() { return {get_env, fleet::host_name, fleet::canonical_name}; }
+
+void add_surroundings(const Surroundings& surroundings, ConfigTree* tree) {
+  add_slurm(surroundings, tree);
+  add_kubernetes(surroundings, tree);
+}
+
+}  // namespace fleet

@@ -1,0 +1,29 @@
+// What the place that fleetrun was started in says about the job: Slurm, Kubernetes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+
+namespace fleet {
+
+struct Surroundings {
+  std::function<std::optional<std::string>(const std::string&)> environment;
+  std::function<std::string()> host_name;       // "train-3"
+  std::function<std::string()> canonical_name;  // of this host: "train-3.train.svc.cluster.local"
+};
+Surroundings real_surroundings();
+
+// Adds to `tree` what the user has not given himself:
+// - `srun fleetrun ...`, one a node: nodes, this node's place, ports and the job's name from
+// SLURM_*.
+//   Only where none of --ips, --master, --nnodes, --host and --rank is given.
+// - a pod of a Kubernetes indexed Job, where --nnodes says that there are several: --rank from
+//   JOB_COMPLETION_INDEX, --master from the names that a headless service gives to pods.
+// kUsage where srun has started several on a node.
+void add_surroundings(const Surroundings& surroundings, ConfigTree* tree);
+
+}  // namespace fleet

@@ -1,0 +1,106 @@
+#include "launch/node_list.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<ListedNode> expand(const std::string& list) { return expand_nodes(list, "--ips"); }
+
+std::string refusal(const std::string& list) {
+  try {
+    expand(list);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted: " << list;
+  return {};
+}
+
+TEST(NodeList, Nothing_IsNoNode) { EXPECT_THAT(expand(""), IsEmpty()); }
+
+TEST(NodeList, AddressesAndNames_KeepTheirOrder) {
+  EXPECT_THAT(expand("10.0.0.2, b ,a"),
+              ElementsAre(ListedNode{"10.0.0.2", 0}, ListedNode{"b", 0}, ListedNode{"a", 0}));
+}
+
+TEST(NodeList, Ranges_AreWrittenOut) {
+  EXPECT_THAT(expand("n[08-10,20].x,m"),
+              ElementsAre(ListedNode{"n08.x", 0}, ListedNode{"n09.x", 0}, ListedNode{"n10.x", 0},
+                          ListedNode{"n20.x", 0}, ListedNode{"m", 0}));
+  EXPECT_THAT(expand("10.0.0.[9-10]"),
+              ElementsAre(ListedNode{"10.0.0.9", 0}, ListedNode{"10.0.0.10", 0}));
+  EXPECT_THAT(expand("r[1-2]n[1-2]"), ElementsAre(ListedNode{"r1n1", 0}, ListedNode{"r1n2", 0},
+                                                  ListedNode{"r2n1", 0}, ListedNode{"r2n2", 0}));
+}
+
+TEST(NodeList, Counts_BelongToEveryNodeOfARange) {
+  EXPECT_THAT(expand("a:8,n[1-2]:4"),
+              ElementsAre(ListedNode{"a", 8}, ListedNode{"n1", 4}, ListedNode{"n2", 4}));
+}
+
+TEST(NodeList, Ipv6_WithAndWithoutBrackets) {
+  EXPECT_THAT(
+      expand("fd00::1,[fd00::2],[fd00::3]:4"),
+      ElementsAre(ListedNode{"fd00::1", 0}, ListedNode{"fd00::2", 0}, ListedNode{"fd00::3", 4}));
+}
+
+TEST(NodeList, Text_ComesBackInOneForm) {
+  EXPECT_EQ(list_text(expand("n[1-2]:4, [fd00::3]:4,[fd00::4]")), "n1:4,n2:4,[fd00::3]:4,fd00::4");
+}
+
+TEST(NodeList, WhatMakesNoSense_IsNamed) {
+  EXPECT_THAT(refusal("a,,b"), AllOf(HasSubstr("--ips"), HasSubstr("an address is empty")));
+  EXPECT_THAT(refusal("a:x"), HasSubstr("'x' is not a number of GPUs"));
+  EXPECT_THAT(refusal("a:0"), HasSubstr("'0' is not a number of GPUs"));
+  EXPECT_THAT(refusal("n[1-2"), HasSubstr("brackets do not match"));
+  EXPECT_THAT(refusal("n1-2]"), HasSubstr("brackets do not match"));
+  EXPECT_THAT(refusal("n[2-1]"), HasSubstr("'2-1' is not a range"));
+  EXPECT_THAT(refusal("n[a]"), HasSubstr("'a' is not a range"));
+  EXPECT_THAT(refusal("n[1-9999999]"), HasSubstr("too long"));
+  EXPECT_THAT(refusal("a[1-999]b[1-999]"), HasSubstr("too many"));
+  EXPECT_THAT(refusal("[fd00::1"), HasSubstr("brackets"));
+  EXPECT_THAT(refusal("a b"), HasSubstr("'a b' is not an address"));
+  EXPECT_THAT(refusal("@/no/such/file"), HasSubstr("/no/such/file"));
+}
+
+struct HostFile : ::testing::Test {
+  HostFile() {
+    std::string pattern = ::testing::TempDir() + "fleet_hosts.XXXXXX";
+    folder = ::mkdtemp(pattern.data());
+    path = folder + "/hosts";
+  }
+  ~HostFile() override { std::filesystem::remove_all(folder); }
+  std::string folder, path;
+};
+
+TEST_F(HostFile, Lines_AreEntries) {
+  std::ofstream(path) << "# the cluster\na slots=8\n\n  b:4 # the old one\nn[1-2],c\n";
+  EXPECT_THAT(expand("@" + path + ",last"),
+              ElementsAre(ListedNode{"a", 8}, ListedNode{"b", 4}, ListedNode{"n1", 0},
+                          ListedNode{"n2", 0}, ListedNode{"c", 0}, ListedNode{"last", 0}));
+}
+
+TEST_F(HostFile, BadLine_IsNamed) {
+  std::ofstream(path) << "a\nb:many\n";
+  EXPECT_THAT(refusal("@" + path), HasSubstr("line 2"));
+}
+
+TEST_F(HostFile, Empty_IsAnError) {
+  std::ofstream(path) << "# nobody\n";
+  EXPECT_THAT(refusal("@" + path), HasSubstr("lists no node"));
+}
+
+}  // namespace
+}  // namespace fleet
