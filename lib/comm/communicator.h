@@ -55,6 +55,14 @@ class Communicator {
   // Every pending and later call of this rank fails with `why`, at once. Any thread, any number of
   // times.
   virtual void abort(const Error& why) = 0;
+
+  // Streams of a GPU carry no failures (calls that were given up look done): whoever has waited for
+  // work with calls of this communicator in it asks here whether they succeeded. Throws what went
+  // wrong. Any thread.
+  virtual void throw_if_failed() const {}
+  // To be called after each launch of a Recording that holds calls of this communicator, with the
+  // stream it was launched on: they are watched from then on as if they had been issued now.
+  virtual void launched(Stream& /*stream*/) {}
 };
 
 }  // namespace fleet

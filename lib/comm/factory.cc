@@ -13,7 +13,7 @@ Registry<CommFactory>& comm_backends() {
 Schema comm_schema() {
   Schema schema;
   schema
-      .choice("backend", "auto", {"auto", "shm", "gloo", "hierarchical", "inprocess"},
+      .choice("backend", "auto", {"auto", "shm", "gloo", "hierarchical", "inprocess", "nccl"},
               "transport of the collectives; auto: from where the ranks run")
       .number("timeout", 600, 0.001, 1e6,
               "seconds an operation waits for a rank that neither comes nor dies");
@@ -27,6 +27,7 @@ void apply(const Settings& settings, CommOptions* options) {
 }
 
 std::string choose_backend(const CommOptions& options) {
+  if (options.device && options.device->backend() == "cuda") return "nccl";
   std::map<std::string, int> ranks_on;
   for (const std::string& node : options.nodes) ++ranks_on[node];
   if (ranks_on.size() <= 1) return "shm";

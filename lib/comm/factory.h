@@ -24,9 +24,11 @@ struct CommOptions {
   std::shared_ptr<Store> store;
   // Tells the communicators of one store apart: each one made needs a name of its own.
   std::string group = "world";
-  // "auto": shm on one host, gloo for hosts with one rank each, else hierarchical. Or the name of a
-  // registered backend.
+  // "auto": nccl on GPUs; else shm on one host, gloo for hosts with one rank each, else
+  // hierarchical. Or the name of a registered backend.
   std::string backend = "auto";
+  // Whose memory the views point to; null: the host's. Outlives the communicator.
+  Device* device = nullptr;
   // How long an operation waits for a rank that neither comes nor dies.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   // What messages call the ranks, by rank; empty: 0, 1, ... For groups inside a larger one.

@@ -21,13 +21,13 @@ struct Executor::Schedule {
   std::vector<Step*> steps;
 };
 
-Executor::Executor(Plan plan, Device& device, Communicator* communicator)
-    : plan_(std::move(plan)), device_(device), communicator_(communicator) {
+Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communicators)
+    : plan_(std::move(plan)), device_(device), communicators_(std::move(communicators)) {
   persistent_ = device_.allocate(plan_.persistent_bytes);
   arena_ = device_.allocate(plan_.arena_bytes);
   workspace_ = device_.allocate(plan_.workspace_bytes);
-  bucket_ = communicator_ ? communicator_->allocate(plan_.bucket_bytes)
-                          : device_.allocate(plan_.bucket_bytes);
+  bucket_ = communicators_.empty() ? device_.allocate(plan_.bucket_bytes)
+                                   : communicators_[0]->allocate(plan_.bucket_bytes);
   for (int i = 0; i < plan_.streams; ++i) {
     streams_.push_back(device_.make_stream(i == 0 ? "" : "comm" + std::to_string(i)));
     if (i > 0) ends_.push_back(device_.make_event());
@@ -56,11 +56,23 @@ void Executor::make_step(const PlannedOp& planned) {
                         .outputs = std::move(outputs),
                         .workspace = workspace_.data(),
                         .device = device_,
-                        .communicator = communicator_};
+                        .communicator = communicator_of(planned.op)};
   step->kernel = planned.kernel->create(context);
   for (int wait : planned.waits) step->waits.push_back(steps_[wait]->done.get());
   if (planned.signals) step->done = device_.make_event();
   steps_.push_back(std::move(step));
+}
+
+Communicator* Executor::communicator_of(const Op& op) const {
+  if (!op.def->is_collective) return nullptr;
+  const auto number = static_cast<size_t>(op.attributes.integer("communicator"));
+  FLEET_CHECK(number < communicators_.size(),
+              op.type() + ": no communicator " + std::to_string(number));
+  return communicators_[number];
+}
+
+void Executor::check_communicators() const {
+  for (const Communicator* communicator : communicators_) communicator->throw_if_failed();
 }
 
 void* Executor::address(const PlannedVar& planned) const {
@@ -110,6 +122,7 @@ void Executor::run(const StepInfo& info) {
 
 void Executor::synchronize() {
   for (const auto& stream : streams_) stream->synchronize();
+  check_communicators();
 }
 
 void Executor::initialize(uint64_t seed) {

@@ -13,8 +13,14 @@ namespace fleet {
 // Not thread-safe: one thread drives it.
 class Executor {
  public:
-  // communicator may be null in a job of one rank; it must outlive the executor.
-  Executor(Plan plan, Device& device, Communicator* communicator);
+  // communicators: by the number that collectives name in their attribute "communicator"; none in a
+  // job of one rank. They must outlive the executor.
+  Executor(Plan plan, Device& device, std::vector<Communicator*> communicators);
+  // With one communicator, or null.
+  Executor(Plan plan, Device& device, Communicator* communicator)
+      : Executor(std::move(plan), device,
+                 communicator ? std::vector<Communicator*>{communicator}
+                              : std::vector<Communicator*>{}) {}
   ~Executor();
 
   const Plan& plan() const { return plan_; }
@@ -53,11 +59,13 @@ class Executor {
   const Schedule& schedule_for(const StepInfo& info);
   void run_profiled(Step& step, Stream& stream);
   void make_step(const PlannedOp& planned);
+  Communicator* communicator_of(const Op& op) const;
+  void check_communicators() const;
   void* address(const PlannedVar& planned) const;
 
   Plan plan_;
   Device& device_;
-  Communicator* communicator_;
+  std::vector<Communicator*> communicators_;
   Buffer persistent_, arena_, bucket_, workspace_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<std::unique_ptr<Event>> ends_;  // of the streams but the first

@@ -17,6 +17,7 @@ void assign_waits(Plan& plan) {
     std::map<int, int> writer, reader;  // stream -> last operation
   };
   std::map<VarId, Touch> touched;
+  std::map<int, int> last_collective;  // stream -> operation; of the last one only
   for (size_t i = 0; i < plan.ops.size(); ++i) {
     PlannedOp& planned = plan.ops[i];
     plan.streams = std::max(plan.streams, planned.op.stream + 1);
@@ -34,6 +35,10 @@ void assign_waits(Plan& plan) {
       if (id == kNoVar) continue;
       after(touched[id].writer);
       after(touched[id].reader);
+    }
+    if (planned.op.def->is_collective) {
+      if (planned.op.attributes.boolean("after_previous")) after(last_collective);
+      last_collective = {{planned.op.stream, static_cast<int>(i)}};
     }
     for (VarId id : planned.op.inputs) touched[id].reader[planned.op.stream] = static_cast<int>(i);
     for (VarId id : planned.op.outputs) touched[id].writer[planned.op.stream] = static_cast<int>(i);

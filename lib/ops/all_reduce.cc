@@ -7,7 +7,10 @@ namespace fleet {
 FLEET_OP(all_reduce) {
   def.inputs = {{"x", Slot::kVariadic}};
   def.outputs = {{"y", Slot::kVariadic}};
-  def.attributes = {{"op", std::string("sum")}};
+  // communicator: which of the job's it goes through, each with a stream of its own;
+  // after_previous: not before the collective before it has ended, whatever that one's stream.
+  def.attributes = {
+      {"op", std::string("sum")}, {"communicator", int64_t{0}}, {"after_previous", false}};
   def.precision = Precision::kGray;
   def.contiguous_inputs = true;
   def.is_collective = true;

@@ -68,6 +68,7 @@ class Device {
   const DeviceOptions& options() const { return options_; }
   virtual std::string name() const = 0;       // "cpu", "cuda:0"
   virtual std::string backend() const = 0;    // "cpu", "cuda": kernels are registered under it
+  virtual int index() const { return 0; }     // of the backend's devices that this process sees
   virtual Buffer allocate(size_t bytes) = 0;  // zeroed
   virtual std::unique_ptr<Stream> make_stream(const std::string& name) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;

@@ -27,7 +27,7 @@ CudaDevice& cuda_device(Device& device);
 class CudaDevice : public Device {
  public:
   CudaDevice(int index, const DeviceOptions& options);
-  int index() const { return index_; }
+  int index() const override { return index_; }
   const cudaDeviceProp& properties() const { return properties_; }
   std::string name() const override { return name_; }
   std::string backend() const override { return "cuda"; }
