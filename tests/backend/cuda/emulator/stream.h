@@ -1,0 +1,17 @@
+// Streams of the emulated GPU: work runs when it is issued, or is recorded where its stream is being
+// captured.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+
+namespace fleet::emulator {
+
+// Runs `work` now, or keeps it for the graph that `stream` is captured into.
+void issue(cudaStream_t stream, std::function<void()> work);
+
+// What a launch with these sizes would answer (limits of compute capability 9.0).
+cudaError_t launchable(dim3 grid, dim3 block, size_t shared_bytes);
+
+}  // namespace fleet::emulator
