@@ -27,8 +27,8 @@ struct Fiber {
 
 struct Thread {
   Wait wait = Wait::kNothing;
-  int fiber = kNone;    // which it was started on
-  int64_t calls = 0;    // of exchange()
+  int fiber = kNone;  // which it was started on
+  int64_t calls = 0;  // of exchange()
 };
 
 struct Warp {

@@ -1,5 +1,5 @@
-// Runs the threads of CUDA blocks on the host: as fibers of one thread, which take turns at barriers
-// and warp functions. A thread that meets none runs to its end as a plain call.
+// Runs the threads of CUDA blocks on the host: as fibers of one thread, which take turns at
+// barriers and warp functions. A thread that meets none runs to its end as a plain call.
 #pragma once
 
 #include <vector_types.h>
@@ -23,7 +23,7 @@ void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::function<vo
               void (*set)(const Position&));
 
 // For the running thread of a block:
-void barrier();                           // waits for all threads that have not returned
+void barrier();                            // waits for all threads that have not returned
 const uint64_t* exchange(uint64_t value);  // the values of the warp's 32 lanes, until the next call
 int lane();
 void* shared_memory();  // the launch's dynamic shared memory, filled with rubbish for each block

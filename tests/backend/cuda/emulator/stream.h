@@ -1,5 +1,5 @@
-// Streams of the emulated GPU: work runs when it is issued, or is recorded where its stream is being
-// captured.
+// Streams of the emulated GPU: work runs when it is issued, or is recorded where its stream is
+// being captured.
 #pragma once
 
 #include <cuda_runtime_api.h>
