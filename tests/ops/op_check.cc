@@ -6,9 +6,11 @@
 #include <cmath>
 #include <random>
 
+#include "exec/kernel.h"
 #include "passes/backward.h"
 #include "tensor/float16.h"
 #include "tensor/host.h"
+#include "tests/ops/op_device.h"
 
 namespace fleet {
 namespace {
@@ -65,14 +67,14 @@ void expect_near(const Values& got, const Values& want, double tolerance, const 
 
 class Check {
  public:
-  explicit Check(const OpCheck& check) : check_(check), random_(check.seed) {}
+  Check(const OpCheck& check, Device& device, PlanOptions options)
+      : check_(check), device_(device), options_(std::move(options)), random_(check.seed) {}
 
   std::vector<Values> run() {
     build();
     if (check_.check_gradient) add_backward();
-    PlanOptions options;
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (check_.inputs[i].layout) options.initial_layouts[inputs_[i]] = *check_.inputs[i].layout;
+      if (check_.inputs[i].layout) options_.initial_layouts[inputs_[i]] = *check_.inputs[i].layout;
     }
     std::vector<VarId> keep;
     for (VarId id : outputs_) {
@@ -82,7 +84,7 @@ class Check {
       const VarId gradient = inputs_[i] == kNoVar ? kNoVar : program_.gradient(inputs_[i]);
       if (gradient != kNoVar) keep.push_back(gradient);
     }
-    Executor executor(make_plan(program_, keep, options), device_, nullptr);
+    Executor executor(make_plan(program_, keep, options_), device_, nullptr);
     for (int repeat = 0; repeat < 2; ++repeat) {  // twice: nothing may be left from the first run
       set_inputs(executor);
       executor.run({});
@@ -234,12 +236,13 @@ class Check {
   }
 
   const OpCheck& check_;
+  Device& device_;
+  PlanOptions options_;
   std::mt19937_64 random_;
   Program program_;
   SectionId forward_ = 0;
   std::vector<VarId> inputs_, outputs_, seed_vars_;
   std::vector<Values> values_, seed_values_, references_;
-  HostDevice device_;
 };
 
 }  // namespace
@@ -249,6 +252,78 @@ double rounding_tolerance(DType dtype) {
   return dtype == DType::kFloat16 ? 0x1p-10 : 0;
 }
 
-std::vector<Values> check_op(const OpCheck& check) { return Check(check).run(); }
+namespace {
+
+// N, C, H, W with channels innermost, padded to whole blocks.
+Layout channels_last(const Shape& shape, int block) {
+  if (block == 1 || shape[1] % block == 0) return Layout::channels_last(shape);
+  Shape padded = shape;
+  padded[1] = (shape[1] + block - 1) / block * block;
+  const int64_t pixel = padded[1];
+  return Layout::blocked(padded, {shape[2] * shape[3] * pixel, block, shape[3] * pixel, pixel},
+                         {{1, block}});
+}
+
+bool says_types(const OpCheck& check) {
+  bool says = check.dtype != DType::kFloat32;
+  for (const CheckInput& input : check.inputs) {
+    says = says || (input.dtype && is_floating(*input.dtype)) || input.layout;
+  }
+  return says;
+}
+
+OpCheck apply(OpCheck check, const OpVariant& variant) {
+  check.dtype = variant.dtype;
+  for (CheckInput& input : check.inputs) {
+    if (input.shape.rank() != 4 || input.dtype.value_or(check.dtype) != check.dtype) continue;
+    if (!variant.channels_last && variant.channel_block == 1) continue;
+    if (input.kind == VarKind::kFeed) input.kind = VarKind::kState;
+    input.layout = channels_last(input.shape, variant.channel_block);
+  }
+  return check;
+}
+
+std::vector<Values> run_on_cpu(const OpCheck& check) {
+  HostDevice device;
+  return Check(check, device, {.device = &device}).run();
+}
+
+void skip(const std::string& why) { GTEST_SKIP() << why << "; ran on the CPU"; }
+
+bool lacks_kernel(const Error& error) {
+  return error.code() == ErrorCode::kUnsupported &&
+         std::string(error.what()).find(": no cuda kernel") != std::string::npos;
+}
+
+// Nothing where there is no such kernel and there need not be one.
+std::optional<std::vector<Values>> run(const OpCheck& check) {
+  try {
+    return Check(check, op_device(), op_plan_options()).run();
+  } catch (const Error& error) {
+    if (!lacks_kernel(error)) throw;
+    // Mixed precision runs these in float32 only.
+    const bool black = op_registry().get(check.type).precision == Precision::kBlack;
+    if (black && check.dtype != DType::kFloat32) return std::nullopt;
+    if (!op_may_lack_kernel()) throw;
+    skip(error.what());
+    return run_on_cpu(check);
+  }
+}
+
+}  // namespace
+
+std::vector<Values> check_op(const OpCheck& check) {
+  if (op_variants().empty() || says_types(check)) return run(check).value();
+  std::vector<Values> first;
+  for (const OpVariant& variant : op_variants()) {
+    SCOPED_TRACE(std::string(name_of(variant.dtype)) +
+                 (variant.channels_last ? ", channels last" : "") +
+                 (variant.channel_block > 1 ? ", channels padded" : ""));
+    const auto results = run(apply(check, variant));
+    if (first.empty() && results) first = *results;
+    if (testing::Test::IsSkipped()) break;
+  }
+  return first;
+}
 
 }  // namespace fleet

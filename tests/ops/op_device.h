@@ -1,0 +1,25 @@
+// On which device the tests of operations run: one executable a device, from the same test files.
+#pragma once
+
+#include "exec/plan.h"
+#include "tensor/device.h"
+
+namespace fleet {
+
+Device& op_device();
+// How a Plan for it is made.
+PlanOptions op_plan_options();
+
+// In which types and layouts check_op() runs a check that says nothing of them. Empty: as it is
+// written, on the CPU.
+struct OpVariant {
+  DType dtype = DType::kFloat32;
+  bool channels_last = false;  // inputs of four dimensions lie so
+  int channel_block = 1;       // and are padded to so many channels
+};
+const std::vector<OpVariant>& op_variants();
+
+// Whether operations may lack a kernel on the device: those on libraries, on the emulated GPU.
+bool op_may_lack_kernel();
+
+}  // namespace fleet
