@@ -1,0 +1,164 @@
+// cuDNN's graph interface: descriptors, tensors, operations, and plans that run a graph of them.
+// Only this header and the files that include it name cuDNN.
+//
+// Everything up to a finished plan works from a GPU's properties alone, so that it can be tested,
+// and asked what a GPU supports, on a machine without one (Target).
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensor/device.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+namespace fleet::cuda {
+
+class CudaDevice;
+
+// Translates cuDNN's error into fleet::Error: kUnsupported where cuDNN cannot do what is asked,
+// else kInternal; with cuDNN's own explanation.
+void check(cudnnStatus_t status, const std::string& what);
+
+// The device's handle, made when it is first asked for. Used by the thread that drives the device.
+cudnnHandle_t dnn_handle(CudaDevice& device);
+
+namespace dnn {
+
+cudnnDataType_t type_of(DType dtype);
+
+// A backend descriptor; freed with the object.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(cudnnBackendDescriptorType_t type);
+  // Takes over a descriptor that was made elsewhere.
+  explicit Descriptor(cudnnBackendDescriptor_t descriptor) : descriptor_(descriptor) {}
+  Descriptor(Descriptor&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~Descriptor();
+
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+           const void* values);
+  void set(cudnnBackendAttributeName_t name, int64_t value);
+  void set(cudnnBackendAttributeName_t name, bool value);
+  void set(cudnnBackendAttributeName_t name, double value);
+  void set(cudnnBackendAttributeName_t name, cudnnDataType_t value);
+  void set_list(cudnnBackendAttributeName_t name, std::span<const int64_t> values);
+  void set(cudnnBackendAttributeName_t name, const Descriptor& value);
+  void finalize(const std::string& what);
+  // The same, but says by its return value whether cuDNN supports what the descriptor asks for.
+  bool try_finalize();
+  cudnnBackendDescriptor_t get() const { return descriptor_; }
+  explicit operator bool() const { return descriptor_ != nullptr; }
+
+ private:
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
+};
+
+// The GPU that plans are made for.
+class Target {
+ public:
+  explicit Target(CudaDevice& device);
+  // From properties as cuDNN writes them (JSON): for a GPU that is not there.
+  explicit Target(const std::string& properties);
+  const Descriptor& properties() const { return properties_; }
+  const std::string& name() const { return name_; }  // of the GPU
+
+ private:
+  Descriptor properties_;
+  std::string name_;
+};
+
+// A tensor of a graph: four dimensions in the order N, C, H, W (weights: K, C, R, S), packed with
+// channels innermost, 16-byte aligned.
+struct Tensor {
+  int64_t id;  // unique in the graph, from 1; binds it to memory
+  Shape shape;
+  DType dtype;
+  bool is_virtual = false;  // passed on inside the graph, without memory
+  bool is_scalar = false;   // one value, given by the host when the graph runs
+};
+Descriptor make_tensor(const Tensor& tensor);
+
+// Which of cuDNN's engines runs a graph, and how.
+struct Choice {
+  int64_t engine = 0;
+  std::vector<std::pair<int64_t, int64_t>> knobs;  // type, value
+  std::string text() const;                        // "engine 4 knobs 2=1 12=0"
+  // Nothing where the text is none.
+  static std::optional<Choice> parse(const std::string& text);
+  bool operator==(const Choice&) const = default;
+};
+
+// Operations over tensors, as one unit of work. Immutable once made.
+class Graph {
+ public:
+  // Finished operation descriptors, in any order.
+  Graph(std::vector<Descriptor> operations, const std::string& what);
+  const Descriptor& get() const { return graph_; }
+  const std::string& what() const { return what_; }
+
+ private:
+  std::vector<Descriptor> operations_;
+  Descriptor graph_;
+  std::string what_;
+};
+
+struct PlanLimits {
+  size_t workspace = ~size_t{0};  // bytes
+  bool deterministic = false;     // the same bits every time
+  bool exact_float32 = false;     // no TF32: products of float32 in float32
+};
+
+// A graph made ready for a target by one choice.
+class Plan {
+ public:
+  Plan(Descriptor plan, Choice choice);
+  size_t workspace() const { return workspace_; }  // bytes
+  const Choice& choice() const { return choice_; }
+  const Descriptor& get() const { return plan_; }
+
+ private:
+  Descriptor plan_;
+  Choice choice_;
+  size_t workspace_ = 0;
+};
+
+// Plans within the limits, those first that cuDNN's heuristics expect to be fastest, at most `most`
+// of them. Empty: cuDNN does not support the graph on this target within these limits.
+std::vector<std::shared_ptr<const Plan>> make_plans(const Graph& graph, const Target& target,
+                                                    const PlanLimits& limits, size_t most);
+// The plan of a choice made earlier; null where cuDNN does not take it (any more).
+std::shared_ptr<const Plan> make_plan(const Graph& graph, const Target& target,
+                                      const Choice& choice);
+
+// A plan together with the memory it works on, ready to run again and again.
+class Execution {
+ public:
+  struct Binding {
+    int64_t id;  // of a tensor
+    void* data;  // on the device; of a scalar: on the host, read when it runs
+  };
+  Execution(std::shared_ptr<const Plan> plan, std::span<const Binding> bindings, void* workspace);
+  // May be recorded in a CUDA graph.
+  void run(cudnnHandle_t handle, Stream& stream) const;
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+  Descriptor pack_;
+};
+
+}  // namespace dnn
+}  // namespace fleet::cuda

@@ -1,0 +1,163 @@
+#include "backend/cuda/dnn_plans.h"
+
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "backend/cuda/choice_cache.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace fleet::cuda::dnn {
+namespace {
+
+constexpr size_t kMostMeasured = 64;
+constexpr int kRuns = 3;
+
+// A device's plans. Lives as long as the process, as the library's handle does.
+struct DevicePlans {
+  explicit DevicePlans(CudaDevice& device)
+      : target(device), measured(choice_file("cudnn", target.name(), cudnnGetVersion())) {}
+  Target target;
+  ChoiceCache measured;
+  std::map<std::string, std::shared_ptr<const Plan>> plans;
+};
+
+DevicePlans& plans_of(CudaDevice& device) {
+  static std::mutex mutex;
+  static auto& all = *new std::map<int, std::unique_ptr<DevicePlans>>;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<DevicePlans>& plans = all[device.index()];
+  if (!plans) plans = std::make_unique<DevicePlans>(device);
+  return *plans;
+}
+
+class Timer {
+ public:
+  Timer() {
+    check(cudaEventCreate(&begin_), "cudaEventCreate");
+    check(cudaEventCreate(&end_), "cudaEventCreate");
+  }
+  ~Timer() {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+  }
+  void start(cudaStream_t stream) { check(cudaEventRecord(begin_, stream), "cudaEventRecord"); }
+  // Milliseconds since the start.
+  float stop(cudaStream_t stream) {
+    check(cudaEventRecord(end_, stream), "cudaEventRecord");
+    check(cudaEventSynchronize(end_), "cudaEventSynchronize");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
+    return milliseconds;
+  }
+
+ private:
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+// Scratch memory for a graph's tensors, to measure on.
+class Scratch {
+ public:
+  Scratch(CudaDevice& device, const std::vector<Tensor>& tensors) : device_(device) {
+    for (const Tensor& tensor : tensors) {
+      memory_.push_back(device.allocate(tensor.shape.elements() * size_of(tensor.dtype)));
+      bindings_.push_back({tensor.id, memory_.back().data()});
+    }
+    stream_ = device.make_stream("measuring");
+  }
+
+  // Milliseconds of the quickest of a few runs.
+  float measure(const std::shared_ptr<const Plan>& plan) {
+    if (plan->workspace() > workspace_.bytes()) {
+      workspace_ = {};
+      workspace_ = device_.allocate(plan->workspace());
+    }
+    const Execution execution(plan, bindings_, workspace_.data());
+    const cudnnHandle_t handle = dnn_handle(device_);
+    execution.run(handle, *stream_);
+    float best = std::numeric_limits<float>::max();
+    for (int i = 0; i < kRuns; ++i) {
+      timer_.start(stream_of(*stream_));
+      execution.run(handle, *stream_);
+      best = std::min(best, timer_.stop(stream_of(*stream_)));
+    }
+    return best;
+  }
+
+ private:
+  CudaDevice& device_;
+  std::vector<Buffer> memory_;
+  std::vector<Execution::Binding> bindings_;
+  Buffer workspace_;
+  std::unique_ptr<Stream> stream_;
+  Timer timer_;
+};
+
+std::shared_ptr<const Plan> fastest(CudaDevice& device, const Graph& graph,
+                                    const std::vector<std::shared_ptr<const Plan>>& plans,
+                                    const std::vector<Tensor>& tensors) {
+  Scratch scratch(device, tensors);
+  std::shared_ptr<const Plan> best;
+  float best_time = std::numeric_limits<float>::max();
+  for (const auto& plan : plans) {
+    try {
+      const float time = scratch.measure(plan);
+      if (time < best_time) best = plan;
+      best_time = std::min(best_time, time);
+    } catch (const Error& error) {
+      // One algorithm that cannot run, or finds no memory, is not chosen.
+      spdlog::debug("{} by {}: {}", graph.what(), plan->choice().text(), error.what());
+    }
+  }
+  if (best) {
+    spdlog::debug("{}: {} of {} algorithms, {:.3f} ms", graph.what(), best->choice().text(),
+                  plans.size(), best_time);
+  }
+  return best;
+}
+
+std::shared_ptr<const Plan> search(CudaDevice& device, DevicePlans& known, const std::string& key,
+                                   const Graph& graph, const PlanLimits& limits,
+                                   const std::vector<Tensor>& tensors) {
+  if (const auto text = known.measured.find(key)) {
+    const auto choice = Choice::parse(*text);
+    auto plan = choice ? make_plan(graph, known.target, *choice) : nullptr;
+    if (plan && plan->workspace() <= limits.workspace) return plan;
+  }
+  const auto plans = make_plans(graph, known.target, limits, kMostMeasured);
+  auto plan = fastest(device, graph, plans, tensors);
+  if (plan) known.measured.add(key, plan->choice().text());
+  return plan;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> find_plan(CudaDevice& device, const std::string& key,
+                                      const std::function<Graph()>& make_graph,
+                                      const std::vector<Tensor>& tensors) {
+  const DeviceOptions& options = device.options();
+  PlanLimits limits{.workspace = static_cast<size_t>(options.conv_workspace_size_limit) << 20,
+                    .deterministic = options.deterministic};
+  for (const Tensor& tensor : tensors) {
+    limits.exact_float32 |= tensor.dtype == DType::kFloat32 && !options.tensor_op_math;
+  }
+  const std::string full_key =
+      key + " within " + std::to_string(options.conv_workspace_size_limit) + " MiB" +
+      (limits.deterministic ? " deterministic" : "") + (limits.exact_float32 ? " exact" : "");
+  DevicePlans& known = plans_of(device);
+  const auto found = known.plans.find(full_key);
+  if (found != known.plans.end()) return found->second;
+  const Graph graph = make_graph();
+  std::shared_ptr<const Plan> plan;
+  if (options.cudnn_exhaustive_search) {
+    plan = search(device, known, full_key, graph, limits, tensors);
+  } else {
+    const auto plans = make_plans(graph, known.target, limits, 1);
+    if (!plans.empty()) plan = plans[0];
+  }
+  known.plans[full_key] = plan;
+  return plan;
+}
+
+}  // namespace fleet::cuda::dnn
