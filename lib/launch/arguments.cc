@@ -1,6 +1,7 @@
 #include "launch/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 
 #include "base/env.h"
@@ -12,8 +13,23 @@
 namespace fleet {
 namespace {
 
+// Flags that take no value.
+const std::vector<std::string>& lone_flags() {
+  static const std::vector<std::string> all = {"--print_config", "--version", "--help",
+                                               "--dry_run"};
+  return all;
+}
+
+// Whether the next word is this flag's value.
+bool takes_next(const std::string& flag) {
+  const auto& lone = lone_flags();
+  return flag.find('=') == std::string::npos &&
+         std::find(lone.begin(), lone.end(), flag) == lone.end();
+}
+
 std::vector<std::string> known_flags() {
-  std::vector<std::string> all = {"--print_config", "--version", "--help"};
+  std::vector<std::string> all = lone_flags();
+  all.insert(all.end(), {"--format", "--rank_env"});
   for (const Option& option : launch_options()) {
     all.push_back("--" + option.key);
     for (const std::string& alias : option.aliases) all.push_back("--" + alias);
@@ -36,9 +52,8 @@ std::vector<std::string> known_flags() {
 std::vector<std::string> join_split_ips(std::vector<std::string> arguments) {
   for (size_t at = 0; at < arguments.size() && arguments[at].starts_with("--"); ++at) {
     const std::string& flag = arguments[at];
-    const bool alone = flag == "--help" || flag == "--version" || flag == "--print_config";
     const bool ips = flag == "--ips" || flag.starts_with("--ips=");
-    if (!alone && flag.find('=') == std::string::npos) ++at;  // its value is a word of its own
+    if (takes_next(flag)) ++at;
     while (ips && at + 1 < arguments.size() && arguments[at].ends_with(',')) {
       arguments[at] += arguments[at + 1];
       arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1);
@@ -55,11 +70,37 @@ std::vector<std::string> drop_empty(std::vector<std::string> arguments) {
       arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(at));
       continue;
     }
-    const std::string& flag = arguments[at];
-    const bool alone = flag == "--help" || flag == "--version" || flag == "--print_config";
-    at += alone || flag.find('=') != std::string::npos ? 1 : 2;
+    at += takes_next(arguments[at]) ? 2 : 1;
   }
   return arguments;
+}
+
+// The options of --dry_run, which without it would have no effect.
+void check_dry_run(const DryRun& wish, bool format_given, const std::string& rank) {
+  const auto refuse = [](const std::string& what, const std::string& where,
+                         const std::string& next) {
+    throw Error(ErrorCode::kUsage, what, where, next);
+  };
+  if (!wish.wanted && (format_given || !rank.empty())) {
+    refuse("it belongs to --dry_run", format_given ? "--format" : "--rank_env",
+           "add --dry_run, or put the program's own arguments after the program");
+  }
+  if (wish.format != "table" && wish.format != "json" && wish.format != "shell") {
+    refuse("'" + wish.format + "' is not a format", "--format", "table, json or shell");
+  }
+  if (wish.format == "shell" && rank.empty()) {
+    refuse("a shell has one rank's environment", "--format shell", "say with --rank_env which one");
+  }
+}
+
+int parse_rank(const std::string& text) {
+  long long rank = -1;
+  if (text.empty()) return -1;
+  if (!parse_int(text, &rank) || rank < 0 || rank > 1 << 30) {
+    throw Error(ErrorCode::kUsage, "'" + text + "' is not a rank", "--rank_env",
+                "ranks are numbered from 0");
+  }
+  return static_cast<int>(rank);
 }
 
 }  // namespace
@@ -79,6 +120,10 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
   app.add_flag("-h,--help", help);
   app.add_flag("--version", version);
   app.add_flag("--print_config", print_config);
+  std::string rank_env;
+  app.add_flag("--dry_run", request.dry_run.wanted);
+  app.add_option("--format", request.dry_run.format);
+  app.add_option("--rank_env", rank_env);
 
   const std::vector<std::string> words = drop_empty(join_split_ips(arguments));
   std::vector<std::string> reversed(words.rbegin(), words.rend());
@@ -97,6 +142,9 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
   } else if (!request.program.empty() && request.program[0].starts_with('-')) {
     unknown_flag(request.program[0]);
   }
+
+  check_dry_run(request.dry_run, app.count("--format") > 0, rank_env);
+  request.dry_run.rank = parse_rank(rank_env);
 
   ConfigTree tree;
   // Inside a rank the twins are the outer job's, set for that rank and not for a job it starts.

@@ -107,6 +107,8 @@ std::string launch_help() {
   }
   text +=
       "  --print_config          print every value and where it came from, then end\n"
+      "  --dry_run               check everything, show what would be started, then end\n"
+      "    --format table|json|shell, --rank_env R    how, and only rank R (shell: for eval)\n"
       "  --version, --help\n"
       "Each option has a PADDLE_* twin in the environment; --gpus is also --selected_gpus and\n"
       "--devices. Exit code: the first failing rank's, 128 + its signal; docs/operations.md.\n"

@@ -33,12 +33,20 @@ std::string print_options(const Settings& settings);
 // A flag of Paddle's or torchrun's launchers that has no meaning here (yet), and why; "" otherwise.
 std::string unsupported_reason(const std::string& flag);
 
+// --dry_run and what goes with it.
+struct DryRun {
+  bool wanted = false;
+  std::string format = "table";  // or "json", "shell"
+  int rank = -1;                 // --rank_env: only this one
+};
+
 // The command line, after the environment has been laid under it.
 struct LaunchRequest {
   enum class Action { kRun, kPrintConfig, kHelp, kVersion };
   Action action = Action::kRun;
   Settings settings;
   std::vector<std::string> program;  // and everything after it
+  DryRun dry_run;
 };
 
 // At most a screen: usage, the options, three examples.

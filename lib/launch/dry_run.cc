@@ -1,0 +1,322 @@
+#include "launch/dry_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "launch/addresses.h"
+
+extern char** environ;
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kMasked[] = "******";
+
+std::string shown(const std::string& name, const std::string& value) {
+  return is_secret(name) && !value.empty() ? kMasked : value;
+}
+
+// Node 0 where that is this one; its place in the list; else the first that is not node 0.
+int foreseen_rank(const Topology& topology) {
+  if (topology.node_rank >= 0) return topology.node_rank;
+  return topology.hosting == Topology::Hosting::kNo ? 1 : 0;
+}
+
+NodePlacement foresee_node(const LaunchPlan& plan, int node_rank,
+                           const std::vector<ListedNode>& listed) {
+  const Topology& topology = plan.topology;
+  NodePlacement node;
+  node.node_rank = node_rank;
+  node.devices = plan.devices;
+  if (node_rank == foreseen_rank(topology)) {
+    node.address = topology.address;
+    for (const HeldPort& port : plan.ports) node.ports.push_back(port.port());
+    return node;
+  }
+  const auto place = static_cast<size_t>(node_rank);
+  node.address = !listed.empty()  ? listed[place].address
+                 : node_rank == 0 ? topology.rendezvous_address
+                                  : "node" + std::to_string(node_rank);
+  if (!listed.empty() && listed[place].devices > 0) {
+    node.devices.assign(static_cast<size_t>(listed[place].devices), {});
+    for (int rank = 0; plan.on_gpus() && rank < listed[place].devices; ++rank) {
+      node.devices[static_cast<size_t>(rank)] = {rank};
+    }
+  }
+  for (size_t rank = 0; rank < node.devices.size(); ++rank) {
+    node.ports.push_back(topology.start_port + static_cast<int>(rank));
+  }
+  return node;
+}
+
+std::shared_ptr<const World> foresee_world(const LaunchPlan& plan) {
+  const Settings& settings = plan.request.settings;
+  const std::vector<ListedNode> listed =
+      expand_nodes(join(settings.texts("ips"), ","), settings.origin("ips"));
+  auto world = std::make_shared<World>();
+  for (int node_rank = 0; node_rank < plan.topology.nnodes; ++node_rank) {
+    world->nodes.push_back(foresee_node(plan, node_rank, listed));
+    NodePlacement& node = world->nodes.back();
+    node.first_rank = world->world_size;
+    world->world_size += node.nproc();
+  }
+  const NodePlacement& first = world->nodes.front();
+  world->master_address = first.address;
+  world->master_port = plan.master_port && foreseen_rank(plan.topology) == 0
+                           ? plan.master_port->port()
+                           : plan.topology.start_port + first.nproc();
+  return world;
+}
+
+std::vector<std::string> assumptions(const LaunchPlan& plan) {
+  std::vector<std::string> notes;
+  const Topology& topology = plan.topology;
+  if (topology.start_port == 0) notes.push_back("ports are free ones, chosen anew at the start");
+  if (topology.nnodes > 1 && topology.counts.empty()) {
+    notes.push_back("the other nodes are taken to have the ranks and devices of this one");
+  }
+  if (topology.nnodes > 1 && topology.nodes.empty()) {
+    notes.push_back("addresses and the order of the other nodes are known when they have met");
+  }
+  if (topology.nnodes > 1) {
+    notes.push_back("cores and OMP_NUM_THREADS of the other nodes depend on their machines");
+  }
+  return notes;
+}
+
+Variables inherited_by(const std::vector<std::string>& environment, const RankCommand& rank) {
+  Variables kept;
+  for (const std::string& entry : environment) {
+    const std::string name = entry.substr(0, entry.find('='));
+    const bool replaced =
+        std::find(rank.removed.begin(), rank.removed.end(), name) != rank.removed.end() ||
+        std::any_of(rank.environment.begin(), rank.environment.end(),
+                    [&](const auto& variable) { return variable.first == name; });
+    if (!replaced && name.size() < entry.size())
+      kept.emplace_back(name, entry.substr(name.size() + 1));
+  }
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+struct Place {
+  const NodePlacement* node;
+  size_t local_rank;
+};
+
+Place place_of(const ForeseenJob& job, int rank) {
+  const World& world = *job.assignment.world;
+  for (const NodePlacement& node : world.nodes) {
+    if (rank < node.first_rank + node.nproc()) {
+      return {&node, static_cast<size_t>(rank - node.first_rank)};
+    }
+  }
+  internal_error(__FILE__, __LINE__, "there is no such rank");
+}
+
+// The ranks to show.
+std::vector<int> selected(const ForeseenJob& job, int rank) {
+  std::vector<int> all;
+  const int size = static_cast<int>(job.ranks.size());
+  if (rank >= size) {
+    throw Error(ErrorCode::kUsage, "there is no rank " + std::to_string(rank), "--rank_env",
+                "this job has ranks 0 to " + std::to_string(size - 1));
+  }
+  for (int one = 0; one < size; ++one) {
+    if (rank < 0 || one == rank) all.push_back(one);
+  }
+  return all;
+}
+
+std::string numbers(const std::vector<int>& all) {
+  std::vector<std::string> texts;
+  for (const int number : all) texts.push_back(std::to_string(number));
+  return join(texts, ",");
+}
+
+// Columns as wide as their widest entry.
+std::string aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line = " ";
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += " " + row[i] + std::string(widths[i] - row[i].size() + 1, ' ');
+    }
+    line.resize(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string variables_text(const Variables& variables) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, value] : variables) rows.push_back({name, shown(name, value)});
+  return aligned(rows);
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+bool is_shell_name(const std::string& name) {
+  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
+Json variables_json(const Variables& variables) {
+  Json object = Json::object();
+  for (const auto& [name, value] : variables) object[name] = shown(name, value);
+  return object;
+}
+
+}  // namespace
+
+bool is_secret(const std::string& name) {
+  std::string upper = name;
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  for (const char* word : {"TOKEN", "SECRET", "PASSWORD", "KEY"}) {
+    if (upper.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+ForeseenJob foresee(const LaunchPlan& plan, const std::vector<std::string>& environment) {
+  ForeseenJob job;
+  const Topology& topology = plan.topology;
+  job.job_id = plan.request.settings.text("job_id");
+  job.notes = assumptions(plan);
+  const int port = topology.rendezvous_port > 0 ? topology.rendezvous_port
+                                                : HeldPort::any(topology.bind_address).port();
+  job.rendezvous = endpoint(topology.rendezvous_address, port);
+  job.assignment.world = foresee_world(plan);
+  job.assignment.store_address = job.rendezvous;
+  job.assignment.node_rank = foreseen_rank(topology);
+  for (const NodePlacement& node : job.assignment.world->nodes) {
+    Assignment theirs = job.assignment;
+    theirs.node_rank = node.node_rank;
+    for (RankCommand& rank : rank_commands(plan, theirs, 0)) {
+      if (node.node_rank != job.assignment.node_rank) {
+        rank.cores.clear();
+        std::erase_if(rank.environment,
+                      [](const auto& variable) { return variable.first == "OMP_NUM_THREADS"; });
+      }
+      job.ranks.push_back(std::move(rank));
+    }
+  }
+  job.inherited = inherited_by(environment, job.ranks.front());
+  return job;
+}
+
+std::string dry_run_table(const ForeseenJob& job, int rank) {
+  const std::vector<int> ranks = selected(job, rank);
+  const auto count = [](size_t number, const char* what) {
+    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+  };
+  std::string text = "job '" + job.job_id + "': " + count(job.ranks.size(), "rank") + " on " +
+                     count(job.assignment.world->nodes.size(), "node") + "; nothing is started\n";
+  text += "  rendezvous  " + job.rendezvous + "\n  program     " +
+          join(job.ranks.front().argv, " ") + "\n";
+  for (const std::string& note : job.notes) text += "  note        " + note + "\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"rank", "node", "address", "local rank", "GPUs", "cores", "endpoint", "log"}};
+  for (const int one : ranks) {
+    const auto [node, local] = place_of(job, one);
+    const RankCommand& command = job.ranks[static_cast<size_t>(one)];
+    rows.push_back({std::to_string(one), std::to_string(node->node_rank), node->address,
+                    std::to_string(local),
+                    node->devices[local].empty() ? "-" : numbers(node->devices[local]),
+                    command.cores.empty() ? "-" : numbers(command.cores),
+                    endpoint(node->address, node->ports[local]), command.log_path});
+  }
+  text += "\n" + aligned(rows);
+  for (const int one : ranks) {
+    text += "\nrank " + std::to_string(one) + " gets\n" +
+            variables_text(job.ranks[static_cast<size_t>(one)].environment);
+  }
+  return text + "\nand every rank inherits\n" + variables_text(job.inherited) + "but not " +
+         join(job.ranks.front().removed, ", ") + "\n";
+}
+
+std::string dry_run_json(const ForeseenJob& job, int rank) {
+  Json all;
+  all["job_id"] = job.job_id;
+  all["rendezvous"] = job.rendezvous;
+  all["nnodes"] = job.assignment.nnodes();
+  all["world_size"] = job.ranks.size();
+  all["program"] = job.ranks.front().argv;
+  all["notes"] = job.notes;
+  all["ranks"] = Json::array();
+  for (const int one : selected(job, rank)) {
+    const auto [node, local] = place_of(job, one);
+    const RankCommand& command = job.ranks[static_cast<size_t>(one)];
+    Json entry;
+    entry["rank"] = one;
+    entry["node_rank"] = node->node_rank;
+    entry["address"] = node->address;
+    entry["local_rank"] = local;
+    entry["gpus"] = node->devices[local];
+    entry["cores"] = command.cores;
+    entry["endpoint"] = endpoint(node->address, node->ports[local]);
+    entry["log"] = command.log_path;
+    entry["environment"] = variables_json(command.environment);
+    all["ranks"].push_back(std::move(entry));
+  }
+  all["inherited"] = variables_json(job.inherited);
+  all["removed"] = job.ranks.front().removed;
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string dry_run_shell(const ForeseenJob& job, int rank, bool masked) {
+  selected(job, rank);
+  const auto [node, local] = place_of(job, rank);
+  const RankCommand& command = job.ranks[static_cast<size_t>(rank)];
+  std::string text = "# rank " + std::to_string(rank) + " of " + std::to_string(job.ranks.size()) +
+                     " (local rank " + std::to_string(local) + " of node " +
+                     std::to_string(node->node_rank) + ", " + node->address + ")\n";
+  for (const std::string& name : command.removed) text += "unset " + name + "\n";
+  Variables all = job.inherited;
+  all.insert(all.end(), command.environment.begin(), command.environment.end());
+  for (const auto& [name, value] : all) {
+    // What belongs to the shell itself, and functions that bash has exported.
+    const bool own = name == "_" || name == "PWD" || name == "OLDPWD" || name == "SHLVL";
+    if (own || !is_shell_name(name)) continue;
+    if (masked && is_secret(name) && !value.empty()) {
+      text += "# " + name + " is not shown on a terminal\n";
+    } else {
+      text += "export " + name + "=" + quoted(value) + "\n";
+    }
+  }
+  return text;
+}
+
+void print_dry_run(const LaunchPlan& plan) {
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry; ++entry) environment.emplace_back(*entry);
+  const ForeseenJob job = foresee(plan, environment);
+  const DryRun& wish = plan.request.dry_run;
+  const std::string text = wish.format == "json" ? dry_run_json(job, wish.rank)
+                           : wish.format == "shell"
+                               ? dry_run_shell(job, wish.rank, ::isatty(STDOUT_FILENO) == 1)
+                               : dry_run_table(job, wish.rank);
+  std::fputs(text.c_str(), stdout);
+}
+
+}  // namespace fleet

@@ -1,0 +1,41 @@
+// What a command line comes to on this node, before the other nodes are met.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/options.h"
+#include "launch/topology.h"
+#include "node/held_ports.h"
+#include "node/wire.h"
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+struct LaunchPlan {
+  LaunchRequest request;
+  Topology topology;
+  std::vector<std::vector<int>> devices;  // a rank
+  std::vector<std::string> command;
+  bool trains = false;  // the command is fleet-worker
+  std::string log_dir;
+  std::vector<HeldPort> ports;  // a rank
+  std::unique_ptr<HeldPort> master_port;
+
+  bool on_gpus() const { return !devices[0].empty(); }
+};
+
+// Checks everything that can be checked on this node, and holds its ports. Before threads exist.
+// Throws Error for what the user got wrong and what the machine refuses.
+LaunchPlan make_plan(LaunchRequest request);
+
+JobSpec job_of(const LaunchPlan& plan);
+NodeInfo node_of(const LaunchPlan& plan, bool hosts_rendezvous);
+
+// This node's ranks, once the world is known. `terminal_width`: of the terminal that shows local
+// rank 0; 0: none does.
+std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment& assignment,
+                                       int terminal_width);
+
+}  // namespace fleet

@@ -1,0 +1,100 @@
+// fleetrun --dry_run: what it shows is what a start then does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.h"
+#include "node/held_ports.h"
+#include "tests/launch/jobs/fleetrun_process.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+struct DryRunJob : ::testing::Test {
+  int run(std::vector<std::string> arguments, const Fleetrun::Environment& environment = {}) {
+    Fleetrun fleetrun(job, "run" + std::to_string(++runs), arguments, environment);
+    const int code = fleetrun.wait();
+    output = fleetrun.output();
+    EXPECT_THAT(job.survivors(30), IsEmpty());
+    return code;
+  }
+  // The lines of `env`, without what a shell or this very run decides.
+  std::vector<std::string> variables(const std::string& text) {
+    std::vector<std::string> lines;
+    for (const std::string& line : split(text, '\n')) {
+      const std::string name = line.substr(0, line.find('='));
+      const bool own = name == "_" || name == "PWD" || name == "OLDPWD" || name == "SHLVL";
+      if (!line.empty() && !own && name != "FLEET_STORE_ADDRESS") lines.push_back(line);
+    }
+    std::sort(lines.begin(), lines.end());
+    return lines;
+  }
+  JobFolder job;
+  std::string output;
+  int runs = 0;
+};
+
+TEST_F(DryRunJob, StartsNothingAndLeavesNothing) {
+  EXPECT_EQ(run({"--dry_run", "--nproc_per_node=2", "sh", "-c", ": >started"}), 0);
+  EXPECT_THAT(output, AllOf(HasSubstr("2 ranks on 1 node; nothing is started"),
+                            HasSubstr("rank 1 gets"), HasSubstr("PADDLE_TRAINER_ID")));
+  EXPECT_FALSE(std::filesystem::exists(job.path() + "/started"));
+  EXPECT_FALSE(std::filesystem::exists(job.path() + "/log"));
+}
+
+TEST_F(DryRunJob, ShellForm_IsTheEnvironmentOfTheRank) {
+  const std::string port = std::to_string(20000 + HeldPort::any("127.0.0.1").port() % 10000);
+  const std::vector<std::string> start = {"--nproc_per_node=2", "--start_port=" + port};
+  const Fleetrun::Environment environment = {{"MY_TOKEN", "it's $ecret"}};
+  std::vector<std::string> dry = {"--dry_run", "--format=shell", "--rank_env=1"};
+  dry.insert(dry.end(), start.begin(), start.end());
+  dry.push_back("env");
+  ASSERT_EQ(run(dry, environment), 0);
+  std::ofstream(job.path() + "/rank1.sh") << output;
+  ASSERT_EQ(run({"--nproc_per_node=1", "--log_dir=shell", "env", "-i", "sh", "-c",
+                 ". ./rank1.sh; exec env"}),
+            0);
+  std::vector<std::string> wet = start;
+  wet.push_back("env");
+  ASSERT_EQ(run(wet, environment), 0);
+  const auto shell = variables(job.read("shell/workerlog.0"));
+  EXPECT_THAT(shell, ::testing::Contains("MY_TOKEN=it's $ecret"));
+  EXPECT_EQ(shell, variables(job.read("log/workerlog.1")));
+}
+
+TEST_F(DryRunJob, OtherNodes_AreForeseen) {
+  EXPECT_EQ(run({"--dry_run", "--ips=127.0.0.1:1,127.0.0.[2-3]:2", "--host=127.0.0.2",
+                 "--start_port=23450", "true"}),
+            0);
+  EXPECT_THAT(output, AllOf(HasSubstr("5 ranks on 3 nodes"), HasSubstr("127.0.0.3:23451"),
+                            HasSubstr("rendezvous  127.0.0.1:6768")));
+}
+
+TEST_F(DryRunJob, WhatAStartWouldRefuse_IsRefused) {
+  const HeldPort held = HeldPort::any("127.0.0.1");
+  EXPECT_EQ(run({"--dry_run", "--start_port=" + std::to_string(held.port()), "true"}), 2);
+  EXPECT_THAT(output, HasSubstr("is taken"));
+  EXPECT_EQ(run({"--dry_run", "no_such_program_at_all"}), 2);
+  EXPECT_EQ(run({"--dry_run", "--rank_env=7", "true"}), 2);
+  EXPECT_THAT(output, HasSubstr("ranks 0 to 0"));
+}
+
+TEST_F(DryRunJob, ItsOptionsWithoutIt_AreRefused) {
+  EXPECT_EQ(run({"--format=json", "true"}), 2);
+  EXPECT_THAT(output, HasSubstr("--format: it belongs to --dry_run"));
+  EXPECT_EQ(run({"--rank_env=0", "true"}), 2);
+  EXPECT_EQ(run({"--dry_run", "--format=yaml", "true"}), 2);
+  EXPECT_EQ(run({"--dry_run", "--format=shell", "true"}), 2);
+  EXPECT_THAT(output, HasSubstr("--rank_env"));
+}
+
+}  // namespace
+}  // namespace fleet
