@@ -39,17 +39,17 @@ std::string existing_folder(const std::string& path) {
 // The logs must be writable before anything is started. Nothing is made here: a start that is
 // refused leaves no empty logs.
 void check_logs(const Settings& settings, const std::string& log_dir, size_t ranks) {
-  const auto refuse = [&](const std::string& reason, const std::string& where) {
-    throw Error(ErrorCode::kUsage, "logs cannot be written: " + reason,
-                settings.origin("log_dir") + " " + where, "choose another --log_dir");
+  const auto refuse = [&](const std::string& path, int reason) {
+    throw Error(ErrorCode::kUsage, "logs cannot be written: " + path + ": " + std::strerror(reason),
+                settings.origin("log_dir") + " " + log_dir, "choose another --log_dir");
   };
   const std::string folder = existing_folder(log_dir);
-  if (!std::filesystem::is_directory(folder)) refuse(std::strerror(ENOTDIR), folder);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno), folder);
+  if (!std::filesystem::is_directory(folder)) refuse(folder, ENOTDIR);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, errno);
   for (size_t rank = 0; rank < ranks; ++rank) {
     const std::string path = log_path(log_dir, rank);
     const UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-    if (!file && errno != ENOENT) refuse(std::strerror(errno), path);
+    if (!file && errno != ENOENT) refuse(path, errno);
   }
 }
 
