@@ -19,7 +19,7 @@ std::string load_module(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& place : {folder, folder.parent_path() / "lib"}) {
+  for (const fs::path& place : {folder, folder.parent_path() / "lib/fleetrun"}) {
     const fs::path module = place / ("libfleet_" + name + ".so");
     if (!fs::exists(module, error)) continue;
     // Never closed: its kernels live as long as the process.

@@ -24,6 +24,7 @@
 #include "data/decode.h"
 #include "data/random.h"
 #include "data/resize.h"
+#include "tests/places.h"
 
 namespace fleet::data {
 namespace {
@@ -31,9 +32,9 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string unpacked() {
-  const std::string beside = std::string(FLEET_SOURCE_DIR) + "/../shared/data";
+  const std::string beside = source_folder() + "/../shared/data";
   const fs::path tar = fs::path(env_or("FLEET_SHARED_DATA", beside)) / "imagenet_200.tar";
-  const fs::path folder = fs::path(FLEET_BIN_DIR) / "../imagenet_200";
+  const fs::path folder = fs::path(program_folder()) / "../imagenet_200";
   if (!fs::exists(tar)) return {};
   if (!fs::exists(folder)) {
     make_directories(folder);

@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "data/pipeline.h"
 #include "tests/data/helpers.h"
+#include "tests/places.h"
 
 namespace fleet::data {
 namespace {
@@ -19,7 +20,7 @@ using testing::TempFolder;
 
 // FLEET_SHARED_DATA, or ../shared/data beside the source.
 fs::path shared(const std::string& name) {
-  const std::string otherwise = std::string(FLEET_SOURCE_DIR) + "/../shared/data";
+  const std::string otherwise = source_folder() + "/../shared/data";
   return fs::path(env_or("FLEET_SHARED_DATA", otherwise)) / name;
 }
 

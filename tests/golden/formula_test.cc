@@ -4,12 +4,13 @@
 
 #include "base/file.h"
 #include "tests/golden/golden.h"
+#include "tests/places.h"
 
 namespace fleet {
 namespace {
 
 TEST(GoldenFormula, LenetsWeights_AreBitForBitWhatPythonWrote) {
-  const std::string file = read_file(FLEET_SOURCE_DIR "/tests/golden/lenet.safetensors");
+  const std::string file = read_file(source_folder() + "/tests/golden/lenet.safetensors");
   uint64_t header_size = 0;
   std::memcpy(&header_size, file.data(), 8);
   const auto header = nlohmann::json::parse(file.substr(8, header_size));

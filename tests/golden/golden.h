@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tensor/shape.h"
+#include "tests/places.h"
 
 namespace fleet::golden {
 
@@ -84,8 +85,8 @@ struct Golden {
 };
 
 inline Golden load(const std::string& model) {
-  const auto json = nlohmann::json::parse(
-      std::ifstream(std::string(FLEET_SOURCE_DIR) + "/tests/golden/" + model + ".json"));
+  const auto json =
+      nlohmann::json::parse(std::ifstream(source_folder() + "/tests/golden/" + model + ".json"));
   const auto summaries = [](const nlohmann::json& from) {
     std::map<std::string, Summary> all;
     for (const auto& [name, one] : from.items()) {

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "tests/places.h"
 #include "tests/training/training_job.h"
 #include "train/checkpoint.h"
 
@@ -113,9 +114,9 @@ TEST_F(BadInput, Checkpoint_TruncatedOrOfAnotherModel_IsRefused) {
 
 TEST_F(BadInput, RankWithAnotherPlan_IsNamed) {
   // A script that gives one rank another job, as a mixed-up cluster would.
-  write("rank.sh", "#!/bin/sh\nexec '" FLEET_BIN_DIR
-                   "/fleet-worker' job.json --set data.batch_size=$((8 + 8 * RANK)) --set "
-                   "model.num_classes=$((10 + RANK))\n");
+  write("rank.sh", "#!/bin/sh\nexec '" + program_folder() +
+                       "/fleet-worker' job.json --set data.batch_size=$((8 + 8 * RANK)) --set "
+                       "model.num_classes=$((10 + RANK))\n");
   Fleetrun fleetrun(job_.folder(), "plans", {"--nproc_per_node=2", "sh", "rank.sh"});
   EXPECT_EQ(fleetrun.wait(), 2) << fleetrun.output();
   EXPECT_THAT(fleetrun.output(), HasSubstr("has another plan than rank"));

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "exec/backend.h"
 #include "exec/kernel.h"
+#include "tests/places.h"
 
 namespace fleet {
 namespace {
@@ -15,7 +15,7 @@ using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-bool module_was_built() { return std::filesystem::exists(FLEET_BIN_DIR "/libfleet_cuda.so"); }
+bool module_was_built() { return has_module("cuda"); }
 
 TEST(ChooseDevice, Cpu_IsTheHostWithoutANote) {
   const DeviceChoice choice = choose_device("cpu", 0);

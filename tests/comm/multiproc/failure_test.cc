@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tests/comm/file_store.h"
+#include "tests/places.h"
 
 namespace fleet {
 namespace {
@@ -41,7 +42,7 @@ class Ranks {
     folder_ = folder;
     store_ = std::make_unique<FileStore>(folder_);
     for (size_t rank = 0; rank < job.nodes.size(); ++rank) {
-      std::vector<std::string> words = {FLEET_BIN_DIR "/comm_test_rank", folder_,
+      std::vector<std::string> words = {program_folder() + "/comm_test_rank", folder_,
                                         std::to_string(rank), job.backend,
                                         std::to_string(timeout_ms)};
       words.insert(words.end(), job.nodes.begin(), job.nodes.end());

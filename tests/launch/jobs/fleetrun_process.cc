@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "tests/places.h"
 
 extern char** environ;
 
@@ -126,7 +127,7 @@ Fleetrun::Fleetrun(const JobFolder& folder, const std::string& name,
   for (const auto& [key, value] : changes) {
     if (!value.empty()) variables.push_back(key + "=" + value);
   }
-  arguments.insert(arguments.begin(), std::string(FLEET_BIN_DIR) + "/fleetrun");
+  arguments.insert(arguments.begin(), program_folder() + "/fleetrun");
   std::vector<char*> argv, envp;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   for (std::string& variable : variables) envp.push_back(variable.data());

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "tests/launch/jobs/fleetrun_process.h"
+#include "tests/places.h"
 
 namespace fleet {
 namespace {
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::string kHelper = std::string(FLEET_BIN_DIR) + "/launch_rank_helper";
+const std::string kHelper = program_folder() + "/launch_rank_helper";
 
 struct OneNode : ::testing::Test {
   // Runs a script on two ranks to its end.

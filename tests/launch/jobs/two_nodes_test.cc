@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "node/held_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
+#include "tests/places.h"
 
 namespace fleet {
 namespace {
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::string kHelper = std::string(FLEET_BIN_DIR) + "/launch_rank_helper";
+const std::string kHelper = program_folder() + "/launch_rank_helper";
 
 struct TwoNodes : ::testing::Test {
   // Ports that no other test is using now.

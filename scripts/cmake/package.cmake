@@ -1,0 +1,117 @@
+# What is installed and packed (docs/packaging.md). Everything is relocatable: programs find the libraries that came with
+# them in ../lib/fleetrun. glibc, the GPU's driver and CUDA's libraries are the machine's.
+#
+#   runtime    the programs, the backends' modules, third-party libraries, job files, man pages, completion
+#   checks     what scripts/gpu_check.sh and gpu_bench.sh need beside: tests labelled gpu, their helpers, golden values.
+#              Only in the portable tarball (scripts/portable.sh)
+#
+# Included last: it looks at the targets that there are.
+set(FLEET_LIBRARY_FOLDER lib/fleetrun)
+
+# Every target of the folder and those below it, by kind.
+function(fleet_collect_targets folder kind result)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  set(found ${${result}})
+  foreach(target ${targets})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL kind)
+      list(APPEND found ${target})
+    endif()
+  endforeach()
+  foreach(below ${folders})
+    fleet_collect_targets(${below} ${kind} found)
+  endforeach()
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
+set(FLEET_PROGRAMS)
+foreach(program fleetrun fleetd fleet-worker)
+  if(TARGET ${program})
+    list(APPEND FLEET_PROGRAMS ${program})
+  endif()
+endforeach()
+fleet_collect_targets(${CMAKE_SOURCE_DIR}/lib MODULE_LIBRARY FLEET_MODULES)
+
+# Tests labelled gpu, and what other targets say they need of it: set_property(TARGET helper PROPERTY FLEET_GPU_CHECK ON).
+set(FLEET_CHECKS)
+set(gpu_tests)
+if(FLEET_BUILD_TESTS)
+  fleet_collect_targets(${CMAKE_SOURCE_DIR}/tests EXECUTABLE executables)
+  foreach(target ${executables})
+    get_target_property(label ${target} FLEET_TEST_LABEL)
+    get_target_property(helper ${target} FLEET_GPU_CHECK)
+    if(label STREQUAL gpu)
+      list(APPEND gpu_tests ${target})
+    endif()
+    if(label STREQUAL gpu OR helper)
+      list(APPEND FLEET_CHECKS ${target})
+    endif()
+  endforeach()
+  # gpu_check.sh runs what is listed here, in a build tree and in the tarball.
+  list(JOIN gpu_tests "\n" lines)
+  file(CONFIGURE OUTPUT ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/gpu_tests.txt CONTENT "${lines}\n" @ONLY)
+endif()
+add_custom_target(portable_files DEPENDS ${FLEET_PROGRAMS} ${FLEET_MODULES} ${FLEET_CHECKS})
+
+# DT_RPATH, not DT_RUNPATH: only that is also used for the libraries of libraries (libgloo's libhiredis).
+foreach(program ${FLEET_PROGRAMS} ${FLEET_CHECKS})
+  set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../${FLEET_LIBRARY_FOLDER}")
+  target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+endforeach()
+# DT_RUNPATH: LD_LIBRARY_PATH comes first, as a user with several versions of CUDA expects.
+foreach(module ${FLEET_MODULES})
+  set_target_properties(${module} PROPERTIES INSTALL_RPATH "$ORIGIN:/usr/local/cuda/lib64")
+  target_link_options(${module} PRIVATE -Wl,--enable-new-dtags)
+endforeach()
+
+install(TARGETS ${FLEET_PROGRAMS} RUNTIME_DEPENDENCY_SET fleet_libraries RUNTIME DESTINATION bin COMPONENT runtime)
+if(FLEET_MODULES)
+  # Their own libraries are not collected: beside CUDA's they need what the programs need.
+  install(TARGETS ${FLEET_MODULES} LIBRARY DESTINATION ${FLEET_LIBRARY_FOLDER} COMPONENT runtime)
+endif()
+if(FLEET_CHECKS)
+  install(TARGETS ${FLEET_CHECKS} RUNTIME_DEPENDENCY_SET fleet_check_libraries
+          RUNTIME DESTINATION bin COMPONENT checks EXCLUDE_FROM_ALL)
+  install(FILES ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/gpu_tests.txt DESTINATION bin COMPONENT checks EXCLUDE_FROM_ALL)
+endif()
+# glibc's own, and CUDA's.
+set(machine_libraries "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util|mvec|nss_.*)\\.so" "^libcuda" "^libcu[a-z]+(Lt)?\\.so"
+    "^libnv" "^libnccl" "^libcudnn")
+install(RUNTIME_DEPENDENCY_SET fleet_libraries PRE_EXCLUDE_REGEXES ${machine_libraries}
+        LIBRARY DESTINATION ${FLEET_LIBRARY_FOLDER} COMPONENT runtime)
+if(FLEET_CHECKS)
+  install(RUNTIME_DEPENDENCY_SET fleet_check_libraries PRE_EXCLUDE_REGEXES ${machine_libraries}
+          LIBRARY DESTINATION ${FLEET_LIBRARY_FOLDER} COMPONENT checks EXCLUDE_FROM_ALL)
+endif()
+# In the tarball these lie where they lie in the repository, so that the same commands work in both.
+foreach(folder config scripts/gpu tests/golden tests/bench/jobs tests/bench/peers)
+  install(DIRECTORY ${folder}/ DESTINATION ${folder} COMPONENT checks EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE)
+endforeach()
+foreach(script common cuda_libraries gpu_check)
+  install(PROGRAMS scripts/${script}.sh DESTINATION scripts COMPONENT checks EXCLUDE_FROM_ALL)
+endforeach()
+install(FILES VERSION README.md LICENSE DESTINATION . COMPONENT checks EXCLUDE_FROM_ALL)
+install(DIRECTORY config/ DESTINATION share/fleetrun/config COMPONENT runtime)
+install(FILES README.md LICENSE DESTINATION share/doc/fleetrun COMPONENT runtime)
+install(DIRECTORY docs/ DESTINATION share/doc/fleetrun COMPONENT runtime FILES_MATCHING PATTERN "*.md")
+
+set(CPACK_PACKAGE_NAME fleetrun)
+set(CPACK_PACKAGE_VERSION ${FLEET_VERSION})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Starts and runs synchronous collective training on one machine or a cluster")
+set(CPACK_PACKAGE_FILE_NAME fleetrun-${FLEET_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_PACKAGE_CONTACT "the fleetrun authors")
+set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
+set(CPACK_GENERATOR TGZ DEB)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL runtime)
+set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36)")
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "the fleetrun authors <fleetrun@localhost>")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_SET_DESTDIR OFF)
+include(CPack)

@@ -1,0 +1,374 @@
+"""Everything that must be right on a GPU: see scripts/gpu_check.sh."""
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+import uuid
+
+import gtest
+import job
+import machine
+import process
+import report
+import switches
+from job import Job
+
+SKIPPED = 77
+LENET = {"model.name": "lenet", "data.image.channels": 1, "data.image.height": 28, "data.image.width": 28}
+RESNET20 = {"model.name": "resnet20", "data.image.channels": 3, "data.image.height": 32, "data.image.width": 32}
+NETS = {"lenet": LENET, "resnet20": RESNET20}
+SMALL = job.file_of("tests", "bench", "jobs", "small.json")
+
+
+class Failed(Exception):
+    pass
+
+
+class Skipped(Exception):
+    pass
+
+
+def need(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def small(net, device, steps=20, **more):
+    values = {**NETS[net], "train.device": device, "train.max_steps": steps}
+    values.update(more.pop("values", {}))
+    return values
+
+
+def train(context, name, net, device, env=None, values=None, steps=20, limit=90):
+    run = Job(context, name, SMALL, small(net, device, steps, values=values or {}), env, limit)
+    need(run.ok, f"{name}: {run.why()}")
+    need(run.device != "cpu", f"{name} was to run on the GPU: {run.outcome.output.strip().splitlines()[0] if run.outcome.output else ''}")
+    need(len(run.losses()) == steps, f"{name}: {len(run.losses())} losses in metrics.jsonl, not {steps}")
+    return run
+
+
+def nets(context):
+    return ["lenet"] if context.smoke else list(NETS)
+
+
+def low_types(context):
+    """(name, settings) of mixed precision; on the CPU its own low type, where this build and this CPU have it."""
+    if not context.smoke:
+        return [("float16", switches.FLOAT16), ("bfloat16", switches.BFLOAT16)]
+    why = job.accepts(context, SMALL, small("lenet", "cpu", values=switches.AMP))
+    return [] if why else [("amp", switches.AMP)]
+
+
+def worst_loss(a, b):
+    return max(abs(a[step] - b[step]) / max(abs(a[step]), 1e-6) for step in a)
+
+
+# --- parts: each returns a line of detail, or raises Failed or Skipped -----------------------------------------------------
+
+
+def check_training(context):
+    """Small nets train on the GPU as on the CPU: float32 without TF32, then both low types against it."""
+    found = []
+    for net in nets(context):
+        cpu = train(context, f"training_{net}_cpu", net, "cpu")
+        gpu = train(context, f"training_{net}_gpu", net, context.device, switches.TF32_OFF)
+        off, apart = worst_loss(cpu.losses(), gpu.losses()), job.distance(cpu.weights(), gpu.weights())
+        need(off <= 1e-3, f"{net} float32: losses differ by {off:.1e}, more than 1e-3")
+        need(apart <= 1e-3, f"{net} float32: weights differ by {apart:.1e} after 20 steps, more than 1e-3")
+        found.append(f"{net} float32 {off:.0e}")
+        for kind, values in low_types(context):
+            low = train(context, f"training_{net}_{kind}", net, context.device, values=values)
+            off = worst_loss(cpu.losses(), low.losses())
+            need(off <= 0.05, f"{net} {kind}: losses differ from float32's by {off:.1e}, more than 5 %")
+            found.append(f"{kind} {off:.0e}")
+    return "largest differences of the loss: " + ", ".join(found)
+
+
+def same_bits(context, name, net, first, second):
+    """Two runs, each (env, values): their last weights are equal bit for bit."""
+    files = []
+    for number, (env, values) in enumerate((first, second)):
+        files.append(train(context, f"{name}_{number}", net, context.device, env, values).weights_file())
+    with open(files[0], "rb") as a, open(files[1], "rb") as b:
+        need(a.read() == b.read(), f"{name}: the weights after 20 steps are not the same bits")
+
+
+def check_repeat(context):
+    """Deterministic mode: the same run twice gives the same bits."""
+    for net in nets(context):
+        for kind, values in [("float32", {})] + low_types(context)[:1]:
+            run = (switches.DETERMINISTIC, values)
+            same_bits(context, f"repeat_{net}_{kind}", net, run, run)
+    return ", ".join(nets(context)) + ": the same bits twice"
+
+
+def check_graph(context):
+    """One CUDA graph a step against plain launches, deterministic mode: the same bits."""
+    if context.smoke:
+        raise Skipped("the CPU has no graphs")
+    for net in nets(context):
+        for kind, values in (("float32", {}), ("amp", switches.FLOAT16)):
+            plain = (switches.DETERMINISTIC, {**values, **switches.NO_GRAPH})
+            same_bits(context, f"graph_{net}_{kind}", net, (switches.DETERMINISTIC, values), plain)
+    return "lenet and resnet20, float32 and mixed: the same bits with and without"
+
+
+def check_loss_scaling(context):
+    """Overflows: a static scale that is far too large trains nothing, a dynamic one comes down and trains."""
+    if context.smoke:
+        raise Skipped("the CPU's low type needs no loss scaling")
+    config = "strategy.amp_configs."
+    static = {**switches.FLOAT16, config + "use_dynamic_loss_scaling": False, config + "init_loss_scaling": 2.0**60}
+    one = train(context, "scaling_static_1", "lenet", context.device, values=static, steps=1)
+    five = train(context, "scaling_static_5", "lenet", context.device, values=static, steps=5)
+    need(job.distance(one.weights(), five.weights()) == 0, "static scale 2^60: weights moved, though every gradient overflows")
+    dynamic = {**switches.FLOAT16, config + "init_loss_scaling": 2.0**40, config + "decr_every_n_nan_or_inf": 1,
+               config + "decr_ratio": 0.5}
+    run = train(context, "scaling_dynamic", "lenet", context.device, values=dynamic, steps=80)
+    losses = run.losses()
+    need(all(loss == loss and loss < 100 for loss in losses.values()), "dynamic scale: a loss is not finite")
+    early, late = losses[0], sum(losses[step] for step in range(75, 80)) / 5
+    need(late < early, f"dynamic scale from 2^40: the loss did not fall ({early:.3f} to {late:.3f}): nothing was trained")
+    return f"static 2^60: no weight moved; dynamic from 2^40: loss {early:.2f} to {late:.2f}"
+
+
+def check_memory(context):
+    """The limit is kept; what does not fit says what would; memory does not grow from step to step."""
+    if context.smoke:
+        raise Skipped("needs a GPU")
+    fraction = {"FLAGS_fraction_of_gpu_memory_to_use": "0.02"}
+    values = small("resnet20", context.device, 5, values={"data.batch_size": 65536, "data.train.samples": 65536})
+    large = Job(context, "memory_large", SMALL, values, fraction, 90)
+    need(not large.ok and large.outcome.code > 0, f"a batch of 65536 in 2 % of the memory: {large.why() or 'ran'}")
+    text = large.outcome.last_line()
+    need("batch" in text and "memory" in text, f"out of memory does not say which batch would fit: {text}")
+    short = Job(context, "memory_20", SMALL, small("resnet20", context.device, 20), {}, 90, watch_memory=True)
+    long = Job(context, "memory_400", SMALL, small("resnet20", context.device, 400), {}, 120, watch_memory=True)
+    need(short.ok and long.ok, f"{short.why()} {long.why()}")
+    if short.memory_mib is None or long.memory_mib is None:
+        return "the message is right; NVML cannot tell the memory in use here"
+    need(long.memory_mib <= short.memory_mib + 64, f"{short.memory_mib:.0f} MiB in 20 steps, {long.memory_mib:.0f} in 400")
+    return f"{short.memory_mib:.0f} MiB in 20 steps, {long.memory_mib:.0f} MiB in 400; out of memory: {text[:120]}"
+
+
+# Several ranks on one GPU: NCCL refuses that within a host, and takes ranks with different NCCL_HOSTID for different hosts.
+RANK = 'export NCCL_HOSTID=check-$PADDLE_TRAINER_ID FLAGS_selected_gpus=0; exec "$@"'
+
+
+def ranks_command(context, name, ranks, values):
+    folder = os.path.join(context.folder, "jobs", name)
+    os.makedirs(folder, exist_ok=True)
+    values = {**values, "train.output": folder}
+    return folder, [os.path.join(context.bin, "fleetrun"), f"--nproc_per_node={ranks}", f"--log_dir={folder}/log", "--grace=3",
+                    "sh", "-c", RANK, "rank", os.path.join(context.bin, "fleet-worker"), SMALL] + job.settings(values)
+
+
+def ranks_environment(context):
+    return {**context.env, "NCCL_SOCKET_IFNAME": os.environ.get("NCCL_SOCKET_IFNAME", "lo"), "OMP_NUM_THREADS": "1"}
+
+
+def used_nccl(context, folder, output):
+    log = output
+    for name in sorted(os.listdir(os.path.join(folder, "log"))) if os.path.isdir(os.path.join(folder, "log")) else ():
+        with open(os.path.join(folder, "log", name), errors="replace") as file:
+            log += file.read()
+    context.log(log)
+    need(context.smoke or "communicate through nccl" in log, "the ranks do not communicate through NCCL")
+
+
+def check_ranks(context):
+    """1, 2 and 4 ranks with the same global batch train alike, over NCCL on one GPU."""
+    weights = {}
+    for ranks in (1, 2, 4):
+        name = f"ranks_{ranks}"
+        values = small("lenet", context.device, 20, values={"data.batch_size": 64 // ranks})
+        folder, argv = ranks_command(context, name, ranks, values)
+        outcome = process.run(argv, 100, {**ranks_environment(context), **switches.TF32_OFF}, folder)
+        need(outcome.ok, f"{ranks} ranks: {outcome.why()}: {outcome.last_line()}")
+        if ranks > 1:
+            used_nccl(context, folder, outcome.output)
+        run = object.__new__(Job)
+        run.folder = folder
+        weights[ranks] = run.weights()
+    apart = {ranks: job.distance(weights[1], weights[ranks]) for ranks in (2, 4)}
+    need(max(apart.values()) <= 1e-4, f"weights after 20 steps differ from one rank's: {apart}")
+    return ", ".join(f"{ranks} ranks: {value:.0e} from one" for ranks, value in apart.items())
+
+
+def processes_with(mark):
+    """{pid: environment} of the processes that have the mark in their environment."""
+    found = {}
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit():
+            continue
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                variables = file.read().split(b"\0")
+        except OSError:
+            continue
+        if mark.encode() in variables:
+            found[int(pid)] = dict(item.decode(errors="replace").split("=", 1) for item in variables if b"=" in item)
+    return found
+
+
+def check_kill(context):
+    """One of two ranks is killed while they train: the job ends within 5 s and the grace, says who it was, leaves nothing."""
+    mark = f"FLEET_CHECK_MARK={uuid.uuid4()}"
+    values = small("resnet20", context.device, 0, values={"train.epochs": 100000, "train.fetch_every": 1})
+    folder, argv = ranks_command(context, "kill", 2, values)
+    killed = {}
+
+    def on_line(line):
+        if "step20 cost" not in line or killed:
+            return None
+        for pid, variables in processes_with(mark).items():
+            try:
+                ours = os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "fleet-worker"
+            except OSError:
+                continue
+            if ours and variables.get("PADDLE_TRAINER_ID") == "1":
+                killed[pid] = time.monotonic()
+                os.kill(pid, signal.SIGKILL)
+        return None
+
+    key, value = mark.split("=")
+    outcome = process.run(argv, 90, {**ranks_environment(context), key: value}, folder, on_line=on_line)
+    ended = time.monotonic()
+    used_nccl(context, folder, outcome.output)
+    left = processes_with(mark)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    need(killed, f"rank 1 was not found at step 20: {outcome.why()}: {outcome.last_line()}")
+    seconds = ended - min(killed.values())
+    need(not outcome.timed_out, "the job went on without its rank 1")
+    need(outcome.code == 128 + signal.SIGKILL, f"fleetrun ended with {outcome.code}, not 137")
+    need("rank=[1]" in outcome.output, "the verdict does not name rank 1")
+    need(seconds <= 5 + 3, f"it took {seconds:.1f} s to end")
+    need(not left, f"{len(left)} processes were left")
+    return f"ended {seconds:.1f} s after the kill, verdict rank 1, nothing left"
+
+
+def check_lines(context):
+    """fleetrun --gpus=0 with the ImageNet job prints the lines that people know, and names the GPU."""
+    values = {"data.source": "synthetic", "data.batch_size": 8, "data.train.samples": 64, "data.image.height": 64,
+              "data.image.width": 64, "train.max_steps": 4, "train.fetch_every": 1, "train.evaluate_every": 0,
+              "checkpoint.resume": "no", "checkpoint.every_epochs": 0, "checkpoint.at_end": False}
+    folder = os.path.join(context.folder, "jobs", "lines")
+    os.makedirs(folder, exist_ok=True)
+    chosen = ["--nproc_per_node=1"] if context.smoke else ["--gpus=0"]
+    values.update({"train.output": folder, **({"train.device": "cpu"} if context.smoke else {})})
+    argv = [os.path.join(context.bin, "fleetrun")] + chosen + [f"--log_dir={folder}/log"]
+    argv += [job.file_of("config", "resnet50_imagenet.json")] + job.settings(values)
+    outcome = process.run(argv, 90, context.env, folder)
+    context.log(outcome.output)
+    need(outcome.ok, f"{outcome.why()}: {outcome.last_line()}")
+    for pattern in (r"worker_index: 0, step3 cost = \d+\.\d+, speed: \d+\.\d+", r"\[Epoch 0, batch 3\] loss: \d+\.\d+, acc1: "):
+        need(job.printed(outcome, pattern), f"no line like '{pattern}'")
+    if context.smoke:
+        return "the lines of step 3 are there"
+    need("launch train in GPU mode" in outcome.output, "fleetrun does not say 'launch train in GPU mode'")
+    need("the CPU is used" not in outcome.output, "it ran on the CPU")
+    line = job.printed(outcome, r"^.*[Cc]ompute [Cc]apability.*$")
+    need(line, "no line tells the device, its compute capability and cuDNN's version")
+    return line[0].strip()[:160]
+
+
+# Name: (function or None for a test program, the most seconds). In the order in which they run.
+PARTS = {
+    "training": (check_training, 150),
+    "graph": (check_graph, 90),
+    "repeat": (check_repeat, 90),
+    "loss_scaling": (check_loss_scaling, 60),
+    "ranks": (check_ranks, 90),
+    "kill": (check_kill, 60),
+    "memory": (check_memory, 90),
+    "lines": (check_lines, 60),
+}
+
+
+def test_programs(context):
+    """Name: path of the tests labelled gpu."""
+    listed = os.path.join(context.bin, "gpu_tests.txt")
+    names = open(listed).read().split() if os.path.exists(listed) else []
+    return {name.removesuffix("_tests"): os.path.join(context.bin, name) for name in names}
+
+
+def run_part(context, name, programs, limit):
+    """{"part", "result": ok, failed or skipped, "seconds", "detail", ...}. Nothing that goes wrong in it leaves it."""
+    begun = time.monotonic()
+    entry = {"part": name}
+    context.log(f"\n=== {name}")
+    try:
+        if name in programs:
+            run = gtest.Run(programs[name], context.env, limit, log=context.log)
+            only_skips = run.ok and run.count("skipped") == len(run.results)
+            entry.update(result="skipped" if only_skips else "ok" if run.ok else "failed", detail=run.summary())
+            entry["tests"] = {test: {"result": status, "detail": detail}
+                              for test, (status, detail) in run.results.items() if status != "ok"}
+        else:
+            entry.update(result="ok", detail=PARTS[name][0](context))
+    except Failed as failure:
+        entry.update(result="failed", detail=str(failure))
+    except Skipped as skip:
+        entry.update(result="skipped", detail=str(skip))
+    except Exception as error:  # a part's own mistake must not hide the others
+        import traceback
+        context.log(traceback.format_exc())
+        entry.update(result="failed", detail=f"{type(error).__name__}: {error}")
+    entry["seconds"] = round(time.monotonic() - begun, 1)
+    context.log(f"=== {name}: {entry['result']}: {entry['detail']}")
+    return entry
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="gpu_check.sh", description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", help="parts to run; without one all of them")
+    parser.add_argument("--list", action="store_true", help="list the parts and end")
+    parser.add_argument("--output", default="output/gpu_check", help="folder of gpu_check.json, log.txt and what the jobs write")
+    parser.add_argument("--limit", type=float, default=470, help="seconds for all parts together")
+    parser.add_argument("--smoke", action="store_true", help="on the CPU: shows that the checks themselves work")
+    options = parser.parse_args()
+    if not options.smoke and not options.list:
+        count, why = machine.cuda_device_count()
+        if count == 0:
+            print(f"SKIP: gpu_check needs a GPU: {why}")
+            return SKIPPED
+    context = job.Context(options.output, options.smoke)
+    programs = test_programs(context)
+    known = list(programs) + list(PARTS)
+    if options.list:
+        for name in known:
+            print(f"{name:24} {PARTS[name][0].__doc__ if name in PARTS else 'the tests of ' + name + '_tests'}")
+        return 0
+    unknown = [name for name in options.parts if name not in known]
+    if unknown:
+        parser.error(f"unknown part '{unknown[0]}'; there are: {', '.join(known)}")
+    chosen = [name for name in known if name in options.parts] if options.parts else known
+    about = context.describe()
+    print(f"gpu_check: {about['gpu'] or 'CPU (smoke)'}, driver {about.get('driver')}, programs of {about['programs']}", flush=True)
+    for line in context.libraries:
+        print(f"  {line}", flush=True)
+    results = []
+    for name in chosen:
+        left = options.limit - (time.monotonic() - context.begun)
+        if left < 5:
+            results.append({"part": name, "result": "failed", "detail": "no time was left for it", "seconds": 0})
+        else:
+            # A test program may take half of what is left, so that one that hangs leaves time for the others.
+            limit = left * (0.5 if len(chosen) > 1 else 1) if name in programs else min(left, PARTS[name][1])
+            results.append(run_part(context, name, programs, limit))
+        print(f"{results[-1]['result']:8} {name} ({results[-1]['seconds']} s): {results[-1]['detail']}", flush=True)
+        report.write_json(context.folder, "gpu_check.json", {**about, "parts": results})  # also where the next one takes all down
+    print()
+    print(report.table(["part", "result", "s", "detail"],
+                       [[entry["part"], entry["result"], entry["seconds"], entry["detail"][:110]] for entry in results]))
+    failed = [entry["part"] for entry in results if entry["result"] == "failed"]
+    print(f"\ngpu_check: {len(results) - len(failed)} of {len(results)} parts without failure"
+          + (f"; FAILED: {', '.join(failed)}" if failed else "") + f"; {os.path.join(context.folder, 'gpu_check.json')}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""Training jobs through fleet-worker, and what they wrote."""
+import array
+import json
+import os
+import re
+import shutil
+import statistics
+import struct
+import threading
+import time
+
+import machine
+import process
+
+
+def settings(values):
+    words = []
+    for key, value in values.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        words += ["--set", f"{key}={text}"]
+    return words
+
+
+class Job:
+    """One run of a job file: how it ended, its loss at each step that was fetched, its speed, its weights."""
+
+    def __init__(self, context, name, file, overrides, env=None, limit=120, watch_memory=False):
+        self.folder = os.path.join(context.folder, "jobs", name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+        overrides = dict(overrides)
+        overrides["train.output"] = self.folder
+        argv = [os.path.join(context.bin, "fleet-worker"), file] + settings(overrides)
+        watch = MemoryWatch(context.gpu) if watch_memory and context.gpu else None
+        self.outcome = process.run(argv, limit, {**context.env, **(env or {})}, self.folder)
+        self.memory_mib = watch.stop() if watch else None
+        context.log(f"$ {' '.join(argv)}\n{self.outcome.output}")
+        self.events = read_events(os.path.join(self.folder, "metrics.jsonl"))
+
+    @property
+    def ok(self):
+        return self.outcome.ok
+
+    def why(self):
+        return f"{self.outcome.why()}: {self.outcome.last_line()}"
+
+    @property
+    def device(self):
+        """The device that it says it used: "cuda" where it did not have to fall back to the CPU."""
+        return "cpu" if "the CPU is used" in self.outcome.output else "as asked"
+
+    def losses(self):
+        return {event["step"]: as_number(event["loss"]) for event in self.events if event["event"] == "train"}
+
+    def test_acc1(self):
+        found = [event["acc1"] for event in self.events if event["event"] == "test"]
+        return found[-1] if found else None
+
+    def speeds(self, batch, skip):
+        """Images a second between fetched steps (each waits for the device), without the first `skip` steps."""
+        points = [(event["step"], event["time"]) for event in self.events if event["event"] == "train"]
+        points = [point for point in points if point[0] >= skip]
+        return [batch * (b[0] - a[0]) / (b[1] - a[1]) for a, b in zip(points, points[1:]) if b[1] > a[1]]
+
+    def speed(self, batch, skip):
+        speeds = self.speeds(batch, skip)
+        return statistics.median(speeds) if speeds else 0.0
+
+    def weights_file(self):
+        root = os.path.join(self.folder, "checkpoints")
+        found = []
+        for name in os.listdir(root) if os.path.isdir(root) else ():
+            file = os.path.join(root, name, "model.safetensors")
+            if os.path.exists(file):
+                found.append((os.path.getmtime(file), file))
+        return max(found)[1] if found else None
+
+    def weights(self):
+        """float32 tensors of the last checkpoint by name."""
+        file = self.weights_file()
+        return read_safetensors(file) if file else {}
+
+
+class MemoryWatch:
+    """The most memory in use on the GPU above what was in use at the start, in MiB; looked at ten times a second."""
+
+    def __init__(self, gpu):
+        self._gpu, self._base, self._most, self._done = gpu, gpu.used_mib(), None, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self):
+        while not self._done.wait(0.1):
+            used = self._gpu.used_mib()
+            if used is not None and self._base is not None:
+                self._most = max(self._most or 0, used - self._base)
+
+    def stop(self):
+        self._done.set()
+        self._thread.join(5)
+        return self._most
+
+
+def as_number(value):
+    return float(value) if isinstance(value, (int, float, str)) else float("nan")
+
+
+def read_events(path):
+    events = []
+    if os.path.exists(path):
+        with open(path) as lines:
+            for line in lines:
+                try:
+                    events.append(json.loads(line))
+                except ValueError:
+                    pass  # the line that a killed process was writing
+    return events
+
+
+def read_safetensors(path):
+    tensors = {}
+    with open(path, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size))
+        start = file.tell()
+        for name, entry in header.items():
+            if name == "__metadata__" or entry["dtype"] != "F32":
+                continue
+            begin, end = entry["data_offsets"]
+            file.seek(start + begin)
+            values = array.array("f")
+            values.frombytes(file.read(end - begin))
+            tensors[name] = values
+    return tensors
+
+
+def distance(a, b):
+    """The largest difference of two sets of weights over the largest weight; infinity where they do not fit or are not finite."""
+    if not a or a.keys() != b.keys() or any(len(a[name]) != len(b[name]) for name in a):
+        return float("inf")
+    difference = max(max(abs(x - y) for x, y in zip(a[name], b[name])) for name in a)
+    scale = max(max(abs(x) for x in a[name]) for name in a)
+    finite = all(value == value for name in a for value in list(a[name]) + list(b[name]))
+    return difference / scale if finite and scale > 0 else float("inf")
+
+
+def accepts(context, file, overrides, env=None):
+    """"" where this build takes these settings, else its one line of why not."""
+    argv = [os.path.join(context.bin, "fleet-worker"), file, "--print_program"] + settings(overrides)
+    outcome = process.run(argv, 120, {**context.env, **(env or {})})
+    return "" if outcome.ok else outcome.last_line()
+
+
+class Context:
+    """What every part needs: where things are, which device, what to add to the environment."""
+
+    def __init__(self, folder, smoke):
+        self.smoke = smoke
+        self.device = "cpu" if smoke else "cuda"
+        self.bin = machine.program_folder()
+        self.folder = os.path.abspath(folder)
+        os.makedirs(self.folder, exist_ok=True)
+        self.gpu = None if smoke else machine.Gpu()
+        self.env, self.libraries = ({}, []) if smoke else machine.cuda_environment(self.bin)
+        self._log = open(os.path.join(self.folder, "log.txt"), "w", buffering=1)
+        self.begun = time.monotonic()
+
+    def log(self, text):
+        self._log.write(text if text.endswith("\n") else text + "\n")
+
+    def describe(self):
+        gpu = self.gpu.describe() if self.gpu else {"gpu": None}
+        return {**gpu, "device": self.device, "programs": self.bin, "libraries": self.libraries}
+
+
+def file_of(*parts):
+    return os.path.join(machine.ROOT, *parts)
+
+
+def printed(outcome, pattern):
+    return re.search(pattern, outcome.output, re.MULTILINE)

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Packs the optimised build, its tests for GPUs and what they need into a compressed tarball that runs where it is unpacked:
+# on another Linux with glibc 2.36 or later (Debian 12, Ubuntu 24.04), without packages. CUDA, cuDNN and NCCL are the
+# machine's (scripts/cuda_libraries.sh looks for them).
+#
+#   scripts/portable.sh [--arch "80;90"] [--output FILE] [--build FOLDER]
+#
+# --arch    GPU architectures; without it all of the preset `portable`
+# --output  ends in .tar.xz or .tar.gz; default build/fleetrun-VERSION-linux-MACHINE.tar.xz
+# --build   packs what was built in this folder, as it is, instead of configuring and building build/portable
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+version=$(cat VERSION)
+folder= architectures=
+output=build/fleetrun-$version-linux-$(uname -m).tar.xz
+while [ $# -gt 0 ]; do
+  case $1 in
+    --arch | --output | --build) [ $# -ge 2 ] || die "$1 needs a value" ;;&
+    --arch) architectures=$2 ;;
+    --output) output=$2 ;;
+    --build) folder=$2 ;;
+    *) die "unknown option '$1'; there are --arch, --output and --build" ;;
+  esac
+  shift 2
+done
+case $output in
+  *.tar.xz) compress=(xz -T0 -6) ;;
+  *.tar.gz) compress=(gzip) ;;
+  *) die "--output $output: end it in .tar.xz or .tar.gz" ;;
+esac
+
+if [ -z "$folder" ]; then
+  folder=build/portable
+  cmake --preset portable ${architectures:+"-DFLEET_CUDA_ARCHITECTURES=$architectures"} >/dev/null ||
+    die "cmake --preset portable failed; run scripts/setup.sh if a package is missing"
+  cmake --build "$folder" -j "$(job_count)" --target portable_files >&2
+elif [ -n "$architectures" ]; then
+  die "--arch goes with a build of its own, not with --build"
+fi
+
+staging=$(mktemp -d)
+trap 'rm -rf "$staging"' EXIT
+top=$staging/fleetrun-$version
+for component in runtime checks; do
+  cmake --install "$folder" --component $component --strip --prefix "$top" >"$staging/log" 2>&1 || {
+    tail -n 5 "$staging/log" >&2
+    die "nothing complete to pack in $folder; build its target portable_files"
+  }
+done
+mkdir -p "$(dirname "$output")"
+# Sorted, and owned by nobody: the same build gives the same tarball.
+tar -C "$staging" --sort=name --owner=0 --group=0 --numeric-owner -cf - "fleetrun-$version" | "${compress[@]}" >"$output.part"
+mv "$output.part" "$output"
+say "$output: $(du -h "$output" | cut -f1), $(du -sh "$top" | cut -f1) unpacked"

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Packs a build folder, unpacks it under a name with a blank, and runs a job of two ranks from there with an empty environment.
+#
+#   tests/package/portable_test.sh BUILD_FOLDER
+set -euo pipefail
+build=$1
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+
+"$root/scripts/portable.sh" --build "$build" --output "$folder/fleetrun.tar.gz"
+size=$(stat -c %s "$folder/fleetrun.tar.gz")
+[ "$size" -lt 64000000 ] || fail "the tarball has $size bytes, more than 64 MB"
+mkdir "$folder/un packed"
+tar -C "$folder/un packed" -xzf "$folder/fleetrun.tar.gz"
+top=$(echo "$folder/un packed"/fleetrun-*)
+
+# Only glibc may come from the machine.
+for file in "$top"/bin/*; do
+  head -c 4 "$file" | grep -q ELF || continue
+  stray=$(env -i ldd "$file" | sed 's/ (0x.*//' | grep -v "$top" |
+    grep -vE '^\s*(linux-vdso\.so\.1|lib(c|m|dl|rt|pthread|resolv)\.so\.[0-9]+ => .*|.*ld-linux[^ ]*)$' || true)
+  [ -z "$stray" ] || fail "$file needs libraries of the machine: $stray"
+done
+
+cd "$top"
+run() { env -i PATH=/usr/bin:/bin HOME="$folder" "$@" >"$folder/output" 2>&1 || { cat "$folder/output"; fail "$*"; }; }
+job() {
+  run bin/fleetrun --nproc_per_node=2 --log_dir="$folder/log" config/cifar10_resnet20.json \
+    --set data.source=synthetic --set data.batch_size=8 --set train.max_steps=3 --set train.fetch_every=1 \
+    --set train.device="$1" --set train.evaluate_every=0 --set train.output="$folder/output.$1"
+  grep -q 'worker_index: 0, step2 cost = ' "$folder/output" || { cat "$folder/output"; fail "no third step on $1"; }
+}
+job cpu
+# The module for GPUs loads from where it was unpacked, or says in a line why it cannot; either way the job is trained.
+job cuda
+[ -e lib/fleetrun/libfleet_cuda.so ] || exit 0
+! grep -q 'this build has no cuda backend' "$folder/output" || { cat "$folder/output"; fail "the module was not looked for"; }
+! grep -q 'undefined symbol' "$folder/output" || { cat "$folder/output"; fail "the module does not fit the program"; }
+echo "ok: $size bytes"
