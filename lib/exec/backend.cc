@@ -47,6 +47,13 @@ bool register_backend(const std::string& name, BackendDef def) {
   return true;
 }
 
+std::vector<DType> low_precision_types(const std::string& backend, std::string* why) {
+  const BackendDef& def = backends().get(backend);
+  if (def.low_precision) return def.low_precision(why);
+  *why = "the " + backend + " backend computes in float32 only";
+  return {};
+}
+
 DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options) {
   if (wanted == "cpu") return {backends().get("cpu").make_device(0, options), ""};
   if (wanted != "cuda" && wanted != "auto") {

@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tensor/device.h"
+#include "tensor/dtype.h"
 
 namespace fleet {
 
@@ -13,10 +15,16 @@ struct BackendDef {
   int (*device_count)(std::string* why) = nullptr;
   // Device `index` of them, 0 <= index < device_count().
   std::unique_ptr<Device> (*make_device)(int index, const DeviceOptions& options) = nullptr;
+  // See low_precision_types().
+  std::vector<DType> (*low_precision)(std::string* why) = nullptr;
 };
 
 // A backend registers itself when its room is linked, or when its module is loaded.
 bool register_backend(const std::string& name, BackendDef def);
+
+// The 16-bit types in which this backend is faster here than in float32, the one to prefer first.
+// Where there are none, *why says so in a clause. The backend is linked or loaded already.
+std::vector<DType> low_precision_types(const std::string& backend, std::string* why);
 
 struct DeviceChoice {
   std::unique_ptr<Device> device;

@@ -1,5 +1,7 @@
 // The 16-bit floating types of the host: how they are stored, and conversions from and to float.
-// They are computed with in float; constructing one rounds to nearest even.
+// They are computed with in float; storing one rounds to nearest even. Write y[i] = value with a
+// float on the right: GCC turns loops of that into vector code, but not copies of a constructed
+// object.
 #pragma once
 
 #include <cstdint>
@@ -47,10 +49,12 @@ struct BFloat16 {
   uint16_t bits;
 
   BFloat16() = default;
-  [[gnu::always_inline]] explicit BFloat16(float value) {
+  [[gnu::always_inline]] explicit BFloat16(float value) { *this = value; }
+  [[gnu::always_inline]] BFloat16& operator=(float value) {
     uint32_t narrow;
     narrow_to_bfloat16(__builtin_bit_cast(uint32_t, value), narrow);
     bits = static_cast<uint16_t>(narrow);
+    return *this;
   }
   [[gnu::always_inline]] operator float() const {
     return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
@@ -62,10 +66,12 @@ struct Float16 {
   uint16_t bits;
 
   Float16() = default;
-  [[gnu::always_inline]] explicit Float16(float value) {
+  [[gnu::always_inline]] explicit Float16(float value) { *this = value; }
+  [[gnu::always_inline]] Float16& operator=(float value) {
     uint32_t narrow;
     narrow_to_float16<float>(__builtin_bit_cast(uint32_t, value), narrow);
     bits = static_cast<uint16_t>(narrow);
+    return *this;
   }
   [[gnu::always_inline]] operator float() const {
     uint32_t wide;

@@ -19,6 +19,8 @@
 #include <random>
 #include <vector>
 
+#include "tensor/float16.h"
+
 namespace fleet::bench {
 
 // For a busy machine and one thread: count the thread's own time.
@@ -76,15 +78,37 @@ __attribute__((target("avx2,fma"))) inline double fma_chains_256(int64_t rounds,
   return 2.0 * 8 * kChains * static_cast<double>(rounds);
 }
 
+// The same of pairs of bfloat16, summed in float.
+__attribute__((target("avx512f,avx512bf16"))) inline double fma_chains_bf16(int64_t rounds,
+                                                                            float* sink) {
+  constexpr int kChains = 16;
+  __m512 sums[kChains];
+  const __m512bh x = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0.5f), _mm512_set1_ps(0.5f));
+  const __m512bh y = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0.25f), _mm512_set1_ps(-0.25f));
+  for (__m512& sum : sums) sum = _mm512_set1_ps(1.f);
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 16
+    for (int k = 0; k < kChains; ++k) sums[k] = _mm512_dpbf16_ps(sums[k], x, y);
+  }
+  float values[16];
+  for (const __m512& sum : sums) {
+    _mm512_storeu_ps(values, sum);
+    *sink += values[0];
+  }
+  return 4.0 * 16 * kChains * static_cast<double>(rounds);
+}
+
 // Multiply-adds a second of all threads together, as floating-point operations: about 20 ms.
-inline double measure_peak() {
+inline double measure_peak(bool bf16 = false) {
   constexpr int64_t kRounds = 4'000'000;
   const bool wide = __builtin_cpu_supports("avx512f");
   double operations = 0;
   float sink = 0;
   const double start = seconds_now();
 #pragma omp parallel reduction(+ : operations, sink)
-  operations += wide ? fma_chains_512(kRounds, &sink) : fma_chains_256(kRounds, &sink);
+  operations += bf16   ? fma_chains_bf16(kRounds, &sink)
+                : wide ? fma_chains_512(kRounds, &sink)
+                       : fma_chains_256(kRounds, &sink);
   const double seconds = seconds_now() - start;
   volatile float keep = sink;
   (void)keep;
@@ -93,10 +117,13 @@ inline double measure_peak() {
 
 class ResNet50Primitives {
  public:
-  explicit ResNet50Primitives(int64_t batch) : batch_(batch) {
+  // type: of images, weights and their gradients; the norms' parameters are float32.
+  explicit ResNet50Primitives(int64_t batch,
+                              dnnl::memory::data_type type = dnnl::memory::data_type::f32)
+      : batch_(batch), type_(type) {
     const Image image = make_image(3, 224, any_layout(3, 224));
     Image x = layer(image, 64, 7, 2, true);
-    x = make_image(64, 56, x.desc_of_channels(batch_, 64, 56));  // behind the pooling
+    x = make_image(64, 56, any_layout(64, 56));  // behind the pooling
     const int blocks[] = {3, 4, 6, 3};
     for (int stage = 0; stage < 4; ++stage) {
       for (int i = 0; i < blocks[stage]; ++i)
@@ -134,11 +161,19 @@ class ResNet50Primitives {
     dnnl::memory memory;
     double scale = 1;  // of its initial values
     void fill(std::mt19937& random) {
-      auto* data = static_cast<float*>(memory.get_data_handle());
       std::normal_distribution<float> normal(0, static_cast<float>(scale));
       std::vector<float> some(4099);
       for (float& value : some) value = normal(random);
-      const size_t count = memory.get_desc().get_size() / sizeof(float);
+      if (memory.get_desc().data.data_type == dnnl_bf16) {
+        repeat(std::vector<BFloat16>(some.begin(), some.end()));
+      } else {
+        repeat(some);
+      }
+    }
+    template <typename T>
+    void repeat(const std::vector<T>& some) {
+      T* data = static_cast<T*>(memory.get_data_handle());
+      const size_t count = memory.get_desc().get_size() / sizeof(T);
       for (size_t i = 0; i < count; ++i) data[i] = some[i % some.size()];
     }
   };
@@ -146,9 +181,6 @@ class ResNet50Primitives {
   struct Image {
     int64_t channels, size;
     Memory* memory;
-    Desc desc_of_channels(int64_t n, int64_t c, int64_t s) const {
-      return {{n, c, s, s}, kFloat, dnnl::memory::format_tag::any};
-    }
   };
 
   struct Layer {
@@ -167,13 +199,14 @@ class ResNet50Primitives {
   };
 
   Desc any_layout(int64_t channels, int64_t size) const {
-    return {{batch_, channels, size, size}, kFloat, kAny};
+    return {{batch_, channels, size, size}, type_, kAny};
   }
 
   Memory* make_memory(const Desc& desc, double scale) {
     memories_.push_back(std::make_unique<Memory>(
         Memory{dnnl::memory(desc, engine_, allocate(desc.get_size())), scale}));
-    if (desc.data.data_type == dnnl_f32) initialised_.push_back(memories_.back().get());
+    if (desc.data.data_type == dnnl_f32 || desc.data.data_type == dnnl_bf16)
+      initialised_.push_back(memories_.back().get());
     return memories_.back().get();
   }
 
@@ -211,8 +244,8 @@ class ResNet50Primitives {
                                      layer.x.channels * layer.kernel * layer.kernel);
   }
 
-  static Desc weights(const Layer& l) {
-    return {{l.y.channels, l.x.channels, l.kernel, l.kernel}, kFloat, kAny};
+  Desc weights(const Layer& l) const {
+    return {{l.y.channels, l.x.channels, l.kernel, l.kernel}, type_, kAny};
   }
 
   // Convolution and batch norm, forward.
@@ -279,9 +312,9 @@ class ResNet50Primitives {
       bytes = std::max({bytes, l.convolution.dst_desc().get_size(),
                         l.first ? 0 : l.convolution.src_desc().get_size()});
     }
-    const auto count = static_cast<int64_t>(bytes / sizeof(float));
+    const auto count = static_cast<int64_t>(bytes / dnnl::memory::data_type_size(type_));
     for (Memory*& m : gradients_) {
-      m = make_memory(Desc({count}, kFloat, dnnl::memory::format_tag::x), 1);
+      m = make_memory(Desc({count}, type_, dnnl::memory::format_tag::x), 1);
     }
   }
 
@@ -352,6 +385,7 @@ class ResNet50Primitives {
   }
 
   int64_t batch_;
+  dnnl::memory::data_type type_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
   dnnl::primitive_attr attributes_ = user_scratchpad();

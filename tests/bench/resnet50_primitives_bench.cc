@@ -1,7 +1,9 @@
-// The convolutions and batch norms of a ResNet50 training step alone, float32, 16 images of 224²,
-// all cores: how near to the machine's peak of multiply-adds they come.
+// The convolutions and batch norms of a ResNet50 training step alone, 16 images of 224², all cores:
+// how near to the machine's peak of multiply-adds they come. float32; --bf16: bfloat16.
 //
-//   bench_resnet50_primitives [--rounds N] [--cpu_time]      --cpu_time: see bench_cpu_resnet50
+//   bench_resnet50_primitives [--bf16] [--rounds N] [--cpu_time]   --cpu_time: see
+//   bench_cpu_resnet50
+// Links: tensor
 // Libraries: DNNL::dnnl OpenMP::OpenMP_CXX
 #include <cstdio>
 #include <cstdlib>
@@ -12,22 +14,26 @@
 int main(int argc, char** argv) {
   using namespace fleet::bench;
   int rounds = 7;
+  bool bf16 = false;
   for (int i = 1; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--rounds") && i + 1 < argc) {
       rounds = std::max(1, std::atoi(argv[++i]));
     } else if (!std::strcmp(argv[i], "--cpu_time")) {
       use_cpu_time() = true;
+    } else if (!std::strcmp(argv[i], "--bf16")) {
+      bf16 = true;
     } else {
       std::fprintf(stderr, "bench_resnet50_primitives: unknown option %s\n", argv[i]);
       return 2;
     }
   }
-  ResNet50Primitives primitives(16);
+  ResNet50Primitives primitives(
+      16, bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32);
   double unused = 0;
   primitives.run(&unused);
   std::vector<double> steps, shares;
   for (int i = 0; i < rounds; ++i) {
-    const double peak = measure_peak();
+    const double peak = measure_peak(bf16);
     double convolutions = 0;
     const double start = seconds_now();
     primitives.run(&convolutions);

@@ -50,9 +50,10 @@ struct OpCheck {
 double rounding_tolerance(DType dtype);
 
 // Runs the check as gtest expectations; returns the outputs the backend computed (by slot). On
-// which backend the executable says (op_device.h); on CUDA a check that names no type and no layout
-// is repeated in each floating type and in the layouts of images there, and the first one's outputs
-// are returned.
+// which backend the executable says (op_device.h). A check in float32 is repeated in each 16-bit
+// type that the device computes in, except what mixed precision leaves in float32 (black operations
+// without such a kernel); on CUDA also in the layouts of images there, unless it says layouts. The
+// outputs of the first, in float32, are returned.
 std::vector<Values> check_op(const OpCheck& check);
 
 }  // namespace fleet

@@ -10,8 +10,8 @@ Device& op_device();
 // How a Plan for it is made.
 PlanOptions op_plan_options();
 
-// In which types and layouts check_op() runs a check that says nothing of them. Empty: as it is
-// written, on the CPU.
+// In which types and layouts check_op() runs a check that says nothing of them; the first is
+// float32 as it is written.
 struct OpVariant {
   DType dtype = DType::kFloat32;
   bool channels_last = false;  // inputs of four dimensions lie so

@@ -175,6 +175,7 @@ class BatchNormKernel : public PrimitiveKernel {
 }  // namespace
 
 FLEET_KERNEL(cpu, batch_norm) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = forward_layouts;
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument& x = context.inputs[0];
@@ -187,6 +188,7 @@ FLEET_KERNEL(cpu, batch_norm) {
 }
 
 FLEET_KERNEL(cpu, batch_norm_grad) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = backward_layouts;
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &mask = context.inputs[4];

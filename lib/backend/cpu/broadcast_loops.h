@@ -35,6 +35,20 @@ void broadcast_for_each(const Broadcast& b, Body body) {
   }
 }
 
+// out[i] = function(x[i], y[m]) for inputs 0 and 1 of one of kLoopTypes.
+template <typename Function>
+std::unique_ptr<Kernel> spread_kernel(KernelContext& context, const Broadcast& b,
+                                      Function function) {
+  return with_loop_type(context.inputs[0].dtype, [&]<typename T>(T) {
+    const T* x = context.inputs[0].as<T>();
+    const T* y = context.inputs[1].as<T>();
+    T* out = context.outputs[0].as<T>();
+    return make_kernel([=](Stream&) {
+      broadcast_for_each(b, [=](int64_t i, int64_t m) { out[i] = function(x[i], y[m]); });
+    });
+  });
+}
+
 // Rows that are summed as one step; independent of the number of threads.
 inline int64_t reduce_steps(const Broadcast& b) {
   if (b.inner > 1) return b.outer;
@@ -48,8 +62,8 @@ inline size_t reduce_workspace(const Broadcast& b) {
 
 // dy[m] = sum of body(i, m) over the elements i of x that see element m of y. body may store
 // something for i on the way.
-template <typename Body>
-void broadcast_reduce(const Broadcast& b, float* partial, float* dy, Body body) {
+template <typename T, typename Body>
+void broadcast_reduce(const Broadcast& b, float* partial, T* dy, Body body) {
   const bool parallel = b.outer * b.middle * b.inner >= kParallelElements;
   const int64_t steps = reduce_steps(b);
   if (b.inner == 1) {

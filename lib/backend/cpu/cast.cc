@@ -59,8 +59,7 @@ CastRange cast_of(DType from, DType to) {
 }  // namespace
 
 FLEET_KERNEL(cpu, cast) {
-  def.dtypes = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
-                DType::kInt64,   DType::kInt32,   DType::kUInt8};
+  def.dtypes = cpu::kAllTypes;
   def.layouts = cpu::keep_layout;
   def.create = [](KernelContext& context) {
     const void* x = context.inputs[0].data;

@@ -10,11 +10,18 @@ class Channels {
  public:
   // Plain, channels last, or channels in blocks; else kInternal.
   explicit Channels(const Argument& x);
-  void add(const float* bias) const;  // x[n, c, s] += bias[c]; padding stays zero
-  void sum(float* sums) const;        // sums[c] = sum over n, s, in double
+  // bias, sums: plain, of a type of kLoopTypes.
+  void add(const Argument& bias) const;  // x[n, c, s] += bias[c]; padding stays zero
+  void sum(const Argument& sums) const;  // sums[c] = sum over n, s, in double
 
  private:
-  float* data_;
+  template <typename T, typename Bias>
+  void add_as(T* data, const Bias* bias) const;
+  template <typename T, typename Sum>
+  void sum_as(const T* data, Sum* sums) const;
+
+  void* data_;
+  DType type_;
   int64_t images_, channels_, pixels_, image_, group_, step_, block_;
 };
 

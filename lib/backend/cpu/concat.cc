@@ -11,7 +11,7 @@ struct Part {
 }  // namespace
 
 FLEET_KERNEL(cpu, concat) {
-  def.dtypes = {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kUInt8};
+  def.dtypes = cpu::kAllTypes;
   def.create = [](KernelContext& context) {
     const int64_t axis = context.attributes().integer("axis");
     const auto size = static_cast<int64_t>(size_of(context.outputs[0].dtype));

@@ -7,19 +7,14 @@ namespace {
 using cpu::Convolution;
 using cpu::ConvolutionChoice;
 
-Convolution forward_of(const Op& op, const Shape& x, const Shape& weight, const Shape& y,
-                       DType dtype, bool bias) {
-  Convolution conv = cpu::convolution_of(Convolution::kForward, op.attributes, x, weight, y, dtype);
-  conv.bias = bias;
-  return conv;
-}
-
 // An image stays as it comes where that is fast, so that no reorder is needed; a weight that nobody
 // has laid out yet takes the layout the forward convolution likes.
 void forward_layouts(LayoutQuery& query) {
   const Var &x = query.input_var(0), &weight = query.input_var(1);
-  const Convolution conv = forward_of(query.op(), x.shape, weight.shape, query.output_var(0).shape,
-                                      x.dtype, query.has_input(2));
+  Convolution conv =
+      cpu::convolution_of(Convolution::kForward, query.attributes(), x.shape, weight.shape,
+                          query.output_var(0).shape, x.dtype, weight.dtype);
+  if (query.has_input(2)) conv.bias = query.input_var(2).dtype;
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.input(0), query.input(1), std::nullopt},
                          {query.input(0), std::nullopt, std::nullopt},
@@ -40,9 +35,10 @@ void weight_layouts(LayoutQuery& query) {
     return;
   }
   const Var &x = query.input_var(0), &dy = query.input_var(1);
+  const Var& dweight = query.output_var(0);
   Convolution conv = cpu::convolution_of(Convolution::kWeight, query.attributes(), x.shape,
-                                         query.output_var(0).shape, dy.shape, x.dtype);
-  conv.bias = query.has_output(1);
+                                         dweight.shape, dy.shape, x.dtype, dweight.dtype);
+  if (query.has_output(1)) conv.bias = query.output_var(1).dtype;
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.input(0), query.bound_output(0), query.input(1)},
                          {query.input(0), std::nullopt, query.input(1)},
@@ -58,7 +54,7 @@ void data_layouts(LayoutQuery& query) {
   const Var &weight = query.input_var(0), &dy = query.input_var(1);
   const Convolution conv =
       cpu::convolution_of(Convolution::kData, query.attributes(), query.output_var(0).shape,
-                          weight.shape, dy.shape, dy.dtype);
+                          weight.shape, dy.shape, dy.dtype, weight.dtype);
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.bound_output(0), query.input(0), query.input(1)},
                          {std::nullopt, query.input(0), query.input(1)},
@@ -73,38 +69,41 @@ void data_layouts(LayoutQuery& query) {
 }  // namespace
 
 FLEET_KERNEL(cpu, conv2d) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = forward_layouts;
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
     const Argument& y = context.outputs[0];
-    const Convolution conv =
-        forward_of(context.op, x.shape, weight.shape, y.shape, x.dtype, static_cast<bool>(bias));
+    Convolution conv = cpu::convolution_of(Convolution::kForward, context.attributes(), x.shape,
+                                           weight.shape, y.shape, x.dtype, weight.dtype);
+    if (bias) conv.bias = bias.dtype;
     return cpu::make_convolution(conv, x, weight, bias, y, context.workspace);
   };
 }
 
 FLEET_KERNEL(cpu, conv2d_weight_grad) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = weight_layouts;
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &dy = context.inputs[1];
     const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
     if (!dweight) {
-      return make_kernel(
-          [image = cpu::Channels(dy), sums = dbias.as<float>()](Stream&) { image.sum(sums); });
+      return make_kernel([image = cpu::Channels(dy), dbias](Stream&) { image.sum(dbias); });
     }
     Convolution conv = cpu::convolution_of(Convolution::kWeight, context.attributes(), x.shape,
-                                           dweight.shape, dy.shape, x.dtype);
-    conv.bias = static_cast<bool>(dbias);
+                                           dweight.shape, dy.shape, x.dtype, dweight.dtype);
+    if (dbias) conv.bias = dbias.dtype;
     return cpu::make_convolution(conv, x, dweight, dbias, dy, context.workspace);
   };
 }
 
 FLEET_KERNEL(cpu, conv2d_data_grad) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = data_layouts;
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &weight = context.inputs[0], &dy = context.inputs[1], &dx = context.outputs[0];
     const Convolution conv = cpu::convolution_of(Convolution::kData, context.attributes(), dx.shape,
-                                                 weight.shape, dy.shape, dy.dtype);
+                                                 weight.shape, dy.shape, dy.dtype, weight.dtype);
     return cpu::make_convolution(conv, dx, weight, {}, dy, context.workspace);
   };
 }

@@ -12,7 +12,7 @@ void transpose_layouts(LayoutQuery& query) {
   const Var &x = query.input_var(0), &weight = query.input_var(1);
   const Convolution conv =
       cpu::convolution_of(Convolution::kData, query.attributes(), query.output_var(0).shape,
-                          weight.shape, x.shape, x.dtype);
+                          weight.shape, x.shape, x.dtype, weight.dtype);
   const ConvolutionChoice choice =
       cpu::choose(conv, {{std::nullopt, query.input(1), query.input(0)},
                          {std::nullopt, std::nullopt, query.input(0)},
@@ -31,8 +31,9 @@ void weight_layouts(LayoutQuery& query) {
     return;
   }
   const Var &x = query.input_var(0), &dy = query.input_var(1);
+  const Var& dweight = query.output_var(0);
   const Convolution conv = cpu::convolution_of(Convolution::kWeight, query.attributes(), dy.shape,
-                                               query.output_var(0).shape, x.shape, x.dtype);
+                                               dweight.shape, x.shape, x.dtype, dweight.dtype);
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.input(1), query.bound_output(0), query.input(0)},
                          {query.input(1), std::nullopt, query.input(0)},
@@ -47,40 +48,41 @@ void weight_layouts(LayoutQuery& query) {
 }  // namespace
 
 FLEET_KERNEL(cpu, conv2d_transpose) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = transpose_layouts;
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
     const Argument& y = context.outputs[0];
     const Convolution conv = cpu::convolution_of(Convolution::kData, context.attributes(), y.shape,
-                                                 weight.shape, x.shape, x.dtype);
+                                                 weight.shape, x.shape, x.dtype, weight.dtype);
     std::shared_ptr<Kernel> product =
         cpu::make_convolution(conv, y, weight, {}, x, context.workspace);
     if (!bias) return make_kernel([product](Stream& stream) { product->run(stream); });
-    return make_kernel(
-        [product, image = cpu::Channels(y), values = bias.as<float>()](Stream& stream) {
-          product->run(stream);
-          image.add(values);
-        });
+    return make_kernel([product, image = cpu::Channels(y), bias](Stream& stream) {
+      product->run(stream);
+      image.add(bias);
+    });
   };
 }
 
 FLEET_KERNEL(cpu, conv2d_transpose_weight_grad) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = weight_layouts;
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &dy = context.inputs[1];
     const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
     std::shared_ptr<Kernel> product;
     if (dweight) {
-      const Convolution conv = cpu::convolution_of(Convolution::kWeight, context.attributes(),
-                                                   dy.shape, dweight.shape, x.shape, x.dtype);
+      const Convolution conv =
+          cpu::convolution_of(Convolution::kWeight, context.attributes(), dy.shape, dweight.shape,
+                              x.shape, x.dtype, dweight.dtype);
       product = cpu::make_convolution(conv, dy, dweight, {}, x, context.workspace);
     }
     if (!dbias) return make_kernel([product](Stream& stream) { product->run(stream); });
-    return make_kernel(
-        [product, image = cpu::Channels(dy), sums = dbias.as<float>()](Stream& stream) {
-          if (product) product->run(stream);
-          image.sum(sums);
-        });
+    return make_kernel([product, image = cpu::Channels(dy), dbias](Stream& stream) {
+      if (product) product->run(stream);
+      image.sum(dbias);
+    });
   };
 }
 

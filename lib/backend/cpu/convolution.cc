@@ -103,20 +103,20 @@ dnnl::convolution_forward::primitive_desc forward(const Convolution& conv, const
 // Empty where there is no implementation for these layouts.
 dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts& layouts) {
   if (layouts.weight && !fits_groups(conv, *layouts.weight)) return {};
-  const memory::desc x = desc_of(conv.x, conv.x_type, layouts.x);
+  const memory::desc x = desc_of(conv.x, conv.type, layouts.x);
   const memory::desc weight = weight_desc(conv, layouts.weight);
-  const memory::desc y = desc_of(conv.y, conv.y_type, layouts.y);
+  const memory::desc y = desc_of(conv.y, conv.type, layouts.y);
   memory::desc bias;
   if (conv.bias) {
     const Shape channels{conv.y[1]};
-    bias = desc_of(channels, DType::kFloat32, Layout::plain(channels));
+    bias = desc_of(channels, *conv.bias, Layout::plain(channels));
   }
   if (conv.direction == Convolution::kForward) return forward(conv, x, weight, bias, y);
   const Geometry g = geometry_of(conv.window);
   // What the gradients' descriptors are told about the forward one: only its kind counts.
   const auto hint =
-      forward(conv, desc_of(conv.x, conv.x_type, std::nullopt), weight_desc(conv, std::nullopt),
-              memory::desc(), desc_of(conv.y, conv.y_type, std::nullopt));
+      forward(conv, desc_of(conv.x, conv.type, std::nullopt), weight_desc(conv, std::nullopt),
+              memory::desc(), desc_of(conv.y, conv.type, std::nullopt));
   if (conv.direction == Convolution::kData) {
     const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, x, weight, y,
                                                      g.strides, g.dilations, g.before, g.after);
@@ -146,23 +146,23 @@ std::optional<ConvolutionChoice> complete(const Convolution& conv, const dnnl::p
 }
 
 std::string text_of(const Convolution& conv) {
-  return "convolution of " + conv.x.text() + " with " + conv.weight.text() + " in " +
-         std::to_string(conv.groups) + " groups";
+  return name_of(conv.type) + std::string(" convolution of ") + conv.x.text() + " with " +
+         conv.weight.text() + " in " + std::to_string(conv.groups) + " groups";
 }
 
 }  // namespace
 
 Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
-                           const Shape& x, const Shape& weight, const Shape& y, DType dtype) {
+                           const Shape& x, const Shape& weight, const Shape& y, DType type,
+                           DType weight_type) {
   return {.direction = direction,
           .window = window_of(attributes, weight[2], weight[3]),
           .groups = attributes.integer("groups"),
           .x = x,
           .weight = weight,
           .y = y,
-          .x_type = dtype,
-          .weight_type = dtype,
-          .y_type = dtype};
+          .type = type,
+          .weight_type = weight_type};
 }
 
 ConvolutionChoice choose(const Convolution& conv,

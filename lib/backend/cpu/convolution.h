@@ -13,11 +13,12 @@ struct Convolution {
   Window window;
   int64_t groups;
   Shape x, weight, y;
-  DType x_type, weight_type, y_type;
-  bool bias = false;  // forward: added; weight: its gradient is computed too
+  DType type, weight_type;         // type: of x and y
+  std::optional<DType> bias = {};  // forward: added; weight: its gradient is computed too
 };
 Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
-                           const Shape& x, const Shape& weight, const Shape& y, DType dtype);
+                           const Shape& x, const Shape& weight, const Shape& y, DType type,
+                           DType weight_type);
 
 struct ConvolutionLayouts {
   std::optional<Layout> x, weight, y;  // nothing: oneDNN chooses

@@ -16,6 +16,9 @@ const dnnl::engine& engine();
 // Scratch memory is the Plan's: primitives allocate none.
 const dnnl::primitive_attr& user_scratchpad();
 
+// The types its primitives compute in, for kernels made of them.
+inline const std::vector<DType> kPrimitiveTypes = {DType::kFloat32, DType::kBFloat16};
+
 dnnl::memory::data_type type_of(DType dtype);
 // Without a layout: format "any", so that a primitive chooses.
 dnnl::memory::desc desc_of(const Shape& shape, DType dtype, const std::optional<Layout>& layout);

@@ -5,7 +5,8 @@ namespace fleet {
 namespace {
 
 // Elements first.. of one sample.
-FLEET_SIMD void drop(const float* x, float* y, int64_t count, uint64_t stream, int64_t first,
+template <typename T>
+FLEET_SIMD void drop(const T* x, T* y, int64_t count, uint64_t stream, int64_t first,
                      uint64_t threshold, float scale) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
@@ -15,14 +16,14 @@ FLEET_SIMD void drop(const float* x, float* y, int64_t count, uint64_t stream, i
   }
 }
 
-// The gradient is the same function of dy.
-std::unique_ptr<Kernel> make_dropout(KernelContext& context) {
-  const float* x = context.inputs[0].as<float>();
+template <typename T>
+std::unique_ptr<Kernel> make_typed(KernelContext& context) {
+  const T* x = context.inputs[0].as<T>();
   const int64_t* keys = context.inputs[1].as<int64_t>();
-  float* y = context.outputs[0].as<float>();
+  T* y = context.outputs[0].as<T>();
   const int64_t count = context.inputs[0].shape.elements();
   if (context.attributes().boolean("is_test")) {
-    return make_kernel([=](Stream&) { cpu::parallel_copy(y, x, count * sizeof(float)); });
+    return make_kernel([=](Stream&) { cpu::parallel_copy(y, x, count * sizeof(T)); });
   }
   const double p = context.attributes().number("p");
   const uint64_t salt = static_cast<uint64_t>(context.attributes().integer("salt"));
@@ -42,9 +43,18 @@ std::unique_ptr<Kernel> make_dropout(KernelContext& context) {
   });
 }
 
+// The gradient is the same function of dy.
+void define_dropout(KernelDef& def) {
+  def.dtypes = cpu::kLoopTypes;
+  def.create = [](KernelContext& context) {
+    return cpu::with_loop_type(context.inputs[0].dtype,
+                               [&]<typename T>(T) { return make_typed<T>(context); });
+  };
+}
+
 }  // namespace
 
-FLEET_KERNEL(cpu, dropout) { def.create = make_dropout; }
-FLEET_KERNEL(cpu, dropout_grad) { def.create = make_dropout; }
+FLEET_KERNEL(cpu, dropout) { define_dropout(def); }
+FLEET_KERNEL(cpu, dropout_grad) { define_dropout(def); }
 
 }  // namespace fleet

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "exec/kernel.h"
+#include "tensor/float16.h"
 
 // Compiled for several instruction sets, chosen when the program starts: for functions that loop
 // over a range. What they call must be always inlined. Sanitizers do not get along with it.
@@ -19,6 +21,20 @@
 #define FLEET_INLINE inline __attribute__((always_inline))
 
 namespace fleet::cpu {
+
+// The types that loops of our own compute in; 16-bit values become floats on the way.
+inline const std::vector<DType> kLoopTypes = {DType::kFloat32, DType::kBFloat16};
+
+// For kernels that only move elements.
+inline const std::vector<DType> kAllTypes = {DType::kFloat32,  DType::kFloat64, DType::kFloat16,
+                                             DType::kBFloat16, DType::kInt64,   DType::kInt32,
+                                             DType::kUInt8};
+
+// Calls body<T>(T()) for the type of that list.
+template <typename Body>
+auto with_loop_type(DType dtype, Body body) {
+  return dtype == DType::kBFloat16 ? body(BFloat16()) : body(float());
+}
 
 // Below this many elements a thread's start costs more than it gains.
 inline constexpr int64_t kParallelElements = 16384;
@@ -61,11 +77,15 @@ FLEET_INLINE float where_positive(float y, float value) { return y > 0 ? value :
 inline void keep_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/true); }
 inline void keep_unpadded_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/false); }
 
-// y = function(x) over all elements.
-template <void (*function)(const float* x, float* y, int64_t count)>
-std::unique_ptr<Kernel> unary_kernel(KernelContext& context) {
-  const float* x = context.inputs[0].as<float>();
-  float* y = context.outputs[0].as<float>();
+template <typename T>
+using Unary = void (*)(const T* x, T* y, int64_t count);
+template <typename T>
+using Binary = void (*)(const T* x, const T* y, T* z, int64_t count);
+
+template <typename T>
+std::unique_ptr<Kernel> unary_loop(KernelContext& context, Unary<T> function) {
+  const T* x = context.inputs[0].as<T>();
+  T* y = context.outputs[0].as<T>();
   const int64_t count = context.outputs[0].layout.elements();
   return make_kernel([=](Stream&) {
     parallel_ranges(
@@ -73,18 +93,31 @@ std::unique_ptr<Kernel> unary_kernel(KernelContext& context) {
   });
 }
 
-// z = function(x, y) over all elements of three tensors of one layout.
-template <void (*function)(const float* x, const float* y, float* z, int64_t count)>
-std::unique_ptr<Kernel> binary_kernel(KernelContext& context) {
-  const float* x = context.inputs[0].as<float>();
-  const float* y = context.inputs[1].as<float>();
-  float* z = context.outputs[0].as<float>();
+template <typename T>
+std::unique_ptr<Kernel> binary_loop(KernelContext& context, Binary<T> function) {
+  const T* x = context.inputs[0].as<T>();
+  const T* y = context.inputs[1].as<T>();
+  T* z = context.outputs[0].as<T>();
   const int64_t count = context.outputs[0].layout.elements();
   return make_kernel([=](Stream&) {
     parallel_ranges(count, [=](int64_t begin, int64_t end) {
       function(x + begin, y + begin, z + begin, end - begin);
     });
   });
+}
+
+// y = function(x) over all elements, of one of kLoopTypes.
+template <Unary<float> wide, Unary<BFloat16> narrow>
+std::unique_ptr<Kernel> unary_kernel(KernelContext& context) {
+  return context.outputs[0].dtype == DType::kBFloat16 ? unary_loop<BFloat16>(context, narrow)
+                                                      : unary_loop<float>(context, wide);
+}
+
+// z = function(x, y) over all elements of three tensors of one layout.
+template <Binary<float> wide, Binary<BFloat16> narrow>
+std::unique_ptr<Kernel> binary_kernel(KernelContext& context) {
+  return context.outputs[0].dtype == DType::kBFloat16 ? binary_loop<BFloat16>(context, narrow)
+                                                      : binary_loop<float>(context, wide);
 }
 
 }  // namespace fleet::cpu

@@ -3,13 +3,14 @@
 namespace fleet {
 namespace {
 
-FLEET_SIMD void multiply(const float* x, const float* y, float* out, int64_t count) {
+template <typename T>
+FLEET_SIMD void multiply(const T* x, const T* y, T* out, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) out[i] = x[i] * y[i];
 }
 
-FLEET_SIMD void multiply_grad(const float* x, const float* y, const float* dout, float* dx,
-                              float* dy, int64_t count) {
+template <typename T>
+FLEET_SIMD void multiply_grad(const T* x, const T* y, const T* dout, T* dx, T* dy, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float gradient = dout[i];
@@ -18,12 +19,13 @@ FLEET_SIMD void multiply_grad(const float* x, const float* y, const float* dout,
   }
 }
 
+template <typename T>
 std::unique_ptr<Kernel> make_grad(KernelContext& context) {
-  const float* x = context.inputs[0].as<float>();
-  const float* y = context.inputs[1].as<float>();
-  const float* dout = context.inputs[2].as<float>();
-  float* dx = context.outputs[0].as<float>();
-  float* dy = context.outputs[1].as<float>();
+  const T* x = context.inputs[0].as<T>();
+  const T* y = context.inputs[1].as<T>();
+  const T* dout = context.inputs[2].as<T>();
+  T* dx = context.outputs[0].as<T>();
+  T* dy = context.outputs[1].as<T>();
   float* partial = static_cast<float*>(context.workspace);
   const int64_t count = context.inputs[0].layout.elements();
   const Broadcast b =
@@ -59,28 +61,28 @@ std::unique_ptr<Kernel> make_grad(KernelContext& context) {
 }  // namespace
 
 FLEET_KERNEL(cpu, elementwise_mul) {
+  def.dtypes = cpu::kLoopTypes;
   def.layouts = [](LayoutQuery& query) { cpu::broadcast_layouts(query, 0, 1); };
   def.create = [](KernelContext& context) {
     const Broadcast b =
         cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
-    if (b.same()) return cpu::binary_kernel<multiply>(context);
-    const float* x = context.inputs[0].as<float>();
-    const float* y = context.inputs[1].as<float>();
-    float* out = context.outputs[0].as<float>();
-    return make_kernel([=](Stream&) {
-      cpu::broadcast_for_each(b, [=](int64_t i, int64_t m) { out[i] = x[i] * y[m]; });
-    });
+    if (b.same()) return cpu::binary_kernel<multiply<float>, multiply<BFloat16>>(context);
+    return cpu::spread_kernel(context, b, [](float x, float y) { return x * y; });
   };
 }
 
 FLEET_KERNEL(cpu, elementwise_mul_grad) {
+  def.dtypes = cpu::kLoopTypes;
   def.layouts = [](LayoutQuery& query) {
     cpu::broadcast_layouts(query, 0, 1);
     const auto b = broadcast_of(query.input_var(0).shape, query.input_var(1).shape,
                                 query.attributes().integer("axis"));
     query.workspace(cpu::reduce_workspace(*b));
   };
-  def.create = make_grad;
+  def.create = [](KernelContext& context) {
+    return cpu::with_loop_type(context.inputs[0].dtype,
+                               [&]<typename T>(T) { return make_grad<T>(context); });
+  };
 }
 
 }  // namespace fleet

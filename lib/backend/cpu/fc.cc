@@ -12,27 +12,27 @@ using WeightGradient = dnnl::inner_product_backward_weights;
 // x and y are plain matrices whatever their shapes; the weight lies as oneDNN likes it.
 struct Product {
   int64_t rows, in, out;
-  DType dtype;
-  bool bias = false;
+  DType type, weight_type;  // type: of x and y
+  std::optional<DType> bias = {};
 
   memory::desc matrix(int64_t height, int64_t width) const {
     const Shape shape{height, width};
-    return cpu::desc_of(shape, dtype, Layout::plain(shape));
+    return cpu::desc_of(shape, type, Layout::plain(shape));
   }
   memory::desc x() const { return matrix(rows, in); }
   memory::desc y() const { return matrix(rows, out); }
   memory::desc weight(const std::optional<Layout>& layout) const {
-    return cpu::desc_of({out, in}, dtype, layout);
+    return cpu::desc_of({out, in}, weight_type, layout);
   }
   memory::desc bias_desc() const {
     const Shape shape{out};
-    return bias ? cpu::desc_of(shape, DType::kFloat32, Layout::plain(shape)) : memory::desc();
+    return bias ? cpu::desc_of(shape, *bias, Layout::plain(shape)) : memory::desc();
   }
 };
 
-Product product_of(const Shape& x, const Shape& y, DType dtype, bool bias) {
+Product product_of(const Shape& x, const Shape& y, DType type, DType weight_type) {
   const int64_t out = y[y.rank() - 1], rows = y.elements() / std::max<int64_t>(out, 1);
-  return {rows, x.elements() / std::max<int64_t>(rows, 1), out, dtype, bias};
+  return {rows, x.elements() / std::max<int64_t>(rows, 1), out, type, weight_type};
 }
 
 Forward::primitive_desc forward(const Product& p, const std::optional<Layout>& weight) {
@@ -81,9 +81,11 @@ WeightChoice choose(const Product& p, const std::optional<Layout>& now, int argu
 }  // namespace
 
 FLEET_KERNEL(cpu, fc) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = [](LayoutQuery& query) {
     const Var& x = query.input_var(0);
-    const Product p = product_of(x.shape, query.output_var(0).shape, x.dtype, query.has_input(2));
+    Product p = product_of(x.shape, query.output_var(0).shape, x.dtype, query.input_var(1).dtype);
+    if (query.has_input(2)) p.bias = query.input_var(2).dtype;
     const WeightChoice choice = choose(p, query.input(1), DNNL_ARG_WEIGHTS, forward);
     query.need(1, choice.weight);
     query.workspace(choice.workspace);
@@ -92,7 +94,8 @@ FLEET_KERNEL(cpu, fc) {
     const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
     const Argument& y = context.outputs[0];
     return cpu::translated("fc of " + x.shape.text(), [&] {
-      const Product p = product_of(x.shape, y.shape, x.dtype, static_cast<bool>(bias));
+      Product p = product_of(x.shape, y.shape, x.dtype, weight.dtype);
+      if (bias) p.bias = bias.dtype;
       auto kernel = std::make_unique<PrimitiveKernel>(forward(p, weight.layout), context.workspace);
       kernel->bind(DNNL_ARG_SRC, x.data);
       kernel->bind(DNNL_ARG_WEIGHTS, weight.data);
@@ -104,9 +107,11 @@ FLEET_KERNEL(cpu, fc) {
 }
 
 FLEET_KERNEL(cpu, fc_data_grad) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = [](LayoutQuery& query) {
     const Var& dy = query.input_var(1);
-    const Product p = product_of(query.output_var(0).shape, dy.shape, dy.dtype, false);
+    const Product p =
+        product_of(query.output_var(0).shape, dy.shape, dy.dtype, query.input_var(0).dtype);
     const WeightChoice choice = choose(p, query.input(0), DNNL_ARG_WEIGHTS, data_gradient);
     query.need(0, choice.weight);
     query.workspace(choice.workspace);
@@ -114,7 +119,7 @@ FLEET_KERNEL(cpu, fc_data_grad) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &weight = context.inputs[0], &dy = context.inputs[1], &dx = context.outputs[0];
     return cpu::translated("fc_data_grad of " + dy.shape.text(), [&] {
-      const Product p = product_of(dx.shape, dy.shape, dy.dtype, false);
+      const Product p = product_of(dx.shape, dy.shape, dy.dtype, weight.dtype);
       auto kernel =
           std::make_unique<PrimitiveKernel>(data_gradient(p, weight.layout), context.workspace);
       kernel->bind(DNNL_ARG_WEIGHTS, weight.data);
@@ -126,22 +131,26 @@ FLEET_KERNEL(cpu, fc_data_grad) {
 }
 
 FLEET_KERNEL(cpu, fc_weight_grad) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = [](LayoutQuery& query) {
     const Var &x = query.input_var(0), &dy = query.input_var(1);
-    const Product p = product_of(x.shape, dy.shape, x.dtype, query.has_output(1));
+    Product p = product_of(x.shape, dy.shape, x.dtype,
+                           query.has_output(0) ? query.output_var(0).dtype : x.dtype);
+    if (query.has_output(1)) p.bias = query.output_var(1).dtype;
     const WeightChoice choice =
         choose(p, query.bound_output(0), DNNL_ARG_DIFF_WEIGHTS, weight_gradient);
     query.give(0, choice.weight);
     // A weight nobody trains is computed beside its bias and forgotten.
     const int64_t unused = query.has_output(0) ? 0 : choice.weight.elements();
     query.workspace(
-        cpu::Spare::bytes(weight_gradient(p, choice.weight), {unused}, size_of(x.dtype)));
+        cpu::Spare::bytes(weight_gradient(p, choice.weight), {unused}, size_of(p.weight_type)));
   };
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &dy = context.inputs[1];
     const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
     return cpu::translated("fc_weight_grad of " + x.shape.text(), [&] {
-      const Product p = product_of(x.shape, dy.shape, x.dtype, static_cast<bool>(dbias));
+      Product p = product_of(x.shape, dy.shape, x.dtype, dweight ? dweight.dtype : x.dtype);
+      if (dbias) p.bias = dbias.dtype;
       const std::optional<Layout> layout =
           dweight ? std::optional<Layout>(dweight.layout)
                   : choose(p, std::nullopt, DNNL_ARG_DIFF_WEIGHTS, weight_gradient).weight;
@@ -150,8 +159,9 @@ FLEET_KERNEL(cpu, fc_weight_grad) {
       cpu::Spare spare(desc, context.workspace);
       kernel->bind(DNNL_ARG_SRC, x.data);
       kernel->bind(DNNL_ARG_DIFF_DST, dy.data);
-      kernel->bind(DNNL_ARG_DIFF_WEIGHTS,
-                   dweight ? dweight.data : spare.take<float>(layout->elements()));
+      kernel->bind(
+          DNNL_ARG_DIFF_WEIGHTS,
+          dweight ? dweight.data : spare.take<char>(layout->elements() * size_of(p.weight_type)));
       if (dbias) kernel->bind(DNNL_ARG_DIFF_BIAS, dbias.data);
       return kernel;
     });

@@ -17,11 +17,15 @@ std::unique_ptr<Kernel> fill_with(KernelContext& context) {
 }  // namespace
 
 FLEET_KERNEL(cpu, fill) {
-  def.dtypes = {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kUInt8};
+  def.dtypes = cpu::kAllTypes;
   def.create = [](KernelContext& context) {
     switch (context.outputs[0].dtype) {
       case DType::kFloat64:
         return fill_with<double>(context);
+      case DType::kFloat16:
+        return fill_with<Float16>(context);
+      case DType::kBFloat16:
+        return fill_with<BFloat16>(context);
       case DType::kInt64:
         return fill_with<int64_t>(context);
       case DType::kInt32:

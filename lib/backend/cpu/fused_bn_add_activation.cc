@@ -1,3 +1,4 @@
+#include "backend/cpu/elementwise.h"
 #include "backend/cpu/norm_loops.h"
 
 namespace fleet {
@@ -32,6 +33,7 @@ void backward_layouts(LayoutQuery& query) {
 }  // namespace
 
 FLEET_KERNEL(cpu, fused_bn_add_activation) {
+  def.dtypes = cpu::kLoopTypes;
   def.layouts = forward_layouts;
   def.create = [](KernelContext& context) {
     return cpu::norm_forward_kernel({.x = context.inputs[0],
@@ -39,8 +41,8 @@ FLEET_KERNEL(cpu, fused_bn_add_activation) {
                                      .bias = context.inputs[2].as<float>(),
                                      .mean = context.inputs[3].as<float>(),
                                      .variance = context.inputs[4].as<float>(),
-                                     .z = context.inputs[5].as<float>(),
-                                     .y = context.outputs[0].as<float>(),
+                                     .z = context.inputs[5].data,
+                                     .y = context.outputs[0].data,
                                      .mean_out = context.outputs[1].as<float>(),
                                      .variance_out = context.outputs[2].as<float>(),
                                      .saved_mean = context.outputs[3].as<float>(),
@@ -54,18 +56,19 @@ FLEET_KERNEL(cpu, fused_bn_add_activation) {
 }
 
 FLEET_KERNEL(cpu, fused_bn_add_activation_grad) {
+  def.dtypes = cpu::kLoopTypes;
   def.layouts = backward_layouts;
   def.create = [](KernelContext& context) {
-    std::vector<const float*> dy;
-    for (size_t i = 5; i < context.inputs.size(); ++i) dy.push_back(context.inputs[i].as<float>());
+    std::vector<const void*> dy;
+    for (size_t i = 5; i < context.inputs.size(); ++i) dy.push_back(context.inputs[i].data);
     return cpu::norm_backward_kernel({.x = context.inputs[0],
                                       .scale = context.inputs[1].as<float>(),
                                       .mean = context.inputs[2].as<float>(),
                                       .variance = context.inputs[3].as<float>(),
                                       .mask = context.inputs[4].as<uint8_t>(),
                                       .dy = dy,
-                                      .dx = context.outputs[0].as<float>(),
-                                      .dz = context.outputs[1].as<float>(),
+                                      .dx = context.outputs[0].data,
+                                      .dz = context.outputs[1].data,
                                       .dscale = context.outputs[2].as<float>(),
                                       .dbias = context.outputs[3].as<float>(),
                                       .is_test = context.attributes().boolean("is_test"),

@@ -8,14 +8,16 @@ constexpr float kDensity = 0.39894228040143268f;    // 1 / sqrt(2 pi)
 constexpr float kTanhScale = 0.79788456080286536f;  // sqrt(2 / pi)
 constexpr float kTanhCube = 0.044715f;
 
-FLEET_SIMD void gelu(const float* x, float* y, int64_t count) {
+template <typename T>
+FLEET_SIMD void gelu(const T* x, T* y, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     y[i] = 0.5f * x[i] * (1 + cpu::fast_erf(x[i] * kRootHalf));
   }
 }
 
-FLEET_SIMD void gelu_grad(const float* x, const float* dy, float* dx, int64_t count) {
+template <typename T>
+FLEET_SIMD void gelu_grad(const T* x, const T* dy, T* dx, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float below = 0.5f * (1 + cpu::fast_erf(x[i] * kRootHalf));
@@ -23,7 +25,8 @@ FLEET_SIMD void gelu_grad(const float* x, const float* dy, float* dx, int64_t co
   }
 }
 
-FLEET_SIMD void gelu_tanh(const float* x, float* y, int64_t count) {
+template <typename T>
+FLEET_SIMD void gelu_tanh(const T* x, T* y, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float inner = kTanhScale * (x[i] + kTanhCube * x[i] * x[i] * x[i]);
@@ -31,7 +34,8 @@ FLEET_SIMD void gelu_tanh(const float* x, float* y, int64_t count) {
   }
 }
 
-FLEET_SIMD void gelu_tanh_grad(const float* x, const float* dy, float* dx, int64_t count) {
+template <typename T>
+FLEET_SIMD void gelu_tanh_grad(const T* x, const T* dy, T* dx, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float square = x[i] * x[i];
@@ -44,18 +48,22 @@ FLEET_SIMD void gelu_tanh_grad(const float* x, const float* dy, float* dx, int64
 }  // namespace
 
 FLEET_KERNEL(cpu, gelu) {
+  def.dtypes = cpu::kLoopTypes;
   def.layouts = cpu::keep_layout;
   def.create = [](KernelContext& context) {
-    return context.attributes().boolean("approximate") ? cpu::unary_kernel<gelu_tanh>(context)
-                                                       : cpu::unary_kernel<gelu>(context);
+    return context.attributes().boolean("approximate")
+               ? cpu::unary_kernel<gelu_tanh<float>, gelu_tanh<BFloat16>>(context)
+               : cpu::unary_kernel<gelu<float>, gelu<BFloat16>>(context);
   };
 }
 
 FLEET_KERNEL(cpu, gelu_grad) {
+  def.dtypes = cpu::kLoopTypes;
   def.layouts = cpu::keep_layout;
   def.create = [](KernelContext& context) {
-    return context.attributes().boolean("approximate") ? cpu::binary_kernel<gelu_tanh_grad>(context)
-                                                       : cpu::binary_kernel<gelu_grad>(context);
+    return context.attributes().boolean("approximate")
+               ? cpu::binary_kernel<gelu_tanh_grad<float>, gelu_tanh_grad<BFloat16>>(context)
+               : cpu::binary_kernel<gelu_grad<float>, gelu_grad<BFloat16>>(context);
   };
 }
 

@@ -29,6 +29,7 @@ dnnl::matmul::primitive_desc product(const Attributes& attributes, const Shape& 
 }  // namespace
 
 FLEET_KERNEL(cpu, matmul) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = [](LayoutQuery& query) {
     const Shape &x = query.input_var(0).shape, &y = query.input_var(1).shape;
     cpu::translated("matmul of " + x.text() + " and " + y.text(), [&] {

@@ -4,6 +4,9 @@
 
 #include "backend/cpu/elementwise.h"
 
+// 64-byte vectors stay inside always-inlined functions: no ABI depends on them.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace fleet::cpu {
 namespace {
 
@@ -15,41 +18,53 @@ constexpr int64_t kBlock = 64 * kTile;  // elements between additions in double;
 // A tile as one value, of the widest registers there are, in memory of any alignment.
 using Tile = float __attribute__((vector_size(64), aligned(4), may_alias));
 using Flags = int32_t __attribute__((vector_size(64)));
+using Words = uint32_t __attribute__((vector_size(64)));
+using Halves = uint16_t __attribute__((vector_size(32), aligned(2), may_alias));
 using Bytes = int8_t __attribute__((vector_size(16), aligned(1), may_alias));
 
-FLEET_INLINE Tile& tile(float* at) { return *reinterpret_cast<Tile*>(at); }
-FLEET_INLINE const Tile& tile(const float* at) { return *reinterpret_cast<const Tile*>(at); }
+FLEET_INLINE Tile load(const float* from) { return *reinterpret_cast<const Tile*>(from); }
+FLEET_INLINE Tile load(const BFloat16* from) {
+  const Halves narrow = *reinterpret_cast<const Halves*>(from);
+  return reinterpret_cast<Tile>(__builtin_convertvector(narrow, Words) << 16);
+}
+
+FLEET_INLINE void store(float* to, const Tile& value) { *reinterpret_cast<Tile*>(to) = value; }
+FLEET_INLINE void store(BFloat16* to, const Tile& value) {
+  Words narrow;
+  narrow_to_bfloat16(reinterpret_cast<Words>(value), narrow);
+  *reinterpret_cast<Halves*>(to) = __builtin_convertvector(narrow, Halves);
+}
 
 // The elements whose mask is set (all bits of its byte), 0 elsewhere.
-template <bool masked>
-FLEET_INLINE void load(const float* from, const uint8_t* mask, Tile* to) {
-  *to = tile(from);
-  if constexpr (masked) {
-    const Flags flags = __builtin_convertvector(*reinterpret_cast<const Bytes*>(mask), Flags);
-    *to = reinterpret_cast<Tile>(reinterpret_cast<Flags>(*to) & flags);
-  }
+template <bool masked, typename T>
+FLEET_INLINE Tile load(const T* from, const uint8_t* mask) {
+  const Tile value = load(from);
+  if constexpr (!masked) return value;
+  const Flags flags = __builtin_convertvector(*reinterpret_cast<const Bytes*>(mask), Flags);
+  return reinterpret_cast<Tile>(reinterpret_cast<Flags>(value) & flags);
 }
 
 constexpr int64_t whole_tiles(int64_t count) { return count - count % kTile; }
 
 // sums[i] += x - shift, squares[i] += (x - shift)^2 over the elements of each place of the tile.
-FLEET_SIMD void add_moments(const float* x, const float* shift, int64_t count, double* sums,
+template <typename T>
+FLEET_SIMD void add_moments(const T* x, const float* shift, int64_t count, double* sums,
                             double* squares) {
-  const Tile from = tile(shift);
+  const Tile from = load(shift);
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t length = std::min(kBlock, count - begin), whole = whole_tiles(length);
-    const float* at = x + begin;
+    const T* at = x + begin;
     Tile sum[4] = {}, square[4] = {};  // side by side: an addition need not wait for the last
     int64_t i = 0;
     for (; i + 4 * kTile <= whole; i += 4 * kTile) {
       for (int k = 0; k < 4; ++k) {
-        const Tile value = tile(at + i + k * kTile) - from;
+        const Tile value = load(at + i + k * kTile) - from;
         sum[k] += value;
         square[k] += value * value;
       }
     }
     for (; i < whole; i += kTile) {
-      const Tile value = tile(at + i) - from;
+      const Tile value = load(at + i) - from;
       sum[0] += value;
       square[0] += value * value;
     }
@@ -72,44 +87,42 @@ struct Terms {
   float mean[kTile], factor[kTile], bias[kTile];
 };
 
-template <bool masked>
-FLEET_INLINE void apply_as(const float* x, const float* z, const Terms& t, int64_t count, float* y,
+template <bool masked, typename T>
+FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count, T* y,
                            uint8_t* mask) {
-  const Tile mean = tile(t.mean), factor = tile(t.factor), bias = tile(t.bias), zero = {};
+  const Tile mean = load(t.mean), factor = load(t.factor), bias = load(t.bias), zero = {};
   const int64_t whole = whole_tiles(count);
   for (int64_t i = 0; i < whole; i += kTile) {
-    const Tile value = (tile(x + i) - mean) * factor + bias + tile(z + i);
+    const Tile value = (load(x + i) - mean) * factor + bias + load(z + i);
     const Flags flags = value > zero;
     if constexpr (masked) {
       *reinterpret_cast<Bytes*>(mask + i) = __builtin_convertvector(flags, Bytes);
     }
-    tile(y + i) = value > zero ? value : zero;
+    store(y + i, value > zero ? value : zero);
   }
   for (int64_t l = 0; l < count - whole; ++l) {
     const float value = (x[whole + l] - t.mean[l]) * t.factor[l] + t.bias[l] + z[whole + l];
     if constexpr (masked) mask[whole + l] = value > 0 ? 0xFF : 0;
-    y[whole + l] = value > 0 ? value : 0;
+    y[whole + l] = value > 0 ? value : 0.0f;
   }
 }
 
 // y = max((x - mean) * factor + bias + z, 0); mask (where there is one): y > 0.
-FLEET_SIMD void apply(const float* x, const float* z, const Terms& terms, int64_t count, float* y,
+template <typename T>
+FLEET_SIMD void apply(const T* x, const T* z, const Terms& terms, int64_t count, T* y,
                       uint8_t* mask) {
   mask ? apply_as<true>(x, z, terms, count, y, mask) : apply_as<false>(x, z, terms, count, y, mask);
 }
 
 // g = a where the mask passes it (+ b alike) (+ what g was, with `more`).
-template <bool two, bool masked, bool more>
-FLEET_INLINE void form_as(const float* a, const float* b, const uint8_t* mask, int64_t count,
-                          float* g) {
+template <bool two, bool masked, bool more, typename T>
+FLEET_INLINE void form_as(const T* a, const T* b, const uint8_t* mask, int64_t count, T* g) {
   const int64_t whole = whole_tiles(count);
   for (int64_t i = 0; i < whole; i += kTile) {
-    Tile value, second = {};
-    load<masked>(a + i, mask + i, &value);
-    if constexpr (two) load<masked>(b + i, mask + i, &second);
-    if constexpr (two) value += second;
-    if constexpr (more) value += tile(g + i);
-    tile(g + i) = value;
+    Tile value = load<masked>(a + i, mask + i);
+    if constexpr (two) value += load<masked>(b + i, mask + i);
+    if constexpr (more) value += load(g + i);
+    store(g + i, value);
   }
   for (int64_t i = whole; i < count; ++i) {
     float value = a[i];
@@ -120,8 +133,8 @@ FLEET_INLINE void form_as(const float* a, const float* b, const uint8_t* mask, i
   }
 }
 
-FLEET_SIMD void form(const float* a, const float* b, const uint8_t* mask, bool more, int64_t count,
-                     float* g) {
+template <typename T>
+FLEET_SIMD void form(const T* a, const T* b, const uint8_t* mask, bool more, int64_t count, T* g) {
   if (more) {
     mask ? form_as<false, true, true>(a, b, mask, count, g)
          : form_as<false, false, true>(a, b, mask, count, g);
@@ -134,27 +147,24 @@ FLEET_SIMD void form(const float* a, const float* b, const uint8_t* mask, bool m
   }
 }
 
-template <bool masked>
-FLEET_INLINE void add_products_as(const float* dy, const uint8_t* mask, const float* x,
-                                  const float* mean, int64_t count, double* sums,
-                                  double* products) {
-  const Tile from = tile(mean);
+template <bool masked, typename T>
+FLEET_INLINE void add_products_as(const T* dy, const uint8_t* mask, const T* x, const float* mean,
+                                  int64_t count, double* sums, double* products) {
+  const Tile from = load(mean);
   const int64_t whole = whole_tiles(count);
   Tile sum[4] = {}, product[4] = {};
   int64_t i = 0;
   for (; i + 4 * kTile <= whole; i += 4 * kTile) {
     for (int k = 0; k < 4; ++k) {
-      Tile g;
-      load<masked>(dy + i + k * kTile, mask + i + k * kTile, &g);
+      const Tile g = load<masked>(dy + i + k * kTile, mask + i + k * kTile);
       sum[k] += g;
-      product[k] += g * (tile(x + i + k * kTile) - from);
+      product[k] += g * (load(x + i + k * kTile) - from);
     }
   }
   for (; i < whole; i += kTile) {
-    Tile g;
-    load<masked>(dy + i, mask + i, &g);
+    const Tile g = load<masked>(dy + i, mask + i);
     sum[0] += g;
-    product[0] += g * (tile(x + i) - from);
+    product[0] += g * (load(x + i) - from);
   }
   for (int64_t l = 0; l < count - whole; ++l) {
     float g = dy[whole + l];
@@ -172,8 +182,9 @@ FLEET_INLINE void add_products_as(const float* dy, const uint8_t* mask, const fl
 
 // sums[i] += g, products[i] += g * (x - mean) over the elements of each place of the tile; g is dy
 // where the mask passes it.
-FLEET_SIMD void add_products(const float* dy, const uint8_t* mask, const float* x,
-                             const float* mean, int64_t count, double* sums, double* products) {
+template <typename T>
+FLEET_SIMD void add_products(const T* dy, const uint8_t* mask, const T* x, const float* mean,
+                             int64_t count, double* sums, double* products) {
   mask ? add_products_as<true>(dy, mask, x, mean, count, sums, products)
        : add_products_as<false>(dy, mask, x, mean, count, sums, products);
 }
@@ -183,15 +194,14 @@ struct Factors {
   float mean[kTile], a[kTile], b[kTile], c[kTile];
 };
 
-template <bool masked>
-FLEET_INLINE void combine_as(const float* dy, const uint8_t* mask, const float* x, const Factors& f,
-                             int64_t count, float* dx) {
-  const Tile mean = tile(f.mean), a = tile(f.a), b = tile(f.b), c = tile(f.c);
+template <bool masked, typename T>
+FLEET_INLINE void combine_as(const T* dy, const uint8_t* mask, const T* x, const Factors& f,
+                             int64_t count, T* dx) {
+  const Tile mean = load(f.mean), a = load(f.a), b = load(f.b), c = load(f.c);
   const int64_t whole = whole_tiles(count);
   for (int64_t i = 0; i < whole; i += kTile) {
-    Tile g;
-    load<masked>(dy + i, mask + i, &g);
-    tile(dx + i) = g * a + ((tile(x + i) - mean) * b + c);
+    const Tile g = load<masked>(dy + i, mask + i);
+    store(dx + i, g * a + ((load(x + i) - mean) * b + c));
   }
   for (int64_t l = 0; l < count - whole; ++l) {
     float g = dy[whole + l];
@@ -201,8 +211,9 @@ FLEET_INLINE void combine_as(const float* dy, const uint8_t* mask, const float* 
 }
 
 // dx = g * a + (x - mean) * b + c; g is dy where the mask passes it.
-FLEET_SIMD void combine(const float* dy, const uint8_t* mask, const float* x, const Factors& f,
-                        int64_t count, float* dx) {
+template <typename T>
+FLEET_SIMD void combine(const T* dy, const uint8_t* mask, const T* x, const Factors& f,
+                        int64_t count, T* dx) {
   mask ? combine_as<true>(dy, mask, x, f, count, dx) : combine_as<false>(dy, mask, x, f, count, dx);
 }
 
@@ -222,12 +233,15 @@ struct Moments {
   }
 };
 
+template <typename T>
 class Forward {
  public:
   explicit Forward(const NormForwardArguments& arguments)
       : arg_(arguments),
         runs_(arguments.x.shape, arguments.x.layout),
-        x_(arguments.x.as<float>()),
+        x_(arguments.x.as<T>()),
+        z_(static_cast<const T*>(arguments.z)),
+        y_(static_cast<T*>(arguments.y)),
         partials_(static_cast<Partial*>(arguments.workspace)),
         terms_(runs_.groups),
         batch_(runs_.channels) {}
@@ -241,7 +255,7 @@ class Forward {
         [&](int64_t group) { settle(group); },
         [&](int64_t group, int64_t image) {
           const int64_t at = runs_.offset(image, group);
-          apply(x_ + at, arg_.z + at, terms_[group], runs_.length, arg_.y + at,
+          apply(x_ + at, z_ + at, terms_[group], runs_.length, y_ + at,
                 arg_.mask ? arg_.mask + at : nullptr);
         });
   }
@@ -251,7 +265,7 @@ class Forward {
 
   // Sums are taken of differences to a value of the channel, so that a large mean costs no digits.
   void measure(int64_t group, int64_t image) {
-    const float* x = x_ + runs_.offset(image, group);
+    const T* x = x_ + runs_.offset(image, group);
     float shift[kTile];
     for (int64_t l = 0; l < kTile; ++l) shift[l] = x[l & (runs_.lanes - 1)];
     Partial& partial = this->partial(group, image);
@@ -311,28 +325,32 @@ class Forward {
 
   const NormForwardArguments arg_;
   const ChannelRuns runs_;
-  const float* x_;
+  const T *x_, *z_;
+  T* y_;
   Partial* partials_;
   std::vector<Terms> terms_;    // of each group
   std::vector<Moments> batch_;  // of each channel
 };
 
+template <typename T>
 class Backward {
  public:
   explicit Backward(const NormBackwardArguments& arguments)
       : arg_(arguments),
         runs_(arguments.x.shape, arguments.x.layout),
-        x_(arguments.x.as<float>()),
+        x_(arguments.x.as<T>()),
+        dx_(static_cast<T*>(arguments.dx)),
         partials_(static_cast<Partial*>(arguments.workspace)),
         factors_(runs_.groups) {
+    for (const void* dy : arguments.dy) dy_.push_back(static_cast<const T*>(dy));
     // Behind the activation the gradient is kept where somebody wants it, or where it is a sum.
     if (arg_.dz) {
-      formed_ = arg_.dz;
-    } else if (arg_.dy.size() > 1) {
-      formed_ = arg_.dx;
+      formed_ = static_cast<T*>(arg_.dz);
+    } else if (dy_.size() > 1) {
+      formed_ = dx_;
       FLEET_CHECK(formed_, "a sum of gradients that nobody wants");
     }
-    read_ = formed_ ? formed_ : arg_.dy[0];
+    read_ = formed_ ? formed_ : dy_[0];
     read_mask_ = formed_ ? nullptr : arg_.mask;
   }
 
@@ -344,10 +362,10 @@ class Backward {
         runs_, omp_get_max_threads(), [&](int64_t group, int64_t image) { gather(group, image); },
         [&](int64_t group) { settle(group); },
         [&](int64_t group, int64_t image) {
-          if (!arg_.dx) return;
+          if (!dx_) return;
           const int64_t at = runs_.offset(image, group);
           combine(read_ + at, read_mask_ ? read_mask_ + at : nullptr, x_ + at, factors_[group],
-                  runs_.length, arg_.dx + at);
+                  runs_.length, dx_ + at);
         });
   }
 
@@ -367,10 +385,10 @@ class Backward {
 
   void form_at(int64_t at, int64_t count) {
     const uint8_t* mask = arg_.mask ? arg_.mask + at : nullptr;
-    const float* second = arg_.dy.size() > 1 ? arg_.dy[1] + at : nullptr;
-    form(arg_.dy[0] + at, second, mask, false, count, formed_ + at);
-    for (size_t k = 2; k < arg_.dy.size(); ++k) {
-      form(arg_.dy[k] + at, nullptr, mask, true, count, formed_ + at);
+    const T* second = dy_.size() > 1 ? dy_[1] + at : nullptr;
+    form(dy_[0] + at, second, mask, false, count, formed_ + at);
+    for (size_t k = 2; k < dy_.size(); ++k) {
+      form<T>(dy_[k] + at, nullptr, mask, true, count, formed_ + at);
     }
   }
 
@@ -404,18 +422,22 @@ class Backward {
 
   const NormBackwardArguments arg_;
   const ChannelRuns runs_;
-  const float* x_;
+  const T* x_;
+  std::vector<const T*> dy_;
+  T* dx_;
   Partial* partials_;
   std::vector<Factors> factors_;
-  float* formed_ = nullptr;  // where the gradient behind the activation is kept, if it is
-  const float* read_;        // the gradient as the sums and dx read it
+  T* formed_ = nullptr;  // where the gradient behind the activation is kept, if it is
+  const T* read_;        // the gradient as the sums and dx read it
   const uint8_t* read_mask_;
 };
 
-template <typename Body, typename Arguments>
+template <template <typename> typename Body, typename Arguments>
 std::unique_ptr<Kernel> kernel_of(const Arguments& arguments) {
-  auto body = std::make_shared<Body>(arguments);
-  return make_kernel([body](Stream&) { body->run(); });
+  return with_loop_type(arguments.x.dtype, [&]<typename T>(T) {
+    auto body = std::make_shared<Body<T>>(arguments);
+    return make_kernel([body](Stream&) { body->run(); });
+  });
 }
 
 }  // namespace

@@ -13,12 +13,12 @@ size_t norm_workspace(const Shape& x, const Layout& layout);
 // The form of the mask: a byte an element, as x lies.
 Layout norm_mask(const Layout& layout);
 
-// Null where there is no such argument.
+// Null where there is no such argument. What is void is of x's type, one of kLoopTypes.
 struct NormForwardArguments {
   Argument x;
   const float *scale, *bias, *mean, *variance;
-  const float* z;                  // added before the activation
-  float* y;                        // may be z, not x
+  const void* z;                   // added before the activation
+  void* y;                         // may be z, not x
   float *mean_out, *variance_out;  // the running ones; may be mean and variance
   float *saved_mean, *saved_variance;
   uint8_t* mask;  // which elements the activation passed on
@@ -33,9 +33,9 @@ struct NormBackwardArguments {
   Argument x;
   const float *scale, *mean, *variance;
   const uint8_t* mask;
-  std::vector<const float*> dy;  // whose sum is the gradient of y
-  float* dx;                     // may be one of dy
-  float* dz;                     // may be dy[0]
+  std::vector<const void*> dy;  // whose sum is the gradient of y
+  void* dx;                     // may be one of dy
+  void* dz;                     // may be dy[0]
   float *dscale, *dbias;
   bool is_test;
   double epsilon;

@@ -100,6 +100,7 @@ void backward_layouts(LayoutQuery& query) {
 }  // namespace
 
 FLEET_KERNEL(cpu, pool2d) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = forward_layouts;
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &y = context.outputs[0], &mask = context.outputs[1];
@@ -120,6 +121,7 @@ FLEET_KERNEL(cpu, pool2d) {
 }
 
 FLEET_KERNEL(cpu, pool2d_grad) {
+  def.dtypes = cpu::kPrimitiveTypes;
   def.layouts = backward_layouts;
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &dy = context.inputs[1], &mask = context.inputs[2], &dx = context.outputs[0];

@@ -3,12 +3,17 @@
 namespace fleet {
 namespace {
 
-FLEET_SIMD void relu6(const float* x, float* y, int64_t count) {
+template <typename T>
+FLEET_SIMD void relu6(const T* x, T* y, int64_t count) {
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = x[i] < 0 ? 0 : (x[i] > 6 ? 6 : x[i]);
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = x[i];
+    y[i] = value < 0 ? 0.0f : (value > 6 ? 6.0f : value);
+  }
 }
 
-FLEET_SIMD void relu6_grad(const float* y, const float* dy, float* dx, int64_t count) {
+template <typename T>
+FLEET_SIMD void relu6_grad(const T* y, const T* dy, T* dx, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float slope = (y[i] > 0) & (y[i] < 6) ? 1.0f : 0.0f;
@@ -19,13 +24,15 @@ FLEET_SIMD void relu6_grad(const float* y, const float* dy, float* dx, int64_t c
 }  // namespace
 
 FLEET_KERNEL(cpu, relu6) {
+  def.dtypes = cpu::kLoopTypes;
   def.layouts = cpu::keep_layout;
-  def.create = cpu::unary_kernel<relu6>;
+  def.create = cpu::unary_kernel<relu6<float>, relu6<BFloat16>>;
 }
 
 FLEET_KERNEL(cpu, relu6_grad) {
+  def.dtypes = cpu::kLoopTypes;
   def.layouts = cpu::keep_layout;
-  def.create = cpu::binary_kernel<relu6_grad>;
+  def.create = cpu::binary_kernel<relu6_grad<float>, relu6_grad<BFloat16>>;
 }
 
 }  // namespace fleet

@@ -4,7 +4,7 @@ namespace fleet {
 
 // Plain tensors keep their memory order: nothing to do where the Plan gave both the same memory.
 FLEET_KERNEL(cpu, reshape) {
-  def.dtypes = {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kUInt8};
+  def.dtypes = cpu::kAllTypes;
   def.create = [](KernelContext& context) {
     const void* x = context.inputs[0].data;
     void* y = context.outputs[0].data;

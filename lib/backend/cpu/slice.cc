@@ -1,15 +1,8 @@
 #include "backend/cpu/rows.h"
 
 namespace fleet {
-namespace {
-
-const std::vector<DType> kTypes = {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32,
-                                   DType::kUInt8};
-
-}  // namespace
-
 FLEET_KERNEL(cpu, slice) {
-  def.dtypes = kTypes;
+  def.dtypes = cpu::kAllTypes;
   def.create = [](KernelContext& context) {
     const int64_t axis = context.attributes().integer("axis");
     const cpu::Rows whole(context.inputs[0].shape, axis), part(context.outputs[0].shape, axis);
@@ -24,7 +17,7 @@ FLEET_KERNEL(cpu, slice) {
 }
 
 FLEET_KERNEL(cpu, slice_grad) {
-  def.dtypes = kTypes;
+  def.dtypes = cpu::kAllTypes;
   def.create = [](KernelContext& context) {
     const int64_t axis = context.attributes().integer("axis");
     const cpu::Rows whole(context.outputs[0].shape, axis), part(context.inputs[0].shape, axis);

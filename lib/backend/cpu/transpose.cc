@@ -50,7 +50,8 @@ struct Loops {
   }
 };
 
-void turn(const Loops& loops, const float* x, float* y, int64_t row_begin, int64_t row_end) {
+template <typename T>
+void turn(const Loops& loops, const T* x, T* y, int64_t row_begin, int64_t row_end) {
   const Axis &rows = loops.contiguous_in, &columns = loops.contiguous_out;
   for (int64_t c0 = 0; c0 < columns.count; c0 += kTile) {
     const int64_t c1 = std::min(c0 + kTile, columns.count);
@@ -60,24 +61,32 @@ void turn(const Loops& loops, const float* x, float* y, int64_t row_begin, int64
   }
 }
 
+// T: any type of the elements' size.
+template <typename T>
+std::unique_ptr<Kernel> make_transpose(KernelContext& context) {
+  const Loops loops(context.inputs[0].shape, context.attributes().integers("perm"));
+  const T* x = context.inputs[0].as<T>();
+  T* y = context.outputs[0].as<T>();
+  const int64_t tiles = (loops.contiguous_in.count + kTile - 1) / kTile;
+  const bool parallel = context.inputs[0].shape.elements() >= cpu::kParallelElements;
+  return make_kernel([=](Stream&) {
+#pragma omp parallel for if (parallel)
+    for (int64_t unit = 0; unit < loops.units * tiles; ++unit) {
+      int64_t in = 0, out = 0;
+      loops.offsets(unit / tiles, in, out);
+      const int64_t row = unit % tiles * kTile;
+      turn(loops, x + in, y + out, row, std::min(row + kTile, loops.contiguous_in.count));
+    }
+  });
+}
+
 }  // namespace
 
 FLEET_KERNEL(cpu, transpose) {
+  def.dtypes = {DType::kFloat32, DType::kBFloat16, DType::kFloat16};
   def.create = [](KernelContext& context) {
-    const Loops loops(context.inputs[0].shape, context.attributes().integers("perm"));
-    const float* x = context.inputs[0].as<float>();
-    float* y = context.outputs[0].as<float>();
-    const int64_t tiles = (loops.contiguous_in.count + kTile - 1) / kTile;
-    const bool parallel = context.inputs[0].shape.elements() >= cpu::kParallelElements;
-    return make_kernel([=](Stream&) {
-#pragma omp parallel for if (parallel)
-      for (int64_t unit = 0; unit < loops.units * tiles; ++unit) {
-        int64_t in = 0, out = 0;
-        loops.offsets(unit / tiles, in, out);
-        const int64_t row = unit % tiles * kTile;
-        turn(loops, x + in, y + out, row, std::min(row + kTile, loops.contiguous_in.count));
-      }
-    });
+    return size_of(context.inputs[0].dtype) == 2 ? make_transpose<uint16_t>(context)
+                                                 : make_transpose<float>(context);
   };
 }
 
