@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
+
+#include "base/module.h"
 
 namespace fleet {
 
@@ -36,6 +39,31 @@ std::string choose_backend(const CommOptions& options) {
   return alone ? "gloo" : "hierarchical";
 }
 
+namespace {
+
+// nccl moves a GPU's memory, the others the host's.
+void check_device(const CommOptions& options) {
+  const bool on_gpu = options.device && options.device->backend() == "cuda";
+  if (on_gpu == (options.backend == "nccl")) return;
+  throw Error(ErrorCode::kUsage,
+              options.backend + " cannot move the memory of " +
+                  (options.device ? options.device->name() : "the host"),
+              "comm.backend", "leave it at auto");
+}
+
+// Registers itself when it is loaded; only who trains on several GPUs needs its library.
+void load_nccl() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (comm_backends().find("nccl")) return;
+  const std::string reason = load_module("fleet_nccl", "NCCL");
+  if (reason.empty()) return;
+  throw Error(ErrorCode::kUnsupported, "ranks on GPUs cannot communicate: " + reason,
+              "communicator", "install NCCL (libnccl.so.2, 2.23 or later), or train on one GPU");
+}
+
+}  // namespace
+
 std::unique_ptr<Communicator> make_communicator(const CommOptions& given) {
   CommOptions options = given;
   const auto refuse = [](const std::string& what, const std::string& next) {
@@ -59,6 +87,8 @@ std::unique_ptr<Communicator> make_communicator(const CommOptions& given) {
   }
   if (options.nodes.empty()) options.nodes.assign(options.size, "127.0.0.1");
   if (options.backend == "auto") options.backend = choose_backend(options);
+  check_device(options);
+  if (options.backend == "nccl") load_nccl();
   return comm_backends().get(options.backend)(options);
 }
 

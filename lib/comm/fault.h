@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "comm/host_communicator.h"
+#include "comm/group.h"
 
 namespace fleet {
 

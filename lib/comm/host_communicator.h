@@ -6,22 +6,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/group.h"
 
 namespace fleet {
-
-// Who is in a group, and what messages call them.
-struct Group {
-  int rank = 0;
-  int size = 1;
-  std::vector<int> names;  // by rank
-
-  std::string name_of(int member) const { return "rank " + std::to_string(names[member]); }
-  // "rank 3", "ranks 1, 4"
-  std::string name_of(const std::vector<int>& members) const;
-  // The group of these members, in this order. kInternal where it is empty, the caller is not in it
-  // or a member is named twice.
-  Group subgroup(std::span<const int> ranks) const;
-};
 
 // The enqueued work points to the communicator: it must outlive what was enqueued. The do_
 // functions work at once, on the calling thread, with arguments that are checked already; a

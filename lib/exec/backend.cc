@@ -1,9 +1,6 @@
 #include "exec/backend.h"
 
-#include <dlfcn.h>
-
-#include <filesystem>
-
+#include "base/module.h"
 #include "base/registry.h"
 
 namespace fleet {
@@ -14,25 +11,10 @@ Registry<BackendDef>& backends() {
   return registry;
 }
 
-// Loads libfleet_<name>.so, which registers the backend and its kernels. "" or why it could not.
-std::string load_module(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& place : {folder, folder.parent_path() / "lib/fleetrun"}) {
-    const fs::path module = place / ("libfleet_" + name + ".so");
-    if (!fs::exists(module, error)) continue;
-    // Never closed: its kernels live as long as the process.
-    if (::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL)) return "";
-    return std::string("its module cannot be loaded: ") + ::dlerror();
-  }
-  return "this build has no " + name + " backend";
-}
-
 std::string no_device_reason(const std::string& name, int* count) {
   *count = 0;
   if (!backends().find(name)) {
-    const std::string reason = load_module(name);
+    const std::string reason = load_module("fleet_" + name, name + " backend");
     if (!reason.empty()) return reason;
   }
   std::string why;

@@ -47,7 +47,7 @@ function(fleet_link target)
   endforeach()
 endfunction()
 
-# fleet_hosts_modules(TARGET): the executable can load backend modules (libfleet_cuda.so). It exports its symbols and holds
+# fleet_hosts_modules(TARGET): the executable can load backend modules (libfleet_cuda.so, libfleet_nccl.so). It exports its symbols and holds
 # all of the rooms they may refer to, also what it does not use itself. After fleet_link().
 function(fleet_hosts_modules target)
   set_property(TARGET ${target} PROPERTY ENABLE_EXPORTS ON)
@@ -61,7 +61,9 @@ function(fleet_hosts_modules target)
     endif()
   endforeach()
   target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
-  if(TARGET fleet_cuda)
-    add_dependencies(${target} fleet_cuda)
-  endif()
+  foreach(module fleet_cuda fleet_nccl)
+    if(TARGET ${module})
+      add_dependencies(${target} ${module})
+    endif()
+  endforeach()
 endfunction()

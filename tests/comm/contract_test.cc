@@ -1,12 +1,13 @@
-// What every backend promises, on ranks that are threads of this process.
+// What every backend promises, on ranks that are threads of this process. The backends are named
+// in files of their own: host_backends_test.cc, nccl/.
+#include "tests/comm/contract.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <barrier>
 #include <cstring>
 #include <random>
-
-#include "tests/comm/ranks.h"
 
 namespace fleet {
 namespace {
@@ -65,9 +66,10 @@ int expected_of(ReduceOp op, int size, size_t i) {
 
 // Memory from the communicator, or from elsewhere.
 struct Memory {
-  Memory(Communicator& comm, bool own, size_t count, DType dtype)
-      : buffer(own ? comm.allocate(count * size_of(dtype))
-                   : HostDevice().allocate(count * size_of(dtype))),
+  Memory(Rank& rank, bool own, size_t count, DType dtype)
+      : rank(rank),
+        buffer(own ? rank.comm.allocate(count * size_of(dtype))
+                   : rank.device.allocate(count * size_of(dtype))),
         view{buffer.data(), count, dtype} {}
   template <typename Value>
   void fill(const Value& value) {
@@ -75,6 +77,7 @@ struct Memory {
   }
   template <typename Value>
   void expect(const Value& value, const std::string& what) {
+    rank.finish();
     Buffer wanted = HostDevice().allocate(view.bytes());
     for (size_t i = 0; i < view.count; ++i) put(view.dtype, wanted.data(), i, value(i));
     EXPECT_EQ(std::memcmp(wanted.data(), view.data, view.bytes()), 0) << what;
@@ -83,19 +86,15 @@ struct Memory {
   T* as() {
     return static_cast<T*>(view.data);
   }
+  Rank& rank;
   Buffer buffer;
   View view;
 };
 
-class Contract : public testing::TestWithParam<GroupCase> {
- protected:
-  void run(const std::function<void(Communicator&, Stream&)>& body) { run_ranks(GetParam(), body); }
-  int size() const { return GetParam().size(); }
-};
-
 TEST_P(Contract, RankAndSize_AreAsGiven) {
   std::atomic<int> sum{0};
-  run([&](Communicator& comm, Stream&) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
     EXPECT_EQ(comm.size(), size());
     sum += 1 << comm.rank();
     EXPECT_THAT(comm.name(), HasSubstr(GetParam().backend));
@@ -104,11 +103,13 @@ TEST_P(Contract, RankAndSize_AreAsGiven) {
 }
 
 TEST_P(Contract, AllReduce_EveryTypeAndOperation) {
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     for (DType dtype : kTypes) {
       for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax}) {
         for (size_t count : {size_t{1}, size_t{777}, size_t{20001}}) {
-          Memory data(comm, false, count, dtype);
+          Memory data(rank, false, count, dtype);
           data.fill([&](size_t i) { return contribution(comm.rank(), i); });
           comm.all_reduce(data.view, data.view, op, stream);
           data.expect([&](size_t i) { return expected_of(op, size(), i); },
@@ -120,13 +121,15 @@ TEST_P(Contract, AllReduce_EveryTypeAndOperation) {
 }
 
 TEST_P(Contract, AllReduce_EveryMemoryAndPlace) {
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     // Small, one piece, several pieces of the staging area and an odd rest.
     for (size_t count : {size_t{5}, size_t{40000}, size_t{200003}}) {
       for (bool own_in : {false, true}) {
         for (bool own_out : {false, true}) {
-          Memory in(comm, own_in, count, DType::kFloat32);
-          Memory out(comm, own_out, count, DType::kFloat32);
+          Memory in(rank, own_in, count, DType::kFloat32);
+          Memory out(rank, own_out, count, DType::kFloat32);
           in.fill([&](size_t i) { return contribution(comm.rank(), i); });
           comm.all_reduce(in.view, out.view, ReduceOp::kSum, stream);
           const auto sum = [&](size_t i) { return expected_of(ReduceOp::kSum, size(), i); };
@@ -141,8 +144,10 @@ TEST_P(Contract, AllReduce_EveryMemoryAndPlace) {
 }
 
 TEST_P(Contract, AllReduceOfMegabytes_InManyPieces) {
-  run([&](Communicator& comm, Stream& stream) {
-    Memory data(comm, false, 1100003, DType::kFloat32);
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
+    Memory data(rank, false, 1100003, DType::kFloat32);
     data.fill([&](size_t i) { return contribution(comm.rank(), i); });
     comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream);
     data.expect([&](size_t i) { return expected_of(ReduceOp::kSum, size(), i); }, "sum");
@@ -150,8 +155,10 @@ TEST_P(Contract, AllReduceOfMegabytes_InManyPieces) {
 }
 
 TEST_P(Contract, AllReduceOfPartOfABuffer_LeavesTheRest) {
-  run([&](Communicator& comm, Stream& stream) {
-    Memory data(comm, true, 100000, DType::kFloat32);
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
+    Memory data(rank, true, 100000, DType::kFloat32);
     data.fill([](size_t) { return 1; });
     const View part = {data.as<float>() + 333, 60001, DType::kFloat32};
     comm.all_reduce(part, part, ReduceOp::kSum, stream);
@@ -160,8 +167,10 @@ TEST_P(Contract, AllReduceOfPartOfABuffer_LeavesTheRest) {
 }
 
 TEST_P(Contract, AllReduceOneRankWithOwnMemoryOnly_Works) {
-  run([&](Communicator& comm, Stream& stream) {
-    Memory shared(comm, true, 90000, DType::kInt32), other(comm, false, 90000, DType::kInt32);
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
+    Memory shared(rank, true, 90000, DType::kInt32), other(rank, false, 90000, DType::kInt32);
     Memory& data = comm.rank() == 0 ? other : shared;
     data.fill([&](size_t i) { return contribution(comm.rank(), i); });
     comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream);
@@ -172,13 +181,16 @@ TEST_P(Contract, AllReduceOneRankWithOwnMemoryOnly_Works) {
 TEST_P(Contract, AllReduceOfRandomFloats_SameBitsOnAllRanksAndEveryTime) {
   for (size_t count : {size_t{1000}, size_t{200001}}) {
     std::vector<std::vector<float>> results(size() * 3);
-    run([&](Communicator& comm, Stream& stream) {
+    run([&](Rank& rank) {
+      Communicator& comm = rank.comm;
+      Stream& stream = rank.stream;
       for (int round = 0; round < 3; ++round) {
-        Memory data(comm, round == 1, count, DType::kFloat32);
+        Memory data(rank, round == 1, count, DType::kFloat32);
         std::mt19937 random(comm.rank());
         std::normal_distribution<float> normal;
         for (size_t i = 0; i < count; ++i) data.as<float>()[i] = normal(random);
         comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream);
+        rank.finish();
         results[round * size() + comm.rank()].assign(data.as<float>(), data.as<float>() + count);
       }
     });
@@ -189,11 +201,13 @@ TEST_P(Contract, AllReduceOfRandomFloats_SameBitsOnAllRanksAndEveryTime) {
 }
 
 TEST_P(Contract, Reduce_ReachesRootOnly) {
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     for (size_t count : {size_t{9}, size_t{140001}}) {
       for (int root = 0; root < size(); ++root) {
         for (bool own : {false, true}) {
-          Memory in(comm, own, count, DType::kFloat32), out(comm, own, count, DType::kFloat32);
+          Memory in(rank, own, count, DType::kFloat32), out(rank, own, count, DType::kFloat32);
           in.fill([&](size_t i) { return contribution(comm.rank(), i); });
           const bool is_root = comm.rank() == root;
           comm.reduce(in.view, is_root ? out.view : View{}, ReduceOp::kSum, root, stream);
@@ -207,11 +221,13 @@ TEST_P(Contract, Reduce_ReachesRootOnly) {
 }
 
 TEST_P(Contract, Broadcast_FromEveryRoot) {
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     for (size_t count : {size_t{3}, size_t{600001}}) {
       for (int root = 0; root < size(); ++root) {
         for (bool own : {false, true}) {
-          Memory data(comm, own, count, DType::kUInt8);
+          Memory data(rank, own, count, DType::kUInt8);
           data.fill([&](size_t i) { return contribution(comm.rank(), i); });
           comm.broadcast(data.view, root, stream);
           data.expect([&](size_t i) { return contribution(root, i); },
@@ -223,15 +239,17 @@ TEST_P(Contract, Broadcast_FromEveryRoot) {
 }
 
 TEST_P(Contract, AllGather_InRankOrder) {
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     for (size_t count : {size_t{3}, size_t{140001}}) {
       for (bool own : {false, true}) {
         const auto gathered = [&](size_t i) {
           return contribution(static_cast<int>(i / count), i % count);
         };
         const auto mine = [&](size_t i) { return contribution(comm.rank(), i); };
-        Memory in(comm, own, count, DType::kFloat32);
-        Memory out(comm, own, count * size(), DType::kFloat32);
+        Memory in(rank, own, count, DType::kFloat32);
+        Memory out(rank, own, count * size(), DType::kFloat32);
         in.fill(mine);
         comm.all_gather(in.view, out.view, stream);
         out.expect(gathered, "apart");
@@ -249,14 +267,16 @@ TEST_P(Contract, AllGather_InRankOrder) {
 }
 
 TEST_P(Contract, ReduceScatter_EachItsPart) {
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     for (size_t count : {size_t{3}, size_t{140001}}) {
       for (bool own : {false, true}) {
         const auto reduced = [&](size_t i) {
           return expected_of(ReduceOp::kSum, size(), comm.rank() * count + i);
         };
-        Memory in(comm, own, count * size(), DType::kFloat32);
-        Memory out(comm, own, count, DType::kFloat32);
+        Memory in(rank, own, count * size(), DType::kFloat32);
+        Memory out(rank, own, count, DType::kFloat32);
         const auto fill = [&] { in.fill([&](size_t i) { return contribution(comm.rank(), i); }); };
         fill();
         comm.reduce_scatter(in.view, out.view, ReduceOp::kSum, stream);
@@ -265,6 +285,7 @@ TEST_P(Contract, ReduceScatter_EachItsPart) {
           fill();
           const View inside = {in.as<float>() + place, count, DType::kFloat32};
           comm.reduce_scatter(in.view, inside, ReduceOp::kSum, stream);
+          rank.finish();
           std::memcpy(out.view.data, inside.data, inside.bytes());
           out.expect(reduced, "in place at " + std::to_string(place));
         }
@@ -275,11 +296,13 @@ TEST_P(Contract, ReduceScatter_EachItsPart) {
 
 TEST_P(Contract, SendAndRecv_AroundTheRing) {
   if (size() == 1) GTEST_SKIP() << "nobody to send to";
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     const int next = (comm.rank() + 1) % size(), last = (comm.rank() + size() - 1) % size();
     for (size_t count : {size_t{0}, size_t{1}, size_t{16384}, size_t{200003}}) {
-      Memory out(comm, false, std::max<size_t>(count, 1), DType::kInt32);
-      Memory in(comm, false, std::max<size_t>(count, 1), DType::kInt32);
+      Memory out(rank, false, std::max<size_t>(count, 1), DType::kInt32);
+      Memory in(rank, false, std::max<size_t>(count, 1), DType::kInt32);
       out.view.count = in.view.count = count;
       for (int round = 0; round < 3; ++round) {
         out.fill([&](size_t i) { return contribution(comm.rank(), i) + round; });
@@ -294,20 +317,26 @@ TEST_P(Contract, SendAndRecv_AroundTheRing) {
 
 TEST_P(Contract, Barrier_NobodyLeavesBeforeAllCame) {
   std::atomic<int> came{0};
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     for (int round = 1; round <= 20; ++round) {
       ++came;
       comm.barrier(stream);
+      rank.finish();
       EXPECT_GE(came.load(), round * size());
       comm.barrier(stream);
+      rank.finish();
     }
   });
 }
 
 TEST_P(Contract, ManyOperationsInARow_StayInOrder) {
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     std::mt19937 random(11);  // the same on all ranks
-    Memory a(comm, true, 60000, DType::kInt64), b(comm, false, 60000, DType::kInt64);
+    Memory a(rank, true, 60000, DType::kInt64), b(rank, false, 60000, DType::kInt64);
     for (int round = 0; round < 100; ++round) {
       const size_t counts[] = {1, 100, 2048, 2049, 20000};
       Memory& memory = random() % 2 ? a : b;
@@ -328,25 +357,29 @@ TEST_P(Contract, ManyOperationsInARow_StayInOrder) {
           comm.all_reduce(view, view, ReduceOp::kMax, stream);
           expected = size() - 1 + round;
       }
+      rank.finish();
       for (size_t i = 0; i < view.count; ++i) ASSERT_EQ(memory.as<int64_t>()[i], expected);
     }
   });
 }
 
 TEST_P(Contract, OnAStreamWithAThread_RunsBehindTheCaller) {
-  run([&](Communicator& comm, Stream&) {
-    HostStream stream("comm");
-    Memory data(comm, true, 50000, DType::kFloat32);
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    const auto stream = rank.make_stream("comm");
+    Memory data(rank, true, 50000, DType::kFloat32);
     data.fill([](size_t) { return 1; });
-    for (int i = 0; i < 3; ++i) comm.all_reduce(data.view, data.view, ReduceOp::kMax, stream);
-    comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream);
-    stream.synchronize();
+    for (int i = 0; i < 3; ++i) comm.all_reduce(data.view, data.view, ReduceOp::kMax, *stream);
+    comm.all_reduce(data.view, data.view, ReduceOp::kSum, *stream);
+    rank.finish(*stream);
     data.expect([&](size_t) { return size(); }, "after synchronize()");
   });
 }
 
 TEST_P(Contract, Allocate_ZeroedAlignedAndKept) {
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     std::vector<Buffer> kept;
     for (size_t bytes : {size_t{1}, size_t{5000}, size_t{3} << 20}) {
       Buffer buffer = comm.allocate(bytes);
@@ -356,6 +389,7 @@ TEST_P(Contract, Allocate_ZeroedAlignedAndKept) {
       EXPECT_EQ(std::count(data, data + bytes, 0), static_cast<long>(bytes));
       std::memset(buffer.data(), comm.rank() + 1, bytes);
       comm.barrier(stream);
+      rank.finish();
       EXPECT_EQ(std::count(data, data + bytes, comm.rank() + 1), static_cast<long>(bytes));
       kept.push_back(std::move(buffer));
     }
@@ -366,6 +400,8 @@ TEST_P(Contract, Allocate_ZeroedAlignedAndKept) {
 TEST_P(Contract, BufferAfterItsCommunicator_IsStillThere) {
   CommOptions options;
   options.backend = size() == 1 ? GetParam().backend : "inprocess";
+  const std::unique_ptr<Device> device = GetParam().make_device();
+  if (size() == 1) options.device = device.get();
   std::unique_ptr<Communicator> comm = make_communicator(options);
   Buffer buffer = comm->allocate(100);
   comm.reset();
@@ -375,11 +411,13 @@ TEST_P(Contract, BufferAfterItsCommunicator_IsStillThere) {
 
 TEST_P(Contract, Split_GroupsWorkByThemselves) {
   if (size() == 1) GTEST_SKIP() << "nothing to split";
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     std::vector<int> evens, odds, reversed;
-    for (int rank = 0; rank < size(); ++rank) (rank % 2 ? odds : evens).push_back(rank);
-    for (int rank = size() - 1; rank >= 0; --rank) reversed.push_back(rank);
-    Memory data(comm, true, 30000, DType::kInt32);  // the parent's memory in the child's hands
+    for (int r = 0; r < size(); ++r) (r % 2 ? odds : evens).push_back(r);
+    for (int r = size() - 1; r >= 0; --r) reversed.push_back(r);
+    Memory data(rank, true, 30000, DType::kInt32);  // the parent's memory in the child's hands
     const std::vector<int>& mine = comm.rank() % 2 ? odds : evens;
     std::unique_ptr<Communicator> half = comm.split(mine);
     EXPECT_EQ(half->size(), static_cast<int>(mine.size()));
@@ -390,7 +428,8 @@ TEST_P(Contract, Split_GroupsWorkByThemselves) {
 
     std::unique_ptr<Communicator> again = comm.split(mine), back = comm.split(reversed);
     EXPECT_EQ(back->rank(), size() - 1 - comm.rank());
-    Memory own(*back, true, 30000, DType::kInt32);
+    Rank child{rank.device, *back, stream};
+    Memory own(child, true, 30000, DType::kInt32);
     own.fill([&](size_t) { return comm.rank(); });
     back->broadcast(own.view, 0, stream);
     own.expect([&](size_t) { return size() - 1; }, "reversed");
@@ -401,7 +440,8 @@ TEST_P(Contract, Split_GroupsWorkByThemselves) {
 }
 
 TEST_P(Contract, SplitNamingOthersOnly_IsRefused) {
-  run([&](Communicator& comm, Stream&) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
     EXPECT_THROW(comm.split(std::vector<int>{}), Error);
     EXPECT_THROW(comm.split(std::vector<int>{size()}), Error);
     EXPECT_THROW(comm.split(std::vector<int>{comm.rank(), comm.rank()}), Error);
@@ -409,7 +449,9 @@ TEST_P(Contract, SplitNamingOthersOnly_IsRefused) {
 }
 
 TEST_P(Contract, ImpossibleArguments_AreRefusedAtTheCall) {
-  run([&](Communicator& comm, Stream& stream) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
+    Stream& stream = rank.stream;
     float data[4] = {};
     const View view = {data, 4, DType::kFloat32}, wrong = {data, 4, DType::kInt32};
     EXPECT_THROW(comm.all_reduce(view, wrong, ReduceOp::kSum, stream), Error);
@@ -439,12 +481,16 @@ struct Done {  // counts a rank that is through, also by a failed assertion
 
 TEST_P(Contract, Abort_FailsOwnCallsWithWhyAndOthersNamingIt) {
   std::barrier everybody(size());
-  run([&](Communicator& comm, Stream&) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
     everybody.arrive_and_wait();  // has its communicator
-    HostStream stream("");
-    Memory data(comm, false, 100000, DType::kFloat32);
+    const auto stream = rank.make_stream();
+    Memory data(rank, false, 100000, DType::kFloat32);
     std::string what;
-    const auto reduce = [&] { comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream); };
+    const auto reduce = [&] {
+      comm.all_reduce(data.view, data.view, ReduceOp::kSum, *stream);
+      rank.finish(*stream);
+    };
     if (comm.rank() == size() - 1) {
       comm.abort(Error(ErrorCode::kIo, "the disk is full"));
       comm.abort(Error(ErrorCode::kIo, "a second reason does not count"));
@@ -463,9 +509,10 @@ TEST_P(Contract, AbortFromAnotherThread_WakesThePendingCall) {
   if (size() == 1) GTEST_SKIP() << "waits for nobody";
   std::atomic<int> done{0};
   std::barrier everybody(size());
-  run([&](Communicator& comm, Stream&) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
     everybody.arrive_and_wait();  // has its communicator
-    HostStream stream("");
+    const auto stream = rank.make_stream();
     if (comm.rank() == 0) {  // never comes; stays until the others have given up
       while (done != size() - 1) std::this_thread::yield();
       return;
@@ -478,7 +525,11 @@ TEST_P(Contract, AbortFromAnotherThread_WakesThePendingCall) {
     });
     started = true;
     std::string what;
-    EXPECT_EQ(code_of([&] { comm.barrier(stream); }, &what), ErrorCode::kTimeout);
+    const auto wait = [&] {
+      comm.barrier(*stream);
+      rank.finish(*stream);
+    };
+    EXPECT_EQ(code_of(wait, &what), ErrorCode::kTimeout);
     EXPECT_THAT(what, HasSubstr("enough waited"));
   });
 }
@@ -489,19 +540,22 @@ TEST_P(Contract, RankThatDoesNotCome_TimesOutNamed) {
   group.timeout = std::chrono::milliseconds(700);
   std::atomic<int> done{0};
   std::barrier everybody(size());
-  run_ranks(group, [&](Communicator& comm, Stream&) {
+  run_ranks(group, [&](Rank& rank) {
+    Communicator& comm = rank.comm;
     everybody.arrive_and_wait();  // has its communicator
-    HostStream stream("");
+    const auto stream = rank.make_stream();
     if (comm.rank() == 1) {
       while (done != size() - 1) std::this_thread::yield();
       return;
     }
     const Done counted{done};
-    Memory data(comm, false, 100000, DType::kFloat32);
+    Memory data(rank, false, 100000, DType::kFloat32);
     std::string what;
-    EXPECT_EQ(
-        code_of([&] { comm.all_reduce(data.view, data.view, ReduceOp::kSum, stream); }, &what),
-        ErrorCode::kTimeout);
+    const auto reduce = [&] {
+      comm.all_reduce(data.view, data.view, ReduceOp::kSum, *stream);
+      rank.finish(*stream);
+    };
+    EXPECT_EQ(code_of(reduce, &what), ErrorCode::kTimeout);
     EXPECT_THAT(what, HasSubstr("rank 1 did not come within 700 ms"));
   });
 }
@@ -509,48 +563,20 @@ TEST_P(Contract, RankThatDoesNotCome_TimesOutNamed) {
 TEST_P(Contract, RankThatLeaves_IsNamed) {
   if (size() == 1) GTEST_SKIP() << "nobody else";
   std::barrier everybody(size());
-  run([&](Communicator& comm, Stream&) {
+  run([&](Rank& rank) {
+    Communicator& comm = rank.comm;
     everybody.arrive_and_wait();  // has its communicator
     if (comm.rank() == 1) return;
-    HostStream stream("");
+    const auto stream = rank.make_stream();
     std::string what;
-    EXPECT_EQ(code_of([&] { comm.barrier(stream); }, &what), ErrorCode::kPeerLost);
+    const auto wait = [&] {
+      comm.barrier(*stream);
+      rank.finish(*stream);
+    };
+    EXPECT_EQ(code_of(wait, &what), ErrorCode::kPeerLost);
     EXPECT_THAT(what, HasSubstr("rank 1 "));
   });
 }
-
-GroupCase on_hosts(const std::string& backend, const std::vector<int>& host_of_rank) {
-  GroupCase group{backend, {}};
-  for (int host : host_of_rank) group.nodes.push_back("127.0.0." + std::to_string(host));
-  return group;
-}
-
-std::string name_of_case(const testing::TestParamInfo<GroupCase>& info) {
-  std::string name = info.param.backend;
-  for (const std::string& node : info.param.nodes) name += "_" + node.substr(8);
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Inprocess, Contract,
-                         testing::Values(on_one_host("inprocess", 1), on_one_host("inprocess", 2),
-                                         on_one_host("inprocess", 3), on_one_host("inprocess", 4)),
-                         name_of_case);
-INSTANTIATE_TEST_SUITE_P(Shm, Contract,
-                         testing::Values(on_one_host("shm", 1), on_one_host("shm", 2),
-                                         on_one_host("shm", 3), on_one_host("shm", 5)),
-                         name_of_case);
-
-INSTANTIATE_TEST_SUITE_P(Gloo, Contract,
-                         testing::Values(on_hosts("gloo", {1}), on_hosts("gloo", {1, 2}),
-                                         on_hosts("gloo", {1, 2, 3}),
-                                         on_hosts("gloo", {1, 2, 3, 4}),
-                                         on_hosts("gloo", {1, 1, 1, 1, 1})),
-                         name_of_case);
-INSTANTIATE_TEST_SUITE_P(Hierarchical, Contract,
-                         testing::Values(on_hosts("hierarchical", {1, 1, 2, 2}),
-                                         on_hosts("hierarchical", {1, 2, 2}),
-                                         on_hosts("hierarchical", {2, 1, 2, 1, 3})),
-                         name_of_case);
 
 }  // namespace
 }  // namespace fleet

@@ -17,6 +17,10 @@ struct GroupCase {
   std::string backend;
   std::vector<std::string> nodes;  // of each rank
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  // One for each rank; its memory is the host's, or looks like it.
+  std::function<std::unique_ptr<Device>()> make_device = [] {
+    return std::make_unique<HostDevice>();
+  };
   int size() const { return static_cast<int>(nodes.size()); }
 };
 
@@ -24,10 +28,25 @@ inline GroupCase on_one_host(const std::string& backend, int size) {
   return {backend, std::vector<std::string>(size, "127.0.0.1")};
 }
 
+// What a rank has to work with.
+struct Rank {
+  Device& device;
+  Communicator& comm;
+  Stream& stream;  // the host's runs at once
+  std::unique_ptr<Stream> make_stream(const std::string& name = "") const {
+    return device.make_stream(name);
+  }
+  // Waits for what was enqueued on the stream, and throws where it failed.
+  void finish(Stream& on) const {
+    on.synchronize();
+    comm.throw_if_failed();
+  }
+  void finish() const { finish(stream); }
+};
+
 // Calls body on a thread per rank. Every thread is waited for; then the first rank's error is
 // rethrown. A rank that fails aborts its communicator, so that the others end too.
-inline void run_ranks(const GroupCase& group,
-                      const std::function<void(Communicator&, Stream&)>& body) {
+inline void run_ranks(const GroupCase& group, const std::function<void(Rank&)>& body) {
   std::shared_ptr<Store> store = make_memory_store();
   std::vector<Thread> threads;
   for (int rank = 0; rank < group.size(); ++rank) {
@@ -39,10 +58,13 @@ inline void run_ranks(const GroupCase& group,
       options.store = store;
       options.backend = group.backend;
       options.timeout = group.timeout;
-      std::unique_ptr<Communicator> comm = make_communicator(options);
-      HostStream stream("");
+      const std::unique_ptr<Device> device = group.make_device();
+      options.device = device.get();
+      const std::unique_ptr<Communicator> comm = make_communicator(options);
+      const std::unique_ptr<Stream> stream = device->make_stream("");
+      Rank self{*device, *comm, *stream};
       try {
-        body(*comm, stream);
+        body(self);
       } catch (const Error& error) {
         comm->abort(error);
         throw;

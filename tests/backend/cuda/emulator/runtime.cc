@@ -1,9 +1,11 @@
 // The part of the CUDA runtime that the backend uses, on the host's memory. Work runs when it is
 // issued, which is one of the orders a GPU may take as long as events are recorded before they are
 // waited for. Captures are kept as closures and follow CUDA's rules: what may not be called during
-// one fails, forked streams must be joined.
+// one fails, forked streams must be joined. cudaDeviceSynchronize() does not wait for the threads
+// of streams: ranks that are threads of one process share this device.
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -11,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensor/host.h"
 #include "tests/backend/cuda/emulator/stream.h"
 
 namespace {
@@ -22,12 +25,14 @@ struct Capture {
   CUstream_st* origin = nullptr;
   std::vector<std::function<void()>> work;
   std::vector<CUstream_st*> streams;
+  bool waits = false;  // some of the work waits for others
   bool broken = false;
 };
 
 }  // namespace
 
 struct CUstream_st {
+  std::unique_ptr<fleet::HostStream> thread;  // once work was issued that waits for others
   std::shared_ptr<Capture> capture;
   int issued = 0;
   Clock seen;
@@ -36,14 +41,17 @@ struct CUstream_st {
 struct CUevent_st {
   std::shared_ptr<Capture> capture;  // where it was recorded in one
   Clock seen;
+  std::shared_ptr<std::atomic<bool>> passed;  // where it was recorded on a stream with a thread
 };
 
 struct CUgraph_st {
   std::vector<std::function<void()>> work;
+  bool waits;
 };
 
 struct CUgraphExec_st {
   std::vector<std::function<void()>> work;
+  bool waits;
 };
 
 namespace {
@@ -80,12 +88,27 @@ namespace fleet::emulator {
 
 void issue(cudaStream_t handle, std::function<void()> work) {
   CUstream_st& stream = stream_at(handle);
-  if (!stream.capture) {
+  if (stream.capture) {
+    stream.seen[&stream] = ++stream.issued;
+    stream.capture->work.push_back(std::move(work));
+  } else if (stream.thread) {
+    stream.thread->enqueue([owned = new std::function<void()>(std::move(work))] {
+      (*owned)();
+      delete owned;
+    });
+  } else {
     work();
-    return;
   }
-  stream.seen[&stream] = ++stream.issued;
-  stream.capture->work.push_back(std::move(work));
+}
+
+void issue_waiting(cudaStream_t handle, std::function<void()> work) {
+  CUstream_st& stream = stream_at(handle);
+  if (stream.capture) {
+    stream.capture->waits = true;
+  } else if (!stream.thread) {
+    stream.thread = std::make_unique<HostStream>("gpu");
+  }
+  issue(handle, std::move(work));
 }
 
 cudaError_t launchable(dim3 grid, dim3 block, size_t shared_bytes) {
@@ -98,6 +121,7 @@ cudaError_t launchable(dim3 grid, dim3 block, size_t shared_bytes) {
 }  // namespace fleet::emulator
 
 using fleet::emulator::issue;
+using fleet::emulator::issue_waiting;
 
 extern "C" {
 
@@ -219,14 +243,21 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (!stream_at(stream).capture) return outside_capture();
+  if (!stream_at(stream).capture) {
+    if (stream_at(stream).thread) stream_at(stream).thread->synchronize();
+    return outside_capture();
+  }
   stream_at(stream).capture->broken = true;
   return result(cudaErrorStreamCaptureUnsupported);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
   CUstream_st& stream = stream_at(handle);
-  if (!event->capture) return cudaSuccess;  // its work ran when it was issued
-  if (!stream.capture) {                    // joins the capture
+  if (!event->capture) {
+    // Its work ran when it was issued, or runs on a thread.
+    if (const auto passed = event->passed) issue_waiting(handle, [passed] { passed->wait(false); });
+    return cudaSuccess;
+  }
+  if (!stream.capture) {  // joins the capture
     stream.capture = event->capture;
     stream.capture->streams.push_back(&stream);
     stream.seen.clear();
@@ -240,6 +271,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   *status = stream_at(stream).capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = new CUevent_st;
   return cudaSuccess;
@@ -252,14 +284,27 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->capture = stream_at(stream).capture;
   event->seen = stream_at(stream).seen;
+  event->passed = nullptr;
+  if (event->capture || !stream_at(stream).thread) return cudaSuccess;
+  event->passed = std::make_shared<std::atomic<bool>>(false);
+  issue(stream, [passed = event->passed] {
+    *passed = true;
+    passed->notify_all();
+  });
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (!event->capture) return outside_capture();
+  if (!event->capture) {
+    if (event->passed) event->passed->wait(false);
+    return outside_capture();
+  }
   event->capture->broken = true;
   return result(cudaErrorStreamCaptureUnsupported);
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event->passed && !*event->passed) return cudaErrorNotReady;
+  return cudaEventSynchronize(event);
+}
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
   *milliseconds = 0;
   return cudaSuccess;
@@ -289,12 +334,12 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   }
   if (capture->broken) return result(cudaErrorStreamCaptureInvalidated);
   if (!joined) return result(cudaErrorStreamCaptureUnjoined);
-  *graph = new CUgraph_st{std::move(capture->work)};
+  *graph = new CUgraph_st{std::move(capture->work), capture->waits};
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {  // NOLINT(runtime/int)
-  *executable = new CUgraphExec_st{graph->work};
+  *executable = new CUgraphExec_st{graph->work, graph->waits};
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
@@ -303,7 +348,8 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  issue(stream, [executable] {
+  const auto issue_graph = executable->waits ? issue_waiting : issue;
+  issue_graph(stream, [executable] {
     for (const auto& work : executable->work) work();
   });
   return cudaSuccess;

@@ -1,5 +1,6 @@
 // Streams of the emulated GPU: work runs when it is issued, or is recorded where its stream is
-// being captured.
+// being captured. A stream to which work was issued that waits for others (a collective) has a
+// thread from then on: what is issued to it runs there, in order, and the host may run ahead.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,6 +11,8 @@ namespace fleet::emulator {
 
 // Runs `work` now, or keeps it for the graph that `stream` is captured into.
 void issue(cudaStream_t stream, std::function<void()> work);
+// The same for work that may wait: it and what comes behind it run on the stream's thread.
+void issue_waiting(cudaStream_t stream, std::function<void()> work);
 
 // What a launch with these sizes would answer (limits of compute capability 9.0).
 cudaError_t launchable(dim3 grid, dim3 block, size_t shared_bytes);

@@ -1,0 +1,15 @@
+// Parts of a program that are loaded only where they are wanted, because they need libraries that
+// not every machine has.
+#pragma once
+
+#include <string>
+
+namespace fleet {
+
+// Loads lib<name>.so from beside the program or from ../lib/fleetrun; what is in it registers
+// itself. It stays loaded as long as the process. Returns "" or, in a clause, why it could not be
+// loaded.
+//   what  it holds, for the message: "cuda backend"
+std::string load_module(const std::string& name, const std::string& what);
+
+}  // namespace fleet

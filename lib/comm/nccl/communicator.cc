@@ -1,0 +1,170 @@
+#include "comm/nccl/communicator.h"
+
+#include <numeric>
+
+#include "base/env.h"
+#include "base/log.h"
+
+namespace fleet::nccl {
+namespace {
+
+char* at(const View& view, size_t element) {
+  return static_cast<char*>(view.data) + element * size_of(view.dtype);
+}
+
+// NCCL works in place only where a rank's part lies at its own place of the whole. Elsewhere in the
+// whole, it is moved first or last.
+bool overlaps(const View& part, const View& whole) {
+  return at(part, part.count) > at(whole, 0) && at(part, 0) < at(whole, whole.count);
+}
+
+void copy(void* to, const void* from, size_t bytes, Stream& stream) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_of(stream)),
+        "cudaMemcpyAsync");
+}
+
+void announce(const Handle& handle) {
+  std::string text =
+      "NCCL " + version() + ", " + std::to_string(handle.members().size()) + " ranks";
+  if (!handle.interface().empty()) text += ", meeting on " + handle.interface();
+  const auto algorithm = get_env("NCCL_ALGO");
+  text += algorithm ? ", algorithm " + *algorithm + " (NCCL_ALGO)"
+                    : ", algorithm of its own choice by size (NCCL_DEBUG=INFO shows it)";
+  spdlog::info("{}", text);
+}
+
+}  // namespace
+
+std::unique_ptr<NcclCommunicator> NcclCommunicator::make(const CommOptions& options) {
+  auto link = std::make_shared<Link>(options);
+  std::vector<int> members(options.size);
+  std::iota(members.begin(), members.end(), 0);
+  auto handle = Handle::make(link, options.group, members, options.rank);
+  if (options.rank == 0) announce(*handle);
+  const Group group = link->group();
+  return std::unique_ptr<NcclCommunicator>(
+      new NcclCommunicator(std::move(link), std::move(handle), group));
+}
+
+NcclCommunicator::NcclCommunicator(std::shared_ptr<Link> link, std::unique_ptr<Handle> handle,
+                                   Group group)
+    : link_(std::move(link)),
+      handle_(std::move(handle)),
+      group_(std::move(group)),
+      flag_(link_->options().device->allocate(sizeof(int32_t))) {}
+
+Buffer NcclCommunicator::allocate(size_t bytes) {
+  throw_if_failed();
+  if (bytes == 0) return {};
+  const CurrentDevice current(link_->device());
+  void* memory = nullptr;
+  const ncclResult_t result = ncclMemAlloc(&memory, bytes);
+  if (result != ncclSuccess) {
+    spdlog::debug("nccl: {}: gradients lie in ordinary memory", ncclGetErrorString(result));
+    return link_->options().device->allocate(bytes);
+  }
+  const std::weak_ptr<Link> link = link_;
+  Buffer buffer(std::shared_ptr<void>(memory,
+                                      [link](void* p) {
+                                        if (const auto owner = link.lock()) owner->remove_memory(p);
+                                        ncclMemFree(p);
+                                      }),
+                bytes);
+  check(cudaMemset(memory, 0, bytes), "cudaMemset");
+  check(cudaDeviceSynchronize(), "cudaMemset");  // streams do not wait for it
+  link_->add_memory(memory, bytes);
+  return buffer;
+}
+
+std::unique_ptr<Communicator> NcclCommunicator::split(std::span<const int> ranks) {
+  throw_if_failed();
+  Group sub = group_.subgroup(ranks);
+  const std::vector<int> key(ranks.begin(), ranks.end());
+  std::string name = handle_->name() + "/split";
+  std::vector<int> members;
+  for (int rank : ranks) {
+    members.push_back(handle_->members()[rank]);
+    name += "." + std::to_string(rank);
+  }
+  name += "#" + std::to_string(splits_[key]++);
+  auto handle = Handle::make(link_, name, std::move(members), sub.rank);
+  return std::unique_ptr<Communicator>(
+      new NcclCommunicator(link_, std::move(handle), std::move(sub)));
+}
+
+void NcclCommunicator::all_reduce(View in, View out, ReduceOp op, Stream& stream) {
+  check_pair("all_reduce", in, out, 1, 1);
+  handle_->issue("all_reduce", stream, [&](ncclComm_t comm, cudaStream_t on) {
+    return ncclAllReduce(in.data, out.data, in.count, type_of(in.dtype), operation_of(op), comm,
+                         on);
+  });
+}
+
+void NcclCommunicator::reduce(View in, View out, ReduceOp op, int root, Stream& stream) {
+  check_root("reduce", root, group_);
+  if (rank() == root) check_pair("reduce", in, out, 1, 1);
+  handle_->issue("reduce", stream, [&](ncclComm_t comm, cudaStream_t on) {
+    return ncclReduce(in.data, out.data, in.count, type_of(in.dtype), operation_of(op), root, comm,
+                      on);
+  });
+}
+
+void NcclCommunicator::broadcast(View data, int root, Stream& stream) {
+  check_root("broadcast", root, group_);
+  handle_->issue("broadcast", stream, [&](ncclComm_t comm, cudaStream_t on) {
+    return ncclBroadcast(data.data, data.data, data.count, type_of(data.dtype), root, comm, on);
+  });
+}
+
+void NcclCommunicator::all_gather(View in, View out, Stream& stream) {
+  check_pair("all_gather", in, out, 1, size());
+  const View place = {at(out, rank() * in.count), in.count, in.dtype};
+  if (in.data != place.data && overlaps(in, out)) {
+    const CurrentDevice current(link_->device());
+    copy(place.data, in.data, in.bytes(), stream);
+    in = place;
+  }
+  handle_->issue("all_gather", stream, [&](ncclComm_t comm, cudaStream_t on) {
+    return ncclAllGather(in.data, out.data, in.count, type_of(in.dtype), comm, on);
+  });
+}
+
+void NcclCommunicator::reduce_scatter(View in, View out, ReduceOp op, Stream& stream) {
+  check_pair("reduce_scatter", in, out, size(), 1);
+  const View place = {at(in, rank() * out.count), out.count, out.dtype};
+  const View to = overlaps(out, in) ? place : out;
+  handle_->issue("reduce_scatter", stream, [&](ncclComm_t comm, cudaStream_t on) {
+    return ncclReduceScatter(in.data, to.data, out.count, type_of(in.dtype), operation_of(op), comm,
+                             on);
+  });
+  if (to.data == out.data) return;
+  const CurrentDevice current(link_->device());
+  copy(out.data, to.data, out.bytes(), stream);
+}
+
+void NcclCommunicator::send(View data, int peer, Stream& stream) {
+  check_peer("send", peer, group_);
+  handle_->issue("send", stream, [&](ncclComm_t comm, cudaStream_t on) {
+    return ncclSend(data.data, data.count, type_of(data.dtype), peer, comm, on);
+  });
+}
+
+void NcclCommunicator::recv(View data, int peer, Stream& stream) {
+  check_peer("recv", peer, group_);
+  handle_->issue("recv", stream, [&](ncclComm_t comm, cudaStream_t on) {
+    return ncclRecv(data.data, data.count, type_of(data.dtype), peer, comm, on);
+  });
+}
+
+void NcclCommunicator::barrier(Stream& stream) {
+  const View flag = {flag_.data(), 1, DType::kInt32};
+  all_reduce(flag, flag, ReduceOp::kMax, stream);
+}
+
+namespace {
+const CommRegistrar nccl("nccl", [](const CommOptions& options) -> std::unique_ptr<Communicator> {
+  return NcclCommunicator::make(options);
+});
+}  // namespace
+
+}  // namespace fleet::nccl

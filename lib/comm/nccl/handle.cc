@@ -1,0 +1,253 @@
+#include "comm/nccl/handle.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "comm/nccl/ids.h"
+
+namespace fleet::nccl {
+namespace {
+
+constexpr size_t kPending = 64;
+constexpr std::chrono::seconds kAnswerTime(2);   // the others have to say how far they are
+constexpr std::chrono::seconds kGoodbyeTime(2);  // for work that a rank began before it left
+constexpr std::chrono::seconds kFinalizeTime(10);
+
+uint64_t hash_of(const std::string& name) {  // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3;
+  return hash;
+}
+
+// Gives a communicator back whose work has ended here. It may still have to pass on what others
+// have not received: hence not at once by force.
+void leave(ncclComm_t comm, const std::atomic<bool>& failed) {
+  const auto deadline = std::chrono::steady_clock::now() + kFinalizeTime;
+  ncclResult_t result = ncclCommFinalize(comm);
+  while (result == ncclInProgress && !failed && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (ncclCommGetAsyncError(comm, &result) != ncclSuccess) break;
+  }
+  if (result == ncclSuccess) {
+    ncclCommDestroy(comm);
+  } else {
+    ncclCommAbort(comm);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Handle> Handle::make(std::shared_ptr<Link> link, std::string name,
+                                     std::vector<int> members, int rank) {
+  std::unique_ptr<Handle> handle(
+      new Handle(std::move(link), std::move(name), std::move(members), rank));
+  handle->connect();
+  return handle;
+}
+
+Handle::Handle(std::shared_ptr<Link> link, std::string name, std::vector<int> members, int rank)
+    : link_(std::move(link)),
+      name_(std::move(name)),
+      members_(std::move(members)),
+      rank_(rank),
+      id_(hash_of(name_)) {}
+
+Handle::~Handle() {
+  try {
+    const CurrentDevice current(link_->device());
+    std::unique_lock lock(link_->mutex_);
+    link_->changed_.wait(lock, [this] { return !busy_; });
+    std::erase(link_->handles_, this);
+    forget_ended_work();
+    const bool in_good_order = !link_->error_ && pending_count_ == 0;
+    const ncclComm_t comm = std::exchange(comm_, nullptr);
+    lock.unlock();
+    if (comm && in_good_order) {
+      leave(comm, link_->failed_);
+    } else if (comm) {
+      ncclCommAbort(comm);
+    }
+    for (const Pending& pending : pending_) cudaEventDestroy(pending.done);
+  } catch (const Error& error) {
+    spdlog::warn("communicator: {}", error.what());
+  }
+}
+
+void Handle::connect() {
+  const CurrentDevice current(link_->device());
+  const int ranks = static_cast<int>(members_.size());
+  const auto deadline = Clock::now() + link_->options().timeout;
+  const auto wait = [&](const std::string& key, int maker) {
+    try {
+      return link_->wait_for_key(key, deadline);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout) throw;
+      throw ranks_late(link_->group().name_of(members_[maker]), link_->options().timeout.count());
+    }
+  };
+  std::vector<ncclUniqueId> ids = exchange_ids(name_, rank_, ranks, *link_->options().store, wait);
+  if (rank_ == 0) interface_ = interface_of(ids[0]);
+  for (size_t i = 0; i < kPending; ++i) {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+    pending_.push_back({event, 0});
+  }
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.commName = name_.c_str();
+  const int count = static_cast<int>(ids.size());
+  const uint64_t operation = link_->lifeline().enter(id_);
+  ncclComm_t comm = nullptr;
+  const ncclResult_t result =
+      count == 1 ? ncclCommInitRankConfig(&comm, ranks, ids[0], rank_, &config)
+                 : ncclCommInitRankScalable(&comm, ranks, rank_, count, ids.data(), &config);
+  std::unique_lock lock(link_->mutex_);
+  comm_ = comm;
+  link_->handles_.push_back(this);
+  link_->changed_.notify_all();
+  link_->throw_error();
+  settle(lock, result, "connecting the ranks", operation);
+  for (const Link::Memory& memory : link_->memories_) register_memory(memory.data, memory.bytes);
+}
+
+// NCCL then takes data straight from and to it where the hardware can. Where it cannot, it goes
+// through NCCL's own memory, as ever.
+void Handle::register_memory(void* memory, size_t bytes) {
+  void* handle = nullptr;
+  if (!comm_) return;
+  const ncclResult_t result = ncclCommRegister(comm_, memory, bytes, &handle);
+  if (result == ncclSuccess && handle) {
+    registered_.emplace_back(memory, handle);
+  } else {
+    spdlog::debug("{} does not register memory: {}", name_, ncclGetErrorString(result));
+  }
+}
+
+void Handle::deregister_memory(void* memory) {
+  std::erase_if(registered_, [&](const auto& known) {
+    if (known.first != memory) return false;
+    if (comm_) ncclCommDeregister(comm_, known.second);
+    return true;
+  });
+}
+
+ncclResult_t Handle::state() const {
+  ncclResult_t state = ncclSuccess;
+  if (!comm_) return ncclInProgress;  // not made yet, or given up: then the link knows why
+  const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
+  return asked == ncclSuccess ? state : asked;
+}
+
+void Handle::settle(std::unique_lock<std::mutex>& lock, ncclResult_t result, const char* what,
+                    uint64_t count) {
+  const auto begun = Clock::now();
+  while (result == ncclInProgress) {
+    // The first connection takes long, an operation that is only launched some microseconds.
+    if (Clock::now() - begun > std::chrono::milliseconds(1)) {
+      link_->changed_.wait_for(lock, std::chrono::milliseconds(1));
+    } else {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+    link_->throw_error();
+    result = state();
+    if (result != ncclInProgress || Clock::now() - begun < link_->options().timeout) continue;
+    const std::vector<int> behind = members_behind(lock, count);
+    const Error error = behind.empty() ? stuck(what)
+                                       : ranks_late(link_->group().name_of(behind),
+                                                    link_->options().timeout.count());
+    lock.unlock();
+    link_->fail_and_tell(error);
+    lock.lock();
+    link_->throw_error();
+  }
+  if (result == ncclSuccess) return;
+  link_->report(result, what, comm_);
+  link_->changed_.wait(lock, [this] { return link_->error_.has_value(); });
+  link_->throw_error();
+}
+
+void Handle::launched(Stream& stream) {
+  const CurrentDevice current(link_->device());
+  const uint64_t count = link_->lifeline().enter(id_);
+  std::lock_guard lock(link_->mutex_);
+  link_->throw_error();
+  track(stream_of(stream), count);
+}
+
+// Where the ring is full the oldest work is watched alone.
+void Handle::track(cudaStream_t stream, uint64_t count) {
+  if (pending_count_ == pending_.size()) forget_ended_work();
+  if (pending_count_ == pending_.size()) return;
+  Pending& pending = pending_[(first_ + pending_count_) % pending_.size()];
+  check(cudaEventRecord(pending.done, stream), "cudaEventRecord");
+  pending.count = count;
+  if (pending_count_++ == 0) moved_ = Clock::now();
+}
+
+void Handle::forget_ended_work() {
+  while (pending_count_ > 0 && cudaEventQuery(pending_[first_].done) != cudaErrorNotReady) {
+    first_ = (first_ + 1) % pending_.size();
+    --pending_count_;
+    moved_ = Clock::now();
+    overdue_ = false;
+  }
+}
+
+std::vector<int> Handle::members_gone() const {
+  std::vector<int> gone;
+  for (int member : members_) {
+    if (link_->lifeline().has_left(member)) gone.push_back(member);
+  }
+  return gone;
+}
+
+std::vector<int> Handle::members_behind(std::unique_lock<std::mutex>& lock, uint64_t count) {
+  busy_ = true;
+  lock.unlock();
+  std::vector<int> behind = link_->lifeline().behind(members_, id_, count, kAnswerTime);
+  lock.lock();
+  busy_ = false;
+  link_->changed_.notify_all();
+  return behind;
+}
+
+Error Handle::stuck(const char* what) const {
+  const int64_t seconds = link_->options().timeout.count() / 1000;
+  return Error(ErrorCode::kTimeout,
+               std::string(what) + " did not end within " + std::to_string(seconds) +
+                   " s, though no rank is behind",
+               "communicator",
+               "look for a GPU or a connection that hangs: NCCL_DEBUG=INFO says more, "
+               "NCCL_SOCKET_IFNAME names the interface; or raise comm.timeout");
+}
+
+void Handle::look_after(std::unique_lock<std::mutex>& lock) {
+  forget_ended_work();
+  if (pending_count_ == 0) return;
+  const auto waited = Clock::now() - moved_;
+  std::optional<Error> error;
+  if (const auto gone = members_gone(); waited >= kGoodbyeTime && !gone.empty()) {
+    error = rank_left(link_->group().name_of(gone));
+  } else if (waited >= link_->options().timeout) {
+    const std::vector<int> behind = members_behind(lock, pending_[first_].count);
+    if (!behind.empty()) {
+      error = ranks_late(link_->group().name_of(behind), link_->options().timeout.count());
+    } else if (overdue_) {
+      error = stuck("a collective");
+    } else {
+      overdue_ = true;  // perhaps it waits for work of this rank's own: once more the same time
+      moved_ = Clock::now();
+    }
+  }
+  if (!error) return;
+  Link& link = *link_;  // this may go while the lock is not held
+  lock.unlock();
+  link.fail_and_tell(*error);
+  lock.lock();
+}
+
+}  // namespace fleet::nccl

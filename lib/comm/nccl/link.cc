@@ -1,0 +1,161 @@
+#include "comm/nccl/link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "comm/nccl/handle.h"
+
+namespace fleet::nccl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook(50);   // how often the watcher looks
+constexpr std::chrono::seconds kExplanation(2);  // how long a failure waits for a rank to blame
+
+}  // namespace
+
+Link::Link(const CommOptions& options)
+    : options_(options), group_{options.rank, options.size, options.names} {
+  lifeline_ =
+      std::make_unique<Lifeline>(options_, group_, [this](const Error& error) { fail(error); });
+  watcher_ = Thread("nccl-watch", [this] { watch(); });
+}
+
+Link::~Link() {
+  std::lock_guard lock(mutex_);
+  stop_ = true;
+  changed_.notify_all();
+}
+
+bool Link::fail(const Error& error) {
+  std::lock_guard lock(mutex_);
+  if (error_) return false;
+  error_ = error;
+  failed_ = true;
+  changed_.notify_all();
+  return true;
+}
+
+void Link::fail_and_tell(const Error& error) {
+  if (fail(error)) lifeline_->tell(as_others_hear(error, group_));
+}
+
+void Link::abort(const Error& why) { fail_and_tell(why); }
+
+void Link::throw_error() const {
+  if (error_) throw *error_;
+}
+
+void Link::throw_if_failed() {
+  std::unique_lock lock(mutex_);
+  if (any_broken()) changed_.wait(lock, [this] { return error_.has_value(); });
+  throw_error();
+}
+
+std::string Link::wait_for_key(const std::string& key, Clock::time_point deadline) {
+  for (;;) {
+    throw_if_failed();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    try {
+      return options_.store->get(
+          key, std::clamp(left, std::chrono::milliseconds(0), std::chrono::milliseconds(500)));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout || Clock::now() >= deadline) throw;
+    }
+  }
+}
+
+void Link::add_memory(void* memory, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  memories_.push_back({memory, bytes});
+  for (Handle* handle : handles_) handle->register_memory(memory, bytes);
+}
+
+void Link::remove_memory(void* memory) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(memories_, [&](const Memory& known) { return known.data == memory; });
+  for (Handle* handle : handles_) handle->deregister_memory(memory);
+}
+
+// Whether a communicator reports a failure. Remembers the first report.
+bool Link::any_broken() {
+  if (error_ || broken_) return true;
+  for (Handle* handle : handles_) {
+    const ncclResult_t state = handle->state();
+    if (state == ncclSuccess || state == ncclInProgress) continue;
+    report(state, "a collective", handle->comm_);
+    return true;
+  }
+  return false;
+}
+
+void Link::report(ncclResult_t result, const char* what, ncclComm_t comm) {
+  if (error_ || broken_) return;
+  broken_ = error_of(result, what, comm);
+  // A peer's death may come as one of these before the lifeline hears of it.
+  const bool maybe_a_peer = result == ncclRemoteError || result == ncclSystemError;
+  broken_until_ = Clock::now() + (maybe_a_peer ? kExplanation : Clock::duration(0));
+  changed_.notify_all();
+}
+
+void Link::watch() {
+  const CurrentDevice current(device());
+  // Another thread may be capturing: nothing that is asked here disturbs it.
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    if (error_) {
+      abort_handles(lock);
+      changed_.wait(lock, [this] {
+        return stop_ || std::any_of(handles_.begin(), handles_.end(),
+                                    [](const Handle* handle) { return handle->comm_ != nullptr; });
+      });
+    } else {
+      look_after_handles(lock);
+      if (!stop_ && !error_) changed_.wait_for(lock, kLook);
+    }
+  }
+}
+
+// All at once: ncclCommAbort may wait for a CUDA graph to go, which may wait for another
+// communicator's kernel to end.
+void Link::abort_handles(std::unique_lock<std::mutex>& lock) {
+  std::vector<ncclComm_t> comms;
+  for (Handle* handle : handles_) {
+    if (handle->comm_) comms.push_back(std::exchange(handle->comm_, nullptr));
+  }
+  lock.unlock();
+  {
+    std::vector<Thread> threads;
+    for (ncclComm_t comm : comms) {
+      threads.emplace_back("nccl-abort", [this, comm] {
+        const CurrentDevice current(device());
+        ncclCommAbort(comm);
+      });
+    }
+  }
+  lock.lock();
+}
+
+void Link::look_after_handles(std::unique_lock<std::mutex>& lock) {
+  if (any_broken()) {
+    if (error_ || Clock::now() < broken_until_) return;
+    const Error error = *broken_;
+    lock.unlock();
+    fail_and_tell(error);
+    lock.lock();
+    return;
+  }
+  // A handle may be made or go while the lock is not held.
+  const std::vector<Handle*> handles = handles_;
+  for (Handle* handle : handles) {
+    if (error_ || stop_) return;
+    if (std::find(handles_.begin(), handles_.end(), handle) != handles_.end()) {
+      handle->look_after(lock);
+    }
+  }
+}
+
+}  // namespace fleet::nccl
