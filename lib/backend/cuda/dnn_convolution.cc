@@ -1,9 +1,8 @@
 #include "backend/cuda/dnn_convolution.h"
 
-#include <array>
 #include <sstream>
 
-#include "base/error.h"
+#include "backend/cuda/dnn.h"
 
 namespace fleet::cuda::dnn {
 namespace {

@@ -1,11 +1,14 @@
 // Convolutions of cuDNN, as conv2d, conv2d_transpose and their gradients use them.
 #pragma once
 
-#include "backend/cuda/dnn.h"
+#include <string>
+
 #include "ops/window.h"
-#include "tensor/layout.h"
+#include "tensor/dtype.h"
 
 namespace fleet::cuda::dnn {
+
+class Graph;
 
 // y = x * weight, whichever of the three is computed from the other two. Shapes are those in
 // memory, with padded channels: x[N, C, H, W], weight[K, C / groups, R, S], y[N, K, P, Q].

@@ -54,6 +54,4 @@ std::unique_ptr<Kernel> make_kernel(Device& device, const Convolution& conv, voi
                                              workspace);
 }
 
-std::vector<DType> types() { return {DType::kFloat32, DType::kFloat16, DType::kBFloat16}; }
-
 }  // namespace fleet::cuda::dnn

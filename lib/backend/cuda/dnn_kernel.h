@@ -15,7 +15,4 @@ size_t workspace_of(Device* device, const Convolution& convolution);
 std::unique_ptr<Kernel> make_kernel(Device& device, const Convolution& convolution, void* x,
                                     void* weight, void* y, void* bias, void* workspace);
 
-// float32, float16 and bfloat16: KernelDef::dtypes.
-std::vector<DType> types();
-
 }  // namespace fleet::cuda::dnn

@@ -20,4 +20,6 @@ int64_t channel_block(int64_t channels, int64_t groups, DType dtype) {
   return groups == 1 && channels < block ? block : 1;
 }
 
+std::vector<DType> kernel_types() { return {DType::kFloat32, DType::kFloat16, DType::kBFloat16}; }
+
 }  // namespace fleet::cuda

@@ -1,6 +1,8 @@
 // Layouts of images and convolution weights on a GPU: channels innermost, whatever the type.
 #pragma once
 
+#include <vector>
+
 #include "tensor/dtype.h"
 #include "tensor/layout.h"
 
@@ -16,5 +18,8 @@ int64_t channel_block(int64_t channels, int64_t groups, DType dtype);
 
 // Sizes in memory: those of the shape with padded channels.
 Shape stored(const Shape& shape, int64_t block);
+
+// KernelDef::dtypes of kernels on the libraries: float32, float16, bfloat16.
+std::vector<DType> kernel_types();
 
 }  // namespace fleet::cuda

@@ -1,0 +1,205 @@
+#include "backend/cuda/gemm.h"
+
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+#include "backend/cuda/channels.h"
+#include "backend/cuda/device.h"
+#include "base/error.h"
+
+namespace fleet::cuda {
+namespace {
+
+constexpr size_t kWorkspace = size_t{32} << 20;  // what NVIDIA recommends for Hopper
+
+void check(cublasStatus_t status, const std::string& what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const bool unsupported =
+      status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
+  throw Error(unsupported ? ErrorCode::kUnsupported : ErrorCode::kInternal,
+              std::string("cuBLASLt: ") + cublasLtGetStatusString(status), what,
+              unsupported ? "use another type" : "");
+}
+
+// Never destroyed, as CUDA may be gone before static objects are. Thread-safe by itself.
+cublasLtHandle_t handle_of(CudaDevice& device) {
+  static std::mutex mutex;
+  static auto& handles = *new std::map<int, cublasLtHandle_t>;
+  const std::lock_guard lock(mutex);
+  cublasLtHandle_t& handle = handles[device.index()];
+  if (!handle) check(cublasLtCreate(&handle), "starting cuBLASLt on " + device.name());
+  return handle;
+}
+
+cudaDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return CUDA_R_32F;
+    case DType::kFloat16:
+      return CUDA_R_16F;
+    case DType::kBFloat16:
+      return CUDA_R_16BF;
+    default:
+      throw Error(ErrorCode::kUnsupported, std::string("no cuBLASLt kernel for ") + name_of(dtype));
+  }
+}
+
+template <typename T, cublasStatus_t (*destroy)(T)>
+struct Destroy {
+  void operator()(T object) const { destroy(object); }
+  using pointer = T;
+};
+using Description = std::unique_ptr<void, Destroy<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>>;
+using MatrixLayout =
+    std::unique_ptr<void, Destroy<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>>;
+using Preference =
+    std::unique_ptr<void, Destroy<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>>;
+
+template <typename T>
+void set(const Description& description, cublasLtMatmulDescAttributes_t name, T value) {
+  check(cublasLtMatmulDescSetAttribute(description.get(), name, &value, sizeof(value)),
+        "describing a product");
+}
+template <typename T>
+void set(const MatrixLayout& layout, cublasLtMatrixLayoutAttribute_t name, T value) {
+  check(cublasLtMatrixLayoutSetAttribute(layout.get(), name, &value, sizeof(value)),
+        "describing a matrix");
+}
+template <typename T>
+void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name, T value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof(value)),
+        "preferences of a product");
+}
+
+// A row-major matrix is to cuBLASLt the column-major one of its transpose: so it computes
+// dᵀ = bᵀ aᵀ, b first, and what is stored [height, width] has width rows.
+MatrixLayout matrix(const Product& p, int64_t height, int64_t width) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(cublasLtMatrixLayoutCreate(&made, type_of(p.dtype), width, height, width), p.text());
+  MatrixLayout layout(made);
+  if (p.batch > 1) {
+    set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(p.batch));
+    set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, height * width);
+  }
+  return layout;
+}
+
+Description describe(const Product& p, bool tensor_op_math, void* bias) {
+  const bool fast = p.dtype == DType::kFloat32 && tensor_op_math;
+  cublasLtMatmulDesc_t made = nullptr;
+  check(cublasLtMatmulDescCreate(&made, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                 CUDA_R_32F),
+        p.text());
+  Description description(made);
+  set(description, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(description, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (p.epilogue == Product::kNone) return description;
+  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE,
+      p.epilogue == Product::kAddBias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB);
+  set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(p.dtype)));
+  return description;
+}
+
+class ProductKernel : public Kernel {
+ public:
+  ProductKernel(CudaDevice& device, const Product& p, const ProductArguments& arguments)
+      : handle_(handle_of(device)),
+        arguments_(arguments),
+        text_(p.text()),
+        description_(describe(p, device.options().tensor_op_math, arguments.bias)),
+        a_(p.transpose_a ? matrix(p, p.depth, p.rows) : matrix(p, p.rows, p.depth)),
+        b_(p.transpose_b ? matrix(p, p.columns, p.depth) : matrix(p, p.depth, p.columns)),
+        d_(matrix(p, p.rows, p.columns)) {}
+
+  // Whether cuBLASLt has an algorithm; it is chosen here.
+  bool choose() {
+    cublasLtMatmulPreference_t made = nullptr;
+    check(cublasLtMatmulPreferenceCreate(&made), text_);
+    const Preference preference(made);
+    set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+    // A Plan aligns its variables to 64 bytes, less than cuBLASLt assumes.
+    for (auto name :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      set(preference, name, uint32_t{64});
+    }
+    cublasLtMatmulHeuristicResult_t result{};
+    int count = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), b_.get(), a_.get(), d_.get(),
+                                       d_.get(), preference.get(), 1, &result, &count);
+    algorithm_ = result.algo;
+    workspace_bytes_ = result.workspaceSize;
+    return status == CUBLAS_STATUS_SUCCESS && count > 0 && result.state == CUBLAS_STATUS_SUCCESS;
+  }
+
+  void run(Stream& stream) override {
+    const float one = 1, zero = 0;
+    check(cublasLtMatmul(handle_, description_.get(), &one, arguments_.b, b_.get(), arguments_.a,
+                         a_.get(), &zero, arguments_.d, d_.get(), arguments_.d, d_.get(),
+                         &algorithm_, arguments_.workspace, workspace_bytes_, stream_of(stream)),
+          text_);
+  }
+
+ private:
+  cublasLtHandle_t handle_;
+  ProductArguments arguments_;
+  std::string text_;
+  Description description_;
+  MatrixLayout a_, b_, d_;
+  cublasLtMatmulAlgo_t algorithm_{};
+  size_t workspace_bytes_ = 0;
+};
+
+// The product first, then its epilogue.
+std::unique_ptr<Kernel> with_own_epilogue(std::shared_ptr<Kernel> plain, const Product& p,
+                                          const ProductArguments& arguments) {
+  const bool adds = p.epilogue == Product::kAddBias;
+  const int64_t rows = adds ? p.batch * p.rows : p.depth, channels = adds ? p.columns : p.rows;
+  const ChannelRows image{.dtype = p.dtype, .rows = rows, .channels = channels, .stored = channels};
+  return make_kernel([plain, image, adds, dtype = p.dtype, arguments](Stream& stream) {
+    plain->run(stream);
+    if (adds) {
+      add_bias(image, arguments.d, arguments.bias, dtype, stream_of(stream));
+    } else {
+      sum_rows(image, arguments.a, arguments.bias, dtype, arguments.workspace, stream_of(stream));
+    }
+  });
+}
+
+}  // namespace
+
+std::string Product::text() const {
+  std::ostringstream out;
+  out << "product of " << name_of(dtype) << " [" << batch << ", " << rows << ", " << depth << "] ["
+      << batch << ", " << depth << ", " << columns << "]";
+  return out.str();
+}
+
+size_t workspace_of(const Product& p) {
+  if (p.epilogue != Product::kSumA) return kWorkspace;
+  return std::max(kWorkspace, sum_rows_workspace({p.dtype, p.depth, p.rows, p.rows}));
+}
+
+std::unique_ptr<Kernel> make_product(Device& device, const Product& product,
+                                     const ProductArguments& arguments) {
+  FLEET_CHECK(product.epilogue != Product::kSumA || (product.transpose_a && product.batch == 1),
+              "sums of a matrix that is not transposed");
+  CudaDevice& cuda = cuda_device(device);
+  auto kernel = std::make_unique<ProductKernel>(cuda, product, arguments);
+  if (kernel->choose()) return kernel;
+  if (product.epilogue != Product::kNone) {
+    Product plain = product;
+    plain.epilogue = Product::kNone;
+    return with_own_epilogue(make_product(device, plain, arguments), product, arguments);
+  }
+  throw Error(ErrorCode::kUnsupported, "cuBLASLt has no algorithm on this GPU", product.text(),
+              "use another type");
+}
+
+}  // namespace fleet::cuda

@@ -1,0 +1,39 @@
+// Matrix products by cuBLASLt. Enqueued on the kernel's stream, may be recorded in a CUDA graph,
+// the same bits every time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "exec/kernel.h"
+
+namespace fleet::cuda {
+
+// d[batch, rows, columns] = a[batch, rows, depth] b[batch, depth, columns], all row-major, of one
+// type, summed in float32 (float32 in TF32 where the device's options have tensor_op_math).
+struct Product {
+  int64_t batch = 1, rows = 0, columns = 0, depth = 0;
+  bool transpose_a = false, transpose_b = false;  // stored as [depth, rows], [columns, depth]
+  DType dtype = DType::kFloat32;
+  enum Epilogue {
+    kNone,
+    kAddBias,  // d += bias[columns]
+    kSumA,     // bias[rows] = the sums of a over depth (a transposed): the gradient of such a bias
+  } epilogue = kNone;
+  std::string text() const;
+};
+
+struct ProductArguments {
+  const void *a = nullptr, *b = nullptr;
+  void* d = nullptr;
+  void* bias = nullptr;  // read or written by the epilogue, of the product's type
+  void* workspace = nullptr;
+};
+
+size_t workspace_of(const Product& product);  // bytes
+// kUnsupported where cuBLASLt has no algorithm. An epilogue it does not have for this product is a
+// kernel of our own behind it.
+std::unique_ptr<Kernel> make_product(Device& device, const Product& product,
+                                     const ProductArguments& arguments);
+
+}  // namespace fleet::cuda

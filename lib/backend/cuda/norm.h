@@ -1,0 +1,61 @@
+// Batch normalisation of our own: any type, with an addition and a relu behind it, two passes over
+// memory in either direction. x lies in rows of channels (NHWC, or a matrix); parameters and
+// statistics are float32. Enqueued on `stream`, may be recorded in a CUDA graph; allocates nothing
+// and gives the same bits every time.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace fleet::cuda {
+
+struct NormShape {
+  DType dtype = DType::kFloat32;
+  int64_t rows = 0, channels = 0;
+};
+
+// Bytes of the workspace of either direction.
+size_t norm_workspace(const NormShape& shape);
+// Bytes of the mask: which elements the relu passed on.
+int64_t norm_mask_bytes(const NormShape& shape);
+
+// Null where there is no such argument.
+struct NormForward {
+  NormShape shape;
+  const void* x = nullptr;
+  const float *scale = nullptr, *bias = nullptr, *mean = nullptr, *variance = nullptr;
+  const void* z = nullptr;  // added before the relu; may be y
+  void* y = nullptr;
+  float *mean_out = nullptr, *variance_out = nullptr;  // the running ones; may be mean and variance
+  float *saved_mean = nullptr, *saved_variance = nullptr;
+  uint8_t* mask = nullptr;
+  bool relu = false, is_test = false;
+  double epsilon = 0, momentum = 0;
+  void* workspace = nullptr;
+};
+// y = scale (x - mean) / sqrt(variance + epsilon) + bias [+ z] [relu]
+void norm_forward(const NormForward& norm, cudaStream_t stream);
+
+inline constexpr int kMostNormGradients = 8;
+
+struct NormBackward {
+  NormShape shape;
+  const void* x = nullptr;
+  const float *scale = nullptr, *mean = nullptr, *variance = nullptr;  // what normalised x
+  const uint8_t* mask = nullptr;
+  const void* dy[kMostNormGradients] = {};  // whose sum is the gradient of y
+  int gradients = 0;
+  void* dx = nullptr;  // may be one of dy
+  void* dz = nullptr;  // may be dy[0]
+  float *dscale = nullptr, *dbias = nullptr;
+  bool is_test = false;
+  double epsilon = 0;
+  void* workspace = nullptr;
+};
+void norm_backward(const NormBackward& norm, cudaStream_t stream);
+
+}  // namespace fleet::cuda
