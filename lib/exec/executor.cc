@@ -102,6 +102,10 @@ const Executor::Schedule& Executor::schedule_for(const StepInfo& info) {
 }
 
 void Executor::run(const StepInfo& info) {
+  if (stale_) {
+    stale_ = false;
+    run({.step = info.step, .refresh = true});
+  }
   for (Step* step : schedule_for(info).steps) {
     Stream& stream = *streams_[step->planned->op.stream];
     for (Event* event : step->waits) stream.wait(*event);
@@ -117,7 +121,7 @@ void Executor::run(const StepInfo& info) {
     streams_[i]->record(*ends_[i - 1]);
     streams_[0]->wait(*ends_[i - 1]);
   }
-  if (profiling_) ++profiled_runs_;
+  if (profiling_ && !info.refresh) ++profiled_runs_;
 }
 
 void Executor::synchronize() {
@@ -128,7 +132,7 @@ void Executor::synchronize() {
 void Executor::initialize(uint64_t seed) {
   for (VarId id = 0; id < program().var_count(); ++id) {
     const Var& var = program().var(id);
-    if (var.kind != VarKind::kParameter && var.kind != VarKind::kState) continue;
+    if (!is_saved(var)) continue;
     const std::vector<float> values = initial_values(var, seed);
     if (var.dtype == DType::kFloat32) {
       write(id, values.data());
@@ -167,6 +171,7 @@ void Executor::write(VarId id, const void* data) {
   synchronize();
   device_.copy(to.data, raw.data(), raw.size(), *streams_[0]);
   streams_[0]->synchronize();
+  stale_ = true;
 }
 
 void Executor::set_profiling(bool on) {

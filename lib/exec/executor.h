@@ -72,6 +72,7 @@ class Executor {
   std::vector<std::unique_ptr<Step>> steps_;
   std::map<std::vector<bool>, std::unique_ptr<Schedule>> schedules_;
   std::vector<bool> active_;  // sections of the step at hand
+  bool stale_ = true;         // the host wrote parameters since the last run
   bool profiling_ = false;
   int profiled_runs_ = 0;
 };

@@ -47,6 +47,7 @@ template const double& Attributes::get(const std::string&) const;
 template const std::string& Attributes::get(const std::string&) const;
 template const std::vector<int64_t>& Attributes::get(const std::string&) const;
 template const std::vector<double>& Attributes::get(const std::string&) const;
+template const std::vector<std::string>& Attributes::get(const std::string&) const;
 
 const std::string& Op::type() const { return def->type; }
 

@@ -18,8 +18,8 @@ namespace fleet {
 using VarId = int;
 inline constexpr VarId kNoVar = -1;  // an optional input or output that is not there
 
-using Attribute =
-    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
+                               std::vector<double>, std::vector<std::string>>;
 std::string text_of(const Attribute& attribute);
 
 // Named constants of an operation. A getter of another type than the value's, or of an unknown
@@ -40,6 +40,9 @@ class Attributes {
   }
   const std::vector<double>& numbers(const std::string& name) const {
     return get<std::vector<double>>(name);
+  }
+  const std::vector<std::string>& texts(const std::string& name) const {
+    return get<std::vector<std::string>>(name);
   }
   const std::map<std::string, Attribute>& all() const { return values_; }
 
@@ -88,6 +91,8 @@ struct OpDef {
   std::function<void(GradientContext&)>
       gradient;  // appends the backward operations; null: not differentiable
   Precision precision = Precision::kBlack;
+  // Inputs that stay float32 also where the operation runs in a low type (statistics, scale, bias).
+  std::vector<int> float32_inputs;
   // An activation: elementwise, y of x, that other operations may take in through their attribute
   // "activation".
   bool is_activation = false;
@@ -95,6 +100,10 @@ struct OpDef {
   // Output o may take the memory of input i: {i, o}. For a state that is updated, the same variable
   // is given as both.
   std::vector<std::pair<int, int>> inplace;
+  // The variadic inputs and outputs come in groups, a group a tensor, of these members in this
+  // order: an update of parameters. Operations that are alike in everything else can be merged into
+  // one (the pass fuse_all_optimizer_ops).
+  std::vector<std::string> input_group, output_group;
   // All inputs lie side by side in memory the communicator gives, in order (a bucket of gradients).
   bool contiguous_inputs = false;
   bool is_collective = false;  // ranks meet in it: their order is compared before step 1

@@ -3,17 +3,33 @@
 namespace fleet {
 
 bool Predicate::holds(const StepInfo& info) const {
+  if (refresh != info.refresh) return false;
+  if (refresh) return true;
   if (fetch_only && !info.fetch) return false;
   if (info.evaluate) return evaluation;
   return training && info.step >= from_step && (info.step + 1) % every == 0;
 }
 
+bool Predicate::covers(const Predicate& other) const {
+  if (refresh != other.refresh) return false;
+  if (other.training && !training) return false;
+  if (other.evaluation && !evaluation) return false;
+  if (fetch_only && !other.fetch_only) return false;
+  return other.every % every == 0 && other.from_step >= from_step;
+}
+
 std::string Predicate::text() const {
+  if (refresh) return "refresh";
   std::string text = training ? (evaluation ? "always" : "training") : "evaluation";
   if (every > 1) text += ", every " + std::to_string(every) + " steps";
   if (from_step > 0) text += ", from step " + std::to_string(from_step);
   if (fetch_only) text += ", when fetching";
   return text;
+}
+
+bool is_saved(const Var& var) {
+  const bool lasts = var.kind == VarKind::kParameter || var.kind == VarKind::kState;
+  return lasts && var.copy_of == kNoVar;
 }
 
 SectionId Program::add_section(const std::string& name, Predicate when) {
@@ -125,6 +141,20 @@ std::vector<VarId> Program::emit(SectionId section, const std::string& type,
   }
   append(section, type, std::move(inputs), outputs, std::move(attributes));
   return outputs;
+}
+
+VarId Program::copy_of(VarId parameter) const {
+  const auto found = copies_.find(parameter);
+  return found == copies_.end() ? kNoVar : found->second;
+}
+
+VarId Program::make_copy(VarId parameter, DType dtype) {
+  const Var& var = vars_[parameter];
+  FLEET_CHECK(var.kind == VarKind::kParameter && copy_of(parameter) == kNoVar,
+              "a copy of '" + var.name + "'");
+  const VarId copy = state(var.name + "@" + name_of(dtype), var.shape, Init(), dtype);
+  vars_[copy].copy_of = parameter;
+  return copies_[parameter] = copy;
 }
 
 VarId Program::gradient(VarId id) const {

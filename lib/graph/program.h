@@ -33,6 +33,9 @@ struct Var {
   Init init;
   bool trainable = true;       // parameters only
   VarId gradient_of = kNoVar;  // what it is the gradient of
+  // A state that holds this parameter in a low type: never saved; whoever updates the parameter
+  // writes it, and section "refresh" after the host wrote the parameter.
+  VarId copy_of = kNoVar;
   bool shape_known = false;
 };
 
@@ -41,6 +44,9 @@ struct StepInfo {
   int64_t step = 0;  // training steps from 0
   bool evaluate = false;
   bool fetch = false;
+  // A run of its own, before the first and whenever the host wrote parameters: what is derived from
+  // them is made anew. The Executor asks for it.
+  bool refresh = false;
 };
 
 // When a section runs.
@@ -48,11 +54,17 @@ struct Predicate {
   bool training = true;
   bool evaluation = false;
   bool fetch_only = false;
+  bool refresh = false;   // in a refresh, and never else
   int64_t every = 1;      // training: steps where (step + 1) mod every == 0
   int64_t from_step = 0;  // training: steps from this one on
   bool holds(const StepInfo& info) const;
+  // Whether it holds whenever the other does.
+  bool covers(const Predicate& other) const;
   std::string text() const;
 };
+
+// What a checkpoint holds: parameters and states, but for copies.
+bool is_saved(const Var& var);
 
 struct Section {
   std::string name;
@@ -95,6 +107,11 @@ class Program {
   std::vector<Op>& ops() { return ops_; }
   const std::vector<Op>& ops() const { return ops_; }
 
+  // The copy of a parameter in a low type: made by make_copy() as a state "<name>@<type>"; kNoVar
+  // where there is none.
+  VarId copy_of(VarId parameter) const;
+  VarId make_copy(VarId parameter, DType dtype);
+
   // The gradient variable of a variable, once backward made it.
   VarId gradient(VarId id) const;
   void set_gradient(VarId id, VarId gradient);
@@ -103,7 +120,7 @@ class Program {
   std::vector<Section> sections_;
   std::deque<Var> vars_;  // references stay valid
   std::map<std::string, VarId> by_name_;
-  std::map<VarId, VarId> gradients_;
+  std::map<VarId, VarId> gradients_, copies_;
   std::vector<Op> ops_;
 };
 

@@ -22,14 +22,6 @@ void check_slots(const Program& program, const Op& op, const std::vector<SlotDef
   }
 }
 
-// Whether whenever b runs, a runs too, for the predicates that occur.
-bool implied(const Predicate& a, const Predicate& b) {
-  if (b.training && !a.training) return false;
-  if (b.evaluation && !a.evaluation) return false;
-  if (a.fetch_only && !b.fetch_only) return false;
-  return b.every % a.every == 0 && b.from_step >= a.from_step;
-}
-
 }  // namespace
 
 void verify(const Program& program) {
@@ -41,7 +33,7 @@ void verify(const Program& program) {
     for (VarId id : op.inputs) {
       if (id == kNoVar || program.var(id).kind != VarKind::kTemporary) continue;
       bool set = false;
-      for (int section : written[id]) set |= implied(program.sections()[section].when, when);
+      for (int section : written[id]) set |= program.sections()[section].when.covers(when);
       if (!set) broken(program, op, "reads '" + program.var(id).name + "' before it is set");
     }
     for (VarId id : op.outputs) {

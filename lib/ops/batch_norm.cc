@@ -78,6 +78,7 @@ FLEET_OP(batch_norm) {
   def.attributes = kAttributes;
   def.attributes["momentum"] = 0.1;
   def.precision = Precision::kGray;
+  def.float32_inputs = {1, 2, 3, 4};
   def.fuses_activations = {"relu"};
   def.infer = infer_batch_norm;
   def.gradient = batch_norm_gradient;

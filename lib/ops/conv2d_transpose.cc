@@ -65,7 +65,7 @@ FLEET_OP(conv2d_transpose) {
   def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}};
   def.attributes = kAttributes;
-  def.precision = Precision::kWhite;
+  def.precision = Precision::kBlack;  // on none of Paddle's lists
   def.infer = infer_conv2d_transpose;
   def.gradient = conv2d_transpose_gradient;
 }

@@ -67,6 +67,7 @@ FLEET_OP(fused_bn_add_activation) {
   def.attributes = kAttributes;
   def.attributes["momentum"] = 0.1;
   def.precision = Precision::kGray;
+  def.float32_inputs = {1, 2, 3, 4};
   def.inplace = {{5, 0}};
   def.infer = infer;
   def.gradient = gradient;

@@ -1,4 +1,5 @@
-// sum_of_squares: the sum of x^2 over all elements of all inputs, of shape [1].
+// sum_of_squares: the sum of x^2 over all elements of all inputs, float32 of shape [1]. The inputs
+// are float32, float16 or bfloat16, mixed.
 #include "graph/program.h"
 
 namespace fleet {

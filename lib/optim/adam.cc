@@ -2,30 +2,21 @@
 //   g += weight_decay * p                      (with decoupled instead: p -= lr * weight_decay * p)
 //   m1 = beta1 m1 + (1 - beta1) g;  m2 = beta2 m2 + (1 - beta2) g^2
 //   p -= lr / (1 - beta1^t) * m1 / (sqrt(m2 / (1 - beta2^t)) + epsilon)
+// Updates any number of parameters; see optim/update_op.h for g and for the inputs and outputs that
+// all rules share. step: int64 [1], t.
 #include "optim/adam.h"
+
+#include "optim/update_op.h"
 
 namespace fleet {
 
 FLEET_OP(adam) {
-  def.inputs = {{"parameter"},
-                {"gradient"},
-                {"learning_rate"},
-                {"moment1"},
-                {"moment2"},
-                {"step"},
-                {"gradient_scale", Slot::kOptional}};
-  def.outputs = {{"parameter"}, {"moment1"}, {"moment2"}};
+  define_update_op(def, /*other_inputs=*/{"step"}, /*states=*/{"moment1", "moment2"});
   def.attributes = {{"beta1", 0.9},
                     {"beta2", 0.999},
                     {"epsilon", 1e-8},
                     {"weight_decay", 0.0},
                     {"decoupled", false}};
-  def.inplace = {{0, 0}, {3, 1}, {4, 2}};
-  def.infer = [](ShapeContext& context) {
-    context.set_like(0, 0);
-    context.set_like(1, 3);
-    context.set_like(2, 4);
-  };
 }
 
 Schema adam_schema() {
@@ -39,15 +30,12 @@ Schema adam_schema() {
 void append_adam(UpdateContext& context, const Update& update, bool decoupled) {
   const VarId moment1 = context.state(update.parameter, "moment1");
   const VarId moment2 = context.state(update.parameter, "moment2");
-  context.program().append(context.section(), "adam",
-                           {update.parameter, update.gradient, context.learning_rate(), moment1,
-                            moment2, context.step(), update.gradient_scale},
-                           {update.parameter, moment1, moment2},
-                           {{"beta1", context.settings().number("beta1")},
-                            {"beta2", context.settings().number("beta2")},
-                            {"epsilon", context.settings().number("epsilon")},
-                            {"weight_decay", update.weight_decay},
-                            {"decoupled", decoupled}});
+  append_update_op(context, update, "adam", {context.step()}, {moment1, moment2},
+                   {{"beta1", context.settings().number("beta1")},
+                    {"beta2", context.settings().number("beta2")},
+                    {"epsilon", context.settings().number("epsilon")},
+                    {"weight_decay", update.weight_decay},
+                    {"decoupled", decoupled}});
 }
 
 FLEET_OPTIMIZER(adam) {

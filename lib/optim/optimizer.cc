@@ -12,12 +12,26 @@ bool excluded(const std::string& name, const std::vector<std::string>& parts) {
 
 // The factor min(1, clip_norm / norm) of these gradients taken together.
 VarId append_clip_scale(Program& program, SectionId section, const std::vector<VarId>& gradients,
-                        double clip_norm, const std::string& hint) {
+                        double clip_norm, VarId unscale, const std::string& hint) {
   const VarId squares = program.emit(section, "sum_of_squares", gradients, {}, hint)[0];
-  return program.emit(section, "clip_scale", {squares}, {{"clip_norm", clip_norm}}, hint)[0];
+  return program.emit(section, "clip_scale", {squares, unscale}, {{"clip_norm", clip_norm}},
+                      hint)[0];
 }
 
-void append_clipping(Program& program, SectionId section, const Settings& settings,
+// The gradient with each element bounded: in float32 and as it is without the loss's scale.
+VarId append_clip_by_value(Program& program, SectionId section, VarId gradient, double bound,
+                           VarId unscale, const std::string& parameter) {
+  const std::string hint = parameter + ".clipped";
+  if (program.var(gradient).dtype != DType::kFloat32) {
+    gradient = program.emit(section, "cast", {gradient}, {}, hint)[0];
+  }
+  if (unscale != kNoVar) {
+    gradient = program.emit(section, "elementwise_mul", {gradient, unscale}, {}, hint)[0];
+  }
+  return program.emit(section, "clip", {gradient}, {{"min", -bound}, {"max", bound}}, hint)[0];
+}
+
+void append_clipping(Program& program, SectionId section, const Settings& settings, VarId unscale,
                      std::vector<Update>& updates) {
   const std::string& clip = settings.text("clip");
   const auto refuse = [&](const std::string& key, const std::string& kinds) {
@@ -32,21 +46,21 @@ void append_clipping(Program& program, SectionId section, const Settings& settin
   if (clip == "global_norm") {
     std::vector<VarId> gradients;
     for (const Update& update : updates) gradients.push_back(update.gradient);
-    const VarId scale =
-        append_clip_scale(program, section, gradients, settings.number("clip_norm"), "global_norm");
+    const VarId scale = append_clip_scale(program, section, gradients, settings.number("clip_norm"),
+                                          unscale, "global_norm");
     for (Update& update : updates) update.gradient_scale = scale;
   } else if (clip == "norm") {
     for (Update& update : updates) {
       update.gradient_scale =
           append_clip_scale(program, section, {update.gradient}, settings.number("clip_norm"),
-                            program.var(update.parameter).name + ".norm");
+                            unscale, program.var(update.parameter).name + ".norm");
     }
   } else if (clip == "value") {
     const double bound = settings.number("clip_value");
     for (Update& update : updates) {
-      update.gradient =
-          program.emit(section, "clip", {update.gradient}, {{"min", -bound}, {"max", bound}},
-                       program.var(update.parameter).name + ".clipped")[0];
+      update.gradient = append_clip_by_value(program, section, update.gradient, bound, unscale,
+                                             program.var(update.parameter).name);
+      update.gradient_scale = kNoVar;
     }
   }
 }
@@ -61,7 +75,7 @@ VarId UpdateContext::state(VarId parameter, const std::string& name) {
 VarId UpdateContext::step() {
   if (step_ == kNoVar) {
     step_ = program_.state("optimizer.step", {1}, Init(), DType::kInt64);
-    program_.append(section_, "increment", {step_}, {step_});
+    program_.append(section_, "increment", {step_, scaling_.found_inf}, {step_});
   }
   return step_;
 }
@@ -94,7 +108,7 @@ Schema optimizer_schema(const std::string& name) {
 }
 
 void append_updates(Program& program, SectionId optimize, const std::vector<VarId>& parameters,
-                    VarId learning_rate, const Settings& settings) {
+                    VarId learning_rate, const Settings& settings, const GradientScaling& scaling) {
   const OptimizerDef& def = optimizer_registry().get(settings.text("name"));
   const double decay = settings.number("weight_decay");
   const std::vector<std::string> exclusions = settings.texts("exclude_from_weight_decay");
@@ -103,10 +117,11 @@ void append_updates(Program& program, SectionId optimize, const std::vector<VarI
     const Var& var = program.var(parameter);
     const VarId gradient = program.gradient(parameter);
     if (!var.trainable || gradient == kNoVar) continue;
-    updates.push_back({parameter, gradient, kNoVar, excluded(var.name, exclusions) ? 0 : decay});
+    updates.push_back(
+        {parameter, gradient, scaling.unscale, excluded(var.name, exclusions) ? 0 : decay});
   }
-  append_clipping(program, optimize, settings, updates);
-  UpdateContext context(program, optimize, learning_rate, settings);
+  append_clipping(program, optimize, settings, scaling.unscale, updates);
+  UpdateContext context(program, optimize, learning_rate, settings, scaling);
   for (const Update& update : updates) def.append(context, update);
 }
 

@@ -11,23 +11,35 @@
 namespace fleet {
 
 // One parameter to update. The gradient is of the parameter's shape, complete and averaged over
-// ranks.
+// ranks; float32 or a low type.
 struct Update {
   VarId parameter;
   VarId gradient;
-  VarId gradient_scale;  // shape [1]: multiplies the gradient (clipping); kNoVar: 1
+  VarId gradient_scale;  // shape [1]: multiplies the gradient (clipping, scaling); kNoVar: 1
   double weight_decay;   // 0 where excluded
+};
+
+// Of a loss that was scaled: what updates need to know of the gradients. Both kNoVar: not scaled.
+struct GradientScaling {
+  VarId found_inf = kNoVar;  // int32 [1]: not 0: no update in this step
+  VarId unscale = kNoVar;    // float32 [1]: multiplies the gradients
 };
 
 // What a rule builds with.
 class UpdateContext {
  public:
-  UpdateContext(Program& program, SectionId section, VarId learning_rate, const Settings& settings)
-      : program_(program), section_(section), learning_rate_(learning_rate), settings_(settings) {}
+  UpdateContext(Program& program, SectionId section, VarId learning_rate, const Settings& settings,
+                const GradientScaling& scaling)
+      : program_(program),
+        section_(section),
+        learning_rate_(learning_rate),
+        settings_(settings),
+        scaling_(scaling) {}
   Program& program() { return program_; }
   SectionId section() const { return section_; }
   VarId learning_rate() const { return learning_rate_; }
   const Settings& settings() const { return settings_; }
+  const GradientScaling& scaling() const { return scaling_; }
   // A state of the parameter's shape that begins as zeros, named "<parameter>.<name>".
   VarId state(VarId parameter, const std::string& name);
   // int64 [1], "optimizer.step": the number of updates including the one at hand.
@@ -38,6 +50,7 @@ class UpdateContext {
   SectionId section_;
   VarId learning_rate_;
   const Settings& settings_;
+  const GradientScaling scaling_;
   VarId step_ = kNoVar;
 };
 
@@ -58,9 +71,10 @@ Schema optimizer_schema(const std::string& name);
 // Appends, in section `optimize`: clipping, then an update of each of `parameters` that is
 // trainable and has a gradient (Program::gradient). settings: validated by optimizer_schema(); its
 // key "name" chooses the rule. learning_rate: a feed float32 [1], set before each step from
-// optim/schedule.h.
+// optim/schedule.h. A parameter's copy in a low type (Program::copy_of) is written with it.
 void append_updates(Program& program, SectionId optimize, const std::vector<VarId>& parameters,
-                    VarId learning_rate, const Settings& settings);
+                    VarId learning_rate, const Settings& settings,
+                    const GradientScaling& scaling = {});
 
 // FLEET_OPTIMIZER(sgd) { def.append = ...; } in lib/optim/sgd.cc.
 #define FLEET_OPTIMIZER(name)                                      \

@@ -1,24 +1,19 @@
-// sgd: p -= learning_rate * (g + weight_decay * p).
+// sgd: p -= learning_rate * (g + weight_decay * p), of any number of parameters; see
+// optim/update_op.h for g and for the inputs and outputs that all rules share.
 #include "optim/optimizer.h"
+#include "optim/update_op.h"
 
 namespace fleet {
 
 FLEET_OP(sgd) {
-  def.inputs = {
-      {"parameter"}, {"gradient"}, {"learning_rate"}, {"gradient_scale", Slot::kOptional}};
-  def.outputs = {{"parameter"}};
+  define_update_op(def, /*other_inputs=*/{}, /*states=*/{});
   def.attributes = {{"weight_decay", 0.0}};
-  def.inplace = {{0, 0}};
-  def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
 }
 
 FLEET_OPTIMIZER(sgd) {
   def.help = "stochastic gradient descent";
   def.append = [](UpdateContext& context, const Update& update) {
-    context.program().append(
-        context.section(), "sgd",
-        {update.parameter, update.gradient, context.learning_rate(), update.gradient_scale},
-        {update.parameter}, {{"weight_decay", update.weight_decay}});
+    append_update_op(context, update, "sgd", {}, {}, {{"weight_decay", update.weight_decay}});
   };
 }
 

@@ -35,10 +35,6 @@ bool belongs_to_optimizer(const Program& program, const Var& var) {
   return owner != kNoVar && program.var(owner).kind == VarKind::kParameter;
 }
 
-bool is_saved(const Var& var) {
-  return var.kind == VarKind::kParameter || var.kind == VarKind::kState;
-}
-
 TensorFile gather(Executor& executor, bool optimizer) {
   TensorFile file;
   const Program& program = executor.program();

@@ -75,8 +75,7 @@ void Session::broadcast_all() {
   std::vector<VarId> vars;
   const Program& program = executor_->program();
   for (VarId id = 0; id < program.var_count(); ++id) {
-    const VarKind kind = program.var(id).kind;
-    if (kind == VarKind::kParameter || kind == VarKind::kState) vars.push_back(id);
+    if (is_saved(program.var(id))) vars.push_back(id);
   }
   broadcast(vars);
 }

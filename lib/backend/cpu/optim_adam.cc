@@ -1,9 +1,11 @@
 #include <cmath>
 
-#include "backend/cpu/elementwise.h"
+#include "backend/cpu/optim_update.h"
 
 namespace fleet {
 namespace {
+
+using Stretch = cpu::UpdateChunks::Stretch;
 
 struct Constants {
   float scale;
@@ -15,10 +17,11 @@ struct Constants {
   float root_correction;  // 1 / sqrt(1 - beta2^t)
 };
 
-FLEET_SIMD void adam(float* parameter, const float* gradient, float* moment1, float* moment2,
-                     int64_t count, Constants k) {
+FLEET_SIMD void adam(const Stretch& at, Constants k) {
+  float *parameter = at.parameter, *moment1 = at.states[0], *moment2 = at.states[1];
+  const float* gradient = at.gradient;
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < at.count; ++i) {
     const float g = gradient[i] * k.scale + k.coupled_decay * parameter[i];
     const float m1 = k.beta1 * moment1[i] + k.rest1 * g;
     const float m2 = k.beta2 * moment2[i] + k.rest2 * g * g;
@@ -58,22 +61,15 @@ struct Rule {
 }  // namespace
 
 FLEET_KERNEL(cpu, adam) {
-  def.layouts = cpu::keep_layout;
+  def.layouts = cpu::update_layouts;
   def.create = [](KernelContext& context) {
-    float* parameter = context.outputs[0].as<float>();
-    float* moment1 = context.outputs[1].as<float>();
-    float* moment2 = context.outputs[2].as<float>();
-    const float* gradient = context.inputs[1].as<float>();
-    const float* rate = context.inputs[2].as<float>();
-    const int64_t* step = context.inputs[5].as<int64_t>();
-    const float* scale = context.inputs[6].as<float>();
-    const int64_t count = context.outputs[0].layout.elements();
-    return make_kernel([=, rule = Rule(context.attributes())](Stream&) {
-      const Constants k = rule.at(*step, *rate, scale ? *scale : 1);
-      cpu::parallel_ranges(count, [=](int64_t begin, int64_t end) {
-        adam(parameter + begin, gradient + begin, moment1 + begin, moment2 + begin, end - begin, k);
-      });
-    });
+    const int64_t* step = context.inputs[kUpdateOtherInputs].as<int64_t>();
+    return make_kernel(
+        [chunks = cpu::UpdateChunks(context), rule = Rule(context.attributes()), step](Stream&) {
+          if (chunks.skipped()) return;
+          const Constants k = rule.at(*step, chunks.learning_rate(), chunks.gradient_scale());
+          chunks.run([=](const Stretch& at) { adam(at, k); });
+        });
   };
 }
 

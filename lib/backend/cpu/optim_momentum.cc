@@ -1,26 +1,30 @@
-#include "backend/cpu/elementwise.h"
+#include "backend/cpu/optim_update.h"
 
 namespace fleet {
 namespace {
+
+using Stretch = cpu::UpdateChunks::Stretch;
 
 struct Constants {
   float scale, rate, momentum, decay;
 };
 
-FLEET_SIMD void heavy_ball(float* parameter, const float* gradient, float* velocity, int64_t count,
-                           Constants k) {
+FLEET_SIMD void heavy_ball(const Stretch& at, Constants k) {
+  float *parameter = at.parameter, *velocity = at.states[0];
+  const float* gradient = at.gradient;
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < at.count; ++i) {
     const float d = gradient[i] * k.scale + k.decay * parameter[i];
     velocity[i] = k.momentum * velocity[i] + d;
     parameter[i] -= k.rate * velocity[i];
   }
 }
 
-FLEET_SIMD void nesterov(float* parameter, const float* gradient, float* velocity, int64_t count,
-                         Constants k) {
+FLEET_SIMD void nesterov(const Stretch& at, Constants k) {
+  float *parameter = at.parameter, *velocity = at.states[0];
+  const float* gradient = at.gradient;
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < at.count; ++i) {
     const float d = gradient[i] * k.scale + k.decay * parameter[i];
     velocity[i] = k.momentum * velocity[i] + d;
     parameter[i] -= k.rate * (d + k.momentum * velocity[i]);
@@ -30,22 +34,15 @@ FLEET_SIMD void nesterov(float* parameter, const float* gradient, float* velocit
 }  // namespace
 
 FLEET_KERNEL(cpu, momentum) {
-  def.layouts = cpu::keep_layout;
+  def.layouts = cpu::update_layouts;
   def.create = [](KernelContext& context) {
-    float* parameter = context.outputs[0].as<float>();
-    float* velocity = context.outputs[1].as<float>();
-    const float* gradient = context.inputs[1].as<float>();
-    const float* rate = context.inputs[2].as<float>();
-    const float* scale = context.inputs[4].as<float>();
     const float momentum = static_cast<float>(context.attributes().number("momentum"));
     const float decay = static_cast<float>(context.attributes().number("weight_decay"));
     const auto update = context.attributes().boolean("use_nesterov") ? nesterov : heavy_ball;
-    const int64_t count = context.outputs[0].layout.elements();
-    return make_kernel([=](Stream&) {
-      const Constants k{scale ? *scale : 1, *rate, momentum, decay};
-      cpu::parallel_ranges(count, [=](int64_t begin, int64_t end) {
-        update(parameter + begin, gradient + begin, velocity + begin, end - begin, k);
-      });
+    return make_kernel([=, chunks = cpu::UpdateChunks(context)](Stream&) {
+      if (chunks.skipped()) return;
+      const Constants k{chunks.gradient_scale(), chunks.learning_rate(), momentum, decay};
+      chunks.run([=](const Stretch& at) { update(at, k); });
     });
   };
 }

@@ -1,12 +1,15 @@
-#include "backend/cpu/elementwise.h"
+#include "backend/cpu/optim_update.h"
 
 namespace fleet {
 namespace {
 
-FLEET_SIMD void sgd(float* parameter, const float* gradient, int64_t count, float scale, float rate,
-                    float decay) {
+using Stretch = cpu::UpdateChunks::Stretch;
+
+FLEET_SIMD void sgd(const Stretch& at, float scale, float rate, float decay) {
+  float* parameter = at.parameter;
+  const float* gradient = at.gradient;
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < at.count; ++i) {
     parameter[i] -= rate * (gradient[i] * scale + decay * parameter[i]);
   }
 }
@@ -14,18 +17,13 @@ FLEET_SIMD void sgd(float* parameter, const float* gradient, int64_t count, floa
 }  // namespace
 
 FLEET_KERNEL(cpu, sgd) {
-  def.layouts = cpu::keep_layout;
+  def.layouts = cpu::update_layouts;
   def.create = [](KernelContext& context) {
-    float* parameter = context.outputs[0].as<float>();
-    const float* gradient = context.inputs[1].as<float>();
-    const float* rate = context.inputs[2].as<float>();
-    const float* scale = context.inputs[3].as<float>();
     const float decay = static_cast<float>(context.attributes().number("weight_decay"));
-    const int64_t count = context.outputs[0].layout.elements();
-    return make_kernel([=](Stream&) {
-      cpu::parallel_ranges(count, [=](int64_t begin, int64_t end) {
-        sgd(parameter + begin, gradient + begin, end - begin, scale ? *scale : 1, *rate, decay);
-      });
+    return make_kernel([chunks = cpu::UpdateChunks(context), decay](Stream&) {
+      if (chunks.skipped()) return;
+      const float scale = chunks.gradient_scale(), rate = chunks.learning_rate();
+      chunks.run([=](const Stretch& at) { sgd(at, scale, rate, decay); });
     });
   };
 }

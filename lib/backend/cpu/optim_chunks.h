@@ -1,0 +1,38 @@
+// Tensors of mixed floating types cut into chunks, for reductions over all gradients. Bounds do not
+// depend on the number of threads, so that results do not either.
+#pragma once
+
+#include <vector>
+
+#include "backend/cpu/elementwise.h"
+
+namespace fleet::cpu {
+
+struct TypedChunk {
+  const void* data;
+  int64_t count;
+  DType dtype;
+};
+
+// The elements of a tensor, padding included.
+inline void append_typed_chunks(std::vector<TypedChunk>& chunks, const Argument& argument) {
+  const int64_t count = argument.layout.elements();
+  const char* data = argument.as<char>();
+  for (int64_t at = 0; at < count; at += kReduceElements) {
+    chunks.push_back({data + at * static_cast<int64_t>(size_of(argument.dtype)),
+                      std::min(kReduceElements, count - at), argument.dtype});
+  }
+}
+
+// Takes every input as it lies: padding holds zeros, which change nothing. Returns how many chunks
+// there will be.
+inline int64_t as_they_lie(LayoutQuery& query) {
+  int64_t chunks = 0;
+  for (int i = 0; i < query.input_count(); ++i) {
+    if (query.input(i) && !query.input(i)->is_opaque()) query.need(i, *query.input(i));
+    chunks += (query.needed(i).elements() + kReduceElements - 1) / kReduceElements;
+  }
+  return chunks;
+}
+
+}  // namespace fleet::cpu

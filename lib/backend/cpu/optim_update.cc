@@ -1,0 +1,118 @@
+#include "backend/cpu/optim_update.h"
+
+#include "tensor/float16.h"
+
+namespace fleet::cpu {
+namespace {
+
+template <typename T>
+FLEET_INLINE void widen_all(const void* from, float* to, int64_t count) {
+  const T* values = static_cast<const T*>(from);
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(values[i]);
+}
+template <typename T>
+FLEET_INLINE void narrow_all(const float* from, void* to, int64_t count) {
+  T* values = static_cast<T*>(to);
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) values[i] = static_cast<T>(from[i]);
+}
+
+FLEET_SIMD void widen_bfloat16(const void* from, float* to, int64_t count) {
+  widen_all<BFloat16>(from, to, count);
+}
+FLEET_SIMD void widen_float16(const void* from, float* to, int64_t count) {
+  widen_all<Float16>(from, to, count);
+}
+FLEET_SIMD void narrow_bfloat16(const float* from, void* to, int64_t count) {
+  narrow_all<BFloat16>(from, to, count);
+}
+FLEET_SIMD void narrow_float16(const float* from, void* to, int64_t count) {
+  narrow_all<Float16>(from, to, count);
+}
+
+bool is_low(DType dtype) { return dtype == DType::kBFloat16 || dtype == DType::kFloat16; }
+
+template <typename T>
+T* advance(T* data, int64_t elements, size_t size) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+  return static_cast<Byte*>(data) + elements * static_cast<int64_t>(size);
+}
+
+}  // namespace
+
+void update_layouts(LayoutQuery& query) {
+  const UpdateGroups groups(*query.op().def, query.op().inputs.size());
+  for (int k = 0; k < groups.count; ++k) {
+    std::optional<Layout> common;
+    for (int i = 0; i < groups.inputs_each && !common; ++i) {
+      common = query.input(groups.parameter(k) + i);
+    }
+    if (!common || common->is_opaque()) continue;
+    for (int i = 0; i < groups.inputs_each; ++i) query.need(groups.parameter(k) + i, *common);
+    for (int i = 0; i < groups.outputs_each; ++i) {
+      if (query.has_output(groups.output(k) + i)) query.give(groups.output(k) + i, *common);
+    }
+  }
+}
+
+UpdateChunks::UpdateChunks(const KernelContext& context)
+    : rate_(context.inputs[kUpdateLearningRate].as<float>()),
+      scale_(context.inputs[kUpdateGradientScale].as<float>()),
+      found_inf_(context.inputs[kUpdateFoundInf].as<int32_t>()) {
+  const UpdateGroups groups(*context.op.def, context.op.inputs.size());
+  FLEET_CHECK(groups.states() <= kMaxStates, "an update of more states");
+  gradient_dtype_ = context.inputs[groups.gradient(0)].dtype;
+  if (const Argument& copy = context.outputs[groups.copy(0)]) copy_dtype_ = copy.dtype;
+  FLEET_CHECK(gradient_dtype_ == DType::kFloat32 || is_low(gradient_dtype_),
+              std::string("gradients of type ") + name_of(gradient_dtype_));
+  for (int k = 0; k < groups.count; ++k) {
+    const Argument& parameter = context.inputs[groups.parameter(k)];
+    const int64_t count = parameter.layout.elements();
+    elements_ += count;
+    for (int64_t at = 0; at < count; at += kChunk) {
+      Chunk chunk{.parameter = parameter.as<float>() + at,
+                  .gradient = advance<const void>(context.inputs[groups.gradient(k)].data, at,
+                                                  size_of(gradient_dtype_)),
+                  .states = {},
+                  .copy = nullptr,
+                  .count = std::min(kChunk, count - at)};
+      for (int s = 0; s < groups.states(); ++s) {
+        chunk.states[s] = context.inputs[groups.state(k, s)].as<float>() + at;
+      }
+      if (const Argument& copy = context.outputs[groups.copy(k)]) {
+        chunk.copy = advance(copy.data, at, size_of(copy_dtype_));
+      }
+      chunks_.push_back(chunk);
+    }
+  }
+}
+
+UpdateChunks::Stretch UpdateChunks::stretch_at(const Chunk& chunk, int64_t at,
+                                               float* widened) const {
+  Stretch stretch{.parameter = chunk.parameter + at,
+                  .gradient = widened,
+                  .states = {},
+                  .count = std::min(kTile, chunk.count - at)};
+  for (int s = 0; s < kMaxStates; ++s) {
+    if (chunk.states[s]) stretch.states[s] = chunk.states[s] + at;
+  }
+  const void* gradient = advance(chunk.gradient, at, size_of(gradient_dtype_));
+  if (gradient_dtype_ == DType::kFloat32) {
+    stretch.gradient = static_cast<const float*>(gradient);
+  } else if (gradient_dtype_ == DType::kBFloat16) {
+    widen_bfloat16(gradient, widened, stretch.count);
+  } else {
+    widen_float16(gradient, widened, stretch.count);
+  }
+  return stretch;
+}
+
+void UpdateChunks::write_copy(const Chunk& chunk, int64_t at, const Stretch& stretch) const {
+  if (!chunk.copy) return;
+  void* copy = advance(chunk.copy, at, size_of(copy_dtype_));
+  (copy_dtype_ == DType::kBFloat16 ? narrow_bfloat16 : narrow_float16)(stretch.parameter, copy,
+                                                                       stretch.count);
+}
+
+}  // namespace fleet::cpu

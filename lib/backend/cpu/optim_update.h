@@ -1,0 +1,69 @@
+// Updates of many parameters in one go: what the kernels of sgd, momentum and adam share.
+#pragma once
+
+#include <vector>
+
+#include "backend/cpu/elementwise.h"
+#include "optim/update_op.h"
+
+namespace fleet::cpu {
+
+// Every group in one layout: the first that a member has.
+void update_layouts(LayoutQuery& query);
+
+// The parameters of one update operation, cut into chunks that threads share. Elementwise rules
+// give the same bits however parameters are merged into operations.
+class UpdateChunks {
+ public:
+  static constexpr int kMaxStates = 2;
+  // A stretch of a parameter with its gradient in float32: what a rule works on.
+  struct Stretch {
+    float* parameter;
+    const float* gradient;
+    float* states[kMaxStates];
+    int64_t count;
+  };
+
+  explicit UpdateChunks(const KernelContext& context);
+
+  // Calls rule(stretch) until all elements are done; then parameters go to their copies.
+  template <typename Rule>
+  void run(const Rule& rule) const {
+    const int64_t count = static_cast<int64_t>(chunks_.size());
+#pragma omp parallel for if (elements_ >= kParallelElements)
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t at = 0; at < chunks_[i].count; at += kTile) {
+        alignas(64) float widened[kTile];
+        const Stretch stretch = stretch_at(chunks_[i], at, widened);
+        rule(stretch);
+        write_copy(chunks_[i], at, stretch);
+      }
+    }
+  }
+
+  // Whether this step's update is skipped: an overflow was found.
+  bool skipped() const { return found_inf_ && *found_inf_ != 0; }
+  float learning_rate() const { return *rate_; }
+  float gradient_scale() const { return scale_ ? *scale_ : 1; }
+
+ private:
+  static constexpr int64_t kChunk = 16384, kTile = 1024;  // elements; a tile stays in the L1 cache
+  struct Chunk {
+    float* parameter;
+    const void* gradient;
+    float* states[kMaxStates];
+    void* copy;
+    int64_t count;
+  };
+
+  Stretch stretch_at(const Chunk& chunk, int64_t at, float* widened) const;
+  void write_copy(const Chunk& chunk, int64_t at, const Stretch& stretch) const;
+
+  std::vector<Chunk> chunks_;
+  int64_t elements_ = 0;
+  DType gradient_dtype_ = DType::kFloat32, copy_dtype_ = DType::kFloat32;
+  const float *rate_, *scale_;
+  const int32_t* found_inf_;
+};
+
+}  // namespace fleet::cpu

@@ -1,0 +1,67 @@
+#include "optim/update_op.h"
+
+namespace fleet {
+namespace {
+
+void infer(ShapeContext& context) {
+  const Op& op = context.op();
+  const UpdateGroups groups(*op.def, op.inputs.size());
+  const int inputs = groups.first_input + groups.count * groups.inputs_each;
+  FLEET_CHECK(groups.count > 0 && inputs == context.input_count() &&
+                  groups.count * groups.outputs_each == static_cast<int>(op.outputs.size()),
+              op.type() + ": inputs and outputs are no whole groups");
+  for (int k = 0; k < groups.count; ++k) {
+    const Shape& shape = context.shape(groups.parameter(k));
+    FLEET_CHECK(context.dtype(groups.parameter(k)) == DType::kFloat32,
+                op.type() + " updates float32 only");
+    FLEET_CHECK(context.dtype(groups.gradient(k)) == context.dtype(groups.gradient(0)),
+                op.type() + ": gradients of different types");
+    FLEET_CHECK(context.has_output(groups.copy(k)) == context.has_output(groups.copy(0)),
+                op.type() + ": copies of some parameters only");
+    for (int i = 1; i < groups.inputs_each; ++i) {
+      context.require(context.shape(groups.parameter(k) + i) == shape,
+                      op.def->input_group[i] + " " + context.shape(groups.parameter(k) + i).text() +
+                          " of a parameter " + shape.text());
+    }
+    context.set_like(groups.output(k), groups.parameter(k));
+    for (int s = 0; s < groups.states(); ++s) {
+      context.set_like(groups.output(k) + 1 + s, groups.state(k, s));
+    }
+  }
+}
+
+}  // namespace
+
+void define_update_op(OpDef& def, const std::vector<std::string>& other_inputs,
+                      const std::vector<std::string>& states) {
+  def.inputs = {
+      {"learning_rate"}, {"gradient_scale", Slot::kOptional}, {"found_inf", Slot::kOptional}};
+  for (const std::string& name : other_inputs) def.inputs.push_back({name});
+  def.inputs.push_back({"tensors", Slot::kVariadic});
+  def.outputs = {{"tensors", Slot::kVariadic}};
+  def.input_group = {"parameter", "gradient"};
+  def.output_group = {"parameter"};
+  for (const std::string& state : states) {
+    def.input_group.push_back(state);
+    def.output_group.push_back(state);
+  }
+  def.output_group.push_back("copy");
+  def.infer = infer;
+}
+
+void append_update_op(UpdateContext& context, const Update& update, const std::string& type,
+                      const std::vector<VarId>& other_inputs, const std::vector<VarId>& states,
+                      Attributes attributes) {
+  std::vector<VarId> inputs = {context.learning_rate(), update.gradient_scale,
+                               context.scaling().found_inf};
+  inputs.insert(inputs.end(), other_inputs.begin(), other_inputs.end());
+  inputs.insert(inputs.end(), {update.parameter, update.gradient});
+  inputs.insert(inputs.end(), states.begin(), states.end());
+  std::vector<VarId> outputs = {update.parameter};
+  outputs.insert(outputs.end(), states.begin(), states.end());
+  outputs.push_back(context.program().copy_of(update.parameter));
+  context.program().append(context.section(), type, std::move(inputs), std::move(outputs),
+                           std::move(attributes));
+}
+
+}  // namespace fleet

@@ -1,0 +1,157 @@
+// amp: the forward operations run in a low type where Paddle's lists allow it, with casts between.
+// Runs before the fusions and the backward pass, which follow the types.
+//
+// White operations run in the low type, black ones and those on no list in float32, gray ones as
+// their inputs come: float32 where any of them was made by a black operation, else low where any
+// was made by a white one, else as they are. pure (use_pure_fp16, use_pure_bf16): gray ones are
+// low, whoever made their inputs. An operation that touches a variable of black_variables is black.
+// A cast of a variable is made once for all readers that run when the first of them runs.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/log.h"
+#include "ops/dtype_attribute.h"
+#include "passes/pass.h"
+
+namespace fleet {
+namespace {
+
+enum class Verdict { kLow, kFloat32, kAsItIs };
+
+bool contains(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+class Amp : public Pass {
+ public:
+  explicit Amp(const Attributes& options)
+      : low_(to_dtype(options.text("low"))),
+        pure_(options.boolean("pure")),
+        white_(options.texts("white_list")),
+        black_(options.texts("black_list")),
+        black_variables_(options.texts("black_variables")) {}
+
+  bool run(Program& program, const PassContext&) override {
+    FLEET_CHECK(program.find_section("backward") < 0, "amp runs before the backward pass");
+    check_lists(program);
+    made_.assign(program.var_count(), Verdict::kAsItIs);
+    const std::vector<Op> ops = std::move(program.ops());
+    program.ops().clear();
+    for (const Op& op : ops) rewrite(program, op);
+    spdlog::info("amp: {} operations in {}, {} in float32, {} casts", low_count_, name_of(low_),
+                 ops.size() - low_count_, cast_count_);
+    return true;
+  }
+
+ private:
+  void check_lists(const Program& program) const {
+    for (const std::vector<std::string>* list : {&white_, &black_}) {
+      for (const std::string& type : *list) op_registry().get(type);
+    }
+    for (const std::string& type : white_) {
+      if (!contains(black_, type)) continue;
+      throw Error(ErrorCode::kUsage, "'" + type + "' is on both custom lists", "amp",
+                  "take it off one of them");
+    }
+    for (const std::string& name : black_variables_) {
+      if (program.find(name) != kNoVar) continue;
+      std::vector<std::string> known;
+      for (VarId id = 0; id < program.var_count(); ++id) known.push_back(program.var(id).name);
+      throw Error(ErrorCode::kUsage, "no variable '" + name + "'", "amp custom_black_varnames",
+                  suggestion(name, known));
+    }
+  }
+
+  Precision precision_of(const Op& op) const {
+    if (contains(white_, op.type())) return Precision::kWhite;
+    if (contains(black_, op.type())) return Precision::kBlack;
+    return op.def->precision;
+  }
+
+  // The evaluation's variables are meant by the training's names.
+  bool is_black_variable(const Program& program, VarId id) const {
+    if (id == kNoVar) return false;
+    const std::string &name = program.var(id).name, prefix = "evaluate/";
+    return contains(black_variables_, name) ||
+           (name.starts_with(prefix) && contains(black_variables_, name.substr(prefix.size())));
+  }
+
+  Verdict judge(const Program& program, const Op& op) const {
+    const auto black = [&](VarId id) { return is_black_variable(program, id); };
+    if (std::any_of(op.inputs.begin(), op.inputs.end(), black) ||
+        std::any_of(op.outputs.begin(), op.outputs.end(), black)) {
+      return Verdict::kFloat32;
+    }
+    const Precision precision = precision_of(op);
+    if (precision == Precision::kBlack) return Verdict::kFloat32;
+    if (precision == Precision::kWhite || pure_) return Verdict::kLow;
+    Verdict verdict = Verdict::kAsItIs;
+    for (VarId id : op.inputs) {
+      if (id == kNoVar) continue;
+      if (made_[id] == Verdict::kFloat32) return Verdict::kFloat32;
+      if (made_[id] == Verdict::kLow) verdict = Verdict::kLow;
+    }
+    return verdict;
+  }
+
+  void rewrite(Program& program, const Op& op) {
+    const Verdict verdict = judge(program, op);
+    std::vector<VarId> inputs = op.inputs;
+    for (size_t i = 0; i < inputs.size() && verdict != Verdict::kAsItIs; ++i) {
+      const std::vector<int>& kept = op.def->float32_inputs;
+      const bool stays = std::find(kept.begin(), kept.end(), static_cast<int>(i)) != kept.end();
+      if (inputs[i] == kNoVar || stays) continue;
+      inputs[i] = in_type(program, inputs[i], verdict == Verdict::kLow ? low_ : DType::kFloat32,
+                          op.section);
+    }
+    for (VarId id : op.outputs) {
+      if (id == kNoVar) continue;
+      made_[id] = verdict;
+      Var& var = program.var(id);
+      if (var.kind == VarKind::kTemporary) var.shape_known = false;  // inferred anew
+    }
+    low_count_ += verdict == Verdict::kLow;
+    program.ops().push_back(
+        program.make_op(op.section, op.type(), inputs, op.outputs, op.attributes));
+    program.ops().back().stream = op.stream;
+  }
+
+  // The variable in this type: itself, or a cast of it.
+  VarId in_type(Program& program, VarId id, DType dtype, SectionId section) {
+    const Var& var = program.var(id);
+    const bool casts = var.dtype == DType::kFloat32 || var.dtype == low_;
+    if (!casts || var.dtype == dtype) return id;
+    for (const auto& [made_in, copy] : casts_[id]) {
+      if (program.sections()[made_in].when.covers(program.sections()[section].when)) return copy;
+    }
+    const VarId copy = program.temporary(var.name + "@" + name_of(dtype));
+    program.append(section, "cast", {id}, {copy}, {{"to", std::string(name_of(dtype))}});
+    casts_[id].emplace_back(section, copy);
+    ++cast_count_;
+    return copy;
+  }
+
+  const DType low_;
+  const bool pure_;
+  const std::vector<std::string> white_, black_, black_variables_;
+  std::vector<Verdict> made_;  // by variable: what the operation that writes it runs in
+  std::map<VarId, std::vector<std::pair<SectionId, VarId>>> casts_;
+  size_t low_count_ = 0, cast_count_ = 0;
+};
+
+}  // namespace
+
+FLEET_PASS(amp) {
+  def.help = "runs operations in a low floating type where Paddle's lists allow it";
+  def.options = {{"low", std::string("bfloat16")},
+                 {"pure", false},
+                 {"white_list", std::vector<std::string>()},
+                 {"black_list", std::vector<std::string>()},
+                 {"black_variables", std::vector<std::string>()}};
+  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
+    return std::make_unique<Amp>(options);
+  };
+}
+
+}  // namespace fleet
