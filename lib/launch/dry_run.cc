@@ -31,15 +31,23 @@ int foreseen_rank(const Topology& topology) {
   return topology.hosting == Topology::Hosting::kNo ? 1 : 0;
 }
 
+void add_ranks(const Roles& roles, const LocalRoles& local, NodePlacement* node) {
+  if (!roles.listed()) return;
+  for (const RoleEntry& entry : local.entries) node->ranks.push_back(entry.rank);
+}
+
 NodePlacement foresee_node(const LaunchPlan& plan, int node_rank,
                            const std::vector<ListedNode>& listed) {
   const Topology& topology = plan.topology;
   NodePlacement node;
   node.node_rank = node_rank;
   node.devices = plan.devices;
+  node.servers = plan.local_roles.servers;
+  LocalRoles local = plan.local_roles;
   if (node_rank == foreseen_rank(topology)) {
     node.address = topology.address;
     for (const HeldPort& port : plan.ports) node.ports.push_back(port.port());
+    add_ranks(plan.roles, local, &node);
     return node;
   }
   const auto place = static_cast<size_t>(node_rank);
@@ -52,22 +60,29 @@ NodePlacement foresee_node(const LaunchPlan& plan, int node_rank,
       node.devices[static_cast<size_t>(rank)] = {rank};
     }
   }
-  for (size_t rank = 0; rank < node.devices.size(); ++rank) {
-    node.ports.push_back(topology.start_port + static_cast<int>(rank));
+  if (plan.roles.listed()) {
+    local = local_roles(plan.roles, node.address);
+    node.servers = local.servers;
+    node.devices.assign(local.entries.size(), {});
   }
+  for (size_t rank = 0; rank < node.devices.size(); ++rank) {
+    const int given = rank < local.entries.size() ? local.entries[rank].port : 0;
+    node.ports.push_back(given > 0 ? given : topology.start_port + static_cast<int>(rank));
+  }
+  add_ranks(plan.roles, local, &node);
   return node;
 }
 
 std::shared_ptr<const World> foresee_world(const LaunchPlan& plan) {
-  const Settings& settings = plan.request.settings;
-  const std::vector<ListedNode> listed =
-      expand_nodes(join(settings.texts("ips"), ","), settings.origin("ips"));
+  const std::vector<ListedNode> listed = listed_nodes(plan.request.settings);
   auto world = std::make_shared<World>();
   for (int node_rank = 0; node_rank < plan.topology.nnodes; ++node_rank) {
     world->nodes.push_back(foresee_node(plan, node_rank, listed));
     NodePlacement& node = world->nodes.back();
     node.first_rank = world->world_size;
-    world->world_size += node.nproc();
+    node.first_server = world->servers;
+    world->world_size += node.trainers();
+    world->servers += node.servers;
   }
   const NodePlacement& first = world->nodes.front();
   world->master_address = first.address;
@@ -81,7 +96,7 @@ std::vector<std::string> assumptions(const LaunchPlan& plan) {
   std::vector<std::string> notes;
   const Topology& topology = plan.topology;
   if (topology.start_port == 0) notes.push_back("ports are free ones, chosen anew at the start");
-  if (topology.nnodes > 1 && topology.counts.empty()) {
+  if (topology.nnodes > 1 && topology.counts.empty() && !plan.roles.listed()) {
     notes.push_back("the other nodes are taken to have the ranks and devices of this one");
   }
   if (topology.nnodes > 1 && topology.nodes.empty()) {
@@ -108,33 +123,25 @@ Variables inherited_by(const std::vector<std::string>& environment, const RankCo
   return kept;
 }
 
-struct Place {
-  const NodePlacement* node;
-  size_t local_rank;
-};
-
-Place place_of(const ForeseenJob& job, int rank) {
-  const World& world = *job.assignment.world;
-  for (const NodePlacement& node : world.nodes) {
-    if (rank < node.first_rank + node.nproc()) {
-      return {&node, static_cast<size_t>(rank - node.first_rank)};
-    }
-  }
-  internal_error(__FILE__, __LINE__, "there is no such rank");
+const NodePlacement& node_of(const ForeseenJob& job, const ForeseenRank& rank) {
+  return job.assignment.world->nodes.at(static_cast<size_t>(rank.node_rank));
 }
 
 // The ranks to show.
-std::vector<int> selected(const ForeseenJob& job, int rank) {
-  std::vector<int> all;
-  const int size = static_cast<int>(job.ranks.size());
-  if (rank >= size) {
-    throw Error(ErrorCode::kUsage, "there is no rank " + std::to_string(rank), "--rank_env",
-                "this job has ranks 0 to " + std::to_string(size - 1));
+std::vector<const ForeseenRank*> selected(const ForeseenJob& job, int rank) {
+  std::vector<const ForeseenRank*> all;
+  for (const ForeseenRank& one : job.ranks) {
+    if (rank < 0 || (!one.server && one.rank == rank)) all.push_back(&one);
   }
-  for (int one = 0; one < size; ++one) {
-    if (rank < 0 || one == rank) all.push_back(one);
+  if (all.empty()) {
+    throw Error(ErrorCode::kUsage, "there is no rank " + std::to_string(rank), "--rank_env",
+                "this job has ranks 0 to " + std::to_string(job.assignment.world->world_size - 1));
   }
   return all;
+}
+
+std::string name_of(const ForeseenRank& rank) {
+  return (rank.server ? "server " : "rank ") + std::to_string(rank.rank);
 }
 
 std::string numbers(const std::vector<int>& all) {
@@ -218,82 +225,82 @@ ForeseenJob foresee(const LaunchPlan& plan, const std::vector<std::string>& envi
         std::erase_if(rank.environment,
                       [](const auto& variable) { return variable.first == "OMP_NUM_THREADS"; });
       }
-      job.ranks.push_back(std::move(rank));
+      const int local_rank = rank.local_rank;
+      job.ranks.push_back({node.node_rank, local_rank, node.is_server(local_rank),
+                           node.rank_of(local_rank), std::move(rank)});
     }
   }
-  job.inherited = inherited_by(environment, job.ranks.front());
+  job.inherited = inherited_by(environment, job.ranks.back().command);
   return job;
 }
 
 std::string dry_run_table(const ForeseenJob& job, int rank) {
-  const std::vector<int> ranks = selected(job, rank);
   const auto count = [](size_t number, const char* what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
   };
-  std::string text = "job '" + job.job_id + "': " + count(job.ranks.size(), "rank") + " on " +
+  const RankCommand& any = job.ranks.back().command;
+  std::string text = "job '" + job.job_id + "': " + std::to_string(job.ranks.size()) +
+                     (job.ranks.size() == 1 ? " process" : " processes") + " on " +
                      count(job.assignment.world->nodes.size(), "node") + "; nothing is started\n";
-  text += "  rendezvous  " + job.rendezvous + "\n  program     " +
-          join(job.ranks.front().argv, " ") + "\n";
+  text += "  rendezvous  " + job.rendezvous + "\n  program     " + join(any.argv, " ") + "\n";
   for (const std::string& note : job.notes) text += "  note        " + note + "\n";
   std::vector<std::vector<std::string>> rows = {
-      {"rank", "node", "address", "local rank", "GPUs", "cores", "endpoint", "log"}};
-  for (const int one : ranks) {
-    const auto [node, local] = place_of(job, one);
-    const RankCommand& command = job.ranks[static_cast<size_t>(one)];
-    rows.push_back({std::to_string(one), std::to_string(node->node_rank), node->address,
+      {"", "node", "address", "local rank", "GPUs", "cores", "endpoint", "log"}};
+  std::string variables;
+  for (const ForeseenRank* one : selected(job, rank)) {
+    const NodePlacement& node = node_of(job, *one);
+    const auto local = static_cast<size_t>(one->local_rank);
+    rows.push_back({name_of(*one), std::to_string(one->node_rank), node.address,
                     std::to_string(local),
-                    node->devices[local].empty() ? "-" : numbers(node->devices[local]),
-                    command.cores.empty() ? "-" : numbers(command.cores),
-                    endpoint(node->address, node->ports[local]), command.log_path});
+                    node.devices[local].empty() ? "-" : numbers(node.devices[local]),
+                    one->command.cores.empty() ? "-" : numbers(one->command.cores),
+                    endpoint(node.address, node.ports[local]), one->command.log_path});
+    variables += "\n" + name_of(*one) + " gets\n" + variables_text(one->command.environment);
   }
-  text += "\n" + aligned(rows);
-  for (const int one : ranks) {
-    text += "\nrank " + std::to_string(one) + " gets\n" +
-            variables_text(job.ranks[static_cast<size_t>(one)].environment);
-  }
-  return text + "\nand every rank inherits\n" + variables_text(job.inherited) + "but not " +
-         join(job.ranks.front().removed, ", ") + "\n";
+  return text + "\n" + aligned(rows) + variables + "\nand every rank inherits\n" +
+         variables_text(job.inherited) + "but not " + join(any.removed, ", ") + "\n";
 }
 
 std::string dry_run_json(const ForeseenJob& job, int rank) {
+  const RankCommand& any = job.ranks.back().command;
   Json all;
   all["job_id"] = job.job_id;
   all["rendezvous"] = job.rendezvous;
   all["nnodes"] = job.assignment.nnodes();
-  all["world_size"] = job.ranks.size();
-  all["program"] = job.ranks.front().argv;
+  all["world_size"] = job.assignment.world_size();
+  all["servers"] = job.assignment.world->servers;
+  all["program"] = any.argv;
   all["notes"] = job.notes;
   all["ranks"] = Json::array();
-  for (const int one : selected(job, rank)) {
-    const auto [node, local] = place_of(job, one);
-    const RankCommand& command = job.ranks[static_cast<size_t>(one)];
+  for (const ForeseenRank* one : selected(job, rank)) {
+    const NodePlacement& node = node_of(job, *one);
+    const auto local = static_cast<size_t>(one->local_rank);
     Json entry;
-    entry["rank"] = one;
-    entry["node_rank"] = node->node_rank;
-    entry["address"] = node->address;
-    entry["local_rank"] = local;
-    entry["gpus"] = node->devices[local];
-    entry["cores"] = command.cores;
-    entry["endpoint"] = endpoint(node->address, node->ports[local]);
-    entry["log"] = command.log_path;
-    entry["environment"] = variables_json(command.environment);
+    entry["role"] = one->server ? "server" : "trainer";
+    entry["rank"] = one->rank;
+    entry["node_rank"] = one->node_rank;
+    entry["address"] = node.address;
+    entry["local_rank"] = one->local_rank;
+    entry["gpus"] = node.devices[local];
+    entry["cores"] = one->command.cores;
+    entry["endpoint"] = endpoint(node.address, node.ports[local]);
+    entry["log"] = one->command.log_path;
+    entry["environment"] = variables_json(one->command.environment);
     all["ranks"].push_back(std::move(entry));
   }
   all["inherited"] = variables_json(job.inherited);
-  all["removed"] = job.ranks.front().removed;
+  all["removed"] = any.removed;
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string dry_run_shell(const ForeseenJob& job, int rank, bool masked) {
-  selected(job, rank);
-  const auto [node, local] = place_of(job, rank);
-  const RankCommand& command = job.ranks[static_cast<size_t>(rank)];
-  std::string text = "# rank " + std::to_string(rank) + " of " + std::to_string(job.ranks.size()) +
-                     " (local rank " + std::to_string(local) + " of node " +
-                     std::to_string(node->node_rank) + ", " + node->address + ")\n";
-  for (const std::string& name : command.removed) text += "unset " + name + "\n";
+  const ForeseenRank& one = *selected(job, rank).front();
+  std::string text = "# " + name_of(one) + " of " + std::to_string(job.assignment.world_size()) +
+                     " (local rank " + std::to_string(one.local_rank) + " of node " +
+                     std::to_string(one.node_rank) + ", " + node_of(job, one).address + ")\n";
+  for (const std::string& name : one.command.removed) text += "unset " + name + "\n";
   Variables all = job.inherited;
-  all.insert(all.end(), command.environment.begin(), command.environment.end());
+  all.insert(all.end(), one.command.environment.begin(), one.command.environment.end());
   for (const auto& [name, value] : all) {
     // What belongs to the shell itself, and functions that bash has exported.
     const bool own = name == "_" || name == "PWD" || name == "OLDPWD" || name == "SHLVL";

@@ -16,20 +16,38 @@ std::string join_ints(const std::vector<int>& numbers, const char* separator) {
   return join(texts, separator);
 }
 
-std::string all_endpoints(const World& world) {
-  std::vector<std::string> all;
-  for (const NodePlacement& node : world.nodes) {
-    for (const int port : node.ports) all.push_back(endpoint(node.address, port));
-  }
-  return join(all, ",");
-}
-
 std::string all_devices(const World& world) {
   std::vector<std::string> all;
   for (const NodePlacement& node : world.nodes) {
     for (const std::vector<int>& devices : node.devices) all.push_back(join_ints(devices, ":"));
   }
   return join(all, ",");
+}
+
+// A role's of a job with parameter servers: what both generations of Paddle's launcher set.
+Variables role_environment(const Assignment& assignment, int local_rank,
+                           const RankContext& context) {
+  const World& world = *assignment.world;
+  const NodePlacement& node = assignment.node();
+  const std::string role = node.is_server(local_rank) ? "PSERVER" : "TRAINER";
+  Variables all = {
+      {"PADDLE_PSERVERS_IP_PORT_LIST", join(endpoints_of(world, true), ",")},
+      {"PADDLE_TRAINER_ENDPOINTS", join(endpoints_of(world, false), ",")},
+      {"PADDLE_TRAINERS_NUM", std::to_string(world.world_size)},
+      {"PADDLE_ROLE", role},
+      {"TRAINING_ROLE", role},
+      {"PADDLE_PORT", std::to_string(node.ports.at(static_cast<size_t>(local_rank)))},
+      {"POD_IP", node.address},
+      {"PADDLE_NNODES", std::to_string(assignment.nnodes())},
+      {"PADDLE_WITH_GLOO", context.with_gloo},
+      {"PADDLE_GLOO_RENDEZVOUS", "3"},
+      {"PADDLE_GLOO_FS_PATH", context.log_dir + "/gloo"},
+      {"PADDLE_GLOO_HTTP_ENDPOINT", endpoint(world.master_address, world.master_port)},
+  };
+  if (!node.is_server(local_rank)) {
+    all.emplace_back("PADDLE_TRAINER_ID", std::to_string(node.rank_of(local_rank)));
+  }
+  return all;
 }
 
 Variables newer_paddle(const Assignment& assignment, int local_rank, const RankContext& context) {
@@ -74,6 +92,18 @@ Variables torch_names(const Assignment& assignment, int local_rank, const RankCo
 
 }  // namespace
 
+std::vector<std::string> endpoints_of(const World& world, bool servers) {
+  std::vector<std::string> all(static_cast<size_t>(servers ? world.servers : world.world_size));
+  for (const NodePlacement& node : world.nodes) {
+    for (int local = 0; local < node.nproc(); ++local) {
+      const auto rank = static_cast<size_t>(node.rank_of(local));
+      if (node.is_server(local) != servers || rank >= all.size()) continue;
+      all[rank] = endpoint(node.address, node.ports[static_cast<size_t>(local)]);
+    }
+  }
+  return all;
+}
+
 std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, int ranks,
                                  int on_host, bool user_decides) {
   std::vector<CorePlan> plans(static_cast<size_t>(ranks));
@@ -88,8 +118,10 @@ std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, i
   return plans;
 }
 
-Variables table_environment(const Assignment& assignment, int local_rank) {
+Variables table_environment(const Assignment& assignment, int local_rank,
+                            const RankContext& context) {
   const World& world = *assignment.world;
+  if (world.servers > 0) return role_environment(assignment, local_rank, context);
   const NodePlacement& node = assignment.node();
   const std::vector<int>& devices = node.devices.at(static_cast<size_t>(local_rank));
   Variables all = {
@@ -97,7 +129,7 @@ Variables table_environment(const Assignment& assignment, int local_rank) {
       {"PADDLE_CURRENT_ENDPOINT",
        endpoint(node.address, node.ports.at(static_cast<size_t>(local_rank)))},
       {"PADDLE_TRAINERS_NUM", std::to_string(world.world_size)},
-      {"PADDLE_TRAINER_ENDPOINTS", all_endpoints(world)},
+      {"PADDLE_TRAINER_ENDPOINTS", join(endpoints_of(world, false), ",")},
       {"PADDLE_RANK_IN_NODE", std::to_string(local_rank)},
       {"PADDLE_LOCAL_DEVICE_IDS", join_ints(devices, ",")},
       {"PADDLE_WORLD_DEVICE_IDS", all_devices(world)},
@@ -111,10 +143,11 @@ Variables table_environment(const Assignment& assignment, int local_rank) {
 
 Variables rank_environment(const Assignment& assignment, int local_rank,
                            const RankContext& context) {
-  Variables all = table_environment(assignment, local_rank);
-  for (const Variables& more : {newer_paddle(assignment, local_rank, context),
-                                torch_names(assignment, local_rank, context)}) {
-    all.insert(all.end(), more.begin(), more.end());
+  Variables all = table_environment(assignment, local_rank, context);
+  const auto add = [&](const Variables& more) { all.insert(all.end(), more.begin(), more.end()); };
+  if (assignment.world->servers == 0) {
+    add(newer_paddle(assignment, local_rank, context));
+    add(torch_names(assignment, local_rank, context));
   }
   all.emplace_back(kEnvStoreAddress, assignment.store_address);
   all.emplace_back(kEnvJobId, context.job_id);
@@ -127,6 +160,10 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
   return all;
 }
 
-std::vector<std::string> removed_environment() { return {"http_proxy", "https_proxy"}; }
+std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank) {
+  std::vector<std::string> names = {"http_proxy", "https_proxy"};
+  if (assignment.node().is_server(local_rank)) names.emplace_back("PADDLE_TRAINER_ID");
+  return names;
+}
 
 }  // namespace fleet

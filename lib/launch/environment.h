@@ -27,16 +27,24 @@ struct RankContext {
   std::string job_id;
   std::string log_dir;
   std::string log_level = "INFO";
+  std::string with_gloo;   // PADDLE_WITH_GLOO of the parameter-server mode
   int threads = 0;         // 0: OMP_NUM_THREADS is left alone
   int terminal_width = 0;  // of the terminal that shows this rank's output; 0: none does
 };
 
-// What Paddle's older launcher prints as its table, in the order of that.
-Variables table_environment(const Assignment& assignment, int local_rank);
-// Everything that is set for a rank: the above, the newer Paddle's, torch's and fleetrun's own.
+// "ip:port" of every trainer, or parameter server, by rank.
+std::vector<std::string> endpoints_of(const World& world, bool servers);
+
+// What Paddle's older launcher prints as its table, in the order of that; in a job with parameter
+// servers what both generations set for a role.
+Variables table_environment(const Assignment& assignment, int local_rank,
+                            const RankContext& context = {});
+// Everything that is set for a rank: the above, fleetrun's own, and in collective training the
+// newer Paddle's and torch's.
 Variables rank_environment(const Assignment& assignment, int local_rank,
                            const RankContext& context);
-// What is taken out: proxies break the ranks' own connections.
-std::vector<std::string> removed_environment();
+// What is taken out: proxies break the ranks' own connections, and a parameter server is no
+// trainer.
+std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank);
 
 }  // namespace fleet

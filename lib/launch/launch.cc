@@ -51,11 +51,25 @@ std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
   }
 }
 
-void print_start(const Assignment& assignment, const std::string& log_dir) {
+void print_table(const LaunchPlan& plan, const Assignment& assignment, const char* role, int count,
+                 int first) {
+  if (count == 0) return;
   spdlog::info(
-      "Local start {} processes. First process distributed environment info (Only For Debug): "
+      "Local {}start {} processes. First process distributed environment info (Only For Debug): "
       "\n{}\n",
-      assignment.node().nproc(), environment_table(table_environment(assignment, 0)));
+      role, count, environment_table(table_environment(assignment, first, rank_context(plan))));
+}
+
+void print_start(const LaunchPlan& plan, const Assignment& assignment) {
+  const NodePlacement& node = assignment.node();
+  const std::string& log_dir = plan.log_dir;
+  const bool roles = assignment.world->servers > 0;
+  print_table(plan, assignment, "server ", node.servers, 0);
+  print_table(plan, assignment, roles ? "worker " : "", node.trainers(), node.servers);
+  if (roles) {
+    spdlog::info("the servers' logs are {0}/serverlog.*, the workers' {0}/workerlog.*", log_dir);
+    return;
+  }
   spdlog::info(
       "details about PADDLE_TRAINER_ENDPOINTS can be found in {0}/endpoints.log, and detail "
       "running logs maybe found in {0}/workerlog.0",
@@ -69,7 +83,7 @@ std::vector<RankCommand> prepare_ranks(const LaunchPlan& plan, const Assignment&
   if (!(std::ofstream(endpoints) << endpoints_log(*assignment.world) << std::flush)) {
     spdlog::warn("{}: cannot be written", endpoints);
   }
-  print_start(assignment, plan.log_dir);
+  print_start(plan, assignment);
   return rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
 }
 

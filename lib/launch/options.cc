@@ -23,6 +23,12 @@ const std::vector<Option>& launch_options() {
       {"log_level", {}, {"PADDLE_LOG_LEVEL"}, "LEVEL"},
       {"job_id", {}, {"PADDLE_JOB_ID"}, "NAME"},
       {"run_mode", {}, {"PADDLE_RUN_MODE"}, "MODE"},
+      {"servers", {}, {"PADDLE_SERVERS_ENDPOINTS"}, "LIST", true},
+      {"workers", {"trainers"}, {"PADDLE_TRAINERS_ENDPOINTS"}, "LIST", true},
+      {"server_num", {}, {"PADDLE_SERVER_NUM"}, "N", true},
+      {"worker_num", {"trainer_num"}, {"PADDLE_TRAINER_NUM"}, "N", true},
+      {"with_gloo", {}, {"PADDLE_WITH_GLOO"}, "0|1|2"},
+      {"gloo_port", {}, {"PADDLE_GLOO_PORT"}, "PORT", true},
   };
   return options;
 }
@@ -44,7 +50,13 @@ const Schema& launch_schema() {
         .text("log_dir", "log", "folder of workerlog.N and endpoints.log")
         .choice("log_level", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}, "how much is logged")
         .text("job_id", "default", "tells jobs apart; the same on every node")
-        .text("run_mode", "collective", "collective is the only one");
+        .text("run_mode", "collective", "collective, or ps: parameter servers")
+        .texts("servers", {}, "parameter servers, host:port each, on all nodes")
+        .texts("workers", {}, "their trainers, host or host:port each")
+        .integer("server_num", 0, 0, 4096, "parameter servers on each node, where not listed")
+        .integer("worker_num", 0, 0, 4096, "their trainers on each node, where not listed")
+        .choice("with_gloo", "1", {"0", "1", "2"}, "whether roles may meet through Gloo")
+        .integer("gloo_port", 0, 0, 65535, "where, on the first node (default: as endpoints)");
     return all;
   }();
   return schema;
@@ -66,11 +78,10 @@ std::string print_options(const Settings& settings) {
 std::string unsupported_reason(const std::string& flag) {
   static const std::map<std::string, std::string> reasons = [] {
     std::map<std::string, std::string> all;
-    for (const char* name : {"servers", "workers", "trainers", "worker_num", "server_num",
-                             "trainer_num", "heter_workers", "heter_worker_num", "heter_devices",
-                             "with_gloo", "gloo_port", "http_port"}) {
-      all[name] = "the parameter-server mode is not supported; only collective training is";
+    for (const char* name : {"heter_workers", "heter_worker_num", "heter_devices"}) {
+      all[name] = "heterogeneous parameter servers are not supported";
     }
+    all["http_port"] = "give the port with --gloo_port";
     for (const char* name : {"elastic_server", "np", "scale", "force", "elastic_pre_hook",
                              "elastic_level", "elastic_timeout", "max_restart", "max_restarts"}) {
       all[name] = "restarting and elastic jobs are not supported yet";
@@ -102,7 +113,7 @@ std::string launch_help() {
     text += left + keys[i].help;
     std::string initial = keys[i].initial->text();
     if (initial.ends_with(".0")) initial.resize(initial.size() - 2);
-    if (!option.optional && option.key != "run_mode") text += " (default " + initial + ")";
+    if (!option.optional) text += " (default " + initial + ")";
     text += "\n";
   }
   text +=

@@ -23,8 +23,10 @@
 namespace fleet {
 namespace {
 
-std::string log_path(const std::string& log_dir, size_t local_rank) {
-  return log_dir + "/workerlog." + std::to_string(local_rank);
+// Paddle's names: servers come first on a node, and both kinds are numbered from 0.
+std::string log_path(const std::string& log_dir, int local_rank, int servers) {
+  return local_rank < servers ? log_dir + "/serverlog." + std::to_string(local_rank)
+                              : log_dir + "/workerlog." + std::to_string(local_rank - servers);
 }
 
 // The folder, or where it would be made: the nearest one that exists.
@@ -38,16 +40,16 @@ std::string existing_folder(const std::string& path) {
 
 // The logs must be writable before anything is started. Nothing is made here: a start that is
 // refused leaves no empty logs.
-void check_logs(const Settings& settings, const std::string& log_dir, size_t ranks) {
+void check_logs(const std::string& log_dir, int servers, int ranks, const std::string& origin) {
   const auto refuse = [&](const std::string& path, int reason) {
     throw Error(ErrorCode::kUsage, "logs cannot be written: " + path + ": " + std::strerror(reason),
-                settings.origin("log_dir") + " " + log_dir, "choose another --log_dir");
+                origin + " " + log_dir, "choose another --log_dir");
   };
   const std::string folder = existing_folder(log_dir);
   if (!std::filesystem::is_directory(folder)) refuse(folder, ENOTDIR);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, errno);
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    const std::string path = log_path(log_dir, rank);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string path = log_path(log_dir, rank, servers);
     const UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     if (!file && errno != ENOENT) refuse(path, errno);
   }
@@ -56,7 +58,13 @@ void check_logs(const Settings& settings, const std::string& log_dir, size_t ran
 void hold_ports(LaunchPlan* plan) {
   const Topology& topology = plan->topology;
   const int first = topology.start_port;
+  const auto& entries = plan->local_roles.entries;
   const auto hold = [&](int offset) {
+    const auto place = static_cast<size_t>(offset);
+    if (place < entries.size() && entries[place].port > 0) {
+      return HeldPort::exactly(topology.bind_address, entries[place].port,
+                               offset < plan->local_roles.servers ? "--servers" : "--workers");
+    }
     return first > 0 ? HeldPort::exactly(topology.bind_address, first + offset, "--start_port")
                      : HeldPort::any(topology.bind_address);
   };
@@ -69,7 +77,11 @@ void hold_ports(LaunchPlan* plan) {
   }
   for (int rank = 0; rank < ranks; ++rank) plan->ports.push_back(hold(rank));
   // Any node may become node 0 where ranks are given by arrival.
-  if (topology.node_rank <= 0) plan->master_port = std::make_unique<HeldPort>(hold(ranks));
+  if (topology.node_rank > 0) return;
+  const auto gloo_port = static_cast<int>(plan->request.settings.integer("gloo_port"));
+  plan->master_port = std::make_unique<HeldPort>(
+      gloo_port > 0 ? HeldPort::exactly(topology.bind_address, gloo_port, "--gloo_port")
+                    : hold(ranks));
 }
 
 // A job file is looked at before anything is started: the worker itself knows its keys. Its one
@@ -110,12 +122,23 @@ LaunchPlan make_plan(LaunchRequest request) {
       settings, host, monotonic_seconds, [] { ::usleep(250'000); },
       [](const std::string& line) { spdlog::warn("{}", line); });
   plan.topology = resolve_topology(settings, host);
-  plan.devices = devices_of_ranks(settings, find_gpus(), plan.topology.listed_devices);
+  plan.roles = read_roles(settings);
+  if (plan.roles.wanted) {
+    plan.local_roles = local_roles(plan.roles, plan.topology.address);
+    plan.devices.resize(plan.local_roles.entries.size());
+  } else {
+    plan.devices = devices_of_ranks(settings, find_gpus(), plan.topology.listed_devices);
+  }
   plan.command = rank_command(request.program, worker_beside_launcher());
   plan.trains = plan.command.front() == worker_beside_launcher();
+  if (plan.trains && plan.roles.wanted) {
+    throw Error(ErrorCode::kUsage, "a job file trains collectively, without parameter servers",
+                request.program.front(), "leave the options of the parameter-server mode out");
+  }
   if (plan.trains) check_job_file(plan.command);
   plan.log_dir = settings.text("log_dir");
-  check_logs(settings, plan.log_dir, plan.devices.size());
+  check_logs(plan.log_dir, plan.local_roles.servers, static_cast<int>(plan.devices.size()),
+             settings.origin("log_dir"));
   plan.request = std::move(request);
   hold_ports(&plan);
   return plan;
@@ -128,7 +151,11 @@ JobSpec job_of(const LaunchPlan& plan) {
   job.nnodes = plan.topology.nnodes;
   job.addresses = plan.topology.nodes;
   job.version = FLEET_VERSION;
-  job.agreed = {{"--run_mode", settings.text("run_mode")}};
+  job.agreed = {{"--run_mode", plan.roles.wanted ? "ps" : "collective"}};
+  if (plan.roles.listed()) {
+    job.agreed["--servers"] = join(settings.texts("servers"), ",");
+    job.agreed["--workers"] = join(settings.texts("workers"), ",");
+  }
   if (!plan.topology.counts.empty()) job.agreed["--ips"] = plan.topology.counts;
   return job;
 }
@@ -141,14 +168,27 @@ NodeInfo node_of(const LaunchPlan& plan, bool hosts) {
   node.hosts_rendezvous = hosts;
   node.devices = plan.devices;
   for (const HeldPort& port : plan.ports) node.ports.push_back(port.port());
+  node.servers = plan.local_roles.servers;
+  if (plan.roles.listed()) {
+    for (const RoleEntry& entry : plan.local_roles.entries) node.ranks.push_back(entry.rank);
+  }
   if (plan.master_port) node.master_port = plan.master_port->port();
   node.hostname = host_name();
   return node;
 }
 
+RankContext rank_context(const LaunchPlan& plan) {
+  const Settings& settings = plan.request.settings;
+  RankContext context;
+  context.job_id = settings.text("job_id");
+  context.log_dir = plan.log_dir;
+  context.log_level = settings.text("log_level");
+  if (plan.roles.wanted) context.with_gloo = settings.text("with_gloo");
+  return context;
+}
+
 std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment& assignment,
                                        int terminal_width) {
-  const Settings& settings = plan.request.settings;
   const std::vector<CorePlan> cores = cores_of_ranks(assignment);
   std::vector<RankCommand> ranks;
   const auto nproc = static_cast<size_t>(assignment.node().nproc());
@@ -158,14 +198,14 @@ std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment&
     rank.argv = plan.command;
     // A bar of other programs is their own affair: they see a pipe.
     const bool draws_bar = plan.trains && local_rank == 0;
-    rank.environment =
-        rank_environment(assignment, rank.local_rank,
-                         {settings.text("job_id"), plan.log_dir, settings.text("log_level"),
-                          cores[local_rank].threads, draws_bar ? terminal_width : 0});
-    rank.removed = removed_environment();
+    RankContext context = rank_context(plan);
+    context.threads = cores[local_rank].threads;
+    context.terminal_width = draws_bar ? terminal_width : 0;
+    rank.environment = rank_environment(assignment, rank.local_rank, context);
+    rank.removed = removed_environment(assignment, rank.local_rank);
     rank.cores = cores[local_rank].cores;
-    rank.log_path = log_path(plan.log_dir, local_rank);
-    rank.console = local_rank == 0;
+    rank.log_path = log_path(plan.log_dir, rank.local_rank, assignment.node().servers);
+    rank.console = rank.local_rank == assignment.node().servers;
     ranks.push_back(std::move(rank));
   }
   return ranks;

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "launch/environment.h"
 #include "launch/options.h"
+#include "launch/roles.h"
 #include "launch/topology.h"
 #include "node/held_ports.h"
 #include "node/wire.h"
@@ -16,6 +18,8 @@ namespace fleet {
 struct LaunchPlan {
   LaunchRequest request;
   Topology topology;
+  Roles roles;
+  LocalRoles local_roles;                 // of the parameter-server mode
   std::vector<std::vector<int>> devices;  // a rank
   std::vector<std::string> command;
   bool trains = false;  // the command is fleet-worker
@@ -32,6 +36,9 @@ LaunchPlan make_plan(LaunchRequest request);
 
 JobSpec job_of(const LaunchPlan& plan);
 NodeInfo node_of(const LaunchPlan& plan, bool hosts_rendezvous);
+
+// What a rank's environment depends on beyond the Assignment, but for its cores.
+RankContext rank_context(const LaunchPlan& plan);
 
 // This node's ranks, once the world is known. `terminal_width`: of the terminal that shows local
 // rank 0; 0: none does.

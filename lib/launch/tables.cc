@@ -4,7 +4,6 @@
 #include <map>
 
 #include "base/text.h"
-#include "launch/addresses.h"
 #include "launch/options.h"
 
 namespace fleet {
@@ -77,11 +76,11 @@ std::string environment_table(const Variables& variables) {
 }
 
 std::string endpoints_log(const World& world) {
-  std::string text = "PADDLE_TRAINER_ENDPOINTS: \n";
-  for (const NodePlacement& node : world.nodes) {
-    for (const int port : node.ports) text += endpoint(node.address, port) + "\n";
+  std::string text;
+  if (world.servers > 0) {
+    text = "PADDLE_PSERVERS_IP_PORT_LIST: \n" + join(endpoints_of(world, true), "\n") + "\n";
   }
-  return text;
+  return text + "PADDLE_TRAINER_ENDPOINTS: \n" + join(endpoints_of(world, false), "\n") + "\n";
 }
 
 }  // namespace fleet

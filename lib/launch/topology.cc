@@ -9,6 +9,7 @@
 #include "launch/addresses.h"
 #include "launch/node_list.h"
 #include "launch/options.h"
+#include "launch/roles.h"
 
 namespace fleet {
 namespace {
@@ -223,16 +224,17 @@ void wait_for_master_name(const Settings& settings, const HostFacts& host, const
   }
 }
 
+std::vector<ListedNode> listed_nodes(const Settings& settings) {
+  const Roles roles = read_roles(settings);
+  if (roles.listed()) return roles.nodes();
+  return expand_nodes(join(settings.texts("ips"), ","), settings.origin("ips"));
+}
+
 Topology resolve_topology(const Settings& settings, const HostFacts& host) {
-  if (settings.text("run_mode") != "collective") {
-    usage("'" + settings.text("run_mode") + "' is not supported", settings.origin("run_mode"),
-          "collective is the only mode");
-  }
   Topology topology;
   std::optional<Master> master;
   if (!settings.text("master").empty()) master = parse_master(settings);
-  const std::vector<ListedNode> listed =
-      expand_nodes(join(settings.texts("ips"), ","), settings.origin("ips"));
+  const std::vector<ListedNode> listed = listed_nodes(settings);
   if (listed.empty()) {
     resolve_counted(settings, host, master, &topology);
   } else {

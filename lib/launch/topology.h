@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "launch/node_list.h"
 
 namespace fleet {
 
@@ -31,6 +32,10 @@ struct Topology {
   int rendezvous_port = 0;         // 0: a free one (single node)
   int start_port = 0;              // 0: free ports
 };
+
+// The nodes that the user lists: --ips, or those of --servers and --workers; none where they are
+// counted. kUsage where the list makes no sense.
+std::vector<ListedNode> listed_nodes(const Settings& settings);
 
 // Waits until the name of --master resolves, where several nodes meet there: the pods of a
 // Kubernetes job run before their names are known. `now` and `pause` are the clock's; `say` gets a

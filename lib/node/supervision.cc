@@ -27,6 +27,9 @@ bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::s
   assignment_ = assignment;
   log_paths_ = std::move(log_paths);
   started_ = now;
+  trainers_ = assignment.node().trainers();
+  // What only serves has done its part when the others have.
+  if (trainers_ == 0) effects_.finish_node();
   return true;
 }
 
@@ -50,12 +53,12 @@ void Supervision::on_verdict(const Verdict& verdict) {
   verdict_ = verdict;
   // Who stopped the job by a signal knows; what the others hear is the stop order.
   if (!verdict.ok() && verdict.kind != VerdictKind::kStopped) {
-    effects_.fail(verdict_text(verdict, assignment_ ? assignment_->world_size() : 0));
+    effects_.fail(verdict_text(verdict, assignment_ ? assignment_->world.get() : nullptr));
   }
   if (!assignment_) {
     effects_.kill_ranks();
-  } else if (!gone_ && !verdict.ok()) {
-    stop(SIGTERM);
+  } else if (!gone_) {
+    stop(SIGTERM);  // after a success: the parameter servers, which nobody needs any more
   }
   end_if_over();
 }
@@ -81,8 +84,10 @@ void Supervision::on_rank_ended(int local_rank, int code, int signal, const std:
 }
 
 void Supervision::rank_ended(RankExit exit) {
-  if (!exit.failed()) return;
-  exit.rank = assignment_->first_rank() + exit.local_rank;
+  const NodePlacement& node = assignment_->node();
+  exit.server = node.is_server(exit.local_rank);
+  if (!exit.failed()) return exit.server ? void() : trainer_ended();
+  exit.rank = node.rank_of(exit.local_rank);
   exit.node_rank = assignment_->node_rank;
   exit.log_path = log_paths_.at(static_cast<size_t>(exit.local_rank));
   exit.killed_by_us = stopping_;
@@ -91,6 +96,11 @@ void Supervision::rank_ended(RankExit exit) {
   // Whose loss this rank is the echo of may be about to be heard, from this node too: until the
   // verdict nobody is stopped, so that the cause is not taken for one of our own kills.
   if (!stopping_ && (exit.signal != 0 || exit.code != kExitPeerLost)) stop(SIGTERM);
+}
+
+void Supervision::trainer_ended() {
+  // Without servers the node has finished when everything is gone.
+  if (--trainers_ == 0 && assignment_->node().servers > 0 && !stopping_) effects_.finish_node();
 }
 
 void Supervision::on_all_gone(const std::string& stuck) {
@@ -140,12 +150,14 @@ void Supervision::end(int exit_code) {
   effects_.end(exit_code);
 }
 
-std::string verdict_text(const Verdict& verdict, int world_size) {
+std::string verdict_text(const Verdict& verdict, const World* world) {
   if (verdict.ok()) return {};
   if (verdict.kind != VerdictKind::kRankFailed) return verdict.message;
   const RankExit& exit = verdict.exit;
-  std::string text = "ABORT!!! Out of all " + std::to_string(world_size) +
-                     " trainers, the trainer process with rank=[" + std::to_string(exit.rank) +
+  const std::string kind = exit.server ? "server" : "trainer";
+  const int size = !world ? 0 : exit.server ? world->servers : world->world_size;
+  std::string text = "ABORT!!! Out of all " + std::to_string(size) + " " + kind + "s, the " + kind +
+                     " process with rank=[" + std::to_string(exit.rank) +
                      "] was aborted. Please check its log.";
   text += "\n  " + describe(exit, verdict.node);
   if (exit.tail.empty()) return text + "\n  its log " + exit.log_path + " is empty";

@@ -54,6 +54,7 @@ class Supervision {
  private:
   void stop(int signal);
   void rank_ended(RankExit exit);
+  void trainer_ended();
   void end(int exit_code);
   void end_if_over();
 
@@ -64,11 +65,13 @@ class Supervision {
   std::optional<Verdict> verdict_;
   std::optional<int> refused_;  // the exit code
   int signal_ = 0;              // the first one the user sent
+  int trainers_ = 0;            // of this node, that have not ended
   bool stopping_ = false, gone_ = false, guardian_lost_ = false, ended_ = false;
 };
 
 // Paddle's ABORT line, and under it who failed how and the last lines of its log; or the message of
-// a verdict of another kind. Empty for a success.
-std::string verdict_text(const Verdict& verdict, int world_size);
+// a verdict of another kind. Empty for a success. `world`: of the job; nullptr where it did not
+// run.
+std::string verdict_text(const Verdict& verdict, const World* world);
 
 }  // namespace fleet

@@ -207,14 +207,16 @@ void JobState::node_gone(SessionId id, const std::string& how) {
     return say_all(
         JoinProgress{"node " + address + " is gone again; waiting for " + membership_.missing()});
   }
-  if (session.finished) return;
+  // Where its parameter servers still serve the others, a node has not done its part.
+  const bool serves = world_->nodes.at(session.node_rank).servers > 0;
+  if (session.finished && !serves) return;
   Verdict verdict = node_verdict(VerdictKind::kNodeLost, session.node_rank);
   const std::string line = "node " + std::to_string(session.node_rank) + " (" + verdict.node +
                            (verdict.hostname.empty() ? "" : ", host " + verdict.hostname) +
                            ") was lost: its fleetrun " + how;
   if (stop_) {  // on the way out already: the stop stays the verdict
     say_all(PeerEvent{PeerEvent::Kind::kLost, session.node_rank, verdict.node, line});
-    return one_less();
+    return session.finished ? void() : one_less();
   }
   verdict.message = line;
   decide(std::move(verdict));

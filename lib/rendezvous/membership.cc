@@ -28,7 +28,8 @@ bool too_big(const NodeInfo& info) {
     longest = std::max(longest, text->size());
   }
   return longest > kMaxText || info.ports.size() > kMaxRanksPerNode ||
-         info.devices.size() > kMaxRanksPerNode || info.job.agreed.size() > kMaxAgreed;
+         info.devices.size() > kMaxRanksPerNode || info.ranks.size() > kMaxRanksPerNode ||
+         info.job.agreed.size() > kMaxAgreed;
 }
 
 // The digits at `at` without leading zeros, moving `at` behind them.
@@ -122,6 +123,11 @@ std::optional<Error> Membership::mismatch(const NodeInfo& info) const {
     return refuse(info,
                   "brings " + std::to_string(info.ports.size()) + " ranks and devices for " +
                       std::to_string(info.devices.size()),
+                  "report this as a bug");
+  }
+  const bool numbered = info.ranks.empty() || info.ranks.size() == info.ports.size();
+  if (info.servers < 0 || info.servers > info.nproc() || !numbered) {
+    return refuse(info, "brings numbers of servers and ranks that contradict each other",
                   "report this as a bug");
   }
   return std::nullopt;
@@ -240,9 +246,10 @@ std::shared_ptr<const World> Membership::place(int epoch) const {
   world->epoch = epoch;
   for (int rank = 0; rank < spec_.nnodes; ++rank) {
     const NodeInfo* info = by_rank[rank] ? by_rank[rank] : *next++;
-    world->nodes.push_back(
-        {info->address, info->hostname, rank, world->world_size, info->devices, info->ports});
-    world->world_size += info->nproc();
+    world->nodes.push_back({info->address, info->hostname, rank, world->world_size, info->devices,
+                            info->ports, info->servers, world->servers, info->ranks});
+    world->world_size += world->nodes.back().trainers();
+    world->servers += info->servers;
     if (rank == 0) {
       world->master_address = info->address;
       world->master_port = info->master_port;

@@ -42,8 +42,8 @@ std::string signal_name(int signal) {
 std::string describe(const RankExit& exit, const std::string& node) {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f s", exit.ran_for.count() / 1000.0);
-  std::string text = "rank " + std::to_string(exit.rank) + " (local rank " +
-                     std::to_string(exit.local_rank) + ") on node " +
+  std::string text = (exit.server ? "server " : "rank ") + std::to_string(exit.rank) +
+                     " (local rank " + std::to_string(exit.local_rank) + ") on node " +
                      std::to_string(exit.node_rank) + " (" + node + ") ";
   text += exit.signal != 0 ? "was killed by " + signal_name(exit.signal)
                            : "exited with code " + std::to_string(exit.code);

@@ -17,7 +17,7 @@
 namespace fleet {
 
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 1;
+inline constexpr int kRendezvousProtocol = 2;
 
 // What every node of a job must agree on. A node whose values differ from the host's is refused
 // with the difference.
@@ -43,6 +43,8 @@ struct NodeInfo {
   std::vector<std::vector<int>>
       devices;             // one entry a rank of this node: its device ids (empty: CPU)
   std::vector<int> ports;  // one a rank: its endpoint's port, already bound by the agent
+  int servers = 0;         // the first so many of them are parameter servers, the rest trainers
+  std::vector<int> ranks;  // each one's number among the servers or the trainers; empty: by node
   int master_port = 0;     // MASTER_PORT, bound by node 0; 0 elsewhere
   std::string hostname;
   std::string instance;  // tells this process from a second one of the same address; filled in by
@@ -55,17 +57,29 @@ struct NodePlacement {
   std::string address;
   std::string hostname;
   int node_rank = 0;
-  int first_rank = 0;  // global rank of its local rank 0
+  int first_rank = 0;  // global rank of its first trainer
   std::vector<std::vector<int>> devices;
   std::vector<int> ports;
+  // Of a job with parameter servers: as NodeInfo has them.
+  int servers = 0;
+  int first_server = 0;
+  std::vector<int> ranks = {};
 
   int nproc() const { return static_cast<int>(ports.size()); }
+  int trainers() const { return nproc() - servers; }
+  bool is_server(int local_rank) const { return local_rank < servers; }
+  // Its number in the whole job: among the servers, or its global rank.
+  int rank_of(int local_rank) const {
+    if (!ranks.empty()) return ranks.at(static_cast<size_t>(local_rank));
+    return is_server(local_rank) ? first_server + local_rank : first_rank + local_rank - servers;
+  }
 };
 
 // The whole job of one epoch; the same object for every node.
 struct World {
   int epoch = 1;
-  int world_size = 0;                // ranks
+  int world_size = 0;                // trainers
+  int servers = 0;                   // parameter servers
   std::vector<NodePlacement> nodes;  // by node rank
   std::string master_address;        // node 0's
   int master_port = 0;
@@ -86,7 +100,8 @@ struct Assignment {
 
 // A rank that ended, well or badly. Failed: code != 0 or signal != 0.
 struct RankExit {
-  int rank = -1;  // global
+  int rank = -1;        // global; among the servers for one of them
+  bool server = false;  // a parameter server
   int local_rank = -1;
   int node_rank = -1;         // filled in by the rendezvous
   int code = 0;               // exit code, where signal is 0

@@ -82,8 +82,12 @@ Assignment from_wire(const wire::Assignment& in) {
                             static_cast<int>(world->nodes.size()),
                             node.first_rank(),
                             get_devices(node),
-                            {node.ports().begin(), node.ports().end()}});
-    world->world_size += node.ports_size();
+                            {node.ports().begin(), node.ports().end()},
+                            node.servers(),
+                            node.first_server(),
+                            {node.ranks().begin(), node.ranks().end()}});
+    world->world_size += world->nodes.back().trainers();
+    world->servers += node.servers();
   }
   return {std::move(world), in.node_rank(), {}};
 }
@@ -110,6 +114,8 @@ wire::Join to_wire(const NodeInfo& info) {
   join.set_master_port(info.master_port);
   join.set_hostname(info.hostname);
   join.set_instance(info.instance);
+  join.set_servers(info.servers);
+  for (const int rank : info.ranks) join.add_ranks(rank);
   return join;
 }
 
@@ -129,6 +135,8 @@ NodeInfo from_wire(const wire::Join& join) {
   info.master_port = join.master_port();
   info.hostname = join.hostname();
   info.instance = join.instance();
+  info.servers = join.servers();
+  info.ranks.assign(join.ranks().begin(), join.ranks().end());
   return info;
 }
 
@@ -145,6 +153,7 @@ wire::RankExit to_wire(const RankExit& exit) {
   out.set_tail(exit.tail.size() > kMaxTail ? exit.tail.substr(exit.tail.size() - kMaxTail)
                                            : exit.tail);
   out.set_note(exit.note);
+  out.set_server(exit.server);
   return out;
 }
 
@@ -160,6 +169,7 @@ RankExit from_wire(const wire::RankExit& in) {
   exit.log_path = in.log_path();
   exit.tail = in.tail().substr(0, kMaxTail);
   exit.note = in.note();
+  exit.server = in.server();
   return exit;
 }
 
@@ -199,6 +209,9 @@ std::string encode(const World& world) {
     added->set_first_rank(node.first_rank);
     put_devices(node.devices, added);
     for (const int port : node.ports) added->add_ports(port);
+    added->set_servers(node.servers);
+    added->set_first_server(node.first_server);
+    for (const int rank : node.ranks) added->add_ranks(rank);
   }
   return out.SerializeAsString();
 }

@@ -32,7 +32,7 @@ ForeseenJob sample() {
     command.removed = {"http_proxy"};
     if (rank == 0) command.cores = {0, 2};
     command.log_path = "log/workerlog." + std::to_string(rank == 2);
-    job.ranks.push_back(command);
+    job.ranks.push_back({rank > 0, rank == 2, false, rank, command});
   }
   job.inherited = {{"EDITOR", "it's vi"}, {"WANDB_API_KEY", "s3cret"}, {"BASH_FUNC_f%%", "() {}"}};
   return job;
@@ -40,11 +40,11 @@ ForeseenJob sample() {
 
 TEST(DryRunTable, ShowsPlacesAndVariables) {
   const std::string text = dry_run_table(sample(), -1);
-  EXPECT_THAT(text, HasSubstr("job 'night': 3 ranks on 2 nodes; nothing is started"));
+  EXPECT_THAT(text, HasSubstr("job 'night': 3 processes on 2 nodes; nothing is started"));
   EXPECT_THAT(text, HasSubstr("note        something is assumed"));
-  EXPECT_THAT(text, HasSubstr("0     0     10.0.0.1  0           0,1   0,2    10.0.0.1:6070  "
+  EXPECT_THAT(text, HasSubstr("rank 0  0     10.0.0.1  0           0,1   0,2    10.0.0.1:6070  "
                               "log/workerlog.0"));
-  EXPECT_THAT(text, HasSubstr("2     1     10.0.0.2  1           -     -      10.0.0.2:6071  "
+  EXPECT_THAT(text, HasSubstr("rank 2  1     10.0.0.2  1           -     -      10.0.0.2:6071  "
                               "log/workerlog.1"));
   EXPECT_THAT(text, HasSubstr("rank 2 gets\n  RANK     2\n"));
   EXPECT_THAT(text, AllOf(HasSubstr("EDITOR         it's vi"), HasSubstr("but not http_proxy")));

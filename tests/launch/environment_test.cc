@@ -66,7 +66,8 @@ TEST(TableEnvironment, OnCpus_NoGpuIsSelected) {
 }
 
 TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
-  const auto variables = as_map(rank_environment(sample(false), 1, {"night", "log", "DEBUG", 4}));
+  const auto variables =
+      as_map(rank_environment(sample(false), 1, {"night", "log", "DEBUG", "", 4}));
   const std::map<std::string, std::string> expected = {
       {"PADDLE_MASTER", "10.0.0.1:40000"},
       {"PADDLE_GLOBAL_SIZE", "4"},
@@ -105,17 +106,68 @@ TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
 }
 
 TEST(RankEnvironment, OnGpus_NoDistriBackend) {
-  EXPECT_FALSE(as_map(rank_environment(sample(true), 0, {"j", "log", "INFO", 1}))
+  EXPECT_FALSE(as_map(rank_environment(sample(true), 0, {"j", "log", "INFO", "", 1}))
                    .contains("PADDLE_DISTRI_BACKEND"));
 }
 
 TEST(RankEnvironment, UsersOwnThreads_AreLeftAlone) {
-  EXPECT_FALSE(as_map(rank_environment(sample(true), 0, {"j", "log", "INFO", 0}))
+  EXPECT_FALSE(as_map(rank_environment(sample(true), 0, {"j", "log", "INFO", "", 0}))
                    .contains("OMP_NUM_THREADS"));
 }
 
 TEST(RankEnvironment, Proxies_AreTakenOut) {
-  EXPECT_THAT(removed_environment(), ElementsAre("http_proxy", "https_proxy"));
+  EXPECT_THAT(removed_environment(sample(false), 0), ElementsAre("http_proxy", "https_proxy"));
+}
+
+// Node 1 of two; each has one parameter server and two trainers.
+Assignment with_servers() {
+  Assignment assignment = sample(false);
+  auto world = std::make_shared<World>(*assignment.world);
+  world->servers = 2;
+  for (int node = 0; node < 2; ++node) {
+    NodePlacement& placement = world->nodes[static_cast<size_t>(node)];
+    placement.servers = 1;
+    placement.first_server = node;
+    placement.ports = {6070, 6071, 6072};
+    placement.devices = {{}, {}, {}};
+  }
+  assignment.world = world;
+  return assignment;
+}
+
+TEST(RoleEnvironment, Trainer_HasPaddlesNames) {
+  const RankContext context = {"night", "log", "INFO", "1", 2};
+  const std::map<std::string, std::string> expected = {
+      {"PADDLE_PSERVERS_IP_PORT_LIST", "10.0.0.1:6070,10.0.0.2:6070"},
+      {"PADDLE_TRAINER_ENDPOINTS", "10.0.0.1:6071,10.0.0.1:6072,10.0.0.2:6071,10.0.0.2:6072"},
+      {"PADDLE_TRAINERS_NUM", "4"},
+      {"PADDLE_ROLE", "TRAINER"},
+      {"TRAINING_ROLE", "TRAINER"},
+      {"PADDLE_TRAINER_ID", "3"},
+      {"PADDLE_PORT", "6072"},
+      {"POD_IP", "10.0.0.2"},
+      {"PADDLE_NNODES", "2"},
+      {"PADDLE_WITH_GLOO", "1"},
+      {"PADDLE_GLOO_RENDEZVOUS", "3"},
+      {"PADDLE_GLOO_FS_PATH", "log/gloo"},
+      {"PADDLE_GLOO_HTTP_ENDPOINT", "10.0.0.1:40000"},
+      {"FLEET_STORE_ADDRESS", "10.0.0.1:6768"},
+      {"FLEET_JOB_ID", "night"},
+      {"FLEET_EPOCH", "1"},
+      {"FLEET_LOG_LEVEL", "INFO"},
+      {"OMP_NUM_THREADS", "2"},
+  };
+  EXPECT_EQ(as_map(rank_environment(with_servers(), 2, context)), expected);
+}
+
+TEST(RoleEnvironment, Server_IsNoTrainer) {
+  const auto variables =
+      as_map(rank_environment(with_servers(), 0, {"night", "log", "INFO", "0", 1}));
+  EXPECT_EQ(variables.at("TRAINING_ROLE"), "PSERVER");
+  EXPECT_EQ(variables.at("PADDLE_PORT"), "6070");
+  EXPECT_EQ(variables.at("PADDLE_WITH_GLOO"), "0");
+  EXPECT_FALSE(variables.contains("PADDLE_TRAINER_ID"));
+  EXPECT_THAT(removed_environment(with_servers(), 0), ::testing::Contains("PADDLE_TRAINER_ID"));
 }
 
 TEST(PlanCores, CoresAreSharedOutWithoutOverlap) {

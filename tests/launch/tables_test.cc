@@ -60,6 +60,7 @@ TEST(ConfigurationBlock, IsPaddles) {
       parse_arguments({"--gpus=0,1", "--ips=10.0.0.1, 10.0.0.2", "train.py", "--lr", "it's"});
   EXPECT_EQ(configuration_block(request.settings, request.program),
             "-----------  Configuration Arguments -----------\n"
+            "gloo_port: None\n"
             "gpus: 0,1\n"
             "grace: 10\n"
             "host: None\n"
@@ -74,9 +75,14 @@ TEST(ConfigurationBlock, IsPaddles) {
             "rdzv_port: None\n"
             "rdzv_timeout: 300\n"
             "run_mode: collective\n"
+            "server_num: None\n"
+            "servers: None\n"
             "start_port: None\n"
             "training_script: train.py\n"
             "training_script_args: ['--lr', 'it\\'s']\n"
+            "with_gloo: 1\n"
+            "worker_num: None\n"
+            "workers: None\n"
             "------------------------------------------------\n");
 }
 
@@ -87,6 +93,8 @@ TEST(EndpointsLog, ListsEveryRank) {
   world.nodes[0].ports = {6070, 6071};
   world.nodes[1].address = "::1";
   world.nodes[1].ports = {6070};
+  world.nodes[1].first_rank = 2;
+  world.world_size = 3;
   EXPECT_EQ(endpoints_log(world),
             "PADDLE_TRAINER_ENDPOINTS: \n10.0.0.1:6070\n10.0.0.1:6071\n[::1]:6070\n");
 }

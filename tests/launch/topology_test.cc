@@ -226,7 +226,14 @@ TEST(Topology, MasterInIpv6_IsUnderstood) {
 }
 
 TEST(Topology, OtherRunModes_AreRefused) {
-  EXPECT_THAT(usage_error({"--run_mode=ps"}), HasSubstr("collective is the only mode"));
+  EXPECT_THAT(usage_error({"--run_mode=rpc"}), HasSubstr("the modes are collective and ps"));
+}
+
+TEST(Topology, NodesOfServersAndWorkers) {
+  const Topology topology =
+      resolve_flags({"--servers=10.0.0.1:80", "--workers=10.0.0.2:81,10.0.0.1:82"});
+  EXPECT_THAT(topology.nodes, ElementsAre("10.0.0.1", "10.0.0.2"));
+  EXPECT_EQ(topology.node_rank, 1);
 }
 
 TEST(Topology, Ports_FollowTheOptions) {

@@ -86,6 +86,42 @@ TEST_F(SupervisionTest, AllRanksEndWell_EndsWithZeroOnceEverybodyHas) {
   supervision.on_verdict(verdict_of(VerdictKind::kSuccess));
 }
 
+// This node of the job above with its first rank as a parameter server.
+Assignment assignment_with_servers(int servers) {
+  Assignment assignment = sample_assignment();
+  auto world = std::make_shared<World>(*assignment.world);
+  world->servers = world->nodes[1].servers = servers;
+  world->world_size -= servers;
+  assignment.world = world;
+  return assignment;
+}
+
+TEST_F(SupervisionTest, TrainersEndWell_ServersAreStoppedAfterTheVerdict) {
+  ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(1), logs, start));
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_rank_ended(1, 0, 0, "", start);
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_verdict(verdict_of(VerdictKind::kSuccess));
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
+                                    Field(&RankExit::server, true), Field(&RankExit::rank, 0))));
+  supervision.on_rank_ended(0, 0, SIGTERM, "", start);
+  EXPECT_CALL(effects, finish_node());
+  EXPECT_CALL(effects, end(0));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, ServersOnly_HaveFinishedWhenTheOthersHave) {
+  EXPECT_CALL(effects, finish_node());
+  ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(2), logs, start));
+}
+
+TEST_F(SupervisionTest, ServerFails_EndsTheJob) {
+  ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(1), logs, start));
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::server, true), Field(&RankExit::code, 3))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(0, 3, 0, "", start);
+}
+
 TEST_F(SupervisionTest, RankFails_IsReportedAndTheOthersStopped) {
   run();
   EXPECT_CALL(effects,
@@ -243,8 +279,23 @@ TEST_F(SupervisionTest, ProcessesThatCannotBeKilled_AreNamed) {
   supervision.on_all_gone("pid 77 (cp), waiting in nfs_wait");
 }
 
+std::unique_ptr<World> world_of(int trainers) {
+  auto world = std::make_unique<World>();
+  world->world_size = trainers;
+  world->servers = 2;
+  return world;
+}
+
+TEST(VerdictText, FailedServer_IsNamedAsOne) {
+  Verdict verdict = failed_verdict(1, 7);
+  verdict.exit.server = true;
+  EXPECT_THAT(verdict_text(verdict, world_of(4).get()),
+              AllOf(HasSubstr("Out of all 2 servers, the server process with rank=[1]"),
+                    HasSubstr("server 1 (local rank 1) on node 0")));
+}
+
 TEST(VerdictText, FailedRank_IsPaddlesLineAndTheCause) {
-  EXPECT_EQ(verdict_text(failed_verdict(3, 7), 4),
+  EXPECT_EQ(verdict_text(failed_verdict(3, 7), world_of(4).get()),
             "ABORT!!! Out of all 4 trainers, the trainer process with rank=[3] was aborted. Please "
             "check its log.\n"
             "  rank 3 (local rank 1) on node 1 (10.0.0.2) exited with code 7 after 12.3 s\n"
@@ -254,17 +305,18 @@ TEST(VerdictText, FailedRank_IsPaddlesLineAndTheCause) {
 }
 
 TEST(VerdictText, KilledRank_NamesTheSignal) {
-  EXPECT_THAT(verdict_text(failed_verdict(1, 0, SIGKILL), 2), HasSubstr("was killed by SIGKILL"));
+  EXPECT_THAT(verdict_text(failed_verdict(1, 0, SIGKILL), world_of(2).get()),
+              HasSubstr("was killed by SIGKILL"));
 }
 
 TEST(VerdictText, EmptyLog_SaysSo) {
   Verdict verdict = failed_verdict(3, 7);
   verdict.exit.tail.clear();
-  EXPECT_THAT(verdict_text(verdict, 4), HasSubstr("its log log/workerlog.1 is empty"));
+  EXPECT_THAT(verdict_text(verdict, nullptr), HasSubstr("its log log/workerlog.1 is empty"));
 }
 
 TEST(VerdictText, Success_IsSilent) {
-  EXPECT_EQ(verdict_text(verdict_of(VerdictKind::kSuccess), 4), "");
+  EXPECT_EQ(verdict_text(verdict_of(VerdictKind::kSuccess), nullptr), "");
 }
 
 }  // namespace

@@ -284,6 +284,18 @@ TEST(JobState, LeftBeforeFinishing_NodeLost_AfterFinishing_Not) {
   EXPECT_THAT(job.verdict(1).message, HasSubstr("left before its ranks had ended"));
 }
 
+TEST(JobState, NodeWithServersLeftAfterFinishing_NodeLost) {
+  Job job(job_of({"a", "b"}));
+  job.join(1, node_of(job.spec, "a"));
+  NodeInfo serving = node_of(job.spec, "b");
+  serving.servers = 1;
+  job.join(2, serving);
+  job.finish(2);
+  job.state.left(2, job.now);
+  job.collect();
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+}
+
 TEST(JobState, Silence_NodeLostAfterTheLimitOnly) {
   Job job(job_of({"a", "b"}));
   job.join_all();

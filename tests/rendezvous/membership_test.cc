@@ -208,5 +208,30 @@ TEST(ListSome, Many_CountsTheRest) {
             "1, 2, 3, 4, 5, 6, 7, 8 and 2 more");
 }
 
+TEST(Membership, Servers_AreNumberedApartFromTrainers) {
+  Membership membership(job_of({"a", "b"}));
+  std::optional<SessionId> replaced;
+  NodeInfo first = node_of(membership.spec(), "a", 3), second = node_of(membership.spec(), "b", 2);
+  first.servers = second.servers = 1;
+  EXPECT_FALSE(membership.add(1, first, &replaced));
+  EXPECT_FALSE(membership.add(2, second, &replaced));
+  const auto world = membership.place(1);
+  EXPECT_EQ(world->world_size, 3);
+  EXPECT_EQ(world->servers, 2);
+  EXPECT_EQ(world->nodes[1].rank_of(0), 1);
+  EXPECT_EQ(world->nodes[1].rank_of(1), 2);
+}
+
+TEST(Membership, ServersBeyondTheRanks_AreRefused) {
+  Membership membership(job_of({"a", "b"}));
+  std::optional<SessionId> replaced;
+  NodeInfo info = node_of(membership.spec(), "a", 2);
+  info.servers = 3;
+  EXPECT_TRUE(membership.add(1, info, &replaced));
+  info.servers = 0;
+  info.ranks = {1};
+  EXPECT_TRUE(membership.add(1, info, &replaced));
+}
+
 }  // namespace
 }  // namespace fleet

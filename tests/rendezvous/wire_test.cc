@@ -25,6 +25,8 @@ TEST(Wire, NodeInfo_ComesBack) {
   info.node_rank = 1;
   info.devices[1] = {};
   info.devices[2] = {4, 5};
+  info.servers = 1;
+  info.ranks = {7, 0, 3};
   const NodeInfo back = from_wire(to_wire(info));
   EXPECT_EQ(back.job.job_id, info.job.job_id);
   EXPECT_EQ(back.job.nnodes, 2);
@@ -37,6 +39,8 @@ TEST(Wire, NodeInfo_ComesBack) {
   EXPECT_FALSE(back.hosts_rendezvous);
   EXPECT_EQ(back.devices, info.devices);
   EXPECT_EQ(back.ports, info.ports);
+  EXPECT_EQ(back.servers, 1);
+  EXPECT_EQ(back.ranks, info.ranks);
   EXPECT_EQ(back.hostname, info.hostname);
   EXPECT_EQ(back.instance, info.instance);
 }
@@ -60,6 +64,20 @@ TEST(Wire, Assignment_BringsTheWorld) {
   EXPECT_EQ(back.world->master_port, 29500);
 }
 
+TEST(Wire, WorldWithServers_ComesBack) {
+  World world;
+  world.nodes = {{"a", "", 0, 0, {{}, {}}, {80, 81}, 1, 0, {}},
+                 {"b", "", 1, 1, {{}, {}}, {80, 81}, 1, 1, {1, 5}}};
+  const Assignment back =
+      there_and_back(Assignment{std::make_shared<World>(world), 1, {}}, encode(world));
+  EXPECT_EQ(back.world->servers, 2);
+  EXPECT_EQ(back.world_size(), 2);
+  EXPECT_EQ(back.world->nodes[1].first_server, 1);
+  EXPECT_TRUE(back.node().is_server(0));
+  EXPECT_EQ(back.node().rank_of(1), 5);
+  EXPECT_EQ(back.world->nodes[0].rank_of(1), 0);
+}
+
 TEST(Wire, Verdict_ComesBackWithItsRank) {
   Verdict verdict;
   verdict.kind = VerdictKind::kRankFailed;
@@ -68,7 +86,7 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
   verdict.node = "b";
   verdict.hostname = "hb";
   verdict.message = "rank 3 failed";
-  verdict.exit = {3, 1, 1, 0, 9, false, 1234ms, "log/workerlog.1", "tail\xff\n", "oom"};
+  verdict.exit = {3, true, 1, 1, 0, 9, false, 1234ms, "log/workerlog.1", "tail\xff\n", "oom"};
   const Verdict back = there_and_back(verdict);
   EXPECT_EQ(back.kind, VerdictKind::kRankFailed);
   EXPECT_EQ(back.epoch, 2);
@@ -77,6 +95,7 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
   EXPECT_EQ(back.hostname, "hb");
   EXPECT_EQ(back.message, "rank 3 failed");
   EXPECT_EQ(back.exit.rank, 3);
+  EXPECT_TRUE(back.exit.server);
   EXPECT_EQ(back.exit.local_rank, 1);
   EXPECT_EQ(back.exit.signal, 9);
   EXPECT_EQ(back.exit.ran_for, 1234ms);

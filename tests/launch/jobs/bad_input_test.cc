@@ -43,7 +43,7 @@ TEST_F(BadInput, UnknownFlag_NamesTheNearest) {
 TEST_F(BadInput, OptionOfALaterVersion_IsRefused) {
   expect_usage({"--max_restart=3"},
                HasSubstr("--max_restart: restarting and elastic jobs are not supported yet"));
-  expect_usage({"--run_mode=ps"}, HasSubstr("collective is the only mode"));
+  expect_usage({"--run_mode=rpc"}, HasSubstr("the modes are collective and ps"));
 }
 
 TEST_F(BadInput, IpsWithoutThisHost_ListsItsAddresses) {

@@ -44,7 +44,7 @@ struct DryRunJob : ::testing::Test {
 
 TEST_F(DryRunJob, StartsNothingAndLeavesNothing) {
   EXPECT_EQ(run({"--dry_run", "--nproc_per_node=2", "sh", "-c", ": >started"}), 0);
-  EXPECT_THAT(output, AllOf(HasSubstr("2 ranks on 1 node; nothing is started"),
+  EXPECT_THAT(output, AllOf(HasSubstr("2 processes on 1 node; nothing is started"),
                             HasSubstr("rank 1 gets"), HasSubstr("PADDLE_TRAINER_ID")));
   EXPECT_FALSE(std::filesystem::exists(job.path() + "/started"));
   EXPECT_FALSE(std::filesystem::exists(job.path() + "/log"));
@@ -74,7 +74,7 @@ TEST_F(DryRunJob, OtherNodes_AreForeseen) {
   EXPECT_EQ(run({"--dry_run", "--ips=127.0.0.1:1,127.0.0.[2-3]:2", "--host=127.0.0.2",
                  "--start_port=23450", "true"}),
             0);
-  EXPECT_THAT(output, AllOf(HasSubstr("5 ranks on 3 nodes"), HasSubstr("127.0.0.3:23451"),
+  EXPECT_THAT(output, AllOf(HasSubstr("5 processes on 3 nodes"), HasSubstr("127.0.0.3:23451"),
                             HasSubstr("rendezvous  127.0.0.1:6768")));
 }
 

@@ -1,0 +1,142 @@
+#include "launch/roles.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "launch/options.h"
+
+namespace fleet {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where,
+                         const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, where, next);
+}
+
+constexpr const char* kOfThisMode[] = {"servers",    "workers",   "server_num",
+                                       "worker_num", "with_gloo", "gloo_port"};
+
+// "10.0.0.1:8000", "[fd00::1]:8000"; the port may be missing where it is not `needed`.
+RoleEntry parse_entry(const std::string& text, bool needed, const std::string& where) {
+  const std::string next = "write it like 10.0.0.1:8000,10.0.0.2:8000";
+  const size_t colon = text.rfind(':');
+  const bool has_port = colon != std::string::npos && !text.ends_with(']') &&
+                        (text.starts_with('[') || text.find(':') == colon);
+  RoleEntry entry{text, 0, 0};
+  if (has_port) {
+    long long port = 0;
+    if (!parse_int(std::string_view(text).substr(colon + 1), &port) || port < 1 || port > 65535) {
+      refuse("'" + text + "' has no port from 1 to 65535", where, next);
+    }
+    entry = {text.substr(0, colon), static_cast<int>(port), 0};
+  } else if (needed) {
+    refuse("'" + text + "' has no port", where, next);
+  }
+  if (entry.address.starts_with('[') && entry.address.ends_with(']')) {
+    entry.address = entry.address.substr(1, entry.address.size() - 2);
+  }
+  if (entry.address.empty()) refuse("an address is empty", where, next);
+  return entry;
+}
+
+std::vector<RoleEntry> parse_list(const Settings& settings, const char* key, bool ports_needed) {
+  std::vector<RoleEntry> entries;
+  std::vector<std::string> seen;
+  for (const std::string& text : settings.texts(key)) {
+    entries.push_back(parse_entry(text, ports_needed, settings.origin(key)));
+    entries.back().rank = static_cast<int>(entries.size()) - 1;
+    if (entries.back().port > 0 && std::find(seen.begin(), seen.end(), text) != seen.end()) {
+      refuse(text + " is listed twice", settings.origin(key), "give each its own port");
+    }
+    seen.push_back(text);
+  }
+  return entries;
+}
+
+void check_mode(const Settings& settings, const Roles& roles, const char* given) {
+  if (roles.wanted) {
+    for (const char* key : {"gpus", "nproc_per_node", "ips"}) {
+      const bool nodes_counted = std::string(key) == "ips" && !roles.listed();
+      if (!settings.given(key) || nodes_counted) continue;
+      refuse(roles.listed() && std::string(key) == "ips"
+                 ? "the nodes are those of --servers and --workers"
+                 : "it belongs to collective training, not to parameter servers",
+             settings.origin(key), "leave it out");
+    }
+  } else if (given) {
+    refuse("it belongs to the parameter-server mode", settings.origin(given),
+           "leave it out, or give --server_num and --worker_num");
+  }
+}
+
+}  // namespace
+
+std::vector<ListedNode> Roles::nodes() const {
+  std::vector<ListedNode> all;
+  for (const auto* list : {&servers, &trainers}) {
+    for (const RoleEntry& entry : *list) {
+      const ListedNode node{entry.address, 0};
+      if (std::find(all.begin(), all.end(), node) == all.end()) all.push_back(node);
+    }
+  }
+  return all;
+}
+
+Roles read_roles(const Settings& settings) {
+  Roles roles;
+  const std::string& mode = settings.text("run_mode");
+  if (mode != "collective" && mode != "ps") {
+    refuse("'" + mode + "' is not supported", settings.origin("run_mode"),
+           "the modes are collective and ps");
+  }
+  const char* given = nullptr;    // of this mode
+  const char* implied = nullptr;  // and making it the mode
+  for (const char* key : kOfThisMode) {
+    const bool from_flag = settings.origin(key).starts_with("--");
+    if (settings.given(key) && from_flag) given = key;
+    const std::string name = key;
+    if (settings.given(key) && name != "with_gloo" && name != "gloo_port") implied = key;
+  }
+  if (implied && mode == "collective" && settings.given("run_mode")) {
+    refuse("it contradicts " + settings.origin("run_mode") + " collective",
+           settings.origin(implied), "give one of them");
+  }
+  roles.wanted = mode == "ps" || implied != nullptr;
+  roles.servers = parse_list(settings, "servers", true);
+  roles.trainers = parse_list(settings, "workers", false);
+  if (roles.servers.empty() != roles.trainers.empty()) {
+    refuse(std::string("one list without the other: ") +
+               (roles.servers.empty() ? "--servers" : "--workers") + " is missing",
+           settings.origin(roles.servers.empty() ? "workers" : "servers"),
+           "give both, or --server_num and --worker_num");
+  }
+  if (roles.listed() && (settings.given("server_num") || settings.given("worker_num"))) {
+    refuse("lists and numbers contradict each other", settings.origin("servers"),
+           "give --servers and --workers, or --server_num and --worker_num");
+  }
+  check_mode(settings, roles, given);
+  if (roles.wanted && !roles.listed()) {
+    roles.server_num = std::max(1, static_cast<int>(settings.integer("server_num")));
+    roles.trainer_num = std::max(1, static_cast<int>(settings.integer("worker_num")));
+  }
+  return roles;
+}
+
+LocalRoles local_roles(const Roles& roles, const std::string& address) {
+  LocalRoles local;
+  if (!roles.listed()) {
+    local.entries.resize(static_cast<size_t>(roles.server_num + roles.trainer_num));
+    local.servers = roles.server_num;
+    return local;
+  }
+  for (const auto* list : {&roles.servers, &roles.trainers}) {
+    for (const RoleEntry& entry : *list) {
+      if (entry.address == address) local.entries.push_back(entry);
+    }
+    if (list == &roles.servers) local.servers = static_cast<int>(local.entries.size());
+  }
+  return local;
+}
+
+}  // namespace fleet

@@ -1,0 +1,42 @@
+// The parameter-server mode: which processes serve and which train.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "launch/node_list.h"
+
+namespace fleet {
+
+// A server or trainer that the user has listed.
+struct RoleEntry {
+  std::string address;
+  int port = 0;  // 0: not given
+  int rank = 0;  // its place in its list
+};
+
+struct Roles {
+  bool wanted = false;  // false: collective training
+  // Listed, by --servers and --workers; or counted a node, by --server_num and --worker_num.
+  std::vector<RoleEntry> servers, trainers;
+  int server_num = 0, trainer_num = 0;
+
+  bool listed() const { return !servers.empty(); }
+  // The nodes of the lists, in the order in which they appear, servers first.
+  std::vector<ListedNode> nodes() const;
+};
+
+// The mode is that of --run_mode, or is implied by an option of it. kUsage where options contradict
+// each other.
+Roles read_roles(const Settings& settings);
+
+// This node's processes, servers first.
+struct LocalRoles {
+  std::vector<RoleEntry> entries;
+  int servers = 0;
+};
+// `address`: this node's, as it is listed.
+LocalRoles local_roles(const Roles& roles, const std::string& address);
+
+}  // namespace fleet
