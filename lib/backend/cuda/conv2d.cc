@@ -1,0 +1,152 @@
+// Convolutions by cuDNN.
+#include <algorithm>
+
+#include "backend/cuda/channels.h"
+#include "backend/cuda/device.h"
+#include "backend/cuda/dnn_kernel.h"
+#include "backend/cuda/layouts.h"
+
+namespace fleet {
+namespace {
+
+using cuda::ChannelRows;
+using cuda::channels_last;
+using Direction = cuda::dnn::Convolution::Direction;
+
+// One of the three operations: what cuDNN is asked for, and in which layouts.
+class Problem {
+ public:
+  Problem(Direction direction, const Attributes& attributes, const Shape& x, const Shape& weight,
+          const Shape& y, DType dtype)
+      : x_(x), weight_(weight), y_(y) {
+    const int64_t groups = attributes.integer("groups");
+    const Window window = window_of(attributes, weight[2], weight[3]);
+    block_ = cuda::channel_block(x[1], groups, dtype);
+    conv_ = {.direction = direction,
+             .window = window,
+             .x = cuda::stored(x, block_),
+             .weight = cuda::stored(weight, block_),
+             .y = y,
+             .dtype = dtype};
+  }
+
+  const cuda::dnn::Convolution& conv() const { return conv_; }
+  Layout x() const { return channels_last(x_, block_); }
+  Layout weight() const { return channels_last(weight_, block_); }
+  Layout y() const { return channels_last(y_); }
+  ChannelRows y_rows() const {
+    return {
+        .dtype = conv_.dtype, .rows = y_[0] * y_[2] * y_[3], .channels = y_[1], .stored = y_[1]};
+  }
+  // The convolution that adds a bias of this type in the same pass, where cuDNN has one.
+  std::optional<cuda::dnn::Convolution> with_bias(Device* device, DType bias) const {
+    if (bias != conv_.dtype) return std::nullopt;
+    cuda::dnn::Convolution fused = conv_;
+    fused.bias = true;
+    if (!is_supported(device, fused)) return std::nullopt;
+    return fused;
+  }
+
+ private:
+  Shape x_, weight_, y_;
+  cuda::dnn::Convolution conv_;
+  int64_t block_;
+};
+
+void forward_layouts(LayoutQuery& query) {
+  const Var &x = query.input_var(0), &weight = query.input_var(1), &y = query.output_var(0);
+  const Problem problem(Direction::kForward, query.attributes(), x.shape, weight.shape, y.shape,
+                        x.dtype);
+  query.need(0, problem.x());
+  query.need(1, problem.weight());
+  query.give(0, problem.y());
+  const auto fused = query.has_input(2)
+                         ? problem.with_bias(query.device(), query.input_var(2).dtype)
+                         : std::nullopt;
+  query.workspace(workspace_of(query.device(), fused ? *fused : problem.conv()));
+}
+
+void weight_layouts(LayoutQuery& query) {
+  const Var &x = query.input_var(0), &dy = query.input_var(1);
+  const std::vector<int64_t>& kernel = query.attributes().integers("kernel");
+  const Shape weight = {dy.shape[1], x.shape[1] / query.attributes().integer("groups"), kernel[0],
+                        kernel[1]};
+  const Problem problem(Direction::kWeight, query.attributes(), x.shape, weight, dy.shape, x.dtype);
+  query.need(0, query.has_output(0) || !query.input(0) ? problem.x() : *query.input(0));
+  query.need(1, problem.y());
+  query.give(0, problem.weight());
+  const size_t product = query.has_output(0) ? workspace_of(query.device(), problem.conv()) : 0;
+  const size_t sums = query.has_output(1) ? sum_rows_workspace(problem.y_rows()) : 0;
+  query.workspace(std::max(product, sums));
+}
+
+void data_layouts(LayoutQuery& query) {
+  const Var &weight = query.input_var(0), &dy = query.input_var(1), &dx = query.output_var(0);
+  const Problem problem(Direction::kData, query.attributes(), dx.shape, weight.shape, dy.shape,
+                        dy.dtype);
+  query.need(0, problem.weight());
+  query.need(1, problem.y());
+  query.give(0, problem.x());
+  query.workspace(workspace_of(query.device(), problem.conv()));
+}
+
+}  // namespace
+
+FLEET_KERNEL(cuda, conv2d) {
+  def.dtypes = cuda::kernel_types();
+  def.layouts = forward_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
+    const Argument& y = context.outputs[0];
+    const Problem problem(Direction::kForward, context.attributes(), x.shape, weight.shape, y.shape,
+                          x.dtype);
+    const auto fused = bias ? problem.with_bias(&context.device, bias.dtype) : std::nullopt;
+    std::shared_ptr<Kernel> product =
+        make_kernel(context.device, fused ? *fused : problem.conv(), x.data, weight.data, y.data,
+                    bias.data, context.workspace);
+    return make_kernel(
+        [product, rows = problem.y_rows(), y, bias, add = bias && !fused](Stream& stream) {
+          product->run(stream);
+          if (add) add_bias(rows, y.data, bias.data, bias.dtype, cuda::stream_of(stream));
+        });
+  };
+}
+
+FLEET_KERNEL(cuda, conv2d_weight_grad) {
+  def.dtypes = cuda::kernel_types();
+  def.layouts = weight_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &dy = context.inputs[1];
+    const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
+    const std::vector<int64_t>& kernel = context.attributes().integers("kernel");
+    const Shape weight = {dy.shape[1], x.shape[1] / context.attributes().integer("groups"),
+                          kernel[0], kernel[1]};
+    const Problem problem(Direction::kWeight, context.attributes(), x.shape, weight, dy.shape,
+                          x.dtype);
+    void* workspace = context.workspace;
+    std::shared_ptr<Kernel> product;
+    if (dweight) {
+      product = make_kernel(context.device, problem.conv(), x.data, dweight.data, dy.data, nullptr,
+                            workspace);
+    }
+    return make_kernel([product, rows = problem.y_rows(), dy, dbias, workspace](Stream& stream) {
+      if (product) product->run(stream);
+      if (!dbias) return;
+      sum_rows(rows, dy.data, dbias.data, dbias.dtype, workspace, cuda::stream_of(stream));
+    });
+  };
+}
+
+FLEET_KERNEL(cuda, conv2d_data_grad) {
+  def.dtypes = cuda::kernel_types();
+  def.layouts = data_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &weight = context.inputs[0], &dy = context.inputs[1], &dx = context.outputs[0];
+    const Problem problem(Direction::kData, context.attributes(), dx.shape, weight.shape, dy.shape,
+                          dy.dtype);
+    return make_kernel(context.device, problem.conv(), dx.data, weight.data, dy.data, nullptr,
+                       context.workspace);
+  };
+}
+
+}  // namespace fleet

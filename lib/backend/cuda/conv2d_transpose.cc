@@ -1,0 +1,102 @@
+// The data and weight gradients of a convolution whose image is this operation's output: by cuDNN.
+#include <algorithm>
+
+#include "backend/cuda/channels.h"
+#include "backend/cuda/device.h"
+#include "backend/cuda/dnn_kernel.h"
+#include "backend/cuda/layouts.h"
+
+namespace fleet {
+namespace {
+
+using cuda::ChannelRows;
+using cuda::channels_last;
+using Direction = cuda::dnn::Convolution::Direction;
+
+// small: what the transposed convolution reads, y of the convolution; large: what it writes.
+cuda::dnn::Convolution convolution_of(Direction direction, const Attributes& attributes,
+                                      const Shape& large, const Shape& weight, const Shape& small,
+                                      DType dtype) {
+  return {.direction = direction,
+          .window = window_of(attributes, weight[2], weight[3]),
+          .x = large,
+          .weight = weight,
+          .y = small,
+          .dtype = dtype};
+}
+
+ChannelRows rows_of(const Shape& image, DType dtype) {
+  return {.dtype = dtype,
+          .rows = image[0] * image[2] * image[3],
+          .channels = image[1],
+          .stored = image[1]};
+}
+
+Shape weight_shape(const Attributes& attributes, const Shape& x, const Shape& dy) {
+  const std::vector<int64_t>& kernel = attributes.integers("kernel");
+  return {x[1], dy[1] / attributes.integer("groups"), kernel[0], kernel[1]};
+}
+
+}  // namespace
+
+FLEET_KERNEL(cuda, conv2d_transpose) {
+  def.dtypes = cuda::kernel_types();
+  def.layouts = [](LayoutQuery& query) {
+    const Var &x = query.input_var(0), &weight = query.input_var(1), &y = query.output_var(0);
+    query.need(0, channels_last(x.shape));
+    query.need(1, channels_last(weight.shape));
+    query.give(0, channels_last(y.shape));
+    const auto conv = convolution_of(Direction::kData, query.attributes(), y.shape, weight.shape,
+                                     x.shape, x.dtype);
+    query.workspace(workspace_of(query.device(), conv));
+  };
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
+    const Argument& y = context.outputs[0];
+    const auto conv = convolution_of(Direction::kData, context.attributes(), y.shape, weight.shape,
+                                     x.shape, x.dtype);
+    std::shared_ptr<Kernel> product =
+        make_kernel(context.device, conv, y.data, weight.data, x.data, nullptr, context.workspace);
+    return make_kernel([product, rows = rows_of(y.shape, y.dtype), y, bias](Stream& stream) {
+      product->run(stream);
+      if (bias) add_bias(rows, y.data, bias.data, bias.dtype, cuda::stream_of(stream));
+    });
+  };
+}
+
+FLEET_KERNEL(cuda, conv2d_transpose_weight_grad) {
+  def.dtypes = cuda::kernel_types();
+  def.layouts = [](LayoutQuery& query) {
+    const Var &x = query.input_var(0), &dy = query.input_var(1);
+    const Shape weight = weight_shape(query.attributes(), x.shape, dy.shape);
+    query.need(0, channels_last(x.shape));
+    query.need(1, channels_last(dy.shape));
+    query.give(0, channels_last(weight));
+    const auto conv =
+        convolution_of(Direction::kWeight, query.attributes(), dy.shape, weight, x.shape, x.dtype);
+    const size_t product = query.has_output(0) ? workspace_of(query.device(), conv) : 0;
+    const size_t sums = query.has_output(1) ? sum_rows_workspace(rows_of(dy.shape, dy.dtype)) : 0;
+    query.workspace(std::max(product, sums));
+  };
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &dy = context.inputs[1];
+    const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
+    const Shape weight = weight_shape(context.attributes(), x.shape, dy.shape);
+    const auto conv = convolution_of(Direction::kWeight, context.attributes(), dy.shape, weight,
+                                     x.shape, x.dtype);
+    void* workspace = context.workspace;
+    std::shared_ptr<Kernel> product;
+    if (dweight) {
+      product =
+          make_kernel(context.device, conv, dy.data, dweight.data, x.data, nullptr, workspace);
+    }
+    const ChannelRows rows = rows_of(dy.shape, dy.dtype);
+    return make_kernel([product, rows, dy, dbias, workspace](Stream& stream) {
+      if (product) product->run(stream);
+      if (!dbias) return;
+      sum_rows(rows, dy.data, dbias.data, dbias.dtype, workspace, cuda::stream_of(stream));
+    });
+  };
+}
+
+}  // namespace fleet
