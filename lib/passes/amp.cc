@@ -125,7 +125,7 @@ class Amp : public Pass {
     for (const auto& [made_in, copy] : casts_[id]) {
       if (program.sections()[made_in].when.covers(program.sections()[section].when)) return copy;
     }
-    const VarId copy = program.temporary(var.name + "@" + name_of(dtype));
+    const VarId copy = program.temporary(var.name + ".as_" + name_of(dtype));
     program.append(section, "cast", {id}, {copy}, {{"to", std::string(name_of(dtype))}});
     casts_[id].emplace_back(section, copy);
     ++cast_count_;

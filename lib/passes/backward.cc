@@ -139,13 +139,20 @@ BackwardResult append_backward_from(Program& program, SectionId forward,
   return Backward(program, forward).run(seeds, wrt);
 }
 
-BackwardResult append_backward(Program& program, SectionId forward, VarId loss, double scale) {
+BackwardResult append_backward(Program& program, SectionId forward, VarId loss, double scale,
+                               VarId loss_scaling) {
   const SectionId section = program.add_section("backward", program.sections()[forward].when);
   const VarId seed = program.temporary(program.var(loss).name + "@GRAD");
-  const std::span<const int64_t> dims = program.var(loss).shape.dims();
-  program.append(section, "fill", {}, {seed},
-                 {{"shape", std::vector<int64_t>(dims.begin(), dims.end())}, {"value", scale}});
-  return append_backward_from(program, forward, {{loss, seed}}, {});
+  if (loss_scaling == kNoVar) {
+    const std::span<const int64_t> dims = program.var(loss).shape.dims();
+    program.append(section, "fill", {}, {seed},
+                   {{"shape", std::vector<int64_t>(dims.begin(), dims.end())}, {"value", scale}});
+  } else {
+    program.append(section, "scale", {loss_scaling}, {seed}, {{"scale", scale}});
+  }
+  BackwardResult result = append_backward_from(program, forward, {{loss, seed}}, {});
+  result.loss_scaling = loss_scaling;
+  return result;
 }
 
 }  // namespace fleet

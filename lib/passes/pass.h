@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/registry.h"
 #include "graph/program.h"
@@ -12,6 +13,9 @@ namespace fleet {
 
 struct PassContext {
   int world_size = 1;
+  // Low floating types the backend computes in, the preferred first; none: why, in a clause.
+  std::vector<DType> low_types;
+  std::string no_low_type;
 };
 
 class Pass {

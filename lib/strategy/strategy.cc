@@ -26,6 +26,22 @@ const std::set<std::string> kSupported = {
     "build_strategy.fuse_elewise_add_act_ops",
     "build_strategy.fuse_bn_add_act_ops",
     "build_strategy.enable_auto_fusion",
+    "build_strategy.fuse_all_optimizer_ops",
+    "amp",
+    "amp_configs.init_loss_scaling",
+    "amp_configs.incr_every_n_steps",
+    "amp_configs.decr_every_n_nan_or_inf",
+    "amp_configs.incr_ratio",
+    "amp_configs.decr_ratio",
+    "amp_configs.use_dynamic_loss_scaling",
+    "amp_configs.custom_white_list",
+    "amp_configs.custom_black_list",
+    "amp_configs.custom_black_varnames",
+    "amp_configs.use_pure_fp16",
+    "amp_configs.use_fp16_guard",
+    "amp_configs.use_pure_bf16",
+    "amp_configs.dtype",
+    "fp16_allreduce",
     "build_strategy.debug_graphviz_path",
 };
 
@@ -83,6 +99,17 @@ void find_unsupported(const Message& message, const std::string& prefix,
 
 bool or_on(bool given, bool value) { return !given || value; }
 
+// Paddle's rules for strategies that do not go together (the first in alphabetical order wins where
+// neither can wrap the other), but not in silence.
+void resolve_conflicts(Strategy* strategy) {
+  if (strategy->amp.on && strategy->fp16_allreduce) {
+    spdlog::warn(
+        "strategy: fp16_allreduce is switched off: it does not go with amp, under which gradients "
+        "of low operations are reduced in the low type anyway");
+    strategy->fp16_allreduce = false;
+  }
+}
+
 }  // namespace
 
 Strategy check_strategy(const StrategyProto& proto) {
@@ -116,6 +143,11 @@ Strategy check_strategy(const StrategyProto& proto) {
       or_on(build.has_fuse_elewise_add_act_ops(), build.fuse_elewise_add_act_ops());
   strategy.fuse_bn_add_act = build.fuse_bn_add_act_ops();
   strategy.auto_fusion = or_on(build.has_enable_auto_fusion(), build.enable_auto_fusion());
+  strategy.fuse_all_optimizer_ops =
+      or_on(build.has_fuse_all_optimizer_ops(), build.fuse_all_optimizer_ops());
+  strategy.amp = check_amp(proto);
+  strategy.fp16_allreduce = proto.fp16_allreduce();
+  resolve_conflicts(&strategy);
   strategy.graphviz_path = build.debug_graphviz_path();
   return strategy;
 }
@@ -123,11 +155,21 @@ Strategy check_strategy(const StrategyProto& proto) {
 BackwardResult apply_strategy(Program& program, const Strategy& strategy, SectionId forward,
                               VarId loss, const PassContext& context) {
   FLEET_CHECK(context.world_size >= 1, "a job of no ranks");
+  const std::optional<DType> low = choose_low_type(strategy.amp, context);
+  if (low) apply_amp(program, strategy.amp, *low, context);
+  if (program.var(loss).dtype != DType::kFloat32) {
+    throw Error(ErrorCode::kUsage,
+                "the loss would be " + std::string(name_of(program.var(loss).dtype)),
+                "strategy amp_configs.custom_white_list", "take mean off it");
+  }
   if (strategy.fuse_bn_act) run_pass("fuse_bn_act", program, context);
   if (strategy.fuse_elewise_add_act) run_pass("fuse_elewise_add_act", program, context);
   if (strategy.fuse_bn_add_act) run_pass("fuse_bn_add_act", program, context);
-  const BackwardResult result = append_backward(program, forward, loss, 1.0 / context.world_size);
+  const BackwardResult result = append_backward(program, forward, loss, 1.0 / context.world_size,
+                                                make_loss_scaling(program, strategy.amp, low));
   if (strategy.auto_fusion) run_pass("fuse_gradient_sums", program, context);
+  if (low) run_pass("amp_parameters", program, context);
+  if (strategy.fp16_allreduce) run_pass("fp16_allreduce", program, context);
   run_pass("fuse_all_reduce", program, context,
            {{"fuse", strategy.fuse_all_reduce},
             {"megabytes", strategy.buckets.megabytes},
@@ -138,6 +180,15 @@ BackwardResult apply_strategy(Program& program, const Strategy& strategy, Sectio
     write_file_atomically(strategy.graphviz_path, print_dot(program));
   }
   return result;
+}
+
+void append_optimizer(Program& program, const Strategy& strategy, const BackwardResult& backward,
+                      VarId learning_rate, const Settings& settings, const PassContext& context) {
+  const SectionId optimize = program.add_section("optimize", {});
+  const GradientScaling scaling = append_loss_scaling(program, optimize, strategy.amp, backward);
+  append_updates(program, optimize, backward.parameters, learning_rate, settings, scaling);
+  if (strategy.fuse_all_optimizer_ops) run_pass("fuse_all_optimizer_ops", program, context);
+  verify(program);
 }
 
 }  // namespace fleet

@@ -1,6 +1,6 @@
 #include "train/session.h"
 
-#include "optim/optimizer.h"
+#include "exec/backend.h"
 #include "strategy/strategy.h"
 
 namespace fleet {
@@ -13,7 +13,8 @@ void MetricSums::add(const MetricSums& other) {
   weight += other.weight;
 }
 
-BuiltProgram build_program(const Job& job, const Shape& image, int world) {
+BuiltProgram build_program(const Job& job, const Shape& image, int world,
+                           const std::string& backend) {
   BuiltProgram built;
   Program& program = built.program;
   built.training =
@@ -23,11 +24,13 @@ BuiltProgram build_program(const Job& job, const Shape& image, int world) {
                                .image = image,
                                .label_smoothing = job.train.number("label_smoothing")});
   const Strategy strategy = check_strategy(strategy_from(job.strategy));
-  const BackwardResult backward = apply_strategy(program, strategy, built.training.forward,
-                                                 built.training.loss, {.world_size = world});
-  const SectionId optimize = program.add_section("optimize", {});
-  append_updates(program, optimize, backward.parameters, built.training.learning_rate,
-                 job.optimizer);
+  PassContext context{.world_size = world, .low_types = {}, .no_low_type = {}};
+  context.low_types = low_precision_types(backend, &context.no_low_type);
+  const BackwardResult backward =
+      apply_strategy(program, strategy, built.training.forward, built.training.loss, context);
+  append_optimizer(program, strategy, backward, built.training.learning_rate, job.optimizer,
+                   context);
+  built.loss_scaling = backward.loss_scaling;
   const Training& training = built.training;
   built.keep = {training.loss, training.training_metrics.losses, training.training_metrics.counts,
                 training.evaluation_metrics.losses, training.evaluation_metrics.counts};
@@ -37,8 +40,9 @@ BuiltProgram build_program(const Job& job, const Shape& image, int world) {
 Session::Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
                  Communicator* communicator)
     : options_(options), communicator_(communicator) {
-  BuiltProgram built = build_program(job, image, options.world);
+  BuiltProgram built = build_program(job, image, options.world, options.backend);
   built_training_ = built.training;
+  loss_scaling_ = built.loss_scaling;
   Plan plan = make_plan(std::move(built.program), built.keep,
                         {.backend = options.backend, .initial_layouts = {}, .device = &device});
   executor_ = std::make_unique<Executor>(std::move(plan), device, communicator);
@@ -101,6 +105,11 @@ MetricSums Session::read_metrics(bool evaluation) {
   executor_->read(metrics.losses, losses);
   executor_->read(metrics.counts, counts);
   return {losses[0], losses[1], counts[0], counts[1], counts[2]};
+}
+
+std::optional<double> Session::read_loss_scaling() {
+  if (loss_scaling_ == kNoVar) return std::nullopt;
+  return executor_->values<float>(loss_scaling_)[0];
 }
 
 }  // namespace fleet

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "comm/communicator.h"
 #include "exec/executor.h"
@@ -20,12 +21,14 @@ struct SessionOptions {
 struct BuiltProgram {
   Program program;
   Training training;
-  std::vector<VarId> keep;  // what the host reads
+  VarId loss_scaling = kNoVar;  // float32 [1], a state; kNoVar: the loss is not scaled
+  std::vector<VarId> keep;      // what the host reads
 };
 
 // The whole Program of a job: model, backward, strategy, optimizer. image: channels, height, width
-// of the samples.
-BuiltProgram build_program(const Job& job, const Shape& image, int world);
+// of the samples. backend: decides in which type mixed precision computes.
+BuiltProgram build_program(const Job& job, const Shape& image, int world,
+                           const std::string& backend = "cpu");
 
 // Sums of one step's or one evaluation's samples.
 struct MetricSums {
@@ -52,6 +55,8 @@ class Session {
   // Rank 0's running statistics to all (not the optimizer's states, which are alike).
   void broadcast_statistics();
   MetricSums read_metrics(bool evaluation);
+  // What the next step's loss is scaled with; nothing where it is not. Synchronizes.
+  std::optional<double> read_loss_scaling();
 
  private:
   void broadcast(const std::vector<VarId>& vars);
@@ -59,6 +64,7 @@ class Session {
   SessionOptions options_;
   Communicator* communicator_;
   Training built_training_;
+  VarId loss_scaling_ = kNoVar;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Stream> stream_;
 };

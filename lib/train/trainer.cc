@@ -223,18 +223,25 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
                           static_cast<long long>(batch.epoch), static_cast<long long>(batch.index),
                           sums.mean_loss(), sums.acc1(),
                           static_cast<long long>(session_->training().top_k), sums.acck()));
+  const std::optional<double> scaling = session_->read_loss_scaling();
+  if (scaling && loss_scaling_ && *scaling < *loss_scaling_ && leads()) {
+    spdlog::info("gradients overflowed: the loss is scaled by {} now", *scaling);
+  }
+  loss_scaling_ = scaling;
   if (!events_) return;
-  events_->write(EventLine("train")
-                     .add("step", step)
-                     .add("epoch", batch.epoch)
-                     .add("batch", batch.index)
-                     .add("loss", sums.mean_loss())
-                     .add("acc1", sums.acc1())
-                     .add("acc" + std::to_string(session_->training().top_k), sums.acck())
-                     .add("learning_rate", rate)
-                     .add("data_time", meter_.data_time().mean())
-                     .add("batch_time", meter_.batch_time().mean())
-                     .add("speed", meter_.speed()));
+  EventLine line("train");
+  line.add("step", step)
+      .add("epoch", batch.epoch)
+      .add("batch", batch.index)
+      .add("loss", sums.mean_loss())
+      .add("acc1", sums.acc1())
+      .add("acc" + std::to_string(session_->training().top_k), sums.acck())
+      .add("learning_rate", rate)
+      .add("data_time", meter_.data_time().mean())
+      .add("batch_time", meter_.batch_time().mean())
+      .add("speed", meter_.speed());
+  if (scaling) line.add("loss_scaling", *scaling);
+  events_->write(line);
 }
 
 void Trainer::evaluate(int64_t epoch) {

@@ -69,6 +69,7 @@ class Trainer {
   TrainingPosition position_;
   int64_t saved_step_ = -1, evaluated_step_ = -1;
   bool warned_of_nan_ = false;
+  std::optional<double> loss_scaling_;  // at the last fetch
   TrainResult result_;
   double begun_ = 0;
 };

@@ -66,9 +66,8 @@ TEST(CheckStrategy, NumberOfGradients_TakesTheOtherLimitsPlace) {
 
 TEST(CheckStrategy, Unsupported_IsRefusedByName) {
   const std::string what =
-      refusal("amp: true nccl_comm_num: 2 build_strategy { fuse_broadcast_ops: true }");
-  EXPECT_THAT(what, HasSubstr("not supported yet: amp, nccl_comm_num, "
-                              "build_strategy.fuse_broadcast_ops"));
+      refusal("dgc: true asp: true build_strategy { fuse_broadcast_ops: true }");
+  EXPECT_THAT(what, HasSubstr("not supported yet: dgc, asp, build_strategy.fuse_broadcast_ops"));
   EXPECT_THAT(refusal("gradient_scale_configs { scale_strategy: 'sum' }"),
               HasSubstr("gradient_scale_configs.scale_strategy"));
   EXPECT_THAT(refusal("dgc: true dgc_configs { sparsity: 0.9 }"),

@@ -1,0 +1,49 @@
+// fp16_allreduce: gradients travel between ranks in float16; updates widen them. No guard against
+// overflow, as in Paddle. Runs after the backward pass and before fuse_all_reduce.
+#include <map>
+
+#include "passes/pass.h"
+
+namespace fleet {
+namespace {
+
+class Fp16AllReduce : public Pass {
+ public:
+  bool run(Program& program, const PassContext& context) override {
+    const SectionId backward = program.find_section("backward");
+    FLEET_CHECK(backward >= 0, "fp16_allreduce before the backward pass");
+    if (context.world_size <= 1) return false;
+    std::map<VarId, VarId> parameter_of;  // by float32 gradient
+    for (VarId parameter : program.parameters()) {
+      const VarId gradient = program.gradient(parameter);
+      if (gradient == kNoVar || program.var(gradient).dtype != DType::kFloat32) continue;
+      parameter_of[gradient] = parameter;
+    }
+    std::vector<Op> ops;
+    for (Op& op : program.ops()) {
+      ops.push_back(std::move(op));
+      const std::vector<VarId> outputs = ops.back().outputs;
+      for (VarId id : outputs) {
+        const auto found = parameter_of.find(id);
+        if (found == parameter_of.end() || ops.back().section != backward) continue;
+        const VarId narrow = program.temporary(program.var(id).name + "@float16");
+        ops.push_back(program.make_op(backward, "cast", {id}, {narrow},
+                                      {{"to", std::string(name_of(DType::kFloat16))}}));
+        program.set_gradient(found->second, narrow);
+      }
+    }
+    program.ops() = std::move(ops);
+    return !parameter_of.empty();
+  }
+};
+
+}  // namespace
+
+FLEET_PASS(fp16_allreduce) {
+  def.help = "gradients travel between ranks in float16";
+  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
+    return std::make_unique<Fp16AllReduce>();
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,116 @@
+// fuse_all_optimizer_ops: updates of many parameters become one operation (optim/update_op.h), so
+// that they are one kernel. Together go those of one kind, with equal attributes, other inputs and
+// types. Runs behind append_updates().
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/log.h"
+#include "passes/pass.h"
+
+namespace fleet {
+namespace {
+
+bool is_update(const Op& op) { return !op.def->input_group.empty(); }
+
+class FuseAllOptimizerOps : public Pass {
+ public:
+  bool run(Program& program, const PassContext&) override {
+    std::map<std::string, std::vector<int>> groups;  // by what must be equal
+    std::map<std::string, int> kinds;
+    for (size_t i = 0; i < program.ops().size(); ++i) {
+      const Op& op = program.ops()[i];
+      if (!is_update(op)) continue;
+      groups[key_of(program, op)].push_back(static_cast<int>(i));
+      ++kinds[op.type()];
+    }
+    std::vector<bool> removed(program.ops().size(), false);
+    bool merged_any = false;
+    for (const auto& [key, members] : groups) {
+      if (members.size() < 2 || !can_wait(program, members)) continue;
+      merge(program, members);
+      for (size_t i = 0; i + 1 < members.size(); ++i) removed[members[i]] = true;
+      merged_any = true;
+    }
+    if (!merged_any) return false;
+    std::vector<Op> kept;
+    for (size_t i = 0; i < removed.size(); ++i) {
+      if (!removed[i]) kept.push_back(std::move(program.ops()[i]));
+    }
+    program.ops() = std::move(kept);
+    for (const auto& [kind, count] : kinds) {
+      spdlog::info(
+          "Find {} operators : {}, and {} for dense gradients. To make the speed faster, those "
+          "optimization are fused during training.",
+          kind, count, count);
+    }
+    return true;
+  }
+
+ private:
+  static size_t other_inputs(const Op& op) { return op.def->inputs.size() - 1; }
+
+  static std::string key_of(const Program& program, const Op& op) {
+    std::string key = op.type() + "/" + std::to_string(op.section);
+    for (const auto& [name, value] : op.attributes.all()) key += "/" + name + exact(value);
+    for (size_t i = 0; i < other_inputs(op); ++i) key += "/" + std::to_string(op.inputs[i]);
+    for (size_t i = 0; i < op.def->input_group.size(); ++i) {
+      key += std::string("/") + name_of(program.var(op.inputs[other_inputs(op) + i]).dtype);
+    }
+    const VarId copy = op.outputs.back();
+    return key + "/" + (copy == kNoVar ? "-" : name_of(program.var(copy).dtype));
+  }
+
+  // Printed numbers are rounded: two that differ must not look alike.
+  static std::string exact(const Attribute& value) {
+    const double* number = std::get_if<double>(&value);
+    if (!number) return text_of(value);
+    char text[40];
+    std::snprintf(text, sizeof text, "%a", *number);
+    return text;
+  }
+
+  // Whether nobody in between touches what all but the last member write: they run there then.
+  static bool can_wait(const Program& program, const std::vector<int>& members) {
+    std::set<VarId> written;
+    size_t next = 0;
+    for (int i = members.front(); i < members.back(); ++i) {
+      const Op& op = program.ops()[i];
+      if (next < members.size() && members[next] == i) {
+        ++next;
+        written.insert(op.outputs.begin(), op.outputs.end());
+        written.erase(kNoVar);
+        continue;
+      }
+      const auto touched = [&](VarId id) { return written.contains(id); };
+      if (std::any_of(op.inputs.begin(), op.inputs.end(), touched) ||
+          std::any_of(op.outputs.begin(), op.outputs.end(), touched)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  static void merge(Program& program, const std::vector<int>& members) {
+    Op& last = program.ops()[members.back()];
+    const size_t others = other_inputs(last);
+    std::vector<VarId> inputs(last.inputs.begin(), last.inputs.begin() + others), outputs;
+    for (int member : members) {
+      const Op& op = program.ops()[member];
+      inputs.insert(inputs.end(), op.inputs.begin() + others, op.inputs.end());
+      outputs.insert(outputs.end(), op.outputs.begin(), op.outputs.end());
+    }
+    last = program.make_op(last.section, last.type(), inputs, outputs, last.attributes);
+  }
+};
+
+}  // namespace
+
+FLEET_PASS(fuse_all_optimizer_ops) {
+  def.help = "updates of many parameters become one operation";
+  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
+    return std::make_unique<FuseAllOptimizerOps>();
+  };
+}
+
+}  // namespace fleet

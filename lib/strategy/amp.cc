@@ -1,0 +1,156 @@
+#include "strategy/amp.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/log.h"
+
+namespace fleet {
+namespace {
+
+using paddle::fleet::AMPConfig;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& next,
+                         ErrorCode code = ErrorCode::kUsage) {
+  throw Error(code, what, "strategy amp_configs", next);
+}
+
+// Paddle's names of operations that are called otherwise here.
+std::vector<std::string> own_names(const google::protobuf::RepeatedPtrField<std::string>& names) {
+  static const std::map<std::string, std::string> kOwn = {
+      {"mul", "fc"},           {"matmul_v2", "matmul"},
+      {"reshape2", "reshape"}, {"transpose2", "transpose"},
+      {"flatten2", "flatten"}, {"flatten_contiguous_range", "flatten"},
+  };
+  std::vector<std::string> own;
+  for (const std::string& name : names) {
+    const auto found = kOwn.find(name);
+    own.push_back(found == kOwn.end() ? name : found->second);
+    op_registry().get(own.back());  // kUsage naming the nearest
+  }
+  return own;
+}
+
+void check_scaling(const AMPConfig& configs) {
+  const auto require = [](bool holds, const std::string& what) {
+    if (!holds) refuse(what, "give a value in that range");
+  };
+  require(configs.init_loss_scaling() > 0, "init_loss_scaling must be above 0");
+  require(configs.incr_every_n_steps() >= 1, "incr_every_n_steps must be from 1 up");
+  require(configs.decr_every_n_nan_or_inf() >= 1, "decr_every_n_nan_or_inf must be from 1 up");
+  require(configs.incr_ratio() > 1, "incr_ratio must be above 1");
+  require(configs.decr_ratio() > 0 && configs.decr_ratio() < 1,
+          "decr_ratio must be between 0 and 1");
+}
+
+std::optional<DType> wanted_type(const AMPConfig& configs) {
+  std::optional<DType> wanted;
+  if (configs.dtype() == "float16") wanted = DType::kFloat16;
+  if (configs.dtype() == "bfloat16") wanted = DType::kBFloat16;
+  if (!wanted && configs.dtype() != "auto") {
+    refuse("dtype is '" + configs.dtype() + "'", "set it to auto, float16 or bfloat16");
+  }
+  if (configs.use_pure_fp16() && configs.use_pure_bf16()) {
+    refuse("use_pure_fp16 and use_pure_bf16 are both set", "leave one of them out");
+  }
+  for (const auto& [pure, dtype] : {std::pair(configs.use_pure_fp16(), DType::kFloat16),
+                                    std::pair(configs.use_pure_bf16(), DType::kBFloat16)}) {
+    if (!pure) continue;
+    if (wanted && *wanted != dtype) {
+      refuse("dtype " + configs.dtype() + " does not go with pure " + name_of(dtype),
+             "leave dtype out");
+    }
+    wanted = dtype;
+  }
+  return wanted;
+}
+
+}  // namespace
+
+AmpStrategy check_amp(const StrategyProto& proto) {
+  const AMPConfig& configs = proto.amp_configs();
+  AmpStrategy amp{.on = proto.amp()};
+  if (!amp.on) return amp;
+  amp.wanted = wanted_type(configs);
+  amp.pure = configs.use_pure_fp16() || configs.use_pure_bf16();
+  if (amp.pure && configs.has_use_fp16_guard() && configs.use_fp16_guard()) {
+    refuse("use_fp16_guard: no network here marks parts with fp16_guard",
+           "leave it out, or set it to false: the whole network runs in the low type",
+           ErrorCode::kUnsupported);
+  }
+  amp.white_list = own_names(configs.custom_white_list());
+  amp.black_list = own_names(configs.custom_black_list());
+  amp.black_variables.assign(configs.custom_black_varnames().begin(),
+                             configs.custom_black_varnames().end());
+  check_scaling(configs);
+  amp.scaling = {.initial = configs.init_loss_scaling(),
+                 .dynamic = configs.use_dynamic_loss_scaling(),
+                 .incr_every_n_steps = configs.incr_every_n_steps(),
+                 .decr_every_n_nan_or_inf = configs.decr_every_n_nan_or_inf(),
+                 .incr_ratio = configs.incr_ratio(),
+                 .decr_ratio = configs.decr_ratio()};
+  amp.scaling_given = configs.has_init_loss_scaling() || configs.has_incr_every_n_steps() ||
+                      configs.has_decr_every_n_nan_or_inf() || configs.has_incr_ratio() ||
+                      configs.has_decr_ratio() || configs.has_use_dynamic_loss_scaling();
+  return amp;
+}
+
+std::optional<DType> choose_low_type(const AmpStrategy& amp, const PassContext& context) {
+  if (!amp.on) return std::nullopt;
+  const std::vector<DType>& offered = context.low_types;
+  if (offered.empty()) {
+    spdlog::warn("amp: training in float32: {}", context.no_low_type);
+    return std::nullopt;
+  }
+  DType low = offered.front();
+  if (amp.wanted) {
+    if (std::find(offered.begin(), offered.end(), *amp.wanted) != offered.end()) {
+      low = *amp.wanted;
+    } else {
+      spdlog::warn("amp: {} in place of {}, which this device does not compute in", name_of(low),
+                   name_of(*amp.wanted));
+    }
+  }
+  if (low == DType::kBFloat16 && amp.scaling_given) {
+    spdlog::info("amp: bfloat16 needs no loss scaling: its settings have no effect");
+  }
+  return low;
+}
+
+void apply_amp(Program& program, const AmpStrategy& amp, DType low, const PassContext& context) {
+  run_pass("amp", program, context,
+           {{"low", std::string(name_of(low))},
+            {"pure", amp.pure},
+            {"white_list", amp.white_list},
+            {"black_list", amp.black_list},
+            {"black_variables", amp.black_variables}});
+}
+
+VarId make_loss_scaling(Program& program, const AmpStrategy& amp, std::optional<DType> low) {
+  if (!amp.scale_loss.value_or(low == DType::kFloat16)) return kNoVar;
+  return program.state("optimizer.loss_scaling", {1}, {Init::kConstant, amp.scaling.initial});
+}
+
+GradientScaling append_loss_scaling(Program& program, SectionId optimize, const AmpStrategy& amp,
+                                    const BackwardResult& backward) {
+  const VarId loss_scaling = backward.loss_scaling;
+  if (loss_scaling == kNoVar) return {};
+  std::vector<VarId> inputs = {loss_scaling};
+  for (VarId parameter : backward.parameters) inputs.push_back(program.gradient(parameter));
+  const GradientScaling scaling{.found_inf = program.temporary("found_inf"),
+                                .unscale = program.temporary("unscale")};
+  program.append(optimize, "check_finite_and_unscale", inputs,
+                 {scaling.found_inf, scaling.unscale});
+  if (!amp.scaling.dynamic) return scaling;
+  const VarId good = program.state("optimizer.good_steps", {1}, {}, DType::kInt64);
+  const VarId bad = program.state("optimizer.bad_steps", {1}, {}, DType::kInt64);
+  program.append(optimize, "update_loss_scaling", {scaling.found_inf, loss_scaling, good, bad},
+                 {loss_scaling, good, bad},
+                 {{"incr_every_n_steps", amp.scaling.incr_every_n_steps},
+                  {"decr_every_n_nan_or_inf", amp.scaling.decr_every_n_nan_or_inf},
+                  {"incr_ratio", amp.scaling.incr_ratio},
+                  {"decr_ratio", amp.scaling.decr_ratio}});
+  return scaling;
+}
+
+}  // namespace fleet

@@ -1,0 +1,51 @@
+// Mixed precision as a strategy asks for it: amp and amp_configs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "optim/optimizer.h"
+#include "passes/backward.h"
+#include "passes/pass.h"
+#include "strategy/strategy_file.h"
+
+namespace fleet {
+
+struct LossScaling {  // amp_configs, with Paddle's defaults
+  double initial = 32768;
+  bool dynamic = true;
+  int64_t incr_every_n_steps = 1000, decr_every_n_nan_or_inf = 2;
+  double incr_ratio = 2, decr_ratio = 0.8;
+};
+
+struct AmpStrategy {
+  bool on = false;
+  std::optional<DType>
+      wanted;         // dtype, use_pure_fp16, use_pure_bf16; nothing: the backend's choice
+  bool pure = false;  // use_pure_fp16 or use_pure_bf16
+  std::vector<std::string> white_list, black_list, black_variables;  // custom_...
+  LossScaling scaling;
+  bool scaling_given = false;        // the user set one of its keys
+  std::optional<bool> scale_loss{};  // nothing: with float16 only; for tests
+};
+
+// kUsage, kUnsupported naming the field.
+AmpStrategy check_amp(const StrategyProto& proto);
+
+// What the forward part is rewritten to: nothing: float32 only. Says the choice in the log, and why
+// it is not the wanted one.
+std::optional<DType> choose_low_type(const AmpStrategy& amp, const PassContext& context);
+
+// Runs the pass on the forward sections.
+void apply_amp(Program& program, const AmpStrategy& amp, DType low, const PassContext& context);
+
+// The state "optimizer.loss_scaling" where the loss is scaled in this type; kNoVar otherwise.
+VarId make_loss_scaling(Program& program, const AmpStrategy& amp, std::optional<DType> low);
+
+// Behind the allreduces, in section `optimize`: looks for infinite gradients, sets the next step's
+// scale. loss_scaling: from make_loss_scaling(), may be kNoVar.
+GradientScaling append_loss_scaling(Program& program, SectionId optimize, const AmpStrategy& amp,
+                                    const BackwardResult& backward);
+
+}  // namespace fleet
