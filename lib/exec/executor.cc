@@ -191,6 +191,12 @@ void Executor::run_profiled(Step& step, Stream& stream) {
   ++step.calls;
 }
 
+std::vector<double> Executor::profiled_seconds() const {
+  std::vector<double> seconds;
+  for (const auto& step : steps_) seconds.push_back(step->seconds / std::max(profiled_runs_, 1));
+  return seconds;
+}
+
 std::string Executor::profile() const {
   struct Row {
     std::string type;

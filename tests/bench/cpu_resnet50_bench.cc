@@ -1,7 +1,8 @@
-// A whole ResNet50 training step (float32, 16 images of 224², momentum with weight decay; one rank,
-// all cores) against the step's convolution and batch-norm primitives alone, in turns.
+// A whole ResNet50 training step (float32; --bf16: mixed precision in bfloat16; 16 images of 224²,
+// momentum with weight decay; one rank, all cores) against the step's convolution and batch-norm
+// primitives alone, in turns.
 //
-//   bench_cpu_resnet50 [--rounds N] [--profile] [--print_plan] [--cpu_time]
+//   bench_cpu_resnet50 [--bf16] [--rounds N] [--profile] [--print_plan] [--cpu_time]
 //
 // --cpu_time measures the calling thread's processor time instead of the clock: for a machine that
 // is busy, with OMP_NUM_THREADS=1.
@@ -11,9 +12,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "exec/backend.h"
 #include "tensor/host.h"
 #include "tests/bench/resnet50_primitives.h"
-#include "train/session.h"
+#include "tests/bench/resnet50_step.h"
 
 namespace fleet::bench {
 namespace {
@@ -22,7 +24,7 @@ constexpr int64_t kBatch = 16;
 
 struct Options {
   int rounds = 9;
-  bool profile = false, print_plan = false;
+  bool bf16 = false, profile = false, print_plan = false;
 };
 
 Options parse(int argc, char** argv) {
@@ -30,6 +32,8 @@ Options parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--rounds") && i + 1 < argc) {
       options.rounds = std::max(1, std::atoi(argv[++i]));
+    } else if (!std::strcmp(argv[i], "--bf16")) {
+      options.bf16 = true;
     } else if (!std::strcmp(argv[i], "--profile")) {
       options.profile = true;
     } else if (!std::strcmp(argv[i], "--print_plan")) {
@@ -38,68 +42,23 @@ Options parse(int argc, char** argv) {
       use_cpu_time() = true;
     } else {
       throw Error(ErrorCode::kUsage, "unknown option", argv[i],
-                  "there are --rounds N, --profile, --print_plan and --cpu_time");
+                  "there are --bf16, --rounds N, --profile, --print_plan and --cpu_time");
     }
   }
   return options;
 }
 
-Job resnet50_job() {
-  ConfigTree tree = ConfigTree::from_json(R"({
-      "model": {"name": "resnet50"},
-      "data": {"source": "synthetic", "batch_size": 16},
-      "optimizer": {"name": "momentum", "momentum": 0.9, "weight_decay": 1e-4},
-      "learning_rate": {"name": "constant", "base": 0.1}
-    })",
-                                          "cpu_resnet50");
-  return make_job(tree);
-}
-
-// The training step as the trainer drives it: feeds, then every operation of the training schedule.
-class WholeStep {
- public:
-  WholeStep()
-      : session_(resnet50_job(), {3, 224, 224}, {}, device_, nullptr),
-        images_(kBatch * 3 * 224 * 224),
-        labels_(kBatch),
-        weights_(kBatch, 1.0f),
-        keys_(kBatch) {
-    std::mt19937 random(1);
-    std::normal_distribution<float> normal;
-    for (float& value : images_) value = normal(random);
-    for (int64_t i = 0; i < kBatch; ++i) labels_[i] = keys_[i] = i * 61;
-  }
-
-  void run() {
-    const Training& training = session_.training();
-    Executor& executor = session_.executor();
-    executor.feed(training.image, images_.data());
-    executor.feed(training.label, labels_.data());
-    executor.feed(training.weight, weights_.data());
-    executor.feed(training.sample_key, keys_.data());
-    executor.feed(training.learning_rate, &rate_);
-    executor.run({.step = step_++});
-    executor.synchronize();
-  }
-
-  float loss() { return executor().values<float>(session_.training().loss)[0]; }
-  Executor& executor() { return session_.executor(); }
-
- private:
-  HostDevice device_;
-  Session session_;
-  std::vector<float> images_;
-  std::vector<int64_t> labels_;
-  std::vector<float> weights_;
-  std::vector<int64_t> keys_;
-  float rate_ = 0.01f;
-  int64_t step_ = 0;
-};
-
 int run(const Options& options) {
-  WholeStep step;
+  std::string why;
+  if (options.bf16 && low_precision_types("cpu", &why).empty()) {
+    std::printf("SKIP: %s\n", why.c_str());
+    return 0;
+  }
+  HostDevice device;
+  ResNet50Step step(device, kBatch, options.bf16);
   if (options.print_plan) std::fputs(step.executor().plan().text().c_str(), stdout);
-  ResNet50Primitives primitives(kBatch);
+  using Type = dnnl::memory::data_type;
+  ResNet50Primitives primitives(kBatch, options.bf16 ? Type::bf16 : Type::f32);
   double convolutions = 0;
   step.run();
   primitives.run(&convolutions);
@@ -115,7 +74,7 @@ int run(const Options& options) {
     ours.push_back(middle - start);
     bound.push_back(end - middle);
     ratios.push_back(bound.back() / ours.back());
-    shares.push_back(primitives.operations() / convolutions / measure_peak());
+    shares.push_back(primitives.operations() / convolutions / measure_peak(options.bf16));
     std::fprintf(stderr, "round %d: step %.0f ms, primitives %.0f ms, ratio %.3f\n", i + 1,
                  1e3 * ours.back(), 1e3 * bound.back(), ratios.back());
   }
@@ -124,8 +83,9 @@ int run(const Options& options) {
       "loss after %d steps: %.4f; %d threads; the primitives' convolutions run at %.1f %% "
       "of the measured peak\n",
       options.rounds + 1, step.loss(), omp_get_max_threads(), 100 * median(shares));
-  std::printf("cpu_resnet50: ratio %.3f (ours %.2f images/s, primitives %.2f images/s)\n",
-              median(ratios), kBatch / median(ours), kBatch / median(bound));
+  std::printf("%s: ratio %.3f (ours %.2f images/s, primitives %.2f images/s)\n",
+              options.bf16 ? "cpu_resnet50_bf16" : "cpu_resnet50", median(ratios),
+              kBatch / median(ours), kBatch / median(bound));
   return 0;
 }
 
