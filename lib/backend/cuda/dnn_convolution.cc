@@ -9,21 +9,6 @@ namespace {
 
 constexpr int64_t kSum = 5;  // between the product and its bias
 
-Descriptor geometry(const Convolution& conv) {
-  Descriptor made(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  const Window& w = conv.window;
-  made.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
-  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-  made.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-  made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
-  made.set_list(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, w.paddings);
-  made.set_list(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, w.paddings);
-  made.set_list(CUDNN_ATTR_CONVOLUTION_DILATIONS, w.dilations);
-  made.set_list(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, w.strides);
-  made.finalize(conv.text());
-  return made;
-}
-
 // The attributes of the three directions' operations, which differ by name only.
 struct Names {
   cudnnBackendDescriptorType_t type;
@@ -63,7 +48,7 @@ Names names_of(Convolution::Direction direction) {
 Descriptor product(const Convolution& conv, int64_t y_id) {
   const Names names = names_of(conv.direction);
   Descriptor made(names.type);
-  made.set(names.geometry, geometry(conv));
+  made.set(names.geometry, make_geometry(conv));
   made.set(names.x, make_tensor({kConvX, conv.x, conv.dtype}));
   made.set(names.weight, make_tensor({kConvWeight, conv.weight, conv.dtype}));
   // A sum that goes on to its bias is kept as it was computed.
@@ -94,6 +79,21 @@ Descriptor add_bias(const Convolution& conv) {
 }
 
 }  // namespace
+
+Descriptor make_geometry(const Convolution& conv) {
+  Descriptor made(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  const Window& w = conv.window;
+  made.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+  made.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+  made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
+  made.set_list(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, w.paddings);
+  made.set_list(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, w.paddings);
+  made.set_list(CUDNN_ATTR_CONVOLUTION_DILATIONS, w.dilations);
+  made.set_list(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, w.strides);
+  made.finalize(conv.text());
+  return made;
+}
 
 std::string Convolution::text() const {
   static constexpr const char* kNames[] = {"conv forward", "conv data", "conv weight"};

@@ -8,6 +8,7 @@
 
 namespace fleet::cuda::dnn {
 
+class Descriptor;
 class Graph;
 
 // y = x * weight, whichever of the three is computed from the other two. Shapes are those in
@@ -25,5 +26,7 @@ struct Convolution {
 // Ids of a convolution's tensors.
 inline constexpr int64_t kConvX = 1, kConvWeight = 2, kConvY = 3, kConvBias = 4;
 Graph make_graph(const Convolution& convolution);
+// Its strides, paddings and dilations, for graphs of more.
+Descriptor make_geometry(const Convolution& convolution);
 
 }  // namespace fleet::cuda::dnn

@@ -2,13 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include <set>
-
-#include "backend/cuda/dnn_convolution.h"
-#include "backend/cuda/layouts.h"
 #include "base/error.h"
-#include "models/model.h"
-#include "models/training.h"
+#include "tests/backend/cuda/dnn/convolutions.h"
 #include "tests/backend/cuda/dnn/gpus.h"
 
 namespace fleet::cuda::dnn {
@@ -54,34 +49,6 @@ TEST(DnnCheck, Status_BecomesOneError) {
   }
   EXPECT_THROW(fleet::cuda::check(CUDNN_STATUS_EXECUTION_FAILED, "x"), Error);
   EXPECT_NO_THROW(fleet::cuda::check(CUDNN_STATUS_SUCCESS, "x"));
-}
-
-// All convolutions of a network, in all directions, as conv2d.cc asks for them.
-std::vector<Convolution> convolutions(const std::string& model, int64_t batch, DType dtype) {
-  ConfigTree tree;
-  Program program;
-  build_training(program, {.model = model,
-                           .model_settings = tree.validate(model_registry().get(model).schema),
-                           .batch = batch,
-                           .image = model_registry().get(model).image});
-  std::vector<Convolution> made;
-  std::set<std::string> known;
-  for (const Op& op : program.ops()) {
-    if (op.type() != "conv2d") continue;
-    const Shape x = program.var(op.inputs[0]).shape, weight = program.var(op.inputs[1]).shape;
-    const int64_t groups = op.attributes.integer("groups");
-    const int64_t block = channel_block(x[1], groups, dtype);
-    Convolution conv{.window = window_of(op.attributes, weight[2], weight[3]),
-                     .x = stored(x, block),
-                     .weight = stored(weight, block),
-                     .y = program.var(op.outputs[0]).shape,
-                     .dtype = dtype};
-    for (auto direction : {Convolution::kForward, Convolution::kData, Convolution::kWeight}) {
-      conv.direction = direction;
-      if (known.insert(conv.text()).second) made.push_back(conv);
-    }
-  }
-  return made;
 }
 
 TEST(DnnPlans, Resnet50_HasDeterministicOnesWithinTheLimitInEveryType) {
