@@ -20,6 +20,9 @@ parser.add_argument("--lr", type=float, default=0.1)
 parser.add_argument("--warmup_steps", type=int, default=0)
 parser.add_argument("--threads", type=int, default=0, help="0: all cores this process may use")
 parser.add_argument("--seed", type=int, default=1)
+parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+parser.add_argument("--dtype", choices=["float32", "float16", "bfloat16"], default="float32", help="of autocast")
+parser.add_argument("--max_steps", type=int, default=0, help="stop after so many steps; 0: no limit")
 parser.add_argument("--shortcut", choices=["projection", "pad"], default="projection")
 options = parser.parse_args()
 
@@ -36,8 +39,13 @@ except ImportError as error:
 torch.set_num_threads(options.threads or len(os.sched_getaffinity(0)))
 torch.manual_seed(options.seed)
 random.seed(options.seed)
-MEAN = torch.tensor([0.4914, 0.4822, 0.4465]).view(1, 3, 1, 1)
-STD = torch.tensor([0.2470, 0.2435, 0.2616]).view(1, 3, 1, 1)
+if options.device == "cuda" and not torch.cuda.is_available():
+    print("SKIP: this PyTorch sees no GPU")
+    sys.exit(0)
+DEVICE = torch.device(options.device)
+LOW = {"float16": torch.float16, "bfloat16": torch.bfloat16}.get(options.dtype)
+MEAN = torch.tensor([0.4914, 0.4822, 0.4465], device=DEVICE).view(1, 3, 1, 1)
+STD = torch.tensor([0.2470, 0.2435, 0.2616], device=DEVICE).view(1, 3, 1, 1)
 
 
 def read(split):
@@ -49,12 +57,20 @@ def read(split):
             with Image.open(os.path.join(folder, name, file)) as image:
                 images.append(numpy.asarray(image.convert("RGB")).transpose(2, 0, 1))
             labels.append(label)
-    return torch.from_numpy(numpy.stack(images)), torch.tensor(labels)
+    return torch.from_numpy(numpy.stack(images)).to(DEVICE), torch.tensor(labels).to(DEVICE)
 
 
 def augment(images):
     """A random 32x32 window of the image padded with 4 zeros a side, flipped with probability a half, a sample each."""
     padded = functional.pad(images, (4, 4, 4, 4))
+    if options.device == "cuda":  # all at once: a slice a sample would take longer than the step
+        count, reach = len(images), torch.arange(32, device=DEVICE)
+        rows = torch.randint(0, 9, (count, 1), device=DEVICE) + reach
+        columns = torch.randint(0, 9, (count, 1), device=DEVICE) + reach
+        columns = torch.where(torch.rand(count, 1, device=DEVICE) < 0.5, columns.flip(1), columns)
+        samples = torch.arange(count, device=DEVICE)[:, None, None]
+        crops = padded.permute(0, 2, 3, 1)[samples, rows[:, :, None], columns[:, None, :]]
+        return crops.permute(0, 3, 1, 2)
     out = torch.empty_like(images)
     for i in range(len(images)):
         y, x = random.randint(0, 8), random.randint(0, 8)
@@ -124,15 +140,18 @@ begun = time.time()
 images, labels = read("train")
 test_images, test_labels = read("test")
 print(f"torch {torch.__version__}: {len(images)} + {len(test_images)} images read in {time.time() - begun:.0f} s", flush=True)
-model = ResNet20()
+model = ResNet20().to(DEVICE)
+if LOW:
+    model = model.to(memory_format=torch.channels_last)
+scaler = torch.amp.GradScaler(options.device, enabled=LOW is torch.float16 and options.device == "cuda")
 optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=0.9, weight_decay=1e-4)
 steps_an_epoch = len(images) // options.batch
 total = steps_an_epoch * options.epochs
 step = 0
 begun = time.time()
 for epoch in range(options.epochs):
-    order = torch.randperm(len(images))
-    losses = 0.0
+    order = torch.randperm(len(images)).to(DEVICE)
+    losses = torch.zeros((), device=DEVICE)
     for i in range(steps_an_epoch):
         if step < options.warmup_steps:
             rate = options.lr * (step + 1) / options.warmup_steps
@@ -144,14 +163,21 @@ for epoch in range(options.epochs):
         chosen = order[i * options.batch : (i + 1) * options.batch]
         batch = (augment(images[chosen]).float() / 255 - MEAN) / STD
         optimizer.zero_grad(set_to_none=True)
-        loss = functional.cross_entropy(model(batch), labels[chosen])
-        loss.backward()
-        optimizer.step()
-        losses += loss.item()
+        with torch.autocast(options.device, dtype=LOW or torch.bfloat16, enabled=LOW is not None):
+            loss = functional.cross_entropy(model(batch), labels[chosen])
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses += loss.detach()
         step += 1
+        if step == options.max_steps:
+            break
     print(
-        f"epoch {epoch}: loss {losses / steps_an_epoch:.4f}, test acc1 {accuracy(model, test_images, test_labels):.4f}, "
+        f"epoch {epoch}: loss {losses.item() / steps_an_epoch:.4f}, test acc1 {accuracy(model, test_images, test_labels):.4f}, "
         f"{time.time() - begun:.0f} s",
         flush=True,
     )
+    if step == options.max_steps:
+        break
+print(f"trained in {time.time() - begun:.1f} s")
 print(f"acc1: {accuracy(model, test_images, test_labels):.4f}")

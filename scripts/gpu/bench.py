@@ -1,0 +1,388 @@
+"""Figures of one GPU against PyTorch on the same card in the same run: see scripts/gpu_bench.sh."""
+import argparse
+import json
+import os
+import statistics
+import sys
+import tarfile
+import time
+
+import job
+import machine
+import process
+import report
+import roofline
+import switches
+from job import Job, MemoryWatch
+
+SKIPPED = 77
+RESNET50 = job.file_of("tests", "bench", "jobs", "resnet50.json")
+JPEG = job.file_of("tests", "bench", "jobs", "resnet50_jpeg.json")
+# One batch again and again: the step is measured, not the input. The peer's made-up batch stays on its card as well.
+SYNTHETIC = {"FLAGS_reader_queue_speed_test_mode": "1"}
+
+
+class Bench(job.Context):
+    """A benchmark's run: its time, its rows, its notes."""
+
+    def __init__(self, options):
+        super().__init__(options.output, options.smoke)
+        self.options, self.rows, self.notes = options, [], []
+        self.python = os.environ.get("FLEET_TORCH_PYTHON") or "python3"
+
+    def left(self):
+        return self.options.limit - (time.monotonic() - self.begun)
+
+    def note(self, text):
+        if text not in self.notes:
+            self.notes.append(text)
+            print(f"note: {text}", flush=True)
+
+    def add(self, who, value, unit, **more):
+        row = {"who": who, "value": value, "unit": unit, **{key: item for key, item in more.items() if item is not None}}
+        self.rows.append(row)
+        extra = ", ".join(f"{key} {text(item)}" for key, item in row.items() if key not in ("who", "value", "unit"))
+        print(f"{who}: {text(value)} {unit}" + (f" ({extra})" if extra else ""), flush=True)
+        report.write_json(self.folder, f"{self.options.name}.json",
+                          {"name": self.options.name, **self.describe(), "rows": self.rows, "notes": self.notes})
+        return row
+
+    def usable(self, file, *wanted):
+        """The settings together, without those that this build does not know: a note says which."""
+        chosen = {}
+        for values in wanted:
+            why = job.accepts(self, file, {**chosen, **values}) if values else ""
+            if why:
+                self.note(f"left out {', '.join(values)}: {why}")
+            else:
+                chosen.update(values)
+        return chosen
+
+    # --- ours ------------------------------------------------------------------------------------------------------------
+
+    def ours(self, who, batch, low, *wanted, files=None, steps=300, fetch=20, env=None, file=RESNET50, limit=100, watch=False):
+        """A row of fleet-worker's speed, or None (and a note) where it failed. low: the precision. What else is wanted is left
+        out by a build that does not have it."""
+        values = {"train.device": self.device, "data.batch_size": batch, "train.max_steps": steps, "train.fetch_every": fetch}
+        if self.smoke:
+            values.update({"data.batch_size": 4, "train.max_steps": 4, "train.fetch_every": 1, "data.image.height": 64,
+                           "data.image.width": 64})
+        batch, fetch = values["data.batch_size"], values["train.fetch_every"]
+        values.update(files or {})
+        values.update(self.usable(file, low, *wanted) if self.smoke else {**low, **self.usable(file, *wanted)})
+        environment = {**(SYNTHETIC if file == RESNET50 else {}), **(env or {})}
+        run = Job(self, who.replace(" ", "_").replace(",", ""), file, values, environment, min(limit, max(10, self.left())), watch)
+        if not run.ok or run.device == "cpu":
+            self.note(f"{who} failed: {run.why() if not run.ok else 'it ran on the CPU'}")
+            return None
+        # The first steps choose algorithms and record graphs.
+        speeds = run.speeds(batch, skip=1 if self.smoke else 3 * fetch - 1)
+        if not speeds:
+            self.note(f"{who}: no speed in metrics.jsonl")
+            return None
+        return self.add(who, statistics.median(speeds), "images/s", step_ms=1000 * batch / statistics.median(speeds),
+                        slowest=min(speeds), fastest=max(speeds), loss=run.losses()[max(run.losses())], memory_mib=run.memory_mib)
+
+    # --- the peer --------------------------------------------------------------------------------------------------------
+
+    def peer(self, batch, mode, dtype, *more, limit=100, watch=False, seconds=8):
+        """A row of PyTorch's speed, or None (and a note)."""
+        who = f"PyTorch {mode} {dtype}"
+        if self.left() < 20:
+            self.note(f"{who}: no time was left")
+            return None
+        script = job.file_of("tests", "bench", "peers", "resnet50_gpu.py")
+        argv = [self.python, "-B", script, "--mode", mode, "--dtype", dtype]
+        argv += ["--device", "cpu", "--batch", "4", "--size", "64", "--seconds", "1", "--warmup", "1", "--workers", "1"] \
+            if self.smoke else ["--batch", str(batch), "--seconds", str(seconds)]
+        watcher = MemoryWatch(self.gpu) if watch and self.gpu else None
+        outcome = process.run(argv + list(more), min(limit, self.left()))
+        memory = watcher.stop() if watcher else None
+        self.log(f"$ {' '.join(argv + list(more))}\n{outcome.output}")
+        result = read_result(outcome)
+        if result is None:
+            self.note(f"{who}: {outcome.last_line() if outcome.ok else outcome.why() + ': ' + outcome.last_line()}")
+            return None
+        return self.add(who, result["images_per_s"], "images/s", loss=result["loss"], prepared_s=result["prepared_s"],
+                        memory_mib=memory, reserved_mib=result["reserved_mib"], torch=result["torch"])
+
+    def peers(self, batch, cases, *more, reserve=0):
+        """All of (mode, dtype), as long as there is time: compiling takes minutes, so each has its limit."""
+        rows = []
+        for mode, dtype in cases if not self.smoke else [("eager", "bfloat16")]:
+            limit = {"compile": 150, "max-autotune": 300}.get(mode, 60)
+            if self.left() - reserve < 25:
+                self.note(f"PyTorch {mode} {dtype}: no time was left")
+                continue
+            row = self.peer(batch, mode, dtype, *more, limit=min(limit, self.left() - reserve))
+            if row is None and any("torch is not installed" in note for note in self.notes):
+                self.note("PyTorch is missing: ours alone")
+                break
+            rows.append(row)
+        return [row for row in rows if row]
+
+    def ratio(self, ours, peers, best=max):
+        """The last line. Ends with 1 where ours failed."""
+        ours = [row for row in ours if row]
+        if not ours:
+            print(f"{self.options.name}: FAILED: no figure of ours; see {os.path.join(self.folder, 'log.txt')}")
+            return 1
+        mine = best(ours, key=lambda row: row["value"])
+        if not peers:
+            print(f"{self.options.name}: no ratio (ours {text(mine['value'])} {mine['unit']}; no peer ran)")
+            return 0
+        other = best(peers, key=lambda row: row["value"])
+        value = mine["value"] / other["value"]
+        self.add("ratio", value, f"of {other['who']}")
+        print(f"{self.options.name}: ratio {value:.2f} (ours {text(mine['value'])} {mine['unit']}, "
+              f"{other['who']} {text(other['value'])} {other['unit']})")
+        return 0
+
+
+def text(value):
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def read_result(outcome):
+    for line in outcome.output.splitlines():
+        if line.startswith("RESULT "):
+            return json.loads(line[7:])
+    return None
+
+
+# --- data that is not part of the project -------------------------------------------------------------------------------------
+
+
+def shared_data(bench, name):
+    """Folder of what an archive of FLEET_SHARED_DATA (or --data, or ../shared/data beside this tree) unpacks to; None without."""
+    for place in (bench.options.data, os.environ.get("FLEET_SHARED_DATA"), job.file_of("..", "shared", "data")):
+        path = os.path.join(place, name) if place else ""
+        if place and os.path.isfile(path):
+            folder = os.path.join(bench.folder, name.split(".")[0])
+            if not os.path.isdir(folder):
+                print(f"unpacking {path}", flush=True)
+                with tarfile.open(path) as archive:
+                    archive.extractall(folder + ".part")
+                os.rename(folder + ".part", folder)
+            return folder
+    return None
+
+
+def photographs(bench):
+    """A list file over the photographs, each several times, and the folder its paths start from; None where there are none."""
+    folder = shared_data(bench, "imagenet_200.tar")
+    if folder is None:
+        return None, None
+    files = []
+    for where, _, names in os.walk(folder):
+        files += [os.path.relpath(os.path.join(where, name), folder) for name in names if name.lower().endswith((".jpeg", ".jpg"))]
+    path = os.path.join(bench.folder, "photographs.txt")
+    with open(path, "w") as to:
+        for _ in range(1 if bench.smoke else 128):
+            to.writelines(f"{name} {label}\n" for label, name in enumerate(sorted(files)))
+    return path, folder
+
+
+# --- benchmarks ---------------------------------------------------------------------------------------------------------------
+
+LOW_CASES = [("eager", "float16"), ("graph", "float16"), ("compile", "float16"), ("max-autotune", "float16"),
+             ("graph", "bfloat16"), ("max-autotune", "bfloat16"), ("compile", "bfloat16"), ("eager", "bfloat16")]
+
+
+def low_precision(bench, batch, steps, fetch):
+    low = switches.AMP if bench.smoke else switches.FLOAT16
+    ours = [bench.ours("ours float16", batch, low, switches.EXHAUSTIVE, steps=steps, fetch=fetch, watch=True)]
+    if not bench.smoke:
+        ours.append(bench.ours("ours bfloat16", batch, switches.BFLOAT16, switches.EXHAUSTIVE, steps=steps, fetch=fetch))
+    peers = bench.peers(batch, LOW_CASES, reserve=40)
+    if not bench.smoke:  # once more: the card is now as warm as it was for the peers
+        ours.append(bench.ours("ours float16 again", batch, low, switches.EXHAUSTIVE, steps=steps, fetch=fetch))
+    return bench.ratio(ours, peers)
+
+
+def resnet50_b256_amp(bench):
+    """ResNet-50, batch 256, mixed precision, made-up images."""
+    return low_precision(bench, 256, 400, 20)
+
+
+def resnet50_b32_amp(bench):
+    """ResNet-50, batch 32, mixed precision: bound by launches in eager frameworks."""
+    return low_precision(bench, 32, 2400, 100)
+
+
+def resnet50_b128_fp32(bench):
+    """ResNet-50, batch 128, float32 with TF32."""
+    ours = [bench.ours("ours tf32", 128, {}, switches.EXHAUSTIVE, env=switches.TF32_ON, steps=300, watch=True)]
+    peers = bench.peers(128, [(mode, "tf32") for mode in ("eager", "graph", "compile", "max-autotune")], reserve=40)
+    if not bench.smoke:
+        ours.append(bench.ours("ours tf32 again", 128, {}, switches.EXHAUSTIVE, env=switches.TF32_ON, steps=300))
+    return bench.ratio(ours, peers)
+
+
+def memory_b256(bench):
+    """Memory on the card while ResNet-50 trains with batch 256 in mixed precision: less is better."""
+    low = switches.AMP if bench.smoke else switches.FLOAT16
+    rows = [bench.ours("ours float16", 256, low, steps=120, watch=True)]
+    peers = []
+    for mode in ("eager", "compile") if not bench.smoke else ("eager",):
+        peers.append(bench.peer(256, mode, "float16" if not bench.smoke else "bfloat16", limit=200, watch=True))
+    mine = [bench.add("ours", row["memory_mib"], "MiB") for row in rows if row and row.get("memory_mib")]
+    others = [bench.add(row["who"], row["memory_mib"], "MiB") for row in peers if row and row.get("memory_mib")]
+    if bench.smoke:
+        print("memory_b256: no figure on a CPU")
+        return 0 if all(rows) else 1
+    return bench.ratio(mine, others, best=min)
+
+
+def resnet50_jpeg(bench):
+    """ResNet-50, batch 256, mixed precision, from JPEG files: decode, crop, flip, normalise, train."""
+    path, root = photographs(bench)
+    if path is None:
+        print("SKIP: resnet50_jpeg needs imagenet_200.tar (any JPEG files) in --data or FLEET_SHARED_DATA")
+        return SKIPPED
+    low = switches.AMP if bench.smoke else switches.FLOAT16
+    files = {"data.train.list": path, "data.root": root}
+    ours = [bench.ours("ours float16", 256, low, files=files, steps=300, file=JPEG, limit=150)]
+    cases = [("eager", "float16"), ("compile", "float16")]
+    peers = bench.peers(256, cases, "--list", path, "--root", root, "--seconds", "1" if bench.smoke else "25", reserve=60)
+    return bench.ratio(ours, peers)
+
+
+def cifar10_60_epochs(bench):
+    """ResNet-20 on CIFAR-10 from its JPEG files, 60 epochs on one GPU, against PyTorch with the same recipe and files."""
+    root = shared_data(bench, "cifar10_jpeg.tar.xz")
+    if root is None:
+        print("SKIP: cifar10_60_epochs needs cifar10_jpeg.tar.xz in --data or FLEET_SHARED_DATA")
+        return SKIPPED
+    while not os.path.isdir(os.path.join(root, "train")):
+        root = os.path.join(root, sorted(os.listdir(root))[0])
+    values = {"train.device": bench.device, "data.root": root, "data.batch_size": 128, "train.epochs": 60, "train.fetch_every": 390}
+    if bench.smoke:
+        values.update({"train.max_steps": 3, "train.fetch_every": 1, "data.batch_size": 16})
+    file = job.file_of("config", "cifar10_resnet20.json")
+    values.update(bench.usable(file, switches.AMP) if bench.smoke else switches.AMP)
+    run = Job(bench, "cifar10", file, values, {}, min(240, bench.left()))
+    if not run.ok or run.test_acc1() is None:
+        print(f"cifar10_60_epochs: FAILED: ours: {run.why()}")
+        return 1
+    ours = bench.add("ours", float(run.test_acc1()), "acc1", seconds=run.outcome.seconds)
+    script = job.file_of("tests", "bench", "peers", "cifar10_resnet20.py")
+    argv = [bench.python, "-B", script, root, "--epochs", "60"]
+    argv += ["--max_steps", "3", "--batch", "16"] if bench.smoke else ["--device", "cuda", "--dtype", "float16"]
+    outcome = process.run(argv, max(10, bench.left()))
+    bench.log(outcome.output)
+    found = job.printed(outcome, r"^acc1: (\S+)$")
+    if not found:
+        bench.note(f"PyTorch: {outcome.why()} {outcome.last_line()}")
+        return bench.ratio([ours], [])
+    seconds = job.printed(outcome, r"^trained in (\S+) s$")
+    peer = bench.add("PyTorch eager", float(found[1]), "acc1", seconds=outcome.seconds, training_s=seconds and float(seconds[1]))
+    return bench.ratio([ours], [peer])
+
+
+def steps_of_the_way(bench):
+    """What each step brought: plain, fused batch norm, one graph, cuDNN's patterns, measured algorithms; batch 256, then 32."""
+    low = switches.AMP if bench.smoke else switches.FLOAT16
+    stages = [("plain", [switches.NO_FUSED_BN, switches.NO_GRAPH, switches.NO_PATTERNS]),
+              ("fused BN", [switches.FUSED_BN, switches.NO_GRAPH, switches.NO_PATTERNS]),
+              ("graph", [switches.FUSED_BN, switches.NO_PATTERNS]),
+              ("patterns", [switches.FUSED_BN]),
+              ("measured algorithms", [switches.FUSED_BN, switches.EXHAUSTIVE])]
+    rows = {}
+    for batch, steps, fetch in ((256, 200, 20), (32, 1200, 100)):
+        for name, wanted in stages:
+            rows[batch, name] = bench.ours(f"b{batch} {name}", batch, low, *wanted, steps=steps, fetch=fetch, limit=60)
+    last = [row for (batch, name), row in rows.items() if batch == 256 and name != "plain" and row]
+    plain = rows[256, "plain"]
+    return bench.ratio(last, [plain] if plain else [])
+
+
+def roofline_(bench):
+    """The operations and bytes of a ResNet-50 step, the least time they take on this card, and the time ours takes."""
+    batch = 256
+    lines = []
+    for way in ("plain", "fused", "patterns"):
+        operations, moved = roofline.totals(way)
+        lines.append([way, f"{operations * batch / 1e12:.2f}", f"{moved * batch / 1e9:.1f}", f"{operations / moved:.0f}"])
+    print(f"a ResNet-50 step of {batch} images of 224x224, float16 activations:")
+    print(report.table(["batch norm", "10^12 operations", "GB", "operations a byte"], lines))
+    if bench.smoke:
+        print("roofline: no GPU here: nothing was measured")
+        return 0
+    outcome = process.run([bench.python, "-B", "-c", roofline.MEASURE], 90)
+    peaks, how = read_result(outcome), "measured by PyTorch in this run"
+    if peaks is None:
+        name = bench.gpu.name() or ""
+        found = [value for key, value in roofline.NOMINAL.items() if key in name]
+        if not found:
+            print(f"roofline: FAILED: the limits of '{name}' are neither known nor measured: {outcome.last_line()}")
+            return 1
+        peaks, how = found[0], "from a table: PyTorch did not measure them"
+    bench.add("limits", peaks[0] / 1e12, "TFLOP/s", gb_per_s=peaks[1] / 1e9, how=how)
+    ours = bench.ours("ours float16", batch, switches.FLOAT16, switches.EXHAUSTIVE, steps=300)
+    for way in ("plain", "fused", "patterns"):
+        operations, moved = roofline.totals(way)
+        at_once = roofline.bound(way, batch, *peaks)
+        bench.add(f"bound {way}", batch / at_once, "images/s", step_ms=1000 * at_once,
+                  computing_ms=1000 * operations * batch / peaks[0], moving_ms=1000 * moved * batch / peaks[1])
+    profile = process.run([os.path.join(bench.bin, "fleet-worker"), RESNET50, "--profile"] + job.settings(
+        {"train.device": "cuda", "train.max_steps": 12, "train.output": os.path.join(bench.folder, "jobs", "profile"),
+         **bench.usable(RESNET50, switches.FLOAT16, switches.NO_GRAPH)}), 60, {**bench.env, **SYNTHETIC})
+    bench.log(profile.output)
+    print("where ours spends its time, operation by operation (slower than a real step: each is waited for):")
+    print("\n".join(profile.output.splitlines()[-25:]))
+    return bench.ratio([ours], [row for row in bench.rows if row["who"] == "bound patterns"])
+
+
+BENCHES = {
+    "resnet50_b256_amp": resnet50_b256_amp,
+    "resnet50_b32_amp": resnet50_b32_amp,
+    "resnet50_b128_fp32": resnet50_b128_fp32,
+    "memory_b256": memory_b256,
+    "resnet50_jpeg": resnet50_jpeg,
+    "cifar10_60_epochs": cifar10_60_epochs,
+    "steps": steps_of_the_way,
+    "roofline": roofline_,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="gpu_bench.sh", description=__doc__.splitlines()[0])
+    parser.add_argument("name", nargs="?", choices=list(BENCHES), help="without one they are listed")
+    parser.add_argument("--output", default="output/gpu_bench", help="folder of NAME.json, log.txt and what the jobs write")
+    parser.add_argument("--data", help="folder of the archives of real images; else FLEET_SHARED_DATA")
+    parser.add_argument("--limit", type=float, default=530, help="seconds for the whole benchmark")
+    parser.add_argument("--smoke", action="store_true", help="tiny, on the CPU: shows that the benchmark works")
+    options = parser.parse_args()
+    if options.name is None:
+        for name, run in BENCHES.items():
+            print(f"{name:20} {run.__doc__}")
+        return 0
+    if not options.smoke:
+        count, why = machine.cuda_device_count()
+        if count == 0 and options.name == "roofline":
+            print(f"no GPU: {why}")
+            options.smoke = True
+        elif count == 0:
+            print(f"SKIP: gpu_bench needs a GPU: {why}")
+            return SKIPPED
+    bench = Bench(options)
+    about = bench.describe()
+    print(f"gpu_bench {options.name}: {about['gpu'] or 'CPU (smoke)'}, driver {about.get('driver')}", flush=True)
+    if bench.gpu:
+        print(f"before: {bench.gpu.used_mib()} MiB in use, {bench.gpu.clock_mhz()} MHz", flush=True)
+    for line in bench.libraries:
+        print(f"  {line}", flush=True)
+    code = BENCHES[options.name](bench)
+    if bench.rows:
+        # The result stays the last line: the table goes before it, into the log and the file.
+        rows = [[row["who"], text(row["value"]), row["unit"], text(row.get("step_ms", "")), text(row.get("memory_mib", ""))]
+                for row in bench.rows]
+        bench.log("\n" + report.table(["who", "value", "unit", "ms a step", "MiB"], rows))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
