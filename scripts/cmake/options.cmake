@@ -3,6 +3,7 @@ option(FLEET_BUILD_TESTS "Build tests and benchmarks" ON)
 option(FLEET_ASSERTIONS "Keep assert() in optimised builds" OFF)
 set(FLEET_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO (where nvcc is), ON, OFF")
 set(FLEET_CUDA_ARCHITECTURES "90" CACHE STRING "CUDA architectures, such as 75;80;86;89;90;100")
+set(FLEET_STATIC_CONTROL AUTO CACHE STRING "Programs of the control plane that need glibc alone: AUTO, ON, OFF")
 set(FLEET_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=")
 
 if(NOT CMAKE_BUILD_TYPE)

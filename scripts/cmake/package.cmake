@@ -52,7 +52,7 @@ if(FLEET_BUILD_TESTS)
   list(JOIN gpu_tests "\n" lines)
   file(CONFIGURE OUTPUT ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/gpu_tests.txt CONTENT "${lines}\n" @ONLY)
 endif()
-add_custom_target(portable_files DEPENDS ${FLEET_PROGRAMS} ${FLEET_MODULES} ${FLEET_CHECKS})
+add_custom_target(portable_files DEPENDS pages ${FLEET_PROGRAMS} ${FLEET_MODULES} ${FLEET_CHECKS})
 
 # DT_RPATH, not DT_RUNPATH: only that is also used for the libraries of libraries (libgloo's libhiredis).
 foreach(program ${FLEET_PROGRAMS} ${FLEET_CHECKS})
@@ -88,11 +88,16 @@ endif()
 foreach(folder config scripts/gpu tests/golden tests/bench/jobs tests/bench/peers)
   install(DIRECTORY ${folder}/ DESTINATION ${folder} COMPONENT checks EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE)
 endforeach()
-foreach(script common cuda_libraries gpu_bench gpu_check)
+foreach(script common cuda_libraries gpu_bench gpu_check install)
   install(PROGRAMS scripts/${script}.sh DESTINATION scripts COMPONENT checks EXCLUDE_FROM_ALL)
 endforeach()
 install(FILES VERSION README.md LICENSE DESTINATION . COMPONENT checks EXCLUDE_FROM_ALL)
 install(DIRECTORY config/ DESTINATION share/fleetrun/config COMPONENT runtime)
+install(FILES ${CMAKE_BINARY_DIR}/share/fleetrun.1 ${CMAKE_BINARY_DIR}/share/fleet-worker.1 DESTINATION share/man/man1
+        COMPONENT runtime)
+install(FILES ${CMAKE_BINARY_DIR}/share/fleetrun.bash DESTINATION share/bash-completion/completions RENAME fleetrun
+        COMPONENT runtime)
+install(FILES ${CMAKE_BINARY_DIR}/share/_fleetrun DESTINATION share/zsh/site-functions COMPONENT runtime)
 install(FILES README.md LICENSE DESTINATION share/doc/fleetrun COMPONENT runtime)
 install(DIRECTORY docs/ DESTINATION share/doc/fleetrun COMPONENT runtime FILES_MATCHING PATTERN "*.md")
 

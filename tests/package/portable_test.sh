@@ -24,6 +24,12 @@ for file in "$top"/bin/*; do
   [ -z "$stray" ] || fail "$file needs libraries of the machine: $stray"
 done
 
+# The control plane needs glibc alone, where the build says so.
+if ! env -i ldd "$top/bin/fleetrun" | grep -q libstdc++; then
+  control=$(stat -c %s "$top/bin/fleetrun")
+  [ "$control" -le 15000000 ] || fail "fleetrun has $control bytes, more than 15 MB"
+fi
+
 cd "$top"
 run() { env -i PATH=/usr/bin:/bin HOME="$folder" "$@" >"$folder/output" 2>&1 || { cat "$folder/output"; fail "$*"; }; }
 job() {
@@ -33,9 +39,16 @@ job() {
   grep -q 'worker_index: 0, step2 cost = ' "$folder/output" || { cat "$folder/output"; fail "no third step on $1"; }
 }
 job cpu
+# Installed from the tarball into another folder, it runs there too.
+run scripts/install.sh --prefix "$folder/prefix"
+run "$folder/prefix/bin/fleet-worker" --version
+[ -e "$folder/prefix/share/man/man1/fleetrun.1" ] || fail "no man page was installed"
 # The module for GPUs loads from where it was unpacked, or says in a line why it cannot; either way the job is trained.
 job cuda
-[ -e lib/fleetrun/libfleet_cuda.so ] || exit 0
+if [ ! -e lib/fleetrun/libfleet_cuda.so ]; then
+  echo "ok: $size bytes, without CUDA"
+  exit 0
+fi
 ! grep -q 'this build has no cuda backend' "$folder/output" || { cat "$folder/output"; fail "the module was not looked for"; }
 ! grep -q 'undefined symbol' "$folder/output" || { cat "$folder/output"; fail "the module does not fit the program"; }
 echo "ok: $size bytes"

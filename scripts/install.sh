@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs the programs with their libraries, man pages, completion and job files: from sources (built here first), or from an
+# unpacked tarball as it is. What is installed finds its libraries beside itself: the folder may be moved.
+#
+#   scripts/install.sh [--prefix FOLDER]      default /usr/local; e.g. $HOME/.local
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+prefix=/usr/local
+while [ $# -gt 0 ]; do
+  case $1 in
+    --prefix) [ $# -ge 2 ] || die "--prefix needs a folder"; prefix=$2; shift 2 ;;
+    --prefix=*) prefix=${1#*=}; shift ;;
+    *) die "unknown option '$1'; there is --prefix FOLDER" ;;
+  esac
+done
+[[ $prefix == /* ]] || prefix=$OLDPWD/$prefix
+mkdir -p "$prefix" 2>/dev/null && [ -w "$prefix" ] || die "$prefix cannot be written; as root, or with --prefix \$HOME/.local"
+
+if [ -e CMakeLists.txt ]; then
+  cmake --preset package -DFLEET_STATIC_CONTROL=AUTO ${FLEET_CUDA_ARCHITECTURES:+"-DFLEET_CUDA_ARCHITECTURES=$FLEET_CUDA_ARCHITECTURES"} >/dev/null ||
+    die "cmake --preset package failed; run scripts/setup.sh if a package is missing"
+  cmake --build build/package -j "$(job_count)" >&2
+  cmake --install build/package --component runtime --strip --prefix "$prefix" >/dev/null
+else
+  mkdir -p "$prefix"/{bin,lib/fleetrun,share}
+  for program in fleetrun fleetd fleet-worker; do
+    [ ! -e "bin/$program" ] || cp -f "bin/$program" "$prefix/bin/"
+  done
+  cp -a lib/fleetrun/. "$prefix/lib/fleetrun/"
+  cp -a share/. "$prefix/share/"
+fi
+"$prefix/bin/fleetrun" --version >/dev/null || die "what was installed in $prefix does not start"
+say "installed $("$prefix/bin/fleetrun" --version) in $prefix"
+case :$PATH: in *:"$prefix/bin":*) ;; *) say "add it to your PATH: export PATH=\"$prefix/bin:\$PATH\"" ;; esac
