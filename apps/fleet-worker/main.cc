@@ -1,8 +1,10 @@
 // fleet-worker: one rank of a training job.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <set>
 
 #include "arguments.h"
 #include "base/env.h"
@@ -26,6 +28,9 @@ struct World {
   int rank = 0, size = 1;
   std::vector<std::string> nodes;  // by rank
   std::shared_ptr<Store> store;
+  int node_count() const {
+    return std::max<int>(1, static_cast<int>(std::set(nodes.begin(), nodes.end()).size()));
+  }
 };
 
 World world_from_env() {
@@ -43,7 +48,8 @@ World world_from_env() {
   return world;
 }
 
-std::unique_ptr<Communicator> connect(const Job& job, const World& world) {
+// device: whose memory moves; null: the host's, beside one of a GPU's.
+std::unique_ptr<Communicator> connect(const Job& job, const World& world, Device* device) {
   if (world.size == 1) return nullptr;
   CommOptions options{.rank = world.rank,
                       .size = world.size,
@@ -51,8 +57,13 @@ std::unique_ptr<Communicator> connect(const Job& job, const World& world) {
                       .store = world.store,
                       .names = {}};
   apply(job.comm, &options);
+  options.device = device;
+  if (!device) {
+    options.group = "control";
+    options.backend = "auto";
+  }
   auto communicator = make_communicator(options);
-  if (world.rank == 0) {
+  if (world.rank == 0 && device) {
     spdlog::info("{} ranks communicate through {}", world.size, communicator->name());
   }
   return communicator;
@@ -73,7 +84,8 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
       image_shape(job.model_name, job.data.integer("image.channels"),
                   job.data.integer("image.height"), job.data.integer("image.width"));
   BuiltProgram built =
-      build_program(job, image, static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)));
+      build_program(job, image, static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)), "cpu",
+                    static_cast<int>(env_int_or("PADDLE_NNODES", 1)));
   if (program) {
     const bool dot = arguments.print_program == "dot";
     std::fputs((dot ? print_dot(built.program) : print_text(built.program)).c_str(), stdout);
@@ -106,12 +118,16 @@ int run(int argc, char** argv) {
         "training runs on the CPU, not on the GPUs given: the CUDA backend cannot train yet");
   }
   if (!choice.note.empty() && world.rank == 0) spdlog::info("{}", choice.note);
-  const std::unique_ptr<Communicator> communicator = connect(job, world);
+  std::unique_ptr<Communicator> control;
+  if (choice.device->backend() != "cpu") control = connect(job, world, nullptr);
+  const std::unique_ptr<Communicator> communicator = connect(job, world, choice.device.get());
   Trainer trainer(
       job, *choice.device,
       {.rank = world.rank,
        .world = world.size,
+       .nodes = world.node_count(),
        .communicator = communicator.get(),
+       .control = control.get(),
        .store = world.store,
        .stop = &stop_signal,
        .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1)))});

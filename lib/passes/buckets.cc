@@ -43,6 +43,31 @@ Buckets merge(const Buckets& layers, std::span<const GradientSize> gradients,
   return merged;
 }
 
+// Takes the layers that are the last bucket from the end of `layers`; empty where they are all.
+std::vector<int> take_last(Buckets& layers, std::span<const GradientSize> gradients,
+                           double megabytes) {
+  size_t first = layers.size(), bytes = 0;
+  while (first > 0 && static_cast<double>(bytes) < megabytes * 1024 * 1024) {
+    --first;
+    for (int i : layers[first]) bytes += gradients[i].bytes;
+  }
+  std::vector<int> last;
+  if (first == 0) return last;
+  for (size_t layer = first; layer < layers.size(); ++layer) {
+    last.insert(last.end(), layers[layer].begin(), layers[layer].end());
+  }
+  layers.resize(first);
+  return last;
+}
+
+Buckets by_size(std::span<const GradientSize> gradients, const BucketLimits& limits) {
+  Buckets layers = by_layer(gradients);
+  const std::vector<int> last = take_last(layers, gradients, limits.last_megabytes);
+  Buckets buckets = merge(layers, gradients, limits);
+  if (!last.empty()) buckets.push_back(last);
+  return buckets;
+}
+
 Buckets by_count(size_t gradients, int64_t count) {
   Buckets buckets;
   for (size_t i = 0; i < gradients; ++i) {
@@ -70,7 +95,7 @@ Buckets split_by_type(const Buckets& buckets, std::span<const GradientSize> grad
 std::vector<std::vector<int>> group_gradients(std::span<const GradientSize> gradients,
                                               const BucketLimits& limits) {
   Buckets buckets = limits.exact_count > 0 ? by_count(gradients.size(), limits.exact_count)
-                                           : merge(by_layer(gradients), gradients, limits);
+                                           : by_size(gradients, limits);
   buckets = split_by_type(buckets, gradients);
   // A layer's later gradients may come after another layer's: in the order they are computed, each
   // bucket is ready with its last.

@@ -20,6 +20,10 @@ struct BucketLimits {
   int64_t count = 50;  // a bucket is closed once it holds more gradients than this; <= 1: no limit
   // > 0: so many gradients a bucket, whatever their size and layer; the other limits are not used.
   int64_t exact_count = 0;
+  // > 0: the layers computed last, no more of them than reach so many megabytes, are a bucket of
+  // their own: nothing is left to compute beside the last bucket, so a small one is waited for
+  // least.
+  double last_megabytes = 0;
 };
 
 // Buckets of indices into `gradients`, which are in the order in which they are computed; so are

@@ -1,6 +1,6 @@
 // fuse_all_reduce: sums the gradients over the ranks, several to an allreduce. Each allreduce
 // follows the operation that computes the last of its gradients, on a stream of its own, so that it
-// runs beside the rest of the backward pass.
+// runs beside the rest of the backward pass. Several communicators take turns, each with a stream.
 #include <algorithm>
 
 #include "base/log.h"
@@ -10,7 +10,7 @@
 namespace fleet {
 namespace {
 
-constexpr int kCommunicationStream = 1;
+constexpr int kCommunicationStream = 1;  // of the first communicator
 
 struct Gradient {
   VarId var;
@@ -23,7 +23,12 @@ class FuseAllReduce : public Pass {
       : fuse_(options.boolean("fuse")),
         limits_{.megabytes = options.number("megabytes"),
                 .count = options.integer("count"),
-                .exact_count = options.integer("exact_count")} {}
+                .exact_count = options.integer("exact_count"),
+                .last_megabytes = options.number("last_megabytes")},
+        communicators_(options.integer("communicators")),
+        one_after_another_(options.boolean("one_after_another")) {
+    FLEET_CHECK(communicators_ >= 1, "allreduces over no communicator");
+  }
 
   bool run(Program& program, const PassContext& context) override {
     if (context.world_size <= 1) return false;
@@ -80,8 +85,20 @@ class FuseAllReduce : public Pass {
     return sizes;
   }
 
-  static void insert(Program& program, const std::vector<Gradient>& gradients,
-                     const std::vector<std::vector<int>>& buckets) {
+  // The allreduce of bucket `number`.
+  Op all_reduce(Program& program, SectionId section, const std::vector<VarId>& vars,
+                size_t number) const {
+    const int64_t communicator = static_cast<int64_t>(number) % communicators_;
+    Op op = program.make_op(section, "all_reduce", vars, vars,
+                            {{"op", std::string("sum")},
+                             {"communicator", communicator},
+                             {"after_previous", one_after_another_ && communicators_ > 1}});
+    op.stream = kCommunicationStream + static_cast<int>(communicator);
+    return op;
+  }
+
+  void insert(Program& program, const std::vector<Gradient>& gradients,
+              const std::vector<std::vector<int>>& buckets) const {
     std::vector<Op> ops;
     size_t next = 0;
     for (size_t i = 0; i < program.ops().size(); ++i) {
@@ -92,9 +109,7 @@ class FuseAllReduce : public Pass {
         if (gradients[bucket.back()].computed_by != static_cast<int>(i)) break;
         std::vector<VarId> vars;
         for (int index : bucket) vars.push_back(gradients[index].var);
-        Op op = program.make_op(section, "all_reduce", vars, vars, {{"op", std::string("sum")}});
-        op.stream = kCommunicationStream;
-        ops.push_back(std::move(op));
+        ops.push_back(all_reduce(program, section, vars, next));
       }
     }
     FLEET_CHECK(next == buckets.size(), "a bucket of gradients found no place");
@@ -103,14 +118,21 @@ class FuseAllReduce : public Pass {
 
   bool fuse_;
   BucketLimits limits_;
+  int64_t communicators_;
+  bool one_after_another_;
 };
 
 }  // namespace
 
 FLEET_PASS(fuse_all_reduce) {
   def.help = "sums the gradients over the ranks, several to an allreduce";
-  def.options = {
-      {"fuse", true}, {"megabytes", 32.0}, {"count", int64_t{50}}, {"exact_count", int64_t{0}}};
+  def.options = {{"fuse", true},
+                 {"megabytes", 32.0},
+                 {"count", int64_t{50}},
+                 {"exact_count", int64_t{0}},
+                 {"last_megabytes", 0.0},
+                 {"communicators", int64_t{1}},
+                 {"one_after_another", true}};
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseAllReduce>(options);
   };

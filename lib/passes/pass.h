@@ -13,6 +13,7 @@ namespace fleet {
 
 struct PassContext {
   int world_size = 1;
+  int nodes = 1;  // that the ranks are on
   // Low floating types the backend computes in, the preferred first; none: why, in a clause.
   std::vector<DType> low_types;
   std::string no_low_type;

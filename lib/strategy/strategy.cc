@@ -22,6 +22,11 @@ const std::set<std::string> kSupported = {
     "fuse_grad_size_in_MB",
     "fuse_grad_size_in_TFLOPS",
     "fuse_grad_size_in_num",
+    "last_comm_group_size_MB",
+    "sync_nccl_allreduce",
+    "nccl_comm_num",
+    "use_hierarchical_allreduce",
+    "hierarchical_allreduce_inter_nranks",
     "build_strategy.fuse_bn_act_ops",
     "build_strategy.fuse_elewise_add_act_ops",
     "build_strategy.fuse_bn_add_act_ops",
@@ -97,6 +102,74 @@ void find_unsupported(const Message& message, const std::string& prefix,
   }
 }
 
+[[noreturn]] void refuse(const std::string& what, const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, "strategy", next);
+}
+
+BucketLimits bucket_limits(const StrategyProto& proto) {
+  BucketLimits limits;
+  limits.megabytes = proto.fuse_grad_size_in_mb();
+  limits.count = static_cast<int64_t>(proto.fuse_grad_size_in_tflops());
+  if (proto.has_last_comm_group_size_mb()) limits.last_megabytes = proto.last_comm_group_size_mb();
+  if (!proto.has_fuse_grad_size_in_num()) return limits;
+  if (proto.fuse_grad_size_in_num() < 1) {
+    refuse("fuse_grad_size_in_num is " + std::to_string(proto.fuse_grad_size_in_num()),
+           "give a number from 1 up, or leave it out");
+  }
+  if (proto.has_fuse_grad_size_in_mb() || proto.has_fuse_grad_size_in_tflops() ||
+      proto.has_last_comm_group_size_mb()) {
+    refuse(
+        "fuse_grad_size_in_num does not go with fuse_grad_size_in_MB, fuse_grad_size_in_TFLOPS and "
+        "last_comm_group_size_MB",
+        "give the one or the others");
+  }
+  limits.exact_count = proto.fuse_grad_size_in_num();
+  return limits;
+}
+
+// The size of the groups in which gradients are summed first; 1: none.
+int group_size(const StrategyProto& proto, const PassContext& context) {
+  const int size = proto.hierarchical_allreduce_inter_nranks();
+  if (!proto.use_hierarchical_allreduce()) {
+    if (size != 1) {
+      spdlog::warn(
+          "strategy: hierarchical_allreduce_inter_nranks has no effect: use_hierarchical_allreduce "
+          "is off");
+    }
+    return 1;
+  }
+  if (context.nodes <= 1) {
+    spdlog::warn("set hierachical_allreduce=False since you only have 1 node.");
+    return 1;
+  }
+  if (size <= 1 || size >= context.world_size || context.world_size % size != 0) {
+    refuse("hierarchical_allreduce_inter_nranks is " + std::to_string(size) + ", with " +
+               std::to_string(context.world_size) + " ranks",
+           "give the number of ranks of a group, such as a node's: more than 1, and a divisor of "
+           "the number of ranks below it");
+  }
+  return size;
+}
+
+Communication communication(const StrategyProto& proto, const PassContext& context) {
+  Communication result{.communicators = proto.nccl_comm_num(),
+                       .one_after_another = proto.sync_nccl_allreduce(),
+                       .group_size = group_size(proto, context)};
+  if (result.communicators < 1) {
+    refuse("nccl_comm_num is " + std::to_string(result.communicators), "give a number from 1 up");
+  }
+  if (result.communicators > 1 && context.world_size <= 1) {
+    spdlog::warn("set nccl_comm_num=1 since you only have 1 node.");
+    result.communicators = 1;
+  }
+  if (result.communicators > 1 && result.one_after_another) {
+    spdlog::warn(
+        "nccl_comm_num > 1, you may need to set sync_nccl_allreduce=False to ensure that different "
+        "nccl comms can overlap");
+  }
+  return result;
+}
+
 bool or_on(bool given, bool value) { return !given || value; }
 
 // Paddle's rules for strategies that do not go together (the first in alphabetical order wins where
@@ -112,7 +185,7 @@ void resolve_conflicts(Strategy* strategy) {
 
 }  // namespace
 
-Strategy check_strategy(const StrategyProto& proto) {
+Strategy check_strategy(const StrategyProto& proto, const PassContext& context) {
   std::vector<std::string> unsupported;
   find_unsupported(proto, "", &unsupported);
   if (!unsupported.empty()) {
@@ -121,22 +194,8 @@ Strategy check_strategy(const StrategyProto& proto) {
   }
   Strategy strategy;
   strategy.fuse_all_reduce = proto.fuse_all_reduce_ops();
-  strategy.buckets.megabytes = proto.fuse_grad_size_in_mb();
-  strategy.buckets.count = static_cast<int64_t>(proto.fuse_grad_size_in_tflops());
-  if (proto.has_fuse_grad_size_in_num()) {
-    if (proto.fuse_grad_size_in_num() < 1) {
-      throw Error(ErrorCode::kUsage,
-                  "fuse_grad_size_in_num is " + std::to_string(proto.fuse_grad_size_in_num()),
-                  "strategy", "give a number from 1 up, or leave it out");
-    }
-    if (proto.has_fuse_grad_size_in_mb() || proto.has_fuse_grad_size_in_tflops()) {
-      throw Error(ErrorCode::kUsage,
-                  "fuse_grad_size_in_num does not go with fuse_grad_size_in_MB and "
-                  "fuse_grad_size_in_TFLOPS",
-                  "strategy", "give the one or the others");
-    }
-    strategy.buckets.exact_count = proto.fuse_grad_size_in_num();
-  }
+  strategy.buckets = bucket_limits(proto);
+  strategy.communication = communication(proto, context);
   const paddle::fleet::BuildStrategy& build = proto.build_strategy();
   strategy.fuse_bn_act = or_on(build.has_fuse_bn_act_ops(), build.fuse_bn_act_ops());
   strategy.fuse_elewise_add_act =
@@ -174,7 +233,10 @@ BackwardResult apply_strategy(Program& program, const Strategy& strategy, Sectio
            {{"fuse", strategy.fuse_all_reduce},
             {"megabytes", strategy.buckets.megabytes},
             {"count", strategy.buckets.count},
-            {"exact_count", strategy.buckets.exact_count}});
+            {"exact_count", strategy.buckets.exact_count},
+            {"last_megabytes", strategy.buckets.last_megabytes},
+            {"communicators", int64_t{strategy.communication.communicators}},
+            {"one_after_another", strategy.communication.one_after_another}});
   verify(program);
   if (!strategy.graphviz_path.empty()) {
     write_file_atomically(strategy.graphviz_path, print_dot(program));

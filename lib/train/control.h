@@ -13,7 +13,7 @@ namespace fleet {
 // it alike.
 class Control {
  public:
-  // communicator: of the whole job; null in a job of one rank.
+  // communicator: of the whole job and of the host's memory; null in a job of one rank.
   explicit Control(Communicator* communicator);
   ~Control();
 

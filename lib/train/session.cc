@@ -1,7 +1,6 @@
 #include "train/session.h"
 
 #include "exec/backend.h"
-#include "strategy/strategy.h"
 
 namespace fleet {
 
@@ -14,7 +13,7 @@ void MetricSums::add(const MetricSums& other) {
 }
 
 BuiltProgram build_program(const Job& job, const Shape& image, int world,
-                           const std::string& backend) {
+                           const std::string& backend, int nodes) {
   BuiltProgram built;
   Program& program = built.program;
   built.training =
@@ -23,9 +22,10 @@ BuiltProgram build_program(const Job& job, const Shape& image, int world,
                                .batch = job.data.integer("batch_size"),
                                .image = image,
                                .label_smoothing = job.train.number("label_smoothing")});
-  const Strategy strategy = check_strategy(strategy_from(job.strategy));
-  PassContext context{.world_size = world, .low_types = {}, .no_low_type = {}};
+  PassContext context{.world_size = world, .nodes = nodes, .low_types = {}, .no_low_type = {}};
   context.low_types = low_precision_types(backend, &context.no_low_type);
+  const Strategy strategy = check_strategy(strategy_from(job.strategy), context);
+  built.communication = strategy.communication;
   const BackwardResult backward =
       apply_strategy(program, strategy, built.training.forward, built.training.loss, context);
   append_optimizer(program, strategy, backward, built.training.learning_rate, job.optimizer,
@@ -40,12 +40,14 @@ BuiltProgram build_program(const Job& job, const Shape& image, int world,
 Session::Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
                  Communicator* communicator)
     : options_(options), communicator_(communicator) {
-  BuiltProgram built = build_program(job, image, options.world, options.backend);
+  BuiltProgram built = build_program(job, image, options.world, options.backend, options.nodes);
+  communicators_ = std::make_unique<CommunicatorSet>(
+      communicator, built.communication.communicators, built.communication.group_size);
   built_training_ = built.training;
   loss_scaling_ = built.loss_scaling;
   Plan plan = make_plan(std::move(built.program), built.keep,
                         {.backend = options.backend, .initial_layouts = {}, .device = &device});
-  executor_ = std::make_unique<Executor>(std::move(plan), device, communicator);
+  executor_ = std::make_unique<Executor>(std::move(plan), device, communicators_->all());
   executor_->initialize(options.seed);
   stream_ = device.make_stream("");
 }
@@ -73,6 +75,7 @@ void Session::broadcast(const std::vector<VarId>& vars) {
     communicator_->broadcast({argument.data, count, argument.dtype}, 0, *stream_);
   }
   stream_->synchronize();
+  communicator_->throw_if_failed();
 }
 
 void Session::broadcast_all() {

@@ -4,16 +4,18 @@
 #include <memory>
 #include <optional>
 
-#include "comm/communicator.h"
+#include "comm/communicator_set.h"
 #include "exec/executor.h"
 #include "models/training.h"
 #include "store/store.h"
+#include "strategy/strategy.h"
 #include "train/job.h"
 
 namespace fleet {
 
 struct SessionOptions {
   int rank = 0, world = 1;
+  int nodes = 1;
   uint64_t seed = 1;
   std::string backend = "cpu";
 };
@@ -23,12 +25,13 @@ struct BuiltProgram {
   Training training;
   VarId loss_scaling = kNoVar;  // float32 [1], a state; kNoVar: the loss is not scaled
   std::vector<VarId> keep;      // what the host reads
+  Communication communication;
 };
 
 // The whole Program of a job: model, backward, strategy, optimizer. image: channels, height, width
 // of the samples. backend: decides in which type mixed precision computes.
 BuiltProgram build_program(const Job& job, const Shape& image, int world,
-                           const std::string& backend = "cpu");
+                           const std::string& backend = "cpu", int nodes = 1);
 
 // Sums of one step's or one evaluation's samples.
 struct MetricSums {
@@ -63,6 +66,7 @@ class Session {
 
   SessionOptions options_;
   Communicator* communicator_;
+  std::unique_ptr<CommunicatorSet> communicators_;
   Training built_training_;
   VarId loss_scaling_ = kNoVar;
   std::unique_ptr<Executor> executor_;

@@ -35,16 +35,16 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   if (leads()) make_output_folder(job_.train.text("output"));
   const data::ImageShape image = train_data_->image();
   const uint64_t seed = static_cast<uint64_t>(job_.train.integer("seed"));
-  session_ =
-      std::make_unique<Session>(job_, Shape{image.channels, image.height, image.width},
-                                SessionOptions{options.rank, options.world, seed, device.backend()},
-                                device, options.communicator);
+  session_ = std::make_unique<Session>(
+      job_, Shape{image.channels, image.height, image.width},
+      SessionOptions{options.rank, options.world, options.nodes, seed, device.backend()}, device,
+      options.communicator);
   if (options.store && options.world > 1) {
     session_->compare_plans(
         *options.store,
         std::chrono::milliseconds(static_cast<int64_t>(job_.comm.number("timeout") * 1000)));
   }
-  control_ = std::make_unique<Control>(options.communicator);
+  control_ = std::make_unique<Control>(options.control ? options.control : options.communicator);
   schedule_ = std::make_unique<Schedule>(job_.schedule, train_data_->batches(),
                                          job_.train.integer("epochs"));
   position_ = {.seed = seed,

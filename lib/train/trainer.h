@@ -17,7 +17,9 @@ namespace fleet {
 
 struct TrainerOptions {
   int rank = 0, world = 1;
-  Communicator* communicator = nullptr;    // null in a job of one rank
+  int nodes = 1;                           // that the ranks are on
+  Communicator* communicator = nullptr;    // of the device; null in a job of one rank
+  Communicator* control = nullptr;         // of the host; null where `communicator` is that too
   std::shared_ptr<Store> store;            // null in a job of one rank
   const std::atomic<int>* stop = nullptr;  // not 0: stop after the next step all ranks agree on
   int terminal_width = 0;                  // of standard output; 0: plain lines

@@ -34,6 +34,23 @@ TEST(GroupGradients, ExactCount_GoesByNumberAlone) {
   EXPECT_EQ(group_gradients(gradients, {.exact_count = 2}), (Buckets{{0, 1}, {2, 3}, {4}}));
 }
 
+TEST(GroupGradients, LastMegabytes_AreABucketOfTheirOwn) {
+  const std::vector<GradientSize> gradients = {{"d.weight", 3 * kMega},
+                                               {"c.weight", 2 * kMega},
+                                               {"b.weight", kMega / 2},
+                                               {"b.bias", kMega / 4},
+                                               {"a.weight", kMega / 2}};
+  const auto last = [&](double megabytes) {
+    return group_gradients(gradients, {.megabytes = 100, .last_megabytes = megabytes});
+  };
+  EXPECT_EQ(last(0.5), (Buckets{{0, 1, 2, 3}, {4}}));
+  EXPECT_EQ(last(1), (Buckets{{0, 1}, {2, 3, 4}}));  // whole layers
+  EXPECT_EQ(last(3), (Buckets{{0}, {1, 2, 3, 4}}));
+  EXPECT_EQ(last(100), (Buckets{{0, 1, 2, 3, 4}}));
+  EXPECT_EQ(group_gradients(gradients, {.megabytes = 1, .last_megabytes = 1}),
+            (Buckets{{0}, {1}, {2, 3, 4}}));
+}
+
 TEST(GroupGradients, MixedTypes_AreSplit) {
   const std::vector<GradientSize> gradients = {{"c.weight", 8, DType::kFloat16},
                                                {"c.bias", 8, DType::kFloat32},

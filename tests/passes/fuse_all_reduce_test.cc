@@ -72,6 +72,23 @@ TEST(FuseAllReduce, NotFused_IsOneForEachGradient) {
   for (const Op* op : ops) EXPECT_EQ(op->inputs.size(), 1u);
 }
 
+TEST(FuseAllReduce, SeveralCommunicators_TakeTurnsEachWithItsStream) {
+  for (bool one_after_another : {false, true}) {
+    Program program = trained("resnet18", 10);
+    run_pass("fuse_all_reduce", program, {.world_size = 2},
+             {{"exact_count", int64_t{5}},
+              {"communicators", int64_t{3}},
+              {"one_after_another", one_after_another}});
+    const auto ops = all_reduces(program);
+    ASSERT_EQ(ops.size(), 13u);
+    for (size_t i = 0; i < ops.size(); ++i) {
+      EXPECT_EQ(ops[i]->attributes.integer("communicator"), static_cast<int64_t>(i % 3));
+      EXPECT_EQ(ops[i]->stream, static_cast<int>(1 + i % 3));
+      EXPECT_EQ(ops[i]->attributes.boolean("after_previous"), one_after_another);
+    }
+  }
+}
+
 TEST(FuseAllReduce, OneRank_ChangesNothing) {
   Program program = trained("lenet", 10);
   const std::string before = print_text(program);

@@ -64,6 +64,88 @@ TEST(CheckStrategy, NumberOfGradients_TakesTheOtherLimitsPlace) {
   EXPECT_THAT(refusal("fuse_grad_size_in_num: 0"), HasSubstr("from 1 up"));
 }
 
+// Keeps what the log says while it lives.
+class Listener {
+ public:
+  Listener() {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said_)));
+  }
+  ~Listener() { spdlog::set_default_logger(before_); }
+  std::string said() const { return said_.str(); }
+
+ private:
+  std::ostringstream said_;
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
+Communication communication_for(const std::string& text, const PassContext& context,
+                                std::string* said = nullptr) {
+  StrategyProto proto;
+  merge_strategy_text(text, "test", &proto);
+  const Listener listener;
+  const Communication result = check_strategy(proto, context).communication;
+  if (said) *said = listener.said();
+  return result;
+}
+
+TEST(CheckStrategy, LastBucket_IsSmallOnlyWhereItIsAskedFor) {
+  EXPECT_EQ(checked("").buckets.last_megabytes, 0);
+  EXPECT_EQ(checked("last_comm_group_size_MB: 2").buckets.last_megabytes, 2);
+  EXPECT_THAT(refusal("fuse_grad_size_in_num: 8 last_comm_group_size_MB: 2"),
+              HasSubstr("does not go with"));
+}
+
+TEST(Communication, Defaults_AreOneCommunicatorInOrder) {
+  const Communication result = communication_for("", {.world_size = 4, .nodes = 2});
+  EXPECT_EQ(result.communicators, 1);
+  EXPECT_TRUE(result.one_after_another);
+  EXPECT_EQ(result.group_size, 1);
+}
+
+TEST(Communication, SeveralCommunicatorsInOrder_HintsThatTheyCannotOverlap) {
+  std::string said;
+  EXPECT_EQ(communication_for("nccl_comm_num: 2", {.world_size = 2}, &said).communicators, 2);
+  EXPECT_THAT(said, HasSubstr("nccl_comm_num > 1, you may need to set sync_nccl_allreduce=False to "
+                              "ensure that different nccl comms can overlap"));
+  const Communication free =
+      communication_for("nccl_comm_num: 2 sync_nccl_allreduce: false", {.world_size = 2}, &said);
+  EXPECT_FALSE(free.one_after_another);
+  EXPECT_EQ(said, "");
+}
+
+TEST(Communication, OneRank_HasOneCommunicator) {
+  std::string said;
+  EXPECT_EQ(communication_for("nccl_comm_num: 3", {}, &said).communicators, 1);
+  EXPECT_THAT(said, HasSubstr("set nccl_comm_num=1 since you only have 1 node."));
+}
+
+TEST(Communication, GroupsOnOneNode_AreOffWithAWarning) {
+  const std::string text =
+      "use_hierarchical_allreduce: true hierarchical_allreduce_inter_nranks: 4";
+  std::string said;
+  EXPECT_EQ(communication_for(text, {.world_size = 8, .nodes = 1}, &said).group_size, 1);
+  EXPECT_THAT(said, HasSubstr("set hierachical_allreduce=False since you only have 1 node."));
+  EXPECT_EQ(communication_for(text, {.world_size = 8, .nodes = 2}, &said).group_size, 4);
+  EXPECT_EQ(said, "");
+}
+
+TEST(Communication, ImpossibleValues_AreRefused) {
+  const PassContext context{.world_size = 8, .nodes = 2};
+  for (const char* text :
+       {"nccl_comm_num: 0", "use_hierarchical_allreduce: true",
+        "use_hierarchical_allreduce: true hierarchical_allreduce_inter_nranks: 3",
+        "use_hierarchical_allreduce: true hierarchical_allreduce_inter_nranks: 8"}) {
+    EXPECT_THROW(communication_for(text, context), Error) << text;
+  }
+}
+
+TEST(Communication, GroupSizeWithoutGroups_IsSaidToHaveNoEffect) {
+  std::string said;
+  communication_for("hierarchical_allreduce_inter_nranks: 4", {.world_size = 8, .nodes = 2}, &said);
+  EXPECT_THAT(said, HasSubstr("hierarchical_allreduce_inter_nranks has no effect"));
+}
+
 TEST(CheckStrategy, Unsupported_IsRefusedByName) {
   const std::string what =
       refusal("dgc: true asp: true build_strategy { fuse_broadcast_ops: true }");
@@ -114,15 +196,11 @@ TEST(ApplyStrategy, Resnet_HasNoActivationsOfItsOwn) {
 
 // What users look for in the log; the evaluation's are not counted.
 TEST(ApplyStrategy, Resnet50_SaysWhatItFused) {
-  std::ostringstream said;
-  const auto before = spdlog::default_logger();
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+  const Listener listener;
   applied({}, 2, "resnet50");
-  spdlog::set_default_logger(before);
-  EXPECT_THAT(said.str(), HasSubstr("---  detected 33 subgraphs (fuse_bn_act)"));
-  EXPECT_THAT(said.str(), HasSubstr("---  detected 16 subgraphs (fuse_elewise_add_act)"));
-  EXPECT_THAT(said.str(), HasSubstr("---  detected 16 subgraphs (fuse_bn_add_act)"));
+  EXPECT_THAT(listener.said(), HasSubstr("---  detected 33 subgraphs (fuse_bn_act)"));
+  EXPECT_THAT(listener.said(), HasSubstr("---  detected 16 subgraphs (fuse_elewise_add_act)"));
+  EXPECT_THAT(listener.said(), HasSubstr("---  detected 16 subgraphs (fuse_bn_add_act)"));
 }
 
 TEST(ApplyStrategy, FusionsOff_KeepsActivations) {

@@ -29,5 +29,31 @@ TEST(RanksAgree, OneTwoFourRanksAndTwoHosts_AfterTwentySteps) {
   EXPECT_LE(distance(one, job.weights("both")), 1e-5);
 }
 
+std::vector<std::string> with(std::vector<std::string> overrides,
+                              const std::vector<std::string>& more) {
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return overrides;
+}
+
+// However the sums of gradients travel, they are the same sums.
+TEST(RanksAgree, SeveralCommunicatorsAndGroups_AreTheSameTraining) {
+  TrainingJob job;
+  const std::vector<std::string> three = {"strategy.fuse_grad_size_in_num=1",
+                                          "strategy.nccl_comm_num=3"};
+  const auto run = [&](const std::string& name, const std::vector<std::string>& strategy) {
+    auto fleetrun = job.start(name, {"--nproc_per_node=2"}, with(twenty_steps(32, name), strategy));
+    EXPECT_EQ(fleetrun->wait(), 0) << fleetrun->output();
+    return job.weights(name);
+  };
+  const TensorFile one = run("one", {});
+  EXPECT_LE(distance(one, run("ordered", three)), 1e-5);
+  EXPECT_LE(distance(one, run("free", with(three, {"strategy.sync_nccl_allreduce=false"}))), 1e-5);
+  const std::vector<std::string> groups = {"strategy.use_hierarchical_allreduce=true",
+                                           "strategy.hierarchical_allreduce_inter_nranks=2",
+                                           "strategy.nccl_comm_num=2"};
+  ASSERT_EQ(job.run_on_two_nodes("groups", 2, with(twenty_steps(16, "groups"), groups)), 0);
+  EXPECT_LE(distance(one, job.weights("groups")), 1e-5);
+}
+
 }  // namespace
 }  // namespace fleet

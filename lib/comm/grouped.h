@@ -1,0 +1,57 @@
+// Sums in two levels over any transport: ranks in groups of equal size.
+#pragma once
+
+#include <memory>
+
+#include "comm/group.h"
+
+namespace fleet {
+
+// all_reduce: to the first rank of each group, across the first ranks, back into the groups, as
+// three operations on the stream. Everything else goes through `flat`.
+class GroupedCommunicator : public Communicator {
+ public:
+  // Collective over the ranks of `flat`, which must outlive it. Ranks 0 to group_size - 1 are the
+  // first group. kUsage unless group_size is more than 1 and divides flat's size into several
+  // groups.
+  static std::unique_ptr<GroupedCommunicator> make(Communicator& flat, int group_size);
+
+  int rank() const override { return flat_.rank(); }
+  int size() const override { return flat_.size(); }
+  std::string name() const override;  // "nccl in groups of 8"
+  Buffer allocate(size_t bytes) override { return flat_.allocate(bytes); }
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
+    return flat_.split(ranks);
+  }
+
+  void all_reduce(View in, View out, ReduceOp op, Stream& stream) override;
+  void reduce(View in, View out, ReduceOp op, int root, Stream& stream) override {
+    flat_.reduce(in, out, op, root, stream);
+  }
+  void broadcast(View data, int root, Stream& stream) override {
+    flat_.broadcast(data, root, stream);
+  }
+  void all_gather(View in, View out, Stream& stream) override { flat_.all_gather(in, out, stream); }
+  void reduce_scatter(View in, View out, ReduceOp op, Stream& stream) override {
+    flat_.reduce_scatter(in, out, op, stream);
+  }
+  void send(View data, int peer, Stream& stream) override { flat_.send(data, peer, stream); }
+  void recv(View data, int peer, Stream& stream) override { flat_.recv(data, peer, stream); }
+  void barrier(Stream& stream) override { flat_.barrier(stream); }
+  void abort(const Error& why) override;
+  void throw_if_failed() const override;
+  void launched(Stream& stream) override;
+
+ private:
+  GroupedCommunicator(Communicator& flat, std::unique_ptr<Communicator> inner,
+                      std::unique_ptr<Communicator> outer);
+
+  Communicator& flat_;
+  const std::unique_ptr<Communicator> inner_;  // of this group
+  const std::unique_ptr<Communicator> outer_;  // of the groups' first ranks; null on the others
+};
+
+// Whether the transport sums inside each host first by itself: groups would only repeat it.
+bool sums_inside_hosts_first(const Communicator& communicator);
+
+}  // namespace fleet
