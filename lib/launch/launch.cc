@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -17,6 +18,7 @@
 #include "launch/tables.h"
 #include "node/agent.h"
 #include "node/process_tree.h"
+#include "node/verdict_file.h"
 #include "observe/progress.h"
 
 namespace fleet {
@@ -87,6 +89,16 @@ std::vector<RankCommand> prepare_ranks(const LaunchPlan& plan, const Assignment&
   return rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
 }
 
+void keep_verdict(const LaunchPlan& plan, const Verdict& verdict, const World* world) {
+  try {
+    write_file_atomically(
+        plan.log_dir + "/verdict.json",
+        verdict_json(verdict, plan.request.settings.text("job_id"), world, unix_seconds()));
+  } catch (const Error& error) {
+    spdlog::warn("{}", error.what());  // it has been printed
+  }
+}
+
 int run(LaunchRequest request) {
   const Settings& settings = request.settings;
   set_up_logging(settings.text("log_level"), "fleetrun");
@@ -111,6 +123,9 @@ int run(LaunchRequest request) {
   agent.node = node_of(plan, agent.server != nullptr);
   agent.grace = seconds_of(plan.request.settings, "grace");
   agent.prepare = [&plan](const Assignment& assignment) { return prepare_ranks(plan, assignment); };
+  agent.keep_verdict = [&plan](const Verdict& verdict, const World* world) {
+    keep_verdict(plan, verdict, world);
+  };
   return run_agent(std::move(agent));
 }
 

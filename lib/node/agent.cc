@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "node/channel.h"
+#include "node/process_tree.h"
 #include "node/supervision.h"
 #include "node/sweep.h"
 
@@ -31,7 +32,10 @@ class Agent : private SupervisionEffects {
         supervision_(*this),
         signals_(loop_),
         sweep_(loop_, plan_.foreign,
-               [this](std::string stuck) { supervision_.on_all_gone(stuck); }),
+               [this](std::string stuck) {
+                 stuck_known_ = !stuck.empty();
+                 supervision_.on_all_gone(stuck);
+               }),
         channel_(
             loop_, std::move(plan_.guardian.socket),
             [this](const WireMessage& message) { on_guardian(message); },
@@ -57,10 +61,21 @@ class Agent : private SupervisionEffects {
     client_.leave();
     if (plan_.server) plan_.server->stop();
     if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
+    look_for_leftovers();
     return exit_code_;
   }
 
  private:
+  // Whatever the guardian had is ours now that it has ended.
+  void look_for_leftovers() {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    const std::vector<pid_t> left = descendants(plan_.foreign);
+    spdlog::debug("{} processes left", left.size());
+    if (stuck_known_) return;
+    for (const pid_t pid : left) spdlog::error("left behind: {}", describe_process(pid));
+  }
+
   // --- events ---
   void wait_for_signal() {
     signals_.async_wait([this](boost::system::error_code error, int signal) {
@@ -93,6 +108,7 @@ class Agent : private SupervisionEffects {
 
   void on_assignment(const Assignment& assignment) {
     SpawnRanks spawn;
+    world_ = assignment.world;
     try {
       spawn.ranks = plan_.prepare(assignment);
     } catch (const Error& error) {
@@ -116,10 +132,11 @@ class Agent : private SupervisionEffects {
       }
     }
     if (const auto* ended = std::get_if<RankEnded>(&message)) {
-      supervision_.on_rank_ended(ended->local_rank, ended->code, ended->signal, ended->tail, now);
+      supervision_.on_rank_ended(*ended, now);
     }
     if (const auto* gone = std::get_if<AllGone>(&message)) {
       all_gone_ = true;
+      stuck_known_ = !gone->stuck.empty();
       supervision_.on_all_gone(gone->stuck);
     }
   }
@@ -139,6 +156,7 @@ class Agent : private SupervisionEffects {
     channel_.send(StopRanks{signal, static_cast<int>(plan_.grace.count())});
   }
   void kill_ranks() override { channel_.send(KillRanks{}); }
+  void keep(const Verdict& verdict) override { plan_.keep_verdict(verdict, world_.get()); }
   void say(const std::string& text) override { spdlog::warn("{}", text); }
   void fail(const std::string& text) override { spdlog::error("{}", text); }
   void end(int exit_code) override {
@@ -147,13 +165,14 @@ class Agent : private SupervisionEffects {
   }
 
   AgentPlan plan_;
+  std::shared_ptr<const World> world_;
   asio::io_context loop_{1};
   Supervision supervision_;
   asio::signal_set signals_;
   Sweep sweep_;
   Channel channel_;
   int exit_code_ = 1;
-  bool guardian_reaped_ = false, all_gone_ = false;
+  bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
   RendezvousClient client_;  // last: its threads post to the loop
 };
 

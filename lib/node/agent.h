@@ -26,6 +26,8 @@ struct AgentPlan {
   std::chrono::milliseconds grace{10'000};
   // What to start, once the job is complete; called once. An Error ends the job.
   std::function<std::vector<RankCommand>(const Assignment&)> prepare;
+  // How the job ended, for whoever looks later. Must not throw.
+  std::function<void(const Verdict&, const World*)> keep_verdict;
 };
 
 // Joins, starts the ranks, watches them and everybody else, and returns fleetrun's exit code when

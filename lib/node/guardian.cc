@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "node/channel.h"
 #include "node/console.h"
+#include "node/oom_watch.h"
 #include "node/process_tree.h"
 #include "node/rank_log.h"
 #include "node/spawn.h"
@@ -136,12 +137,15 @@ class Guardian {
   void on_rank_ended(GuardedRank& rank, int status) {
     rank.ended = true;
     rank.log->drain();
-    RankEnded ended{rank.command.local_rank, 0, 0, rank.log->last_lines(kTailLines)};
+    RankEnded ended;
+    ended.local_rank = rank.command.local_rank;
+    ended.tail = rank.log->last_lines(kTailLines);
     if (WIFSIGNALED(status)) {
       ended.signal = WTERMSIG(status);
     } else {
       ended.code = WEXITSTATUS(status);
     }
+    if (status != 0) ended.note = explain_end(oom_, rank.pid, ended.signal, &ended.oom);
     channel_.send(ended);
   }
 
@@ -192,6 +196,7 @@ class Guardian {
   Sweep sweep_;
   asio::steady_timer grace_, console_limit_;
   Console console_;
+  OomWatch oom_;
   Channel channel_;
   std::vector<GuardedRank> ranks_;
   std::string still_there_;

@@ -106,6 +106,11 @@ std::string describe_process(pid_t pid) {
   std::string text = "pid " + std::to_string(pid);
   const std::string name = part("/comm"), channel = part("/wchan");
   if (!name.empty()) text += " (" + name + ")";
+  const std::string stat = part("/stat");
+  const size_t state = stat.rfind(") ");
+  if (state != std::string::npos && state + 2 < stat.size()) {
+    text += std::string(", state ") + stat[state + 2];
+  }
   if (!channel.empty() && channel != "0") text += ", waiting in " + channel;
   return text;
 }

@@ -22,7 +22,7 @@ std::vector<pid_t> descendants(const std::vector<pid_t>& except);
 // Whether any process is below this one, but for `except`.
 bool has_descendants(const std::vector<pid_t>& except);
 
-// "pid 123 (python3), waiting in nfs_wait": for a process that will not die.
+// "pid 123 (python3), state D, waiting in nfs_wait": for a process that will not die.
 std::string describe_process(pid_t pid);
 
 }  // namespace fleet

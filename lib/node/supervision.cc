@@ -51,6 +51,7 @@ void Supervision::on_stop_order(const StopOrder& order) {
 void Supervision::on_verdict(const Verdict& verdict) {
   if (verdict_) return;
   verdict_ = verdict;
+  if (assignment_) effects_.keep(verdict);
   // Who stopped the job by a signal knows; what the others hear is the stop order.
   if (!verdict.ok() && verdict.kind != VerdictKind::kStopped) {
     effects_.fail(verdict_text(verdict, assignment_ ? assignment_->world.get() : nullptr));
@@ -72,13 +73,14 @@ void Supervision::on_rank_not_started(int local_rank, const std::string& error, 
   rank_ended(std::move(exit));
 }
 
-void Supervision::on_rank_ended(int local_rank, int code, int signal, const std::string& tail,
-                                Time now) {
+void Supervision::on_rank_ended(const RankEnded& ended, Time now) {
   RankExit exit;
-  exit.local_rank = local_rank;
-  exit.code = code;
-  exit.signal = signal;
-  exit.tail = tail;
+  exit.local_rank = ended.local_rank;
+  exit.code = ended.code;
+  exit.signal = ended.signal;
+  exit.tail = ended.tail;
+  exit.note = ended.note;
+  exit.oom = ended.oom;
   exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);
   rank_ended(std::move(exit));
 }
@@ -91,6 +93,7 @@ void Supervision::rank_ended(RankExit exit) {
   exit.node_rank = assignment_->node_rank;
   exit.log_path = log_paths_.at(static_cast<size_t>(exit.local_rank));
   exit.killed_by_us = stopping_;
+  if (stopping_) exit.note.clear(), exit.oom = false;
   if (!stopping_ && exit.note.empty()) exit.note = signal_hint(exit.signal);
   effects_.report(exit);
   // Whose loss this rank is the echo of may be about to be heard, from this node too: until the
@@ -159,7 +162,7 @@ std::string verdict_text(const Verdict& verdict, const World* world) {
   std::string text = "ABORT!!! Out of all " + std::to_string(size) + " " + kind + "s, the " + kind +
                      " process with rank=[" + std::to_string(exit.rank) +
                      "] was aborted. Please check its log.";
-  text += "\n  " + describe(exit, verdict.node);
+  text += "\n  " + describe(exit, node_label(verdict.node, verdict.hostname));
   if (exit.tail.empty()) return text + "\n  its log " + exit.log_path + " is empty";
   text += "\n  the last lines of its log " + exit.log_path + ":";
   std::string_view tail = exit.tail;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "node/wire.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -21,6 +22,7 @@ class SupervisionEffects {
   virtual void stop_ranks(int signal) = 0;         // signal the local ranks; grace; SIGKILL
   virtual void kill_ranks() = 0;                   // SIGKILL every local descendant now
   virtual void say(const std::string& text) = 0;   // for the user, as a warning
+  virtual void keep(const Verdict& verdict) = 0;   // beside the logs, for programs
   virtual void fail(const std::string& text) = 0;  // for the user, as an error
   virtual void end(int exit_code) = 0;             // everything is over; once, last
 };
@@ -41,7 +43,7 @@ class Supervision {
 
   // --- from the guardian ---
   void on_rank_not_started(int local_rank, const std::string& error, Time now);
-  void on_rank_ended(int local_rank, int code, int signal, const std::string& tail, Time now);
+  void on_rank_ended(const RankEnded& ended, Time now);
   // Nothing of the job is left on this node. `stuck`: processes that could not be killed.
   void on_all_gone(const std::string& stuck);
   // The guardian died. The caller kills what is left, then calls on_all_gone().

@@ -73,6 +73,7 @@ void fields(Visit& visit, RankStarted& message) {
 template <typename Visit>
 void fields(Visit& visit, RankEnded& message) {
   visit(message.local_rank), visit(message.code), visit(message.signal), visit(message.tail);
+  visit(message.note), visit(message.oom);
 }
 template <typename Visit>
 void fields(Visit& visit, AllGone& message) {

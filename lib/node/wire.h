@@ -56,6 +56,8 @@ struct RankEnded {
   int code = 0;      // exit code, where signal is 0
   int signal = 0;    // the signal that ended it, or 0
   std::string tail;  // the last lines of its log
+  std::string note;  // what the kernel knows about its end
+  bool oom = false;  // it was killed for lack of memory
   bool operator==(const RankEnded&) const = default;
 };
 // Nothing of the job is left on this node, and its output is written. The last message.

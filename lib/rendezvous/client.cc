@@ -161,8 +161,7 @@ void RendezvousClient::Impl::host_lost(const std::string& how) {
   verdict.node_rank = 0;
   verdict.node = host.address;
   verdict.hostname = host.hostname;
-  verdict.message = "node 0 (" + host.address +
-                    (host.hostname.empty() ? "" : ", host " + host.hostname) +
+  verdict.message = "node 0 (" + node_label(host.address, host.hostname) +
                     "), which hosts the rendezvous, was lost: its fleetrun " + how;
   end(std::move(verdict));
 }

@@ -138,7 +138,7 @@ void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
 
 void JobState::decide_failed(RankExit exit) {
   Verdict verdict = node_verdict(VerdictKind::kRankFailed, exit.node_rank);
-  verdict.message = describe(exit, verdict.node);
+  verdict.message = describe(exit, node_label(verdict.node, verdict.hostname));
   if (!exit.log_path.empty()) verdict.message += "; its log: " + exit.log_path;
   verdict.exit = std::move(exit);
   decide(std::move(verdict));
@@ -211,8 +211,8 @@ void JobState::node_gone(SessionId id, const std::string& how) {
   const bool serves = world_->nodes.at(session.node_rank).servers > 0;
   if (session.finished && !serves) return;
   Verdict verdict = node_verdict(VerdictKind::kNodeLost, session.node_rank);
-  const std::string line = "node " + std::to_string(session.node_rank) + " (" + verdict.node +
-                           (verdict.hostname.empty() ? "" : ", host " + verdict.hostname) +
+  const std::string line = "node " + std::to_string(session.node_rank) + " (" +
+                           node_label(verdict.node, verdict.hostname) +
                            ") was lost: its fleetrun " + how;
   if (stop_) {  // on the way out already: the stop stays the verdict
     say_all(PeerEvent{PeerEvent::Kind::kLost, session.node_rank, verdict.node, line});

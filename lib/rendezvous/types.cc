@@ -39,6 +39,12 @@ std::string signal_name(int signal) {
   return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
+std::string node_label(const std::string& address, const std::string& hostname) {
+  const bool loopback = address.starts_with("127.") || address == "::1";
+  const bool said = address == hostname || address.starts_with(hostname + ".");
+  return hostname.empty() || loopback || said ? address : address + ", host " + hostname;
+}
+
 std::string describe(const RankExit& exit, const std::string& node) {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f s", exit.ran_for.count() / 1000.0);

@@ -107,6 +107,7 @@ struct RankExit {
   int code = 0;               // exit code, where signal is 0
   int signal = 0;             // the signal that ended it, or 0
   bool killed_by_us = false;  // the launcher stopped it: never a cause
+  bool oom = false;           // the kernel killed it for lack of memory
   std::chrono::milliseconds ran_for{0};
   std::string log_path;
   std::string tail;  // the last lines of its log; at most 64 KiB travel
@@ -145,8 +146,10 @@ inline constexpr int kExitNodeLost = 113;
 // or kExitNodeLost.
 int exit_code_for(const Verdict& verdict);
 
+// "10.0.0.2, host gpu07"; without the host where the address says as much or is a loopback one.
+std::string node_label(const std::string& address, const std::string& hostname);
 // "rank 3 (local rank 1) on node 1 (10.0.0.2) exited with code 7 after 12.3 s" / "was killed by
-// SIGKILL".
+// SIGKILL". `node`: its node_label().
 std::string describe(const RankExit& exit, const std::string& node);
 // "SIGTERM", or "signal 77" where it has no name.
 std::string signal_name(int signal);

@@ -154,6 +154,7 @@ wire::RankExit to_wire(const RankExit& exit) {
                                            : exit.tail);
   out.set_note(exit.note);
   out.set_server(exit.server);
+  out.set_oom(exit.oom);
   return out;
 }
 
@@ -170,6 +171,7 @@ RankExit from_wire(const wire::RankExit& in) {
   exit.tail = in.tail().substr(0, kMaxTail);
   exit.note = in.note();
   exit.server = in.server();
+  exit.oom = in.oom();
   return exit;
 }
 

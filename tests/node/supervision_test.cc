@@ -23,10 +23,20 @@ class MockEffects : public SupervisionEffects {
   MOCK_METHOD(void, request_stop, (int), (override));
   MOCK_METHOD(void, stop_ranks, (int), (override));
   MOCK_METHOD(void, kill_ranks, (), (override));
+  MOCK_METHOD(void, keep, (const Verdict&), (override));
   MOCK_METHOD(void, say, (const std::string&), (override));
   MOCK_METHOD(void, fail, (const std::string&), (override));
   MOCK_METHOD(void, end, (int), (override));
 };
+
+RankEnded ended(int local_rank, int code, int signal, const std::string& tail) {
+  RankEnded message;
+  message.local_rank = local_rank;
+  message.code = code;
+  message.signal = signal;
+  message.tail = tail;
+  return message;
+}
 
 // Node 1 of two, with two ranks each: this node's are 2 and 3.
 Assignment sample_assignment() {
@@ -69,6 +79,7 @@ Verdict verdict_of(VerdictKind kind, int signal = 0) {
 }
 
 struct SupervisionTest : ::testing::Test {
+  SupervisionTest() { EXPECT_CALL(effects, keep).Times(::testing::AnyNumber()); }
   void run() { ASSERT_TRUE(supervision.on_assignment(sample_assignment(), logs, start)); }
   StrictMock<MockEffects> effects;
   Supervision supervision{effects};
@@ -78,8 +89,8 @@ struct SupervisionTest : ::testing::Test {
 
 TEST_F(SupervisionTest, AllRanksEndWell_EndsWithZeroOnceEverybodyHas) {
   run();
-  supervision.on_rank_ended(0, 0, 0, "", start + 1s);
-  supervision.on_rank_ended(1, 0, 0, "", start + 1s);
+  supervision.on_rank_ended(ended(0, 0, 0, ""), start + 1s);
+  supervision.on_rank_ended(ended(1, 0, 0, ""), start + 1s);
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
   EXPECT_CALL(effects, end(0));
@@ -99,12 +110,12 @@ Assignment assignment_with_servers(int servers) {
 TEST_F(SupervisionTest, TrainersEndWell_ServersAreStoppedAfterTheVerdict) {
   ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(1), logs, start));
   EXPECT_CALL(effects, finish_node());
-  supervision.on_rank_ended(1, 0, 0, "", start);
+  supervision.on_rank_ended(ended(1, 0, 0, ""), start);
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(verdict_of(VerdictKind::kSuccess));
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
                                     Field(&RankExit::server, true), Field(&RankExit::rank, 0))));
-  supervision.on_rank_ended(0, 0, SIGTERM, "", start);
+  supervision.on_rank_ended(ended(0, 0, SIGTERM, ""), start);
   EXPECT_CALL(effects, finish_node());
   EXPECT_CALL(effects, end(0));
   supervision.on_all_gone("");
@@ -119,7 +130,7 @@ TEST_F(SupervisionTest, ServerFails_EndsTheJob) {
   ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(1), logs, start));
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::server, true), Field(&RankExit::code, 3))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_rank_ended(0, 3, 0, "", start);
+  supervision.on_rank_ended(ended(0, 3, 0, ""), start);
 }
 
 TEST_F(SupervisionTest, RankFails_IsReportedAndTheOthersStopped) {
@@ -130,27 +141,50 @@ TEST_F(SupervisionTest, RankFails_IsReportedAndTheOthersStopped) {
                            Field(&RankExit::ran_for, 2500ms), Field(&RankExit::killed_by_us, false),
                            Field(&RankExit::log_path, "log/workerlog.1"))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_rank_ended(1, 7, 0, "boom", start + 2500ms);
+  supervision.on_rank_ended(ended(1, 7, 0, "boom"), start + 2500ms);
 }
 
 TEST_F(SupervisionTest, RankEndsBecauseItWasStopped_IsNoCause) {
   run();
   EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false)));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_rank_ended(0, 1, 0, "", start);
+  supervision.on_rank_ended(ended(0, 1, 0, ""), start);
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
                                     Field(&RankExit::signal, SIGTERM))));
-  supervision.on_rank_ended(1, 0, SIGTERM, "", start);
+  supervision.on_rank_ended(ended(1, 0, SIGTERM, ""), start);
 }
 
 TEST_F(SupervisionTest, RankLostAPeer_NobodyIsStoppedBeforeTheVerdict) {
   run();
   EXPECT_CALL(effects, report(Field(&RankExit::code, kExitPeerLost)));
-  supervision.on_rank_ended(0, kExitPeerLost, 0, "", start);
+  supervision.on_rank_ended(ended(0, kExitPeerLost, 0, ""), start);
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, false),
                                     Field(&RankExit::signal, SIGSEGV))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_rank_ended(1, 0, SIGSEGV, "", start);
+  supervision.on_rank_ended(ended(1, 0, SIGSEGV, ""), start);
+}
+
+TEST_F(SupervisionTest, WhatTheKernelKnows_IsReported) {
+  run();
+  RankEnded killed = ended(0, 0, SIGKILL, "");
+  killed.note = "the kernel killed it, out of memory";
+  killed.oom = true;
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, true),
+                                    Field(&RankExit::note, HasSubstr("out of memory")))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(killed, start);
+  // What we have killed ourselves needs no explanation.
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, false), Field(&RankExit::note, ""))));
+  killed.local_rank = 1;
+  supervision.on_rank_ended(killed, start);
+}
+
+TEST_F(SupervisionTest, Verdict_IsKept) {
+  run();
+  EXPECT_CALL(effects, keep(Field(&Verdict::kind, VerdictKind::kNodeLost)));
+  EXPECT_CALL(effects, fail(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
 }
 
 TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
@@ -159,8 +193,8 @@ TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(failed_verdict(0, 0, SIGSEGV));
   EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, true))).Times(2);
-  supervision.on_rank_ended(0, 1, 0, "", start);
-  supervision.on_rank_ended(1, 1, 0, "", start);
+  supervision.on_rank_ended(ended(0, 1, 0, ""), start);
+  supervision.on_rank_ended(ended(1, 1, 0, ""), start);
   EXPECT_CALL(effects, finish_node());
   EXPECT_CALL(effects, end(128 + SIGSEGV));
   supervision.on_all_gone("");
@@ -178,7 +212,7 @@ TEST_F(SupervisionTest, KilledFromOutside_IsExplained) {
   run();
   EXPECT_CALL(effects, report(Field(&RankExit::note, HasSubstr("out of memory"))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_rank_ended(0, 0, SIGKILL, "", start);
+  supervision.on_rank_ended(ended(0, 0, SIGKILL, ""), start);
 }
 
 TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {

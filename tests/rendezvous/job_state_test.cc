@@ -191,7 +191,7 @@ TEST(JobState, FirstFailure_IsTheVerdictOfAll) {
     EXPECT_EQ(verdict.exit.rank, 3);
     EXPECT_EQ(verdict.node_rank, 1);
     EXPECT_EQ(verdict.message,
-              "rank 3 (local rank 1) on node 1 (b) exited with code 7 after 1.5 s");
+              "rank 3 (local rank 1) on node 1 (b, host host-b) exited with code 7 after 1.5 s");
     EXPECT_EQ(exit_code_for(verdict), 7);
   }
 }

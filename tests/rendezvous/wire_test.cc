@@ -86,7 +86,7 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
   verdict.node = "b";
   verdict.hostname = "hb";
   verdict.message = "rank 3 failed";
-  verdict.exit = {3, true, 1, 1, 0, 9, false, 1234ms, "log/workerlog.1", "tail\xff\n", "oom"};
+  verdict.exit = {3, true, 1, 1, 0, 9, false, true, 1234ms, "log/workerlog.1", "tail\xff\n", "oom"};
   const Verdict back = there_and_back(verdict);
   EXPECT_EQ(back.kind, VerdictKind::kRankFailed);
   EXPECT_EQ(back.epoch, 2);
@@ -96,6 +96,7 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
   EXPECT_EQ(back.message, "rank 3 failed");
   EXPECT_EQ(back.exit.rank, 3);
   EXPECT_TRUE(back.exit.server);
+  EXPECT_TRUE(back.exit.oom);
   EXPECT_EQ(back.exit.local_rank, 1);
   EXPECT_EQ(back.exit.signal, 9);
   EXPECT_EQ(back.exit.ran_for, 1234ms);

@@ -79,6 +79,20 @@ TEST_F(OneNode, OthersThatFailWhenStopped_AreNotTheCause) {
   EXPECT_THAT(output, HasSubstr("rank=[1]"));
 }
 
+TEST_F(OneNode, Verdict_IsKeptBesideTheLogs) {
+  EXPECT_EQ(run("test $RANK = 0 && exec sleep 1000; echo it broke; exit 7"), 7);
+  EXPECT_THAT(job.read("log/verdict.json"),
+              AllOf(HasSubstr("\"exit_code\": 7"), HasSubstr("\"rank\": 1"), HasSubstr("it broke"),
+                    HasSubstr("\"log\": \"log/workerlog.1\"")));
+  EXPECT_EQ(run("true"), 0);
+  EXPECT_THAT(job.read("log/verdict.json"), HasSubstr("\"verdict\": \"success\""));
+}
+
+TEST_F(OneNode, AtTheEnd_NothingIsLeftAndDebugSaysSo) {
+  EXPECT_EQ(run("setsid sleep 1000 &", {"--log_level=DEBUG"}), 0);
+  EXPECT_THAT(output, HasSubstr("0 processes left"));
+}
+
 TEST_F(OneNode, StubbornRank_IsKilledAfterTheGraceTime) {
   EXPECT_EQ(
       run("trap '' TERM; test $RANK = 1 && exit 5; while :; do sleep 0.01; done", {"--grace=0.1"}),

@@ -92,6 +92,14 @@ TEST_F(TwoNodes, FirstFailure_DecidesOnBoth) {
                                       HasSubstr("on node 1 (127.0.0.2) exited with code 5"),
                                       HasSubstr("rank two broke")));
   }
+  const auto verdict = [](const Fleetrun& node) {
+    const std::string text = node.output();
+    const size_t begin = text.find("ABORT!!!");
+    return text.substr(begin, text.find("rank two broke", begin) - begin);
+  };
+  EXPECT_EQ(verdict(*first), verdict(*second));
+  EXPECT_THAT(job.read("log0/verdict.json"), HasSubstr("rank two broke"));
+  EXPECT_THAT(job.read("log1/verdict.json"), HasSubstr("rank two broke"));
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 

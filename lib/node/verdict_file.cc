@@ -1,0 +1,63 @@
+#include "node/verdict_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// split() would trim them.
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  for (size_t start = 0; start <= text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    lines.emplace_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return lines;
+}
+
+Json rank_json(const RankExit& exit) {
+  Json rank;
+  rank["role"] = exit.server ? "server" : "trainer";
+  rank["rank"] = exit.rank;
+  rank["local_rank"] = exit.local_rank;
+  rank["node_rank"] = exit.node_rank;
+  rank["code"] = exit.signal == 0 ? Json(exit.code) : Json(nullptr);
+  rank["signal"] = exit.signal == 0 ? Json(nullptr) : Json(signal_name(exit.signal));
+  rank["out_of_memory"] = exit.oom;
+  rank["ran_for"] = static_cast<double>(exit.ran_for.count()) / 1000;
+  rank["note"] = exit.note;
+  rank["log"] = exit.log_path;
+  rank["last_lines"] = exit.tail.empty() ? Json::array() : Json(lines_of(exit.tail));
+  return rank;
+}
+
+}  // namespace
+
+std::string verdict_json(const Verdict& verdict, const std::string& job_id, const World* world,
+                         double unix_time) {
+  Json all;
+  all["verdict"] = name_of(verdict.kind);
+  all["exit_code"] = exit_code_for(verdict);
+  all["message"] = verdict.message;
+  all["job_id"] = job_id;
+  all["epoch"] = verdict.epoch;
+  all["time"] = std::round(unix_time * 1000) / 1000;
+  all["nnodes"] = world ? Json(world->nodes.size()) : Json(nullptr);
+  all["world_size"] = world ? Json(world->world_size) : Json(nullptr);
+  if (verdict.node_rank >= 0 || !verdict.node.empty()) {
+    all["node"] = {
+        {"rank", verdict.node_rank}, {"address", verdict.node}, {"hostname", verdict.hostname}};
+  }
+  if (verdict.kind == VerdictKind::kRankFailed) all["rank"] = rank_json(verdict.exit);
+  if (verdict.kind == VerdictKind::kStopped) all["signal"] = signal_name(verdict.signal);
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace fleet

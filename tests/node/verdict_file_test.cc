@@ -1,0 +1,82 @@
+#include "node/verdict_file.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+
+Verdict sample() {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kRankFailed;
+  verdict.epoch = 1;
+  verdict.node_rank = 1;
+  verdict.node = "10.0.0.2";
+  verdict.hostname = "gpu07";
+  verdict.message = "rank 3 was killed";
+  verdict.exit.rank = 3;
+  verdict.exit.local_rank = 1;
+  verdict.exit.node_rank = 1;
+  verdict.exit.signal = SIGKILL;
+  verdict.exit.oom = true;
+  verdict.exit.ran_for = 12'345ms;
+  verdict.exit.log_path = "log/workerlog.1";
+  verdict.exit.tail = "step 7\n  loss \xff";
+  return verdict;
+}
+
+TEST(VerdictJson, FailedRank_HasEverything) {
+  World world;
+  world.nodes.resize(2);
+  world.world_size = 4;
+  const Json json = Json::parse(verdict_json(sample(), "night", &world, 1.5));
+  EXPECT_EQ(json["verdict"], "rank failed");
+  EXPECT_EQ(json["exit_code"], 137);
+  EXPECT_EQ(json["job_id"], "night");
+  EXPECT_EQ(json["world_size"], 4);
+  EXPECT_EQ(json["time"], 1.5);
+  EXPECT_EQ(json["node"]["hostname"], "gpu07");
+  EXPECT_EQ(json["rank"]["rank"], 3);
+  EXPECT_EQ(json["rank"]["signal"], "SIGKILL");
+  EXPECT_TRUE(json["rank"]["code"].is_null());
+  EXPECT_EQ(json["rank"]["out_of_memory"], true);
+  EXPECT_EQ(json["rank"]["ran_for"], 12.345);
+  EXPECT_EQ(json["rank"]["log"], "log/workerlog.1");
+  EXPECT_EQ(json["rank"]["last_lines"][0], "step 7");
+  EXPECT_EQ(json["rank"]["last_lines"][1], "  loss \uFFFD");
+}
+
+TEST(VerdictJson, Success_HasNoRank) {
+  Verdict verdict;
+  verdict.message = "all 4 ranks have ended well";
+  const Json json = Json::parse(verdict_json(verdict, "night", nullptr, 0));
+  EXPECT_EQ(json["verdict"], "success");
+  EXPECT_EQ(json["exit_code"], 0);
+  EXPECT_FALSE(json.contains("rank"));
+  EXPECT_FALSE(json.contains("node"));
+}
+
+TEST(VerdictJson, Stopped_NamesTheSignal) {
+  Verdict verdict = sample();
+  verdict.kind = VerdictKind::kStopped;
+  verdict.signal = SIGINT;
+  const Json json = Json::parse(verdict_json(verdict, "night", nullptr, 0));
+  EXPECT_EQ(json["signal"], "SIGINT");
+  EXPECT_EQ(json["exit_code"], 130);
+}
+
+TEST(NodeLabel, NamesTheHostWhereItHelps) {
+  EXPECT_EQ(node_label("10.0.0.2", "gpu07"), "10.0.0.2, host gpu07");
+  EXPECT_EQ(node_label("gpu07", "gpu07"), "gpu07");
+  EXPECT_EQ(node_label("gpu07.cluster", "gpu07"), "gpu07.cluster");
+  EXPECT_EQ(node_label("127.0.0.1", "gpu07"), "127.0.0.1");
+  EXPECT_EQ(node_label("10.0.0.2", ""), "10.0.0.2");
+}
+
+}  // namespace
+}  // namespace fleet
