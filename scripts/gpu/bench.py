@@ -327,12 +327,10 @@ def roofline_(bench):
         at_once = roofline.bound(way, batch, *peaks)
         bench.add(f"bound {way}", batch / at_once, "images/s", step_ms=1000 * at_once,
                   computing_ms=1000 * operations * batch / peaks[0], moving_ms=1000 * moved * batch / peaks[1])
-    profile = process.run([os.path.join(bench.bin, "fleet-worker"), RESNET50, "--profile"] + job.settings(
-        {"train.device": "cuda", "train.max_steps": 12, "train.output": os.path.join(bench.folder, "jobs", "profile"),
-         **bench.usable(RESNET50, switches.FLOAT16, switches.NO_GRAPH)}), 60, {**bench.env, **SYNTHETIC})
-    bench.log(profile.output)
-    print("where ours spends its time, operation by operation (slower than a real step: each is waited for):")
-    print("\n".join(profile.output.splitlines()[-25:]))
+    by_operation = process.run([os.path.join(bench.bin, "bench_roofline"), "--device", "cuda", "--batch", str(batch)], 120, bench.env)
+    bench.log(by_operation.output)
+    print("by kind of operation (each is waited for: together more than a step):")
+    print(by_operation.output if by_operation.ok else by_operation.why() + ": " + by_operation.last_line())
     return bench.ratio([ours], [row for row in bench.rows if row["who"] == "bound patterns"])
 
 

@@ -32,7 +32,7 @@ class Run:
 
     def __init__(self, program, env, limit, test_limit=90, log=lambda line: None):
         self.program, self.env, self.test_limit, self.log = program, env, test_limit, log
-        self.results, self.problem = {}, ""
+        self.results, self.problem, self._last = {}, "", ""
         self._end = time.monotonic() + limit
         all_names, outcome = names(program, env)
         if not all_names:
@@ -43,7 +43,8 @@ class Run:
             before = len(self.results)
             self._run_once(pending)
             pending = [name for name in pending if name not in self.results]
-            if len(self.results) == before:  # it does not even start
+            if len(self.results) == before:  # it does not even start, or runs none of them
+                self.problem = self.problem or f"runs none of its tests: {self._last}"
                 break
         for name in pending:
             self.results[name] = ("not run", self.problem or "no time was left")
@@ -75,6 +76,7 @@ class Run:
             left = self._end - time.monotonic()
             outcome = process.run([self.program, f"--gtest_flagfile={flags.name}"], left, self.env,
                                   on_line=on_line, idle_limit=self.test_limit)
+        self._last = outcome.last_line()
         if current:
             status = "hung" if outcome.timed_out else "crashed"
             self._note(current, status, text + [outcome.why()], again)

@@ -8,6 +8,7 @@
 // Mixed precision unless --float32 is given or the device has no low type. Kinds may go below their
 // bytes' time where a cache still holds what the operation before wrote.
 // Links: train backend_cpu
+// Runs on GPUs
 #include <algorithm>
 #include <chrono>
 #include <cmath>
