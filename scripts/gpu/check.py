@@ -345,7 +345,8 @@ def main():
     unknown = [name for name in options.parts if name not in known]
     if unknown:
         parser.error(f"unknown part '{unknown[0]}'; there are: {', '.join(known)}")
-    chosen = [name for name in known if name in options.parts] if options.parts else known
+    by_default = list(PARTS) if options.smoke else known  # tests of GPUs would skip all they have
+    chosen = [name for name in known if name in options.parts] if options.parts else by_default
     about = context.describe()
     print(f"gpu_check: {about['gpu'] or 'CPU (smoke)'}, driver {about.get('driver')}, programs of {about['programs']}", flush=True)
     for line in context.libraries:
