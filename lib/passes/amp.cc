@@ -39,8 +39,7 @@ class Amp : public Pass {
     const std::vector<Op> ops = std::move(program.ops());
     program.ops().clear();
     for (const Op& op : ops) rewrite(program, op);
-    spdlog::info("amp: {} operations in {}, {} in float32, {} casts", low_count_, name_of(low_),
-                 ops.size() - low_count_, cast_count_);
+    spdlog::info("amp: {} of {} forward operations in {}", low_count_, ops.size(), name_of(low_));
     return true;
   }
 
@@ -128,7 +127,6 @@ class Amp : public Pass {
     const VarId copy = program.temporary(var.name + ".as_" + name_of(dtype));
     program.append(section, "cast", {id}, {copy}, {{"to", std::string(name_of(dtype))}});
     casts_[id].emplace_back(section, copy);
-    ++cast_count_;
     return copy;
   }
 
@@ -137,7 +135,7 @@ class Amp : public Pass {
   const std::vector<std::string> white_, black_, black_variables_;
   std::vector<Verdict> made_;  // by variable: what the operation that writes it runs in
   std::map<VarId, std::vector<std::pair<SectionId, VarId>>> casts_;
-  size_t low_count_ = 0, cast_count_ = 0;
+  size_t low_count_ = 0;
 };
 
 }  // namespace

@@ -1,0 +1,258 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "models/model.h"
+#include "models/training.h"
+#include "passes/backward.h"
+#include "passes/pass.h"
+
+namespace fleet {
+namespace {
+
+using testing::HasSubstr;
+
+using Names = std::vector<std::string>;
+
+struct Built {
+  Program program;
+  Training training;
+};
+
+Built built(const std::string& model) {
+  Built result;
+  const ModelDef& def = model_registry().get(model);
+  result.training = build_training(
+      result.program, {.model = model,
+                       .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
+                       .batch = 2,
+                       .image = def.image});
+  return result;
+}
+
+void with_backward(Built& net) {
+  append_backward(net.program, net.training.forward, net.training.loss, 1);
+  run_pass("amp_parameters", net.program, {});
+}
+
+// "type: how many in the low type of how many", by the first output, of one section.
+std::map<std::string, std::pair<int, int>> types_in(const Program& program,
+                                                    const std::string& section) {
+  std::map<std::string, std::pair<int, int>> found;
+  for (const Op& op : program.ops()) {
+    if (program.sections()[op.section].name != section) continue;
+    VarId first = kNoVar;
+    for (VarId id : op.outputs) {
+      if (first == kNoVar) first = id;
+    }
+    auto& [low, all] = found[op.type()];
+    low += program.var(first).dtype == DType::kBFloat16;
+    ++all;
+  }
+  return found;
+}
+
+using Counts = std::pair<int, int>;
+
+TEST(Amp, Lenet_RunsInTheLowTypeUpToTheLoss) {
+  Built net = built("lenet");
+  run_pass("amp", net.program, {});
+  auto types = types_in(net.program, "forward");
+  EXPECT_EQ(types["conv2d"], Counts(2, 2));
+  EXPECT_EQ(types["fc"], Counts(3, 3));
+  EXPECT_EQ(types["relu"], Counts(4, 4));
+  EXPECT_EQ(types["pool2d"], Counts(2, 2));
+  EXPECT_EQ(types["flatten"], Counts(1, 1));
+  EXPECT_EQ(types["softmax_with_cross_entropy"], Counts(0, 1));
+  EXPECT_EQ(types["mean"], Counts(0, 1));
+  // The image, two weights and biases, three more of each, and the logits back to float32.
+  EXPECT_EQ(types["cast"], Counts(11, 12));
+  EXPECT_EQ(types_in(net.program, "fetch")["accuracy"], Counts(0, 1));
+  EXPECT_EQ(types_in(net.program, "fetch").count("cast"), 0u);  // the forward section's serves
+}
+
+TEST(Amp, Backward_FollowsTheForwardTypes) {
+  Built net = built("lenet");
+  run_pass("amp", net.program, {});
+  with_backward(net);
+  auto types = types_in(net.program, "backward");
+  EXPECT_EQ(types["conv2d_weight_grad"], Counts(2, 2));
+  EXPECT_EQ(types["conv2d_data_grad"], Counts(1, 1));
+  EXPECT_EQ(types["fc_weight_grad"], Counts(3, 3));
+  EXPECT_EQ(types["relu_grad"], Counts(4, 4));
+  EXPECT_EQ(types["softmax_with_cross_entropy_grad"], Counts(0, 1));
+  EXPECT_EQ(types["cast"], Counts(1, 1));  // of the logits' gradient: none of a parameter's
+}
+
+TEST(Amp, Resnet_KeepsBatchNormsStatisticsAndParametersInFloat32) {
+  Built net = built("resnet20");
+  run_pass("amp", net.program, {});
+  with_backward(net);
+  const Program& program = net.program;
+  int norms = 0;
+  for (const Op& op : program.ops()) {
+    const bool forward = op.type() == "batch_norm", backward = op.type() == "batch_norm_grad";
+    if (!forward && !backward) continue;
+    ++norms;
+    EXPECT_EQ(program.var(op.inputs[0]).dtype, DType::kBFloat16);
+    EXPECT_EQ(program.var(op.outputs[0]).dtype, DType::kBFloat16);
+    for (int i = 1; i < (forward ? 5 : 4); ++i) {
+      EXPECT_EQ(program.var(op.inputs[i]).dtype, DType::kFloat32);
+    }
+    for (size_t i = 1; i < op.outputs.size(); ++i) {
+      if (op.outputs[i] == kNoVar) continue;
+      EXPECT_EQ(program.var(op.outputs[i]).dtype, DType::kFloat32);
+    }
+  }
+  EXPECT_EQ(norms, 3 * 21);  // forward, evaluate, backward
+  EXPECT_EQ(types_in(program, "forward")["elementwise_add"], Counts(9, 9));
+}
+
+TEST(Amp, Mobilenet_RunsInTheLowType) {
+  Built net = built("mobilenet_v1");
+  run_pass("amp", net.program, {});
+  for (const char* section : {"forward", "evaluate"}) {
+    auto types = types_in(net.program, section);
+    for (const char* type : {"conv2d", "batch_norm", "relu", "pool2d", "flatten", "fc"}) {
+      EXPECT_GT(types[type].second, 0) << type;
+      EXPECT_EQ(types[type].first, types[type].second) << type;
+    }
+    EXPECT_EQ(types["softmax_with_cross_entropy"], Counts(0, 1));
+  }
+}
+
+// x -> conv -> softmax (black) -> relu -> add(relu, conv) -> conv
+struct Chain {
+  Program program;
+  VarId conv, softmax, relu, add, last;
+  Chain() {
+    const SectionId forward = program.add_section("forward", {});
+    const VarId image = program.feed("image", DType::kFloat32, {2, 3, 8, 8});
+    const auto weight = [&](const std::string& name) {
+      return program.parameter(name, {3, 3, 1, 1}, {});
+    };
+    conv = program.emit(forward, "conv2d", {image, weight("a.weight"), kNoVar}, {}, "a")[0];
+    softmax = program.emit(forward, "softmax", {conv}, {}, "softmax")[0];
+    relu = program.emit(forward, "relu", {softmax}, {}, "relu")[0];
+    add = program.emit(forward, "elementwise_add", {relu, conv}, {}, "add")[0];
+    last = program.emit(forward, "conv2d", {add, weight("b.weight"), kNoVar}, {}, "b")[0];
+  }
+  DType type(VarId id) const { return program.var(id).dtype; }
+  std::string refusal(Attributes options) {
+    try {
+      run_pass("amp", program, {}, std::move(options));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+};
+
+TEST(Amp, BlackProducer_MakesGrayOperationsFloat32) {
+  Chain chain;
+  run_pass("amp", chain.program, {});
+  EXPECT_EQ(chain.type(chain.conv), DType::kBFloat16);
+  EXPECT_EQ(chain.type(chain.softmax), DType::kFloat32);
+  EXPECT_EQ(chain.type(chain.relu), DType::kFloat32);
+  EXPECT_EQ(chain.type(chain.add), DType::kFloat32);  // though its other input is white's
+  EXPECT_EQ(chain.type(chain.last), DType::kBFloat16);
+}
+
+TEST(Amp, SeveralReaders_ShareOneCast) {
+  Chain chain;
+  run_pass("amp", chain.program, {});
+  int casts = 0;
+  for (const Op& op : chain.program.ops()) {
+    casts += op.type() == "cast" && op.inputs[0] == chain.conv;
+  }
+  EXPECT_EQ(casts, 1);  // for softmax and add
+}
+
+TEST(Amp, Pure_MakesGrayOperationsLow) {
+  Chain chain;
+  run_pass("amp", chain.program, {}, {{"pure", true}, {"low", std::string("float16")}});
+  EXPECT_EQ(chain.type(chain.softmax), DType::kFloat32);
+  EXPECT_EQ(chain.type(chain.relu), DType::kFloat16);
+  EXPECT_EQ(chain.type(chain.add), DType::kFloat16);
+}
+
+TEST(Amp, CustomLists_GoOverTheOperationsClass) {
+  Chain chain;
+  run_pass("amp", chain.program, {},
+           {{"white_list", Names{"softmax"}}, {"black_list", Names{"elementwise_add"}}});
+  EXPECT_EQ(chain.type(chain.softmax), DType::kBFloat16);
+  EXPECT_EQ(chain.type(chain.relu), DType::kBFloat16);
+  EXPECT_EQ(chain.type(chain.add), DType::kFloat32);
+}
+
+TEST(Amp, BlackVariables_MakeWhatTouchesThemFloat32) {
+  Chain chain;
+  run_pass("amp", chain.program, {}, {{"black_variables", Names{"b.weight"}}});
+  EXPECT_EQ(chain.type(chain.conv), DType::kBFloat16);
+  EXPECT_EQ(chain.type(chain.last), DType::kFloat32);
+  Chain other;
+  run_pass("amp", other.program, {}, {{"black_variables", Names{"a.out"}}});
+  EXPECT_EQ(other.type(other.conv), DType::kFloat32);
+}
+
+TEST(Amp, BlackVariablesOfTraining_AreMeantInEvaluationToo) {
+  Built net = built("lenet");
+  run_pass("amp", net.program, {}, {{"black_variables", Names{"fc3.out"}}});
+  EXPECT_EQ(net.program.var(net.training.logits).dtype, DType::kFloat32);
+  EXPECT_EQ(net.program.var(net.training.evaluate_logits).dtype, DType::kFloat32);
+}
+
+TEST(Amp, BadLists_AreRefused) {
+  EXPECT_THAT(Chain().refusal({{"white_list", Names{"relu"}}, {"black_list", Names{"relu"}}}),
+              HasSubstr("'relu' is on both custom lists"));
+  EXPECT_THAT(Chain().refusal({{"white_list", Names{"rellu"}}}), HasSubstr("relu"));
+  EXPECT_THAT(Chain().refusal({{"black_variables", Names{"a.weigth"}}}), HasSubstr("a.weight"));
+}
+
+// A weight that a float32 operation reads too: both gradients are added up, in float32.
+TEST(AmpParameters, ParameterReadInBothTypes_HasOneFloat32Gradient) {
+  Program program;
+  const SectionId forward = program.add_section("forward", {});
+  const VarId x = program.feed("x", DType::kFloat32, {4, 4});
+  const VarId weight = program.parameter("weight", {4, 4}, {});
+  const VarId low = program.emit(forward, "matmul", {x, weight}, {}, "low")[0];
+  const VarId high = program.emit(forward, "softmax", {weight}, {}, "high")[0];
+  const VarId both = program.emit(forward, "elementwise_add", {low, high}, {}, "both")[0];
+  const VarId loss = program.emit(forward, "mean", {both}, {}, "loss")[0];
+  run_pass("amp", program, {});
+  append_backward(program, forward, loss, 1);
+  run_pass("amp_parameters", program, {});
+  EXPECT_EQ(program.var(program.gradient(weight)).dtype, DType::kFloat32);
+  EXPECT_NE(program.copy_of(weight), kNoVar);
+  for (const Op& op : program.ops()) {
+    if (op.type() == "matmul" && op.section == forward) {
+      EXPECT_EQ(op.inputs[1], program.copy_of(weight));
+    }
+    if (op.type() == "softmax") {
+      EXPECT_EQ(op.inputs[0], weight);
+    }
+  }
+}
+
+TEST(AmpParameters, Refresh_MakesEveryCopyOnce) {
+  Built net = built("lenet");
+  run_pass("amp", net.program, {});
+  with_backward(net);
+  const SectionId refresh = net.program.find_section("refresh");
+  ASSERT_GE(refresh, 0);
+  int copies = 0;
+  for (const Op& op : net.program.ops()) {
+    if (op.section != refresh) continue;
+    ++copies;
+    EXPECT_EQ(net.program.copy_of(op.inputs[0]), op.outputs[0]);
+  }
+  EXPECT_EQ(copies, 10);
+  const Predicate& when = net.program.sections()[refresh].when;
+  EXPECT_TRUE(when.holds({.refresh = true}));
+  EXPECT_FALSE(when.holds({}));
+  EXPECT_FALSE(when.holds({.evaluate = true}));
+  EXPECT_FALSE(net.program.sections()[net.training.forward].when.holds({.refresh = true}));
+}
+
+}  // namespace
+}  // namespace fleet
