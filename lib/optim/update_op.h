@@ -5,10 +5,11 @@
 // group a parameter: parameter and states, the same variables; copy.
 //
 // g is the gradient times gradient_scale (what clipping and loss scaling ask for; absent: 1),
-// computed in float32. Where found_inf is not 0 the operation does nothing: parameters, states and
-// copies stay as they are. Parameters and states are float32. The gradients of one operation have
-// one type: float32, float16 or bfloat16. The copy (kNoVar: none; with or without it alike for all
-// groups) is a state of the gradients' or another low type that gets the new parameter, rounded.
+// computed in float32. Where found_inf is not 0 parameters and states stay as they are; copies are
+// written all the same (the Plan may have put a reorder behind them). Parameters and states are
+// float32 and updated in place. The gradients of one operation have one type: float32, float16 or
+// bfloat16. The copy (kNoVar: none; with or without it alike for all groups) is a state of the
+// gradients' or another low type that gets the new parameter, rounded.
 // The members of a group share one layout, except that the Plan may reorder the copy behind it.
 #pragma once
 

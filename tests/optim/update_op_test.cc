@@ -198,6 +198,20 @@ TEST(UpdateOp, Overflow_ChangesNothing) {
   }
 }
 
+// The Plan reorders the copy behind the update, whether there was one or not.
+TEST(UpdateOp, OverflowWithCopyInAnotherLayout_KeepsTheCopy) {
+  const Shape shape{20, 3, 2, 2};
+  Updates updates(
+      kRules[1], {shape, shape},
+      {.copies = true, .scaled = true, .fuse = true, .copy_layout = Layout::channels_last(shape)});
+  updates.feed("found_inf", 0);
+  updates.step();
+  const std::vector<uint16_t> copy = updates.copy(1);
+  updates.feed("found_inf", 1);
+  updates.step(INFINITY);
+  EXPECT_EQ(updates.copy(1), copy);
+}
+
 // Scales that are powers of two round nothing.
 TEST(UpdateOp, Unscale_MultipliesTheGradients) {
   for (const char* clip :

@@ -131,6 +131,32 @@ TEST_F(TrainerTest, InterruptedAndResumed_IsBitIdentical) {
   }
 }
 
+// Gradients are summed in the low type: ranks agree with each other bit by bit, with one rank to
+// that type's rounding.
+TEST_F(TrainerTest, MixedPrecisionOnOneAndTwoRanks_Agrees) {
+  const Outcome one = run(job({"data.batch_size=16", "strategy.amp=true"}), 1);
+  const Outcome two = run(job({"data.batch_size=8", "strategy.amp=true"}), 2);
+  EXPECT_EQ(distance(two.weights[0], two.weights[1]), 0);
+  EXPECT_LE(distance(one.weights[0], two.weights[0]), 5e-3);
+  EXPECT_NEAR(one.results[0].evaluation.loss, two.results[0].evaluation.loss, 0.1);
+}
+
+TEST_F(TrainerTest, MixedPrecisionInterruptedAndResumed_IsBitIdentical) {
+  const Outcome whole = run(job({"strategy.amp=true"}), 2);
+  fs::remove_all(output_);
+  run(job({"strategy.amp=true", "train.max_steps=3"}), 2);
+  const Outcome resumed = run(job({"strategy.amp=true", "checkpoint.resume=auto"}), 2);
+  EXPECT_EQ(distance(whole.weights[0], resumed.weights[0]), 0);
+}
+
+TEST_F(TrainerTest, Float16Allreduce_RanksAgree) {
+  const Outcome two = run(job({"data.batch_size=8", "strategy.fp16_allreduce=true"}), 2);
+  const Outcome one = run(job({"data.batch_size=16"}), 1);
+  EXPECT_EQ(distance(two.weights[0], two.weights[1]), 0);
+  EXPECT_GT(distance(one.weights[0], two.weights[0]), 0);
+  EXPECT_LE(distance(one.weights[0], two.weights[0]), 1e-3);
+}
+
 TEST_F(TrainerTest, StopWishOfOneRank_StopsAllAfterTheSameStepAndSaves) {
   const std::atomic<int> stop{SIGTERM};
   const Outcome outcome = run(job({"train.epochs=50"}), 2, &stop);

@@ -66,7 +66,6 @@ FLEET_KERNEL(cpu, adam) {
     const int64_t* step = context.inputs[kUpdateOtherInputs].as<int64_t>();
     return make_kernel(
         [chunks = cpu::UpdateChunks(context), rule = Rule(context.attributes()), step](Stream&) {
-          if (chunks.skipped()) return;
           const Constants k = rule.at(*step, chunks.learning_rate(), chunks.gradient_scale());
           chunks.run([=](const Stretch& at) { adam(at, k); });
         });

@@ -40,7 +40,6 @@ FLEET_KERNEL(cpu, momentum) {
     const float decay = static_cast<float>(context.attributes().number("weight_decay"));
     const auto update = context.attributes().boolean("use_nesterov") ? nesterov : heavy_ball;
     return make_kernel([=, chunks = cpu::UpdateChunks(context)](Stream&) {
-      if (chunks.skipped()) return;
       const Constants k{chunks.gradient_scale(), chunks.learning_rate(), momentum, decay};
       chunks.run([=](const Stretch& at) { update(at, k); });
     });

@@ -21,7 +21,6 @@ FLEET_KERNEL(cpu, sgd) {
   def.create = [](KernelContext& context) {
     const float decay = static_cast<float>(context.attributes().number("weight_decay"));
     return make_kernel([chunks = cpu::UpdateChunks(context), decay](Stream&) {
-      if (chunks.skipped()) return;
       const float scale = chunks.gradient_scale(), rate = chunks.learning_rate();
       chunks.run([=](const Stretch& at) { sgd(at, scale, rate, decay); });
     });

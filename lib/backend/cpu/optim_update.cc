@@ -68,6 +68,8 @@ UpdateChunks::UpdateChunks(const KernelContext& context)
               std::string("gradients of type ") + name_of(gradient_dtype_));
   for (int k = 0; k < groups.count; ++k) {
     const Argument& parameter = context.inputs[groups.parameter(k)];
+    FLEET_CHECK(parameter.data == context.outputs[groups.output(k)].data,
+                context.op.type() + " works in place");
     const int64_t count = parameter.layout.elements();
     elements_ += count;
     for (int64_t at = 0; at < count; at += kChunk) {

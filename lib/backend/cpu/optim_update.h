@@ -26,23 +26,24 @@ class UpdateChunks {
 
   explicit UpdateChunks(const KernelContext& context);
 
-  // Calls rule(stretch) until all elements are done; then parameters go to their copies.
+  // Calls rule(stretch) until all elements are done, unless an overflow was found; parameters go to
+  // their copies.
   template <typename Rule>
   void run(const Rule& rule) const {
+    const bool skipped = found_inf_ && *found_inf_ != 0;
+    if (skipped && !has_copies()) return;
     const int64_t count = static_cast<int64_t>(chunks_.size());
 #pragma omp parallel for if (elements_ >= kParallelElements)
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t at = 0; at < chunks_[i].count; at += kTile) {
         alignas(64) float widened[kTile];
         const Stretch stretch = stretch_at(chunks_[i], at, widened);
-        rule(stretch);
+        if (!skipped) rule(stretch);
         write_copy(chunks_[i], at, stretch);
       }
     }
   }
 
-  // Whether this step's update is skipped: an overflow was found.
-  bool skipped() const { return found_inf_ && *found_inf_ != 0; }
   float learning_rate() const { return *rate_; }
   float gradient_scale() const { return scale_ ? *scale_ : 1; }
 
@@ -57,6 +58,7 @@ class UpdateChunks {
   };
 
   Stretch stretch_at(const Chunk& chunk, int64_t at, float* widened) const;
+  bool has_copies() const { return chunks_.front().copy != nullptr; }
   void write_copy(const Chunk& chunk, int64_t at, const Stretch& stretch) const;
 
   std::vector<Chunk> chunks_;

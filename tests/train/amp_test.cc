@@ -1,0 +1,211 @@
+// Training in mixed precision on the CPU: against float32, with a scaled loss, saved and resumed.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "exec/backend.h"
+#include "models/model.h"
+#include "models/training.h"
+#include "strategy/strategy.h"
+#include "tensor/host.h"
+#include "train/checkpoint.h"
+
+namespace fleet {
+namespace {
+
+// A network trained on made-up images, each step the same for the same number.
+class Net {
+ public:
+  Net(const std::string& model, const Strategy& strategy, const std::string& optimizer = kMomentum)
+      : def_(model_registry().get(model)) {
+    Program program;
+    training_ = build_training(
+        program, {.model = model,
+                  .model_settings =
+                      ConfigTree::from_json(R"({"num_classes": 10})", "test").validate(def_.schema),
+                  .batch = kBatch,
+                  .image = def_.image});
+    const PassContext context{.low_types = {DType::kBFloat16}, .no_low_type = {}};
+    const BackwardResult backward =
+        apply_strategy(program, strategy, training_.forward, training_.loss, context);
+    ConfigTree tree = ConfigTree::from_json(optimizer, "test");
+    append_optimizer(program, strategy, backward, training_.learning_rate,
+                     tree.validate(optimizer_schema(*tree.peek("name"))), context);
+    executor_ = std::make_unique<Executor>(make_plan(program, {training_.loss}), device_, nullptr);
+    executor_->initialize(3);
+  }
+
+  // Returns the loss. spoil: an infinite pixel, whose weights' gradients are infinite or undefined.
+  float step(int number, bool spoil = false) {
+    std::vector<float> images(kBatch * def_.image.elements());
+    std::vector<int64_t> labels(kBatch);
+    for (size_t i = 0; i < images.size(); ++i) {
+      images[i] = static_cast<float>((i * 31 + number * 17) % 127) / 64 - 1;
+    }
+    if (spoil) images[500] = INFINITY;
+    for (int64_t i = 0; i < kBatch; ++i) labels[i] = (i + number) % 10;
+    const std::vector<float> weights(kBatch, 1);
+    const std::vector<int64_t> keys(kBatch);
+    const float rate = 0.05f;
+    executor_->feed(training_.image, images.data());
+    executor_->feed(training_.label, labels.data());
+    executor_->feed(training_.weight, weights.data());
+    executor_->feed(training_.sample_key, keys.data());
+    executor_->feed(training_.learning_rate, &rate);
+    executor_->run({.step = number});
+    return executor_->values<float>(training_.loss)[0];
+  }
+
+  // What a checkpoint holds.
+  std::map<std::string, std::vector<float>> saved() {
+    std::map<std::string, std::vector<float>> all;
+    for (VarId id = 0; id < executor_->program().var_count(); ++id) {
+      const Var& var = executor_->program().var(id);
+      if (is_saved(var) && var.dtype == DType::kFloat32) {
+        all[var.name] = executor_->values<float>(id);
+      }
+    }
+    return all;
+  }
+  float scale() {
+    return executor_->values<float>(executor_->program().find("optimizer.loss_scaling"))[0];
+  }
+  int64_t counter(const std::string& name) {
+    return executor_->values<int64_t>(executor_->program().find("optimizer." + name))[0];
+  }
+  Executor& executor() { return *executor_; }
+
+  static constexpr const char* kMomentum = R"({"name": "momentum", "weight_decay": 1e-4})";
+
+ private:
+  static constexpr int64_t kBatch = 16;
+  const ModelDef& def_;
+  Training training_;
+  HostDevice device_;
+  std::unique_ptr<Executor> executor_;
+};
+
+Strategy amp(std::optional<LossScaling> scaling = {}) {
+  Strategy strategy;
+  strategy.amp.on = true;
+  if (scaling) {
+    strategy.amp.scaling = *scaling;
+    strategy.amp.scale_loss = true;
+  }
+  return strategy;
+}
+
+using Values = std::map<std::string, std::vector<float>>;
+
+// Parameters and optimizer states without the scale itself.
+Values trained(Net& net) {
+  Values all = net.saved();
+  all.erase("optimizer.loss_scaling");
+  return all;
+}
+
+// Names of those that are not the same bits.
+std::string differences(const Values& a, const Values& b) {
+  std::string names;
+  for (const auto& [name, values] : a) {
+    if (b.at(name) != values) names += name + " ";
+  }
+  return names;
+}
+
+class AmpTraining : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (low_precision_types("cpu", &why).empty()) GTEST_SKIP() << why;
+  }
+};
+
+TEST_F(AmpTraining, ResnetsFirstSteps_StayCloseToFloat32) {
+  Net wide("resnet20", {}), low("resnet20", amp());
+  for (int step = 0; step < 6; ++step) {
+    const float want = wide.step(step), got = low.step(step);
+    EXPECT_NEAR(got, want, 0.03 * want) << step;
+  }
+}
+
+TEST_F(AmpTraining, UpdatesInOneOperationOrMany_GiveTheSameBits) {
+  Strategy separate = amp();
+  separate.fuse_all_optimizer_ops = false;
+  Net one("resnet20", separate), all("resnet20", amp());
+  for (int step = 0; step < 3; ++step) EXPECT_EQ(one.step(step), all.step(step));
+  EXPECT_EQ(differences(one.saved(), all.saved()), "");
+}
+
+// A scale that is a power of two changes exponents only.
+TEST_F(AmpTraining, ScaledLoss_GivesTheBitsOfTheUnscaled) {
+  for (const char* optimizer :
+       {Net::kMomentum, R"({"name": "adam"})",
+        R"({"name": "momentum", "clip": "global_norm", "clip_norm": 0.5})"}) {
+    Net plain("lenet", amp(), optimizer);
+    Net scaled("lenet", amp(LossScaling{.initial = 1024, .dynamic = false}), optimizer);
+    for (int step = 0; step < 4; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
+    EXPECT_EQ(differences(trained(plain), trained(scaled)), "") << optimizer;
+  }
+}
+
+// Overflows in steps 2 and 3: nothing is updated, the scale falls once, then training goes on as if
+// they had not been.
+TEST_F(AmpTraining, Overflow_IsSkippedAndLowersTheScale) {
+  for (const char* optimizer : {Net::kMomentum, R"({"name": "adam"})"}) {
+    Net plain("lenet", amp(), optimizer);
+    Net scaled("lenet",
+               amp(LossScaling{.initial = 4096, .incr_every_n_steps = 3, .decr_ratio = 0.25}),
+               optimizer);
+    for (int step = 0; step < 2; ++step) {
+      plain.step(step);
+      scaled.step(step);
+    }
+    EXPECT_EQ(scaled.counter("good_steps"), 2);
+    const auto before = trained(scaled);
+    scaled.step(2, /*spoil=*/true);
+    EXPECT_EQ(scaled.scale(), 4096);
+    EXPECT_EQ(scaled.counter("good_steps"), 0);
+    EXPECT_EQ(scaled.counter("bad_steps"), 1);
+    scaled.step(3, /*spoil=*/true);
+    EXPECT_EQ(scaled.scale(), 1024);
+    EXPECT_EQ(scaled.counter("bad_steps"), 0);
+    EXPECT_EQ(differences(before, trained(scaled)), "") << optimizer;
+    for (int step = 4; step < 7; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
+    EXPECT_EQ(differences(trained(plain), trained(scaled)), "") << optimizer;
+    EXPECT_EQ(scaled.scale(), 2048);  // three good steps
+  }
+}
+
+TEST_F(AmpTraining, Checkpoint_BringsBackScaleAndCounters) {
+  const std::string root = ::testing::TempDir() + "/amp_test_" + std::to_string(::getpid());
+  const Strategy strategy = amp(LossScaling{.initial = 4096, .incr_every_n_steps = 3});
+  Net whole("lenet", strategy), resumed("lenet", strategy);
+  for (int step = 0; step < 4; ++step) whole.step(step);
+  whole.step(4, /*spoil=*/true);
+  const std::string folder =
+      save_checkpoint(root, {.step = 5, .model = "lenet"}, whole.executor(), 1);
+  load_checkpoint(folder, "lenet", resumed.executor());
+  std::filesystem::remove_all(root);
+  EXPECT_EQ(resumed.scale(), 8192);
+  EXPECT_EQ(resumed.counter("bad_steps"), 1);
+  for (int step = 5; step < 8; ++step) EXPECT_EQ(whole.step(step), resumed.step(step));
+  EXPECT_EQ(differences(whole.saved(), resumed.saved()), "");
+  EXPECT_EQ(whole.counter("good_steps"), resumed.counter("good_steps"));
+}
+
+// Weights that the host writes reach the copies: also those of the evaluation.
+TEST_F(AmpTraining, WrittenWeights_AreUsedByTheNextStep) {
+  Net one("lenet", amp()), other("lenet", amp());
+  one.step(0);
+  other.step(5);
+  for (VarId id = 0; id < one.executor().program().var_count(); ++id) {
+    if (!is_saved(one.executor().program().var(id))) continue;
+    other.executor().write(id, one.executor().values<float>(id).data());
+  }
+  EXPECT_EQ(one.step(1), other.step(1));
+}
+
+}  // namespace
+}  // namespace fleet
