@@ -2,24 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include <filesystem>
 #include <set>
 
-#include "tests/comm/file_store.h"
-#include "tests/places.h"
+#include "tests/comm/rank_processes.h"
 
 namespace fleet {
 namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-
-// A bound against hanging; the timeout of the ranks is far longer where a death is to be noticed.
-constexpr std::chrono::seconds kBound{40};
 
 std::set<std::string> shared_memory_files() {
   std::set<std::string> names;
@@ -34,53 +27,20 @@ struct Job {
   std::vector<std::string> nodes;
 };
 
-class Ranks {
+// Ranks that leave nothing in shared memory.
+class Ranks : public RankProcesses {
  public:
-  Ranks(const Job& job, int timeout_ms) : before_(shared_memory_files()) {
-    char folder[] = "/tmp/comm_failure_XXXXXX";
-    if (!::mkdtemp(folder)) throw_errno("cannot make a folder");
-    folder_ = folder;
-    store_ = std::make_unique<FileStore>(folder_);
-    for (size_t rank = 0; rank < job.nodes.size(); ++rank) {
-      std::vector<std::string> words = {program_folder() + "/comm_test_rank", folder_,
-                                        std::to_string(rank), job.backend,
-                                        std::to_string(timeout_ms)};
-      words.insert(words.end(), job.nodes.begin(), job.nodes.end());
-      std::vector<char*> arguments;
-      for (std::string& word : words) arguments.push_back(word.data());
-      arguments.push_back(nullptr);
-      pid_t pid = 0;
-      if (::posix_spawn(&pid, arguments[0], nullptr, nullptr, arguments.data(), environ) != 0) {
-        throw_errno("cannot start", arguments[0]);
-      }
-      pids_.push_back(pid);
-    }
-    for (int rank = 0; rank < size(); ++rank) store_->get("begun" + std::to_string(rank), kBound);
+  Ranks(const Job& job, int timeout_ms)
+      : RankProcesses("comm_test_rank", job.backend, timeout_ms, job.nodes) {
+    wait_until_begun();
   }
   ~Ranks() {
-    for (int rank = 0; rank < size(); ++rank) {
-      send(rank, SIGKILL);
-      reap(rank);
-    }
+    end_all();
     EXPECT_EQ(shared_memory_files(), before_);
-    std::filesystem::remove_all(folder_);
   }
-  int size() const { return static_cast<int>(pids_.size()); }
-  void send(int rank, int signal) {
-    if (pids_[rank] > 0) ::kill(pids_[rank], signal);
-  }
-  void reap(int rank) {
-    if (pids_[rank] > 0) ::waitpid(pids_[rank], nullptr, 0);
-    pids_[rank] = -1;
-  }
-  // What the rank failed with.
-  std::string end_of(int rank) { return store_->get("end" + std::to_string(rank), kBound); }
 
  private:
-  const std::set<std::string> before_;
-  std::string folder_;
-  std::unique_ptr<FileStore> store_;
-  std::vector<pid_t> pids_;
+  const std::set<std::string> before_ = shared_memory_files();
 };
 
 class Failure : public testing::TestWithParam<Job> {};
