@@ -1,0 +1,57 @@
+// Copies between arrangements of the same elements: what transpose, concat, slice and reorder are
+// made of.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <vector>
+
+#include "exec/kernel.h"
+
+namespace fleet::cuda {
+
+// One dimension of a copy: how many elements, and how far apart they lie, in elements.
+struct CopyAxis {
+  int64_t size, from, to;
+};
+
+// A copy of size(axes[0]) * size(axes[1]) * ... elements. Made once, runs any number of times.
+class Copy {
+ public:
+  static constexpr int kMaxAxes = 12;
+  // axes: in any order. element: bytes of an element, 1, 2, 4 or 8. Up to kMaxAxes of them may be
+  // left after axes that follow one another on both sides are joined, else kUnsupported.
+  Copy(std::vector<CopyAxis> axes, size_t element, const void* from, void* to);
+  // Enqueued; may be recorded in a CUDA graph.
+  void run(cudaStream_t stream) const;
+
+ private:
+  void join_axes();
+  void widen();
+
+  std::vector<CopyAxis> axes_;  // the outermost of `to` first
+  size_t element_;
+  const void* from_;
+  void* to_;
+  int64_t count_ = 1;
+};
+
+// The axes of a whole tensor in two layouts without padding. Empty where they have no common
+// axes (blocks that do not divide one another): see relayout().
+std::vector<CopyAxis> axes_between(const Shape& shape, const Layout& from, const Layout& to);
+
+// y = x in another layout, one element a thread; padding of y is zeroed. Any layouts that have at
+// most one block an axis, else kUnsupported.
+void relayout(const Argument& x, const Argument& y, cudaStream_t stream);
+
+// Output 0 is input 0 as it lies in memory. Nothing to do where the Plan gave both the same memory.
+std::unique_ptr<Kernel> copy_kernel(KernelContext& context);
+
+// Types of kernels that only move elements.
+inline std::vector<DType> any_types() {
+  return {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
+          DType::kInt64,   DType::kInt32,   DType::kUInt8};
+}
+
+}  // namespace fleet::cuda
