@@ -1,0 +1,173 @@
+// Elementwise operations of two operands of which the second spreads over the first
+// (ops/broadcast.h), and their gradients. For .cu files.
+#pragma once
+
+#include <optional>
+
+#include "backend/cuda/elementwise.h"
+#include "backend/cuda/layouts.h"
+#include "ops/broadcast.h"
+
+namespace fleet::cuda {
+
+// x's memory as [outer, middle, inner]; y has `valid` elements along the middle, what x has beyond
+// is padding.
+struct Spread {
+  int64_t outer, middle, inner, valid;
+  int64_t count() const { return outer * middle * inner; }
+};
+
+// How y of this shape spreads over x in this layout; nothing where our kernels cannot do it in that
+// layout. Every spread can be done plain; a value a channel can be done channels last.
+inline std::optional<Spread> spread_over(const Shape& x, const Layout& layout, const Shape& y,
+                                         int64_t axis) {
+  const Broadcast b = *broadcast_of(x, y, axis);
+  if (layout.is_plain()) return Spread{b.outer, b.middle, b.inner, b.middle};
+  if (x.rank() != 4 || layout.is_opaque() || layout.inner().size() > 1) return std::nullopt;
+  const int64_t block = layout.inner().empty() ? 1 : layout.inner()[0].size;
+  const bool a_channel = b.outer == x[0] && b.middle == x[1] && b.inner == x[2] * x[3];
+  if (!a_channel || layout != channels_last(x, block)) return std::nullopt;
+  return Spread{x[0] * x[2] * x[3], layout.padded()[1], 1, x[1]};
+}
+
+// For operations whose inputs of x's shape, and outputs of it, lie as input 0 does where they can,
+// else plain.
+inline void spread_layouts(LayoutQuery& query, const Shape& y) {
+  const Shape& x = query.input_var(0).shape;
+  if (x == y) return keep_layout(query);
+  const auto& layout = query.input(0);
+  if (!layout || !spread_over(x, *layout, y, query.attributes().integer("axis"))) return;
+  for (int i = 0; i < query.input_count(); ++i) {
+    if (query.has_input(i) && query.input_var(i).shape == x) query.need(i, *layout);
+  }
+  for (int i = 0; i < query.output_count(); ++i) {
+    if (query.has_output(i) && query.output_var(i).shape == x) query.give(i, *layout);
+  }
+}
+
+inline Spread spread_of(const KernelContext& context, const Shape& y) {
+  const Argument& x = context.inputs[0];
+  return *spread_over(x.shape, x.layout, y, context.attributes().integer("axis"));
+}
+
+// out = function(x, y), a pack a thread.
+template <int pack, typename F, typename T>
+__global__ void spread_elements(Spread spread, int64_t count, F function, const T* x, const T* y,
+                                T* out) {
+  const int64_t begin = thread_index() * pack;
+  if (begin >= count) return;
+  const int64_t first = begin / spread.inner % spread.middle;
+  Pack<float, pack> values = load_floats<pack>(x, begin);
+#pragma unroll
+  for (int i = 0; i < pack; ++i) {
+    const int64_t m = spread.inner == 1 ? first + i : first;
+    values.at[i] = function(values.at[i], m < spread.valid ? to_float(y[m]) : 0.0f);
+  }
+  store_floats<pack>(out, begin, values);
+}
+
+// Output 0 = function(input 0, input 1). F maps two zeros to zero.
+template <typename F>
+std::unique_ptr<Kernel> spread_kernel(KernelContext& context, F function) {
+  const Argument x = context.inputs[0], y = context.inputs[1], out = context.outputs[0];
+  FLEET_CHECK(x.dtype == y.dtype, "operands of different types");
+  if (x.shape == y.shape) return binary_kernel(context, function);
+  const Spread spread = spread_of(context, y.shape);
+  return dispatch(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    constexpr int kWide = kPack<T>;
+    const int64_t run = spread.inner == 1 ? spread.middle : spread.inner;
+    const bool wide = run % kWide == 0;
+    const auto kernel = wide ? spread_elements<kWide, F, T> : spread_elements<1, F, T>;
+    const unsigned blocks = blocks_for(spread.count(), wide ? kBlock * kWide : kBlock);
+    return make_kernel([=](Stream& stream) {
+      launch(kernel, blocks, kBlock, 0, stream_of(stream), spread, spread.count(), function,
+             x.as<const T>(), y.as<const T>(), out.as<T>());
+    });
+  });
+}
+
+// Sums over what y spreads over: in parts, whose sums are added in order.
+inline constexpr int kSpreadColumns = 32, kSpreadRows = 8;
+
+inline int64_t spread_parts(const Spread& spread) {
+  const int64_t summands = spread.outer * spread.inner;
+  return std::clamp<int64_t>(summands / 4096, 1, spread.middle < 256 ? 256 : 32);
+}
+inline size_t spread_workspace(const Spread& spread) {
+  return static_cast<size_t>(spread_parts(spread) * spread.middle) * sizeof(float);
+}
+
+// value(i, m): what element i of x adds to element m of y.
+template <typename F>
+__global__ void sum_columns(Spread spread, int64_t rows_a_part, F value, float* partial) {
+  __shared__ float sums[kSpreadRows][kSpreadColumns];
+  const int64_t m = static_cast<int64_t>(blockIdx.x) * kSpreadColumns + threadIdx.x;
+  const int64_t begin = blockIdx.y * rows_a_part;
+  const int64_t end = begin + rows_a_part < spread.outer ? begin + rows_a_part : spread.outer;
+  float sum = 0;
+  if (m < spread.middle) {
+    for (int64_t row = begin + threadIdx.y; row < end; row += kSpreadRows) {
+      sum += value(row * spread.middle + m, m);
+    }
+  }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  block_barrier();
+  if (threadIdx.y != 0 || m >= spread.middle) return;
+  for (int row = 1; row < kSpreadRows; ++row) sum += sums[row][threadIdx.x];
+  partial[blockIdx.y * spread.middle + m] = sum;
+}
+
+template <typename F>
+__global__ void sum_runs(Spread spread, int64_t summands_a_part, F value, float* partial) {
+  const int64_t m = blockIdx.x, summands = spread.outer * spread.inner;
+  const int64_t begin = blockIdx.y * summands_a_part;
+  const int64_t end = begin + summands_a_part < summands ? begin + summands_a_part : summands;
+  float sum = 0;
+  for (int64_t k = begin + threadIdx.x; k < end; k += kBlock) {
+    sum += value((k / spread.inner * spread.middle + m) * spread.inner + k % spread.inner, m);
+  }
+  sum = block_sum<kBlock>(sum);
+  if (threadIdx.x == 0) partial[blockIdx.y * spread.middle + m] = sum;
+}
+
+template <typename T>
+__global__ void sum_parts(const float* partial, int64_t parts, int64_t middle, int64_t valid,
+                          T* sums) {
+  const int64_t m = thread_index();
+  if (m >= valid) return;
+  float sum = 0;
+  for (int64_t part = 0; part < parts; ++part) sum += partial[part * middle + m];
+  sums[m] = from_float<T>(sum);
+}
+
+template <typename F>
+__global__ void visit_elements(Spread spread, int64_t count, F value) {
+  const int64_t i = thread_index();
+  if (i < count) value(i, i / spread.inner % spread.middle);
+}
+
+// sums[m] = sum of value(i, m) over the elements i of x that y's element m spreads over; null: the
+// values are only visited, each once. F may write what else it makes of an element.
+template <typename F, typename T>
+void sum_spread(cudaStream_t stream, const Spread& spread, F value, float* partial, T* sums) {
+  if (!sums) {
+    launch(visit_elements<F>, blocks_for(spread.count()), kBlock, 0, stream, spread, spread.count(),
+           value);
+    return;
+  }
+  const int64_t parts = spread_parts(spread);
+  if (spread.inner == 1) {
+    const dim3 grid(blocks_for(spread.middle, kSpreadColumns), static_cast<unsigned>(parts));
+    launch(sum_columns<F>, grid, dim3(kSpreadColumns, kSpreadRows), 0, stream, spread,
+           ceil_div(spread.outer, parts), value, partial);
+  } else {
+    const dim3 grid(blocks_for(spread.middle, 1), static_cast<unsigned>(parts));
+    launch(sum_runs<F>, grid, kBlock, 0, stream, spread,
+           ceil_div(spread.outer * spread.inner, parts), value, partial);
+  }
+  launch(sum_parts<T>, blocks_for(spread.valid), kBlock, 0, stream, partial, parts, spread.middle,
+         spread.valid, sums);
+}
+
+}  // namespace fleet::cuda
