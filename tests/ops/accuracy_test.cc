@@ -10,14 +10,15 @@ namespace {
 void expect_counts(int64_t k, const Shape& shape, Values logits, Values labels, Values weights,
                    Values counts) {
   const auto samples = static_cast<int64_t>(labels.size());
-  check_op({.type = "accuracy",
-            .attributes = {{"k", k}},
-            .inputs = {{.shape = shape, .values = std::move(logits)},
-                       {.shape = {samples}, .values = std::move(labels), .dtype = DType::kInt64},
-                       {.shape = {samples}, .values = std::move(weights)}},
-            .reference = [&](const std::vector<Values>&) { return std::vector<Values>{counts}; },
-            .tolerance = 0,
-            .check_gradient = false});
+  check_op(
+      {.type = "accuracy",
+       .attributes = {{"k", k}},
+       .inputs = {{.shape = shape, .values = std::move(logits)},
+                  {.shape = {samples}, .values = std::move(labels), .dtype = DType::kInt64},
+                  {.shape = {samples}, .values = std::move(weights), .dtype = DType::kFloat32}},
+       .reference = [&](const std::vector<Values>&) { return std::vector<Values>{counts}; },
+       .tolerance = 0,
+       .check_gradient = false});
 }
 
 TEST(Accuracy, Ranks_AreCounted) {

@@ -45,7 +45,9 @@ TEST(Softmax, ManyRows_MatchesReference) {
 
 TEST(Softmax, LargeLogits_StayFinite) {
   check_op({.type = "softmax",
-            .inputs = {{.shape = {2, 3}, .values = {1e4, 1e4 - 1, -1e4, -3e38, -3e38, 3e38}}},
+            .inputs = {{.shape = {2, 3},
+                        .values = {1e4, 1e4 - 1, -1e4, -3e38, -3e38, 3e38},
+                        .dtype = DType::kFloat32}},
             .reference = [](const std::vector<Values>& in) { return naive(in[0], 3, 1); },
             .check_gradient = false});
 }

@@ -82,7 +82,9 @@ TEST(SoftmaxWithCrossEntropy, IgnoredSamples_HaveNoLossAndNoGradient) {
 
 TEST(SoftmaxWithCrossEntropy, LargeLogits_StayFinite) {
   check_op({.type = "softmax_with_cross_entropy",
-            .inputs = {{.shape = {3, 3}, .values = {1e4, -1e4, 0, 3e38, -3e38, 0, -88, -89, -87}},
+            .inputs = {{.shape = {3, 3},
+                        .values = {1e4, -1e4, 0, 3e38, -3e38, 0, -88, -89, -87},
+                        .dtype = DType::kFloat32},
                        labels({3}, {1, 0, 2})},
             .reference = [](const std::vector<Values>& in) { return loss_only(in, 0); },
             .check_gradient = false});
