@@ -1,11 +1,12 @@
-// Runs an optimizer on one or more parameters with gradients that the test feeds.
+// Runs an optimizer on one or more parameters with gradients that the test feeds, on the device of
+// the executable (tests/ops/op_device.h).
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include "exec/executor.h"
 #include "optim/optimizer.h"
-#include "tensor/host.h"
+#include "tests/ops/op_device.h"
 
 namespace fleet {
 
@@ -28,7 +29,7 @@ class Rules {
   Rules(const std::string& json, std::vector<Trained> trained, const Shape& shape = {},
         const std::optional<Layout>& layout = {})
       : trained_(std::move(trained)) {
-    PlanOptions options;
+    PlanOptions options = op_plan_options();
     Program program;
     const SectionId section = program.add_section("optimize", {});
     rate_ = program.feed("learning_rate", DType::kFloat32, {1});
@@ -41,7 +42,7 @@ class Rules {
       if (layout) options.initial_layouts[parameters_.back()] = *layout;
     }
     append_updates(program, section, parameters_, rate_, optimizer_settings(json));
-    executor_ = std::make_unique<Executor>(make_plan(program, {}, options), device_, nullptr);
+    executor_ = std::make_unique<Executor>(make_plan(program, {}, options), op_device(), nullptr);
     executor_->initialize(1);
     for (size_t i = 0; i < trained_.size(); ++i) {
       executor_->write(parameters_[i], trained_[i].start.data());
@@ -71,7 +72,6 @@ class Rules {
   std::vector<Trained> trained_;
   VarId rate_ = kNoVar;
   std::vector<VarId> parameters_, gradients_;
-  HostDevice device_;
   std::unique_ptr<Executor> executor_;
   int64_t steps_ = 0;
 };

@@ -6,10 +6,13 @@
 namespace fleet {
 namespace {
 
-__global__ void clip_scale(const float* square, float* scale, float clip_norm) {
-  const float norm = sqrtf(*square);
+// unscale: null: 1.
+__global__ void clip_scale(const float* square, const float* unscale, float* scale,
+                           float clip_norm) {
+  const float factor = unscale ? *unscale : 1.0f;
+  const float norm = factor * sqrtf(*square);
   const bool finite = norm - norm == 0;
-  *scale = finite ? clip_norm / (norm > clip_norm ? norm : clip_norm) : NAN;
+  *scale = finite ? factor * clip_norm / (norm > clip_norm ? norm : clip_norm) : NAN;
 }
 
 }  // namespace
@@ -17,10 +20,11 @@ __global__ void clip_scale(const float* square, float* scale, float clip_norm) {
 FLEET_KERNEL(cuda, clip_scale) {
   def.create = [](KernelContext& context) {
     const float* square = context.inputs[0].as<const float>();
+    const float* unscale = context.inputs[1].as<const float>();
     float* scale = context.outputs[0].as<float>();
     const auto clip_norm = static_cast<float>(context.attributes().number("clip_norm"));
     return make_kernel([=](Stream& stream) {
-      cuda::launch(clip_scale, 1, 1, 0, cuda::stream_of(stream), square, scale, clip_norm);
+      cuda::launch(clip_scale, 1, 1, 0, cuda::stream_of(stream), square, unscale, scale, clip_norm);
     });
   };
 }

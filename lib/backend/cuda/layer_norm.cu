@@ -1,0 +1,169 @@
+#include <cmath>
+
+#include "backend/cuda/rows.h"
+#include "backend/cuda/spread.h"
+
+namespace fleet {
+namespace {
+
+struct Extent {
+  int64_t rows, size;
+  float epsilon;
+};
+
+Extent extent_of(const Attributes& attributes, const Shape& x) {
+  int64_t rows = 1;
+  for (int d = 0; d < attributes.integer("begin_norm_axis"); ++d) rows *= x[d];
+  return {rows, x.elements() / rows, static_cast<float>(attributes.number("epsilon"))};
+}
+
+// The row is read three times, from the cache after the first: the variance is that of distances
+// from the mean, which keeps its digits far from zero.
+template <typename T>
+struct NormalizeRow {
+  Extent extent;
+  const T* x;
+  const float *scale, *bias;  // null: 1 and 0
+  T* y;
+  float *mean, *variance;  // null where nobody reads them
+  template <int threads>
+  __device__ void operator()(cuda::RowThreads<threads> row_threads, int64_t row) const {
+    const int64_t at = row * extent.size;
+    const auto count = static_cast<float>(extent.size);
+    float sum = 0, squares = 0;
+    for (int64_t i = row_threads.first(); i < extent.size; i += threads) {
+      sum += cuda::to_float(x[at + i]);
+    }
+    const float middle = row_threads.sum(sum) / count;
+    for (int64_t i = row_threads.first(); i < extent.size; i += threads) {
+      const float distance = cuda::to_float(x[at + i]) - middle;
+      squares += distance * distance;
+    }
+    const float spread = row_threads.sum(squares) / count;
+    const float factor = 1 / sqrtf(spread + extent.epsilon);
+    for (int64_t i = row_threads.first(); i < extent.size; i += threads) {
+      float value = (cuda::to_float(x[at + i]) - middle) * factor;
+      if (scale) value *= scale[i];
+      if (bias) value += bias[i];
+      y[at + i] = cuda::from_float<T>(value);
+    }
+    if (row_threads.first() != 0) return;
+    if (mean) mean[row] = middle;
+    if (variance) variance[row] = spread;
+  }
+};
+
+// What a row's gradient is made from.
+template <typename T>
+struct Backward {
+  Extent extent;
+  const T *x, *dy;
+  const float *scale, *mean, *variance;
+  __device__ float factor(int64_t row) const { return 1 / sqrtf(variance[row] + extent.epsilon); }
+  __device__ float normalized(int64_t row, int64_t i, float factor_of_row) const {
+    return (cuda::to_float(x[row * extent.size + i]) - mean[row]) * factor_of_row;
+  }
+  __device__ float slope(int64_t row, int64_t i) const {
+    return cuda::to_float(dy[row * extent.size + i]) * (scale ? scale[i] : 1.0f);
+  }
+};
+
+// dx may be dy: every thread reads its elements before it writes them.
+template <typename T>
+struct DataGradRow {
+  Backward<T> backward;
+  T* dx;
+  template <int threads>
+  __device__ void operator()(cuda::RowThreads<threads> row_threads, int64_t row) const {
+    const int64_t size = backward.extent.size;
+    const float factor = backward.factor(row);
+    float sum = 0, product = 0;
+    for (int64_t i = row_threads.first(); i < size; i += threads) {
+      const float g = backward.slope(row, i);
+      sum += g;
+      product += g * backward.normalized(row, i, factor);
+    }
+    const float mean_slope = row_threads.sum(sum) / static_cast<float>(size);
+    const float mean_product = row_threads.sum(product) / static_cast<float>(size);
+    for (int64_t i = row_threads.first(); i < size; i += threads) {
+      const float n = backward.normalized(row, i, factor);
+      dx[row * size + i] =
+          cuda::from_float<T>((backward.slope(row, i) - mean_slope - n * mean_product) * factor);
+    }
+  }
+};
+
+template <typename T>
+struct ScaleGrad {
+  Backward<T> backward;
+  __device__ float operator()(int64_t at, int64_t i) const {
+    const int64_t row = at / backward.extent.size;
+    return cuda::to_float(backward.dy[at]) * backward.normalized(row, i, backward.factor(row));
+  }
+};
+
+template <typename T>
+struct BiasGrad {
+  const T* dy;
+  __device__ float operator()(int64_t at, int64_t) const { return cuda::to_float(dy[at]); }
+};
+
+// Rows summed elementwise.
+cuda::Spread columns_of(const Extent& extent) {
+  return {.outer = extent.rows, .middle = extent.size, .inner = 1, .valid = extent.size};
+}
+
+}  // namespace
+
+FLEET_KERNEL(cuda, layer_norm) {
+  def.dtypes = cuda::floating_types();
+  def.create = [](KernelContext& context) {
+    const Argument x = context.inputs[0], y = context.outputs[0];
+    const Extent extent = extent_of(context.attributes(), x.shape);
+    const float* scale = context.inputs[1].as<const float>();
+    const float* bias = context.inputs[2].as<const float>();
+    float* mean = context.outputs[1].as<float>();
+    float* variance = context.outputs[2].as<float>();
+    return cuda::dispatch(x.dtype, [&](auto type) {
+      using T = decltype(type);
+      const NormalizeRow<T> body{extent, x.as<const T>(), scale, bias, y.as<T>(), mean, variance};
+      return make_kernel([=](Stream& stream) {
+        cuda::launch_rows(cuda::stream_of(stream), extent.rows, extent.size, body);
+      });
+    });
+  };
+}
+
+FLEET_KERNEL(cuda, layer_norm_grad) {
+  def.dtypes = cuda::floating_types();
+  def.layouts = [](LayoutQuery& query) {
+    query.workspace(cuda::spread_workspace(
+        columns_of(extent_of(query.attributes(), query.input_var(0).shape))));
+  };
+  def.create = [](KernelContext& context) {
+    const Argument x = context.inputs[0], dy = context.inputs[4], dx = context.outputs[0];
+    const Extent extent = extent_of(context.attributes(), x.shape);
+    float* dscale = context.outputs[1].as<float>();
+    float* dbias = context.outputs[2].as<float>();
+    float* partial = static_cast<float*>(context.workspace);
+    return cuda::dispatch(x.dtype, [&](auto type) {
+      using T = decltype(type);
+      const Backward<T> backward{.extent = extent,
+                                 .x = x.as<const T>(),
+                                 .dy = dy.as<const T>(),
+                                 .scale = context.inputs[1].as<const float>(),
+                                 .mean = context.inputs[2].as<const float>(),
+                                 .variance = context.inputs[3].as<const float>()};
+      return make_kernel([=](Stream& handle) {
+        const cudaStream_t stream = cuda::stream_of(handle);
+        const cuda::Spread columns = columns_of(extent);
+        if (dscale) cuda::sum_spread(stream, columns, ScaleGrad<T>{backward}, partial, dscale);
+        if (dbias) cuda::sum_spread(stream, columns, BiasGrad<T>{backward.dy}, partial, dbias);
+        if (!dx) return;
+        cuda::launch_rows(stream, extent.rows, extent.size, DataGradRow<T>{backward, dx.as<T>()});
+      });
+    });
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,37 @@
+#include "backend/cuda/optim_update.h"
+
+namespace fleet {
+namespace {
+
+struct Constants {
+  static constexpr int kStates = 1;
+  float scale, rate, momentum, decay;
+  bool nesterov;
+  __device__ void update(float& parameter, float gradient, float& velocity, float&) const {
+    const float d = gradient * scale + decay * parameter;
+    velocity = momentum * velocity + d;
+    parameter -= rate * (nesterov ? d + momentum * velocity : velocity);
+  }
+};
+
+struct Rule {
+  float momentum, decay;
+  bool nesterov;
+  __device__ Constants at(float rate, float scale) const {
+    return {scale, rate, momentum, decay, nesterov};
+  }
+};
+
+}  // namespace
+
+FLEET_KERNEL(cuda, momentum) {
+  def.layouts = cuda::update_layouts;
+  def.create = [](KernelContext& context) {
+    return cuda::update_kernel(context,
+                               Rule{static_cast<float>(context.attributes().number("momentum")),
+                                    static_cast<float>(context.attributes().number("weight_decay")),
+                                    context.attributes().boolean("use_nesterov")});
+  };
+}
+
+}  // namespace fleet

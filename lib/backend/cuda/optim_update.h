@@ -1,0 +1,118 @@
+// Updates of many parameters in one launch: what the kernels of sgd, momentum and adam share. For
+// .cu files.
+#pragma once
+
+#include "backend/cuda/tables.h"
+#include "optim/update_op.h"
+
+namespace fleet::cuda {
+
+inline constexpr int kMostStates = 2;
+
+// One parameter with what belongs to it; all in one layout.
+struct UpdatedTensor {
+  float* parameter;
+  const void* gradient;
+  float* states[kMostStates];
+  void* copy;  // null: none
+};
+
+// Scalars of this step, in device memory.
+struct UpdateScalars {
+  const float *rate, *scale;  // scale: null: 1
+  const int32_t* found_inf;   // null: nothing is skipped
+};
+
+// Every group in one layout: the first that a member has.
+inline void update_layouts(LayoutQuery& query) {
+  const UpdateGroups groups(*query.op().def, query.op().inputs.size());
+  for (int k = 0; k < groups.count; ++k) {
+    std::optional<Layout> common;
+    for (int i = 0; i < groups.inputs_each && !common; ++i) {
+      common = query.input(groups.parameter(k) + i);
+    }
+    if (!common || common->is_opaque()) continue;
+    for (int i = 0; i < groups.inputs_each; ++i) query.need(groups.parameter(k) + i, *common);
+    for (int i = 0; i < groups.outputs_each; ++i) {
+      if (query.has_output(groups.output(k) + i)) query.give(groups.output(k) + i, *common);
+    }
+  }
+}
+
+// `pack` elements from `at` on.
+template <int pack, typename G, typename Constants>
+__device__ inline void update_pack(const UpdatedTensor& tensor, int64_t at, DType copy_type,
+                                   const Constants& constants) {
+  Pack<float, pack> parameter = load_pack<pack>(tensor.parameter, at);
+  const Pack<float, pack> gradient = load_floats<pack>(static_cast<const G*>(tensor.gradient), at);
+  Pack<float, pack> states[kMostStates] = {};
+#pragma unroll
+  for (int s = 0; s < Constants::kStates; ++s) states[s] = load_pack<pack>(tensor.states[s], at);
+#pragma unroll
+  for (int i = 0; i < pack; ++i) {
+    constants.update(parameter.at[i], gradient.at[i], states[0].at[i], states[1].at[i]);
+  }
+  store_pack<pack>(tensor.parameter, at, parameter);
+#pragma unroll
+  for (int s = 0; s < Constants::kStates; ++s) store_pack<pack>(tensor.states[s], at, states[s]);
+  if (!tensor.copy) return;
+  if (copy_type == DType::kFloat16) {
+    store_floats<pack>(static_cast<__half*>(tensor.copy), at, parameter);
+  } else {
+    store_floats<pack>(static_cast<__nv_bfloat16*>(tensor.copy), at, parameter);
+  }
+}
+
+// A block a chunk. Rule::at(rate, scale) gives the Constants of this step, whose update(p, g, s0,
+// s1) changes one element.
+template <typename Rule, typename G>
+__global__ void update_chunks(const Chunk* chunks, const UpdatedTensor* tensors,
+                              UpdateScalars scalars, DType copy_type, Rule rule) {
+  if (scalars.found_inf && *scalars.found_inf != 0) return;
+  const auto constants = rule.at(*scalars.rate, scalars.scale ? *scalars.scale : 1.0f);
+  const Chunk chunk = chunks[blockIdx.x];
+  const UpdatedTensor tensor = tensors[chunk.tensor];
+  constexpr int kWide = 4;
+  const int whole = chunk.count / kWide * kWide;
+  for (int i = static_cast<int>(threadIdx.x) * kWide; i < whole; i += kBlock * kWide) {
+    update_pack<kWide, G>(tensor, chunk.begin + i, copy_type, constants);
+  }
+  for (int i = whole + static_cast<int>(threadIdx.x); i < chunk.count; i += kBlock) {
+    update_pack<1, G>(tensor, chunk.begin + i, copy_type, constants);
+  }
+}
+
+template <typename Rule>
+std::unique_ptr<Kernel> update_kernel(KernelContext& context, Rule rule) {
+  const UpdateGroups groups(*context.op.def, context.op.inputs.size());
+  std::vector<Chunk> chunks;
+  std::vector<UpdatedTensor> tensors;
+  for (int k = 0; k < groups.count; ++k) {
+    const Argument& parameter = context.inputs[groups.parameter(k)];
+    append_chunks(chunks, k, parameter.layout.elements());
+    UpdatedTensor tensor{.parameter = parameter.as<float>(),
+                         .gradient = context.inputs[groups.gradient(k)].data,
+                         .states = {},
+                         .copy = context.outputs[groups.copy(k)].data};
+    FLEET_CHECK(groups.states() <= kMostStates, "an update of more states");
+    for (int s = 0; s < groups.states(); ++s) {
+      tensor.states[s] = context.inputs[groups.state(k, s)].as<float>();
+    }
+    tensors.push_back(tensor);
+  }
+  const UpdateScalars scalars{.rate = context.inputs[kUpdateLearningRate].as<const float>(),
+                              .scale = context.inputs[kUpdateGradientScale].as<const float>(),
+                              .found_inf = context.inputs[kUpdateFoundInf].as<const int32_t>()};
+  const DType copy_type = context.outputs[groups.copy(0)].dtype;
+  const Table<Chunk> chunk_table(context.device, chunks);
+  const Table<UpdatedTensor> tensor_table(context.device, tensors);
+  return dispatch(context.inputs[groups.gradient(0)].dtype, [&](auto type) {
+    using G = decltype(type);
+    return make_kernel([=](Stream& stream) {
+      launch(update_chunks<Rule, G>, blocks_for(chunk_table.size(), 1), kBlock, 0,
+             stream_of(stream), chunk_table.data(), tensor_table.data(), scalars, copy_type, rule);
+    });
+  });
+}
+
+}  // namespace fleet::cuda

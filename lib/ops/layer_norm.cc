@@ -1,0 +1,75 @@
+// layer_norm (Ba, Kiros and Hinton, 2016): y = scale (x - mean) / sqrt(variance + epsilon) + bias,
+// each row by its own statistics (biased variance). A row is what the dimensions from
+// `begin_norm_axis` on span; scale and bias have a value for each of its elements, and are float32
+// whatever x is, as are the statistics. saved_mean, saved_variance: [rows], for the gradient; may
+// be left out where there is none.
+#include "graph/program.h"
+
+namespace fleet {
+namespace {
+
+const std::map<std::string, Attribute> kAttributes = {{"epsilon", 1e-5},
+                                                      {"begin_norm_axis", int64_t{1}}};
+
+void infer(ShapeContext& context) {
+  const Shape& x = context.shape(0);
+  const int64_t axis = context.attributes().integer("begin_norm_axis");
+  context.require(axis >= 1 && axis < x.rank(),
+                  "no rows from axis " + std::to_string(axis) + " of " + x.text());
+  context.require(context.attributes().number("epsilon") > 0, "epsilon must be positive");
+  int64_t rows = 1;
+  for (int d = 0; d < axis; ++d) rows *= x[d];
+  for (int i = 1; i < 3; ++i) {
+    if (!context.has_input(i)) continue;
+    context.require(
+        context.shape(i).elements() * rows == x.elements(),
+        "scale and bias " + context.shape(i).text() + " do not fit the rows of " + x.text());
+  }
+  context.set_like(0, 0);
+  context.set(1, {rows}, DType::kFloat32);
+  context.set(2, {rows}, DType::kFloat32);
+}
+
+void gradient(GradientContext& context) {
+  FLEET_CHECK(context.output(1) != kNoVar && context.output(2) != kNoVar,
+              "layer_norm needs saved_mean and saved_variance for its gradient");
+  context.append("layer_norm_grad",
+                 {context.input(0), context.input(1), context.output(1), context.output(2),
+                  context.output_gradient(0)},
+                 {context.input_gradient(0), context.input_gradient(1), context.input_gradient(2)},
+                 context.attributes());
+}
+
+}  // namespace
+
+FLEET_OP(layer_norm) {
+  def.inputs = {{"x"}, {"scale", Slot::kOptional}, {"bias", Slot::kOptional}};
+  def.outputs = {{"y"}, {"saved_mean", Slot::kOptional}, {"saved_variance", Slot::kOptional}};
+  def.attributes = kAttributes;
+  def.precision = Precision::kGray;
+  def.float32_inputs = {1, 2};
+  def.infer = infer;
+  def.gradient = gradient;
+}
+
+// With g = dy scale, n = (x - mean) / sqrt(variance + epsilon) and means over a row:
+// dx = (g - mean(g) - n mean(g n)) / sqrt(variance + epsilon); dscale = sum of dy n and dbias = sum
+// of dy over the rows.
+FLEET_OP(layer_norm_grad) {
+  def.inputs = {{"x"}, {"scale", Slot::kOptional}, {"mean"}, {"variance"}, {"dy"}};
+  def.outputs = {{"dx", Slot::kOptional}, {"dscale", Slot::kOptional}, {"dbias", Slot::kOptional}};
+  def.attributes = kAttributes;
+  def.precision = Precision::kGray;
+  def.float32_inputs = {1, 2, 3};
+  def.inplace = {{4, 0}};
+  def.infer = [](ShapeContext& context) {
+    const Shape& x = context.shape(0);
+    const Shape row{x.elements() / context.shape(2).elements()};
+    context.set_like(0, 0);
+    for (int o = 1; o < 3; ++o) {
+      context.set(o, context.has_input(1) ? context.shape(1) : row, DType::kFloat32);
+    }
+  };
+}
+
+}  // namespace fleet
