@@ -8,6 +8,7 @@
 
 #include "passes/pass.h"
 #include "tensor/float16.h"
+#include "tensor/host.h"
 #include "tests/optim/rules.h"
 
 namespace fleet {
@@ -111,6 +112,7 @@ class Updates {
     return executor_->values<int64_t>(executor_->program().find("optimizer.step"))[0];
   }
   const Program& program() { return executor_->program(); }
+  const Plan& plan() { return executor_->plan(); }
 
  private:
   const Setup setup_;
@@ -176,6 +178,27 @@ TEST(UpdateOp, CopyInAnotherLayout_IsTheSame) {
                     .copy_layout = Layout::channels_last(shape)});
   plain.step();
   laid_out.step();
+  EXPECT_EQ(plain.values(), laid_out.values());
+  EXPECT_EQ(plain.copy(1), laid_out.copy(1));
+}
+
+// The layouts of a convolution's weights and of their copy in bfloat16.
+TEST(UpdateOp, CopyWithAlternatingRows_IsWrittenByTheUpdate) {
+  const Shape shape{20, 40, 3, 1};  // padded to 32, 48
+  const Shape padded{32, 48, 3, 1};
+  const std::vector<int64_t> strides = {3 * 3 * 256, 3 * 256, 256, 256};
+  const Layout rows = Layout::blocked(padded, strides, {{1, 16}, {0, 16}});
+  const Layout alternating = Layout::blocked(padded, strides, {{1, 8}, {0, 16}, {1, 2}});
+  Updates plain(kRules[1], {shape, shape}, {.copies = true, .fuse = true});
+  Updates laid_out(kRules[1], {shape, shape},
+                   {.copies = true, .fuse = true, .layout = rows, .copy_layout = alternating});
+  for (const PlannedOp& planned : laid_out.plan().ops) {
+    const bool refresh = laid_out.program().sections()[planned.op.section].when.refresh;
+    EXPECT_TRUE(planned.op.type() != "reorder" || refresh ||
+                laid_out.program().var(planned.op.inputs[0]).kind == VarKind::kFeed)
+        << laid_out.program().var(planned.op.inputs[0]).name;
+  }
+  for (Updates* updates : {&plain, &laid_out}) updates->step();
   EXPECT_EQ(plain.values(), laid_out.values());
   EXPECT_EQ(plain.copy(1), laid_out.copy(1));
 }

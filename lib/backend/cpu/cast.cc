@@ -6,11 +6,17 @@ namespace fleet {
 namespace {
 
 template <typename From, typename To>
-void cast_range(const void* x, void* y, int64_t begin, int64_t end) {
+FLEET_SIMD void cast_range(const void* x, void* y, int64_t begin, int64_t end) {
   const From* from = static_cast<const From*>(x);
   To* to = static_cast<To*>(y);
 #pragma omp simd
-  for (int64_t i = begin; i < end; ++i) to[i] = static_cast<To>(from[i]);
+  for (int64_t i = begin; i < end; ++i) {
+    if constexpr (std::is_same_v<To, Float16> || std::is_same_v<To, BFloat16>) {
+      to[i] = static_cast<float>(from[i]);
+    } else {
+      to[i] = static_cast<To>(from[i]);
+    }
+  }
 }
 
 using CastRange = void (*)(const void* x, void* y, int64_t begin, int64_t end);

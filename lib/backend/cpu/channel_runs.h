@@ -2,13 +2,13 @@
 // of channels of one image.
 #pragma once
 
+#include "backend/cpu/tiles.h"
 #include "exec/kernel.h"
 
 namespace fleet::cpu {
 
-// Functions over a run take their constants as tiles of kTile values that repeat along it: channels
-// plain (one channel a run) or in blocks of 8 or 16 fit all three.
-inline constexpr int64_t kTile = 16;
+// Functions over a run take their constants as tiles of values that repeat along it: channels plain
+// (one channel a run) or in blocks of 8 or 16 fit all three.
 
 // Whether a layout is such; the plain one is.
 bool has_channel_runs(const Layout& layout, const Shape& shape);
@@ -18,12 +18,14 @@ struct ChannelRuns {
   ChannelRuns(const Shape& shape, const Layout& layout);
 
   int64_t images, channels, lanes, groups;  // lanes: channels of a run; groups: runs of an image
-  int64_t length;                           // of a run, in elements
+  int64_t length, tiles;                    // of a run, in elements and in (begun) tiles
   int64_t values;                           // of a channel, over all images
   int64_t image_stride, group_stride;
   int64_t offset(int64_t image, int64_t group) const {
     return image * image_stride + group * group_stride;
   }
+  // Of the run's first tile, where runs lie side by side in whole tiles.
+  int64_t tile(int64_t image, int64_t group) const { return (image * groups + group) * tiles; }
   // tile[i] = values[channel of element i], 0 for the channels a layout is padded by.
   template <typename From>
   void fill(float* tile, int64_t group, From value) const {
@@ -45,9 +47,11 @@ struct ChannelRuns {
 // its memory is in the cache; else memory is gone through from end to end. What is computed does
 // not depend on the number of threads.
 template <typename First, typename Middle, typename Last>
-void for_each_group(const ChannelRuns& runs, int threads, First first, Middle middle, Last last) {
-  constexpr int64_t kLarge = 4 << 20;  // elements: several tensors of so many leave the cache
-  if (runs.groups >= 2 * threads && runs.images * runs.image_stride >= kLarge) {
+void for_each_group(const ChannelRuns& runs, size_t element_size, First first, Middle middle,
+                    Last last) {
+  constexpr size_t kLarge = size_t{32} << 20;  // bytes: below, memory is quicker end to end
+  const size_t bytes = static_cast<size_t>(runs.images * runs.image_stride) * element_size;
+  if (runs.groups >= 2 * omp_get_max_threads() && bytes >= kLarge) {
 #pragma omp parallel for
     for (int64_t group = 0; group < runs.groups; ++group) {
       for (int64_t image = 0; image < runs.images; ++image) first(group, image);

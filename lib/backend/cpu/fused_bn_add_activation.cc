@@ -16,7 +16,7 @@ void forward_layouts(LayoutQuery& query) {
   query.need(0, layout);
   query.need(5, layout);
   query.give(0, layout);
-  if (query.has_output(5)) query.give(5, cpu::norm_mask(layout));
+  if (query.has_output(5)) query.give(5, cpu::norm_mask(query.input_var(0).shape, layout));
   query.workspace(cpu::norm_workspace(query.input_var(0).shape, layout));
 }
 
@@ -47,7 +47,7 @@ FLEET_KERNEL(cpu, fused_bn_add_activation) {
                                      .variance_out = context.outputs[2].as<float>(),
                                      .saved_mean = context.outputs[3].as<float>(),
                                      .saved_variance = context.outputs[4].as<float>(),
-                                     .mask = context.outputs[5].as<uint8_t>(),
+                                     .mask = context.outputs[5].as<uint16_t>(),
                                      .is_test = context.attributes().boolean("is_test"),
                                      .epsilon = context.attributes().number("epsilon"),
                                      .momentum = context.attributes().number("momentum"),
@@ -65,7 +65,7 @@ FLEET_KERNEL(cpu, fused_bn_add_activation_grad) {
                                       .scale = context.inputs[1].as<float>(),
                                       .mean = context.inputs[2].as<float>(),
                                       .variance = context.inputs[3].as<float>(),
-                                      .mask = context.inputs[4].as<uint8_t>(),
+                                      .mask = context.inputs[4].as<uint16_t>(),
                                       .dy = dy,
                                       .dx = context.outputs[0].data,
                                       .dz = context.outputs[1].data,

@@ -2,10 +2,7 @@
 
 #include <cmath>
 
-#include "backend/cpu/elementwise.h"
-
-// 64-byte vectors stay inside always-inlined functions: no ABI depends on them.
-#pragma GCC diagnostic ignored "-Wpsabi"
+#include "backend/cpu/tiles.h"
 
 namespace fleet::cpu {
 namespace {
@@ -15,33 +12,15 @@ namespace {
 
 constexpr int64_t kBlock = 64 * kTile;  // elements between additions in double; stays in the cache
 
-// A tile as one value, of the widest registers there are, in memory of any alignment.
-using Tile = float __attribute__((vector_size(64), aligned(4), may_alias));
-using Flags = int32_t __attribute__((vector_size(64)));
-using Words = uint32_t __attribute__((vector_size(64)));
-using Halves = uint16_t __attribute__((vector_size(32), aligned(2), may_alias));
-using Bytes = int8_t __attribute__((vector_size(16), aligned(1), may_alias));
-
-FLEET_INLINE Tile load(const float* from) { return *reinterpret_cast<const Tile*>(from); }
-FLEET_INLINE Tile load(const BFloat16* from) {
-  const Halves narrow = *reinterpret_cast<const Halves*>(from);
-  return reinterpret_cast<Tile>(__builtin_convertvector(narrow, Words) << 16);
-}
-
-FLEET_INLINE void store(float* to, const Tile& value) { *reinterpret_cast<Tile*>(to) = value; }
-FLEET_INLINE void store(BFloat16* to, const Tile& value) {
-  Words narrow;
-  narrow_to_bfloat16(reinterpret_cast<Words>(value), narrow);
-  *reinterpret_cast<Halves*>(to) = __builtin_convertvector(narrow, Halves);
-}
-
-// The elements whose mask is set (all bits of its byte), 0 elsewhere.
+// A mask has a word a tile of each run: bit l for element l.
 template <bool masked, typename T>
-FLEET_INLINE Tile load(const T* from, const uint8_t* mask) {
-  const Tile value = load(from);
-  if constexpr (!masked) return value;
-  const Flags flags = __builtin_convertvector(*reinterpret_cast<const Bytes*>(mask), Flags);
-  return reinterpret_cast<Tile>(reinterpret_cast<Flags>(value) & flags);
+FLEET_INLINE Tile load_where(const T* from, const uint16_t* mask) {
+  if constexpr (masked) return where_bits(*mask, load(from));
+  return load(from);
+}
+
+FLEET_INLINE bool passes(const uint16_t* mask, int64_t i) {
+  return mask[i / kTile] >> (i % kTile) & 1;
 }
 
 constexpr int64_t whole_tiles(int64_t count) { return count - count % kTile; }
@@ -89,52 +68,52 @@ struct Terms {
 
 template <bool masked, typename T>
 FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count, T* y,
-                           uint8_t* mask) {
+                           uint16_t* mask) {
   const Tile mean = load(t.mean), factor = load(t.factor), bias = load(t.bias), zero = {};
   const int64_t whole = whole_tiles(count);
   for (int64_t i = 0; i < whole; i += kTile) {
     const Tile value = (load(x + i) - mean) * factor + bias + load(z + i);
-    const Flags flags = value > zero;
-    if constexpr (masked) {
-      *reinterpret_cast<Bytes*>(mask + i) = __builtin_convertvector(flags, Bytes);
-    }
+    const TileFlags flags = value > zero;
+    if constexpr (masked) mask[i / kTile] = bits_of(flags);
     store(y + i, value > zero ? value : zero);
   }
+  uint16_t bits = 0;
   for (int64_t l = 0; l < count - whole; ++l) {
     const float value = (x[whole + l] - t.mean[l]) * t.factor[l] + t.bias[l] + z[whole + l];
-    if constexpr (masked) mask[whole + l] = value > 0 ? 0xFF : 0;
+    bits |= static_cast<uint16_t>((value > 0) << l);
     y[whole + l] = value > 0 ? value : 0.0f;
   }
+  if (masked && whole < count) mask[whole / kTile] = bits;
 }
 
 // y = max((x - mean) * factor + bias + z, 0); mask (where there is one): y > 0.
 template <typename T>
 FLEET_SIMD void apply(const T* x, const T* z, const Terms& terms, int64_t count, T* y,
-                      uint8_t* mask) {
+                      uint16_t* mask) {
   mask ? apply_as<true>(x, z, terms, count, y, mask) : apply_as<false>(x, z, terms, count, y, mask);
 }
 
 // g = a where the mask passes it (+ b alike) (+ what g was, with `more`).
 template <bool two, bool masked, bool more, typename T>
-FLEET_INLINE void form_as(const T* a, const T* b, const uint8_t* mask, int64_t count, T* g) {
+FLEET_INLINE void form_as(const T* a, const T* b, const uint16_t* mask, int64_t count, T* g) {
   const int64_t whole = whole_tiles(count);
   for (int64_t i = 0; i < whole; i += kTile) {
-    Tile value = load<masked>(a + i, mask + i);
-    if constexpr (two) value += load<masked>(b + i, mask + i);
+    Tile value = load_where<masked>(a + i, mask + i / kTile);
+    if constexpr (two) value += load_where<masked>(b + i, mask + i / kTile);
     if constexpr (more) value += load(g + i);
     store(g + i, value);
   }
   for (int64_t i = whole; i < count; ++i) {
     float value = a[i];
     if constexpr (two) value += b[i];
-    if constexpr (masked) value = mask[i] ? value : 0;
+    if constexpr (masked) value = passes(mask, i) ? value : 0;
     if constexpr (more) value += g[i];
     g[i] = value;
   }
 }
 
 template <typename T>
-FLEET_SIMD void form(const T* a, const T* b, const uint8_t* mask, bool more, int64_t count, T* g) {
+FLEET_SIMD void form(const T* a, const T* b, const uint16_t* mask, bool more, int64_t count, T* g) {
   if (more) {
     mask ? form_as<false, true, true>(a, b, mask, count, g)
          : form_as<false, false, true>(a, b, mask, count, g);
@@ -148,7 +127,7 @@ FLEET_SIMD void form(const T* a, const T* b, const uint8_t* mask, bool more, int
 }
 
 template <bool masked, typename T>
-FLEET_INLINE void add_products_as(const T* dy, const uint8_t* mask, const T* x, const float* mean,
+FLEET_INLINE void add_products_as(const T* dy, const uint16_t* mask, const T* x, const float* mean,
                                   int64_t count, double* sums, double* products) {
   const Tile from = load(mean);
   const int64_t whole = whole_tiles(count);
@@ -156,19 +135,19 @@ FLEET_INLINE void add_products_as(const T* dy, const uint8_t* mask, const T* x, 
   int64_t i = 0;
   for (; i + 4 * kTile <= whole; i += 4 * kTile) {
     for (int k = 0; k < 4; ++k) {
-      const Tile g = load<masked>(dy + i + k * kTile, mask + i + k * kTile);
+      const Tile g = load_where<masked>(dy + i + k * kTile, mask + i / kTile + k);
       sum[k] += g;
       product[k] += g * (load(x + i + k * kTile) - from);
     }
   }
   for (; i < whole; i += kTile) {
-    const Tile g = load<masked>(dy + i, mask + i);
+    const Tile g = load_where<masked>(dy + i, mask + i / kTile);
     sum[0] += g;
     product[0] += g * (load(x + i) - from);
   }
   for (int64_t l = 0; l < count - whole; ++l) {
     float g = dy[whole + l];
-    if constexpr (masked) g = mask[whole + l] ? g : 0;
+    if constexpr (masked) g = passes(mask, whole + l) ? g : 0;
     sum[1][l] += g;
     product[1][l] += g * (x[whole + l] - mean[l]);
   }
@@ -183,7 +162,7 @@ FLEET_INLINE void add_products_as(const T* dy, const uint8_t* mask, const T* x, 
 // sums[i] += g, products[i] += g * (x - mean) over the elements of each place of the tile; g is dy
 // where the mask passes it.
 template <typename T>
-FLEET_SIMD void add_products(const T* dy, const uint8_t* mask, const T* x, const float* mean,
+FLEET_SIMD void add_products(const T* dy, const uint16_t* mask, const T* x, const float* mean,
                              int64_t count, double* sums, double* products) {
   mask ? add_products_as<true>(dy, mask, x, mean, count, sums, products)
        : add_products_as<false>(dy, mask, x, mean, count, sums, products);
@@ -195,24 +174,24 @@ struct Factors {
 };
 
 template <bool masked, typename T>
-FLEET_INLINE void combine_as(const T* dy, const uint8_t* mask, const T* x, const Factors& f,
+FLEET_INLINE void combine_as(const T* dy, const uint16_t* mask, const T* x, const Factors& f,
                              int64_t count, T* dx) {
   const Tile mean = load(f.mean), a = load(f.a), b = load(f.b), c = load(f.c);
   const int64_t whole = whole_tiles(count);
   for (int64_t i = 0; i < whole; i += kTile) {
-    const Tile g = load<masked>(dy + i, mask + i);
+    const Tile g = load_where<masked>(dy + i, mask + i / kTile);
     store(dx + i, g * a + ((load(x + i) - mean) * b + c));
   }
   for (int64_t l = 0; l < count - whole; ++l) {
     float g = dy[whole + l];
-    if constexpr (masked) g = mask[whole + l] ? g : 0;
+    if constexpr (masked) g = passes(mask, whole + l) ? g : 0;
     dx[whole + l] = g * f.a[l] + ((x[whole + l] - f.mean[l]) * f.b[l] + f.c[l]);
   }
 }
 
 // dx = g * a + (x - mean) * b + c; g is dy where the mask passes it.
 template <typename T>
-FLEET_SIMD void combine(const T* dy, const uint8_t* mask, const T* x, const Factors& f,
+FLEET_SIMD void combine(const T* dy, const uint16_t* mask, const T* x, const Factors& f,
                         int64_t count, T* dx) {
   mask ? combine_as<true>(dy, mask, x, f, count, dx) : combine_as<false>(dy, mask, x, f, count, dx);
 }
@@ -248,7 +227,7 @@ class Forward {
 
   void run() {
     for_each_group(
-        runs_, omp_get_max_threads(),
+        runs_, sizeof(T),
         [&](int64_t group, int64_t image) {
           if (!arg_.is_test) measure(group, image);
         },
@@ -256,7 +235,7 @@ class Forward {
         [&](int64_t group, int64_t image) {
           const int64_t at = runs_.offset(image, group);
           apply(x_ + at, z_ + at, terms_[group], runs_.length, y_ + at,
-                arg_.mask ? arg_.mask + at : nullptr);
+                arg_.mask ? arg_.mask + runs_.tile(image, group) : nullptr);
         });
   }
 
@@ -359,13 +338,13 @@ class Backward {
       runs_.fill(factors_[group].mean, group, [&](int64_t c) { return arg_.mean[c]; });
     }
     for_each_group(
-        runs_, omp_get_max_threads(), [&](int64_t group, int64_t image) { gather(group, image); },
+        runs_, sizeof(T), [&](int64_t group, int64_t image) { gather(group, image); },
         [&](int64_t group) { settle(group); },
         [&](int64_t group, int64_t image) {
           if (!dx_) return;
           const int64_t at = runs_.offset(image, group);
-          combine(read_ + at, read_mask_ ? read_mask_ + at : nullptr, x_ + at, factors_[group],
-                  runs_.length, dx_ + at);
+          combine(read_ + at, read_mask_ ? read_mask_ + runs_.tile(image, group) : nullptr, x_ + at,
+                  factors_[group], runs_.length, dx_ + at);
         });
   }
 
@@ -377,14 +356,15 @@ class Backward {
     for (int64_t begin = 0; begin < runs_.length; begin += kBlock) {
       const int64_t count = std::min(kBlock, runs_.length - begin);
       const int64_t at = runs_.offset(image, group) + begin;
-      if (formed_) form_at(at, count);
-      add_products(read_ + at, read_mask_ ? read_mask_ + at : nullptr, x_ + at, mean, count,
+      const int64_t tile = runs_.tile(image, group) + begin / kTile;
+      if (formed_) form_at(at, tile, count);
+      add_products(read_ + at, read_mask_ ? read_mask_ + tile : nullptr, x_ + at, mean, count,
                    partial.first, partial.second);
     }
   }
 
-  void form_at(int64_t at, int64_t count) {
-    const uint8_t* mask = arg_.mask ? arg_.mask + at : nullptr;
+  void form_at(int64_t at, int64_t tile, int64_t count) {
+    const uint16_t* mask = arg_.mask ? arg_.mask + tile : nullptr;
     const T* second = dy_.size() > 1 ? dy_[1] + at : nullptr;
     form(dy_[0] + at, second, mask, false, count, formed_ + at);
     for (size_t k = 2; k < dy_.size(); ++k) {
@@ -429,7 +409,7 @@ class Backward {
   std::vector<Factors> factors_;
   T* formed_ = nullptr;  // where the gradient behind the activation is kept, if it is
   const T* read_;        // the gradient as the sums and dx read it
-  const uint8_t* read_mask_;
+  const uint16_t* read_mask_;
 };
 
 template <template <typename> typename Body, typename Arguments>
@@ -447,8 +427,10 @@ size_t norm_workspace(const Shape& x, const Layout& layout) {
   return static_cast<size_t>(runs.images * runs.groups) * sizeof(Partial);
 }
 
-Layout norm_mask(const Layout& layout) {
-  return Layout::opaque(layout.elements(), "norm_loops_mask");
+Layout norm_mask(const Shape& x, const Layout& layout) {
+  const ChannelRuns runs(x, layout);
+  const int64_t words = runs.images * runs.groups * runs.tiles;
+  return Layout::opaque(words * static_cast<int64_t>(sizeof(uint16_t)), "norm_loops_mask");
 }
 
 std::unique_ptr<Kernel> norm_forward_kernel(const NormForwardArguments& arguments) {

@@ -10,8 +10,8 @@ namespace fleet::cpu {
 
 // Bytes of the workspace of either direction.
 size_t norm_workspace(const Shape& x, const Layout& layout);
-// The form of the mask: a byte an element, as x lies.
-Layout norm_mask(const Layout& layout);
+// The form of the mask: a bit an element, by runs.
+Layout norm_mask(const Shape& x, const Layout& layout);
 
 // Null where there is no such argument. What is void is of x's type, one of kLoopTypes.
 struct NormForwardArguments {
@@ -21,7 +21,7 @@ struct NormForwardArguments {
   void* y;                         // may be z, not x
   float *mean_out, *variance_out;  // the running ones; may be mean and variance
   float *saved_mean, *saved_variance;
-  uint8_t* mask;  // which elements the activation passed on
+  uint16_t* mask;  // which elements the activation passed on
   bool is_test;
   double epsilon, momentum;
   void* workspace;
@@ -32,7 +32,7 @@ std::unique_ptr<Kernel> norm_forward_kernel(const NormForwardArguments& argument
 struct NormBackwardArguments {
   Argument x;
   const float *scale, *mean, *variance;
-  const uint8_t* mask;
+  const uint16_t* mask;
   std::vector<const void*> dy;  // whose sum is the gradient of y
   void* dx;                     // may be one of dy
   void* dz;                     // may be dy[0]

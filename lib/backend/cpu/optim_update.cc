@@ -1,9 +1,13 @@
 #include "backend/cpu/optim_update.h"
 
+#include <bit>
+
 #include "tensor/float16.h"
 
 namespace fleet::cpu {
 namespace {
+
+constexpr int64_t kRow = 16;
 
 template <typename T>
 FLEET_INLINE void widen_all(const void* from, float* to, int64_t count) {
@@ -15,7 +19,7 @@ template <typename T>
 FLEET_INLINE void narrow_all(const float* from, void* to, int64_t count) {
   T* values = static_cast<T*>(to);
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) values[i] = static_cast<T>(from[i]);
+  for (int64_t i = 0; i < count; ++i) values[i] = from[i];
 }
 
 FLEET_SIMD void widen_bfloat16(const void* from, float* to, int64_t count) {
@@ -29,6 +33,30 @@ FLEET_SIMD void narrow_bfloat16(const float* from, void* to, int64_t count) {
 }
 FLEET_SIMD void narrow_float16(const float* from, void* to, int64_t count) {
   narrow_all<Float16>(from, to, count);
+}
+
+// Rows of 16 elements become pairs of rows whose elements alternate. count: whole pairs.
+FLEET_SIMD void narrow_pairs_bfloat16(const float* from, void* to, int64_t count) {
+  uint32_t* words = static_cast<uint32_t*>(to);
+  for (int64_t at = 0; at < count; at += 2 * kRow) {
+#pragma omp simd
+    for (int64_t i = 0; i < kRow; ++i) {
+      uint32_t low, high;
+      narrow_to_bfloat16(std::bit_cast<uint32_t>(from[at + i]), low);
+      narrow_to_bfloat16(std::bit_cast<uint32_t>(from[at + kRow + i]), high);
+      words[at / 2 + i] = low | high << 16;
+    }
+  }
+}
+
+// Whether `to` is `from` with pairs of rows of its blocks of 16 times 16 alternating: how
+// convolutions in bfloat16 want their weights.
+bool alternates_rows(const Layout& from, const Layout& to) {
+  if (from.is_opaque() || to.is_opaque() || from.padded() != to.padded()) return false;
+  if (from.strides() != to.strides() || from.inner().size() != 2) return false;
+  const int row = from.inner()[0].axis, column = from.inner()[1].axis;
+  return from.inner() == std::vector<Layout::Block>{{row, kRow}, {column, kRow}} &&
+         to.inner() == std::vector<Layout::Block>{{row, kRow / 2}, {column, kRow}, {row, 2}};
 }
 
 bool is_low(DType dtype) { return dtype == DType::kBFloat16 || dtype == DType::kFloat16; }
@@ -53,6 +81,11 @@ void update_layouts(LayoutQuery& query) {
     for (int i = 0; i < groups.outputs_each; ++i) {
       if (query.has_output(groups.output(k) + i)) query.give(groups.output(k) + i, *common);
     }
+    // The copy is written as its readers want it where that is a matter of rows.
+    const int copy = groups.copy(k);
+    if (!query.has_output(copy) || query.output_var(copy).dtype != DType::kBFloat16) continue;
+    const std::optional<Layout>& wanted = query.bound_output(copy);
+    if (wanted && alternates_rows(*common, *wanted)) query.give(copy, *wanted);
   }
 }
 
@@ -78,12 +111,14 @@ UpdateChunks::UpdateChunks(const KernelContext& context)
                                                   size_of(gradient_dtype_)),
                   .states = {},
                   .copy = nullptr,
+                  .alternates = false,
                   .count = std::min(kChunk, count - at)};
       for (int s = 0; s < groups.states(); ++s) {
         chunk.states[s] = context.inputs[groups.state(k, s)].as<float>() + at;
       }
       if (const Argument& copy = context.outputs[groups.copy(k)]) {
         chunk.copy = advance(copy.data, at, size_of(copy_dtype_));
+        chunk.alternates = copy.layout != parameter.layout;
       }
       chunks_.push_back(chunk);
     }
@@ -113,6 +148,7 @@ UpdateChunks::Stretch UpdateChunks::stretch_at(const Chunk& chunk, int64_t at,
 void UpdateChunks::write_copy(const Chunk& chunk, int64_t at, const Stretch& stretch) const {
   if (!chunk.copy) return;
   void* copy = advance(chunk.copy, at, size_of(copy_dtype_));
+  if (chunk.alternates) return narrow_pairs_bfloat16(stretch.parameter, copy, stretch.count);
   (copy_dtype_ == DType::kBFloat16 ? narrow_bfloat16 : narrow_float16)(stretch.parameter, copy,
                                                                        stretch.count);
 }

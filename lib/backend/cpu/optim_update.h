@@ -54,6 +54,7 @@ class UpdateChunks {
     const void* gradient;
     float* states[kMaxStates];
     void* copy;
+    bool alternates;  // the copy's rows do
     int64_t count;
   };
 
