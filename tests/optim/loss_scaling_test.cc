@@ -5,7 +5,7 @@
 
 #include "exec/executor.h"
 #include "tensor/float16.h"
-#include "tensor/host.h"
+#include "tests/ops/op_device.h"
 
 namespace fleet {
 namespace {
@@ -31,7 +31,8 @@ class Scaling {
     const VarId bad = program.state("bad", {1}, {}, DType::kInt64);
     program.append(section, "update_loss_scaling", {found_, scale, good, bad}, {scale, good, bad},
                    std::move(attributes));
-    executor_ = std::make_unique<Executor>(make_plan(program, {}), device_, nullptr);
+    executor_ =
+        std::make_unique<Executor>(make_plan(program, {}, op_plan_options()), op_device(), nullptr);
     executor_->initialize(1);
   }
   State step(bool found_inf) {
@@ -45,7 +46,6 @@ class Scaling {
   }
 
  private:
-  HostDevice device_;
   VarId found_ = kNoVar;
   std::unique_ptr<Executor> executor_;
 };
@@ -98,7 +98,7 @@ struct Checked {
 };
 Checked check(int tensor, int64_t element, float value) {
   Program program;
-  PlanOptions options;
+  PlanOptions options = op_plan_options();
   const SectionId section = program.add_section("optimize", {});
   const VarId scaling = program.feed("loss_scaling", DType::kFloat32, {1});
   const Shape shape{20, 3, 30, 40};
@@ -111,8 +111,7 @@ Checked check(int tensor, int64_t element, float value) {
   program.append(section, "check_finite_and_unscale",
                  {scaling, gradients[0], gradients[1], gradients[2], gradients[3]},
                  {found, unscale});
-  HostDevice device;
-  Executor executor(make_plan(program, {found, unscale}, options), device, nullptr);
+  Executor executor(make_plan(program, {found, unscale}, options), op_device(), nullptr);
   executor.initialize(1);
   const float scale = 8;
   executor.feed(scaling, &scale);

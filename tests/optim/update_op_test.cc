@@ -34,7 +34,7 @@ class Updates {
  public:
   Updates(const std::string& json, const std::vector<Shape>& shapes, const Setup& setup)
       : setup_(setup) {
-    PlanOptions options;
+    PlanOptions options = op_plan_options();
     Program program;
     const SectionId section = program.add_section("optimize", {});
     const VarId rate = program.feed("learning_rate", DType::kFloat32, {1});
@@ -59,7 +59,7 @@ class Updates {
     if (setup.fuse) {
       EXPECT_TRUE(run_pass("fuse_all_optimizer_ops", program, {}));
     }
-    executor_ = std::make_unique<Executor>(make_plan(program, {}, options), device_, nullptr);
+    executor_ = std::make_unique<Executor>(make_plan(program, {}, options), op_device(), nullptr);
     executor_->initialize(7);
     feed("learning_rate", 0.1f);
     if (setup.scaled) feed("unscale", 1.f);
@@ -117,7 +117,6 @@ class Updates {
  private:
   const Setup setup_;
   std::vector<VarId> parameters_, gradients_;
-  HostDevice device_;
   std::unique_ptr<Executor> executor_;
   int64_t steps_ = 0;
 };

@@ -39,22 +39,24 @@ inline void update_layouts(LayoutQuery& query) {
   }
 }
 
-// `pack` elements from `at` on.
+// `pack` elements from `at` on. skipped: only the copy is written.
 template <int pack, typename G, typename Constants>
 __device__ inline void update_pack(const UpdatedTensor& tensor, int64_t at, DType copy_type,
-                                   const Constants& constants) {
+                                   const Constants& constants, bool skipped) {
   Pack<float, pack> parameter = load_pack<pack>(tensor.parameter, at);
-  const Pack<float, pack> gradient = load_floats<pack>(static_cast<const G*>(tensor.gradient), at);
-  Pack<float, pack> states[kMostStates] = {};
+  if (!skipped) {
+    const auto gradient = load_floats<pack>(static_cast<const G*>(tensor.gradient), at);
+    Pack<float, pack> states[kMostStates] = {};
 #pragma unroll
-  for (int s = 0; s < Constants::kStates; ++s) states[s] = load_pack<pack>(tensor.states[s], at);
+    for (int s = 0; s < Constants::kStates; ++s) states[s] = load_pack<pack>(tensor.states[s], at);
 #pragma unroll
-  for (int i = 0; i < pack; ++i) {
-    constants.update(parameter.at[i], gradient.at[i], states[0].at[i], states[1].at[i]);
+    for (int i = 0; i < pack; ++i) {
+      constants.update(parameter.at[i], gradient.at[i], states[0].at[i], states[1].at[i]);
+    }
+    store_pack<pack>(tensor.parameter, at, parameter);
+#pragma unroll
+    for (int s = 0; s < Constants::kStates; ++s) store_pack<pack>(tensor.states[s], at, states[s]);
   }
-  store_pack<pack>(tensor.parameter, at, parameter);
-#pragma unroll
-  for (int s = 0; s < Constants::kStates; ++s) store_pack<pack>(tensor.states[s], at, states[s]);
   if (!tensor.copy) return;
   if (copy_type == DType::kFloat16) {
     store_floats<pack>(static_cast<__half*>(tensor.copy), at, parameter);
@@ -68,17 +70,18 @@ __device__ inline void update_pack(const UpdatedTensor& tensor, int64_t at, DTyp
 template <typename Rule, typename G>
 __global__ void update_chunks(const Chunk* chunks, const UpdatedTensor* tensors,
                               UpdateScalars scalars, DType copy_type, Rule rule) {
-  if (scalars.found_inf && *scalars.found_inf != 0) return;
+  const bool skipped = scalars.found_inf && *scalars.found_inf != 0;
   const auto constants = rule.at(*scalars.rate, scalars.scale ? *scalars.scale : 1.0f);
   const Chunk chunk = chunks[blockIdx.x];
   const UpdatedTensor tensor = tensors[chunk.tensor];
+  if (skipped && !tensor.copy) return;
   constexpr int kWide = 4;
   const int whole = chunk.count / kWide * kWide;
   for (int i = static_cast<int>(threadIdx.x) * kWide; i < whole; i += kBlock * kWide) {
-    update_pack<kWide, G>(tensor, chunk.begin + i, copy_type, constants);
+    update_pack<kWide, G>(tensor, chunk.begin + i, copy_type, constants, skipped);
   }
   for (int i = whole + static_cast<int>(threadIdx.x); i < chunk.count; i += kBlock) {
-    update_pack<1, G>(tensor, chunk.begin + i, copy_type, constants);
+    update_pack<1, G>(tensor, chunk.begin + i, copy_type, constants, skipped);
   }
 }
 
