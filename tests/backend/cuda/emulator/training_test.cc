@@ -117,7 +117,7 @@ TEST(EmulatedTraining, MixedPrecision_StaysCloseToTheLossesOfTheCpu) {
           Job{.model = "resnet20",
           .optimizer = R"({"name": "momentum"})",
           .image = {3, 8, 8},
-          .rate = 1e-2f}}) {
+          .rate = 1e-3f}}) {
       Job mixed = job;
       mixed.low = low;
       expect_same_losses(mixed, low == DType::kFloat16 ? 5e-3f : 3e-2f);
