@@ -17,7 +17,7 @@ Schema comm_schema() {
   Schema schema;
   schema
       .choice("backend", "auto", {"auto", "shm", "gloo", "hierarchical", "inprocess", "nccl"},
-              "transport of the collectives; auto: from where the ranks run")
+              "transport of the collectives; auto: nccl on GPUs, else from where the ranks run")
       .number("timeout", 600, 0.001, 1e6,
               "seconds an operation waits for a rank that neither comes nor dies");
   return schema;

@@ -56,7 +56,7 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<Link> link, std::unique_ptr<H
 Buffer NcclCommunicator::allocate(size_t bytes) {
   throw_if_failed();
   if (bytes == 0) return {};
-  const CurrentDevice current(link_->device());
+  use_device(link_->device());
   void* memory = nullptr;
   const ncclResult_t result = ncclMemAlloc(&memory, bytes);
   if (result != ncclSuccess) {
@@ -120,7 +120,7 @@ void NcclCommunicator::all_gather(View in, View out, Stream& stream) {
   check_pair("all_gather", in, out, 1, size());
   const View place = {at(out, rank() * in.count), in.count, in.dtype};
   if (in.data != place.data && overlaps(in, out)) {
-    const CurrentDevice current(link_->device());
+    use_device(link_->device());
     copy(place.data, in.data, in.bytes(), stream);
     in = place;
   }
@@ -138,7 +138,7 @@ void NcclCommunicator::reduce_scatter(View in, View out, ReduceOp op, Stream& st
                              on);
   });
   if (to.data == out.data) return;
-  const CurrentDevice current(link_->device());
+  use_device(link_->device());
   copy(out.data, to.data, out.bytes(), stream);
 }
 

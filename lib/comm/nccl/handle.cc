@@ -55,28 +55,24 @@ Handle::Handle(std::shared_ptr<Link> link, std::string name, std::vector<int> me
       id_(hash_of(name_)) {}
 
 Handle::~Handle() {
-  try {
-    const CurrentDevice current(link_->device());
-    std::unique_lock lock(link_->mutex_);
-    link_->changed_.wait(lock, [this] { return !busy_; });
-    std::erase(link_->handles_, this);
-    forget_ended_work();
-    const bool in_good_order = !link_->error_ && pending_count_ == 0;
-    const ncclComm_t comm = std::exchange(comm_, nullptr);
-    lock.unlock();
-    if (comm && in_good_order) {
-      leave(comm, link_->failed_);
-    } else if (comm) {
-      ncclCommAbort(comm);
-    }
-    for (const Pending& pending : pending_) cudaEventDestroy(pending.done);
-  } catch (const Error& error) {
-    spdlog::warn("communicator: {}", error.what());
+  cudaSetDevice(link_->device());
+  std::unique_lock lock(link_->mutex_);
+  link_->changed_.wait(lock, [this] { return !busy_; });
+  std::erase(link_->handles_, this);
+  forget_ended_work();
+  const bool in_good_order = !link_->error_ && pending_count_ == 0;
+  const ncclComm_t comm = std::exchange(comm_, nullptr);
+  lock.unlock();
+  if (comm && in_good_order) {
+    leave(comm, link_->failed_);
+  } else if (comm) {
+    ncclCommAbort(comm);
   }
+  for (const Pending& pending : pending_) cudaEventDestroy(pending.done);
 }
 
 void Handle::connect() {
-  const CurrentDevice current(link_->device());
+  use_device(link_->device());
   const int ranks = static_cast<int>(members_.size());
   const auto deadline = Clock::now() + link_->options().timeout;
   const auto wait = [&](const std::string& key, int maker) {
@@ -171,7 +167,7 @@ void Handle::settle(std::unique_lock<std::mutex>& lock, ncclResult_t result, con
 }
 
 void Handle::launched(Stream& stream) {
-  const CurrentDevice current(link_->device());
+  use_device(link_->device());
   const uint64_t count = link_->lifeline().enter(id_);
   std::lock_guard lock(link_->mutex_);
   link_->throw_error();

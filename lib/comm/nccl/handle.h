@@ -12,7 +12,7 @@
 namespace fleet::nccl {
 
 // NCCL's calls on it never block the host (config.blocking = 0), so that a rank that waits for a
-// dead one can give up at any point.
+// dead one can give up at any point. (Environment NCCL_COMM_BLOCKING=1 makes them block again.)
 class Handle {
  public:
   // Collective over `members` (ranks of the link, of which this is number `rank`). `name` tells it
@@ -79,7 +79,7 @@ class Handle {
 
 template <typename Call>
 void Handle::issue(const char* what, Stream& stream, const Call& call) {
-  const CurrentDevice current(link_->device());
+  use_device(link_->device());
   const cudaStream_t on = stream_of(stream);
   const bool recorded = is_capturing(on);
   const uint64_t count = recorded ? 0 : link_->lifeline().enter(id_);

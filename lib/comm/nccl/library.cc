@@ -7,12 +7,7 @@ const char* const kHint = "NCCL_DEBUG=INFO says more";
 
 }  // namespace
 
-CurrentDevice::CurrentDevice(int index) {
-  check(cudaGetDevice(&before_), "cudaGetDevice");
-  if (before_ != index) check(cudaSetDevice(index), "cudaSetDevice");
-}
-
-CurrentDevice::~CurrentDevice() { cudaSetDevice(before_); }
+void use_device(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
 
 void check(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;

@@ -11,16 +11,9 @@
 
 namespace fleet::nccl {
 
-// CUDA's current device is the thread's: set while this lives, and put back.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(int index);
-  ~CurrentDevice();
-  CurrentDevice(const CurrentDevice&) = delete;
-
- private:
-  int before_ = 0;
-};
+// Makes this the calling thread's current device. It stays that: a rank has one, and going back to
+// the one before, which is device 0 where nobody chose, would make a context on it.
+void use_device(int index);
 
 // Throws kInternal "cudaEventRecord failed: ..." unless it succeeded.
 void check(cudaError_t result, const char* what);

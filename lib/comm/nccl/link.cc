@@ -100,10 +100,10 @@ void Link::report(ncclResult_t result, const char* what, ncclComm_t comm) {
 }
 
 void Link::watch() {
-  const CurrentDevice current(device());
+  cudaSetDevice(device());  // where that fails, whoever makes a communicator hears of it
   // Another thread may be capturing: nothing that is asked here disturbs it.
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  cudaThreadExchangeStreamCaptureMode(&mode);
   std::unique_lock lock(mutex_);
   while (!stop_) {
     if (error_) {
@@ -131,7 +131,7 @@ void Link::abort_handles(std::unique_lock<std::mutex>& lock) {
     std::vector<Thread> threads;
     for (ncclComm_t comm : comms) {
       threads.emplace_back("nccl-abort", [this, comm] {
-        const CurrentDevice current(device());
+        cudaSetDevice(device());
         ncclCommAbort(comm);
       });
     }
