@@ -214,10 +214,10 @@ def resnet50_b32_amp(bench):
 
 def resnet50_b128_fp32(bench):
     """ResNet-50, batch 128, float32 with TF32."""
-    ours = [bench.ours("ours tf32", 128, {}, switches.EXHAUSTIVE, env=switches.TF32_ON, steps=300, watch=True)]
+    ours = [bench.ours("ours tf32", 128, switches.TF32_ON, switches.EXHAUSTIVE, steps=300, watch=True)]
     peers = bench.peers(128, [(mode, "tf32") for mode in ("eager", "graph", "compile", "max-autotune")], reserve=40)
     if not bench.smoke:
-        ours.append(bench.ours("ours tf32 again", 128, {}, switches.EXHAUSTIVE, env=switches.TF32_ON, steps=300))
+        ours.append(bench.ours("ours tf32 again", 128, switches.TF32_ON, switches.EXHAUSTIVE, steps=300))
     return bench.ratio(ours, peers)
 
 

@@ -47,7 +47,7 @@ class Job:
     @property
     def device(self):
         """The device that it says it used: "cuda" where it did not have to fall back to the CPU."""
-        return "cpu" if "the CPU is used" in self.outcome.output else "as asked"
+        return "cpu" if re.search("the CPU is used|runs on the CPU", self.outcome.output) else "as asked"
 
     def losses(self):
         return {event["step"]: as_number(event["loss"]) for event in self.events if event["event"] == "train"}

@@ -1,11 +1,12 @@
 """The settings that the checks and benchmarks turn: one place, so that a renamed key is one edit."""
 
-AMP = {"strategy.amp": True}  # float16 on a GPU, bfloat16 on a CPU
-FLOAT16 = AMP
-BFLOAT16 = {"strategy.amp": True, "strategy.amp_configs.use_bf16": True}
-TF32_ON = {"FLAGS_enable_cublas_tensor_op_math": "1"}
-TF32_OFF = {"FLAGS_enable_cublas_tensor_op_math": "0"}
-DETERMINISTIC = {"FLAGS_cudnn_deterministic": "1"}
+AMP = {"strategy.amp": True}  # the device's own low type: float16 on a GPU, bfloat16 on a CPU
+FLOAT16 = {"strategy.amp": True, "strategy.amp_configs.dtype": "float16"}
+BFLOAT16 = {"strategy.amp": True, "strategy.amp_configs.dtype": "bfloat16"}
+TF32_ON = {"train.enable_cublas_tensor_op_math": True}
+TF32_OFF = {"train.enable_cublas_tensor_op_math": False}
+DETERMINISTIC = {"train.deterministic": True}
+LITTLE_MEMORY = {"train.fraction_of_gpu_memory_to_use": 0.1}
 EXHAUSTIVE = {"strategy.cudnn_exhaustive_search": True}
 NO_GRAPH = {"train.cuda_graph": False}
 NO_FUSED_BN = {
