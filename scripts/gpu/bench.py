@@ -96,7 +96,7 @@ class Bench(job.Context):
         argv += ["--device", "cpu", "--batch", "4", "--size", "64", "--seconds", "1", "--warmup", "1", "--workers", "1"] \
             if self.smoke else ["--batch", str(batch), "--seconds", str(seconds)]
         watcher = MemoryWatch(self.gpu) if watch and self.gpu else None
-        outcome = process.run(argv + list(more), min(limit, self.left()))
+        outcome = process.run(argv + list(more), min(limit, self.left()), sweep=True)
         memory = watcher.stop() if watcher else None
         self.log(f"$ {' '.join(argv + list(more))}\n{outcome.output}")
         result = read_result(outcome)

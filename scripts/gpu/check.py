@@ -162,7 +162,8 @@ def check_memory(context):
 
 
 # Several ranks on one GPU: NCCL refuses that within a host, and takes ranks with different NCCL_HOSTID for different hosts.
-RANK = 'export NCCL_HOSTID=check-$PADDLE_TRAINER_ID FLAGS_selected_gpus=0; exec "$@"'
+# fleetrun gives no GPU to more than one rank; so it sees none, and the ranks take the first by themselves.
+RANK = 'export CUDA_VISIBLE_DEVICES=$CHECK_GPU FLAGS_selected_gpus=0 NCCL_HOSTID=check-$PADDLE_TRAINER_ID; exec "$@"'
 
 
 def ranks_command(context, name, ranks, values):
@@ -174,7 +175,8 @@ def ranks_command(context, name, ranks, values):
 
 
 def ranks_environment(context):
-    return {**context.env, "NCCL_SOCKET_IFNAME": os.environ.get("NCCL_SOCKET_IFNAME", "lo"), "OMP_NUM_THREADS": "1"}
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    return {**context.env, "CUDA_VISIBLE_DEVICES": "", "CHECK_GPU": gpu, "NCCL_SOCKET_IFNAME": os.environ.get("NCCL_SOCKET_IFNAME", "lo"), "OMP_NUM_THREADS": "1"}
 
 
 def used_nccl(context, folder, output):

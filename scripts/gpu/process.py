@@ -67,8 +67,9 @@ def start(argv, env=None, cwd=None):
     )
 
 
-def run(argv, limit, env=None, cwd=None, on_line=None, idle_limit=None):
+def run(argv, limit, env=None, cwd=None, on_line=None, idle_limit=None, sweep=False):
     """Runs to the end or to the limit (seconds; idle_limit: without a line). on_line(line) may return "stop" to end it.
+    sweep: what it has left running in its group is killed.
 
     A line that breaks off where the process died is handed on too.
     """
@@ -100,6 +101,11 @@ def run(argv, limit, env=None, cwd=None, on_line=None, idle_limit=None):
             if timed_out or state["stop"]:
                 kill_group(process)
                 break
+    if sweep:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
     reader.join(5)  # not for ever: a stray grandchild may hold the pipe
     if not reader.is_alive():
         process.stdout.close()

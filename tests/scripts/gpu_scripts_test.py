@@ -5,6 +5,7 @@ import os
 import struct
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -47,6 +48,23 @@ class Process(unittest.TestCase):
         self.assertTrue(outcome.timed_out)
         self.assertEqual(outcome.output, "begun\n")
         self.assertIn("its limit", outcome.why())
+
+    def test_sweep_kills_what_was_left_running(self):
+        outcome = process.run(["sh", "-c", "sleep 100 & echo $!"], 10, sweep=True)
+        self.assertTrue(outcome.ok)
+        self.assertTrue(self.ends(int(outcome.output)))
+
+    @staticmethod
+    def ends(pid):
+        for _ in range(200):
+            try:
+                with open(f"/proc/{pid}/stat") as file:
+                    if file.read().rsplit(")", 1)[1].split()[0] == "Z":  # until somebody reaps it
+                        return True
+            except OSError:
+                return True
+            time.sleep(0.05)
+        return False
 
     def test_signal_is_named(self):
         self.assertEqual(process.run(["sh", "-c", "kill -SEGV $$"], 10).why(), "killed by SIGSEGV")
