@@ -39,6 +39,7 @@ class Amp : public Pass {
     const std::vector<Op> ops = std::move(program.ops());
     program.ops().clear();
     for (const Op& op : ops) rewrite(program, op);
+    drop_casts_of_chosen_types(program);
     spdlog::info("amp: {} of {} forward operations in {}", low_count_, ops.size(), name_of(low_));
     return true;
   }
@@ -128,6 +129,46 @@ class Amp : public Pass {
     program.append(section, "cast", {id}, {copy}, {{"to", std::string(name_of(dtype))}});
     casts_[id].emplace_back(section, copy);
     return copy;
+  }
+
+  // An operation that makes floating numbers of others in a type it is told (normalize_image) makes
+  // the low type at once where nobody else reads them.
+  void drop_casts_of_chosen_types(Program& program) const {
+    std::vector<Op>& ops = program.ops();
+    std::vector<int> readers(program.var_count()), writer(program.var_count(), -1);
+    for (size_t i = 0; i < ops.size(); ++i) {
+      for (VarId id : ops[i].inputs) {
+        if (id != kNoVar) ++readers[id];
+      }
+      for (VarId id : ops[i].outputs) {
+        if (id != kNoVar) writer[id] = static_cast<int>(i);
+      }
+    }
+    std::vector<Op> kept;
+    std::vector<int> place(ops.size());  // of what is kept
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const VarId from = ops[i].type() == "cast" ? ops[i].inputs[0] : kNoVar;
+      Op* maker = from == kNoVar || writer[from] < 0 ? nullptr : &kept[place[writer[from]]];
+      if (maker && readers[from] == 1 && maker->section == ops[i].section &&
+          chooses_type(program, *maker)) {
+        Attributes attributes = maker->attributes;
+        attributes.set("to", ops[i].attributes.text("to"));
+        *maker = program.make_op(maker->section, maker->type(), maker->inputs, ops[i].outputs,
+                                 attributes);
+        continue;
+      }
+      place[i] = static_cast<int>(kept.size());
+      kept.push_back(std::move(ops[i]));
+    }
+    ops = std::move(kept);
+  }
+
+  static bool chooses_type(const Program& program, const Op& op) {
+    const auto is_float = [&](VarId id) {
+      return id != kNoVar && is_floating(program.var(id).dtype);
+    };
+    return op.attributes.has("to") && op.outputs.size() == 1 &&
+           std::none_of(op.inputs.begin(), op.inputs.end(), is_float);
   }
 
   const DType low_;

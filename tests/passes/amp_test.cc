@@ -202,6 +202,29 @@ TEST(Amp, BlackVariablesOfTraining_AreMeantInEvaluationToo) {
   EXPECT_EQ(net.program.var(net.training.evaluate_logits).dtype, DType::kFloat32);
 }
 
+// From bytes to the low type in one operation.
+TEST(Amp, OperationThatChoosesItsType_MakesTheLowTypeAtOnce) {
+  Program program;
+  const VarId pixels = program.feed("pixels", DType::kUInt8, {2, 8, 8, 4});
+  const VarId weight = program.parameter("weight", {3, 3, 1, 1}, {});
+  for (const bool training : {true, false}) {
+    const SectionId section = program.add_section(training ? "forward" : "evaluate",
+                                                  {.training = training, .evaluation = !training});
+    const VarId image = program.emit(
+        section, "normalize_image", {pixels, kNoVar},
+        {{"mean", std::vector<double>{0, 0, 0}}, {"std", std::vector<double>{1, 1, 1}}})[0];
+    program.emit(section, "conv2d", {image, weight, kNoVar}, {}, "conv");
+  }
+  run_pass("amp", program, {});
+  ASSERT_EQ(program.ops().size(), 6u);  // in each section these two and the weight's cast
+  for (const int first : {0, 3}) {
+    const Op &image = program.ops()[first], &conv = program.ops()[first + 2];
+    EXPECT_EQ(image.type(), "normalize_image");
+    EXPECT_EQ(program.var(image.outputs[0]).dtype, DType::kBFloat16);
+    EXPECT_EQ(conv.inputs[0], image.outputs[0]);
+  }
+}
+
 TEST(Amp, BadLists_AreRefused) {
   EXPECT_THAT(Chain().refusal({{"white_list", Names{"relu"}}, {"black_list", Names{"relu"}}}),
               HasSubstr("'relu' is on both custom lists"));
