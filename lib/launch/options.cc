@@ -19,6 +19,7 @@ const std::vector<Option>& launch_options() {
       {"rdzv_port", {}, {"PADDLE_RDZV_PORT"}, "PORT", true},
       {"rdzv_timeout", {}, {"PADDLE_RDZV_TIMEOUT"}, "SECONDS"},
       {"grace", {}, {"PADDLE_GRACE"}, "SECONDS"},
+      {"hang_timeout", {}, {"PADDLE_HANG_TIMEOUT"}, "SECONDS", true},
       {"log_dir", {}, {"PADDLE_LOG_DIR"}, "DIR"},
       {"log_level", {}, {"PADDLE_LOG_LEVEL"}, "LEVEL"},
       {"job_id", {}, {"PADDLE_JOB_ID"}, "NAME"},
@@ -47,6 +48,7 @@ const Schema& launch_schema() {
         .integer("rdzv_port", 0, 0, 65535, "the rendezvous's port (default: free; nodes: 6768)")
         .number("rdzv_timeout", 300, 0.001, 1e6, "how long to wait for all nodes")
         .number("grace", 10, 0, 1e6, "from a stop's signal to SIGKILL")
+        .number("hang_timeout", 0, 0, 1e6, "a rank that does nothing for so long hangs (off)")
         .text("log_dir", "log", "folder of workerlog.N and endpoints.log")
         .choice("log_level", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}, "how much is logged")
         .text("job_id", "default", "tells jobs apart; the same on every node")

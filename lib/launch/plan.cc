@@ -205,6 +205,11 @@ std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment&
     rank.removed = removed_environment(assignment, rank.local_rank);
     rank.cores = cores[local_rank].cores;
     rank.log_path = log_path(plan.log_dir, rank.local_rank, assignment.node().servers);
+    // Servers wait for trainers; it is the trainers that have to get on.
+    if (!assignment.node().is_server(rank.local_rank)) {
+      const double seconds = plan.request.settings.number("hang_timeout");
+      rank.hang_timeout_ms = static_cast<int>(std::min(seconds, 2e6) * 1000);
+    }
     rank.console = rank.local_rank == assignment.node().servers;
     ranks.push_back(std::move(rank));
   }

@@ -47,7 +47,7 @@ class Agent : private SupervisionEffects {
 
   int run() {
     signals_.add(SIGCHLD);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
       if (!is_ignored(signal)) signals_.add(signal);  // nohup, or in the background of a script
     }
     // Whoever read our output may be gone: no reason to end the job.
@@ -83,6 +83,8 @@ class Agent : private SupervisionEffects {
       wait_for_signal();
       if (signal == SIGCHLD) {
         reap();
+      } else if (signal == SIGUSR1 || signal == SIGUSR2) {
+        channel_.send(SignalRanks{signal});  // what it means is between the user and the program
       } else {
         supervision_.on_signal(signal);
       }
@@ -103,6 +105,7 @@ class Agent : private SupervisionEffects {
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
     if (const auto* peer = std::get_if<PeerEvent>(&event)) spdlog::info("{}", peer->line);
     if (const auto* order = std::get_if<StopOrder>(&event)) supervision_.on_stop_order(*order);
+    if (const auto* order = std::get_if<StackOrder>(&event)) supervision_.on_stack_order(*order);
     if (const auto* verdict = std::get_if<Verdict>(&event)) supervision_.on_verdict(*verdict);
   }
 
@@ -134,6 +137,12 @@ class Agent : private SupervisionEffects {
     if (const auto* ended = std::get_if<RankEnded>(&message)) {
       supervision_.on_rank_ended(*ended, now);
     }
+    if (const auto* stalled = std::get_if<RankStalled>(&message)) {
+      supervision_.on_rank_stalled(*stalled);
+    }
+    if (const auto* stacks = std::get_if<StacksCollected>(&message)) {
+      supervision_.on_stacks(*stacks);
+    }
     if (const auto* gone = std::get_if<AllGone>(&message)) {
       all_gone_ = true;
       stuck_known_ = !gone->stuck.empty();
@@ -150,6 +159,12 @@ class Agent : private SupervisionEffects {
 
   // --- effects ---
   void report(const RankExit& exit) override { client_.report(exit); }
+  void report_stall(const RankStall& stall) override { client_.report(stall); }
+  void collect_stacks() override {
+    // A little less than the rendezvous waits.
+    channel_.send(CollectStacks{4'000});
+  }
+  void send_stacks(const std::vector<RankStack>& stacks) override { client_.send_stacks(stacks); }
   void finish_node() override { client_.finish(); }
   void request_stop(int signal) override { client_.request_stop(signal); }
   void stop_ranks(int signal) override {

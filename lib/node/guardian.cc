@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -19,10 +20,12 @@
 #include "base/log.h"
 #include "node/channel.h"
 #include "node/console.h"
+#include "node/hang_watch.h"
 #include "node/oom_watch.h"
 #include "node/process_tree.h"
 #include "node/rank_log.h"
 #include "node/spawn.h"
+#include "node/stack_collector.h"
 #include "node/sweep.h"
 #include "observe/progress.h"
 
@@ -48,6 +51,7 @@ struct GuardedRank {
   pid_t pid = -1;
   bool ended = false;
   std::unique_ptr<RankLog> log;
+  std::optional<HangWatch> watch;
 };
 
 class Guardian {
@@ -57,7 +61,9 @@ class Guardian {
         children_(loop_, SIGCHLD),
         sweep_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
         grace_(loop_),
+        look_(loop_),
         console_limit_(loop_),
+        collector_(loop_),
         console_(loop_, STDOUT_FILENO),
         channel_(
             loop_, std::move(socket), [this](WireMessage message) { on_message(message); },
@@ -77,13 +83,16 @@ class Guardian {
   void on_message(const WireMessage& message) {
     if (const auto* spawn = std::get_if<SpawnRanks>(&message)) start_ranks(*spawn);
     if (const auto* stop = std::get_if<StopRanks>(&message)) stop_ranks(*stop);
+    if (const auto* order = std::get_if<SignalRanks>(&message)) signal_ranks(order->signal);
+    if (const auto* order = std::get_if<CollectStacks>(&message)) collect_stacks(*order);
     if (std::get_if<KillRanks>(&message)) kill_all();
   }
 
   void start_ranks(const SpawnRanks& spawn) {
     ranks_.reserve(spawn.ranks.size());
     for (const RankCommand& command : spawn.ranks) {
-      GuardedRank& rank = ranks_.emplace_back(GuardedRank{command, -1, false, nullptr});
+      GuardedRank& rank =
+          ranks_.emplace_back(GuardedRank{command, -1, false, nullptr, std::nullopt});
       Spawned spawned = spawn_rank(command, original_);
       channel_.send(RankStarted{command.local_rank, spawned.pid, spawned.error});
       rank.pid = spawned.pid;
@@ -92,8 +101,55 @@ class Guardian {
       rank.log =
           std::make_unique<RankLog>(loop_, std::move(spawned.output), command.log_path,
                                     command.console ? &console_ : nullptr, draws_bar(command));
+      if (command.hang_timeout_ms > 0) {
+        rank.watch.emplace(std::chrono::milliseconds(command.hang_timeout_ms));
+        look_every_ = std::clamp(std::chrono::milliseconds(command.hang_timeout_ms / 8),
+                                 std::chrono::milliseconds(20), std::chrono::milliseconds(1000));
+      }
     }
+    if (look_every_.count() > 0) look_for_hangs();
     end_if_done();
+  }
+
+  // Not to their process groups: helpers that do not know such a signal would die of it.
+  void signal_ranks(int signal) {
+    for (const GuardedRank& rank : ranks_) {
+      if (!rank.ended) ::kill(rank.pid, signal);
+    }
+  }
+
+  void look_for_hangs() {
+    std::vector<GuardedRank*> watched;
+    std::vector<pid_t> pids;
+    for (GuardedRank& rank : ranks_) {
+      if (!rank.watch || rank.ended) continue;
+      watched.push_back(&rank);
+      pids.push_back(rank.pid);
+    }
+    if (watched.empty()) return;
+    const std::vector<double> cpu = cpu_seconds(pids);
+    const auto now = std::chrono::steady_clock::now();
+    for (size_t i = 0; i < watched.size(); ++i) {
+      const auto quiet = watched[i]->watch->update({watched[i]->log->bytes(), cpu[i]}, now);
+      if (quiet.count() == 0) continue;
+      channel_.send(RankStalled{watched[i]->command.local_rank, static_cast<int>(quiet.count())});
+    }
+    look_.expires_after(look_every_);
+    look_.async_wait([this](boost::system::error_code error) {
+      if (!error) look_for_hangs();
+    });
+  }
+
+  void collect_stacks(const CollectStacks& order) {
+    std::vector<StackCollector::Target> targets;
+    for (const GuardedRank& rank : ranks_) {
+      if (rank.ended) continue;
+      targets.push_back({rank.command.local_rank, rank.pid, rank.command.log_path + ".stack"});
+    }
+    collector_.collect(targets, std::chrono::milliseconds(order.limit_ms),
+                       [this](std::vector<LocalStack> stacks) {
+                         channel_.send(StacksCollected{std::move(stacks)});
+                       });
   }
 
   void stop_ranks(const StopRanks& stop) {
@@ -194,11 +250,13 @@ class Guardian {
   sigset_t original_;
   asio::signal_set children_;
   Sweep sweep_;
-  asio::steady_timer grace_, console_limit_;
+  asio::steady_timer grace_, look_, console_limit_;
+  StackCollector collector_;
   Console console_;
   OomWatch oom_;
   Channel channel_;
   std::vector<GuardedRank> ranks_;
+  std::chrono::milliseconds look_every_{0};  // 0: nobody is watched
   std::string still_there_;
   bool gone_ = false, announced_ = false, launcher_lost_ = false;
 };

@@ -17,17 +17,27 @@
 namespace fleet {
 namespace {
 
-// From /proc/PID/stat: "PID (name) STATE PPID ...", where the name may hold anything.
-bool read_parent(const std::string& pid, pid_t* parent) {
+// A file of /proc/PID; "" where the process has ended meanwhile.
+std::string proc_file(pid_t pid, const char* name) {
   try {
-    const std::string stat = read_file("/proc/" + pid + "/stat");
-    const size_t end = stat.rfind(')');
-    if (end == std::string::npos || end + 4 >= stat.size()) return false;
-    *parent = static_cast<pid_t>(std::strtol(stat.c_str() + end + 4, nullptr, 10));
-    return true;
+    return read_file("/proc/" + std::to_string(pid) + "/" + name);
   } catch (const Error&) {
-    return false;  // it ended meanwhile
+    return {};
   }
+}
+
+// The fields of /proc/PID/stat from the third on (the state): the name before them may hold
+// anything. Empty where it is gone.
+std::vector<std::string> stat_fields(pid_t pid) {
+  const std::string stat = proc_file(pid, "stat");
+  const size_t end = stat.rfind(')');
+  return end == std::string::npos ? std::vector<std::string>()
+                                  : split(trim(stat.substr(end + 1)), ' ');
+}
+
+long long field(const std::vector<std::string>& fields, size_t at) {
+  long long value = 0;
+  return at < fields.size() && parse_int(fields[at], &value) ? value : 0;
 }
 
 // Process to parent.
@@ -37,12 +47,36 @@ std::map<pid_t, pid_t> all_processes() {
   if (!proc) throw_errno("cannot list the processes", "/proc");
   while (const dirent* entry = ::readdir(proc)) {
     const std::string name = entry->d_name;
-    pid_t parent = 0;
     long long pid = 0;
-    if (parse_int(name, &pid) && read_parent(name, &parent)) all[static_cast<pid_t>(pid)] = parent;
+    if (!parse_int(name, &pid)) continue;
+    const auto fields = stat_fields(static_cast<pid_t>(pid));
+    if (!fields.empty()) all[static_cast<pid_t>(pid)] = static_cast<pid_t>(field(fields, 1));
   }
   ::closedir(proc);
   return all;
+}
+
+std::multimap<pid_t, pid_t> children_by_parent() {
+  std::multimap<pid_t, pid_t> children;
+  for (const auto& [pid, parent] : all_processes()) children.emplace(parent, pid);
+  return children;
+}
+
+std::vector<pid_t> below(const std::multimap<pid_t, pid_t>& children, pid_t root,
+                         const std::vector<pid_t>& except) {
+  std::vector<pid_t> found, open = {root};
+  while (!open.empty()) {
+    const pid_t parent = open.back();
+    open.pop_back();
+    const auto [first, last] = children.equal_range(parent);
+    for (auto it = first; it != last; ++it) {
+      const pid_t pid = it->second;
+      if (std::find(except.begin(), except.end(), pid) != except.end()) continue;
+      open.push_back(pid);
+      found.push_back(pid);
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -70,21 +104,34 @@ std::vector<pid_t> children_of_self() {
 }
 
 std::vector<pid_t> descendants(const std::vector<pid_t>& except) {
-  std::multimap<pid_t, pid_t> children;
-  for (const auto& [pid, parent] : all_processes()) children.emplace(parent, pid);
-  std::vector<pid_t> found, open = {::getpid()};
-  while (!open.empty()) {
-    const pid_t parent = open.back();
-    open.pop_back();
-    const auto [first, last] = children.equal_range(parent);
-    for (auto it = first; it != last; ++it) {
-      const pid_t pid = it->second;
-      if (std::find(except.begin(), except.end(), pid) != except.end()) continue;
-      open.push_back(pid);
-      found.push_back(pid);
+  return below(children_by_parent(), ::getpid(), except);
+}
+
+std::vector<double> cpu_seconds(const std::vector<pid_t>& roots) {
+  const auto children = children_by_parent();
+  const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  std::vector<double> all;
+  for (const pid_t root : roots) {
+    std::vector<pid_t> tree = below(children, root, {});
+    tree.push_back(root);
+    long long ticks = 0;
+    for (const pid_t pid : tree) {
+      const auto fields = stat_fields(pid);
+      for (size_t at = 11; at < 15; ++at) ticks += field(fields, at);  // own, and of ended children
     }
+    all.push_back(static_cast<double>(ticks) * tick);
   }
-  return found;
+  return all;
+}
+
+char process_state(pid_t pid) {
+  const auto fields = stat_fields(pid);
+  return fields.empty() || fields[0].empty() ? '?' : fields[0][0];
+}
+
+std::string wait_channel(pid_t pid) {
+  const std::string channel(trim(proc_file(pid, "wchan")));
+  return channel == "0" ? "" : channel;
 }
 
 bool has_descendants(const std::vector<pid_t>& except) {
@@ -95,23 +142,10 @@ bool has_descendants(const std::vector<pid_t>& except) {
 }
 
 std::string describe_process(pid_t pid) {
-  const std::string folder = "/proc/" + std::to_string(pid);
-  const auto part = [&](const char* name) -> std::string {
-    try {
-      return std::string(trim(read_file(folder + name)));
-    } catch (const Error&) {
-      return {};
-    }
-  };
   std::string text = "pid " + std::to_string(pid);
-  const std::string name = part("/comm"), channel = part("/wchan");
-  if (!name.empty()) text += " (" + name + ")";
-  const std::string stat = part("/stat");
-  const size_t state = stat.rfind(") ");
-  if (state != std::string::npos && state + 2 < stat.size()) {
-    text += std::string(", state ") + stat[state + 2];
-  }
-  if (!channel.empty() && channel != "0") text += ", waiting in " + channel;
+  const std::string name(trim(proc_file(pid, "comm"))), channel = wait_channel(pid);
+  if (!name.empty()) text += " (" + name + "), state " + process_state(pid);
+  if (!channel.empty()) text += ", waiting in " + channel;
   return text;
 }
 

@@ -19,6 +19,14 @@ std::vector<pid_t> children_of_self();
 // whose first thread has ended looks like one while the others run.
 std::vector<pid_t> descendants(const std::vector<pid_t>& except);
 
+// CPU time that each of these processes, with all below it, has used so far; by their order.
+std::vector<double> cpu_seconds(const std::vector<pid_t>& roots);
+
+// As in /proc/PID/stat: R, S, D, T, Z; '?' where it is gone.
+char process_state(pid_t pid);
+// The kernel function that it waits in; "" where that is not known.
+std::string wait_channel(pid_t pid);
+
 // Whether any process is below this one, but for `except`.
 bool has_descendants(const std::vector<pid_t>& except);
 

@@ -42,6 +42,7 @@ bool RankLog::read_once() {
   char buffer[1 << 16];
   const ssize_t n = ::read(pipe_.native_handle(), buffer, sizeof buffer);
   if (n > 0) {
+    bytes_ += n;
     append({buffer, static_cast<size_t>(n)});
     return true;
   }

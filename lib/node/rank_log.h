@@ -3,6 +3,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -24,6 +25,7 @@ class RankLog {
   void drain();
   // To be called when the console has room again.
   void resume();
+  int64_t bytes() const { return bytes_; }  // read so far
   std::string last_lines(size_t lines) const { return tail_.last(lines); }
 
  private:
@@ -40,6 +42,7 @@ class RankLog {
   LogTail tail_;
   BarFilter filter_;
   bool draws_bar_;
+  int64_t bytes_ = 0;
   bool waits_ = false, closed_ = false, complained_ = false;
 };
 

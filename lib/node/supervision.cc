@@ -48,6 +48,42 @@ void Supervision::on_stop_order(const StopOrder& order) {
   stop(order.signal);
 }
 
+void Supervision::on_stack_order(const StackOrder& order) {
+  if (stopping_ || gone_ || guardian_lost_) return;
+  effects_.say("the job hangs (noticed on node " + std::to_string(order.node_rank) +
+               "): looking at what every rank does");
+  effects_.collect_stacks();
+}
+
+void Supervision::on_rank_stalled(const RankStalled& stalled) {
+  if (stopping_ || !assignment_) return;
+  const NodePlacement& node = assignment_->node();
+  RankStall stall;
+  stall.rank = node.rank_of(stalled.local_rank);
+  stall.server = node.is_server(stalled.local_rank);
+  stall.local_rank = stalled.local_rank;
+  stall.quiet_for = std::chrono::milliseconds(stalled.quiet_ms);
+  stall.log_path = log_paths_.at(static_cast<size_t>(stalled.local_rank));
+  effects_.report_stall(stall);
+}
+
+void Supervision::on_stacks(const StacksCollected& collected) {
+  const NodePlacement& node = assignment_->node();
+  std::vector<RankStack> stacks;
+  for (const LocalStack& local : collected.stacks) {
+    RankStack stack;
+    stack.rank = node.rank_of(local.local_rank);
+    stack.server = node.is_server(local.local_rank);
+    stack.local_rank = local.local_rank;
+    stack.state = local.state.empty() ? '?' : local.state[0];
+    stack.channel = local.channel;
+    stack.frames = local.frames;
+    stack.missing = local.missing;
+    stacks.push_back(std::move(stack));
+  }
+  effects_.send_stacks(stacks);
+}
+
 void Supervision::on_verdict(const Verdict& verdict) {
   if (verdict_) return;
   verdict_ = verdict;

@@ -16,7 +16,10 @@ namespace fleet {
 class SupervisionEffects {
  public:
   virtual ~SupervisionEffects() = default;
-  virtual void report(const RankExit& exit) = 0;   // to the rendezvous
+  virtual void report(const RankExit& exit) = 0;          // to the rendezvous
+  virtual void report_stall(const RankStall& stall) = 0;  // to the rendezvous
+  virtual void collect_stacks() = 0;                      // of the local ranks; then on_stacks()
+  virtual void send_stacks(const std::vector<RankStack>& stacks) = 0;  // to the rendezvous
   virtual void finish_node() = 0;                  // to the rendezvous: all ranks here have ended
   virtual void request_stop(int signal) = 0;       // to the rendezvous: stop the whole job
   virtual void stop_ranks(int signal) = 0;         // signal the local ranks; grace; SIGKILL
@@ -39,11 +42,14 @@ class Supervision {
   bool on_assignment(const Assignment& assignment, std::vector<std::string> log_paths, Time now);
   void on_refusal(const Error& error);
   void on_stop_order(const StopOrder& order);
+  void on_stack_order(const StackOrder& order);
   void on_verdict(const Verdict& verdict);
 
   // --- from the guardian ---
   void on_rank_not_started(int local_rank, const std::string& error, Time now);
   void on_rank_ended(const RankEnded& ended, Time now);
+  void on_rank_stalled(const RankStalled& stalled);
+  void on_stacks(const StacksCollected& collected);
   // Nothing of the job is left on this node. `stuck`: processes that could not be killed.
   void on_all_gone(const std::string& stuck);
   // The guardian died. The caller kills what is left, then calls on_all_gone().

@@ -28,7 +28,7 @@ Json rank_json(const RankExit& exit) {
   rank["rank"] = exit.rank;
   rank["local_rank"] = exit.local_rank;
   rank["node_rank"] = exit.node_rank;
-  rank["code"] = exit.signal == 0 ? Json(exit.code) : Json(nullptr);
+  rank["code"] = exit.signal == 0 && exit.failed() ? Json(exit.code) : Json(nullptr);
   rank["signal"] = exit.signal == 0 ? Json(nullptr) : Json(signal_name(exit.signal));
   rank["out_of_memory"] = exit.oom;
   rank["ran_for"] = static_cast<double>(exit.ran_for.count()) / 1000;
@@ -55,7 +55,9 @@ std::string verdict_json(const Verdict& verdict, const std::string& job_id, cons
     all["node"] = {
         {"rank", verdict.node_rank}, {"address", verdict.node}, {"hostname", verdict.hostname}};
   }
-  if (verdict.kind == VerdictKind::kRankFailed) all["rank"] = rank_json(verdict.exit);
+  const bool of_rank =
+      verdict.kind == VerdictKind::kRankFailed || verdict.kind == VerdictKind::kHang;
+  if (of_rank) all["rank"] = rank_json(verdict.exit);
   if (verdict.kind == VerdictKind::kStopped) all["signal"] = signal_name(verdict.signal);
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -55,6 +55,12 @@ template <typename Visit>
 void fields(Visit& visit, RankCommand& rank) {
   visit(rank.local_rank), visit(rank.argv), visit(rank.environment), visit(rank.removed);
   visit(rank.cores), visit(rank.log_path), visit(rank.console);
+  visit(rank.hang_timeout_ms);
+}
+template <typename Visit>
+void fields(Visit& visit, LocalStack& stack) {
+  visit(stack.local_rank), visit(stack.state), visit(stack.channel), visit(stack.frames);
+  visit(stack.missing);
 }
 template <typename Visit>
 void fields(Visit& visit, SpawnRanks& message) {
@@ -76,6 +82,22 @@ void fields(Visit& visit, RankEnded& message) {
   visit(message.note), visit(message.oom);
 }
 template <typename Visit>
+void fields(Visit& visit, SignalRanks& message) {
+  visit(message.signal);
+}
+template <typename Visit>
+void fields(Visit& visit, CollectStacks& message) {
+  visit(message.limit_ms);
+}
+template <typename Visit>
+void fields(Visit& visit, RankStalled& message) {
+  visit(message.local_rank), visit(message.quiet_ms);
+}
+template <typename Visit>
+void fields(Visit& visit, StacksCollected& message) {
+  visit(message.stacks);
+}
+template <typename Visit>
 void fields(Visit& visit, AllGone& message) {
   visit(message.stuck);
 }
@@ -89,6 +111,7 @@ struct Write {
     out.text(pair.first), out.text(pair.second);
   }
   void operator()(RankCommand& rank) { fields(*this, rank); }
+  void operator()(LocalStack& stack) { fields(*this, stack); }
   template <typename T>
   void operator()(std::vector<T>& values) {
     out.number(static_cast<int32_t>(values.size()));
@@ -106,6 +129,7 @@ struct Read {
     pair.second = in.text();
   }
   void operator()(RankCommand& rank) { fields(*this, rank); }
+  void operator()(LocalStack& stack) { fields(*this, stack); }
   template <typename T>
   void operator()(std::vector<T>& values) {
     const int count = in.number();

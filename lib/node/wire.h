@@ -18,7 +18,8 @@ struct RankCommand {
   std::vector<std::string> removed;                              // names taken out of it
   std::vector<int> cores;                                        // pinned to; empty: not pinned
   std::string log_path;                                          // appended to
-  bool console = false;  // its output goes to standard output as well
+  bool console = false;     // its output goes to standard output as well
+  int hang_timeout_ms = 0;  // without progress for this long it hangs; 0: not watched
 
   bool operator==(const RankCommand&) const = default;
 };
@@ -35,6 +36,16 @@ struct StopRanks {
   int signal = 0;
   int grace_ms = 0;
   bool operator==(const StopRanks&) const = default;
+};
+// Send `signal` to every rank's own process, and go on.
+struct SignalRanks {
+  int signal = 0;
+  bool operator==(const SignalRanks&) const = default;
+};
+// Answer with StacksCollected, within limit_ms.
+struct CollectStacks {
+  int limit_ms = 0;
+  bool operator==(const CollectStacks&) const = default;
 };
 // Kill every descendant now.
 struct KillRanks {
@@ -60,13 +71,33 @@ struct RankEnded {
   bool oom = false;  // it was killed for lack of memory
   bool operator==(const RankEnded&) const = default;
 };
+// A rank makes no progress.
+struct RankStalled {
+  int local_rank = 0;
+  int quiet_ms = 0;
+  bool operator==(const RankStalled&) const = default;
+};
+// What a rank is doing, as in RankStack.
+struct LocalStack {
+  int local_rank = 0;
+  std::string state;  // one character
+  std::string channel;
+  std::vector<std::string> frames;
+  std::string missing;
+  bool operator==(const LocalStack&) const = default;
+};
+struct StacksCollected {
+  std::vector<LocalStack> stacks;
+  bool operator==(const StacksCollected&) const = default;
+};
 // Nothing of the job is left on this node, and its output is written. The last message.
 struct AllGone {
   std::string stuck;  // processes that could not be killed, a line each; normally empty
   bool operator==(const AllGone&) const = default;
 };
 
-using WireMessage = std::variant<SpawnRanks, StopRanks, KillRanks, RankStarted, RankEnded, AllGone>;
+using WireMessage = std::variant<SpawnRanks, StopRanks, KillRanks, SignalRanks, CollectStacks,
+                                 RankStarted, RankEnded, RankStalled, StacksCollected, AllGone>;
 
 // The bytes of one message, behind a four-byte length.
 std::string encode(const WireMessage& message);

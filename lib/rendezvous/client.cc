@@ -256,6 +256,18 @@ void RendezvousClient::finish() {
   impl_->send(std::move(message));
 }
 
+void RendezvousClient::report(const RankStall& stall) {
+  wire::NodeMessage message;
+  *message.mutable_stall() = to_wire(stall);
+  impl_->send(std::move(message));
+}
+
+void RendezvousClient::send_stacks(const std::vector<RankStack>& stacks) {
+  wire::NodeMessage message;
+  *message.mutable_stacks() = to_wire(stacks);
+  impl_->send(std::move(message));
+}
+
 void RendezvousClient::request_stop(int signal) {
   wire::NodeMessage message;
   message.mutable_stop()->set_signal(signal);

@@ -45,6 +45,10 @@ class RendezvousClient {
   // All ranks of this node have ended and were reported. The job succeeds when every node has said
   // so.
   void finish();
+  // A rank of this node makes no progress: every node hears a StackOrder and answers it with the
+  // stacks of its ranks; then comes the verdict.
+  void report(const RankStall& stall);
+  void send_stacks(const std::vector<RankStack>& stacks);
   // This launcher was told to stop: every node hears a StopOrder, the verdict comes when all have
   // finished.
   void request_stop(int signal);

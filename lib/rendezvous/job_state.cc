@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "rendezvous/stacks.h"
+
 namespace fleet {
 namespace {
 
@@ -140,6 +142,60 @@ void JobState::decide_failed(RankExit exit) {
   Verdict verdict = node_verdict(VerdictKind::kRankFailed, exit.node_rank);
   verdict.message = describe(exit, node_label(verdict.node, verdict.hostname));
   if (!exit.log_path.empty()) verdict.message += "; its log: " + exit.log_path;
+  verdict.exit = std::move(exit);
+  decide(std::move(verdict));
+}
+
+void JobState::rank_stalled(SessionId session, RankStall stall, Time now) {
+  const Session* from = heard(session, now);
+  if (!from || phase_ != Phase::kRunning || stop_ || hang_) return;
+  hang_ = Hang{std::move(stall), from->node_rank, now + times_.stacks, {}, {}};
+  for (const auto& [id, other] : sessions_) {
+    if (other.member) hang_->awaited.insert(other.node_rank);
+  }
+  say_all(StackOrder{from->node_rank});
+}
+
+void JobState::stacks_came(SessionId session, std::vector<RankStack> stacks, Time now) {
+  const Session* from = heard(session, now);
+  if (!from || !hang_ || hang_->awaited.erase(from->node_rank) == 0) return;
+  for (RankStack& stack : stacks) {
+    stack.node_rank = from->node_rank;
+    hang_->stacks.push_back(std::move(stack));
+  }
+  if (hang_->awaited.empty()) decide_hang();
+}
+
+void JobState::decide_hang() {
+  if (phase_ != Phase::kRunning || stop_) return;
+  const std::vector<StackCluster> clusters = cluster_stacks(hang_->stacks);
+  RankExit exit;
+  exit.rank = hang_->first.rank;
+  exit.server = hang_->first.server;
+  exit.local_rank = hang_->first.local_rank;
+  exit.node_rank = hang_->node_rank;
+  exit.log_path = hang_->first.log_path;
+  std::string why = "the first of which it was noticed";
+  if (const RankStack* odd = odd_one(clusters)) {
+    const bool same = odd->rank == exit.rank && odd->server == exit.server;
+    exit.rank = odd->rank;
+    exit.server = odd->server;
+    exit.local_rank = odd->local_rank;
+    exit.node_rank = odd->node_rank;
+    if (!same) exit.log_path.clear();  // its name is known on its node only
+    why = odd->state == 'T' ? "it is stopped" : "it does something else than the others";
+  }
+  Verdict verdict = node_verdict(VerdictKind::kHang, exit.node_rank);
+  verdict.message =
+      "the job hangs: rank " + std::to_string(hang_->first.rank) + " on node " +
+      std::to_string(hang_->node_rank) + " has written nothing and used no CPU time for " +
+      seconds(hang_->first.quiet_for) + "\n  look at " + (exit.server ? "server " : "rank ") +
+      std::to_string(exit.rank) + " (local rank " + std::to_string(exit.local_rank) + ") on node " +
+      std::to_string(exit.node_rank) + " (" + node_label(verdict.node, verdict.hostname) +
+      "): " + why + stacks_text(clusters);
+  for (const int silent : hang_->awaited) {
+    verdict.message += "\n  node " + std::to_string(silent) + " has sent no stacks";
+  }
   verdict.exit = std::move(exit);
   decide(std::move(verdict));
 }
@@ -282,6 +338,7 @@ void JobState::advance(Time now) {
   }
   lose_silent(now);
   if (phase_ == Phase::kRunning && cascade_ && now >= cascade_due_) decide_failed(*cascade_);
+  if (phase_ == Phase::kRunning && hang_ && now >= hang_->due) decide_hang();
   if (phase_ != Phase::kForming) return;
   if (now >= started_ + times_.timeout) return time_out();
   tell_who_is_missing(now);

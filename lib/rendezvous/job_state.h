@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -36,6 +37,7 @@ struct JobTimes {
   std::chrono::milliseconds progress_every{10'000};  // and again
   std::chrono::milliseconds settle{
       500};  // a rank that lost a peer is the cause only if no other comes within
+  std::chrono::milliseconds stacks{4'500};  // how long nodes may look at a hang
 };
 
 class JobState {
@@ -51,6 +53,8 @@ class JobState {
   void join(SessionId session, NodeInfo info, Time now);
   void beat(SessionId session, Time now);
   void rank_exited(SessionId session, RankExit exit, Time now);
+  void rank_stalled(SessionId session, RankStall stall, Time now);
+  void stacks_came(SessionId session, std::vector<RankStack> stacks, Time now);
   void finished(SessionId session, Time now);
   void stop_wished(SessionId session, int signal, Time now);
   void left(SessionId session, Time now);                          // said goodbye
@@ -89,6 +93,7 @@ class JobState {
   void node_gone(SessionId session, const std::string& how);
   void one_less();
   void decide_failed(RankExit exit);
+  void decide_hang();
   void decide(Verdict verdict);
   Verdict node_verdict(VerdictKind kind, int node_rank) const;
 
@@ -101,7 +106,16 @@ class JobState {
   std::map<SessionId, Session> sessions_;
   std::shared_ptr<const World> world_;
   std::optional<StopOrder> stop_;
-  std::optional<RankExit> killed_;   // a rank that a launcher stopped although nobody ordered it
+  std::optional<RankExit> killed_;  // a rank that a launcher stopped although nobody ordered it
+  // Somebody hangs, and the nodes are looking at their ranks.
+  struct Hang {
+    RankStall first;
+    int node_rank;  // its
+    Time due;
+    std::set<int> awaited;  // nodes
+    std::vector<RankStack> stacks;
+  };
+  std::optional<Hang> hang_;
   std::optional<RankExit> cascade_;  // the first rank that says it only lost another
   Time cascade_due_;
   std::optional<Verdict> verdict_;  // none where it never ran for lack of nodes

@@ -130,6 +130,12 @@ void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& mes
     case wire::NodeMessage::kStop:
       job_.stop_wished(id, message.stop().signal(), now);
       break;
+    case wire::NodeMessage::kStall:
+      job_.rank_stalled(id, from_wire(message.stall()), now);
+      break;
+    case wire::NodeMessage::kStacks:
+      job_.stacks_came(id, from_wire(message.stacks()), now);
+      break;
     case wire::NodeMessage::kLeave:
       job_.left(id, now);
       session->end();

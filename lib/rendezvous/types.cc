@@ -14,6 +14,8 @@ const char* name_of(VerdictKind kind) {
       return "rank failed";
     case VerdictKind::kNodeLost:
       return "node lost";
+    case VerdictKind::kHang:
+      return "hang";
     case VerdictKind::kStopped:
       return "stopped";
   }
@@ -28,6 +30,8 @@ int exit_code_for(const Verdict& verdict) {
       return verdict.exit.signal != 0 ? 128 + verdict.exit.signal : verdict.exit.code;
     case VerdictKind::kNodeLost:
       return kExitNodeLost;
+    case VerdictKind::kHang:
+      return kExitHang;
     case VerdictKind::kStopped:
       return 128 + verdict.signal;
   }

@@ -116,10 +116,31 @@ struct RankExit {
   bool failed() const { return code != 0 || signal != 0; }
 };
 
+// What a rank was doing when the job hung.
+struct RankStack {
+  int rank = -1;
+  bool server = false;
+  int local_rank = -1;
+  int node_rank = -1;               // filled in by the rendezvous
+  char state = '?';                 // as in /proc/PID/stat: R, S, D, T
+  std::string channel;              // what it waits in, in the kernel; "" where unknown
+  std::vector<std::string> frames;  // function names of its first thread, innermost first
+  std::string missing;              // why there are none
+};
+// A rank has made no progress for --hang_timeout.
+struct RankStall {
+  int rank = -1;
+  bool server = false;
+  int local_rank = -1;
+  std::chrono::milliseconds quiet_for{0};
+  std::string log_path;
+};
+
 enum class VerdictKind {
   kSuccess,     // every rank of every node ended with 0
   kRankFailed,  // `exit` is the first failing rank of the whole job
   kNodeLost,    // node_rank's fleetrun vanished, fell silent or left early
+  kHang,        // `exit` is the rank that hangs, as far as can be told: without code or signal
   kStopped,     // a launcher was told to stop by `signal`, and all nodes have stopped
 };
 const char* name_of(VerdictKind kind);
@@ -132,7 +153,7 @@ struct Verdict {
   std::string node;    // its address
   std::string hostname;
   int signal = 0;       // kStopped: what the launcher got
-  RankExit exit;        // kRankFailed only
+  RankExit exit;        // kRankFailed, kHang
   std::string message;  // one or more lines for the user: who, what, what to do; without the tail
 
   bool ok() const { return kind == VerdictKind::kSuccess; }
@@ -141,6 +162,7 @@ struct Verdict {
 // Exit codes of fleetrun that are not a rank's own and not 128 + signal. 114 is kExitPeerLost.
 inline constexpr int kExitRendezvous = 112;  // nodes are missing (Refusal of kTimeout)
 inline constexpr int kExitNodeLost = 113;
+inline constexpr int kExitHang = 115;
 
 // What fleetrun exits with: the rank's code, 128 + its signal, 128 + the signal the launcher got,
 // or kExitNodeLost.
@@ -173,6 +195,10 @@ struct StopOrder {
   int node_rank = -1;  // whose launcher was asked
   std::string node;
 };
+// The job hangs: send_stacks() of all ranks of this node, soon.
+struct StackOrder {
+  int node_rank = -1;  // where it was noticed
+};
 // Something about another node worth a log line.
 struct PeerEvent {
   enum class Kind { kFinished, kLost } kind = Kind::kFinished;
@@ -180,9 +206,9 @@ struct PeerEvent {
   std::string node;
   std::string line;
 };
-// JoinProgress* (Refusal | Assignment (PeerEvent | StopOrder)* Verdict). A Verdict may also come
-// instead of an Assignment where the job is stopped while it is forming.
+// JoinProgress* (Refusal | Assignment (PeerEvent | StopOrder | StackOrder)* Verdict). A Verdict may
+// also come instead of an Assignment where the job is stopped while it is forming.
 using RendezvousEvent =
-    std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopOrder, Verdict>;
+    std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopOrder, StackOrder, Verdict>;
 
 }  // namespace fleet

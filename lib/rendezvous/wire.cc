@@ -41,6 +41,9 @@ void fill(const StopOrder& order, wire::HostMessage* to) {
   to->mutable_stop()->set_node_rank(order.node_rank);
   to->mutable_stop()->set_node(order.node);
 }
+void fill(const StackOrder& order, wire::HostMessage* to) {
+  to->mutable_stacks()->set_node_rank(order.node_rank);
+}
 void fill(const Verdict& verdict, wire::HostMessage* to) {
   auto* out = to->mutable_verdict();
   out->set_kind(static_cast<wire::Verdict::Kind>(verdict.kind));
@@ -49,7 +52,9 @@ void fill(const Verdict& verdict, wire::HostMessage* to) {
   out->set_node(verdict.node);
   out->set_hostname(verdict.hostname);
   out->set_signal(verdict.signal);
-  if (verdict.kind == VerdictKind::kRankFailed) *out->mutable_exit() = to_wire(verdict.exit);
+  const bool of_rank =
+      verdict.kind == VerdictKind::kRankFailed || verdict.kind == VerdictKind::kHang;
+  if (of_rank) *out->mutable_exit() = to_wire(verdict.exit);
   out->set_message(verdict.message);
 }
 
@@ -175,6 +180,51 @@ RankExit from_wire(const wire::RankExit& in) {
   return exit;
 }
 
+wire::Stall to_wire(const RankStall& stall) {
+  wire::Stall out;
+  out.set_rank(stall.rank);
+  out.set_server(stall.server);
+  out.set_local_rank(stall.local_rank);
+  out.set_quiet_for_ms(stall.quiet_for.count());
+  out.set_log_path(stall.log_path);
+  return out;
+}
+
+RankStall from_wire(const wire::Stall& in) {
+  return {in.rank(), in.server(), in.local_rank(), std::chrono::milliseconds(in.quiet_for_ms()),
+          in.log_path()};
+}
+
+wire::Stacks to_wire(const std::vector<RankStack>& stacks) {
+  wire::Stacks out;
+  for (const RankStack& stack : stacks) {
+    auto* added = out.add_ranks();
+    added->set_rank(stack.rank);
+    added->set_server(stack.server);
+    added->set_local_rank(stack.local_rank);
+    added->set_state(stack.state);
+    added->set_channel(stack.channel);
+    for (const std::string& frame : stack.frames) added->add_frames(frame);
+    added->set_missing(stack.missing);
+  }
+  return out;
+}
+
+std::vector<RankStack> from_wire(const wire::Stacks& in) {
+  std::vector<RankStack> stacks;
+  for (const wire::RankStack& one : in.ranks()) {
+    stacks.push_back({one.rank(),
+                      one.server(),
+                      one.local_rank(),
+                      -1,
+                      static_cast<char>(one.state()),
+                      one.channel(),
+                      {one.frames().begin(), one.frames().end()},
+                      one.missing()});
+  }
+  return stacks;
+}
+
 wire::Failure to_wire(const Error& error) {
   wire::Failure failure;
   failure.set_code(static_cast<wire::Failure::Code>(error.code()));
@@ -197,6 +247,7 @@ static_assert(static_cast<int>(ErrorCode::kUsage) == wire::Failure::USAGE &&
 static_assert(static_cast<int>(VerdictKind::kSuccess) == wire::Verdict::SUCCESS &&
               static_cast<int>(VerdictKind::kRankFailed) == wire::Verdict::RANK_FAILED &&
               static_cast<int>(VerdictKind::kNodeLost) == wire::Verdict::NODE_LOST &&
+              static_cast<int>(VerdictKind::kHang) == wire::Verdict::HANG &&
               static_cast<int>(VerdictKind::kStopped) == wire::Verdict::STOPPED);
 
 std::string encode(const World& world) {
@@ -253,6 +304,8 @@ HostEvent from_wire(const wire::HostMessage& message) {
                        message.peer().node_rank(), message.peer().node(), message.peer().line()};
     case wire::HostMessage::kStop:
       return StopOrder{message.stop().signal(), message.stop().node_rank(), message.stop().node()};
+    case wire::HostMessage::kStacks:
+      return StackOrder{message.stacks().node_rank()};
     case wire::HostMessage::kVerdict:
       return from_wire(message.verdict());
     case wire::HostMessage::kBeat:

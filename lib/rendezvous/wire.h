@@ -14,6 +14,10 @@ namespace wire = rendezvous::v1;
 wire::Join to_wire(const NodeInfo& info);
 NodeInfo from_wire(const wire::Join& join);
 wire::RankExit to_wire(const RankExit& exit);  // keeps the last 64 KiB of the tail
+wire::Stall to_wire(const RankStall& stall);
+RankStall from_wire(const wire::Stall& in);
+wire::Stacks to_wire(const std::vector<RankStack>& stacks);
+std::vector<RankStack> from_wire(const wire::Stacks& in);
 RankExit from_wire(const wire::RankExit& exit);
 wire::Failure to_wire(const Error& error);
 Error from_wire(const wire::Failure& failure);

@@ -63,6 +63,7 @@ TEST(ConfigurationBlock, IsPaddles) {
             "gloo_port: None\n"
             "gpus: 0,1\n"
             "grace: 10\n"
+            "hang_timeout: None\n"
             "host: None\n"
             "ips: 10.0.0.1,10.0.0.2\n"
             "job_id: default\n"

@@ -19,6 +19,9 @@ using namespace std::chrono_literals;
 class MockEffects : public SupervisionEffects {
  public:
   MOCK_METHOD(void, report, (const RankExit&), (override));
+  MOCK_METHOD(void, report_stall, (const RankStall&), (override));
+  MOCK_METHOD(void, collect_stacks, (), (override));
+  MOCK_METHOD(void, send_stacks, (const std::vector<RankStack>&), (override));
   MOCK_METHOD(void, finish_node, (), (override));
   MOCK_METHOD(void, request_stop, (int), (override));
   MOCK_METHOD(void, stop_ranks, (int), (override));
@@ -185,6 +188,32 @@ TEST_F(SupervisionTest, Verdict_IsKept) {
   EXPECT_CALL(effects, fail(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
+}
+
+TEST_F(SupervisionTest, RankStalls_IsReportedAndLookedAt) {
+  run();
+  EXPECT_CALL(effects,
+              report_stall(AllOf(Field(&RankStall::rank, 3), Field(&RankStall::local_rank, 1),
+                                 Field(&RankStall::quiet_for, 5000ms),
+                                 Field(&RankStall::log_path, "log/workerlog.1"))));
+  supervision.on_rank_stalled({1, 5000});
+  EXPECT_CALL(effects, say(HasSubstr("hangs")));
+  EXPECT_CALL(effects, collect_stacks());
+  supervision.on_stack_order({1});
+  EXPECT_CALL(effects, send_stacks(::testing::ElementsAre(
+                           AllOf(Field(&RankStack::rank, 2), Field(&RankStack::state, 'S'),
+                                 Field(&RankStack::frames, ::testing::ElementsAre("wait"))),
+                           AllOf(Field(&RankStack::rank, 3), Field(&RankStack::state, 'T')))));
+  supervision.on_stacks({{{0, "S", "futex", {"wait"}, ""}, {1, "T", "", {}, "denied"}}});
+}
+
+TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+  supervision.on_rank_stalled({1, 5000});
+  supervision.on_stack_order({1});
 }
 
 TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {

@@ -16,6 +16,7 @@ RankCommand sample_rank() {
   rank.cores = {2, 3};
   rank.log_path = "log/workerlog.3";
   rank.console = true;
+  rank.hang_timeout_ms = 5000;
   return rank;
 }
 
@@ -25,7 +26,11 @@ TEST(Wire, EveryMessage_ComesBackEqual) {
       StopRanks{15, 2500},
       KillRanks{},
       RankStarted{1, 4711, "cannot execute"},
-      RankEnded{2, 7, 0, std::string("binary \0\xff\n tail", 15)},
+      RankEnded{2, 7, 0, std::string("binary \0\xff\n tail", 15), "out of memory", true},
+      SignalRanks{10},
+      CollectStacks{4000},
+      RankStalled{1, 30000},
+      StacksCollected{{{1, "T", "futex_wait", {"wait", "main"}, "denied"}}},
       AllGone{"pid 7 (x)"},
   };
   std::string bytes;

@@ -105,6 +105,26 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
   EXPECT_EQ(back.exit.note, "oom");
 }
 
+TEST(Wire, StallAndStacks_ComeBack) {
+  const RankStall stall = from_wire(to_wire(RankStall{3, true, 1, 1234ms, "log\xff"}));
+  EXPECT_EQ(stall.rank, 3);
+  EXPECT_TRUE(stall.server);
+  EXPECT_EQ(stall.local_rank, 1);
+  EXPECT_EQ(stall.quiet_for, 1234ms);
+  EXPECT_EQ(stall.log_path, "log\xff");
+  const auto stacks = from_wire(
+      to_wire(std::vector<RankStack>{{3, true, 1, -1, 'D', "nfs", {"a", "b"}, "denied"}}));
+  ASSERT_EQ(stacks.size(), 1u);
+  EXPECT_EQ(stacks[0].rank, 3);
+  EXPECT_TRUE(stacks[0].server);
+  EXPECT_EQ(stacks[0].local_rank, 1);
+  EXPECT_EQ(stacks[0].state, 'D');
+  EXPECT_EQ(stacks[0].channel, "nfs");
+  EXPECT_EQ(stacks[0].frames, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(stacks[0].missing, "denied");
+  EXPECT_EQ(there_and_back(StackOrder{2}).node_rank, 2);
+}
+
 TEST(Wire, OtherEvents_ComeBack) {
   EXPECT_EQ(there_and_back(JoinProgress{"waiting"}).line, "waiting");
   const Error error =

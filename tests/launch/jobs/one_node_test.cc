@@ -239,6 +239,18 @@ TEST_F(RunningJob, RankKilled_IsNamed) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
+TEST_F(RunningJob, UserSignals_ReachEveryRankAndTheJobGoesOn) {
+  const auto fleetrun =
+      start("trap ': >usr1.$RANK' USR1; trap ': >usr2.$RANK' USR2; trap 'exit 0' TERM");
+  fleetrun->signal(SIGUSR1);
+  for (const char* file : {"usr1.0", "usr1.1"}) job.wait_for(file);
+  fleetrun->signal(SIGUSR2);
+  for (const char* file : {"usr2.0", "usr2.1"}) job.wait_for(file);
+  fleetrun->signal(SIGTERM);
+  EXPECT_EQ(fleetrun->wait(), 128 + SIGTERM);
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
 TEST_F(RunningJob, StoppedRank_HearsTheSignalToo) {
   const auto fleetrun = start("echo $$ >pid.$RANK; trap 'echo saved; exit 0' TERM");
   ::kill(rank_pid(1), SIGSTOP);

@@ -1,0 +1,21 @@
+#include "node/hang_watch.h"
+
+namespace fleet {
+
+std::chrono::milliseconds HangWatch::update(const LifeSigns& signs, Time now) {
+  constexpr double kIdleShare = 0.02;
+  const std::chrono::duration<double> quiet = now - since_;
+  const bool wrote = signs.output > last_.output;
+  const double used = signs.cpu_seconds - last_.cpu_seconds;
+  if (!begun_ || wrote || (used > 0 && used >= kIdleShare * quiet.count())) {
+    begun_ = true;
+    last_ = signs;
+    since_ = now;
+    return {};
+  }
+  if (reported_ || now - since_ < timeout_) return {};
+  reported_ = true;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now - since_);
+}
+
+}  // namespace fleet

@@ -1,0 +1,54 @@
+// The native stacks of this node's ranks, by eu-stack or gdb.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "node/wire.h"
+
+namespace fleet {
+
+// The owner reaps its children. Not thread safe.
+class StackCollector {
+ public:
+  struct Target {
+    int local_rank = 0;
+    pid_t pid = -1;
+    std::string file;  // gets what the debugger has printed, all threads
+  };
+
+  explicit StackCollector(boost::asio::io_context& loop) : loop_(loop), limit_(loop) {}
+  // Calls back once, with one stack a target: after `limit` at the latest, when debuggers that are
+  // not done are killed. Once only.
+  void collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
+               std::function<void(std::vector<LocalStack>)> on_done);
+
+ private:
+  struct Job {
+    Target target;
+    pid_t debugger = -1;
+    std::unique_ptr<boost::asio::posix::stream_descriptor> output;
+    std::string printed, missing;
+    char chunk[4096];
+    bool done = false;
+  };
+  void start(Job* job);
+  void read(Job* job);
+  void end(Job* job);
+  void finish();
+
+  boost::asio::io_context& loop_;
+  boost::asio::steady_timer limit_;
+  std::vector<std::unique_ptr<Job>> jobs_;
+  std::function<void(std::vector<LocalStack>)> on_done_;
+};
+
+}  // namespace fleet

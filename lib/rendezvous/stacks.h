@@ -1,0 +1,32 @@
+// What the ranks of a job that hangs are doing: stacks from all of them, alike ones together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+// Function names, innermost first, of the first thread in what eu-stack or gdb has printed of
+// process `pid`; at most 24.
+std::vector<std::string> frames_of(const std::string& printed, int pid);
+
+struct StackCluster {
+  RankStack sample;
+  std::vector<RankStack> members;  // by rank
+};
+// Ranks with the same state and the same frames, the largest cluster first.
+std::vector<StackCluster> cluster_stacks(std::vector<RankStack> stacks);
+
+// The rank that does something else than the others: a stopped one, or the only one of the smallest
+// cluster where most are in another; nullptr where none stands out.
+const RankStack* odd_one(const std::vector<StackCluster>& clusters);
+
+// "  ranks 0-2,5: sleeping in futex_wait\n    #0 ..."
+std::string stacks_text(const std::vector<StackCluster>& clusters);
+
+// {0,1,2,5} -> "0-2,5"
+std::string ranges_text(const std::vector<int>& sorted);
+
+}  // namespace fleet

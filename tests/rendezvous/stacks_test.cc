@@ -1,0 +1,88 @@
+#include "rendezvous/stacks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+RankStack stack(int rank, std::vector<std::string> frames, char state = 'S') {
+  RankStack one;
+  one.rank = rank;
+  one.state = state;
+  one.frames = std::move(frames);
+  return one;
+}
+
+TEST(FramesOf, Gdb_TheFirstThread) {
+  const char* printed =
+      "[New LWP 12]\n\nThread 2 (Thread 0x7f1 (LWP 12) \"io\"):\n"
+      "#0  0x00007f01 in epoll_wait () from /lib/libc.so.6\n\n"
+      "Thread 1 (Thread 0x7f0 (LWP 11) \"rank\"):\n"
+      "#0  0x00007f02 in clock_nanosleep () from /lib/libc.so.6\n"
+      "#1  fleet::(anonymous namespace)::run (argc=2, argv=0x7ffc) at main.cc:90\n"
+      "#2  0x00005502 in main ()\n[Inferior 1 (process 11) detached]\n";
+  EXPECT_THAT(frames_of(printed, 11),
+              ElementsAre("clock_nanosleep", "fleet::(anonymous namespace)::run", "main"));
+}
+
+TEST(FramesOf, EuStack_TheFirstThread) {
+  const char* printed =
+      "PID 11 - process\nTID 11:\n#0  0x00007f02 clock_nanosleep\n#1  0x00005502 main - 1\n"
+      "TID 12:\n#0  0x00007f01 epoll_wait\n";
+  EXPECT_THAT(frames_of(printed, 11), ElementsAre("clock_nanosleep", "main"));
+}
+
+TEST(FramesOf, SomethingElse_IsNothing) {
+  EXPECT_TRUE(frames_of("ptrace: Operation not permitted.\n", 11).empty());
+}
+
+TEST(ClusterStacks, LargestFirstAndByRank) {
+  const auto clusters = cluster_stacks(
+      {stack(2, {"wait"}), stack(3, {"read"}), stack(0, {"wait"}), stack(1, {"wait"}, 'R')});
+  ASSERT_EQ(clusters.size(), 2u);
+  EXPECT_EQ(clusters[0].members.size(), 3u);
+  EXPECT_EQ(clusters[0].sample.rank, 0);
+  EXPECT_THAT(stacks_text(clusters), AllOf(HasSubstr("\n  ranks 0-2: sleeping\n    #0 wait"),
+                                           HasSubstr("\n  rank 3: sleeping\n    #0 read")));
+}
+
+TEST(OddOne, AloneAgainstMost) {
+  const auto clusters = cluster_stacks({stack(0, {"a"}), stack(1, {"b"}), stack(2, {"a"})});
+  ASSERT_NE(odd_one(clusters), nullptr);
+  EXPECT_EQ(odd_one(clusters)->rank, 1);
+}
+
+TEST(OddOne, Stopped_EvenWithTheSameFrames) {
+  const auto clusters = cluster_stacks({stack(0, {"a"}), stack(1, {"a"}, 'T')});
+  ASSERT_NE(odd_one(clusters), nullptr);
+  EXPECT_EQ(odd_one(clusters)->rank, 1);
+  EXPECT_THAT(stacks_text(clusters), HasSubstr("rank 1: stopped (SIGSTOP)"));
+}
+
+TEST(OddOne, AllAlikeOrAllDifferent_IsNone) {
+  EXPECT_EQ(odd_one(cluster_stacks({stack(0, {"a"}), stack(1, {"a"})})), nullptr);
+  EXPECT_EQ(odd_one(cluster_stacks({stack(0, {"a"}), stack(1, {"b"})})), nullptr);
+  EXPECT_EQ(odd_one(cluster_stacks({stack(0, {"a"}), stack(1, {"b"}), stack(2, {"c"})})), nullptr);
+  EXPECT_EQ(odd_one({}), nullptr);
+}
+
+TEST(StacksText, MissingStack_SaysWhy) {
+  RankStack one = stack(0, {});
+  one.missing = "neither eu-stack nor gdb is installed";
+  one.channel = "futex_wait_queue";
+  EXPECT_THAT(stacks_text(cluster_stacks({one})),
+              HasSubstr("rank 0: sleeping in futex_wait_queue; no stack: neither eu-stack"));
+}
+
+TEST(RangesText, JoinsNeighbours) {
+  EXPECT_EQ(ranges_text({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
+  EXPECT_EQ(ranges_text({}), "");
+}
+
+}  // namespace
+}  // namespace fleet
