@@ -60,7 +60,7 @@ class Bench(job.Context):
 
     # --- ours ------------------------------------------------------------------------------------------------------------
 
-    def ours(self, who, batch, low, *wanted, files=None, steps=300, fetch=20, env=None, file=RESNET50, limit=100, watch=False):
+    def ours(self, who, batch, low, *wanted, files=None, steps=300, fetch=20, file=RESNET50, limit=100, watch=False):
         """A row of fleet-worker's speed, or None (and a note) where it failed. low: the precision. What else is wanted is left
         out by a build that does not have it."""
         values = {"train.device": self.device, "data.batch_size": batch, "train.max_steps": steps, "train.fetch_every": fetch}
@@ -70,8 +70,9 @@ class Bench(job.Context):
         batch, fetch = values["data.batch_size"], values["train.fetch_every"]
         values.update(files or {})
         values.update(self.usable(file, low, *wanted) if self.smoke else {**low, **self.usable(file, *wanted)})
-        environment = {**(SYNTHETIC if file == RESNET50 else {}), **(env or {})}
-        run = Job(self, who.replace(" ", "_").replace(",", ""), file, values, environment, min(limit, max(10, self.left())), watch)
+        environment = SYNTHETIC if file == RESNET50 else {}
+        limit = min(limit, max(10, self.left()))
+        run = Job(self, who.replace(" ", "_"), file, values, environment, limit, watch)
         if not run.ok or run.device == "cpu":
             self.note(f"{who} failed: {run.why() if not run.ok else 'it ran on the CPU'}")
             return None
@@ -177,7 +178,8 @@ def photographs(bench):
         return None, None
     files = []
     for where, _, names in os.walk(folder):
-        files += [os.path.relpath(os.path.join(where, name), folder) for name in names if name.lower().endswith((".jpeg", ".jpg"))]
+        files += [os.path.relpath(os.path.join(where, name), folder) for name in names
+                  if name.lower().endswith((".jpeg", ".jpg"))]
     path = os.path.join(bench.folder, "photographs.txt")
     with open(path, "w") as to:
         for _ in range(1 if bench.smoke else 128):
@@ -193,12 +195,20 @@ LOW_CASES = [("eager", "float16"), ("graph", "float16"), ("compile", "float16"),
 
 def low_precision(bench, batch, steps, fetch):
     low = switches.AMP if bench.smoke else switches.FLOAT16
-    ours = [bench.ours("ours float16", batch, low, switches.EXHAUSTIVE, steps=steps, fetch=fetch, watch=True)]
+    run = dict(steps=steps, fetch=fetch)
+    tuned = [switches.FUSED_BN, switches.EXHAUSTIVE]
+    ours = [bench.ours("ours float16", batch, low, *tuned, watch=True, **run)]
+    best = tuned
     if not bench.smoke:
-        ours.append(bench.ours("ours bfloat16", batch, switches.BFLOAT16, switches.EXHAUSTIVE, steps=steps, fetch=fetch))
+        if bench.usable(RESNET50, switches.PATTERNS):
+            row = bench.ours("ours float16 patterns", batch, low, *tuned, switches.PATTERNS, watch=True, **run)
+            if row and (ours[0] is None or row["value"] > ours[0]["value"]):
+                best = tuned + [switches.PATTERNS]
+            ours.append(row)
+        ours.append(bench.ours("ours bfloat16", batch, switches.BFLOAT16, *tuned, **run))
     peers = bench.peers(batch, LOW_CASES, reserve=40)
     if not bench.smoke:  # once more: the card is now as warm as it was for the peers
-        ours.append(bench.ours("ours float16 again", batch, low, switches.EXHAUSTIVE, steps=steps, fetch=fetch))
+        ours.append(bench.ours("ours float16 again", batch, low, *best, **run))
     return bench.ratio(ours, peers)
 
 
@@ -214,17 +224,17 @@ def resnet50_b32_amp(bench):
 
 def resnet50_b128_fp32(bench):
     """ResNet-50, batch 128, float32 with TF32."""
-    ours = [bench.ours("ours tf32", 128, switches.TF32_ON, switches.EXHAUSTIVE, steps=300, watch=True)]
+    ours = [bench.ours("ours tf32", 128, switches.TF32_ON, switches.FUSED_BN, switches.EXHAUSTIVE, steps=300, watch=True)]
     peers = bench.peers(128, [(mode, "tf32") for mode in ("eager", "graph", "compile", "max-autotune")], reserve=40)
     if not bench.smoke:
-        ours.append(bench.ours("ours tf32 again", 128, switches.TF32_ON, switches.EXHAUSTIVE, steps=300))
+        ours.append(bench.ours("ours tf32 again", 128, switches.TF32_ON, switches.FUSED_BN, switches.EXHAUSTIVE, steps=300))
     return bench.ratio(ours, peers)
 
 
 def memory_b256(bench):
     """Memory on the card while ResNet-50 trains with batch 256 in mixed precision: less is better."""
     low = switches.AMP if bench.smoke else switches.FLOAT16
-    rows = [bench.ours("ours float16", 256, low, steps=120, watch=True)]
+    rows = [bench.ours("ours float16", 256, low, switches.FUSED_BN, switches.PATTERNS, steps=120, watch=True)]
     peers = []
     for mode in ("eager", "compile") if not bench.smoke else ("eager",):
         peers.append(bench.peer(256, mode, "float16" if not bench.smoke else "bfloat16", limit=200, watch=True))
@@ -244,7 +254,7 @@ def resnet50_jpeg(bench):
         return SKIPPED
     low = switches.AMP if bench.smoke else switches.FLOAT16
     files = {"data.train.list": path, "data.root": root}
-    ours = [bench.ours("ours float16", 256, low, files=files, steps=300, file=JPEG, limit=150)]
+    ours = [bench.ours("ours float16", 256, low, switches.FUSED_BN, switches.EXHAUSTIVE, files=files, steps=300, file=JPEG, limit=150)]
     cases = [("eager", "float16"), ("compile", "float16")]
     peers = bench.peers(256, cases, "--list", path, "--root", root, "--seconds", "1" if bench.smoke else "25", reserve=60)
     return bench.ratio(ours, peers)
@@ -258,7 +268,8 @@ def cifar10_60_epochs(bench):
         return SKIPPED
     while not os.path.isdir(os.path.join(root, "train")):
         root = os.path.join(root, sorted(os.listdir(root))[0])
-    values = {"train.device": bench.device, "data.root": root, "data.batch_size": 128, "train.epochs": 60, "train.fetch_every": 390}
+    values = {"train.device": bench.device, "data.root": root, "data.batch_size": 128, "train.epochs": 60,
+              "train.fetch_every": 390}
     if bench.smoke:
         values.update({"train.max_steps": 3, "train.fetch_every": 1, "data.batch_size": 16})
     file = job.file_of("config", "cifar10_resnet20.json")
@@ -288,8 +299,8 @@ def steps_of_the_way(bench):
     stages = [("plain", [switches.NO_FUSED_BN, switches.NO_GRAPH, switches.NO_PATTERNS]),
               ("fused BN", [switches.FUSED_BN, switches.NO_GRAPH, switches.NO_PATTERNS]),
               ("graph", [switches.FUSED_BN, switches.NO_PATTERNS]),
-              ("patterns", [switches.FUSED_BN]),
-              ("measured algorithms", [switches.FUSED_BN, switches.EXHAUSTIVE])]
+              ("patterns", [switches.FUSED_BN, switches.PATTERNS]),
+              ("measured algorithms", [switches.FUSED_BN, switches.PATTERNS, switches.EXHAUSTIVE])]
     rows = {}
     for batch, steps, fetch in ((256, 200, 20), (32, 1200, 100)):
         for name, wanted in stages:
@@ -321,13 +332,15 @@ def roofline_(bench):
             return 1
         peaks, how = found[0], "from a table: PyTorch did not measure them"
     bench.add("limits", peaks[0] / 1e12, "TFLOP/s", gb_per_s=peaks[1] / 1e9, how=how)
-    ours = bench.ours("ours float16", batch, switches.FLOAT16, switches.EXHAUSTIVE, steps=300)
+    ours = bench.ours("ours float16", batch, switches.FLOAT16, switches.FUSED_BN, switches.PATTERNS, switches.EXHAUSTIVE,
+                      steps=300)
     for way in ("plain", "fused", "patterns"):
         operations, moved = roofline.totals(way)
         at_once = roofline.bound(way, batch, *peaks)
         bench.add(f"bound {way}", batch / at_once, "images/s", step_ms=1000 * at_once,
                   computing_ms=1000 * operations * batch / peaks[0], moving_ms=1000 * moved * batch / peaks[1])
-    by_operation = process.run([os.path.join(bench.bin, "bench_roofline"), "--device", "cuda", "--batch", str(batch)], 120, bench.env)
+    argv = [os.path.join(bench.bin, "bench_roofline"), "--device", "cuda", "--batch", str(batch)]
+    by_operation = process.run(argv, 120, bench.env)
     bench.log(by_operation.output)
     print("by kind of operation (each is waited for: together more than a step):")
     print(by_operation.output if by_operation.ok else by_operation.why() + ": " + by_operation.last_line())
@@ -379,6 +392,7 @@ def main():
         rows = [[row["who"], text(row["value"]), row["unit"], text(row.get("step_ms", "")), text(row.get("memory_mib", ""))]
                 for row in bench.rows]
         bench.log("\n" + report.table(["who", "value", "unit", "ms a step", "MiB"], rows))
+    bench.close()
     return code
 
 

@@ -46,7 +46,7 @@ def train(context, name, net, device, values=None, steps=20, limit=90):
     values = small(net, device, steps, values=known(context, values or {}))
     run = Job(context, name, SMALL, values, {}, limit)
     need(run.ok, f"{name}: {run.why()}")
-    need(run.device != "cpu", f"{name} was to run on the GPU: {run.outcome.output.strip().splitlines()[0] if run.outcome.output else ''}")
+    need(run.device != "cpu", f"{name} was to run on the GPU: {run.outcome.output[:200]}")
     need(len(run.losses()) == steps, f"{name}: {len(run.losses())} losses in metrics.jsonl, not {steps}")
     return run
 
@@ -375,6 +375,7 @@ def main():
     print()
     print(report.table(["part", "result", "s", "detail"],
                        [[entry["part"], entry["result"], entry["seconds"], entry["detail"][:110]] for entry in results]))
+    context.close()
     failed = [entry["part"] for entry in results if entry["result"] == "failed"]
     print(f"\ngpu_check: {len(results) - len(failed)} of {len(results)} parts without failure"
           + (f"; FAILED: {', '.join(failed)}" if failed else "") + f"; {os.path.join(context.folder, 'gpu_check.json')}")

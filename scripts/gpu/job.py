@@ -168,6 +168,9 @@ class Context:
     def log(self, text):
         self._log.write(text if text.endswith("\n") else text + "\n")
 
+    def close(self):
+        self._log.close()
+
     def describe(self):
         gpu = self.gpu.describe() if self.gpu else {"gpu": None}
         return {**gpu, "device": self.device, "programs": self.bin, "libraries": self.libraries}
