@@ -29,7 +29,7 @@ template <typename T>
 __global__ void gradients(cuda::Labels labels, const T* probability, const T* dloss, T* gradient) {
   const int64_t i = cuda::thread_index();
   if (i >= labels.samples * labels.classes) return;
-  const int64_t n = i / labels.classes;
+  const int64_t n = cuda::quotient(i, labels.classes);
   const bool counts = !labels.ignored(n) && labels.label[n] == i - n * labels.classes;
   gradient[i] = cuda::from_float<T>(
       counts ? -cuda::to_float(dloss[n]) / bounded(cuda::to_float(probability[i])) : 0);

@@ -11,7 +11,7 @@ __global__ void drop(const T* x, const int64_t* sample_key, T* y, int64_t count,
                      uint64_t salt, uint64_t threshold, float scale) {
   const int64_t begin = cuda::thread_index() * pack;
   if (begin >= count) return;
-  const int64_t sample = begin / per_sample, first = begin - sample * per_sample;
+  const int64_t sample = cuda::quotient(begin, per_sample), first = begin - sample * per_sample;
   const uint64_t stream = dropout_stream(static_cast<uint64_t>(sample_key[sample]), salt);
   cuda::Pack<float, pack> values = cuda::load_floats<pack>(x, begin);
 #pragma unroll

@@ -25,6 +25,7 @@ __global__ void map_elements(int64_t count, F function, Out* out, const In*... i
     store_floats<pack>(out, begin, apply(load_floats<pack>(in, begin)...));
     return;
   }
+#pragma unroll 1
   for (int64_t i = begin; i < count; ++i) out[i] = from_float<Out>(function(to_float(in[i])...));
 }
 

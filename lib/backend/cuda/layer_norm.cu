@@ -19,7 +19,7 @@ Extent extent_of(const Attributes& attributes, const Shape& x) {
 
 // The row is read three times, from the cache after the first: the variance is that of distances
 // from the mean, which keeps its digits far from zero.
-template <typename T>
+template <int pack, typename T>
 struct NormalizeRow {
   Extent extent;
   const T* x;
@@ -28,24 +28,34 @@ struct NormalizeRow {
   float *mean, *variance;  // null where nobody reads them
   template <int threads>
   __device__ void operator()(cuda::RowThreads<threads> row_threads, int64_t row) const {
-    const int64_t at = row * extent.size;
+    const int64_t at = row * extent.size, first = row_threads.first() * pack;
     const auto count = static_cast<float>(extent.size);
     float sum = 0, squares = 0;
-    for (int64_t i = row_threads.first(); i < extent.size; i += threads) {
-      sum += cuda::to_float(x[at + i]);
+    for (int64_t i = first; i < extent.size; i += threads * pack) {
+      const auto values = cuda::load_floats<pack>(x, at + i);
+#pragma unroll
+      for (int k = 0; k < pack; ++k) sum += values.at[k];
     }
     const float middle = row_threads.sum(sum) / count;
-    for (int64_t i = row_threads.first(); i < extent.size; i += threads) {
-      const float distance = cuda::to_float(x[at + i]) - middle;
-      squares += distance * distance;
+    for (int64_t i = first; i < extent.size; i += threads * pack) {
+      const auto values = cuda::load_floats<pack>(x, at + i);
+#pragma unroll
+      for (int k = 0; k < pack; ++k) {
+        squares += (values.at[k] - middle) * (values.at[k] - middle);
+      }
     }
     const float spread = row_threads.sum(squares) / count;
     const float factor = 1 / sqrtf(spread + extent.epsilon);
-    for (int64_t i = row_threads.first(); i < extent.size; i += threads) {
-      float value = (cuda::to_float(x[at + i]) - middle) * factor;
-      if (scale) value *= scale[i];
-      if (bias) value += bias[i];
-      y[at + i] = cuda::from_float<T>(value);
+    for (int64_t i = first; i < extent.size; i += threads * pack) {
+      auto values = cuda::load_floats<pack>(x, at + i);
+#pragma unroll
+      for (int k = 0; k < pack; ++k) {
+        float value = (values.at[k] - middle) * factor;
+        if (scale) value *= scale[i + k];
+        if (bias) value += bias[i + k];
+        values.at[k] = value;
+      }
+      cuda::store_floats<pack>(y, at + i, values);
     }
     if (row_threads.first() != 0) return;
     if (mean) mean[row] = middle;
@@ -60,35 +70,40 @@ struct Backward {
   const T *x, *dy;
   const float *scale, *mean, *variance;
   __device__ float factor(int64_t row) const { return 1 / sqrtf(variance[row] + extent.epsilon); }
-  __device__ float normalized(int64_t row, int64_t i, float factor_of_row) const {
-    return (cuda::to_float(x[row * extent.size + i]) - mean[row]) * factor_of_row;
-  }
-  __device__ float slope(int64_t row, int64_t i) const {
-    return cuda::to_float(dy[row * extent.size + i]) * (scale ? scale[i] : 1.0f);
-  }
 };
 
 // dx may be dy: every thread reads its elements before it writes them.
-template <typename T>
+template <int pack, typename T>
 struct DataGradRow {
-  Backward<T> backward;
+  Backward<T> b;
   T* dx;
   template <int threads>
   __device__ void operator()(cuda::RowThreads<threads> row_threads, int64_t row) const {
-    const int64_t size = backward.extent.size;
-    const float factor = backward.factor(row);
+    const int64_t size = b.extent.size, at = row * size, first = row_threads.first() * pack;
+    const float factor = b.factor(row), mean = b.mean[row];
     float sum = 0, product = 0;
-    for (int64_t i = row_threads.first(); i < size; i += threads) {
-      const float g = backward.slope(row, i);
-      sum += g;
-      product += g * backward.normalized(row, i, factor);
+    for (int64_t i = first; i < size; i += threads * pack) {
+      const auto x = cuda::load_floats<pack>(b.x, at + i),
+                 dy = cuda::load_floats<pack>(b.dy, at + i);
+#pragma unroll
+      for (int k = 0; k < pack; ++k) {
+        const float g = dy.at[k] * (b.scale ? b.scale[i + k] : 1.0f);
+        sum += g;
+        product += g * (x.at[k] - mean) * factor;
+      }
     }
     const float mean_slope = row_threads.sum(sum) / static_cast<float>(size);
     const float mean_product = row_threads.sum(product) / static_cast<float>(size);
-    for (int64_t i = row_threads.first(); i < size; i += threads) {
-      const float n = backward.normalized(row, i, factor);
-      dx[row * size + i] =
-          cuda::from_float<T>((backward.slope(row, i) - mean_slope - n * mean_product) * factor);
+    for (int64_t i = first; i < size; i += threads * pack) {
+      const auto x = cuda::load_floats<pack>(b.x, at + i);
+      auto dy = cuda::load_floats<pack>(b.dy, at + i);
+#pragma unroll
+      for (int k = 0; k < pack; ++k) {
+        const float g = dy.at[k] * (b.scale ? b.scale[i + k] : 1.0f);
+        const float n = (x.at[k] - mean) * factor;
+        dy.at[k] = (g - mean_slope - n * mean_product) * factor;
+      }
+      cuda::store_floats<pack>(dx, at + i, dy);
     }
   }
 };
@@ -96,9 +111,10 @@ struct DataGradRow {
 template <typename T>
 struct ScaleGrad {
   Backward<T> backward;
-  __device__ float operator()(int64_t at, int64_t i) const {
-    const int64_t row = at / backward.extent.size;
-    return cuda::to_float(backward.dy[at]) * backward.normalized(row, i, backward.factor(row));
+  __device__ float operator()(int64_t at, int64_t) const {
+    const int64_t row = cuda::quotient(at, backward.extent.size);
+    const float distance = cuda::to_float(backward.x[at]) - backward.mean[row];
+    return cuda::to_float(backward.dy[at]) * distance * backward.factor(row);
   }
 };
 
@@ -107,6 +123,17 @@ struct BiasGrad {
   const T* dy;
   __device__ float operator()(int64_t at, int64_t) const { return cuda::to_float(dy[at]); }
 };
+
+// Body<pack, T>{members...} over all rows, with the widest packs that rows are made of.
+template <typename T, template <int, typename> typename Body, typename... Members>
+void launch_packs(cudaStream_t stream, const Extent& extent, Members... members) {
+  constexpr int kWide = cuda::kPack<T>;
+  if (extent.size % kWide == 0) {
+    cuda::launch_rows(stream, extent.rows, extent.size, Body<kWide, T>{members...});
+  } else {
+    cuda::launch_rows(stream, extent.rows, extent.size, Body<1, T>{members...});
+  }
+}
 
 // Rows summed elementwise.
 cuda::Spread columns_of(const Extent& extent) {
@@ -126,9 +153,9 @@ FLEET_KERNEL(cuda, layer_norm) {
     float* variance = context.outputs[2].as<float>();
     return cuda::dispatch(x.dtype, [&](auto type) {
       using T = decltype(type);
-      const NormalizeRow<T> body{extent, x.as<const T>(), scale, bias, y.as<T>(), mean, variance};
       return make_kernel([=](Stream& stream) {
-        cuda::launch_rows(cuda::stream_of(stream), extent.rows, extent.size, body);
+        launch_packs<T, NormalizeRow>(cuda::stream_of(stream), extent, extent, x.as<const T>(),
+                                      scale, bias, y.as<T>(), mean, variance);
       });
     });
   };
@@ -160,7 +187,7 @@ FLEET_KERNEL(cuda, layer_norm_grad) {
         if (dscale) cuda::sum_spread(stream, columns, ScaleGrad<T>{backward}, partial, dscale);
         if (dbias) cuda::sum_spread(stream, columns, BiasGrad<T>{backward.dy}, partial, dbias);
         if (!dx) return;
-        cuda::launch_rows(stream, extent.rows, extent.size, DataGradRow<T>{backward, dx.as<T>()});
+        launch_packs<T, DataGradRow>(stream, extent, backward, dx.as<T>());
       });
     });
   };

@@ -23,8 +23,8 @@ __global__ void normalize(Images images, T* image) {
   if (i >= images.count) return;
   int64_t source = i;
   if (images.flip) {
-    const int64_t row = i / images.width;
-    if (images.flip[row / images.height] != 0) {
+    const int64_t row = cuda::quotient(i, images.width);
+    if (images.flip[cuda::quotient(row, images.height)] != 0) {
       const int64_t column = i - row * images.width;
       source = row * images.width + images.width - 1 - column;
     }

@@ -61,9 +61,9 @@ struct Place {
   int64_t image;
   int row, column;
   __device__ Place(const Geometry& g, int side, int64_t pixel) {
-    const int64_t line = pixel / g.width[side];
+    const int64_t line = quotient(pixel, g.width[side]);
     column = static_cast<int>(pixel - line * g.width[side]);
-    image = line / g.height[side];
+    image = quotient(line, g.height[side]);
     row = static_cast<int>(line - image * g.height[side]);
   }
 };
@@ -205,7 +205,7 @@ __global__ void transposed(Geometry g, const T* input, const T* weight, const T*
   const int64_t unit = thread_index();
   if (unit >= packs) return;
   const int64_t columns = g.pixel[0] / pack;
-  const int64_t pixel = unit / columns, channel = unit % columns * pack;
+  const int64_t pixel = quotient(unit, columns), channel = (unit - pixel * columns) * pack;
   const int64_t group_channels = g.channels / g.groups, group_filters = g.filters / g.groups;
   Pack<float, pack> sum;
 #pragma unroll
@@ -214,7 +214,7 @@ __global__ void transposed(Geometry g, const T* input, const T* weight, const T*
   }
   if (channel < g.channels) {
     const Place at(g, 0, pixel);
-    const int64_t group = channel / group_channels, own = channel % group_channels;
+    const int64_t group = quotient(channel, group_channels), own = channel - group * group_channels;
     for (int tap = 0; tap < g.taps(); ++tap) {
       const int64_t source = other_pixel<0>(g, at, tap);
       if (source < 0) continue;

@@ -39,8 +39,8 @@ template <int pack, typename T>
 __global__ void spread(const T* dy, T* dx, int64_t pixels, int64_t channels, int64_t packs) {
   const int64_t unit = thread_index();  // a pack of dx
   if (unit >= packs) return;
-  const int64_t columns = channels / pack, column = unit % columns;
-  const int64_t image = unit / columns / pixels;
+  const int64_t columns = channels / pack, pixel = quotient(unit, columns);
+  const int64_t column = unit - pixel * columns, image = quotient(pixel, pixels);
   Pack<float, pack> values = load_floats<pack>(dy, image * channels + column * pack);
   const float scale = 1 / static_cast<float>(pixels);
 #pragma unroll

@@ -56,7 +56,7 @@ __global__ void spread_elements(Spread spread, int64_t count, F function, const 
                                 T* out) {
   const int64_t begin = thread_index() * pack;
   if (begin >= count) return;
-  const int64_t first = begin / spread.inner % spread.middle;
+  const int64_t first = remainder_of(quotient(begin, spread.inner), spread.middle);
   Pack<float, pack> values = load_floats<pack>(x, begin);
 #pragma unroll
   for (int i = 0; i < pack; ++i) {
@@ -125,7 +125,8 @@ __global__ void sum_runs(Spread spread, int64_t summands_a_part, F value, float*
   const int64_t end = begin + summands_a_part < summands ? begin + summands_a_part : summands;
   float sum = 0;
   for (int64_t k = begin + threadIdx.x; k < end; k += kBlock) {
-    sum += value((k / spread.inner * spread.middle + m) * spread.inner + k % spread.inner, m);
+    const int64_t outer = quotient(k, spread.inner), inner = k - outer * spread.inner;
+    sum += value((outer * spread.middle + m) * spread.inner + inner, m);
   }
   sum = block_sum<kBlock>(sum);
   if (threadIdx.x == 0) partial[blockIdx.y * spread.middle + m] = sum;
@@ -144,7 +145,7 @@ __global__ void sum_parts(const float* partial, int64_t parts, int64_t middle, i
 template <typename F>
 __global__ void visit_elements(Spread spread, int64_t count, F value) {
   const int64_t i = thread_index();
-  if (i < count) value(i, i / spread.inner % spread.middle);
+  if (i < count) value(i, remainder_of(quotient(i, spread.inner), spread.middle));
 }
 
 // sums[m] = sum of value(i, m) over the elements i of x that y's element m spreads over; null: the

@@ -151,6 +151,13 @@ inline unsigned blocks_for(int64_t items, int64_t per_block = kBlock) {
   return static_cast<unsigned>(blocks);
 }
 
+// a / b of numbers from 0 on. Divisions of 64 bits are slow, and seldom needed.
+__device__ inline int64_t quotient(int64_t a, int64_t b) {
+  if (((a | b) >> 32) == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+  return a / b;
+}
+__device__ inline int64_t remainder_of(int64_t a, int64_t b) { return a - quotient(a, b) * b; }
+
 // Number of this thread in a grid of one dimension.
 __device__ inline int64_t thread_index() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -15,7 +15,8 @@ struct Position {
   dim3 block_size, grid_size;
 };
 
-// Calls thread() for every thread of every block, blocks one after the other; set(position) before
+// Calls thread() for every thread of every block, blocks one after the other, the threads of every
+// other one from the last to the first; set(position) before
 // each turn of a thread. Grids of several host threads wait for one another. Throws fleet::Error
 // where the kernel could hang or be undefined on a GPU: threads that wait for different things,
 // warp functions that not all 32 lanes call.

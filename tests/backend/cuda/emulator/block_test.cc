@@ -46,6 +46,22 @@ TEST(EmulatedBlock, WarpFunctions_ExchangeWithinTheWarp) {
   for (unsigned i = 0; i < 64; ++i) EXPECT_EQ(out[i], 0x55555555u + 3 + ((i % 32 ^ 1) << 8)) << i;
 }
 
+__global__ void lacks_a_barrier(int* out) {
+  int* shared = cuda::dynamic_shared<int>();
+  shared[threadIdx.x] = 1;
+  out[threadIdx.x] = shared[blockDim.x - 1 - threadIdx.x] + shared[0];
+}
+
+TEST(EmulatedBlock, MissingBarrier_ShowsInOneOfTheOrders) {
+  int wrong = 0;
+  for (int launch = 0; launch < 2; ++launch) {
+    std::vector<int> values(8);
+    cuda::launch(lacks_a_barrier, 1, 8, 8 * sizeof(int), nullptr, values.data());
+    wrong += values != std::vector<int>(8, 2);
+  }
+  EXPECT_GT(wrong, 0);
+}
+
 __global__ void shuffle_of_some(int* out) {
   if (threadIdx.x < 7) out[0] = cuda::shuffle(1, 0);
 }
