@@ -2,56 +2,16 @@
 #include <algorithm>
 
 #include "backend/cuda/channels.h"
+#include "backend/cuda/convolution.h"
 #include "backend/cuda/device.h"
-#include "backend/cuda/dnn_kernel.h"
-#include "backend/cuda/layouts.h"
 
 namespace fleet {
 namespace {
 
-using cuda::ChannelRows;
-using cuda::channels_last;
 using Direction = cuda::dnn::Convolution::Direction;
 
-// One of the three operations: what cuDNN is asked for, and in which layouts.
-class Problem {
- public:
-  Problem(Direction direction, const Attributes& attributes, const Shape& x, const Shape& weight,
-          const Shape& y, DType dtype)
-      : x_(x), weight_(weight), y_(y) {
-    const int64_t groups = attributes.integer("groups");
-    const Window window = window_of(attributes, weight[2], weight[3]);
-    block_ = cuda::channel_block(x[1], groups, dtype);
-    conv_ = {.direction = direction,
-             .window = window,
-             .x = cuda::stored(x, block_),
-             .weight = cuda::stored(weight, block_),
-             .y = y,
-             .dtype = dtype};
-  }
-
-  const cuda::dnn::Convolution& conv() const { return conv_; }
-  Layout x() const { return channels_last(x_, block_); }
-  Layout weight() const { return channels_last(weight_, block_); }
-  Layout y() const { return channels_last(y_); }
-  ChannelRows y_rows() const {
-    return {
-        .dtype = conv_.dtype, .rows = y_[0] * y_[2] * y_[3], .channels = y_[1], .stored = y_[1]};
-  }
-  // The convolution that adds a bias of this type in the same pass, where cuDNN has one.
-  std::optional<cuda::dnn::Convolution> with_bias(Device* device, DType bias) const {
-    if (bias != conv_.dtype) return std::nullopt;
-    cuda::dnn::Convolution fused = conv_;
-    fused.bias = true;
-    if (!is_supported(device, fused)) return std::nullopt;
-    return fused;
-  }
-
- private:
-  Shape x_, weight_, y_;
-  cuda::dnn::Convolution conv_;
-  int64_t block_;
-};
+using Problem = cuda::ConvolutionProblem;
+using cuda::weight_shape;
 
 void forward_layouts(LayoutQuery& query) {
   const Var &x = query.input_var(0), &weight = query.input_var(1), &y = query.output_var(0);
@@ -68,9 +28,7 @@ void forward_layouts(LayoutQuery& query) {
 
 void weight_layouts(LayoutQuery& query) {
   const Var &x = query.input_var(0), &dy = query.input_var(1);
-  const std::vector<int64_t>& kernel = query.attributes().integers("kernel");
-  const Shape weight = {dy.shape[1], x.shape[1] / query.attributes().integer("groups"), kernel[0],
-                        kernel[1]};
+  const Shape weight = weight_shape(query.attributes(), x.shape, dy.shape);
   const Problem problem(Direction::kWeight, query.attributes(), x.shape, weight, dy.shape, x.dtype);
   query.need(0, query.has_output(0) || !query.input(0) ? problem.x() : *query.input(0));
   query.need(1, problem.y());
@@ -118,9 +76,7 @@ FLEET_KERNEL(cuda, conv2d_weight_grad) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &dy = context.inputs[1];
     const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
-    const std::vector<int64_t>& kernel = context.attributes().integers("kernel");
-    const Shape weight = {dy.shape[1], x.shape[1] / context.attributes().integer("groups"),
-                          kernel[0], kernel[1]};
+    const Shape weight = weight_shape(context.attributes(), x.shape, dy.shape);
     const Problem problem(Direction::kWeight, context.attributes(), x.shape, weight, dy.shape,
                           x.dtype);
     void* workspace = context.workspace;

@@ -1,5 +1,6 @@
 #include "backend/cuda/dnn_patterns.h"
 
+#include "backend/cuda/dnn.h"
 #include "base/error.h"
 
 namespace fleet::cuda::dnn {
@@ -173,6 +174,25 @@ class Builder {
 std::string Pattern::text() const {
   return std::string(transforms_x ? "scale bias relu, " : "") + convolution.text() +
          (sums_y ? ", sums" : "") + (normalises_x ? ", relu and norm backwards" : "");
+}
+
+std::vector<Tensor> tensors_of(const Pattern& p) {
+  const Convolution& conv = p.convolution;
+  std::vector<Tensor> tensors = {{kConvX, conv.x, conv.dtype},
+                                 {kConvWeight, conv.weight, conv.dtype},
+                                 {kConvY, conv.y, conv.dtype}};
+  const auto add = [&](std::initializer_list<int64_t> ids, int64_t channels, DType dtype) {
+    for (int64_t id : ids) tensors.push_back({id, {1, channels, 1, 1}, dtype});
+  };
+  if (p.transforms_x) add({kPatternScale, kPatternBias}, conv.x[1], conv.dtype);
+  if (p.sums_y) add({kPatternSum, kPatternSquares}, conv.y[1], DType::kFloat32);
+  if (p.normalises_x) {
+    tensors.push_back({kPatternImage, conv.x, conv.dtype});
+    add({kPatternScale, kPatternBias, kPatternMean, kPatternInverse, kPatternDScale, kPatternDBias,
+         kPatternScaleDy, kPatternScaleX, kPatternConstant},
+        conv.x[1], DType::kFloat32);
+  }
+  return tensors;
 }
 
 Graph make_graph(const Pattern& pattern) {

@@ -3,10 +3,13 @@
 // and the same backwards. On some GPUs, for some types and shapes: ask make_plans().
 #pragma once
 
-#include "backend/cuda/dnn.h"
+#include <vector>
+
 #include "backend/cuda/dnn_convolution.h"
 
 namespace fleet::cuda::dnn {
+
+struct Tensor;
 
 // Which of the operations around a convolution run with it.
 struct Pattern {
@@ -28,8 +31,7 @@ enum PatternTensor : int64_t {
   kPatternBias,
   kPatternSum,
   kPatternSquares,
-  // normalises_x: kConvX is the gradient that is written, kPatternImage the normalisation's input;
-  // kPatternMean is the mean's negative.
+  // normalises_x: kConvX is the gradient that is written, kPatternImage the normalisation's input.
   kPatternImage,
   kPatternMean,
   kPatternInverse,  // 1 / sqrt(variance + epsilon)
@@ -41,5 +43,7 @@ enum PatternTensor : int64_t {
   kPatternConstant,
 };
 Graph make_graph(const Pattern& pattern);
+// Those of its tensors that are bound to memory.
+std::vector<Tensor> tensors_of(const Pattern& pattern);
 
 }  // namespace fleet::cuda::dnn

@@ -1,95 +1,14 @@
-#include <algorithm>
-
 #include "backend/cuda/norm.h"
-#include "backend/cuda/types.h"
+#include "backend/cuda/norm_tiles.h"
 
 namespace fleet::cuda {
 namespace {
 
-// A block of kBlock threads takes `columns` neighbouring packs of channels; its threads share the
-// rows of its part between them, kBlock / columns at a time. A part's sums are added by thread and
-// the parts' by part, in order.
-struct Tiling {
-  int64_t rows, channels, rows_a_part;
-  int columns;
-};
-
-constexpr int64_t kMostParts = 512;  // enough blocks for the largest GPUs
-constexpr int64_t kRowsAThread = 4;  // at least, if there is more than one part
-constexpr int kMostColumns = 32;
-constexpr int kFinishLanes = 32;
-
-struct Place {
-  int64_t channel;  // the first of the thread's pack
-  int64_t begin, end;
-  int lane, lanes;
-  __device__ bool inside(const Tiling& t) const { return channel < t.channels; }
-};
-
-template <int pack>
-__device__ inline Place place_of(const Tiling& t) {
-  Place p;
-  const int column = static_cast<int>(threadIdx.x) % t.columns;
-  p.lane = static_cast<int>(threadIdx.x) / t.columns;
-  p.lanes = kBlock / t.columns;
-  p.channel = (static_cast<int64_t>(blockIdx.x) * t.columns + column) * pack;
-  p.begin = static_cast<int64_t>(blockIdx.y) * t.rows_a_part;
-  p.end = p.begin + t.rows_a_part < t.rows ? p.begin + t.rows_a_part : t.rows;
-  return p;
-}
-
-// Adds two sums of each channel over the block's threads; partial[part][2][channels].
-template <int pack>
-__device__ inline void store_part(const Tiling& t, const Place& p, const float (&first)[pack],
-                                  const float (&second)[pack], float* partial) {
-  __shared__ float sums[2][kBlock * pack];
-#pragma unroll
-  for (int i = 0; i < pack; ++i) {
-    sums[0][threadIdx.x * pack + i] = first[i];
-    sums[1][threadIdx.x * pack + i] = second[i];
-  }
-  block_barrier();
-  const int width = t.columns * pack;
-  const int64_t base = static_cast<int64_t>(blockIdx.x) * width;
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * width; i += kBlock) {
-    const int which = i / width, column = i % width;
-    if (base + column >= t.channels) continue;
-    float sum = 0;
-    for (int lane = 0; lane < p.lanes; ++lane) sum += sums[which][lane * width + column];
-    partial[(static_cast<int64_t>(blockIdx.y) * 2 + which) * t.channels + base + column] = sum;
-  }
-}
-
-// A channel's two sums over all parts; valid in the threads with threadIdx.y = 0.
-struct Sums {
-  float first = 0, second = 0;
-};
-__device__ inline Sums add_parts(const float* partial, int64_t channels, int64_t channel,
-                                 int64_t parts) {
-  __shared__ float lanes[2][kFinishLanes][kWarp];
-  Sums sums;
-  if (channel < channels) {
-    for (int64_t part = threadIdx.y; part < parts; part += kFinishLanes) {
-      sums.first += partial[part * 2 * channels + channel];
-      sums.second += partial[(part * 2 + 1) * channels + channel];
-    }
-  }
-  lanes[0][threadIdx.y][threadIdx.x] = sums.first;
-  lanes[1][threadIdx.y][threadIdx.x] = sums.second;
-  block_barrier();
-  Sums all;
-  for (int lane = 0; threadIdx.y == 0 && lane < kFinishLanes; ++lane) {
-    all.first += lanes[0][lane][threadIdx.x];
-    all.second += lanes[1][lane][threadIdx.x];
-  }
-  return all;
-}
-
 // Sums of the differences from the channel's first value, and of their squares: differences from a
 // value near the mean lose no digits.
 template <int pack, typename T>
-__global__ void sum_moments(Tiling t, const T* x, float* partial) {
-  const Place p = place_of<pack>(t);
+__global__ void sum_moments(NormTiling t, const T* x, float* partial) {
+  const NormPlace p = place_of<pack>(t);
   float first[pack] = {}, second[pack] = {};
   if (p.inside(t)) {
     const auto pivot = load_floats<pack>(x, p.channel);
@@ -117,7 +36,7 @@ template <typename T>
 __global__ void finish_moments(const float* partial, const T* x, int64_t rows, int64_t channels,
                                int64_t parts, Statistics s) {
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
-  const Sums sums = add_parts(partial, channels, channel, parts);
+  const NormSums sums = add_parts(partial, channels, channel, parts);
   if (threadIdx.y != 0 || channel >= channels) return;
   const float count = static_cast<float>(rows), shift = sums.first / count;
   const float mean = to_float(x[channel]) + shift;
@@ -145,8 +64,8 @@ __device__ inline float deviation_inverse(float variance, float epsilon) {
 
 // mask: a byte a pack, a bit an element.
 template <int pack, bool relu, typename T>
-__global__ void transform(Tiling t, const T* x, const T* z, T* y, uint8_t* mask, Transform f) {
-  const Place p = place_of<pack>(t);
+__global__ void transform(NormTiling t, const T* x, const T* z, T* y, uint8_t* mask, Transform f) {
+  const NormPlace p = place_of<pack>(t);
   if (!p.inside(t)) return;
   float mean[pack], factor[pack], bias[pack];
 #pragma unroll
@@ -208,9 +127,9 @@ __device__ inline Pack<float, pack> gradient_at(const Gradients<T>& g, int64_t a
 
 // Sums of the gradient, and of the gradient times the normalised x; dz gets the gradient itself.
 template <int pack, typename T>
-__global__ void sum_gradients(Tiling t, const T* x, Gradients<T> g, T* dz, Transform f,
+__global__ void sum_gradients(NormTiling t, const T* x, Gradients<T> g, T* dz, Transform f,
                               float* partial) {
-  const Place p = place_of<pack>(t);
+  const NormPlace p = place_of<pack>(t);
   float first[pack] = {}, second[pack] = {};
   if (p.inside(t)) {
     float mean[pack], inverse[pack];
@@ -238,7 +157,7 @@ __global__ void sum_gradients(Tiling t, const T* x, Gradients<T> g, T* dz, Trans
 __global__ void finish_gradients(const float* partial, int64_t channels, int64_t parts,
                                  float* dscale, float* dbias) {
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
-  const Sums sums = add_parts(partial, channels, channel, parts);
+  const NormSums sums = add_parts(partial, channels, channel, parts);
   if (threadIdx.y != 0 || channel >= channels) return;
   dbias[channel] = sums.first;
   dscale[channel] = sums.second;
@@ -247,9 +166,9 @@ __global__ void finish_gradients(const float* partial, int64_t channels, int64_t
 // dx = scale / deviation (gradient - its mean - normalised x times their mean product); the means
 // are zero where the statistics are constants.
 template <int pack, typename T>
-__global__ void data_gradient(Tiling t, const T* x, Gradients<T> g, T* dx, Transform f,
+__global__ void data_gradient(NormTiling t, const T* x, Gradients<T> g, T* dx, Transform f,
                               const float* dscale, const float* dbias, float share) {
-  const Place p = place_of<pack>(t);
+  const NormPlace p = place_of<pack>(t);
   if (!p.inside(t)) return;
   float mean[pack], factor[pack], from_x[pack], constant[pack];
 #pragma unroll
@@ -275,46 +194,6 @@ __global__ void data_gradient(Tiling t, const T* x, Gradients<T> g, T* dx, Trans
   }
 }
 
-int64_t pack_of(const NormShape& shape) {
-  const int64_t pack = 16 / static_cast<int64_t>(size_of(shape.dtype));
-  return shape.channels % pack == 0 ? pack : 1;
-}
-
-struct Launch {
-  Tiling tiling;
-  dim3 grid;
-  int64_t parts;
-};
-
-Launch launch_of(const NormShape& shape) {
-  const int64_t packs = shape.channels / pack_of(shape);
-  int columns = 1;
-  while (columns < kMostColumns && columns < packs) columns *= 2;
-  const int64_t tiles = ceil_div(packs, columns), lanes = kBlock / columns;
-  const int64_t most = ceil_div(shape.rows, lanes * kRowsAThread);
-  const int64_t wanted = std::max<int64_t>(1, std::min(most, ceil_div(kMostParts, tiles)));
-  const int64_t rows_a_part = ceil_div(shape.rows, wanted);
-  const int64_t parts = ceil_div(shape.rows, rows_a_part);
-  return {{shape.rows, shape.channels, rows_a_part, columns},
-          dim3(blocks_for(tiles, 1), static_cast<unsigned>(parts)),
-          parts};
-}
-
-// Calls body(T(), pack) with the pack as a constant.
-template <typename Body>
-void dispatch_packs(const NormShape& shape, Body body) {
-  dispatch(shape.dtype, [&](auto type) {
-    using T = decltype(type);
-    if (pack_of(shape) == 1) {
-      body(type, std::integral_constant<int, 1>());
-    } else {
-      body(type, std::integral_constant<int, kPack<T>>());
-    }
-  });
-}
-
-dim3 finish_grid(const NormShape& shape) { return dim3(blocks_for(shape.channels, kWarp)); }
-
 void copy(float* to, const float* from, int64_t channels, cudaStream_t stream) {
   if (!to || to == from) return;
   check(cudaMemcpyAsync(to, from, channels * sizeof(float), cudaMemcpyDeviceToDevice, stream),
@@ -325,15 +204,15 @@ void copy(float* to, const float* from, int64_t channels, cudaStream_t stream) {
 
 // The parts' sums, and a place for two results a channel that nobody else keeps.
 size_t norm_workspace(const NormShape& shape) {
-  return static_cast<size_t>(launch_of(shape).parts + 1) * 2 * shape.channels * sizeof(float);
+  return static_cast<size_t>(norm_launch(shape).parts + 1) * 2 * shape.channels * sizeof(float);
 }
 
 int64_t norm_mask_bytes(const NormShape& shape) {
-  return shape.rows * shape.channels / pack_of(shape);
+  return shape.rows * shape.channels / norm_pack(shape);
 }
 
 void norm_forward(const NormForward& n, cudaStream_t stream) {
-  const auto [tiling, grid, parts] = launch_of(n.shape);
+  const auto [tiling, grid, parts] = norm_launch(n.shape);
   const int64_t channels = n.shape.channels;
   float* partial = static_cast<float*>(n.workspace);
   float* spare = partial ? partial + parts * 2 * channels : nullptr;
@@ -350,7 +229,7 @@ void norm_forward(const NormForward& n, cudaStream_t stream) {
     copy(n.saved_mean, n.mean, channels, stream);
     copy(n.saved_variance, n.variance, channels, stream);
   }
-  dispatch_packs(n.shape, [&, tiling = tiling, grid = grid, parts = parts](auto type, auto pack) {
+  dispatch_norm(n.shape, [&, tiling = tiling, grid = grid, parts = parts](auto type, auto pack) {
     using T = decltype(type);
     constexpr int kSize = decltype(pack)::value;
     const T *x = static_cast<const T*>(n.x), *z = static_cast<const T*>(n.z);
@@ -370,34 +249,56 @@ void norm_forward(const NormForward& n, cudaStream_t stream) {
   });
 }
 
+namespace {
+
+Transform transform_of(const NormBackward& n) {
+  return {.scale = n.scale,
+          .bias = nullptr,
+          .mean = n.mean,
+          .variance = n.variance,
+          .epsilon = static_cast<float>(n.epsilon)};
+}
+
+template <int pack, typename T>
+void run_data_gradient(const NormBackward& n, const Gradients<T>& g, const float* dscale,
+                       const float* dbias, cudaStream_t stream) {
+  const NormLaunch l = norm_launch(n.shape);
+  const float share = n.is_test ? 0 : 1 / static_cast<float>(n.shape.rows);
+  launch(data_gradient<pack, T>, l.grid, kBlock, 0, stream, l.tiling, static_cast<const T*>(n.x), g,
+         static_cast<T*>(n.dx), transform_of(n), dscale, dbias, share);
+}
+
+}  // namespace
+
 void norm_backward(const NormBackward& n, cudaStream_t stream) {
-  const auto [tiling, grid, parts] = launch_of(n.shape);
+  const NormLaunch l = norm_launch(n.shape);
   const int64_t channels = n.shape.channels;
   float* partial = static_cast<float*>(n.workspace);
-  float* spare = partial + parts * 2 * channels;
+  float* spare = partial + l.parts * 2 * channels;
   float* dscale = n.dscale ? n.dscale : spare;
   float* dbias = n.dbias ? n.dbias : spare + channels;
-  const Transform f{.scale = n.scale,
-                    .bias = nullptr,
-                    .mean = n.mean,
-                    .variance = n.variance,
-                    .epsilon = static_cast<float>(n.epsilon)};
-  const float share = n.is_test ? 0 : 1 / static_cast<float>(n.shape.rows);
-  dispatch_packs(n.shape, [&, tiling = tiling, grid = grid, parts = parts](auto type, auto pack) {
+  dispatch_norm(n.shape, [&](auto type, auto pack) {
     using T = decltype(type);
     constexpr int kSize = decltype(pack)::value;
-    const T* x = static_cast<const T*>(n.x);
-    T *dx = static_cast<T*>(n.dx), *dz = static_cast<T*>(n.dz);
+    T* dz = static_cast<T*>(n.dz);
     Gradients<T> g{{}, n.gradients, n.mask};
     for (int i = 0; i < n.gradients; ++i) g.dy[i] = static_cast<const T*>(n.dy[i]);
-    launch(sum_gradients<kSize, T>, grid, kBlock, 0, stream, tiling, x, g, dz, f, partial);
+    launch(sum_gradients<kSize, T>, l.grid, kBlock, 0, stream, l.tiling, static_cast<const T*>(n.x),
+           g, dz, transform_of(n), partial);
     launch(finish_gradients, finish_grid(n.shape), dim3(kWarp, kFinishLanes), 0, stream, partial,
-           channels, parts, dscale, dbias);
-    if (!dx) return;
+           channels, l.parts, dscale, dbias);
+    if (!n.dx) return;
     // dz holds the gradient by now, and may lie where a dy was.
     if (dz) g = {{dz}, 1, nullptr};
-    launch(data_gradient<kSize, T>, grid, kBlock, 0, stream, tiling, x, g, dx, f, dscale, dbias,
-           share);
+    run_data_gradient<kSize>(n, g, dscale, dbias, stream);
+  });
+}
+
+void norm_data_gradient(const NormBackward& n, cudaStream_t stream) {
+  dispatch_norm(n.shape, [&](auto type, auto pack) {
+    using T = decltype(type);
+    const Gradients<T> g{{static_cast<const T*>(n.dz)}, 1, nullptr};
+    run_data_gradient<decltype(pack)::value>(n, g, n.dscale, n.dbias, stream);
   });
 }
 

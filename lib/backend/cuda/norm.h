@@ -57,5 +57,7 @@ struct NormBackward {
   void* workspace = nullptr;
 };
 void norm_backward(const NormBackward& norm, cudaStream_t stream);
+// Only the last part of it: dx from dz, the one gradient, and the parameters' gradients.
+void norm_data_gradient(const NormBackward& norm, cudaStream_t stream);
 
 }  // namespace fleet::cuda

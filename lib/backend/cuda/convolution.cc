@@ -1,0 +1,35 @@
+#include "backend/cuda/convolution.h"
+
+namespace fleet::cuda {
+
+ConvolutionProblem::ConvolutionProblem(Direction direction, const Attributes& attributes,
+                                       const Shape& x, const Shape& weight, const Shape& y,
+                                       DType dtype)
+    : x_(x), weight_(weight), block_(channel_block(x[1], attributes.integer("groups"), dtype)) {
+  conv_ = {.direction = direction,
+           .window = window_of(attributes, weight[2], weight[3]),
+           .x = stored(x, block_),
+           .weight = stored(weight, block_),
+           .y = y,
+           .dtype = dtype};
+}
+
+ChannelRows ConvolutionProblem::y_rows() const {
+  const Shape& y = conv_.y;
+  return {.dtype = conv_.dtype, .rows = y[0] * y[2] * y[3], .channels = y[1], .stored = y[1]};
+}
+
+std::optional<dnn::Convolution> ConvolutionProblem::with_bias(Device* device, DType bias) const {
+  if (bias != conv_.dtype) return std::nullopt;
+  dnn::Convolution fused = conv_;
+  fused.bias = true;
+  if (!is_supported(device, fused)) return std::nullopt;
+  return fused;
+}
+
+Shape weight_shape(const Attributes& attributes, const Shape& x, const Shape& dy) {
+  const std::vector<int64_t>& kernel = attributes.integers("kernel");
+  return {dy[1], x[1] / attributes.integer("groups"), kernel[0], kernel[1]};
+}
+
+}  // namespace fleet::cuda

@@ -1,0 +1,37 @@
+// conv2d and its relatives as cuDNN sees them: images NHWC, weights KRSC, few channels padded.
+#pragma once
+
+#include <optional>
+
+#include "backend/cuda/channels.h"
+#include "backend/cuda/dnn_kernel.h"
+#include "backend/cuda/layouts.h"
+
+namespace fleet::cuda {
+
+// One of the three operations (forward, data gradient, weight gradient): what cuDNN is asked for,
+// and in which layouts its arguments lie. Shapes are logical.
+class ConvolutionProblem {
+ public:
+  using Direction = dnn::Convolution::Direction;
+  ConvolutionProblem(Direction direction, const Attributes& attributes, const Shape& x,
+                     const Shape& weight, const Shape& y, DType dtype);
+
+  const dnn::Convolution& conv() const { return conv_; }
+  Layout x() const { return channels_last(x_, block_); }
+  Layout weight() const { return channels_last(weight_, block_); }
+  Layout y() const { return channels_last(conv_.y); }
+  ChannelRows y_rows() const;
+  // The convolution that adds a bias of this type in the same pass, where cuDNN has one.
+  std::optional<dnn::Convolution> with_bias(Device* device, DType bias) const;
+
+ private:
+  Shape x_, weight_;
+  dnn::Convolution conv_;
+  int64_t block_;
+};
+
+// The weight's shape, which gradients have as an attribute: "kernel".
+Shape weight_shape(const Attributes& attributes, const Shape& x, const Shape& dy);
+
+}  // namespace fleet::cuda

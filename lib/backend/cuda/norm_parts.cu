@@ -1,0 +1,148 @@
+#include "backend/cuda/norm_parts.h"
+#include "backend/cuda/norm_tiles.h"
+
+namespace fleet::cuda {
+namespace {
+
+template <int pack, typename T>
+__global__ void transform(NormTiling t, const T* x, const T* factor, const T* constant, T* y) {
+  const NormPlace p = place_of<pack>(t);
+  if (!p.inside(t)) return;
+  const auto factors = load_floats<pack>(factor, p.channel);
+  const auto constants = load_floats<pack>(constant, p.channel);
+#pragma unroll 4
+  for (int64_t row = p.begin + p.lane; row < p.end; row += p.lanes) {
+    const int64_t at = row * t.channels + p.channel;
+    auto values = load_floats<pack>(x, at);
+#pragma unroll
+    for (int i = 0; i < pack; ++i) {
+      const float value = values.at[i] * factors.at[i] + constants.at[i];
+      values.at[i] = value > 0 ? value : 0;
+    }
+    store_floats<pack>(y, at, values);
+  }
+}
+
+template <int pack, typename T>
+__global__ void sum_powers(NormTiling t, const T* x, float* partial) {
+  const NormPlace p = place_of<pack>(t);
+  float first[pack] = {}, second[pack] = {};
+  if (p.inside(t)) {
+#pragma unroll 4
+    for (int64_t row = p.begin + p.lane; row < p.end; row += p.lanes) {
+      const auto values = load_floats<pack>(x, row * t.channels + p.channel);
+#pragma unroll
+      for (int i = 0; i < pack; ++i) {
+        first[i] += values.at[i];
+        second[i] += values.at[i] * values.at[i];
+      }
+    }
+  }
+  store_part<pack>(t, p, first, second, partial);
+}
+
+struct Backward {
+  const float *mean, *inverse, *scale, *bias;
+};
+
+template <int pack, typename T>
+__global__ void stop_gradients(NormTiling t, const T* x, T* dz, Backward b, float* partial) {
+  const NormPlace p = place_of<pack>(t);
+  float first[pack] = {}, second[pack] = {};
+  if (p.inside(t)) {
+#pragma unroll 2
+    for (int64_t row = p.begin + p.lane; row < p.end; row += p.lanes) {
+      const int64_t at = row * t.channels + p.channel;
+      const auto values = load_floats<pack>(x, at);
+      auto gradient = load_floats<pack>(dz, at);
+#pragma unroll
+      for (int i = 0; i < pack; ++i) {
+        const int64_t c = p.channel + i;
+        const float normal = (values.at[i] - b.mean[c]) * b.inverse[c];
+        gradient.at[i] = normal * b.scale[c] + b.bias[c] > 0 ? gradient.at[i] : 0;
+        first[i] += gradient.at[i];
+        second[i] += gradient.at[i] * normal;
+      }
+      store_floats<pack>(dz, at, gradient);
+    }
+  }
+  store_part<pack>(t, p, first, second, partial);
+}
+
+__global__ void finish_sums(const float* partial, int64_t channels, int64_t parts, float* first,
+                            float* second) {
+  const int64_t channel = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
+  const NormSums sums = add_parts(partial, channels, channel, parts);
+  if (threadIdx.y != 0 || channel >= channels) return;
+  first[channel] = sums.first;
+  second[channel] = sums.second;
+}
+
+template <typename T>
+__global__ void finish_norm(NormFinish f, float epsilon, float momentum, T* factor, T* constant) {
+  const int64_t c = thread_index();
+  if (c >= f.channels) return;
+  const float count = static_cast<float>(f.count);
+  const float mean = f.sum[c] / count, raw = f.squares[c] / count - mean * mean;
+  const float variance = raw > 0 ? raw : 0, inverse = 1 / sqrtf(variance + epsilon);
+  f.saved_mean[c] = mean;
+  f.saved_variance[c] = variance;
+  if (f.inverse) f.inverse[c] = inverse;
+  if (f.mean_out) f.mean_out[c] = (1 - momentum) * f.mean[c] + momentum * mean;
+  if (f.variance_out) {
+    f.variance_out[c] =
+        (1 - momentum) * f.variance[c] + momentum * (count / (count - 1)) * variance;
+  }
+  if (factor) factor[c] = from_float<T>(f.scale[c] * inverse);
+  if (constant) constant[c] = from_float<T>(f.bias[c] - mean * f.scale[c] * inverse);
+}
+
+}  // namespace
+
+void scale_bias_relu(const NormShape& shape, const void* x, const void* factor,
+                     const void* constant, void* y, cudaStream_t stream) {
+  const NormLaunch l = norm_launch(shape);
+  dispatch_norm(shape, [&](auto type, auto pack) {
+    using T = decltype(type);
+    launch(transform<decltype(pack)::value, T>, l.grid, kBlock, 0, stream, l.tiling,
+           static_cast<const T*>(x), static_cast<const T*>(factor), static_cast<const T*>(constant),
+           static_cast<T*>(y));
+  });
+}
+
+void sum_squares(const NormShape& shape, const void* x, float* sum, float* squares, void* workspace,
+                 cudaStream_t stream) {
+  const NormLaunch l = norm_launch(shape);
+  float* partial = static_cast<float*>(workspace);
+  dispatch_norm(shape, [&](auto type, auto pack) {
+    using T = decltype(type);
+    launch(sum_powers<decltype(pack)::value, T>, l.grid, kBlock, 0, stream, l.tiling,
+           static_cast<const T*>(x), partial);
+  });
+  launch(finish_sums, finish_grid(shape), dim3(kWarp, kFinishLanes), 0, stream, partial,
+         shape.channels, l.parts, sum, squares);
+}
+
+void norm_finish(const NormFinish& finish, cudaStream_t stream) {
+  dispatch(finish.low, [&](auto type) {
+    using T = decltype(type);
+    launch(finish_norm<T>, blocks_for(finish.channels), kBlock, 0, stream, finish,
+           static_cast<float>(finish.epsilon), static_cast<float>(finish.momentum),
+           static_cast<T*>(finish.factor), static_cast<T*>(finish.constant));
+  });
+}
+
+void relu_norm_gradient(const ReluNormGradient& g, cudaStream_t stream) {
+  const NormLaunch l = norm_launch(g.shape);
+  float* partial = static_cast<float*>(g.workspace);
+  dispatch_norm(g.shape, [&](auto type, auto pack) {
+    using T = decltype(type);
+    launch(stop_gradients<decltype(pack)::value, T>, l.grid, kBlock, 0, stream, l.tiling,
+           static_cast<const T*>(g.x), static_cast<T*>(g.dz),
+           Backward{g.mean, g.inverse, g.scale, g.bias}, partial);
+  });
+  launch(finish_sums, finish_grid(g.shape), dim3(kWarp, kFinishLanes), 0, stream, partial,
+         g.shape.channels, l.parts, g.dbias, g.dscale);
+}
+
+}  // namespace fleet::cuda

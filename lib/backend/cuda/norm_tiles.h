@@ -1,0 +1,133 @@
+// How the kernels of batch normalisation share the rows and channels of an image between blocks and
+// threads, and add what each found.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "backend/cuda/norm.h"
+#include "backend/cuda/types.h"
+
+namespace fleet::cuda {
+
+// A block of kBlock threads takes `columns` neighbouring packs of channels; its threads share the
+// rows of its part between them, kBlock / columns at a time. A part's sums are added by thread and
+// the parts' by part, in order.
+struct NormTiling {
+  int64_t rows, channels, rows_a_part;
+  int columns;
+};
+
+inline constexpr int64_t kMostParts = 512;  // enough blocks for the largest GPUs
+inline constexpr int64_t kRowsAThread = 4;  // at least, if there is more than one part
+inline constexpr int kMostColumns = 32;
+inline constexpr int kFinishLanes = 32;
+
+struct NormPlace {
+  int64_t channel;  // the first of the thread's pack
+  int64_t begin, end;
+  int lane, lanes;
+  __device__ bool inside(const NormTiling& t) const { return channel < t.channels; }
+};
+
+template <int pack>
+__device__ inline NormPlace place_of(const NormTiling& t) {
+  NormPlace p;
+  const int column = static_cast<int>(threadIdx.x) % t.columns;
+  p.lane = static_cast<int>(threadIdx.x) / t.columns;
+  p.lanes = kBlock / t.columns;
+  p.channel = (static_cast<int64_t>(blockIdx.x) * t.columns + column) * pack;
+  p.begin = static_cast<int64_t>(blockIdx.y) * t.rows_a_part;
+  p.end = p.begin + t.rows_a_part < t.rows ? p.begin + t.rows_a_part : t.rows;
+  return p;
+}
+
+// Adds two sums of each channel over the block's threads; partial[part][2][channels].
+template <int pack>
+__device__ inline void store_part(const NormTiling& t, const NormPlace& p,
+                                  const float (&first)[pack], const float (&second)[pack],
+                                  float* partial) {
+  __shared__ float sums[2][kBlock * pack];
+#pragma unroll
+  for (int i = 0; i < pack; ++i) {
+    sums[0][threadIdx.x * pack + i] = first[i];
+    sums[1][threadIdx.x * pack + i] = second[i];
+  }
+  block_barrier();
+  const int width = t.columns * pack;
+  const int64_t base = static_cast<int64_t>(blockIdx.x) * width;
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * width; i += kBlock) {
+    const int which = i / width, column = i % width;
+    if (base + column >= t.channels) continue;
+    float sum = 0;
+    for (int lane = 0; lane < p.lanes; ++lane) sum += sums[which][lane * width + column];
+    partial[(static_cast<int64_t>(blockIdx.y) * 2 + which) * t.channels + base + column] = sum;
+  }
+}
+
+// A channel's two sums over all parts; valid in the threads with threadIdx.y = 0.
+struct NormSums {
+  float first = 0, second = 0;
+};
+__device__ inline NormSums add_parts(const float* partial, int64_t channels, int64_t channel,
+                                     int64_t parts) {
+  __shared__ float lanes[2][kFinishLanes][kWarp];
+  NormSums sums;
+  if (channel < channels) {
+    for (int64_t part = threadIdx.y; part < parts; part += kFinishLanes) {
+      sums.first += partial[part * 2 * channels + channel];
+      sums.second += partial[(part * 2 + 1) * channels + channel];
+    }
+  }
+  lanes[0][threadIdx.y][threadIdx.x] = sums.first;
+  lanes[1][threadIdx.y][threadIdx.x] = sums.second;
+  block_barrier();
+  NormSums all;
+  for (int lane = 0; threadIdx.y == 0 && lane < kFinishLanes; ++lane) {
+    all.first += lanes[0][lane][threadIdx.x];
+    all.second += lanes[1][lane][threadIdx.x];
+  }
+  return all;
+}
+
+inline int64_t norm_pack(const NormShape& shape) {
+  const int64_t pack = 16 / static_cast<int64_t>(size_of(shape.dtype));
+  return shape.channels % pack == 0 ? pack : 1;
+}
+
+struct NormLaunch {
+  NormTiling tiling;
+  dim3 grid;
+  int64_t parts;
+};
+
+inline NormLaunch norm_launch(const NormShape& shape) {
+  const int64_t packs = shape.channels / norm_pack(shape);
+  int columns = 1;
+  while (columns < kMostColumns && columns < packs) columns *= 2;
+  const int64_t tiles = ceil_div(packs, columns), lanes = kBlock / columns;
+  const int64_t most = ceil_div(shape.rows, lanes * kRowsAThread);
+  const int64_t wanted = std::max<int64_t>(1, std::min(most, ceil_div(kMostParts, tiles)));
+  const int64_t rows_a_part = ceil_div(shape.rows, wanted);
+  const int64_t parts = ceil_div(shape.rows, rows_a_part);
+  return {{shape.rows, shape.channels, rows_a_part, columns},
+          dim3(blocks_for(tiles, 1), static_cast<unsigned>(parts)),
+          parts};
+}
+
+// Calls body(T(), pack) with the pack as a constant.
+template <typename Body>
+void dispatch_norm(const NormShape& shape, Body body) {
+  dispatch(shape.dtype, [&](auto type) {
+    using T = decltype(type);
+    if (norm_pack(shape) == 1) {
+      body(type, std::integral_constant<int, 1>());
+    } else {
+      body(type, std::integral_constant<int, kPack<T>>());
+    }
+  });
+}
+
+inline dim3 finish_grid(const NormShape& shape) { return dim3(blocks_for(shape.channels, kWarp)); }
+
+}  // namespace fleet::cuda

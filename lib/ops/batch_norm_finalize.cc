@@ -1,0 +1,54 @@
+// The parts of a training batch_norm around convolutions that compute the rest of it
+// (conv2d_sums.cc). The pass fuse_resunit makes them.
+#include "graph/program.h"
+#include "ops/dtype_attribute.h"
+
+namespace fleet {
+
+// From the sums of x and of its squares over `count` values a channel: the batch's statistics, the
+// running ones, and the normalisation as factor x + constant, rounded to the type `low`.
+// inverse: 1 / sqrt(saved_variance + epsilon).
+FLEET_OP(batch_norm_finalize) {
+  def.inputs = {{"sum"}, {"squares"}, {"scale"}, {"bias"}, {"mean"}, {"variance"}};
+  def.outputs = {{"mean_out", Slot::kOptional},
+                 {"variance_out", Slot::kOptional},
+                 {"saved_mean"},
+                 {"saved_variance"},
+                 {"inverse", Slot::kOptional},
+                 {"factor", Slot::kOptional},
+                 {"constant", Slot::kOptional}};
+  def.attributes = {
+      {"epsilon", 1e-5}, {"momentum", 0.1}, {"count", int64_t{2}}, {"low", std::string("float16")}};
+  def.precision = Precision::kBlack;
+  def.infer = [](ShapeContext& context) {
+    for (int i = 1; i < 6; ++i) {
+      context.require(context.shape(i) == context.shape(0),
+                      "all inputs must have one value a channel");
+    }
+    context.require(context.attributes().integer("count") > 1,
+                    "training needs more than one value a channel");
+    context.set_like(0, 4);
+    context.set_like(1, 5);
+    for (int i = 2; i < 5; ++i) context.set_like(i, 0);
+    const DType low = to_dtype(context.attributes().text("low"));
+    context.set(5, context.shape(0), low);
+    context.set(6, context.shape(0), low);
+  };
+}
+
+// dx of a training batch_norm from dz, the gradient of its result before any activation, and its
+// parameters' gradients.
+FLEET_OP(batch_norm_data_grad) {
+  def.inputs = {{"x"}, {"scale"}, {"mean"}, {"variance"}, {"dscale"}, {"dbias"}, {"dz"}};
+  def.outputs = {{"dx"}};
+  def.attributes = {{"epsilon", 1e-5}};
+  def.precision = Precision::kGray;
+  def.inplace = {{6, 0}};
+  def.infer = [](ShapeContext& context) {
+    context.require(context.shape(6) == context.shape(0),
+                    "dz " + context.shape(6).text() + " is not as x " + context.shape(0).text());
+    context.set_like(0, 0);
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,70 @@
+// Convolutions that take in what a batch normalisation before or behind them would read and write
+// once more: its statistics, its transformation, its relu, and the same backwards. Strides,
+// paddings, dilations and groups as in conv2d, without bias. The pass fuse_resunit makes them.
+#include "ops/window.h"
+
+namespace fleet {
+namespace {
+
+const std::map<std::string, Attribute> kAttributes = {
+    {"strides", std::vector<int64_t>{1, 1}},
+    {"paddings", std::vector<int64_t>{0, 0}},
+    {"dilations", std::vector<int64_t>{1, 1}},
+    {"groups", int64_t{1}},
+};
+
+}  // namespace
+
+// y = conv2d(x), or conv2d(max(factor x + constant, 0)) with factor and constant[I]; sum and
+// squares[O]: of y and of its squares over all other axes, in float32.
+FLEET_OP(conv2d_sums) {
+  def.inputs = {{"x"}, {"weight"}, {"factor", Slot::kOptional}, {"constant", Slot::kOptional}};
+  def.outputs = {{"y"}, {"sum"}, {"squares"}};
+  def.attributes = kAttributes;
+  def.precision = Precision::kWhite;
+  def.infer = [](ShapeContext& context) {
+    const Shape &x = context.shape(0), &weight = context.shape(1);
+    context.require(x.rank() == 4 && weight.rank() == 4 &&
+                        x[1] == weight[1] * context.attributes().integer("groups"),
+                    "x " + x.text() + " does not fit weight " + weight.text());
+    context.require(context.has_input(2) == context.has_input(3),
+                    "factor and constant come together");
+    const Window window = window_of(context, weight[2], weight[3]);
+    const Shape y{x[0], weight[0], windows(window, 0, x[2]), windows(window, 1, x[3])};
+    context.require(y[2] > 0 && y[3] > 0, "x " + x.text() + " is smaller than the kernel");
+    context.set(0, y, context.dtype(0));
+    context.set(1, {y[1]}, DType::kFloat32);
+    context.set(2, {y[1]}, DType::kFloat32);
+  };
+}
+
+// dweight of conv2d_sums with factor and constant.
+FLEET_OP(conv2d_sums_weight_grad) {
+  def.inputs = {{"x"}, {"dy"}, {"factor"}, {"constant"}};
+  def.outputs = {{"dweight"}};
+  def.attributes = kAttributes;
+  def.attributes["kernel"] = std::vector<int64_t>{1, 1};
+  def.precision = Precision::kWhite;
+  def.infer = [](ShapeContext& context) {
+    const Shape &x = context.shape(0), &dy = context.shape(1);
+    const std::vector<int64_t>& kernel = context.attributes().integers("kernel");
+    context.set(0, {dy[1], x[1] / context.attributes().integer("groups"), kernel[0], kernel[1]},
+                context.dtype(0));
+  };
+}
+
+// Of conv2d(max(n, 0)) with n = scale (x - mean) inverse + bias: dz, the gradient of n, and those
+// of scale and bias.
+FLEET_OP(conv2d_relu_norm_grad) {
+  def.inputs = {{"weight"}, {"dy"}, {"x"}, {"mean"}, {"inverse"}, {"scale"}, {"bias"}};
+  def.outputs = {{"dz"}, {"dscale"}, {"dbias"}};
+  def.attributes = kAttributes;
+  def.precision = Precision::kWhite;
+  def.infer = [](ShapeContext& context) {
+    context.set_like(0, 2);
+    context.set_like(1, 5);
+    context.set_like(2, 6);
+  };
+}
+
+}  // namespace fleet
