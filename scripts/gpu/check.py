@@ -195,7 +195,7 @@ def check_ranks(context):
         name = f"ranks_{ranks}"
         values = small("lenet", context.device, 20, values={"data.batch_size": 64 // ranks})
         folder, argv = ranks_command(context, name, ranks, values)
-        outcome = process.run(argv, 100, ranks_environment(context), folder)
+        outcome = process.run(argv, context.allow(60), ranks_environment(context), folder)
         need(outcome.ok, f"{ranks} ranks: {outcome.why()}: {outcome.last_line()}")
         if ranks > 1:
             used_nccl(context, folder, outcome.output)
@@ -244,7 +244,7 @@ def check_kill(context):
         return None
 
     key, value = mark.split("=")
-    outcome = process.run(argv, 90, {**ranks_environment(context), key: value}, folder, on_line=on_line)
+    outcome = process.run(argv, context.allow(50), {**ranks_environment(context), key: value}, folder, on_line=on_line)
     ended = time.monotonic()
     used_nccl(context, folder, outcome.output)
     left = processes_with(mark)
@@ -271,7 +271,7 @@ def check_lines(context):
     values.update({"train.output": folder, **({"train.device": "cpu"} if context.smoke else {})})
     argv = [os.path.join(context.bin, "fleetrun")] + chosen + [f"--log_dir={folder}/log"]
     argv += [job.file_of("config", "resnet50_imagenet.json")] + job.settings(values)
-    outcome = process.run(argv, 90, context.env, folder)
+    outcome = process.run(argv, context.allow(60), context.env, folder)
     context.log(outcome.output)
     need(outcome.ok, f"{outcome.why()}: {outcome.last_line()}")
     for pattern in (r"worker_index: 0, step3 cost = \d+\.\d+, speed: \d+\.\d+", r"\[Epoch 0, batch 3\] loss: \d+\.\d+, acc1: "):
@@ -308,6 +308,7 @@ def test_programs(context):
 def run_part(context, name, programs, limit):
     """{"part", "result": ok, failed or skipped, "seconds", "detail", ...}. Nothing that goes wrong in it leaves it."""
     begun = time.monotonic()
+    context.end = begun + limit
     entry = {"part": name}
     context.log(f"\n=== {name}")
     try:
@@ -368,7 +369,7 @@ def main():
             results.append({"part": name, "result": "failed", "detail": "no time was left for it", "seconds": 0})
         else:
             # A test program may take half of what is left, so that one that hangs leaves time for the others.
-            limit = left * (0.5 if len(chosen) > 1 else 1) if name in programs else min(left, PARTS[name][1])
+            limit = left * (0.5 if len(chosen) > 1 else 1) if name in programs else min(left, PARTS[name][1] * context.patience)
             results.append(run_part(context, name, programs, limit))
         print(f"{results[-1]['result']:8} {name} ({results[-1]['seconds']} s): {results[-1]['detail']}", flush=True)
         report.write_json(context.folder, "gpu_check.json", {**about, "parts": results})  # also where the next one takes all down

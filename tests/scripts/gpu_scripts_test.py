@@ -70,6 +70,14 @@ class Process(unittest.TestCase):
         self.assertEqual(process.run(["sh", "-c", "kill -SEGV $$"], 10).why(), "killed by SIGSEGV")
 
 
+class Limits(unittest.TestCase):
+    def test_a_part_cannot_take_more_than_its_own(self):
+        context = object.__new__(job.Context)
+        context.patience, context.end = 1, time.monotonic() + 20
+        self.assertEqual(context.allow(5), 5)
+        self.assertLessEqual(context.allow(90), 20)
+
+
 class Results(unittest.TestCase):
     def test_weights_are_compared(self):
         with tempfile.TemporaryDirectory() as folder:
