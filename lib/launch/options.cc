@@ -21,6 +21,8 @@ const std::vector<Option>& launch_options() {
       {"grace", {}, {"PADDLE_GRACE"}, "SECONDS"},
       {"hang_timeout", {}, {"PADDLE_HANG_TIMEOUT"}, "SECONDS", true},
       {"log_dir", {}, {"PADDLE_LOG_DIR"}, "DIR"},
+      {"ranks", {}, {}, "LIST", true},
+      {"local_ranks_filter", {}, {}, "LIST", true},
       {"log_level", {}, {"PADDLE_LOG_LEVEL"}, "LEVEL"},
       {"job_id", {}, {"PADDLE_JOB_ID"}, "NAME"},
       {"run_mode", {}, {"PADDLE_RUN_MODE"}, "MODE"},
@@ -50,6 +52,8 @@ const Schema& launch_schema() {
         .number("grace", 10, 0, 1e6, "from a stop's signal to SIGKILL")
         .number("hang_timeout", 0, 0, 1e6, "a rank that does nothing for so long hangs (off)")
         .text("log_dir", "log", "folder of workerlog.N and endpoints.log")
+        .text("ranks", "", "ranks to show, 0,3-5 or all (default: local rank 0 of each node)")
+        .text("local_ranks_filter", "", "the same by local ranks")
         .choice("log_level", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}, "how much is logged")
         .text("job_id", "default", "tells jobs apart; the same on every node")
         .text("run_mode", "collective", "collective, or ps: parameter servers")

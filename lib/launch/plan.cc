@@ -19,6 +19,7 @@
 #include "launch/environment.h"
 #include "launch/program.h"
 #include "launch/run_to_end.h"
+#include "launch/shown_ranks.h"
 
 namespace fleet {
 namespace {
@@ -122,6 +123,7 @@ LaunchPlan make_plan(LaunchRequest request) {
       settings, host, monotonic_seconds, [] { ::usleep(250'000); },
       [](const std::string& line) { spdlog::warn("{}", line); });
   plan.topology = resolve_topology(settings, host);
+  read_shown_ranks(settings);
   plan.roles = read_roles(settings);
   if (plan.roles.wanted) {
     plan.local_roles = local_roles(plan.roles, plan.topology.address);
@@ -191,13 +193,15 @@ std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment&
                                        int terminal_width) {
   const std::vector<CorePlan> cores = cores_of_ranks(assignment);
   std::vector<RankCommand> ranks;
-  const auto nproc = static_cast<size_t>(assignment.node().nproc());
+  const ShownRanks shown = read_shown_ranks(plan.request.settings);
+  const NodePlacement& node = assignment.node();
+  const auto nproc = static_cast<size_t>(node.nproc());
   for (size_t local_rank = 0; local_rank < nproc; ++local_rank) {
     RankCommand rank;
     rank.local_rank = static_cast<int>(local_rank);
     rank.argv = plan.command;
     // A bar of other programs is their own affair: they see a pipe.
-    const bool draws_bar = plan.trains && local_rank == 0;
+    const bool draws_bar = plan.trains && local_rank == 0 && !shown.chosen;
     RankContext context = rank_context(plan);
     context.threads = cores[local_rank].threads;
     context.terminal_width = draws_bar ? terminal_width : 0;
@@ -210,7 +214,10 @@ std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment&
       const double seconds = plan.request.settings.number("hang_timeout");
       rank.hang_timeout_ms = static_cast<int>(std::min(seconds, 2e6) * 1000);
     }
-    rank.console = rank.local_rank == assignment.node().servers;
+    const int global = node.rank_of(rank.local_rank);
+    rank.console =
+        !node.is_server(rank.local_rank) && shown.shows(global, rank.local_rank - node.servers);
+    if (shown.chosen) rank.prefix = line_prefix(assignment, global);
     ranks.push_back(std::move(rank));
   }
   return ranks;

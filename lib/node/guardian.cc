@@ -98,9 +98,9 @@ class Guardian {
       rank.pid = spawned.pid;
       rank.ended = spawned.pid < 0;
       if (rank.ended) continue;
-      rank.log =
-          std::make_unique<RankLog>(loop_, std::move(spawned.output), command.log_path,
-                                    command.console ? &console_ : nullptr, draws_bar(command));
+      rank.log = std::make_unique<RankLog>(loop_, std::move(spawned.output), command.log_path,
+                                           command.console ? &console_ : nullptr, command.prefix,
+                                           draws_bar(command));
       if (command.hang_timeout_ms > 0) {
         rank.watch.emplace(std::chrono::milliseconds(command.hang_timeout_ms));
         look_every_ = std::clamp(std::chrono::milliseconds(command.hang_timeout_ms / 8),

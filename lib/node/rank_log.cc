@@ -14,12 +14,13 @@ namespace fleet {
 namespace asio = boost::asio;
 
 RankLog::RankLog(asio::io_context& loop, UniqueFd pipe, const std::string& path, Console* console,
-                 bool draws_bar)
+                 const std::string& prefix, bool draws_bar)
     : pipe_(loop, pipe.release()),
       file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
       path_(path),
       console_(console),
       draws_bar_(draws_bar) {
+  if (!prefix.empty()) lines_.emplace(prefix);
   wait();
 }
 
@@ -55,10 +56,11 @@ void RankLog::drain() {
   // At most a few pipes full: whoever else writes to it may never stop.
   for (int i = 0; i < 64 && !closed_ && read_once(); ++i) {
   }
+  if (console_ && lines_) console_->write(lines_->rest());
 }
 
 void RankLog::append(std::string_view output) {
-  if (console_) console_->write(output);
+  if (console_) console_->write(lines_ ? lines_->pass(output) : output);
   if (draws_bar_) {
     const std::string lines = filter_.pass(output);
     tail_.add(lines);

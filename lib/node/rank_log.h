@@ -5,11 +5,13 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/file.h"
 #include "node/bar_filter.h"
 #include "node/console.h"
+#include "node/line_prefix.h"
 #include "node/log_tail.h"
 
 namespace fleet {
@@ -19,8 +21,9 @@ class RankLog {
   // Appends to `path` what comes through `pipe` (non-blocking). `console`: nullptr, or where it
   // goes as well; the pipe is then not read while the console is full, as if the rank wrote there
   // itself. draws_bar: the rank draws a progress bar on that console, which the file does not want.
+  // prefix: of each line on the console, which then gets whole lines only; empty: as it comes.
   RankLog(boost::asio::io_context& loop, UniqueFd pipe, const std::string& path, Console* console,
-          bool draws_bar);
+          const std::string& prefix, bool draws_bar);
   // Reads what the pipe holds now: its rank has ended, while others may keep the pipe open.
   void drain();
   // To be called when the console has room again.
@@ -41,6 +44,7 @@ class RankLog {
   Console* console_;
   LogTail tail_;
   BarFilter filter_;
+  std::optional<LinePrefix> lines_;
   bool draws_bar_;
   int64_t bytes_ = 0;
   bool waits_ = false, closed_ = false, complained_ = false;

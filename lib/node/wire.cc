@@ -55,7 +55,7 @@ template <typename Visit>
 void fields(Visit& visit, RankCommand& rank) {
   visit(rank.local_rank), visit(rank.argv), visit(rank.environment), visit(rank.removed);
   visit(rank.cores), visit(rank.log_path), visit(rank.console);
-  visit(rank.hang_timeout_ms);
+  visit(rank.prefix), visit(rank.hang_timeout_ms);
 }
 template <typename Visit>
 void fields(Visit& visit, LocalStack& stack) {

@@ -19,6 +19,7 @@ struct RankCommand {
   std::vector<int> cores;                                        // pinned to; empty: not pinned
   std::string log_path;                                          // appended to
   bool console = false;     // its output goes to standard output as well
+  std::string prefix;       // of each line there; empty: as it comes
   int hang_timeout_ms = 0;  // without progress for this long it hangs; 0: not watched
 
   bool operator==(const RankCommand&) const = default;

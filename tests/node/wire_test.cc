@@ -16,6 +16,7 @@ RankCommand sample_rank() {
   rank.cores = {2, 3};
   rank.log_path = "log/workerlog.3";
   rank.console = true;
+  rank.prefix = "[rank 3] ";
   rank.hang_timeout_ms = 5000;
   return rank;
 }

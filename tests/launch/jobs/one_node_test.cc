@@ -149,6 +149,27 @@ TEST_F(OneNode, DaemonisedChildren_DoNotOutliveTheJob) {
             0);
 }
 
+TEST_F(OneNode, ChosenRanks_ShowWithTheirNumber) {
+  EXPECT_EQ(run("printf 'I am '; sleep 0.1; echo $RANK; printf end", {"--ranks=all"}), 0);
+  for (const char* line : {"[rank 0] I am 0\n", "[rank 1] I am 1\n", "[rank 1] end\n"}) {
+    EXPECT_THAT(output, HasSubstr(line));
+  }
+  EXPECT_EQ(job.read("log/workerlog.1"), "I am 1\nend");
+}
+
+TEST_F(OneNode, ManyLinesOfSeveralRanks_NoneIsTornOrLost) {
+  EXPECT_EQ(run("seq 1 100000", {"--ranks=all"}), 0);
+  int next[2] = {1, 1};
+  for (const std::string& line : split(output, '\n')) {
+    if (!line.starts_with("[rank ")) continue;
+    const int rank = line[6] - '0';
+    ASSERT_TRUE(rank == 0 || rank == 1) << line;
+    ASSERT_EQ(line.substr(9), std::to_string(next[rank]++));
+  }
+  EXPECT_EQ(next[0], 100'001);
+  EXPECT_EQ(next[1], 100'001);
+}
+
 TEST_F(OneNode, WholeStandardOutput_ReachesTheConsole) {
   EXPECT_EQ(run("test $RANK = 1 || seq 1 200000"), 0);
   EXPECT_THAT(output, HasSubstr("\n199999\n200000\n"));
