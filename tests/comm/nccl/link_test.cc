@@ -35,6 +35,29 @@ CommOptions options_for(int rank, int size, Device& device, std::shared_ptr<Stor
   return options;
 }
 
+TEST(NcclChoice, Auto_IsNcclOnGpusAlone) {
+  const auto device = one_gpu();
+  CommOptions options = options_for(0, 2, *device, make_memory_store());
+  options.nodes = {"127.0.0.1", "127.0.0.2"};
+  EXPECT_EQ(choose_backend(options), "nccl");
+  options.device = nullptr;
+  EXPECT_EQ(choose_backend(options), "gloo");
+}
+
+TEST(NcclChoice, TransportOfTheOtherMemory_IsRefused) {
+  const auto device = one_gpu();
+  CommOptions options = options_for(0, 2, *device, make_memory_store());
+  options.backend = "shm";
+  Error error = error_of([&] { make_communicator(options); });
+  EXPECT_EQ(error.code(), ErrorCode::kUsage);
+  EXPECT_THAT(error.what(), HasSubstr("shm cannot move the memory of cuda:0"));
+  options.device = nullptr;
+  options.backend = "nccl";
+  error = error_of([&] { make_communicator(options); });
+  EXPECT_EQ(error.code(), ErrorCode::kUsage);
+  EXPECT_THAT(error.what(), HasSubstr("nccl cannot move the memory of the host"));
+}
+
 TEST(NcclStart, RankThatDoesNotCome_IsNamed) {
   const auto store = make_memory_store();
   std::vector<Thread> ranks;
