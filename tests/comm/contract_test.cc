@@ -436,8 +436,8 @@ TEST_P(Contract, Abort_FailsOwnCallsWithWhyAndOthersNamingIt) {
   run([&](Rank& rank) {
     Communicator& comm = rank.comm;
     everybody.arrive_and_wait();  // has its communicator
-    const auto stream = rank.make_stream();
     Memory data(rank, false, 100000, DType::kFloat32);
+    const auto stream = rank.make_stream();  // ends before the memory that its work touches
     std::string what;
     const auto reduce = [&] {
       comm.all_reduce(data.view, data.view, ReduceOp::kSum, *stream);
@@ -495,13 +495,13 @@ TEST_P(Contract, RankThatDoesNotCome_TimesOutNamed) {
   run_ranks(group, [&](Rank& rank) {
     Communicator& comm = rank.comm;
     everybody.arrive_and_wait();  // has its communicator
-    const auto stream = rank.make_stream();
     if (comm.rank() == 1) {
       while (done != size() - 1) std::this_thread::yield();
       return;
     }
     const Done counted{done};
     Memory data(rank, false, 100000, DType::kFloat32);
+    const auto stream = rank.make_stream();
     std::string what;
     const auto reduce = [&] {
       comm.all_reduce(data.view, data.view, ReduceOp::kSum, *stream);
