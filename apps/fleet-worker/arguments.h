@@ -11,6 +11,7 @@ namespace fleet {
 
 struct WorkerArguments {
   std::string job_file;
+  std::string device;                  // "": as the job file says
   std::vector<std::string> overrides;  // "key=value"
   std::string log_level = env_or(kEnvLogLevel, "INFO");
   bool print_config = false;

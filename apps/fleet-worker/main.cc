@@ -17,6 +17,7 @@
 #include "comm/factory.h"
 #include "exec/backend.h"
 #include "rendezvous/store_client.h"
+#include "train/device_settings.h"
 #include "train/trainer.h"
 
 namespace fleet {
@@ -51,25 +52,52 @@ World world_from_env() {
   return world;
 }
 
-// device: whose memory moves; null: the host's, beside one of a GPU's.
-std::unique_ptr<Communicator> connect(const Job& job, const World& world, Device* device) {
-  if (world.size == 1) return nullptr;
+// What the ranks of a job reach each other by: the device's memory, and the host's.
+struct Connection {
+  std::unique_ptr<Communicator> compute, control;  // null in a job of one rank
+};
+
+Connection connect(const Job& job, const World& world, Device& device) {
+  Connection connection;
+  if (world.size == 1) return connection;
   CommOptions options{.rank = world.rank,
                       .size = world.size,
                       .nodes = world.nodes,
                       .store = world.store,
                       .names = {}};
   apply(job.comm, &options);
-  options.device = device;
-  if (!device) {
-    options.group = "control";
-    options.backend = "auto";
+  if (device.backend() != "cpu") {
+    CommOptions host = options;
+    host.group = "control";
+    host.backend = "auto";
+    connection.control = make_communicator(host);
+    options.device = &device;
   }
-  auto communicator = make_communicator(options);
-  if (world.rank == 0 && device) {
-    spdlog::info("{} ranks communicate through {}", world.size, communicator->name());
+  connection.compute = make_communicator(options);
+  if (world.rank == 0) {
+    spdlog::info("{} ranks communicate through {}", world.size, connection.compute->name());
   }
-  return communicator;
+  return connection;
+}
+
+// Where this rank computes. One line says why it is the CPU where that was not asked for.
+DeviceChoice choose(const Job& job, bool speaks) {
+  const DeviceWish wish = device_wish(job.train.text("device"), get_env("FLAGS_selected_gpus"),
+                                      get_env("PADDLE_TRAINER_ID").has_value());
+  DeviceChoice choice = choose_device(wish.name, wish.index, device_options(job));
+  if (!speaks) return choice;
+  if (!wish.note.empty()) spdlog::info("training runs on the CPU: {}", wish.note);
+  if (!choice.note.empty()) spdlog::info("{}", choice.note);
+  const auto vain = without_effect(job, choice.device->backend());
+  if (!vain.empty()) spdlog::warn("without effect on the CPU: {}", join(vain, ", "));
+  return choice;
+}
+
+// The Plan of train.device, also where that is a GPU that is not here: kernels then answer without
+// asking it.
+void print_plan(BuiltProgram built, const std::string& backend, Device* device) {
+  const PlanOptions options{.backend = backend, .initial_layouts = {}, .device = device};
+  std::fputs(make_plan(std::move(built.program), built.keep, options).text().c_str(), stdout);
 }
 
 // The printing options: true where one of them was given.
@@ -86,15 +114,21 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   const Shape image =
       image_shape(job.model_name, job.data.integer("image.channels"),
                   job.data.integer("image.height"), job.data.integer("image.width"));
+  const DeviceChoice choice = choose(job, false);
+  const bool absent = job.train.text("device") == "cuda" && choice.device->backend() != "cuda";
+  const std::string backend = absent ? "cuda" : choice.device->backend();
+  if (absent) spdlog::info("{}", choice.note);
   BuiltProgram built =
-      build_program(job, image, static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)), "cpu",
-                    static_cast<int>(env_int_or("PADDLE_NNODES", 1)));
+      build_program(job, {.image = image,
+                          .world = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)),
+                          .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1)),
+                          .backend = backend});
   if (program) {
     const bool dot = arguments.print_program == "dot";
     std::fputs((dot ? print_dot(built.program) : print_text(built.program)).c_str(), stdout);
   }
   if (arguments.print_plan) {
-    std::fputs(make_plan(std::move(built.program), built.keep).text().c_str(), stdout);
+    print_plan(std::move(built), backend, absent ? nullptr : choice.device.get());
   }
   return true;
 }
@@ -104,6 +138,8 @@ int run(int argc, char** argv) {
   if (!parse_arguments(argc, argv, &arguments)) return 0;
   set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));
   ConfigTree tree = ConfigTree::from_file(arguments.job_file);
+  apply_flags(tree);
+  if (!arguments.device.empty()) tree.set("train.device", arguments.device, "--device");
   apply_overrides(tree, arguments.overrides);
   if (print(arguments, tree)) return 0;
 
@@ -114,25 +150,17 @@ int run(int argc, char** argv) {
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGHUP, ask_to_stop);
   std::signal(SIGQUIT, ask_to_stop);
-  const bool automatic = job.train.text("device") == "auto";
-  DeviceChoice choice = choose_device(automatic ? "cpu" : job.train.text("device"),
-                                      static_cast<int>(env_int_or("FLAGS_selected_gpus", 0)));
   const World world = world_from_env();
-  if (automatic && get_env("FLAGS_selected_gpus") && world.rank == 0) {
-    spdlog::warn(
-        "training runs on the CPU, not on the GPUs given: the CUDA backend cannot train yet");
-  }
-  if (!choice.note.empty() && world.rank == 0) spdlog::info("{}", choice.note);
-  std::unique_ptr<Communicator> control;
-  if (choice.device->backend() != "cpu") control = connect(job, world, nullptr);
-  const std::unique_ptr<Communicator> communicator = connect(job, world, choice.device.get());
+  const DeviceChoice choice = choose(job, world.rank == 0);
+  for (const std::string& line : choice.device->description()) spdlog::info("{}", line);
+  const Connection connection = connect(job, world, *choice.device);
   Trainer trainer(
       job, *choice.device,
       {.rank = world.rank,
        .world = world.size,
        .nodes = world.node_count(),
-       .communicator = communicator.get(),
-       .control = control.get(),
+       .communicator = connection.compute.get(),
+       .control = connection.control.get(),
        .store = world.store,
        .stop = &stop_signal,
        .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1)))});

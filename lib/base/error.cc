@@ -21,6 +21,8 @@ const char* name_of(ErrorCode code) {
       return "not found";
     case ErrorCode::kUnsupported:
       return "unsupported";
+    case ErrorCode::kNoMemory:
+      return "no memory";
     case ErrorCode::kTimeout:
       return "timeout";
     case ErrorCode::kPeerLost:
@@ -45,7 +47,7 @@ Error::Error(ErrorCode code, std::string what, std::string where, std::string ne
 int exit_code_for(ErrorCode code) {
   if (code == ErrorCode::kPeerLost) return kExitPeerLost;
   return code == ErrorCode::kUsage || code == ErrorCode::kUnsupported ||
-                 code == ErrorCode::kNotFound
+                 code == ErrorCode::kNotFound || code == ErrorCode::kNoMemory
              ? 2
              : 1;
 }

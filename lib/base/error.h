@@ -16,6 +16,7 @@ enum class ErrorCode {
   kStale,        // belongs to an epoch of the job that is over
   kIo,           // the operating system refused a file or socket operation
   kInternal,     // a bug of ours
+  kNoMemory,     // the device has not as much memory as is wanted
 };
 
 const char* name_of(ErrorCode code);
@@ -41,8 +42,8 @@ class Error : public std::runtime_error {
 // waits a moment for the cause.
 inline constexpr int kExitPeerLost = 114;
 
-// The exit code a program ends with for an error of this kind: 2 for kUsage, kUnsupported and
-// kNotFound, kExitPeerLost for kPeerLost, else 1.
+// The exit code a program ends with for an error of this kind: 2 for kUsage, kUnsupported,
+// kNoMemory and kNotFound, kExitPeerLost for kPeerLost, else 1.
 int exit_code_for(ErrorCode code);
 
 // Throws kInternal naming the place: for what can only be a bug of ours.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 
 namespace fleet {
 
@@ -78,6 +79,12 @@ bool parse_int(std::string_view text, long long* value) {
 bool parse_double(std::string_view text, double* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+std::string mebibytes(size_t bytes) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
 }
 
 }  // namespace fleet

@@ -24,13 +24,14 @@ using Clock = std::chrono::steady_clock;
 constexpr int kReplacements = 100;
 
 struct FreeMemory {
-  void operator()(float* memory) const { std::free(memory); }
+  void operator()(void* memory) const { std::free(memory); }
 };
 
 // A batch buffer of the ring.
 struct Slot {
   Batch batch;
-  std::unique_ptr<float, FreeMemory> owned_images;
+  std::unique_ptr<void, FreeMemory> owned_images;
+  std::vector<uint8_t> flips;
   std::vector<int64_t> labels, samples;
   std::vector<float> weights;
   std::vector<uint64_t> keys;
@@ -137,26 +138,52 @@ class InputPipeline::Impl {
 
   void prepare(Slot& slot) {
     const int64_t size = options_.sampler.batch;
-    const size_t count = static_cast<size_t>(size) * options_.image.count();
     slot.labels.resize(size);
     slot.samples.resize(size);
     slot.weights.resize(size);
     slot.keys.resize(size);
     Batch& batch = slot.batch;
+    const size_t bytes = static_cast<size_t>(size) * image_bytes();
+    void* memory = nullptr;
     if (options_.image_memory) {
-      batch.images = options_.image_memory(count);
+      memory = options_.image_memory(bytes);
     } else {
-      const size_t bytes = (count * sizeof(float) + 63) / 64 * 64;
-      slot.owned_images.reset(static_cast<float*>(std::aligned_alloc(64, bytes)));
-      batch.images = slot.owned_images.get();
+      slot.owned_images.reset(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+      memory = slot.owned_images.get();
     }
-    if (!batch.images) throw std::bad_alloc();
+    if (!memory) throw std::bad_alloc();
+    if (options_.bytes) {
+      slot.flips.resize(size);
+      batch.pixels = static_cast<uint8_t*>(memory);
+      batch.flips = slot.flips.data();
+    } else {
+      batch.images = static_cast<float*>(memory);
+    }
     batch.labels = slot.labels.data();
     batch.samples = slot.samples.data();
     batch.weights = slot.weights.data();
     batch.keys = slot.keys.data();
     batch.size = size;
     batch.image = options_.image;
+  }
+
+  size_t image_bytes() const {  // of one image
+    const ImageShape& image = options_.image;
+    return options_.bytes ? size_t(image.height) * image.width * bytes_a_pixel(image)
+                          : image.count() * sizeof(float);
+  }
+
+  bool make_image(SampleMaker& maker, Slot& slot, int64_t i, int64_t sample, uint64_t key,
+                  std::string* why) {
+    if (!options_.bytes) {
+      return maker.make(sample, key, slot.batch.images + i * options_.image.count(), why);
+    }
+    bool flip = false;
+    if (!maker.make_bytes(sample, key, slot.batch.pixels + i * image_bytes(), &flip, why)) {
+      return false;
+    }
+    slot.flips[i] = flip ? 1 : 0;
+    return true;
   }
 
   // With mutex_ held.
@@ -230,12 +257,11 @@ class InputPipeline::Impl {
   void make(SampleMaker& maker, Slot& slot, int64_t index, int64_t i) {
     const Pick pick = sampler_.pick(index, i);
     const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.sample);
-    float* image = slot.batch.images + static_cast<size_t>(i) * options_.image.count();
     int64_t sample = pick.sample;
     std::string why;
     // A damaged image is replaced by the one behind it in the source: the same for every rank and
     // thread.
-    for (int replaced = 0; !maker.make(sample, key, image, &why); ++replaced) {
+    for (int replaced = 0; !make_image(maker, slot, i, sample, key, &why); ++replaced) {
       on_damaged(sample, why);
       if (replaced == kReplacements) {
         throw Error(ErrorCode::kUsage,

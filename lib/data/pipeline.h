@@ -1,6 +1,7 @@
-// From a source to batches in memory: samples are read, decoded, augmented and normalised into a
-// ring of batch buffers, on the caller's thread or ahead of it on worker threads. What a batch
-// holds depends on (seed, epoch, batch, rank, ranks) only, never on threads or timing.
+// From a source to batches in memory: samples are read, decoded, augmented and normalised (or left
+// as bytes, for a device that normalises them) into a ring of batch buffers, on the caller's thread
+// or ahead of it on worker threads. What a batch holds depends on (seed, epoch, batch, rank, ranks)
+// only, never on threads or timing.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,9 @@ namespace fleet::data {
 
 // One batch of one rank. All memory is the pipeline's.
 struct Batch {
-  float* images = nullptr;     // size x channels x height x width, normalised
+  float* images = nullptr;     // size x channels x height x width, normalised; or null, and
+  uint8_t* pixels = nullptr;   // size x height x width x bytes_a_pixel(), not mirrored, with
+  uint8_t* flips = nullptr;    // size: 1 where an image is to be mirrored left to right
   int64_t* labels = nullptr;   // size
   float* weights = nullptr;    // size: 1, or 0 for padding (tail; a damaged image in evaluation)
   uint64_t* keys = nullptr;    // size: sample_key(seed, epoch, sample), what dropout is keyed by
@@ -29,6 +32,9 @@ struct Batch {
   double data_time = 0;          // seconds that next() waited for it
 };
 
+// Of an image of bytes: grey 1, RGB 4, the last of which is 0.
+inline int64_t bytes_a_pixel(const ImageShape& image) { return image.channels == 1 ? 1 : 4; }
+
 struct PipelineStats {
   int64_t samples = 0;      // made so far, padding included
   int64_t damaged = 0;      // different damaged images met so far
@@ -39,10 +45,11 @@ struct PipelineContext {
   int rank = 0, ranks = 1;
   uint64_t seed = 0;
   int64_t classes = 0;  // the model's; labels are checked against it. 0: not checked
-  // Memory for the images of one batch, count floats that live as long as the pipeline; called once
-  // for each of the ring's buffers (data.prefetch + 1). Empty: the pipeline allocates, aligned to
-  // 64 bytes.
-  std::function<float*(size_t count)> image_memory = {};
+  // Batches hold bytes: resized and cropped images rounded to 8 bits, for normalize_image.
+  bool bytes = false;
+  // Memory for the images of one batch that lives as long as the pipeline; called once for each of
+  // the ring's buffers (data.prefetch + 1). Empty: the pipeline allocates, aligned to 64 bytes.
+  std::function<void*(size_t bytes)> image_memory = {};
 };
 
 // One consumer thread; stop() may come from any thread.
@@ -58,7 +65,8 @@ class InputPipeline {
     bool evaluation = false;  // a damaged image weighs 0 instead of counting as its replacement
     bool speed_test =
         false;  // the first batch of an epoch is given again and again: the reader costs nothing
-    std::function<float*(size_t count)> image_memory = {};
+    bool bytes = false;
+    std::function<void*(size_t bytes)> image_memory = {};
   };
   InputPipeline(std::unique_ptr<Source> source, AugmentChain chain, const Options& options);
   ~InputPipeline();

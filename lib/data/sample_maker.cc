@@ -1,5 +1,8 @@
 #include "data/sample_maker.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/error.h"
 
 namespace fleet::data {
@@ -9,6 +12,7 @@ SampleMaker::SampleMaker(const Source& source, const AugmentChain& chain)
       chain_(chain),
       colours_(chain.colours()),
       unit_scale_(chain.image().channels, 1.0f / 255),
+      byte_scale_(chain.image().channels, 1.0f),
       zero_bias_(chain.image().channels, 0.0f) {}
 
 // Raw pixels with the output's number of channels: grey is spread over three.
@@ -36,7 +40,13 @@ Pixels SampleMaker::pixels_of(const Sample& sample, int64_t index) {
   return pixels;
 }
 
-bool SampleMaker::make(int64_t index, uint64_t key, float* out, std::string* why) {
+struct SampleMaker::Target {
+  float* planes;
+  bool* flip;  // not null: not mirrored, and whether it should be
+  const std::vector<float>&scale, &bias;
+};
+
+bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target, std::string* why) {
   const Sample sample = source_.read(index, scratch_);
   const ImageShape& image = chain_.image();
   int height = sample.height, width = sample.width;
@@ -48,7 +58,8 @@ bool SampleMaker::make(int64_t index, uint64_t key, float* out, std::string* why
     height = decoder_.height();
     width = decoder_.width();
   }
-  const Placement placement = chain_.place(height, width, key, [&] { return source_.name(index); });
+  Placement placement = chain_.place(height, width, key, [&] { return source_.name(index); });
+  if (target.flip) *target.flip = std::exchange(placement.flip, false);
   Pixels pixels;
   if (!sample.encoded) {
     pixels = pixels_of(sample, index);
@@ -56,16 +67,49 @@ bool SampleMaker::make(int64_t index, uint64_t key, float* out, std::string* why
     *why = decoder_.why();
     return false;
   }
-  const float* scale = colours_ ? unit_scale_.data() : chain_.scale().data();
-  const float* bias = colours_ ? zero_bias_.data() : chain_.bias().data();
+  const float *scale = target.scale.data(), *bias = target.bias.data();
   if (is_copy(placement)) {
-    copy_pixels(pixels, placement, image.channels, scale, bias, out);
+    copy_pixels(pixels, placement, image.channels, scale, bias, target.planes);
   } else {
-    resizer_.run(pixels, placement, image.channels, scale, bias, out);
+    resizer_.run(pixels, placement, image.channels, scale, bias, target.planes);
   }
-  if (colours_) {
-    chain_.colour(out, key);
-    chain_.normalise(out);
+  if (colours_) chain_.colour(target.planes, key);
+  return true;
+}
+
+bool SampleMaker::make(int64_t index, uint64_t key, float* out, std::string* why) {
+  const Target target{.planes = out,
+                      .flip = nullptr,
+                      .scale = colours_ ? unit_scale_ : chain_.scale(),
+                      .bias = colours_ ? zero_bias_ : chain_.bias()};
+  if (!make_planes(index, key, target, why)) return false;
+  if (colours_) chain_.normalise(out);
+  return true;
+}
+
+bool SampleMaker::make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* flip,
+                             std::string* why) {
+  const ImageShape& image = chain_.image();
+  planes_.resize(image.count());
+  const Target target{.planes = planes_.data(),
+                      .flip = flip,
+                      .scale = colours_ ? unit_scale_ : byte_scale_,
+                      .bias = zero_bias_};
+  if (!make_planes(index, key, target, why)) return false;
+  const int64_t plane = int64_t{image.height} * image.width;
+  const float scale = colours_ ? 255.0f : 1.0f;
+  const auto rounded = [&](int64_t at) {
+    return static_cast<uint8_t>(std::clamp(planes_[at] * scale, 0.0f, 255.0f) + 0.5f);
+  };
+  if (image.channels == 1) {
+    for (int64_t i = 0; i < plane; ++i) out[i] = rounded(i);
+    return true;
+  }
+  for (int64_t i = 0; i < plane; ++i) {
+    out[4 * i] = rounded(i);
+    out[4 * i + 1] = rounded(i + plane);
+    out[4 * i + 2] = rounded(i + 2 * plane);
+    out[4 * i + 3] = 0;
   }
   return true;
 }

@@ -20,17 +20,24 @@ class SampleMaker {
   // False, and the reason in *why, where the image is damaged. kUsage where its size or channels do
   // not fit; what Source::read() throws.
   bool make(int64_t index, uint64_t key, float* out, std::string* why);
+  // The same as bytes, height x width x bytes_a_pixel() (pipeline.h), rounded; mirroring is left to
+  // whoever normalises: *flip says whether to.
+  bool make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* flip, std::string* why);
 
  private:
+  struct Target;  // what make() and make_bytes() ask for
+  bool make_planes(int64_t index, uint64_t key, const Target& target, std::string* why);
   Pixels pixels_of(const Sample& sample, int64_t index);
 
   const Source& source_;
   const AugmentChain& chain_;
   bool colours_;
-  std::vector<float> unit_scale_, zero_bias_;  // to [0, 1], for what changes colours
+  std::vector<float> unit_scale_, byte_scale_,
+      zero_bias_;  // to [0, 1] for what changes colours; as it is
   Decoder decoder_;
   Resizer resizer_;
   std::vector<uint8_t> scratch_, spread_;
+  std::vector<float> planes_;  // of an image that becomes bytes
 };
 
 // height, width and channels of a sample as it comes from its source; an encoded one counts as RGB.

@@ -81,6 +81,9 @@ Schema data_schema(const std::string& source) {
       .choice("on_damaged", "skip", {"skip", "fail"},
               "A damaged image: replaced by the one behind it, with a warning, or the job fails")
       .section("image", image)
+      .choice("pixels", "auto", {"auto", "float32", "uint8"},
+              "What batches bring to the device: normalised floats, or bytes that it normalises; "
+              "auto: floats on the CPU, bytes on a GPU")
       .numbers("mean", {0}, "Subtracted from values in [0, 1]; one, or one a channel")
       .numbers("std", {1}, "Divides after that; one, or one a channel")
       .section("augment", augment_schema(true))
@@ -117,6 +120,7 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
       .fail_on_damaged = data.text("on_damaged") == "fail",
       .evaluation = !train,
       .speed_test = train && flag("FLAGS_reader_queue_speed_test_mode"),
+      .bytes = context.bytes,
       .image_memory = context.image_memory};
   return std::make_unique<InputPipeline>(std::move(source), std::move(chain), options);
 }

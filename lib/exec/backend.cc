@@ -1,5 +1,7 @@
 #include "exec/backend.h"
 
+#include <filesystem>
+
 #include "base/module.h"
 #include "base/registry.h"
 
@@ -11,9 +13,19 @@ Registry<BackendDef>& backends() {
   return registry;
 }
 
-std::string no_device_reason(const std::string& name, int* count) {
+// Of Linux, and of Windows' subsystem for it.
+bool has_nvidia_driver() {
+  std::error_code error;
+  return std::filesystem::exists("/dev/nvidiactl", error) ||
+         std::filesystem::exists("/dev/dxg", error);
+}
+
+// asked: for this backend by name. Nobody else waits for CUDA's libraries to load where there is
+// no driver.
+std::string no_device_reason(const std::string& name, bool asked, int* count) {
   *count = 0;
   if (!backends().find(name)) {
+    if (!asked && !has_nvidia_driver()) return "no NVIDIA driver is running here";
     const std::string reason = load_module("fleet_" + name, name + " backend");
     if (!reason.empty()) return reason;
   }
@@ -44,7 +56,7 @@ DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOpt
                 suggestion(wanted, known));
   }
   int count = 0;
-  const std::string reason = no_device_reason("cuda", &count);
+  const std::string reason = no_device_reason("cuda", wanted == "cuda", &count);
   if (count > 0) {
     if (index < 0 || index >= count) {
       throw Error(ErrorCode::kUsage, "there is no cuda device " + std::to_string(index), {},
@@ -53,7 +65,8 @@ DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOpt
     return {backends().get("cuda").make_device(index, options), ""};
   }
   DeviceChoice choice{backends().get("cpu").make_device(0, options), ""};
-  if (wanted == "cuda") choice.note = "cuda was asked for, but the CPU is used: " + reason;
+  choice.note = wanted == "cuda" ? "cuda was asked for, but the CPU is used: " + reason
+                                 : "training runs on the CPU: " + reason;
   return choice;
 }
 

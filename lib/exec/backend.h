@@ -32,8 +32,8 @@ struct DeviceChoice {
                      // empty
 };
 
-// wanted: "cpu"; "cuda": its device `index`, else the CPU, and the note says why; "auto": like
-// "cuda", but a machine without a GPU is no reason for a note. A backend that is not linked is
+// wanted: "cpu"; "cuda": its device `index`, else the CPU, and the note says why; "auto": alike,
+// in other words. A backend that is not linked is
 // loaded from libfleet_<name>.so beside the program or in ../lib/fleetrun: only who has a GPU needs
 // its libraries. kUsage for another name, or where there are devices but none with this index.
 DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options = {});

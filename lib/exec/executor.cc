@@ -3,34 +3,44 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <set>
 
 #include "exec/initialize.h"
+#include "exec/nan_hunt.h"
 
 namespace fleet {
 
 struct Executor::Step {
   const PlannedOp* planned = nullptr;
   std::unique_ptr<Kernel> kernel;
-  std::vector<Event*> waits;
   std::unique_ptr<Event> done;  // only where another stream waits for it
   double seconds = 0;
   int64_t calls = 0;
 };
 
 struct Executor::Schedule {
-  std::vector<Step*> steps;
+  struct Item {
+    Step* step;
+    std::vector<Event*> waits;
+  };
+  std::vector<Item> items;
+  std::vector<int> beside;  // the streams it uses but the first
+  std::set<Communicator*> communicators;
+  bool ran = false;
+  std::unique_ptr<Recording> recording;  // all of it, once it ran
 };
 
 Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communicators)
     : plan_(std::move(plan)), device_(device), communicators_(std::move(communicators)) {
   persistent_ = device_.allocate(plan_.persistent_bytes);
   arena_ = device_.allocate(plan_.arena_bytes);
-  workspace_ = device_.allocate(plan_.workspace_bytes);
   bucket_ = communicators_.empty() ? device_.allocate(plan_.bucket_bytes)
                                    : communicators_[0]->allocate(plan_.bucket_bytes);
-  for (int i = 0; i < plan_.streams; ++i) {
+  begin_ = device_.make_event();
+  for (int i = 0; i < plan_.streams(); ++i) {
+    workspaces_.push_back(device_.allocate(plan_.workspace_bytes[i]));
     streams_.push_back(device_.make_stream(i == 0 ? "" : "comm" + std::to_string(i)));
-    if (i > 0) ends_.push_back(device_.make_event());
+    ends_.push_back(device_.make_event());
   }
   for (const PlannedOp& planned : plan_.ops) make_step(planned);
   active_.resize(program().sections().size());
@@ -54,12 +64,10 @@ void Executor::make_step(const PlannedOp& planned) {
   KernelContext context{.op = planned.op,
                         .inputs = std::move(inputs),
                         .outputs = std::move(outputs),
-                        .workspace = workspace_.data(),
+                        .workspace = workspaces_[planned.op.stream].data(),
                         .device = device_,
                         .communicator = communicator_of(planned.op)};
   step->kernel = planned.kernel->create(context);
-  for (int wait : planned.waits) step->waits.push_back(steps_[wait]->done.get());
-  if (planned.signals) step->done = device_.make_event();
   steps_.push_back(std::move(step));
 }
 
@@ -88,17 +96,35 @@ Argument Executor::argument(VarId id) const {
   return {address(plan_.vars[id]), var.dtype, var.shape, plan_.vars[id].layout};
 }
 
-const Executor::Schedule& Executor::schedule_for(const StepInfo& info) {
+Executor::Schedule& Executor::schedule_for(const StepInfo& info) {
   for (size_t i = 0; i < active_.size(); ++i) {
     active_[i] = program().sections()[i].when.holds(info);
   }
   const auto found = schedules_.find(active_);
   if (found != schedules_.end()) return *found->second;
+  return *(schedules_[active_] = make_schedule());
+}
+
+std::unique_ptr<Executor::Schedule> Executor::make_schedule() {
   auto schedule = std::make_unique<Schedule>();
-  for (const auto& step : steps_) {
-    if (active_[step->planned->op.section]) schedule->steps.push_back(step.get());
+  std::vector<bool> used(streams_.size());
+  for (const ScheduledOp& op : plan_.schedule(active_)) {
+    Schedule::Item item{.step = steps_[op.op].get(), .waits = {}};
+    const Op& planned = item.step->planned->op;
+    used[planned.stream] = true;
+    if (Communicator* communicator = communicator_of(planned)) {
+      schedule->communicators.insert(communicator);
+    }
+    for (int wait : op.waits) {
+      if (!steps_[wait]->done) steps_[wait]->done = device_.make_event();
+      item.waits.push_back(steps_[wait]->done.get());
+    }
+    schedule->items.push_back(std::move(item));
   }
-  return *(schedules_[active_] = std::move(schedule));
+  for (size_t i = 1; i < used.size(); ++i) {
+    if (used[i]) schedule->beside.push_back(static_cast<int>(i));
+  }
+  return schedule;
 }
 
 void Executor::run(const StepInfo& info) {
@@ -106,22 +132,71 @@ void Executor::run(const StepInfo& info) {
     stale_ = false;
     run({.step = info.step, .refresh = true});
   }
-  for (Step* step : schedule_for(info).steps) {
-    Stream& stream = *streams_[step->planned->op.stream];
-    for (Event* event : step->waits) stream.wait(*event);
-    if (profiling_) {
-      run_profiled(*step, stream);
-    } else {
-      step->kernel->run(stream);
-    }
-    if (step->done) stream.record(*step->done);
+  Schedule& schedule = schedule_for(info);
+  const bool whole = recording_ && !profiling_ && !checking_;
+  // The first time step by step: libraries may still prepare themselves.
+  if (whole && schedule.ran && !schedule.recording) record(schedule, info);
+  if (whole && schedule.recording) {
+    schedule.recording->launch(*streams_[0]);
+    for (Communicator* communicator : schedule.communicators) communicator->launched(*streams_[0]);
+  } else {
+    issue(schedule, info);
   }
-  // The next step may overwrite what the other streams still read.
-  for (size_t i = 1; i < streams_.size(); ++i) {
-    streams_[i]->record(*ends_[i - 1]);
-    streams_[0]->wait(*ends_[i - 1]);
-  }
+  schedule.ran = true;
   if (profiling_ && !info.refresh) ++profiled_runs_;
+}
+
+void Executor::record(Schedule& schedule, const StepInfo& info) {
+  const auto all = [&] { issue(schedule, info); };
+  try {
+    schedule.recording = device_.record(*streams_[0], std::cref(all));
+  } catch (const Error& error) {
+    throw Error(error.code(), "the step cannot be recorded: " + error.failure(), error.where(),
+                "set train.cuda_graph=false to issue its operations one by one");
+  }
+  if (!schedule.recording) recording_ = false;
+}
+
+void Executor::issue(Schedule& schedule, const StepInfo& info) {
+  // Other streams begin behind all earlier work, and the next step, which may overwrite what they
+  // still read, behind theirs.
+  if (!schedule.beside.empty()) streams_[0]->record(*begin_);
+  for (int i : schedule.beside) streams_[i]->wait(*begin_);
+  for (const Schedule::Item& item : schedule.items) {
+    Step& step = *item.step;
+    Stream& stream = *streams_[step.planned->op.stream];
+    for (Event* event : item.waits) stream.wait(*event);
+    if (profiling_) {
+      run_profiled(step, stream);
+    } else {
+      step.kernel->run(stream);
+    }
+    if (checking_) check_outputs(step, info);
+    if (step.done) stream.record(*step.done);
+  }
+  for (int i : schedule.beside) {
+    streams_[i]->record(*ends_[i]);
+    streams_[0]->wait(*ends_[i]);
+  }
+}
+
+void Executor::check_outputs(const Step& step, const StepInfo& info) {
+  const Op& op = step.planned->op;
+  Stream& stream = *streams_[op.stream];
+  const auto find = [&](VarId id) -> std::optional<NotFinite> {
+    if (id == kNoVar || !is_floating(program().var(id).dtype)) return std::nullopt;
+    return find_not_finite(argument(id), device_, stream);
+  };
+  for (VarId id : op.outputs) {
+    const auto found = find(id);
+    if (!found) continue;
+    std::string before;  // nothing made it within the step: it was fed, or there from the start
+    for (VarId input : op.inputs) {
+      const bool overwritten = input != kNoVar && argument(input).data == argument(id).data;
+      if (!overwritten && find(input)) before = program().var(input).name;
+    }
+    throw not_finite_error(program(), op, id, *found, before, info);
+  }
 }
 
 void Executor::synchronize() {

@@ -35,6 +35,10 @@ class Executor {
   // of a communicator come out here, in synchronize() or in read().
   void run(const StepInfo& info);
   void synchronize();
+  // Throws what went wrong in a communicator so far; does not wait.
+  void check_communicators() const;
+  // What run() issues to: work on it runs before the next run.
+  Stream& stream() { return *streams_[0]; }
   // Feeds, parameters, states and kept variables, in plain layout. Synchronizes.
   void read(VarId var, void* data);
   void write(VarId var, const void* data);
@@ -47,6 +51,12 @@ class Executor {
   // Memory and layout of a variable as kernels see it.
   Argument argument(VarId var) const;
 
+  // Steps are issued operation by operation even where the device could record them and launch them
+  // as one. Profiling and checking do that too.
+  void set_recording(bool on) { recording_ = on; }
+  // After each operation its floating outputs are looked at on the host; run() throws kUsage naming
+  // the first operation that made a value that is not finite. Slow: for finding it.
+  void set_checking(bool on) { checking_ = on; }
   // Measures each operation on the host's clock, waiting for it: for finding where time goes, slows
   // devices down.
   void set_profiling(bool on);
@@ -58,24 +68,29 @@ class Executor {
  private:
   struct Step;      // one operation ready to run
   struct Schedule;  // the operations of one combination of sections
-  const Schedule& schedule_for(const StepInfo& info);
+  Schedule& schedule_for(const StepInfo& info);
+  std::unique_ptr<Schedule> make_schedule();
+  void issue(Schedule& schedule, const StepInfo& info);
+  void record(Schedule& schedule, const StepInfo& info);
   void run_profiled(Step& step, Stream& stream);
+  void check_outputs(const Step& step, const StepInfo& info);
   void make_step(const PlannedOp& planned);
   Communicator* communicator_of(const Op& op) const;
-  void check_communicators() const;
   void* address(const PlannedVar& planned) const;
 
   Plan plan_;
   Device& device_;
   std::vector<Communicator*> communicators_;
-  Buffer persistent_, arena_, bucket_, workspace_;
-  std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<std::unique_ptr<Event>> ends_;  // of the streams but the first
+  Buffer persistent_, arena_, bucket_;
+  std::vector<Buffer> workspaces_;                // by stream
+  std::vector<std::unique_ptr<Stream>> streams_;  // the first computes, the others run beside it
+  std::unique_ptr<Event> begin_;                  // of a schedule, for the other streams
+  std::vector<std::unique_ptr<Event>> ends_;      // of each stream
   std::vector<std::unique_ptr<Step>> steps_;
   std::map<std::vector<bool>, std::unique_ptr<Schedule>> schedules_;
   std::vector<bool> active_;  // sections of the step at hand
   bool stale_ = true;         // the host wrote parameters since the last run
-  bool profiling_ = false;
+  bool recording_ = true, checking_ = false, profiling_ = false;
   int profiled_runs_ = 0;
 };
 

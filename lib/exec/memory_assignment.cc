@@ -6,8 +6,6 @@
 namespace fleet {
 namespace {
 
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 // Variables that share one piece of the arena because each takes over its predecessor in place.
 struct Piece {
   int first = 0, last = 0;  // operations between which it lives, both included
@@ -31,20 +29,41 @@ class Assignment {
     place_persistent();
     make_pieces();
     place_pieces();
-    for (const PlannedOp& op : plan_.ops) {
-      plan_.workspace_bytes = std::max(plan_.workspace_bytes, aligned(op.workspace));
+    for (const PlannedOp& planned : plan_.ops) {
+      std::vector<size_t>& bytes = plan_.workspace_bytes;
+      const size_t stream = planned.op.stream;
+      if (bytes.size() <= stream) bytes.resize(stream + 1);
+      bytes[stream] = std::max(bytes[stream], aligned(planned.workspace));
     }
   }
 
  private:
+  // The operation of stream 0 behind which this one surely runs: it waits for what wrote its
+  // inputs.
+  int certainly_after(int index, std::vector<int>& written) const {
+    const Op& op = plan_.ops[index].op;
+    int after = op.stream == 0 ? index : 0;
+    if (op.stream != 0) {
+      for (VarId id : op.inputs) {
+        if (id != kNoVar) after = std::max(after, written[id]);
+      }
+    }
+    for (VarId id : op.outputs) {
+      if (id != kNoVar) written[id] = after;
+    }
+    return after;
+  }
+
   void find_lifetimes() {
     const int count = static_cast<int>(plan_.ops.size());
+    std::vector<int> written(plan_.program.var_count(), 0);
     for (int i = 0; i < count; ++i) {
       const Op& op = plan_.ops[i].op;
+      const int after = certainly_after(i, written);
       for (const std::vector<VarId>* side : {&op.inputs, &op.outputs}) {
         for (VarId id : *side) {
           if (id == kNoVar) continue;
-          if (first_[id] < 0) first_[id] = i;
+          if (first_[id] < 0) first_[id] = after;
           // Another stream may lag behind: what it touches lives to the end.
           last_[id] = op.stream == 0 ? std::max(last_[id], i) : count;
         }

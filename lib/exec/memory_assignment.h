@@ -6,6 +6,7 @@
 namespace fleet {
 
 inline constexpr size_t kAlignment = 64;  // of every variable, in bytes
+inline size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Sets region and offset of plan.vars. Temporaries share one arena: two of them overlap only if no
 // operation, in the order of the program, lies between both first writes and last reads. keep:

@@ -4,50 +4,12 @@
 #include <map>
 #include <sstream>
 
+#include "base/text.h"
 #include "exec/layout_assignment.h"
 #include "exec/memory_assignment.h"
 
 namespace fleet {
 namespace {
-
-// Which operations of other streams each operation has to wait for: the last one, per stream, that
-// wrote what it reads or touched what it writes.
-void assign_waits(Plan& plan) {
-  struct Touch {
-    std::map<int, int> writer, reader;  // stream -> last operation
-  };
-  std::map<VarId, Touch> touched;
-  std::map<int, int> last_collective;  // stream -> operation; of the last one only
-  for (size_t i = 0; i < plan.ops.size(); ++i) {
-    PlannedOp& planned = plan.ops[i];
-    plan.streams = std::max(plan.streams, planned.op.stream + 1);
-    std::map<int, int> wait;  // stream -> operation
-    const auto after = [&](const std::map<int, int>& earlier) {
-      for (const auto& [stream, op] : earlier) {
-        if (stream == planned.op.stream) continue;
-        wait[stream] = wait.contains(stream) ? std::max(wait[stream], op) : op;
-      }
-    };
-    for (VarId id : planned.op.inputs) {
-      if (id != kNoVar) after(touched[id].writer);
-    }
-    for (VarId id : planned.op.outputs) {
-      if (id == kNoVar) continue;
-      after(touched[id].writer);
-      after(touched[id].reader);
-    }
-    if (planned.op.def->is_collective) {
-      if (planned.op.attributes.boolean("after_previous")) after(last_collective);
-      last_collective = {{planned.op.stream, static_cast<int>(i)}};
-    }
-    for (VarId id : planned.op.inputs) touched[id].reader[planned.op.stream] = static_cast<int>(i);
-    for (VarId id : planned.op.outputs) touched[id].writer[planned.op.stream] = static_cast<int>(i);
-    for (const auto& [stream, op] : wait) {
-      planned.waits.push_back(op);
-      plan.ops[op].signals = true;
-    }
-  }
-}
 
 // Evaluation goes behind training, with which it never runs: its temporaries then share the arena
 // with all of training's instead of lying beside what the backward pass still needs.
@@ -60,13 +22,6 @@ void mix(uint64_t& hash, const std::string& text) {  // FNV-1a
   for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
 }
 
-std::string mebibytes(size_t bytes) {
-  std::ostringstream out;
-  out.precision(1);
-  out << std::fixed << static_cast<double>(bytes) / (1 << 20) << " MiB";
-  return out.str();
-}
-
 }  // namespace
 
 Plan make_plan(Program program, const std::vector<VarId>& keep, const PlanOptions& options) {
@@ -76,8 +31,64 @@ Plan make_plan(Program program, const std::vector<VarId>& keep, const PlanOption
   put_evaluation_last(plan.program);
   assign_layouts(plan, options);
   assign_memory(plan, keep);
-  assign_waits(plan);
   return plan;
+}
+
+std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
+  struct Touch {
+    std::map<int, int> writer, reader;  // stream -> last operation
+  };
+  std::map<VarId, Touch> touched;
+  std::map<int, int> last_collective;  // stream -> operation; of the last one only
+  std::vector<ScheduledOp> all;
+  for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
+    const Op& op = ops[i].op;
+    if (!active[op.section]) continue;
+    std::map<int, int> wait;  // stream -> operation
+    const auto after = [&](const std::map<int, int>& earlier) {
+      for (const auto& [stream, other] : earlier) {
+        if (stream == op.stream) continue;
+        wait[stream] = wait.contains(stream) ? std::max(wait[stream], other) : other;
+      }
+    };
+    for (VarId id : op.inputs) {
+      if (id != kNoVar) after(touched[id].writer);
+    }
+    for (VarId id : op.outputs) {
+      if (id == kNoVar) continue;
+      after(touched[id].writer);
+      after(touched[id].reader);
+    }
+    if (op.def->is_collective) {
+      if (op.attributes.boolean("after_previous")) after(last_collective);
+      last_collective = {{op.stream, i}};
+    }
+    for (VarId id : op.inputs) touched[id].reader[op.stream] = i;
+    for (VarId id : op.outputs) touched[id].writer[op.stream] = i;
+    ScheduledOp scheduled{.op = i, .waits = {}};
+    for (const auto& [stream, other] : wait) scheduled.waits.push_back(other);
+    all.push_back(std::move(scheduled));
+  }
+  return all;
+}
+
+PlannedMemory Plan::memory() const {
+  PlannedMemory memory{.gradients = bucket_bytes, .activations = arena_bytes};
+  for (VarId id = 0; id < program.var_count(); ++id) {
+    if (!vars[id].used || vars[id].region != Region::kPersistent) continue;
+    const VarKind kind = program.var(id).kind;
+    (kind == VarKind::kParameter ? memory.parameters
+     : kind == VarKind::kState   ? memory.states
+                                 : memory.feeds) += aligned(vars[id].bytes);
+  }
+  for (size_t bytes : workspace_bytes) memory.workspace += bytes;
+  return memory;
+}
+
+std::string PlannedMemory::text() const {
+  return "parameters " + mebibytes(parameters) + ", optimizer state " + mebibytes(states) +
+         ", gradients " + mebibytes(gradients) + ", activations " + mebibytes(activations) +
+         ", feeds " + mebibytes(feeds) + ", workspace " + mebibytes(workspace);
 }
 
 uint64_t Plan::hash() const {
@@ -97,11 +108,9 @@ uint64_t Plan::hash() const {
 
 std::string Plan::text() const {
   std::ostringstream out;
-  out << "memory: persistent " << mebibytes(persistent_bytes) << ", arena "
-      << mebibytes(arena_bytes) << ", gradient buckets " << mebibytes(bucket_bytes)
-      << ", workspace " << mebibytes(workspace_bytes) << "; streams: " << streams << "\n";
+  out << "memory: " << memory().text() << "; streams: " << streams() << "\n";
   const char* regions[] = {"persistent", "arena", "bucket"};
-  for (size_t i = 0; i < ops.size(); ++i) {
+  for (const auto& [i, waits] : schedule(std::vector<bool>(program.sections().size(), true))) {
     const PlannedOp& planned = ops[i];
     out << i << " [" << program.sections()[planned.op.section].name << "] " << planned.op.type();
     const auto list = [&](const std::vector<VarId>& ids, const std::vector<Layout>& layouts) {
@@ -116,7 +125,7 @@ std::string Plan::text() const {
     out << " ->";
     list(planned.op.outputs, planned.output_layouts);
     if (planned.op.stream) out << " on stream " << planned.op.stream;
-    for (int wait : planned.waits) out << " after " << wait;
+    for (int wait : waits) out << " after " << wait;
     out << "\n";
   }
   return out.str();

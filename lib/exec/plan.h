@@ -25,8 +25,13 @@ struct PlannedOp {
   const KernelDef* kernel = nullptr;
   std::vector<Layout> input_layouts, output_layouts;
   size_t workspace = 0;
-  std::vector<int> waits;  // indices of earlier operations on other streams that must have ended
-  bool signals = false;    // an operation of another stream waits for it
+};
+
+// An operation of a schedule: of those that run in a step.
+struct ScheduledOp {
+  int op = 0;  // index in Plan::ops
+  std::vector<int>
+      waits;  // operations of the same schedule, on other streams, that must have ended
 };
 
 // Where a variable's memory is.
@@ -44,14 +49,32 @@ struct PlannedVar {
   size_t bytes = 0;
 };
 
+// Bytes by what they are for, padding included.
+struct PlannedMemory {
+  size_t parameters = 0;
+  size_t states = 0;       // the optimizer's, and running statistics
+  size_t gradients = 0;    // those that ranks sum; of a job of one rank they are among activations
+  size_t activations = 0;  // everything that lives within a step
+  size_t feeds = 0;        // and what the host reads
+  size_t workspace = 0;
+  size_t total() const { return parameters + states + gradients + activations + feeds + workspace; }
+  std::string text() const;  // "parameters 97.5 MiB, optimizer state 97.7 MiB, ..."
+};
+
 // Static shapes, execution order, layouts and memory offsets of one Program; all its schedules
 // share it.
 struct Plan {
   Program program;  // with the reorders' variables
   std::vector<PlannedOp> ops;
   std::vector<PlannedVar> vars;  // by VarId
-  size_t persistent_bytes = 0, arena_bytes = 0, bucket_bytes = 0, workspace_bytes = 0;
-  int streams = 1;
+  size_t persistent_bytes = 0, arena_bytes = 0, bucket_bytes = 0;
+  std::vector<size_t> workspace_bytes = {0};  // by stream: kernels of one never run side by side
+
+  int streams() const { return static_cast<int>(workspace_bytes.size()); }
+  PlannedMemory memory() const;
+  // The operations of the sections that are active, in order, and what they wait for: the last one,
+  // per stream, that wrote what they read or touched what they write.
+  std::vector<ScheduledOp> schedule(const std::vector<bool>& active) const;
 
   // Equal on ranks that can work together: collectives in order with their sizes, types and
   // layouts.

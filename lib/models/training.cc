@@ -29,12 +29,29 @@ VarId append_losses(Program& program, SectionId section, VarId logits, VarId lab
 void add_feeds(Program& program, const TrainingOptions& options, Training* training) {
   const Shape& image = options.image;
   const Shape samples = {options.batch};
-  training->image =
-      program.feed("image", DType::kFloat32, {options.batch, image[0], image[1], image[2]});
+  if (options.bytes) {
+    const int64_t pixel = image[0] == 1 ? 1 : 4;
+    training->pixels =
+        program.feed("pixels", DType::kUInt8, {options.batch, image[1], image[2], pixel});
+    training->flip = program.feed("flip", DType::kUInt8, samples);
+  } else {
+    training->image =
+        program.feed("image", DType::kFloat32, {options.batch, image[0], image[1], image[2]});
+  }
   training->label = program.feed("label", DType::kInt64, samples);
   training->weight = program.feed("weight", DType::kFloat32, samples);
   training->sample_key = program.feed("sample_key", DType::kInt64, samples);
   training->learning_rate = program.feed("learning_rate", DType::kFloat32, {1});
+}
+
+// What a section's network reads.
+VarId append_image(Program& program, SectionId section, const TrainingOptions& options,
+                   const Training& training, const std::string& prefix) {
+  if (!options.bytes) return training.image;
+  const VarId image = program.temporary(prefix + "image");
+  program.append(section, "normalize_image", {training.pixels, training.flip}, {image},
+                 {{"mean", options.bytes->mean}, {"std", options.bytes->deviation}});
+  return image;
 }
 
 }  // namespace
@@ -49,7 +66,8 @@ Training build_training(Program& program, const TrainingOptions& options) {
 
   training.forward = program.add_section("forward", {.training = true});
   Network network(program, training.forward, true, training.sample_key);
-  training.logits = model.build(network, training.image, options.model_settings);
+  const VarId image = append_image(program, training.forward, options, training, "");
+  training.logits = model.build(network, image, options.model_settings);
   FLEET_CHECK((program.var(training.logits).shape == Shape{options.batch, classes}),
               "the model's logits are " + program.var(training.logits).shape.text());
   VarId losses = append_losses(program, training.forward, training.logits, training.label,
@@ -62,7 +80,8 @@ Training build_training(Program& program, const TrainingOptions& options) {
 
   training.evaluate = program.add_section("evaluate", {.training = false, .evaluation = true});
   Network evaluation(program, training.evaluate, false, kNoVar);
-  training.evaluate_logits = model.build(evaluation, training.image, options.model_settings);
+  const VarId evaluated = append_image(program, training.evaluate, options, training, "evaluate/");
+  training.evaluate_logits = model.build(evaluation, evaluated, options.model_settings);
   losses = append_losses(program, training.evaluate, training.evaluate_logits, training.label,
                          options.label_smoothing, "evaluate/");
   training.evaluation_metrics = append_metrics(program, training.evaluate, training,

@@ -2,19 +2,27 @@
 // follows (backward, strategy, optimizer) is appended behind it.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "graph/program.h"
 
 namespace fleet {
 
+// How bytes become what the network reads: see normalize_image. One value a channel each.
+struct Normalization {
+  std::vector<double> mean, deviation;
+};
+
 struct TrainingOptions {
-  std::string model;            // a name in model_registry()
-  Settings model_settings;      // checked against the model's schema
-  int64_t batch = 1;            // samples a step on this rank
-  Shape image = {3, 224, 224};  // channels, height, width
-  double label_smoothing = 0;   // of the training loss and the evaluation loss
+  std::string model;                        // a name in model_registry()
+  Settings model_settings;                  // checked against the model's schema
+  int64_t batch = 1;                        // samples a step on this rank
+  Shape image = {3, 224, 224};              // channels, height, width
+  double label_smoothing = 0;               // of the training loss and the evaluation loss
+  std::optional<Normalization> bytes = {};  // images are fed as bytes; else as normalised floats
 };
 
 // Sums over the samples of a batch by their weights; ranks and batches add up. Padded samples have
@@ -30,7 +38,9 @@ struct Training {
   SectionId fetch = -1;     // training steps that are fetched: metrics
   SectionId evaluate = -1;  // evaluation: the network with running statistics, and metrics
   // Feeds. N is the batch.
-  VarId image = kNoVar;          // float32 [N, C, H, W]
+  VarId image = kNoVar;          // float32 [N, C, H, W]; kNoVar where bytes are fed:
+  VarId pixels = kNoVar;         // uint8 [N, H, W, 1 or 4]
+  VarId flip = kNoVar;           // uint8 [N]
   VarId label = kNoVar;          // int64 [N]
   VarId weight = kNoVar;         // float32 [N]: 1, or 0 for a padded sample; metrics only
   VarId sample_key = kNoVar;     // int64 [N]: what dropout of a sample is keyed by

@@ -48,6 +48,9 @@ const std::set<std::string> kSupported = {
     "amp_configs.dtype",
     "fp16_allreduce",
     "build_strategy.debug_graphviz_path",
+    "cudnn_exhaustive_search",  // these three: DeviceOptions
+    "conv_workspace_size_limit",
+    "cudnn_batchnorm_spatial_persistent",
 };
 
 // What is so whatever they say: operations run in the program's order, and the Plan lets outputs

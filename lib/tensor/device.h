@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace fleet {
 
@@ -50,6 +52,19 @@ class Recording {
   virtual void launch(Stream& stream) = 0;  // in stream order; does not wait
 };
 
+// Bytes of a device's own memory.
+struct DeviceMemory {
+  size_t total = 0;      // 0: not known
+  size_t available = 0;  // what allocate() can still give in all
+};
+
+// What a device tells of itself while it works.
+struct Telemetry {
+  double utilization = 0;  // percent of the last moments in which it computed
+  size_t memory_used = 0;  // bytes, by everybody
+  double clock = 0;        // MHz, of what computes
+};
+
 // What a device and its libraries may do. Names and defaults are those of Paddle 2.1's flags and
 // strategy; a device without such a choice (the CPU) does not look at it.
 struct DeviceOptions {
@@ -66,10 +81,18 @@ class Device {
   explicit Device(const DeviceOptions& options = {}) : options_(options) {}
   virtual ~Device() = default;
   const DeviceOptions& options() const { return options_; }
-  virtual std::string name() const = 0;       // "cpu", "cuda:0"
-  virtual std::string backend() const = 0;    // "cpu", "cuda": kernels are registered under it
-  virtual int index() const { return 0; }     // of the backend's devices that this process sees
-  virtual Buffer allocate(size_t bytes) = 0;  // zeroed
+  virtual std::string name() const = 0;     // "cpu", "cuda:0"
+  virtual std::string backend() const = 0;  // "cpu", "cuda": kernels are registered under it
+  virtual int index() const { return 0; }   // of the backend's devices that this process sees
+  // Zeroed. Given back, it is used again: no work on it may be left. kNoMemory.
+  virtual Buffer allocate(size_t bytes) = 0;
+  virtual DeviceMemory memory() const { return {}; }
+  // Nothing where the device, or the library that knows, says nothing.
+  virtual std::optional<Telemetry> telemetry() { return std::nullopt; }
+  // Lines for the log at start: model, versions.
+  virtual std::vector<std::string> description() const { return {}; }
+  // Whether streams work beside the host, which may then run ahead of them, also those named "".
+  virtual bool runs_beside_host() const { return false; }
   virtual std::unique_ptr<Stream> make_stream(const std::string& name) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   // Between host and device or within it, in stream order; the host pointers stay valid until then.

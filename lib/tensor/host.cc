@@ -127,7 +127,7 @@ Buffer HostDevice::allocate(size_t bytes) {
   const size_t size = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, size);
   if (!memory) {
-    throw Error(ErrorCode::kUnsupported,
+    throw Error(ErrorCode::kNoMemory,
                 "cannot allocate " + std::to_string(bytes >> 20) + " MiB of host memory", {},
                 "use a smaller batch or model");
   }

@@ -10,6 +10,7 @@
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "strategy/strategy.h"
+#include "tensor/device.h"
 
 namespace fleet {
 namespace {
@@ -25,7 +26,17 @@ Schema train_schema() {
       .integer("seed", 1, 0, kMany, "of initial values, order of samples, augmentation and dropout")
       .number("label_smoothing", 0, 0, 1, "of the loss")
       .choice("device", "auto", {"auto", "cpu", "cuda"},
-              "what to compute on; auto: the CPU, as the CUDA backend cannot train yet")
+              "what to compute on; auto: the GPU that this rank was given, or is there")
+      .boolean("cuda_graph", true,
+               "launch a step as one graph on a GPU; false: its operations one by one")
+      .boolean("deterministic", false,
+               "on a GPU only algorithms that repeat bit by bit; the CPU's always do")
+      .boolean("check_nan_inf", false,
+               "look at what each operation made, and end at the first value that is not finite")
+      .boolean("enable_cublas_tensor_op_math", false,
+               "TF32 for float32 products and convolutions on a GPU")
+      .number("fraction_of_gpu_memory_to_use", DeviceOptions().memory_fraction, 0.01, 1,
+              "of the GPU's memory that a rank may take")
       .text("output", "output", "folder of metrics.jsonl and of the checkpoints");
   return schema;
 }

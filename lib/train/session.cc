@@ -1,6 +1,11 @@
 #include "train/session.h"
 
+#include <algorithm>
+
+#include "base/log.h"
 #include "exec/backend.h"
+#include "exec/memory_error.h"
+#include "train/device_settings.h"
 
 namespace fleet {
 
@@ -12,18 +17,30 @@ void MetricSums::add(const MetricSums& other) {
   weight += other.weight;
 }
 
-BuiltProgram build_program(const Job& job, const Shape& image, int world,
-                           const std::string& backend, int nodes) {
+// data.mean and data.std, one a channel: the input pipeline has checked that they fit.
+static std::optional<Normalization> normalization(const Job& job, const ProgramOptions& options) {
+  if (!feeds_bytes(job, options.backend)) return std::nullopt;
+  const auto channels = static_cast<size_t>(options.image[0]);
+  const auto spread = [&](std::vector<double> values) {
+    if (values.size() == 1) values.resize(channels, values[0]);
+    return values;
+  };
+  return Normalization{spread(job.data.numbers("mean")), spread(job.data.numbers("std"))};
+}
+
+BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   BuiltProgram built;
   Program& program = built.program;
-  built.training =
-      build_training(program, {.model = job.model_name,
-                               .model_settings = job.model,
-                               .batch = job.data.integer("batch_size"),
-                               .image = image,
-                               .label_smoothing = job.train.number("label_smoothing")});
-  PassContext context{.world_size = world, .nodes = nodes, .low_types = {}, .no_low_type = {}};
-  context.low_types = low_precision_types(backend, &context.no_low_type);
+  built.training = build_training(
+      program, {.model = job.model_name,
+                .model_settings = job.model,
+                .batch = options.batch > 0 ? options.batch : job.data.integer("batch_size"),
+                .image = options.image,
+                .label_smoothing = job.train.number("label_smoothing"),
+                .bytes = normalization(job, options)});
+  PassContext context{
+      .world_size = options.world, .nodes = options.nodes, .low_types = {}, .no_low_type = {}};
+  context.low_types = low_precision_types(options.backend, &context.no_low_type);
   const Strategy strategy = check_strategy(strategy_from(job.strategy), context);
   built.communication = strategy.communication;
   const BackwardResult backward =
@@ -40,16 +57,48 @@ BuiltProgram build_program(const Job& job, const Shape& image, int world,
 Session::Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
                  Communicator* communicator)
     : options_(options), communicator_(communicator) {
-  BuiltProgram built = build_program(job, image, options.world, options.backend, options.nodes);
+  BuiltProgram built = build_program(
+      job,
+      {.image = image, .world = options.world, .nodes = options.nodes, .backend = options.backend});
   communicators_ = std::make_unique<CommunicatorSet>(
       communicator, built.communication.communicators, built.communication.group_size);
   built_training_ = built.training;
   loss_scaling_ = built.loss_scaling;
   Plan plan = make_plan(std::move(built.program), built.keep,
                         {.backend = options.backend, .initial_layouts = {}, .device = &device});
-  executor_ = std::make_unique<Executor>(std::move(plan), device, communicators_->all());
+  const PlannedMemory planned = plan.memory();
+  try {
+    executor_ = std::make_unique<Executor>(std::move(plan), device, communicators_->all());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNoMemory) throw;
+    explain_no_memory(error, planned, job, image, device);
+  }
   executor_->initialize(options.seed);
   stream_ = device.make_stream("");
+}
+
+// Plans of smaller batches are made to see which would fit: without the device, which is out of
+// memory. What its kernels asked for beyond that is added to each.
+void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned, const Job& job,
+                                const Shape& image, const Device& device) {
+  const auto level = spdlog::get_level();
+  spdlog::set_level(spdlog::level::off);  // passes say what they did once, not for every try
+  const auto need = [&](int64_t batch) {
+    BuiltProgram built = build_program(job, {.image = image,
+                                             .world = options_.world,
+                                             .nodes = options_.nodes,
+                                             .batch = batch,
+                                             .backend = options_.backend});
+    const PlanOptions options{.backend = options_.backend, .initial_layouts = {}};
+    return make_plan(std::move(built.program), built.keep, options).memory();
+  };
+  const int64_t batch = job.data.integer("batch_size");
+  const size_t guessed = need(batch).workspace;
+  const size_t more = planned.workspace - std::min(planned.workspace, guessed);
+  const int64_t fits = largest_batch(batch, device.memory().available,
+                                     [&](int64_t smaller) { return need(smaller).total() + more; });
+  spdlog::set_level(level);
+  throw out_of_memory(cause, planned, batch, fits);
 }
 
 void Session::compare_plans(Store& store, std::chrono::milliseconds timeout) const {

@@ -28,10 +28,16 @@ struct BuiltProgram {
   Communication communication;
 };
 
-// The whole Program of a job: model, backward, strategy, optimizer. image: channels, height, width
-// of the samples. backend: decides in which type mixed precision computes.
-BuiltProgram build_program(const Job& job, const Shape& image, int world,
-                           const std::string& backend = "cpu", int nodes = 1);
+struct ProgramOptions {
+  Shape image;                  // channels, height, width of the samples
+  int world = 1;                // ranks
+  int nodes = 1;                // that they are on
+  int64_t batch = 0;            // samples a step and rank; 0: data.batch_size
+  std::string backend = "cpu";  // decides in which type mixed precision computes
+};
+
+// The whole Program of a job: model, backward, strategy, optimizer.
+BuiltProgram build_program(const Job& job, const ProgramOptions& options);
 
 // Sums of one step's or one evaluation's samples.
 struct MetricSums {
@@ -44,7 +50,8 @@ struct MetricSums {
 
 class Session {
  public:
-  // communicator: null in a job of one rank.
+  // communicator: null in a job of one rank. kNoMemory, with what would fit, where the device has
+  // too little.
   Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
           Communicator* communicator);
 
@@ -63,6 +70,8 @@ class Session {
 
  private:
   void broadcast(const std::vector<VarId>& vars);
+  [[noreturn]] void explain_no_memory(const Error& cause, const PlannedMemory& planned,
+                                      const Job& job, const Shape& image, const Device& device);
 
   SessionOptions options_;
   Communicator* communicator_;

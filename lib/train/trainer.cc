@@ -1,11 +1,14 @@
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
+#include "train/device_settings.h"
 
 namespace fleet {
 namespace {
@@ -44,6 +47,9 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
         *options.store,
         std::chrono::milliseconds(static_cast<int64_t>(job_.comm.number("timeout") * 1000)));
   }
+  session_->executor().set_recording(job_.train.boolean("cuda_graph"));
+  session_->executor().set_checking(job_.train.boolean("check_nan_inf"));
+  make_feeder();
   control_ = std::make_unique<Control>(options.control ? options.control : options.communicator);
   schedule_ = std::make_unique<Schedule>(job_.schedule, train_data_->batches(),
                                          job_.train.integer("epochs"));
@@ -72,7 +78,14 @@ void Trainer::open_data() {
                                 .ranks = options_.world,
                                 .seed = static_cast<uint64_t>(job_.train.integer("seed")),
                                 .classes = job_.model.integer("num_classes"),
+                                .bytes = feeds_bytes(job_, device_.backend()),
                                 .image_memory = {}};
+  if (device_.runs_beside_host()) {
+    context.image_memory = [this](size_t bytes) {
+      image_memory_.push_back(device_.allocate_host(bytes));
+      return image_memory_.back().data();
+    };
+  }
   train_data_ = data::make_pipeline(job_.data, true, context);
   test_data_ = data::make_pipeline(job_.data, false, context);
   if (test_data_ && test_data_->image() != train_data_->image()) {
@@ -175,13 +188,31 @@ void Trainer::train_epoch(int64_t epoch) {
   progress_->finish();
 }
 
-void Trainer::feed(const data::Batch& batch) {
+// What is fed, in the order of feed().
+void Trainer::make_feeder() {
   const Training& net = session_->training();
-  Executor& executor = session_->executor();
-  executor.feed(net.image, batch.images);
-  executor.feed(net.label, batch.labels);
-  executor.feed(net.weight, batch.weights);
-  if (net.sample_key != kNoVar) executor.feed(net.sample_key, batch.keys);
+  std::vector<VarId> vars;
+  for (VarId var : {net.image, net.pixels, net.flip, net.label, net.weight, net.sample_key,
+                    net.learning_rate}) {
+    if (var != kNoVar) vars.push_back(var);
+  }
+  feeder_ = std::make_unique<Feeder>(session_->executor(), device_, vars);
+}
+
+void Trainer::feed(const data::Batch& batch, float rate) {
+  const Training& net = session_->training();
+  std::vector<Feeder::Feed>& feeds = feeds_;
+  feeds.clear();
+  for (const Feeder::Feed& feed : {Feeder::Feed{net.image, batch.images},
+                                   {net.pixels, batch.pixels},
+                                   {net.flip, batch.flips},
+                                   {net.label, batch.labels},
+                                   {net.weight, batch.weights},
+                                   {net.sample_key, batch.keys},
+                                   {net.learning_rate, &rate}}) {
+    if (feed.var != kNoVar) feeds.push_back(feed);
+  }
+  feeder_->feed(feeds);
 }
 
 void Trainer::train_step(const data::Batch& batch) {
@@ -190,10 +221,13 @@ void Trainer::train_step(const data::Batch& batch) {
   const float rate = static_cast<float>(schedule_->learning_rate(step));
   const bool fetch = (step + 1) % job_.train.integer("fetch_every") == 0;
   Executor& executor = session_->executor();
-  feed(batch);
-  executor.feed(session_->training().learning_rate, &rate);
+  feed(batch, rate);
   executor.run({.step = step, .evaluate = false, .fetch = fetch});
-  executor.synchronize();  // the batch's memory is used anew by the next one
+  feeder_->release();  // the batch's memory is used anew by the next one
+  // Where the host runs ahead, steps are done later than they were issued: the sums are right
+  // wherever it waits.
+  if (fetch || batch.index + 1 == train_data_->batches()) executor.synchronize();
+  executor.check_communicators();
   meter_.step_done(static_cast<double>(batch.size));
   position_.step += 1;
   position_.batch = batch.index + 1;
@@ -241,7 +275,19 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
       .add("batch_time", meter_.batch_time().mean())
       .add("speed", meter_.speed());
   if (scaling) line.add("loss_scaling", *scaling);
+  add_telemetry(&line);
   events_->write(line);
+}
+
+void Trainer::add_telemetry(EventLine* line) {
+  const std::optional<Telemetry> now = device_.telemetry();
+  if (!now) return;
+  utilization_.add(now->utilization);
+  clock_.add(now->clock);
+  most_memory_ = std::max(most_memory_, now->memory_used);
+  line->add("gpu_utilization", now->utilization)
+      .add("gpu_memory", static_cast<int64_t>(now->memory_used))
+      .add("gpu_clock", now->clock);
 }
 
 void Trainer::evaluate(int64_t epoch) {
@@ -251,8 +297,9 @@ void Trainer::evaluate(int64_t epoch) {
   test_data_->start_epoch(0);
   MetricSums sums;
   while (const data::Batch* batch = test_data_->next()) {
-    feed(*batch);
+    feed(*batch, 0);
     session_->executor().run({.step = position_.step, .evaluate = true, .fetch = true});
+    feeder_->release();
     sums.add(session_->read_metrics(true));
     if (control_->agree_to_stop(wants_to_stop())) {
       result_.stopped = true;
@@ -305,6 +352,11 @@ void Trainer::summarize() const {
   if (result_.damaged > 0) {
     std::printf("damaged images replaced: %lld\n", static_cast<long long>(result_.damaged));
   }
+  if (utilization_.count() > 0) {
+    std::printf("gpu utilization: %.0f %%, memory: %s, clock: %.0f MHz\n",
+                utilization_.overall_mean(), mebibytes(most_memory_).c_str(),
+                clock_.overall_mean());
+  }
   if (result_.evaluated) {
     std::printf("test loss: %.4f, acc1: %.4f\n", result_.evaluation.mean_loss(),
                 result_.evaluation.acc1());
@@ -317,6 +369,11 @@ void Trainer::summarize() const {
       .add("stopped", result_.stopped)
       .add("speed", meter_.overall_speed())
       .add("damaged", result_.damaged);
+  if (utilization_.count() > 0) {
+    summary.add("gpu_utilization", utilization_.overall_mean())
+        .add("gpu_memory", static_cast<int64_t>(most_memory_))
+        .add("gpu_clock", clock_.overall_mean());
+  }
   if (result_.evaluated) summary.add("acc1", result_.evaluation.acc1());
   events_->write(summary);
 }

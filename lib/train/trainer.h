@@ -11,6 +11,7 @@
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
 #include "train/control.h"
+#include "train/feeder.h"
 #include "train/session.h"
 
 namespace fleet {
@@ -46,10 +47,12 @@ class Trainer {
 
  private:
   void open_data();
+  void make_feeder();
   void load();
   void train_epoch(int64_t epoch);
   void train_step(const data::Batch& batch);
-  void feed(const data::Batch& batch);
+  void feed(const data::Batch& batch, float rate);
+  void add_telemetry(EventLine* line);
   void report(const data::Batch& batch, int64_t step, double rate);
   void after_step();
   bool wants_to_stop() const { return options_.stop && options_.stop->load() != 0; }
@@ -61,13 +64,18 @@ class Trainer {
   const Job job_;
   Device& device_;
   const TrainerOptions options_;
+  std::vector<Buffer> image_memory_;  // of the pipelines' batches, where copies are fast from it
   std::unique_ptr<data::InputPipeline> train_data_, test_data_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<Feeder> feeder_;
+  std::vector<Feeder::Feed> feeds_;  // of the step at hand
   std::unique_ptr<Control> control_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<EventFile> events_;  // rank 0
   std::unique_ptr<Progress> progress_;
   StepMeter meter_;
+  MovingAverage utilization_, clock_;  // of the device, as it tells
+  size_t most_memory_ = 0;
   TrainingPosition position_;
   int64_t saved_step_ = -1, evaluated_step_ = -1;
   bool warned_of_nan_ = false;

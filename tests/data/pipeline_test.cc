@@ -288,8 +288,8 @@ TEST(InputPipeline, DestroyedWhileWorkersAreBusy_EndsCleanly) {
 
 TEST(InputPipeline, CallersMemory_IsWhatBatchesLieIn) {
   std::vector<std::vector<float>> memory;
-  const PipelineContext context{.image_memory = [&](size_t count) {
-    memory.emplace_back(count);
+  const PipelineContext context{.image_memory = [&](size_t bytes) {
+    memory.emplace_back(bytes / sizeof(float));
     return memory.back().data();
   }};
   auto pipeline = synthetic(R"("batch_size": 7, "prefetch": 3)", context);

@@ -1,8 +1,11 @@
 // Operations on several streams: which waits for which, and which communicator each one gets.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "exec/executor.h"
 #include "tensor/host.h"
+#include "tests/exec/recorder.h"
 
 namespace fleet {
 namespace {
@@ -26,67 +29,77 @@ Program summed(int communicators, bool after_previous) {
   return program;
 }
 
-std::vector<const PlannedOp*> collectives(const Plan& plan) {
-  std::vector<const PlannedOp*> found;
-  for (const PlannedOp& planned : plan.ops) {
-    if (planned.op.def->is_collective) found.push_back(&planned);
+std::vector<ScheduledOp> collectives(const Plan& plan) {
+  std::vector<ScheduledOp> found;
+  for (const ScheduledOp& scheduled : plan.schedule({true})) {
+    if (plan.ops[scheduled.op].op.def->is_collective) found.push_back(scheduled);
   }
   return found;
 }
 
-bool waits_for(const Plan& plan, const PlannedOp& planned, const PlannedOp& other) {
-  for (int wait : planned.waits) {
-    if (&plan.ops[wait] == &other) return true;
-  }
-  return false;
+bool waits_for(const ScheduledOp& scheduled, const ScheduledOp& other) {
+  return std::count(scheduled.waits.begin(), scheduled.waits.end(), other.op) > 0;
 }
 
 TEST(PlanStreams, CollectivesOfTwoCommunicators_WaitForEachOtherOnlyWhereAsked) {
   for (bool after_previous : {false, true}) {
     const Plan plan = make_plan(summed(2, after_previous), {});
-    EXPECT_EQ(plan.streams, 3);
+    EXPECT_EQ(plan.streams(), 3);
     const auto found = collectives(plan);
     ASSERT_EQ(found.size(), size_t{kRounds});
     for (int i = 1; i < kRounds; ++i) {
-      EXPECT_EQ(waits_for(plan, *found[i], *found[i - 1]), after_previous) << i;
+      EXPECT_EQ(waits_for(found[i], found[i - 1]), after_previous) << i;
     }
   }
 }
 
 TEST(PlanStreams, AfterThePreviousOnTheSameStream_NeedsNoEvent) {
   const Plan plan = make_plan(summed(1, true), {});
-  for (const PlannedOp* planned : collectives(plan)) {
-    for (int wait : planned->waits) EXPECT_FALSE(plan.ops[wait].op.def->is_collective);
+  for (const ScheduledOp& scheduled : collectives(plan)) {
+    for (int wait : scheduled.waits) EXPECT_FALSE(plan.ops[wait].op.def->is_collective);
   }
 }
 
-// Remembers what it was asked for; adds up nothing.
-class Recorder : public Communicator {
- public:
-  Recorder(int number, std::vector<int>* order) : number_(number), order_(order) {}
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  std::string name() const override { return "recorder"; }
-  Buffer allocate(size_t bytes) override { return HostDevice().allocate(bytes); }
-  std::unique_ptr<Communicator> split(std::span<const int>) override { return nullptr; }
-  void all_reduce(View, View, ReduceOp, Stream&) override { order_->push_back(number_); }
-  void reduce(View, View, ReduceOp, int, Stream&) override {}
-  void broadcast(View, int, Stream&) override {}
-  void all_gather(View, View, Stream&) override {}
-  void reduce_scatter(View, View, ReduceOp, Stream&) override {}
-  void send(View, int, Stream&) override {}
-  void recv(View, int, Stream&) override {}
-  void barrier(Stream&) override {}
-  void abort(const Error&) override {}
-  void throw_if_failed() const override {
-    if (failed) throw Error(ErrorCode::kPeerLost, "rank 1 died", "communicator");
-  }
-  bool failed = false;
+// What a section that does not run would have written orders nothing; what ran before it does.
+TEST(PlanStreams, SectionThatDoesNotRun_LeavesTheWaitsOfTheOthers) {
+  Program program;
+  const SectionId always = program.add_section("always", {});
+  const SectionId rarely = program.add_section("rarely", {.every = 2});
+  const VarId x = program.feed("x", DType::kFloat32, {4});
+  const VarId s = program.state("s", {4}, {});
+  const auto on_stream_1 = [&](SectionId section, const std::string& type,
+                               std::vector<VarId> inputs) {
+    Op op = program.make_op(section, type, std::move(inputs), {s});
+    op.stream = 1;
+    program.ops().push_back(std::move(op));
+  };
+  on_stream_1(always, "relu", {x});               // 0
+  on_stream_1(rarely, "relu", {s});               // 1
+  program.emit(always, "relu", {s}, {}, "last");  // 2
+  const Plan plan = make_plan(program, {});
+  EXPECT_EQ(plan.schedule({true, true}).back().waits, std::vector<int>{1});
+  EXPECT_EQ(plan.schedule({true, false}).back().waits, std::vector<int>{0});
+}
 
- private:
-  int number_;
-  std::vector<int>* order_;
-};
+// The other stream may start as soon as its input is there, while stream 0 still works with what
+// would end just before it in the program's order.
+TEST(PlanStreams, OutputOfAnotherStream_OverlapsNothingThatMayStillBeInUse) {
+  Program program;
+  const SectionId section = program.add_section("forward", {});
+  const VarId x = program.feed("x", DType::kFloat32, {64});
+  const VarId y = program.emit(section, "scale", {x}, {}, "y")[0];
+  const VarId busy = program.emit(section, "scale", {x}, {}, "busy")[0];
+  const VarId end = program.emit(section, "scale", {busy}, {}, "end")[0];
+  const VarId beside = program.temporary("beside");
+  Op op = program.make_op(section, "scale", {y}, {beside});
+  op.stream = 1;
+  program.ops().push_back(std::move(op));
+  const Plan plan = make_plan(program, {end});
+  const PlannedVar &a = plan.vars[busy], &b = plan.vars[beside];
+  ASSERT_EQ(a.region, Region::kArena);
+  ASSERT_EQ(b.region, Region::kArena);
+  EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);
+}
 
 TEST(ExecutorStreams, Collectives_GoToTheCommunicatorTheyName) {
   std::vector<int> order;

@@ -19,11 +19,27 @@ int device_count(std::string* why) {
   return count;
 }
 
+std::unique_ptr<Device> make_device(int index, const DeviceOptions& options) {
+  return std::make_unique<CudaDevice>(index, options);
+}
+
+// float16 first: with loss scaling its 11 bits of mantissa lose less than bfloat16's 8. Without a
+// device to ask (a Plan that is only printed), what current GPUs have.
+std::vector<DType> low_precision(std::string* why) {
+  int index = 0;
+  cudaDeviceProp properties{};
+  const bool known = cudaGetDevice(&index) == cudaSuccess &&
+                     cudaGetDeviceProperties(&properties, index) == cudaSuccess;
+  if (!known) cudaGetLastError();
+  if (!known || properties.major >= 8) return {DType::kFloat16, DType::kBFloat16};
+  if (properties.major == 7) return {DType::kFloat16};
+  *why = std::string(properties.name) + " has no tensor cores";
+  return {};
+}
+
 [[maybe_unused]] const bool registered = register_backend(
-    "cuda", {.device_count = device_count,
-             .make_device = [](int index, const DeviceOptions& options) -> std::unique_ptr<Device> {
-               return std::make_unique<CudaDevice>(index, options);
-             }});
+    "cuda",
+    {.device_count = device_count, .make_device = make_device, .low_precision = low_precision});
 
 }  // namespace
 }  // namespace fleet::cuda

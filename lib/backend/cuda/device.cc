@@ -1,8 +1,10 @@
 #include "backend/cuda/device.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace fleet::cuda {
 namespace {
@@ -19,6 +21,17 @@ class CurrentDevice {
  private:
   int before_ = 0;
 };
+
+CachingAllocator::Source memory_of(int index) {
+  const auto take = [index](size_t bytes) -> void* {
+    CurrentDevice current(index);
+    void* piece = nullptr;
+    if (cudaMalloc(&piece, bytes) == cudaSuccess) return piece;
+    cudaGetLastError();
+    return nullptr;
+  };
+  return {.take = take, .give_back = [](void* piece) { cudaFree(piece); }};
+}
 
 class CudaEvent : public Event {
  public:
@@ -85,12 +98,30 @@ class CudaGraph : public Recording {
 
 }  // namespace
 
+namespace {
+
+std::vector<std::string (*)()>& library_lines() {
+  static std::vector<std::string (*)()> lines;
+  return lines;
+}
+
+std::string version(int number) {  // 13000: 13.0
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+}  // namespace
+
+bool register_library_line(std::string (*line)()) {
+  library_lines().push_back(line);
+  return true;
+}
+
 void check(cudaError_t result, const char* what, const std::string& where) {
   if (result == cudaSuccess) return;
   cudaGetLastError();  // an error that is reported here must not come up again in the next call
   const std::string failure = std::string(what) + " failed: " + cudaGetErrorString(result);
   if (result == cudaErrorMemoryAllocation) {
-    throw Error(ErrorCode::kUnsupported, failure, where,
+    throw Error(ErrorCode::kNoMemory, failure, where,
                 "use a smaller data.batch_size, or free the GPU of other programs");
   }
   throw Error(ErrorCode::kInternal, failure, where);
@@ -107,18 +138,67 @@ CudaDevice::CudaDevice(int index, const DeviceOptions& options)
   check(cudaSetDevice(index), "cudaSetDevice", name_);
   check(cudaFree(nullptr), "starting the device", name_);
   check(cudaGetDeviceProperties(&properties_, index), "cudaGetDeviceProperties", name_);
+  const double limit = options.memory_fraction * static_cast<double>(properties_.totalGlobalMem);
+  allocator_ = std::make_shared<CachingAllocator>(memory_of(index), static_cast<size_t>(limit));
 }
 
 Buffer CudaDevice::allocate(size_t bytes) {
   if (bytes == 0) return {};
   CurrentDevice current(index_);
-  void* memory = nullptr;
-  check(cudaMalloc(&memory, bytes), "cudaMalloc", name_);
-  Buffer buffer(std::shared_ptr<void>(memory, [](void* p) { cudaFree(p); }), bytes);
-  check(cudaMemset(memory, 0, bytes), "cudaMemset", name_);
+  void* memory = allocator_->allocate(bytes);
+  if (!memory) throw no_memory(bytes);
+  Buffer buffer(
+      std::shared_ptr<void>(memory, [allocator = allocator_](void* p) { allocator->free(p); }),
+      bytes);
   // The memset may still run, and the streams made here do not wait for it.
+  check(cudaMemset(memory, 0, bytes), "cudaMemset", name_);
   check(cudaDeviceSynchronize(), "cudaMemset", name_);
   return buffer;
+}
+
+DeviceMemory CudaDevice::memory() const {
+  CurrentDevice current(index_);
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", name_);
+  const size_t used = allocator_->used(), kept = allocator_->taken() - used;
+  const size_t allowed = allocator_->limit() - std::min(used, allocator_->limit());
+  return {.total = total, .available = std::min(free + kept, allowed)};
+}
+
+Error CudaDevice::no_memory(size_t bytes) const {
+  const DeviceMemory memory = this->memory();
+  char fraction[32];
+  std::snprintf(fraction, sizeof fraction, "%g", options().memory_fraction);
+  return Error(ErrorCode::kNoMemory,
+               mebibytes(bytes) + " are wanted, " + mebibytes(memory.available) + " of " +
+                   mebibytes(memory.total) +
+                   " can be had (FLAGS_fraction_of_gpu_memory_to_use is " + fraction + ", " +
+                   mebibytes(allocator_->used()) + " are in use by this job)",
+               name_, "use a smaller data.batch_size, or free the GPU of other programs");
+}
+
+std::optional<Telemetry> CudaDevice::telemetry() {
+  if (!looked_for_nvml_) {
+    looked_for_nvml_ = true;
+    char id[32] = "";
+    check(cudaDeviceGetPCIBusId(id, sizeof id, index_), "cudaDeviceGetPCIBusId", name_);
+    nvml_ = Nvml::open(id);
+  }
+  return nvml_ ? nvml_->read() : std::nullopt;
+}
+
+// In Paddle's words.
+std::vector<std::string> CudaDevice::description() const {
+  int driver = 0, runtime = 0;
+  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", name_);
+  check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", name_);
+  const std::string device = "device: " + std::to_string(index_) + ", ";
+  std::vector<std::string> lines = {
+      device + properties_.name + ", GPU Compute Capability: " + std::to_string(properties_.major) +
+      "." + std::to_string(properties_.minor) + ", Driver API Version: " + version(driver) +
+      ", Runtime API Version: " + version(runtime)};
+  for (const auto& line : library_lines()) lines.push_back(device + line());
+  return lines;
 }
 
 std::unique_ptr<Stream> CudaDevice::make_stream(const std::string&) {

@@ -6,17 +6,23 @@
 #include <memory>
 #include <string>
 
+#include "backend/cuda/nvml.h"
+#include "base/error.h"
+#include "tensor/caching_allocator.h"
 #include "tensor/device.h"
 
 namespace fleet::cuda {
 
-// Translates a CUDA error into fleet::Error: kUnsupported where memory ran out, else kInternal.
+// Translates a CUDA error into fleet::Error: kNoMemory where memory ran out, else kInternal.
 //   what  the call, for the message;  where  "cuda:0"
 void check(cudaError_t result, const char* what, const std::string& where = {});
 
 inline cudaStream_t stream_of(Stream& stream) {
   return static_cast<cudaStream_t>(stream.native_handle());
 }
+
+// A library that the backend uses adds a line of its own to description(): "cuDNN Version: 9.19."
+bool register_library_line(std::string (*line)());
 
 class CudaDevice;
 // The device of a kernel's context or layout query. kInternal where it is another backend's.
@@ -32,6 +38,10 @@ class CudaDevice : public Device {
   std::string name() const override { return name_; }
   std::string backend() const override { return "cuda"; }
   Buffer allocate(size_t bytes) override;
+  DeviceMemory memory() const override;
+  std::optional<Telemetry> telemetry() override;
+  std::vector<std::string> description() const override;
+  bool runs_beside_host() const override { return true; }
   std::unique_ptr<Stream> make_stream(const std::string& name) override;
   std::unique_ptr<Event> make_event() override;
   void copy(void* to, const void* from, size_t bytes, Stream& stream) override;
@@ -39,8 +49,13 @@ class CudaDevice : public Device {
   std::unique_ptr<Recording> record(Stream& origin, const std::function<void()>& issue) override;
 
  private:
+  Error no_memory(size_t bytes) const;
+
   int index_;
   cudaDeviceProp properties_{};
+  std::shared_ptr<CachingAllocator> allocator_;  // buffers may outlive the device
+  std::unique_ptr<Nvml> nvml_;                   // null: not there, or not asked for so far
+  bool looked_for_nvml_ = false;
   std::string name_;
 };
 

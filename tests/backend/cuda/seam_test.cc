@@ -36,9 +36,11 @@ TEST(ChooseDevice, CudaWhereItCannotRun_IsTheCpuAndSaysWhyInOneLine) {
   }
 }
 
-TEST(ChooseDevice, AutoWithoutGpu_HasNoNote) {
+TEST(ChooseDevice, AutoWithoutGpu_SaysWhyInOneLine) {
   const DeviceChoice choice = choose_device("auto", 0);
-  EXPECT_EQ(choice.note, "");
+  if (choice.device->backend() == "cuda") GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_THAT(choice.note, HasSubstr("training runs on the CPU: "));
+  EXPECT_EQ(choice.note.find('\n'), std::string::npos);
 }
 
 TEST(ChooseDevice, UnknownName_SuggestsTheNearest) {

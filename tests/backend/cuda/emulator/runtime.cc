@@ -175,6 +175,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->sharedMemPerBlock = 48 << 10;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int) {
+  std::strncpy(id, "0000:00:00.0", length);
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *free = *total = kMemory;
   return cudaSuccess;
@@ -253,6 +257,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
   CUstream_st& stream = stream_at(handle);
   if (!event->capture) {
+    if (stream.capture) {
+      stream.capture->broken = true;
+      return result(cudaErrorStreamCaptureIsolation);
+    }
     // Its work ran when it was issued, or runs on a thread.
     if (const auto passed = event->passed) issue_waiting(handle, [passed] { passed->wait(false); });
     return cudaSuccess;

@@ -1,0 +1,18 @@
+// Versions of the libraries that the backend computes with, for the log.
+#include <cudnn.h>
+
+#include "backend/cuda/device.h"
+
+namespace fleet::cuda {
+namespace {
+
+std::string cudnn_line() {
+  const size_t version = cudnnGetVersion();  // 91900: 9.19
+  return "cuDNN Version: " + std::to_string(version / 10000) + "." +
+         std::to_string(version % 10000 / 100) + ".";
+}
+
+[[maybe_unused]] const bool registered = register_library_line(cudnn_line);
+
+}  // namespace
+}  // namespace fleet::cuda

@@ -1,0 +1,30 @@
+#include "exec/memory_error.h"
+
+#include "base/text.h"
+
+namespace fleet {
+
+int64_t largest_batch(int64_t batch, size_t available,
+                      const std::function<size_t(int64_t batch)>& bytes_at) {
+  int64_t fits = 0, too_large = batch;
+  while (too_large - fits > 1) {
+    const int64_t middle = fits + (too_large - fits) / 2;
+    (bytes_at(middle) <= available ? fits : too_large) = middle;
+  }
+  return fits;
+}
+
+Error out_of_memory(const Error& cause, const PlannedMemory& planned, int64_t batch,
+                    int64_t fitting_batch) {
+  const std::string next =
+      fitting_batch > 0 ? "data.batch_size=" + std::to_string(fitting_batch) +
+                              " would fit (it is " + std::to_string(batch) + ")"
+                        : "not even data.batch_size=1 would fit: use a smaller model, or free the "
+                          "device of other programs";
+  return Error(
+      ErrorCode::kNoMemory,
+      cause.failure() + "; planned are " + mebibytes(planned.total()) + ": " + planned.text(),
+      cause.where(), next);
+}
+
+}  // namespace fleet

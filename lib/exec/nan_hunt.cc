@@ -1,0 +1,68 @@
+#include "exec/nan_hunt.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tensor/float16.h"
+
+namespace fleet {
+namespace {
+
+template <typename T>
+void scan(const void* data, int64_t count, NotFinite* found) {
+  const T* values = static_cast<const T*>(data);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<double>(values[i]);
+    if (std::isfinite(value)) continue;
+    if (found->count++ == 0) found->value = value;
+  }
+}
+
+void scan(DType dtype, const void* data, int64_t count, NotFinite* found) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return scan<float>(data, count, found);
+    case DType::kFloat64:
+      return scan<double>(data, count, found);
+    case DType::kFloat16:
+      return scan<Float16>(data, count, found);
+    case DType::kBFloat16:
+      return scan<BFloat16>(data, count, found);
+    default:
+      FLEET_CHECK(false, "integers are always finite");
+  }
+}
+
+}  // namespace
+
+std::optional<NotFinite> find_not_finite(const Argument& argument, Device& device, Stream& stream) {
+  constexpr size_t kChunk = size_t{8} << 20;  // bytes copied at a time
+  std::vector<char> host(std::min(argument.bytes(), kChunk));
+  NotFinite found;
+  for (size_t at = 0; at < argument.bytes(); at += kChunk) {
+    const size_t bytes = std::min(kChunk, argument.bytes() - at);
+    device.copy(host.data(), argument.as<char>() + at, bytes, stream);
+    stream.synchronize();
+    scan(argument.dtype, host.data(), static_cast<int64_t>(bytes / size_of(argument.dtype)),
+         &found);
+  }
+  if (found.count == 0) return std::nullopt;
+  return found;
+}
+
+Error not_finite_error(const Program& program, const Op& op, VarId output, const NotFinite& found,
+                       const std::string& before, const StepInfo& info) {
+  const Var& var = program.var(output);
+  const char* value = std::isnan(found.value) ? "nan" : found.value > 0 ? "inf" : "-inf";
+  std::string what = op.type() + " made '" + var.name + "' " + var.shape.text() + " " +
+                     name_of(var.dtype) + " not finite (" + std::to_string(found.count) +
+                     " elements, the first is " + value + ")";
+  if (!before.empty()) what += "; its input '" + before + "' was not finite before";
+  return Error(ErrorCode::kUsage, what,
+               (info.evaluate ? "evaluation after step " : "step ") + std::to_string(info.step) +
+                   ", section " + program.sections()[op.section].name,
+               "lower learning_rate.base, look at the data, or with mixed precision lower "
+               "init_loss_scaling");
+}
+
+}  // namespace fleet

@@ -1,0 +1,15 @@
+// The host as a device whose copies run beside it, as a GPU's do.
+#pragma once
+
+#include "tensor/host.h"
+
+namespace fleet {
+
+// Streams with a name have threads of their own; what computes runs where it is issued.
+class BesideDevice : public HostDevice {
+ public:
+  using HostDevice::HostDevice;
+  bool runs_beside_host() const override { return true; }
+};
+
+}  // namespace fleet

@@ -1,0 +1,120 @@
+#include "train/device_settings.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Flags : public ::testing::Test {
+ protected:
+  void set(const char* name, const char* value) {
+    ::setenv(name, value, 1);
+    names_.push_back(name);
+  }
+  void TearDown() override {
+    for (const char* name : names_) ::unsetenv(name);
+  }
+  static Job job(const std::vector<std::string>& overrides = {}) {
+    ConfigTree tree = ConfigTree::from_json(R"({
+      "model": {"name": "mlp", "num_classes": 4},
+      "data": {"source": "synthetic", "train": {"samples": 64}},
+      "strategy": {"cudnn_exhaustive_search": true, "conv_workspace_size_limit": 100}
+    })",
+                                            "test");
+    apply_flags(tree);
+    apply_overrides(tree, overrides);
+    return make_job(tree);
+  }
+
+ private:
+  std::vector<const char*> names_;
+};
+
+TEST_F(Flags, None_GiveTheFilesValuesAndPaddlesDefaults) {
+  const DeviceOptions options = device_options(job());
+  EXPECT_TRUE(options.cudnn_exhaustive_search);
+  EXPECT_EQ(options.conv_workspace_size_limit, 100);
+  EXPECT_FALSE(options.cudnn_batchnorm_spatial_persistent);
+  EXPECT_FALSE(options.tensor_op_math);
+  EXPECT_FALSE(options.deterministic);
+  EXPECT_EQ(options.memory_fraction, 0.92);
+}
+
+TEST_F(Flags, OfTheEnvironment_GoOverTheFileAndUnderTheCommandLine) {
+  set("FLAGS_cudnn_exhaustive_search", "False");
+  set("FLAGS_conv_workspace_size_limit", "256");
+  set("FLAGS_cudnn_batchnorm_spatial_persistent", "1");
+  set("FLAGS_enable_cublas_tensor_op_math", "true");
+  set("FLAGS_fraction_of_gpu_memory_to_use", "0.5");
+  const DeviceOptions options =
+      device_options(job({"strategy.conv_workspace_size_limit=64", "train.deterministic=true"}));
+  EXPECT_FALSE(options.cudnn_exhaustive_search);
+  EXPECT_EQ(options.conv_workspace_size_limit, 64);
+  EXPECT_TRUE(options.cudnn_batchnorm_spatial_persistent);
+  EXPECT_TRUE(options.tensor_op_math);
+  EXPECT_TRUE(options.deterministic);
+  EXPECT_EQ(options.memory_fraction, 0.5);
+}
+
+TEST_F(Flags, ThatCannotBe_AreNamed) {
+  set("FLAGS_check_nan_inf", "maybe");
+  try {
+    job();
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("environment FLAGS_check_nan_inf: 'maybe' is neither"));
+  }
+}
+
+TEST_F(Flags, WorkspaceBelowZero_IsRefused) {
+  EXPECT_THROW(device_options(job({"strategy.conv_workspace_size_limit=-1"})), Error);
+}
+
+TEST_F(Flags, OfTheGpu_HaveNoEffectOnTheCpu) {
+  set("FLAGS_fraction_of_gpu_memory_to_use", "0.5");
+  set("FLAGS_check_nan_inf", "1");
+  EXPECT_THAT(without_effect(job({"train.cuda_graph=false"}), "cpu"),
+              ElementsAre("strategy.cudnn_exhaustive_search", "strategy.conv_workspace_size_limit",
+                          "train.fraction_of_gpu_memory_to_use", "train.cuda_graph"));
+  EXPECT_THAT(without_effect(job(), "cuda"), IsEmpty());
+}
+
+TEST_F(Flags, Pixels_FollowTheBackendUnlessTheJobSays) {
+  EXPECT_FALSE(feeds_bytes(job(), "cpu"));
+  EXPECT_TRUE(feeds_bytes(job(), "cuda"));
+  EXPECT_TRUE(feeds_bytes(job({"data.pixels=uint8"}), "cpu"));
+  EXPECT_FALSE(feeds_bytes(job({"data.pixels=float32"}), "cuda"));
+}
+
+TEST(DeviceWish, Auto_TakesTheGpuTheLauncherGave) {
+  EXPECT_EQ(device_wish("auto", "3", true).index, 3);
+  EXPECT_EQ(device_wish("auto", "2,3", true).index, 2);
+  EXPECT_EQ(device_wish("auto", std::nullopt, false).name, "auto");
+  EXPECT_EQ(device_wish("cuda", std::nullopt, false).index, 0);
+}
+
+TEST(DeviceWish, AutoWithoutAGpuFromTheLauncher_IsTheCpuWithAReason) {
+  const DeviceWish wish = device_wish("auto", std::nullopt, true);
+  EXPECT_EQ(wish.name, "cpu");
+  EXPECT_EQ(wish.note, "the launcher gave this rank no GPU");
+}
+
+TEST(DeviceWish, CpuAskedFor_NeedsNoReason) {
+  EXPECT_EQ(device_wish("cpu", "nonsense", true).note, "");
+}
+
+TEST(DeviceWish, SelectedThatIsNoList_IsRefused) {
+  EXPECT_THROW(device_wish("cuda", "0,x", false), Error);
+  EXPECT_THROW(device_wish("auto", "-1", true), Error);
+}
+
+}  // namespace
+}  // namespace fleet
