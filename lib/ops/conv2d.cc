@@ -1,6 +1,9 @@
 // conv2d: y[N, O, H', W'] = x[N, I, H, W] correlated with weight[O, I / groups, KH, KW], plus
 // bias[O]. H' = floor((H + 2 padding - dilation (KH - 1) - 1) / stride) + 1, as in PyTorch.
 //
+// use_cudnn: on a GPU; false demands a kernel of our own, which there is for depthwise ones, and
+// which is taken there anyway.
+//
 // The gradient is two operations, the weight's first: so it reaches its bucket while the data
 // gradient is still computed, and the activation x dies one operation earlier.
 #include "ops/window.h"
@@ -13,6 +16,7 @@ const std::map<std::string, Attribute> kAttributes = {
     {"paddings", std::vector<int64_t>{0, 0}},
     {"dilations", std::vector<int64_t>{1, 1}},
     {"groups", int64_t{1}},
+    {"use_cudnn", true},
 };
 
 Attributes with(Attributes attributes, const std::string& name, std::vector<int64_t> value) {

@@ -2,6 +2,8 @@
 // y[N, O, H', W'] of x[N, I, H, W], weight[I, O / groups, KH, KW], bias[O], with
 // H' = (H - 1) stride - 2 padding + dilation (KH - 1) + 1 + output_padding, as in PyTorch.
 //
+// use_cudnn: on a GPU; false takes our own kernel for y, which a single image takes anyway.
+//
 // Its own data gradient is therefore a conv2d of dy with the same weight.
 #include "ops/window.h"
 
@@ -11,7 +13,7 @@ namespace {
 const std::map<std::string, Attribute> kAttributes = {
     {"strides", std::vector<int64_t>{1, 1}},        {"paddings", std::vector<int64_t>{0, 0}},
     {"dilations", std::vector<int64_t>{1, 1}},      {"groups", int64_t{1}},
-    {"output_padding", std::vector<int64_t>{0, 0}},
+    {"output_padding", std::vector<int64_t>{0, 0}}, {"use_cudnn", true},
 };
 
 void infer_conv2d_transpose(ShapeContext& context) {

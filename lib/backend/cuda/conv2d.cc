@@ -1,4 +1,4 @@
-// Convolutions by cuDNN.
+// Convolutions: by cuDNN, depthwise ones by kernels of our own.
 #include <algorithm>
 
 #include "backend/cuda/channels.h"
@@ -20,6 +20,7 @@ void forward_layouts(LayoutQuery& query) {
   query.need(0, problem.x());
   query.need(1, problem.weight());
   query.give(0, problem.y());
+  if (problem.takes_own(query.attributes())) return;
   const auto fused = query.has_input(2)
                          ? problem.with_bias(query.device(), query.input_var(2).dtype)
                          : std::nullopt;
@@ -33,6 +34,10 @@ void weight_layouts(LayoutQuery& query) {
   query.need(0, query.has_output(0) || !query.input(0) ? problem.x() : *query.input(0));
   query.need(1, problem.y());
   query.give(0, problem.weight());
+  if (problem.takes_own(query.attributes())) {
+    query.workspace(depthwise_weight_grad_workspace(problem.own()));
+    return;
+  }
   const size_t product = query.has_output(0) ? workspace_of(query.device(), problem.conv()) : 0;
   const size_t sums = query.has_output(1) ? sum_rows_workspace(problem.y_rows()) : 0;
   query.workspace(std::max(product, sums));
@@ -45,6 +50,7 @@ void data_layouts(LayoutQuery& query) {
   query.need(0, problem.weight());
   query.need(1, problem.y());
   query.give(0, problem.x());
+  if (problem.takes_own(query.attributes())) return;
   query.workspace(workspace_of(query.device(), problem.conv()));
 }
 
@@ -58,6 +64,14 @@ FLEET_KERNEL(cuda, conv2d) {
     const Argument& y = context.outputs[0];
     const Problem problem(Direction::kForward, context.attributes(), x.shape, weight.shape, y.shape,
                           x.dtype);
+    if (problem.takes_own(context.attributes())) {
+      const bool apart = bias && bias.dtype != x.dtype;  // added by a kernel of its own
+      return make_kernel([=, conv = problem.own(), rows = problem.y_rows()](Stream& stream) {
+        depthwise_forward(conv, x.data, weight.data, apart ? nullptr : bias.data, y.data,
+                          cuda::stream_of(stream));
+        if (apart) add_bias(rows, y.data, bias.data, bias.dtype, cuda::stream_of(stream));
+      });
+    }
     const auto fused = bias ? problem.with_bias(&context.device, bias.dtype) : std::nullopt;
     std::shared_ptr<Kernel> product =
         make_kernel(context.device, fused ? *fused : problem.conv(), x.data, weight.data, y.data,
@@ -80,6 +94,12 @@ FLEET_KERNEL(cuda, conv2d_weight_grad) {
     const Problem problem(Direction::kWeight, context.attributes(), x.shape, weight, dy.shape,
                           x.dtype);
     void* workspace = context.workspace;
+    if (problem.takes_own(context.attributes())) {
+      return make_kernel([=, conv = problem.own()](Stream& stream) {
+        depthwise_weight_grad(conv, x.data, dy.data, dweight.data, dbias.data, workspace,
+                              cuda::stream_of(stream));
+      });
+    }
     std::shared_ptr<Kernel> product;
     if (dweight) {
       product = make_kernel(context.device, problem.conv(), x.data, dweight.data, dy.data, nullptr,
@@ -100,6 +120,11 @@ FLEET_KERNEL(cuda, conv2d_data_grad) {
     const Argument &weight = context.inputs[0], &dy = context.inputs[1], &dx = context.outputs[0];
     const Problem problem(Direction::kData, context.attributes(), dx.shape, weight.shape, dy.shape,
                           dy.dtype);
+    if (problem.takes_own(context.attributes())) {
+      return make_kernel([=, conv = problem.own()](Stream& stream) {
+        depthwise_data_grad(conv, weight.data, dy.data, dx.data, cuda::stream_of(stream));
+      });
+    }
     return make_kernel(context.device, problem.conv(), dx.data, weight.data, dy.data, nullptr,
                        context.workspace);
   };

@@ -1,10 +1,12 @@
-// The data and weight gradients of a convolution whose image is this operation's output: by cuDNN.
+// The data and weight gradients of a convolution whose image is this operation's output: by cuDNN,
+// of a single image by a kernel of our own.
 #include <algorithm>
 
 #include "backend/cuda/channels.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/dnn_kernel.h"
 #include "backend/cuda/layouts.h"
+#include "backend/cuda/own_convolution.h"
 
 namespace fleet {
 namespace {
@@ -23,6 +25,24 @@ cuda::dnn::Convolution convolution_of(Direction direction, const Attributes& att
           .weight = weight,
           .y = small,
           .dtype = dtype};
+}
+
+cuda::Convolution own_of(const cuda::dnn::Convolution& conv) {
+  return {.dtype = conv.dtype,
+          .batch = conv.x[0],
+          .channels = conv.x[1],
+          .filters = conv.y[1],
+          .groups = conv.x[1] / conv.weight[1],
+          .in = {conv.x[2], conv.x[3]},
+          .out = {conv.y[2], conv.y[3]},
+          .in_pixel = conv.x[1],
+          .out_pixel = conv.y[1],
+          .window = conv.window};
+}
+
+// use_cudnn=false: our own kernel always.
+bool is_own(const Attributes& attributes, const cuda::dnn::Convolution& conv) {
+  return !attributes.boolean("use_cudnn") || prefers_own_transposed(own_of(conv));
 }
 
 ChannelRows rows_of(const Shape& image, DType dtype) {
@@ -48,15 +68,22 @@ FLEET_KERNEL(cuda, conv2d_transpose) {
     query.give(0, channels_last(y.shape));
     const auto conv = convolution_of(Direction::kData, query.attributes(), y.shape, weight.shape,
                                      x.shape, x.dtype);
-    query.workspace(workspace_of(query.device(), conv));
+    if (!is_own(query.attributes(), conv)) query.workspace(workspace_of(query.device(), conv));
   };
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
     const Argument& y = context.outputs[0];
     const auto conv = convolution_of(Direction::kData, context.attributes(), y.shape, weight.shape,
                                      x.shape, x.dtype);
-    std::shared_ptr<Kernel> product =
-        make_kernel(context.device, conv, y.data, weight.data, x.data, nullptr, context.workspace);
+    std::shared_ptr<Kernel> product;
+    if (is_own(context.attributes(), conv)) {
+      product = make_kernel([own = own_of(conv), x, weight, y](Stream& stream) {
+        transposed_forward(own, x.data, weight.data, nullptr, y.data, cuda::stream_of(stream));
+      });
+    } else {
+      product = make_kernel(context.device, conv, y.data, weight.data, x.data, nullptr,
+                            context.workspace);
+    }
     return make_kernel([product, rows = rows_of(y.shape, y.dtype), y, bias](Stream& stream) {
       product->run(stream);
       if (bias) add_bias(rows, y.data, bias.data, bias.dtype, cuda::stream_of(stream));

@@ -1,5 +1,7 @@
 #include "backend/cuda/convolution.h"
 
+#include "base/error.h"
+
 namespace fleet::cuda {
 
 ConvolutionProblem::ConvolutionProblem(Direction direction, const Attributes& attributes,
@@ -12,6 +14,25 @@ ConvolutionProblem::ConvolutionProblem(Direction direction, const Attributes& at
            .weight = stored(weight, block_),
            .y = y,
            .dtype = dtype};
+  own_ = {.dtype = dtype,
+          .batch = x[0],
+          .channels = x[1],
+          .filters = y[1],
+          .groups = attributes.integer("groups"),
+          .in = {x[2], x[3]},
+          .out = {y[2], y[3]},
+          .in_pixel = x[1],
+          .out_pixel = y[1],
+          .window = conv_.window};
+}
+
+bool ConvolutionProblem::takes_own(const Attributes& attributes) const {
+  if (is_depthwise(own_)) return true;
+  if (attributes.boolean("use_cudnn")) return false;
+  throw Error(ErrorCode::kUnsupported,
+              "conv2d: use_cudnn=false, but only depthwise ones have a "
+              "kernel of our own",
+              "weight " + weight_.text(), "leave use_cudnn as it is");
 }
 
 ChannelRows ConvolutionProblem::y_rows() const {

@@ -6,6 +6,7 @@
 #include "backend/cuda/channels.h"
 #include "backend/cuda/dnn_kernel.h"
 #include "backend/cuda/layouts.h"
+#include "backend/cuda/own_convolution.h"
 
 namespace fleet::cuda {
 
@@ -18,6 +19,10 @@ class ConvolutionProblem {
                      const Shape& weight, const Shape& y, DType dtype);
 
   const dnn::Convolution& conv() const { return conv_; }
+  const Convolution& own() const { return own_; }  // the same for kernels of our own
+  // Whether conv2d takes one of ours: for a depthwise one. kUnsupported where use_cudnn=false asks
+  // for one that is not there.
+  bool takes_own(const Attributes& attributes) const;
   Layout x() const { return channels_last(x_, block_); }
   Layout weight() const { return channels_last(weight_, block_); }
   Layout y() const { return channels_last(conv_.y); }
@@ -28,6 +33,7 @@ class ConvolutionProblem {
  private:
   Shape x_, weight_;
   dnn::Convolution conv_;
+  Convolution own_;
   int64_t block_;
 };
 
