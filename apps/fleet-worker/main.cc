@@ -87,7 +87,9 @@ DeviceChoice choose(const Job& job, bool speaks) {
   DeviceChoice choice = choose_device(wish.name, wish.index, device_options(job));
   if (!speaks) return choice;
   if (!wish.note.empty()) spdlog::info("training runs on the CPU: {}", wish.note);
-  if (!choice.note.empty()) spdlog::info("{}", choice.note);
+  if (!choice.note.empty()) {
+    spdlog::log(wish.name == "cuda" ? spdlog::level::warn : spdlog::level::info, "{}", choice.note);
+  }
   const auto vain = without_effect(job, choice.device->backend());
   if (!vain.empty()) spdlog::warn("without effect on the CPU: {}", join(vain, ", "));
   return choice;
@@ -117,7 +119,15 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   const DeviceChoice choice = choose(job, false);
   const bool absent = job.train.text("device") == "cuda" && choice.device->backend() != "cuda";
   const std::string backend = absent ? "cuda" : choice.device->backend();
-  if (absent) spdlog::info("{}", choice.note);
+  if (absent && !has_backend(backend)) {
+    throw Error(ErrorCode::kUnsupported,
+                "what a GPU would run cannot be printed here: " + choice.reason, "train.device",
+                "--device cpu prints what the CPU runs; docs/gpu.md tells what a GPU needs");
+  }
+  if (absent) {
+    spdlog::info("for a GPU, without one ({}): what its libraries would choose is not in it",
+                 choice.reason);
+  }
   BuiltProgram built =
       build_program(job, {.image = image,
                           .world = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)),
@@ -151,7 +161,8 @@ int run(int argc, char** argv) {
   std::signal(SIGHUP, ask_to_stop);
   std::signal(SIGQUIT, ask_to_stop);
   const World world = world_from_env();
-  const DeviceChoice choice = choose(job, world.rank == 0);
+  // A rank that was given a GPU and does not compute on it says so itself: others may do.
+  const DeviceChoice choice = choose(job, world.rank == 0 || get_env("FLAGS_selected_gpus"));
   for (const std::string& line : choice.device->description()) spdlog::info("{}", line);
   const Connection connection = connect(job, world, *choice.device);
   Trainer trainer(

@@ -41,6 +41,8 @@ bool register_backend(const std::string& name, BackendDef def) {
   return true;
 }
 
+bool has_backend(const std::string& name) { return backends().find(name) != nullptr; }
+
 std::vector<DType> low_precision_types(const std::string& backend, std::string* why) {
   const BackendDef& def = backends().get(backend);
   if (def.low_precision) return def.low_precision(why);
@@ -49,7 +51,7 @@ std::vector<DType> low_precision_types(const std::string& backend, std::string* 
 }
 
 DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options) {
-  if (wanted == "cpu") return {backends().get("cpu").make_device(0, options), ""};
+  if (wanted == "cpu") return {backends().get("cpu").make_device(0, options), "", ""};
   if (wanted != "cuda" && wanted != "auto") {
     const std::vector<std::string> known = {"auto", "cpu", "cuda"};
     throw Error(ErrorCode::kUsage, "unknown device '" + wanted + "'", {},
@@ -62,9 +64,9 @@ DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOpt
       throw Error(ErrorCode::kUsage, "there is no cuda device " + std::to_string(index), {},
                   "this process sees " + std::to_string(count) + ", counted from 0");
     }
-    return {backends().get("cuda").make_device(index, options), ""};
+    return {backends().get("cuda").make_device(index, options), "", ""};
   }
-  DeviceChoice choice{backends().get("cpu").make_device(0, options), ""};
+  DeviceChoice choice{backends().get("cpu").make_device(0, options), "", reason};
   choice.note = wanted == "cuda" ? "cuda was asked for, but the CPU is used: " + reason
                                  : "training runs on the CPU: " + reason;
   return choice;

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 bool module_was_built() { return has_module("cuda"); }
@@ -29,6 +30,10 @@ TEST(ChooseDevice, CudaWhereItCannotRun_IsTheCpuAndSaysWhyInOneLine) {
   EXPECT_EQ(choice.device->backend(), "cpu");
   EXPECT_THAT(choice.note, HasSubstr("cuda was asked for, but the CPU is used: "));
   EXPECT_EQ(choice.note.find('\n'), std::string::npos);
+  EXPECT_NE(choice.reason, "");
+  EXPECT_THAT(choice.note, EndsWith(choice.reason));
+  // The kernels are here without a GPU: Plans can be made of them.
+  EXPECT_EQ(has_backend("cuda"), module_was_built());
   if (module_was_built()) {
     EXPECT_THAT(choice.note, AnyOf(HasSubstr("driver"), HasSubstr("device"), HasSubstr("GPU")));
   } else {

@@ -1,0 +1,126 @@
+// Whole trainings on the emulated GPU: bytes through normalize_image, copies beside the step, steps
+// launched as graphs, updates; against the CPU.
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "backend/cuda/device.h"
+#include "tensor/host.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The emulated GPU, which tells how many graphs were launched.
+class CountingGpu : public cuda::CudaDevice {
+ public:
+  using CudaDevice::CudaDevice;
+  std::unique_ptr<Recording> record(Stream& origin, const std::function<void()>& issue) override {
+    return std::make_unique<Counted>(CudaDevice::record(origin, issue), &launches);
+  }
+  int launches = 0;
+
+ private:
+  struct Counted : Recording {
+    Counted(std::unique_ptr<Recording> of, int* count) : whole(std::move(of)), launches(count) {}
+    void launch(Stream& stream) override {
+      ++*launches;
+      whole->launch(stream);
+    }
+    std::unique_ptr<Recording> whole;
+    int* launches;
+  };
+};
+
+class EmulatedTrainer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    output_ = ::testing::TempDir() + "emulated_training_" + std::to_string(::getpid());
+    fs::remove_all(output_);
+  }
+  void TearDown() override { fs::remove_all(output_); }
+
+  Job job(const std::vector<std::string>& overrides = {}) const {
+    ConfigTree tree = ConfigTree::from_json(R"({
+      "model": {"name": "mlp", "num_classes": 4, "hidden": [16], "dropout": 0.2},
+      "data": {"source": "synthetic", "batch_size": 8, "mean": [0.5], "std": [0.25],
+               "image": {"channels": 1, "height": 6, "width": 6}, "augment": {"flip": true},
+               "train": {"samples": 24}, "test": {"samples": 13}, "pixels": "uint8"},
+      "optimizer": {"name": "momentum", "momentum": 0.9},
+      "learning_rate": {"name": "polynomial", "base": 0.05},
+      "train": {"epochs": 3, "fetch_every": 2}
+    })",
+                                            "test");
+    std::vector<std::string> all = overrides;
+    all.push_back("train.output=" + output_);
+    apply_overrides(tree, all);
+    return make_job(tree);
+  }
+
+  struct Outcome {
+    std::vector<std::vector<float>> parameters;
+    TrainResult result;
+  };
+  static Outcome train(const Job& job, Device& device) {
+    Trainer trainer(job, device, {});
+    Outcome outcome;
+    outcome.result = trainer.run();
+    Executor& executor = trainer.session().executor();
+    for (VarId id : executor.program().parameters()) {
+      outcome.parameters.push_back(executor.values<float>(id));
+    }
+    return outcome;
+  }
+  static void expect_near(const Outcome& got, const Outcome& want, double tolerance) {
+    ASSERT_EQ(got.parameters.size(), want.parameters.size());
+    for (size_t i = 0; i < want.parameters.size(); ++i) {
+      for (size_t k = 0; k < want.parameters[i].size(); ++k) {
+        ASSERT_NEAR(got.parameters[i][k], want.parameters[i][k], tolerance) << i << ", " << k;
+      }
+    }
+    EXPECT_EQ(got.result.steps, want.result.steps);
+    EXPECT_NEAR(got.result.evaluation.mean_loss(), want.result.evaluation.mean_loss(), tolerance);
+    EXPECT_EQ(got.result.evaluation.weight, want.result.evaluation.weight);
+  }
+
+  std::string output_;
+};
+
+TEST_F(EmulatedTrainer, Mlp_FollowsTheCpu) {
+  HostDevice cpu;
+  cuda::CudaDevice gpu(0, {});
+  expect_near(train(job(), gpu), train(job(), cpu), 1e-4);
+}
+
+TEST_F(EmulatedTrainer, WithAndWithoutGraph_AreTheSameBits) {
+  CountingGpu gpu(0, {});
+  const Outcome graph = train(job(), gpu);
+  // 9 steps; the first is issued operation by operation.
+  EXPECT_GE(gpu.launches, 8);
+  gpu.launches = 0;
+  const Outcome single = train(job({"train.cuda_graph=false"}), gpu);
+  EXPECT_EQ(gpu.launches, 0);
+  EXPECT_EQ(graph.parameters, single.parameters);
+  EXPECT_EQ(graph.result.evaluation.loss, single.result.evaluation.loss);
+}
+
+TEST_F(EmulatedTrainer, TooLittleMemory_SaysWhichBatchFits) {
+  cuda::CudaDevice gpu(0, {.memory_fraction = 0.001});  // 8.2 MiB
+  try {
+    train(job({"data.batch_size=20000"}), gpu);
+    FAIL() << "trained";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNoMemory);
+    EXPECT_NE(std::string(error.what()).find("would fit (it is 20000)"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace fleet
