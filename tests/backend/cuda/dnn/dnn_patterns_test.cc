@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/cuda/dnn.h"
 #include "tests/backend/cuda/dnn/convolutions.h"
 #include "tests/backend/cuda/dnn/gpus.h"
 
