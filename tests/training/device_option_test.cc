@@ -1,0 +1,41 @@
+// fleet-worker --device, on machines with and without a GPU.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "tests/places.h"
+#include "tests/training/training_job.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class DeviceOption : public ::testing::Test {
+ protected:
+  TrainingJob job_;
+  std::string error_;
+};
+
+TEST_F(DeviceOption, PlanOfAGpu_IsPrintedWhereverItsModuleIs) {
+  const int code = job_.run_worker({"job.json", "--device", "cuda", "--print_plan"}, &error_);
+  if (has_module("cuda")) {
+    EXPECT_EQ(code, 0) << error_;
+    EXPECT_THAT(error_, Not(HasSubstr("the CPU is used")));
+  } else {
+    EXPECT_EQ(code, 2);
+    EXPECT_THAT(error_, AllOf(HasSubstr("cannot be printed here: this build has no cuda backend"),
+                              HasSubstr("--device cpu")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(job_.path("output")));
+}
+
+TEST_F(DeviceOption, UnknownDevice_IsRefusedWithThoseThereAre) {
+  EXPECT_EQ(job_.run_worker({"job.json", "--device", "cudda"}, &error_), 2);
+  EXPECT_THAT(error_, HasSubstr("one of auto, cpu, cuda"));
+}
+
+}  // namespace
+}  // namespace fleet
