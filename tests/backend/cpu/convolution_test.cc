@@ -68,7 +68,7 @@ TEST(Convolution, BlocksAcrossGroups_AreNotTakenFromTheWeight) {
                                  {"groups", int64_t{4}}};
   const cpu::Convolution conv =
       cpu::convolution_of(cpu::Convolution::kForward, attributes, {2, 12, 8, 8}, {24, 3, 3, 3},
-                          {2, 24, 6, 6}, DType::kFloat32);
+                          {2, 24, 6, 6}, DType::kFloat32, DType::kFloat32);
   EXPECT_NE(cpu::choose(conv, {{std::nullopt, across, std::nullopt}}).weight, across);
 }
 
