@@ -80,10 +80,16 @@ class FuseResunit : public Pass {
            !op.attributes.boolean("is_test");
   }
 
+  // Those that cuDNN shall not compute, or that do better in a kernel of our own.
+  bool is_own(const Op& conv) const {
+    return !conv.attributes.boolean("use_cudnn") ||
+           (conv.attributes.integer("groups") > 1 && var(conv.inputs[1]).shape[1] == 1);
+  }
+
   void find_units() {
     for (size_t i = 0; i < program_->ops().size(); ++i) {
       const Op& conv = op(static_cast<int>(i));
-      if (conv.type() != "conv2d" || conv.inputs[2] != kNoVar) continue;
+      if (conv.type() != "conv2d" || conv.inputs[2] != kNoVar || is_own(conv)) continue;
       const VarId y = conv.outputs[0];
       if (var(conv.inputs[0]).dtype != DType::kFloat16 || readers_[y].size() != 2) continue;
       const int norm = readers_[y][0], gradient = readers_[y][1];

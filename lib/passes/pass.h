@@ -17,6 +17,7 @@ struct PassContext {
   // Low floating types the backend computes in, the preferred first; none: why, in a clause.
   std::vector<DType> low_types;
   std::string no_low_type;
+  std::string backend = "cpu";  // the program is for
 };
 
 class Pass {

@@ -32,6 +32,7 @@ const std::set<std::string> kSupported = {
     "build_strategy.fuse_bn_add_act_ops",
     "build_strategy.enable_auto_fusion",
     "build_strategy.fuse_all_optimizer_ops",
+    "build_strategy.fuse_resunit",
     "amp",
     "amp_configs.init_loss_scaling",
     "amp_configs.incr_every_n_steps",
@@ -48,9 +49,9 @@ const std::set<std::string> kSupported = {
     "amp_configs.dtype",
     "fp16_allreduce",
     "build_strategy.debug_graphviz_path",
-    "cudnn_exhaustive_search",  // these three: DeviceOptions
+    "cudnn_exhaustive_search",  // these two: DeviceOptions
     "conv_workspace_size_limit",
-    "cudnn_batchnorm_spatial_persistent",
+    "cudnn_batchnorm_spatial_persistent",  // taken, and said to have no effect
 };
 
 // What is so whatever they say: operations run in the program's order, and the Plan lets outputs
@@ -186,6 +187,18 @@ void resolve_conflicts(Strategy* strategy) {
   }
 }
 
+// Whether convolutions shall take in the batch normalisations around them, which only cuDNN can, in
+// float16.
+bool fuses_resunit(const Strategy& strategy, std::optional<DType> low, const PassContext& context) {
+  if (!strategy.fuse_resunit) return false;
+  if (context.backend == "cuda" && low == DType::kFloat16) return true;
+  spdlog::warn(
+      "strategy: build_strategy.fuse_resunit has no effect: it is for convolutions in float16 on a "
+      "GPU, and this job computes in {} on {}",
+      name_of(low.value_or(DType::kFloat32)), context.backend);
+  return false;
+}
+
 }  // namespace
 
 Strategy check_strategy(const StrategyProto& proto, const PassContext& context) {
@@ -207,6 +220,12 @@ Strategy check_strategy(const StrategyProto& proto, const PassContext& context) 
   strategy.auto_fusion = or_on(build.has_enable_auto_fusion(), build.enable_auto_fusion());
   strategy.fuse_all_optimizer_ops =
       or_on(build.has_fuse_all_optimizer_ops(), build.fuse_all_optimizer_ops());
+  strategy.fuse_resunit = build.fuse_resunit();
+  if (proto.cudnn_batchnorm_spatial_persistent()) {
+    spdlog::warn(
+        "strategy: cudnn_batchnorm_spatial_persistent has no effect: batch normalisation runs in "
+        "fleetrun's own kernels, not in cuDNN's");
+  }
   strategy.amp = check_amp(proto);
   strategy.fp16_allreduce = proto.fp16_allreduce();
   resolve_conflicts(&strategy);
@@ -230,6 +249,7 @@ BackwardResult apply_strategy(Program& program, const Strategy& strategy, Sectio
   const BackwardResult result = append_backward(program, forward, loss, 1.0 / context.world_size,
                                                 make_loss_scaling(program, strategy.amp, low));
   if (strategy.auto_fusion) run_pass("fuse_gradient_sums", program, context);
+  if (fuses_resunit(strategy, low, context)) run_pass("fuse_resunit", program, context);
   if (low) run_pass("amp_parameters", program, context);
   if (strategy.fp16_allreduce) run_pass("fp16_allreduce", program, context);
   run_pass("fuse_all_reduce", program, context,

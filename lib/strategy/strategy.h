@@ -29,6 +29,7 @@ struct Strategy {
   bool fuse_bn_add_act = true;         // build_strategy.fuse_bn_add_act_ops
   bool auto_fusion = true;             // build_strategy.enable_auto_fusion: gradients' sums
   bool fuse_all_optimizer_ops = true;  // build_strategy.fuse_all_optimizer_ops
+  bool fuse_resunit = false;           // build_strategy.fuse_resunit: float16 on a GPU only
   AmpStrategy amp;                     // amp, amp_configs
   bool fp16_allreduce = false;
   std::string graphviz_path;  // build_strategy.debug_graphviz_path

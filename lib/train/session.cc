@@ -38,8 +38,11 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
                 .image = options.image,
                 .label_smoothing = job.train.number("label_smoothing"),
                 .bytes = normalization(job, options)});
-  PassContext context{
-      .world_size = options.world, .nodes = options.nodes, .low_types = {}, .no_low_type = {}};
+  PassContext context{.world_size = options.world,
+                      .nodes = options.nodes,
+                      .low_types = {},
+                      .no_low_type = {},
+                      .backend = options.backend};
   context.low_types = low_precision_types(options.backend, &context.no_low_type);
   const Strategy strategy = check_strategy(strategy_from(job.strategy), context);
   built.communication = strategy.communication;

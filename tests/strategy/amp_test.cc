@@ -220,6 +220,37 @@ TEST(AmpStrategy, Parameters_KeepFloat32AndGetCopiesWhereLowOperationsReadThem) 
   EXPECT_EQ(copies, 22);
 }
 
+Strategy with_resunit(bool amp) {
+  StrategyProto proto;
+  merge_strategy_text("build_strategy { fuse_resunit: true }", "test", &proto);
+  proto.set_amp(amp);
+  return check_strategy(proto);
+}
+
+TEST(FuseResunit, Float16OnAGpu_TakesInTheNormalisations) {
+  const PassContext gpu{.low_types = {DType::kFloat16}, .no_low_type = {}, .backend = "cuda"};
+  Program program;
+  const std::string line = said([&] { program = trained(with_resunit(true), gpu); });
+  EXPECT_THAT(line, HasSubstr("---  detected 20 subgraphs (fuse_resunit)"));
+  EXPECT_EQ(all_of(program, "conv2d_sums").size(), 20u);
+  EXPECT_EQ(all_of(trained({.amp = checked("")}, gpu), "conv2d_sums").size(), 0u);  // not unasked
+}
+
+TEST(FuseResunit, Elsewhere_HasNoEffectAndSaysSo) {
+  const auto expect_none = [](bool amp, const PassContext& context, const std::string& where) {
+    Program program;
+    const std::string line = said([&] { program = trained(with_resunit(amp), context); });
+    EXPECT_THAT(line, HasSubstr("fuse_resunit has no effect"));
+    EXPECT_THAT(line, HasSubstr("computes in " + where));
+    EXPECT_EQ(all_of(program, "conv2d_sums").size(), 0u);
+  };
+  expect_none(false, {.low_types = {DType::kFloat16}, .no_low_type = {}, .backend = "cuda"},
+              "float32 on cuda");
+  expect_none(true, {.low_types = {DType::kBFloat16}, .no_low_type = {}, .backend = "cuda"},
+              "bfloat16 on cuda");
+  expect_none(true, {.low_types = {DType::kBFloat16}}, "bfloat16 on cpu");
+}
+
 TEST(Fp16AllReduce, Gradients_TravelInFloat16) {
   StrategyProto proto;
   merge_strategy_text("fp16_allreduce: true", "test", &proto);

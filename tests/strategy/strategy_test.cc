@@ -146,6 +146,16 @@ TEST(Communication, GroupSizeWithoutGroups_IsSaidToHaveNoEffect) {
   EXPECT_THAT(said, HasSubstr("hierarchical_allreduce_inter_nranks has no effect"));
 }
 
+TEST(CheckStrategy, PersistentBatchNorm_IsSaidToHaveNoEffect) {
+  for (const char* value : {"true", "false"}) {
+    const Listener listener;
+    checked(std::string("cudnn_batchnorm_spatial_persistent: ") + value);
+    EXPECT_EQ(listener.said().find("cudnn_batchnorm_spatial_persistent has no effect") !=
+                  std::string::npos,
+              value == std::string("true"));
+  }
+}
+
 TEST(CheckStrategy, Unsupported_IsRefusedByName) {
   const std::string what =
       refusal("dgc: true asp: true build_strategy { fuse_broadcast_ops: true }");
