@@ -78,6 +78,7 @@ FLEET_OP(conv2d_transpose_weight_grad) {
   def.outputs = {{"dweight", Slot::kOptional}, {"dbias", Slot::kOptional}};
   def.attributes = kAttributes;
   def.attributes.erase("output_padding");
+  def.attributes.erase("use_cudnn");
   def.attributes["kernel"] = std::vector<int64_t>{1, 1};
   def.precision = Precision::kWhite;
   def.infer = [](ShapeContext& context) {

@@ -11,6 +11,7 @@ struct Case {
   std::vector<int64_t> strides = {1, 1}, paddings = {0, 0}, dilations = {1, 1};
   int64_t groups = 1;
   bool bias = false;
+  bool use_cudnn = true;
 };
 
 void check(const Case& c) {
@@ -20,7 +21,8 @@ void check(const Case& c) {
             .attributes = {{"strides", c.strides},
                            {"paddings", c.paddings},
                            {"dilations", c.dilations},
-                           {"groups", c.groups}},
+                           {"groups", c.groups},
+                           {"use_cudnn", c.use_cudnn}},
             .inputs = {{.shape = c.x},
                        {.shape = c.weight, .kind = VarKind::kParameter},
                        {.shape = {c.weight[0]}, .kind = VarKind::kParameter, .present = c.bias}},
@@ -79,6 +81,7 @@ TEST(Conv2d, Depthwise_MatchesReference) {
          .groups = 10,
          .bias = true});
   check({.x = {1, 10, 5, 5}, .weight = {20, 1, 3, 3}, .groups = 10});  // two outputs a channel
+  check({.x = {1, 9, 5, 5}, .weight = {9, 1, 2, 3}, .groups = 9, .use_cudnn = false});
 }
 
 TEST(Conv2d, ChannelsLastImage_MatchesReference) {

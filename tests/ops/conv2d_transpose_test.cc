@@ -12,6 +12,7 @@ struct Case {
   std::vector<int64_t> output_padding = {0, 0};
   int64_t groups = 1;
   bool bias = false;
+  bool use_cudnn = true;
 };
 
 // The adjoint of the convolution from y to x.
@@ -32,7 +33,8 @@ void check(const Case& c) {
                            {"paddings", c.paddings},
                            {"dilations", c.dilations},
                            {"output_padding", c.output_padding},
-                           {"groups", c.groups}},
+                           {"groups", c.groups},
+                           {"use_cudnn", c.use_cudnn}},
             .inputs = {{.shape = c.x},
                        {.shape = c.weight, .kind = VarKind::kParameter},
                        {.shape = {c.y[1]}, .kind = VarKind::kParameter, .present = c.bias}},
@@ -84,6 +86,23 @@ TEST(Conv2dTranspose, Groups_MatchReference) {
          .paddings = {1, 1},
          .output_padding = {1, 1},
          .groups = 16});
+}
+
+TEST(Conv2dTranspose, WithoutCudnn_MatchesReference) {
+  check({.x = {2, 10, 4, 4},
+         .weight = {10, 3, 3, 3},
+         .y = {2, 3, 8, 8},
+         .strides = {2, 2},
+         .paddings = {1, 1},
+         .output_padding = {1, 1},
+         .bias = true,
+         .use_cudnn = false});
+  check({.x = {2, 6, 3, 3},
+         .weight = {6, 2, 2, 2},
+         .y = {2, 4, 6, 6},
+         .strides = {2, 2},
+         .groups = 2,
+         .use_cudnn = false});
 }
 
 TEST(Conv2dTranspose, OutputPaddingOfAStride_IsRefused) {

@@ -30,8 +30,7 @@ bool ConvolutionProblem::takes_own(const Attributes& attributes) const {
   if (is_depthwise(own_)) return true;
   if (attributes.boolean("use_cudnn")) return false;
   throw Error(ErrorCode::kUnsupported,
-              "conv2d: use_cudnn=false, but only depthwise ones have a "
-              "kernel of our own",
+              "conv2d: use_cudnn=false, but only depthwise ones have a kernel of our own",
               "weight " + weight_.text(), "leave use_cudnn as it is");
 }
 
