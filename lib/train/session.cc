@@ -1,11 +1,14 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/log.h"
 #include "exec/backend.h"
 #include "exec/memory_error.h"
+#include "tensor/caching_allocator.h"
 #include "train/device_settings.h"
+#include "train/feeder.h"
 
 namespace fleet {
 
@@ -80,26 +83,41 @@ Session::Session(const Job& job, const Shape& image, const SessionOptions& optio
   stream_ = device.make_stream("");
 }
 
+// What a job with this Plan takes: each of the executor's regions and the Feeder's slots in whole
+// pieces, where the device is one that takes its memory so.
+static size_t bytes_taken(const Plan& plan, const Device& device) {
+  std::vector<size_t> regions = plan.workspace_bytes;
+  regions.insert(regions.end(), {plan.persistent_bytes, plan.arena_bytes, plan.bucket_bytes});
+  if (!device.runs_beside_host()) return std::accumulate(regions.begin(), regions.end(), size_t{0});
+  constexpr size_t kPadding = 4096;  // between a slot's feeds
+  regions.insert(regions.end(), Feeder::kDepth, plan.memory().feeds + kPadding);
+  constexpr size_t kPiece = CachingAllocator::kPiece;
+  size_t bytes = 0;
+  for (size_t region : regions) bytes += (region + kPiece - 1) / kPiece * kPiece;
+  return bytes;
+}
+
 // Plans of smaller batches are made to see which would fit: without the device, which is out of
 // memory. What its kernels asked for beyond that is added to each.
 void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned, const Job& job,
                                 const Shape& image, const Device& device) {
   const auto level = spdlog::get_level();
   spdlog::set_level(spdlog::level::off);  // passes say what they did once, not for every try
-  const auto need = [&](int64_t batch) {
+  const auto plan_of = [&](int64_t batch) {
     BuiltProgram built = build_program(job, {.image = image,
                                              .world = options_.world,
                                              .nodes = options_.nodes,
                                              .batch = batch,
                                              .backend = options_.backend});
     const PlanOptions options{.backend = options_.backend, .initial_layouts = {}};
-    return make_plan(std::move(built.program), built.keep, options).memory();
+    return make_plan(std::move(built.program), built.keep, options);
   };
   const int64_t batch = job.data.integer("batch_size");
-  const size_t guessed = need(batch).workspace;
+  const size_t guessed = plan_of(batch).memory().workspace;
   const size_t more = planned.workspace - std::min(planned.workspace, guessed);
-  const int64_t fits = largest_batch(batch, device.memory().available,
-                                     [&](int64_t smaller) { return need(smaller).total() + more; });
+  const int64_t fits = largest_batch(batch, device.memory().available, [&](int64_t smaller) {
+    return bytes_taken(plan_of(smaller), device) + more;
+  });
   spdlog::set_level(level);
   throw out_of_memory(cause, planned, batch, fits);
 }

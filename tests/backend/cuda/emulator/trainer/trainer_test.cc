@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <regex>
 
 #include "backend/cuda/device.h"
 #include "tensor/host.h"
@@ -110,16 +111,23 @@ TEST_F(EmulatedTrainer, WithAndWithoutGraph_AreTheSameBits) {
   EXPECT_EQ(graph.result.evaluation.loss, single.result.evaluation.loss);
 }
 
-TEST_F(EmulatedTrainer, TooLittleMemory_SaysWhichBatchFits) {
-  cuda::CudaDevice gpu(0, {.memory_fraction = 0.001});  // 8.2 MiB
+TEST_F(EmulatedTrainer, TooLittleMemory_SaysWhichBatchFitsAndItDoes) {
+  cuda::CudaDevice gpu(0, {.memory_fraction = 0.0014});  // 11.5 MiB
+  std::string message;
   try {
-    train(job({"data.batch_size=20000"}), gpu);
-    FAIL() << "trained";
+    train(job({"data.batch_size=50000"}), gpu);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNoMemory);
-    EXPECT_NE(std::string(error.what()).find("would fit (it is 20000)"), std::string::npos)
-        << error.what();
+    message = error.what();
   }
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(message, found,
+                                std::regex("batch_size=([0-9]+) would fit \\(it is 50000\\)")))
+      << message;
+  const std::string batch = found[1];
+  const Outcome outcome = train(
+      job({"data.batch_size=" + batch, "data.train.samples=" + batch, "train.epochs=1"}), gpu);
+  EXPECT_EQ(outcome.result.steps, 1);
 }
 
 }  // namespace
