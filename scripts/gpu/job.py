@@ -90,10 +90,12 @@ class MemoryWatch:
         self._thread.start()
 
     def _look(self):
-        while not self._done.wait(0.1):
+        while True:
             used = self._gpu.used_mib()
             if used is not None and self._base is not None:
                 self._most = max(self._most or 0, used - self._base)
+            if self._done.wait(0.1):
+                return
 
     def stop(self):
         self._done.set()
