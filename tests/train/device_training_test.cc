@@ -1,29 +1,21 @@
 // Training on devices that are not the plain host: with copies beside it, with bytes as input, with
 // too little memory, and while hunting for what is not finite.
+#include "tests/train/device_training.h"
+
 #include <gmock/gmock.h>
 
-#include <filesystem>
-
 #include "tests/train/beside_device.h"
-#include "train/trainer.h"
 
 namespace fleet {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class DeviceTraining : public ::testing::Test {
+class DeviceTraining : public DeviceTrainingTest {
  protected:
-  void SetUp() override {
-    output_ = ::testing::TempDir() + "/device_training_" + std::to_string(::getpid());
-    fs::remove_all(output_);
-  }
-  void TearDown() override { fs::remove_all(output_); }
-
   Job job(const std::vector<std::string>& overrides = {}) const {
-    ConfigTree tree = ConfigTree::from_json(R"({
+    return make(R"({
       "model": {"name": "mlp", "num_classes": 4, "hidden": [32], "dropout": 0.2},
       "data": {"source": "synthetic", "batch_size": 16, "mean": [0.5], "std": [0.25],
                "image": {"channels": 1, "height": 8, "width": 8}, "augment": {"flip": true},
@@ -32,29 +24,8 @@ class DeviceTraining : public ::testing::Test {
       "learning_rate": {"name": "polynomial", "base": 0.05},
       "train": {"epochs": 3, "fetch_every": 3}
     })",
-                                            "test");
-    std::vector<std::string> all = overrides;
-    all.push_back("train.output=" + output_);
-    apply_overrides(tree, all);
-    return make_job(tree);
+                overrides);
   }
-
-  struct Outcome {
-    std::vector<std::vector<float>> parameters;
-    TrainResult result;
-  };
-  static Outcome train(const Job& job, Device& device) {
-    Trainer trainer(job, device, {});
-    Outcome outcome;
-    outcome.result = trainer.run();
-    Executor& executor = trainer.session().executor();
-    for (VarId id : executor.program().parameters()) {
-      outcome.parameters.push_back(executor.values<float>(id));
-    }
-    return outcome;
-  }
-
-  std::string output_;
 };
 
 TEST_F(DeviceTraining, CopiesBesideTheHost_TrainTheSameBits) {

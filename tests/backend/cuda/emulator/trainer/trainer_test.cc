@@ -1,22 +1,17 @@
 // Whole trainings on the emulated GPU: bytes through normalize_image, copies beside the step, steps
 // launched as graphs, updates; against the CPU.
-#include "train/trainer.h"
-
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <regex>
 
 #include "backend/cuda/device.h"
 #include "tensor/host.h"
+#include "tests/train/device_training.h"
 
 namespace fleet {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The emulated GPU, which tells how many graphs were launched.
 class CountingGpu : public cuda::CudaDevice {
@@ -39,16 +34,10 @@ class CountingGpu : public cuda::CudaDevice {
   };
 };
 
-class EmulatedTrainer : public ::testing::Test {
+class EmulatedTrainer : public DeviceTrainingTest {
  protected:
-  void SetUp() override {
-    output_ = ::testing::TempDir() + "emulated_training_" + std::to_string(::getpid());
-    fs::remove_all(output_);
-  }
-  void TearDown() override { fs::remove_all(output_); }
-
   Job job(const std::vector<std::string>& overrides = {}) const {
-    ConfigTree tree = ConfigTree::from_json(R"({
+    return make(R"({
       "model": {"name": "mlp", "num_classes": 4, "hidden": [16], "dropout": 0.2},
       "data": {"source": "synthetic", "batch_size": 8, "mean": [0.5], "std": [0.25],
                "image": {"channels": 1, "height": 6, "width": 6}, "augment": {"flip": true},
@@ -57,27 +46,9 @@ class EmulatedTrainer : public ::testing::Test {
       "learning_rate": {"name": "polynomial", "base": 0.05},
       "train": {"epochs": 3, "fetch_every": 2}
     })",
-                                            "test");
-    std::vector<std::string> all = overrides;
-    all.push_back("train.output=" + output_);
-    apply_overrides(tree, all);
-    return make_job(tree);
+                overrides);
   }
 
-  struct Outcome {
-    std::vector<std::vector<float>> parameters;
-    TrainResult result;
-  };
-  static Outcome train(const Job& job, Device& device) {
-    Trainer trainer(job, device, {});
-    Outcome outcome;
-    outcome.result = trainer.run();
-    Executor& executor = trainer.session().executor();
-    for (VarId id : executor.program().parameters()) {
-      outcome.parameters.push_back(executor.values<float>(id));
-    }
-    return outcome;
-  }
   static void expect_near(const Outcome& got, const Outcome& want, double tolerance) {
     ASSERT_EQ(got.parameters.size(), want.parameters.size());
     for (size_t i = 0; i < want.parameters.size(); ++i) {
@@ -89,8 +60,6 @@ class EmulatedTrainer : public ::testing::Test {
     EXPECT_NEAR(got.result.evaluation.mean_loss(), want.result.evaluation.mean_loss(), tolerance);
     EXPECT_EQ(got.result.evaluation.weight, want.result.evaluation.weight);
   }
-
-  std::string output_;
 };
 
 TEST_F(EmulatedTrainer, Mlp_FollowsTheCpu) {
