@@ -19,6 +19,7 @@ while [ $# -gt 0 ]; do
     --arch) architectures=$2 ;;
     --output) output=$2 ;;
     --build) folder=$2 ;;
+    -h | --help) sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "scripts/${0##*/}" && exit 0 ;;
     *) die "unknown option '$1'; there are --arch, --output and --build" ;;
   esac
   shift 2

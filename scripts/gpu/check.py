@@ -298,11 +298,11 @@ PARTS = {
 }
 
 
-def test_programs(context):
+def test_programs(folder):
     """Name: path of the tests labelled gpu."""
-    listed = os.path.join(context.bin, "gpu_tests.txt")
+    listed = os.path.join(folder, "gpu_tests.txt")
     names = open(listed).read().split() if os.path.exists(listed) else []
-    return {name.removesuffix("_tests"): os.path.join(context.bin, name) for name in names}
+    return {name.removesuffix("_tests"): os.path.join(folder, name) for name in names}
 
 
 def run_part(context, name, programs, limit):
@@ -341,13 +341,7 @@ def main():
     parser.add_argument("--limit", type=float, default=470, help="seconds for all parts together")
     parser.add_argument("--smoke", action="store_true", help="on the CPU: shows that the checks themselves work")
     options = parser.parse_args()
-    if not options.smoke and not options.list:
-        count, why = machine.cuda_device_count()
-        if count == 0:
-            print(f"SKIP: gpu_check needs a GPU: {why}")
-            return SKIPPED
-    context = job.Context(options.output, options.smoke)
-    programs = test_programs(context)
+    programs = test_programs(machine.program_folder())
     known = list(programs) + list(PARTS)
     if options.list:
         for name in known:
@@ -356,6 +350,12 @@ def main():
     unknown = [name for name in options.parts if name not in known]
     if unknown:
         parser.error(f"unknown part '{unknown[0]}'; there are: {', '.join(known)}")
+    if not options.smoke:
+        count, why = machine.cuda_device_count()
+        if count == 0:
+            print(f"SKIP: gpu_check needs a GPU: {why}")
+            return SKIPPED
+    context = job.Context(options.output, options.smoke)
     by_default = list(PARTS) if options.smoke else known  # tests of GPUs would skip all they have
     chosen = [name for name in known if name in options.parts] if options.parts else by_default
     about = context.describe()
