@@ -111,15 +111,20 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   const bool program = !arguments.print_program.empty();
   if (!arguments.print_config && !program && !arguments.print_plan) return false;
   const Job job = make_job(tree);
-  if (arguments.print_config) std::fputs(job.settings.print().c_str(), stdout);
+  ProgramOptions options{.image = {},
+                         .world = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)),
+                         .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1))};
+  if (arguments.print_config) {
+    std::fputs(job.settings.print().c_str(), stdout);
+    if (!program && !arguments.print_plan) check_job(job, options);
+  }
   if (!program && !arguments.print_plan) return true;
-  const Shape image =
-      image_shape(job.model_name, job.data.integer("image.channels"),
-                  job.data.integer("image.height"), job.data.integer("image.width"));
+  options.image = image_shape(job.model_name, job.data.integer("image.channels"),
+                              job.data.integer("image.height"), job.data.integer("image.width"));
   const DeviceChoice choice = choose(job, false);
   const bool absent = job.train.text("device") == "cuda" && choice.device->backend() != "cuda";
-  const std::string backend = absent ? "cuda" : choice.device->backend();
-  if (absent && !has_backend(backend)) {
+  options.backend = absent ? "cuda" : choice.device->backend();
+  if (absent && !has_backend(options.backend)) {
     throw Error(ErrorCode::kUnsupported,
                 "what a GPU would run cannot be printed here: " + choice.reason, "train.device",
                 "--device cpu prints what the CPU runs; docs/gpu.md tells what a GPU needs");
@@ -128,17 +133,13 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
     spdlog::info("for a GPU, without one ({}): what its libraries would choose is not in it",
                  choice.reason);
   }
-  BuiltProgram built =
-      build_program(job, {.image = image,
-                          .world = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)),
-                          .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1)),
-                          .backend = backend});
+  BuiltProgram built = build_program(job, options);
   if (program) {
     const bool dot = arguments.print_program == "dot";
     std::fputs((dot ? print_dot(built.program) : print_text(built.program)).c_str(), stdout);
   }
   if (arguments.print_plan) {
-    print_plan(std::move(built), backend, absent ? nullptr : choice.device.get());
+    print_plan(std::move(built), options.backend, absent ? nullptr : choice.device.get());
   }
   return true;
 }

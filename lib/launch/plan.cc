@@ -93,6 +93,7 @@ void check_job_file(std::vector<std::string> command) {
   if (check.exit_code != 2) return;  // anything else is the ranks' own affair
   constexpr std::string_view prefix = "fleet-worker: ";
   std::string_view line = trim(check.error_output);
+  line.remove_prefix(line.rfind('\n') + 1);  // notes may come before it
   if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
   throw Error(ErrorCode::kUsage, std::string(line));
 }

@@ -194,6 +194,41 @@ void set_fields(const Settings& settings, const std::string& prefix, Message* me
   }
 }
 
+// --- the message into the tree -----------------------------------------------------------------
+
+std::string field_text(const Message& message, const FieldDescriptor& field, int index) {
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    const Reflection& reflection = *message.GetReflection();
+    return index < 0 ? reflection.GetString(message, &field)
+                     : reflection.GetRepeatedString(message, &field, index);
+  }
+  std::string text;
+  google::protobuf::TextFormat::PrintFieldValueToString(message, &field, index, &text);
+  return text;
+}
+
+void take_fields(const Message& message, const std::string& prefix, const std::string& origin,
+                 ConfigTree* tree) {
+  std::vector<const FieldDescriptor*> fields;  // those that the message has
+  message.GetReflection()->ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const std::string path = prefix + field->name();
+    if (!field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      take_fields(message.GetReflection()->GetMessage(message, field), path + ".", origin, tree);
+    } else if (tree->peek(path)) {
+      continue;
+    } else if (field->is_repeated()) {
+      std::vector<std::string> texts;
+      for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
+        texts.push_back(field_text(message, *field, i));
+      }
+      tree->set(path, join(texts, ","), origin);
+    } else {
+      tree->set(path, field_text(message, *field, -1), origin);
+    }
+  }
+}
+
 }  // namespace
 
 void merge_strategy_text(const std::string& text, const std::string& origin, StrategyProto* proto) {
@@ -212,6 +247,14 @@ Schema strategy_schema() {
   schema.text("file", "", "a DistributedStrategy in protobuf's text form; other keys go over it");
   add_fields(*StrategyProto::descriptor(), "", &schema);
   return schema;
+}
+
+void take_strategy_file(const std::string& prefix, ConfigTree* tree) {
+  const std::string path = tree->peek(prefix + ".file").value_or("");
+  if (path.empty()) return;
+  StrategyProto proto;
+  merge_strategy_file(path, &proto);
+  take_fields(proto, prefix + ".", prefix + ".file " + path, tree);
 }
 
 StrategyProto strategy_from(const Settings& section) {

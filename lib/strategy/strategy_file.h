@@ -21,6 +21,10 @@ void merge_strategy_file(const std::string& path, StrategyProto* proto);
 // descriptor.
 Schema strategy_schema();
 
+// Puts the fields of the file that the tree's PREFIX.file names under their keys, where the tree
+// has none, with the origin "PREFIX.file PATH": what is printed and asked for is what is used.
+void take_strategy_file(const std::string& prefix, ConfigTree* tree);
+
 // The file the section names, with the keys it gives over it: a given list replaces the file's.
 StrategyProto strategy_from(const Settings& section);
 

@@ -19,6 +19,7 @@ constexpr Flag kFlags[] = {
     {"FLAGS_conv_workspace_size_limit", "strategy.conv_workspace_size_limit", false, true},
     {"FLAGS_cudnn_batchnorm_spatial_persistent", "strategy.cudnn_batchnorm_spatial_persistent",
      true, true},
+    {"FLAGS_cudnn_deterministic", "train.deterministic", true, true},
     {"FLAGS_fraction_of_gpu_memory_to_use", "train.fraction_of_gpu_memory_to_use", false, true},
     {"FLAGS_enable_cublas_tensor_op_math", "train.enable_cublas_tensor_op_math", true, true},
     {"FLAGS_check_nan_inf", "train.check_nan_inf", true, false},

@@ -103,7 +103,9 @@ void apply_overrides(ConfigTree& tree, const std::vector<std::string>& overrides
   }
 }
 
-Job make_job(const ConfigTree& tree) {
+Job make_job(const ConfigTree& given) {
+  ConfigTree tree = given;
+  take_strategy_file("strategy", &tree);
   Job job;
   job.settings = tree.validate(job_schema(tree));
   job.model = job.settings.section("model");

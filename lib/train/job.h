@@ -23,6 +23,7 @@ Schema job_schema(const ConfigTree& tree);
 // what is wrong.
 void apply_overrides(ConfigTree& tree, const std::vector<std::string>& overrides);
 
+// The checked settings; the fields of strategy.file stand among them, below what is given.
 Job make_job(const ConfigTree& tree);
 
 }  // namespace fleet

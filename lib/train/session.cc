@@ -31,6 +31,21 @@ static std::optional<Normalization> normalization(const Job& job, const ProgramO
   return Normalization{spread(job.data.numbers("mean")), spread(job.data.numbers("std"))};
 }
 
+static PassContext context_of(const ProgramOptions& options) {
+  PassContext context{.world_size = options.world,
+                      .nodes = options.nodes,
+                      .low_types = {},
+                      .no_low_type = {},
+                      .backend = options.backend};
+  context.low_types = low_precision_types(options.backend, &context.no_low_type);
+  return context;
+}
+
+void check_job(const Job& job, const ProgramOptions& options) {
+  device_options(job);
+  check_strategy(strategy_from(job.strategy), context_of(options));
+}
+
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   BuiltProgram built;
   Program& program = built.program;
@@ -41,12 +56,7 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
                 .image = options.image,
                 .label_smoothing = job.train.number("label_smoothing"),
                 .bytes = normalization(job, options)});
-  PassContext context{.world_size = options.world,
-                      .nodes = options.nodes,
-                      .low_types = {},
-                      .no_low_type = {},
-                      .backend = options.backend};
-  context.low_types = low_precision_types(options.backend, &context.no_low_type);
+  const PassContext context = context_of(options);
   const Strategy strategy = check_strategy(strategy_from(job.strategy), context);
   built.communication = strategy.communication;
   const BackwardResult backward =

@@ -36,6 +36,10 @@ struct ProgramOptions {
   std::string backend = "cpu";  // decides in which type mixed precision computes
 };
 
+// Checks what is checked without making the Program: the strategy, and the device's options.
+// kUsage, kUnsupported, as build_program() has them.
+void check_job(const Job& job, const ProgramOptions& options);
+
 // The whole Program of a job: model, backward, strategy, optimizer.
 BuiltProgram build_program(const Job& job, const ProgramOptions& options);
 

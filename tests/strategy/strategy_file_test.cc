@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace fleet {
 namespace {
@@ -55,6 +56,31 @@ TEST(StrategyFile, BothGenerations_AreRead) {
   EXPECT_EQ(proto.sharding_configs().sharding_group_size(), 4);
   EXPECT_EQ(proto.pipeline_configs().micro_batch(), 3);
   EXPECT_THAT(proto.dgc_configs().sparsity(), ElementsAre(0.9f, 0.99f));
+}
+
+TEST(StrategyFile, ItsFields_AreInTheTreeBelowWhatIsGiven) {
+  const std::string path = testing::TempDir() + "taken.prototxt";
+  write_file_atomically(path, R"(
+    fuse_grad_size_in_MB: 12 conv_workspace_size_limit: 7
+    amp_configs { custom_white_list: "relu" custom_white_list: "mean" incr_ratio: 2.3 dtype: "bfloat16" }
+    dgc_configs { sparsity: 0.9 })");
+  ConfigTree tree =
+      ConfigTree::from_json(R"({"strategy": {"conv_workspace_size_limit": 5}})", "job.json");
+  tree.set("strategy.file", path, "--set");
+  take_strategy_file("strategy", &tree);
+  const Settings settings =
+      tree.validate(Schema().section("strategy", strategy_schema())).section("strategy");
+  EXPECT_EQ(settings.integer("fuse_grad_size_in_MB"), 12);
+  EXPECT_EQ(settings.origin("fuse_grad_size_in_MB"), "strategy.file " + path);
+  EXPECT_EQ(settings.integer("conv_workspace_size_limit"), 5);
+  EXPECT_EQ(settings.origin("conv_workspace_size_limit"), "job.json");
+  EXPECT_THAT(settings.texts("amp_configs.custom_white_list"), ElementsAre("relu", "mean"));
+  EXPECT_EQ(settings.text("amp_configs.dtype"), "bfloat16");
+  EXPECT_FALSE(settings.given("amp_configs.decr_ratio"));
+  const StrategyProto proto = strategy_from(settings);
+  EXPECT_EQ(proto.amp_configs().incr_ratio(), 2.3f);
+  EXPECT_EQ(proto.amp_configs().custom_white_list_size(), 2);
+  EXPECT_THAT(proto.dgc_configs().sparsity(), ElementsAre(0.9f));
 }
 
 TEST(StrategyFile, UnknownField_NamesTheNearestAndThePlace) {

@@ -5,10 +5,13 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "train/session.h"
 
 namespace fleet {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -85,6 +88,38 @@ TEST_F(Flags, OfTheGpu_HaveNoEffectOnTheCpu) {
               ElementsAre("strategy.cudnn_exhaustive_search", "strategy.conv_workspace_size_limit",
                           "train.fraction_of_gpu_memory_to_use", "train.cuda_graph"));
   EXPECT_THAT(without_effect(job(), "cuda"), IsEmpty());
+}
+
+TEST_F(Flags, CudnnDeterministic_IsTheJobsKey) {
+  set("FLAGS_cudnn_deterministic", "1");
+  EXPECT_TRUE(device_options(job()).deterministic);
+  EXPECT_FALSE(device_options(job({"train.deterministic=false"})).deterministic);
+}
+
+TEST_F(Flags, OfAStrategyFile_HaveNoEffectOnTheCpuEither) {
+  const std::string path = testing::TempDir() + "device_settings.prototxt";
+  write_file_atomically(path,
+                        "cudnn_batchnorm_spatial_persistent: true conv_workspace_size_limit: 7");
+  const Job from_file = job({"strategy.file=" + path});
+  EXPECT_THAT(without_effect(from_file, "cpu"),
+              Contains("strategy.cudnn_batchnorm_spatial_persistent"));
+  EXPECT_EQ(from_file.strategy.integer("conv_workspace_size_limit"), 100);  // the job's own
+}
+
+TEST(CheckJob, StrategyThatCannotRun_IsRefusedWithoutAProgram) {
+  const auto check = [](const std::vector<std::string>& overrides) {
+    ConfigTree tree = ConfigTree::from_json(
+        R"({"model": {"name": "mlp", "num_classes": 4}, "data": {"source": "synthetic", "train": {"samples": 64}}})",
+        "test");
+    apply_overrides(tree, overrides);
+    check_job(make_job(tree), {});
+  };
+  EXPECT_NO_THROW(check({"strategy.amp=true"}));
+  EXPECT_THROW(check({"strategy.amp=true", "strategy.amp_configs.dtype=float8"}), Error);
+  EXPECT_THROW(check({"strategy.amp=true", "strategy.amp_configs.incr_ratio=-1"}), Error);
+  EXPECT_THROW(check({"strategy.sharding=true"}), Error);
+  EXPECT_THROW(check({"strategy.conv_workspace_size_limit=-1"}), Error);
+  EXPECT_THROW(check({"strategy.file=/nosuch"}), Error);
 }
 
 TEST_F(Flags, Pixels_FollowTheBackendUnlessTheJobSays) {
