@@ -35,6 +35,13 @@ bool belongs_to_optimizer(const Program& program, const Var& var) {
   return owner != kNoVar && program.var(owner).kind == VarKind::kParameter;
 }
 
+// States that a run with a scaled loss has and one without has not; the counters only where the
+// scale changes. They are no part of what was learnt: a run may have others than its checkpoint.
+bool of_loss_scaling(const std::string& name) {
+  return name == "optimizer.loss_scaling" || name == "optimizer.good_steps" ||
+         name == "optimizer.bad_steps";
+}
+
 TensorFile gather(Executor& executor, bool optimizer) {
   TensorFile file;
   const Program& program = executor.program();
@@ -50,8 +57,8 @@ TensorFile gather(Executor& executor, bool optimizer) {
   return file;
 }
 
-// Every variable of the program on this side against the file; kUsage at the first that does not
-// fit.
+// Every variable of the program on this side against the file, but for loss scaling's that only one
+// of them has; kUsage at the first that does not fit.
 void check_fit(const Executor& executor, const TensorFile& file, bool optimizer,
                const std::string& path) {
   const Program& program = executor.program();
@@ -64,7 +71,10 @@ void check_fit(const Executor& executor, const TensorFile& file, bool optimizer,
     const Var& var = program.var(id);
     if (!is_saved(var) || belongs_to_optimizer(program, var) != optimizer) continue;
     const auto found = file.tensors.find(var.name);
-    if (found == file.tensors.end()) misfit("has no '" + var.name + "'");
+    if (found == file.tensors.end()) {
+      if (optimizer && of_loss_scaling(var.name)) continue;
+      misfit("has no '" + var.name + "'");
+    }
     if (found->second.shape != var.shape || found->second.dtype != var.dtype) {
       misfit("'" + var.name + "' is " + name_of(found->second.dtype) + found->second.shape.text() +
              ", the model's is " + name_of(var.dtype) + var.shape.text());
@@ -73,9 +83,29 @@ void check_fit(const Executor& executor, const TensorFile& file, bool optimizer,
   for (const auto& [name, tensor] : file.tensors) {
     const VarId id = program.find(name);
     if (id == kNoVar || !is_saved(program.var(id))) {
+      if (optimizer && of_loss_scaling(name)) continue;
       misfit("has '" + name + "', which the model has not");
     }
   }
+}
+
+// Drops what the file has of loss scaling and the program has not. Returns a line about that and
+// about what the program has and the file has not, which stays as it is; "" where both are alike.
+std::string drop_other_loss_scaling(TensorFile& file, const Program& program) {
+  std::vector<std::string> dropped, fresh;
+  std::erase_if(file.tensors, [&](const auto& entry) {
+    if (!of_loss_scaling(entry.first) || program.find(entry.first) != kNoVar) return false;
+    dropped.push_back(entry.first);
+    return true;
+  });
+  for (VarId id = 0; id < program.var_count(); ++id) {
+    const std::string& name = program.var(id).name;
+    if (of_loss_scaling(name) && !file.tensors.contains(name)) fresh.push_back(name);
+  }
+  std::vector<std::string> parts;
+  if (!fresh.empty()) parts.push_back("started afresh: " + join(fresh, ", "));
+  if (!dropped.empty()) parts.push_back("dropped: " + join(dropped, ", "));
+  return parts.empty() ? "" : "loss scaling is not as in the checkpoint: " + join(parts, "; ");
 }
 
 void scatter(const TensorFile& file, Executor& executor) {
@@ -186,7 +216,7 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
 }
 
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
-                                 Executor& executor) {
+                                 Executor& executor, std::string* note) {
   if (!fs::is_directory(folder)) {
     throw Error(ErrorCode::kUsage, "no such checkpoint folder", folder,
                 "give the path of a folder such as step_00000120");
@@ -199,9 +229,11 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
         folder, "give one of the same model, or set checkpoint.resume to \"no\"");
   }
   const TensorFile weights = read_safetensors(folder + "/" + kModelFile);
-  const TensorFile states = read_safetensors(folder + "/" + kOptimizerFile);
+  TensorFile states = read_safetensors(folder + "/" + kOptimizerFile);
   check_fit(executor, weights, false, folder + "/" + kModelFile);
   check_fit(executor, states, true, folder + "/" + kOptimizerFile);
+  const std::string other = drop_other_loss_scaling(states, executor.program());
+  if (note) *note = other;
   scatter(weights, executor);
   scatter(states, executor);
   return position;

@@ -35,9 +35,11 @@ std::optional<std::string> latest_checkpoint(const std::string& root);
 std::optional<std::string> set_checkpoints_aside(const std::string& root);
 
 // Reads a checkpoint into the executor. kUsage where it is truncated, of another model, or lacks
-// something: nothing is changed then.
+// something: nothing is changed then. Only the states of loss scaling may differ, as where float16
+// goes on in float32: those it lacks keep their values, those the program has not are left out.
+// note: a line about that, "" where nothing differs.
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
-                                 Executor& executor);
+                                 Executor& executor, std::string* note = nullptr);
 
 // Reads parameters and running statistics only (a safetensors file under the model's names), to
 // start from.
