@@ -50,6 +50,11 @@ std::optional<NotFinite> find_not_finite(const Argument& argument, Device& devic
   return found;
 }
 
+static bool scales_loss(const Program& program) {
+  return std::any_of(program.ops().begin(), program.ops().end(),
+                     [](const Op& op) { return op.type() == "check_finite_and_unscale"; });
+}
+
 Error not_finite_error(const Program& program, const Op& op, VarId output, const NotFinite& found,
                        const std::string& before, const StepInfo& info) {
   const Var& var = program.var(output);
@@ -58,11 +63,13 @@ Error not_finite_error(const Program& program, const Op& op, VarId output, const
                      name_of(var.dtype) + " not finite (" + std::to_string(found.count) +
                      " elements, the first is " + value + ")";
   if (!before.empty()) what += "; its input '" + before + "' was not finite before";
-  return Error(ErrorCode::kUsage, what,
+  std::string next = "lower learning_rate.base, or look at the data";
+  if (scales_loss(program)) next += ", or lower init_loss_scaling";
+  // No kUsage: training had begun, and whoever starts jobs must not take it for a bad option.
+  return Error(ErrorCode::kInternal, what,
                (info.evaluate ? "evaluation after step " : "step ") + std::to_string(info.step) +
                    ", section " + program.sections()[op.section].name,
-               "lower learning_rate.base, look at the data, or with mixed precision lower "
-               "init_loss_scaling");
+               next);
 }
 
 }  // namespace fleet
