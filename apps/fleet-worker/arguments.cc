@@ -16,7 +16,8 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   app.add_option("job", arguments->job_file, "Job file (JSON)")->required();
   app.add_option("--set", arguments->overrides, "key=value over the job file, any number of times")
       ->allow_extra_args(false);
-  app.add_option("--device", arguments->device, "auto, cpu or cuda; short for --set train.device=");
+  app.add_option("--device", arguments->device,
+                 "auto, cpu or cuda; short for --set train.device=, over which it goes");
   app.add_option("--log_level", arguments->log_level, "DEBUG, INFO, WARNING or ERROR");
   app.add_flag("--print_config", arguments->print_config,
                "Print each setting and where it came from, and end");

@@ -150,8 +150,8 @@ int run(int argc, char** argv) {
   set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));
   ConfigTree tree = ConfigTree::from_file(arguments.job_file);
   apply_flags(tree);
-  if (!arguments.device.empty()) tree.set("train.device", arguments.device, "--device");
   apply_overrides(tree, arguments.overrides);
+  if (!arguments.device.empty()) tree.set("train.device", arguments.device, "--device");
   if (print(arguments, tree)) return 0;
 
   const Job job = make_job(tree);

@@ -37,5 +37,16 @@ TEST_F(DeviceOption, UnknownDevice_IsRefusedWithThoseThereAre) {
   EXPECT_THAT(error_, HasSubstr("one of auto, cpu, cuda"));
 }
 
+TEST_F(DeviceOption, BesideSet_Wins) {
+  EXPECT_EQ(
+      job_.run_worker({"job.json", "--device", "cudda", "--set", "train.device=cpu"}, &error_), 2);
+  EXPECT_THAT(error_, HasSubstr("cudda"));
+  EXPECT_EQ(job_.run_worker(
+                {"job.json", "--set", "train.device=cudda", "--device", "cpu", "--print_config"},
+                &error_),
+            0)
+      << error_;
+}
+
 }  // namespace
 }  // namespace fleet
