@@ -132,6 +132,19 @@ void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned
   throw out_of_memory(cause, planned, batch, fits);
 }
 
+DType Session::precision() const {
+  const Program& program = executor_->program();
+  for (const Op& op : program.ops()) {
+    if (op.section != built_training_.forward) continue;
+    for (VarId id : op.outputs) {
+      if (id == kNoVar) continue;
+      const DType dtype = program.var(id).dtype;
+      if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return dtype;
+    }
+  }
+  return DType::kFloat32;
+}
+
 void Session::compare_plans(Store& store, std::chrono::milliseconds timeout) const {
   const auto key = [](int rank) { return "plan/" + std::to_string(rank); };
   const std::string mine = std::to_string(executor_->plan().hash());

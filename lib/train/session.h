@@ -61,6 +61,8 @@ class Session {
 
   Executor& executor() { return *executor_; }
   const Training& training() const { return built_training_; }
+  // What the forward part computes in: amp's type, where any of it does, else float32.
+  DType precision() const;
   // Every rank publishes its Plan's hash and compares; kPeerLost naming the first rank that
   // differs.
   void compare_plans(Store& store, std::chrono::milliseconds timeout) const;

@@ -63,6 +63,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     events_->write(EventLine("start")
                        .add("model", job_.model_name)
                        .add("ranks", options.world)
+                       .add("device", device_.name())
+                       .add("precision", name_of(session_->precision()))
                        .add("global_batch", position_.global_batch)
                        .add("seed", job_.train.integer("seed"))
                        .add("step", position_.step));
@@ -112,7 +114,9 @@ void Trainer::load() {
     if (!latest) return;
     folder = *latest;
   }
-  const TrainingPosition saved = load_checkpoint(folder, job_.model_name, session_->executor());
+  std::string note;
+  const TrainingPosition saved =
+      load_checkpoint(folder, job_.model_name, session_->executor(), &note);
   if (saved.global_batch != position_.global_batch) {
     throw Error(ErrorCode::kUsage,
                 "was trained with a global batch of " + std::to_string(saved.global_batch) +
@@ -135,6 +139,7 @@ void Trainer::load() {
   if (leads()) {
     spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,
                  saved.batch);
+    if (!note.empty()) spdlog::info("{}", note);
   }
 }
 
@@ -155,7 +160,9 @@ TrainResult Trainer::run() {
   }
   session_->executor().synchronize();
   if (job_.checkpoint.boolean("at_end")) save();
-  if (!result_.stopped && job_.train.integer("evaluate_every") > 0) evaluate(position_.epoch - 1);
+  if (!result_.stopped && job_.train.integer("evaluate_every") > 0) {
+    evaluate(position_.batch > 0 ? position_.epoch : position_.epoch - 1);  // the last trained in
+  }
   result_.evaluated = evaluated_step_ == position_.step;
   double damaged = static_cast<double>(train_data_->stats().damaged);
   control_->sum({&damaged, 1});

@@ -1,5 +1,5 @@
 // Training in mixed precision on the CPU: against float32, with a scaled loss, saved and resumed.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 #include <filesystem>
@@ -13,6 +13,9 @@
 
 namespace fleet {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // A network trained on made-up images, each step the same for the same number.
 class Net {
@@ -193,6 +196,51 @@ TEST_F(AmpTraining, Checkpoint_BringsBackScaleAndCounters) {
   for (int step = 5; step < 8; ++step) EXPECT_EQ(whole.step(step), resumed.step(step));
   EXPECT_EQ(differences(whole.saved(), resumed.saved()), "");
   EXPECT_EQ(whole.counter("good_steps"), resumed.counter("good_steps"));
+}
+
+// A run in float16 goes on in float32, and the other way round.
+TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurplus) {
+  const std::string root = ::testing::TempDir() + "/amp_test_" + std::to_string(::getpid());
+  const auto saved = [&](Net& net) {
+    for (int step = 0; step < 3; ++step) net.step(step);
+    return save_checkpoint(root, {.step = 3, .model = "lenet"}, net.executor(), 1);
+  };
+  const Strategy dynamic = amp(LossScaling{.initial = 4096, .incr_every_n_steps = 2});
+  std::string note;
+  {
+    Net plain("lenet", amp()), scaled("lenet", dynamic);
+    load_checkpoint(saved(plain), "lenet", scaled.executor(), &note);
+    EXPECT_EQ(differences(plain.saved(), scaled.saved()), "");
+    EXPECT_EQ(scaled.scale(), 4096);
+    EXPECT_EQ(scaled.counter("good_steps"), 0);
+    EXPECT_THAT(
+        note,
+        HasSubstr(
+            "started afresh: optimizer.loss_scaling, optimizer.good_steps, optimizer.bad_steps"));
+    for (int step = 3; step < 6; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
+  }
+  {
+    Net scaled("lenet", dynamic), plain("lenet", amp());
+    load_checkpoint(saved(scaled), "lenet", plain.executor(), &note);
+    EXPECT_EQ(differences(plain.saved(), scaled.saved()), "");
+    EXPECT_THAT(note, AllOf(HasSubstr("dropped: optimizer."), HasSubstr("optimizer.loss_scaling")));
+    for (int step = 3; step < 6; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
+    Net again("lenet", amp());
+    load_checkpoint(saved(plain), "lenet", again.executor(), &note);
+    EXPECT_EQ(note, "");
+  }
+  std::filesystem::remove_all(root);
+}
+
+TEST_F(AmpTraining, NanHuntUnderAScaledLoss_AdvisesASmallerScale) {
+  Net scaled("lenet", amp(LossScaling{}));
+  scaled.executor().set_checking(true);
+  try {
+    scaled.step(0, /*spoil=*/true);
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.next(), HasSubstr("init_loss_scaling"));
+  }
 }
 
 // Weights that the host writes reach the copies: also those of the evaluation.

@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class DeviceTraining : public DeviceTrainingTest {
  protected:
@@ -59,7 +60,9 @@ TEST_F(DeviceTraining, NanHunt_EndsTheJobWithTheOperationsName) {
     FAIL() << "trained";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("step "), HasSubstr(", section "), HasSubstr("not finite")));
+                AllOf(HasSubstr("step "), HasSubstr(", section "), HasSubstr("not finite"),
+                      HasSubstr("learning_rate.base"), Not(HasSubstr("init_loss_scaling"))));
+    EXPECT_EQ(exit_code_for(error.code()), 1);  // 2 would say that nothing was started
   }
 }
 

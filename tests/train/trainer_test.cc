@@ -4,9 +4,12 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/thread.h"
 #include "comm/factory.h"
+#include "exec/backend.h"
 #include "tensor/host.h"
 
 namespace fleet {
@@ -86,6 +89,17 @@ class TrainerTest : public ::testing::Test {
     }
     for (Thread& thread : threads) thread.join();
     return outcome;
+  }
+
+  // Those lines of metrics.jsonl.
+  std::vector<nlohmann::json> events(const std::string& kind) const {
+    std::vector<nlohmann::json> found;
+    std::ifstream file(output_ + "/metrics.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const auto event = nlohmann::json::parse(line);
+      if (event["event"] == kind) found.push_back(event);
+    }
+    return found;
   }
 
   // The largest difference relative to the largest value.
@@ -198,6 +212,28 @@ TEST_F(TrainerTest, CheckpointOfAnotherGlobalBatchOrSeed_IsRefused) {
   run(job({"train.max_steps=2"}), 1);
   EXPECT_THROW(run(job({"checkpoint.resume=auto", "data.batch_size=8"}), 1), Error);
   EXPECT_THROW(run(job({"checkpoint.resume=auto", "train.seed=2"}), 1), Error);
+}
+
+TEST_F(TrainerTest, TestLine_HasTheEpochThatWasTrainedLast) {
+  const auto epoch = [&](const char* steps) {  // of four steps
+    fs::remove_all(output_);
+    run(job({std::string("train.max_steps=") + steps}), 1);
+    return events("test").back()["epoch"];
+  };
+  EXPECT_EQ(epoch("3"), 0);
+  EXPECT_EQ(epoch("4"), 0);
+  EXPECT_EQ(epoch("5"), 1);
+  EXPECT_EQ(epoch("0"), 1);
+}
+
+TEST_F(TrainerTest, StartLine_NamesDeviceAndPrecision) {
+  run(job({"train.max_steps=1"}), 1);
+  EXPECT_EQ(events("start").at(0)["device"], "cpu");
+  EXPECT_EQ(events("start").at(0)["precision"], "float32");
+  run(job({"train.max_steps=1", "strategy.amp=true"}), 1);
+  std::string why;
+  const bool low = !low_precision_types("cpu", &why).empty();
+  EXPECT_EQ(events("start").at(1)["precision"], low ? "bfloat16" : "float32");
 }
 
 }  // namespace
