@@ -85,8 +85,12 @@ const KernelDef& find_kernel(const std::string& backend, const Program& program,
   }
   const DType dtype = main_dtype(program, op);
   if (std::find(def->dtypes.begin(), def->dtypes.end(), dtype) == def->dtypes.end()) {
+    const bool low = dtype == DType::kFloat16 || dtype == DType::kBFloat16;  // amp's doing
     throw Error(ErrorCode::kUnsupported,
-                op.type() + ": no " + backend + " kernel for " + name_of(dtype));
+                op.type() + ": no " + backend + " kernel for " + name_of(dtype), {},
+                low ? "take it off strategy.amp_configs.custom_white_list, or put it on "
+                      "custom_black_list"
+                    : "");
   }
   return *def;
 }

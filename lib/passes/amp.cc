@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "ops/dtype_attribute.h"
 #include "passes/pass.h"
 
@@ -21,6 +22,14 @@ enum class Verdict { kLow, kFloat32, kAsItIs };
 
 bool contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+// Operations that are not of the forward part, or whose types are not this pass's to choose.
+bool is_never_rewritten(const OpDef& def) {
+  static const std::set<std::string> kOwnTypes = {"cast", "reorder", "check_finite_and_unscale",
+                                                  "update_loss_scaling", "clip_scale"};
+  return def.is_collective || !def.input_group.empty() || def.type.ends_with("_grad") ||
+         kOwnTypes.contains(def.type);
 }
 
 class Amp : public Pass {
@@ -40,14 +49,21 @@ class Amp : public Pass {
     program.ops().clear();
     for (const Op& op : ops) rewrite(program, op);
     drop_casts_of_chosen_types(program);
-    spdlog::info("amp: {} of {} forward operations in {}", low_count_, ops.size(), name_of(low_));
+    const auto level = low_count_ == 0 ? spdlog::level::warn : spdlog::level::info;
+    spdlog::log(level, "amp: {} of {} forward operations in {}", low_count_, ops.size(),
+                name_of(low_));
     return true;
   }
 
  private:
   void check_lists(const Program& program) const {
     for (const std::vector<std::string>* list : {&white_, &black_}) {
-      for (const std::string& type : *list) op_registry().get(type);
+      for (const std::string& type : *list) {
+        if (!is_never_rewritten(op_registry().get(type))) continue;
+        throw Error(ErrorCode::kUsage, "amp does not choose the type of '" + type + "'",
+                    list == &white_ ? "amp custom_white_list" : "amp custom_black_list",
+                    "list operations of the forward part only");
+      }
     }
     for (const std::string& type : white_) {
       if (!contains(black_, type)) continue;
@@ -61,6 +77,16 @@ class Amp : public Pass {
       throw Error(ErrorCode::kUsage, "no variable '" + name + "'", "amp custom_black_varnames",
                   suggestion(name, known));
     }
+    warn_of_absent(program);
+  }
+
+  void warn_of_absent(const Program& program) const {
+    std::set<std::string> absent(white_.begin(), white_.end());
+    absent.insert(black_.begin(), black_.end());
+    for (const Op& op : program.ops()) absent.erase(op.type());
+    if (absent.empty()) return;
+    spdlog::warn("amp: on a custom list, but not in this network: {}",
+                 join(std::vector<std::string>(absent.begin(), absent.end()), ", "));
   }
 
   Precision precision_of(const Op& op) const {

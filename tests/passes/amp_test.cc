@@ -1,7 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <sstream>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "models/model.h"
 #include "models/training.h"
 #include "passes/backward.h"
@@ -229,7 +233,24 @@ TEST(Amp, BadLists_AreRefused) {
   EXPECT_THAT(Chain().refusal({{"white_list", Names{"relu"}}, {"black_list", Names{"relu"}}}),
               HasSubstr("'relu' is on both custom lists"));
   EXPECT_THAT(Chain().refusal({{"white_list", Names{"rellu"}}}), HasSubstr("relu"));
+  for (const char* type : {"sgd", "relu_grad", "all_reduce", "cast", "update_loss_scaling"}) {
+    EXPECT_THAT(Chain().refusal({{"white_list", Names{type}}}), HasSubstr("custom_white_list"));
+    EXPECT_THAT(Chain().refusal({{"black_list", Names{type}}}), HasSubstr("custom_black_list"));
+  }
   EXPECT_THAT(Chain().refusal({{"black_variables", Names{"a.weigth"}}}), HasSubstr("a.weight"));
+}
+
+TEST(Amp, ListsWithoutUse_AreSaid) {
+  std::ostringstream said;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+  Chain chain;
+  run_pass("amp", chain.program, {},
+           {{"white_list", Names{"gelu"}}, {"black_list", Names{"conv2d"}}});
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(said.str(), HasSubstr("not in this network: gelu"));
+  EXPECT_THAT(said.str(), testing::ContainsRegex("warning.*amp: 0 of 5 forward operations"));
 }
 
 // A weight that a float32 operation reads too: both gradients are added up, in float32.
