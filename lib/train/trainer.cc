@@ -233,7 +233,10 @@ void Trainer::train_step(const data::Batch& batch) {
   feeder_->release();  // the batch's memory is used anew by the next one
   // Where the host runs ahead, steps are done later than they were issued: the sums are right
   // wherever it waits.
-  if (fetch || batch.index + 1 == train_data_->batches()) executor.synchronize();
+  if (fetch || batch.index + 1 == train_data_->batches() || saves_after(step + 1) ||
+      step + 1 == job_.train.integer("max_steps")) {
+    executor.synchronize();
+  }
   executor.check_communicators();
   meter_.step_done(static_cast<double>(batch.size));
   position_.step += 1;
@@ -243,9 +246,13 @@ void Trainer::train_step(const data::Batch& batch) {
   after_step();
 }
 
-void Trainer::after_step() {
+bool Trainer::saves_after(int64_t steps) const {
   const int64_t every = job_.checkpoint.integer("every_steps");
-  if (every > 0 && position_.step % every == 0) {
+  return every > 0 && steps % every == 0;
+}
+
+void Trainer::after_step() {
+  if (saves_after(position_.step)) {
     save();
     meter_.start();
   }

@@ -54,6 +54,7 @@ class Trainer {
   void feed(const data::Batch& batch, float rate);
   void add_telemetry(EventLine* line);
   void report(const data::Batch& batch, int64_t step, double rate);
+  bool saves_after(int64_t steps) const;  // whether a checkpoint follows so many steps
   void after_step();
   bool wants_to_stop() const { return options_.stop && options_.stop->load() != 0; }
   void evaluate(int64_t epoch);

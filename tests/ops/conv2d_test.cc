@@ -52,6 +52,10 @@ TEST(Conv2d, FewChannels_MatchesReference) {
   check({.x = {2, 10, 5, 5}, .weight = {17, 10, 3, 3}, .paddings = {1, 1}});
 }
 
+TEST(Conv2d, OneChannelToOne_MatchesReference) {
+  check({.x = {2, 1, 6, 5}, .weight = {1, 1, 3, 3}, .paddings = {1, 1}, .bias = true});
+}
+
 TEST(Conv2d, UnevenWindow_MatchesReference) {
   check({.x = {2, 5, 9, 6},
          .weight = {4, 5, 3, 2},

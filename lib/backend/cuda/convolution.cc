@@ -7,7 +7,11 @@ namespace fleet::cuda {
 ConvolutionProblem::ConvolutionProblem(Direction direction, const Attributes& attributes,
                                        const Shape& x, const Shape& weight, const Shape& y,
                                        DType dtype)
-    : x_(x), weight_(weight), block_(channel_block(x[1], attributes.integer("groups"), dtype)) {
+    : x_(x),
+      weight_(weight),
+      // From one channel to one is a depthwise convolution: its kernel takes no padding.
+      block_(x[1] == 1 && y[1] == 1 ? 1
+                                    : channel_block(x[1], attributes.integer("groups"), dtype)) {
   conv_ = {.direction = direction,
            .window = window_of(attributes, weight[2], weight[3]),
            .x = stored(x, block_),

@@ -48,6 +48,9 @@ class CudaDevice : public Device {
   Buffer allocate_host(size_t bytes) override;
   std::unique_ptr<Recording> record(Stream& origin, const std::function<void()>& issue) override;
 
+  // Gives memory back to the driver that was allocated and is free again.
+  void trim() { allocator_->trim(); }
+
  private:
   Error no_memory(size_t bytes) const;
 

@@ -133,6 +133,7 @@ class ProductKernel : public Kernel {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), b_.get(), a_.get(), d_.get(),
                                        d_.get(), preference.get(), 1, &result, &count);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, text_);
     algorithm_ = result.algo;
     workspace_bytes_ = result.workspaceSize;
     return status == CUBLAS_STATUS_SUCCESS && count > 0 && result.state == CUBLAS_STATUS_SUCCESS;

@@ -92,7 +92,7 @@ inline constexpr int kSpreadColumns = 32, kSpreadRows = 8;
 
 inline int64_t spread_parts(const Spread& spread) {
   const int64_t summands = spread.outer * spread.inner;
-  return std::clamp<int64_t>(summands / 4096, 1, spread.middle < 256 ? 256 : 32);
+  return std::clamp<int64_t>(summands / 256, 1, spread.middle < 256 ? 256 : 32);
 }
 inline size_t spread_workspace(const Spread& spread) {
   return static_cast<size_t>(spread_parts(spread) * spread.middle) * sizeof(float);

@@ -191,6 +191,7 @@ void Handle::forget_ended_work() {
     moved_ = Clock::now();
     overdue_ = false;
   }
+  cudaGetLastError();  // "not ready" is kept as the thread's last error
 }
 
 std::vector<int> Handle::members_gone() const {

@@ -73,7 +73,9 @@ void Link::add_memory(void* memory, size_t bytes) {
 }
 
 void Link::remove_memory(void* memory) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  // Bounded: an abort may wait for CUDA graphs that the caller has yet to give up.
+  changed_.wait_for(lock, std::chrono::seconds(5), [this] { return !aborting_; });
   std::erase_if(memories_, [&](const Memory& known) { return known.data == memory; });
   for (Handle* handle : handles_) handle->deregister_memory(memory);
 }
@@ -126,6 +128,7 @@ void Link::abort_handles(std::unique_lock<std::mutex>& lock) {
   for (Handle* handle : handles_) {
     if (handle->comm_) comms.push_back(std::exchange(handle->comm_, nullptr));
   }
+  aborting_ = !comms.empty();
   lock.unlock();
   {
     std::vector<Thread> threads;
@@ -137,6 +140,8 @@ void Link::abort_handles(std::unique_lock<std::mutex>& lock) {
     }
   }
   lock.lock();
+  aborting_ = false;
+  changed_.notify_all();
 }
 
 void Link::look_after_handles(std::unique_lock<std::mutex>& lock) {

@@ -73,6 +73,7 @@ class Link {
   std::optional<Error> broken_;  // what NCCL reported, until it is known whose fault it is
   std::chrono::steady_clock::time_point broken_until_;
   bool stop_ = false;
+  bool aborting_ = false;  // ncclCommAbort is at work, and may still touch registered memory
   std::unique_ptr<Lifeline> lifeline_;
   Thread watcher_;  // the last one: it ends before what it looks at
 };
