@@ -19,13 +19,6 @@ namespace {
 
 constexpr char kSummary[] = "start synchronous collective training on one machine or a cluster";
 
-// What launch_help() tells beyond the options of launch_options().
-std::string help_tail() {
-  const std::string help = launch_help();
-  const std::string last = "  --" + launch_options().back().key + " ";
-  return help.substr(help.find('\n', help.find(last)) + 1);
-}
-
 // Flags that are no options with a value in the configuration: --help, --dry_run.
 std::vector<std::string> other_flags() {
   std::set<std::string> known, found;
@@ -87,9 +80,11 @@ std::string man() {
     for (size_t n = 0; n < names.size(); ++n) {
       text += std::string(n ? ", " : "") + "\\fB" + roff("--" + names[n]) + "\\fR";
     }
-    text += " \\fI" + roff(option.value) + "\\fR\n" + roff(keys[i].help) + ".";
+    if (!option.is_flag()) text += " \\fI" + roff(option.value) + "\\fR";
+    text += "\n" + roff(keys[i].help) + ".";
     if (!keys[i].choices.empty()) text += " One of " + roff(join(keys[i].choices, ", ")) + ".";
-    if (!option.optional) text += " Default: " + roff(keys[i].initial->text()) + ".";
+    if (!option.optional && !option.is_flag())
+      text += " Default: " + roff(keys[i].initial->text()) + ".";
     if (!option.environment.empty()) {
       text += " Environment: " + roff(join(option.environment, ", ")) + ".";
     }
@@ -114,7 +109,7 @@ std::string bash() {
     std::vector<std::string> names = {option.key};
     names.insert(names.end(), option.aliases.begin(), option.aliases.end());
     for (const std::string& name : names) {
-      flags += "--" + name + "= ";
+      flags += "--" + name + (option.is_flag() ? " " : "= ");
       if (!keys[i].choices.empty()) {
         choices += "    --" + name + ") COMPREPLY=($(compgen -W '" + join(keys[i].choices, " ") +
                    "' -- \"$word\")) ;;\n";
@@ -186,6 +181,10 @@ std::string zsh() {
     std::vector<std::string> names = {option.key};
     names.insert(names.end(), option.aliases.begin(), option.aliases.end());
     for (const std::string& name : names) {
+      if (option.is_flag()) {
+        text += "  '--" + name + "[" + zsh_text(keys[i].help) + "]' \\\n";
+        continue;
+      }
       text += "  '--" + name + "=[" + zsh_text(keys[i].help) + "]:" + zsh_text(option.value) + ":" +
               action + "' \\\n";
     }

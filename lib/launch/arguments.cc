@@ -20,10 +20,17 @@ const std::vector<std::string>& lone_flags() {
   return all;
 }
 
+// An option that stands alone: --detach, which CLI11 would give the next word.
+bool is_flag_option(const std::string& word) {
+  return std::any_of(launch_options().begin(), launch_options().end(), [&](const Option& option) {
+    return option.is_flag() && word == "--" + option.key;
+  });
+}
+
 // Whether the next word is this flag's value.
 bool takes_next(const std::string& flag) {
   const auto& lone = lone_flags();
-  return flag.find('=') == std::string::npos &&
+  return flag.find('=') == std::string::npos && !is_flag_option(flag) &&
          std::find(lone.begin(), lone.end(), flag) == lone.end();
 }
 
@@ -62,6 +69,16 @@ std::vector<std::string> join_split_ips(std::vector<std::string> arguments) {
   return arguments;
 }
 
+// --detach: --detach=true.
+std::vector<std::string> complete_flags(std::vector<std::string> arguments) {
+  for (size_t at = 0; at < arguments.size() && arguments[at].starts_with("--");) {
+    const size_t words = takes_next(arguments[at]) ? 2 : 1;
+    if (is_flag_option(arguments[at])) arguments[at] += "=true";
+    at += words;
+  }
+  return arguments;
+}
+
 // `--gpus=$GPUS` with an empty variable: not given, as an empty variable of the environment is. The
 // argument parser would take the next word for its value.
 std::vector<std::string> drop_empty(std::vector<std::string> arguments) {
@@ -91,6 +108,11 @@ void check_dry_run(const DryRun& wish, bool format_given, const std::string& ran
   if (wish.format == "shell" && rank.empty()) {
     refuse("a shell has one rank's environment", "--format shell", "say with --rank_env which one");
   }
+}
+
+// PADDLE_X=1 switches a flag on.
+std::string truth(const std::string& text) {
+  return text == "1" ? "true" : text == "0" ? "false" : text;
 }
 
 int parse_rank(const std::string& text) {
@@ -125,7 +147,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
   app.add_option("--format", request.dry_run.format);
   app.add_option("--rank_env", rank_env);
 
-  const std::vector<std::string> words = drop_empty(join_split_ips(arguments));
+  const std::vector<std::string> words = complete_flags(drop_empty(join_split_ips(arguments)));
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   try {
     app.parse(reversed);
@@ -134,6 +156,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
   }
   if (help || version) {
     request.action = help ? LaunchRequest::Action::kHelp : LaunchRequest::Action::kVersion;
+    request.all_help = app.remaining() == std::vector<std::string>{"all"};
     return request;
   }
   request.program = app.remaining();
@@ -153,7 +176,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
     for (const std::string& name : option.environment) {
       if (inside_rank) break;
       if (const auto value = get_env(name)) {
-        tree.set(option.key, *value, "environment " + name);
+        tree.set(option.key, option.is_flag() ? truth(*value) : *value, "environment " + name);
         break;
       }
     }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "launch/addresses.h"
 #include "launch/arguments.h"
 #include "launch/dry_run.h"
@@ -131,11 +132,27 @@ int run(LaunchRequest request) {
 
 }  // namespace
 
-int launch(const std::vector<std::string>& arguments) {
+namespace {
+
+const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias) {
+  const std::string& name = request.settings.text("via");
+  if (name.empty() || request.dry_run.wanted) return nullptr;
+  std::vector<std::string> names;
+  for (const Via& via : vias) {
+    if (via.name == name) return &via;
+    names.push_back(via.name);
+  }
+  throw Error(ErrorCode::kUsage, "'" + name + "' is no way to start a job", "--via",
+              names.empty() ? "run the same line on every node" : "one of " + join(names, ", "));
+}
+
+}  // namespace
+
+int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras) {
   LaunchRequest request = parse_arguments(arguments);
   switch (request.action) {
     case LaunchRequest::Action::kHelp:
-      std::fputs(launch_help().c_str(), stdout);
+      std::fputs((launch_help(request.all_help) + extras.commands_help).c_str(), stdout);
       return 0;
     case LaunchRequest::Action::kVersion:
       std::puts(launch_version().c_str());
@@ -146,8 +163,9 @@ int launch(const std::vector<std::string>& arguments) {
     case LaunchRequest::Action::kRun:
       break;
   }
+  const Via* via = chosen_via(request, extras.vias);
   try {
-    return run(std::move(request));
+    return via ? via->start(std::move(request)) : run(std::move(request));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     spdlog::error("{}", error.what());

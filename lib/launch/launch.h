@@ -4,11 +4,26 @@
 #include <string>
 #include <vector>
 
+#include "launch/options.h"
+
 namespace fleet {
+
+// A way to start the job elsewhere than on this node alone, --via=NAME.
+struct Via {
+  std::string name;
+  std::string summary;                    // one line, for the help
+  int (*start)(LaunchRequest) = nullptr;  // runs the job to its end; the exit code
+};
+
+// What the program knows beyond this room.
+struct LaunchExtras {
+  std::vector<Via> vias;
+  std::string commands_help;  // lines about its sub-commands
+};
 
 // Checks everything that can be checked, then starts the guardian, meets the other nodes and runs
 // the job. `arguments` without the program's name. Throws Error for what the user got wrong and
 // what the machine refuses. From the main thread of a process that has no other.
-int launch(const std::vector<std::string>& arguments);
+int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras = {});
 
 }  // namespace fleet

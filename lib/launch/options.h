@@ -19,9 +19,14 @@ struct Option {
   std::string key;                       // in the configuration; "--" + key is the flag
   std::vector<std::string> aliases;      // other flags
   std::vector<std::string> environment;  // twins; the first that is set counts
-  std::string value;                     // what the value is, for the help: "LIST"
+  std::string value;                     // what the value is, for the help: "LIST"; empty: a flag
   bool optional = false;                 // the default stands for "not given"
+  bool common = false;                   // --help shows it; the others only --help all
+  std::string group;                     // its subject, filled in by OptionGroup
+
+  bool is_flag() const { return value.empty(); }
 };
+// Declared in launch/options/*.cc.
 const std::vector<Option>& launch_options();
 
 // Keys, types, ranges, defaults and help lines of launch_options(), in their order.
@@ -44,13 +49,15 @@ struct DryRun {
 struct LaunchRequest {
   enum class Action { kRun, kPrintConfig, kHelp, kVersion };
   Action action = Action::kRun;
+  bool all_help = false;  // kHelp: of every option
   Settings settings;
   std::vector<std::string> program;  // and everything after it
   DryRun dry_run;
 };
 
-// At most a screen: usage, the options, three examples.
-std::string launch_help();
+// Usage, options, three examples. At most a screen, unless it is `all` options in their groups.
+std::string launch_help(bool all = false);
+std::string help_tail();       // what follows the options there
 std::string launch_version();  // "fleetrun 0.1.0"
 
 }  // namespace fleet

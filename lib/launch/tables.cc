@@ -55,7 +55,11 @@ std::string configuration_block(const Settings& settings, const std::vector<std:
   std::map<std::string, std::string> lines;
   const std::vector<ConfigKey>& keys = launch_schema().keys();
   for (size_t i = 0; i < keys.size(); ++i) {
-    lines[keys[i].path] = python_value(settings, keys[i], launch_options()[i]);
+    const Option& option = launch_options()[i];
+    // Paddle prints all of its options; what is rarer is shown where it is used.
+    const bool rare = !option.common && (option.optional || option.is_flag());
+    if (rare && !settings.given(option.key)) continue;
+    lines[keys[i].path] = python_value(settings, keys[i], option);
   }
   lines["training_script"] = program.front();
   lines["training_script_args"] = python_list({program.begin() + 1, program.end()});

@@ -17,7 +17,7 @@
 namespace fleet {
 
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 2;
+inline constexpr int kRendezvousProtocol = 3;
 
 // What every node of a job must agree on. A node whose values differ from the host's is refused
 // with the difference.
@@ -163,6 +163,8 @@ struct Verdict {
 inline constexpr int kExitRendezvous = 112;  // nodes are missing (Refusal of kTimeout)
 inline constexpr int kExitNodeLost = 113;
 inline constexpr int kExitHang = 115;
+inline constexpr int kExitNoProgress = 116;  // restarts did not help
+inline constexpr int kExitPreflight = 117;   // a check before the start failed
 
 // What fleetrun exits with: the rank's code, 128 + its signal, 128 + the signal the launcher got,
 // or kExitNodeLost.

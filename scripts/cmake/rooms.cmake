@@ -1,10 +1,14 @@
-# fleet_room(NAME [REGISTERS] [DEPENDS rooms...] [LINK libraries...] [EXCLUDE files...])
-# One folder of lib/ becomes one library fleet_NAME of every .cc in it (subfolders are rooms of their own).
+# fleet_room(NAME [REGISTERS] [DEPENDS rooms...] [LINK libraries...] [EXCLUDE files...] [FOLDERS subfolders...])
+# One folder of lib/ becomes one library fleet_NAME of every .cc in it and in FOLDERS (other subfolders are rooms of their own).
 # REGISTERS: its files register themselves (ops, kernels, passes, ...), so all of its objects are linked:
 # an executable gets them by naming the room in fleet_link().
 function(fleet_room name)
-  cmake_parse_arguments(R "REGISTERS" "" "DEPENDS;LINK;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(R "REGISTERS" "" "DEPENDS;LINK;EXCLUDE;FOLDERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(folder ${R_FOLDERS})
+    file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+    list(APPEND sources ${more})
+  endforeach()
   foreach(file ${R_EXCLUDE})
     list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${file})
   endforeach()

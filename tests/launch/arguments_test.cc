@@ -124,7 +124,7 @@ TEST(Arguments, PrintConfig_ShowsOrigins) {
   EXPECT_THAT(text, HasSubstr("nnodes = none  (default)"));
 }
 
-TEST(LaunchHelp, FitsAScreenAndNamesEveryOption) {
+TEST(LaunchHelp, FitsAScreenAndAllNamesEveryOption) {
   const std::string help = launch_help();
   EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 45);
   size_t longest = 0;
@@ -134,7 +134,11 @@ TEST(LaunchHelp, FitsAScreenAndNamesEveryOption) {
     start = end + 1;
   }
   EXPECT_LE(longest, 90u);
-  for (const Option& option : launch_options()) EXPECT_THAT(help, HasSubstr("--" + option.key));
+  const std::string all = launch_help(/*all=*/true);
+  for (const Option& option : launch_options()) {
+    EXPECT_THAT(option.common ? help : all, HasSubstr("--" + option.key));
+    EXPECT_THAT(all, HasSubstr("--" + option.key));
+  }
   size_t examples = 0;
   for (size_t at = 0; (at = help.find("\n  fleetrun ", at)) != std::string::npos; ++at) ++examples;
   EXPECT_EQ(examples, 3u);
@@ -145,6 +149,11 @@ TEST(LaunchOptions, SchemaAndFlags_AreTheSameList) {
   for (size_t i = 0; i < launch_options().size(); ++i) {
     EXPECT_EQ(launch_schema().keys()[i].path, launch_options()[i].key);
   }
+}
+
+TEST(Arguments, HelpAll_IsTold) {
+  EXPECT_FALSE(parse_arguments({"--help"}).all_help);
+  EXPECT_TRUE(parse_arguments({"--help", "all"}).all_help);
 }
 
 }  // namespace

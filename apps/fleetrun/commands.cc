@@ -1,0 +1,17 @@
+#include "commands.h"
+
+namespace fleet {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all = {};
+  return all;
+}
+
+const Command* find_command(const std::vector<std::string>& arguments) {
+  for (const Command& command : commands()) {
+    if (!arguments.empty() && arguments[0] == command.name) return &command;
+  }
+  return nullptr;
+}
+
+}  // namespace fleet

@@ -1,0 +1,74 @@
+#include "launch/options/group.h"
+
+namespace fleet {
+
+OptionGroup start_options() {
+  OptionGroup group("where it runs");
+  group.texts({.key = "ips",
+               .environment = {"PADDLE_IPS"},
+               .value = "LIST",
+               .optional = true,
+               .common = true},
+              "the nodes by rank: a,b[01-16],c:4 (4 GPUs), @file");
+  group.text({.key = "gpus",
+              .aliases = {"selected_gpus", "devices"},
+              .environment = {"PADDLE_DEVICES", "PADDLE_GPUS"},
+              .value = "LIST",
+              .optional = true,
+              .common = true},
+             "", "GPUs of this node to use (default: all that are visible)");
+  group.integer({.key = "nproc_per_node",
+                 .environment = {"PADDLE_NPROC_PER_NODE"},
+                 .value = "N",
+                 .optional = true,
+                 .common = true},
+                0, 0, 4096, "ranks on this node (default: one a GPU, or one)");
+  group.text({.key = "host",
+              .environment = {"PADDLE_HOST", "POD_IP"},
+              .value = "ADDR",
+              .optional = true,
+              .common = true},
+             "", "this node's address, as in --ips");
+  group.text({.key = "master",
+              .environment = {"PADDLE_MASTER"},
+              .value = "ADDR:PORT",
+              .optional = true,
+              .common = true},
+             "", "where the rendezvous is, instead of the first of --ips");
+  group.integer({.key = "nnodes",
+                 .environment = {"PADDLE_NNODES"},
+                 .value = "N",
+                 .optional = true,
+                 .common = true},
+                0, 0, 65536, "how many nodes, where --ips is not given");
+  group.integer({.key = "rank",
+                 .environment = {"PADDLE_RANK"},
+                 .value = "N",
+                 .optional = true,
+                 .common = true},
+                -1, -1, 65535, "this node's rank, where --ips is not given");
+  group.integer({.key = "start_port",
+                 .environment = {"PADDLE_START_PORT", "FLAGS_START_PORT"},
+                 .value = "PORT",
+                 .optional = true,
+                 .common = true},
+                0, 0, 65535, "first endpoint port (default: free; nodes: 6070)");
+  group.integer({.key = "rdzv_port",
+                 .environment = {"PADDLE_RDZV_PORT"},
+                 .value = "PORT",
+                 .optional = true,
+                 .common = true},
+                0, 0, 65535, "the rendezvous's port (default: free; nodes: 6768)");
+  group.number({.key = "rdzv_timeout",
+                .environment = {"PADDLE_RDZV_TIMEOUT"},
+                .value = "SECONDS",
+                .common = true},
+               300, 0.001, 1e6, "how long to wait for all nodes");
+  group.text({.key = "job_id", .environment = {"PADDLE_JOB_ID"}, .value = "NAME", .common = true},
+             "default", "tells jobs apart; the same on every node");
+  group.text({.key = "via", .value = "HOW", .optional = true}, "",
+             "start the job on all nodes from here (default: the same line on each)");
+  return group;
+}
+
+}  // namespace fleet
