@@ -60,7 +60,6 @@ TEST(ConfigurationBlock, IsPaddles) {
       parse_arguments({"--gpus=0,1", "--ips=10.0.0.1, 10.0.0.2", "train.py", "--lr", "it's"});
   EXPECT_EQ(configuration_block(request.settings, request.program),
             "-----------  Configuration Arguments -----------\n"
-            "gloo_port: None\n"
             "gpus: 0,1\n"
             "grace: 10\n"
             "hang_timeout: None\n"
