@@ -123,6 +123,13 @@ int run(LaunchRequest request) {
   agent.client.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
   agent.node = node_of(plan, agent.server != nullptr);
   agent.grace = seconds_of(plan.request.settings, "grace");
+  agent.record.job_id = agent.node.job.job_id;
+  agent.record.node_rank = agent.node.node_rank;
+  agent.record.nnodes = agent.node.job.nnodes;
+  agent.record.address = agent.node.address;
+  agent.record.rendezvous = agent.client.address;
+  agent.record.log_dir = plan.log_dir;
+  agent.record.command = plan.request.program;
   agent.prepare = [&plan](const Assignment& assignment) { return prepare_ranks(plan, assignment); };
   agent.keep_verdict = [&plan](const Verdict& verdict, const World* world) {
     keep_verdict(plan, verdict, world);

@@ -29,6 +29,7 @@ class Agent : private SupervisionEffects {
  public:
   explicit Agent(AgentPlan plan)
       : plan_(std::move(plan)),
+        record_(plan_.record),
         supervision_(*this),
         signals_(loop_),
         sweep_(loop_, plan_.foreign,
@@ -120,6 +121,7 @@ class Agent : private SupervisionEffects {
     }
     std::vector<std::string> logs;
     for (const RankCommand& rank : spawn.ranks) logs.push_back(rank.log_path);
+    record_.on_assignment(assignment, logs);
     if (supervision_.on_assignment(assignment, logs, std::chrono::steady_clock::now())) {
       channel_.send(spawn);
     }
@@ -130,6 +132,7 @@ class Agent : private SupervisionEffects {
     if (const auto* started = std::get_if<RankStarted>(&message)) {
       if (started->error.empty()) {
         spdlog::debug("local rank {} runs as pid {}", started->local_rank, started->pid);
+        record_.on_rank_started(started->local_rank, started->pid);
       } else {
         supervision_.on_rank_not_started(started->local_rank, started->error, now);
       }
@@ -180,6 +183,7 @@ class Agent : private SupervisionEffects {
   }
 
   AgentPlan plan_;
+  JobRecordFile record_;
   std::shared_ptr<const World> world_;
   asio::io_context loop_{1};
   Supervision supervision_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "node/guardian.h"
+#include "node/job_record.h"
 #include "node/wire.h"
 #include "rendezvous/client.h"
 #include "rendezvous/server.h"
@@ -24,6 +25,7 @@ struct AgentPlan {
   RendezvousClientOptions client;
   NodeInfo node;
   std::chrono::milliseconds grace{10'000};
+  JobRecord record;  // what is known of it before the nodes have met
   // What to start, once the job is complete; called once. An Error ends the job.
   std::function<std::vector<RankCommand>(const Assignment&)> prepare;
   // How the job ended, for whoever looks later. Must not throw.

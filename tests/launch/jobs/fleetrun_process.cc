@@ -113,6 +113,7 @@ Fleetrun::Fleetrun(const JobFolder& folder, const std::string& name,
   Environment changes = environment;
   changes.emplace_back(kMark, folder.mark());
   changes.emplace_back("FLEET_TEST_FOLDER", folder.path());
+  changes.emplace_back("FLEET_RUNTIME_DIR", folder.path() + "/run");
   std::vector<std::string> variables;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry, key = text.substr(0, text.find('='));

@@ -7,7 +7,9 @@
 #include <fstream>
 #include <memory>
 
+#include "base/file.h"
 #include "base/text.h"
+#include "node/job_record.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 #include "tests/places.h"
 
@@ -270,6 +272,21 @@ TEST_F(RunningJob, UserSignals_ReachEveryRankAndTheJobGoesOn) {
   fleetrun->signal(SIGTERM);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGTERM);
   EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+TEST_F(RunningJob, Record_TellsOfItWhileItRuns) {
+  const auto fleetrun = start("echo $$ >pid.$RANK");
+  const std::string path = job.path() + "/run/default." + std::to_string(fleetrun->pid()) + ".json";
+  // A rank may be ahead of the record, which is written when all have their process.
+  JobRecord record;
+  while (record.ranks.empty()) record = read_job_record(read_file(path));
+  EXPECT_EQ(record.pid, fleetrun->pid());
+  EXPECT_EQ(record.log_dir, job.path() + "/log");
+  ASSERT_EQ(record.ranks.size(), 2u);
+  EXPECT_EQ(record.ranks[1].pid, rank_pid(1));
+  fleetrun->signal(SIGTERM);
+  fleetrun->wait();
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST_F(RunningJob, StoppedRank_HearsTheSignalToo) {
