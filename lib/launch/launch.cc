@@ -100,6 +100,12 @@ void keep_verdict(const LaunchPlan& plan, const Verdict& verdict, const World* w
   }
 }
 
+void print_configuration(const LaunchPlan& plan) {
+  std::fputs(configuration_block(plan.request.settings, plan.request.program).c_str(), stdout);
+  std::fputs(plan.on_gpus() ? "launch train in GPU mode\n" : "launch train in CPU mode\n", stdout);
+  std::fflush(stdout);
+}
+
 int run(LaunchRequest request) {
   const Settings& settings = request.settings;
   set_up_logging(settings.text("log_level"), "fleetrun");
@@ -108,9 +114,8 @@ int run(LaunchRequest request) {
     print_dry_run(plan);
     return 0;
   }
-  std::fputs(configuration_block(plan.request.settings, plan.request.program).c_str(), stdout);
-  std::fputs(plan.on_gpus() ? "launch train in GPU mode\n" : "launch train in CPU mode\n", stdout);
-  std::fflush(stdout);
+  const bool part = plan.request.settings.boolean("part");
+  if (!part) print_configuration(plan);
 
   AgentPlan agent;
   agent.foreign = children_of_self();
@@ -123,6 +128,7 @@ int run(LaunchRequest request) {
   agent.client.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
   agent.node = node_of(plan, agent.server != nullptr);
   agent.grace = seconds_of(plan.request.settings, "grace");
+  agent.tell_verdict = !part;
   agent.record.job_id = agent.node.job.job_id;
   agent.record.node_rank = agent.node.node_rank;
   agent.record.nnodes = agent.node.job.nnodes;

@@ -247,12 +247,12 @@ Topology resolve_topology(const Settings& settings, const HostFacts& host) {
     usage("it contradicts --master", settings.origin("rdzv_port") + " " + std::to_string(port),
           "give the port in one of them");
   }
-  topology.rendezvous_port = port > 0                     ? port
+  topology.rendezvous_port = settings.given("rdzv_port")  ? port
                              : master && master->port > 0 ? master->port
                              : several                    ? kDefaultRendezvousPort
                                                           : 0;
   const auto start_port = static_cast<int>(settings.integer("start_port"));
-  topology.start_port = start_port > 0 ? start_port : several ? kDefaultStartPort : 0;
+  topology.start_port = settings.given("start_port") ? start_port : several ? kDefaultStartPort : 0;
   return topology;
 }
 

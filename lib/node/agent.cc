@@ -175,6 +175,9 @@ class Agent : private SupervisionEffects {
   }
   void kill_ranks() override { channel_.send(KillRanks{}); }
   void keep(const Verdict& verdict) override { plan_.keep_verdict(verdict, world_.get()); }
+  void tell_verdict(const std::string& text) override {
+    if (plan_.tell_verdict) fail(text);
+  }
   void say(const std::string& text) override { spdlog::warn("{}", text); }
   void fail(const std::string& text) override { spdlog::error("{}", text); }
   void end(int exit_code) override {

@@ -28,6 +28,7 @@ struct AgentPlan {
   JobRecord record;  // what is known of it before the nodes have met
   // What to start, once the job is complete; called once. An Error ends the job.
   std::function<std::vector<RankCommand>(const Assignment&)> prepare;
+  bool tell_verdict = true;  // print it; false: who started this launcher does, from what is kept
   // How the job ended, for whoever looks later. Must not throw.
   std::function<void(const Verdict&, const World*)> keep_verdict;
 };

@@ -90,7 +90,7 @@ void Supervision::on_verdict(const Verdict& verdict) {
   if (assignment_) effects_.keep(verdict);
   // Who stopped the job by a signal knows; what the others hear is the stop order.
   if (!verdict.ok() && verdict.kind != VerdictKind::kStopped) {
-    effects_.fail(verdict_text(verdict, assignment_ ? assignment_->world.get() : nullptr));
+    effects_.tell_verdict(verdict_text(verdict, assignment_ ? assignment_->world.get() : nullptr));
   }
   if (!assignment_) {
     effects_.kill_ranks();

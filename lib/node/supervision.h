@@ -20,14 +20,15 @@ class SupervisionEffects {
   virtual void report_stall(const RankStall& stall) = 0;  // to the rendezvous
   virtual void collect_stacks() = 0;                      // of the local ranks; then on_stacks()
   virtual void send_stacks(const std::vector<RankStack>& stacks) = 0;  // to the rendezvous
-  virtual void finish_node() = 0;                  // to the rendezvous: all ranks here have ended
-  virtual void request_stop(int signal) = 0;       // to the rendezvous: stop the whole job
-  virtual void stop_ranks(int signal) = 0;         // signal the local ranks; grace; SIGKILL
-  virtual void kill_ranks() = 0;                   // SIGKILL every local descendant now
-  virtual void say(const std::string& text) = 0;   // for the user, as a warning
-  virtual void keep(const Verdict& verdict) = 0;   // beside the logs, for programs
-  virtual void fail(const std::string& text) = 0;  // for the user, as an error
-  virtual void end(int exit_code) = 0;             // everything is over; once, last
+  virtual void finish_node() = 0;                 // to the rendezvous: all ranks here have ended
+  virtual void request_stop(int signal) = 0;      // to the rendezvous: stop the whole job
+  virtual void stop_ranks(int signal) = 0;        // signal the local ranks; grace; SIGKILL
+  virtual void kill_ranks() = 0;                  // SIGKILL every local descendant now
+  virtual void say(const std::string& text) = 0;  // for the user, as a warning
+  virtual void keep(const Verdict& verdict) = 0;  // beside the logs, for programs
+  virtual void tell_verdict(const std::string& text) = 0;  // for the user, as an error
+  virtual void fail(const std::string& text) = 0;          // for the user, as an error
+  virtual void end(int exit_code) = 0;                     // everything is over; once, last
 };
 
 class Supervision {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "node/supervision.h"
+
 namespace fleet {
 namespace {
 
@@ -46,6 +48,7 @@ std::string verdict_json(const Verdict& verdict, const std::string& job_id, cons
   all["verdict"] = name_of(verdict.kind);
   all["exit_code"] = exit_code_for(verdict);
   all["message"] = verdict.message;
+  all["text"] = verdict_text(verdict, world);
   all["job_id"] = job_id;
   all["epoch"] = verdict.epoch;
   all["time"] = std::round(unix_time * 1000) / 1000;

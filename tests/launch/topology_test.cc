@@ -242,6 +242,13 @@ TEST(Topology, Ports_FollowTheOptions) {
   EXPECT_EQ(topology.rendezvous_port, 9100);
 }
 
+TEST(Topology, PortZero_IsAnyFreeOne) {
+  const Topology topology =
+      resolve_flags({"--ips=10.0.0.1,10.0.0.2", "--start_port=0", "--rdzv_port=0"});
+  EXPECT_EQ(topology.start_port, 0);
+  EXPECT_EQ(topology.rendezvous_port, 0);
+}
+
 TEST(Addresses, Endpoint_BracketsIpv6) {
   EXPECT_EQ(endpoint("10.0.0.1", 80), "10.0.0.1:80");
   EXPECT_EQ(endpoint("::1", 80), "[::1]:80");

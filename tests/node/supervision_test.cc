@@ -28,6 +28,7 @@ class MockEffects : public SupervisionEffects {
   MOCK_METHOD(void, kill_ranks, (), (override));
   MOCK_METHOD(void, keep, (const Verdict&), (override));
   MOCK_METHOD(void, say, (const std::string&), (override));
+  MOCK_METHOD(void, tell_verdict, (const std::string&), (override));
   MOCK_METHOD(void, fail, (const std::string&), (override));
   MOCK_METHOD(void, end, (int), (override));
 };
@@ -185,7 +186,7 @@ TEST_F(SupervisionTest, WhatTheKernelKnows_IsReported) {
 TEST_F(SupervisionTest, Verdict_IsKept) {
   run();
   EXPECT_CALL(effects, keep(Field(&Verdict::kind, VerdictKind::kNodeLost)));
-  EXPECT_CALL(effects, fail(_));
+  EXPECT_CALL(effects, tell_verdict(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
 }
@@ -218,7 +219,7 @@ TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
 
 TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
   run();
-  EXPECT_CALL(effects, fail(HasSubstr("rank=[0]")));
+  EXPECT_CALL(effects, tell_verdict(HasSubstr("rank=[0]")));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(failed_verdict(0, 0, SIGSEGV));
   EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, true))).Times(2);
@@ -293,7 +294,7 @@ TEST_F(SupervisionTest, StopOrder_SignalsTheRanks) {
 
 TEST_F(SupervisionTest, NodeLost_HasACodeOfItsOwn) {
   run();
-  EXPECT_CALL(effects, fail("node 0 (10.0.0.1) was lost"));
+  EXPECT_CALL(effects, tell_verdict("node 0 (10.0.0.1) was lost"));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
   EXPECT_CALL(effects, finish_node());
@@ -311,7 +312,8 @@ TEST_F(SupervisionTest, GuardianLost_EndsTheJob) {
 
 TEST_F(SupervisionTest, GuardianLostAfterAVerdict_TheVerdictDecides) {
   run();
-  EXPECT_CALL(effects, fail(_)).Times(2);
+  EXPECT_CALL(effects, fail(_));
+  EXPECT_CALL(effects, tell_verdict(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(failed_verdict(0, 9));
   supervision.on_guardian_lost();

@@ -52,13 +52,13 @@ OptionGroup start_options() {
                  .value = "PORT",
                  .optional = true,
                  .common = true},
-                0, 0, 65535, "first endpoint port (default: free; nodes: 6070)");
+                0, 0, 65535, "first endpoint port; 0: free ones (nodes: 6070)");
   group.integer({.key = "rdzv_port",
                  .environment = {"PADDLE_RDZV_PORT"},
                  .value = "PORT",
                  .optional = true,
                  .common = true},
-                0, 0, 65535, "the rendezvous's port (default: free; nodes: 6768)");
+                0, 0, 65535, "the rendezvous's port; 0: a free one (nodes: 6768)");
   group.number({.key = "rdzv_timeout",
                 .environment = {"PADDLE_RDZV_TIMEOUT"},
                 .value = "SECONDS",
@@ -68,6 +68,8 @@ OptionGroup start_options() {
              "default", "tells jobs apart; the same on every node");
   group.text({.key = "via", .value = "HOW", .optional = true}, "",
              "start the job on all nodes from here (default: the same line on each)");
+  group.flag({.key = "part"},
+             "a node's part of a job that another fleetrun shows: no verdict here");
   return group;
 }
 

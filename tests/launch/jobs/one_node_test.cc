@@ -81,6 +81,12 @@ TEST_F(OneNode, OthersThatFailWhenStopped_AreNotTheCause) {
   EXPECT_THAT(output, HasSubstr("rank=[1]"));
 }
 
+TEST_F(OneNode, PartOfAShownJob_KeepsItsVerdictButTellsItNot) {
+  EXPECT_EQ(run("exit 5", {"--part"}), 5);
+  EXPECT_THAT(output, AllOf(Not(HasSubstr("ABORT")), Not(HasSubstr("launch train"))));
+  EXPECT_THAT(job.read("log/verdict.json"), HasSubstr("\"text\": \"ABORT!!!"));
+}
+
 TEST_F(OneNode, Verdict_IsKeptBesideTheLogs) {
   EXPECT_EQ(run("test $RANK = 0 && exec sleep 1000; echo it broke; exit 7"), 7);
   EXPECT_THAT(job.read("log/verdict.json"),
