@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "launch/addresses.h"
 #include "launch/arguments.h"
+#include "launch/dialects/dialect.h"
 #include "launch/dry_run.h"
 #include "launch/environment.h"
 #include "launch/plan.h"
@@ -85,6 +86,9 @@ std::vector<RankCommand> prepare_ranks(const LaunchPlan& plan, const Assignment&
   const std::string endpoints = plan.log_dir + "/endpoints.log";
   if (!(std::ofstream(endpoints) << endpoints_log(*assignment.world) << std::flush)) {
     spdlog::warn("{}: cannot be written", endpoints);
+  }
+  for (const Dialect* dialect : dialects_named(plan.dialects)) {
+    if (dialect->write_files) dialect->write_files(assignment, rank_context(plan));
   }
   print_start(plan, assignment);
   return rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));

@@ -16,6 +16,7 @@
 #include "base/thread.h"
 #include "launch/addresses.h"
 #include "launch/devices.h"
+#include "launch/dialects/dialect.h"
 #include "launch/environment.h"
 #include "launch/program.h"
 #include "launch/run_to_end.h"
@@ -138,6 +139,7 @@ LaunchPlan make_plan(LaunchRequest request) {
     throw Error(ErrorCode::kUsage, "a job file trains collectively, without parameter servers",
                 request.program.front(), "leave the options of the parameter-server mode out");
   }
+  plan.dialects = read_dialects(settings, plan.roles.wanted, plan.trains);
   if (plan.trains) check_job_file(plan.command);
   plan.log_dir = settings.text("log_dir");
   check_logs(plan.log_dir, plan.local_roles.servers, static_cast<int>(plan.devices.size()),
@@ -187,6 +189,7 @@ RankContext rank_context(const LaunchPlan& plan) {
   context.log_dir = plan.log_dir;
   context.log_level = settings.text("log_level");
   if (plan.roles.wanted) context.with_gloo = settings.text("with_gloo");
+  context.dialects = plan.dialects;
   return context;
 }
 

@@ -23,6 +23,7 @@ struct LaunchPlan {
   std::vector<std::vector<int>> devices;  // a rank
   std::vector<std::string> command;
   bool trains = false;  // the command is fleet-worker
+  std::vector<std::string> dialects;
   std::string log_dir;
   std::vector<HeldPort> ports;  // a rank
   std::unique_ptr<HeldPort> master_port;

@@ -5,34 +5,13 @@
 
 #include <map>
 
+#include "tests/launch/sample_job.h"
+
 namespace fleet {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-// Two nodes of two ranks, each with two GPUs; this is node 1.
-Assignment sample(bool gpu) {
-  auto world = std::make_shared<World>();
-  world->world_size = 4;
-  world->master_address = "10.0.0.1";
-  world->master_port = 40000;
-  for (int node = 0; node < 2; ++node) {
-    NodePlacement placement;
-    placement.address = "10.0.0." + std::to_string(node + 1);
-    placement.node_rank = node;
-    placement.first_rank = 2 * node;
-    placement.ports = {6070, 6071};
-    placement.devices =
-        gpu ? std::vector<std::vector<int>>{{0, 1}, {2, 3}} : std::vector<std::vector<int>>{{}, {}};
-    world->nodes.push_back(placement);
-  }
-  Assignment assignment;
-  assignment.world = world;
-  assignment.node_rank = 1;
-  assignment.store_address = "10.0.0.1:6768";
-  return assignment;
-}
 
 std::map<std::string, std::string> as_map(const Variables& variables) {
   std::map<std::string, std::string> map;
@@ -54,11 +33,11 @@ TEST(TableEnvironment, IsPaddlesInItsOrder) {
       {"FLAGS_selected_gpus", "2,3"},
       {"FLAGS_selected_accelerators", "2,3"},
   };
-  EXPECT_EQ(table_environment(sample(true), 1), expected);
+  EXPECT_EQ(table_environment(sample_job(true), 1), expected);
 }
 
 TEST(TableEnvironment, OnCpus_NoGpuIsSelected) {
-  const auto variables = as_map(table_environment(sample(false), 0));
+  const auto variables = as_map(table_environment(sample_job(false), 0));
   EXPECT_FALSE(variables.contains("FLAGS_selected_gpus"));
   EXPECT_FALSE(variables.contains("FLAGS_selected_accelerators"));
   EXPECT_EQ(variables.at("PADDLE_LOCAL_DEVICE_IDS"), "");
@@ -67,7 +46,7 @@ TEST(TableEnvironment, OnCpus_NoGpuIsSelected) {
 
 TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
   const auto variables =
-      as_map(rank_environment(sample(false), 1, {"night", "log", "DEBUG", "", 4}));
+      as_map(rank_environment(sample_job(false), 1, {"night", "log", "DEBUG", "", 4}));
   const std::map<std::string, std::string> expected = {
       {"PADDLE_MASTER", "10.0.0.1:40000"},
       {"PADDLE_GLOBAL_SIZE", "4"},
@@ -106,22 +85,22 @@ TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
 }
 
 TEST(RankEnvironment, OnGpus_NoDistriBackend) {
-  EXPECT_FALSE(as_map(rank_environment(sample(true), 0, {"j", "log", "INFO", "", 1}))
+  EXPECT_FALSE(as_map(rank_environment(sample_job(true), 0, {"j", "log", "INFO", "", 1}))
                    .contains("PADDLE_DISTRI_BACKEND"));
 }
 
 TEST(RankEnvironment, UsersOwnThreads_AreLeftAlone) {
-  EXPECT_FALSE(as_map(rank_environment(sample(true), 0, {"j", "log", "INFO", "", 0}))
+  EXPECT_FALSE(as_map(rank_environment(sample_job(true), 0, {"j", "log", "INFO", "", 0}))
                    .contains("OMP_NUM_THREADS"));
 }
 
 TEST(RankEnvironment, Proxies_AreTakenOut) {
-  EXPECT_THAT(removed_environment(sample(false), 0), ElementsAre("http_proxy", "https_proxy"));
+  EXPECT_THAT(removed_environment(sample_job(false), 0), ElementsAre("http_proxy", "https_proxy"));
 }
 
 // Node 1 of two; each has one parameter server and two trainers.
 Assignment with_servers() {
-  Assignment assignment = sample(false);
+  Assignment assignment = sample_job(false);
   auto world = std::make_shared<World>(*assignment.world);
   world->servers = 2;
   for (int node = 0; node < 2; ++node) {

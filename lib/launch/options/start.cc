@@ -1,3 +1,4 @@
+#include "launch/dialects/dialect.h"
 #include "launch/options/group.h"
 
 namespace fleet {
@@ -66,6 +67,9 @@ OptionGroup start_options() {
                300, 0.001, 1e6, "how long to wait for all nodes");
   group.text({.key = "job_id", .environment = {"PADDLE_JOB_ID"}, .value = "NAME", .common = true},
              "default", "tells jobs apart; the same on every node");
+  group.texts(
+      {.key = "dialect", .environment = {"PADDLE_DIALECT"}, .value = "LIST", .optional = true},
+      "whose variables the ranks get: " + dialect_names() + " (default: paddle,torch)");
   group.text({.key = "via", .value = "HOW", .optional = true}, "",
              "start the job on all nodes from here (default: the same line on each)");
   group.flag({.key = "part"},

@@ -1,0 +1,33 @@
+// JAX's, for jax.distributed.initialize(). The coordinator is a service of process 0, which listens
+// on its own endpoint's port, so that MASTER_PORT stays torch's. Without arguments JAX itself reads
+// no more than its coordinator's address; the rest it takes from clusters that it knows. Of those
+// Open MPI's is the one that needs nothing but variables.
+#include "launch/addresses.h"
+#include "launch/dialects/dialect.h"
+
+namespace fleet {
+namespace {
+
+Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
+  const std::string coordinator = endpoints_of(*assignment.world, false).front();
+  const std::string size = std::to_string(assignment.world_size());
+  const std::string rank = std::to_string(assignment.first_rank() + local_rank);
+  Variables all = {
+      {"JAX_COORDINATOR_ADDRESS", coordinator},
+      {"JAX_NUM_PROCESSES", size},
+      {"JAX_PROCESS_ID", rank},
+      {"OMPI_MCA_orte_hnp_uri", "0.0;tcp://" + coordinator},
+      {"OMPI_COMM_WORLD_RANK", rank},
+      {"OMPI_COMM_WORLD_SIZE", size},
+      {"OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(local_rank)},
+  };
+  const std::vector<int>& devices = assignment.node().devices.at(static_cast<size_t>(local_rank));
+  if (!devices.empty()) all.emplace_back("JAX_LOCAL_DEVICE_IDS", join_numbers(devices, ","));
+  return all;
+}
+
+}  // namespace
+
+const Dialect kJaxDialect = {.name = "jax", .for_whom = "JAX", .variables = variables};
+
+}  // namespace fleet

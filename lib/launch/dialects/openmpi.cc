@@ -1,0 +1,26 @@
+// Open MPI's names, which many programs read to learn their rank. They are not enough for an MPI
+// program itself: MPI_Init of Open MPI wants PMIx, which mpirun and srun bring.
+#include "launch/dialects/dialect.h"
+
+namespace fleet {
+namespace {
+
+Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
+  const std::string size = std::to_string(assignment.world_size());
+  return {
+      {"OMPI_COMM_WORLD_RANK", std::to_string(assignment.first_rank() + local_rank)},
+      {"OMPI_COMM_WORLD_SIZE", size},
+      {"OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(local_rank)},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(assignment.node().nproc())},
+      {"OMPI_COMM_WORLD_NODE_RANK", std::to_string(local_rank)},
+      {"OMPI_UNIVERSE_SIZE", size},
+  };
+}
+
+}  // namespace
+
+const Dialect kOpenMpiDialect = {.name = "openmpi",
+                                 .for_whom = "programs that read Open MPI's variables",
+                                 .variables = variables};
+
+}  // namespace fleet

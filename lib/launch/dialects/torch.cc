@@ -1,0 +1,34 @@
+// torchrun's, for torch.distributed with init_method env://.
+#include "launch/dialects/dialect.h"
+
+namespace fleet {
+namespace {
+
+Variables variables(const Assignment& assignment, int local_rank, const RankContext& context) {
+  const World& world = *assignment.world;
+  const std::string rank = std::to_string(assignment.first_rank() + local_rank);
+  const std::string size = std::to_string(world.world_size);
+  return {{"RANK", rank},
+          {"LOCAL_RANK", std::to_string(local_rank)},
+          {"WORLD_SIZE", size},
+          {"LOCAL_WORLD_SIZE", std::to_string(assignment.node().nproc())},
+          {"GROUP_RANK", std::to_string(assignment.node_rank)},
+          {"GROUP_WORLD_SIZE", std::to_string(assignment.nnodes())},
+          {"ROLE_RANK", rank},
+          {"ROLE_NAME", "default"},
+          {"ROLE_WORLD_SIZE", size},
+          {"MASTER_ADDR", world.master_address},
+          {"MASTER_PORT", std::to_string(world.master_port)},
+          {"TORCHELASTIC_RESTART_COUNT", std::to_string(assignment.epoch() - 1)},
+          {"TORCHELASTIC_MAX_RESTARTS", "0"},
+          {"TORCHELASTIC_RUN_ID", context.job_id},
+          // Rank 0 opens the store on MASTER_PORT itself: the launcher only keeps the port.
+          {"TORCHELASTIC_USE_AGENT_STORE", "False"}};
+}
+
+}  // namespace
+
+const Dialect kTorchDialect = {
+    .name = "torch", .for_whom = "PyTorch, as torchrun does", .variables = variables};
+
+}  // namespace fleet

@@ -1,0 +1,33 @@
+// What the environment of a rank is made from, beside the Assignment.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// What a rank needs to know beyond the Assignment.
+struct RankContext {
+  std::string job_id;
+  std::string log_dir;
+  std::string log_level = "INFO";
+  std::string with_gloo;   // PADDLE_WITH_GLOO of the parameter-server mode
+  int threads = 0;         // 0: OMP_NUM_THREADS is left alone
+  int terminal_width = 0;  // of the terminal that shows this rank's output; 0: none does
+  std::vector<std::string> dialects = {"paddle", "torch"};  // in which the environment is written
+  int service_port = 0;        // on loopback, of this node's key-value server; 0: there is none
+  std::string interface = {};  // the network interface with this node's address; "" where unknown
+};
+
+// "ip:port" of every trainer, or parameter server, by rank.
+std::vector<std::string> endpoints_of(const World& world, bool servers);
+
+// "0,1": numbers as text.
+std::string join_numbers(const std::vector<int>& numbers, const char* separator);
+
+}  // namespace fleet
