@@ -81,6 +81,16 @@ bool parse_double(std::string_view text, double* value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
 std::string mebibytes(size_t bytes) {
   char text[40];
   std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));

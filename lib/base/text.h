@@ -22,6 +22,7 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
 bool parse_int(std::string_view text, long long* value);
 bool parse_double(std::string_view text, double* value);
 
-std::string mebibytes(size_t bytes);  // "97.5 MiB"
+std::string hex(std::string_view bytes);  // "00ff"
+std::string mebibytes(size_t bytes);      // "97.5 MiB"
 
 }  // namespace fleet

@@ -31,7 +31,7 @@ void RendezvousClient::Impl::start(NodeInfo info) {
   FLEET_CHECK(phase_ == Phase::kIdle, "a RendezvousClient joins once");
   info_ = std::move(info);
   info_.instance = new_instance();
-  stub_ = wire::Rendezvous::NewStub(make_channel(options_.address));
+  stub_ = wire::Rendezvous::NewStub(make_channel(options_.address, options_.security));
   const auto now = Clock::now();
   deadline_ = now + options_.timeout;
   next_progress_ = now + options_.first_progress;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "rendezvous/security.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -17,6 +18,7 @@ struct RendezvousClientOptions {
   std::chrono::milliseconds timeout{300'000};
   std::chrono::milliseconds first_progress{2'000};   // when the first waiting line comes
   std::chrono::milliseconds progress_every{10'000};  // and the next ones
+  Security security;                                 // the host's
 };
 
 // Thread safety: every call may come from any thread, also from within the callback; none blocks

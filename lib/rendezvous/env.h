@@ -5,6 +5,8 @@
 namespace fleet {
 
 inline constexpr char kEnvStoreAddress[] = "FLEET_STORE_ADDRESS";  // Assignment::store_address
+// A file that only the job's user can read: the Security of the Store (security_from_text()).
+inline constexpr char kEnvCredentials[] = "FLEET_CREDENTIALS";
 inline constexpr char kEnvJobId[] = "FLEET_JOB_ID";
 inline constexpr char kEnvEpoch[] = "FLEET_EPOCH";
 inline constexpr char kEnvRank[] = "PADDLE_TRAINER_ID";

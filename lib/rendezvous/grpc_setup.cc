@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/certificates.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -48,15 +49,7 @@ void set_up() {
 
 }  // namespace
 
-std::shared_ptr<grpc::ServerCredentials> server_credentials() {
-  return grpc::InsecureServerCredentials();
-}
-
-std::shared_ptr<grpc::ChannelCredentials> channel_credentials() {
-  return grpc::InsecureChannelCredentials();
-}
-
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security) {
   set_up();
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -72,7 +65,8 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   args.SetMaxReceiveMessageSize(kMaxMessageBytes);
   args.SetMaxSendMessageSize(kMaxMessageBytes);
-  return grpc::CreateCustomChannel(address, channel_credentials(), args);
+  if (security.tls) args.SetSslTargetNameOverride(kCertificateName);
+  return grpc::CreateCustomChannel(address, channel_credentials(security), args);
 }
 
 void set_up_server(grpc::ServerBuilder* builder) {

@@ -7,16 +7,17 @@
 #include <memory>
 #include <string>
 
+#include "rendezvous/credentials.h"
+#include "rendezvous/security.h"
+
 namespace fleet {
 
 inline constexpr int kMaxMessageBytes = 16 << 20;
 
-// Where TLS will come in: every connection of the control plane gets its credentials here.
-std::shared_ptr<grpc::ServerCredentials> server_credentials();
-std::shared_ptr<grpc::ChannelCredentials> channel_credentials();
-
-// A connection of its own (not shared with other channels of the process), without proxies.
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address);
+// A connection of its own (not shared with other channels of the process), without proxies. With
+// TLS it has a certificate of its own, from now on for kCertificateLife: make a new one for a new
+// connection.
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security);
 // Keepalive, bounds and an exclusive port; also sends gRPC's own messages to our log at debug
 // level.
 void set_up_server(grpc::ServerBuilder* builder);

@@ -35,8 +35,8 @@ int listen_errno(const std::string& host, int port) {
 }
 
 // Who listens there, where it is a rendezvous.
-std::optional<wire::DescribeReply> ask_who(const std::string& address) {
-  const auto stub = wire::Rendezvous::NewStub(make_channel(address));
+std::optional<wire::DescribeReply> ask_who(const std::string& address, const Security& security) {
+  const auto stub = wire::Rendezvous::NewStub(make_channel(address, security));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
   wire::DescribeReply reply;
@@ -65,7 +65,7 @@ std::string local_host(const std::string& host) {
                 "this host must have the address that --master, or the first of --ips, names");
   }
   const std::string taken = "port " + std::to_string(options.port) + " is taken";
-  const auto holder = ask_who(host_port(local_host(options.host), options.port));
+  const auto holder = ask_who(host_port(local_host(options.host), options.port), options.security);
   if (!holder) {
     throw Error(ErrorCode::kUsage, taken + " by another program", address,
                 "choose another with --rdzv_port, on every node");
@@ -95,7 +95,8 @@ class RendezvousServer::Impl {
                  reach(options_)) {
     grpc::ServerBuilder builder;
     set_up_server(&builder);
-    builder.AddListeningPort(host_port(options_.host, options_.port), server_credentials(), &port_);
+    builder.AddListeningPort(host_port(options_.host, options_.port),
+                             server_credentials(options_.security), &port_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     if (!server_ || port_ == 0) cannot_listen(options_);

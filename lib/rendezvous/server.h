@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "rendezvous/security.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -19,6 +20,7 @@ struct RendezvousServerOptions {
   std::chrono::milliseconds silence{3'000};    // and is lost after this long without
   std::chrono::milliseconds first_progress{2'000};
   std::chrono::milliseconds progress_every{10'000};
+  Security security;
 };
 
 class RendezvousServer {

@@ -4,6 +4,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/env.h"
 #include "rendezvous/grpc_setup.h"
@@ -18,8 +19,10 @@ constexpr std::chrono::milliseconds kAnswerTime{60'000};
 
 class StoreClient final : public Store {
  public:
-  StoreClient(std::string address, const std::string& job_id, int epoch, int rank)
-      : address_(std::move(address)), stub_(wire::Rendezvous::NewStub(make_channel(address_))) {
+  StoreClient(std::string address, const std::string& job_id, int epoch, int rank,
+              const Security& security)
+      : address_(std::move(address)),
+        stub_(wire::Rendezvous::NewStub(make_channel(address_, security))) {
     caller_.set_job_id(job_id);
     caller_.set_epoch(epoch);
     caller_.set_rank(rank);
@@ -85,16 +88,18 @@ class StoreClient final : public Store {
 }  // namespace
 
 std::shared_ptr<Store> connect_store(const std::string& address, const std::string& job_id,
-                                     int epoch, int rank) {
-  return std::make_shared<StoreClient>(address, job_id, epoch, rank);
+                                     int epoch, int rank, const Security& security) {
+  return std::make_shared<StoreClient>(address, job_id, epoch, rank, security);
 }
 
 std::shared_ptr<Store> connect_store_from_env() {
   const auto address = get_env(kEnvStoreAddress);
   if (!address) return nullptr;
+  const auto credentials = get_env(kEnvCredentials);
   return connect_store(*address, env_or(kEnvJobId, "default"),
                        static_cast<int>(env_int_or(kEnvEpoch, 1)),
-                       static_cast<int>(env_int_or(kEnvRank, 0)));
+                       static_cast<int>(env_int_or(kEnvRank, 0)),
+                       credentials ? security_from_text(read_file(*credentials)) : Security{});
 }
 
 }  // namespace fleet

@@ -41,8 +41,8 @@ inline RendezvousServerOptions server_for(const JobSpec& job) {
 class TestNode {
  public:
   explicit TestNode(const std::string& address, std::chrono::milliseconds timeout = kSoon,
-                    std::chrono::milliseconds progress = kSoon)
-      : client({address, timeout, progress, progress}, [this](RendezvousEvent event) {
+                    std::chrono::milliseconds progress = kSoon, const Security& security = {})
+      : client({address, timeout, progress, progress, security}, [this](RendezvousEvent event) {
           std::lock_guard lock(mutex_);
           heard_.push_back(std::move(event));
           changed_.notify_all();
@@ -81,9 +81,10 @@ class TestNode {
 class RunningJob {
  public:
   explicit RunningJob(int nnodes, RendezvousServerOptions options)
-      : server(std::make_unique<RendezvousServer>(with_nodes(nnodes, std::move(options)))) {
+      : security(options.security),
+        server(std::make_unique<RendezvousServer>(with_nodes(nnodes, std::move(options)))) {
     for (int i = 0; i < nnodes; ++i) {
-      nodes.push_back(std::make_unique<TestNode>(server->local_address()));
+      nodes.push_back(std::make_unique<TestNode>(server->local_address(), kSoon, kSoon, security));
       nodes[i]->client.start(node_of(job, job.addresses[i]));
     }
     for (auto& node : nodes) node->wait_for<Assignment>().value();
@@ -91,6 +92,7 @@ class RunningJob {
   explicit RunningJob(int nnodes) : RunningJob(nnodes, {}) {}
 
   JobSpec job;
+  Security security;
   std::unique_ptr<RendezvousServer> server;
   std::vector<std::unique_ptr<TestNode>> nodes;
 

@@ -22,7 +22,7 @@ class Stranger : public testing::Test {
   }
   RunningJob job_{2};
   std::unique_ptr<wire::Rendezvous::Stub> stub_ =
-      wire::Rendezvous::NewStub(make_channel(job_.server->local_address()));
+      wire::Rendezvous::NewStub(make_channel(job_.server->local_address(), {}));
   grpc::ClientContext context_;
 };
 

@@ -1,0 +1,123 @@
+#include "rendezvous/credentials.h"
+
+#include <grpc/grpc_security.h>
+
+#include <chrono>
+#include <mutex>
+
+#include "base/clock.h"
+#include "rendezvous/certificates.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kTokenHeader[] = "fleet-token";
+
+// As slow for a wrong text as for the right one.
+bool same(std::string_view wanted, std::string_view given) {
+  unsigned difference = wanted.size() != given.size();
+  for (size_t i = 0; i < given.size(); ++i) {
+    difference |= static_cast<unsigned char>(wanted[i % wanted.size()] ^ given[i]);
+  }
+  return difference == 0;
+}
+
+class TokenCheck final : public grpc::AuthMetadataProcessor {
+ public:
+  explicit TokenCheck(std::string token) : token_(std::move(token)) {}
+  bool IsBlocking() const override { return false; }
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext*, OutputMetadata* consumed,
+                       OutputMetadata*) override {
+    const auto found = metadata.find(kTokenHeader);
+    if (found == metadata.end() || !same(token_, {found->second.data(), found->second.size()})) {
+      return {grpc::StatusCode::UNAUTHENTICATED, "the job's secret is missing or wrong"};
+    }
+    consumed->emplace(kTokenHeader, token_);
+    return grpc::Status::OK;
+  }
+
+ private:
+  std::string token_;
+};
+
+class Token final : public grpc::MetadataCredentialsPlugin {
+ public:
+  explicit Token(std::string token) : token_(std::move(token)) {}
+  bool IsBlocking() const override { return false; }
+  grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
+                           std::multimap<std::string, std::string>* metadata) override {
+    metadata->emplace(kTokenHeader, token_);
+    return grpc::Status::OK;
+  }
+
+ private:
+  std::string token_;
+};
+
+// A server may live longer than a certificate: it shows a new one in good time. gRPC's C++ classes
+// cannot, its C functions can.
+class TlsServerCredentials final : public grpc::ServerCredentials {
+ public:
+  explicit TlsServerCredentials(std::string secret) : secret_(std::move(secret)) {}
+  ~TlsServerCredentials() override {
+    if (credentials_) grpc_server_credentials_release(credentials_);
+  }
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    credentials_ = grpc_ssl_server_credentials_create_with_options(
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, &fetch, this));
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+
+  // At each handshake, from any thread.
+  static grpc_ssl_certificate_config_reload_status fetch(
+      void* self, grpc_ssl_server_certificate_config** config) {
+    return static_cast<TlsServerCredentials*>(self)->renew(config);
+  }
+  grpc_ssl_certificate_config_reload_status renew(grpc_ssl_server_certificate_config** config) {
+    const double now = monotonic_seconds();
+    std::lock_guard lock(mutex_);
+    if (now < renew_at_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    try {
+      const Certificates certificates = issue_certificates(secret_);
+      const grpc_ssl_pem_key_cert_pair pair{certificates.key.c_str(), certificates.chain.c_str()};
+      *config = grpc_ssl_server_certificate_config_create(certificates.authority.c_str(), &pair, 1);
+    } catch (const std::exception&) {
+      return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_FAIL;
+    }
+    renew_at_ = now + std::chrono::duration<double>(kCertificateLife / 2).count();
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+  }
+
+  const std::string secret_;
+  grpc_server_credentials* credentials_ = nullptr;
+  std::mutex mutex_;
+  double renew_at_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& security) {
+  if (security.open()) return grpc::InsecureServerCredentials();
+  if (security.tls) return std::make_shared<TlsServerCredentials>(security.secret);
+  auto local = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
+  local->SetAuthMetadataProcessor(std::make_shared<TokenCheck>(security.secret));
+  return local;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Security& security) {
+  if (security.open()) return grpc::InsecureChannelCredentials();
+  if (security.tls) {
+    const Certificates certificates = issue_certificates(security.secret);
+    return grpc::SslCredentials({certificates.authority, certificates.key, certificates.chain});
+  }
+  return grpc::CompositeChannelCredentials(
+      grpc::experimental::LocalCredentials(LOCAL_TCP),
+      grpc::experimental::MetadataCredentialsFromPlugin(std::make_unique<Token>(security.secret),
+                                                        GRPC_SECURITY_NONE));
+}
+
+}  // namespace fleet

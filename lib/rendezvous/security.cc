@@ -1,0 +1,37 @@
+#include "rendezvous/security.h"
+
+#include <sys/random.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+constexpr std::string_view kTls = "tls ", kToken = "token ", kOpen = "open";
+
+}  // namespace
+
+std::string to_text(const Security& security) {
+  if (security.open()) return std::string(kOpen);
+  return std::string(security.tls ? kTls : kToken) + security.secret;
+}
+
+Security security_from_text(std::string_view text) {
+  if (text == kOpen) return {};
+  for (const std::string_view kind : {kTls, kToken}) {
+    if (!text.starts_with(kind) || text.size() < kind.size() + kMinSecret) continue;
+    return {std::string(text.substr(kind.size())), kind == kTls, {}};
+  }
+  throw Error(ErrorCode::kUsage, "these are no credentials of a job");
+}
+
+std::string new_secret() {
+  char bytes[32];
+  // At most 256 bytes come whole or not at all.
+  if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw_errno("no random numbers");
+  return hex({bytes, sizeof bytes});
+}
+
+}  // namespace fleet

@@ -1,0 +1,33 @@
+// How the control plane tells friend from stranger (docs/security.md): decided once by the launcher
+// or daemon, then given to every server and channel. No gRPC and no OpenSSL here.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fleet {
+
+// Default: open to everyone who reaches the port (--insecure, and tests).
+struct Security {
+  // What friends have in common: any text of at least kMinSecret characters; "" where open.
+  std::string secret;
+  // true: mutual TLS with certificates that follow from the secret. false, with a secret: the
+  // connection is plain and local (127.0.0.1 or ::1 only), and every call carries the secret, which
+  // must then be one that was made for this job alone.
+  bool tls = false;
+  // Where the secret comes from, for messages: "FLEET_JOB_SECRET", "--secret_file FILE".
+  std::string origin;
+
+  bool open() const { return secret.empty(); }
+};
+
+inline constexpr size_t kMinSecret = 16;
+
+// As text, for a file that only this user can read, and back. kUsage where it is none.
+std::string to_text(const Security& security);
+Security security_from_text(std::string_view text);
+
+// A new secret: 64 hexadecimal digits from the kernel's random numbers.
+std::string new_secret();
+
+}  // namespace fleet
