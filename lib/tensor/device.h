@@ -68,12 +68,11 @@ struct Telemetry {
 // What a device and its libraries may do. Names and defaults are those of Paddle 2.1's flags and
 // strategy; a device without such a choice (the CPU) does not look at it.
 struct DeviceOptions {
-  bool deterministic = false;                       // only algorithms that repeat bit by bit
-  bool tensor_op_math = false;                      // TF32 for float32 products and convolutions
-  bool cudnn_exhaustive_search = false;             // measure algorithms, else heuristics
-  int64_t conv_workspace_size_limit = 512;          // MiB, of one convolution
-  bool cudnn_batchnorm_spatial_persistent = false;  // one pass over memory; may overflow in float16
-  double memory_fraction = 0.92;                    // of the device's memory that may be taken
+  bool deterministic = false;               // only algorithms that repeat bit by bit
+  bool tensor_op_math = false;              // TF32 for float32 products and convolutions
+  bool cudnn_exhaustive_search = false;     // measure algorithms, else heuristics
+  int64_t conv_workspace_size_limit = 512;  // MiB, of one convolution
+  double memory_fraction = 0.92;            // of the device's memory that may be taken
 };
 
 class Device {

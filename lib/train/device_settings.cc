@@ -18,7 +18,7 @@ constexpr Flag kFlags[] = {
     {"FLAGS_cudnn_exhaustive_search", "strategy.cudnn_exhaustive_search", true, true},
     {"FLAGS_conv_workspace_size_limit", "strategy.conv_workspace_size_limit", false, true},
     {"FLAGS_cudnn_batchnorm_spatial_persistent", "strategy.cudnn_batchnorm_spatial_persistent",
-     true, true},
+     true, false},  // on no device: the strategy says so
     {"FLAGS_cudnn_deterministic", "train.deterministic", true, true},
     {"FLAGS_fraction_of_gpu_memory_to_use", "train.fraction_of_gpu_memory_to_use", false, true},
     {"FLAGS_enable_cublas_tensor_op_math", "train.enable_cublas_tensor_op_math", true, true},
@@ -55,7 +55,6 @@ DeviceOptions device_options(const Job& job) {
           .tensor_op_math = job.train.boolean("enable_cublas_tensor_op_math"),
           .cudnn_exhaustive_search = strategy.cudnn_exhaustive_search(),
           .conv_workspace_size_limit = strategy.conv_workspace_size_limit(),
-          .cudnn_batchnorm_spatial_persistent = strategy.cudnn_batchnorm_spatial_persistent(),
           .memory_fraction = job.train.number("fraction_of_gpu_memory_to_use")};
 }
 
