@@ -70,6 +70,7 @@ TEST(ReadDialects, ParameterServers_ArePaddles) {
 
 TEST(RankEnvironment, EveryDialectAtOnce_EachNameOnce) {
   RankContext context;
+  context.log_dir = "log";
   for (const Dialect* dialect : all_dialects()) context.dialects.push_back(dialect->name);
   std::set<std::string> names;
   for (const auto& [name, value] : rank_environment(sample_job(true), 1, context)) {
