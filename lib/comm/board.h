@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "comm/fault.h"
 #include "comm/host_communicator.h"
+#include "comm/peer_wait.h"
 
 namespace fleet {
 
@@ -134,6 +135,7 @@ void Board::wait_until(const Ready& ready, const Missing& missing) {
     if (ready()) return;
     __builtin_ia32_pause();
   }
+  const PeerWait waiting;
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
   Line& mine = lines_[group_.rank];
   struct Sleeper {  // announced while it lives

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 
+#include "comm/peer_wait.h"
+
 namespace fleet {
 namespace {
 
@@ -218,10 +220,12 @@ void GlooLink::Wire::recv(int from, uint64_t slot, size_t offset, size_t bytes) 
 }
 
 void GlooLink::Wire::wait_send(int to) {
+  const PeerWait waiting;
   guarded(to, [&] { return buffer_->waitSend(nullptr, link_.options_.timeout); });
 }
 
 void GlooLink::Wire::wait_recv(int from) {
+  const PeerWait waiting;
   guarded(from, [&] { return buffer_->waitRecv(nullptr, link_.options_.timeout); });
 }
 

@@ -104,10 +104,14 @@ class Agent : private SupervisionEffects {
     if (const auto* progress = std::get_if<JoinProgress>(&event)) say(progress->line);
     if (const auto* refusal = std::get_if<Refusal>(&event)) supervision_.on_refusal(refusal->error);
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
-    if (const auto* peer = std::get_if<PeerEvent>(&event)) spdlog::info("{}", peer->line);
+    if (const auto* peer = std::get_if<PeerEvent>(&event)) on_peer(*peer);
     if (const auto* order = std::get_if<StopOrder>(&event)) supervision_.on_stop_order(*order);
     if (const auto* order = std::get_if<StackOrder>(&event)) supervision_.on_stack_order(*order);
     if (const auto* verdict = std::get_if<Verdict>(&event)) supervision_.on_verdict(*verdict);
+  }
+
+  void on_peer(const PeerEvent& peer) {
+    peer.kind == PeerEvent::Kind::kPace ? say(peer.line) : spdlog::info("{}", peer.line);
   }
 
   void on_assignment(const Assignment& assignment) {
@@ -140,6 +144,9 @@ class Agent : private SupervisionEffects {
     if (const auto* ended = std::get_if<RankEnded>(&message)) {
       supervision_.on_rank_ended(*ended, now);
     }
+    if (const auto* progress = std::get_if<RanksProgress>(&message)) {
+      supervision_.on_progress(*progress);
+    }
     if (const auto* stalled = std::get_if<RankStalled>(&message)) {
       supervision_.on_rank_stalled(*stalled);
     }
@@ -162,6 +169,7 @@ class Agent : private SupervisionEffects {
 
   // --- effects ---
   void report(const RankExit& exit) override { client_.report(exit); }
+  void report_pace(const std::vector<RankPace>& pace) override { client_.report(pace); }
   void report_stall(const RankStall& stall) override { client_.report(stall); }
   void collect_stacks() override {
     // A little less than the rendezvous waits.

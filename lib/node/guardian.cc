@@ -28,6 +28,7 @@
 #include "node/stack_collector.h"
 #include "node/sweep.h"
 #include "observe/progress.h"
+#include "observe/rank_progress.h"
 
 namespace fleet {
 
@@ -45,6 +46,7 @@ bool draws_bar(const RankCommand& command) {
 constexpr size_t kTailLines = 20;
 // A console that takes nothing is given up after this long once the job is over.
 constexpr std::chrono::seconds kConsoleAfter{2};
+constexpr std::chrono::seconds kLookEvery{1};
 
 struct GuardedRank {
   RankCommand command;
@@ -52,6 +54,8 @@ struct GuardedRank {
   bool ended = false;
   std::unique_ptr<RankLog> log;
   std::optional<HangWatch> watch;
+  std::unique_ptr<ProgressReader> progress;  // what it says of itself
+  LocalProgress told;                        // of that, to the launcher
 };
 
 class Guardian {
@@ -92,8 +96,10 @@ class Guardian {
     ranks_.reserve(spawn.ranks.size());
     for (const RankCommand& command : spawn.ranks) {
       GuardedRank& rank =
-          ranks_.emplace_back(GuardedRank{command, -1, false, nullptr, std::nullopt});
-      Spawned spawned = spawn_rank(command, original_);
+          ranks_.emplace_back(GuardedRank{command, -1, false, nullptr, std::nullopt, nullptr, {}});
+      rank.progress = std::make_unique<ProgressReader>();
+      rank.command.environment.emplace_back(kEnvProgressFile, rank.progress->path());
+      Spawned spawned = spawn_rank(rank.command, original_);
       channel_.send(RankStarted{command.local_rank, spawned.pid, spawned.error});
       rank.pid = spawned.pid;
       rank.ended = spawned.pid < 0;
@@ -104,10 +110,10 @@ class Guardian {
       if (command.hang_timeout_ms > 0) {
         rank.watch.emplace(std::chrono::milliseconds(command.hang_timeout_ms));
         look_every_ = std::clamp(std::chrono::milliseconds(command.hang_timeout_ms / 8),
-                                 std::chrono::milliseconds(20), std::chrono::milliseconds(1000));
+                                 std::chrono::milliseconds(20), look_every_);
       }
     }
-    if (look_every_.count() > 0) look_for_hangs();
+    look();
     end_if_done();
   }
 
@@ -118,7 +124,39 @@ class Guardian {
     }
   }
 
-  void look_for_hangs() {
+  // As long as ranks run: how they get on.
+  void look() {
+    const bool any = std::any_of(ranks_.begin(), ranks_.end(),
+                                 [](const GuardedRank& rank) { return !rank.ended; });
+    if (!any) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= next_progress_) {
+      next_progress_ = now + kLookEvery;
+      tell_progress();
+    }
+    look_for_hangs(now);
+    look_.expires_after(look_every_);
+    look_.async_wait([this](boost::system::error_code error) {
+      if (!error) look();
+    });
+  }
+
+  void tell_progress() {
+    RanksProgress news;
+    for (GuardedRank& rank : ranks_) {
+      const auto seen = rank.progress->read();
+      if (!seen) continue;
+      const LocalProgress now{
+          rank.command.local_rank, seen->steps,      seen->step,     seen->epoch,
+          seen->checkpoint,        seen->step_at_ns, seen->waited_ns};
+      if (now == rank.told) continue;
+      rank.told = now;
+      news.ranks.push_back(now);
+    }
+    if (!news.ranks.empty()) channel_.send(std::move(news));
+  }
+
+  void look_for_hangs(std::chrono::steady_clock::time_point now) {
     std::vector<GuardedRank*> watched;
     std::vector<pid_t> pids;
     for (GuardedRank& rank : ranks_) {
@@ -128,16 +166,15 @@ class Guardian {
     }
     if (watched.empty()) return;
     const std::vector<double> cpu = cpu_seconds(pids);
-    const auto now = std::chrono::steady_clock::now();
     for (size_t i = 0; i < watched.size(); ++i) {
-      const auto quiet = watched[i]->watch->update({watched[i]->log->bytes(), cpu[i]}, now);
+      GuardedRank& rank = *watched[i];
+      const auto seen = rank.progress->read();
+      const auto quiet =
+          rank.watch->update({rank.log->bytes(), cpu[i], seen ? seen->pulses : 0}, now);
       if (quiet.count() == 0) continue;
-      channel_.send(RankStalled{watched[i]->command.local_rank, static_cast<int>(quiet.count())});
+      channel_.send(RankStalled{rank.command.local_rank, static_cast<int>(quiet.count()),
+                                seen ? seen->step : -1});
     }
-    look_.expires_after(look_every_);
-    look_.async_wait([this](boost::system::error_code error) {
-      if (!error) look_for_hangs();
-    });
   }
 
   void collect_stacks(const CollectStacks& order) {
@@ -192,6 +229,7 @@ class Guardian {
 
   void on_rank_ended(GuardedRank& rank, int status) {
     rank.ended = true;
+    tell_progress();
     rank.log->drain();
     RankEnded ended;
     ended.local_rank = rank.command.local_rank;
@@ -256,7 +294,8 @@ class Guardian {
   OomWatch oom_;
   Channel channel_;
   std::vector<GuardedRank> ranks_;
-  std::chrono::milliseconds look_every_{0};  // 0: nobody is watched
+  std::chrono::milliseconds look_every_{kLookEvery};
+  std::chrono::steady_clock::time_point next_progress_{};
   std::string still_there_;
   bool gone_ = false, announced_ = false, launcher_lost_ = false;
 };

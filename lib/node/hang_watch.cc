@@ -5,9 +5,11 @@ namespace fleet {
 std::chrono::milliseconds HangWatch::update(const LifeSigns& signs, Time now) {
   constexpr double kIdleShare = 0.02;
   const std::chrono::duration<double> quiet = now - since_;
-  const bool wrote = signs.output > last_.output;
   const double used = signs.cpu_seconds - last_.cpu_seconds;
-  if (!begun_ || wrote || (used > 0 && used >= kIdleShare * quiet.count())) {
+  const bool seems_alive =
+      signs.output > last_.output || (used > 0 && used >= kIdleShare * quiet.count());
+  const bool alive = signs.pulses != last_.pulses || (signs.pulses == 0 && seems_alive);
+  if (!begun_ || alive) {
     begun_ = true;
     last_ = signs;
     since_ = now;

@@ -11,10 +11,12 @@ namespace fleet {
 struct LifeSigns {
   int64_t output = 0;      // bytes that it has written
   double cpu_seconds = 0;  // of it and of all that it has started
+  int64_t pulses = 0;      // what it says of its progress itself; 0: nothing
 };
 
-// No clock of its own. A rank hangs when for `timeout` it has written nothing and has used next to
-// no CPU time (less than 2 %: watchdog threads of a program that hangs use some).
+// No clock of its own. A rank that counts its own progress hangs when for `timeout` that has not
+// risen, whatever else it does. Another one hangs when for `timeout` it has written nothing and has
+// used next to no CPU time (less than 2 %: watchdog threads of a program that hangs use some).
 class HangWatch {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -55,6 +55,18 @@ void Supervision::on_stack_order(const StackOrder& order) {
   effects_.collect_stacks();
 }
 
+void Supervision::on_progress(const RanksProgress& progress) {
+  if (stopping_ || !assignment_) return;
+  const NodePlacement& node = assignment_->node();
+  std::vector<RankPace> pace;
+  for (const LocalProgress& local : progress.ranks) {
+    if (node.is_server(local.local_rank)) continue;
+    pace.push_back({node.rank_of(local.local_rank), local.local_rank, -1, local.steps, local.step,
+                    local.epoch, local.checkpoint, local.step_at_ns, local.waited_ns});
+  }
+  if (!pace.empty()) effects_.report_pace(pace);
+}
+
 void Supervision::on_rank_stalled(const RankStalled& stalled) {
   if (stopping_ || !assignment_) return;
   const NodePlacement& node = assignment_->node();
@@ -64,6 +76,7 @@ void Supervision::on_rank_stalled(const RankStalled& stalled) {
   stall.local_rank = stalled.local_rank;
   stall.quiet_for = std::chrono::milliseconds(stalled.quiet_ms);
   stall.log_path = log_paths_.at(static_cast<size_t>(stalled.local_rank));
+  stall.step = stalled.step;
   effects_.report_stall(stall);
 }
 

@@ -16,9 +16,10 @@ namespace fleet {
 class SupervisionEffects {
  public:
   virtual ~SupervisionEffects() = default;
-  virtual void report(const RankExit& exit) = 0;          // to the rendezvous
-  virtual void report_stall(const RankStall& stall) = 0;  // to the rendezvous
-  virtual void collect_stacks() = 0;                      // of the local ranks; then on_stacks()
+  virtual void report(const RankExit& exit) = 0;                    // to the rendezvous
+  virtual void report_pace(const std::vector<RankPace>& pace) = 0;  // to the rendezvous
+  virtual void report_stall(const RankStall& stall) = 0;            // to the rendezvous
+  virtual void collect_stacks() = 0;  // of the local ranks; then on_stacks()
   virtual void send_stacks(const std::vector<RankStack>& stacks) = 0;  // to the rendezvous
   virtual void finish_node() = 0;                 // to the rendezvous: all ranks here have ended
   virtual void request_stop(int signal) = 0;      // to the rendezvous: stop the whole job
@@ -49,6 +50,7 @@ class Supervision {
   // --- from the guardian ---
   void on_rank_not_started(int local_rank, const std::string& error, Time now);
   void on_rank_ended(const RankEnded& ended, Time now);
+  void on_progress(const RanksProgress& progress);
   void on_rank_stalled(const RankStalled& stalled);
   void on_stacks(const StacksCollected& collected);
   // Nothing of the job is left on this node. `stuck`: processes that could not be killed.

@@ -15,6 +15,11 @@ class Writer {
     std::memcpy(bytes, &value, sizeof value);
     text_.append(bytes, sizeof value);
   }
+  void large(int64_t value) {
+    char bytes[sizeof value];
+    std::memcpy(bytes, &value, sizeof value);
+    text_.append(bytes, sizeof value);
+  }
   void text(std::string_view value) {
     number(static_cast<int32_t>(value.size()));
     text_.append(value);
@@ -30,6 +35,11 @@ class Reader {
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
   int32_t number() {
     int32_t value = 0;
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+    return value;
+  }
+  int64_t large() {
+    int64_t value = 0;
     std::memcpy(&value, take(sizeof value).data(), sizeof value);
     return value;
   }
@@ -90,8 +100,17 @@ void fields(Visit& visit, CollectStacks& message) {
   visit(message.limit_ms);
 }
 template <typename Visit>
+void fields(Visit& visit, LocalProgress& rank) {
+  visit(rank.local_rank), visit(rank.steps), visit(rank.step), visit(rank.epoch);
+  visit(rank.checkpoint), visit(rank.step_at_ns), visit(rank.waited_ns);
+}
+template <typename Visit>
+void fields(Visit& visit, RanksProgress& message) {
+  visit(message.ranks);
+}
+template <typename Visit>
 void fields(Visit& visit, RankStalled& message) {
-  visit(message.local_rank), visit(message.quiet_ms);
+  visit(message.local_rank), visit(message.quiet_ms), visit(message.step);
 }
 template <typename Visit>
 void fields(Visit& visit, StacksCollected& message) {
@@ -106,12 +125,14 @@ struct Write {
   Writer out;
   void operator()(int value) { out.number(value); }
   void operator()(bool value) { out.number(value); }
+  void operator()(int64_t value) { out.large(value); }
   void operator()(const std::string& value) { out.text(value); }
   void operator()(std::pair<std::string, std::string>& pair) {
     out.text(pair.first), out.text(pair.second);
   }
   void operator()(RankCommand& rank) { fields(*this, rank); }
   void operator()(LocalStack& stack) { fields(*this, stack); }
+  void operator()(LocalProgress& rank) { fields(*this, rank); }
   template <typename T>
   void operator()(std::vector<T>& values) {
     out.number(static_cast<int32_t>(values.size()));
@@ -123,6 +144,7 @@ struct Read {
   Reader in;
   void operator()(int& value) { value = in.number(); }
   void operator()(bool& value) { value = in.number() != 0; }
+  void operator()(int64_t& value) { value = in.large(); }
   void operator()(std::string& value) { value = in.text(); }
   void operator()(std::pair<std::string, std::string>& pair) {
     pair.first = in.text();
@@ -130,6 +152,7 @@ struct Read {
   }
   void operator()(RankCommand& rank) { fields(*this, rank); }
   void operator()(LocalStack& stack) { fields(*this, stack); }
+  void operator()(LocalProgress& rank) { fields(*this, rank); }
   template <typename T>
   void operator()(std::vector<T>& values) {
     const int count = in.number();

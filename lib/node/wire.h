@@ -2,6 +2,7 @@
 // their bytes. Both ends are the same binary, so the format carries no version.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,10 +73,23 @@ struct RankEnded {
   bool oom = false;  // it was killed for lack of memory
   bool operator==(const RankEnded&) const = default;
 };
+// How far the ranks have come that say so (observe/rank_progress.h): every second where that has
+// changed, and before the RankEnded of one of them.
+struct LocalProgress {
+  int local_rank = 0;
+  int64_t steps = 0, step = 0, epoch = 0, checkpoint = -1;
+  int64_t step_at_ns = 0, waited_ns = 0;
+  bool operator==(const LocalProgress&) const = default;
+};
+struct RanksProgress {
+  std::vector<LocalProgress> ranks;
+  bool operator==(const RanksProgress&) const = default;
+};
 // A rank makes no progress.
 struct RankStalled {
   int local_rank = 0;
   int quiet_ms = 0;
+  int64_t step = -1;  // the last one that it did; -1: it does not say
   bool operator==(const RankStalled&) const = default;
 };
 // What a rank is doing, as in RankStack.
@@ -97,8 +111,9 @@ struct AllGone {
   bool operator==(const AllGone&) const = default;
 };
 
-using WireMessage = std::variant<SpawnRanks, StopRanks, KillRanks, SignalRanks, CollectStacks,
-                                 RankStarted, RankEnded, RankStalled, StacksCollected, AllGone>;
+using WireMessage =
+    std::variant<SpawnRanks, StopRanks, KillRanks, SignalRanks, CollectStacks, RankStarted,
+                 RankEnded, RanksProgress, RankStalled, StacksCollected, AllGone>;
 
 // The bytes of one message, behind a four-byte length.
 std::string encode(const WireMessage& message);

@@ -262,6 +262,12 @@ void RendezvousClient::report(const RankStall& stall) {
   impl_->send(std::move(message));
 }
 
+void RendezvousClient::report(const std::vector<RankPace>& pace) {
+  wire::NodeMessage message;
+  *message.mutable_pace() = to_wire(pace);
+  impl_->send(std::move(message));
+}
+
 void RendezvousClient::send_stacks(const std::vector<RankStack>& stacks) {
   wire::NodeMessage message;
   *message.mutable_stacks() = to_wire(stacks);

@@ -50,6 +50,8 @@ class RendezvousClient {
   // A rank of this node makes no progress: every node hears a StackOrder and answers it with the
   // stacks of its ranks; then comes the verdict.
   void report(const RankStall& stall);
+  // How far ranks of this node have come: slow ones are named to every node.
+  void report(const std::vector<RankPace>& pace);
   void send_stacks(const std::vector<RankStack>& stacks);
   // This launcher was told to stop: every node hears a StopOrder, the verdict comes when all have
   // finished.

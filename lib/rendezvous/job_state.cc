@@ -81,6 +81,7 @@ void JobState::join(SessionId session, NodeInfo info, Time now) {
 void JobState::start_running() {
   phase_ = Phase::kRunning;
   world_ = membership_.place(++epoch_);
+  pace_.begin(last_advance_);
   std::map<std::string, int> ranks;
   for (const NodePlacement& node : world_->nodes) ranks[node.address] = node.node_rank;
   for (const auto& [id, info] : membership_.members()) {
@@ -156,6 +157,15 @@ void JobState::rank_stalled(SessionId session, RankStall stall, Time now) {
   say_all(StackOrder{from->node_rank});
 }
 
+void JobState::pace_came(SessionId session, std::vector<RankPace> pace, Time now) {
+  const Session* from = heard(session, now);
+  if (!from || phase_ != Phase::kRunning || stop_) return;
+  for (RankPace& rank : pace) rank.node_rank = from->node_rank;
+  for (std::string& line : pace_.update(pace, now)) {
+    say_all(PeerEvent{PeerEvent::Kind::kPace, from->node_rank, {}, std::move(line)});
+  }
+}
+
 void JobState::stacks_came(SessionId session, std::vector<RankStack> stacks, Time now) {
   const Session* from = heard(session, now);
   if (!from || !hang_ || hang_->awaited.erase(from->node_rank) == 0) return;
@@ -188,9 +198,13 @@ void JobState::decide_hang() {
   Verdict verdict = node_verdict(VerdictKind::kHang, exit.node_rank);
   verdict.message =
       "the job hangs: rank " + std::to_string(hang_->first.rank) + " on node " +
-      std::to_string(hang_->node_rank) + " has written nothing and used no CPU time for " +
-      seconds(hang_->first.quiet_for) + "\n  look at " + (exit.server ? "server " : "rank ") +
-      std::to_string(exit.rank) + " (local rank " + std::to_string(exit.local_rank) + ") on node " +
+      std::to_string(hang_->node_rank) +
+      (hang_->first.step < 0
+           ? " has written nothing and used no CPU time for " + seconds(hang_->first.quiet_for)
+           : " has done no step after step " + std::to_string(hang_->first.step) + " for " +
+                 seconds(hang_->first.quiet_for)) +
+      "\n  look at " + (exit.server ? "server " : "rank ") + std::to_string(exit.rank) +
+      " (local rank " + std::to_string(exit.local_rank) + ") on node " +
       std::to_string(exit.node_rank) + " (" + node_label(verdict.node, verdict.hostname) +
       "): " + why + stacks_text(clusters);
   for (const int silent : hang_->awaited) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rendezvous/membership.h"
+#include "rendezvous/pace.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -55,6 +56,7 @@ class JobState {
   void rank_exited(SessionId session, RankExit exit, Time now);
   void rank_stalled(SessionId session, RankStall stall, Time now);
   void stacks_came(SessionId session, std::vector<RankStack> stacks, Time now);
+  void pace_came(SessionId session, std::vector<RankPace> pace, Time now);
   void finished(SessionId session, Time now);
   void stop_wished(SessionId session, int signal, Time now);
   void left(SessionId session, Time now);                          // said goodbye
@@ -121,6 +123,7 @@ class JobState {
   std::optional<Verdict> verdict_;  // none where it never ran for lack of nodes
   std::string outcome_;
   int unfinished_ = 0;  // nodes of the running job
+  Pace pace_;
   std::vector<Outgoing> outgoing_;
 };
 

@@ -136,6 +136,9 @@ void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& mes
     case wire::NodeMessage::kStacks:
       job_.stacks_came(id, from_wire(message.stacks()), now);
       break;
+    case wire::NodeMessage::kPace:
+      job_.pace_came(id, from_wire(message.pace()), now);
+      break;
     case wire::NodeMessage::kLeave:
       job_.left(id, now);
       session->end();

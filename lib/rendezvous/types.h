@@ -134,6 +134,19 @@ struct RankStall {
   int local_rank = -1;
   std::chrono::milliseconds quiet_for{0};
   std::string log_path;
+  int64_t step = -1;  // the last one that it did; -1: it does not count them
+};
+// How far a rank has come, by its own count (observe/rank_progress.h).
+struct RankPace {
+  int rank = -1;  // global
+  int local_rank = -1;
+  int node_rank = -1;       // filled in by the rendezvous
+  int64_t steps = 0;        // that its process has done
+  int64_t step = 0;         // of the whole training
+  int64_t epoch = 0;        // of the data, from 0
+  int64_t checkpoint = -1;  // the step of the last one on the disk; -1: none
+  int64_t step_at_ns = 0;   // when the last step ended, on its node's clock
+  int64_t waited_ns = 0;    // up to then: time in which it waited for other ranks
 };
 
 enum class VerdictKind {
@@ -203,7 +216,7 @@ struct StackOrder {
 };
 // Something about another node worth a log line.
 struct PeerEvent {
-  enum class Kind { kFinished, kLost } kind = Kind::kFinished;
+  enum class Kind { kFinished, kLost, kPace } kind = Kind::kFinished;
   int node_rank = -1;
   std::string node;
   std::string line;

@@ -32,6 +32,7 @@ void fill(const Refusal& refusal, wire::HostMessage* to) {
 void fill(const PeerEvent& event, wire::HostMessage* to) {
   auto* peer = to->mutable_peer();
   peer->set_lost(event.kind == PeerEvent::Kind::kLost);
+  peer->set_pace(event.kind == PeerEvent::Kind::kPace);
   peer->set_node_rank(event.node_rank);
   peer->set_node(event.node);
   peer->set_line(event.line);
@@ -187,12 +188,38 @@ wire::Stall to_wire(const RankStall& stall) {
   out.set_local_rank(stall.local_rank);
   out.set_quiet_for_ms(stall.quiet_for.count());
   out.set_log_path(stall.log_path);
+  out.set_step(stall.step);
   return out;
 }
 
 RankStall from_wire(const wire::Stall& in) {
-  return {in.rank(), in.server(), in.local_rank(), std::chrono::milliseconds(in.quiet_for_ms()),
-          in.log_path()};
+  return {in.rank(),     in.server(), in.local_rank(), std::chrono::milliseconds(in.quiet_for_ms()),
+          in.log_path(), in.step()};
+}
+
+wire::Pace to_wire(const std::vector<RankPace>& pace) {
+  wire::Pace out;
+  for (const RankPace& one : pace) {
+    auto* added = out.add_ranks();
+    added->set_rank(one.rank);
+    added->set_local_rank(one.local_rank);
+    added->set_steps(one.steps);
+    added->set_step(one.step);
+    added->set_epoch(one.epoch);
+    added->set_checkpoint(one.checkpoint);
+    added->set_step_at_ns(one.step_at_ns);
+    added->set_waited_ns(one.waited_ns);
+  }
+  return out;
+}
+
+std::vector<RankPace> from_wire(const wire::Pace& in) {
+  std::vector<RankPace> pace;
+  for (const wire::RankPace& one : in.ranks()) {
+    pace.push_back({one.rank(), one.local_rank(), -1, one.steps(), one.step(), one.epoch(),
+                    one.checkpoint(), one.step_at_ns(), one.waited_ns()});
+  }
+  return pace;
 }
 
 wire::Stacks to_wire(const std::vector<RankStack>& stacks) {
@@ -300,7 +327,9 @@ HostEvent from_wire(const wire::HostMessage& message) {
     case wire::HostMessage::kAssignment:
       return from_wire(message.assignment());
     case wire::HostMessage::kPeer:
-      return PeerEvent{message.peer().lost() ? PeerEvent::Kind::kLost : PeerEvent::Kind::kFinished,
+      return PeerEvent{message.peer().pace()   ? PeerEvent::Kind::kPace
+                       : message.peer().lost() ? PeerEvent::Kind::kLost
+                                               : PeerEvent::Kind::kFinished,
                        message.peer().node_rank(), message.peer().node(), message.peer().line()};
     case wire::HostMessage::kStop:
       return StopOrder{message.stop().signal(), message.stop().node_rank(), message.stop().node()};

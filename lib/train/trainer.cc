@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "comm/peer_wait.h"
 #include "train/device_settings.h"
 
 namespace fleet {
@@ -163,6 +164,7 @@ TrainResult Trainer::run() {
   if (!result_.stopped && job_.train.integer("evaluate_every") > 0) {
     evaluate(position_.batch > 0 ? position_.epoch : position_.epoch - 1);  // the last trained in
   }
+  published_.finish();
   result_.evaluated = evaluated_step_ == position_.step;
   double damaged = static_cast<double>(train_data_->stats().damaged);
   control_->sum({&damaged, 1});
@@ -241,6 +243,7 @@ void Trainer::train_step(const data::Batch& batch) {
   meter_.step_done(static_cast<double>(batch.size));
   position_.step += 1;
   position_.batch = batch.index + 1;
+  published_.step_done(position_.step, position_.epoch, PeerWait::total_ns());
   if (fetch) report(batch, step, rate);
   progress_->update(position_.batch, format("speed %.1f", meter_.speed()));
   after_step();
@@ -315,6 +318,7 @@ void Trainer::evaluate(int64_t epoch) {
     session_->executor().run({.step = position_.step, .evaluate = true, .fetch = true});
     feeder_->release();
     sums.add(session_->read_metrics(true));
+    published_.pulse();
     if (control_->agree_to_stop(wants_to_stop())) {
       result_.stopped = true;
       return;
@@ -353,6 +357,7 @@ void Trainer::save() {
   }
   // Nobody goes on (and perhaps dies) before what all of them may resume from is on the disk.
   control_->barrier();
+  published_.saved(position_.step);
 }
 
 void Trainer::summarize() const {

@@ -8,6 +8,7 @@
 #include "observe/event_file.h"
 #include "observe/meter.h"
 #include "observe/progress.h"
+#include "observe/rank_progress.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
 #include "train/control.h"
@@ -74,6 +75,7 @@ class Trainer {
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<EventFile> events_;  // rank 0
   std::unique_ptr<Progress> progress_;
+  ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   StepMeter meter_;
   MovingAverage utilization_, clock_;  // of the device, as it tells
   size_t most_memory_ = 0;

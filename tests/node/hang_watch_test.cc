@@ -54,5 +54,29 @@ TEST_F(HangWatchTest, RareBursts_AreProgress) {
   }
 }
 
+TEST_F(HangWatchTest, RankThatCountsSteps_HangsWithoutStepsWhateverElseItDoes) {
+  signs.pulses = 7;
+  pass(0s, 0, 0);
+  EXPECT_EQ(pass(9s, 100, 9), 0ms);
+  EXPECT_EQ(pass(2s, 100, 2), 11'000ms);
+}
+
+TEST_F(HangWatchTest, Steps_AreProgress) {
+  for (int i = 0; i < 10; ++i) {
+    ++signs.pulses;
+    EXPECT_EQ(pass(9s, 0, 0), 0ms);
+  }
+}
+
+TEST_F(HangWatchTest, RankThatStopsCounting_IsJudgedByWhatIsSeen) {
+  signs.pulses = 7;
+  pass(0s, 0, 0);
+  signs.pulses = 0;  // it ends
+  EXPECT_EQ(pass(9s, 0, 0), 0ms);
+  EXPECT_EQ(pass(9s, 100, 0), 0ms);
+  EXPECT_EQ(pass(9s, 0, 9), 0ms);
+  EXPECT_GT(pass(11s, 0, 0), 0ms);
+}
+
 }  // namespace
 }  // namespace fleet

@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 class MockEffects : public SupervisionEffects {
  public:
   MOCK_METHOD(void, report, (const RankExit&), (override));
+  MOCK_METHOD(void, report_pace, (const std::vector<RankPace>&), (override));
   MOCK_METHOD(void, report_stall, (const RankStall&), (override));
   MOCK_METHOD(void, collect_stacks, (), (override));
   MOCK_METHOD(void, send_stacks, (const std::vector<RankStack>&), (override));
@@ -206,6 +207,16 @@ TEST_F(SupervisionTest, RankStalls_IsReportedAndLookedAt) {
                                  Field(&RankStack::frames, ::testing::ElementsAre("wait"))),
                            AllOf(Field(&RankStack::rank, 3), Field(&RankStack::state, 'T')))));
   supervision.on_stacks({{{0, "S", "futex", {"wait"}, ""}, {1, "T", "", {}, "denied"}}});
+}
+
+TEST_F(SupervisionTest, Progress_IsReportedByGlobalRank) {
+  EXPECT_CALL(effects, report_pace(_)).Times(0);
+  supervision.on_progress({{{.local_rank = 1, .steps = 5}}});  // before anything runs
+  run();
+  EXPECT_CALL(effects, report_pace(::testing::ElementsAre(
+                           AllOf(Field(&RankPace::rank, 3), Field(&RankPace::local_rank, 1),
+                                 Field(&RankPace::steps, 5), Field(&RankPace::checkpoint, 4)))));
+  supervision.on_progress({{{.local_rank = 1, .steps = 5, .checkpoint = 4}}});
 }
 
 TEST_F(SupervisionTest, HangWhileStopping_IsNone) {

@@ -30,7 +30,8 @@ TEST(Wire, EveryMessage_ComesBackEqual) {
       RankEnded{2, 7, 0, std::string("binary \0\xff\n tail", 15), "out of memory", true},
       SignalRanks{10},
       CollectStacks{4000},
-      RankStalled{1, 30000},
+      RanksProgress{{{1, 2, 1'000'000'000'000, 3, -1, 5, 6}, {}}},
+      RankStalled{1, 30000, 12},
       StacksCollected{{{1, "T", "futex_wait", {"wait", "main"}, "denied"}}},
       AllGone{"pid 7 (x)"},
   };

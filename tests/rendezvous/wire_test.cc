@@ -106,12 +106,13 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
 }
 
 TEST(Wire, StallAndStacks_ComeBack) {
-  const RankStall stall = from_wire(to_wire(RankStall{3, true, 1, 1234ms, "log\xff"}));
+  const RankStall stall = from_wire(to_wire(RankStall{3, true, 1, 1234ms, "log\xff", 77}));
   EXPECT_EQ(stall.rank, 3);
   EXPECT_TRUE(stall.server);
   EXPECT_EQ(stall.local_rank, 1);
   EXPECT_EQ(stall.quiet_for, 1234ms);
   EXPECT_EQ(stall.log_path, "log\xff");
+  EXPECT_EQ(stall.step, 77);
   const auto stacks = from_wire(
       to_wire(std::vector<RankStack>{{3, true, 1, -1, 'D', "nfs", {"a", "b"}, "denied"}}));
   ASSERT_EQ(stacks.size(), 1u);
@@ -123,6 +124,22 @@ TEST(Wire, StallAndStacks_ComeBack) {
   EXPECT_EQ(stacks[0].frames, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(stacks[0].missing, "denied");
   EXPECT_EQ(there_and_back(StackOrder{2}).node_rank, 2);
+}
+
+TEST(Wire, Pace_ComesBack) {
+  const auto back = from_wire(to_wire(std::vector<RankPace>{{3, 1, -1, 5, 6, 7, -1, 8, 9}}));
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_EQ(back[0].rank, 3);
+  EXPECT_EQ(back[0].local_rank, 1);
+  EXPECT_EQ(back[0].steps, 5);
+  EXPECT_EQ(back[0].step, 6);
+  EXPECT_EQ(back[0].epoch, 7);
+  EXPECT_EQ(back[0].checkpoint, -1);
+  EXPECT_EQ(back[0].step_at_ns, 8);
+  EXPECT_EQ(back[0].waited_ns, 9);
+  const PeerEvent slow = there_and_back(PeerEvent{PeerEvent::Kind::kPace, 1, "b", "slow"});
+  EXPECT_EQ(slow.kind, PeerEvent::Kind::kPace);
+  EXPECT_EQ(slow.line, "slow");
 }
 
 TEST(Wire, OtherEvents_ComeBack) {

@@ -1,0 +1,33 @@
+// How long this process has waited for other ranks, so far: of ranks that step together, the one
+// that waits least is the one that the others wait for.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace fleet {
+
+// Counts the time that it lives. Waits of several threads add up.
+class PeerWait {
+ public:
+  PeerWait() : begun_(Clock::now()) {}
+  ~PeerWait() {
+    const auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun_);
+    total().fetch_add(waited.count(), std::memory_order_relaxed);
+  }
+  PeerWait(const PeerWait&) = delete;
+
+  // Of this process, in nanoseconds. Any thread.
+  static int64_t total_ns() { return total().load(std::memory_order_relaxed); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static std::atomic<int64_t>& total() {
+    static std::atomic<int64_t> nanoseconds{0};
+    return nanoseconds;
+  }
+  const Clock::time_point begun_;
+};
+
+}  // namespace fleet

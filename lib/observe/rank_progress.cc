@@ -1,0 +1,133 @@
+#include "observe/rank_progress.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "base/env.h"
+
+namespace fleet {
+namespace {
+
+// "fleetP1": whatever else may lie in a file of that name is left alone.
+constexpr uint64_t kMagic = 0x0031507465656c66;
+
+// Shared with another process: only lock-free atomics. `turn` is odd while the writer is at it.
+struct Shared {
+  std::atomic<uint64_t> magic;
+  std::atomic<uint64_t> turn;
+  std::atomic<int64_t> pulses, steps, step, epoch, checkpoint, step_at_ns, waited_ns;
+};
+static_assert(std::atomic<int64_t>::is_always_lock_free && sizeof(Shared) <= 4096);
+
+void* map(int file) {
+  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+Shared& shared(void* memory) { return *static_cast<Shared*>(memory); }
+
+}  // namespace
+
+ProgressWriter ProgressWriter::from_env() {
+  const auto path = get_env(kEnvProgressFile);
+  return path ? ProgressWriter(*path) : ProgressWriter();
+}
+
+ProgressWriter::ProgressWriter(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file || ::lseek(file.get(), 0, SEEK_END) < static_cast<off_t>(sizeof(Shared))) return;
+  memory_ = map(file.get());
+  if (memory_ && shared(memory_).magic != kMagic) {
+    ::munmap(std::exchange(memory_, nullptr), sizeof(Shared));
+  }
+}
+
+ProgressWriter::~ProgressWriter() {
+  if (memory_) ::munmap(memory_, sizeof(Shared));
+}
+
+ProgressWriter::ProgressWriter(ProgressWriter&& other) noexcept
+    : memory_(std::exchange(other.memory_, nullptr)), now_(other.now_) {}
+
+void ProgressWriter::publish() {
+  if (!memory_) return;
+  constexpr auto relaxed = std::memory_order_relaxed;
+  Shared& to = shared(memory_);
+  const uint64_t turn = to.turn.load(relaxed);
+  to.turn.store(turn + 1, relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  to.pulses.store(now_.pulses, relaxed);
+  to.steps.store(now_.steps, relaxed);
+  to.step.store(now_.step, relaxed);
+  to.epoch.store(now_.epoch, relaxed);
+  to.checkpoint.store(now_.checkpoint, relaxed);
+  to.step_at_ns.store(now_.step_at_ns, relaxed);
+  to.waited_ns.store(now_.waited_ns, relaxed);
+  to.turn.store(turn + 2, std::memory_order_release);
+}
+
+void ProgressWriter::step_done(int64_t step, int64_t epoch, int64_t waited_ns) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  ++now_.pulses;
+  ++now_.steps;
+  now_.step = step;
+  now_.epoch = epoch;
+  now_.step_at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  now_.waited_ns = waited_ns;
+  publish();
+}
+
+void ProgressWriter::saved(int64_t step) {
+  ++now_.pulses;
+  now_.checkpoint = step;
+  publish();
+}
+
+void ProgressWriter::pulse() {
+  ++now_.pulses;
+  publish();
+}
+
+void ProgressWriter::finish() {
+  now_.pulses = 0;
+  publish();
+}
+
+ProgressReader::ProgressReader() : file_(::memfd_create("fleet-progress", MFD_CLOEXEC)) {
+  if (!file_ || ::ftruncate(file_.get(), sizeof(Shared)) != 0) {
+    throw_errno("cannot make a file in memory for a rank's progress");
+  }
+  memory_ = map(file_.get());
+  if (!memory_) throw_errno("cannot map a rank's progress");
+  shared(memory_).checkpoint = -1;
+  shared(memory_).magic = kMagic;
+  path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get());
+}
+
+ProgressReader::~ProgressReader() { ::munmap(memory_, sizeof(Shared)); }
+
+std::optional<RankProgress> ProgressReader::read() const {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const Shared& from = shared(memory_);
+  // A writer that died or was stopped within its few stores leaves the turn odd: what it had
+  // written by then is good enough.
+  RankProgress seen;
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t turn = from.turn.load(std::memory_order_acquire);
+    seen = {from.pulses.load(relaxed),     from.steps.load(relaxed),
+            from.step.load(relaxed),       from.epoch.load(relaxed),
+            from.checkpoint.load(relaxed), from.step_at_ns.load(relaxed),
+            from.waited_ns.load(relaxed)};
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (turn % 2 == 0 && from.turn.load(relaxed) == turn) break;
+  }
+  if (seen.pulses == 0) return std::nullopt;
+  return seen;
+}
+
+}  // namespace fleet

@@ -1,0 +1,79 @@
+#include "observe/rank_progress.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace fleet {
+namespace {
+
+TEST(RankProgress, NothingDone_SaysNothing) {
+  const ProgressReader reader;
+  const ProgressWriter writer(reader.path());
+  EXPECT_FALSE(reader.read());
+}
+
+TEST(RankProgress, Steps_AreSeen) {
+  const ProgressReader reader;
+  ProgressWriter writer(reader.path());
+  writer.step_done(101, 2, 5'000);
+  writer.step_done(102, 2, 7'000);
+  writer.saved(102);
+  writer.pulse();
+  const auto seen = reader.read();
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->pulses, 4);
+  EXPECT_EQ(seen->steps, 2);
+  EXPECT_EQ(seen->step, 102);
+  EXPECT_EQ(seen->epoch, 2);
+  EXPECT_EQ(seen->checkpoint, 102);
+  EXPECT_EQ(seen->waited_ns, 7'000);
+  EXPECT_GT(seen->step_at_ns, 0);
+}
+
+TEST(RankProgress, NoCheckpoint_IsMinusOne) {
+  const ProgressReader reader;
+  ProgressWriter writer(reader.path());
+  writer.pulse();
+  EXPECT_EQ(reader.read()->checkpoint, -1);
+}
+
+TEST(RankProgress, Finished_SaysNothing) {
+  const ProgressReader reader;
+  ProgressWriter writer(reader.path());
+  writer.step_done(1, 0, 0);
+  writer.finish();
+  EXPECT_FALSE(reader.read());
+}
+
+TEST(RankProgress, NoSuchFile_IsIgnored) {
+  ProgressWriter writer("/nowhere/at/all");
+  writer.step_done(1, 0, 0);
+  ProgressWriter other(FLEET_SOURCE_DIR "/CMakeLists.txt");  // not made by a launcher
+  other.step_done(1, 0, 0);
+}
+
+TEST(RankProgress, ReadWhileWritten_IsOfOneMoment) {
+  const ProgressReader reader;
+  std::atomic<bool> done{false};
+  std::thread rank([&] {
+    ProgressWriter writer(reader.path());
+    for (int64_t step = 1; step <= 100'000; ++step) writer.step_done(step, step, step);
+    done = true;
+  });
+  int64_t last = 0;
+  while (!done) {
+    const auto seen = reader.read();
+    if (!seen) continue;
+    EXPECT_EQ(seen->step, seen->epoch);
+    EXPECT_EQ(seen->step, seen->waited_ns);
+    EXPECT_GE(seen->step, last);
+    last = seen->step;
+  }
+  rank.join();
+  EXPECT_EQ(reader.read()->step, 100'000);
+}
+
+}  // namespace
+}  // namespace fleet
