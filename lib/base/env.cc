@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/text.h"
 
+extern char** environ;
+
 namespace fleet {
 
 std::optional<std::string> get_env(const std::string& name) {
@@ -25,6 +27,12 @@ long long env_int_or(const std::string& name, long long otherwise) {
     throw Error(ErrorCode::kUsage, "'" + *text + "' is not an integer", "environment " + name);
   }
   return value;
+}
+
+std::vector<std::string> whole_environment() {
+  std::vector<std::string> all;
+  for (char** entry = environ; entry && *entry; ++entry) all.emplace_back(*entry);
+  return all;
 }
 
 }  // namespace fleet

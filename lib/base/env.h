@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fleet {
 
@@ -11,5 +12,7 @@ std::optional<std::string> get_env(const std::string& name);
 std::string env_or(const std::string& name, const std::string& otherwise);
 // kUsage, naming the variable, where it is set to something that is not an integer.
 long long env_int_or(const std::string& name, long long otherwise);
+// All of it, "NAME=value" each.
+std::vector<std::string> whole_environment();
 
 }  // namespace fleet

@@ -8,11 +8,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/addresses.h"
-
-extern char** environ;
 
 namespace fleet {
 namespace {
@@ -315,9 +314,7 @@ std::string dry_run_shell(const ForeseenJob& job, int rank, bool masked) {
 }
 
 void print_dry_run(const LaunchPlan& plan) {
-  std::vector<std::string> environment;
-  for (char** entry = environ; *entry; ++entry) environment.emplace_back(*entry);
-  const ForeseenJob job = foresee(plan, environment);
+  const ForeseenJob job = foresee(plan, whole_environment());
   const DryRun& wish = plan.request.dry_run;
   const std::string text = wish.format == "json" ? dry_run_json(job, wish.rank)
                            : wish.format == "shell"

@@ -17,6 +17,7 @@
 #include "launch/addresses.h"
 #include "launch/devices.h"
 #include "launch/dialects/dialect.h"
+#include "launch/doctor/fingerprint.h"
 #include "launch/environment.h"
 #include "launch/program.h"
 #include "launch/run_to_end.h"
@@ -162,6 +163,10 @@ JobSpec job_of(const LaunchPlan& plan) {
     job.agreed["--workers"] = join(settings.texts("workers"), ",");
   }
   if (!plan.topology.counts.empty()) job.agreed["--ips"] = plan.topology.counts;
+  job.allow_skew = settings.boolean("allow_skew");
+  if (job.nnodes > 1) {
+    job.alike = fingerprint({plan.command, plan.trains, plan.on_gpus(), whole_environment()});
+  }
   return job;
 }
 

@@ -78,6 +78,16 @@ void JobState::join(SessionId session, NodeInfo info, Time now) {
   if (membership_.complete()) start_running();
 }
 
+// What --allow_skew let in. Only now: node 0's launcher may have joined after the others.
+void JobState::tell_skew(SessionId session, const NodeInfo& info) {
+  const std::vector<std::string> skew = membership_.skew(info);
+  if (skew.empty()) return;
+  const JoinProgress line{"node " + info.address +
+                          " differs, as --allow_skew allows: " + list_some(skew)};
+  say(session, line);
+  say_host(line);
+}
+
 void JobState::start_running() {
   phase_ = Phase::kRunning;
   world_ = membership_.place(++epoch_);
@@ -88,6 +98,7 @@ void JobState::start_running() {
     Session& session = sessions_.at(id);
     ++unfinished_;
     session.node_rank = ranks.at(info.address);
+    tell_skew(id, info);
     say(id, Assignment{world_, session.node_rank, {}});
   }
 }

@@ -89,6 +89,7 @@ class JobState {
   void say_all(const RendezvousEvent& event);
   void refuse(SessionId session, const Error& error);
   void start_running();
+  void tell_skew(SessionId session, const NodeInfo& info);
   void tell_who_is_missing(Time now);
   void time_out();
   void lose_silent(Time now);

@@ -29,7 +29,30 @@ bool too_big(const NodeInfo& info) {
   }
   return longest > kMaxText || info.ports.size() > kMaxRanksPerNode ||
          info.devices.size() > kMaxRanksPerNode || info.ranks.size() > kMaxRanksPerNode ||
-         info.job.agreed.size() > kMaxAgreed;
+         info.job.agreed.size() > kMaxAgreed || info.job.alike.size() > kMaxAgreed;
+}
+
+struct Difference {
+  std::string name, text;
+};
+std::vector<Difference> differences(const std::map<std::string, std::string>& theirs,
+                                    const std::map<std::string, std::string>& ours) {
+  std::vector<Difference> found;
+  if (theirs == ours) return found;
+  std::set<std::string> names;
+  for (const auto* side : {&theirs, &ours}) {
+    for (const auto& [name, value] : *side) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    const auto shown = [&](const std::map<std::string, std::string>& side) {
+      const auto at = side.find(name);
+      return at == side.end() ? "not set" : "'" + at->second + "'";
+    };
+    const std::string there = shown(theirs), here = shown(ours);
+    if (there == here) continue;
+    found.push_back({name, name + " is " + there + " there and " + here + " on the host"});
+  }
+  return found;
 }
 
 // The digits at `at` without leading zeros, moving `at` behind them.
@@ -78,6 +101,12 @@ Membership::Membership(JobSpec spec) : spec_(std::move(spec)) {
   }
 }
 
+std::vector<std::string> Membership::skew(const NodeInfo& info) const {
+  std::vector<std::string> texts;
+  for (const Difference& one : differences(info.job.alike, spec_.alike)) texts.push_back(one.text);
+  return texts;
+}
+
 std::optional<Error> Membership::mismatch(const NodeInfo& info) const {
   const JobSpec& theirs = info.job;
   if (too_big(info)) return refuse(info, "brings more than a node can", "see the limits in docs");
@@ -106,17 +135,11 @@ std::optional<Error> Membership::mismatch(const NodeInfo& info) const {
                       ", the host --ips=" + join(spec_.addresses, ","),
                   "give every node the same --ips, in the same order");
   }
-  std::set<std::string> names;
-  for (const auto& [name, value] : spec_.agreed) names.insert(name);
-  for (const auto& [name, value] : theirs.agreed) names.insert(name);
-  for (const std::string& name : names) {
-    const auto ours = spec_.agreed.find(name), other = theirs.agreed.find(name);
-    const std::string here = ours == spec_.agreed.end() ? "not set" : "'" + ours->second + "'";
-    const std::string there = other == theirs.agreed.end() ? "not set" : "'" + other->second + "'";
-    if (here != there) {
-      return refuse(info, name + " is " + there + " there and " + here + " on the host",
-                    "give every node the same " + name);
-    }
+  if (const auto found = differences(theirs.agreed, spec_.agreed); !found.empty()) {
+    return refuse(info, found[0].text, "give every node the same " + found[0].name);
+  }
+  if (const auto found = skew(info); !found.empty() && !spec_.allow_skew && !theirs.allow_skew) {
+    return refuse(info, list_some(found), "make them the same, or give --allow_skew");
   }
   if (info.ports.empty()) return refuse(info, "brings no ranks", "give it at least one");
   if (info.devices.size() != info.ports.size()) {

@@ -25,6 +25,9 @@ class Membership {
   std::optional<Error> add(SessionId session, NodeInfo info, std::optional<SessionId>* replaced);
   void remove(SessionId session);
 
+  // What should be alike on every node and is not (JobSpec::alike), one clause a difference.
+  std::vector<std::string> skew(const NodeInfo& info) const;
+
   bool complete() const { return static_cast<int>(members_.size()) == spec_.nnodes; }
   const std::map<SessionId, NodeInfo>& members() const { return members_; }
   const JobSpec& spec() const { return spec_; }

@@ -32,6 +32,11 @@ struct JobSpec {
   // Anything else that must be the same everywhere, by the name a user knows: {"--run_mode",
   // "collective"}.
   std::map<std::string, std::string> agreed;
+  // What makes results differ or a job hang where it is not the same everywhere: versions,
+  // libraries, files, environment ({"NCCL_DEBUG", "INFO"}). A difference is refused like the above,
+  // unless one of the two says allow_skew: then it is a warning.
+  std::map<std::string, std::string> alike;
+  bool allow_skew = false;
 };
 
 // What a node brings when it joins.

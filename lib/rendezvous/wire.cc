@@ -107,11 +107,16 @@ wire::Join to_wire(const NodeInfo& info) {
   for (const auto& address : info.job.addresses) join.add_addresses(address);
   join.set_version(info.job.version);
   join.set_protocol(info.job.protocol);
-  for (const auto& [name, value] : info.job.agreed) {
-    auto* added = join.add_agreed();
-    added->set_name(name);
-    added->set_value(value);
-  }
+  const auto put = [](const auto& pairs, auto* list) {
+    for (const auto& [name, value] : pairs) {
+      auto* added = list->Add();
+      added->set_name(name);
+      added->set_value(value);
+    }
+  };
+  put(info.job.agreed, join.mutable_agreed());
+  put(info.job.alike, join.mutable_alike());
+  join.set_allow_skew(info.job.allow_skew);
   join.set_address(info.address);
   join.set_node_rank(info.node_rank);
   join.set_hosts_rendezvous(info.hosts_rendezvous);
@@ -133,6 +138,8 @@ NodeInfo from_wire(const wire::Join& join) {
   info.job.version = join.version();
   info.job.protocol = join.protocol();
   for (const auto& agreed : join.agreed()) info.job.agreed[agreed.name()] = agreed.value();
+  for (const auto& alike : join.alike()) info.job.alike[alike.name()] = alike.value();
+  info.job.allow_skew = join.allow_skew();
   info.address = join.address();
   info.node_rank = join.node_rank();
   info.hosts_rendezvous = join.hosts_rendezvous();

@@ -160,6 +160,22 @@ TEST(JobState, Mismatch_RefusedAndTheHostIsTold) {
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
 }
 
+TEST(JobState, AllowedSkew_IsInAndBothAreTold) {
+  JobSpec spec = job_of({"a", "b"});
+  spec.allow_skew = true;
+  Job job(spec);
+  job.join(1, node_of(spec, "a"));
+  NodeInfo other = node_of(spec, "b");
+  other.job.alike = {{"NCCL_ALGO", "Ring"}};
+  job.join(2, other);
+  for (const SessionId session : {1, 2}) {
+    const auto lines = job.heard_by<JoinProgress>(session);
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_THAT(lines[0].line, HasSubstr("NCCL_ALGO is 'Ring' there and not set on the host"));
+  }
+  EXPECT_EQ(job.heard_by<Assignment>(2).size(), 1u);
+}
+
 TEST(JobState, LateJoiner_RefusedNamingTheJobsNodes) {
   Job job(job_of({"a", "b"}));
   job.join_all();

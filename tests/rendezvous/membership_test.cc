@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 std::optional<Error> add(Membership& membership, SessionId session, const NodeInfo& info) {
   std::optional<SessionId> replaced;
@@ -107,6 +108,31 @@ TEST(Membership, OtherFlag_RefusedNamingIt) {
                  {"--run_mode is 'ps' there and 'collective' on the host"});
   info.job.agreed = {};
   expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"--run_mode is not set there"});
+}
+
+TEST(Membership, Skew_RefusedWithEveryDifference) {
+  JobSpec job = job_of(2);
+  job.alike = {{"NCCL_DEBUG", "INFO"}, {"train.json", "hash 1"}, {"glibc", "2.36"}};
+  Membership membership(job);
+  NodeInfo info = node_of(job, "n");
+  info.job.alike = {{"train.json", "hash 2"}, {"glibc", "2.36"}};
+  EXPECT_THAT(membership.skew(info), SizeIs(2));
+  expect_refused(add(membership, 1, info), ErrorCode::kUsage,
+                 {"train.json is 'hash 2' there and 'hash 1' on the host",
+                  "NCCL_DEBUG is not set there and 'INFO' on the host", "--allow_skew"});
+}
+
+TEST(Membership, SkewAllowedByEither_IsIn) {
+  JobSpec job = job_of(2);
+  job.alike = {{"glibc", "2.36"}};
+  for (const bool by_host : {true, false}) {
+    job.allow_skew = by_host;
+    Membership membership(job);
+    NodeInfo info = node_of(job, "n");
+    info.job.allow_skew = !by_host;
+    info.job.alike = {{"glibc", "2.39"}};
+    EXPECT_FALSE(add(membership, 1, info));
+  }
 }
 
 TEST(Membership, SameAddressTwice_SecondRefused) {

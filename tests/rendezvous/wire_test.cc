@@ -27,7 +27,11 @@ TEST(Wire, NodeInfo_ComesBack) {
   info.devices[2] = {4, 5};
   info.servers = 1;
   info.ranks = {7, 0, 3};
+  info.job.alike = {{"NCCL_DEBUG", "INFO"}, {"program", "a\xff"}};
+  info.job.allow_skew = true;
   const NodeInfo back = from_wire(to_wire(info));
+  EXPECT_EQ(back.job.alike, info.job.alike);
+  EXPECT_TRUE(back.job.allow_skew);
   EXPECT_EQ(back.job.job_id, info.job.job_id);
   EXPECT_EQ(back.job.nnodes, 2);
   EXPECT_EQ(back.job.addresses, info.job.addresses);
