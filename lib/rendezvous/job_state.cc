@@ -27,13 +27,18 @@ JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now)
       next_progress_(now + times.first_progress),
       membership_(std::move(spec)) {}
 
-void JobState::say(SessionId to, HostEvent event, bool last) {
+void JobState::say(SessionId to, std::shared_ptr<const HostEvent> event, bool last) {
   outgoing_.push_back({to, std::move(event), last});
 }
 
+void JobState::say(SessionId to, HostEvent event, bool last) {
+  say(to, std::make_shared<const HostEvent>(std::move(event)), last);
+}
+
 void JobState::say_all(const RendezvousEvent& event) {
+  const auto shared = std::make_shared<const HostEvent>(event);
   for (const auto& [id, session] : sessions_) {
-    if (session.member) say(id, event);
+    if (session.member) say(id, shared);
   }
 }
 
@@ -41,12 +46,26 @@ void JobState::say_host(const RendezvousEvent& event) {
   if (const auto host = membership_.host(); host && sessions_.contains(*host)) say(*host, event);
 }
 
+void JobState::forget(SessionId session) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  by_silence_.erase(found->second.place);
+  sessions_.erase(found);
+}
+
 void JobState::refuse(SessionId session, const Error& error) {
-  sessions_.erase(session);
+  forget(session);
   say(session, Refusal{error}, true);
 }
 
-void JobState::opened(SessionId session, Time now) { sessions_[session].last_heard = now; }
+void JobState::opened(SessionId session, Time now) {
+  sessions_[session] = {now, by_silence_.insert(by_silence_.end(), session)};
+}
+
+void JobState::touch(Session* session, Time now) {
+  session->last_heard = now;
+  by_silence_.splice(by_silence_.end(), by_silence_, session->place);
+}
 
 void JobState::join(SessionId session, NodeInfo info, Time now) {
   const auto found = sessions_.find(session);
@@ -73,7 +92,7 @@ void JobState::join(SessionId session, NodeInfo info, Time now) {
     return say_host(JoinProgress{"refused: " + std::string(error->what())});
   }
   found->second.member = true;
-  found->second.last_heard = now;
+  touch(&found->second, now);
   say(session, Welcome{times_.beat, times_.silence});
   if (membership_.complete()) start_running();
 }
@@ -107,7 +126,7 @@ void JobState::start_running() {
 JobState::Session* JobState::heard(SessionId session, Time now) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end() || !found->second.member) return nullptr;
-  found->second.last_heard = now;
+  touch(&found->second, now);
   return &found->second;
 }
 
@@ -280,7 +299,7 @@ void JobState::node_gone(SessionId id, const std::string& how) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
   const Session session = found->second;
-  sessions_.erase(found);
+  forget(id);
   if (!session.member || phase_ == Phase::kEnded) return;
   if (phase_ == Phase::kForming) {
     const std::string address = membership_.members().at(id).address;
@@ -333,11 +352,9 @@ void JobState::time_out() {
 }
 
 void JobState::lose_silent(Time now) {
-  std::vector<SessionId> silent;
-  for (const auto& [id, session] : sessions_) {
-    if (now - session.last_heard >= times_.silence) silent.push_back(id);
-  }
-  for (const SessionId id : silent) {
+  while (!by_silence_.empty()) {
+    const SessionId id = by_silence_.front();
+    if (now - sessions_.at(id).last_heard < times_.silence) return;
     const int rank = sessions_.at(id).node_rank;
     const std::string how = "was silent for " + seconds(times_.silence);
     node_gone(id, how);
@@ -370,8 +387,11 @@ void JobState::advance(Time now) {
 }
 
 JobState::Time JobState::next_deadline() const {
-  Time next =
-      last_advance_ + (sessions_.empty() ? std::chrono::hours(1) : Time::duration(times_.beat));
+  Time next = last_advance_ + std::chrono::hours(1);
+  if (!by_silence_.empty()) {
+    const Time silent = sessions_.at(by_silence_.front()).last_heard + times_.silence;
+    next = std::min(silent, last_advance_ + times_.beat);
+  }
   if (phase_ == Phase::kForming) next = std::min({next, started_ + times_.timeout, next_progress_});
   return next;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,8 +27,8 @@ using HostEvent = std::variant<Welcome, RendezvousEvent>;
 
 struct Outgoing {
   SessionId to;
-  HostEvent event;
-  bool last = false;  // its session ends after this
+  std::shared_ptr<const HostEvent> event;  // the same object where several hear it
+  bool last = false;                       // its session ends after this
 };
 
 struct JobTimes {
@@ -79,12 +80,16 @@ class JobState {
  private:
   struct Session {
     Time last_heard;
-    int node_rank = -1;  // once the job runs
+    std::list<SessionId>::iterator place;  // in by_silence_
+    int node_rank = -1;                    // once the job runs
     bool member = false, finished = false;
   };
 
+  void touch(Session* session, Time now);
+  void forget(SessionId session);
   Session* heard(SessionId session, Time now);
   void say(SessionId to, HostEvent event, bool last = false);
+  void say(SessionId to, std::shared_ptr<const HostEvent> event, bool last = false);
   void say_host(const RendezvousEvent& event);  // what concerns few is not sent to thousands
   void say_all(const RendezvousEvent& event);
   void refuse(SessionId session, const Error& error);
@@ -107,6 +112,7 @@ class JobState {
   int epoch_ = 0;
   Membership membership_;
   std::map<SessionId, Session> sessions_;
+  std::list<SessionId> by_silence_;  // the longest silent first: nobody else has to be looked at
   std::shared_ptr<const World> world_;
   std::optional<StopOrder> stop_;
   std::optional<RankExit> killed_;  // a rank that a launcher stopped although nobody ordered it

@@ -99,6 +99,25 @@ Membership::Membership(JobSpec spec) : spec_(std::move(spec)) {
                     std::to_string(spec_.nnodes) + " nodes",
                 "--ips", "list every node once");
   }
+  for (size_t i = 0; i < spec_.addresses.size(); ++i) {
+    listed_.emplace(spec_.addresses[i], static_cast<int>(i));
+  }
+  if (!spec_.addresses.empty()) digest_ = digest_of(spec_.addresses);
+}
+
+std::optional<Error> Membership::list_mismatch(const NodeInfo& info) const {
+  const JobSpec& theirs = info.job;
+  const std::string next = "give every node the same --ips, in the same order";
+  if (theirs.addresses_digest != 0) {
+    if (theirs.addresses_digest == digest_) return std::nullopt;
+    return refuse(
+        info, "was given another long --ips than the host's " + list_some(spec_.addresses), next);
+  }
+  if (theirs.addresses == spec_.addresses) return std::nullopt;
+  return refuse(info,
+                "was given --ips=" + join(theirs.addresses, ",") +
+                    ", the host --ips=" + join(spec_.addresses, ","),
+                next);
 }
 
 std::vector<std::string> Membership::skew(const NodeInfo& info) const {
@@ -129,12 +148,7 @@ std::optional<Error> Membership::mismatch(const NodeInfo& info) const {
                       std::to_string(spec_.nnodes),
                   "give every node the same --ips or --nnodes");
   }
-  if (theirs.addresses != spec_.addresses) {
-    return refuse(info,
-                  "was given --ips=" + join(theirs.addresses, ",") +
-                      ", the host --ips=" + join(spec_.addresses, ","),
-                  "give every node the same --ips, in the same order");
-  }
+  if (auto error = list_mismatch(info)) return error;
   if (const auto found = differences(theirs.agreed, spec_.agreed); !found.empty()) {
     return refuse(info, found[0].text, "give every node the same " + found[0].name);
   }
@@ -160,12 +174,12 @@ std::optional<Error> Membership::mismatch(const NodeInfo& info) const {
 std::optional<Error> Membership::rank_conflict(NodeInfo* info) const {
   int wanted = info->node_rank;
   if (!spec_.addresses.empty()) {
-    const auto at = std::find(spec_.addresses.begin(), spec_.addresses.end(), info->address);
-    if (at == spec_.addresses.end()) {
+    const auto at = listed_.find(info->address);
+    if (at == listed_.end()) {
       return refuse(*info, "is not one of the job's nodes: " + list_some(spec_.addresses),
                     "add it to --ips on every node, or say with --host which one this is");
     }
-    const int index = static_cast<int>(at - spec_.addresses.begin());
+    const int index = at->second;
     if (wanted >= 0 && wanted != index) {
       return refuse(*info,
                     "wants to be node " + std::to_string(wanted) + ", but is number " +

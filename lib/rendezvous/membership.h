@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "rendezvous/types.h"
@@ -44,9 +45,12 @@ class Membership {
 
  private:
   std::optional<Error> mismatch(const NodeInfo& info) const;
+  std::optional<Error> list_mismatch(const NodeInfo& info) const;
   std::optional<Error> rank_conflict(NodeInfo* info) const;
 
   JobSpec spec_;
+  std::unordered_map<std::string, int> listed_;  // --ips: each one's node rank
+  uint64_t digest_ = 0;                          // of --ips
   std::map<SessionId, NodeInfo> members_;
   std::map<std::string, SessionId> by_address_;
   std::map<int, SessionId> by_rank_;  // those with a rank of their own

@@ -8,7 +8,7 @@ constexpr size_t kMaxUnsent = 4096;
 
 }  // namespace
 
-void NodeSession::send(wire::HostMessage message) {
+void NodeSession::send(grpc::ByteBuffer message) {
   if (ending_) return;
   if (out_.size() >= kMaxUnsent) {
     out_.resize(writing_ ? 1 : 0);
@@ -47,8 +47,11 @@ void NodeSession::OnWriteDone(bool ok) {
 }
 
 void NodeSession::OnReadDone(bool ok) {
-  if (!ok) return service_->stream_over(this);
-  service_->heard(this, in_);
+  wire::NodeMessage message;
+  if (!ok || !grpc::SerializationTraits<wire::NodeMessage>::Deserialize(&in_, &message).ok()) {
+    return service_->stream_over(this);
+  }
+  service_->heard(this, message);
   StartRead(&in_);
 }
 

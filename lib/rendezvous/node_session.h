@@ -9,16 +9,17 @@
 
 namespace fleet {
 
-// Calls marked (locked) need the service's lock. Deletes itself when gRPC is done with it.
-class NodeSession final : public grpc::ServerBidiReactor<wire::NodeMessage, wire::HostMessage> {
+// Calls marked (locked) need the service's lock. Deletes itself when gRPC is done with it. It sends
+// bytes, so that what thousands are told is encoded once and shared.
+class NodeSession final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   NodeSession(RendezvousService* service, SessionId id, grpc::CallbackServerContext* context)
       : service_(service), context_(context), id_(id) {}
 
   SessionId id() const { return id_; }
   void begin() { StartRead(&in_); }
-  void send(wire::HostMessage message);  // (locked)
-  void end();                            // (locked) after what was sent
+  void send(grpc::ByteBuffer message);  // (locked)
+  void end();                           // (locked) after what was sent
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone() override;
@@ -29,8 +30,8 @@ class NodeSession final : public grpc::ServerBidiReactor<wire::NodeMessage, wire
   RendezvousService* service_;
   grpc::CallbackServerContext* context_;
   SessionId id_;
-  wire::NodeMessage in_;
-  std::deque<wire::HostMessage> out_;
+  grpc::ByteBuffer in_;
+  std::deque<grpc::ByteBuffer> out_;
   bool writing_ = false, ending_ = false, finished_ = false;
 };
 

@@ -19,6 +19,10 @@ void put(KvState::Answer answer, wire::StoreReply* reply) {
   }
 }
 
+grpc::Slice encode(const wire::HostMessage& message) {
+  return grpc::Slice(message.SerializeAsString());
+}
+
 std::string hostname() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -66,21 +70,30 @@ RendezvousService::Clock::time_point RendezvousService::tick() {
   return next;
 }
 
-void RendezvousService::flush(std::unique_lock<std::mutex> lock) {
-  for (const Outgoing& out : job_.take_outgoing()) {
-    if (job_.epoch() != world_epoch_) {
-      const auto* event = std::get_if<RendezvousEvent>(&out.event);
-      if (const auto* assignment = event ? std::get_if<Assignment>(event) : nullptr) {
-        world_ = encode(*assignment->world);
-        world_epoch_ = job_.epoch();
-        store_.open(world_epoch_);  // before any node can start a rank
-      }
+void RendezvousService::send_outgoing() {
+  const HostEvent* last = nullptr;
+  grpc::Slice bytes;  // of `last`
+  const std::vector<Outgoing> outgoing = job_.take_outgoing();
+  for (const Outgoing& out : outgoing) {
+    const auto* event = std::get_if<RendezvousEvent>(out.event.get());
+    const auto* assignment = event ? std::get_if<Assignment>(event) : nullptr;
+    if (assignment && assignment->epoch() != world_epoch_) {
+      world_ = grpc::Slice(encode(*assignment->world));
+      world_epoch_ = assignment->epoch();
+      store_.open(world_epoch_);  // before any node can start a rank
     }
     const auto session = sessions_.find(out.to);
     if (session == sessions_.end()) continue;
-    session->second->send(to_wire(out.event, world_));
+    if (out.event.get() != last) bytes = encode(to_wire(*out.event));
+    last = out.event.get();
+    const grpc::Slice parts[] = {bytes, world_};
+    session->second->send(grpc::ByteBuffer(parts, assignment ? 2 : 1));
     if (out.last) session->second->end();
   }
+}
+
+void RendezvousService::flush(std::unique_lock<std::mutex> lock) {
+  send_outgoing();
   if (job_.phase() == JobState::Phase::kEnded) {
     store_.close(Error(ErrorCode::kPeerLost, "the job has ended: " + job_.outcome(),
                        "store of job '" + job_.spec().job_id + "'"));
@@ -91,7 +104,7 @@ void RendezvousService::flush(std::unique_lock<std::mutex> lock) {
   for (const auto& answer : ready) answer();
 }
 
-grpc::ServerBidiReactor<wire::NodeMessage, wire::HostMessage>* RendezvousService::Session(
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RendezvousService::Session(
     grpc::CallbackServerContext* context) {
   std::unique_lock lock(mutex_);
   auto* session = new NodeSession(this, ++last_session_, context);
@@ -118,7 +131,8 @@ void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& mes
       job_.beat(id, now);
       wire::HostMessage echo;
       *echo.mutable_beat() = message.beat();
-      session->send(std::move(echo));
+      const grpc::Slice bytes = encode(echo);
+      session->send(grpc::ByteBuffer(&bytes, 1));
       break;
     }
     case wire::NodeMessage::kExit:

@@ -21,8 +21,14 @@ namespace fleet {
 class NodeSession;
 class WaitingGet;
 
+// Of the generated classes: sessions deal in bytes, the store's calls in messages.
+using RendezvousMethods =
+    wire::Rendezvous::WithRawCallbackMethod_Session<wire::Rendezvous::WithCallbackMethod_Describe<
+        wire::Rendezvous::WithCallbackMethod_Set<wire::Rendezvous::WithCallbackMethod_Get<
+            wire::Rendezvous::WithCallbackMethod_Add<wire::Rendezvous::Service>>>>>;
+
 // Thread-safe.
-class RendezvousService final : public wire::Rendezvous::CallbackService {
+class RendezvousService final : public RendezvousMethods {
  public:
   // reach: how the host is named to people, "10.0.0.1:6768".
   RendezvousService(JobSpec job, JobTimes times, std::string reach);
@@ -32,7 +38,7 @@ class RendezvousService final : public wire::Rendezvous::CallbackService {
   // told. Waits for that up to `drain`.
   void shut_down(std::chrono::milliseconds drain);
 
-  grpc::ServerBidiReactor<wire::NodeMessage, wire::HostMessage>* Session(
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(
       grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
                                      const wire::DescribeRequest* request,
@@ -55,6 +61,7 @@ class RendezvousService final : public wire::Rendezvous::CallbackService {
   void session_done(NodeSession* session);
   void get_cancelled(WaitingGet* get);
 
+  void send_outgoing();  // (locked)
   std::optional<Error> refuse_caller(const wire::Caller& caller) const;
   Clock::time_point tick();
   // Sends what the states want to say; unlocks, then runs the answers of the store.
@@ -66,7 +73,7 @@ class RendezvousService final : public wire::Rendezvous::CallbackService {
   KvState store_;
   std::map<SessionId, NodeSession*> sessions_;
   SessionId last_session_ = 0;
-  std::string world_;  // encoded, of world_epoch_
+  grpc::Slice world_;  // encoded, of world_epoch_: what follows each Assignment
   int world_epoch_ = 0;
   bool closing_ = false;
   Ticker ticker_;  // last: its thread uses the rest

@@ -3,8 +3,35 @@
 #include <string.h>
 
 #include <cstdio>
+#include <mutex>
 
 namespace fleet {
+
+uint64_t digest_of(const std::vector<std::string>& addresses) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: it tells mistakes apart, not attackers
+  const auto mix = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  for (const std::string& address : addresses) {
+    for (const char c : address) mix(static_cast<unsigned char>(c));
+    mix(0);
+  }
+  return hash | 1;
+}
+
+struct SharedWorld::Packed {
+  std::once_flag once;
+  Unpack unpack;
+  std::shared_ptr<const World> world;
+};
+
+SharedWorld::SharedWorld(Unpack unpack) : packed_(std::make_shared<Packed>()) {
+  packed_->unpack = std::move(unpack);
+}
+
+const std::shared_ptr<const World>& SharedWorld::share() const {
+  if (!packed_) return world_;
+  std::call_once(packed_->once, [this] { packed_->world = packed_->unpack(); });
+  return packed_->world;
+}
 
 const char* name_of(VerdictKind kind) {
   switch (kind) {

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,6 +29,8 @@ struct JobSpec {
   // The nodes as listed by --ips, in the order of their ranks; empty where nodes are only counted
   // (--nnodes).
   std::vector<std::string> addresses;
+  // Stands for a long list in what a node brings (digest_of()); 0: the list is there.
+  uint64_t addresses_digest = 0;
   std::string version;  // fleetrun's own
   int protocol = kRendezvousProtocol;
   // Anything else that must be the same everywhere, by the name a user knows: {"--run_mode",
@@ -38,6 +42,9 @@ struct JobSpec {
   std::map<std::string, std::string> alike;
   bool allow_skew = false;
 };
+
+// Tells lists of nodes apart, the same in every process; never 0.
+uint64_t digest_of(const std::vector<std::string>& addresses);
 
 // What a node brings when it joins.
 struct NodeInfo {
@@ -90,9 +97,36 @@ struct World {
   int master_port = 0;
 };
 
+// A world that everyone shares, perhaps still packed as it came: of a large job it takes
+// milliseconds and megabytes to unpack, which happens when somebody first looks. Thread-safe.
+class SharedWorld {
+ public:
+  using Unpack = std::function<std::shared_ptr<const World>()>;
+
+  SharedWorld() = default;
+  template <std::convertible_to<std::shared_ptr<const World>> Pointer>
+  SharedWorld(Pointer world) : world_(std::move(world)) {}  // NOLINT: stands for one
+  // unpack() may throw; then so does whoever looks.
+  explicit SharedWorld(Unpack unpack);
+
+  // Null where there is none, as for every pointer.
+  const World* get() const { return share().get(); }
+  operator std::shared_ptr<const World>() const { return share(); }  // NOLINT
+  const World& operator*() const { return *share(); }
+  const World* operator->() const { return share().get(); }
+  friend bool operator==(const SharedWorld& a, const SharedWorld& b) { return a.get() == b.get(); }
+
+ private:
+  struct Packed;
+  const std::shared_ptr<const World>& share() const;
+
+  std::shared_ptr<const World> world_;
+  std::shared_ptr<Packed> packed_;  // where there is no world_
+};
+
 // A node's part. The epoch rises with every (re)start of the job.
 struct Assignment {
-  std::shared_ptr<const World> world;
+  SharedWorld world;
   int node_rank = 0;
   std::string store_address;  // what this node's ranks give to connect_store()
 

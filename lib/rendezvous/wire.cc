@@ -4,20 +4,9 @@ namespace fleet {
 namespace {
 
 constexpr size_t kMaxTail = 64 << 10;
-
-template <typename To>
-void put_devices(const std::vector<std::vector<int>>& devices, To* to) {
-  for (const auto& ids : devices) {
-    auto* added = to->add_devices();
-    for (const int id : ids) added->add_ids(id);
-  }
-}
-template <typename From>
-std::vector<std::vector<int>> get_devices(const From& from) {
-  std::vector<std::vector<int>> devices;
-  for (const auto& one : from.devices()) devices.emplace_back(one.ids().begin(), one.ids().end());
-  return devices;
-}
+// Every node brings the whole list of --ips: beyond this a digest of it, or a large job's joins
+// grow with its square.
+constexpr size_t kMaxListed = 64;
 
 void fill(const Welcome& welcome, wire::HostMessage* to) {
   to->mutable_welcome()->set_beat_ms(welcome.beat.count());
@@ -28,6 +17,9 @@ void fill(const JoinProgress& progress, wire::HostMessage* to) {
 }
 void fill(const Refusal& refusal, wire::HostMessage* to) {
   *to->mutable_refused() = to_wire(refusal.error);
+}
+void fill(const Assignment& assignment, wire::HostMessage* to) {
+  to->mutable_assignment()->set_node_rank(assignment.node_rank);
 }
 void fill(const PeerEvent& event, wire::HostMessage* to) {
   auto* peer = to->mutable_peer();
@@ -72,39 +64,19 @@ Verdict from_wire(const wire::Verdict& in) {
   return verdict;
 }
 
-Assignment from_wire(const wire::Assignment& in) {
-  wire::World bytes;
-  auto world = std::make_shared<World>();
-  if (!bytes.ParseFromString(in.world()) || in.node_rank() < 0 ||
-      in.node_rank() >= bytes.nodes_size()) {
-    throw Error(ErrorCode::kInternal, "the rendezvous sent an assignment that makes no sense");
-  }
-  world->epoch = bytes.epoch();
-  world->master_address = bytes.master_address();
-  world->master_port = bytes.master_port();
-  for (const wire::Placement& node : bytes.nodes()) {
-    world->nodes.push_back({node.address(),
-                            node.hostname(),
-                            static_cast<int>(world->nodes.size()),
-                            node.first_rank(),
-                            get_devices(node),
-                            {node.ports().begin(), node.ports().end()},
-                            node.servers(),
-                            node.first_server(),
-                            {node.ranks().begin(), node.ranks().end()}});
-    world->world_size += world->nodes.back().trainers();
-    world->servers += node.servers();
-  }
-  return {std::move(world), in.node_rank(), {}};
-}
-
 }  // namespace
 
 wire::Join to_wire(const NodeInfo& info) {
   wire::Join join;
   join.set_job_id(info.job.job_id);
   join.set_nnodes(info.job.nnodes);
-  for (const auto& address : info.job.addresses) join.add_addresses(address);
+  if (info.job.addresses_digest != 0) {
+    join.set_addresses_digest(info.job.addresses_digest);
+  } else if (info.job.addresses.size() > kMaxListed) {
+    join.set_addresses_digest(digest_of(info.job.addresses));
+  } else {
+    for (const auto& address : info.job.addresses) join.add_addresses(address);
+  }
   join.set_version(info.job.version);
   join.set_protocol(info.job.protocol);
   const auto put = [](const auto& pairs, auto* list) {
@@ -135,6 +107,7 @@ NodeInfo from_wire(const wire::Join& join) {
   info.job.job_id = join.job_id();
   info.job.nnodes = join.nnodes();
   info.job.addresses.assign(join.addresses().begin(), join.addresses().end());
+  info.job.addresses_digest = join.addresses_digest();
   info.job.version = join.version();
   info.job.protocol = join.protocol();
   for (const auto& agreed : join.agreed()) info.job.agreed[agreed.name()] = agreed.value();
@@ -284,41 +257,13 @@ static_assert(static_cast<int>(VerdictKind::kSuccess) == wire::Verdict::SUCCESS 
               static_cast<int>(VerdictKind::kHang) == wire::Verdict::HANG &&
               static_cast<int>(VerdictKind::kStopped) == wire::Verdict::STOPPED);
 
-std::string encode(const World& world) {
-  wire::World out;
-  out.set_epoch(world.epoch);
-  out.set_master_address(world.master_address);
-  out.set_master_port(world.master_port);
-  for (const NodePlacement& node : world.nodes) {
-    auto* added = out.add_nodes();
-    added->set_address(node.address);
-    added->set_hostname(node.hostname);
-    added->set_first_rank(node.first_rank);
-    put_devices(node.devices, added);
-    for (const int port : node.ports) added->add_ports(port);
-    added->set_servers(node.servers);
-    added->set_first_server(node.first_server);
-    for (const int rank : node.ranks) added->add_ranks(rank);
-  }
-  return out.SerializeAsString();
-}
-
-wire::HostMessage to_wire(const HostEvent& event, const std::string& world) {
+wire::HostMessage to_wire(const HostEvent& event) {
   wire::HostMessage message;
   if (const auto* welcome = std::get_if<Welcome>(&event)) {
     fill(*welcome, &message);
-    return message;
+  } else {
+    std::visit([&](const auto& one) { fill(one, &message); }, std::get<RendezvousEvent>(event));
   }
-  std::visit(
-      [&](const auto& one) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(one)>, Assignment>) {
-          message.mutable_assignment()->set_node_rank(one.node_rank);
-          message.mutable_assignment()->set_world(world);
-        } else {
-          fill(one, &message);
-        }
-      },
-      std::get<RendezvousEvent>(event));
   return message;
 }
 

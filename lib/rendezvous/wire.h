@@ -6,10 +6,24 @@
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/job_state.h"
 #include "rendezvous/types.h"
+#include "rendezvous/world_wire.h"
 
 namespace fleet {
 
-namespace wire = rendezvous::v1;
+// The devices of each rank, as a Join and a Shape have them.
+template <typename To>
+void put_devices(const std::vector<std::vector<int>>& devices, To* to) {
+  for (const auto& ids : devices) {
+    auto* added = to->add_devices();
+    for (const int id : ids) added->add_ids(id);
+  }
+}
+template <typename From>
+std::vector<std::vector<int>> get_devices(const From& from) {
+  std::vector<std::vector<int>> devices;
+  for (const auto& one : from.devices()) devices.emplace_back(one.ids().begin(), one.ids().end());
+  return devices;
+}
 
 wire::Join to_wire(const NodeInfo& info);
 NodeInfo from_wire(const wire::Join& join);
@@ -24,11 +38,8 @@ RankExit from_wire(const wire::RankExit& exit);
 wire::Failure to_wire(const Error& error);
 Error from_wire(const wire::Failure& failure);
 
-// Thousands of nodes get the same world: it is encoded once, and each Assignment carries those
-// bytes.
-std::string encode(const World& world);
-// world: encode()d, where the event is an Assignment.
-wire::HostMessage to_wire(const HostEvent& event, const std::string& world);
+// An Assignment without its world: that is encode()d once, and follows it (world_wire.h).
+wire::HostMessage to_wire(const HostEvent& event);
 // Any kind but beat. kInternal where the message is none of this protocol.
 HostEvent from_wire(const wire::HostMessage& message);
 

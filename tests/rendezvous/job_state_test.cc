@@ -22,6 +22,17 @@ class Job {
     state.join(session, info, now);
     collect();
   }
+  // What is shared is encoded once.
+  bool shares_last_with(SessionId one, SessionId other) const {
+    const auto last = [this](SessionId session) {
+      const HostEvent* event = nullptr;
+      for (const Outgoing& out : heard) {
+        if (out.to == session) event = out.event.get();
+      }
+      return event;
+    };
+    return last(one) != nullptr && last(one) == last(other);
+  }
   void join_all() {
     for (size_t i = 0; i < spec.addresses.size(); ++i) {
       join(i + 1, node_of(spec, spec.addresses[i]));
@@ -58,7 +69,7 @@ class Job {
     std::vector<Event> found;
     for (const Outgoing& out : heard) {
       if (out.to != session) continue;
-      if (const auto* event = std::get_if<RendezvousEvent>(&out.event)) {
+      if (const auto* event = std::get_if<RendezvousEvent>(out.event.get())) {
         if (const auto* wanted = std::get_if<Event>(event)) found.push_back(*wanted);
       }
     }
@@ -210,6 +221,32 @@ TEST(JobState, FirstFailure_IsTheVerdictOfAll) {
               "rank 3 (local rank 1) on node 1 (b, host host-b) exited with code 7 after 1.5 s");
     EXPECT_EQ(exit_code_for(verdict), 7);
   }
+}
+
+TEST(JobState, WhatAllHear_IsOneObject) {
+  Job job(job_of({"a", "b", "c"}));
+  job.join_all();
+  job.fails(2, 3, 7);
+  EXPECT_TRUE(job.shares_last_with(1, 3));
+}
+
+TEST(JobState, TheLongestSilent_IsDueToTheMoment) {
+  Job job(job_of({"a", "b", "c"}));
+  job.join_all();
+  job.after(300ms);
+  for (SessionId session : {1, 3}) job.state.beat(session, job.now);
+  const auto lost = job.now + 2700ms;  // b, heard last when it joined
+  while (job.state.phase() == JobState::Phase::kRunning) {
+    ASSERT_LE(job.state.next_deadline(), lost);
+    if (job.state.next_deadline() < lost) {
+      for (SessionId session : {1, 3}) job.state.beat(session, job.now);
+    }
+    job.now = job.state.next_deadline();
+    job.state.advance(job.now);
+    job.collect();
+  }
+  EXPECT_EQ(job.now, lost);
+  EXPECT_EQ(job.verdict(1).node, "b");
 }
 
 TEST(JobState, KilledByUs_IsNeverTheCause) {

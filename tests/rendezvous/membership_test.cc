@@ -100,6 +100,20 @@ TEST(Membership, OtherNodeCountOrList_RefusedNamingBoth) {
                  {"--ips=b,a", "--ips=a,b"});
 }
 
+TEST(Membership, LongListByItsDigest_IsComparedToo) {
+  std::vector<std::string> addresses;
+  for (int i = 0; i < 100; ++i) addresses.push_back("node" + std::to_string(i));
+  Membership membership(job_of(addresses));
+  NodeInfo info = node_of(job_of(addresses), "node7");
+  info.job.addresses.clear();
+  info.job.addresses_digest = digest_of(addresses);
+  EXPECT_FALSE(add(membership, 1, info));
+  info.address = "node8";
+  std::swap(addresses[0], addresses[1]);
+  info.job.addresses_digest = digest_of(addresses);
+  expect_refused(add(membership, 2, info), ErrorCode::kUsage, {"another", "--ips", "same order"});
+}
+
 TEST(Membership, OtherFlag_RefusedNamingIt) {
   Membership membership(job_of(2));
   NodeInfo info = node_of(job_of(2), "n");

@@ -14,7 +14,7 @@ template <typename Event>
 Event there_and_back(const Event& event, const std::string& world = {}) {
   wire::HostMessage message;
   EXPECT_TRUE(message.ParseFromString(
-      to_wire(HostEvent(RendezvousEvent(event)), world).SerializeAsString()));
+      to_wire(HostEvent(RendezvousEvent(event))).SerializeAsString() + world));
   return std::get<Event>(std::get<RendezvousEvent>(from_wire(message)));
 }
 
@@ -80,6 +80,50 @@ TEST(Wire, WorldWithServers_ComesBack) {
   EXPECT_TRUE(back.node().is_server(0));
   EXPECT_EQ(back.node().rank_of(1), 5);
   EXPECT_EQ(back.world->nodes[0].rank_of(1), 0);
+}
+
+World large_world(int nnodes) {
+  World world;
+  for (int i = 0; i < nnodes; ++i) {
+    const std::string address = "10.1." + std::to_string(i / 250) + "." + std::to_string(i % 250);
+    NodePlacement node{address, "gpu" + std::to_string(i), i, 8 * i, {}, {}};
+    for (int rank = 0; rank < 8; ++rank) {
+      node.devices.push_back({rank});
+      node.ports.push_back(6070 + rank);
+    }
+    world.nodes.push_back(node);
+  }
+  world.world_size = 8 * nnodes;
+  return world;
+}
+
+TEST(Wire, LargeWorld_IsCompactAndComesBack) {
+  World world = large_world(2000);
+  world.nodes[7].ports[3] = 7000;
+  world.nodes[9].devices[0] = {1, 2};
+  const std::string bytes = encode(world);
+  EXPECT_LT(bytes.size(), 20u * world.nodes.size());
+  const Assignment back =
+      there_and_back(Assignment{std::make_shared<World>(world), 1999, {}}, bytes);
+  ASSERT_EQ(back.nnodes(), 2000);
+  EXPECT_EQ(back.world_size(), 16000);
+  EXPECT_EQ(back.first_rank(), 15992);
+  for (size_t i : {0, 6, 7, 8, 9, 10, 1999}) {
+    EXPECT_EQ(back.world->nodes[i].address, world.nodes[i].address);
+    EXPECT_EQ(back.world->nodes[i].hostname, world.nodes[i].hostname);
+    EXPECT_EQ(back.world->nodes[i].ports, world.nodes[i].ports) << i;
+    EXPECT_EQ(back.world->nodes[i].devices, world.nodes[i].devices) << i;
+  }
+}
+
+TEST(Wire, LongListOfNodes_TravelsAsADigest) {
+  std::vector<std::string> addresses;
+  for (int i = 0; i < 65; ++i) addresses.push_back("node" + std::to_string(i));
+  const NodeInfo back = from_wire(to_wire(node_of(job_of(addresses), "node3")));
+  EXPECT_TRUE(back.job.addresses.empty());
+  EXPECT_EQ(back.job.addresses_digest, digest_of(addresses));
+  std::swap(addresses[0], addresses[1]);
+  EXPECT_NE(back.job.addresses_digest, digest_of(addresses));
 }
 
 TEST(Wire, Verdict_ComesBackWithItsRank) {
@@ -155,7 +199,7 @@ TEST(Wire, OtherEvents_ComeBack) {
   EXPECT_EQ(there_and_back(StopOrder{15, 1, "b"}).signal, 15);
   EXPECT_EQ(there_and_back(PeerEvent{PeerEvent::Kind::kLost, 1, "b", "gone"}).kind,
             PeerEvent::Kind::kLost);
-  const HostEvent welcome = from_wire(to_wire(Welcome{500ms, 3s}, {}));
+  const HostEvent welcome = from_wire(to_wire(Welcome{500ms, 3s}));
   EXPECT_EQ(std::get<Welcome>(welcome).silence, 3s);
 }
 
@@ -164,8 +208,17 @@ TEST(Wire, Nonsense_IsAnErrorNotACrash) {
   wire::HostMessage message;
   message.mutable_assignment()->set_node_rank(4);
   EXPECT_THROW(from_wire(message), Error);
-  message.mutable_assignment()->set_world("\xff\xff\xff");
-  EXPECT_THROW(from_wire(message), Error);
+  auto* world = message.mutable_assignment()->mutable_world();
+  world->set_nnodes(5);
+  world->set_nodes("\xff\xff\xff");
+  const auto looked_at = [&] {
+    return std::get<Assignment>(std::get<RendezvousEvent>(from_wire(message))).world->world_size;
+  };
+  EXPECT_THROW(looked_at(), Error);
+  world->set_compressed(true);
+  EXPECT_THROW(looked_at(), Error);
+  world->clear_nodes();
+  EXPECT_THROW(looked_at(), Error);  // fewer than it says
 }
 
 }  // namespace
