@@ -29,22 +29,39 @@ addrinfo* look_up(const std::string& address, const char* port, int flags) {
   return ::getaddrinfo(address.c_str(), port, &hints, &found) == 0 ? found : nullptr;
 }
 
-}  // namespace
-
-std::vector<std::string> local_addresses() {
+// Of every interface that is up, in their order; IPv6's link-local ones left out.
+std::vector<std::pair<std::string, std::string>> interface_addresses() {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) throw_errno("cannot list the network interfaces");
-  std::vector<std::string> all;
+  std::vector<std::pair<std::string, std::string>> all;
   for (const ifaddrs* one = first; one; one = one->ifa_next) {
     if (!one->ifa_addr || !(one->ifa_flags & IFF_UP)) continue;
     const int family = one->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     const std::string address =
         numeric(one->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-    if (!address.empty() && address.find('%') == std::string::npos) all.push_back(address);
+    if (!address.empty() && address.find('%') == std::string::npos) {
+      all.emplace_back(one->ifa_name, address);
+    }
   }
   ::freeifaddrs(first);
   return all;
+}
+
+}  // namespace
+
+std::vector<std::string> local_addresses() {
+  std::vector<std::string> all;
+  for (const auto& [interface, address] : interface_addresses()) all.push_back(address);
+  return all;
+}
+
+std::string interface_of(const std::string& numeric) {
+  for (const auto& [interface, address] : interface_addresses()) {
+    // All of 127.0.0.0/8 is there, though only one address is listed.
+    if (address == numeric || (is_loopback(address) && is_loopback(numeric))) return interface;
+  }
+  return {};
 }
 
 std::string resolve(const std::string& address) {

@@ -10,6 +10,8 @@ namespace fleet {
 std::vector<std::string> local_addresses();
 // The numeric form of an address or a host name; "" where it cannot be resolved.
 std::string resolve(const std::string& address);
+// The interface with this address in numeric form, "eth0"; "" where it is not of this host.
+std::string interface_of(const std::string& numeric);
 // 127.0.0.0/8 or ::1, in numeric form.
 bool is_loopback(const std::string& numeric);
 // "10.0.0.1:80" or "[::1]:80".

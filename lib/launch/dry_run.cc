@@ -95,6 +95,9 @@ std::vector<std::string> assumptions(const LaunchPlan& plan) {
   std::vector<std::string> notes;
   const Topology& topology = plan.topology;
   if (topology.start_port == 0) notes.push_back("ports are free ones, chosen anew at the start");
+  if (plan.service_port && topology.nnodes > 1) {
+    notes.push_back("each node has a key-value server of its own, on a free port");
+  }
   if (topology.nnodes > 1 && topology.counts.empty() && !plan.roles.listed()) {
     notes.push_back("the other nodes are taken to have the ranks and devices of this one");
   }

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <boost/asio/post.hpp>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -22,6 +24,7 @@
 #include "node/process_tree.h"
 #include "node/verdict_file.h"
 #include "observe/progress.h"
+#include "rendezvous/async_store_client.h"
 
 namespace fleet {
 namespace {
@@ -104,6 +107,21 @@ void keep_verdict(const LaunchPlan& plan, const Verdict& verdict, const World* w
   }
 }
 
+// Dialects in which ranks ask something of their node.
+std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, boost::asio::io_context& loop,
+                                         const Assignment& assignment,
+                                         std::function<void(int, std::string)> tell) {
+  const auto dialects = dialects_named(plan.dialects);
+  const bool none = std::none_of(dialects.begin(), dialects.end(),
+                                 [](const Dialect* dialect) { return dialect->serve; });
+  if (none) return nullptr;
+  ServicePlace place{loop, assignment, rank_context(plan).service_port, nullptr, std::move(tell)};
+  place.store = connect_async_store(
+      assignment.store_address, plan.request.settings.text("job_id"), assignment.epoch(), {},
+      [&loop](std::function<void()> answer) { boost::asio::post(loop, std::move(answer)); });
+  return serve_dialects(plan.dialects, place);
+}
+
 void print_configuration(const LaunchPlan& plan) {
   std::fputs(configuration_block(plan.request.settings, plan.request.program).c_str(), stdout);
   std::fputs(plan.on_gpus() ? "launch train in GPU mode\n" : "launch train in CPU mode\n", stdout);
@@ -140,6 +158,10 @@ int run(LaunchRequest request) {
   agent.record.rendezvous = agent.client.address;
   agent.record.log_dir = plan.log_dir;
   agent.record.command = plan.request.program;
+  agent.serve = [&plan](boost::asio::io_context& loop, const Assignment& assignment,
+                        std::function<void(int, std::string)> tell) {
+    return serve_ranks(plan, loop, assignment, std::move(tell));
+  };
   agent.prepare = [&plan](const Assignment& assignment) { return prepare_ranks(plan, assignment); };
   agent.keep_verdict = [&plan](const Verdict& verdict, const World* world) {
     keep_verdict(plan, verdict, world);

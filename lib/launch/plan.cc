@@ -79,6 +79,9 @@ void hold_ports(LaunchPlan* plan) {
                 "--start_port", "choose a smaller one");
   }
   for (int rank = 0; rank < ranks; ++rank) plan->ports.push_back(hold(rank));
+  if (any_dialect(plan->dialects, &Dialect::wants_port)) {
+    plan->service_port = std::make_unique<HeldPort>(HeldPort::any("127.0.0.1"));
+  }
   // Any node may become node 0 where ranks are given by arrival.
   if (topology.node_rank > 0) return;
   const auto gloo_port = static_cast<int>(plan->request.settings.integer("gloo_port"));
@@ -195,6 +198,7 @@ RankContext rank_context(const LaunchPlan& plan) {
   context.log_level = settings.text("log_level");
   if (plan.roles.wanted) context.with_gloo = settings.text("with_gloo");
   context.dialects = plan.dialects;
+  if (plan.service_port) context.service_port = plan.service_port->port();
   return context;
 }
 
@@ -213,6 +217,10 @@ std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment&
     const bool draws_bar = plan.trains && local_rank == 0 && !shown.chosen;
     RankContext context = rank_context(plan);
     context.threads = cores[local_rank].threads;
+    if (node.address == plan.topology.address) {
+      context.interface = interface_of(resolve(plan.topology.bind_address));
+    }
+    rank.service_socket = any_dialect(plan.dialects, &Dialect::wants_socket);
     context.terminal_width = draws_bar ? terminal_width : 0;
     rank.environment = rank_environment(assignment, rank.local_rank, context);
     rank.removed = removed_environment(assignment, rank.local_rank);

@@ -27,6 +27,7 @@ struct LaunchPlan {
   std::string log_dir;
   std::vector<HeldPort> ports;  // a rank
   std::unique_ptr<HeldPort> master_port;
+  std::unique_ptr<HeldPort> service_port;  // on loopback, where a dialect wants it
 
   bool on_gpus() const { return !devices[0].empty(); }
 };

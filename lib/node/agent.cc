@@ -59,6 +59,7 @@ class Agent : private SupervisionEffects {
     ::pthread_sigmask(SIG_SETMASK, &plan_.signal_mask, nullptr);
     const auto keep = asio::make_work_guard(loop_);
     loop_.run();
+    service_.reset();
     client_.leave();
     if (plan_.server) plan_.server->stop();
     if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
@@ -118,6 +119,12 @@ class Agent : private SupervisionEffects {
     SpawnRanks spawn;
     world_ = assignment.world;
     try {
+      service_.reset();  // of the epoch before
+      if (plan_.serve) {
+        service_ = plan_.serve(loop_, assignment, [this](int local_rank, std::string bytes) {
+          channel_.send(ServiceBytes{local_rank, std::move(bytes)});
+        });
+      }
       spawn.ranks = plan_.prepare(assignment);
     } catch (const Error& error) {
       supervision_.on_refusal(error);  // the others see this node leave
@@ -149,6 +156,9 @@ class Agent : private SupervisionEffects {
     }
     if (const auto* stalled = std::get_if<RankStalled>(&message)) {
       supervision_.on_rank_stalled(*stalled);
+    }
+    if (const auto* said = std::get_if<ServiceBytes>(&message)) {
+      if (service_) service_->on_rank_said(said->local_rank, said->bytes);
     }
     if (const auto* stacks = std::get_if<StacksCollected>(&message)) {
       supervision_.on_stacks(*stacks);
@@ -201,6 +211,7 @@ class Agent : private SupervisionEffects {
   asio::signal_set signals_;
   Sweep sweep_;
   Channel channel_;
+  std::unique_ptr<RankService> service_;
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
   RendezvousClient client_;  // last: its threads post to the loop

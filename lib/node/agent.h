@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "node/guardian.h"
 #include "node/job_record.h"
+#include "node/rank_service.h"
 #include "node/wire.h"
 #include "rendezvous/client.h"
 #include "rendezvous/server.h"
@@ -28,6 +30,12 @@ struct AgentPlan {
   JobRecord record;  // what is known of it before the nodes have met
   // What to start, once the job is complete; called once. An Error ends the job.
   std::function<std::vector<RankCommand>(const Assignment&)> prepare;
+  // What answers the ranks while they run, where they need it: nullptr, or a function that may
+  // return nullptr. `tell` writes to a rank's service socket. Called before prepare().
+  std::function<std::unique_ptr<RankService>(
+      boost::asio::io_context&, const Assignment&,
+      std::function<void(int local_rank, std::string bytes)> tell)>
+      serve;
   bool tell_verdict = true;  // print it; false: who started this launcher does, from what is kept
   // How the job ended, for whoever looks later. Must not throw.
   std::function<void(const Verdict&, const World*)> keep_verdict;

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "node/byte_stream.h"
 #include "node/channel.h"
 #include "node/console.h"
 #include "node/hang_watch.h"
@@ -53,6 +54,7 @@ struct GuardedRank {
   pid_t pid = -1;
   bool ended = false;
   std::unique_ptr<RankLog> log;
+  std::unique_ptr<ByteStream> service;
   std::optional<HangWatch> watch;
   std::unique_ptr<ProgressReader> progress;  // what it says of itself
   LocalProgress told;                        // of that, to the launcher
@@ -89,14 +91,15 @@ class Guardian {
     if (const auto* stop = std::get_if<StopRanks>(&message)) stop_ranks(*stop);
     if (const auto* order = std::get_if<SignalRanks>(&message)) signal_ranks(order->signal);
     if (const auto* order = std::get_if<CollectStacks>(&message)) collect_stacks(*order);
+    if (const auto* bytes = std::get_if<ServiceBytes>(&message)) tell_rank(*bytes);
     if (std::get_if<KillRanks>(&message)) kill_all();
   }
 
   void start_ranks(const SpawnRanks& spawn) {
     ranks_.reserve(spawn.ranks.size());
     for (const RankCommand& command : spawn.ranks) {
-      GuardedRank& rank =
-          ranks_.emplace_back(GuardedRank{command, -1, false, nullptr, std::nullopt, nullptr, {}});
+      GuardedRank& rank = ranks_.emplace_back();
+      rank.command = command;
       rank.progress = std::make_unique<ProgressReader>();
       rank.command.environment.emplace_back(kEnvProgressFile, rank.progress->path());
       Spawned spawned = spawn_rank(rank.command, original_);
@@ -104,6 +107,7 @@ class Guardian {
       rank.pid = spawned.pid;
       rank.ended = spawned.pid < 0;
       if (rank.ended) continue;
+      if (spawned.service) listen_to(rank, std::move(spawned.service));
       rank.log = std::make_unique<RankLog>(loop_, std::move(spawned.output), command.log_path,
                                            command.console ? &console_ : nullptr, command.prefix,
                                            draws_bar(command));
@@ -121,6 +125,23 @@ class Guardian {
   void signal_ranks(int signal) {
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(rank.pid, signal);
+    }
+  }
+
+  void listen_to(GuardedRank& rank, UniqueFd socket) {
+    const int local_rank = rank.command.local_rank;
+    rank.service = std::make_unique<ByteStream>(
+        loop_, std::move(socket),
+        [this, local_rank](std::string_view bytes) {
+          channel_.send(ServiceBytes{local_rank, std::string(bytes)});
+        },
+        [] {});  // it has closed it, or ended: that is seen elsewhere
+  }
+
+  void tell_rank(const ServiceBytes& told) {
+    for (GuardedRank& rank : ranks_) {
+      if (rank.command.local_rank == told.local_rank && rank.service)
+        rank.service->send(told.bytes);
     }
   }
 

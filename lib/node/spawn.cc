@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "node/rank_service.h"
 
 extern char** environ;
 
@@ -39,16 +41,34 @@ std::vector<std::string> environment_of(const RankCommand& rank) {
   return all;
 }
 
+// Our end into `ours`; returns the rank's.
+UniqueFd make_service_socket(UniqueFd* ours) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw_errno("cannot create a rank's service socket");
+  }
+  *ours = UniqueFd(ends[0]);
+  return UniqueFd(ends[1]);
+}
+
 // Everything the child needs, made before it exists: between vfork() and execve() it shares our
 // memory and may only make system calls.
 struct ChildPlan {
   char* const* argv;
   char* const* environment;
-  int null, output;
+  int null, output, service;  // service: -1 for none
   pid_t parent;
   const sigset_t* mask;
   const cpu_set_t* cores;  // nullptr: not pinned
 };
+
+// After the others, which may have been where it goes.
+bool keep_service_socket(int service) {
+  if (service < 0) return true;
+  // dup2() onto itself would leave it close-on-exec.
+  if (service == kServiceDescriptor) return ::fcntl(service, F_SETFD, 0) == 0;
+  return ::dup2(service, kServiceDescriptor) >= 0;
+}
 
 [[noreturn]] void run_child(const ChildPlan& plan, volatile int* failed) {
   for (int signal = 1; signal < NSIG; ++signal) {
@@ -63,7 +83,8 @@ struct ChildPlan {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.parent) ::_exit(127);  // it died before the line above
   if (plan.cores) ::sched_setaffinity(0, sizeof(cpu_set_t), plan.cores);
-  if (::dup2(plan.null, 0) >= 0 && ::dup2(plan.output, 1) >= 0 && ::dup2(plan.output, 2) >= 0) {
+  if (::dup2(plan.null, 0) >= 0 && ::dup2(plan.output, 1) >= 0 && ::dup2(plan.output, 2) >= 0 &&
+      keep_service_socket(plan.service)) {
     ::sigprocmask(SIG_SETMASK, plan.mask, nullptr);
     ::execve(plan.argv[0], plan.argv, plan.environment);
   }
@@ -82,8 +103,9 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask) {
 
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) throw_errno("cannot create a pipe for a rank's output");
-  Spawned spawned{-1, UniqueFd(pipe[0]), {}};
+  Spawned spawned{-1, UniqueFd(pipe[0]), {}, {}};
   const UniqueFd output(pipe[1]);
+  const UniqueFd service = rank.service_socket ? make_service_socket(&spawned.service) : UniqueFd();
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) throw_errno("cannot open /dev/null");
   ::fcntl(pipe[0], F_SETFL, O_NONBLOCK);
@@ -93,13 +115,9 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask) {
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
   volatile int failed = 0;
-  const ChildPlan plan{argv.data(),
-                       environment.data(),
-                       null.get(),
-                       output.get(),
-                       ::getpid(),
-                       &mask,
-                       rank.cores.empty() ? nullptr : &cores};
+  const ChildPlan plan{
+      argv.data(),   environment.data(), null.get(), output.get(),
+      service.get(), ::getpid(),         &mask,      rank.cores.empty() ? nullptr : &cores};
   const pid_t pid = ::vfork();
   if (pid == 0) run_child(plan, &failed);
   const int fork_error = errno;

@@ -14,6 +14,7 @@ namespace fleet {
 struct Spawned {
   pid_t pid = -1;     // -1: it could not be started
   UniqueFd output;    // its standard output and error: a pipe's reading end, non-blocking
+  UniqueFd service;   // our end of its service socket, where it has one
   std::string error;  // why not, and what to do
 };
 

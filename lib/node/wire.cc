@@ -65,7 +65,7 @@ template <typename Visit>
 void fields(Visit& visit, RankCommand& rank) {
   visit(rank.local_rank), visit(rank.argv), visit(rank.environment), visit(rank.removed);
   visit(rank.cores), visit(rank.log_path), visit(rank.console);
-  visit(rank.prefix), visit(rank.hang_timeout_ms);
+  visit(rank.prefix), visit(rank.hang_timeout_ms), visit(rank.service_socket);
 }
 template <typename Visit>
 void fields(Visit& visit, LocalStack& stack) {
@@ -107,6 +107,10 @@ void fields(Visit& visit, LocalProgress& rank) {
 template <typename Visit>
 void fields(Visit& visit, RanksProgress& message) {
   visit(message.ranks);
+}
+template <typename Visit>
+void fields(Visit& visit, ServiceBytes& message) {
+  visit(message.local_rank), visit(message.bytes);
 }
 template <typename Visit>
 void fields(Visit& visit, RankStalled& message) {

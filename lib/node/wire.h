@@ -19,9 +19,10 @@ struct RankCommand {
   std::vector<std::string> removed;                              // names taken out of it
   std::vector<int> cores;                                        // pinned to; empty: not pinned
   std::string log_path;                                          // appended to
-  bool console = false;     // its output goes to standard output as well
-  std::string prefix;       // of each line there; empty: as it comes
-  int hang_timeout_ms = 0;  // without progress for this long it hangs; 0: not watched
+  bool console = false;         // its output goes to standard output as well
+  std::string prefix;           // of each line there; empty: as it comes
+  int hang_timeout_ms = 0;      // without progress for this long it hangs; 0: not watched
+  bool service_socket = false;  // it gets a socket to its node's launcher (rank_service.h)
 
   bool operator==(const RankCommand&) const = default;
 };
@@ -52,6 +53,15 @@ struct CollectStacks {
 // Kill every descendant now.
 struct KillRanks {
   bool operator==(const KillRanks&) const = default;
+};
+
+// --- both ways ---
+
+// What a rank wrote to its service socket, or is to read there.
+struct ServiceBytes {
+  int local_rank = 0;
+  std::string bytes;
+  bool operator==(const ServiceBytes&) const = default;
 };
 
 // --- guardian to launcher ---
@@ -112,8 +122,8 @@ struct AllGone {
 };
 
 using WireMessage =
-    std::variant<SpawnRanks, StopRanks, KillRanks, SignalRanks, CollectStacks, RankStarted,
-                 RankEnded, RanksProgress, RankStalled, StacksCollected, AllGone>;
+    std::variant<SpawnRanks, StopRanks, KillRanks, SignalRanks, CollectStacks, ServiceBytes,
+                 RankStarted, RankEnded, RanksProgress, RankStalled, StacksCollected, AllGone>;
 
 // The bytes of one message, behind a four-byte length.
 std::string encode(const WireMessage& message);

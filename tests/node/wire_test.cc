@@ -18,12 +18,14 @@ RankCommand sample_rank() {
   rank.console = true;
   rank.prefix = "[rank 3] ";
   rank.hang_timeout_ms = 5000;
+  rank.service_socket = true;
   return rank;
 }
 
 TEST(Wire, EveryMessage_ComesBackEqual) {
   const std::vector<WireMessage> messages = {
       SpawnRanks{{sample_rank(), RankCommand{}}},
+      ServiceBytes{2, "cmd=init"},
       StopRanks{15, 2500},
       KillRanks{},
       RankStarted{1, 4711, "cannot execute"},

@@ -29,7 +29,6 @@ struct ServicePlace {
 
 struct Dialect {
   std::string name;
-  std::string for_whom;  // a few words, for help and messages
   // What is set for a rank of collective training.
   Variables (*variables)(const Assignment&, int local_rank, const RankContext&) = nullptr;
   // The part of it that the printed table shows; nullptr: all.
@@ -49,6 +48,9 @@ const std::vector<const Dialect*>& all_dialects();
 std::string dialect_names();  // "paddle, torch, ..."
 // Those of these names, in that order. kUsage naming the nearest for one that is unknown.
 std::vector<const Dialect*> dialects_named(const std::vector<std::string>& names);
+
+// Whether one of them wants this: any_dialect(names, &Dialect::wants_port).
+bool any_dialect(const std::vector<std::string>& names, bool Dialect::*wish);
 
 // The names that --dialect gives. kUsage for an unknown one, and for what does not go together with
 // `roles` (parameter servers) or `trains` (fleet-worker).

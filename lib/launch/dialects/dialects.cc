@@ -23,8 +23,9 @@ class Services final : public RankService {
 }  // namespace
 
 const std::vector<const Dialect*>& all_dialects() {
-  static const std::vector<const Dialect*> all = {&kPaddleDialect, &kTorchDialect, &kJaxDialect,
-                                                  &kOpenMpiDialect, &kMlxDialect};
+  static const std::vector<const Dialect*> all = {
+      &kPaddleDialect, &kTorchDialect,   &kJaxDialect, &kHorovodDialect,
+      &kMpichDialect,  &kOpenMpiDialect, &kMlxDialect};
   return all;
 }
 
@@ -50,6 +51,12 @@ std::vector<const Dialect*> dialects_named(const std::vector<std::string>& names
     }
   }
   return chosen;
+}
+
+bool any_dialect(const std::vector<std::string>& names, bool Dialect::*wish) {
+  const auto chosen = dialects_named(names);
+  return std::any_of(chosen.begin(), chosen.end(),
+                     [&](const Dialect* dialect) { return dialect->*wish; });
 }
 
 std::vector<std::string> read_dialects(const Settings& settings, bool roles, bool trains) {

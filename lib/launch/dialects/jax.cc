@@ -28,6 +28,6 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
 
 }  // namespace
 
-const Dialect kJaxDialect = {.name = "jax", .for_whom = "JAX", .variables = variables};
+const Dialect kJaxDialect = {.name = "jax", .variables = variables};
 
 }  // namespace fleet

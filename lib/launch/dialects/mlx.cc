@@ -36,7 +36,6 @@ void write_files(const Assignment& assignment, const RankContext& context) {
 
 }  // namespace
 
-const Dialect kMlxDialect = {
-    .name = "mlx", .for_whom = "MLX", .variables = variables, .write_files = write_files};
+const Dialect kMlxDialect = {.name = "mlx", .variables = variables, .write_files = write_files};
 
 }  // namespace fleet

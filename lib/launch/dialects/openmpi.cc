@@ -19,8 +19,6 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
 
 }  // namespace
 
-const Dialect kOpenMpiDialect = {.name = "openmpi",
-                                 .for_whom = "programs that read Open MPI's variables",
-                                 .variables = variables};
+const Dialect kOpenMpiDialect = {.name = "openmpi", .variables = variables};
 
 }  // namespace fleet

@@ -83,7 +83,6 @@ Variables role(const Assignment& assignment, int local_rank, const RankContext& 
 
 }  // namespace
 
-const Dialect kPaddleDialect = {
-    .name = "paddle", .for_whom = "Paddle", .variables = both, .table = older, .role = role};
+const Dialect kPaddleDialect = {.name = "paddle", .variables = both, .table = older, .role = role};
 
 }  // namespace fleet

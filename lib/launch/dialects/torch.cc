@@ -28,7 +28,6 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
 
 }  // namespace
 
-const Dialect kTorchDialect = {
-    .name = "torch", .for_whom = "PyTorch, as torchrun does", .variables = variables};
+const Dialect kTorchDialect = {.name = "torch", .variables = variables};
 
 }  // namespace fleet

@@ -1,0 +1,102 @@
+// MPICH's (also MVAPICH's and Intel MPI's): PMI-1 over an inherited socket.
+#include "base/log.h"
+#include "launch/dialects/dialect.h"
+#include "launch/dialects/pmi_server.h"
+#include "store/async_store.h"
+
+namespace fleet {
+namespace {
+
+// Ranks that never come to a barrier are found by other means.
+constexpr std::chrono::hours kAnyTime{24};
+
+Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
+  return {
+      {"PMI_FD", std::to_string(kServiceDescriptor)},
+      {"PMI_RANK", std::to_string(assignment.first_rank() + local_rank)},
+      {"PMI_SIZE", std::to_string(assignment.world_size())},
+      {"PMI_SPAWNED", "0"},
+      {"MPI_LOCALRANKID", std::to_string(local_rank)},
+      {"MPI_LOCALNRANKS", std::to_string(assignment.node().nproc())},
+  };
+}
+
+PmiServer::Job job_of(const Assignment& assignment) {
+  PmiServer::Job job;
+  job.name = "fleet_" + std::to_string(assignment.epoch());
+  job.size = assignment.world_size();
+  job.local_size = assignment.node().nproc();
+  for (const NodePlacement& node : assignment.world->nodes) {
+    job.ranks_per_node.push_back(node.nproc());
+  }
+  return job;
+}
+
+// Nodes meet through the Store: each brings its puts, node 0 gives out everybody's.
+class PmiService final : public RankService {
+ public:
+  explicit PmiService(const ServicePlace& place)
+      : store_(place.store),
+        node_(place.assignment.node_rank),
+        nodes_(place.assignment.nnodes()),
+        server_(job_of(place.assignment), place.tell,
+                [this](int round, const std::string& puts) { exchange(round, puts); }) {}
+
+  void on_rank_said(int local_rank, std::string_view bytes) override {
+    server_.on_bytes(local_rank, bytes);
+  }
+
+ private:
+  static std::string key(int round, const std::string& who) {
+    return "pmi/" + std::to_string(round) + "/" + who;
+  }
+
+  void exchange(int round, const std::string& puts) {
+    if (nodes_ == 1) return server_.merge(puts);
+    if (node_ == 0) return collect(round, 1, puts);
+    store_->set(key(round, std::to_string(node_)), puts, [](AsyncStore::Answer answer) {
+      if (answer.error) complain(*answer.error);
+    });
+    store_->get(key(round, "all"), kAnyTime, [this](AsyncStore::Answer answer) {
+      answer.error ? complain(*answer.error) : server_.merge(answer.value);
+    });
+  }
+
+  // Node 0: those of `node`, and then of the next.
+  void collect(int round, int node, std::string puts) {
+    if (node == nodes_) {
+      store_->set(key(round, "all"), puts, [this, puts](AsyncStore::Answer answer) {
+        answer.error ? complain(*answer.error) : server_.merge(puts);
+      });
+      return;
+    }
+    store_->get(key(round, std::to_string(node)), kAnyTime,
+                [this, round, node, puts = std::move(puts)](AsyncStore::Answer answer) {
+                  if (answer.error) return complain(*answer.error);
+                  collect(round, node + 1, puts + answer.value);
+                });
+  }
+
+  // Ranks stay at their barrier: where the Store is gone, so is the job.
+  static void complain(const Error& error) {
+    if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kStale) {
+      spdlog::error("PMI: {}", error.what());
+    }
+  }
+
+  std::shared_ptr<AsyncStore> store_;
+  int node_, nodes_;
+  PmiServer server_;
+};
+
+}  // namespace
+
+const Dialect kMpichDialect = {
+    .name = "mpich",
+    .variables = variables,
+    .serve = [](const ServicePlace& place) -> std::unique_ptr<RankService> {
+      return std::make_unique<PmiService>(place);
+    },
+    .wants_socket = true};
+
+}  // namespace fleet
