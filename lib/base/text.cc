@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdio>
 
@@ -89,6 +90,27 @@ std::string hex(std::string_view bytes) {
     text += "0123456789abcdef"[byte & 15];
   }
   return text;
+}
+
+bool parse_size(std::string_view text, int64_t* bytes) {
+  constexpr std::string_view kUnits = "KMGT";
+  const size_t at = text.find_first_not_of("0123456789.");
+  if (at == std::string_view::npos) {
+    long long whole = 0;
+    if (!parse_int(text, &whole)) return false;
+    *bytes = whole;
+    return true;
+  }
+  const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(text[at])));
+  const size_t unit = kUnits.find(letter);
+  const std::string_view suffix = text.substr(at + 1);
+  double value = 0;
+  if (unit == std::string_view::npos || (!suffix.empty() && suffix != "B" && suffix != "iB") ||
+      !parse_double(text.substr(0, at), &value) || value > 1e6) {
+    return false;
+  }
+  *bytes = static_cast<int64_t>(value * static_cast<double>(int64_t{1} << (10 * (unit + 1))));
+  return true;
 }
 
 std::string mebibytes(size_t bytes) {

@@ -1,6 +1,7 @@
 // Small text helpers shared by configuration, arguments and messages.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,8 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
 // Whole-string conversions; false where the text is not exactly one such number or out of range.
 bool parse_int(std::string_view text, long long* value);
 bool parse_double(std::string_view text, double* value);
+// Bytes: "4096", "64K", "1.5G", also "64KB" and "64KiB"; units are powers of 1024, up to T.
+bool parse_size(std::string_view text, int64_t* bytes);
 
 std::string hex(std::string_view bytes);  // "00ff"
 std::string mebibytes(size_t bytes);      // "97.5 MiB"

@@ -15,10 +15,13 @@ namespace {
 
 // Flags that take no value.
 const std::vector<std::string>& lone_flags() {
-  static const std::vector<std::string> all = {"--print_config", "--version", "--help",
+  static const std::vector<std::string> all = {"--print_config", "--version", "--help", "-h",
                                                "--dry_run"};
   return all;
 }
+
+// -t is what one letter stands for.
+std::string as_flag(const std::string& alias) { return (alias.size() == 1 ? "-" : "--") + alias; }
 
 // An option that stands alone: --detach, which CLI11 would give the next word.
 bool is_flag_option(const std::string& word) {
@@ -27,10 +30,15 @@ bool is_flag_option(const std::string& word) {
   });
 }
 
+// Whether what stands here is an option, not yet the program.
+bool is_option(const std::string& word) { return word.starts_with('-') && word != "--"; }
+
 // Whether the next word is this flag's value.
 bool takes_next(const std::string& flag) {
   const auto& lone = lone_flags();
-  return flag.find('=') == std::string::npos && !is_flag_option(flag) &&
+  const bool with_value =
+      flag.find('=') != std::string::npos || (!flag.starts_with("--") && flag.size() > 2);  // -t3
+  return !with_value && !is_flag_option(flag) &&
          std::find(lone.begin(), lone.end(), flag) == lone.end();
 }
 
@@ -39,7 +47,7 @@ std::vector<std::string> known_flags() {
   all.insert(all.end(), {"--format", "--rank_env"});
   for (const Option& option : launch_options()) {
     all.push_back("--" + option.key);
-    for (const std::string& alias : option.aliases) all.push_back("--" + alias);
+    for (const std::string& alias : option.aliases) all.push_back(as_flag(alias));
   }
   return all;
 }
@@ -57,7 +65,7 @@ std::vector<std::string> known_flags() {
 // A list of addresses often loses its quotes: `--ips=10.0.0.1, 10.0.0.2 job.json`. The words after
 // a comma then still belong to it.
 std::vector<std::string> join_split_ips(std::vector<std::string> arguments) {
-  for (size_t at = 0; at < arguments.size() && arguments[at].starts_with("--"); ++at) {
+  for (size_t at = 0; at < arguments.size() && is_option(arguments[at]); ++at) {
     const std::string& flag = arguments[at];
     const bool ips = flag == "--ips" || flag.starts_with("--ips=");
     if (takes_next(flag)) ++at;
@@ -71,7 +79,7 @@ std::vector<std::string> join_split_ips(std::vector<std::string> arguments) {
 
 // --detach: --detach=true.
 std::vector<std::string> complete_flags(std::vector<std::string> arguments) {
-  for (size_t at = 0; at < arguments.size() && arguments[at].starts_with("--");) {
+  for (size_t at = 0; at < arguments.size() && is_option(arguments[at]);) {
     const size_t words = takes_next(arguments[at]) ? 2 : 1;
     if (is_flag_option(arguments[at])) arguments[at] += "=true";
     at += words;
@@ -82,7 +90,7 @@ std::vector<std::string> complete_flags(std::vector<std::string> arguments) {
 // `--gpus=$GPUS` with an empty variable: not given, as an empty variable of the environment is. The
 // argument parser would take the next word for its value.
 std::vector<std::string> drop_empty(std::vector<std::string> arguments) {
-  for (size_t at = 0; at < arguments.size() && arguments[at].starts_with("--");) {
+  for (size_t at = 0; at < arguments.size() && is_option(arguments[at]);) {
     if (arguments[at].size() > 3 && arguments[at].ends_with('=')) {
       arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(at));
       continue;
@@ -136,7 +144,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
   app.prefix_command();  // stops at the program: what follows is the program's
   for (const Option& option : launch_options()) {
     std::string names = "--" + option.key;
-    for (const std::string& alias : option.aliases) names += ",--" + alias;
+    for (const std::string& alias : option.aliases) names += "," + as_flag(alias);
     app.add_option(names, flags[option.key])->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
   app.add_flag("-h,--help", help);

@@ -18,6 +18,7 @@
 #include "launch/dialects/dialect.h"
 #include "launch/dry_run.h"
 #include "launch/environment.h"
+#include "launch/log_settings.h"
 #include "launch/plan.h"
 #include "launch/tables.h"
 #include "node/agent.h"
@@ -83,7 +84,7 @@ void print_start(const LaunchPlan& plan, const Assignment& assignment) {
       log_dir);
 }
 
-std::vector<RankCommand> prepare_ranks(const LaunchPlan& plan, const Assignment& assignment) {
+SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment) {
   make_directories(plan.log_dir);
   // Not synced to the disk: it is a help for reading logs, and a start is to be quick.
   const std::string endpoints = plan.log_dir + "/endpoints.log";
@@ -94,7 +95,10 @@ std::vector<RankCommand> prepare_ranks(const LaunchPlan& plan, const Assignment&
     if (dialect->write_files) dialect->write_files(assignment, rank_context(plan));
   }
   print_start(plan, assignment);
-  return rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
+  SpawnRanks spawn;
+  spawn.ranks = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
+  spawn.logs = log_settings(plan.request.settings, assignment, spawn.ranks);
+  return spawn;
 }
 
 void keep_verdict(const LaunchPlan& plan, const Verdict& verdict, const World* world) {

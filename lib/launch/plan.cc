@@ -19,6 +19,7 @@
 #include "launch/dialects/dialect.h"
 #include "launch/doctor/fingerprint.h"
 #include "launch/environment.h"
+#include "launch/log_settings.h"
 #include "launch/program.h"
 #include "launch/run_to_end.h"
 #include "launch/shown_ranks.h"
@@ -32,6 +33,13 @@ std::string log_path(const std::string& log_dir, int local_rank, int servers) {
                               : log_dir + "/workerlog." + std::to_string(local_rank - servers);
 }
 
+// --log_split: of its standard error alone; else "".
+std::string error_log_path(const Settings& settings, const std::string& log_dir, int local_rank,
+                           int servers) {
+  if (!settings.boolean("log_split")) return {};
+  return log_path(log_dir, local_rank, servers) + ".err";
+}
+
 // The folder, or where it would be made: the nearest one that exists.
 std::string existing_folder(const std::string& path) {
   std::filesystem::path folder = std::filesystem::absolute(path);
@@ -43,18 +51,22 @@ std::string existing_folder(const std::string& path) {
 
 // The logs must be writable before anything is started. Nothing is made here: a start that is
 // refused leaves no empty logs.
-void check_logs(const std::string& log_dir, int servers, int ranks, const std::string& origin) {
+void check_logs(const Settings& settings, int servers, int ranks) {
+  const std::string& log_dir = settings.text("log_dir");
   const auto refuse = [&](const std::string& path, int reason) {
     throw Error(ErrorCode::kUsage, "logs cannot be written: " + path + ": " + std::strerror(reason),
-                origin + " " + log_dir, "choose another --log_dir");
+                settings.origin("log_dir") + " " + log_dir, "choose another --log_dir");
   };
   const std::string folder = existing_folder(log_dir);
   if (!std::filesystem::is_directory(folder)) refuse(folder, ENOTDIR);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, errno);
   for (int rank = 0; rank < ranks; ++rank) {
-    const std::string path = log_path(log_dir, rank, servers);
-    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-    if (!file && errno != ENOENT) refuse(path, errno);
+    for (const std::string& path :
+         {log_path(log_dir, rank, servers), error_log_path(settings, log_dir, rank, servers)}) {
+      if (path.empty()) continue;
+      const UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC));
+      if (!file && errno != ENOENT) refuse(path, errno);
+    }
   }
 }
 
@@ -146,8 +158,8 @@ LaunchPlan make_plan(LaunchRequest request) {
   plan.dialects = read_dialects(settings, plan.roles.wanted, plan.trains);
   if (plan.trains) check_job_file(plan.command);
   plan.log_dir = settings.text("log_dir");
-  check_logs(plan.log_dir, plan.local_roles.servers, static_cast<int>(plan.devices.size()),
-             settings.origin("log_dir"));
+  check_logs(settings, plan.local_roles.servers, static_cast<int>(plan.devices.size()));
+  check_log_settings(settings, static_cast<int>(plan.devices.size()));
   plan.request = std::move(request);
   hold_ports(&plan);
   return plan;
@@ -214,7 +226,8 @@ std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment&
     rank.local_rank = static_cast<int>(local_rank);
     rank.argv = plan.command;
     // A bar of other programs is their own affair: they see a pipe.
-    const bool draws_bar = plan.trains && local_rank == 0 && !shown.chosen;
+    const bool draws_bar =
+        plan.trains && local_rank == 0 && !shown.chosen && !stamps_console(plan.request.settings);
     RankContext context = rank_context(plan);
     context.threads = cores[local_rank].threads;
     if (node.address == plan.topology.address) {
@@ -225,16 +238,20 @@ std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment&
     rank.environment = rank_environment(assignment, rank.local_rank, context);
     rank.removed = removed_environment(assignment, rank.local_rank);
     rank.cores = cores[local_rank].cores;
-    rank.log_path = log_path(plan.log_dir, rank.local_rank, assignment.node().servers);
+    rank.log_path = log_path(plan.log_dir, rank.local_rank, node.servers);
+    rank.error_log_path =
+        error_log_path(plan.request.settings, plan.log_dir, rank.local_rank, node.servers);
     // Servers wait for trainers; it is the trainers that have to get on.
     if (!assignment.node().is_server(rank.local_rank)) {
       const double seconds = plan.request.settings.number("hang_timeout");
       rank.hang_timeout_ms = static_cast<int>(std::min(seconds, 2e6) * 1000);
     }
     const int global = node.rank_of(rank.local_rank);
-    rank.console =
-        !node.is_server(rank.local_rank) && shown.shows(global, rank.local_rank - node.servers);
-    if (shown.chosen) rank.prefix = line_prefix(assignment, global);
+    rank.rank = global;
+    if (!node.is_server(rank.local_rank)) {
+      rank.shown_streams = shown.streams(global, rank.local_rank - node.servers);
+    }
+    rank.draws_bar = draws_bar && terminal_width > 0;
     ranks.push_back(std::move(rank));
   }
   return ranks;

@@ -1,5 +1,7 @@
 #include "launch/shown_ranks.h"
 
+#include <vector>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -28,18 +30,41 @@ void read_list(const Settings& settings, const char* key, ShownRanks* shown,
   }
 }
 
+// torchrun's notation: 0 (none), 1, 2 or 3 for all ranks, or for some: "0:1,2:3".
+StreamsOfRanks read_streams(const Settings& settings, const char* key) {
+  StreamsOfRanks streams;
+  if (!settings.given(key)) return streams;
+  const auto refuse = [&](const std::string& part) {
+    throw Error(
+        ErrorCode::kUsage, "'" + part + "' does not say which streams", settings.origin(key),
+        "1 is standard output, 2 standard error, 3 both; write 3, or by local rank 0:3,2:1");
+  };
+  const std::vector<std::string> parts = split(settings.text(key), ',');
+  for (const std::string& part : parts) {
+    const size_t colon = part.find(':');
+    const bool of_rank = colon != std::string::npos;
+    long long rank = 0, which = 0;
+    if (!parse_int(part.substr(of_rank ? colon + 1 : 0), &which) || which < 0 || which > 3 ||
+        (of_rank && (!parse_int(part.substr(0, colon), &rank) || rank < 0 || rank > 1 << 20)) ||
+        (!of_rank && parts.size() > 1)) {
+      refuse(part);
+    }
+    (of_rank ? streams.by_rank[static_cast<int>(rank)] : streams.others) = static_cast<int>(which);
+  }
+  return streams;
+}
+
 }  // namespace
 
 ShownRanks read_shown_ranks(const Settings& settings) {
   ShownRanks shown;
   read_list(settings, "ranks", &shown, &shown.ranks);
   read_list(settings, "local_ranks_filter", &shown, &shown.local_ranks);
+  const bool streams = settings.given("tee") || settings.given("redirects");
+  if (streams && !shown.chosen) shown.chosen = shown.all = true;
+  shown.tee = read_streams(settings, "tee");
+  shown.redirects = read_streams(settings, "redirects");
   return shown;
-}
-
-std::string line_prefix(const Assignment& assignment, int rank) {
-  const std::string node = assignment.nnodes() > 1 ? " " + assignment.node().address : "";
-  return "[rank " + std::to_string(rank) + node + "] ";
 }
 
 }  // namespace fleet

@@ -125,7 +125,7 @@ class Agent : private SupervisionEffects {
           channel_.send(ServiceBytes{local_rank, std::move(bytes)});
         });
       }
-      spawn.ranks = plan_.prepare(assignment);
+      spawn = plan_.prepare(assignment);
     } catch (const Error& error) {
       supervision_.on_refusal(error);  // the others see this node leave
       return;

@@ -29,7 +29,7 @@ struct AgentPlan {
   std::chrono::milliseconds grace{10'000};
   JobRecord record;  // what is known of it before the nodes have met
   // What to start, once the job is complete; called once. An Error ends the job.
-  std::function<std::vector<RankCommand>(const Assignment&)> prepare;
+  std::function<SpawnRanks(const Assignment&)> prepare;
   // What answers the ranks while they run, where they need it: nullptr, or a function that may
   // return nullptr. `tell` writes to a rank's service socket. Called before prepare().
   std::function<std::unique_ptr<RankService>(

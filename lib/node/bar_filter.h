@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace fleet {
 
@@ -13,6 +14,8 @@ class BarFilter {
  public:
   // What of `output` (and of what was held back before) belongs into the file.
   std::string pass(std::string_view output);
+  // What was held back, at the end of the output.
+  std::string rest() { return std::exchange(held_, {}); }
 
  private:
   std::string held_;  // from a carriage return on, until it is known what it is

@@ -9,77 +9,133 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/text.h"
+
 namespace fleet {
 
 namespace asio = boost::asio;
 
+int open_nonblocking(int fd) {
+  struct stat status;
+  const bool piped = ::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
+  if (!piped && ::isatty(fd) != 1) return -1;
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  return ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 Console::Console(asio::io_context& loop, int fd) : out_(loop) {
   struct stat status;
+  terminal_ = ::isatty(fd) == 1;
   // epoll takes no files and no /dev/null; those never block for long.
-  const bool pollable = ::fstat(fd, &status) == 0 &&
-                        (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(fd));
-  pollable_ = pollable;
-  // A descriptor of its own: Asio closes what it holds.
-  const int own = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
-  broken_ = own < 0;
-  if (!broken_) {
-    boost::system::error_code error;
-    out_.assign(own, error);
-    if (error) broken_ = true;
-  }
+  const bool known = ::fstat(fd, &status) == 0;
+  pollable_ = terminal_ || (known && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)));
+  int own = open_nonblocking(fd);
+  own_ = own >= 0;
+  // Otherwise it is written, when it says that it can take some, in pieces that fit. Asio closes
+  // what it holds.
+  if (own < 0) own = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  boost::system::error_code error;
+  if (own >= 0) out_.assign(own, error);
+  broken_ = own < 0 || error;
 }
 
 void Console::write(std::string_view output) {
-  if (broken_) return;
+  if (broken_ || output.empty()) return;
+  if (skipping_ || (drops_ && waiting() > kFull)) output = skip(output);
+  if (output.empty()) return;
   if (written_ > kFull / 2) {
     waiting_.erase(0, written_);
     written_ = 0;
   }
   waiting_.append(output);
+  shown_whole_ = output.back() == '\n' || output.back() == '\r';
   pump();
 }
 
-void Console::forget() {
+// What of `output` is to be written, where lines are dropped.
+std::string_view Console::skip(std::string_view output) {
+  if (!skipping_) {
+    skipping_ = true;
+    // The line that is being written is finished first.
+    const size_t end = shown_whole_ ? 0 : std::min(output.find('\n'), output.size() - 1) + 1;
+    waiting_.append(output.substr(0, end));
+    shown_whole_ = shown_whole_ || output[end - 1] == '\n';
+    skipped_whole_ = true;
+    output.remove_prefix(end);
+  }
+  size_t end = output.size();
+  if (waiting() < kFull / 2) {
+    end = skipped_whole_ ? 0 : std::min(output.find('\n'), output.size() - 1) + 1;
+  }
+  const std::string_view skipped = output.substr(0, end);
+  skipped_bytes_ += static_cast<int64_t>(skipped.size());
+  skipped_lines_ += std::count(skipped.begin(), skipped.end(), '\n');
+  if (!skipped.empty()) skipped_whole_ = skipped.back() == '\n';
+  output.remove_prefix(end);
+  if (!output.empty()) say_skipped();
+  return output;
+}
+
+void Console::say_skipped() {
+  if (!shown_whole_) waiting_ += '\n';
+  waiting_ += "[fleetrun] " + std::to_string(skipped_lines_) + " lines (" +
+              mebibytes(static_cast<size_t>(skipped_bytes_)) +
+              ") are not shown: the terminal is too slow for them" +
+              (where_.empty() ? "" : "; they are in " + where_) + "\n";
+  shown_whole_ = true;
+  skipping_ = false;
+  skipped_lines_ = skipped_bytes_ = 0;
+}
+
+// The reader is gone; the log files still have everything.
+void Console::give_up() {
+  broken_ = true;
+  skipping_ = false;
   waiting_.clear();
   written_ = 0;
 }
 
+// As much as can be written without tearing a line.
+size_t Console::next_piece() const {
+  const size_t most = pollable_ ? PIPE_BUF : 1 << 16;
+  if (waiting() <= most) return waiting();
+  const size_t end = waiting_.rfind('\n', written_ + most - 1);
+  return end == std::string::npos || end < written_ ? most : end + 1 - written_;
+}
+
 bool Console::write_piece() {
-  const size_t left = waiting_.size() - written_;
-  const size_t size = std::min<size_t>(left, pollable_ ? PIPE_BUF : 1 << 16);
-  const ssize_t n = ::write(out_.native_handle(), waiting_.data() + written_, size);
-  if (n < 0 && errno != EINTR && errno != EAGAIN) {
-    broken_ = true;  // the reader is gone; the log file still has everything
-    forget();
-  }
-  if (n > 0) written_ += static_cast<size_t>(n);
-  return n > 0;
+  const ssize_t n = ::write(out_.native_handle(), waiting_.data() + written_, next_piece());
+  if (n < 0 && errno != EINTR && errno != EAGAIN) give_up();
+  if (n <= 0) return n < 0 && errno == EINTR;
+  written_ += static_cast<size_t>(n);
+  taken_ += n;
+  return true;
 }
 
 void Console::pump() {
   if (waits_) return;
-  while (!idle()) {
+  for (;;) {
+    if (waiting() == 0 && skipping_) say_skipped();
+    if (waiting() == 0) break;
     pollfd state = {out_.native_handle(), POLLOUT, 0};
-    if (pollable_ && ::poll(&state, 1, 0) != 1) break;
+    if (pollable_ && !own_ && ::poll(&state, 1, 0) != 1) break;
     if (!write_piece()) break;
   }
   if (idle()) {
-    forget();
+    waiting_.clear();
+    written_ = 0;
     if (on_room_) on_room_();
     return;
   }
   waits_ = true;
   out_.async_wait(asio::posix::stream_descriptor::wait_write,
                   [this](boost::system::error_code error) {
-                    waits_ = false;
                     if (error == asio::error::operation_aborted) return;
-                    if (error) {
-                      broken_ = true;
-                      forget();
-                    }
+                    waits_ = false;
+                    if (error) give_up();
                     const bool was_full = full();
                     pump();
-                    if (was_full && !full() && on_room_) on_room_();
+                    if (was_full && !full() && !idle() && on_room_) on_room_();
                   });
 }
 

@@ -11,7 +11,6 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,15 +19,13 @@
 #include "base/log.h"
 #include "node/byte_stream.h"
 #include "node/channel.h"
-#include "node/console.h"
 #include "node/hang_watch.h"
+#include "node/job_logs.h"
 #include "node/oom_watch.h"
 #include "node/process_tree.h"
-#include "node/rank_log.h"
 #include "node/spawn.h"
 #include "node/stack_collector.h"
 #include "node/sweep.h"
-#include "observe/progress.h"
 #include "observe/rank_progress.h"
 
 namespace fleet {
@@ -37,23 +34,14 @@ namespace asio = boost::asio;
 
 namespace {
 
-bool draws_bar(const RankCommand& command) {
-  for (const auto& [name, value] : command.environment) {
-    if (name == kEnvTerminalWidth) return true;
-  }
-  return false;
-}
-
 constexpr size_t kTailLines = 20;
-// A console that takes nothing is given up after this long once the job is over.
-constexpr std::chrono::seconds kConsoleAfter{2};
 constexpr std::chrono::seconds kLookEvery{1};
 
 struct GuardedRank {
   RankCommand command;
   pid_t pid = -1;
   bool ended = false;
-  std::unique_ptr<RankLog> log;
+  RankLog* log = nullptr;
   std::unique_ptr<ByteStream> service;
   std::optional<HangWatch> watch;
   std::unique_ptr<ProgressReader> progress;  // what it says of itself
@@ -68,18 +56,11 @@ class Guardian {
         sweep_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
         grace_(loop_),
         look_(loop_),
-        console_limit_(loop_),
         collector_(loop_),
-        console_(loop_, STDOUT_FILENO),
+        logs_(loop_),
         channel_(
             loop_, std::move(socket), [this](WireMessage message) { on_message(message); },
             [this] { on_launcher_lost(); }) {
-    console_.on_room([this] {
-      for (GuardedRank& rank : ranks_) {
-        if (rank.log) rank.log->resume();
-      }
-      if (gone_) finish();
-    });
     wait_for_children();
   }
 
@@ -96,6 +77,7 @@ class Guardian {
   }
 
   void start_ranks(const SpawnRanks& spawn) {
+    logs_.begin(spawn);
     ranks_.reserve(spawn.ranks.size());
     for (const RankCommand& command : spawn.ranks) {
       GuardedRank& rank = ranks_.emplace_back();
@@ -108,9 +90,7 @@ class Guardian {
       rank.ended = spawned.pid < 0;
       if (rank.ended) continue;
       if (spawned.service) listen_to(rank, std::move(spawned.service));
-      rank.log = std::make_unique<RankLog>(loop_, std::move(spawned.output), command.log_path,
-                                           command.console ? &console_ : nullptr, command.prefix,
-                                           draws_bar(command));
+      rank.log = logs_.open(command, std::move(spawned.output));
       if (command.hang_timeout_ms > 0) {
         rank.watch.emplace(std::chrono::milliseconds(command.hang_timeout_ms));
         look_every_ = std::clamp(std::chrono::milliseconds(command.hang_timeout_ms / 8),
@@ -278,17 +258,9 @@ class Guardian {
   }
 
   void on_all_gone(std::string stuck) {
-    gone_ = true;
     still_there_ = std::move(stuck);
-    console_limit_.expires_after(kConsoleAfter);
-    console_limit_.async_wait([this](boost::system::error_code error) {
-      if (!error) announce();
-    });
-    finish();
-  }
-
-  void finish() {
-    if (console_.idle() || launcher_lost_) announce();
+    logs_.finish([this] { announce(); });
+    if (launcher_lost_) announce();  // whether or not anybody reads our output
   }
 
   void announce() {
@@ -309,16 +281,16 @@ class Guardian {
   sigset_t original_;
   asio::signal_set children_;
   Sweep sweep_;
-  asio::steady_timer grace_, look_, console_limit_;
+  asio::steady_timer grace_, look_;
   StackCollector collector_;
-  Console console_;
+  JobLogs logs_;
   OomWatch oom_;
   Channel channel_;
   std::vector<GuardedRank> ranks_;
   std::chrono::milliseconds look_every_{kLookEvery};
   std::chrono::steady_clock::time_point next_progress_{};
   std::string still_there_;
-  bool gone_ = false, announced_ = false, launcher_lost_ = false;
+  bool announced_ = false, launcher_lost_ = false;
 };
 
 [[noreturn]] void guardian_main(UniqueFd socket, const sigset_t& original) {
@@ -326,6 +298,11 @@ class Guardian {
   try {
     ::prctl(PR_SET_NAME, "fleet-guardian");
     become_subreaper();
+    // A message that nobody reads must not keep it from killing.
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+      const UniqueFd own(open_nonblocking(fd));
+      if (own) ::dup2(own.get(), fd);
+    }
     Guardian guardian(std::move(socket), original);
     // Everything else stays blocked: a terminal's Ctrl-C is for the launcher to handle.
     sigset_t heard;

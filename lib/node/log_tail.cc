@@ -8,6 +8,11 @@
 namespace fleet {
 
 void LogTail::add(std::string_view output) {
+  if (output.size() > 2 * limit_) {
+    held_.clear();
+    output.remove_prefix(output.size() - limit_);
+    cut_ = true;
+  }
   held_.append(output);
   // Cut down only at twice the limit, so that a long stream costs little.
   if (held_.size() <= 2 * limit_) return;

@@ -1,87 +1,146 @@
 #include "node/rank_log.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
-
-#include "base/error.h"
-#include "base/log.h"
+#include <utility>
 
 namespace fleet {
 
 namespace asio = boost::asio;
 
-RankLog::RankLog(asio::io_context& loop, UniqueFd pipe, const std::string& path, Console* console,
-                 const std::string& prefix, bool draws_bar)
-    : pipe_(loop, pipe.release()),
-      file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
-      path_(path),
-      console_(console),
-      draws_bar_(draws_bar) {
-  if (!prefix.empty()) lines_.emplace(prefix);
-  wait();
+RankLog::RankLog(const LogSurroundings& around, const RankCommand& command, RankOutput output,
+                 std::vector<LogFile> files)
+    : around_(around), rank_(command.rank), filters_bar_(command.draws_bar) {
+  const LogSettings& settings = around.settings;
+  const bool apart = static_cast<bool>(output.error);
+  show_lines_ = settings.labels || settings.stamp_console || settings.collapse_ms > 0 || apart;
+  keep_lines_ = settings.stamp_files || apart;
+  for (LogFile& file : files) files_.push_back({std::move(file)});
+  const auto add = [&](UniqueFd end, int shown) {
+    streams_.push_back(
+        std::make_unique<Stream>(asio::posix::stream_descriptor(around_.loop, end.release())));
+    Stream* stream = streams_.back().get();
+    stream->file = std::min(streams_.size(), files_.size()) - 1;
+    stream->shown = (command.shown_streams & shown) != 0;
+    if (stream->shown && show_lines_) around_.lines.begin_rank(rank_);
+    wait(stream);
+  };
+  add(std::move(output.output), kStandardOutput);
+  if (apart) add(std::move(output.error), kStandardError);
 }
 
-void RankLog::wait() {
-  if (waits_ || closed_) return;
-  waits_ = true;
-  pipe_.async_wait(asio::posix::stream_descriptor::wait_read,
-                   [this](boost::system::error_code error) {
-                     waits_ = false;
-                     if (error) return;
-                     // One piece a turn: a rank that writes without end must not starve the loop.
-                     read_once();
-                     if (!console_ || !console_->full()) wait();
-                   });
+void RankLog::wait(Stream* stream) {
+  if (stream->waits || stream->closed) return;
+  stream->waits = true;
+  stream->pipe.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [this, stream](boost::system::error_code error) {
+                            if (error == asio::error::operation_aborted) return;
+                            stream->waits = false;
+                            if (error) return;
+                            // One piece a turn: a rank that writes without end must not starve
+                            // the loop.
+                            read_once(stream);
+                            if (!stream->shown || !around_.console.full()) wait(stream);
+                          });
 }
 
-void RankLog::resume() { wait(); }
+void RankLog::resume() {
+  for (const auto& stream : streams_) wait(stream.get());
+}
 
-bool RankLog::read_once() {
-  char buffer[1 << 16];
-  const ssize_t n = ::read(pipe_.native_handle(), buffer, sizeof buffer);
+bool RankLog::read_once(Stream* stream) {
+  const std::span<char> buffer = around_.buffer;
+  const ssize_t n = ::read(stream->pipe.native_handle(), buffer.data(), buffer.size());
   if (n > 0) {
     bytes_ += n;
-    append({buffer, static_cast<size_t>(n)});
+    take(stream, {buffer.data(), static_cast<size_t>(n)});
     return true;
   }
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
-  closed_ = true;
+  stream->closed = true;
+  finish(stream);
   return false;
 }
 
 void RankLog::drain() {
   // At most a few pipes full: whoever else writes to it may never stop.
-  for (int i = 0; i < 64 && !closed_ && read_once(); ++i) {
-  }
-  if (console_ && lines_) console_->write(lines_->rest());
-}
-
-void RankLog::append(std::string_view output) {
-  if (console_) console_->write(lines_ ? lines_->pass(output) : output);
-  if (draws_bar_) {
-    const std::string lines = filter_.pass(output);
-    tail_.add(lines);
-    write_file(lines);
-  } else {
-    tail_.add(output);
-    write_file(output);
-  }
-}
-
-void RankLog::write_file(std::string_view output) {
-  for (size_t done = 0; done < output.size();) {
-    const ssize_t n = file_ ? ::write(file_.get(), output.data() + done, output.size() - done) : -1;
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      if (!complained_) spdlog::error("{}: cannot write the log: {}", path_, std::strerror(errno));
-      complained_ = true;  // the job is worth more than its log
-      return;
+  for (const auto& stream : streams_) {
+    for (int i = 0; i < 64 && !stream->closed && read_once(stream.get()); ++i) {
     }
-    done += static_cast<size_t>(n);
   }
+}
+
+void RankLog::finish() {
+  drain();
+  for (const auto& stream : streams_) finish(stream.get());
+}
+
+void RankLog::finish(Stream* stream) {
+  if (std::exchange(stream->finished, true)) return;
+  std::string text, stamped;
+  if (filters_bar_) keep(stream, filter_.rest());
+  const std::string rest = stream->kept.rest();
+  if (!rest.empty()) {
+    keep_line(stream, rest, &text, &stamped);
+    tail_.add(text);
+    files_[stream->file].file.write(around_.settings.stamp_files ? stamped : text);
+  }
+  if (!stream->shown || !show_lines_) return;
+  const std::string last = stream->on_console.rest();
+  if (!last.empty()) around_.lines.add(rank_, last);
+  const bool other = std::any_of(streams_.begin(), streams_.end(),
+                                 [](const auto& one) { return one->shown && !one->finished; });
+  other ? around_.lines.pass_on() : around_.lines.end_rank(rank_);
+}
+
+void RankLog::take(Stream* stream, std::string_view output) {
+  if (stream->shown) show(stream, output);
+  keep(stream, filters_bar_ ? filter_.pass(output) : output);
+}
+
+void RankLog::show(Stream* stream, std::string_view output) {
+  if (!show_lines_) return around_.console.write(output);
+  stream->on_console.add(output);
+  for (std::string_view line; stream->on_console.next(&line);) around_.lines.add(rank_, line);
+  around_.lines.pass_on();
+}
+
+void RankLog::keep(Stream* stream, std::string_view output) {
+  LogFile& file = files_[stream->file].file;
+  if (!keep_lines_) {
+    tail_.add(output);
+    return file.write(output);
+  }
+  std::string text, stamped;
+  stream->kept.add(output);
+  for (std::string_view line; stream->kept.next(&line);) keep_line(stream, line, &text, &stamped);
+  tail_.add(text);
+  file.write(around_.settings.stamp_files ? stamped : text);
+}
+
+// Appends it to both. A line without an end goes on with the same stream's next one, and is ended
+// where another stream's comes.
+void RankLog::keep_line(Stream* stream, std::string_view line, std::string* text,
+                        std::string* stamped) {
+  KeptFile& kept = files_[stream->file];
+  const bool goes_on = kept.open == stream;
+  const std::string_view end = kept.open && !goes_on ? "\n" : "";
+  *text += end;
+  *text += line;
+  if (around_.settings.stamp_files) {
+    *stamped += end;
+    if (!goes_on) *stamped += stamp_.at(std::chrono::system_clock::now());
+    *stamped += line;
+  }
+  kept.open = line.ends_with('\n') || line.ends_with('\r') ? nullptr : stream;
+}
+
+std::string RankLog::last_lines(size_t lines) const {
+  LogTail tail = tail_;
+  for (const auto& stream : streams_) tail.add(stream->kept.held());
+  return tail.last(lines);
 }
 
 }  // namespace fleet

@@ -1,53 +1,82 @@
-// A rank's output: from its pipe into its log file, and the console's copy.
+// A rank's output: from its pipes into its log files, and the console's copy.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstdint>
-#include <functional>
-#include <optional>
+#include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "node/bar_filter.h"
 #include "node/console.h"
-#include "node/line_prefix.h"
+#include "node/line_splitter.h"
+#include "node/log_file.h"
 #include "node/log_tail.h"
+#include "node/shown_lines.h"
+#include "node/spawn.h"
 
 namespace fleet {
 
+// What the logs of a node's ranks share; must outlive them.
+struct LogSurroundings {
+  boost::asio::io_context& loop;
+  Console& console;
+  ShownLines& lines;
+  const LogSettings& settings;
+  std::span<char> buffer;  // for a read
+};
+
 class RankLog {
  public:
-  // Appends to `path` what comes through `pipe` (non-blocking). `console`: nullptr, or where it
-  // goes as well; the pipe is then not read while the console is full, as if the rank wrote there
-  // itself. draws_bar: the rank draws a progress bar on that console, which the file does not want.
-  // prefix: of each line on the console, which then gets whole lines only; empty: as it comes.
-  RankLog(boost::asio::io_context& loop, UniqueFd pipe, const std::string& path, Console* console,
-          const std::string& prefix, bool draws_bar);
-  // Reads what the pipe holds now: its rank has ended, while others may keep the pipe open.
+  // Keeps what comes through `output` in the rank's files. What the console shows goes there as
+  // well, as it comes or line by line; where it does and the console is full, the pipe is not read,
+  // as if the rank wrote there itself.
+  RankLog(const LogSurroundings& around, const RankCommand& command, RankOutput output,
+          std::vector<LogFile> files);
+  RankLog(const RankLog&) = delete;
+  // Reads what the pipes hold now: the rank has ended, while others may keep them open.
   void drain();
+  // Nothing more is waited for: also what has no end yet is written.
+  void finish();
   // To be called when the console has room again.
   void resume();
   int64_t bytes() const { return bytes_; }  // read so far
-  std::string last_lines(size_t lines) const { return tail_.last(lines); }
+  std::string last_lines(size_t lines) const;
 
  private:
-  void wait();
-  // False where the pipe is empty or closed.
-  bool read_once();
-  void append(std::string_view output);
-  void write_file(std::string_view output);
+  struct Stream {
+    explicit Stream(boost::asio::posix::stream_descriptor end) : pipe(std::move(end)) {}
+    boost::asio::posix::stream_descriptor pipe;
+    size_t file = 0;  // of files_
+    bool shown = false, waits = false, closed = false, finished = false;
+    LineSplitter kept, on_console;
+  };
+  // With the stream whose line its end is a part of.
+  struct KeptFile {
+    LogFile file;
+    const Stream* open = nullptr;
+  };
 
-  boost::asio::posix::stream_descriptor pipe_;
-  UniqueFd file_;
-  std::string path_;
-  Console* console_;
+  void wait(Stream* stream);
+  bool read_once(Stream* stream);  // false where the pipe is empty or closed
+  void take(Stream* stream, std::string_view output);
+  void show(Stream* stream, std::string_view output);
+  void keep(Stream* stream, std::string_view output);
+  void keep_line(Stream* stream, std::string_view line, std::string* text, std::string* stamped);
+  void finish(Stream* stream);
+
+  LogSurroundings around_;
+  int rank_;
+  bool filters_bar_, show_lines_, keep_lines_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<KeptFile> files_;
   LogTail tail_;
   BarFilter filter_;
-  std::optional<LinePrefix> lines_;
-  bool draws_bar_;
+  Stamp stamp_;
   int64_t bytes_ = 0;
-  bool waits_ = false, closed_ = false, complained_ = false;
 };
 
 }  // namespace fleet

@@ -56,7 +56,7 @@ UniqueFd make_service_socket(UniqueFd* ours) {
 struct ChildPlan {
   char* const* argv;
   char* const* environment;
-  int null, output, service;  // service: -1 for none
+  int null, output, error, service;  // service: -1 for none
   pid_t parent;
   const sigset_t* mask;
   const cpu_set_t* cores;  // nullptr: not pinned
@@ -83,13 +83,27 @@ bool keep_service_socket(int service) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.parent) ::_exit(127);  // it died before the line above
   if (plan.cores) ::sched_setaffinity(0, sizeof(cpu_set_t), plan.cores);
-  if (::dup2(plan.null, 0) >= 0 && ::dup2(plan.output, 1) >= 0 && ::dup2(plan.output, 2) >= 0 &&
+  if (::dup2(plan.null, 0) >= 0 && ::dup2(plan.output, 1) >= 0 && ::dup2(plan.error, 2) >= 0 &&
       keep_service_socket(plan.service)) {
     ::sigprocmask(SIG_SETMASK, plan.mask, nullptr);
     ::execve(plan.argv[0], plan.argv, plan.environment);
   }
   *failed = errno;
   ::_exit(127);
+}
+
+struct Pipe {
+  UniqueFd reading, writing;
+};
+
+// Long, so that a rank that writes much seldom waits for the loop.
+Pipe make_pipe() {
+  constexpr int kPipeSize = 1 << 20;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot create a pipe for a rank's output");
+  ::fcntl(ends[0], F_SETPIPE_SZ, kPipeSize);  // an unprivileged user may have used up its share
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
 }  // namespace
@@ -101,23 +115,28 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask) {
   CPU_ZERO(&cores);
   for (const int core : rank.cores) CPU_SET(core, &cores);
 
-  int pipe[2];
-  if (::pipe2(pipe, O_CLOEXEC) != 0) throw_errno("cannot create a pipe for a rank's output");
-  Spawned spawned{-1, UniqueFd(pipe[0]), {}, {}};
-  const UniqueFd output(pipe[1]);
+  Pipe output = make_pipe(), error;
+  if (rank.two_streams()) error = make_pipe();
+  Spawned spawned;
+  spawned.output = {std::move(output.reading), std::move(error.reading)};
   const UniqueFd service = rank.service_socket ? make_service_socket(&spawned.service) : UniqueFd();
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) throw_errno("cannot open /dev/null");
-  ::fcntl(pipe[0], F_SETFL, O_NONBLOCK);
 
   // No handler of ours may run in the child while it shares our memory.
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
   volatile int failed = 0;
-  const ChildPlan plan{
-      argv.data(),   environment.data(), null.get(), output.get(),
-      service.get(), ::getpid(),         &mask,      rank.cores.empty() ? nullptr : &cores};
+  const ChildPlan plan{argv.data(),
+                       environment.data(),
+                       null.get(),
+                       output.writing.get(),
+                       error.writing ? error.writing.get() : output.writing.get(),
+                       service.get(),
+                       ::getpid(),
+                       &mask,
+                       rank.cores.empty() ? nullptr : &cores};
   const pid_t pid = ::vfork();
   if (pid == 0) run_child(plan, &failed);
   const int fork_error = errno;

@@ -11,9 +11,15 @@
 
 namespace fleet {
 
+// Reading ends of a rank's pipes, non-blocking.
+struct RankOutput {
+  UniqueFd output;  // its standard output, and its standard error where that has none of its own
+  UniqueFd error;   // its standard error, where RankCommand::two_streams()
+};
+
 struct Spawned {
-  pid_t pid = -1;     // -1: it could not be started
-  UniqueFd output;    // its standard output and error: a pipe's reading end, non-blocking
+  pid_t pid = -1;  // -1: it could not be started
+  RankOutput output;
   UniqueFd service;   // our end of its service socket, where it has one
   std::string error;  // why not, and what to do
 };

@@ -63,9 +63,16 @@ class Reader {
 // One `fields` a struct serves both ways: `visit` writes or reads a field.
 template <typename Visit>
 void fields(Visit& visit, RankCommand& rank) {
-  visit(rank.local_rank), visit(rank.argv), visit(rank.environment), visit(rank.removed);
-  visit(rank.cores), visit(rank.log_path), visit(rank.console);
-  visit(rank.prefix), visit(rank.hang_timeout_ms), visit(rank.service_socket);
+  visit(rank.local_rank), visit(rank.rank), visit(rank.argv), visit(rank.environment);
+  visit(rank.removed), visit(rank.cores), visit(rank.log_path), visit(rank.error_log_path);
+  visit(rank.shown_streams), visit(rank.draws_bar), visit(rank.hang_timeout_ms);
+  visit(rank.service_socket);
+}
+template <typename Visit>
+void fields(Visit& visit, LogSettings& logs) {
+  visit(logs.overwrite), visit(logs.stamp_files), visit(logs.stamp_console), visit(logs.labels);
+  visit(logs.node), visit(logs.drop), visit(logs.collapse_ms), visit(logs.max_size);
+  visit(logs.total_size);
 }
 template <typename Visit>
 void fields(Visit& visit, LocalStack& stack) {
@@ -74,7 +81,7 @@ void fields(Visit& visit, LocalStack& stack) {
 }
 template <typename Visit>
 void fields(Visit& visit, SpawnRanks& message) {
-  visit(message.ranks);
+  visit(message.ranks), visit(message.logs);
 }
 template <typename Visit>
 void fields(Visit& visit, StopRanks& message) {
@@ -137,6 +144,7 @@ struct Write {
   void operator()(RankCommand& rank) { fields(*this, rank); }
   void operator()(LocalStack& stack) { fields(*this, stack); }
   void operator()(LocalProgress& rank) { fields(*this, rank); }
+  void operator()(LogSettings& logs) { fields(*this, logs); }
   template <typename T>
   void operator()(std::vector<T>& values) {
     out.number(static_cast<int32_t>(values.size()));
@@ -157,6 +165,7 @@ struct Read {
   void operator()(RankCommand& rank) { fields(*this, rank); }
   void operator()(LocalStack& stack) { fields(*this, stack); }
   void operator()(LocalProgress& rank) { fields(*this, rank); }
+  void operator()(LogSettings& logs) { fields(*this, logs); }
   template <typename T>
   void operator()(std::vector<T>& values) {
     const int count = in.number();

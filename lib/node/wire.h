@@ -11,18 +11,43 @@
 
 namespace fleet {
 
+inline constexpr int kStandardOutput = 1, kStandardError = 2;
+
+// How the output of this node's ranks is kept and shown.
+struct LogSettings {
+  bool overwrite = false;      // logs of earlier runs; else appended to
+  bool stamp_files = false;    // each line there begins with the time
+  bool stamp_console = false;  // and here
+  bool labels = false;         // each line on the console begins with "[rank 3]"
+  std::string node;            // in labels too, where not empty
+  bool drop = false;           // lines that a full console does not take; else ranks wait for it
+  int collapse_ms = 0;         // how long lines wait there for equal ones of other ranks; 0: not
+  int64_t max_size = 0;        // bytes of a log file, then another is begun; 0: no bound
+  int64_t total_size = 0;      // of all of them, then the oldest are removed; 0: no bound
+
+  bool operator==(const LogSettings&) const = default;
+};
+
 // One rank to start.
 struct RankCommand {
   int local_rank = 0;
+  int rank = 0;                   // in the job
   std::vector<std::string> argv;  // argv[0]: a path, already looked up
   std::vector<std::pair<std::string, std::string>> environment;  // set over the guardian's own
   std::vector<std::string> removed;                              // names taken out of it
   std::vector<int> cores;                                        // pinned to; empty: not pinned
-  std::string log_path;                                          // appended to
-  bool console = false;         // its output goes to standard output as well
-  std::string prefix;           // of each line there; empty: as it comes
+  std::string log_path;
+  std::string error_log_path;   // of standard error; empty: the same
+  int shown_streams = 0;        // what goes to the console as well: kStandardOutput | ...
+  bool draws_bar = false;       // there, which the file does not want
   int hang_timeout_ms = 0;      // without progress for this long it hangs; 0: not watched
   bool service_socket = false;  // it gets a socket to its node's launcher (rank_service.h)
+
+  // Whether standard output and error must be told apart.
+  bool two_streams() const {
+    return !error_log_path.empty() || shown_streams == kStandardOutput ||
+           shown_streams == kStandardError;
+  }
 
   bool operator==(const RankCommand&) const = default;
 };
@@ -32,6 +57,7 @@ struct RankCommand {
 // Start these ranks. Once only.
 struct SpawnRanks {
   std::vector<RankCommand> ranks;
+  LogSettings logs;
   bool operator==(const SpawnRanks&) const = default;
 };
 // Send `signal` to every rank's process group; after the grace time kill every descendant.

@@ -56,5 +56,20 @@ TEST(ParseDouble, AnythingButOneWholeNumber_IsRefused) {
     EXPECT_FALSE(parse_double(text, &value)) << text;
 }
 
+TEST(ParseSize, UnitsArePowersOf1024) {
+  int64_t bytes = 0;
+  for (const auto& [text, value] : std::map<std::string, int64_t>{{"4096", 4096},
+                                                                  {"64K", 64 << 10},
+                                                                  {"64kB", 64 << 10},
+                                                                  {"1.5G", 3LL << 29},
+                                                                  {"2TiB", 2LL << 40}}) {
+    EXPECT_TRUE(parse_size(text, &bytes)) << text;
+    EXPECT_EQ(bytes, value) << text;
+  }
+  for (const char* text : {"", "K", "1X", "1KX", "-1", "-1K", "1e9M", "1 M", "12.5"}) {
+    EXPECT_FALSE(parse_size(text, &bytes)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace fleet

@@ -15,8 +15,10 @@ RankCommand sample_rank() {
   rank.removed = {"http_proxy"};
   rank.cores = {2, 3};
   rank.log_path = "log/workerlog.3";
-  rank.console = true;
-  rank.prefix = "[rank 3] ";
+  rank.rank = 11;
+  rank.error_log_path = "log/workerlog.3.err";
+  rank.shown_streams = kStandardError;
+  rank.draws_bar = true;
   rank.hang_timeout_ms = 5000;
   rank.service_socket = true;
   return rank;
@@ -24,7 +26,8 @@ RankCommand sample_rank() {
 
 TEST(Wire, EveryMessage_ComesBackEqual) {
   const std::vector<WireMessage> messages = {
-      SpawnRanks{{sample_rank(), RankCommand{}}},
+      SpawnRanks{{sample_rank(), RankCommand{}},
+                 {true, false, true, true, "10.0.0.2", true, 200, 1LL << 40, 5LL << 40}},
       ServiceBytes{2, "cmd=init"},
       StopRanks{15, 2500},
       KillRanks{},

@@ -79,7 +79,6 @@ std::string unsupported_reason(const std::string& flag) {
     all["rdzv_id"] = "give the job's name with --job_id";
     all["standalone"] = "a job on one node needs no option for that";
     all["sort_ip"] = "ranks follow the order of --ips";
-    all["log_overwrite"] = "logs are appended to; choose another --log_dir";
     return all;
   }();
   const auto found = reasons.find(flag);

@@ -213,7 +213,7 @@ TEST_F(GuardianTest, ConsoleThatNobodyReads_KeepsNothingFromEnding) {
   restart_with(writing.get());
   writing.reset();
   RankCommand rank = script(0, "yes");
-  rank.console = true;
+  rank.shown_streams = 3;
   RankCommand other = script(1, "yes | head -c 9000000; : >" + folder + "/ready; exec sleep 1000");
   send(SpawnRanks{{rank, other}});
   expect<RankStarted>();
@@ -233,7 +233,7 @@ TEST_F(GuardianTest, SlowConsole_GetsEverythingInOrder) {
   restart_with(writing.get());
   writing.reset();
   RankCommand rank = script(0, "seq 1 400000");
-  rank.console = true;
+  rank.shown_streams = 3;
   send(SpawnRanks{{rank}});
   std::string output;
   char buffer[1000];

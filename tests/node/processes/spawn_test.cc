@@ -38,9 +38,9 @@ Finished run_script(const std::string& script, RankCommand rank = {}) {
   if (spawned.pid <= 0) return finished;
   char buffer[4096];
   for (;;) {
-    pollfd readable = {spawned.output.get(), POLLIN, 0};
+    pollfd readable = {spawned.output.output.get(), POLLIN, 0};
     ::poll(&readable, 1, -1);
-    const ssize_t n = ::read(spawned.output.get(), buffer, sizeof buffer);
+    const ssize_t n = ::read(spawned.output.output.get(), buffer, sizeof buffer);
     if (n <= 0) break;
     finished.output.append(buffer, static_cast<size_t>(n));
   }

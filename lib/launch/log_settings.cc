@@ -1,0 +1,84 @@
+#include "launch/log_settings.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "launch/shown_ranks.h"
+#include "node/log_rotation.h"
+
+namespace fleet {
+namespace {
+
+constexpr int64_t kLeastSize = 64 << 10;
+// How long a line waits for equal ones of other ranks: not noticed by who watches.
+constexpr int kCollapseMs = 200;
+
+int64_t size_of(const Settings& settings, const char* key) {
+  if (!settings.given(key)) return 0;
+  int64_t size = 0;
+  if (!parse_size(settings.text(key), &size) || size < kLeastSize) {
+    throw Error(ErrorCode::kUsage, "'" + settings.text(key) + "' is not a size of at least 64K",
+                settings.origin(key), "write it like 500M or 2G");
+  }
+  return size;
+}
+
+struct Sizes {
+  int64_t max_size = 0, total_size = 0;
+};
+
+// The files that are written cannot be removed: all of them at their largest must fit.
+Sizes sizes_of(const Settings& settings, int ranks) {
+  Sizes sizes{size_of(settings, "log_max_size"), size_of(settings, "log_total_size")};
+  if (sizes.total_size == 0) return sizes;
+  const int64_t files = std::max(ranks, 1) * (settings.boolean("log_split") ? 2 : 1);
+  if (sizes.max_size == 0) {
+    sizes.max_size = std::max(kLeastSize, sizes.total_size / files / 2 - kLongestLogLine);
+  }
+  const int64_t least = files * (sizes.max_size + kLongestLogLine);
+  if (sizes.total_size < least) {
+    throw Error(
+        ErrorCode::kUsage,
+        "too small for " + std::to_string(files) + " logs of " +
+            std::to_string(sizes.max_size >> 10) + "K",
+        settings.origin("log_total_size") + " " + settings.text("log_total_size"),
+        "give at least " + std::to_string((least + 1023) >> 10) + "K, or a smaller --log_max_size");
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void check_log_settings(const Settings& settings, int ranks) { sizes_of(settings, ranks); }
+
+bool stamps_console(const Settings& settings) {
+  const std::string& where = settings.text("timestamps");
+  return where == "console" || where == "all";
+}
+
+LogSettings log_settings(const Settings& settings, const Assignment& assignment,
+                         const std::vector<RankCommand>& ranks) {
+  LogSettings logs;
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  const auto shown = std::count_if(ranks.begin(), ranks.end(),
+                                   [](const RankCommand& rank) { return rank.shown_streams != 0; });
+  const auto wanted = [&](const char* key, const char* yes) {
+    return settings.text(key) == yes || (settings.text(key) == "auto" && terminal);
+  };
+  logs.overwrite = settings.boolean("log_overwrite");
+  logs.stamp_console = stamps_console(settings);
+  logs.stamp_files = settings.text("timestamps") == "files" || settings.text("timestamps") == "all";
+  logs.labels = read_shown_ranks(settings).chosen;
+  if (assignment.nnodes() > 1) logs.node = assignment.node().address;
+  logs.drop = wanted("slow_console", "drop");
+  if (shown > 1 && wanted("collapse", "on")) logs.collapse_ms = kCollapseMs;
+  const Sizes sizes = sizes_of(settings, static_cast<int>(ranks.size()));
+  logs.max_size = sizes.max_size;
+  logs.total_size = sizes.total_size;
+  return logs;
+}
+
+}  // namespace fleet

@@ -1,0 +1,21 @@
+// How the ranks' output is kept and shown, from the options of logs.
+#pragma once
+
+#include <vector>
+
+#include "base/config.h"
+#include "node/wire.h"
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+// kUsage where a size is none, or --log_total_size is too small for the logs of `ranks` ranks.
+void check_log_settings(const Settings& settings, int ranks);
+
+bool stamps_console(const Settings& settings);
+
+// `ranks`: of this node.
+LogSettings log_settings(const Settings& settings, const Assignment& assignment,
+                         const std::vector<RankCommand>& ranks);
+
+}  // namespace fleet

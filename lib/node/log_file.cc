@@ -1,0 +1,132 @@
+#include "node/log_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/text.h"
+
+namespace fleet {
+
+LogFolder::LogFolder(const LogSettings& settings, const std::vector<std::string>& paths)
+    : settings_(settings), bound_(settings.total_size) {
+  std::vector<LogPiece> pieces;
+  for (const std::string& path : paths) {
+    for (LogPiece& piece : find_log_pieces(path)) pieces.push_back(std::move(piece));
+    if (settings.overwrite) ::truncate(path.c_str(), 0);
+  }
+  std::sort(pieces.begin(), pieces.end(),
+            [](const LogPiece& a, const LogPiece& b) { return a.changed < b.changed; });
+  for (const LogPiece& piece : pieces) {
+    if (settings.overwrite) {
+      ::unlink(piece.path.c_str());
+    } else {
+      bound_.grow(piece.size);
+      bound_.close(piece.path, piece.size);
+    }
+  }
+}
+
+void LogFolder::make_room(int64_t bytes) {
+  bound_.grow(bytes);
+  for (const std::string& path : bound_.excess()) {
+    ::unlink(path.c_str());
+    if (!std::exchange(removed_, true)) {
+      spdlog::warn(
+          "the logs have reached --log_total_size: their oldest pieces are removed, {} first",
+          path);
+    }
+  }
+}
+
+void LogFolder::on_failure(const std::string& path, int reason) {
+  if (std::exchange(complained_, true)) return;
+  spdlog::error("{}: cannot be written: {}; the job goes on without its logs until they can be",
+                path, std::strerror(reason));
+}
+
+void LogFolder::on_success(const std::string& path, int64_t missing) {
+  complained_ = false;
+  spdlog::warn("{} is written again; {} of output are missing from it", path,
+               mebibytes(static_cast<size_t>(missing)));
+}
+
+LogFile::LogFile(LogFolder* folder, std::string path, bool restarted)
+    : folder_(folder), path_(std::move(path)) {
+  const std::vector<LogPiece> pieces = find_log_pieces(path_);
+  if (!pieces.empty()) next_number_ = pieces.back().number + 1;
+  struct stat status = {};
+  if (restarted && ::stat(path_.c_str(), &status) == 0) {
+    size_ = status.st_size;  // counted already
+    set_aside();
+    return;
+  }
+  open();
+  const int64_t max_size = folder_->settings_.max_size;
+  if (max_size > 0 && size_ >= max_size) set_aside();
+}
+
+void LogFile::open() {
+  file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  struct stat status = {};
+  const bool regular = file_ && ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode);
+  if (!file_) folder_->on_failure(path_, errno);
+  size_ = regular ? status.st_size : 0;
+  char last = '\n';
+  at_line_start_ = size_ == 0 || ::pread(file_.get(), &last, 1, size_ - 1) != 1 || last == '\n';
+  folder_->make_room(size_);
+}
+
+void LogFile::set_aside() {
+  const std::string piece = path_ + "." + std::to_string(next_number_);
+  if (::rename(path_.c_str(), piece.c_str()) != 0) {
+    folder_->on_failure(piece, errno);
+    if (!file_) open();
+    return;
+  }
+  ++next_number_;
+  folder_->bound_.close(piece, size_);
+  open();
+}
+
+void LogFile::write(std::string_view output) {
+  const int64_t max_size = folder_->settings_.max_size;
+  while (max_size > 0 && file_) {
+    const LogCut cut = cut_log(output, size_, at_line_start_, max_size);
+    if (!cut.full) break;
+    write_here(output.substr(0, cut.bytes));
+    output.remove_prefix(cut.bytes);
+    const int64_t before = size_;
+    set_aside();
+    if (size_ == before && before > 0) break;  // it could not be
+  }
+  write_here(output);
+}
+
+void LogFile::write_here(std::string_view output) {
+  if (output.empty()) return;
+  if (!file_) open();
+  folder_->make_room(static_cast<int64_t>(output.size()));
+  while (!output.empty()) {
+    const ssize_t n = file_ ? ::write(file_.get(), output.data(), output.size()) : -1;
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      folder_->on_failure(path_, errno);
+      folder_->bound_.grow(-static_cast<int64_t>(output.size()));
+      missing_ += static_cast<int64_t>(output.size());
+      return;
+    }
+    if (missing_ > 0) folder_->on_success(path_, std::exchange(missing_, 0));
+    size_ += n;
+    at_line_start_ = output[static_cast<size_t>(n) - 1] == '\n';
+    output.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+}  // namespace fleet

@@ -1,0 +1,54 @@
+// The file that a rank's output is kept in, and what the files of a node have in common.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "node/log_rotation.h"
+#include "node/wire.h"
+
+namespace fleet {
+
+// The log files of this node's ranks: their bound, and one warning where the disk is full.
+class LogFolder {
+ public:
+  LogFolder(const LogSettings& settings, const std::vector<std::string>& paths);
+
+ private:
+  friend class LogFile;
+  // Room for `bytes` more, at the cost of the oldest pieces.
+  void make_room(int64_t bytes);
+  void on_failure(const std::string& path, int reason);
+  void on_success(const std::string& path, int64_t missing);
+
+  LogSettings settings_;
+  LogBound bound_;
+  bool complained_ = false, removed_ = false;
+};
+
+class LogFile {
+ public:
+  // Appends to `path`. `restarted`: what is there is of an earlier start of this rank in this run,
+  // and is set aside. Not being able to is a warning: the job is worth more than its log.
+  LogFile(LogFolder* folder, std::string path, bool restarted);
+  // Begins another file where this one is full. What cannot be written is lost, and counted.
+  void write(std::string_view output);
+  const std::string& path() const { return path_; }
+
+ private:
+  void open();
+  void set_aside();  // under the next number; and opens a new file
+  void write_here(std::string_view output);
+
+  LogFolder* folder_;
+  std::string path_;
+  UniqueFd file_;
+  int64_t size_ = 0, missing_ = 0;  // bytes
+  int next_number_ = 1;
+  bool at_line_start_ = true;
+};
+
+}  // namespace fleet

@@ -1,0 +1,103 @@
+#include "node/shown_lines.h"
+
+#include <ctime>
+#include <utility>
+
+namespace fleet {
+
+std::string_view Stamp::at(WallTime time) {
+  using namespace std::chrono;
+  const auto since = duration_cast<milliseconds>(time.time_since_epoch());
+  const auto second = floor<seconds>(since);
+  if (second != second_ || text_.empty()) {
+    second_ = second;
+    const std::time_t whole = second.count();
+    std::tm parts = {};
+    ::localtime_r(&whole, &parts);
+    char text[48];
+    // "+0100" becomes "+01:00".
+    size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.000%z", &parts);
+    text_.assign(text, size);
+    text_.insert(text_.size() - 2, ":");
+    text_ += ' ';
+  }
+  const auto fraction = static_cast<int>((since - second).count());
+  text_[20] = static_cast<char>('0' + fraction / 100);
+  text_[21] = static_cast<char>('0' + fraction / 10 % 10);
+  text_[22] = static_cast<char>('0' + fraction % 10);
+  return text_;
+}
+
+void ShownLines::begin(const LogSettings& settings) {
+  flush();
+  settings_ = settings;
+  collapse_.reset();
+  if (settings.collapse_ms > 0) {
+    collapse_.emplace(std::chrono::milliseconds(settings.collapse_ms));
+  }
+}
+
+void ShownLines::begin_rank(int rank) {
+  if (collapse_) collapse_->begin(rank);
+}
+
+void ShownLines::end_rank(int rank) {
+  if (collapse_) collapse_->end(rank);
+  pass_on();
+}
+
+void ShownLines::add(int rank, std::string_view line) {
+  const auto time = std::chrono::system_clock::now();
+  if (collapse_) {
+    collapse_->add(rank, line, std::chrono::steady_clock::now(), time);
+  } else {
+    write({rank}, line, time);
+  }
+}
+
+void ShownLines::write(const std::set<int>& ranks, std::string_view line, Stamp::WallTime time) {
+  // What is left of a longer bar would stand behind it.
+  if (std::exchange(behind_bar_, line.ends_with('\r')) && console_.is_terminal()) {
+    batch_ += "\033[K";
+  }
+  if (settings_.stamp_console) batch_ += stamp_.at(time);
+  if (settings_.labels) {
+    batch_ += ranks.size() > 1 ? "[ranks " : "[rank ";
+    batch_ += ranges_of(ranks);
+    if (!settings_.node.empty()) batch_ += ' ' + settings_.node;
+    batch_ += "] ";
+  }
+  batch_ += line;
+  if (!line.ends_with('\n') && !behind_bar_) batch_ += '\n';
+}
+
+void ShownLines::take_due() {
+  if (!collapse_) return;
+  const auto now = std::chrono::steady_clock::now();
+  while (const auto line = collapse_->take(now)) write(line->ranks, line->text, line->written);
+}
+
+void ShownLines::pass_on() {
+  take_due();
+  if (!batch_.empty()) console_.write(std::exchange(batch_, {}));
+  const auto due = collapse_ ? collapse_->next_due() : std::nullopt;
+  if (!due || timer_at_) return;  // one timer at a time: it looks again when it fires
+  timer_at_ = due;
+  timer_.expires_at(*due);
+  timer_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    timer_at_.reset();
+    pass_on();
+  });
+}
+
+void ShownLines::flush() {
+  while (collapse_) {
+    const auto line = collapse_->take_any();
+    if (!line) break;
+    write(line->ranks, line->text, line->written);
+  }
+  pass_on();
+}
+
+}  // namespace fleet

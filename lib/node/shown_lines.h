@@ -1,0 +1,57 @@
+// The lines of several ranks on one console.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "node/console.h"
+#include "node/line_collapse.h"
+#include "node/wire.h"
+
+namespace fleet {
+
+// "2026-11-20T15:04:05.123+01:00 ", in the time zone of this machine.
+class Stamp {
+ public:
+  using WallTime = std::chrono::system_clock::time_point;
+  std::string_view at(WallTime time);
+
+ private:
+  std::chrono::seconds second_{-1};
+  std::string text_;
+};
+
+// Not thread safe.
+class ShownLines {
+ public:
+  ShownLines(boost::asio::io_context& loop, Console& console) : console_(console), timer_(loop) {}
+  // Before lines come, and again where ranks are started again.
+  void begin(const LogSettings& settings);
+  void begin_rank(int rank);
+  void end_rank(int rank);
+  // A line with its end, or a part without; the console has it after pass_on().
+  void add(int rank, std::string_view line);
+  void pass_on();
+  // Everything that still waits for equal lines.
+  void flush();
+
+ private:
+  void write(const std::set<int>& ranks, std::string_view line, Stamp::WallTime time);
+  void take_due();
+
+  Console& console_;
+  boost::asio::steady_timer timer_;
+  LogSettings settings_;
+  std::optional<LineCollapse> collapse_;
+  std::optional<LineCollapse::Time> timer_at_;
+  Stamp stamp_;
+  std::string batch_;
+  bool behind_bar_ = false;  // the last line ended with "\r"
+};
+
+}  // namespace fleet
