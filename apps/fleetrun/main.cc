@@ -10,12 +10,14 @@
 #include "base/error.h"
 #include "commands.h"
 #include "launch/launch.h"
+#include "launch/via_slurm.h"
 
 namespace {
 
 // Ways to start that --via chooses from.
 fleet::LaunchExtras extras() {
   fleet::LaunchExtras all;
+  all.vias = {{"slurm", "in the nodes of this Slurm allocation", fleet::start_via_slurm}};
   for (const fleet::Command& command : fleet::commands()) {
     std::string left = "  fleetrun " + command.name;
     left.resize(std::max<size_t>(left.size() + 1, 26), ' ');

@@ -179,6 +179,11 @@ namespace {
 
 const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias) {
   const std::string& name = request.settings.text("via");
+  for (const char* key : {"via_options", "remote_fleetrun"}) {
+    if (!request.settings.given(key) || name == "ssh" || name == "slurm") continue;
+    throw Error(ErrorCode::kUsage, "it belongs to --via=ssh and --via=slurm",
+                request.settings.origin(key), "add one of them, or leave it out");
+  }
   if (name.empty() || request.dry_run.wanted) return nullptr;
   std::vector<std::string> names;
   for (const Via& via : vias) {

@@ -172,7 +172,8 @@ JobSpec job_of(const LaunchPlan& plan) {
   job.nnodes = plan.topology.nnodes;
   job.addresses = plan.topology.nodes;
   job.version = FLEET_VERSION;
-  job.agreed = {{"--run_mode", plan.roles.wanted ? "ps" : "collective"}};
+  job.agreed = {{"--run_mode", plan.roles.wanted ? "ps" : "collective"},
+                {"--dialect", join(plan.dialects, ",")}};
   if (plan.roles.listed()) {
     job.agreed["--servers"] = join(settings.texts("servers"), ",");
     job.agreed["--workers"] = join(settings.texts("workers"), ",");

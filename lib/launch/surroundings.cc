@@ -57,6 +57,10 @@ void add_slurm(const Surroundings& from, ConfigTree* tree) {
   }
   add(tree, "ips", list_text(all), "SLURM_STEP_NODELIST");
   add(tree, "host", all[static_cast<size_t>(*place)].address, "SLURM_NODEID");
+  if (*place > 0 && from.environment(kEnvVia) == "slurm") {
+    add(tree, "part", "true", kEnvVia);
+    add(tree, "log_level", "WARNING", kEnvVia);
+  }
   const auto job = number(from, "SLURM_JOB_ID"), step = number(from, "SLURM_STEP_ID");
   if (!job) return;
   add(tree, "job_id", "slurm-" + std::to_string(*job) + "." + std::to_string(step.value_or(0)),

@@ -10,6 +10,9 @@
 
 namespace fleet {
 
+// Set for launchers that a --via has started: its name.
+inline constexpr char kEnvVia[] = "FLEET_VIA";
+
 struct Surroundings {
   std::function<std::optional<std::string>(const std::string&)> environment;
   std::function<std::string()> host_name;       // "train-3"
@@ -23,6 +26,7 @@ Surroundings real_surroundings();
 //   Only where none of --ips, --master, --nnodes, --host and --rank is given.
 // - a pod of a Kubernetes indexed Job, where --nnodes says that there are several: --rank from
 //   JOB_COMPLETION_INDEX, --master from the names that a headless service gives to pods.
+//   With --via=slurm only the first node shows the job.
 // kUsage where srun has started several on a node.
 void add_surroundings(const Surroundings& surroundings, ConfigTree* tree);
 

@@ -43,6 +43,7 @@ void Supervision::on_refusal(const Error& error) {
 
 void Supervision::on_stop_order(const StopOrder& order) {
   if (stopping_) return;
+  ordered_ = order.signal;
   effects_.say("node " + std::to_string(order.node_rank) + " (" + order.node +
                ") was told to stop by " + signal_name(order.signal) + ": stopping the ranks");
   stop(order.signal);
@@ -174,7 +175,10 @@ void Supervision::on_guardian_lost() {
 }
 
 void Supervision::on_signal(int signal) {
-  if (signal_ == 0) signal_ = signal;
+  const bool first = signal_ == 0;
+  if (first) signal_ = signal;
+  // Whoever signals all nodes (srun) means the same stop: another node was only faster.
+  if (first && signal == ordered_) return;
   if (gone_) return end(128 + signal_);  // only other nodes are waited for
   if (!assignment_ || stopping_) return effects_.kill_ranks();
   effects_.say(signal_name(signal) + ": stopping the ranks; once more kills them");

@@ -76,6 +76,7 @@ class Supervision {
   std::optional<Verdict> verdict_;
   std::optional<int> refused_;  // the exit code
   int signal_ = 0;              // the first one the user sent
+  int ordered_ = 0;             // the one that stops the job, where it was sent to another node
   int trainers_ = 0;            // of this node, that have not ended
   bool stopping_ = false, gone_ = false, guardian_lost_ = false, ended_ = false;
 };

@@ -60,6 +60,16 @@ struct InSlurm : SurroundingsTest {
   }
 };
 
+TEST_F(InSlurm, ViaSlurm_OtherNodesAreParts) {
+  environment["FLEET_VIA"] = "slurm";
+  look();
+  EXPECT_EQ(at("part"), "true");
+  environment["SLURM_NODEID"] = "0";
+  tree = {};
+  look();
+  EXPECT_EQ(at("part"), "-");
+}
+
 TEST_F(InSlurm, OneANode_IsTheWholeJob) {
   look();
   EXPECT_EQ(at("ips"), "n08,n09,n10");

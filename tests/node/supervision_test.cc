@@ -280,6 +280,18 @@ TEST_F(SupervisionTest, SecondSignal_Kills) {
   supervision.on_signal(SIGINT);
 }
 
+TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+  EXPECT_CALL(effects, kill_ranks()).Times(0);
+  supervision.on_signal(SIGTERM);
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGTERM);
+}
+
 TEST_F(SupervisionTest, SignalWhileOnlyOthersRun_EndsAtOnce) {
   run();
   EXPECT_CALL(effects, finish_node());

@@ -72,6 +72,10 @@ OptionGroup start_options() {
       "whose variables the ranks get: " + dialect_names() + " (default: paddle,torch)");
   group.text({.key = "via", .value = "HOW", .optional = true}, "",
              "start the job on all nodes from here (default: the same line on each)");
+  group.text({.key = "via_options", .value = "TEXT", .optional = true}, "",
+             "more options for the ssh or srun of --via");
+  group.text({.key = "remote_fleetrun", .value = "PATH", .optional = true}, "",
+             "the fleetrun of the nodes, with --via=ssh and slurm (default: this one's path)");
   group.flag({.key = "part"},
              "a node's part of a job that another fleetrun shows: no verdict here");
   return group;

@@ -1,0 +1,24 @@
+// --via=slurm: the job in the nodes of the Slurm allocation that this process is in, by one srun.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/options.h"
+
+namespace fleet {
+
+// The command that starts the job: `srun`, one task a node, each a fleetrun with what the user gave
+// and nothing else, which takes nodes, place and ports from its step. `self`: this program's path.
+// kUsage outside of an allocation, inside of a step, and for what Slurm decides.
+std::vector<std::string> srun_command(
+    const LaunchRequest& request,
+    const std::function<std::optional<std::string>(const std::string&)>& environment,
+    const std::string& self);
+
+// Becomes that srun: its exit code and its signals are this process's. Returns only by throwing.
+int start_via_slurm(LaunchRequest request);
+
+}  // namespace fleet

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# --via=slurm with a srun that starts its tasks in two network namespaces: one command starts the job, its exit code is
+# the job's, the verdict is told once, and a signal to it ends all. Usage: via_slurm.sh FLEETRUN HELPER
+set -euo pipefail
+fleetrun=$1 helper=$2
+skip() { echo "SKIP: $*"; exit 77; }
+[ "$(id -u)" = 0 ] || skip "network namespaces need root"
+command -v ip >/dev/null || skip "ip (iproute2) is not installed"
+a=fleet_e_$$ b=fleet_f_$$
+folder=$(mktemp -d)
+clean_up() {
+  jobs -p | xargs -r kill -9 2>/dev/null || true
+  ip netns del "$a" 2>/dev/null || true
+  ip netns del "$b" 2>/dev/null || true
+  rm -rf "$folder"
+}
+trap clean_up EXIT
+ip netns add "$a" 2>/dev/null || skip "this machine allows no network namespaces"
+ip netns add "$b"
+ip -n "$a" link add cable type veth peer name cable netns "$b" || skip "no veth here"
+ip -n "$a" addr add 10.77.0.1/24 dev cable
+ip -n "$b" addr add 10.77.0.2/24 dev cable
+for n in "$a" "$b"; do ip -n "$n" link set lo up; ip -n "$n" link set cable up; done
+cd "$folder"
+
+# As Slurm's: a task in each node with the step's variables, signals passed on, the highest exit code.
+mkdir bin
+cat >bin/srun <<SRUN
+#!/usr/bin/env bash
+[[ "\$*" == --nodes=2\ --ntasks=2\ --ntasks-per-node=1\ * ]] || { echo "srun: \$*"; exit 9; }
+while [[ \$1 == --* ]]; do shift; done
+export SLURM_STEP_ID=0 SLURM_STEP_NODELIST=10.77.0.1,10.77.0.2 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NUM_TASKS=2
+SLURM_NODEID=0 ip netns exec $a "\$@" & first=\$!
+SLURM_NODEID=1 ip netns exec $b "\$@" & second=\$!
+trap 'kill -TERM \$first \$second' TERM
+code=0
+for task in \$first \$second; do
+  while kill -0 \$task 2>/dev/null; do one=0; wait \$task || one=\$?; done
+  [ \$one -le \$code ] || code=\$one
+done
+exit \$code
+SRUN
+chmod +x bin/srun
+allocation=(SLURM_JOB_ID=$$ SLURM_JOB_NODELIST=n[1-2] SLURM_JOB_NUM_NODES=2 PATH="$folder/bin:$PATH" CUDA_VISIBLE_DEVICES=)
+fail() { echo "FAILED: $*"; tail -n 60 ./*.out; exit 1; }
+expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
+
+env "${allocation[@]}" "$fleetrun" --via=slurm --nproc_per_node=2 "$helper" store >met.out 2>&1 || fail "ended with $?"
+expect met.out '\[rank 2 10.77.0.2\]'
+[ "$(grep -c "launch train in CPU mode" met.out)" = 1 ] || fail "the job is not shown once"
+echo "met"
+
+code=0
+env "${allocation[@]}" PADDLE_NPROC_PER_NODE=2 "$fleetrun" --via=slurm \
+  sh -c 'test $RANK = 3 && { sleep 0.2; exit 7; }; exec sleep 100' >failed.out 2>&1 || code=$?
+[ $code = 7 ] || fail "ended with $code instead of 7"
+[ "$(grep -c "ABORT!!!" failed.out)" = 1 ] || fail "the verdict is not told once"
+expect failed.out "rank 3 (local rank 1) on node 1 (10.77.0.2"
+echo "the failing rank's code, its verdict once"
+
+env "${allocation[@]}" "$fleetrun" --via=slurm --nproc_per_node=2 \
+  sh -c ': >ready.$RANK; while :; do sleep 0.05; done' >stopped.out 2>&1 & job=$!
+for rank in 0 1 2 3; do
+  for ((i = 0; i < 1000; ++i)); do [ -e "ready.$rank" ] && break; sleep 0.02; done
+  [ -e "ready.$rank" ] || fail "rank $rank did not start"
+done
+kill -TERM $job
+code=0; wait $job || code=$?
+[ $code = 143 ] || fail "ended with $code instead of 143"
+for n in "$a" "$b"; do [ -z "$(ip netns pids "$n")" ] || fail "something is left in $n"; done
+echo "a signal to it ends all"
+
+code=0
+"$fleetrun" --via=slurm true >outside.out 2>&1 || code=$?
+[ $code = 2 ] || fail "outside of an allocation: $code"
+expect outside.out "this is no allocation of Slurm"
