@@ -156,5 +156,26 @@ TEST(Arguments, HelpAll_IsTold) {
   EXPECT_TRUE(parse_arguments({"--help", "all"}).all_help);
 }
 
+TEST(Arguments, ShortFlags) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"-t", "3", "-r", "1"},
+                                                {"-t3", "-r1"},
+                                                {"--tee=3", "--redirect", "1"}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--log_overwrite", "prog", "-t", "--x="});
+    const LaunchRequest request = parse_arguments(all);
+    EXPECT_EQ(request.settings.text("tee"), "3");
+    EXPECT_EQ(request.settings.text("redirects"), "1");
+    EXPECT_TRUE(request.settings.boolean("log_overwrite"));
+    EXPECT_EQ(request.program, (std::vector<std::string>{"prog", "-t", "--x="}));
+  }
+}
+
+TEST(Arguments, AfterTwoDashes_WordsAreTheProgramsOwn) {
+  const std::vector<std::string> program = {"ls", "--color=", "--x", "y"};
+  std::vector<std::string> all = {"--"};
+  all.insert(all.end(), program.begin(), program.end());
+  EXPECT_EQ(parse_arguments(all).program, program);
+}
+
 }  // namespace
 }  // namespace fleet

@@ -37,5 +37,25 @@ TEST(ShownRanks, NoRank_IsAnError) {
   }
 }
 
+TEST(ShownRanks, TeeAndRedirects_AsInTorchrun) {
+  EXPECT_EQ(shown({}).streams(0, 0), 3);
+  EXPECT_EQ(shown({}).streams(1, 1), 0);
+  EXPECT_EQ(shown({"--tee=1"}).streams(5, 1), 3);  // what is not redirected shows as well
+  EXPECT_EQ(shown({"--redirects=3"}).streams(0, 0), 0);
+  EXPECT_EQ(shown({"--redirects=3", "--tee=2"}).streams(5, 1), 2);
+  const ShownRanks some = shown({"--redirects", "0:3,12:1", "--tee=0:2"});
+  EXPECT_EQ(some.streams(0, 0), 2);
+  EXPECT_EQ(some.streams(12, 12), 2);
+  EXPECT_EQ(some.streams(3, 3), 3);
+  EXPECT_EQ(shown({"-t3", "--ranks=4"}).streams(4, 0), 3);
+  EXPECT_EQ(shown({"-t3", "--ranks=4"}).streams(0, 0), 0);
+}
+
+TEST(ShownRanks, NoStreams_IsAnError) {
+  for (const char* streams : {"4", "x", "0:4", "1,2", "0:1,3", ":1", "0:", "-1:1"}) {
+    EXPECT_THROW(shown({std::string("--tee=") + streams}), Error) << streams;
+  }
+}
+
 }  // namespace
 }  // namespace fleet

@@ -108,7 +108,8 @@ void JobFolder::wait_for(const std::string& file) const {
 }
 
 Fleetrun::Fleetrun(const JobFolder& folder, const std::string& name,
-                   std::vector<std::string> arguments, const Environment& environment)
+                   std::vector<std::string> arguments, const Environment& environment,
+                   const std::string& terminal)
     : folder_(folder), name_(name) {
   Environment changes = environment;
   changes.emplace_back(kMark, folder.mark());
@@ -141,6 +142,9 @@ Fleetrun::Fleetrun(const JobFolder& folder, const std::string& name,
   ::posix_spawn_file_actions_addopen(&actions, 1, (name + ".out").c_str(),
                                      O_WRONLY | O_CREAT | O_APPEND, 0644);
   ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  if (!terminal.empty()) {
+    ::posix_spawn_file_actions_addopen(&actions, 1, terminal.c_str(), O_RDWR | O_NOCTTY, 0);
+  }
   const int error = ::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), envp.data());
   ::posix_spawn_file_actions_destroy(&actions);
   EXPECT_EQ(error, 0) << "cannot start " << argv[0];

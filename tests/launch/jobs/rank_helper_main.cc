@@ -4,6 +4,11 @@
 //   do,
 //                          with SO_REUSEADDR; and sees that without it the port is taken
 //   store                  meets all ranks through the job's Store
+//   write BYTES STREAMS [PIECE]
+//                          writes so many bytes of lines "rank number checksum text" of random
+//                          lengths, in pieces of random sizes (PIECE: of that size); STREAMS: 1
+//                          standard output, 2 standard error, 3 each line to one of them
+//   fill BYTES             writes so many bytes of lines as fast as it can
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -11,7 +16,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <random>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "rendezvous/store_client.h"
@@ -65,6 +73,51 @@ int meet_in_store() {
   return 0;
 }
 
+void write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0) std::_Exit(9);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+int write_lines(size_t bytes, int streams, size_t piece) {
+  const std::string rank = std::getenv("RANK");
+  std::mt19937 random(static_cast<unsigned>(std::stoi(rank)));
+  std::string held[3], text(100'000, ' ');
+  for (char& c : text) c = static_cast<char>('!' + random() % 90);
+  size_t due[3] = {0, piece, piece}, written = 0;
+  for (int number = 0; written < bytes; ++number) {
+    const int fd = streams == 3 ? 1 + static_cast<int>(random() % 2) : streams;
+    const size_t length = random() % 1000 == 0 ? random() % 60'000 : random() % 200;
+    const std::string_view part = std::string_view(text).substr(random() % 30'000, length);
+    const std::string line = rank + " " + std::to_string(number) + " " +
+                             std::to_string(std::hash<std::string_view>{}(part)) + " ";
+    held[fd].append(line).append(part).append("\n");
+    written += line.size() + length + 1;
+    if (held[fd].size() < due[fd]) continue;
+    // Cut anywhere: a line comes in parts.
+    const size_t size = piece ? held[fd].size() : 1 + random() % held[fd].size();
+    write_all(fd, std::string_view(held[fd]).substr(0, size));
+    held[fd].erase(0, size);
+    due[fd] = piece ? piece : random() % 20'000;
+  }
+  for (const int fd : {1, 2}) write_all(fd, held[fd]);
+  return 0;
+}
+
+// As a program with a buffer does.
+int fill(size_t bytes) {
+  const std::string rank = std::getenv("RANK");
+  std::string block;
+  for (int number = 0; block.size() < 1 << 16; ++number) {
+    block += "rank " + rank + " step " + std::to_string(number) + " loss 0.693147 lr 0.1 ";
+    block += std::string(static_cast<size_t>(number) % 80, 'x') + "\n";
+  }
+  for (size_t written = 0; written < bytes; written += block.size()) write_all(1, block);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -72,6 +125,11 @@ int main(int argc, char** argv) {
   try {
     if (what == "listen" && argc > 2) return listen_on(argv[2]);
     if (what == "store") return meet_in_store();
+    if (what == "fill" && argc > 2) return fill(std::stoul(argv[2]));
+    if (what == "write" && argc > 3) {
+      return write_lines(std::stoul(argv[2]), std::stoi(argv[3]),
+                         argc > 4 ? std::stoul(argv[4]) : 0);
+    }
   } catch (const fleet::Error& error) {
     std::puts(error.what());
     return 1;

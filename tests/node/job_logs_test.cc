@@ -1,0 +1,153 @@
+#include "node/job_logs.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Ranks are played by pipes; nothing is waited for.
+struct JobLogsTest : ::testing::Test {
+  JobLogsTest() {
+    std::string pattern = ::testing::TempDir() + "fleet_logs.XXXXXX";
+    folder = ::mkdtemp(pattern.data());
+    spawn.ranks.resize(2);
+    for (int rank = 0; rank < 2; ++rank) {
+      spawn.ranks[static_cast<size_t>(rank)].rank = rank;
+      spawn.ranks[static_cast<size_t>(rank)].log_path = path(rank);
+    }
+  }
+  ~JobLogsTest() override { std::filesystem::remove_all(folder); }
+  std::string path(int rank) const { return folder + "/workerlog." + std::to_string(rank); }
+  // What a rank writes from its start to its end.
+  void play(JobLogs* logs, int rank, const std::string& output) {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    RankOutput pipes{UniqueFd(ends[0]), {}};
+    const UniqueFd writing(ends[1]);
+    RankLog* log = logs->open(spawn.ranks[static_cast<size_t>(rank)], std::move(pipes));
+    ASSERT_EQ(::write(writing.get(), output.data(), output.size()),
+              static_cast<ssize_t>(output.size()));
+    log->drain();
+    tail = log->last_lines(20);
+    bytes = log->bytes();
+  }
+  void run(std::vector<std::string> epochs) {
+    JobLogs logs(loop);
+    for (const std::string& output : epochs) {
+      logs.begin(spawn);
+      play(&logs, 0, output);
+    }
+    logs.finish([] {});
+  }
+  std::vector<std::string> kept(int rank) const {
+    std::vector<std::string> all;
+    for (const LogPiece& piece : find_log_pieces(path(rank))) all.push_back(read_file(piece.path));
+    all.push_back(read_file(path(rank)));
+    return all;
+  }
+
+  boost::asio::io_context loop{1};
+  std::string folder, tail;
+  int64_t bytes = 0;
+  SpawnRanks spawn;
+};
+
+TEST_F(JobLogsTest, Restart_SetsTheLogAside) {
+  run({"first\n", "second, which crashed", "third\n"});
+  EXPECT_THAT(kept(0), ElementsAre("first\n", "second, which crashed", "third\n"));
+  EXPECT_EQ(read_file(path(0) + ".1"), "first\n");
+  EXPECT_FALSE(std::filesystem::exists(path(1)));
+}
+
+TEST_F(JobLogsTest, NextRun_IsAppendedAndItsRestartsNumberedOn) {
+  run({"a\n", "b\n"});
+  run({"c\n", "d\n"});
+  EXPECT_THAT(kept(0), ElementsAre("a\n", "b\nc\n", "d\n"));
+}
+
+TEST_F(JobLogsTest, Overwrite_RemovesWhatEarlierRunsLeft) {
+  run({"a\n", "b\n"});
+  spawn.logs.overwrite = true;
+  run({"c\n", "d\n"});
+  EXPECT_THAT(kept(0), ElementsAre("c\n", "d\n"));
+}
+
+TEST_F(JobLogsTest, OldPieces_CountForTheBound) {
+  run({std::string(600, 'a') + "\n", std::string(600, 'b') + "\n", "c\n"});
+  spawn.logs.total_size = 1000;
+  spawn.logs.max_size = 400;
+  run({std::string(300, 'd') + "\n"});
+  EXPECT_THAT(kept(0),
+              ElementsAre(std::string(600, 'b') + "\n", "c\n" + std::string(300, 'd') + "\n"));
+}
+
+TEST_F(JobLogsTest, Tail_IsRightAcrossRotationAndWithoutStamps) {
+  spawn.logs.max_size = 10;
+  spawn.logs.stamp_files = true;
+  run({"one\ntwo\nthree\nfour\nlast without an end"});
+  EXPECT_EQ(tail, "one\ntwo\nthree\nfour\nlast without an end");
+  EXPECT_GE(kept(0).size(), 5u);
+  EXPECT_THAT(kept(0).front(), HasSubstr(" one\n"));
+  EXPECT_EQ(bytes, 38);
+}
+
+TEST_F(JobLogsTest, FolderThatComesBack_IsWrittenAgain) {
+  LogFolder logs(spawn.logs, {path(0)});
+  const std::string away = folder + "/away";
+  LogFile file(&logs, away + "/workerlog.0", false);
+  file.write("lost\n");
+  std::filesystem::create_directory(away);
+  file.write("kept\n");
+  EXPECT_EQ(read_file(away + "/workerlog.0"), "kept\n");
+}
+
+TEST(ConsoleTest, SlowTerminal_DropsWholeLinesAndSaysSo) {
+  boost::asio::io_context loop{1};
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd reading(ends[0]), writing(ends[1]);
+  Console console(loop, writing.get());
+  console.drop_when_full(true);
+  console.say_where("log/workerlog.0");
+  const std::string line = "a line of some length\n";
+  std::string block;
+  for (int i = 0; i < 1000; ++i) block += line;
+  for (int i = 0; i < 1000; ++i) {
+    console.write(block.substr(0, 10'007));  // ends within a line
+    console.write(block.substr(10'007));
+    EXPECT_FALSE(console.full());
+  }
+  EXPECT_LT(console.waiting(), 4u << 20);
+  std::string shown;
+  char buffer[65536];
+  const int flags = ::fcntl(reading.get(), F_GETFL);
+  ASSERT_EQ(::fcntl(reading.get(), F_SETFL, flags | O_NONBLOCK), 0);
+  while (!console.idle()) {
+    for (ssize_t n; (n = ::read(reading.get(), buffer, sizeof buffer)) > 0;)
+      shown.append(buffer, static_cast<size_t>(n));
+    loop.run_one();
+  }
+  for (ssize_t n; (n = ::read(reading.get(), buffer, sizeof buffer)) > 0;)
+    shown.append(buffer, static_cast<size_t>(n));
+  const size_t notice = shown.find("[fleetrun] ");
+  ASSERT_NE(notice, std::string::npos);
+  EXPECT_EQ(shown[notice - 1], '\n');
+  EXPECT_EQ(notice % line.size(), 0u);  // whole lines before it
+  const long lines = std::stol(shown.substr(notice + 11));
+  EXPECT_EQ(static_cast<size_t>(lines) + notice / line.size(), 1'000'000u);
+  EXPECT_THAT(shown, HasSubstr("log/workerlog.0"));
+}
+
+}  // namespace
+}  // namespace fleet
