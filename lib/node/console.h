@@ -30,6 +30,12 @@ class Console {
   void write(std::string_view output);
   bool full() const { return !drops_ && waiting() > kFull; }
   bool idle() const { return waiting() == 0 && !skipping_; }
+  // Whether lines written now are dropped, and, in their place, that so many were.
+  bool drops() const { return skipping_ && skipped_whole_ && waiting() >= kFull / 2; }
+  void count_dropped(int64_t lines, int64_t bytes) {
+    skipped_lines_ += lines;
+    skipped_bytes_ += bytes;
+  }
   bool is_terminal() const { return terminal_; }
   size_t waiting() const { return waiting_.size() - written_; }  // bytes
   int64_t taken() const { return taken_; }                       // bytes that it has taken so far

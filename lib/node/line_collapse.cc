@@ -7,23 +7,26 @@ namespace fleet {
 
 void LineCollapse::add(int rank, std::string_view text, Time now, WallTime written) {
   uint64_t& after = after_[rank];
-  std::vector<uint64_t>& same = numbers_[text];
-  const auto found = std::lower_bound(same.begin(), same.end(), after);
-  if (found != same.end()) {
-    waiting_[static_cast<size_t>(*found - first_)].line.ranks.insert(rank);
-    after = *found + 1;
-    return;
+  const size_t hash = std::hash<std::string_view>{}(text);
+  const auto chain = chains_.find(hash);
+  for (uint64_t number = chain == chains_.end() ? 0 : chain->second.first; number > 0;) {
+    Entry& same = entry(number);
+    if (number >= after && same.line.text == text) {
+      std::vector<int>& ranks = same.line.ranks;
+      ranks.insert(std::lower_bound(ranks.begin(), ranks.end(), rank), rank);
+      after = number + 1;
+      return;
+    }
+    number = same.next;
   }
   const uint64_t number = first_ + waiting_.size();
-  const bool known = !same.empty();
-  waiting_.push_back({{{rank}, std::string(text), written}, now + window_});
-  bytes_ += text.size();
+  waiting_.push_back({{{rank}, std::string(text), written}, now + window_, hash});
   after = number + 1;
-  if (known) {
-    same.push_back(number);
+  if (chain == chains_.end()) {
+    chains_.emplace(hash, Chain{number, number});
   } else {
-    numbers_.erase(text);  // its key is the caller's
-    numbers_[waiting_.back().line.text].push_back(number);
+    entry(chain->second.last).next = number;
+    chain->second.last = number;
   }
 }
 
@@ -35,24 +38,20 @@ bool LineCollapse::is_complete(const Entry& entry) const {
 std::optional<LineCollapse::Line> LineCollapse::take(Time now) {
   if (waiting_.empty()) return std::nullopt;
   const Entry& next = waiting_.front();
-  if (now < next.due && bytes_ <= most_bytes_ && !is_complete(next)) return std::nullopt;
+  if (now < next.due && waiting_.size() <= most_lines_ && !is_complete(next)) return std::nullopt;
   return take_any();
 }
 
 std::optional<LineCollapse::Line> LineCollapse::take_any() {
   if (waiting_.empty()) return std::nullopt;
-  Line& next = waiting_.front().line;
-  const auto same = numbers_.find(next.text);
-  // The key is a view of the first that waits with this text: this one.
-  std::vector<uint64_t> others = std::move(same->second);
-  numbers_.erase(same);
-  others.erase(others.begin());
-  if (!others.empty()) {
-    const std::string& key = waiting_[static_cast<size_t>(others.front() - first_)].line.text;
-    numbers_.emplace(key, std::move(others));
+  Entry& next = waiting_.front();
+  const auto chain = chains_.find(next.hash);  // whose first this is
+  if (next.next > 0) {
+    chain->second.first = next.next;
+  } else {
+    chains_.erase(chain);
   }
-  bytes_ -= next.text.size();
-  Line line = std::move(next);
+  Line line = std::move(next.line);
   waiting_.pop_front();
   ++first_;
   return line;
@@ -63,12 +62,12 @@ std::optional<LineCollapse::Time> LineCollapse::next_due() const {
   return waiting_.front().due;
 }
 
-std::string ranges_of(const std::set<int>& numbers) {
+std::string ranges_of(std::span<const int> numbers) {
   std::string text;
-  for (auto number = numbers.begin(); number != numbers.end();) {
-    const int first = *number;
+  for (size_t at = 0; at < numbers.size();) {
+    const int first = numbers[at];
     int last = first;
-    while (++number != numbers.end() && *number == last + 1) last = *number;
+    while (++at < numbers.size() && numbers[at] == last + 1) last = numbers[at];
     if (!text.empty()) text += ',';
     text += std::to_string(first);
     if (last > first) text += '-' + std::to_string(last);

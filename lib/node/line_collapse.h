@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,14 +22,14 @@ class LineCollapse {
   using WallTime = std::chrono::system_clock::time_point;
 
   struct Line {
-    std::set<int> ranks;  // that have written it
+    std::vector<int> ranks;  // that have written it, rising
     std::string text;
     WallTime written;  // by the first of them
   };
 
-  // At most `most_bytes` of lines wait.
-  explicit LineCollapse(std::chrono::milliseconds window, size_t most_bytes = 1 << 20)
-      : window_(window), most_bytes_(most_bytes) {}
+  // At most `most_lines` wait.
+  explicit LineCollapse(std::chrono::milliseconds window, size_t most_lines = 1024)
+      : window_(window), most_lines_(most_lines) {}
   // Whose lines are waited for; a rank that ends no longer is.
   void begin(int rank) { writing_.insert(rank); }
   void end(int rank) { writing_.erase(rank); }
@@ -45,20 +45,29 @@ class LineCollapse {
   struct Entry {
     Line line;
     Time due;
+    size_t hash;
+    uint64_t next = 0;  // number of the next line with this hash; 0: none
   };
+  // Numbers of lines that wait, with one hash.
+  struct Chain {
+    uint64_t first, last;
+  };
+  struct NoHash {
+    size_t operator()(size_t hash) const { return hash; }
+  };
+  Entry& entry(uint64_t number) { return waiting_[static_cast<size_t>(number - first_)]; }
   bool is_complete(const Entry& entry) const;
 
   std::chrono::milliseconds window_;
-  size_t most_bytes_, bytes_ = 0;
+  size_t most_lines_;
   std::set<int> writing_;
   std::deque<Entry> waiting_;
-  uint64_t first_ = 0;                       // number of waiting_.front()
+  uint64_t first_ = 1;                       // number of waiting_.front()
   std::unordered_map<int, uint64_t> after_;  // a rank's next line is this one or a later one
-  // By text, the numbers of the lines that wait. Views into waiting_, whose elements stay in place.
-  std::unordered_map<std::string_view, std::vector<uint64_t>> numbers_;
+  std::unordered_map<size_t, Chain, NoHash> chains_;
 };
 
 // "3", or "0-3,5".
-std::string ranges_of(const std::set<int>& numbers);
+std::string ranges_of(std::span<const int> numbers);
 
 }  // namespace fleet

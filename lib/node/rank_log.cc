@@ -102,6 +102,14 @@ void RankLog::take(Stream* stream, std::string_view output) {
 
 void RankLog::show(Stream* stream, std::string_view output) {
   if (!show_lines_) return around_.console.write(output);
+  // Where no line of it would be shown, none is made.
+  const size_t dropped = around_.console.drops() ? output.rfind('\n') + 1 : 0;
+  if (dropped > 0) {
+    const size_t begun = stream->on_console.rest().size();
+    around_.console.count_dropped(std::count(output.begin(), output.begin() + dropped, '\n'),
+                                  static_cast<int64_t>(begun + dropped));
+    output.remove_prefix(dropped);
+  }
   stream->on_console.add(output);
   for (std::string_view line; stream->on_console.next(&line);) around_.lines.add(rank_, line);
   around_.lines.pass_on();

@@ -47,15 +47,16 @@ void ShownLines::end_rank(int rank) {
 }
 
 void ShownLines::add(int rank, std::string_view line) {
-  const auto time = std::chrono::system_clock::now();
-  if (collapse_) {
-    collapse_->add(rank, line, std::chrono::steady_clock::now(), time);
-  } else {
-    write({rank}, line, time);
+  if (!now_) {
+    now_ = std::chrono::steady_clock::now();
+    wall_now_ = std::chrono::system_clock::now();
   }
+  if (!collapse_) return write({&rank, 1}, line, wall_now_);
+  collapse_->add(rank, line, *now_, wall_now_);
+  take_due(*now_);
 }
 
-void ShownLines::write(const std::set<int>& ranks, std::string_view line, Stamp::WallTime time) {
+void ShownLines::write(std::span<const int> ranks, std::string_view line, Stamp::WallTime time) {
   // What is left of a longer bar would stand behind it.
   if (std::exchange(behind_bar_, line.ends_with('\r')) && console_.is_terminal()) {
     batch_ += "\033[K";
@@ -71,14 +72,13 @@ void ShownLines::write(const std::set<int>& ranks, std::string_view line, Stamp:
   if (!line.ends_with('\n') && !behind_bar_) batch_ += '\n';
 }
 
-void ShownLines::take_due() {
-  if (!collapse_) return;
-  const auto now = std::chrono::steady_clock::now();
+void ShownLines::take_due(LineCollapse::Time now) {
   while (const auto line = collapse_->take(now)) write(line->ranks, line->text, line->written);
 }
 
 void ShownLines::pass_on() {
-  take_due();
+  now_.reset();
+  if (collapse_) take_due(std::chrono::steady_clock::now());
   if (!batch_.empty()) console_.write(std::exchange(batch_, {}));
   const auto due = collapse_ ? collapse_->next_due() : std::nullopt;
   if (!due || timer_at_) return;  // one timer at a time: it looks again when it fires

@@ -5,7 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,8 +41,8 @@ class ShownLines {
   void flush();
 
  private:
-  void write(const std::set<int>& ranks, std::string_view line, Stamp::WallTime time);
-  void take_due();
+  void write(std::span<const int> ranks, std::string_view line, Stamp::WallTime time);
+  void take_due(LineCollapse::Time now);
 
   Console& console_;
   boost::asio::steady_timer timer_;
@@ -51,6 +51,9 @@ class ShownLines {
   std::optional<LineCollapse::Time> timer_at_;
   Stamp stamp_;
   std::string batch_;
+  // Of the lines that come until the next pass_on().
+  std::optional<LineCollapse::Time> now_;
+  Stamp::WallTime wall_now_{};
   bool behind_bar_ = false;  // the last line ended with "\r"
 };
 
