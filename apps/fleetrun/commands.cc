@@ -1,9 +1,13 @@
 #include "commands.h"
 
+#include "launch/guard.h"
+
 namespace fleet {
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> all = {};
+  static const std::vector<Command> all = {
+      {"secret", "make or show the secret that the nodes of your jobs share", secret_command},
+  };
   return all;
 }
 

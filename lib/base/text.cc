@@ -82,6 +82,17 @@ bool parse_double(std::string_view text, double* value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=,./:@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) {
+    return text;
+  }
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 std::string hex(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) {

@@ -25,6 +25,8 @@ bool parse_double(std::string_view text, double* value);
 // Bytes: "4096", "64K", "1.5G", also "64KB" and "64KiB"; units are powers of 1024, up to T.
 bool parse_size(std::string_view text, int64_t* bytes);
 
+// A word for a shell: in single quotes where it needs them.
+std::string shell_word(const std::string& text);
 std::string hex(std::string_view bytes);  // "00ff"
 std::string mebibytes(size_t bytes);      // "97.5 MiB"
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "base/env.h"
 #include "base/text.h"
 #include "launch/addresses.h"
 #include "launch/dialects/dialect.h"
 #include "observe/progress.h"
 #include "rendezvous/env.h"
+#include "rendezvous/job_secret.h"
 
 namespace fleet {
 
@@ -64,6 +66,10 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
     }
   }
   all.emplace_back(kEnvStoreAddress, assignment.store_address);
+  // Empty, in an open job within another job's rank: not the outer one's.
+  if (!context.credentials.empty() || get_env(kEnvCredentials)) {
+    all.emplace_back(kEnvCredentials, context.credentials);
+  }
   all.emplace_back(kEnvJobId, context.job_id);
   all.emplace_back(kEnvEpoch, std::to_string(assignment.epoch()));
   all.emplace_back(kEnvLogLevel, context.log_level);
@@ -75,7 +81,7 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
 }
 
 std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank) {
-  std::vector<std::string> names = {"http_proxy", "https_proxy"};
+  std::vector<std::string> names = {"http_proxy", "https_proxy", kEnvJobSecret};
   if (assignment.node().is_server(local_rank)) names.emplace_back("PADDLE_TRAINER_ID");
   return names;
 }

@@ -18,6 +18,7 @@
 #include "launch/dialects/dialect.h"
 #include "launch/dry_run.h"
 #include "launch/environment.h"
+#include "launch/guard.h"
 #include "launch/log_settings.h"
 #include "launch/plan.h"
 #include "launch/tables.h"
@@ -43,11 +44,13 @@ std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
   options.host = resolve(own ? topology.bind_address : topology.rendezvous_address);
   options.port = topology.rendezvous_port;
   options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
+  options.security = plan.security;
   try {
     auto server = std::make_unique<RendezvousServer>(options);
-    if (server->open_to_network()) {
+    if (options.security.open() && server->open_to_network()) {
       spdlog::warn(
-          "the rendezvous listens on {}: its connection is open, so use a network you trust",
+          "--insecure: the rendezvous listens on {} and takes part with everyone who reaches it, "
+          "who can then stop the job or read its store; use a network you trust",
           endpoint(options.host, server->port()));
     }
     return server;
@@ -121,7 +124,8 @@ std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, boost::asio::io
   if (none) return nullptr;
   ServicePlace place{loop, assignment, rank_context(plan).service_port, nullptr, std::move(tell)};
   place.store = connect_async_store(
-      assignment.store_address, plan.request.settings.text("job_id"), assignment.epoch(), {},
+      assignment.store_address, plan.request.settings.text("job_id"), assignment.epoch(),
+      plan.security,
       [&loop](std::function<void()> answer) { boost::asio::post(loop, std::move(answer)); });
   return serve_dialects(plan.dialects, place);
 }
@@ -143,6 +147,8 @@ int run(LaunchRequest request) {
   const bool part = plan.request.settings.boolean("part");
   if (!part) print_configuration(plan);
 
+  const CredentialsFile credentials(plan.security);
+  plan.credentials = credentials.path();
   AgentPlan agent;
   agent.foreign = children_of_self();
   agent.signal_mask = block_all_signals();
@@ -151,6 +157,7 @@ int run(LaunchRequest request) {
   agent.client.address =
       agent.server ? agent.server->local_address()
                    : endpoint(plan.topology.rendezvous_address, plan.topology.rendezvous_port);
+  agent.client.security = plan.security;
   agent.client.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
   agent.node = node_of(plan, agent.server != nullptr);
   agent.grace = seconds_of(plan.request.settings, "grace");

@@ -19,6 +19,7 @@
 #include "launch/dialects/dialect.h"
 #include "launch/doctor/fingerprint.h"
 #include "launch/environment.h"
+#include "launch/guard.h"
 #include "launch/log_settings.h"
 #include "launch/program.h"
 #include "launch/run_to_end.h"
@@ -160,6 +161,7 @@ LaunchPlan make_plan(LaunchRequest request) {
   plan.log_dir = settings.text("log_dir");
   check_logs(settings, plan.local_roles.servers, static_cast<int>(plan.devices.size()));
   check_log_settings(settings, static_cast<int>(plan.devices.size()));
+  plan.security = guard_job(settings, plan.topology, !request.dry_run.wanted);
   plan.request = std::move(request);
   hold_ports(&plan);
   return plan;
@@ -209,6 +211,7 @@ RankContext rank_context(const LaunchPlan& plan) {
   context.job_id = settings.text("job_id");
   context.log_dir = plan.log_dir;
   context.log_level = settings.text("log_level");
+  context.credentials = plan.credentials;
   if (plan.roles.wanted) context.with_gloo = settings.text("with_gloo");
   context.dialects = plan.dialects;
   if (plan.service_port) context.service_port = plan.service_port->port();

@@ -11,6 +11,7 @@
 #include "launch/topology.h"
 #include "node/held_ports.h"
 #include "node/wire.h"
+#include "rendezvous/security.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -25,6 +26,8 @@ struct LaunchPlan {
   bool trains = false;  // the command is fleet-worker
   std::vector<std::string> dialects;
   std::string log_dir;
+  Security security;
+  std::string credentials;      // where ranks find it, in the environment
   std::vector<HeldPort> ports;  // a rank
   std::unique_ptr<HeldPort> master_port;
   std::unique_ptr<HeldPort> service_port;  // on loopback, where a dialect wants it

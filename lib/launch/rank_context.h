@@ -20,8 +20,9 @@ struct RankContext {
   int threads = 0;         // 0: OMP_NUM_THREADS is left alone
   int terminal_width = 0;  // of the terminal that shows this rank's output; 0: none does
   std::vector<std::string> dialects = {"paddle", "torch"};  // in which the environment is written
-  int service_port = 0;        // on loopback, of this node's key-value server; 0: there is none
-  std::string interface = {};  // the network interface with this node's address; "" where unknown
+  int service_port = 0;          // on loopback, of this node's key-value server; 0: there is none
+  std::string interface = {};    // the network interface with this node's address; "" where unknown
+  std::string credentials = {};  // CredentialsFile::path()
 };
 
 // "ip:port" of every trainer, or parameter server, by rank.

@@ -7,11 +7,13 @@
 #include "base/log.h"
 #include "rendezvous/client_impl.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/mismatch.h"
 
 namespace fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{100};
+constexpr std::chrono::milliseconds kLookAgain{1'000};
 constexpr std::chrono::milliseconds kGoodbye{1'000};
 
 std::string new_instance() {
@@ -91,7 +93,12 @@ void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status&
     } else if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
       end(Refusal{Error(ErrorCode::kUsage, "what listens there is no rendezvous of fleetrun",
                         options_.address, "look at --master, --ips and --rdzv_port")});
+    } else if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+      end(Refusal{
+          Error(ErrorCode::kUsage, last_reason_, options_.address,
+                "that job runs on its host alone; choose another --rdzv_port or --master")});
     } else {
+      look_ = look_ || last_reason_.find("refused") == std::string::npos;
       phase_ = Phase::kConnecting;
       next_attempt_ = Clock::now() + kRetry;
       ticker_.due_by(next_attempt_);
@@ -102,6 +109,7 @@ void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status&
 
 RendezvousClient::Impl::Clock::time_point RendezvousClient::Impl::tick() {
   auto next = Clock::time_point::max();
+  look_who_is_there();
   {
     std::lock_guard lock(mutex_);
     const auto now = Clock::now();
@@ -137,6 +145,23 @@ void RendezvousClient::Impl::keep_trying(Clock::time_point now) {
                      (last_reason_.empty() ? "" : " (" + last_reason_ + ")")});
   }
   if (now >= next_attempt_ && !stream_) connect();
+}
+
+void RendezvousClient::Impl::look_who_is_there() {
+  {
+    std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    if (!look_ || phase_ != Phase::kConnecting || left_ || now < next_look_) return;
+    look_ = false;
+    next_look_ = now + kLookAgain;
+  }
+  const auto mismatch = find_mismatch(options_.address, options_.security);
+  if (!mismatch) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (phase_ == Phase::kConnecting) end(Refusal{*mismatch});
+  }
+  deliver();
 }
 
 void RendezvousClient::Impl::beat(Clock::time_point now) {

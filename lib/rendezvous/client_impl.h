@@ -41,6 +41,7 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void stream_done(NodeStream* stream, const grpc::Status& status);
 
   Clock::time_point tick();
+  void look_who_is_there();  // after a connection failed: it may be the wrong secret
   // (locked)
   void connect();
   void keep_trying(Clock::time_point now);
@@ -60,7 +61,8 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   std::unique_ptr<wire::Rendezvous::Stub> stub_;
   NodeStream* stream_ = nullptr;  // lives until its stream_done()
   std::string last_reason_;
-  Clock::time_point deadline_, next_attempt_, next_progress_, last_heard_, last_tick_;
+  bool look_ = false;
+  Clock::time_point next_look_, deadline_, next_attempt_, next_progress_, last_heard_, last_tick_;
   Welcome times_;
   uint64_t beats_ = 0;
   std::optional<Assignment> assignment_;

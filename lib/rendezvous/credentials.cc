@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <vector>
 
 #include "base/clock.h"
 #include "rendezvous/certificates.h"
@@ -54,29 +55,18 @@ class Token final : public grpc::MetadataCredentialsPlugin {
   std::string token_;
 };
 
-// A server may live longer than a certificate: it shows a new one in good time. gRPC's C++ classes
-// cannot, its C functions can.
-class TlsServerCredentials final : public grpc::ServerCredentials {
+// The certificate a server shows, made anew in good time: a server may live longer than one.
+class ServerCertificate {
  public:
-  explicit TlsServerCredentials(std::string secret) : secret_(std::move(secret)) {}
-  ~TlsServerCredentials() override {
-    if (credentials_) grpc_server_credentials_release(credentials_);
-  }
-  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+  explicit ServerCertificate(std::string secret) : secret_(std::move(secret)) {}
 
- private:
-  int AddPortToServer(const std::string& address, grpc_server* server) override {
-    credentials_ = grpc_ssl_server_credentials_create_with_options(
-        grpc_ssl_server_credentials_create_options_using_config_fetcher(
-            GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, &fetch, this));
-    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
-  }
-
-  // At each handshake, from any thread.
+  // gRPC asks at each handshake, from any thread.
   static grpc_ssl_certificate_config_reload_status fetch(
       void* self, grpc_ssl_server_certificate_config** config) {
-    return static_cast<TlsServerCredentials*>(self)->renew(config);
+    return static_cast<ServerCertificate*>(self)->renew(config);
   }
+
+ private:
   grpc_ssl_certificate_config_reload_status renew(grpc_ssl_server_certificate_config** config) {
     const double now = monotonic_seconds();
     std::lock_guard lock(mutex_);
@@ -93,9 +83,34 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   }
 
   const std::string secret_;
-  grpc_server_credentials* credentials_ = nullptr;
   std::mutex mutex_;
   double renew_at_ = 0;
+};
+
+// gRPC's C functions can renew certificates, its C++ classes cannot.
+class TlsServerCredentials final : public grpc::ServerCredentials {
+ public:
+  // gRPC may ask for a certificate until the last connection of a server has gone, and does not say
+  // when that is: it is kept as long as the process lives.
+  explicit TlsServerCredentials(const std::string& secret) {
+    static std::mutex mutex;
+    static auto* const kept = new std::vector<std::unique_ptr<ServerCertificate>>;
+    std::lock_guard lock(mutex);
+    kept->push_back(std::make_unique<ServerCertificate>(secret));
+    credentials_ = grpc_ssl_server_credentials_create_with_options(
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, &ServerCertificate::fetch,
+            kept->back().get()));
+  }
+  ~TlsServerCredentials() override { grpc_server_credentials_release(credentials_); }
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+
+  grpc_server_credentials* credentials_;
 };
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <grpc/support/log.h>
 
+#include <atomic>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/certificates.h"
@@ -31,13 +33,27 @@ void keep_callback_threads() {
   call->stub->async()->Describe(&call->context, &call->request, &call->reply, [](grpc::Status) {});
 }
 
+// Whoever has another secret, or none, does not get as far as the service. Their own fleetrun tells
+// them why (mismatch.h) after a look without a certificate, which is what is seen here; this side
+// says at least that it happened, now and then.
+void say_turned_away() {
+  static std::atomic<int64_t> next{0};
+  const auto now = static_cast<int64_t>(monotonic_seconds());
+  int64_t due = next.load();
+  if (now < due || !next.compare_exchange_strong(due, now + 10)) return;
+  spdlog::warn(
+      "a connection was turned away: it had not the job's secret; was that one of its nodes?");
+}
+
 // Once a process. What gRPC prints to standard error ("failed to bind") we report ourselves: kept
 // for debugging.
 void set_up() {
   static const bool once = [] {
     gpr_set_log_function([](gpr_log_func_args* args) {
+      const std::string_view message(args->message);
       // Before it aborts the process it says why.
-      const bool fatal = std::string_view(args->message).starts_with("assertion failed");
+      const bool fatal = message.starts_with("assertion failed");
+      if (message.find("peer did not return a certificate") != message.npos) say_turned_away();
       spdlog::log(fatal ? spdlog::level::critical : spdlog::level::debug, "grpc: {}",
                   args->message);
     });

@@ -67,8 +67,8 @@ std::string local_host(const std::string& host) {
   const std::string taken = "port " + std::to_string(options.port) + " is taken";
   const auto holder = ask_who(host_port(local_host(options.host), options.port), options.security);
   if (!holder) {
-    throw Error(ErrorCode::kUsage, taken + " by another program", address,
-                "choose another with --rdzv_port, on every node");
+    throw Error(ErrorCode::kUsage, taken + " by another program, or a job with another secret",
+                address, "choose another with --rdzv_port, on every node");
   }
   const std::string who = " (pid " + std::to_string(holder->pid()) + " on " + holder->hostname() +
                           ", " + std::to_string(holder->joined()) + " of " +

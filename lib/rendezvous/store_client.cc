@@ -71,6 +71,9 @@ class StoreClient final : public Store {
       throw Error(ErrorCode::kUsage, "the value of key '" + key + "' is too large", where,
                   "the store is for ids and addresses, not for data");
     }
+    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+      throw Error(ErrorCode::kUsage, reason_of(status), where, "ranks are started by fleetrun");
+    }
     if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
       throw Error(ErrorCode::kUsage, "what listens there is no rendezvous of fleetrun", where);
     }
