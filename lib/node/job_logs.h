@@ -28,7 +28,7 @@ class JobLogs {
   // A rank's log, which lives until the next begin().
   RankLog* open(const RankCommand& command, RankOutput output);
   // Everything has ended: writes what is left. Calls back, maybe at once, when the console has
-  // taken it, or has taken nothing for a while. Once only.
+  // taken it, or has taken nothing for a while. Once a begin().
   void finish(std::function<void()> on_done);
 
  private:

@@ -1,0 +1,75 @@
+#include "node/log_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "node/log_rotation.h"
+
+namespace fleet {
+namespace {
+
+bool same_file(int fd, const std::string& path) {
+  struct stat open = {}, named = {};
+  return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+bool LogReader::open(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file && errno != ENOENT) throw_errno("the log cannot be read", path);
+  if (!file) return false;
+  file_ = std::move(file);
+  return true;
+}
+
+bool LogReader::open_first() {
+  for (const LogPiece& piece : find_log_pieces(path_)) {
+    last_ = piece.number;
+    if (!current_ && open(piece.path)) return true;
+  }
+  return open(path_);
+}
+
+bool LogReader::open_next() {
+  if (same_file(file_.get(), path_)) return false;
+  // It has been closed: what comes behind it? Where it is not found it has been removed, and so
+  // has everything before the oldest.
+  const std::vector<LogPiece> pieces = find_log_pieces(path_);
+  for (const LogPiece& piece : pieces) {
+    if (piece.number > last_ && same_file(file_.get(), piece.path)) last_ = piece.number;
+  }
+  for (const LogPiece& piece : pieces) {
+    if (piece.number <= last_ || !open(piece.path)) continue;
+    last_ = piece.number;
+    return true;
+  }
+  return open(path_);
+}
+
+void LogReader::read_open(const std::function<void(std::string_view)>& take) {
+  char buffer[65536];
+  for (ssize_t n; (n = ::read(file_.get(), buffer, sizeof buffer)) != 0;) {
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_errno("the log cannot be read", path_);
+    take({buffer, static_cast<size_t>(n)});
+  }
+}
+
+bool LogReader::read(const std::function<void(std::string_view)>& take) {
+  if (!file_ && !open_first()) return false;
+  for (;;) {
+    read_open(take);
+    if (same_file(file_.get(), path_)) return true;
+    // What was written before it was closed.
+    read_open(take);
+    if (!open_next()) return true;
+  }
+}
+
+}  // namespace fleet

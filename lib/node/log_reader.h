@@ -1,0 +1,35 @@
+// Reads a rank's log while it is written, and across its being closed (log_rotation.h).
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+
+namespace fleet {
+
+class LogReader {
+ public:
+  // From the beginning of what is kept, or (`current`) of the log that is written now.
+  explicit LogReader(std::string path, bool current = false)
+      : path_(std::move(path)), current_(current) {}
+  // What has come since the last time. Where a piece was removed before it could be read, goes on
+  // with the next. False where there is no such log (yet). kIo where it cannot be read.
+  bool read(const std::function<void(std::string_view)>& take);
+
+ private:
+  bool open_first();
+  bool open_next();  // false where the open file is the one that is written now
+  bool open(const std::string& path);
+  void read_open(const std::function<void(std::string_view)>& take);
+
+  std::string path_;
+  bool current_;
+  UniqueFd file_;
+  int last_ = 0;  // number of the newest piece that is behind us, or open
+};
+
+}  // namespace fleet

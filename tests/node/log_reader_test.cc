@@ -1,0 +1,73 @@
+#include "node/log_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "node/log_file.h"
+
+namespace fleet {
+namespace {
+
+struct LogReaderTest : ::testing::Test {
+  LogReaderTest() {
+    std::string pattern = ::testing::TempDir() + "fleet_reader.XXXXXX";
+    folder = ::mkdtemp(pattern.data());
+    path = folder + "/workerlog.0";
+    settings.max_size = 500;
+  }
+  ~LogReaderTest() override { std::filesystem::remove_all(folder); }
+  void read(LogReader* reader) {
+    reader->read([&](std::string_view part) { seen += part; });
+  }
+  std::string folder, path, seen, written;
+  LogSettings settings;
+};
+
+TEST_F(LogReaderTest, Following_MissesNothingAcrossRotation) {
+  LogFolder logs(settings, {path});
+  LogReader reader(path);
+  EXPECT_FALSE(reader.read([](std::string_view) {}));
+  LogFile file(&logs, path, false);
+  std::mt19937 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const std::string line = "line " + std::to_string(i) + std::string(random() % 90, '.') + "\n";
+    file.write(line);
+    written += line;
+    // Sometimes several files are begun between two looks.
+    if (random() % 20 == 0) {
+      read(&reader);
+      EXPECT_EQ(seen, written) << i;
+    }
+  }
+  read(&reader);
+  EXPECT_EQ(seen, written);
+  EXPECT_GT(find_log_pieces(path).size(), 20u);
+  // From the beginning, and only what is written now.
+  seen.clear();
+  LogReader all(path), current(path, true);
+  read(&all);
+  EXPECT_EQ(seen, written);
+  seen.clear();
+  read(&current);
+  EXPECT_EQ(seen, read_file(path));
+}
+
+TEST_F(LogReaderTest, PiecesThatWereRemoved_AreSkipped) {
+  settings.total_size = 1500;
+  LogFolder logs(settings, {path});
+  LogFile file(&logs, path, false);
+  LogReader reader(path);
+  file.write("first\n");
+  read(&reader);
+  for (int i = 0; i < 300; ++i) file.write("line " + std::to_string(i) + "\n");
+  read(&reader);
+  EXPECT_TRUE(seen.starts_with("first\n"));
+  EXPECT_TRUE(seen.ends_with("line 298\nline 299\n"));
+  EXPECT_LT(seen.size(), 2100u);  // what is kept, and the file that was open
+}
+
+}  // namespace
+}  // namespace fleet
