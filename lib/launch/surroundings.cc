@@ -30,6 +30,17 @@ void add_slurm_ports(long long job, long long step, ConfigTree* tree) {
   add(tree, "rdzv_port", std::to_string(first + kPorts - 1), "SLURM_JOB_ID");
 }
 
+// Started by --via=slurm, with one command line for all: the first node shows the job, and as nodes
+// of Slurm share their file system, each has logs of its own.
+void add_part(long long place, ConfigTree* tree) {
+  const std::string logs = tree->peek("log_dir").value_or("log");
+  tree->set("log_dir", logs + "/node" + std::to_string(place),
+            std::string("environment ") + kEnvVia);
+  if (place == 0) return;
+  add(tree, "part", "true", kEnvVia);
+  add(tree, "log_level", "WARNING", kEnvVia);
+}
+
 void add_slurm(const Surroundings& from, ConfigTree* tree) {
   // Set in a step only, not in the script of sbatch.
   const auto list = from.environment("SLURM_STEP_NODELIST");
@@ -57,10 +68,7 @@ void add_slurm(const Surroundings& from, ConfigTree* tree) {
   }
   add(tree, "ips", list_text(all), "SLURM_STEP_NODELIST");
   add(tree, "host", all[static_cast<size_t>(*place)].address, "SLURM_NODEID");
-  if (*place > 0 && from.environment(kEnvVia) == "slurm") {
-    add(tree, "part", "true", kEnvVia);
-    add(tree, "log_level", "WARNING", kEnvVia);
-  }
+  if (from.environment(kEnvVia) == "slurm") add_part(*place, tree);
   const auto job = number(from, "SLURM_JOB_ID"), step = number(from, "SLURM_STEP_ID");
   if (!job) return;
   add(tree, "job_id", "slurm-" + std::to_string(*job) + "." + std::to_string(step.value_or(0)),

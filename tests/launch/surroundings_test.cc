@@ -64,6 +64,7 @@ TEST_F(InSlurm, ViaSlurm_OtherNodesAreParts) {
   environment["FLEET_VIA"] = "slurm";
   look();
   EXPECT_EQ(at("part"), "true");
+  EXPECT_EQ(at("log_dir"), "log/node1");
   environment["SLURM_NODEID"] = "0";
   tree = {};
   look();
