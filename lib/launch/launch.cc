@@ -162,6 +162,7 @@ int run(LaunchRequest request) {
   agent.node = node_of(plan, agent.server != nullptr);
   agent.grace = seconds_of(plan.request.settings, "grace");
   agent.tell_verdict = !part;
+  if (plan.request.settings.boolean("leash")) agent.leash = UniqueFd(::dup(STDIN_FILENO));
   agent.record.job_id = agent.node.job.job_id;
   agent.record.node_rank = agent.node.node_rank;
   agent.record.nnodes = agent.node.job.nnodes;

@@ -1,9 +1,12 @@
 #include "launch/via_slurm.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -52,6 +55,72 @@ long long node_count(const Settings& settings, const Environment& environment) {
   return nodes;
 }
 
+// What is passed on. srun itself would kill its tasks at a SIGTERM, without their grace time: they
+// get what this process gets through their standard input instead (--leash).
+constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+sigset_t heard_signals() {
+  sigset_t heard;
+  ::sigemptyset(&heard);
+  for (const int signal : kPassedOn) {
+    struct sigaction action;
+    const bool ignored = ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+    if (!ignored) ::sigaddset(&heard, signal);  // nohup, or in the background of a script
+  }
+  ::sigaddset(&heard, SIGCHLD);
+  return heard;
+}
+
+// In a process group of its own: a terminal's Ctrl-C is for this process.
+pid_t spawn_srun(std::vector<std::string> words, const sigset_t& mask, UniqueFd* leash) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
+  const UniqueFd reading(ends[0]);
+  *leash = UniqueFd(ends[1]);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, reading.get(), STDIN_FILENO);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &mask);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  pid_t pid = -1;
+  errno = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  const int error = errno;
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  if (error == ENOENT) {
+    refuse("srun is not in PATH", "--via=slurm", "is this a node of the Slurm cluster?");
+  }
+  errno = error;
+  if (error != 0) throw_errno("srun cannot be started", "--via=slurm");
+  return pid;
+}
+
+int run_srun(std::vector<std::string> words) {
+  const sigset_t heard = heard_signals();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &heard, &before);
+  UniqueFd leash;
+  const pid_t srun = spawn_srun(std::move(words), before, &leash);
+  ::signal(SIGPIPE, SIG_IGN);
+  for (int stops = 0;;) {
+    int signal = 0, status = 0;
+    if (::sigwait(&heard, &signal) != 0) continue;
+    if (signal == SIGCHLD) {
+      if (::waitpid(srun, &status, WNOHANG) != srun) continue;
+      return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+    const char byte = static_cast<char>(signal);
+    stops += signal != SIGUSR1 && signal != SIGUSR2;
+    const bool told = ::write(leash.get(), &byte, 1) == 1;
+    if (stops > 2 || !told) ::kill(srun, SIGTERM);  // it does without the tasks then
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> srun_command(const LaunchRequest& request, const Environment& environment,
@@ -83,6 +152,7 @@ std::vector<std::string> srun_command(const LaunchRequest& request, const Enviro
   if (nodes != "1" && !settings.given("ranks") && !settings.given("local_ranks_filter")) {
     command.push_back("--local_ranks_filter=0");  // lines of several nodes need their rank
   }
+  command.push_back("--leash");
   command.push_back("--");
   command.insert(command.end(), request.program.begin(), request.program.end());
   return command;
@@ -99,15 +169,7 @@ int start_via_slurm(LaunchRequest request) {
   // Slurm takes both to the nodes.
   if (!get_env("FLEET_JOB_SECRET")) ::setenv("FLEET_JOB_SECRET", new_secret().c_str(), 1);
   ::setenv(kEnvVia, "slurm", 1);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  std::fflush(nullptr);
-  ::execvp(argv[0], argv.data());
-  if (errno == ENOENT) {
-    refuse("srun is not in PATH", "--via=slurm", "is this a node of the Slurm cluster?");
-  }
-  throw_errno("srun cannot be started", "--via=slurm");
+  return run_srun(std::move(words));
 }
 
 }  // namespace fleet

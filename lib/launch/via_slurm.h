@@ -18,7 +18,8 @@ std::vector<std::string> srun_command(
     const std::function<std::optional<std::string>(const std::string&)>& environment,
     const std::string& self);
 
-// Becomes that srun: its exit code and its signals are this process's. Returns only by throwing.
+// Runs that srun, passes signals on, and returns its exit code. The job ends with this process,
+// also where that is killed. From a process without threads.
 int start_via_slurm(LaunchRequest request);
 
 }  // namespace fleet

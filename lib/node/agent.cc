@@ -2,7 +2,9 @@
 
 #include <sys/wait.h>
 
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <utility>
@@ -54,6 +56,10 @@ class Agent : private SupervisionEffects {
     // Whoever read our output may be gone: no reason to end the job.
     ::signal(SIGPIPE, SIG_IGN);
     wait_for_signal();
+    if (plan_.leash) {
+      leash_.emplace(loop_, plan_.leash.release());
+      wait_for_leash();
+    }
     client_.start(plan_.node);
     // Only now: threads that exist already have everything blocked, so signals come to this one.
     ::pthread_sigmask(SIG_SETMASK, &plan_.signal_mask, nullptr);
@@ -83,14 +89,25 @@ class Agent : private SupervisionEffects {
     signals_.async_wait([this](boost::system::error_code error, int signal) {
       if (error) return;
       wait_for_signal();
-      if (signal == SIGCHLD) {
-        reap();
-      } else if (signal == SIGUSR1 || signal == SIGUSR2) {
-        channel_.send(SignalRanks{signal});  // what it means is between the user and the program
-      } else {
-        supervision_.on_signal(signal);
-      }
+      signal == SIGCHLD ? reap() : on_signal(signal);
     });
+  }
+
+  void on_signal(int signal) {
+    if (signal == SIGUSR1 || signal == SIGUSR2) {
+      channel_.send(SignalRanks{signal});  // what it means is between the user and the program
+    } else {
+      supervision_.on_signal(signal);
+    }
+  }
+
+  void wait_for_leash() {
+    leash_->async_read_some(asio::buffer(leash_bytes_),
+                            [this](boost::system::error_code error, size_t n) {
+                              if (error) return on_signal(SIGHUP);
+                              for (size_t i = 0; i < n; ++i) on_signal(leash_bytes_[i]);
+                              wait_for_leash();
+                            });
   }
 
   void reap() {
@@ -212,6 +229,8 @@ class Agent : private SupervisionEffects {
   Sweep sweep_;
   Channel channel_;
   std::unique_ptr<RankService> service_;
+  std::optional<asio::posix::stream_descriptor> leash_;
+  char leash_bytes_[16];
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
   RendezvousClient client_;  // last: its threads post to the loop

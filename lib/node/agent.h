@@ -36,6 +36,9 @@ struct AgentPlan {
       boost::asio::io_context&, const Assignment&,
       std::function<void(int local_rank, std::string bytes)> tell)>
       serve;
+  // Whoever started this launcher from elsewhere holds the other end: each byte is a signal as if
+  // it had been sent to this process, and its end is a SIGHUP. Empty: nobody does.
+  UniqueFd leash;
   bool tell_verdict = true;  // print it; false: who started this launcher does, from what is kept
   // How the job ended, for whoever looks later. Must not throw.
   std::function<void(const Verdict&, const World*)> keep_verdict;

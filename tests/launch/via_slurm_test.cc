@@ -51,7 +51,7 @@ TEST_F(ViaSlurm, Command_IsOneTaskANode) {
   EXPECT_THAT(command(),
               ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1",
                           "--cpu-bind=none", "--mpi=none", "/opt/fleetrun", "--nproc_per_node=4",
-                          "--local_ranks_filter=0", "--", "train.py", "--ips=not mine"));
+                          "--local_ranks_filter=0", "--leash", "--", "train.py", "--ips=not mine"));
 }
 
 TEST_F(ViaSlurm, MoreOptions_AreSruns) {

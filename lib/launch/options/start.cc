@@ -76,6 +76,8 @@ OptionGroup start_options() {
              "more options for the ssh or srun of --via");
   group.text({.key = "remote_fleetrun", .value = "PATH", .optional = true}, "",
              "the fleetrun of the nodes, with --via=ssh and slurm (default: this one's path)");
+  group.flag({.key = "leash"},
+             "standard input is a leash: bytes are signals, its end is a SIGHUP (as --via does)");
   group.flag({.key = "part"},
              "a node's part of a job that another fleetrun shows: no verdict here");
   return group;

@@ -23,19 +23,21 @@ ip -n "$b" addr add 10.77.0.2/24 dev cable
 for n in "$a" "$b"; do ip -n "$n" link set lo up; ip -n "$n" link set cable up; done
 cd "$folder"
 
-# As Slurm's: a task in each node with the step's variables, signals passed on, the highest exit code.
+# As Slurm's: a task in each node with the step's variables and what comes on standard input, the highest exit code.
 mkdir bin
 cat >bin/srun <<SRUN
 #!/usr/bin/env bash
 [[ "\$*" == --nodes=2\ --ntasks=2\ --ntasks-per-node=1\ * ]] || { echo "srun: \$*"; exit 9; }
 while [[ \$1 == --* ]]; do shift; done
 export SLURM_STEP_ID=0 SLURM_STEP_NODELIST=10.77.0.1,10.77.0.2 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NUM_TASKS=2
-SLURM_NODEID=0 ip netns exec $a "\$@" & first=\$!
-SLURM_NODEID=1 ip netns exec $b "\$@" & second=\$!
-trap 'kill -TERM \$first \$second' TERM
+mkfifo in.\$\$.0 in.\$\$.1
+SLURM_NODEID=0 ip netns exec $a "\$@" <in.\$\$.0 & first=\$!
+SLURM_NODEID=1 ip netns exec $b "\$@" <in.\$\$.1 & second=\$!
+exec 3<&0
+tee in.\$\$.0 >in.\$\$.1 <&3 & exec 3<&- <&-
 code=0
 for task in \$first \$second; do
-  while kill -0 \$task 2>/dev/null; do one=0; wait \$task || one=\$?; done
+  one=0; wait \$task || one=\$?
   [ \$one -le \$code ] || code=\$one
 done
 exit \$code
@@ -69,6 +71,18 @@ code=0; wait $job || code=$?
 [ $code = 143 ] || fail "ended with $code instead of 143"
 for n in "$a" "$b"; do [ -z "$(ip netns pids "$n")" ] || fail "something is left in $n"; done
 echo "a signal to it ends all"
+
+rm -f ready.*
+env "${allocation[@]}" "$fleetrun" --via=slurm --nproc_per_node=2 \
+  sh -c ': >ready.$RANK; while :; do sleep 0.05; done' >killed.out 2>&1 & job=$!
+for rank in 0 1 2 3; do
+  for ((i = 0; i < 1000; ++i)); do [ -e "ready.$rank" ] && break; sleep 0.02; done
+  [ -e "ready.$rank" ] || fail "rank $rank did not start"
+done
+kill -KILL $job
+for ((i = 0; i < 1000; ++i)); do [ -z "$(ip netns pids "$a")$(ip netns pids "$b")" ] && break; sleep 0.02; done
+[ -z "$(ip netns pids "$a")$(ip netns pids "$b")" ] || fail "the job outlives the launcher"
+echo "killed with -9, it leaves nothing"
 
 code=0
 "$fleetrun" --via=slurm true >outside.out 2>&1 || code=$?
