@@ -17,6 +17,10 @@ namespace {
 // A dead peer whose kernel cannot say so is seen within 3 s.
 constexpr int kKeepaliveMs = 2'000, kKeepaliveTimeoutMs = 1'000;
 
+// Of one connection, at a time: a launcher has a stream, a rank a few waits.
+constexpr int kMaxCalls = 1'000;
+constexpr int kMaxMetadataBytes = 8 << 10;
+
 // gRPC's callbacks run on threads of a queue that counts who uses it and is torn down with the last
 // channel or server: a race (grpc 1.51 aborts with "prior > 0" now and then), and a thread that
 // joins itself where a callback drops the last one. A channel that leads nowhere holds it for as
@@ -93,6 +97,8 @@ void set_up_server(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCalls);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder->SetMaxSendMessageSize(kMaxMessageBytes);
 }

@@ -44,6 +44,9 @@ std::optional<wire::DescribeReply> ask_who(const std::string& address, const Sec
   return reply;
 }
 
+// After so long a plain connection without a call is closed.
+constexpr int kIdle = 10 * 60'000;
+
 bool listens_everywhere(const std::string& host) {
   return host.empty() || host == "0.0.0.0" || host == "::" || host == "[::]";
 }
@@ -95,6 +98,12 @@ class RendezvousServer::Impl {
                  reach(options_)) {
     grpc::ServerBuilder builder;
     set_up_server(&builder);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                               static_cast<int>(options_.greeting.count()));
+    // Without TLS anybody gets this far; a friend that comes back later connects again.
+    if (!options_.security.tls) {
+      builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdle);
+    }
     builder.AddListeningPort(host_port(options_.host, options_.port),
                              server_credentials(options_.security), &port_);
     builder.RegisterService(&service_);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "launch/doctor/file_identity.h"
 #include "launch/doctor/libraries.h"
+#include "launch/dry_run.h"
 #include "launch/program.h"
 
 namespace fleet {
@@ -104,7 +105,7 @@ std::map<std::string, std::string> fingerprint(const FingerprintOf& of) {
   for (const std::string& entry : of.environment) {
     const size_t equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
-    if (equals != std::string::npos && must_be_alike(name))
+    if (equals != std::string::npos && must_be_alike(name) && !is_secret(name))
       all[name] = short_text(entry.substr(equals + 1));
   }
   return all;

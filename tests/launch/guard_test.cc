@@ -1,0 +1,62 @@
+#include "launch/guard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/file.h"
+#include "launch/arguments.h"
+#include "rendezvous/job_secret.h"
+
+namespace fleet {
+namespace {
+
+using testing::SizeIs;
+
+Topology topology(int nnodes, const std::string& address) {
+  Topology all;
+  all.nnodes = nnodes;
+  all.address = all.bind_address = address;
+  return all;
+}
+
+Settings settings(std::vector<std::string> arguments) {
+  arguments.emplace_back("program");
+  return parse_arguments(arguments).settings;
+}
+
+TEST(Guard, OneNode_HasASecretOfItsOwn) {
+  const Security one = guard_job(settings({}), topology(1, "127.0.0.1"), true);
+  EXPECT_THAT(one.secret, SizeIs(64));
+  EXPECT_FALSE(one.tls);
+  const Security two = guard_job(settings({}), topology(1, "127.0.0.1"), true);
+  EXPECT_NE(one.secret, two.secret);
+}
+
+TEST(Guard, OneNodeOnTheNetwork_UsesTls) {
+  EXPECT_TRUE(guard_job(settings({}), topology(1, "10.0.0.1"), true).tls);
+}
+
+TEST(Guard, SeveralNodes_ShareASecretUnlessInsecure) {
+  ::setenv(kEnvJobSecret, "0123456789abcdef", 1);
+  const Security shared = guard_job(settings({}), topology(2, "127.0.0.1"), true);
+  EXPECT_EQ(shared.secret, "0123456789abcdef");
+  EXPECT_TRUE(shared.tls);
+  EXPECT_TRUE(guard_job(settings({"--insecure"}), topology(2, "127.0.0.1"), true).open());
+  ::unsetenv(kEnvJobSecret);
+}
+
+TEST(CredentialsFile, IsReadByItsPathWhileItLives) {
+  std::string path;
+  {
+    const CredentialsFile file({"0123456789abcdef", true, {}});
+    path = file.path();
+    EXPECT_TRUE(security_from_text(read_file(path)).tls);
+  }
+  EXPECT_ANY_THROW(read_file(path));
+  EXPECT_EQ(CredentialsFile(Security{}).path(), "");
+}
+
+}  // namespace
+}  // namespace fleet
