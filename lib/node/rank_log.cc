@@ -55,6 +55,7 @@ bool RankLog::read_once(Stream* stream) {
   const ssize_t n = ::read(stream->pipe.native_handle(), buffer.data(), buffer.size());
   if (n > 0) {
     bytes_ += n;
+    if (around_.settings.stamp_files) read_at_ = std::chrono::system_clock::now();
     take(stream, {buffer.data(), static_cast<size_t>(n)});
     return true;
   }
@@ -139,7 +140,7 @@ void RankLog::keep_line(Stream* stream, std::string_view line, std::string* text
   *text += line;
   if (around_.settings.stamp_files) {
     *stamped += end;
-    if (!goes_on) *stamped += stamp_.at(std::chrono::system_clock::now());
+    if (!goes_on) *stamped += stamp_.at(read_at_);
     *stamped += line;
   }
   kept.open = line.ends_with('\n') || line.ends_with('\r') ? nullptr : stream;

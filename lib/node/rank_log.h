@@ -76,6 +76,7 @@ class RankLog {
   LogTail tail_;
   BarFilter filter_;
   Stamp stamp_;
+  Stamp::WallTime read_at_{};
   int64_t bytes_ = 0;
 };
 
