@@ -24,7 +24,7 @@ if [ -e CMakeLists.txt ]; then
 else
   mkdir -p "$prefix"/{bin,lib/fleetrun,share}
   for program in fleetrun fleetd fleet-worker; do
-    [ ! -e "bin/$program" ] || cp -f "bin/$program" "$prefix/bin/"
+    [ ! -e "bin/$program" ] || cp -af "bin/$program" "$prefix/bin/"
   done
   cp -a lib/fleetrun/. "$prefix/lib/fleetrun/"
   cp -a share/. "$prefix/share/"

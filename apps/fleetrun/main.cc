@@ -9,6 +9,9 @@
 
 #include "base/error.h"
 #include "commands.h"
+#include "daemon/fleetd.h"
+#include "daemon/launcher_process.h"
+#include "daemon/via_fleetd.h"
 #include "launch/launch.h"
 #include "launch/via_slurm.h"
 
@@ -17,7 +20,8 @@ namespace {
 // Ways to start that --via chooses from.
 fleet::LaunchExtras extras() {
   fleet::LaunchExtras all;
-  all.vias = {{"slurm", "in the nodes of this Slurm allocation", fleet::start_via_slurm}};
+  all.vias = {{"slurm", "in the nodes of this Slurm allocation", fleet::start_via_slurm},
+              {"fleetd", "through a daemon on each node", fleet::start_via_fleetd}};
   for (const fleet::Command& command : fleet::commands()) {
     std::string left = "  fleetrun " + command.name;
     left.resize(std::max<size_t>(left.size() + 1, 26), ' ');
@@ -37,14 +41,20 @@ int run(std::vector<std::string> arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string path = argc > 0 ? argv[0] : "";
+  // One binary with two names: fleetd starts itself as fleetrun.
+  const bool daemon = path.substr(path.rfind('/') + 1) == "fleetd";
+  const char* name = daemon ? "fleetd" : "fleetrun";
   int code = 1;
   try {
-    code = run(std::vector<std::string>(argv + 1, argv + argc));
+    const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    if (!daemon) fleet::die_with_fleetd();
+    code = daemon ? fleet::fleetd_main(arguments) : run(arguments);
   } catch (const fleet::Error& error) {
-    std::fprintf(stderr, "fleetrun: %s\n", error.what());
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
     code = fleet::exit_code_for(error.code());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "fleetrun: %s\n", error.what());
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
   }
   std::fflush(nullptr);
   // Taking down gRPC's globals would only cost time: everything of the job has ended.

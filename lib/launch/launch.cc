@@ -185,6 +185,18 @@ int run(LaunchRequest request) {
 
 namespace {
 
+// What only a fleetd does would else have no effect.
+void check_fleetd_options(const Settings& settings) {
+  if (settings.text("via") == "fleetd") return;
+  for (const char* key :
+       {"fleetd_port", "fleetd_secret_file", "detach", "share_gpus", "chdir", "export", "user"}) {
+    if (settings.given(key) && settings.origin(key).starts_with("--")) {
+      throw Error(ErrorCode::kUsage, "it belongs to --via=fleetd", settings.origin(key),
+                  "add that, or leave it out");
+    }
+  }
+}
+
 const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias) {
   const std::string& name = request.settings.text("via");
   for (const char* key : {"via_options", "remote_fleetrun"}) {
@@ -219,6 +231,7 @@ int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras
     case LaunchRequest::Action::kRun:
       break;
   }
+  check_fleetd_options(request.settings);
   const Via* via = chosen_via(request, extras.vias);
   try {
     return via ? via->start(std::move(request)) : run(std::move(request));

@@ -144,6 +144,17 @@ std::string job_record_folder() {
   return "/tmp/fleetrun-" + std::to_string(::geteuid());
 }
 
+std::string make_job_record_folder() {
+  const std::string folder = job_record_folder();
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), error);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw_errno("cannot create the folder", folder);
+  }
+  check_folder(folder);
+  return folder;
+}
+
 std::string job_record_json(const JobRecord& record) {
   return to_json(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -182,14 +193,8 @@ JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
   std::error_code error;
   record_.folder = std::filesystem::current_path(error).string();
   record_.log_dir = std::filesystem::absolute(record_.log_dir, error).lexically_normal().string();
-  const std::string folder = job_record_folder();
   try {
-    std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), error);
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-      throw_errno("cannot create the folder", folder);
-    }
-    check_folder(folder);
-    path_ = folder + "/" + file_name(record_);
+    path_ = make_job_record_folder() + "/" + file_name(record_);
     write();
   } catch (const Error& failure) {
     path_.clear();

@@ -42,6 +42,8 @@ struct JobRecord {
 
 // Where records are, 0700: FLEET_RUNTIME_DIR, or $XDG_RUNTIME_DIR/fleetrun, or /tmp/fleetrun-UID.
 std::string job_record_folder();
+// The same, made where it was not there yet. kIo where it belongs to somebody else.
+std::string make_job_record_folder();
 
 std::string job_record_json(const JobRecord& record);
 // kUsage where the text is no record.

@@ -95,7 +95,8 @@ class RendezvousServer::Impl {
         service_(options_.job,
                  {options_.timeout, options_.beat, options_.silence, options_.first_progress,
                   options_.progress_every},
-                 reach(options_)) {
+                 reach(options_)),
+        credentials_(server_credentials(options_.security)) {
     grpc::ServerBuilder builder;
     set_up_server(&builder);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
@@ -104,8 +105,7 @@ class RendezvousServer::Impl {
     if (!options_.security.tls) {
       builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdle);
     }
-    builder.AddListeningPort(host_port(options_.host, options_.port),
-                             server_credentials(options_.security), &port_);
+    builder.AddListeningPort(host_port(options_.host, options_.port), credentials_, &port_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     if (!server_ || port_ == 0) cannot_listen(options_);
@@ -138,6 +138,7 @@ class RendezvousServer::Impl {
   RendezvousService service_;
   int port_ = 0;
   std::mutex stopping_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // renew themselves while it serves
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -26,7 +26,7 @@ function(fleet_collect_targets folder kind result)
 endfunction()
 
 set(FLEET_PROGRAMS)
-foreach(program fleetrun fleetd fleet-worker)
+foreach(program fleetrun fleet-worker)
   if(TARGET ${program})
     list(APPEND FLEET_PROGRAMS ${program})
   endif()
@@ -66,6 +66,8 @@ foreach(module ${FLEET_MODULES})
 endforeach()
 
 install(TARGETS ${FLEET_PROGRAMS} RUNTIME_DEPENDENCY_SET fleet_libraries RUNTIME DESTINATION bin COMPONENT runtime)
+# A link to fleetrun.
+install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/fleetd DESTINATION bin COMPONENT runtime)
 if(FLEET_MODULES)
   # Their own libraries are not collected: beside CUDA's they need what the programs need.
   install(TARGETS ${FLEET_MODULES} LIBRARY DESTINATION ${FLEET_LIBRARY_FOLDER} COMPONENT runtime)
@@ -93,7 +95,8 @@ foreach(script common cuda_libraries gpu_bench gpu_check install)
 endforeach()
 install(FILES VERSION README.md LICENSE DESTINATION . COMPONENT checks EXCLUDE_FROM_ALL)
 install(DIRECTORY config/ DESTINATION share/fleetrun/config COMPONENT runtime)
-install(FILES ${CMAKE_BINARY_DIR}/share/fleetrun.1 ${CMAKE_BINARY_DIR}/share/fleet-worker.1 DESTINATION share/man/man1
+install(FILES ${CMAKE_BINARY_DIR}/share/fleetrun.1 ${CMAKE_BINARY_DIR}/share/fleetd.1
+              ${CMAKE_BINARY_DIR}/share/fleet-worker.1 DESTINATION share/man/man1
         COMPONENT runtime)
 install(FILES ${CMAKE_BINARY_DIR}/share/fleetrun.bash DESTINATION share/bash-completion/completions RENAME fleetrun
         COMPONENT runtime)

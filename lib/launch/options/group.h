@@ -60,6 +60,7 @@ class OptionGroup {
 };
 
 OptionGroup start_options();      // which nodes, devices and ranks
+OptionGroup via_options();        // starting it on all nodes from one place
 OptionGroup role_options();       // the parameter-server mode
 OptionGroup supervise_options();  // how the job is watched, stopped and restarted
 OptionGroup log_options();

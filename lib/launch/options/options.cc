@@ -11,9 +11,9 @@ namespace fleet {
 namespace {
 
 const std::vector<OptionGroup>& groups() {
-  static const std::vector<OptionGroup> all = {start_options(),    supervise_options(),
-                                               log_options(),      check_options(),
-                                               security_options(), role_options()};
+  static const std::vector<OptionGroup> all = {
+      start_options(), via_options(),      supervise_options(), log_options(),
+      check_options(), security_options(), role_options()};
   return all;
 }
 

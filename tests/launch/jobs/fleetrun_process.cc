@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -109,12 +110,16 @@ void JobFolder::wait_for(const std::string& file) const {
 
 Fleetrun::Fleetrun(const JobFolder& folder, const std::string& name,
                    std::vector<std::string> arguments, const Environment& environment,
-                   const std::string& terminal)
+                   const std::string& terminal, const std::string& program)
     : folder_(folder), name_(name) {
   Environment changes = environment;
   changes.emplace_back(kMark, folder.mark());
   changes.emplace_back("FLEET_TEST_FOLDER", folder.path());
   changes.emplace_back("FLEET_RUNTIME_DIR", folder.path() + "/run");
+  const bool own_secret = std::any_of(environment.begin(), environment.end(), [](const auto& each) {
+    return each.first == "FLEETD_SECRET";
+  });
+  if (!own_secret) changes.emplace_back("FLEETD_SECRET", "a secret of these tests");
   std::vector<std::string> variables;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry, key = text.substr(0, text.find('='));
@@ -129,7 +134,7 @@ Fleetrun::Fleetrun(const JobFolder& folder, const std::string& name,
   for (const auto& [key, value] : changes) {
     if (!value.empty()) variables.push_back(key + "=" + value);
   }
-  arguments.insert(arguments.begin(), program_folder() + "/fleetrun");
+  arguments.insert(arguments.begin(), program_folder() + "/" + program);
   std::vector<char*> argv, envp;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   for (std::string& variable : variables) envp.push_back(variable.data());

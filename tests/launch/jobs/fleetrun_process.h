@@ -36,7 +36,8 @@ class Fleetrun {
   // Started in the folder, with standard output and error in the file NAME.out of it. An empty
   // value takes a variable out. `terminal`: instead of that for standard output.
   Fleetrun(const JobFolder& folder, const std::string& name, std::vector<std::string> arguments,
-           const Environment& environment = {}, const std::string& terminal = {});
+           const Environment& environment = {}, const std::string& terminal = {},
+           const std::string& program = "fleetrun");
   ~Fleetrun();
   pid_t pid() const { return pid_; }
   void signal(int number) const;

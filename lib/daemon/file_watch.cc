@@ -1,0 +1,78 @@
+#include "daemon/file_watch.h"
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/file.h"
+
+namespace fleet {
+
+FileWatch::FileWatch(boost::asio::io_context& loop) : inotify_(loop) {
+  const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  if (fd < 0) throw_errno("cannot watch files (inotify)");
+  inotify_.assign(fd);
+  wait();
+}
+
+int FileWatch::add(const std::string& path, uint32_t mask,
+                   std::function<void(const std::string&)> changed) {
+  const int descriptor = ::inotify_add_watch(inotify_.native_handle(), path.c_str(), mask);
+  if (descriptor < 0) throw_errno("cannot be watched", path);
+  watches_.emplace(++last_, Watch{descriptor, std::move(changed)});
+  return last_;
+}
+
+int FileWatch::watch_folder(const std::string& folder,
+                            std::function<void(const std::string&)> changed) {
+  return add(folder, IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR, std::move(changed));
+}
+
+int FileWatch::watch_file(const std::string& path, std::function<void()> changed) {
+  return add(path, IN_MODIFY, [changed = std::move(changed)](const std::string&) { changed(); });
+}
+
+void FileWatch::forget(int watch) {
+  const auto found = watches_.find(watch);
+  if (found == watches_.end()) return;
+  const int descriptor = found->second.descriptor;
+  watches_.erase(found);
+  const bool shared = std::any_of(watches_.begin(), watches_.end(), [&](const auto& other) {
+    return other.second.descriptor == descriptor;
+  });
+  if (!shared) ::inotify_rm_watch(inotify_.native_handle(), descriptor);
+}
+
+void FileWatch::wait() {
+  inotify_.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                      [this](boost::system::error_code error) {
+                        if (error) return;
+                        read();
+                        wait();
+                      });
+}
+
+void FileWatch::read() {
+  alignas(inotify_event) char buffer[16384];
+  const ssize_t size = ::read(inotify_.native_handle(), buffer, sizeof buffer);
+  for (ssize_t at = 0; at < size;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+    const std::string name = event->len > 0 ? event->name : "";
+    // Callbacks may watch and forget.
+    std::vector<int> concerned;
+    for (const auto& [id, watch] : watches_) {
+      if (watch.descriptor == event->wd) concerned.push_back(id);
+    }
+    for (const int id : concerned) {
+      const auto found = watches_.find(id);
+      if (found == watches_.end()) continue;
+      const auto changed = found->second.changed;
+      changed(name);
+    }
+    at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+  }
+}
+
+}  // namespace fleet

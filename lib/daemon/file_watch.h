@@ -1,0 +1,37 @@
+// Tells when files change.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace fleet {
+
+// inotify in an Asio loop. Not thread safe.
+class FileWatch {
+ public:
+  explicit FileWatch(boost::asio::io_context& loop);
+  // `changed` with the name of each file that is written or renamed into this folder. The folder
+  // must be there. kIo. Returns what forget() takes.
+  int watch_folder(const std::string& folder, std::function<void(const std::string&)> changed);
+  // `changed` whenever something was written to this file. kIo.
+  int watch_file(const std::string& path, std::function<void()> changed);
+  void forget(int watch);
+
+ private:
+  int add(const std::string& path, uint32_t mask, std::function<void(const std::string&)> changed);
+  void wait();
+  void read();
+
+  boost::asio::posix::stream_descriptor inotify_;
+  int last_ = 0;
+  struct Watch {
+    int descriptor;  // the kernel has one a file
+    std::function<void(const std::string&)> changed;
+  };
+  std::map<int, Watch> watches_;
+};
+
+}  // namespace fleet

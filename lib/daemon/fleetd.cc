@@ -1,0 +1,163 @@
+#include "daemon/fleetd.h"
+
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/conversation.h"
+#include "daemon/flags.h"
+#include "daemon/node_jobs.h"
+#include "daemon/protocol.h"
+#include "daemon/secret.h"
+#include "daemon/talk.h"
+#include "launch/addresses.h"
+#include "launch/devices.h"
+#include "launch/options.h"
+#include "node/process_tree.h"
+
+namespace fleet {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr size_t kMostConversations = 1024;
+
+struct FleetdOptions {
+  std::string host = "127.0.0.1";
+  int port = kDefaultFleetdPort;
+  Security security;
+  std::string user;
+  std::vector<std::string> gpus;
+};
+
+// "0.0.0.0:6767", "[::]:6767", "10.0.0.1", ":7000"
+void parse_listen(const std::string& text, FleetdOptions* options) {
+  const size_t colon = text.rfind(':');
+  const bool has_port = colon != std::string::npos && text.find(']', colon) == std::string::npos &&
+                        (text.find(':') == colon || text[0] == '[');
+  if (has_port) {
+    long long port = 0;
+    if (!parse_int(text.substr(colon + 1), &port) || port < 0 || port > 65535) {
+      throw Error(ErrorCode::kUsage, "the port is not a number from 0 to 65535", "--listen " + text,
+                  "write it like --listen=0.0.0.0:6767");
+    }
+    options->port = static_cast<int>(port);
+  }
+  std::string host = has_port ? text.substr(0, colon) : text;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (!host.empty()) options->host = host;
+  if (resolve(options->host).empty()) {
+    throw Error(ErrorCode::kUsage, "this is no address", "--listen " + text,
+                "write it like --listen=0.0.0.0:6767");
+  }
+}
+
+std::vector<std::string> visible_gpus() {
+  const GpuInventory inventory = find_gpus();
+  if (inventory.visible) return split(*inventory.visible, ',');
+  std::vector<std::string> all;
+  for (int gpu = 0; gpu < inventory.count; ++gpu) all.push_back(std::to_string(gpu));
+  return all;
+}
+
+class Daemon {
+ public:
+  explicit Daemon(const FleetdOptions& options)
+      : jobs_(loop_, JobTable(options.user, options.gpus)),
+        signals_(loop_, SIGTERM, SIGINT),
+        server_(loop_, options.host, options.port, options.security,
+                [this](std::shared_ptr<ServerTalk> talk) { accept(std::move(talk)); }) {
+    signals_.add(SIGHUP);
+    wait_for_signal();
+    spdlog::info("fleetd listens on {}, for user {}, with {} GPUs",
+                 endpoint(options.host, server_.port()), options.user, options.gpus.size());
+  }
+  void run() { loop_.run(); }
+
+ private:
+  void accept(std::shared_ptr<ServerTalk> talk) {
+    const int id = ++last_;
+    if (conversations_.size() >= kMostConversations) {
+      spdlog::warn("there are {} conversations: a new one is refused", conversations_.size());
+      talk->begin({[](const Ask&) {}, [] {}, [](const grpc::Status&) {}});
+      return talk->abandon();
+    }
+    conversations_[id] = std::make_unique<Conversation>(loop_, jobs_, std::move(talk),
+                                                        [this, id] { conversations_.erase(id); });
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](boost::system::error_code error, int signal) {
+      if (error) return;
+      wait_for_signal();
+      spdlog::info("{}: ending all jobs", signal_name(signal));
+      // A second one kills; two of the same might be taken for one.
+      jobs_.stop_all(stopping_ ? SIGINT : SIGTERM, [this] { loop_.stop(); });
+      stopping_ = true;
+    });
+  }
+
+  asio::io_context loop_{1};
+  NodeJobs jobs_;
+  asio::signal_set signals_;
+  std::map<int, std::unique_ptr<Conversation>> conversations_;
+  int last_ = 0;
+  bool stopping_ = false;
+  TalkServer server_;  // last: its threads post to the loop
+};
+
+const std::vector<Flag>& flags() {
+  static const std::vector<Flag> all = {{"--listen", true, {}},      {"--secret_file", true, {}},
+                                        {"--allow_root", false, {}}, {"--log_level", true, {}},
+                                        {"--help", false, "-h"},     {"--version", false, {}}};
+  return all;
+}
+
+}  // namespace
+
+std::string fleetd_help() {
+  return "usage: fleetd [options]\n"
+         "Starts parts of jobs on this node for `fleetrun --via=fleetd` elsewhere.\n"
+         "  --listen ADDR:PORT      where to listen; 0.0.0.0 for all networks (default "
+         "127.0.0.1:6767)\n"
+         "  --secret_file FILE      what its clients must know (default: FLEETD_SECRET, else\n"
+         "                          ~/.config/fleetrun/fleetd.secret, which is made, or\n"
+         "                          /etc/fleetrun/fleetd.secret)\n"
+         "  --allow_root            run commands as root\n"
+         "  --log_level LEVEL       DEBUG, INFO, WARNING or ERROR (default INFO)\n"
+         "  --version, --help\n"
+         "Commands run as the user of fleetd, and end with it. SIGTERM ends its jobs, with their\n"
+         "grace time, then fleetd; a second one kills them. See docs/operations.md.\n";
+}
+
+int fleetd_main(const std::vector<std::string>& arguments) {
+  const CommandLine line("fleetd", arguments, flags(), 0);
+  if (line.has("--help")) return std::fputs(fleetd_help().c_str(), stdout), 0;
+  if (line.has("--version")) return std::printf("fleetd %s\n", FLEET_VERSION), 0;
+  set_up_logging(line.value("--log_level", "INFO"), "fleetd");
+  FleetdOptions options;
+  if (line.has("--listen")) parse_listen(line.value("--listen"), &options);
+  if (::geteuid() == 0 && !line.has("--allow_root")) {
+    throw Error(ErrorCode::kUsage, "as root it would run everybody's commands as root", {},
+                "start it as the user that trains, or give --allow_root");
+  }
+  const passwd* entry = ::getpwuid(::geteuid());
+  options.user = entry ? entry->pw_name : std::to_string(::geteuid());
+  options.security = fleetd_security(line.value("--secret_file"), true);
+  options.gpus = visible_gpus();
+  ::signal(SIGPIPE, SIG_IGN);
+  // Never taken down: the process ends, and gRPC's threads with it.
+  auto* daemon = new Daemon(options);
+  daemon->run();
+  return 0;
+}
+
+}  // namespace fleet

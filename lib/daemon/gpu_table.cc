@@ -1,0 +1,71 @@
+#include "daemon/gpu_table.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+
+bool GpuTable::is_free(const std::string& name) const {
+  const auto found = jobs_.find(name);
+  return found == jobs_.end() || found->second.empty();
+}
+
+std::string GpuTable::holders() const {
+  std::map<std::string, std::vector<std::string>> by_job;
+  for (const std::string& name : names_) {
+    const auto found = jobs_.find(name);
+    if (found == jobs_.end()) continue;
+    for (const std::string& job : found->second) by_job[job].push_back(name);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [job, names] : by_job)
+    parts.push_back("job '" + job + "' has " + join(names, ","));
+  return join(parts, ", ");
+}
+
+std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& wish) {
+  if (names_.empty() || wish.none) return {};
+  std::vector<std::string> chosen;
+  for (const std::string& name : split(wish.names, ',')) {
+    if (std::find(names_.begin(), names_.end(), name) == names_.end()) {
+      throw Error(ErrorCode::kUsage, "there is no GPU " + name + " here", "--gpus " + wish.names,
+                  "this node has " + join(names_, ","));
+    }
+    chosen.push_back(name);
+  }
+  const size_t wanted = !chosen.empty()  ? chosen.size()
+                        : wish.count > 0 ? static_cast<size_t>(wish.count)
+                                         : names_.size();
+  if (wanted > names_.size()) {
+    throw Error(ErrorCode::kUsage, std::to_string(wanted) + " GPUs are wanted", {},
+                "this node has " + std::to_string(names_.size()));
+  }
+  if (chosen.empty()) {
+    // Free ones first, each kind in its order.
+    std::vector<std::string> order = names_;
+    std::stable_partition(order.begin(), order.end(),
+                          [this](const std::string& name) { return is_free(name); });
+    for (const std::string& name : names_) {
+      const auto place = std::find(order.begin(), order.end(), name) - order.begin();
+      if (static_cast<size_t>(place) < wanted) chosen.push_back(name);
+    }
+  }
+  const bool free = std::all_of(chosen.begin(), chosen.end(),
+                                [this](const std::string& name) { return is_free(name); });
+  if (!free && !wish.share) {
+    throw Error(ErrorCode::kUsage,
+                std::to_string(wanted) + " of " + std::to_string(names_.size()) +
+                    " GPUs are wanted, and other jobs have some of them: " + holders(),
+                {}, "wait for their end, choose others with --gpus, or --share_gpus");
+  }
+  for (const std::string& name : chosen) jobs_[name].insert(job);
+  return chosen;
+}
+
+void GpuTable::give_back(const std::string& job) {
+  for (auto& [name, jobs] : jobs_) jobs.erase(job);
+}
+
+}  // namespace fleet

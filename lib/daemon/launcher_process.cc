@@ -1,0 +1,158 @@
+#include "daemon/launcher_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+
+extern char** environ;
+
+namespace fleet {
+namespace {
+
+// The pid of the fleetd that started a launcher.
+constexpr char kEnvFleetdPid[] = "FLEETD_PID";
+
+std::vector<std::string> variables_of(const LauncherCommand& command) {
+  std::vector<std::string> all;
+  const auto replaced = [&](std::string_view name) {
+    // fleetd's own secret is not the job's affair, and what systemd tells fleetd neither.
+    for (const char* own : {kEnvFleetdPid, "FLEETD_SECRET", "NOTIFY_SOCKET", "INVOCATION_ID"}) {
+      if (name == own) return true;
+    }
+    for (const auto& variable : command.environment) {
+      if (variable.first == name) return true;
+    }
+    return false;
+  };
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry;
+    if (!replaced(text.substr(0, text.find('=')))) all.emplace_back(text);
+  }
+  for (const auto& [name, value] : command.environment) all.push_back(name + "=" + value);
+  all.push_back(std::string(kEnvFleetdPid) + "=" + std::to_string(::getpid()));
+  return all;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+}  // namespace
+
+LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const LauncherCommand& command,
+                                 OnOutput on_output)
+    : on_output_(std::move(on_output)), output_(loop, false), errors_(loop, true) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(command.folder, none)) {
+    throw Error(ErrorCode::kUsage, "the working directory is not there", command.folder,
+                "say with --chdir in which folder of the nodes the job is to run");
+  }
+  int out[2], err[2];
+  if (::pipe2(out, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
+  output_.end.assign(out[0]);
+  const UniqueFd out_end(out[1]);
+  if (::pipe2(err, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
+  errors_.end.assign(err[0]);
+  const UniqueFd err_end(err[1]);
+  for (const int fd : {out[0], err[0]}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
+
+  std::vector<std::string> words = {"fleetrun"}, variables = variables_of(command);
+  words.insert(words.end(), command.arguments.begin(), command.arguments.end());
+  const std::vector<char*> argv = pointers(words), environment = pointers(variables);
+
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, out_end.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, err_end.get(), STDERR_FILENO);
+  ::posix_spawn_file_actions_addchdir_np(&actions, command.folder.c_str());
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none_blocked, all;
+  ::sigemptyset(&none_blocked);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none_blocked);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+  // This very program, also where the file has been replaced meanwhile (an upgrade).
+  errno = ::posix_spawn(&pid_, "/proc/self/exe", &actions, &attributes, argv.data(),
+                        environment.data());
+  const int error = errno;
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  errno = error;
+  if (error != 0) throw_errno("fleetrun cannot be started", command.folder);
+  wait(&output_);
+  wait(&errors_);
+}
+
+void LauncherProcess::signal(int number) {
+  if (!reaped_) ::kill(pid_, number);
+}
+
+void LauncherProcess::pause(bool paused) {
+  if (paused_ == paused) return;
+  paused_ = paused;
+  if (paused) return;
+  wait(&output_);
+  wait(&errors_);
+}
+
+void LauncherProcess::reaped() {
+  reaped_ = true;
+  for (Pipe* pipe : {&output_, &errors_}) {
+    while (!pipe->closed && read(pipe)) {
+    }
+    // Whatever else holds its other end is no part of the job any more.
+    boost::system::error_code ignored;
+    pipe->end.close(ignored);
+    pipe->closed = true;
+  }
+}
+
+void LauncherProcess::wait(Pipe* pipe) {
+  if (pipe->waits || pipe->closed || paused_) return;
+  pipe->waits = true;
+  pipe->end.async_wait(
+      boost::asio::posix::descriptor_base::wait_read,
+      [this, pipe, alive = std::weak_ptr(alive_)](boost::system::error_code error) {
+        if (error || alive.expired()) return;
+        pipe->waits = false;
+        if (paused_) return;
+        read(pipe);
+        wait(pipe);
+      });
+}
+
+bool LauncherProcess::read(Pipe* pipe) {
+  char buffer[65536];
+  const ssize_t size = ::read(pipe->end.native_handle(), buffer, sizeof buffer);
+  if (size > 0) on_output_(pipe->error, {buffer, static_cast<size_t>(size)});
+  if (size == 0) pipe->closed = true;
+  return size > 0;
+}
+
+void die_with_fleetd() {
+  const char* text = std::getenv(kEnvFleetdPid);
+  if (!text) return;
+  const auto parent = static_cast<pid_t>(std::atol(text));
+  ::unsetenv(kEnvFleetdPid);  // a job's own fleetruns are not fleetd's children
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(128 + SIGKILL);  // it died before the line above
+}
+
+}  // namespace fleet

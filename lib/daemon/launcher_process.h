@@ -1,0 +1,59 @@
+// The ordinary fleetrun that fleetd starts for a job's node.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fleet {
+
+struct LauncherCommand {
+  std::vector<std::string> arguments;                            // of fleetrun
+  std::string folder;                                            // working directory
+  std::vector<std::pair<std::string, std::string>> environment;  // set over fleetd's own
+};
+
+// Runs in a session of its own, with nothing on standard input, and dies with this process. Its
+// output comes in pieces as it is written; nothing is read while it is paused. Not thread safe.
+class LauncherProcess {
+ public:
+  using OnOutput = std::function<void(bool error, std::string_view text)>;
+
+  // kUsage where the folder is not there; kIo where it cannot be started. From the main thread: the
+  // launcher dies with the thread that started it.
+  LauncherProcess(boost::asio::io_context& loop, const LauncherCommand& command,
+                  OnOutput on_output);
+  pid_t pid() const { return pid_; }
+  void signal(int number);  // ignored once it has ended
+  void pause(bool paused);
+  // It has been waited for: takes what is left in its pipes.
+  void reaped();
+
+ private:
+  struct Pipe {
+    Pipe(boost::asio::io_context& loop, bool is_error) : end(loop), error(is_error) {}
+    boost::asio::posix::stream_descriptor end;
+    bool error;
+    bool waits = false, closed = false;
+  };
+  void wait(Pipe* pipe);
+  bool read(Pipe* pipe);  // false: empty or closed
+
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // what is queued may come too late
+  OnOutput on_output_;
+  Pipe output_, errors_;
+  pid_t pid_ = -1;
+  bool paused_ = false, reaped_ = false;
+};
+
+// For every fleetrun at its start: where a fleetd has started it, it dies with that.
+void die_with_fleetd();
+
+}  // namespace fleet

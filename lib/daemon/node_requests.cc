@@ -1,0 +1,210 @@
+#include "daemon/node_requests.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "launch/addresses.h"
+#include "launch/topology.h"
+#include "rendezvous/security.h"
+
+extern char** environ;
+
+namespace fleet {
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// Of libraries that training programs are tuned with.
+constexpr const char* kTravelling[] = {
+    "NCCL_",     "UCX_",  "FI_",      "GLOO_", "PADDLE_", "FLAGS_",  "GLOG_",
+    "TORCH_",    "JAX_",  "PYTORCH_", "XLA_",  "OMP_",    "KMP_",    "MKL_",
+    "OPENBLAS_", "DNNL_", "ONEDNN_",  "CUDA_", "CUDNN_",  "CUBLAS_", "TF_"};
+
+// Said to each node in its own way, or the client's own affair.
+const std::set<std::string>& own_options() {
+  static const std::set<std::string> all = {"via",       "fleetd_port", "fleetd_secret_file",
+                                            "detach",    "share_gpus",  "chdir",
+                                            "export",    "user",        "ips",
+                                            "host",      "master",      "nnodes",
+                                            "rank",      "start_port",  "job_id",
+                                            "log_dir",   "rdzv_port",   "part",
+                                            "log_level", "secret_file"};
+  return all;
+}
+
+std::string value_of(const Settings& settings, const ConfigKey& key) {
+  const std::string& path = key.path;
+  switch (key.type) {
+    case ConfigType::kBool:
+      return settings.boolean(path) ? "true" : "false";
+    case ConfigType::kInteger:
+      return std::to_string(settings.integer(path));
+    case ConfigType::kNumber:
+      return std::to_string(settings.number(path));
+    case ConfigType::kTexts:
+      return join(settings.texts(path), ",");
+    default:
+      return settings.text(path);
+  }
+}
+
+std::vector<std::string> passed_on(const Settings& settings) {
+  std::vector<std::string> all;
+  for (const ConfigKey& key : launch_schema().keys()) {
+    if (!settings.given(key.path) || own_options().contains(key.path)) continue;
+    all.push_back("--" + key.path + "=" + value_of(settings, key));
+  }
+  return all;
+}
+
+bool is_secret(const std::string& name) {
+  for (const char* part : {"TOKEN", "SECRET", "PASSWORD", "KEY"}) {
+    if (name.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+bool is_twin(const std::string& name) {
+  for (const Option& option : launch_options()) {
+    const auto& twins = option.environment;
+    if (std::find(twins.begin(), twins.end(), name) != twins.end()) return true;
+  }
+  return false;
+}
+
+bool travels(const std::string& name) {
+  if (is_secret(name) || is_twin(name) || name == "CUDA_VISIBLE_DEVICES") return false;
+  return std::any_of(std::begin(kTravelling), std::end(kTravelling),
+                     [&](const char* prefix) { return name.starts_with(prefix); });
+}
+
+std::string job_name(const LaunchRequest& request, const ClientPlace& client) {
+  const Settings& settings = request.settings;
+  if (settings.given("job_id")) return settings.text("job_id");
+  const std::string stem = std::filesystem::path(request.program.front()).stem().string();
+  return (stem.empty() ? "job" : stem) + "-" + client.nonce;
+}
+
+// All nodes are listed, this host is none of them.
+std::vector<ListedNode> nodes_of(const Settings& settings) {
+  for (const char* key : {"host", "master", "nnodes", "rank"}) {
+    if (!settings.given(key)) continue;
+    throw Error(ErrorCode::kUsage, "with --via=fleetd the nodes are listed", settings.origin(key),
+                "name them with --ips");
+  }
+  std::vector<ListedNode> nodes = listed_nodes(settings);
+  if (!nodes.empty()) return nodes;
+  throw Error(ErrorCode::kUsage, "there are no nodes to start the job on", "--via=fleetd",
+              "list them with --ips");
+}
+
+}  // namespace
+
+ClientPlace client_place() {
+  ClientPlace place;
+  const passwd* entry = ::getpwuid(::geteuid());
+  place.user = entry ? entry->pw_name : std::to_string(::geteuid());
+  std::error_code none;
+  place.folder = std::filesystem::current_path(none).string();
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string text = *variable;
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) {
+      place.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    }
+  }
+  place.secret = new_secret();
+  place.nonce = new_secret().substr(0, 6);
+  return place;
+}
+
+Variables travelling_environment(const Variables& environment,
+                                 const std::vector<std::string>& exported) {
+  std::map<std::string, std::string> all;
+  for (const auto& [name, value] : environment) {
+    if (travels(name)) all[name] = value;
+  }
+  for (const std::string& wish : exported) {
+    const size_t equals = wish.find('=');
+    if (equals != std::string::npos) {
+      all[wish.substr(0, equals)] = wish.substr(equals + 1);
+      continue;
+    }
+    bool found = wish.ends_with('*');
+    for (const auto& [name, value] : environment) {
+      const bool meant = wish.ends_with('*')
+                             ? name.starts_with(std::string_view(wish).substr(0, wish.size() - 1))
+                             : name == wish;
+      if (meant) all[name] = value, found = true;
+    }
+    if (!found) {
+      throw Error(ErrorCode::kUsage, wish + " is not set here", "--export",
+                  "set it, or write " + wish + "=VALUE");
+    }
+  }
+  return {all.begin(), all.end()};
+}
+
+std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientPlace& client) {
+  const Settings& settings = request.settings;
+  const std::vector<ListedNode> nodes = nodes_of(settings);
+  const bool several = nodes.size() > 1;
+  const std::string job_id = job_name(request, client);
+  const std::string logs = settings.given("log_dir") ? settings.text("log_dir") : "log/" + job_id;
+  std::vector<std::string> common = passed_on(settings);
+  common.push_back("--part");
+  common.push_back("--job_id=" + job_id);
+  common.push_back("--start_port=" + std::to_string(settings.given("start_port")
+                                                        ? settings.integer("start_port")
+                                                        : 0));
+  // --servers and --workers list the nodes themselves.
+  if (settings.given("ips")) common.push_back("--ips=" + list_text(nodes));
+  // Lines of several nodes need their rank before them, those of one come as they are.
+  if (several && !settings.given("ranks") && !settings.given("local_ranks_filter")) {
+    common.push_back("--local_ranks_filter=0");
+  }
+  Variables environment = travelling_environment(client.environment, settings.texts("export"));
+  if (!client.secret.empty()) environment.emplace_back("FLEET_JOB_SECRET", client.secret);
+
+  std::vector<NodeRequest> all;
+  std::vector<std::string> addresses;
+  for (const ListedNode& node : nodes) {
+    addresses.push_back(endpoint(node.address, static_cast<int>(settings.integer("fleetd_port"))));
+  }
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    NodeRequest& each = all.emplace_back();
+    each.name = nodes[k].address;
+    each.address = addresses[k];
+    JobRequest& job = each.job;
+    job.job_id = job_id;
+    job.node_rank = static_cast<int>(k);
+    job.nnodes = static_cast<int>(nodes.size());
+    job.user = settings.given("user") ? settings.text("user") : client.user;
+    job.folder = settings.given("chdir") ? settings.text("chdir") : client.folder;
+    job.arguments = common;
+    job.arguments.push_back("--host=" + nodes[k].address);
+    // Nodes may share their file system.
+    job.arguments.push_back("--log_dir=" + logs + (several ? "/node" + std::to_string(k) : ""));
+    // What all nodes say alike is said by one.
+    const std::string& level = settings.text("log_level");
+    job.arguments.push_back("--log_level=" + (k > 0 && level == "INFO" ? "WARNING" : level));
+    job.program = request.program;
+    job.environment = environment;
+    job.nodes = addresses;
+    job.gpus.names = settings.text("gpus");
+    job.gpus.count = nodes[k].devices;
+    job.gpus.share = settings.boolean("share_gpus");
+    for (const auto& [name, value] : environment) {
+      if (name == "CUDA_VISIBLE_DEVICES") job.gpus.none = value.empty();
+    }
+  }
+  return all;
+}
+
+}  // namespace fleet

@@ -1,0 +1,38 @@
+// A command line with --via=fleetd, as what each node's fleetd is asked for.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/job_table.h"
+#include "launch/options.h"
+
+namespace fleet {
+
+// The client, as far as it matters.
+struct ClientPlace {
+  std::string user;
+  std::string folder;                                            // working directory
+  std::vector<std::pair<std::string, std::string>> environment;  // all of it
+  std::string nonce;   // a few letters that tell jobs without a name apart
+  std::string secret;  // for the job's rendezvous; "": it has none
+};
+ClientPlace client_place();
+
+struct NodeRequest {
+  std::string name;     // the node, as listed
+  std::string address;  // of its fleetd: "10.0.0.1:6767"
+  JobRequest job;
+};
+// By node. kUsage where the options make no sense from elsewhere.
+std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientPlace& client);
+
+// Which of the client's variables its ranks get: those of the libraries that programs are tuned
+// with (NCCL_*, OMP_*, ...), without secrets and without what names this host's devices; and what
+// `exported` says: NAME, NAME=VALUE, PREFIX*. kUsage for a NAME that is not set.
+std::vector<std::pair<std::string, std::string>> travelling_environment(
+    const std::vector<std::pair<std::string, std::string>>& environment,
+    const std::vector<std::string>& exported);
+
+}  // namespace fleet

@@ -1,0 +1,52 @@
+#include "daemon/secret.h"
+
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "rendezvous/job_secret.h"
+
+namespace fleet {
+namespace {
+
+// Beside the secret of the user's jobs.
+std::string users_file() {
+  const std::string jobs = default_secret_path();
+  return jobs.empty() ? jobs : jobs.substr(0, jobs.rfind('/')) + "/fleetd.secret";
+}
+
+Security from_file(const std::string& path) { return {read_secret(path), true, path}; }
+
+Security from_variable(const std::string& secret) {
+  if (secret.size() < kMinSecret) {
+    throw Error(ErrorCode::kUsage,
+                "the secret has fewer than " + std::to_string(kMinSecret) + " characters",
+                "FLEETD_SECRET", "`fleetrun secret --new` prints one");
+  }
+  return {secret, true, "FLEETD_SECRET"};
+}
+
+}  // namespace
+
+Security fleetd_security(const std::string& file, bool make) {
+  if (!file.empty()) return from_file(file);
+  if (const auto secret = get_env("FLEETD_SECRET")) return from_variable(*secret);
+  const std::string own = users_file();
+  for (const std::string& path : {own, std::string("/etc/fleetrun/fleetd.secret")}) {
+    if (!path.empty() && ::access(path.c_str(), R_OK) == 0) return from_file(path);
+  }
+  if (make && !own.empty()) {
+    if (make_secret(own)) {
+      spdlog::warn(
+          "made a secret in {}: copy it to the other nodes, and to where you start jobs from", own);
+    }
+    return from_file(own);
+  }
+  throw Error(ErrorCode::kUsage, "the secret of the fleetds is not known here", {},
+              "copy it from a node to " + (own.empty() ? "/etc/fleetrun/fleetd.secret" : own) +
+                  ", or give it by FLEETD_SECRET or --fleetd_secret_file");
+}
+
+}  // namespace fleet

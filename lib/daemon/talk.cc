@@ -1,0 +1,98 @@
+#include "daemon/talk.h"
+
+#include "base/error.h"
+#include "rendezvous/certificates.h"
+#include "rendezvous/grpc_setup.h"
+
+namespace fleet {
+
+// Nothing more comes: the client has gone, or has said all.
+void ServerTalk::OnReadDone(bool ok) { ok ? pass_on() : end(); }
+
+void ServerTalk::abandon() {
+  std::lock_guard lock(mutex_);
+  if (!over_) context_->TryCancel();
+}
+
+void ClientTalk::OnReadDone(bool ok) {
+  if (ok) return pass_on();
+  reading_over();
+  RemoveHold();
+}
+
+std::shared_ptr<ClientTalk> ClientTalk::start(boost::asio::io_context& loop,
+                                              const std::string& address, const Security& security,
+                                              TalkEvents<Tell> events) {
+  auto talk = std::make_shared<ClientTalk>(loop);
+  talk->stub_ = daemon_wire::Fleetd::NewStub(make_channel(address, security));
+  talk->stub_->async()->Talk(&talk->context_, talk.get());
+  talk->AddHold();  // writes come from other threads, until the last read
+  talk->hear(std::move(events));
+  talk->StartCall();
+  return talk;
+}
+
+class TalkServer::Service final : public daemon_wire::Fleetd::CallbackService {
+ public:
+  Service(boost::asio::io_context& loop, std::function<void(std::shared_ptr<ServerTalk>)> accept)
+      : loop_(loop), accept_(std::move(accept)) {}
+
+  grpc::ServerBidiReactor<Ask, Tell>* Talk(grpc::CallbackServerContext* context) override {
+    auto talk = std::make_shared<ServerTalk>(loop_, context);
+    boost::asio::post(loop_, [this, talk] { accept_(talk); });
+    return talk.get();
+  }
+
+ private:
+  boost::asio::io_context& loop_;
+  std::function<void(std::shared_ptr<ServerTalk>)> accept_;
+};
+
+TalkServer::TalkServer(boost::asio::io_context& loop, const std::string& host, int port,
+                       const Security& security,
+                       std::function<void(std::shared_ptr<ServerTalk>)> accept)
+    : service_(std::make_unique<Service>(loop, std::move(accept))),
+      credentials_(server_credentials(security)) {
+  grpc::ServerBuilder builder;
+  set_up_server(&builder);
+  // Strangers get no further than the greeting.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 3'000);
+  const std::string address = host_port(host, port);
+  builder.AddListeningPort(address, credentials_, &port_);
+  builder.RegisterService(service_.get());
+  server_ = builder.BuildAndStart();
+  if (server_ && port_ != 0) return;
+  throw Error(ErrorCode::kUsage,
+              "cannot listen: the port is taken, or the address is not of this host", address,
+              "choose another with --listen; does a fleetd run here already?");
+}
+
+TalkServer::~TalkServer() = default;
+
+Error error_of(const grpc::Status& status, const std::string& address, const Security& security) {
+  using grpc::StatusCode;
+  if (status.error_code() == StatusCode::UNIMPLEMENTED) {
+    return {ErrorCode::kUsage, "what listens there is no fleetd", address,
+            "look at --ips and --fleetd_port"};
+  }
+  if (security.tls) {
+    const Listener listener = look_at(address, std::chrono::milliseconds(1'000));
+    if (listener.kind == Listener::Kind::kPlain) {
+      return {ErrorCode::kUsage, "what listens there is no fleetd: its connection is not encrypted",
+              address, "look at --ips and --fleetd_port"};
+    }
+    if (listener.kind == Listener::Kind::kTls && listener.secret_id != secret_id(security.secret)) {
+      return {ErrorCode::kUsage, "the fleetd there has another secret than " + security.origin,
+              address, "give it by FLEETD_SECRET or --fleetd_secret_file"};
+    }
+    if (listener.kind == Listener::Kind::kTls && !listener.valid_now) {
+      return {ErrorCode::kUsage, "its clock and this one's differ by more than a day", address,
+              "correct the clocks"};
+    }
+  }
+  return {
+      ErrorCode::kPeerLost, "fleetd cannot be reached (" + reason_of(status) + ")", address,
+      "is it running there (systemctl status fleetd), and does a firewall let its port through?"};
+}
+
+}  // namespace fleet

@@ -1,0 +1,255 @@
+#include "daemon/via_fleetd.h"
+
+#include <signal.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/job_info.h"
+#include "daemon/node_requests.h"
+#include "daemon/protocol.h"
+#include "daemon/pulse.h"
+#include "daemon/remote_job.h"
+#include "daemon/secret.h"
+#include "daemon/shown_output.h"
+#include "daemon/talk.h"
+#include "launch/tables.h"
+#include "rendezvous/job_secret.h"
+
+namespace fleet {
+namespace {
+
+namespace asio = boost::asio;
+
+// Launchers that have lost one of theirs find the verdict within this time.
+constexpr std::chrono::seconds kPatience{5};
+// A console that takes nothing is given up after this long once the job is over.
+constexpr std::chrono::seconds kConsoleAfter{2};
+
+struct RemoteNode {
+  std::string name, address;
+  Ask first;  // what the conversation begins with
+};
+
+// Carries events in and effects out; every decision is RemoteJob's.
+class JobClient : private RemoteJobEffects {
+ public:
+  JobClient(std::vector<RemoteNode> nodes, const Security& security, RemoteJob::Mode mode)
+      : nodes_(std::move(nodes)),
+        security_(security),
+        owns_(mode != RemoteJob::Mode::kAttach),
+        job_(*this, names(), mode),
+        signals_(loop_),
+        beat_(loop_),
+        patience_(loop_),
+        output_(loop_, nodes_.size() > 1) {}
+
+  // The exit code.
+  int run() {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+      struct sigaction action;
+      const bool ignored =
+          ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+      if (!ignored) signals_.add(signal);  // nohup, or in the background of a script
+    }
+    ::signal(SIGPIPE, SIG_IGN);
+    wait_for_signal();
+    output_.on_room([this] {
+      if (!output_.full()) hold(false);
+      if (ending_ && output_.idle()) loop_.stop();
+    });
+    for (size_t node = 0; node < nodes_.size(); ++node) connect(static_cast<int>(node));
+    beat();
+    loop_.run();
+    for (const auto& talk : talks_) talk->cancel();
+    return code_;
+  }
+  bool left() const { return job_.detached(); }
+
+ private:
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const RemoteNode& node : nodes_) all.push_back(node.name);
+    return all;
+  }
+
+  void connect(int node) {
+    const RemoteNode& remote = nodes_[static_cast<size_t>(node)];
+    talks_.push_back(
+        ClientTalk::start(loop_, remote.address, security_,
+                          {[this, node](const Tell& tell) { on_tell(node, tell); }, [] {},
+                           [this, node](const grpc::Status& status) { on_closed(node, status); }}));
+    talks_.back()->send(remote.first);
+    pulses_.emplace_back(std::chrono::steady_clock::now());
+    connected_.push_back(false);
+  }
+
+  // --- events ---
+  void on_tell(int node, const Tell& tell) {
+    const auto place = static_cast<size_t>(node);
+    pulses_[place].heard(std::chrono::steady_clock::now());
+    connected_[place] = true;
+    if (tell.has_output()) show(node, tell.output());
+    if (tell.has_refused()) job_.on_refused(node, error_from(tell.refused()));
+    if (tell.has_prepared()) job_.on_prepared(node);
+    if (tell.has_hosting()) job_.on_hosting(node, tell.hosting().rdzv_port());
+    if (tell.has_running()) job_.on_running(node);
+    if (tell.has_detached()) job_.on_detached(node);
+    if (tell.has_ended()) {
+      const std::string& verdict = tell.ended().verdict();
+      job_.on_ended(node, tell.ended().code(), text_of_verdict(verdict), !verdict.empty());
+    }
+  }
+
+  void on_closed(int node, const grpc::Status& status) {
+    if (ending_) return;
+    const std::string& address = nodes_[static_cast<size_t>(node)].address;
+    if (!connected_[static_cast<size_t>(node)]) {
+      return job_.on_lost(node, error_of(status, address, security_));
+    }
+    job_.on_lost(node, Error(ErrorCode::kPeerLost, "the connection to fleetd broke", address,
+                             owns_ ? "the job's processes there are stopped" : ""));
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](boost::system::error_code error, int signal) {
+      if (error) return;
+      wait_for_signal();
+      job_.on_signal(signal);
+    });
+  }
+
+  void beat() {
+    beat_.expires_after(Pulse::kBeat);
+    beat_.async_wait([this](boost::system::error_code error) {
+      if (error || ending_) return;
+      const auto now = std::chrono::steady_clock::now();
+      for (size_t node = 0; node < talks_.size(); ++node) {
+        Ask ask;
+        ask.mutable_beat();
+        talks_[node]->send(std::move(ask));
+        // What is not read now cannot be heard, and who is not there yet is gRPC's to tell.
+        if (held_ || !connected_[node]) pulses_[node].heard(now);
+        if (!pulses_[node].look(now)) talks_[node]->cancel();
+      }
+      beat();
+    });
+  }
+
+  void show(int node, const daemon_wire::Output& output) {
+    output_.write(nodes_[static_cast<size_t>(node)].name, output.error(), output.text());
+    if (output_.full()) hold(true);
+  }
+
+  void hold(bool held) {
+    if (held_ == held) return;
+    held_ = held;
+    for (const auto& talk : talks_) talk->hold(held);
+  }
+
+  // --- effects ---
+  void launch(int node, int rdzv_port) override {
+    Ask ask;
+    ask.mutable_launch()->set_rdzv_port(rdzv_port);
+    send(node, std::move(ask));
+  }
+  void signal(int node, int number) override {
+    Ask ask;
+    ask.mutable_signal()->set_number(number);
+    send(node, std::move(ask));
+  }
+  void detach(int node) override {
+    Ask ask;
+    ask.mutable_detach();
+    send(node, std::move(ask));
+  }
+  void hang_up(int node) override { talks_[static_cast<size_t>(node)]->end(); }
+  void say(const std::string& text) override { spdlog::warn("{}", text); }
+  void fail(const std::string& text) override {
+    output_.flush();
+    spdlog::error("{}", text);
+  }
+  void be_patient() override {
+    patience_.expires_after(kPatience);
+    patience_.async_wait([this](boost::system::error_code error) {
+      if (!error && !ending_) job_.on_patience_over();
+    });
+  }
+  void end(int exit_code) override {
+    ending_ = true;
+    code_ = exit_code;
+    output_.flush();
+    if (output_.idle()) return loop_.stop();
+    patience_.expires_after(kConsoleAfter);
+    patience_.async_wait([this](boost::system::error_code) { loop_.stop(); });
+  }
+
+  void send(int node, Ask ask) { talks_[static_cast<size_t>(node)]->send(std::move(ask)); }
+
+  const std::vector<RemoteNode> nodes_;
+  const Security security_;
+  const bool owns_;
+  asio::io_context loop_{1};
+  RemoteJob job_;
+  asio::signal_set signals_;
+  asio::steady_timer beat_, patience_;
+  ShownOutput output_;
+  std::vector<std::shared_ptr<ClientTalk>> talks_;
+  std::vector<Pulse> pulses_;
+  std::vector<bool> connected_;
+  bool held_ = false, ending_ = false;
+  int code_ = 1;
+};
+
+}  // namespace
+
+int start_via_fleetd(LaunchRequest request) {
+  const Settings& settings = request.settings;
+  set_up_logging(settings.text("log_level"), "fleetrun");
+  ClientPlace client_here = client_place();
+  if (settings.given("secret_file")) client_here.secret = read_secret(settings.text("secret_file"));
+  const std::vector<NodeRequest> requests = node_requests(request, client_here);
+  const Security security = fleetd_security(settings.text("fleetd_secret_file"), false);
+  std::vector<RemoteNode> nodes;
+  std::vector<std::string> addresses;
+  for (const NodeRequest& node : requests) {
+    Ask ask;
+    *ask.mutable_prepare() = to_wire(node.job);
+    nodes.push_back({node.name, node.address, std::move(ask)});
+    addresses.push_back(node.address);
+  }
+  std::fputs(configuration_block(settings, request.program).c_str(), stdout);
+  std::fflush(stdout);
+  JobClient client(std::move(nodes), security,
+                   settings.boolean("detach") ? RemoteJob::Mode::kDetach : RemoteJob::Mode::kStart);
+  const int code = client.run();
+  if (client.left()) {
+    const std::string& id = requests[0].job.job_id;
+    const std::string where = " --fleetd=" + join(addresses, ",");
+    std::printf("job %s runs on %zu node%s and goes on without this terminal:\n", id.c_str(),
+                addresses.size(), addresses.size() == 1 ? "" : "s");
+    for (const char* command : {"status ", "logs -f ", "attach ", "stop "}) {
+      std::printf("  fleetrun %s%s%s\n", command, id.c_str(), where.c_str());
+    }
+  }
+  return code;
+}
+
+int attach_via_fleetd(const std::string& job_id, const std::vector<std::string>& addresses,
+                      const Security& security) {
+  std::vector<RemoteNode> nodes;
+  for (const std::string& address : addresses) {
+    Ask ask;
+    ask.mutable_attach()->set_job_id(job_id);
+    nodes.push_back({address.substr(0, address.rfind(':')), address, std::move(ask)});
+  }
+  return JobClient(std::move(nodes), security, RemoteJob::Mode::kAttach).run();
+}
+
+}  // namespace fleet

@@ -1,0 +1,65 @@
+#include "daemon/console_log.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/pulse.h"
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string rest(const ConsoleLog& log, uint64_t* at, size_t most = 100) {
+  std::string all;
+  for (;;) {
+    const ConsoleLog::Piece piece = log.next(at, most);
+    if (piece.text.empty()) return all;
+    all += (piece.error ? "!" : "") + piece.text;
+  }
+}
+
+TEST(ConsoleLog, Reader_GetsEverythingOnceInOrder) {
+  ConsoleLog log;
+  uint64_t at = 0;
+  log.add(false, "one ");
+  EXPECT_EQ(rest(log, &at), "one ");
+  log.add(true, "two ");
+  log.add(false, "three");
+  EXPECT_EQ(rest(log, &at), "!two three");
+  EXPECT_EQ(rest(log, &at), "");
+  EXPECT_EQ(at, log.end());
+}
+
+TEST(ConsoleLog, Pieces_AreBounded) {
+  ConsoleLog log;
+  log.add(false, "0123456789");
+  uint64_t at = 0;
+  EXPECT_EQ(log.next(&at, 4).text, "0123");
+  EXPECT_EQ(log.next(&at, 4).text, "4567");
+  EXPECT_EQ(log.next(&at, 4).text, "89");
+}
+
+TEST(ConsoleLog, WhatIsTooOld_IsForgotten) {
+  ConsoleLog log(10'000);
+  for (int i = 0; i < 100; ++i) log.add(false, std::string(1000, static_cast<char>('a' + i % 26)));
+  EXPECT_LE(log.end() - log.begin(), 10'000u);
+  uint64_t at = 0;
+  const std::string all = rest(log, &at, 1 << 20);
+  EXPECT_EQ(all.size(), log.end() - log.begin());
+  EXPECT_EQ(all.back(), 'a' + 99 % 26);
+}
+
+TEST(Pulse, Silence_IsTheOthersOnlyWhileWeAreAwake) {
+  const Pulse::Time start{};
+  Pulse pulse(start);
+  EXPECT_TRUE(pulse.look(start + 500ms));
+  pulse.heard(start + 600ms);
+  for (int i = 2; i <= 7; ++i) EXPECT_TRUE(pulse.look(start + i * 500ms));
+  EXPECT_FALSE(pulse.look(start + 4'000ms));
+  // After a sleep of this process the other gets its time again.
+  EXPECT_TRUE(pulse.look(start + 60'000ms));
+  EXPECT_TRUE(pulse.look(start + 60'500ms));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,365 @@
+// Jobs through two fleetds on one machine, at 127.0.0.1 and 127.0.0.2.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "node/held_ports.h"
+#include "tests/launch/jobs/fleetrun_process.h"
+#include "tests/places.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+const std::string kHelper = program_folder() + "/launch_rank_helper";
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+struct TwoFleetds : ::testing::Test {
+  TwoFleetds() {
+    port = std::to_string(HeldPort::any("127.0.0.1").port());
+    for (int node = 0; node < 2; ++node) start_fleetd(node);
+  }
+  void start_fleetd(int node) {
+    const std::string address = "127.0.0." + std::to_string(node + 1);
+    const std::string name = "fleetd" + std::to_string(node);
+    fleetds[node] = std::make_unique<Fleetrun>(
+        job, name, std::vector<std::string>{"--listen=" + address + ":" + port, "--allow_root"},
+        Fleetrun::Environment{{"FLEET_RUNTIME_DIR", job.path() + "/" + name}}, "", "fleetd");
+    while (fleetds[node]->output().find("listens on") == std::string::npos) ::poll(nullptr, 0, 2);
+  }
+  std::unique_ptr<Fleetrun> start(const std::string& name, std::vector<std::string> options,
+                                  std::vector<std::string> program,
+                                  const std::string& ips = "127.0.0.1,127.0.0.2",
+                                  const Fleetrun::Environment& environment = {}) {
+    std::vector<std::string> arguments = {"--via=fleetd", "--fleetd_port=" + port, "--ips=" + ips,
+                                          "--nproc_per_node=2", "--job_id=" + name};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    return std::make_unique<Fleetrun>(job, name, arguments, environment);
+  }
+  // Runs a sub-command to its end; what it said, and its code.
+  std::string ask(std::vector<std::string> words, int code = 0) {
+    words.push_back("--fleetd=127.0.0.1:" + port + ",127.0.0.2:" + port);
+    Fleetrun command(job, "command" + std::to_string(++commands), words);
+    EXPECT_EQ(command.wait(), code) << command.output();
+    return command.output();
+  }
+  nlohmann::json status(const std::string& name) {
+    return nlohmann::json::parse(ask({"status", name, "--format=json"}));
+  }
+  // A script that goes on, and a wait for its ranks.
+  static std::vector<std::string> endless(const std::string& on = "true") {
+    return {"sh", "-c", on + "\n: >$FLEET_JOB_ID.$RANK; while :; do sleep 0.01; done"};
+  }
+  void wait_for_ranks(const std::string& name, int ranks = 4) const {
+    for (int rank = 0; rank < ranks; ++rank) job.wait_for(name + "." + std::to_string(rank));
+  }
+  // All but the fleetds themselves; those that are still there after a while.
+  std::vector<pid_t> left() const {
+    std::vector<pid_t> all;
+    for (int round = 0; round < 3000; ++round) {
+      all = job.processes();
+      for (const auto& fleetd : fleetds) {
+        if (fleetd) std::erase(all, fleetd->pid());
+      }
+      if (all.empty()) break;
+      ::poll(nullptr, 0, 10);
+    }
+    return all;
+  }
+
+  JobFolder job;
+  std::string port;
+  std::unique_ptr<Fleetrun> fleetds[2];
+  int commands = 0;
+};
+
+TEST_F(TwoFleetds, Ranks_MeetAndShowWithTheirNode) {
+  const auto client = start("met", {"--ranks=all"}, {kHelper, "store"});
+  EXPECT_EQ(client->wait(), 0) << client->output();
+  for (const char* rank : {"0 127.0.0.1", "1 127.0.0.1", "2 127.0.0.2", "3 127.0.0.2"}) {
+    EXPECT_THAT(client->output(), HasSubstr("[rank " + std::string(rank) + "] sum 14\n"));
+  }
+  EXPECT_EQ(job.read("log/met/node1/workerlog.1"), "sum 14\n");
+  EXPECT_EQ(count_of(client->output(), "Configuration Arguments"), 1u);
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(TwoFleetds, SingleNode_ShowsAsALocalOne) {
+  const auto client = start("one", {}, {"sh", "-c", "echo rank $RANK; exit $RANK"}, "127.0.0.2");
+  EXPECT_EQ(client->wait(), 1) << client->output();
+  EXPECT_THAT(client->output(), HasSubstr("\nrank 0\n"));
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(TwoFleetds, Failure_IsToldOnceAndDecidesTheCode) {
+  const auto client = start("fails", {}, {"sh", "-c", "test $RANK = 3 || sleep 1000; exit 5"});
+  EXPECT_EQ(client->wait(), 5) << client->output();
+  EXPECT_THAT(client->output(), HasSubstr("on node 1 (127.0.0.2) exited with code 5"));
+  EXPECT_EQ(count_of(client->output(), "ABORT!!!"), 1u);
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(TwoFleetds, Sigterm_ReachesEveryRank) {
+  const auto client = start("stops", {}, endless("trap 'echo saved; exit 0' TERM"));
+  wait_for_ranks("stops");
+  client->signal(SIGTERM);
+  EXPECT_EQ(client->wait(), 128 + SIGTERM) << client->output();
+  for (const char* log : {"node0/workerlog.0", "node0/workerlog.1", "node1/workerlog.1"}) {
+    EXPECT_THAT(job.read("log/stops/" + std::string(log)), HasSubstr("saved\n"));
+  }
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(TwoFleetds, SecondCtrlC_Kills) {
+  const auto client = start("stubborn", {"--grace=1000"}, endless("trap 'echo heard' INT"));
+  wait_for_ranks("stubborn");
+  client->signal(SIGINT);
+  while (job.read("log/stubborn/node1/workerlog.1").find("heard") == std::string::npos) {
+    ::poll(nullptr, 0, 5);
+  }
+  client->signal(SIGINT);
+  EXPECT_EQ(client->wait(), 130) << client->output();
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(TwoFleetds, UserSignals_ReachEveryRankAndTheJobGoesOn) {
+  const auto client = start("usr", {}, endless("trap ': >usr1.$RANK' USR1"));
+  wait_for_ranks("usr");
+  client->signal(SIGUSR1);
+  for (const char* file : {"usr1.0", "usr1.1", "usr1.2", "usr1.3"}) job.wait_for(file);
+  client->signal(SIGTERM);
+  EXPECT_EQ(client->wait(), 128 + SIGTERM);
+}
+
+TEST_F(TwoFleetds, ClientKilled_EverythingOfTheJobEnds) {
+  const auto client = start("orphan", {}, endless("setsid sleep 1000 &"));
+  wait_for_ranks("orphan");
+  client->signal(SIGKILL);
+  client->wait();
+  EXPECT_THAT(left(), IsEmpty());
+  EXPECT_EQ(status("orphan").at(0).at("exit_code"), 128 + SIGHUP);
+}
+
+TEST_F(TwoFleetds, SilentClient_EverythingOfTheJobEnds) {
+  const auto client = start("silent", {}, endless());
+  wait_for_ranks("silent");
+  client->signal(SIGSTOP);
+  while (status("silent").at(0).at("phase") != "ended") ::poll(nullptr, 0, 20);
+  client->signal(SIGCONT);
+  EXPECT_NE(client->wait(), 0);
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(TwoFleetds, FleetdKilled_ItsRanksDieAndTheNodeIsLost) {
+  for (const int victim : {1, 0}) {
+    const std::string name = "lost" + std::to_string(victim);
+    const auto client = start(name, {"--grace=1"}, endless("setsid sleep 1000 &"));
+    wait_for_ranks(name);
+    fleetds[victim]->signal(SIGKILL);
+    fleetds[victim]->wait();
+    EXPECT_EQ(client->wait(), 113) << client->output();
+    EXPECT_THAT(client->output(),
+                AllOf(HasSubstr("127.0.0." + std::to_string(victim + 1)), HasSubstr("lost")));
+    EXPECT_THAT(left(), IsEmpty());
+    start_fleetd(victim);
+  }
+}
+
+TEST_F(TwoFleetds, FleetdThatIsNotThere_NothingStarts) {
+  fleetds[1]->signal(SIGTERM);
+  EXPECT_EQ(fleetds[1]->wait(), 0);
+  const auto client = start("half", {}, {"sh", "-c", ": >started"});
+  EXPECT_EQ(client->wait(), 112) << client->output();
+  EXPECT_THAT(client->output(),
+              AllOf(HasSubstr("127.0.0.2:" + port), HasSubstr("cannot be reached")));
+  EXPECT_EQ(job.read("started"), "");
+  EXPECT_THAT(left(), IsEmpty());
+  EXPECT_THAT(ask({"ls"}, 1), Not(HasSubstr("half")));
+}
+
+TEST_F(TwoFleetds, WrongSecret_IsNamedAndNothingStarts) {
+  const auto client = start("stranger", {}, {"true"}, "127.0.0.1,127.0.0.2",
+                            {{"FLEETD_SECRET", "another secret than theirs"}});
+  EXPECT_EQ(client->wait(), 2) << client->output();
+  EXPECT_THAT(client->output(), AllOf(HasSubstr("another secret"), Not(HasSubstr("than theirs"))));
+  EXPECT_THAT(ask({"ls"}), Not(HasSubstr("stranger")));
+}
+
+TEST_F(TwoFleetds, FolderThatIsNotThere_NothingIsLeft) {
+  const auto client = start("nowhere", {"--chdir=/nowhere/at/all"}, {"true"});
+  EXPECT_EQ(client->wait(), 2);
+  EXPECT_THAT(client->output(), AllOf(HasSubstr("/nowhere/at/all"), HasSubstr("--chdir")));
+  EXPECT_THAT(left(), IsEmpty());
+  EXPECT_THAT(ask({"ls"}), Not(HasSubstr("nowhere")));
+}
+
+TEST_F(TwoFleetds, ProgramThatIsNotThere_IsSaidWithItsNode) {
+  const auto client = start("missing", {}, {"no_such_program"});
+  EXPECT_EQ(client->wait(), 2) << client->output();
+  EXPECT_THAT(client->output(), HasSubstr("[127.0.0.1] fleetrun: no_such_program"));
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(TwoFleetds, AnotherUsersCommands_AreRefused) {
+  const auto client = start("other", {"--user=somebody_else"}, {"true"});
+  EXPECT_EQ(client->wait(), 2);
+  EXPECT_THAT(client->output(), HasSubstr("not of 'somebody_else'"));
+}
+
+TEST_F(TwoFleetds, Environment_TravelsAsFarAsItIsMeantTo) {
+  const auto client =
+      start("env", {"--export=MY_NOTE=three words here"}, {"sh", "-c", "env >env.$RANK"},
+            "127.0.0.1", {{"NCCL_DEBUG", "INFO"}, {"LAPTOP_ONLY", "1"}, {"NCCL_KEY", "x"}});
+  EXPECT_EQ(client->wait(), 0) << client->output();
+  EXPECT_THAT(job.read("env.0"),
+              AllOf(HasSubstr("NCCL_DEBUG=INFO\n"), HasSubstr("MY_NOTE=three words here\n"),
+                    Not(HasSubstr("LAPTOP_ONLY")), Not(HasSubstr("NCCL_KEY")),
+                    Not(HasSubstr("FLEETD_SECRET")), Not(HasSubstr("FLEETD_PID"))));
+}
+
+TEST_F(TwoFleetds, TwoJobs_RunSideBySide) {
+  const auto first = start("first", {}, endless("trap 'exit 0' TERM"));
+  wait_for_ranks("first");
+  const auto second = start("second", {}, {kHelper, "store"});
+  EXPECT_EQ(second->wait(), 0) << second->output();
+  Fleetrun again(
+      job, "again",
+      {"--via=fleetd", "--fleetd_port=" + port, "--ips=127.0.0.1", "--job_id=first", "true"});
+  EXPECT_EQ(again.wait(), 2);
+  EXPECT_THAT(again.output(), HasSubstr("a job of this name is here already"));
+  first->signal(SIGTERM);
+  EXPECT_EQ(first->wait(), 143) << first->output();
+}
+
+TEST_F(TwoFleetds, DetachedJob_IsListedFollowedAttachedToAndStopped) {
+  const auto client =
+      start("away", {"--detach"},
+            endless("trap 'echo bye from $RANK; exit 0' TERM; echo hello from $RANK"));
+  EXPECT_EQ(client->wait(), 0) << client->output();
+  EXPECT_THAT(client->output(),
+              AllOf(HasSubstr("job away runs on 2 nodes"), HasSubstr("fleetrun stop away")));
+  wait_for_ranks("away");
+  EXPECT_THAT(ask({"ls"}), HasSubstr("away  running  2"));
+  EXPECT_THAT(ask({"status", "away"}),
+              AllOf(HasSubstr("running, detached"), HasSubstr("rank 3  pid")));
+  EXPECT_EQ(status("away").at(1).at("ranks").size(), 2u);
+
+  Fleetrun follower(
+      job, "follower",
+      {"logs", "away", "-f", "--rank=3", "--fleetd=127.0.0.1:" + port + ",127.0.0.2:" + port});
+  Fleetrun attached(job, "attached", {"attach", "away", "--fleetd=127.0.0.1:" + port});
+  while (attached.output().find("hello from 0") == std::string::npos) ::poll(nullptr, 0, 5);
+  while (follower.output().find("hello from 3") == std::string::npos) ::poll(nullptr, 0, 5);
+  EXPECT_THAT(ask({"stop", "away"}), HasSubstr("job away has ended"));
+  EXPECT_EQ(attached.wait(), 143) << attached.output();
+  EXPECT_THAT(attached.output(), HasSubstr("bye from 0"));
+  EXPECT_EQ(follower.wait(), 0);
+  EXPECT_THAT(follower.output(), AllOf(HasSubstr("hello from 3\n"), HasSubstr("bye from 3\n")));
+  EXPECT_THAT(left(), IsEmpty());
+  // And it is remembered.
+  EXPECT_THAT(ask({"ls"}), HasSubstr("failed (143)"));
+  EXPECT_THAT(ask({"logs", "away", "--rank=2"}), HasSubstr("bye from 2"));
+  EXPECT_THAT(ask({"logs", "away"}), HasSubstr("[rank 0 127.0.0.1] hello from 0"));
+}
+
+TEST_F(TwoFleetds, AttachedClientKilled_TheJobGoesOn) {
+  start("stays", {"--detach"}, endless("trap 'exit 0' TERM"))->wait();
+  wait_for_ranks("stays");
+  Fleetrun attached(job, "attached", {"attach", "stays", "--fleetd=127.0.0.1:" + port});
+  ::poll(nullptr, 0, 200);
+  attached.signal(SIGKILL);
+  attached.wait();
+  EXPECT_THAT(ask({"status", "stays"}), HasSubstr("running, detached"));
+  Fleetrun again(job, "again", {"attach", "stays", "--fleetd=127.0.0.1:" + port});
+  ask({"stop", "stays", "--kill"});
+  // Of the two signals that kill, either may be heard first; and node 0 may be killed first.
+  EXPECT_THAT(again.wait(), ::testing::AnyOf(113, 130, 143)) << again.output();
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(TwoFleetds, FleetdTold_EndsItsJobsFirst) {
+  const auto client = start("polite", {}, endless("trap 'echo saved; exit 0' TERM"));
+  wait_for_ranks("polite");
+  fleetds[1]->signal(SIGTERM);
+  EXPECT_EQ(fleetds[1]->wait(), 0);
+  EXPECT_EQ(client->wait(), 143) << client->output();
+  EXPECT_THAT(job.read("log/polite/node0/workerlog.0"), HasSubstr("saved"));
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(TwoFleetds, MuchOutput_ComesWhole) {
+  const auto client = start("much", {},
+                            {"sh", "-c",
+                             "i=0; while [ $i -lt 20000 ]; do echo line $i of $RANK; "
+                             "i=$((i+1)); done"});
+  EXPECT_EQ(client->wait(), 0);
+  EXPECT_EQ(count_of(client->output(), "] line "), 40000u);
+  EXPECT_THAT(client->output(), AllOf(HasSubstr("[rank 0 127.0.0.1] line 19999 of 0\n"),
+                                      HasSubstr("[rank 2 127.0.0.2] line 19999 of 2\n")));
+}
+
+TEST(LocalJobs, WithoutFleetd_AreListedFollowedAndStopped) {
+  JobFolder job;
+  Fleetrun fleetrun(
+      job, "run",
+      {"--nproc_per_node=2", "--job_id=mine", "sh", "-c",
+       "trap 'echo saved; exit 0' TERM; echo hello; : >ready.$RANK; while :; do sleep "
+       "0.01; done"});
+  for (const char* file : {"ready.0", "ready.1"}) job.wait_for(file);
+  const std::string port = std::to_string(HeldPort::any("127.0.0.1").port());
+  const auto ask = [&](std::vector<std::string> words) {
+    words.push_back("--fleetd_port=" + port);
+    Fleetrun command(job, words[0], words);
+    EXPECT_EQ(command.wait(), 0) << command.output();
+    return command.output();
+  };
+  std::string listed;
+  while (listed.find("running") == std::string::npos) listed = ask({"ls"});
+  EXPECT_THAT(listed, HasSubstr("mine  running"));
+  EXPECT_THAT(ask({"status", "mine"}), HasSubstr("rank 1  pid"));
+  EXPECT_EQ(ask({"logs", "mine", "--rank=1"}), "hello\n");
+  EXPECT_THAT(ask({"stop", "mine"}), HasSubstr("job mine has ended"));
+  EXPECT_EQ(fleetrun.wait(), 143);
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+TEST(Fleetd, AsRoot_IsRefusedUnlessAllowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  JobFolder job;
+  Fleetrun fleetd(job, "fleetd", {"--listen=127.0.0.1:0"}, {}, "", "fleetd");
+  EXPECT_EQ(fleetd.wait(), 2);
+  EXPECT_THAT(fleetd.output(), HasSubstr("--allow_root"));
+}
+
+TEST(Fleetd, WithoutASecret_MakesOneForThisUserAlone) {
+  JobFolder job;
+  Fleetrun fleetd(job, "fleetd", {"--listen=127.0.0.1:0", "--allow_root"},
+                  {{"FLEETD_SECRET", ""}, {"XDG_CONFIG_HOME", job.path() + "/config"}}, {},
+                  "fleetd");
+  while (fleetd.output().find("listens on") == std::string::npos) ::poll(nullptr, 0, 2);
+  const std::string path = "config/fleetrun/fleetd.secret";
+  EXPECT_GE(job.read(path).size(), 64u);
+  EXPECT_THAT(fleetd.output(), Not(HasSubstr(job.read(path).substr(0, 20))));
+  fleetd.signal(SIGTERM);
+  EXPECT_EQ(fleetd.wait(), 0);
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,123 @@
+#include "daemon/node_requests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "daemon/flags.h"
+#include "launch/arguments.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+ClientPlace laptop() {
+  ClientPlace place;
+  place.user = "ann";
+  place.folder = "/data/run";
+  place.nonce = "3fa2c1";
+  place.secret = "a secret of this job";
+  return place;
+}
+
+std::vector<NodeRequest> requests(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "--via=fleetd");
+  return node_requests(parse_arguments(arguments), laptop());
+}
+
+TEST(NodeRequests, EachNode_IsAskedForItsPart) {
+  const auto all =
+      requests({"--ips=a,b:2", "--grace=3", "--fleetd_port=7000", "train.py", "--lr", "1"});
+  ASSERT_THAT(all, SizeIs(2));
+  EXPECT_EQ(all[1].address, "b:7000");
+  const JobRequest& job = all[1].job;
+  EXPECT_EQ(job.job_id, "train-3fa2c1");
+  EXPECT_EQ(job.node_rank, 1);
+  EXPECT_EQ(job.gpus.count, 2);
+  EXPECT_EQ(job.folder, "/data/run");
+  EXPECT_THAT(job.program, ElementsAre("train.py", "--lr", "1"));
+  EXPECT_THAT(job.nodes, ElementsAre("a:7000", "b:7000"));
+  EXPECT_THAT(
+      job.arguments,
+      AllOf(Contains("--ips=a,b:2"), Contains("--host=b"), Contains(StartsWith("--grace=3")),
+            Contains("--part"), Contains("--start_port=0"), Contains("--local_ranks_filter=0"),
+            Contains("--log_dir=log/train-3fa2c1/node1"), Contains("--log_level=WARNING")));
+  EXPECT_THAT(job.arguments, Not(Contains(StartsWith("--via"))));
+  EXPECT_THAT(all[0].job.arguments, Contains("--log_level=INFO"));
+  EXPECT_THAT(job.environment, Contains(Pair("FLEET_JOB_SECRET", "a secret of this job")));
+  EXPECT_THAT(job.arguments, Not(Contains(HasSubstr("secret"))));  // arguments are public
+}
+
+TEST(NodeRequests, Arguments_AreUnderstoodOnTheNode) {
+  for (const NodeRequest& node :
+       requests({"--ips=10.0.0.[1-2]", "--ranks=0,3", "--gpus=0,1", "--chdir=/x", "--user=bob",
+                 "--log_dir=/logs", "--job_id=nightly", "--share_gpus", "job.json"})) {
+    std::vector<std::string> arguments = node.job.arguments;
+    arguments.push_back("--rdzv_port=0");
+    arguments.push_back("--");
+    arguments.insert(arguments.end(), node.job.program.begin(), node.job.program.end());
+    const LaunchRequest there = parse_arguments(arguments);
+    EXPECT_EQ(there.settings.text("job_id"), "nightly");
+    EXPECT_EQ(there.settings.text("gpus"), "0,1");
+    EXPECT_TRUE(there.settings.boolean("part"));
+    EXPECT_EQ(there.program, node.job.program);
+    EXPECT_EQ(node.job.user, "bob");
+    EXPECT_EQ(node.job.folder, "/x");
+    EXPECT_TRUE(node.job.gpus.share);
+  }
+}
+
+TEST(NodeRequests, SingleNode_IsShownAsItIs) {
+  const auto all = requests({"--ips=a", "train.py"});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(all[0].job.arguments, AllOf(Not(Contains(StartsWith("--local_ranks_filter"))),
+                                          Contains("--log_dir=log/train-3fa2c1")));
+}
+
+TEST(NodeRequests, OptionsThatMeanThisHost_AreRefused) {
+  EXPECT_THROW(requests({"train.py"}), Error);
+  EXPECT_THROW(requests({"--ips=a", "--host=a", "train.py"}), Error);
+  EXPECT_THROW(requests({"--nnodes=2", "--master=a:1", "train.py"}), Error);
+}
+
+TEST(TravellingEnvironment, TunedLibraries_WithoutSecretsAndDevices) {
+  const auto all = travelling_environment({{"NCCL_DEBUG", "INFO"},
+                                           {"OMP_NUM_THREADS", "2"},
+                                           {"CUDA_VISIBLE_DEVICES", "0"},
+                                           {"PADDLE_IPS", "x"},
+                                           {"TORCH_TOKEN", "x"},
+                                           {"HOME", "/home"},
+                                           {"WANDB_API_KEY", "k"},
+                                           {"WANDB_MODE", "offline"}},
+                                          {"WANDB_*", "MINE=1=2", "HOME"});
+  EXPECT_THAT(all, ElementsAre(Pair("HOME", "/home"), Pair("MINE", "1=2"),
+                               Pair("NCCL_DEBUG", "INFO"), Pair("OMP_NUM_THREADS", "2"),
+                               Pair("WANDB_API_KEY", "k"), Pair("WANDB_MODE", "offline")));
+  EXPECT_THAT(travelling_environment({}, {"NONE_*"}), IsEmpty());
+  EXPECT_THROW(travelling_environment({}, {"NONE"}), Error);
+}
+
+TEST(CommandLine, Flags_AndWords) {
+  const std::vector<Flag> flags = {{"--rank", true, {}}, {"--follow", false, "-f"}};
+  const CommandLine line("fleetrun logs", {"job", "-f", "--rank", "3"}, flags, 1);
+  EXPECT_THAT(line.words(), ElementsAre("job"));
+  EXPECT_TRUE(line.has("--follow"));
+  EXPECT_EQ(line.value("--rank"), "3");
+  EXPECT_EQ(CommandLine("x", {"--rank=4"}, flags, 1).value("--rank"), "4");
+  for (const auto& wrong :
+       std::vector<std::vector<std::string>>{{"a", "b"}, {"--rank"}, {"--folow"}, {"--follow=1"}}) {
+    EXPECT_THROW(CommandLine("x", wrong, flags, 1), Error);
+  }
+}
+
+}  // namespace
+}  // namespace fleet
