@@ -75,10 +75,9 @@ std::string man() {
   for (size_t i = 0; i < keys.size(); ++i) {
     const Option& option = launch_options()[i];
     text += ".TP\n";
-    std::vector<std::string> names = {option.key};
-    names.insert(names.end(), option.aliases.begin(), option.aliases.end());
-    for (size_t n = 0; n < names.size(); ++n) {
-      text += std::string(n ? ", " : "") + "\\fB" + roff("--" + names[n]) + "\\fR";
+    const std::vector<std::string> flags = option.flags();
+    for (size_t n = 0; n < flags.size(); ++n) {
+      text += std::string(n ? ", " : "") + "\\fB" + roff(flags[n]) + "\\fR";
     }
     if (!option.is_flag()) text += " \\fI" + roff(option.value) + "\\fR";
     text += "\n" + roff(keys[i].help) + ".";
@@ -106,15 +105,14 @@ std::string bash() {
   const std::vector<ConfigKey>& keys = launch_schema().keys();
   for (size_t i = 0; i < keys.size(); ++i) {
     const Option& option = launch_options()[i];
-    std::vector<std::string> names = {option.key};
-    names.insert(names.end(), option.aliases.begin(), option.aliases.end());
-    for (const std::string& name : names) {
-      flags += "--" + name + (option.is_flag() ? " " : "= ");
+    for (const std::string& name : option.flags()) {
+      const bool alone = option.is_flag() || !name.starts_with("--");
+      flags += name + (alone ? " " : "= ");
       if (!keys[i].choices.empty()) {
-        choices += "    --" + name + ") COMPREPLY=($(compgen -W '" + join(keys[i].choices, " ") +
+        choices += "    " + name + ") COMPREPLY=($(compgen -W '" + join(keys[i].choices, " ") +
                    "' -- \"$word\")) ;;\n";
       } else if (option.value == "DIR") {
-        choices += "    --" + name + ") COMPREPLY=($(compgen -d -- \"$word\")) ;;\n";
+        choices += "    " + name + ") COMPREPLY=($(compgen -d -- \"$word\")) ;;\n";
       }
     }
   }
@@ -178,15 +176,13 @@ std::string zsh() {
     std::string action;
     if (!keys[i].choices.empty()) action = "(" + join(keys[i].choices, " ") + ")";
     if (option.value == "DIR") action = "_files -/";
-    std::vector<std::string> names = {option.key};
-    names.insert(names.end(), option.aliases.begin(), option.aliases.end());
-    for (const std::string& name : names) {
+    for (const std::string& name : option.flags()) {
       if (option.is_flag()) {
-        text += "  '--" + name + "[" + zsh_text(keys[i].help) + "]' \\\n";
+        text += "  '" + name + "[" + zsh_text(keys[i].help) + "]' \\\n";
         continue;
       }
-      text += "  '--" + name + "=[" + zsh_text(keys[i].help) + "]:" + zsh_text(option.value) + ":" +
-              action + "' \\\n";
+      text += "  '" + name + (name.starts_with("--") ? "=[" : "+[") + zsh_text(keys[i].help) +
+              "]:" + zsh_text(option.value) + ":" + action + "' \\\n";
     }
   }
   for (const std::string& flag : other_flags()) text += "  '--" + flag + "' \\\n";

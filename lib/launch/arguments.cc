@@ -20,9 +20,6 @@ const std::vector<std::string>& lone_flags() {
   return all;
 }
 
-// -t is what one letter stands for.
-std::string as_flag(const std::string& alias) { return (alias.size() == 1 ? "-" : "--") + alias; }
-
 // An option that stands alone: --detach, which CLI11 would give the next word.
 bool is_flag_option(const std::string& word) {
   return std::any_of(launch_options().begin(), launch_options().end(), [&](const Option& option) {
@@ -46,8 +43,8 @@ std::vector<std::string> known_flags() {
   std::vector<std::string> all = lone_flags();
   all.insert(all.end(), {"--format", "--rank_env"});
   for (const Option& option : launch_options()) {
-    all.push_back("--" + option.key);
-    for (const std::string& alias : option.aliases) all.push_back(as_flag(alias));
+    const std::vector<std::string> flags = option.flags();
+    all.insert(all.end(), flags.begin(), flags.end());
   }
   return all;
 }
@@ -143,9 +140,8 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
   app.set_help_flag();
   app.prefix_command();  // stops at the program: what follows is the program's
   for (const Option& option : launch_options()) {
-    std::string names = "--" + option.key;
-    for (const std::string& alias : option.aliases) names += "," + as_flag(alias);
-    app.add_option(names, flags[option.key])->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    app.add_option(join(option.flags(), ","), flags[option.key])
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
   app.add_flag("-h,--help", help);
   app.add_flag("--version", version);

@@ -25,6 +25,8 @@ struct Option {
   std::string group;                     // its subject, filled in by OptionGroup
 
   bool is_flag() const { return value.empty(); }
+  // As they are written: "--tee", and what else means it: "-t" where an alias is one letter.
+  std::vector<std::string> flags() const;
 };
 // Declared in launch/options/*.cc.
 const std::vector<Option>& launch_options();

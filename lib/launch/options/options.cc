@@ -29,6 +29,12 @@ std::string help_line(const Option& option, const ConfigKey& key) {
 
 }  // namespace
 
+std::vector<std::string> Option::flags() const {
+  std::vector<std::string> all = {"--" + key};
+  for (const std::string& alias : aliases) all.push_back((alias.size() == 1 ? "-" : "--") + alias);
+  return all;
+}
+
 const std::vector<Option>& launch_options() {
   static const std::vector<Option> options = [] {
     std::vector<Option> all;
