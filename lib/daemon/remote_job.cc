@@ -124,6 +124,7 @@ void RemoteJob::give_up(int exit_code, int signal) {
   if (code_ <= 0 && !decided_) code_ = exit_code;
   if (giving_up_) return;
   giving_up_ = true;
+  sent_ = signal;
   for (int node = 0; node < count(); ++node) {
     const bool own = mode_ != Mode::kAttach || signals_ > 0;
     if (launched(node) && own) {
@@ -153,8 +154,10 @@ void RemoteJob::on_signal(int number) {
   if (signals_ == 1)
     effects_.say(signal_name(number) + ": stopping the ranks; once more kills them");
   if (!giving_up_) return give_up(128 + number, number);
+  // Two of the same that come close together might be taken for one.
+  sent_ = number != sent_ ? number : number == SIGINT ? SIGTERM : SIGINT;
   for (int node = 0; node < count(); ++node) {
-    if (launched(node)) effects_.signal(node, number);
+    if (launched(node)) effects_.signal(node, sent_);
   }
 }
 

@@ -67,6 +67,7 @@ class RemoteJob {
   bool left_ = false, ended_ = false, giving_up_ = false, decided_ = false;
   int code_ = -1;  // of the job, as far as it is known
   int signals_ = 0, first_signal_ = 0;
+  int sent_ = 0;  // the last stop signal that the nodes were sent
   std::string verdict_;
 };
 

@@ -136,7 +136,7 @@ TEST_F(RemoteJobTest, Signals_ArePassedOn) {
   job.on_signal(SIGINT);
   EXPECT_THAT(effects.take(), ElementsAre("signal 0 2", "signal 1 2"));
   job.on_signal(SIGINT);
-  EXPECT_THAT(effects.take(), ElementsAre("signal 0 2", "signal 1 2"));
+  EXPECT_THAT(effects.take(), ElementsAre("signal 0 15", "signal 1 15"));
   job.on_signal(SIGINT);
   EXPECT_THAT(effects.take(), ElementsAre("hang up 0", "hang up 1", "end 130"));
 }

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Two nodes with a fleetd each and a laptop, in network namespaces on one bridge: the laptop starts a job on both, which
+# ends when the laptop's cable is pulled, unless it was detached.
+# Usage: laptop.sh FLEETRUN HELPER
+set -euo pipefail
+fleetrun=$1 helper=$2 fleetd=$(dirname "$1")/fleetd
+skip() { echo "SKIP: $*"; exit 77; }
+[ "$(id -u)" = 0 ] || skip "network namespaces need root"
+command -v ip >/dev/null || skip "ip (iproute2) is not installed"
+hub=fleet_h_$$ a=fleet_n1_$$ b=fleet_n2_$$ laptop=fleet_l_$$
+folder=$(mktemp -d)
+clean_up() {
+  jobs -p | xargs -r kill -9 2>/dev/null || true
+  for n in "$a" "$b" "$laptop" "$hub"; do ip netns del "$n" 2>/dev/null || true; done
+  rm -rf "$folder"
+}
+trap clean_up EXIT
+ip netns add "$hub" 2>/dev/null || skip "this machine allows no network namespaces"
+ip -n "$hub" link add bridge type bridge || skip "no bridge here"
+ip -n "$hub" link set bridge up
+plug() {  # plug NAMESPACE ADDRESS PORT
+  ip netns add "$1"
+  ip -n "$1" link add cable type veth peer name "$3" netns "$hub" || skip "no veth here"
+  ip -n "$hub" link set "$3" master bridge up
+  ip -n "$1" addr add "$2/24" dev cable
+  ip -n "$1" link set lo up && ip -n "$1" link set cable up
+}
+plug "$a" 10.78.0.1 p1
+plug "$b" 10.78.0.2 p2
+plug "$laptop" 10.78.0.9 p9
+cd "$folder"
+export CUDA_VISIBLE_DEVICES= FLEETD_SECRET="a secret of this test"
+fail() { echo "FAILED: $*"; tail -n 40 ./*.out; exit 1; }
+expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
+soon() {  # soon WHAT COMMAND...: until it succeeds
+  local what=$1 i
+  shift
+  for ((i = 0; i < 1500; ++i)); do "$@" && return; sleep 0.02; done
+  fail "$what"
+}
+
+node() {  # node NAMESPACE NUMBER
+  FLEET_RUNTIME_DIR=$folder/run$2 exec ip netns exec "$1" "$fleetd" --listen=0.0.0.0:6767 --allow_root >"fleetd$2.out" 2>&1
+}
+(node "$a" 1) & (node "$b" 2) &
+for n in 1 2; do soon "fleetd $n does not start" grep -qs "listens on 0.0.0.0:6767" "fleetd$n.out"; done
+from_laptop() { ip netns exec "$laptop" "$fleetrun" "$@"; }
+
+from_laptop --via=fleetd --ips=10.78.0.1,10.78.0.2 --nproc_per_node=2 --ranks=all "$helper" store >met.out 2>&1 || fail "ended with $?"
+for rank in "0 10.78.0.1" "3 10.78.0.2"; do expect met.out "^\[rank $rank\] sum 14"; done
+echo "met through the laptop"
+
+code=0
+FLEETD_SECRET="not the secret of it" from_laptop stop met --ips=10.78.0.1 >stranger.out 2>&1 || code=$?
+[ $code = 2 ] || fail "a stranger ended with $code"
+expect stranger.out "another secret"
+
+endless=': >$FLEET_JOB_ID.$RANK; while :; do sleep 0.05; done'
+start() { from_laptop --via=fleetd --ips=10.78.0.1,10.78.0.2 --grace=1 --job_id="$@" sh -c "$endless" >"$1.out" 2>&1; }
+start away --detach || fail "ended with $?"
+start here &
+client=$!
+for rank in 0 1; do soon "rank $rank does not run" test -e "here.$rank"; done
+ip -n "$laptop" link set cable down
+code=0; wait $client || code=$?
+[ $code = 113 ] || fail "the laptop ended with $code instead of 113"
+expect here.out "10.78.0.1:6767"
+on_node() { ip netns exec "$a" "$fleetrun" "$@"; }
+ended() { on_node ls --ips=10.78.0.1,10.78.0.2 >ls.out 2>&1; grep -q "^here *failed (129)" ls.out; }
+soon "the job goes on without its client" ended
+expect ls.out "^away *running"
+echo "the laptop's job ended with its connection, the detached one goes on"
+
+on_node stop away --ips=10.78.0.1 >stop.out 2>&1 || fail "stop ended with $?"
+on_node status away --ips=10.78.0.1,10.78.0.2 >status.out
+expect status.out "^state *failed (143), detached"
+echo "stopped from a node"
