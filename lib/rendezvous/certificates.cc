@@ -8,6 +8,7 @@
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -135,6 +136,25 @@ std::string pem(X509* certificate) {
   return pem([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
 }
 
+// OpenSSL writes to sockets in a way that may raise SIGPIPE in this thread.
+class BrokenPipesIgnored {
+ public:
+  BrokenPipesIgnored() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~BrokenPipesIgnored() {
+    const timespec now{};
+    if (!::sigismember(&before_, SIGPIPE)) ::sigtimedwait(&pipe_, nullptr, &now);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  BrokenPipesIgnored(const BrokenPipesIgnored&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+};
+
 UniqueFd connect_to(const std::string& address, std::chrono::milliseconds patience) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return {};
@@ -186,6 +206,7 @@ Listener look_at(const std::string& address, std::chrono::milliseconds patience)
   SSL_set_alpn_protos(connection.get(), kHttp2, sizeof kHttp2);
   need(SSL_set_fd(connection.get(), fd.get()), "using a socket");
   ERR_clear_error();
+  const BrokenPipesIgnored quiet;
   if (SSL_connect(connection.get()) != 1) {
     const bool answered = ERR_GET_REASON(ERR_peek_error()) == SSL_R_WRONG_VERSION_NUMBER;
     if (answered) listener.kind = Listener::Kind::kPlain;

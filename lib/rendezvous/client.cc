@@ -16,6 +16,14 @@ constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::chrono::milliseconds kLookAgain{1'000};
 constexpr std::chrono::milliseconds kGoodbye{1'000};
 
+// Whether somebody answered, as far as gRPC's words tell.
+bool was_reached(const std::string& reason) {
+  for (const char* word : {"refused", "unreachable", "route", "imed out", "imeout", "DNS"}) {
+    if (reason.find(word) != std::string::npos) return false;
+  }
+  return true;
+}
+
 std::string new_instance() {
   std::random_device random;
   return std::to_string(getpid()) + "-" + std::to_string(random()) + "-" + std::to_string(random());
@@ -98,7 +106,7 @@ void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status&
           Error(ErrorCode::kUsage, last_reason_, options_.address,
                 "that job runs on its host alone; choose another --rdzv_port or --master")});
     } else {
-      look_ = look_ || last_reason_.find("refused") == std::string::npos;
+      look_ = look_ || was_reached(last_reason_);
       phase_ = Phase::kConnecting;
       next_attempt_ = Clock::now() + kRetry;
       ticker_.due_by(next_attempt_);

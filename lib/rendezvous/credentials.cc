@@ -55,6 +55,23 @@ class Token final : public grpc::MetadataCredentialsPlugin {
   std::string token_;
 };
 
+// One certificate serves all connections that a process makes within a day.
+Certificates own_certificates(const std::string& secret) {
+  constexpr double kDay = 24 * 3600;
+  static std::mutex mutex;
+  static auto* const kept = new Certificates;
+  static auto* const kept_for = new std::string;
+  static double until = 0;
+  const double now = monotonic_seconds();
+  std::lock_guard lock(mutex);
+  if (now >= until || *kept_for != secret) {
+    *kept = issue_certificates(secret);
+    *kept_for = secret;
+    until = now + kDay;
+  }
+  return *kept;
+}
+
 // The certificate a server shows, made anew in good time: a server may live longer than one.
 class ServerCertificate {
  public:
@@ -72,7 +89,7 @@ class ServerCertificate {
     std::lock_guard lock(mutex_);
     if (now < renew_at_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     try {
-      const Certificates certificates = issue_certificates(secret_);
+      const Certificates certificates = own_certificates(secret_);
       const grpc_ssl_pem_key_cert_pair pair{certificates.key.c_str(), certificates.chain.c_str()};
       *config = grpc_ssl_server_certificate_config_create(certificates.authority.c_str(), &pair, 1);
     } catch (const std::exception&) {
@@ -126,7 +143,7 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& secu
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Security& security) {
   if (security.open()) return grpc::InsecureChannelCredentials();
   if (security.tls) {
-    const Certificates certificates = issue_certificates(security.secret);
+    const Certificates certificates = own_certificates(security.secret);
     return grpc::SslCredentials({certificates.authority, certificates.key, certificates.chain});
   }
   return grpc::CompositeChannelCredentials(

@@ -81,7 +81,8 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);  // how long one attempt may take
+  // How long one attempt may take. A host that thousands greet at once needs its time.
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, security.tls ? 15'000 : 5'000);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   args.SetMaxReceiveMessageSize(kMaxMessageBytes);
   args.SetMaxSendMessageSize(kMaxMessageBytes);

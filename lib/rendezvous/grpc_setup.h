@@ -15,8 +15,7 @@ namespace fleet {
 inline constexpr int kMaxMessageBytes = 16 << 20;
 
 // A connection of its own (not shared with other channels of the process), without proxies. With
-// TLS it has a certificate of its own, from now on for kCertificateLife: make a new one for a new
-// connection.
+// TLS its certificate is good for most of kCertificateLife from now on.
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security);
 // Keepalive, bounds and an exclusive port; also sends gRPC's own messages to our log at debug
 // level.

@@ -22,7 +22,7 @@ struct RendezvousServerOptions {
   std::chrono::milliseconds progress_every{10'000};
   Security security;
   // A connection that has not shown its certificate, or begun to speak HTTP/2, by then is closed.
-  std::chrono::milliseconds greeting{15'000};
+  std::chrono::milliseconds greeting{30'000};
 };
 
 class RendezvousServer {
