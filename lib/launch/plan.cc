@@ -18,6 +18,7 @@
 #include "launch/devices.h"
 #include "launch/dialects/dialect.h"
 #include "launch/doctor/fingerprint.h"
+#include "launch/elasticity.h"
 #include "launch/environment.h"
 #include "launch/guard.h"
 #include "launch/log_settings.h"
@@ -95,8 +96,9 @@ void hold_ports(LaunchPlan* plan) {
   if (any_dialect(plan->dialects, &Dialect::wants_port)) {
     plan->service_port = std::make_unique<HeldPort>(HeldPort::any("127.0.0.1"));
   }
-  // Any node may become node 0 where ranks are given by arrival.
-  if (topology.node_rank > 0) return;
+  // Any node may become node 0 where ranks are given by arrival, or where it may be lost.
+  const bool restarts = restart_policy(plan->request.settings).max_restarts > 0;
+  if (topology.node_rank > 0 && !restarts) return;
   const auto gloo_port = static_cast<int>(plan->request.settings.integer("gloo_port"));
   plan->master_port = std::make_unique<HeldPort>(
       gloo_port > 0 ? HeldPort::exactly(topology.bind_address, gloo_port, "--gloo_port")
@@ -172,6 +174,8 @@ JobSpec job_of(const LaunchPlan& plan) {
   JobSpec job;
   job.job_id = settings.text("job_id");
   job.nnodes = plan.topology.nnodes;
+  job.min_nodes = plan.topology.min_nodes;
+  job.restarts = restart_policy(settings);
   job.addresses = plan.topology.nodes;
   job.version = FLEET_VERSION;
   job.agreed = {{"--run_mode", plan.roles.wanted ? "ps" : "collective"},
@@ -179,6 +183,12 @@ JobSpec job_of(const LaunchPlan& plan) {
   if (plan.roles.listed()) {
     job.agreed["--servers"] = join(settings.texts("servers"), ",");
     job.agreed["--workers"] = join(settings.texts("workers"), ",");
+  }
+  if (job.min_nodes != job.nnodes || job.restarts.max_restarts > 0) {
+    job.agreed["--nnodes"] = settings.text("nnodes");
+    job.agreed["--max_restart"] = std::to_string(job.restarts.max_restarts);
+    job.agreed["--no_progress_restarts"] = std::to_string(job.restarts.no_progress_restarts);
+    job.agreed["--elastic_timeout"] = std::to_string(job.restarts.wait.count()) + " ms";
   }
   if (!plan.topology.counts.empty()) job.agreed["--ips"] = plan.topology.counts;
   job.allow_skew = settings.boolean("allow_skew");
@@ -212,6 +222,7 @@ RankContext rank_context(const LaunchPlan& plan) {
   context.log_dir = plan.log_dir;
   context.log_level = settings.text("log_level");
   context.credentials = plan.credentials;
+  context.max_restarts = restart_policy(settings).max_restarts;
   if (plan.roles.wanted) context.with_gloo = settings.text("with_gloo");
   context.dialects = plan.dialects;
   if (plan.service_port) context.service_port = plan.service_port->port();

@@ -17,6 +17,7 @@ struct RankContext {
   std::string log_dir;
   std::string log_level = "INFO";
   std::string with_gloo;   // PADDLE_WITH_GLOO of the parameter-server mode
+  int max_restarts = 0;
   int threads = 0;         // 0: OMP_NUM_THREADS is left alone
   int terminal_width = 0;  // of the terminal that shows this rank's output; 0: none does
   std::vector<std::string> dialects = {"paddle", "torch"};  // in which the environment is written

@@ -89,7 +89,8 @@ void add_kubernetes(const Surroundings& from, ConfigTree* tree) {
   if (!index || !from.environment("KUBERNETES_SERVICE_HOST") || tree->peek("ips")) return;
   // Without it the pods are jobs of their own, as in a sweep over parameters.
   long long nodes = 0;
-  if (!parse_int(tree->peek("nnodes").value_or("1"), &nodes) || nodes < 2) return;
+  const std::string count = tree->peek("nnodes").value_or("1");  // perhaps a range
+  if (!parse_int(std::string_view(count).substr(count.find(':') + 1), &nodes) || nodes < 2) return;
   add(tree, "rank", *index, "JOB_COMPLETION_INDEX");
   if (tree->peek("master")) return;
   const std::string master = first_pod(from, *index);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/addresses.h"
+#include "launch/elasticity.h"
 #include "launch/node_list.h"
 #include "launch/options.h"
 #include "launch/roles.h"
@@ -114,9 +115,10 @@ Master parse_master(const Settings& settings) {
 // Nodes that are only counted: --nnodes and --master.
 void resolve_counted(const Settings& settings, const HostFacts& host,
                      const std::optional<Master>& master, Topology* topology) {
-  const auto nnodes = static_cast<int>(settings.integer("nnodes"));
+  const NodeCount count = node_count(settings);
   const auto rank = static_cast<int>(settings.integer("rank"));
-  topology->nnodes = std::max(nnodes, 1);
+  topology->nnodes = std::max(count.max, 1);
+  topology->min_nodes = std::max(count.min, 1);
   if (topology->nnodes > 1 && !master) {
     usage("several nodes have to meet somewhere", settings.origin("nnodes"),
           "give the same --master=ADDRESS:PORT on every node, or list them with --ips");
@@ -165,11 +167,16 @@ void resolve_listed(const Settings& settings, const HostFacts& host,
     if (node.devices > 0) topology->counts = list_text(listed);
   }
   check_ips(topology->nodes, settings.origin("ips"));
-  topology->nnodes = static_cast<int>(topology->nodes.size());
-  const auto nnodes = settings.integer("nnodes");
-  if (nnodes > 0 && nnodes != topology->nnodes) {
-    usage("it contradicts --ips, which lists " + std::to_string(topology->nnodes) + " nodes",
-          settings.origin("nnodes") + " " + std::to_string(nnodes), "give one of them");
+  const auto listed_count = static_cast<int>(topology->nodes.size());
+  const NodeCount count = node_count(settings);
+  topology->nnodes = count.max > 0 ? count.max : listed_count;
+  topology->min_nodes = count.max > 0 ? count.min : listed_count;
+  const bool spares = restart_policy(settings).max_restarts > 0;
+  if (topology->nnodes > listed_count || (topology->nnodes < listed_count && !spares)) {
+    usage("it contradicts --ips, which lists " + std::to_string(listed_count) + " nodes",
+          settings.origin("nnodes") + " " + settings.text("nnodes"),
+          topology->nnodes > listed_count ? "give one of them"
+                                          : "give one of them; or --max_restart, for spare nodes");
   }
   topology->node_rank = find_self(settings, topology->nodes, host);
   const auto rank = settings.integer("rank");
@@ -205,7 +212,7 @@ HostFacts host_facts() {
 void wait_for_master_name(const Settings& settings, const HostFacts& host, const Clock& now,
                           const std::function<void()>& pause,
                           const std::function<void(const std::string&)>& say) {
-  if (settings.text("master").empty() || settings.integer("nnodes") < 2) return;
+  if (settings.text("master").empty() || node_count(settings).max < 2) return;
   const std::string name = parse_master(settings).address;
   const double start = now();
   double next_line = start + 2;

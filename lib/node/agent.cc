@@ -68,6 +68,7 @@ class Agent : private SupervisionEffects {
     service_.reset();
     client_.leave();
     if (plan_.server) plan_.server->stop();
+    channel_.close();  // ends the guardian
     if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
     look_for_leftovers();
     return exit_code_;
@@ -125,6 +126,9 @@ class Agent : private SupervisionEffects {
     if (const auto* peer = std::get_if<PeerEvent>(&event)) on_peer(*peer);
     if (const auto* order = std::get_if<StopOrder>(&event)) supervision_.on_stop_order(*order);
     if (const auto* order = std::get_if<StackOrder>(&event)) supervision_.on_stack_order(*order);
+    if (const auto* order = std::get_if<RestartOrder>(&event)) {
+      supervision_.on_restart_order(*order);
+    }
     if (const auto* verdict = std::get_if<Verdict>(&event)) supervision_.on_verdict(*verdict);
   }
 
@@ -151,6 +155,7 @@ class Agent : private SupervisionEffects {
     for (const RankCommand& rank : spawn.ranks) logs.push_back(rank.log_path);
     record_.on_assignment(assignment, logs);
     if (supervision_.on_assignment(assignment, logs, std::chrono::steady_clock::now())) {
+      all_gone_ = false;
       channel_.send(spawn);
     }
   }
@@ -188,8 +193,8 @@ class Agent : private SupervisionEffects {
   }
 
   void on_guardian_closed() {
-    if (all_gone_) return;
     supervision_.on_guardian_lost();
+    if (all_gone_) return;
     sweep_.start();
     client_.leave();  // the other nodes hear that this one is lost
   }
@@ -204,6 +209,7 @@ class Agent : private SupervisionEffects {
   }
   void send_stacks(const std::vector<RankStack>& stacks) override { client_.send_stacks(stacks); }
   void finish_node() override { client_.finish(); }
+  void ready(int epoch) override { client_.ready(epoch); }
   void request_stop(int signal) override { client_.request_stop(signal); }
   void stop_ranks(int signal) override {
     channel_.send(StopRanks{signal, static_cast<int>(plan_.grace.count())});

@@ -28,7 +28,7 @@ struct AgentPlan {
   NodeInfo node;
   std::chrono::milliseconds grace{10'000};
   JobRecord record;  // what is known of it before the nodes have met
-  // What to start, once the job is complete; called once. An Error ends the job.
+  // What to start, when an epoch begins. An Error ends this node's part.
   std::function<SpawnRanks(const Assignment&)> prepare;
   // What answers the ranks while they run, where they need it: nullptr, or a function that may
   // return nullptr. `tell` writes to a rank's service socket. Called before prepare().

@@ -17,8 +17,8 @@ class Channel {
           std::function<void(WireMessage)> on_message, std::function<void()> on_closed);
   // Sent in order. Dropped where the other end is gone: on_closed tells.
   void send(const WireMessage& message) { stream_.send(encode(message)); }
-  // Calls back once everything sent so far is out, or the other end is gone.
-  void when_sent(std::function<void()> callback) { stream_.when_sent(std::move(callback)); }
+  // The other end hears that this one is gone. What has not been sent yet is dropped.
+  void close() { stream_.close(); }
 
  private:
   std::function<void(WireMessage)> on_message_;

@@ -77,6 +77,14 @@ class Guardian {
   }
 
   void start_ranks(const SpawnRanks& spawn) {
+    if (!ranks_.empty() && !announced_) {
+      spdlog::error("ranks of an earlier start still run: nothing is started");
+      return;
+    }
+    ranks_.clear();
+    gone_ = announced_ = false;
+    still_there_.clear();
+    look_every_ = kLookEvery;
     logs_.begin(spawn);
     ranks_.reserve(spawn.ranks.size());
     for (const RankCommand& command : spawn.ranks) {
@@ -245,7 +253,7 @@ class Guardian {
   }
 
   void end_if_done() {
-    if (ranks_.empty() && !launcher_lost_) return;
+    if (gone_ || (ranks_.empty() && !launcher_lost_)) return;
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) return;
     }
@@ -259,6 +267,7 @@ class Guardian {
 
   void on_all_gone(std::string stuck) {
     still_there_ = std::move(stuck);
+    gone_ = true;
     logs_.finish([this] { announce(); });
     if (launcher_lost_) announce();  // whether or not anybody reads our output
   }
@@ -266,8 +275,8 @@ class Guardian {
   void announce() {
     if (announced_) return;
     announced_ = true;
+    if (launcher_lost_) return loop_.stop();
     channel_.send(AllGone{still_there_});
-    channel_.when_sent([this] { loop_.stop(); });
   }
 
   void on_launcher_lost() {
@@ -290,7 +299,8 @@ class Guardian {
   std::chrono::milliseconds look_every_{kLookEvery};
   std::chrono::steady_clock::time_point next_progress_{};
   std::string still_there_;
-  bool announced_ = false, launcher_lost_ = false;
+  bool gone_ = false, announced_ = false;  // of the ranks started last
+  bool launcher_lost_ = false;
 };
 
 [[noreturn]] void guardian_main(UniqueFd socket, const sigset_t& original) {

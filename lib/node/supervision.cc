@@ -2,6 +2,9 @@
 
 #include <signal.h>
 
+#include <string_view>
+#include <utility>
+
 namespace fleet {
 namespace {
 
@@ -19,14 +22,35 @@ std::string signal_hint(int signal) {
   }
 }
 
+// "\n  the last lines of its log log/workerlog.0:\n    ..."
+std::string tail_text(const RankExit& exit) {
+  if (exit.tail.empty()) return "\n  its log " + exit.log_path + " is empty";
+  std::string text = "\n  the last lines of its log " + exit.log_path + ":";
+  std::string_view tail = exit.tail;
+  while (true) {
+    const size_t end = tail.find('\n');
+    text += "\n    ";
+    text += tail.substr(0, end);
+    if (end == std::string_view::npos) return text;
+    tail.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace
 
 bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::string> log_paths,
                                 Time now) {
-  if (signal_ != 0 || guardian_lost_ || verdict_) return false;
+  const bool over = signal_ != 0 || guardian_lost_ || verdict_;
+  if (over && !assignment_) return false;
   assignment_ = assignment;
   log_paths_ = std::move(log_paths);
+  restarting_.reset();
+  if (over) {  // the stop that was asked for has crossed the restart
+    effects_.finish_node();
+    return false;
+  }
   started_ = now;
+  stopping_ = gone_ = false;
   trainers_ = assignment.node().trainers();
   // What only serves has done its part when the others have.
   if (trainers_ == 0) effects_.finish_node();
@@ -98,6 +122,22 @@ void Supervision::on_stacks(const StacksCollected& collected) {
   effects_.send_stacks(stacks);
 }
 
+void Supervision::on_restart_order(const RestartOrder& order) {
+  if (verdict_ || refused_) return;
+  effects_.say(restart_text(order));
+  restarting_ = order.epoch;
+  if (!gone_) return stop(SIGTERM);
+  if (stuck_) return leave_restart("processes are left");
+  if (guardian_lost_) return leave_restart("its guardian process was killed");
+  effects_.ready(order.epoch);
+}
+
+// The others go on without this node, or end.
+void Supervision::leave_restart(const std::string& why) {
+  effects_.fail("this node takes no part in the restart: " + why);
+  end(kExitNodeLost);
+}
+
 void Supervision::on_verdict(const Verdict& verdict) {
   if (verdict_) return;
   verdict_ = verdict;
@@ -160,15 +200,22 @@ void Supervision::on_all_gone(const std::string& stuck) {
   if (gone_) return;
   gone_ = true;
   if (!stuck.empty()) {
+    stuck_ = true;
     effects_.fail("these processes cannot be killed and are left behind:\n" + stuck);
+  }
+  if (restarting_ && !verdict_ && !guardian_lost_) {
+    if (stuck_) return leave_restart("processes are left");
+    return effects_.ready(*restarting_);
   }
   if (assignment_ && !guardian_lost_) effects_.finish_node();
   end_if_over();
 }
 
 void Supervision::on_guardian_lost() {
-  if (gone_ || guardian_lost_) return;
+  if (guardian_lost_) return;
   guardian_lost_ = true;
+  if (gone_ && restarting_ && !verdict_) leave_restart("its guardian process was killed");
+  if (gone_) return;  // nothing was left to guard
   stopping_ = true;
   effects_.fail(
       "the guardian process of this node was killed: its ranks are killed too, and the job ends");
@@ -179,6 +226,10 @@ void Supervision::on_signal(int signal) {
   if (first) signal_ = signal;
   // Whoever signals all nodes (srun) means the same stop: another node was only faster.
   if (first && signal == ordered_) return;
+  if (first && restarting_) {
+    effects_.say(signal_name(signal) + ": ending the job instead of restarting it");
+    return effects_.request_stop(signal);
+  }
   if (gone_) return end(128 + signal_);  // only other nodes are waited for
   if (!assignment_ || stopping_) return effects_.kill_ranks();
   effects_.say(signal_name(signal) + ": stopping the ranks; once more kills them");
@@ -208,24 +259,30 @@ void Supervision::end(int exit_code) {
 
 std::string verdict_text(const Verdict& verdict, const World* world) {
   if (verdict.ok()) return {};
-  if (verdict.kind != VerdictKind::kRankFailed) return verdict.message;
   const RankExit& exit = verdict.exit;
+  const bool failed = verdict.kind == VerdictKind::kRankFailed;
+  if (!failed && verdict.kind != VerdictKind::kNoProgress) return verdict.message;
+  if (!is_of_rank(verdict)) return verdict.message;
+  if (!failed || !world) return verdict.message + tail_text(exit);
   const std::string kind = exit.server ? "server" : "trainer";
-  const int size = !world ? 0 : exit.server ? world->servers : world->world_size;
+  const int size = exit.server ? world->servers : world->world_size;
   std::string text = "ABORT!!! Out of all " + std::to_string(size) + " " + kind + "s, the " + kind +
                      " process with rank=[" + std::to_string(exit.rank) +
                      "] was aborted. Please check its log.";
   text += "\n  " + describe(exit, node_label(verdict.node, verdict.hostname));
-  if (exit.tail.empty()) return text + "\n  its log " + exit.log_path + " is empty";
-  text += "\n  the last lines of its log " + exit.log_path + ":";
-  std::string_view tail = exit.tail;
-  while (true) {
-    const size_t end = tail.find('\n');
-    text += "\n    ";
-    text += tail.substr(0, end);
-    if (end == std::string_view::npos) return text;
-    tail.remove_prefix(end + 1);
+  if (verdict.restarts > 0) {
+    text += "\n  it was restarted before, " + std::to_string(verdict.restarts) +
+            (verdict.restarts == 1 ? " time" : " times");
   }
+  return text + tail_text(exit);
+}
+
+std::string restart_text(const RestartOrder& order) {
+  std::string text = order.cause.message + "\n  the job is restarted";
+  if (order.restart > 0) {
+    text += ": restart " + std::to_string(order.restart) + " of " + std::to_string(order.of);
+  }
+  return order.cause.kind == VerdictKind::kRankFailed ? text + tail_text(order.cause.exit) : text;
 }
 
 }  // namespace fleet

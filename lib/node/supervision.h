@@ -22,6 +22,7 @@ class SupervisionEffects {
   virtual void collect_stacks() = 0;  // of the local ranks; then on_stacks()
   virtual void send_stacks(const std::vector<RankStack>& stacks) = 0;  // to the rendezvous
   virtual void finish_node() = 0;                 // to the rendezvous: all ranks here have ended
+  virtual void ready(int epoch) = 0;              // to the rendezvous: for the one after `epoch`
   virtual void request_stop(int signal) = 0;      // to the rendezvous: stop the whole job
   virtual void stop_ranks(int signal) = 0;        // signal the local ranks; grace; SIGKILL
   virtual void kill_ranks() = 0;                  // SIGKILL every local descendant now
@@ -39,12 +40,13 @@ class Supervision {
   explicit Supervision(SupervisionEffects& effects) : effects_(effects) {}
 
   // --- from the rendezvous ---
-  // The job is complete: where this is true, the caller starts the ranks, whose logs are log_paths
-  // (by local rank). False where it is to end already.
+  // An epoch begins: where this is true, the caller starts the ranks, whose logs are log_paths (by
+  // local rank). False where it is to end already.
   bool on_assignment(const Assignment& assignment, std::vector<std::string> log_paths, Time now);
   void on_refusal(const Error& error);
   void on_stop_order(const StopOrder& order);
   void on_stack_order(const StackOrder& order);
+  void on_restart_order(const RestartOrder& order);
   void on_verdict(const Verdict& verdict);
 
   // --- from the guardian ---
@@ -66,6 +68,7 @@ class Supervision {
   void stop(int signal);
   void rank_ended(RankExit exit);
   void trainer_ended();
+  void leave_restart(const std::string& why);
   void end(int exit_code);
   void end_if_over();
 
@@ -78,12 +81,16 @@ class Supervision {
   int signal_ = 0;              // the first one the user sent
   int ordered_ = 0;             // the one that stops the job, where it was sent to another node
   int trainers_ = 0;            // of this node, that have not ended
-  bool stopping_ = false, gone_ = false, guardian_lost_ = false, ended_ = false;
+  std::optional<int> restarting_;  // the epoch that is over
+  bool stopping_ = false, gone_ = false;  // of the ranks of this epoch
+  bool stuck_ = false, guardian_lost_ = false, ended_ = false;
 };
 
 // Paddle's ABORT line, and under it who failed how and the last lines of its log; or the message of
 // a verdict of another kind. Empty for a success. `world`: of the job; nullptr where it did not
 // run.
 std::string verdict_text(const Verdict& verdict, const World* world);
+// Why the job is restarted, and the last lines of the log of the rank that failed.
+std::string restart_text(const RestartOrder& order);
 
 }  // namespace fleet

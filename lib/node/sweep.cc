@@ -15,11 +15,11 @@ Sweep::Sweep(boost::asio::io_context& loop, std::vector<pid_t> except,
     : except_(std::move(except)), on_gone_(std::move(on_gone)), limit_(loop) {}
 
 void Sweep::start() {
-  if (started_) return;
-  started_ = true;
+  if (running_) return;
+  running_ = true;
   limit_.expires_after(kStuckAfter);
   limit_.async_wait([this](boost::system::error_code error) {
-    if (error) return;
+    if (error || !running_) return;
     std::string stuck;
     for (const pid_t pid : descendants(except_)) {
       stuck += (stuck.empty() ? "" : "\n") + describe_process(pid);
@@ -30,18 +30,16 @@ void Sweep::start() {
 }
 
 void Sweep::on_children_changed() {
-  if (started_) step();
+  if (running_) step();
 }
 
 void Sweep::step() {
-  if (finished_) return;
   if (!has_descendants(except_)) return finish({});
   for (const pid_t pid : descendants(except_)) ::kill(pid, SIGKILL);
 }
 
 void Sweep::finish(std::string stuck) {
-  if (finished_) return;
-  finished_ = true;
+  running_ = false;
   limit_.cancel();
   on_gone_(std::move(stuck));
 }

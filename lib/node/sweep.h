@@ -15,8 +15,9 @@ namespace fleet {
 // on_children_changed(): what was forked while we killed is found then. Not thread safe.
 class Sweep {
  public:
-  // `on_gone` is called once, with a line for each process that could not be killed within some
-  // seconds (it waits for a dead file server): it must not keep the job from ending.
+  // `on_gone` is called once for each start(), with a line for each process that could not be
+  // killed within some seconds (it waits for a dead file server): it must not keep the job from
+  // ending.
   Sweep(boost::asio::io_context& loop, std::vector<pid_t> except,
         std::function<void(std::string stuck)> on_gone);
   void start();
@@ -29,7 +30,7 @@ class Sweep {
   std::vector<pid_t> except_;
   std::function<void(std::string)> on_gone_;
   boost::asio::steady_timer limit_;
-  bool started_ = false, finished_ = false;
+  bool running_ = false;
 };
 
 }  // namespace fleet

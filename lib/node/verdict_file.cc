@@ -40,6 +40,18 @@ Json rank_json(const RankExit& exit) {
   return rank;
 }
 
+Json epoch_json(const EpochEnd& end) {
+  Json epoch;
+  epoch["epoch"] = end.epoch;
+  epoch["verdict"] = name_of(end.kind);
+  epoch["message"] = end.message;
+  epoch["nnodes"] = end.nnodes;
+  epoch["world_size"] = end.world_size;
+  epoch["ran_for"] = static_cast<double>(end.ran_for.count()) / 1000;
+  epoch["step"] = end.step < 0 ? Json(nullptr) : Json(end.step);
+  return epoch;
+}
+
 }  // namespace
 
 std::string verdict_json(const Verdict& verdict, const std::string& job_id, const World* world,
@@ -58,10 +70,11 @@ std::string verdict_json(const Verdict& verdict, const std::string& job_id, cons
     all["node"] = {
         {"rank", verdict.node_rank}, {"address", verdict.node}, {"hostname", verdict.hostname}};
   }
-  const bool of_rank =
-      verdict.kind == VerdictKind::kRankFailed || verdict.kind == VerdictKind::kHang;
-  if (of_rank) all["rank"] = rank_json(verdict.exit);
+  if (is_of_rank(verdict)) all["rank"] = rank_json(verdict.exit);
   if (verdict.kind == VerdictKind::kStopped) all["signal"] = signal_name(verdict.signal);
+  all["restarts"] = verdict.restarts;
+  all["epochs"] = Json::array();
+  for (const EpochEnd& end : verdict.history) all["epochs"].push_back(epoch_json(end));
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

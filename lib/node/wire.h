@@ -54,7 +54,7 @@ struct RankCommand {
 
 // --- launcher to guardian ---
 
-// Start these ranks. Once only.
+// Start these ranks. Again only after AllGone.
 struct SpawnRanks {
   std::vector<RankCommand> ranks;
   LogSettings logs;
@@ -141,7 +141,8 @@ struct StacksCollected {
   std::vector<LocalStack> stacks;
   bool operator==(const StacksCollected&) const = default;
 };
-// Nothing of the job is left on this node, and its output is written. The last message.
+// Nothing of the ranks is left on this node, and their output is written. The guardian then waits
+// for the next ones, and ends when the launcher closes the socket.
 struct AllGone {
   std::string stuck;  // processes that could not be killed, a line each; normally empty
   bool operator==(const AllGone&) const = default;

@@ -70,22 +70,45 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
         times_ = *welcome;
         phase_ = Phase::kForming;
         ticker_.due_by(last_heard_ + times_.beat);
+      } else if (const auto* start = std::get_if<Start>(&event)) {
+        begin(start->epoch);
       } else {
         auto& wanted = std::get<RendezvousEvent>(event);
         const bool last =
             std::holds_alternative<Refusal>(wanted) || std::holds_alternative<Verdict>(wanted);
         if (auto* assignment = std::get_if<Assignment>(&wanted)) {
-          assignment->store_address = options_.address;
-          assignment_ = *assignment;
-          phase_ = Phase::kRunning;
+          told(std::move(*assignment), message.assignment().world().epoch());
+        } else {
+          last ? end(std::move(wanted)) : say(std::move(wanted));
         }
-        last ? end(std::move(wanted)) : say(std::move(wanted));
       }
     } catch (const Error& error) {
       end(Refusal{error});
     }
   }
   deliver();
+}
+
+// The world of the first epoch counts at once, that of a later one when all its nodes know it.
+void RendezvousClient::Impl::told(Assignment assignment, int epoch) {
+  assignment.store_address = options_.address;
+  world_ = assignment.world;
+  if (assignment.node_rank < 0) return;  // a spare
+  node_rank_ = assignment.node_rank;
+  phase_ = Phase::kRunning;
+  told_ = std::move(assignment);
+  told_epoch_ = epoch;
+  if (epoch == 1) return begin(epoch);
+  wire::NodeMessage message;
+  message.mutable_accept()->set_epoch(epoch);
+  if (stream_) stream_->send(std::move(message));
+}
+
+void RendezvousClient::Impl::begin(int epoch) {
+  if (!told_ || told_epoch_ != epoch) return;
+  assignment_ = *told_;
+  told_.reset();
+  say(*assignment_);
 }
 
 void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status& status) {
@@ -187,10 +210,10 @@ void RendezvousClient::Impl::beat(Clock::time_point now) {
 }
 
 void RendezvousClient::Impl::host_lost(const std::string& how) {
-  const NodePlacement& host = assignment_->world->nodes.at(0);
+  const NodePlacement& host = world_->nodes.at(0);
   Verdict verdict;
   verdict.kind = VerdictKind::kNodeLost;
-  verdict.epoch = assignment_->epoch();
+  verdict.epoch = world_->epoch;
   verdict.node_rank = 0;
   verdict.node = host.address;
   verdict.hostname = host.hostname;
@@ -286,6 +309,12 @@ void RendezvousClient::report(RankExit exit) {
 void RendezvousClient::finish() {
   wire::NodeMessage message;
   message.mutable_finished();
+  impl_->send(std::move(message));
+}
+
+void RendezvousClient::ready(int epoch) {
+  wire::NodeMessage message;
+  message.mutable_ready()->set_epoch(epoch);
   impl_->send(std::move(message));
 }
 

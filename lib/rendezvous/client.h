@@ -47,6 +47,8 @@ class RendezvousClient {
   // All ranks of this node have ended and were reported. The job succeeds when every node has said
   // so.
   void finish();
+  // Nothing of this epoch is left on this node: the answer to a RestartOrder.
+  void ready(int epoch);
   // A rank of this node makes no progress: every node hears a StackOrder and answers it with the
   // stacks of its ranks; then comes the verdict.
   void report(const RankStall& stall);

@@ -46,6 +46,8 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void connect();
   void keep_trying(Clock::time_point now);
   void beat(Clock::time_point now);
+  void told(Assignment assignment, int epoch);
+  void begin(int epoch);
   void host_lost(const std::string& how);
   void say(RendezvousEvent event);
   void end(RendezvousEvent event);
@@ -65,6 +67,10 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   Clock::time_point next_look_, deadline_, next_attempt_, next_progress_, last_heard_, last_tick_;
   Welcome times_;
   uint64_t beats_ = 0;
+  SharedWorld world_;               // the last one heard of
+  int node_rank_ = -1;              // in it
+  std::optional<Assignment> told_;  // of an epoch that has not begun
+  int told_epoch_ = 0;              // without a look at its world, which may be large
   std::optional<Assignment> assignment_;
   std::optional<Error> failure_;  // why there is or will be no assignment
   std::deque<RendezvousEvent> events_;

@@ -25,7 +25,8 @@ JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now)
       started_(now),
       last_advance_(now),
       next_progress_(now + times.first_progress),
-      membership_(std::move(spec)) {}
+      membership_(spec),
+      restarts_(spec.restarts) {}
 
 void JobState::say(SessionId to, std::shared_ptr<const HostEvent> event, bool last) {
   outgoing_.push_back({to, std::move(event), last});
@@ -71,7 +72,8 @@ void JobState::join(SessionId session, NodeInfo info, Time now) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end() || found->second.member) return;
   const std::string address = info.address, job = "job '" + spec().job_id + "'";
-  if (info.job.job_id == spec().job_id && phase_ == Phase::kRunning) {
+  const bool open = phase_ == Phase::kForming || spec().restarts.max_restarts > 0;
+  if (info.job.job_id == spec().job_id && !open && phase_ != Phase::kEnded) {
     return refuse(session,
                   Error(ErrorCode::kStale,
                         job + " already runs with all its " + std::to_string(spec().nnodes) +
@@ -94,7 +96,8 @@ void JobState::join(SessionId session, NodeInfo info, Time now) {
   found->second.member = true;
   touch(&found->second, now);
   say(session, Welcome{times_.beat, times_.silence});
-  if (membership_.complete()) start_running();
+  tell_newcomer(session, now);
+  start_if_complete(now);
 }
 
 // What --allow_skew let in. Only now: node 0's launcher may have joined after the others.
@@ -105,21 +108,6 @@ void JobState::tell_skew(SessionId session, const NodeInfo& info) {
                           " differs, as --allow_skew allows: " + list_some(skew)};
   say(session, line);
   say_host(line);
-}
-
-void JobState::start_running() {
-  phase_ = Phase::kRunning;
-  world_ = membership_.place(++epoch_);
-  pace_.begin(last_advance_);
-  std::map<std::string, int> ranks;
-  for (const NodePlacement& node : world_->nodes) ranks[node.address] = node.node_rank;
-  for (const auto& [id, info] : membership_.members()) {
-    Session& session = sessions_.at(id);
-    ++unfinished_;
-    session.node_rank = ranks.at(info.address);
-    tell_skew(id, info);
-    say(id, Assignment{world_, session.node_rank, {}});
-  }
 }
 
 // The member that speaks; nothing where a connection has not joined: it has no say.
@@ -144,8 +132,13 @@ Verdict JobState::node_verdict(VerdictKind kind, int node_rank) const {
   return verdict;
 }
 
-void JobState::decide(Verdict verdict) {
+void JobState::decide(Verdict verdict, Time now) {
   if (verdict_) return;
+  if (!restarts_.history().empty()) {
+    if (phase_ == Phase::kRunning) restarts_.keep(end_of_epoch(verdict, now));
+    verdict.restarts = restarts_.used();
+    verdict.history = restarts_.history();
+  }
   phase_ = Phase::kEnded;
   outcome_ = verdict.message;
   verdict_ = std::move(verdict);
@@ -166,15 +159,15 @@ void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
     if (!cascade_) cascade_ = std::move(exit), cascade_due_ = now + times_.settle;
     return;
   }
-  decide_failed(std::move(exit));
+  decide_failed(std::move(exit), now);
 }
 
-void JobState::decide_failed(RankExit exit) {
+void JobState::decide_failed(RankExit exit, Time now) {
   Verdict verdict = node_verdict(VerdictKind::kRankFailed, exit.node_rank);
   verdict.message = describe(exit, node_label(verdict.node, verdict.hostname));
   if (!exit.log_path.empty()) verdict.message += "; its log: " + exit.log_path;
   verdict.exit = std::move(exit);
-  decide(std::move(verdict));
+  epoch_over(std::move(verdict), now);
 }
 
 void JobState::rank_stalled(SessionId session, RankStall stall, Time now) {
@@ -203,10 +196,10 @@ void JobState::stacks_came(SessionId session, std::vector<RankStack> stacks, Tim
     stack.node_rank = from->node_rank;
     hang_->stacks.push_back(std::move(stack));
   }
-  if (hang_->awaited.empty()) decide_hang();
+  if (hang_->awaited.empty()) decide_hang(now);
 }
 
-void JobState::decide_hang() {
+void JobState::decide_hang(Time now) {
   if (phase_ != Phase::kRunning || stop_) return;
   const std::vector<StackCluster> clusters = cluster_stacks(hang_->stacks);
   RankExit exit;
@@ -241,7 +234,7 @@ void JobState::decide_hang() {
     verdict.message += "\n  node " + std::to_string(silent) + " has sent no stacks";
   }
   verdict.exit = std::move(exit);
-  decide(std::move(verdict));
+  epoch_over(std::move(verdict), now);
 }
 
 void JobState::finished(SessionId session, Time now) {
@@ -252,13 +245,13 @@ void JobState::finished(SessionId session, Time now) {
   const std::string& address = world_->nodes.at(rank).address;
   const std::string line = "node " + std::to_string(rank) + " (" + address + ") has finished";
   if (spec().nnodes > 1) say_host(PeerEvent{PeerEvent::Kind::kFinished, rank, address, line});
-  one_less();
+  one_less(now);
 }
 
 // One node less whose ranks run; the last one ends the job.
-void JobState::one_less() {
+void JobState::one_less(Time now) {
   if (--unfinished_ > 0) return;
-  if (cascade_) return decide_failed(*cascade_);
+  if (cascade_) return decide_failed(*cascade_, now);
   Verdict verdict = node_verdict(VerdictKind::kSuccess, -1);
   verdict.message = "all " + std::to_string(world_->world_size) + " ranks have ended well";
   if (stop_ || killed_) {
@@ -267,7 +260,7 @@ void JobState::one_less() {
     verdict.message = "stopped by " + signal_name(verdict.signal) + " to the launcher of node " +
                       std::to_string(verdict.node_rank) + " (" + verdict.node + ")";
   }
-  decide(std::move(verdict));
+  decide(std::move(verdict), now);
 }
 
 void JobState::stop_wished(SessionId session, int signal, Time now) {
@@ -281,21 +274,31 @@ void JobState::stop_wished(SessionId session, int signal, Time now) {
     verdict.signal = signal;
     verdict.message = "stopped by " + signal_name(signal) + " to the launcher of node " +
                       info.address + " before all nodes had come";
-    return decide(std::move(verdict));
+    return decide(std::move(verdict), now);
   }
   const int rank = from->node_rank;
+  if (rank < 0) return;             // a spare only leaves
+  if (phase_ != Phase::kRunning) {  // its ranks are stopped, or being stopped
+    Verdict verdict = node_verdict(VerdictKind::kStopped, rank);
+    verdict.signal = signal;
+    verdict.message = "stopped by " + signal_name(signal) + " to the launcher of node " +
+                      std::to_string(rank) + " (" + verdict.node + ") during a restart";
+    return decide(std::move(verdict), now);
+  }
   const StopOrder order{signal, rank, world_->nodes.at(rank).address};
   if (!stop_) stop_ = order;  // the first one is the verdict, later ones may be harsher
   say_all(order);
 }
 
-void JobState::left(SessionId session, Time) {
-  node_gone(session, "left before its ranks had ended");
+void JobState::left(SessionId session, Time now) {
+  node_gone(session, "left before its ranks had ended", now);
 }
 
-void JobState::lost(SessionId session, const std::string& how, Time) { node_gone(session, how); }
+void JobState::lost(SessionId session, const std::string& how, Time now) {
+  node_gone(session, how, now);
+}
 
-void JobState::node_gone(SessionId id, const std::string& how) {
+void JobState::node_gone(SessionId id, const std::string& how, Time now) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
   const Session session = found->second;
@@ -307,26 +310,41 @@ void JobState::node_gone(SessionId id, const std::string& how) {
     return say_all(
         JoinProgress{"node " + address + " is gone again; waiting for " + membership_.missing()});
   }
+  const std::string address = membership_.members().at(id).address;
+  if (session.node_rank < 0) {  // a spare
+    membership_.remove(id);
+    say_host(PeerEvent{PeerEvent::Kind::kLost, -1, address,
+                       "node " + address + ", a spare, is gone again"});
+    if (phase_ == Phase::kGathering) start_if_complete(now);
+    return;
+  }
+  const NodePlacement& place = world_->nodes.at(session.node_rank);
+  const std::string line = "node " + std::to_string(session.node_rank) + " (" +
+                           node_label(place.address, place.hostname) + ") was lost: its fleetrun " +
+                           how;
+  Verdict verdict = node_verdict(VerdictKind::kNodeLost, session.node_rank);
+  verdict.message = line;
+  // Its fleetrun is about to end the rendezvous: the others see that, and look for the next host.
+  if (spec().restarts.max_restarts > 0 && id == membership_.host()) return;
+  if (phase_ != Phase::kRunning) return gone_between(id, verdict, now);
+  if (spec().restarts.max_restarts > 0) membership_.remove(id);
   // Where its parameter servers still serve the others, a node has not done its part.
   const bool serves = world_->nodes.at(session.node_rank).servers > 0;
   if (session.finished && !serves) return;
-  Verdict verdict = node_verdict(VerdictKind::kNodeLost, session.node_rank);
-  const std::string line = "node " + std::to_string(session.node_rank) + " (" +
-                           node_label(verdict.node, verdict.hostname) +
-                           ") was lost: its fleetrun " + how;
   if (stop_) {  // on the way out already: the stop stays the verdict
     say_all(PeerEvent{PeerEvent::Kind::kLost, session.node_rank, verdict.node, line});
-    return session.finished ? void() : one_less();
+    return session.finished ? void() : one_less(now);
   }
-  verdict.message = line;
-  decide(std::move(verdict));
+  lost_ = verdict;
+  epoch_over(std::move(verdict), now);
 }
 
-void JobState::shut_down(Time) {
+void JobState::shut_down(Time now) {
+  if (spec().restarts.max_restarts > 0 && phase_ != Phase::kForming) return;  // the others go on
   Verdict verdict = node_verdict(VerdictKind::kNodeLost, 0);
   if (verdict.node.empty()) verdict.node = reach_;
   verdict.message = "node 0 (" + verdict.node + ") has ended the rendezvous";
-  decide(std::move(verdict));
+  decide(std::move(verdict), now);
 }
 
 void JobState::tell_who_is_missing(Time now) {
@@ -357,7 +375,7 @@ void JobState::lose_silent(Time now) {
     if (now - sessions_.at(id).last_heard < times_.silence) return;
     const int rank = sessions_.at(id).node_rank;
     const std::string how = "was silent for " + seconds(times_.silence);
-    node_gone(id, how);
+    node_gone(id, how, now);
     // Should it wake up again, it hears what became of it.
     if (rank < 0) {
       say(id, Refusal{Error(ErrorCode::kPeerLost, how, "this node's connection")}, true);
@@ -379,9 +397,15 @@ void JobState::advance(Time now) {
       session.last_heard = std::min(now, session.last_heard + passed);
   }
   lose_silent(now);
-  if (phase_ == Phase::kRunning && cascade_ && now >= cascade_due_) decide_failed(*cascade_);
-  if (phase_ == Phase::kRunning && hang_ && now >= hang_->due) decide_hang();
+  if (phase_ == Phase::kRunning && cascade_ && now >= cascade_due_) {
+    decide_failed(*cascade_, now);
+  }
+  if (phase_ == Phase::kRunning && hang_ && now >= hang_->due) decide_hang(now);
+  if (phase_ == Phase::kRunning && grow_due_ && now >= *grow_due_) grow(now);
+  if (phase_ == Phase::kGathering) advance_between(now);
   if (phase_ != Phase::kForming) return;
+  const bool enough = membership_.enough() && spec().fewest() < spec().nnodes;
+  if (enough && now >= std::min(gather_due_, started_ + times_.timeout)) return propose(now);
   if (now >= started_ + times_.timeout) return time_out();
   tell_who_is_missing(now);
 }

@@ -1,5 +1,6 @@
-// The life of one job as the rendezvous sees it: forming, running, ended. Pure: the time is an
-// argument, what is to be said is collected until somebody takes it. Not thread-safe.
+// The life of one job as the rendezvous sees it: forming, running, ended; and between two epochs of
+// a job that is restarted: stopping, gathering, agreeing (docs/rendezvous_protocol.md). Pure: the
+// time is an argument, what is to be said is collected until somebody takes it. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,7 @@
 
 #include "rendezvous/membership.h"
 #include "rendezvous/pace.h"
+#include "rendezvous/restarts.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -23,7 +25,11 @@ namespace fleet {
 struct Welcome {
   std::chrono::milliseconds beat{0}, silence{0};
 };
-using HostEvent = std::variant<Welcome, RendezvousEvent>;
+// All nodes of this epoch know its world: the Assignment that came before counts.
+struct Start {
+  int epoch = 0;
+};
+using HostEvent = std::variant<Welcome, Start, RendezvousEvent>;
 
 struct Outgoing {
   SessionId to;
@@ -45,7 +51,14 @@ struct JobTimes {
 class JobState {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  enum class Phase { kForming, kRunning, kEnded };
+  enum class Phase {
+    kForming,    // nodes come
+    kRunning,    // an epoch runs
+    kStopping,   // it is over: its ranks are being stopped
+    kGathering,  // nodes are missing for the next one
+    kAgreeing,   // the next one's world has been told, and is not known to all
+    kEnded,
+  };
 
   // reach: how the host is named in what missing nodes' users are told ("10.0.0.1:6768").
   JobState(JobSpec spec, JobTimes times, std::string reach, Time now);
@@ -59,6 +72,8 @@ class JobState {
   void stacks_came(SessionId session, std::vector<RankStack> stacks, Time now);
   void pace_came(SessionId session, std::vector<RankPace> pace, Time now);
   void finished(SessionId session, Time now);
+  void ready(SessionId session, int epoch, Time now);     // nothing of that epoch is left there
+  void accepted(SessionId session, int epoch, Time now);  // that epoch's world is known there
   void stop_wished(SessionId session, int signal, Time now);
   void left(SessionId session, Time now);                          // said goodbye
   void lost(SessionId session, const std::string& how, Time now);  // the stream broke: "vanished"
@@ -70,7 +85,8 @@ class JobState {
   std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
 
   Phase phase() const { return phase_; }
-  int epoch() const { return epoch_; }  // 0 while forming
+  // Of the world that was told last; 0 before the first.
+  int epoch() const { return epoch_; }
   const JobSpec& spec() const { return membership_.spec(); }
   int joined() const { return static_cast<int>(membership_.members().size()); }
   const std::optional<Verdict>& verdict() const { return verdict_; }
@@ -81,7 +97,8 @@ class JobState {
   struct Session {
     Time last_heard;
     std::list<SessionId>::iterator place;  // in by_silence_
-    int node_rank = -1;                    // once the job runs
+    int node_rank = -1;                    // in world_; -1: it is not part of it
+    int base_rank = -1;                    // in the world before
     bool member = false, finished = false;
   };
 
@@ -93,16 +110,28 @@ class JobState {
   void say_host(const RendezvousEvent& event);  // what concerns few is not sent to thousands
   void say_all(const RendezvousEvent& event);
   void refuse(SessionId session, const Error& error);
-  void start_running();
   void tell_skew(SessionId session, const NodeInfo& info);
+  void propose(Time now);
+  void begin_epoch(Time now);
+  void epoch_over(Verdict cause, Time now);
+  void gather(Time now);
+  void start_if_complete(Time now);
+  void gone_between(SessionId id, const Verdict& lost, Time now);
+  void give_up_divided(Time now);
+  void tell_newcomer(SessionId id, Time now);
+  void advance_between(Time now);
+  void grow(Time now);
+  bool quorum_is_here() const;
+  std::string after_restarts() const;
+  EpochEnd end_of_epoch(const Verdict& verdict, Time now) const;
   void tell_who_is_missing(Time now);
   void time_out();
   void lose_silent(Time now);
-  void node_gone(SessionId session, const std::string& how);
-  void one_less();
-  void decide_failed(RankExit exit);
-  void decide_hang();
-  void decide(Verdict verdict);
+  void node_gone(SessionId session, const std::string& how, Time now);
+  void one_less(Time now);
+  void decide_failed(RankExit exit, Time now);
+  void decide_hang(Time now);
+  void decide(Verdict verdict, Time now);
   Verdict node_verdict(VerdictKind kind, int node_rank) const;
 
   JobTimes times_;
@@ -111,6 +140,7 @@ class JobState {
   Phase phase_ = Phase::kForming;
   int epoch_ = 0;
   Membership membership_;
+  Restarts restarts_;
   std::map<SessionId, Session> sessions_;
   std::list<SessionId> by_silence_;  // the longest silent first: nobody else has to be looked at
   std::shared_ptr<const World> world_;
@@ -131,6 +161,16 @@ class JobState {
   std::string outcome_;
   int unfinished_ = 0;  // nodes of the running job
   Pace pace_;
+  // Of the epoch that runs.
+  Time epoch_began_;
+  std::optional<Time> grow_due_;  // nodes have come that it is restarted with then
+  // Between two epochs.
+  Verdict cause_;                // why the last one is over
+  std::set<SessionId> awaited_;  // stopping: not ready yet; agreeing: not accepted yet
+  std::set<int> base_ranks_;     // who of the epoch before is in the world that is agreed on
+  int base_nodes_ = 0;           // how many that one had
+  std::optional<Verdict> lost_;  // the last node that was lost since
+  Time gather_due_;  // gathering, or forming with fewer nodes: it is given up, or begins
   std::vector<Outgoing> outgoing_;
 };
 

@@ -1,6 +1,7 @@
 #include "rendezvous/membership.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "base/text.h"
@@ -12,6 +13,7 @@ namespace {
 constexpr size_t kMaxText = 1024;
 constexpr size_t kMaxRanksPerNode = 4096;
 constexpr size_t kMaxAgreed = 256;
+constexpr int kLast = std::numeric_limits<int>::max();  // a rank for who has no wish
 
 Error refuse(const NodeInfo& info, const std::string& what, const std::string& next) {
   return Error(ErrorCode::kUsage, what, "node " + info.address, next);
@@ -93,7 +95,7 @@ Membership::Membership(JobSpec spec) : spec_(std::move(spec)) {
   if (spec_.nnodes < 1) {
     throw Error(ErrorCode::kUsage, "a job needs at least one node", "--nnodes");
   }
-  if (!spec_.addresses.empty() && static_cast<int>(spec_.addresses.size()) != spec_.nnodes) {
+  if (!spec_.addresses.empty() && static_cast<int>(spec_.addresses.size()) < spec_.nnodes) {
     throw Error(ErrorCode::kUsage,
                 std::to_string(spec_.addresses.size()) + " addresses for " +
                     std::to_string(spec_.nnodes) + " nodes",
@@ -189,11 +191,12 @@ std::optional<Error> Membership::rank_conflict(NodeInfo* info) const {
     wanted = index;
   }
   if (info->hosts_rendezvous && wanted < 0) wanted = 0;
-  if (wanted >= spec_.nnodes || wanted < -1) {
+  const int places = std::max(spec_.nnodes, static_cast<int>(spec_.addresses.size()));
+  if (wanted >= places || wanted < -1) {
     return refuse(*info, "wants to be node " + std::to_string(wanted),
-                  "--rank goes from 0 to " + std::to_string(spec_.nnodes - 1));
+                  "--rank goes from 0 to " + std::to_string(places - 1));
   }
-  if ((wanted == 0) != info->hosts_rendezvous) {
+  if (!begun_ && (wanted == 0) != info->hosts_rendezvous) {
     return refuse(*info,
                   info->hosts_rendezvous
                       ? "hosts the rendezvous, so it is node 0 and not " + std::to_string(wanted)
@@ -225,8 +228,9 @@ std::optional<Error> Membership::add(SessionId session, NodeInfo info,
   }
   if (auto error = rank_conflict(&info)) return error;
   // One place is the host's, who may be the last to come.
-  const int guests = static_cast<int>(members_.size()) - (host_ ? 1 : 0);
-  if (!info.hosts_rendezvous && guests >= spec_.nnodes - 1) {
+  const int guests = here() - (host_ ? 1 : 0);
+  const bool spares = spec_.restarts.max_restarts > 0;
+  if (!info.hosts_rendezvous && guests >= spec_.nnodes - 1 && !spares) {
     return Error(ErrorCode::kStale, "all " + std::to_string(spec_.nnodes) + " nodes are there",
                  "node " + info.address, "raise --nnodes everywhere to use one more");
   }
@@ -266,32 +270,71 @@ std::string Membership::present() const {
   return list_some(names);
 }
 
-std::shared_ptr<const World> Membership::place(int epoch) const {
-  std::vector<const NodeInfo*> by_rank(spec_.nnodes, nullptr), others;
+// The nodes that are to run: node 0 first, with the rank that each would like.
+std::vector<std::pair<int, const NodeInfo*>> Membership::chosen(const World* previous) const {
+  std::map<std::string, int> before;
+  if (previous) {
+    for (const NodePlacement& node : previous->nodes) before[node.address] = node.node_rank;
+  }
+  std::vector<std::pair<int, const NodeInfo*>> nodes;
   for (const auto& [session, info] : members_) {
-    if (info.node_rank >= 0) {
-      by_rank[info.node_rank] = &info;
+    const auto old = before.find(info.address);
+    const int kept = old == before.end() ? kLast : old->second;
+    nodes.emplace_back(info.node_rank >= 0 ? info.node_rank : kept, &info);
+  }
+  const NodeInfo* host = &members_.at(*host_);
+  const auto by_rank = [&](const auto& a, const auto& b) {
+    if ((a.second == host) != (b.second == host)) return a.second == host;
+    if (a.first != b.first) return a.first < b.first;
+    return address_less(a.second->address, b.second->address);
+  };
+  if (here() > spec_.nnodes) {  // spares: rather newcomers than who has been at it
+    std::sort(nodes.begin(), nodes.end(), [&](const auto& a, const auto& b) {
+      const bool first = before.contains(a.second->address) || a.second == host;
+      const bool second = before.contains(b.second->address) || b.second == host;
+      return first != second ? first : by_rank(a, b);
+    });
+    nodes.resize(static_cast<size_t>(spec_.nnodes));
+  }
+  std::sort(nodes.begin(), nodes.end(), by_rank);
+  return nodes;
+}
+
+std::vector<const NodeInfo*> Membership::in_order(const World* previous) const {
+  const auto nodes = chosen(previous);
+  std::vector<const NodeInfo*> order(nodes.size(), nullptr), others;
+  for (const auto& [rank, info] : nodes) {
+    // With fewer nodes than wanted the ranks close up.
+    const bool full = here() >= spec_.nnodes && rank > 0 && rank < spec_.nnodes;
+    if (info == nodes[0].second) {
+      order[0] = info;
+    } else if (full && !order[static_cast<size_t>(rank)]) {
+      order[static_cast<size_t>(rank)] = info;
     } else {
-      others.push_back(&info);
+      others.push_back(info);
     }
   }
-  std::sort(others.begin(), others.end(), [](const NodeInfo* a, const NodeInfo* b) {
-    return address_less(a->address, b->address);
-  });
   auto next = others.begin();
+  for (const NodeInfo*& place : order) {
+    if (!place) place = *next++;
+  }
+  return order;
+}
+
+std::shared_ptr<World> Membership::place(int epoch, const World* previous) const {
   auto world = std::make_shared<World>();
   world->epoch = epoch;
-  for (int rank = 0; rank < spec_.nnodes; ++rank) {
-    const NodeInfo* info = by_rank[rank] ? by_rank[rank] : *next++;
-    world->nodes.push_back({info->address, info->hostname, rank, world->world_size, info->devices,
-                            info->ports, info->servers, world->servers, info->ranks});
+  world->leader = members_.at(*host_).instance;
+  for (const NodeInfo* info : in_order(previous)) {
+    world->nodes.push_back({info->address, info->hostname, static_cast<int>(world->nodes.size()),
+                            world->world_size, info->devices, info->ports, info->servers,
+                            world->servers, info->ranks, info->rdzv_port});
     world->world_size += world->nodes.back().trainers();
     world->servers += info->servers;
-    if (rank == 0) {
-      world->master_address = info->address;
-      world->master_port = info->master_port;
-    }
   }
+  const NodeInfo& host = members_.at(*host_);
+  world->master_address = host.address;
+  world->master_port = host.master_port;
   return world;
 }
 

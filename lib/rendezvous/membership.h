@@ -1,5 +1,5 @@
-// Who belongs to a forming job: checks newcomers, knows who is missing, and gives out the ranks.
-// Pure: no clock, no sockets. Not thread-safe.
+// Who belongs to a job: checks newcomers, knows who is missing, and gives out the ranks of an
+// epoch. Pure: no clock, no sockets. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/types.h"
@@ -25,11 +26,15 @@ class Membership {
   // session, given back in *replaced.
   std::optional<Error> add(SessionId session, NodeInfo info, std::optional<SessionId>* replaced);
   void remove(SessionId session);
+  // The job has run: who hosts is node 0 now, whatever was wished, and a --rank is an order only.
+  void begin() { begun_ = true; }
 
   // What should be alike on every node and is not (JobSpec::alike), one clause a difference.
   std::vector<std::string> skew(const NodeInfo& info) const;
 
-  bool complete() const { return static_cast<int>(members_.size()) == spec_.nnodes; }
+  // As many as are to run; at least as many as it may also run with.
+  bool complete() const { return host_ && here() >= spec_.nnodes; }
+  bool enough() const { return host_ && here() >= spec_.fewest(); }
   const std::map<SessionId, NodeInfo>& members() const { return members_; }
   const JobSpec& spec() const { return spec_; }
   std::optional<SessionId> host() const { return host_; }  // node 0's session
@@ -39,11 +44,16 @@ class Membership {
   // "10.0.0.1, 10.0.0.2", at most 8.
   std::string present() const;
 
-  // The ranks of a complete membership. Nodes with a rank of their own get it; the others share
-  // what is left, sorted by address, so that the order is the same however they arrive.
-  std::shared_ptr<const World> place(int epoch) const;
+  // The ranks where there are enough() nodes; of more than are to run the others are spares. The
+  // host is node 0. Nodes with a rank of their own, or one of the epoch before, get it or keep
+  // their order; the others share what is left, sorted by address, so that the order is the same
+  // however they arrive. `previous`: nullptr for the first epoch.
+  std::shared_ptr<World> place(int epoch, const World* previous = nullptr) const;
 
  private:
+  int here() const { return static_cast<int>(members_.size()); }
+  std::vector<std::pair<int, const NodeInfo*>> chosen(const World* previous) const;
+  std::vector<const NodeInfo*> in_order(const World* previous) const;
   std::optional<Error> mismatch(const NodeInfo& info) const;
   std::optional<Error> list_mismatch(const NodeInfo& info) const;
   std::optional<Error> rank_conflict(NodeInfo* info) const;
@@ -55,6 +65,7 @@ class Membership {
   std::map<std::string, SessionId> by_address_;
   std::map<int, SessionId> by_rank_;  // those with a rank of their own
   std::optional<SessionId> host_;
+  bool begun_ = false;
 };
 
 // Orders addresses as people do: 10.0.0.9 before 10.0.0.10.

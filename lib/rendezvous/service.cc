@@ -94,7 +94,13 @@ void RendezvousService::send_outgoing() {
 
 void RendezvousService::flush(std::unique_lock<std::mutex> lock) {
   send_outgoing();
-  if (job_.phase() == JobState::Phase::kEnded) {
+  const auto phase = job_.phase();
+  if (phase == JobState::Phase::kStopping || phase == JobState::Phase::kGathering) {
+    store_.close(Error(ErrorCode::kPeerLost,
+                       "epoch " + std::to_string(job_.epoch()) + " is over: the job is restarted",
+                       "store of job '" + job_.spec().job_id + "'"));
+  }
+  if (phase == JobState::Phase::kEnded) {
     store_.close(Error(ErrorCode::kPeerLost, "the job has ended: " + job_.outcome(),
                        "store of job '" + job_.spec().job_id + "'"));
   }
@@ -140,6 +146,12 @@ void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& mes
       break;
     case wire::NodeMessage::kFinished:
       job_.finished(id, now);
+      break;
+    case wire::NodeMessage::kReady:
+      job_.ready(id, message.ready().epoch(), now);
+      break;
+    case wire::NodeMessage::kAccept:
+      job_.accepted(id, message.accept().epoch(), now);
       break;
     case wire::NodeMessage::kStop:
       job_.stop_wished(id, message.stop().signal(), now);

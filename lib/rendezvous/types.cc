@@ -45,8 +45,17 @@ const char* name_of(VerdictKind kind) {
       return "hang";
     case VerdictKind::kStopped:
       return "stopped";
+    case VerdictKind::kNoProgress:
+      return "no progress";
+    case VerdictKind::kResized:
+      return "resized";
   }
   return "?";
+}
+
+bool is_of_rank(const Verdict& verdict) {
+  return verdict.kind == VerdictKind::kRankFailed || verdict.kind == VerdictKind::kHang ||
+         (verdict.kind == VerdictKind::kNoProgress && verdict.exit.rank >= 0);
 }
 
 int exit_code_for(const Verdict& verdict) {
@@ -61,6 +70,10 @@ int exit_code_for(const Verdict& verdict) {
       return kExitHang;
     case VerdictKind::kStopped:
       return 128 + verdict.signal;
+    case VerdictKind::kNoProgress:
+      return kExitNoProgress;
+    case VerdictKind::kResized:
+      break;
   }
   return 1;
 }

@@ -21,16 +21,26 @@ namespace fleet {
 // The version of the messages. Nodes of another version are refused.
 inline constexpr int kRendezvousProtocol = 3;
 
+// Whether and how a job that failed starts again. The user-visible ones travel as JobSpec::agreed.
+struct RestartPolicy {
+  int max_restarts = 0;  // after failures; 0: a failure ends the job
+  // So many restarts in a row that came no further end the job (kNoProgress); 0: any number may.
+  int no_progress_restarts = 3;
+  std::chrono::milliseconds wait{30'000};  // --elastic_timeout: for a node to come, or come back
+};
+
 // What every node of a job must agree on. A node whose values differ from the host's is refused
 // with the difference.
 struct JobSpec {
   std::string job_id = "default";
-  int nnodes = 1;
+  int nnodes = 1;     // how many run; more wait as spares, where restarts are allowed
+  int min_nodes = 0;  // the job also runs with so many; 0: only with all
   // The nodes as listed by --ips, in the order of their ranks; empty where nodes are only counted
   // (--nnodes).
   std::vector<std::string> addresses;
   // Stands for a long list in what a node brings (digest_of()); 0: the list is there.
   uint64_t addresses_digest = 0;
+  RestartPolicy restarts;
   std::string version;  // fleetrun's own
   int protocol = kRendezvousProtocol;
   // Anything else that must be the same everywhere, by the name a user knows: {"--run_mode",
@@ -41,6 +51,8 @@ struct JobSpec {
   // unless one of the two says allow_skew: then it is a warning.
   std::map<std::string, std::string> alike;
   bool allow_skew = false;
+
+  int fewest() const { return min_nodes > 0 ? min_nodes : nnodes; }
 };
 
 // Tells lists of nodes apart, the same in every process; never 0.
@@ -57,10 +69,15 @@ struct NodeInfo {
   std::vector<int> ports;  // one a rank: its endpoint's port, already bound by the agent
   int servers = 0;         // the first so many of them are parameter servers, the rest trainers
   std::vector<int> ranks;  // each one's number among the servers or the trainers; empty: by node
-  int master_port = 0;     // MASTER_PORT, bound by node 0; 0 elsewhere
+  int master_port = 0;     // MASTER_PORT, bound by whoever may become node 0; 0 elsewhere
+  int rdzv_port = 0;       // where it would host the rendezvous, were the host lost; 0: it cannot
   std::string hostname;
   std::string instance;  // tells this process from a second one of the same address; filled in by
                          // the client
+  // The last world it was part of, of a node that has lost its host and follows the next one: its
+  // epoch and leader. 0: none.
+  int last_epoch = 0;
+  std::string last_leader;
 
   int nproc() const { return static_cast<int>(ports.size()); }
 };
@@ -76,6 +93,7 @@ struct NodePlacement {
   int servers = 0;
   int first_server = 0;
   std::vector<int> ranks = {};
+  int rdzv_port = 0;  // as NodeInfo has it
 
   int nproc() const { return static_cast<int>(ports.size()); }
   int trainers() const { return nproc() - servers; }
@@ -90,8 +108,10 @@ struct NodePlacement {
 // The whole job of one epoch; the same object for every node.
 struct World {
   int epoch = 1;
-  int world_size = 0;                // trainers
-  int servers = 0;                   // parameter servers
+  std::string leader;  // which process gave it out: two that fell apart may count the same epoch
+  int restarts = 0;    // after failures, so far
+  int world_size = 0;  // trainers
+  int servers = 0;     // parameter servers
   std::vector<NodePlacement> nodes;  // by node rank
   std::string master_address;        // node 0's
   int master_port = 0;
@@ -194,8 +214,20 @@ enum class VerdictKind {
   kNodeLost,    // node_rank's fleetrun vanished, fell silent or left early
   kHang,        // `exit` is the rank that hangs, as far as can be told: without code or signal
   kStopped,     // a launcher was told to stop by `signal`, and all nodes have stopped
+  kNoProgress,  // it failed again and again and came no further; `exit` as of the last failure
+  kResized,     // of an epoch only, never of a job: it goes on with nodes that have come
 };
 const char* name_of(VerdictKind kind);
+
+// How an epoch of a restarted job ended.
+struct EpochEnd {
+  int epoch = 0;
+  int nnodes = 0, world_size = 0;
+  VerdictKind kind = VerdictKind::kSuccess;
+  std::string message;  // as of a Verdict
+  std::chrono::milliseconds ran_for{0};
+  int64_t step = -1;  // the last one that a rank told of; -1: none did
+};
 
 // How the job ended: the same on every node.
 struct Verdict {
@@ -205,11 +237,15 @@ struct Verdict {
   std::string node;    // its address
   std::string hostname;
   int signal = 0;       // kStopped: what the launcher got
-  RankExit exit;        // kRankFailed, kHang
+  RankExit exit;        // kRankFailed, kHang, kNoProgress
   std::string message;  // one or more lines for the user: who, what, what to do; without the tail
+  int restarts = 0;     // after failures
+  std::vector<EpochEnd> history;  // all epochs of a job that was restarted; the newest 100
 
   bool ok() const { return kind == VerdictKind::kSuccess; }
 };
+// Whether `exit` says which rank it was.
+bool is_of_rank(const Verdict& verdict);
 
 // Exit codes of fleetrun that are not a rank's own and not 128 + signal. 114 is kExitPeerLost.
 inline constexpr int kExitRendezvous = 112;  // nodes are missing (Refusal of kTimeout)
@@ -249,6 +285,15 @@ struct StopOrder {
   int node_rank = -1;  // whose launcher was asked
   std::string node;
 };
+// The epoch is over, the job is not: all ranks are to be stopped; then ready(). Next come an
+// Assignment of a later epoch, or the end.
+struct RestartOrder {
+  int epoch = 0;    // the one that is over
+  Verdict cause;    // without history
+  EpochEnd end;     // the same for the history
+  int restart = 0;  // the how manieth; 0: it is none after a failure
+  int of = 0;       // so many are allowed
+};
 // The job hangs: send_stacks() of all ranks of this node, soon.
 struct StackOrder {
   int node_rank = -1;  // where it was noticed
@@ -260,9 +305,10 @@ struct PeerEvent {
   std::string node;
   std::string line;
 };
-// JoinProgress* (Refusal | Assignment (PeerEvent | StopOrder | StackOrder)* Verdict). A Verdict may
-// also come instead of an Assignment where the job is stopped while it is forming.
-using RendezvousEvent =
-    std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopOrder, StackOrder, Verdict>;
+// JoinProgress* (Refusal | Assignment (PeerEvent | StopOrder | StackOrder)* (RestartOrder
+// JoinProgress* Assignment ...)* Verdict). A Verdict may also come instead of an Assignment where
+// the job is stopped while it is forming, or ends while this node is a spare.
+using RendezvousEvent = std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopOrder,
+                                     StackOrder, RestartOrder, Verdict>;
 
 }  // namespace fleet

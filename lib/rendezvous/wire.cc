@@ -37,18 +37,42 @@ void fill(const StopOrder& order, wire::HostMessage* to) {
 void fill(const StackOrder& order, wire::HostMessage* to) {
   to->mutable_stacks()->set_node_rank(order.node_rank);
 }
-void fill(const Verdict& verdict, wire::HostMessage* to) {
-  auto* out = to->mutable_verdict();
+void fill(const EpochEnd& end, wire::EpochEnd* out) {
+  out->set_epoch(end.epoch);
+  out->set_nnodes(end.nnodes);
+  out->set_world_size(end.world_size);
+  out->set_kind(static_cast<wire::Verdict::Kind>(end.kind));
+  out->set_message(end.message);
+  out->set_ran_for_ms(end.ran_for.count());
+  out->set_step(end.step);
+}
+void fill(const Verdict& verdict, wire::Verdict* out) {
   out->set_kind(static_cast<wire::Verdict::Kind>(verdict.kind));
   out->set_epoch(verdict.epoch);
   out->set_node_rank(verdict.node_rank);
   out->set_node(verdict.node);
   out->set_hostname(verdict.hostname);
   out->set_signal(verdict.signal);
-  const bool of_rank =
-      verdict.kind == VerdictKind::kRankFailed || verdict.kind == VerdictKind::kHang;
-  if (of_rank) *out->mutable_exit() = to_wire(verdict.exit);
+  if (is_of_rank(verdict)) *out->mutable_exit() = to_wire(verdict.exit);
   out->set_message(verdict.message);
+  out->set_restarts(verdict.restarts);
+  for (const EpochEnd& end : verdict.history) fill(end, out->add_history());
+}
+void fill(const Verdict& verdict, wire::HostMessage* to) { fill(verdict, to->mutable_verdict()); }
+void fill(const RestartOrder& order, wire::HostMessage* to) {
+  auto* out = to->mutable_restart();
+  out->set_epoch(order.epoch);
+  fill(order.cause, out->mutable_cause());
+  fill(order.end, out->mutable_end());
+  out->set_restart(order.restart);
+  out->set_of(order.of);
+}
+
+EpochEnd from_wire(const wire::EpochEnd& in) {
+  return {in.epoch(),      in.nnodes(),
+          in.world_size(), static_cast<VerdictKind>(in.kind()),
+          in.message(),    std::chrono::milliseconds(in.ran_for_ms()),
+          in.step()};
 }
 
 Verdict from_wire(const wire::Verdict& in) {
@@ -61,6 +85,8 @@ Verdict from_wire(const wire::Verdict& in) {
   verdict.signal = in.signal();
   if (in.has_exit()) verdict.exit = fleet::from_wire(in.exit());
   verdict.message = in.message();
+  verdict.restarts = in.restarts();
+  for (const wire::EpochEnd& end : in.history()) verdict.history.push_back(from_wire(end));
   return verdict;
 }
 
@@ -99,6 +125,9 @@ wire::Join to_wire(const NodeInfo& info) {
   join.set_instance(info.instance);
   join.set_servers(info.servers);
   for (const int rank : info.ranks) join.add_ranks(rank);
+  join.set_rdzv_port(info.rdzv_port);
+  join.set_last_epoch(info.last_epoch);
+  join.set_last_leader(info.last_leader);
   return join;
 }
 
@@ -123,6 +152,9 @@ NodeInfo from_wire(const wire::Join& join) {
   info.instance = join.instance();
   info.servers = join.servers();
   info.ranks.assign(join.ranks().begin(), join.ranks().end());
+  info.rdzv_port = join.rdzv_port();
+  info.last_epoch = join.last_epoch();
+  info.last_leader = join.last_leader();
   return info;
 }
 
@@ -255,12 +287,16 @@ static_assert(static_cast<int>(VerdictKind::kSuccess) == wire::Verdict::SUCCESS 
               static_cast<int>(VerdictKind::kRankFailed) == wire::Verdict::RANK_FAILED &&
               static_cast<int>(VerdictKind::kNodeLost) == wire::Verdict::NODE_LOST &&
               static_cast<int>(VerdictKind::kHang) == wire::Verdict::HANG &&
-              static_cast<int>(VerdictKind::kStopped) == wire::Verdict::STOPPED);
+              static_cast<int>(VerdictKind::kStopped) == wire::Verdict::STOPPED &&
+              static_cast<int>(VerdictKind::kNoProgress) == wire::Verdict::NO_PROGRESS &&
+              static_cast<int>(VerdictKind::kResized) == wire::Verdict::RESIZED);
 
 wire::HostMessage to_wire(const HostEvent& event) {
   wire::HostMessage message;
   if (const auto* welcome = std::get_if<Welcome>(&event)) {
     fill(*welcome, &message);
+  } else if (const auto* start = std::get_if<Start>(&event)) {
+    message.mutable_start()->set_epoch(start->epoch);
   } else {
     std::visit([&](const auto& one) { fill(one, &message); }, std::get<RendezvousEvent>(event));
   }
@@ -289,6 +325,13 @@ HostEvent from_wire(const wire::HostMessage& message) {
       return StackOrder{message.stacks().node_rank()};
     case wire::HostMessage::kVerdict:
       return from_wire(message.verdict());
+    case wire::HostMessage::kRestart: {
+      const auto& in = message.restart();
+      return RestartOrder{in.epoch(), from_wire(in.cause()), from_wire(in.end()), in.restart(),
+                          in.of()};
+    }
+    case wire::HostMessage::kStart:
+      return Start{message.start().epoch()};
     case wire::HostMessage::kBeat:
     case wire::HostMessage::KIND_NOT_SET:
       break;

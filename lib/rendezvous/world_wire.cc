@@ -53,6 +53,7 @@ wire::Nodes pack(const World& world) {
     added->set_hostname(node.hostname);
     added->set_shape(static_cast<uint32_t>(shape->second));
     for (const int rank : node.ranks) added->add_ranks(rank);
+    added->set_rdzv_port(node.rdzv_port);
   }
   return out;
 }
@@ -79,6 +80,8 @@ std::shared_ptr<const World> unpack(const wire::World& in) {
   const wire::Nodes nodes = parse_nodes(in);
   auto world = std::make_shared<World>();
   world->epoch = in.epoch();
+  world->leader = in.leader();
+  world->restarts = in.restarts();
   world->master_address = in.master_address();
   world->master_port = in.master_port();
   world->nodes.reserve(static_cast<size_t>(nodes.nodes_size()));
@@ -93,7 +96,8 @@ std::shared_ptr<const World> unpack(const wire::World& in) {
                             {shape.ports().begin(), shape.ports().end()},
                             shape.servers(),
                             world->servers,
-                            {node.ranks().begin(), node.ranks().end()}});
+                            {node.ranks().begin(), node.ranks().end()},
+                            node.rdzv_port()});
     world->world_size += world->nodes.back().trainers();
     world->servers += shape.servers();
   }
@@ -106,6 +110,8 @@ std::string encode(const World& world) {
   wire::HostMessage message;
   auto* out = message.mutable_assignment()->mutable_world();
   out->set_epoch(world.epoch);
+  out->set_leader(world.leader);
+  out->set_restarts(world.restarts);
   out->set_master_address(world.master_address);
   out->set_master_port(world.master_port);
   out->set_nnodes(static_cast<int>(world.nodes.size()));
@@ -116,7 +122,7 @@ std::string encode(const World& world) {
 }
 
 Assignment from_wire(const wire::Assignment& in) {
-  if (in.node_rank() < 0 || in.node_rank() >= in.world().nnodes()) makes_no_sense();
+  if (in.node_rank() < -1 || in.node_rank() >= in.world().nnodes()) makes_no_sense();
   auto packed = std::make_shared<wire::World>(in.world());
   return {SharedWorld([packed] { return unpack(*packed); }), in.node_rank(), {}};
 }

@@ -60,6 +60,7 @@ TEST(ConfigurationBlock, IsPaddles) {
       parse_arguments({"--gpus=0,1", "--ips=10.0.0.1, 10.0.0.2", "train.py", "--lr", "it's"});
   EXPECT_EQ(configuration_block(request.settings, request.program),
             "-----------  Configuration Arguments -----------\n"
+            "elastic_timeout: 30\n"
             "gpus: 0,1\n"
             "grace: 10\n"
             "hang_timeout: None\n"
@@ -70,7 +71,9 @@ TEST(ConfigurationBlock, IsPaddles) {
             "log_dir: log\n"
             "log_level: INFO\n"
             "master: None\n"
+            "max_restart: None\n"
             "nnodes: None\n"
+            "no_progress_restarts: 3\n"
             "nproc_per_node: None\n"
             "rank: None\n"
             "ranks: None\n"

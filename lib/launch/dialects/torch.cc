@@ -19,8 +19,8 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
           {"ROLE_WORLD_SIZE", size},
           {"MASTER_ADDR", world.master_address},
           {"MASTER_PORT", std::to_string(world.master_port)},
-          {"TORCHELASTIC_RESTART_COUNT", std::to_string(assignment.epoch() - 1)},
-          {"TORCHELASTIC_MAX_RESTARTS", "0"},
+          {"TORCHELASTIC_RESTART_COUNT", std::to_string(world.restarts)},
+          {"TORCHELASTIC_MAX_RESTARTS", std::to_string(context.max_restarts)},
           {"TORCHELASTIC_RUN_ID", context.job_id},
           // Rank 0 opens the store on MASTER_PORT itself: the launcher only keeps the port.
           {"TORCHELASTIC_USE_AGENT_STORE", "False"}};

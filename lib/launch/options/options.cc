@@ -75,10 +75,10 @@ std::string unsupported_reason(const std::string& flag) {
       all[name] = "heterogeneous parameter servers are not supported";
     }
     all["http_port"] = "give the port with --gloo_port";
-    for (const char* name : {"elastic_server", "np", "scale", "force", "elastic_pre_hook",
-                             "elastic_level", "elastic_timeout", "max_restart", "max_restarts"}) {
-      all[name] = "restarting and elastic jobs are not supported yet";
+    for (const char* name : {"elastic_server", "np", "scale", "force"}) {
+      all[name] = "elastic jobs need no etcd: give --nnodes=MIN:MAX and --max_restart";
     }
+    all["elastic_pre_hook"] = "no program is run before a restart; do it in the ranks' program";
     all["backend"] = "the transport is chosen from where the ranks are, or by the job file";
     all["rdzv_backend"] = "the rendezvous is built in; --master says where it is";
     all["rdzv_endpoint"] = "give the rendezvous's address with --master";

@@ -36,12 +36,12 @@ OptionGroup start_options() {
               .optional = true,
               .common = true},
              "", "where the rendezvous is, instead of the first of --ips");
-  group.integer({.key = "nnodes",
-                 .environment = {"PADDLE_NNODES"},
-                 .value = "N",
-                 .optional = true,
-                 .common = true},
-                0, 0, 65536, "how many nodes, where --ips is not given");
+  group.text({.key = "nnodes",
+              .environment = {"PADDLE_NNODES"},
+              .value = "N|MIN:MAX",
+              .optional = true,
+              .common = true},
+             "", "how many nodes, where --ips is not given; a range is elastic");
   group.integer({.key = "rank",
                  .environment = {"PADDLE_RANK"},
                  .value = "N",

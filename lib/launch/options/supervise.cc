@@ -13,6 +13,23 @@ OptionGroup supervise_options() {
                 .optional = true,
                 .common = true},
                0, 0, 1e6, "a rank that does nothing for so long hangs (off)");
+  group.integer({.key = "max_restart",
+                 .aliases = {"max_restarts"},
+                 .environment = {"PADDLE_MAX_RESTART"},
+                 .value = "N",
+                 .optional = true,
+                 .common = true},
+                0, 0, 1e6, "after a failure start all ranks again, so often (0; elastic: 3)");
+  group.number(
+      {.key = "elastic_timeout", .environment = {"PADDLE_ELASTIC_TIMEOUT"}, .value = "SECONDS"}, 30,
+      0, 1e6, "how long a restart waits for nodes, or for more of a range");
+  group.integer({.key = "no_progress_restarts", .value = "N"}, 3, 0, 1e6,
+                "end after so many restarts in a row that came no further; 0: never");
+  group.integer({.key = "elastic_level",
+                 .environment = {"PADDLE_ELASTIC_LEVEL"},
+                 .value = "LEVEL",
+                 .optional = true},
+                -1, -1, 1, "Paddle's: 1 allows restarts, -1 does not");
   return group;
 }
 

@@ -237,11 +237,36 @@ TEST_F(GuardianTest, SlowConsole_GetsEverythingInOrder) {
   send(SpawnRanks{{rank}});
   std::string output;
   char buffer[1000];
-  for (ssize_t n; (n = ::read(reading.get(), buffer, sizeof buffer)) > 0;) {
+  for (ssize_t n; !output.ends_with("\n400000\n");) {
+    ASSERT_GT(n = ::read(reading.get(), buffer, sizeof buffer), 0);
     output.append(buffer, static_cast<size_t>(n));
   }
   EXPECT_EQ(output, read_file(folder + "/workerlog.0"));
-  EXPECT_TRUE(output.ends_with("\n400000\n"));
+}
+
+TEST_F(GuardianTest, StartedAgain_AfterEverythingIsGone) {
+  for (const char* turn : {"1", "2", "3"}) {
+    send(SpawnRanks{{script(0, std::string("echo turn ") + turn + "; sleep 1000 & exit " + turn),
+                     script(1, "trap '' TERM; while :; do sleep 0.01; done")}});
+    expect<RankStarted>();
+    expect<RankStarted>();
+    const auto ended = expect<RankEnded>();
+    EXPECT_EQ(std::to_string(ended.code), turn);
+    EXPECT_EQ(ended.tail, std::string("turn ") + turn);  // not those of the turns before
+    send(StopRanks{SIGTERM, 20});
+    EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
+    EXPECT_EQ(expect<AllGone>().stuck, "");
+  }
+  EXPECT_EQ(read_file(folder + "/workerlog.0"), "turn 1\nturn 2\nturn 3\n");
+}
+
+TEST_F(GuardianTest, StartedAgainWhileRanksRun_IsRefused) {
+  send(SpawnRanks{{script(0, "sleep 1000")}});
+  expect<RankStarted>();
+  send(SpawnRanks{{script(0, "exit 9")}});
+  send(KillRanks{});
+  EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
+  expect<AllGone>();
 }
 
 TEST_F(GuardianTest, LauncherDies_EverythingIsKilled) {

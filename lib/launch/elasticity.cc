@@ -1,0 +1,57 @@
+#include "launch/elasticity.h"
+
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+constexpr int kMostNodes = 65536;
+constexpr int kElasticRestarts = 3;  // Paddle's default
+
+[[noreturn]] void not_a_count(const Settings& settings) {
+  throw Error(ErrorCode::kUsage, "'" + settings.text("nnodes") + "' is no number of nodes",
+              settings.origin("nnodes"),
+              "give a number, as in --nnodes=4, or the fewest and the most, as in --nnodes=2:4");
+}
+
+}  // namespace
+
+NodeCount node_count(const Settings& settings) {
+  const std::string& text = settings.text("nnodes");
+  if (text.empty()) return {};
+  const size_t colon = text.find(':');
+  long long min = 0, max = 0;
+  const bool ok =
+      parse_int(std::string_view(text).substr(0, colon), &min) &&
+      (colon == std::string::npos || parse_int(std::string_view(text).substr(colon + 1), &max));
+  if (colon == std::string::npos) max = min;
+  if (!ok || min < 1 || max < min || max > kMostNodes) not_a_count(settings);
+  return {static_cast<int>(min), static_cast<int>(max)};
+}
+
+RestartPolicy restart_policy(const Settings& settings) {
+  const auto level = settings.integer("elastic_level");
+  if (level == 0) {
+    throw Error(
+        ErrorCode::kUsage,
+        "level 0 (a node that fails ends, the others wait for ever) is not built",
+        settings.origin("elastic_level"),
+        "use --elastic_level=1: the job is restarted, and waits --elastic_timeout for nodes");
+  }
+  const bool disabled = level < 0 && settings.given("elastic_level");
+  const bool elastic = level > 0 || (node_count(settings).is_range() && !disabled);
+  RestartPolicy policy;
+  policy.max_restarts = settings.given("max_restart")
+                            ? static_cast<int>(settings.integer("max_restart"))
+                        : elastic ? kElasticRestarts
+                                  : 0;
+  policy.no_progress_restarts = static_cast<int>(settings.integer("no_progress_restarts"));
+  policy.wait =
+      std::chrono::milliseconds(static_cast<int64_t>(settings.number("elastic_timeout") * 1000));
+  return policy;
+}
+
+}  // namespace fleet

@@ -1,0 +1,429 @@
+// A job that is restarted: what JobState does between two epochs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "rendezvous/job_state.h"
+#include "tests/rendezvous/nodes.h"
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Phase = JobState::Phase;
+
+JobSpec restartable(JobSpec spec, int restarts = 3) {
+  spec.restarts.max_restarts = restarts;
+  return spec;
+}
+JobSpec elastic(int min, int max) {
+  JobSpec spec = restartable(job_of(max));
+  spec.min_nodes = min;
+  return spec;
+}
+
+// A job whose clock is a number and whose nodes are sessions.
+class Job {
+ public:
+  explicit Job(JobSpec spec) : spec(spec), state(spec, {}, "a:6768", now) {}
+
+  void join(SessionId session, const std::string& address, bool hosts = false) {
+    state.opened(session, now);
+    state.join(session, node_of(spec, address, 2, hosts), now);
+    alive.insert(session);
+    collect();
+  }
+  // Sessions 1, 2, ... are a, b, ...; the first one hosts.
+  void join_all(int nodes) {
+    for (int i = 0; i < nodes; ++i) {
+      join(static_cast<SessionId>(i + 1), std::string(1, static_cast<char>('a' + i)), i == 0);
+    }
+  }
+  void lose(SessionId session) {
+    alive.erase(session);
+    state.lost(session, "vanished", now);
+    collect();
+  }
+  void fail(SessionId session, int code = 7) {
+    RankExit exit;
+    exit.rank = exit.local_rank = 0;
+    exit.code = code;
+    state.rank_exited(session, exit, now);
+    collect();
+  }
+  void ready(SessionId session) {
+    state.ready(session, state.epoch(), now);
+    collect();
+  }
+  void accept(SessionId session) {
+    state.accepted(session, state.epoch(), now);
+    collect();
+  }
+  void all_ready() {
+    for (const SessionId session : alive) ready(session);
+  }
+  void all_accept() {
+    for (const SessionId session : alive) accept(session);
+  }
+  // Everything that nodes do between two epochs.
+  void restart() {
+    all_ready();
+    all_accept();
+  }
+  void after(std::chrono::milliseconds time) {
+    for (const auto end = now + time; now < end;) {
+      for (const SessionId session : alive) state.beat(session, now);
+      now += std::min<JobState::Time::duration>(end - now, 500ms);
+      state.advance(now);
+      collect();
+    }
+  }
+  template <typename Event>
+  std::vector<Event> heard_by(SessionId session) const {
+    std::vector<Event> found;
+    for (const Outgoing& out : heard) {
+      if (out.to != session) continue;
+      if constexpr (std::is_same_v<Event, Start>) {
+        if (const auto* start = std::get_if<Start>(out.event.get())) found.push_back(*start);
+      } else if (const auto* event = std::get_if<RendezvousEvent>(out.event.get())) {
+        if (const auto* wanted = std::get_if<Event>(event)) found.push_back(*wanted);
+      }
+    }
+    return found;
+  }
+  Verdict verdict(SessionId session) const {
+    const auto found = heard_by<Verdict>(session);
+    EXPECT_EQ(found.size(), 1u);
+    return found.empty() ? Verdict{} : found[0];
+  }
+  std::vector<std::string> addresses(SessionId session = 1) const {
+    std::vector<std::string> all;
+    const auto told = heard_by<Assignment>(session);
+    if (told.empty()) return all;
+    for (const NodePlacement& node : told.back().world->nodes) all.push_back(node.address);
+    return all;
+  }
+
+  JobSpec spec;
+  JobState::Time now{};
+  JobState state;
+  std::set<SessionId> alive;
+  std::vector<Outgoing> heard;
+
+ private:
+  void collect() {
+    for (auto& out : state.take_outgoing()) heard.push_back(std::move(out));
+  }
+};
+
+TEST(JobEpochs, RankFails_AllStopAndStartAgain) {
+  Job job(restartable(job_of({"a", "b"})));
+  job.join_all(2);
+  job.fail(2);
+  for (const SessionId session : {1, 2}) {
+    const auto orders = job.heard_by<RestartOrder>(session);
+    ASSERT_EQ(orders.size(), 1u);
+    EXPECT_EQ(orders[0].epoch, 1);
+    EXPECT_EQ(orders[0].restart, 1);
+    EXPECT_EQ(orders[0].of, 3);
+    EXPECT_EQ(orders[0].cause.exit.code, 7);
+    EXPECT_EQ(orders[0].cause.node_rank, 1);
+  }
+  job.fail(1, 9);  // what ends now ends because of the order
+  job.ready(1);
+  EXPECT_EQ(job.state.phase(), Phase::kStopping);
+  job.ready(2);
+  // The next world is told, and begins when both know it.
+  ASSERT_EQ(job.heard_by<Assignment>(1).size(), 2u);
+  EXPECT_EQ(job.heard_by<Assignment>(2)[1].epoch(), 2);
+  EXPECT_EQ(job.heard_by<Assignment>(2)[1].world->restarts, 1);
+  EXPECT_TRUE(job.heard_by<Start>(1).empty());
+  job.accept(2);
+  EXPECT_TRUE(job.heard_by<Start>(2).empty());
+  job.accept(1);
+  EXPECT_EQ(job.heard_by<Start>(1).at(0).epoch, 2);
+  EXPECT_EQ(job.heard_by<Start>(2).at(0).epoch, 2);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  for (const SessionId session : {1, 2}) job.state.finished(session, job.now);
+  const Verdict verdict = *job.state.verdict();
+  EXPECT_TRUE(verdict.ok());
+  EXPECT_EQ(verdict.restarts, 1);
+  ASSERT_EQ(verdict.history.size(), 2u);
+  EXPECT_EQ(verdict.history[0].kind, VerdictKind::kRankFailed);
+  EXPECT_EQ(verdict.history[1].kind, VerdictKind::kSuccess);
+}
+
+TEST(JobEpochs, ReadyOfAnotherEpoch_DoesNotCount) {
+  Job job(restartable(job_of({"a"})));
+  job.join_all(1);
+  job.fail(1);
+  job.state.ready(1, 0, job.now);
+  job.state.ready(1, 2, job.now);
+  EXPECT_EQ(job.state.phase(), Phase::kStopping);
+  job.ready(1);
+  job.state.accepted(1, 1, job.now);
+  EXPECT_EQ(job.state.phase(), Phase::kAgreeing);
+}
+
+TEST(JobEpochs, RestartsUsedUp_LastFailureIsTheVerdict) {
+  Job job(restartable(job_of({"a"}), 2));
+  job.join_all(1);
+  for (int i = 0; i < 2; ++i) {
+    job.fail(1, 3 + i);
+    job.restart();
+  }
+  job.fail(1, 9);
+  const Verdict verdict = job.verdict(1);
+  EXPECT_EQ(exit_code_for(verdict), 9);
+  EXPECT_THAT(verdict.message, HasSubstr("had been restarted 2 times"));
+  EXPECT_EQ(verdict.history.size(), 3u);
+}
+
+TEST(JobEpochs, NoProgress_EndsWith116AndTheHistory) {
+  Job job(restartable(job_of({"a"}), 50));
+  job.join_all(1);
+  for (int i = 0; i < 3; ++i) {
+    job.fail(1);
+    job.restart();
+  }
+  job.fail(1, 9);
+  const Verdict verdict = job.verdict(1);
+  EXPECT_EQ(verdict.kind, VerdictKind::kNoProgress);
+  EXPECT_EQ(exit_code_for(verdict), kExitNoProgress);
+  EXPECT_EQ(verdict.exit.code, 9);
+  EXPECT_THAT(verdict.message, testing::AllOf(HasSubstr("restarted 3 times without"),
+                                              HasSubstr("epoch 1 "), HasSubstr("epoch 4 ")));
+}
+
+TEST(JobEpochs, StepsTold_AreTheProgress) {
+  Job job(restartable(job_of({"a"}), 50));
+  job.join_all(1);
+  for (int i = 0; i < 10; ++i) {
+    RankPace pace;
+    pace.rank = 0;
+    pace.steps = pace.step = 10 + i;
+    job.state.pace_came(1, {pace}, job.now);
+    job.fail(1);
+    job.restart();
+  }
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_EQ(job.heard_by<RestartOrder>(1).back().end.step, 19);
+}
+
+TEST(JobEpochs, StopDuringARestart_EndsTheJob) {
+  Job job(restartable(job_of({"a", "b"})));
+  job.join_all(2);
+  job.fail(1);
+  job.state.stop_wished(2, SIGINT, job.now);
+  job.after(1ms);
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
+  EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGINT);
+}
+
+TEST(JobEpochs, StopOfARunningJob_IsNoFailure) {
+  Job job(restartable(job_of({"a", "b"})));
+  job.join_all(2);
+  job.state.stop_wished(2, SIGTERM, job.now);
+  job.fail(1, 143);
+  job.state.finished(1, job.now);
+  job.state.finished(2, job.now);
+  EXPECT_EQ(job.state.verdict()->kind, VerdictKind::kStopped);
+}
+
+TEST(JobEpochs, LostNode_ComesBackAndTheJobGoesOn) {
+  Job job(restartable(job_of({"a", "b", "c"})));
+  job.join_all(3);
+  job.lose(2);
+  EXPECT_EQ(job.heard_by<RestartOrder>(3).at(0).cause.kind, VerdictKind::kNodeLost);
+  job.all_ready();
+  EXPECT_EQ(job.state.phase(), Phase::kGathering);
+  job.after(5s);
+  EXPECT_THAT(job.heard_by<JoinProgress>(1).back().line, HasSubstr("waiting for b (node 1)"));
+  job.join(9, "b");
+  job.all_accept();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(job.heard_by<Assignment>(9).at(0).node_rank, 1);
+}
+
+TEST(JobEpochs, LostNodeDoesNotComeBack_IsTheVerdictAfterTheWait) {
+  Job job(restartable(job_of({"a", "b", "c"})));
+  job.join_all(3);
+  job.lose(2);
+  job.all_ready();
+  job.after(29s);
+  EXPECT_FALSE(job.state.verdict());
+  job.after(1s);
+  EXPECT_EQ(job.verdict(3).kind, VerdictKind::kNodeLost);
+  EXPECT_THAT(job.verdict(3).message,
+              testing::AllOf(HasSubstr("node 1 (b, host host-b) was lost"),
+                             HasSubstr("2 nodes left of the 3"), HasSubstr("--elastic_timeout")));
+}
+
+TEST(JobEpochs, Spare_WaitsAndStepsIn) {
+  Job job(restartable(job_of(2)));
+  job.join_all(2);
+  job.join(3, "c");
+  EXPECT_THAT(job.heard_by<JoinProgress>(3).at(0).line, HasSubstr("waits as a spare"));
+  EXPECT_EQ(job.heard_by<Assignment>(3).at(0).node_rank, -1);
+  job.lose(2);
+  EXPECT_TRUE(job.heard_by<RestartOrder>(3).empty());
+  job.ready(1);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "c"));
+  job.all_accept();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_EQ(job.heard_by<Start>(3).size(), 1u);
+}
+
+TEST(JobEpochs, SpareGone_IsNoLoss) {
+  Job job(restartable(job_of(2)));
+  job.join_all(2);
+  job.join(3, "c");
+  job.lose(3);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  job.join(4, "c");
+  EXPECT_EQ(job.heard_by<Assignment>(4).size(), 1u);
+}
+
+TEST(JobEpochs, SpareHearsTheEnd) {
+  Job job(restartable(job_of(1)));
+  job.join_all(1);
+  job.join(2, "b");
+  job.state.finished(1, job.now);
+  job.after(1ms);
+  EXPECT_TRUE(job.verdict(2).ok());
+}
+
+TEST(JobEpochs, WithoutRestarts_NoSpares) {
+  Job job(job_of(1));
+  job.join_all(1);
+  job.join(2, "b");
+  EXPECT_EQ(job.heard_by<Refusal>(2).size(), 1u);
+}
+
+TEST(JobEpochs, Elastic_BeginsWithFewerAfterTheWait) {
+  Job job(elastic(2, 4));
+  job.join_all(2);
+  job.after(20s);
+  job.join(3, "c");  // the wait begins again
+  job.after(29s);
+  EXPECT_EQ(job.state.phase(), Phase::kForming);
+  job.after(1500ms);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+}
+
+TEST(JobEpochs, Elastic_BeginsAtOnceWithAll) {
+  Job job(elastic(2, 3));
+  job.join_all(3);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+}
+
+TEST(JobEpochs, ElasticLoss_GoesOnWithTheRest) {
+  Job job(elastic(2, 3));
+  job.join_all(3);
+  job.lose(2);
+  job.restart();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "c"));
+  EXPECT_EQ(job.heard_by<Assignment>(3).back().node_rank, 1);
+}
+
+TEST(JobEpochs, ElasticJoin_RestartsWithMoreAfterTheWait) {
+  Job job(elastic(2, 4));
+  job.join_all(2);
+  job.after(31s);
+  job.join(3, "c");
+  EXPECT_THAT(job.heard_by<JoinProgress>(3).at(0).line,
+              HasSubstr("restarted with this one in 30 s"));
+  job.after(31s);
+  const auto order = job.heard_by<RestartOrder>(2).at(0);
+  EXPECT_EQ(order.cause.kind, VerdictKind::kResized);
+  EXPECT_EQ(order.restart, 0);
+  job.restart();
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(job.heard_by<Assignment>(1).back().world->restarts, 0);
+}
+
+TEST(JobEpochs, NewcomerGoneBeforeTheWait_NothingHappens) {
+  Job job(elastic(2, 4));
+  job.join_all(2);
+  job.after(31s);
+  job.join(3, "c");
+  job.lose(3);
+  job.after(60s);
+  EXPECT_TRUE(job.heard_by<RestartOrder>(1).empty());
+}
+
+TEST(JobEpochs, MinorityLeft_EndsRatherThanRunTwice) {
+  Job job(elastic(1, 5));
+  job.join_all(5);
+  for (const SessionId session : {3, 4, 5}) job.lose(session);
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+  EXPECT_THAT(job.verdict(1).message, HasSubstr("not the majority"));
+}
+
+TEST(JobEpochs, LossesOneAfterTheOther_GoOnDownToOne) {
+  Job job(elastic(1, 3));
+  job.join_all(3);
+  job.lose(3);
+  job.restart();
+  job.lose(2);
+  job.restart();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a"));
+}
+
+TEST(JobEpochs, NodeLostWhileStopping_IsNotWaitedFor) {
+  Job job(elastic(2, 3));
+  job.join_all(3);
+  job.fail(1);
+  job.ready(1);
+  job.ready(2);
+  job.lose(3);
+  job.all_accept();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b"));
+}
+
+// Those that know the new world are a majority of the old one: it counts, and is over at once.
+TEST(JobEpochs, NodeLostWhileAgreeing_AnotherEpochFollows) {
+  Job job(elastic(1, 4));
+  job.join_all(4);
+  job.fail(1);
+  job.all_ready();
+  for (const SessionId session : {1, 2, 3}) job.accept(session);
+  EXPECT_EQ(job.state.phase(), Phase::kAgreeing);
+  job.lose(4);
+  EXPECT_EQ(job.heard_by<RestartOrder>(2).back().epoch, 2);
+  job.restart();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_EQ(job.state.epoch(), 3);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+}
+
+// Nobody but the host has accepted: the others may have chosen another one for what comes next.
+TEST(JobEpochs, MajorityLostWhileAgreeing_Ends) {
+  Job job(elastic(1, 4));
+  job.join_all(4);
+  job.fail(1);
+  job.all_ready();
+  for (const SessionId session : {2, 3, 4}) job.lose(session);
+  job.accept(1);
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+}
+
+TEST(JobEpochs, Hang_IsRestartedToo) {
+  Job job(restartable(job_of({"a"})));
+  job.join_all(1);
+  job.state.rank_stalled(1, {0, false, 0, 30s, "log/workerlog.0"}, job.now);
+  job.after(5s);
+  EXPECT_EQ(job.heard_by<RestartOrder>(1).at(0).cause.kind, VerdictKind::kHang);
+  job.restart();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+}
+
+}  // namespace
+}  // namespace fleet
