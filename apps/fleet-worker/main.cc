@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "comm/factory.h"
 #include "exec/backend.h"
+#include "rendezvous/env.h"
 #include "rendezvous/store_client.h"
 #include "train/device_settings.h"
 #include "train/trainer.h"
@@ -175,7 +176,9 @@ int run(int argc, char** argv) {
        .control = connection.control.get(),
        .store = world.store,
        .stop = &stop_signal,
-       .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1)))});
+       .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1))),
+       .run = env_or(kEnvRun, ""),
+       .restarted = env_int_or(kEnvEpoch, 1) > 1});
   if (arguments.profile) trainer.session().executor().set_profiling(true);
   trainer.run();
   if (arguments.profile && world.rank == 0) {

@@ -16,7 +16,7 @@ struct RankContext {
   std::string job_id;
   std::string log_dir;
   std::string log_level = "INFO";
-  std::string with_gloo;   // PADDLE_WITH_GLOO of the parameter-server mode
+  std::string with_gloo;  // PADDLE_WITH_GLOO of the parameter-server mode
   int max_restarts = 0;
   int threads = 0;         // 0: OMP_NUM_THREADS is left alone
   int terminal_width = 0;  // of the terminal that shows this rank's output; 0: none does

@@ -23,11 +23,11 @@ struct Topology {
   std::vector<std::string> nodes;  // --ips; empty where nodes are only counted
   std::string counts;              // --ips with its counts, where it has any: "a:8,b:4"
   int listed_devices = 0;          // this node's count; 0: not given
-  int nnodes = 1;     // that run; of --ips more may be listed, as spares
-  int min_nodes = 1;  // that it may also run with
-  int node_rank = 0;         // -1: given by arrival
-  std::string address;       // this node's, as the others know it
-  std::string bind_address;  // the same as far as this node's own sockets are concerned
+  int nnodes = 1;                  // that run; of --ips more may be listed, as spares
+  int min_nodes = 1;               // that it may also run with
+  int node_rank = 0;               // -1: given by arrival
+  std::string address;             // this node's, as the others know it
+  std::string bind_address;        // the same as far as this node's own sockets are concerned
   enum class Hosting { kYes, kNo, kIfFree } hosting = Hosting::kYes;
   std::string rendezvous_address;  // to listen on or to reach
   int rendezvous_port = 0;         // 0: a free one (single node)

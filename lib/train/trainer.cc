@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -99,10 +100,22 @@ void Trainer::open_data() {
   }
 }
 
+// A run that was restarted, and had come as far as to call the output folder its own, goes on from
+// the checkpoints there, whatever checkpoint.resume says. All ranks agree on it, and none writes
+// before all have looked.
 void Trainer::load() {
   const std::string weights = job_.checkpoint.text("weights");
   if (!weights.empty()) load_weights(weights, session_->executor());
-  const std::string& resume = job_.checkpoint.text("resume");
+  const std::string mark = job_.train.text("output") + "/checkpoints.run";
+  double own = 0;
+  if (options_.restarted && std::filesystem::exists(mark)) own = read_file(mark) == options_.run;
+  control_->sum({&own, 1});
+  const bool goes_on = own == options_.world;
+  resume(goes_on ? "auto" : job_.checkpoint.text("resume"));
+  if (leads() && !goes_on && !options_.run.empty()) write_file_atomically(mark, options_.run);
+}
+
+void Trainer::resume(const std::string& resume) {
   if (resume == "no") {
     if (!leads()) return;
     const auto aside = set_checkpoints_aside(job_.train.text("output") + "/checkpoints");

@@ -25,6 +25,8 @@ struct TrainerOptions {
   std::shared_ptr<Store> store;            // null in a job of one rank
   const std::atomic<int>* stop = nullptr;  // not 0: stop after the next step all ranks agree on
   int terminal_width = 0;                  // of standard output; 0: plain lines
+  std::string run;                         // names all starts of one job; "": it has only one
+  bool restarted = false;                  // the launcher has started this run before
 };
 
 struct TrainResult {
@@ -50,6 +52,7 @@ class Trainer {
   void open_data();
   void make_feeder();
   void load();
+  void resume(const std::string& resume);
   void train_epoch(int64_t epoch);
   void train_step(const data::Batch& batch);
   void feed(const data::Batch& batch, float rate);

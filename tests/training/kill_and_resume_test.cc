@@ -52,6 +52,28 @@ TEST(KillAndResume, RankKilled_IsNamedAndResumedRunIsBitIdentical) {
   EXPECT_EQ(distance(job.weights("whole"), job.weights("cut")), 0);
 }
 
+TEST(KillAndResume, RankKilled_RestartedJobIsBitIdentical) {
+  TrainingJob job;
+  auto whole = job.start("whole", {"--nproc_per_node=2"}, long_job("whole", "train.max_steps=200"));
+  ASSERT_EQ(whole->wait(), 0) << whole->output();
+  // What is in the folder is of another run: it is not gone on from.
+  auto before = job.start("before", {"--nproc_per_node=2"}, long_job("cut", "train.max_steps=30"));
+  ASSERT_EQ(before->wait(), 0) << before->output();
+
+  auto cut = job.start("cut", {"--nproc_per_node=2", "--max_restart=1"},
+                       long_job("cut", "train.max_steps=200"));
+  job.folder().wait_for("cut/checkpoints.1");
+  wait_for_checkpoint(job, "cut");
+  const auto workers = job.folder().processes("fleet-worker");
+  ASSERT_EQ(workers.size(), 2u);
+  kill(workers[1], SIGKILL);
+  EXPECT_EQ(cut->wait(), 0) << cut->output();
+  EXPECT_THAT(cut->output(), HasSubstr("restart 1 of 1"));
+  EXPECT_THAT(cut->output(), HasSubstr("resumed from cut/checkpoints/step_"));
+  EXPECT_EQ(distance(job.weights("whole"), job.weights("cut")), 0);
+  EXPECT_THAT(job.folder().survivors(5), IsEmpty());
+}
+
 TEST(KillAndResume, Sigterm_SavesTheSameStepOnAllRanksAndEndsWith143) {
   TrainingJob job;
   auto fleetrun = job.start("stop", {"--nproc_per_node=2"}, long_job("stop"));

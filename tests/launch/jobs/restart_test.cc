@@ -176,6 +176,7 @@ TEST_F(RestartNodes, NodeKilledAndStartedAgain_TheJobGoesOn) {
   for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.1.") + rank);
   nodes[1]->signal(SIGKILL);
   nodes[1]->wait();
+  while (job.processes("fleet-guardian").size() > 1) ::usleep(1000);  // it holds the ports
   start(1, script, options, "again");
   EXPECT_EQ(nodes[0]->wait(), 0) << nodes[0]->output();
   EXPECT_EQ(nodes[2]->wait(), 0) << nodes[2]->output();

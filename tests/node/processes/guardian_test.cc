@@ -257,7 +257,8 @@ TEST_F(GuardianTest, StartedAgain_AfterEverythingIsGone) {
     EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
     EXPECT_EQ(expect<AllGone>().stuck, "");
   }
-  EXPECT_EQ(read_file(folder + "/workerlog.0"), "turn 1\nturn 2\nturn 3\n");
+  EXPECT_EQ(read_file(folder + "/workerlog.0"), "turn 3\n");
+  EXPECT_EQ(read_file(folder + "/workerlog.0.1"), "turn 1\n");
 }
 
 TEST_F(GuardianTest, StartedAgainWhileRanksRun_IsRefused) {
