@@ -82,7 +82,7 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
 }
 
 std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank) {
-  std::vector<std::string> names = {"http_proxy", "https_proxy", kEnvJobSecret};
+  std::vector<std::string> names = {"http_proxy", "https_proxy", kEnvJobSecret, "FLEETD_SECRET"};
   if (assignment.node().is_server(local_rank)) names.emplace_back("PADDLE_TRAINER_ID");
   return names;
 }

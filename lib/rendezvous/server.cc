@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,6 +47,15 @@ std::optional<wire::DescribeReply> ask_who(const std::string& address, const Sec
 
 // After so long a plain connection without a call is closed.
 constexpr int kIdle = 10 * 60'000;
+
+// A connection costs a descriptor, and 1024, the usual limit, are fewer than a large job has, or a
+// stranger can open. The ranks keep theirs: they are the guardian's, which runs already.
+void raise_descriptor_limit() {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 bool listens_everywhere(const std::string& host) {
   return host.empty() || host == "0.0.0.0" || host == "::" || host == "[::]";
@@ -97,6 +107,7 @@ class RendezvousServer::Impl {
                   options_.progress_every},
                  reach(options_)),
         credentials_(server_credentials(options_.security)) {
+    raise_descriptor_limit();
     grpc::ServerBuilder builder;
     set_up_server(&builder);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,

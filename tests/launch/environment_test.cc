@@ -96,7 +96,7 @@ TEST(RankEnvironment, UsersOwnThreads_AreLeftAlone) {
 
 TEST(RankEnvironment, Proxies_AreTakenOut) {
   EXPECT_THAT(removed_environment(sample_job(false), 0),
-              ElementsAre("http_proxy", "https_proxy", "FLEET_JOB_SECRET"));
+              ElementsAre("http_proxy", "https_proxy", "FLEET_JOB_SECRET", "FLEETD_SECRET"));
 }
 
 // Node 1 of two; each has one parameter server and two trainers.

@@ -64,9 +64,9 @@ attack() {  # attack WHEN
       >"openssl.$1.out" 2>&1 || true
     expect "openssl.$1.out" "certificate required\|unexpected eof\|alert"
   fi
-  # Noise, and connections that say nothing: the last ones stay open while the job goes on.
+  # Noise, and more silent connections than files may be open by default: they stay while the job goes on.
   ip netns exec "$x" bash -c 'exec 3<>/dev/tcp/10.77.0.1/6768; head -c 100000 /dev/urandom >&3' 2>/dev/null || true
-  ip netns exec "$x" bash -c 'for i in {1..100}; do exec {fd}<>/dev/tcp/10.77.0.1/6768; done; exec sleep 100' &
+  ip netns exec "$x" bash -c 'ulimit -Sn 4096; for i in {1..1500}; do exec {fd}<>/dev/tcp/10.77.0.1/6768; done; exec sleep 100' &
 }
 
 script='env; echo up >"ready.$RANK"; while [ ! -e go ]; do sleep 0.05; done; exec "$0" store'
