@@ -76,10 +76,12 @@ void RemoteJob::on_lost(int node, const Error& why) {
   State& state = states_[static_cast<size_t>(node)];
   if (state == State::kOver || state == State::kDetached) return;
   const bool reached = state != State::kAsked;
-  const bool running = state == State::kRunning;
+  const bool was_launched = launched(node);
   state = State::kOver;
   effects_.fail(why.what());
-  if (!running || !any(State::kRunning)) {
+  // Launchers may have met before this client heard of it: they know best what is lost.
+  const bool others = any(State::kLaunched) || any(State::kRunning);
+  if (!was_launched || !others || any(State::kPrepared)) {
     const int unreached =
         why.code() == ErrorCode::kUsage ? exit_code_for(why.code()) : kExitRendezvous;
     give_up(reached ? kExitNodeLost : unreached, SIGTERM);
@@ -93,11 +95,12 @@ void RemoteJob::on_lost(int node, const Error& why) {
 void RemoteJob::on_ended(int node, int code, const std::string& verdict, bool decided) {
   State& state = states_[static_cast<size_t>(node)];
   if (state == State::kOver) return;
-  const bool ran = state == State::kRunning;
+  const bool met = state == State::kRunning || code >= 128;
   state = State::kOver;
   if (decided && !decided_) {
     decided_ = true;
-    code_ = code;
+    // That they were stopped is no news where it was for another reason.
+    if (!giving_up_ || signals_ > 0 || code_ <= 0) code_ = code;
     verdict_ = verdict;
   } else if (!decided && !decided_ && code_ <= 0) {
     code_ = code;
@@ -107,7 +110,7 @@ void RemoteJob::on_ended(int node, int code, const std::string& verdict, bool de
                   signal_name(code - 128));
   }
   // One that had joined is missed by the others; of the rest they cannot know.
-  if (!decided && !ran) {
+  if (!decided && !met) {
     give_up(code, SIGTERM);
   } else if (!decided && !giving_up_) {
     effects_.be_patient();

@@ -114,7 +114,19 @@ TEST_F(RemoteJobTest, LostFleetd_TheOthersAreWaitedForAndThenStopped) {
   job.on_patience_over();
   EXPECT_THAT(effects.take(), ElementsAre("signal 1 15"));
   job.on_ended(1, 143, "", true);
-  EXPECT_THAT(effects.take(), ElementsAre("end 143"));
+  EXPECT_THAT(effects.take(), ElementsAre("end 113"));
+}
+
+TEST_F(RemoteJobTest, FleetdLostBeforeAllIsHeard_TheOthersVerdictDecides) {
+  job.on_prepared(0);
+  job.on_prepared(1);
+  job.on_hosting(0, 7000);
+  job.on_running(0);
+  effects.take();
+  job.on_lost(1, Error(ErrorCode::kPeerLost, "broke"));
+  EXPECT_THAT(effects.take(), ElementsAre("be patient"));
+  job.on_ended(0, 113, "node 1 was lost", true);
+  EXPECT_THAT(effects.take(), ElementsAre("end 113"));
 }
 
 TEST_F(RemoteJobTest, UsageErrorOfOne_StopsTheOthers) {

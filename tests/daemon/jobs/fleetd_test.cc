@@ -37,7 +37,7 @@ struct TwoFleetds : ::testing::Test {
   }
   void start_fleetd(int node) {
     const std::string address = "127.0.0." + std::to_string(node + 1);
-    const std::string name = "fleetd" + std::to_string(node);
+    const std::string name = "fleetd" + std::to_string(node) + "." + std::to_string(++starts);
     fleetds[node] = std::make_unique<Fleetrun>(
         job, name, std::vector<std::string>{"--listen=" + address + ":" + port, "--allow_root"},
         Fleetrun::Environment{{"FLEET_RUNTIME_DIR", job.path() + "/" + name}}, "", "fleetd");
@@ -87,7 +87,7 @@ struct TwoFleetds : ::testing::Test {
   JobFolder job;
   std::string port;
   std::unique_ptr<Fleetrun> fleetds[2];
-  int commands = 0;
+  int commands = 0, starts = 0;
 };
 
 TEST_F(TwoFleetds, Ranks_MeetAndShowWithTheirNode) {
