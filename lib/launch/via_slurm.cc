@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "launch/elasticity.h"
 #include "launch/given_flags.h"
 #include "launch/surroundings.h"
 #include "rendezvous/security.h"
@@ -45,7 +46,7 @@ void check_allocation(const Environment& environment) {
 }
 
 long long node_count(const Settings& settings, const Environment& environment) {
-  if (settings.given("nnodes")) return settings.integer("nnodes");
+  if (settings.given("nnodes")) return fleet::node_count(settings).max;
   long long nodes = 0;
   const auto text = environment("SLURM_JOB_NUM_NODES");
   if (!text || !parse_int(*text, &nodes) || nodes < 1) {
