@@ -1,6 +1,7 @@
 #include "commands.h"
 
 #include "daemon/job_commands.h"
+#include "daemon/over_stdio.h"
 #include "launch/guard.h"
 
 namespace fleet {
@@ -13,6 +14,7 @@ const std::vector<Command>& commands() {
       {"attach", "JOB: show it until it ends, pass signals on", attach_command},
       {"stop", "JOB: end it", stop_command},
       {"secret", "make or show the secret that the nodes of your jobs share", secret_command},
+      {"over_stdio", "(what --via=ssh runs on a node)", over_stdio_command},
   };
   return all;
 }

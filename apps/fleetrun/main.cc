@@ -12,6 +12,7 @@
 #include "daemon/fleetd.h"
 #include "daemon/launcher_process.h"
 #include "daemon/via_fleetd.h"
+#include "daemon/via_ssh.h"
 #include "launch/launch.h"
 #include "launch/via_slurm.h"
 
@@ -21,6 +22,7 @@ namespace {
 fleet::LaunchExtras extras() {
   fleet::LaunchExtras all;
   all.vias = {{"slurm", "in the nodes of this Slurm allocation", fleet::start_via_slurm},
+              {"ssh", "on the nodes of --ips, over ssh", fleet::start_via_ssh},
               {"fleetd", "through a daemon on each node", fleet::start_via_fleetd}};
   for (const fleet::Command& command : fleet::commands()) {
     std::string left = "  fleetrun " + command.name;

@@ -60,14 +60,6 @@ void parse_listen(const std::string& text, FleetdOptions* options) {
   }
 }
 
-std::vector<std::string> visible_gpus() {
-  const GpuInventory inventory = find_gpus();
-  if (inventory.visible) return split(*inventory.visible, ',');
-  std::vector<std::string> all;
-  for (int gpu = 0; gpu < inventory.count; ++gpu) all.push_back(std::to_string(gpu));
-  return all;
-}
-
 class Daemon {
  public:
   explicit Daemon(const FleetdOptions& options)
@@ -152,7 +144,7 @@ int fleetd_main(const std::vector<std::string>& arguments) {
   const passwd* entry = ::getpwuid(::geteuid());
   options.user = entry ? entry->pw_name : std::to_string(::geteuid());
   options.security = fleetd_security(line.value("--secret_file"), true);
-  options.gpus = visible_gpus();
+  options.gpus = visible_gpu_names();
   ::signal(SIGPIPE, SIG_IGN);
   // Never taken down: the process ends, and gRPC's threads with it.
   auto* daemon = new Daemon(options);

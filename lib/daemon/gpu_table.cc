@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/devices.h"
 
 namespace fleet {
 
@@ -66,6 +67,14 @@ std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& w
 
 void GpuTable::give_back(const std::string& job) {
   for (auto& [name, jobs] : jobs_) jobs.erase(job);
+}
+
+std::vector<std::string> visible_gpu_names() {
+  const GpuInventory inventory = find_gpus();
+  if (inventory.visible) return split(*inventory.visible, ',');
+  std::vector<std::string> all;
+  for (int gpu = 0; gpu < inventory.count; ++gpu) all.push_back(std::to_string(gpu));
+  return all;
 }
 
 }  // namespace fleet

@@ -15,6 +15,9 @@ struct GpuWish {
   bool none = false;   // the job runs on the CPUs
 };
 
+// The names of this node's GPUs that may be used.
+std::vector<std::string> visible_gpu_names();
+
 class GpuTable {
  public:
   // The GPUs of this node: ids, or what CUDA_VISIBLE_DEVICES calls them.

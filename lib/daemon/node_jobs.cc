@@ -191,6 +191,11 @@ bool NodeJobs::any_running() const {
   return false;
 }
 
+void NodeJobs::when_none(std::function<void()> callback) {
+  when_none_ = std::move(callback);
+  if (!any_running()) when_none_();
+}
+
 void NodeJobs::stop_all(int number, std::function<void()> when_none) {
   when_none_ = std::move(when_none);
   for (const JobInfo& job : table_.all()) stop(job.record.job_id, number);

@@ -42,6 +42,8 @@ class NodeJobs {
   int watch(const std::string& job_id, std::function<void()> changed);
   void forget(int watch) { watches_.erase(watch); }
 
+  // Calls back when no job runs.
+  void when_none(std::function<void()> callback);
   // Ends every job by `number`, and calls back when none is left.
   void stop_all(int number, std::function<void()> when_none);
 

@@ -28,7 +28,8 @@ constexpr const char* kTravelling[] = {
 
 // Said to each node in its own way, or the client's own affair.
 const std::set<std::string>& own_options() {
-  static const std::set<std::string> all = {"via",       "fleetd_port", "fleetd_secret_file",
+  static const std::set<std::string> all = {"via",       "via_options", "remote_fleetrun",
+                                            "leash",     "fleetd_port", "fleetd_secret_file",
                                             "detach",    "share_gpus",  "chdir",
                                             "export",    "user",        "ips",
                                             "host",      "master",      "nnodes",
@@ -95,12 +96,12 @@ std::string job_name(const LaunchRequest& request, const ClientPlace& client) {
 std::vector<ListedNode> nodes_of(const Settings& settings) {
   for (const char* key : {"host", "master", "nnodes", "rank"}) {
     if (!settings.given(key)) continue;
-    throw Error(ErrorCode::kUsage, "with --via=fleetd the nodes are listed", settings.origin(key),
+    throw Error(ErrorCode::kUsage, "from elsewhere the nodes are listed", settings.origin(key),
                 "name them with --ips");
   }
   std::vector<ListedNode> nodes = listed_nodes(settings);
   if (!nodes.empty()) return nodes;
-  throw Error(ErrorCode::kUsage, "there are no nodes to start the job on", "--via=fleetd",
+  throw Error(ErrorCode::kUsage, "there are no nodes to start the job on", "--via",
               "list them with --ips");
 }
 

@@ -8,9 +8,11 @@
 
 namespace fleet {
 
-RemoteJob::RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Mode mode)
+RemoteJob::RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Mode mode,
+                     std::string server)
     : effects_(effects),
       names_(std::move(names)),
+      server_(std::move(server)),
       states_(names_.size(), mode == Mode::kAttach ? State::kRunning : State::kAsked),
       mode_(mode) {}
 
@@ -65,7 +67,7 @@ void RemoteJob::on_detached(int node) {
 }
 
 void RemoteJob::on_refused(int node, const Error& error) {
-  effects_.fail("fleetd on " + names_[static_cast<size_t>(node)] + ": " + error.what());
+  effects_.fail(server_ + names_[static_cast<size_t>(node)] + ": " + error.what());
   if (states_[static_cast<size_t>(node)] == State::kOver) return;
   states_[static_cast<size_t>(node)] = State::kOver;
   give_up(exit_code_for(error.code()), SIGTERM);

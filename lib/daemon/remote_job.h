@@ -32,8 +32,9 @@ class RemoteJob {
  public:
   // kAttach: the job runs already, and goes on without this client.
   enum class Mode { kStart, kDetach, kAttach };
-  // names: the nodes, for messages.
-  RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Mode mode);
+  // names: the nodes, for messages. `server`: what is on a node, "fleetd on ".
+  RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Mode mode,
+            std::string server = "fleetd on ");
 
   void on_prepared(int node);
   void on_refused(int node, const Error& error);
@@ -62,6 +63,7 @@ class RemoteJob {
 
   RemoteJobEffects& effects_;
   std::vector<std::string> names_;
+  std::string server_;
   std::vector<State> states_;
   const Mode mode_;
   bool left_ = false, ended_ = false, giving_up_ = false, decided_ = false;

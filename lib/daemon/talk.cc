@@ -1,10 +1,19 @@
 #include "daemon/talk.h"
 
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/server_posix.h>
+
 #include "base/error.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/grpc_setup.h"
 
 namespace fleet {
+namespace {
+
+void make_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+}  // namespace
 
 // Nothing more comes: the client has gone, or has said all.
 void ServerTalk::OnReadDone(bool ok) { ok ? pass_on() : end(); }
@@ -23,8 +32,14 @@ void ClientTalk::OnReadDone(bool ok) {
 std::shared_ptr<ClientTalk> ClientTalk::start(boost::asio::io_context& loop,
                                               const std::string& address, const Security& security,
                                               TalkEvents<Tell> events) {
+  return start(loop, make_channel(address, security), std::move(events));
+}
+
+std::shared_ptr<ClientTalk> ClientTalk::start(boost::asio::io_context& loop,
+                                              const std::shared_ptr<grpc::Channel>& channel,
+                                              TalkEvents<Tell> events) {
   auto talk = std::make_shared<ClientTalk>(loop);
-  talk->stub_ = daemon_wire::Fleetd::NewStub(make_channel(address, security));
+  talk->stub_ = daemon_wire::Fleetd::NewStub(channel);
   talk->stub_->async()->Talk(&talk->context_, talk.get());
   talk->AddHold();  // writes come from other threads, until the last read
   talk->hear(std::move(events));
@@ -67,7 +82,26 @@ TalkServer::TalkServer(boost::asio::io_context& loop, const std::string& host, i
               "choose another with --listen; does a fleetd run here already?");
 }
 
+TalkServer::TalkServer(boost::asio::io_context& loop, UniqueFd connection,
+                       std::function<void(std::shared_ptr<ServerTalk>)> accept)
+    : service_(std::make_unique<Service>(loop, std::move(accept))) {
+  grpc::ServerBuilder builder;
+  set_up_server(&builder);
+  builder.RegisterService(service_.get());
+  server_ = builder.BuildAndStart();
+  FLEET_CHECK(server_, "gRPC serves nothing");
+  make_nonblocking(connection.get());
+  grpc::AddInsecureChannelFromFd(server_.get(), connection.release());
+}
+
 TalkServer::~TalkServer() = default;
+
+std::shared_ptr<grpc::Channel> make_pipe_channel(UniqueFd connection) {
+  make_nonblocking(connection.get());
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  return grpc::CreateCustomInsecureChannelFromFd("pipe", connection.release(), arguments);
+}
 
 Error error_of(const grpc::Status& status, const std::string& address, const Security& security) {
   using grpc::StatusCode;

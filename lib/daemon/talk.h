@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "proto/fleetd.grpc.pb.h"
 #include "rendezvous/security.h"
 
@@ -171,7 +172,11 @@ class ServerTalk final : public TalkStream<grpc::ServerBidiReactor<Ask, Tell>, A
 // A client's end.
 class ClientTalk final : public TalkStream<grpc::ClientBidiReactor<Ask, Tell>, Tell, Ask> {
  public:
-  // Connects to "host:port". What goes wrong is in the status of `closed`.
+  // Over this connection. What goes wrong is in the status of `closed`.
+  static std::shared_ptr<ClientTalk> start(boost::asio::io_context& loop,
+                                           const std::shared_ptr<grpc::Channel>& channel,
+                                           TalkEvents<Tell> events);
+  // Connects to "host:port".
   static std::shared_ptr<ClientTalk> start(boost::asio::io_context& loop,
                                            const std::string& address, const Security& security,
                                            TalkEvents<Tell> events);
@@ -194,6 +199,9 @@ class TalkServer {
   // kUsage where the port is taken; kIo where the address cannot be listened on.
   TalkServer(boost::asio::io_context& loop, const std::string& host, int port,
              const Security& security, std::function<void(std::shared_ptr<ServerTalk>)> accept);
+  // Over one connection that is there: a socket, whose other end make_pipe_channel() may have.
+  TalkServer(boost::asio::io_context& loop, UniqueFd connection,
+             std::function<void(std::shared_ptr<ServerTalk>)> accept);
   ~TalkServer();
   int port() const { return port_; }
 
@@ -204,6 +212,9 @@ class TalkServer {
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
 };
+
+// A client's end of a connection that is there.
+std::shared_ptr<grpc::Channel> make_pipe_channel(UniqueFd connection);
 
 // Why a conversation with `address` ended, for people. May take a second.
 Error error_of(const grpc::Status& status, const std::string& address, const Security& security);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/job_client.h"
 #include "daemon/job_info.h"
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
@@ -20,6 +21,7 @@
 #include "daemon/shown_output.h"
 #include "daemon/talk.h"
 #include "launch/tables.h"
+#include "rendezvous/grpc_setup.h"
 #include "rendezvous/job_secret.h"
 
 namespace fleet {
@@ -32,19 +34,12 @@ constexpr std::chrono::seconds kPatience{5};
 // A console that takes nothing is given up after this long once the job is over.
 constexpr std::chrono::seconds kConsoleAfter{2};
 
-struct RemoteNode {
-  std::string name, address;
-  Ask first;  // what the conversation begins with
-};
-
 // Carries events in and effects out; every decision is RemoteJob's.
 class JobClient : private RemoteJobEffects {
  public:
-  JobClient(std::vector<RemoteNode> nodes, const Security& security, RemoteJob::Mode mode)
+  JobClient(std::vector<RemoteNode> nodes, RemoteJob::Mode mode, const std::string& server)
       : nodes_(std::move(nodes)),
-        security_(security),
-        owns_(mode != RemoteJob::Mode::kAttach),
-        job_(*this, names(), mode),
+        job_(*this, names(), mode, server),
         signals_(loop_),
         beat_(loop_),
         patience_(loop_),
@@ -82,7 +77,7 @@ class JobClient : private RemoteJobEffects {
   void connect(int node) {
     const RemoteNode& remote = nodes_[static_cast<size_t>(node)];
     talks_.push_back(
-        ClientTalk::start(loop_, remote.address, security_,
+        ClientTalk::start(loop_, remote.connect(),
                           {[this, node](const Tell& tell) { on_tell(node, tell); }, [] {},
                            [this, node](const grpc::Status& status) { on_closed(node, status); }}));
     talks_.back()->send(remote.first);
@@ -109,12 +104,8 @@ class JobClient : private RemoteJobEffects {
 
   void on_closed(int node, const grpc::Status& status) {
     if (ending_) return;
-    const std::string& address = nodes_[static_cast<size_t>(node)].address;
-    if (!connected_[static_cast<size_t>(node)]) {
-      return job_.on_lost(node, error_of(status, address, security_));
-    }
-    job_.on_lost(node, Error(ErrorCode::kPeerLost, "the connection to fleetd broke", address,
-                             owns_ ? "the job's processes there are stopped" : ""));
+    const auto place = static_cast<size_t>(node);
+    job_.on_lost(node, nodes_[place].explain(status, connected_[place]));
   }
 
   void wait_for_signal() {
@@ -193,8 +184,6 @@ class JobClient : private RemoteJobEffects {
   void send(int node, Ask ask) { talks_[static_cast<size_t>(node)]->send(std::move(ask)); }
 
   const std::vector<RemoteNode> nodes_;
-  const Security security_;
-  const bool owns_;
   asio::io_context loop_{1};
   RemoteJob job_;
   asio::signal_set signals_;
@@ -207,7 +196,27 @@ class JobClient : private RemoteJobEffects {
   int code_ = 1;
 };
 
+RemoteNode fleetd_node(const std::string& name, const std::string& address,
+                       const Security& security, bool owned) {
+  RemoteNode node;
+  node.name = name;
+  node.connect = [=] { return make_channel(address, security); };
+  node.explain = [=](const grpc::Status& status, bool connected) {
+    if (!connected) return error_of(status, address, security);
+    return Error(ErrorCode::kPeerLost, "the connection to fleetd broke", address,
+                 owned ? "the job's processes there are stopped" : "");
+  };
+  return node;
+}
+
 }  // namespace
+
+ClientEnd run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Mode mode,
+                         const std::string& server) {
+  JobClient client(std::move(nodes), mode, server);
+  const int code = client.run();
+  return {code, client.left()};
+}
 
 int start_via_fleetd(LaunchRequest request) {
   const Settings& settings = request.settings;
@@ -219,17 +228,17 @@ int start_via_fleetd(LaunchRequest request) {
   std::vector<RemoteNode> nodes;
   std::vector<std::string> addresses;
   for (const NodeRequest& node : requests) {
-    Ask ask;
-    *ask.mutable_prepare() = to_wire(node.job);
-    nodes.push_back({node.name, node.address, std::move(ask)});
+    nodes.push_back(fleetd_node(node.name, node.address, security, true));
+    *nodes.back().first.mutable_prepare() = to_wire(node.job);
     addresses.push_back(node.address);
   }
   std::fputs(configuration_block(settings, request.program).c_str(), stdout);
   std::fflush(stdout);
-  JobClient client(std::move(nodes), security,
-                   settings.boolean("detach") ? RemoteJob::Mode::kDetach : RemoteJob::Mode::kStart);
-  const int code = client.run();
-  if (client.left()) {
+  const ClientEnd end = run_job_client(
+      std::move(nodes),
+      settings.boolean("detach") ? RemoteJob::Mode::kDetach : RemoteJob::Mode::kStart,
+      "fleetd on ");
+  if (end.left) {
     const std::string& id = requests[0].job.job_id;
     const std::string where = " --fleetd=" + join(addresses, ",");
     std::printf("job %s runs on %zu node%s and goes on without this terminal:\n", id.c_str(),
@@ -238,18 +247,17 @@ int start_via_fleetd(LaunchRequest request) {
       std::printf("  fleetrun %s%s%s\n", command, id.c_str(), where.c_str());
     }
   }
-  return code;
+  return end.code;
 }
 
 int attach_via_fleetd(const std::string& job_id, const std::vector<std::string>& addresses,
                       const Security& security) {
   std::vector<RemoteNode> nodes;
   for (const std::string& address : addresses) {
-    Ask ask;
-    ask.mutable_attach()->set_job_id(job_id);
-    nodes.push_back({address.substr(0, address.rfind(':')), address, std::move(ask)});
+    nodes.push_back(fleetd_node(address.substr(0, address.rfind(':')), address, security, false));
+    nodes.back().first.mutable_attach()->set_job_id(job_id);
   }
-  return JobClient(std::move(nodes), security, RemoteJob::Mode::kAttach).run();
+  return run_job_client(std::move(nodes), RemoteJob::Mode::kAttach, "fleetd on ").code;
 }
 
 }  // namespace fleet

@@ -187,9 +187,11 @@ namespace {
 
 // What only a fleetd does would else have no effect.
 void check_fleetd_options(const Settings& settings) {
-  if (settings.text("via") == "fleetd") return;
-  for (const char* key :
+  const std::string& via = settings.text("via");
+  if (via == "fleetd") return;
+  for (const std::string key :
        {"fleetd_port", "fleetd_secret_file", "detach", "share_gpus", "chdir", "export", "user"}) {
+    if (via == "ssh" && (key == "chdir" || key == "export")) continue;
     if (settings.given(key) && settings.origin(key).starts_with("--")) {
       throw Error(ErrorCode::kUsage, "it belongs to --via=fleetd", settings.origin(key),
                   "add that, or leave it out");

@@ -1,0 +1,91 @@
+#include "daemon/over_stdio.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/conversation.h"
+#include "daemon/gpu_table.h"
+#include "daemon/node_jobs.h"
+#include "daemon/talk.h"
+
+namespace fleet {
+namespace {
+
+// Everything that comes, until the end of it.
+void copy(int from, int to) {
+  char buffer[65536];
+  while (true) {
+    const ssize_t size = ::read(from, buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return;
+    for (ssize_t done = 0; done < size;) {
+      const ssize_t written = ::write(to, buffer + done, static_cast<size_t>(size - done));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return;
+      done += written;
+    }
+  }
+}
+
+// gRPC wants one socket; ssh may give two pipes.
+UniqueFd socket_of_stdio() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw_errno("cannot create a socket pair");
+  }
+  // The job's processes must not hold the connection.
+  const int in = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+  const int out = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (in < 0 || out < 0) throw_errno("standard input or output is closed");
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ::dup2(null.get(), STDIN_FILENO);
+  ::dup2(null.get(), STDOUT_FILENO);
+  const int ours = ends[1];
+  std::thread([in, ours] {
+    copy(in, ours);
+    ::shutdown(ours, SHUT_RDWR);  // the client is gone
+  }).detach();
+  std::thread([out, ours] {
+    copy(ours, out);
+    ::close(out);
+    ::shutdown(ours, SHUT_RDWR);
+  }).detach();
+  return UniqueFd(ends[0]);
+}
+
+}  // namespace
+
+int over_stdio_command(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() || ::isatty(STDIN_FILENO) == 1) {
+    throw Error(ErrorCode::kUsage, "this is what --via=ssh runs on a node", "over_stdio",
+                "see fleetrun --help");
+  }
+  set_up_logging("ERROR", "fleetrun");
+  ::signal(SIGPIPE, SIG_IGN);
+  UniqueFd socket = socket_of_stdio();
+  boost::asio::io_context loop{1};
+  const auto keep = boost::asio::make_work_guard(loop);
+  // Whose commands these are ssh has decided.
+  auto* jobs = new NodeJobs(loop, JobTable({}, visible_gpu_names()));
+  std::unique_ptr<Conversation> conversation;
+  // Never taken down: the process ends, and gRPC's threads with it.
+  auto* server = new TalkServer(loop, std::move(socket), [&](std::shared_ptr<ServerTalk> talk) {
+    if (conversation) return talk->abandon();
+    conversation = std::make_unique<Conversation>(loop, *jobs, std::move(talk), [&] {
+      boost::asio::post(loop, [&] { jobs->when_none([&loop] { loop.stop(); }); });
+    });
+  });
+  (void)server;
+  loop.run();
+  return 0;
+}
+
+}  // namespace fleet

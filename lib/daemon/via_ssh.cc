@@ -1,0 +1,176 @@
+#include "daemon/via_ssh.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/job_client.h"
+#include "daemon/node_requests.h"
+#include "daemon/protocol.h"
+#include "launch/tables.h"
+
+extern char** environ;
+
+namespace fleet {
+namespace {
+
+constexpr char kNotThere[] = "fleetrun is not there";
+
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// An ssh to one node.
+struct SshProcess {
+  pid_t pid = -1;
+  UniqueFd connection;  // its standard input and output
+  UniqueFd said;        // its standard error, in memory
+};
+
+SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
+  SshProcess ssh;
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw_errno("cannot create a socket pair");
+  }
+  ssh.connection = UniqueFd(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  ssh.said = UniqueFd(::memfd_create("ssh", MFD_CLOEXEC));
+  if (!ssh.said) throw_errno("cannot keep what ssh says");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, ssh.said.get(), STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  // A terminal's Ctrl-C is for this process.
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  const int error = ::posix_spawnp(&ssh.pid, argv[0], &actions, &attributes, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  if (error == ENOENT) {
+    throw Error(ErrorCode::kUsage, "ssh is not installed here", "--via=ssh",
+                "install openssh-client");
+  }
+  errno = error;
+  if (error != 0) throw_errno("ssh cannot be started", host);
+  return ssh;
+}
+
+std::string text_of(int memory) {
+  std::string text(64 << 10, '\0');
+  const ssize_t size = ::pread(memory, text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  return text;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  for (const std::string& word : split(text, ' ')) {
+    if (!word.empty()) words.push_back(word);
+  }
+  return words;
+}
+
+// The same path as here, or by name.
+std::vector<std::string> remote_programs(const Settings& settings) {
+  if (settings.given("remote_fleetrun")) return {settings.text("remote_fleetrun")};
+  std::error_code none;
+  return {std::filesystem::read_symlink("/proc/self/exe", none).string(), "fleetrun"};
+}
+
+}  // namespace
+
+std::vector<std::string> ssh_command(const std::string& host,
+                                     const std::vector<std::string>& options,
+                                     const std::vector<std::string>& programs) {
+  std::vector<std::string> command = {"ssh"};
+  command.insert(command.end(), options.begin(), options.end());
+  // Nobody answers questions; a connection that is gone is noticed; the user's own master
+  // connection is used where there is one, and none is left behind.
+  for (const char* option : {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=2",
+                             "ServerAliveCountMax=3", "ControlMaster=no", "ForwardX11=no"}) {
+    command.insert(command.end(), {"-o", option});
+  }
+  std::vector<std::string> tried;
+  for (const std::string& program : programs) tried.push_back(quoted(program));
+  const std::string script = "for f in " + join(tried, " ") +
+                             "; do command -v \"$f\" >/dev/null 2>&1 && exec \"$f\" over_stdio; "
+                             "done; echo " +
+                             quoted(kNotThere) + " >&2; exit 127";
+  // Whatever the login shell is, the script is for sh.
+  command.insert(command.end(), {"-T", "--", host, "exec sh -c " + quoted(script)});
+  return command;
+}
+
+Error explain_ssh(const std::string& host, const std::string& said, bool connected) {
+  std::string line;
+  for (const std::string& each : split(said, '\n')) {
+    if (!each.empty()) line = each;
+  }
+  const std::string where = "ssh to " + host;
+  if (connected) {
+    return {ErrorCode::kPeerLost, "the connection broke" + (line.empty() ? "" : ": " + line), where,
+            "the job's processes there are stopped"};
+  }
+  if (line == kNotThere) {
+    return {ErrorCode::kUsage, kNotThere, where,
+            "install it there, or say with --remote_fleetrun where it is"};
+  }
+  if (line.find("Permission denied") != std::string::npos) {
+    return {ErrorCode::kPeerLost, line, where,
+            "nobody is asked for a password: make a key that the node accepts (ssh-copy-id)"};
+  }
+  return {ErrorCode::kPeerLost, line.empty() ? "it ended without a word" : line, where,
+          "does `ssh " + host + " true` work?"};
+}
+
+int start_via_ssh(LaunchRequest request) {
+  const Settings& settings = request.settings;
+  set_up_logging(settings.text("log_level"), "fleetrun");
+  const std::vector<NodeRequest> requests = node_requests(request, client_place());
+  const std::vector<std::string> options = words_of(settings.text("via_options"));
+  std::fputs(configuration_block(settings, request.program).c_str(), stdout);
+  std::fflush(stdout);
+  auto processes = std::make_shared<std::vector<SshProcess>>();
+  std::vector<RemoteNode> nodes;
+  for (size_t k = 0; k < requests.size(); ++k) {
+    const std::string& host = requests[k].name;
+    processes->push_back(start_ssh(host, ssh_command(host, options, remote_programs(settings))));
+    RemoteNode& node = nodes.emplace_back();
+    node.name = host;
+    JobRequest job = requests[k].job;
+    job.user.clear();  // ssh's
+    *node.first.mutable_prepare() = to_wire(job);
+    node.connect = [processes, k] {
+      return make_pipe_channel(std::move((*processes)[k].connection));
+    };
+    node.explain = [processes, k, host](const grpc::Status&, bool connected) {
+      return explain_ssh(host, text_of((*processes)[k].said.get()), connected);
+    };
+  }
+  const int code = run_job_client(std::move(nodes), RemoteJob::Mode::kStart, "").code;
+  for (const SshProcess& ssh : *processes) ::kill(ssh.pid, SIGTERM);  // their jobs have ended
+  for (const SshProcess& ssh : *processes) ::waitpid(ssh.pid, nullptr, 0);
+  return code;
+}
+
+}  // namespace fleet

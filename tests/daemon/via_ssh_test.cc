@@ -1,0 +1,44 @@
+#include "daemon/via_ssh.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fleet {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(SshCommand, UsersOptionsComeFirst_AndTheScriptIsQuoted) {
+  const auto command = ssh_command("n1", {"-p", "22"}, {"/opt/it's here/fleetrun", "fleetrun"});
+  EXPECT_EQ(command[0], "ssh");
+  EXPECT_EQ(command[1], "-p");
+  EXPECT_EQ(command[command.size() - 3], "--");
+  EXPECT_EQ(command[command.size() - 2], "n1");
+  // What the login shell makes of it, sh gets: each quote is quoted twice.
+  EXPECT_THAT(command.back(), ::testing::StartsWith("exec sh -c 'for f in '\\''/opt/it"));
+  EXPECT_THAT(command.back(), HasSubstr("exec \"$f\" over_stdio"));
+}
+
+TEST(ExplainSsh, WhatSshSaid_NamesTheHost) {
+  const Error refused =
+      explain_ssh("n1", "ssh: connect to host n1 port 22: Connection refused\r\n", false);
+  EXPECT_EQ(refused.code(), ErrorCode::kPeerLost);
+  EXPECT_THAT(refused.what(), HasSubstr("ssh to n1: ssh: connect to host n1 port 22"));
+  EXPECT_THAT(explain_ssh("n1", "u@n1: Permission denied (publickey).\n", false).what(),
+              HasSubstr("ssh-copy-id"));
+  EXPECT_THAT(explain_ssh("n1", "", false).what(), HasSubstr("without a word"));
+}
+
+TEST(ExplainSsh, MissingProgram_IsTheUsersToCorrect) {
+  const Error error = explain_ssh("n1", "a banner\nfleetrun is not there\n", false);
+  EXPECT_EQ(error.code(), ErrorCode::kUsage);
+  EXPECT_THAT(error.what(), HasSubstr("--remote_fleetrun"));
+}
+
+TEST(ExplainSsh, BrokenConnection_SaysWhatBecomesOfTheJob) {
+  EXPECT_THAT(explain_ssh("n1", "Timeout, server n1 not responding.\n", true).what(),
+              HasSubstr("the connection broke: Timeout"));
+}
+
+}  // namespace
+}  // namespace fleet
