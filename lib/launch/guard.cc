@@ -47,7 +47,8 @@ Security shared_secret(const Settings& settings, const Topology& topology, bool 
   } catch (const Error&) {
     // Nothing is given and nothing can be kept: a secret for this once, where somebody can see it.
     const bool given = settings.given("secret_file") || ::getenv(kEnvJobSecret);
-    if (given || !make || !hosts || ::isatty(STDERR_FILENO) != 1) throw;
+    if (!given && !make) return {};  // --dry_run: it would be made
+    if (given || !hosts || ::isatty(STDERR_FILENO) != 1) throw;
     const Security made{new_secret(), true, "made for this job"};
     std::fprintf(stderr, "start the other nodes with this line:\n  %s=%s %s\n", kEnvJobSecret,
                  made.secret.c_str(), own_command_line().c_str());

@@ -18,6 +18,7 @@ Topology topology(int nnodes, const std::string& address) {
   Topology all;
   all.nnodes = nnodes;
   all.address = all.bind_address = address;
+  all.hosting = Topology::Hosting::kNo;  // no line for a terminal
   return all;
 }
 
@@ -45,6 +46,13 @@ TEST(Guard, SeveralNodes_ShareASecretUnlessInsecure) {
   EXPECT_TRUE(shared.tls);
   EXPECT_TRUE(guard_job(settings({"--insecure"}), topology(2, "127.0.0.1"), true).open());
   ::unsetenv(kEnvJobSecret);
+}
+
+TEST(Guard, DryRun_MakesNoSecretAndNeedsNone) {
+  ::setenv("XDG_CONFIG_HOME", "/proc/nope", 1);
+  EXPECT_TRUE(guard_job(settings({}), topology(2, "10.0.0.1"), false).open());
+  EXPECT_ANY_THROW(guard_job(settings({}), topology(2, "10.0.0.1"), true));
+  ::unsetenv("XDG_CONFIG_HOME");
 }
 
 TEST(CredentialsFile, IsReadByItsPathWhileItLives) {
