@@ -1,0 +1,172 @@
+// What concerns several nodes: connections, MTU, clocks, skew.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "base/text.h"
+#include "launch/doctor/checks.h"
+
+namespace fleet {
+namespace {
+
+constexpr size_t kShown = 8;  // pairs, differences
+
+std::string node_text(const NodeReport& node) {
+  return "node " + std::to_string(node.node_rank) + " (" + node.address + ")";
+}
+
+std::string what_happened(const Reach& reach) {
+  switch (reach.result) {
+    case ReachResult::kOk:
+      return "ok";
+    case ReachResult::kRefused:
+      return "refused";
+    case ReachResult::kTimeout:
+      return "no answer (timeout)";
+    case ReachResult::kUnreachable:
+      return "unreachable (" + reach.detail + ")";
+    case ReachResult::kStranger:
+      return "something else answers: " + reach.detail;
+    case ReachResult::kStalled:
+      return "connects, but large packets do not arrive";
+    case ReachResult::kFailed:
+      return reach.detail;
+  }
+  return "?";
+}
+
+std::string advice_for(ReachResult result) {
+  switch (result) {
+    case ReachResult::kRefused:
+      return "a firewall rejects it, or the address belongs to another host: ranks connect to each "
+             "other on ports that they choose";
+    case ReachResult::kTimeout:
+      return "a firewall or a switch drops it: let every port through between the nodes, which "
+             "ranks choose themselves";
+    case ReachResult::kUnreachable:
+      return "there is no route: ip route get ADDRESS on the first of the two; addresses of "
+             "another network in --ips";
+    case ReachResult::kStranger:
+      return "two hosts with one address, or an address translated on the way: give addresses that "
+             "lead to the nodes themselves";
+    case ReachResult::kStalled:
+      return "the MTU of the interfaces is larger than the path's and ICMP is dropped: lower it "
+             "(ip link set DEV mtu 1500), or raise it on the switches";
+    default:
+      return "see the reason";
+  }
+}
+
+const NodeReport* by_rank(const std::vector<NodeReport>& nodes, int rank) {
+  for (const NodeReport& node : nodes) {
+    if (node.node_rank == rank) return &node;
+  }
+  return nullptr;
+}
+
+std::string number_text(const char* format, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+}  // namespace
+
+Findings check_reachability(const std::vector<NodeReport>& nodes) {
+  Findings found;
+  size_t pairs = 0, failed = 0;
+  for (const NodeReport& from : nodes) {
+    for (const Reach& reach : from.reached) {
+      ++pairs;
+      const NodeReport* to = by_rank(nodes, reach.node_rank);
+      if (reach.result == ReachResult::kOk || !to || ++failed > kShown) continue;
+      found.push_back(fail("reachability",
+                           node_text(from) + " to " + node_text(*to) + ": " + what_happened(reach),
+                           advice_for(reach.result)));
+    }
+  }
+  if (failed > kShown) {
+    found.push_back(fail("reachability",
+                         "and " + std::to_string(failed - kShown) + " more of " +
+                             std::to_string(pairs) + " connections",
+                         "--format json has the same list; begin with the first"));
+  }
+  if (failed == 0 && pairs > 0) {
+    found.push_back(ok("reachability", "every node connects to every other (" +
+                                           std::to_string(pairs) + " connections)"));
+  }
+  return found;
+}
+
+Findings check_mtu(const std::vector<NodeReport>& nodes) {
+  if (nodes.size() < 2) return {};
+  Findings found;
+  for (const NodeReport& node : nodes) {
+    if (node.mtu == nodes[0].mtu || node.mtu == 0 || nodes[0].mtu == 0) continue;
+    found.push_back(warn("MTU",
+                         node_text(node) + " has " + std::to_string(node.mtu) + ", node 0 " +
+                             std::to_string(nodes[0].mtu),
+                         "set the same on all: ip link set DEV mtu N"));
+  }
+  if (found.empty() && nodes[0].mtu > 0) {
+    found.push_back(ok("MTU", std::to_string(nodes[0].mtu) + " on every node"));
+  }
+  return found;
+}
+
+Findings check_clocks(const std::vector<NodeReport>& nodes) {
+  if (nodes.size() < 2) return {};
+  Findings found;
+  double furthest = 0;
+  for (const NodeReport& from : nodes) {
+    for (const Reach& reach : from.reached) {
+      if (reach.node_rank != 0 || reach.result != ReachResult::kOk) continue;
+      // As far as can be told: the answer may have been under way for all of the round trip.
+      const double off = std::max(0.0, std::abs(reach.clock_offset) - reach.round_trip / 2);
+      furthest = std::max(furthest, off);
+      if (off < 1) continue;
+      const std::string text = node_text(from) + " is " + number_text("%.1f", off) + " s " +
+                               (reach.clock_offset > 0 ? "behind" : "ahead of") + " node 0";
+      constexpr char kNext[] = "run chrony or ntpd on every node";
+      // Certificates of the control plane live for minutes.
+      found.push_back(off < 60 ? warn("clocks", text, kNext) : fail("clocks", text, kNext));
+    }
+  }
+  if (found.empty()) {
+    found.push_back(ok("clocks", "at most " + number_text("%.0f", std::ceil(furthest * 1000)) +
+                                     " ms from node 0's"));
+  }
+  return found;
+}
+
+Findings check_skew(const std::vector<NodeReport>& nodes, bool allowed) {
+  if (nodes.size() < 2) return {};
+  Findings found;
+  const auto value = [](const NodeReport& node, const std::string& name) {
+    const auto at = node.alike.find(name);
+    return at == node.alike.end() ? std::string("not set") : "'" + at->second + "'";
+  };
+  std::set<std::string> names;
+  for (const NodeReport& node : nodes) {
+    for (const auto& [name, text] : node.alike) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    for (const NodeReport& node : nodes) {
+      const std::string here = value(nodes[0], name), there = value(node, name);
+      if (here == there) continue;
+      const std::string text =
+          name + " is " + there + " on " + node_text(node) + " and " + here + " on node 0";
+      const std::string next = "make them the same";
+      found.push_back(allowed ? warn("skew", text, next)
+                              : fail("skew", text, next + ", or give --allow_skew"));
+    }
+  }
+  if (found.empty()) {
+    found.push_back(
+        ok("skew", "the same versions, binaries, libraries and settings on every node"));
+  }
+  return found;
+}
+
+}  // namespace fleet

@@ -1,0 +1,200 @@
+// Interfaces and RDMA of one node.
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "launch/addresses.h"
+#include "launch/doctor/checks.h"
+
+namespace fleet {
+namespace {
+
+constexpr long long kMiB = 1 << 20;
+
+// Whether a list of NCCL's form names this interface: prefixes, or whole names behind `=`.
+bool listed(const std::string& name, const std::vector<std::string>& list, bool exact) {
+  return std::any_of(list.begin(), list.end(), [&](const std::string& entry) {
+    return exact ? name == entry : name.starts_with(entry);
+  });
+}
+
+std::vector<std::string> usable(const NodeFacts& node) {
+  std::vector<std::string> names;
+  for (const NetworkInterface& one : node.interfaces) {
+    if (one.up && !one.addresses.empty()) names.push_back(one.name);
+  }
+  return names;
+}
+
+std::vector<std::string> matching(const NodeFacts& node, std::string rule) {
+  const bool without = rule.starts_with('^');
+  if (without) rule.erase(0, 1);
+  const bool exact = rule.starts_with('=');
+  if (exact) rule.erase(0, 1);
+  const std::vector<std::string> list = split(rule, ',');
+  std::vector<std::string> names = usable(node);
+  std::erase_if(names,
+                [&](const std::string& name) { return listed(name, list, exact) == without; });
+  return names;
+}
+
+std::string all_interfaces(const NodeFacts& node) {
+  std::vector<std::string> texts;
+  for (const NetworkInterface& one : node.interfaces) {
+    if (one.loopback) continue;
+    texts.push_back(one.name + (one.up ? "" : " (down)") +
+                    (one.addresses.empty() ? " (no address)" : " " + one.addresses[0]));
+  }
+  return texts.empty() ? "it has none but lo" : "it has " + join(texts, ", ");
+}
+
+// "export NCCL_SOCKET_IFNAME=eth0": the interface that faces the others, where it leads to them.
+std::string advice(const NodeFacts& node, const std::string& variable) {
+  const NetworkInterface* facing = node.facing();
+  if (facing && !is_host_only(facing->name)) return "export " + variable + "=" + facing->name;
+  return "export " + variable + " with the interface that leads to the other nodes; " +
+         all_interfaces(node);
+}
+
+}  // namespace
+
+bool is_host_only(const std::string& interface) {
+  constexpr std::array kPrefixes = {"docker", "virbr", "veth",  "br-",         "cni",   "flannel",
+                                    "cali",   "lxc",   "lxdbr", "podman",      "vmnet", "vboxnet",
+                                    "vnet",   "cbr",   "kube-", "nodelocaldns"};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](const char* prefix) { return interface.starts_with(prefix); });
+}
+
+std::vector<std::string> nccl_interfaces(const NodeFacts& node) {
+  if (const std::string rule = node.setting("NCCL_SOCKET_IFNAME"); !rule.empty()) {
+    return matching(node, rule);
+  }
+  // As NCCL 2.28 has it.
+  for (const char* rule : {"ib", "^docker,lo,virbr", "docker", "lo", "virbr"}) {
+    const std::vector<std::string> names = matching(node, rule);
+    if (!names.empty()) return names;
+  }
+  return {};
+}
+
+Findings check_interface(const NodeFacts& node) {
+  if (node.nnodes == 1) return {};
+  const NetworkInterface* facing = node.facing();
+  if (!facing) {
+    return {fail("interface", "no interface has this node's address " + node.address,
+                 "the other nodes would connect to it: give --host; " + all_interfaces(node))};
+  }
+  const std::string text = facing->name + " (" + node.numeric + ", MTU " +
+                           std::to_string(facing->mtu) + ") faces the other nodes";
+  if (is_host_only(facing->name)) {
+    return {
+        fail("interface", text + ", but leads only to containers and virtual machines of this host",
+             "give the address of another interface in --ips or --host; " + all_interfaces(node))};
+  }
+  if (!facing->up) {
+    return {fail("interface", text + ", but is down or has no link", "ip link; its cable")};
+  }
+  return {ok("interface", text)};
+}
+
+Findings check_nccl_interface(const NodeFacts& node) {
+  if (node.nnodes == 1) return {};
+  const std::vector<std::string> names = nccl_interfaces(node);
+  const std::string rule = node.setting("NCCL_SOCKET_IFNAME");
+  const std::string by = rule.empty() ? "" : " by NCCL_SOCKET_IFNAME=" + rule;
+  const std::string next = advice(node, "NCCL_SOCKET_IFNAME");
+  if (names.empty()) {
+    return {fail("NCCL interface", "NCCL finds none that is up" + by, next)};
+  }
+  const std::string& first = names[0];
+  const std::string text = "NCCL would use " + join(names, ", ") + by;
+  for (const std::string& name : names) {
+    if (!is_host_only(name)) continue;
+    return {fail("NCCL interface",
+                 text + (names.size() > 1 ? "; " + name : "; it") +
+                     " leads only to containers and virtual machines of this host",
+                 next)};
+  }
+  const NetworkInterface* facing = node.facing();
+  if (!facing || facing->name == first) return {ok("NCCL interface", text)};
+  if (node.interface(first)->loopback) {
+    return {fail("NCCL interface", text + ", which no other node reaches", next)};
+  }
+  // IP over InfiniBand is a network of its own, and what NCCL prefers.
+  if (first.starts_with("ib")) return {ok("NCCL interface", text)};
+  return {warn("NCCL interface",
+               text + ", and meet the other ranks through " + first + ", while " + facing->name +
+                   " faces the other nodes",
+               next)};
+}
+
+Findings check_gloo_interface(const NodeFacts& node) {
+  if (node.nnodes == 1) return {};
+  const NetworkInterface* facing = node.facing();
+  const std::string next = advice(node, "GLOO_SOCKET_IFNAME");
+  if (const std::string name = node.setting("GLOO_SOCKET_IFNAME"); !name.empty()) {
+    const NetworkInterface* chosen = node.interface(split(name, ',')[0]);
+    if (!chosen || !chosen->up) {
+      return {fail("gloo interface",
+                   "GLOO_SOCKET_IFNAME=" + name + (chosen ? " is down" : " is not there"), next)};
+    }
+    if (is_host_only(chosen->name)) {
+      return {fail("gloo interface",
+                   "GLOO_SOCKET_IFNAME=" + name +
+                       " leads only to containers and virtual machines of this host",
+                   next)};
+    }
+    return {ok("gloo interface", "PyTorch's gloo uses " + name)};
+  }
+  if (facing && facing->loopback) return {};
+  // It asks what this host's own name means.
+  const std::string& own = node.hostname_address;
+  if (own.empty() || is_loopback(own)) {
+    return {warn("gloo interface",
+                 "PyTorch's gloo uses what the host's name means, and '" + node.hostname + "' " +
+                     (own.empty() ? "does not resolve here" : "is " + own + " here"),
+                 next + ", or correct /etc/hosts (fleet-worker does not ask it)")};
+  }
+  return {ok("gloo interface", "PyTorch's gloo uses " + own)};
+}
+
+Findings check_rdma(const NodeFacts& node) {
+  if (node.rdma.empty()) {
+    return {ok("RDMA", "no device: NCCL goes over TCP between nodes")};
+  }
+  Findings found;
+  bool active = false;
+  for (const RdmaPort& port : node.rdma) {
+    const std::string name = port.device + " port " + std::to_string(port.port);
+    if (port.state == "ACTIVE") {
+      active = true;
+      found.push_back(ok("RDMA", name + " is active (" + port.link_layer + ", " + port.rate + ")"));
+    } else if (port.link_layer == "InfiniBand" && port.state == "INIT") {
+      found.push_back(warn("RDMA", name + " waits for a subnet manager",
+                           "see that opensm runs on this fabric"));
+    } else {
+      found.push_back(warn("RDMA", name + " is " + port.state,
+                           "ibstat; its cable; or leave it out with NCCL_IB_HCA=^" + port.device));
+    }
+  }
+  if (!active) return found;
+  const long long locked = node.machine.locked_memory;
+  if (locked >= 0 && locked < 64 * kMiB) {
+    found.push_back(
+        fail("locked memory",
+             "at most " + std::to_string(locked >> 10) + " KiB: RDMA cannot register its buffers",
+             "ulimit -l unlimited; LimitMEMLOCK=infinity of the service; docker "
+             "--ulimit memlock=-1"));
+  } else {
+    found.push_back(
+        ok("locked memory", locked < 0 ? "unlimited" : std::to_string(locked >> 20) + " MiB"));
+  }
+  if (!node.gpu.gpus.empty() && !node.gpu.peer_memory) {
+    found.push_back(warn("RDMA", "nvidia_peermem is not loaded: data may go through host memory",
+                         "modprobe nvidia_peermem, unless the kernel has DMA-BUF for it"));
+  }
+  return found;
+}
+
+}  // namespace fleet

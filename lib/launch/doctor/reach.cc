@@ -1,0 +1,275 @@
+#include "launch/doctor/reach.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+// What the server says at once; both nodes are of the same kind of machine.
+struct Hello {
+  char magic[8] = {'F', 'L', 'E', 'E', 'T', 'D', 'R', '1'};
+  uint64_t token = 0;
+  int64_t node_rank = 0;
+  double time = 0;  // seconds since 1970
+};
+
+// More than a window of jumbo frames, so that some packets are as large as the path claims to take.
+constexpr size_t kBulk = 48 << 10;
+constexpr size_t kAtOnce = 128;         // connections at a time
+constexpr double kServerPatience = 30;  // for one connection
+
+struct Resolved {
+  sockaddr_storage address{};
+  socklen_t size = 0;
+  int family = AF_UNSPEC;
+};
+
+Resolved resolve_numeric(const std::string& address, int port) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  Resolved resolved;
+  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    return resolved;
+  }
+  std::memcpy(&resolved.address, found->ai_addr, found->ai_addrlen);
+  resolved.size = found->ai_addrlen;
+  resolved.family = found->ai_family;
+  ::freeaddrinfo(found);
+  return resolved;
+}
+
+ReachResult result_of(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+      return ReachResult::kRefused;
+    case ETIMEDOUT:
+      return ReachResult::kTimeout;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case EHOSTDOWN:
+      return ReachResult::kUnreachable;
+    default:
+      return ReachResult::kFailed;
+  }
+}
+
+// One connection to a target: connect, hear Hello, send the bulk, hear that it came.
+class Probe {
+ public:
+  Probe(const ReachTarget& target, uint64_t token, double patience, Reach* result)
+      : target_(target), token_(token), patience_(patience), result_(*result) {
+    result_.node_rank = target.node_rank;
+    const Resolved to = resolve_numeric(target.address, target.port);
+    socket_ = UniqueFd(::socket(to.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    started_ = monotonic_seconds();
+    deadline_ = started_ + patience;
+    const auto* address = reinterpret_cast<const sockaddr*>(&to.address);
+    if (!socket_ || (::connect(socket_.get(), address, to.size) != 0 && errno != EINPROGRESS)) {
+      finish(result_of(errno), std::strerror(errno));
+    }
+  }
+
+  bool done() const { return step_ == Step::kDone; }
+  double deadline() const { return deadline_; }
+  pollfd wants() const {
+    const bool writes = step_ == Step::kConnecting || step_ == Step::kSending;
+    return {socket_.get(), static_cast<int16_t>(writes ? POLLOUT : POLLIN), 0};
+  }
+  void expired() {
+    switch (step_) {
+      case Step::kConnecting:
+        return finish(ReachResult::kTimeout, {});
+      case Step::kHello:
+        return finish(ReachResult::kStranger, "it says nothing");
+      default:
+        return finish(ReachResult::kStalled, {});
+    }
+  }
+  void ready() {
+    if (step_ == Step::kConnecting) connected();
+    if (step_ == Step::kHello) hear_hello();
+    if (step_ == Step::kSending) send_bulk();
+    if (step_ == Step::kWaiting) hear_end();
+  }
+
+ private:
+  enum class Step { kConnecting, kHello, kSending, kWaiting, kDone };
+
+  void finish(ReachResult result, std::string detail) {
+    result_.result = result;
+    result_.detail = std::move(detail);
+    step_ = Step::kDone;
+    socket_.reset();
+  }
+  void next(Step step) {
+    step_ = step;
+    deadline_ = monotonic_seconds() + patience_;
+  }
+  void connected() {
+    int error = 0;
+    socklen_t size = sizeof error;
+    ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return finish(result_of(error), std::strerror(error));
+    next(Step::kHello);
+  }
+  // Whether to go on: something came.
+  bool receive(void* into, size_t size) {
+    const ssize_t n = ::recv(socket_.get(), into, size, 0);
+    if (n == 0) finish(ReachResult::kStranger, "it hangs up");
+    if (n < 0 && errno != EAGAIN) finish(result_of(errno), std::strerror(errno));
+    got_ = n;
+    return n > 0;
+  }
+  void hear_hello() {
+    if (!receive(reinterpret_cast<char*>(&hello_) + heard_, sizeof hello_ - heard_)) return;
+    heard_ += static_cast<size_t>(got_);
+    if (std::memcmp(hello_.magic, Hello().magic, std::min(heard_, sizeof hello_.magic)) != 0) {
+      return finish(ReachResult::kStranger, "it is no fleetrun");
+    }
+    if (heard_ < sizeof hello_) return;
+    if (hello_.token != token_) return finish(ReachResult::kStranger, "it is another job");
+    if (hello_.node_rank != target_.node_rank) {
+      return finish(ReachResult::kStranger,
+                    "it is node " + std::to_string(hello_.node_rank) + " of this job");
+    }
+    const double now = monotonic_seconds();
+    result_.round_trip = now - started_;
+    result_.clock_offset = hello_.time - (unix_seconds() - result_.round_trip / 2);
+    next(Step::kSending);
+  }
+  void send_bulk() {
+    static const std::string bulk(kBulk, 'x');
+    const ssize_t n = ::send(socket_.get(), bulk.data() + sent_, bulk.size() - sent_, MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN) return finish(result_of(errno), std::strerror(errno));
+    if (n > 0) sent_ += static_cast<size_t>(n);
+    if (sent_ == kBulk) next(Step::kWaiting);
+  }
+  void hear_end() {
+    char end = 0;
+    if (receive(&end, 1)) finish(ReachResult::kOk, {});
+  }
+
+  const ReachTarget& target_;
+  uint64_t token_;
+  double patience_, started_ = 0, deadline_ = 0;
+  Reach& result_;
+  UniqueFd socket_;
+  Step step_ = Step::kConnecting;
+  Hello hello_;
+  size_t heard_ = 0, sent_ = 0;
+  ssize_t got_ = 0;
+};
+
+struct Guest {
+  UniqueFd socket;
+  size_t got = 0;
+  double until = 0;
+};
+
+// Takes what a guest sends; false when it is to go.
+bool hear(Guest* guest) {
+  char buffer[16 << 10];
+  const ssize_t n = ::recv(guest->socket.get(), buffer, sizeof buffer, 0);
+  if (n < 0) return errno == EAGAIN;
+  guest->got += static_cast<size_t>(n);
+  if (n > 0 && guest->got < kBulk) return true;
+  if (guest->got == kBulk) ::send(guest->socket.get(), "k", 1, MSG_NOSIGNAL);
+  return false;
+}
+
+}  // namespace
+
+ReachServer::ReachServer(const std::string& address, int port, uint64_t token, int node_rank)
+    : token_(token), node_rank_(node_rank), stop_(::eventfd(0, EFD_CLOEXEC)) {
+  const Resolved at = resolve_numeric(address, port);
+  listener_ = UniqueFd(::socket(at.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (listener_) ::setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (!listener_ || !stop_ ||
+      ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0 ||
+      ::listen(listener_.get(), SOMAXCONN) != 0) {
+    throw_errno("cannot listen", address + " port " + std::to_string(port));
+  }
+  thread_ = Thread("doctor", [this] { serve(); });
+}
+
+ReachServer::~ReachServer() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);
+}
+
+void ReachServer::serve() {
+  std::vector<Guest> guests;
+  for (;;) {
+    std::vector<pollfd> waits = {{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const Guest& guest : guests) waits.push_back({guest.socket.get(), POLLIN, 0});
+    if (::poll(waits.data(), waits.size(), guests.empty() ? -1 : 1'000) < 0 && errno != EINTR) {
+      return;
+    }
+    if (waits[0].revents != 0) return;
+    const double now = monotonic_seconds();
+    for (size_t i = guests.size(); i-- > 0;) {
+      const bool stays = waits[i + 2].revents == 0 ? now < guests[i].until : hear(&guests[i]);
+      if (!stays) guests.erase(guests.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    if (waits[1].revents == 0) continue;
+    UniqueFd guest(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!guest) continue;
+    Hello hello;
+    hello.token = token_;
+    hello.node_rank = node_rank_;
+    hello.time = unix_seconds();
+    ::send(guest.get(), &hello, sizeof hello, MSG_NOSIGNAL);
+    guests.push_back({std::move(guest), 0, now + kServerPatience});
+  }
+}
+
+std::vector<Reach> reach_all(const std::vector<ReachTarget>& targets, uint64_t token,
+                             double patience) {
+  std::vector<Reach> results(targets.size());
+  std::vector<std::unique_ptr<Probe>> running;
+  for (size_t next = 0; next < targets.size() || !running.empty();) {
+    while (next < targets.size() && running.size() < kAtOnce) {
+      running.push_back(std::make_unique<Probe>(targets[next], token, patience, &results[next]));
+      ++next;
+    }
+    std::erase_if(running, [](const auto& probe) { return probe->done(); });
+    if (running.empty()) continue;
+    std::vector<pollfd> waits;
+    double deadline = running.front()->deadline();
+    for (const auto& probe : running) {
+      waits.push_back(probe->wants());
+      deadline = std::min(deadline, probe->deadline());
+    }
+    const double left = std::max(0.0, deadline - monotonic_seconds());
+    if (::poll(waits.data(), waits.size(), static_cast<int>(left * 1000) + 1) < 0 &&
+        errno != EINTR) {
+      throw_errno("cannot wait for other nodes");
+    }
+    const double now = monotonic_seconds();
+    for (size_t i = 0; i < running.size(); ++i) {
+      if (waits[i].revents != 0) {
+        running[i]->ready();
+      } else if (now >= running[i]->deadline()) {
+        running[i]->expired();
+      }
+    }
+  }
+  return results;
+}
+
+}  // namespace fleet
