@@ -2,19 +2,21 @@
 
 #include "daemon/job_commands.h"
 #include "daemon/over_stdio.h"
+#include "launch/doctor/doctor.h"
 #include "launch/guard.h"
 
 namespace fleet {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
-      {"ls", "the jobs of this host, or of fleetds", ls_command},
-      {"status", "JOB: what is known of it, on each node", status_command},
-      {"logs", "JOB [-f] [--rank R]: what it shows", logs_command},
       {"attach", "JOB: show it until it ends, pass signals on", attach_command},
-      {"stop", "JOB: end it", stop_command},
-      {"secret", "make or show the secret that the nodes of your jobs share", secret_command},
+      {"doctor", "check this node, or all nodes and what is between them", doctor},
+      {"logs", "JOB [-f] [--rank R]: what it shows", logs_command},
+      {"ls", "the jobs of this host, or of fleetds", ls_command},
       {"over_stdio", "(what --via=ssh runs on a node)", over_stdio_command},
+      {"secret", "make or show the secret that the nodes of your jobs share", secret_command},
+      {"status", "JOB: what is known of it, on each node", status_command},
+      {"stop", "JOB: end it", stop_command},
   };
   return all;
 }

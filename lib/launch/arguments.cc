@@ -115,6 +115,18 @@ void check_dry_run(const DryRun& wish, bool format_given, const std::string& ran
   }
 }
 
+void check_doctor(const DryRun& wish, const std::string& rank) {
+  if (wish.wanted || !rank.empty()) {
+    throw Error(ErrorCode::kUsage, "it belongs to a start",
+                wish.wanted ? "--dry_run" : "--rank_env",
+                "leave it out: fleetrun doctor starts nothing");
+  }
+  if (wish.format != "table" && wish.format != "json") {
+    throw Error(ErrorCode::kUsage, "'" + wish.format + "' is not a format", "--format",
+                "table or json");
+  }
+}
+
 // PADDLE_X=1 switches a flag on.
 std::string truth(const std::string& text) {
   return text == "1" ? "true" : text == "0" ? "false" : text;
@@ -132,7 +144,7 @@ int parse_rank(const std::string& text) {
 
 }  // namespace
 
-LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
+LaunchRequest parse_arguments(const std::vector<std::string>& arguments, ArgumentsOf what) {
   LaunchRequest request;
   std::map<std::string, std::string> flags;
   bool help = false, version = false, print_config = false;
@@ -170,7 +182,11 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
     unknown_flag(request.program[0]);
   }
 
-  check_dry_run(request.dry_run, app.count("--format") > 0, rank_env);
+  if (what == ArgumentsOf::kStart) {
+    check_dry_run(request.dry_run, app.count("--format") > 0, rank_env);
+  } else {
+    check_doctor(request.dry_run, rank_env);
+  }
   request.dry_run.rank = parse_rank(rank_env);
 
   ConfigTree tree;
@@ -191,7 +207,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments) {
   request.settings = tree.validate(launch_schema());
   if (print_config) {
     request.action = LaunchRequest::Action::kPrintConfig;
-  } else if (request.program.empty()) {
+  } else if (request.program.empty() && what == ArgumentsOf::kStart) {
     throw Error(ErrorCode::kUsage, "no program is given", {},
                 "name a job file, a .py or a program after the options; see fleetrun --help");
   }

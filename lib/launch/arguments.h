@@ -8,8 +8,14 @@
 
 namespace fleet {
 
+enum class ArgumentsOf {
+  kStart,
+  kDoctor,  // the program may be left out, --format stands alone
+};
+
 // `arguments` without the program's own name. Flags win over their environment twins. kUsage for an
 // unknown flag (naming the nearest), an unsupported one, a bad value, or a missing program.
-LaunchRequest parse_arguments(const std::vector<std::string>& arguments);
+LaunchRequest parse_arguments(const std::vector<std::string>& arguments,
+                              ArgumentsOf what = ArgumentsOf::kStart);
 
 }  // namespace fleet

@@ -128,6 +128,20 @@ GpuInventory find_gpus() {
   return gpus;
 }
 
+std::vector<int> unreadable_gpus() {
+  constexpr std::string_view prefix = "/dev/nvidia";
+  std::vector<int> numbers;
+  for (const std::string& node : entries("/dev", "nvidia")) {
+    long long number = 0;
+    if (::access(node.c_str(), R_OK | W_OK) != 0 &&
+        parse_int(std::string_view(node).substr(prefix.size()), &number)) {
+      numbers.push_back(static_cast<int>(number));
+    }
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
 std::vector<std::vector<int>> devices_of_ranks(const Settings& settings, const GpuInventory& gpus,
                                                int listed) {
   std::vector<int> chosen = chosen_gpus(settings, gpus);

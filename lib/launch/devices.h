@@ -17,6 +17,8 @@ struct GpuInventory {
 // Counted from /dev (those that may be opened: a container or a batch system may keep some away)
 // and, where no GPU was used since boot, /proc: the launcher links no CUDA.
 GpuInventory find_gpus();
+// The numbers of those that are there and may not be opened, ascending.
+std::vector<int> unreadable_gpus();
 
 // For each rank of this node its devices; empty lists: CPU. The ids are indices among the visible
 // GPUs, as FLAGS_selected_gpus wants them. Where CUDA_VISIBLE_DEVICES lists numbers, --gpus names

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -16,10 +17,12 @@
 #include "launch/addresses.h"
 #include "launch/arguments.h"
 #include "launch/dialects/dialect.h"
+#include "launch/doctor/preflight.h"
 #include "launch/dry_run.h"
 #include "launch/environment.h"
 #include "launch/guard.h"
 #include "launch/log_settings.h"
+#include "launch/meeting.h"
 #include "launch/plan.h"
 #include "launch/tables.h"
 #include "node/agent.h"
@@ -34,6 +37,8 @@ namespace {
 std::chrono::milliseconds seconds_of(const Settings& settings, const char* key) {
   return std::chrono::milliseconds(static_cast<int64_t>(settings.number(key) * 1000));
 }
+
+}  // namespace
 
 std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
   const Topology& topology = plan.topology;
@@ -61,6 +66,18 @@ std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
     throw;
   }
 }
+
+RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousServer* server) {
+  RendezvousClientOptions options;
+  options.address = server
+                        ? server->local_address()
+                        : endpoint(plan.topology.rendezvous_address, plan.topology.rendezvous_port);
+  options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
+  options.security = plan.security;
+  return options;
+}
+
+namespace {
 
 void print_table(const LaunchPlan& plan, const Assignment& assignment, const char* role, int count,
                  int first) {
@@ -144,6 +161,9 @@ int run(LaunchRequest request) {
     print_dry_run(plan);
     return 0;
   }
+  warn_of_settings();
+  std::optional<NodeFacts> facts;
+  if (plan.request.settings.boolean("preflight")) facts = gather_facts(plan);
   const bool part = plan.request.settings.boolean("part");
   if (!part) print_configuration(plan);
 
@@ -154,11 +174,7 @@ int run(LaunchRequest request) {
   agent.signal_mask = block_all_signals();
   agent.guardian = start_guardian(agent.signal_mask);  // before gRPC has threads
   agent.server = host_rendezvous(plan);
-  agent.client.address =
-      agent.server ? agent.server->local_address()
-                   : endpoint(plan.topology.rendezvous_address, plan.topology.rendezvous_port);
-  agent.client.security = plan.security;
-  agent.client.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
+  agent.client = client_options(plan, agent.server.get());
   agent.node = node_of(plan, agent.server != nullptr);
   agent.grace = seconds_of(plan.request.settings, "grace");
   agent.tell_verdict = !part;
@@ -175,6 +191,11 @@ int run(LaunchRequest request) {
     return serve_ranks(plan, loop, assignment, std::move(tell));
   };
   agent.prepare = [&plan](const Assignment& assignment) { return prepare_ranks(plan, assignment); };
+  if (facts) {
+    agent.check = [&plan, &facts](const Assignment& assignment) {
+      return preflight(plan, *facts, assignment);
+    };
+  }
   agent.keep_verdict = [&plan](const Verdict& verdict, const World* world) {
     keep_verdict(plan, verdict, world);
   };

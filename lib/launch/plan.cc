@@ -42,15 +42,6 @@ std::string error_log_path(const Settings& settings, const std::string& log_dir,
   return log_path(log_dir, local_rank, servers) + ".err";
 }
 
-// The folder, or where it would be made: the nearest one that exists.
-std::string existing_folder(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::absolute(path);
-  while (!std::filesystem::exists(folder) && folder.has_relative_path()) {
-    folder = folder.parent_path();
-  }
-  return folder.string();
-}
-
 // The logs must be writable before anything is started. Nothing is made here: a start that is
 // refused leaves no empty logs.
 void check_logs(const Settings& settings, int servers, int ranks) {
@@ -59,7 +50,7 @@ void check_logs(const Settings& settings, int servers, int ranks) {
     throw Error(ErrorCode::kUsage, "logs cannot be written: " + path + ": " + std::strerror(reason),
                 settings.origin("log_dir") + " " + log_dir, "choose another --log_dir");
   };
-  const std::string folder = existing_folder(log_dir);
+  const std::string folder = nearest_folder(log_dir);
   if (!std::filesystem::is_directory(folder)) refuse(folder, ENOTDIR);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, errno);
   for (int rank = 0; rank < ranks; ++rank) {
@@ -136,6 +127,14 @@ std::vector<CorePlan> cores_of_ranks(const Assignment& assignment) {
 
 }  // namespace
 
+std::string nearest_folder(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::absolute(path);
+  while (!std::filesystem::exists(folder) && folder.has_relative_path()) {
+    folder = folder.parent_path();
+  }
+  return folder.string();
+}
+
 LaunchPlan make_plan(LaunchRequest request) {
   LaunchPlan plan;
   const Settings& settings = request.settings;
@@ -178,7 +177,7 @@ JobSpec job_of(const LaunchPlan& plan) {
   job.restarts = restart_policy(settings);
   job.addresses = plan.topology.nodes;
   job.version = FLEET_VERSION;
-  job.agreed = {{"--run_mode", plan.roles.wanted ? "ps" : "collective"},
+  job.agreed = {{"--run_mode", plan.doctor ? "doctor" : plan.roles.wanted ? "ps" : "collective"},
                 {"--dialect", join(plan.dialects, ",")}};
   if (plan.roles.listed()) {
     job.agreed["--servers"] = join(settings.texts("servers"), ",");
@@ -191,7 +190,7 @@ JobSpec job_of(const LaunchPlan& plan) {
     job.agreed["--elastic_timeout"] = std::to_string(job.restarts.wait.count()) + " ms";
   }
   if (!plan.topology.counts.empty()) job.agreed["--ips"] = plan.topology.counts;
-  job.allow_skew = settings.boolean("allow_skew");
+  job.allow_skew = plan.doctor || settings.boolean("allow_skew");  // the doctor names it all
   if (job.nnodes > 1) {
     job.alike = fingerprint({plan.command, plan.trains, plan.on_gpus(), whole_environment()});
   }

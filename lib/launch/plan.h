@@ -28,6 +28,7 @@ struct LaunchPlan {
   std::string log_dir;
   Security security;
   std::string credentials;      // where ranks find it, in the environment
+  bool doctor = false;          // the nodes meet for fleetrun doctor, not for a job
   std::vector<HeldPort> ports;  // a rank
   std::unique_ptr<HeldPort> master_port;
   std::unique_ptr<HeldPort> service_port;  // on loopback, where a dialect wants it
@@ -38,6 +39,9 @@ struct LaunchPlan {
 // Checks everything that can be checked on this node, and holds its ports. Before threads exist.
 // Throws Error for what the user got wrong and what the machine refuses.
 LaunchPlan make_plan(LaunchRequest request);
+
+// The folder, or where it would be made: the nearest one that exists.
+std::string nearest_folder(const std::string& path);
 
 JobSpec job_of(const LaunchPlan& plan);
 NodeInfo node_of(const LaunchPlan& plan, bool hosts_rendezvous);

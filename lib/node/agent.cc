@@ -7,9 +7,12 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <optional>
 #include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "node/channel.h"
 #include "node/process_tree.h"
 #include "node/supervision.h"
@@ -129,7 +132,16 @@ class Agent : private SupervisionEffects {
     if (const auto* order = std::get_if<RestartOrder>(&event)) {
       supervision_.on_restart_order(*order);
     }
-    if (const auto* verdict = std::get_if<Verdict>(&event)) supervision_.on_verdict(*verdict);
+    if (const auto* verdict = std::get_if<Verdict>(&event)) on_verdict(*verdict);
+  }
+
+  // Nodes that have ended their check as failed leave; its outcome here is on its way.
+  void on_verdict(const Verdict& verdict) {
+    if (checking_) {
+      held_verdict_ = verdict;
+    } else {
+      supervision_.on_verdict(verdict);
+    }
   }
 
   void on_peer(const PeerEvent& peer) {
@@ -137,8 +149,35 @@ class Agent : private SupervisionEffects {
   }
 
   void on_assignment(const Assignment& assignment) {
-    SpawnRanks spawn;
     world_ = assignment.world;
+    if (!plan_.check) return start_ranks(assignment);
+    checking_ = true;
+    check_ = Thread("check", [this, assignment] {
+      std::string failed;
+      std::optional<Error> error;
+      try {
+        failed = plan_.check(assignment);
+      } catch (const Error& thrown) {
+        error = thrown;
+      }
+      asio::post(loop_,
+                 [this, assignment, failed, error] { on_checked(assignment, failed, error); });
+    });
+  }
+
+  void on_checked(const Assignment& assignment, const std::string& failed,
+                  const std::optional<Error>& error) {
+    if (assignment.world != world_) return;  // the job was started again meanwhile
+    checking_ = false;
+    if (!failed.empty()) return supervision_.on_check_failed(failed);
+    if (held_verdict_) return supervision_.on_verdict(*held_verdict_);
+    if (!error) return start_ranks(assignment);
+    const bool told = error->code() == ErrorCode::kPeerLost || error->code() == ErrorCode::kStale;
+    if (!told) supervision_.on_refusal(*error);
+  }
+
+  void start_ranks(const Assignment& assignment) {
+    SpawnRanks spawn;
     try {
       service_.reset();  // of the epoch before
       if (plan_.serve) {
@@ -239,6 +278,9 @@ class Agent : private SupervisionEffects {
   char leash_bytes_[16];
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
+  bool checking_ = false;
+  std::optional<Verdict> held_verdict_;
+  Thread check_;             // posts to the loop
   RendezvousClient client_;  // last: its threads post to the loop
 };
 

@@ -28,6 +28,10 @@ struct AgentPlan {
   NodeInfo node;
   std::chrono::milliseconds grace{10'000};
   JobRecord record;  // what is known of it before the nodes have met
+  // Before prepare(), where it is set: "", or why the job cannot start, which must be the same on
+  // every node. On a thread of its own; may take seconds. An Error ends the job, but kPeerLost and
+  // kStale, after which the rendezvous says what has happened.
+  std::function<std::string(const Assignment&)> check;
   // What to start, when an epoch begins. An Error ends this node's part.
   std::function<SpawnRanks(const Assignment&)> prepare;
   // What answers the ranks while they run, where they need it: nullptr, or a function that may

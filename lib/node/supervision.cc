@@ -65,6 +65,13 @@ void Supervision::on_refusal(const Error& error) {
   end_if_over();
 }
 
+void Supervision::on_check_failed(const std::string& text) {
+  effects_.fail(text);
+  refused_ = kExitPreflight;
+  effects_.kill_ranks();
+  end_if_over();
+}
+
 void Supervision::on_stop_order(const StopOrder& order) {
   if (stopping_) return;
   ordered_ = order.signal;
@@ -139,7 +146,7 @@ void Supervision::leave_restart(const std::string& why) {
 }
 
 void Supervision::on_verdict(const Verdict& verdict) {
-  if (verdict_) return;
+  if (verdict_ || refused_) return;
   verdict_ = verdict;
   if (assignment_) effects_.keep(verdict);
   // Who stopped the job by a signal knows; what the others hear is the stop order.

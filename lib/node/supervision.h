@@ -44,6 +44,8 @@ class Supervision {
   // local rank). False where it is to end already.
   bool on_assignment(const Assignment& assignment, std::vector<std::string> log_paths, Time now);
   void on_refusal(const Error& error);
+  // The checks before the start have failed, on every node alike.
+  void on_check_failed(const std::string& text);
   void on_stop_order(const StopOrder& order);
   void on_stack_order(const StackOrder& order);
   void on_restart_order(const RestartOrder& order);

@@ -67,7 +67,7 @@ Findings check_gpus(const NodeFacts& node) {
       found.push_back(fail("GPUs", "the driver is there, but libnvidia-ml.so.1 is not",
                            "install the driver's libraries; in a container: docker --gpus all"));
     } else {
-      found.push_back(ok("GPUs", "none: ranks run on the CPUs"));
+      found.push_back(ok("GPUs", "no GPU: ranks run on the CPUs"));
     }
     return found;
   }

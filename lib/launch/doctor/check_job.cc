@@ -90,7 +90,7 @@ Findings check_reachability(const std::vector<NodeReport>& nodes) {
     found.push_back(fail("reachability",
                          "and " + std::to_string(failed - kShown) + " more of " +
                              std::to_string(pairs) + " connections",
-                         "--format json has the same list; begin with the first"));
+                         "begin with the first"));
   }
   if (failed == 0 && pairs > 0) {
     found.push_back(ok("reachability", "every node connects to every other (" +

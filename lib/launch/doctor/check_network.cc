@@ -41,9 +41,8 @@ std::vector<std::string> matching(const NodeFacts& node, std::string rule) {
 std::string all_interfaces(const NodeFacts& node) {
   std::vector<std::string> texts;
   for (const NetworkInterface& one : node.interfaces) {
-    if (one.loopback) continue;
-    texts.push_back(one.name + (one.up ? "" : " (down)") +
-                    (one.addresses.empty() ? " (no address)" : " " + one.addresses[0]));
+    if (one.loopback || one.addresses.empty()) continue;
+    texts.push_back(one.name + " " + one.addresses[0] + (one.up ? "" : " (down)"));
   }
   return texts.empty() ? "it has none but lo" : "it has " + join(texts, ", ");
 }
@@ -99,27 +98,29 @@ Findings check_interface(const NodeFacts& node) {
 }
 
 Findings check_nccl_interface(const NodeFacts& node) {
-  if (node.nnodes == 1) return {};
+  const NetworkInterface* facing = node.facing();
+  if (node.nnodes == 1 || (facing && facing->loopback)) return {};  // nodes on one machine
+  // Without a GPU nobody asks NCCL.
+  const auto complain = node.gpu.gpus.empty() ? warn : fail;
   const std::vector<std::string> names = nccl_interfaces(node);
   const std::string rule = node.setting("NCCL_SOCKET_IFNAME");
   const std::string by = rule.empty() ? "" : " by NCCL_SOCKET_IFNAME=" + rule;
   const std::string next = advice(node, "NCCL_SOCKET_IFNAME");
   if (names.empty()) {
-    return {fail("NCCL interface", "NCCL finds none that is up" + by, next)};
+    return {complain("NCCL interface", "NCCL finds none that is up" + by, next)};
   }
   const std::string& first = names[0];
   const std::string text = "NCCL would use " + join(names, ", ") + by;
   for (const std::string& name : names) {
     if (!is_host_only(name)) continue;
-    return {fail("NCCL interface",
-                 text + (names.size() > 1 ? "; " + name : "; it") +
-                     " leads only to containers and virtual machines of this host",
-                 next)};
+    return {complain("NCCL interface",
+                     text + (names.size() > 1 ? "; " + name : "; it") +
+                         " leads only to containers and virtual machines of this host",
+                     next)};
   }
-  const NetworkInterface* facing = node.facing();
   if (!facing || facing->name == first) return {ok("NCCL interface", text)};
   if (node.interface(first)->loopback) {
-    return {fail("NCCL interface", text + ", which no other node reaches", next)};
+    return {complain("NCCL interface", text + ", which no other node reaches", next)};
   }
   // IP over InfiniBand is a network of its own, and what NCCL prefers.
   if (first.starts_with("ib")) return {ok("NCCL interface", text)};
@@ -130,8 +131,8 @@ Findings check_nccl_interface(const NodeFacts& node) {
 }
 
 Findings check_gloo_interface(const NodeFacts& node) {
-  if (node.nnodes == 1) return {};
   const NetworkInterface* facing = node.facing();
+  if (node.nnodes == 1 || (facing && facing->loopback)) return {};
   const std::string next = advice(node, "GLOO_SOCKET_IFNAME");
   if (const std::string name = node.setting("GLOO_SOCKET_IFNAME"); !name.empty()) {
     const NetworkInterface* chosen = node.interface(split(name, ',')[0]);
@@ -147,7 +148,6 @@ Findings check_gloo_interface(const NodeFacts& node) {
     }
     return {ok("gloo interface", "PyTorch's gloo uses " + name)};
   }
-  if (facing && facing->loopback) return {};
   // It asks what this host's own name means.
   const std::string& own = node.hostname_address;
   if (own.empty() || is_loopback(own)) {

@@ -2,9 +2,16 @@
 
 #include <algorithm>
 
+#include "launch/addresses.h"
+
 namespace fleet {
 
 const NetworkInterface* NodeFacts::facing() const {
+  if (is_loopback(numeric)) {  // all of 127.0.0.0/8 is lo's
+    const auto found = std::find_if(interfaces.begin(), interfaces.end(),
+                                    [](const NetworkInterface& one) { return one.loopback; });
+    return found == interfaces.end() ? nullptr : &*found;
+  }
   for (const NetworkInterface& one : interfaces) {
     if (std::find(one.addresses.begin(), one.addresses.end(), numeric) != one.addresses.end()) {
       return &one;

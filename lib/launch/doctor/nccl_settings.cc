@@ -147,27 +147,6 @@ std::vector<std::string> set_names(const NodeFacts& node) {
   return names;
 }
 
-void check_values(const NodeFacts& node, Findings* found) {
-  for (const std::string& name : set_names(node)) {
-    const std::string value = node.setting(name);
-    long long number = 0;
-    if (is_known(name) && is_number(name) && !value.empty() && !parse_int(value, &number)) {
-      found->push_back(warn(kCheck, with_value(node, name) + " is no number: NCCL ignores it",
-                            "write 1 or 0, or the number that is meant"));
-    }
-  }
-  const auto choose = [&](const char* name, const std::vector<std::string>& choices) {
-    std::string value = node.setting(name);
-    std::transform(value.begin(), value.end(), value.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    if (value.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-    found->push_back(warn(kCheck, with_value(node, name) + " is none of its values",
-                          "write one of " + join(choices, ", ")));
-  };
-  choose("NCCL_DEBUG", {"VERSION", "WARN", "INFO", "ABORT", "TRACE"});
-  choose("NCCL_SOCKET_FAMILY", {"AF_INET", "AF_INET6"});
-}
-
 void check_debugging(const NodeFacts& node, Findings* found) {
   std::string level = node.setting("NCCL_DEBUG");
   std::transform(level.begin(), level.end(), level.begin(),
@@ -301,9 +280,31 @@ Findings check_spelling(const NodeFacts& node) {
   return found;
 }
 
+Findings check_values(const NodeFacts& node) {
+  Findings found;
+  for (const std::string& name : set_names(node)) {
+    const std::string value = node.setting(name);
+    long long number = 0;
+    if (is_known(name) && is_number(name) && !value.empty() && !parse_int(value, &number)) {
+      found.push_back(warn(kCheck, with_value(node, name) + " is no number: NCCL ignores it",
+                           "write 1 or 0, or the number that is meant"));
+    }
+  }
+  const auto choose = [&](const char* name, const std::vector<std::string>& choices) {
+    std::string value = node.setting(name);
+    std::transform(value.begin(), value.end(), value.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    if (value.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+    found.push_back(warn(kCheck, with_value(node, name) + " is none of its values",
+                         "write one of " + join(choices, ", ")));
+  };
+  choose("NCCL_DEBUG", {"VERSION", "WARN", "INFO", "ABORT", "TRACE"});
+  choose("NCCL_SOCKET_FAMILY", {"AF_INET", "AF_INET6"});
+  return found;
+}
+
 Findings check_sense(const NodeFacts& node) {
   Findings found;
-  check_values(node, &found);
   check_debugging(node, &found);
   check_contradictions(node, &found);
   check_hca(node, &found);
@@ -314,7 +315,7 @@ Findings explain_settings(const NodeFacts& node) {
   Findings found;
   for (const Meaning& meaning : kMeanings) {
     if (node.setting(meaning.name).empty()) continue;
-    found.push_back(ok(kCheck, with_value(node, meaning.name) + ": " + meaning.what));
+    found.push_back(ok(kCheck, with_value(node, meaning.name) + " (" + meaning.what + ")"));
   }
   return found;
 }

@@ -1,0 +1,187 @@
+#include "launch/doctor/gpu_probe.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "launch/devices.h"
+#include "launch/doctor/libraries.h"
+
+namespace fleet {
+namespace {
+
+// From nvml.h, which the launcher is built without: its interface is fixed.
+struct NvmlMemory {
+  unsigned long long total, free, used;  // NOLINT(runtime/int): NVML's type
+};
+
+class Library {
+ public:
+  explicit Library(const std::string& path)
+      : handle_(path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL)) {}
+  explicit operator bool() const { return handle_ != nullptr; }
+  // Calls a function that returns 0 where it went well; whether it is there and did.
+  template <typename... Args>
+  bool call(const char* name, Args... args) const {
+    if (!handle_) return false;
+    using Function = int (*)(Args...);
+    const auto function = reinterpret_cast<Function>(::dlsym(handle_, name));
+    return function && function(args...) == 0;
+  }
+
+ private:
+  void* handle_;
+};
+
+// Words of one line; names hold blanks and come last.
+void say(const char* what, const std::string& value) {
+  std::printf("%s %s\n", what, value.c_str());
+}
+
+void tell_gpu(const Library& nvml, unsigned index) {
+  void* gpu = nullptr;
+  char name[96] = "unknown";
+  if (!nvml.call("nvmlDeviceGetHandleByIndex_v2", index, &gpu)) {
+    say("problem", "GPU " + std::to_string(index) + " does not answer the driver");
+    return;
+  }
+  nvml.call("nvmlDeviceGetName", gpu, static_cast<char*>(name), static_cast<unsigned>(sizeof name));
+  NvmlMemory memory = {};
+  nvml.call("nvmlDeviceGetMemoryInfo", gpu, &memory);
+  unsigned long long errors = 0;  // NOLINT(runtime/int)
+  constexpr int kUncorrected = 1, kVolatile = 0;
+  nvml.call("nvmlDeviceGetTotalEccErrors", gpu, kUncorrected, kVolatile, &errors);
+  std::printf("gpu %llu %llu %llu %s\n", memory.used, memory.total, errors, name);
+}
+
+// In the child.
+void tell(const GpuLibraries& libraries) {
+  const Library nvml(libraries.nvml);
+  if (nvml && !nvml.call("nvmlInit_v2")) {
+    say("problem", "NVIDIA's driver does not answer (nvmlInit failed)");
+  } else if (nvml) {
+    char driver[96] = "?";
+    int cuda = 0;
+    unsigned count = 0;
+    nvml.call("nvmlSystemGetDriverVersion", static_cast<char*>(driver),
+              static_cast<unsigned>(sizeof driver));
+    nvml.call("nvmlSystemGetCudaDriverVersion_v2", &cuda);
+    nvml.call("nvmlDeviceGetCount_v2", &count);
+    say("driver", driver);
+    say("cuda", std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10));
+    std::fflush(stdout);
+    for (unsigned i = 0; i < count; ++i) tell_gpu(nvml, i);
+  }
+  std::fflush(stdout);
+  const std::string version = version_in_name(libraries.nccl);
+  int number = 0;
+  if (!version.empty()) {
+    say("nccl", version);
+  } else if (Library(libraries.nccl).call("ncclGetVersion", &number)) {
+    say("nccl", std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
+                    std::to_string(number % 100));
+  }
+  std::fflush(stdout);
+}
+
+// Its output until it ends or time is up; whether it ended well.
+bool listen(pid_t child, int from, std::chrono::milliseconds patience, std::string* output) {
+  const double end = monotonic_seconds() + static_cast<double>(patience.count()) / 1000;
+  bool closed = false;
+  while (!closed) {
+    pollfd wait = {from, POLLIN, 0};
+    const double left = end - monotonic_seconds();
+    if (left <= 0) break;
+    if (::poll(&wait, 1, static_cast<int>(left * 1000) + 1) <= 0) continue;
+    char buffer[4096];
+    const ssize_t n = ::read(from, buffer, sizeof buffer);
+    closed = n == 0;
+    if (n > 0) output->append(buffer, static_cast<size_t>(n));
+  }
+  int status = 0;
+  if (!closed) {
+    ::kill(child, SIGKILL);
+    // In the driver it may not be killable: it is not waited for.
+    return false;
+  }
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void read_lines(const std::string& output, GpuFacts* gpu) {
+  for (const std::string& line : split(output, '\n')) {
+    const size_t blank = line.find(' ');
+    if (blank == std::string::npos) continue;
+    const std::string what = line.substr(0, blank), value = line.substr(blank + 1);
+    if (what == "problem") gpu->problem = value;
+    if (what == "driver") gpu->driver = value;
+    if (what == "cuda") gpu->cuda = value;
+    if (what == "nccl") gpu->nccl = value;
+    if (what != "gpu") continue;
+    GpuState one;
+    int name = 0;
+    if (std::sscanf(value.c_str(), "%lld %lld %lld %n", &one.memory_used, &one.memory_total,
+                    &one.uncorrected_errors, &name) == 3) {
+      one.name = value.substr(static_cast<size_t>(name));
+      gpu->gpus.push_back(std::move(one));
+    }
+  }
+}
+
+}  // namespace
+
+GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds patience) {
+  GpuFacts gpu;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
+  UniqueFd reading(ends[0]), writing(ends[1]);
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) throw_errno("cannot start another process");
+  if (child == 0) {
+    ::dup2(writing.get(), STDOUT_FILENO);
+    tell(libraries);
+    ::_exit(0);
+  }
+  writing.reset();
+  std::string output;
+  const bool well = listen(child, reading.get(), patience, &output);
+  read_lines(output, &gpu);
+  if (!well && gpu.problem.empty()) {
+    gpu.problem = "NVIDIA's driver or libraries crash or do not answer within " +
+                  std::to_string(patience.count() / 1000) + " s";
+  }
+  gpu.cudnn = version_in_name(libraries.cudnn);
+  return gpu;
+}
+
+GpuFacts probe_gpus(std::chrono::milliseconds patience) {
+  const std::vector<std::string> folders = library_folders(env_or("LD_LIBRARY_PATH", ""));
+  GpuLibraries libraries;
+  libraries.nccl = find_library("libnccl.so.2", folders);
+  libraries.cudnn = find_library("libcudnn.so.9", folders);
+  const bool module = std::filesystem::exists("/proc/driver/nvidia/version");
+  const GpuInventory inventory = find_gpus();
+  GpuFacts gpu;
+  // Without a driver there is nothing to ask.
+  if (module || inventory.count > 0) gpu = probe_gpus(libraries, patience);
+  gpu.driver_module = module;
+  gpu.devices = inventory.count;
+  for (const int number : unreadable_gpus()) gpu.unreadable.push_back(number);
+  gpu.peer_memory = std::filesystem::exists("/sys/module/nvidia_peermem");
+  return gpu;
+}
+
+}  // namespace fleet
