@@ -2,6 +2,7 @@
 
 #include "daemon/job_commands.h"
 #include "daemon/over_stdio.h"
+#include "launch/debug.h"
 #include "launch/doctor/doctor.h"
 #include "launch/guard.h"
 
@@ -10,6 +11,7 @@ namespace fleet {
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
       {"attach", "JOB: show it until it ends, pass signals on", attach_command},
+      {"debug", "start or attach to one rank of a running job in a debugger", debug},
       {"doctor", "check this node, or all nodes and what is between them", doctor},
       {"logs", "JOB [-f] [--rank R]: what it shows", logs_command},
       {"ls", "the jobs of this host, or of fleetds", ls_command},

@@ -31,9 +31,15 @@ std::string join_numbers(const std::vector<int>& numbers, const char* separator)
 }
 
 std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, int ranks,
-                                 int on_host, bool user_decides) {
+                                 int on_host, bool user_decides, double quota) {
   std::vector<CorePlan> plans(static_cast<size_t>(ranks));
   if (user_decides) return plans;
+  if (quota > 0 && quota < static_cast<double>(available.size())) {
+    // Other containers have the same cores, each part of their time: pinned, all would meet on the
+    // first ones.
+    for (CorePlan& plan : plans) plan.threads = std::max(1, static_cast<int>(quota / on_host));
+    return plans;
+  }
   const int each = static_cast<int>(available.size()) / on_host;
   for (int i = 0; i < ranks; ++i) {
     CorePlan& plan = plans[static_cast<size_t>(i)];

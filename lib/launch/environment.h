@@ -16,8 +16,10 @@ struct CorePlan {
 // For each of `ranks` ranks its part of `available`: max(1, cores / ranks) threads, pinned to as
 // many cores where there are enough. Nothing where the user has set OMP_NUM_THREADS. `first` and
 // `on_host` are for nodes that share this host: this node's first rank among `on_host` ranks.
+// `quota`: of the cgroup, in cores' worth of time, 0: none. Where it is less than the cores,
+// threads are shared out by it, and nobody is pinned.
 std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, int ranks,
-                                 int on_host, bool user_decides);
+                                 int on_host, bool user_decides, double quota = 0);
 
 // What the printed table shows: the first dialect's, where that is Paddle what its older launcher
 // prints, in the order of that; in a job with parameter servers what is set for a role.

@@ -104,6 +104,18 @@ void print_start(const LaunchPlan& plan, const Assignment& assignment) {
       log_dir);
 }
 
+// --debug_rank.
+void say_who_waits(const LaunchPlan& plan, const Assignment& assignment,
+                   const std::vector<RankCommand>& ranks) {
+  const auto debugged = plan.request.settings.integer("debug_rank");
+  for (const RankCommand& rank : ranks) {
+    if (rank.rank != debugged || assignment.node().is_server(rank.local_rank)) continue;
+    spdlog::warn(
+        "rank {0} waits: in a terminal of this node run  fleetrun debug --rank {0} -- gdb --args",
+        debugged);
+  }
+}
+
 SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment) {
   make_directories(plan.log_dir);
   // Not synced to the disk: it is a help for reading logs, and a start is to be quick.
@@ -118,6 +130,7 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment) {
   SpawnRanks spawn;
   spawn.ranks = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
   spawn.logs = log_settings(plan.request.settings, assignment, spawn.ranks);
+  say_who_waits(plan, assignment, spawn.ranks);
   return spawn;
 }
 

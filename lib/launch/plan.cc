@@ -15,8 +15,10 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "launch/addresses.h"
+#include "launch/debug.h"
 #include "launch/devices.h"
 #include "launch/dialects/dialect.h"
+#include "launch/doctor/cgroup.h"
 #include "launch/doctor/fingerprint.h"
 #include "launch/elasticity.h"
 #include "launch/environment.h"
@@ -122,7 +124,16 @@ std::vector<CorePlan> cores_of_ranks(const Assignment& assignment) {
     }
   }
   return plan_cores(available_cores(), first, node.nproc(), on_host,
-                    get_env("OMP_NUM_THREADS").has_value());
+                    get_env("OMP_NUM_THREADS").has_value(), cgroup_limits().cpus);
+}
+
+// --debug_rank; -1: none.
+int debugged_rank(const Settings& settings, int world_size) {
+  const auto rank = settings.integer("debug_rank");
+  if (rank < world_size) return static_cast<int>(rank);
+  throw Error(ErrorCode::kUsage, "there is no rank " + std::to_string(rank),
+              settings.origin("debug_rank"),
+              "this job has ranks 0 to " + std::to_string(world_size - 1));
 }
 
 }  // namespace
@@ -177,7 +188,9 @@ JobSpec job_of(const LaunchPlan& plan) {
   job.restarts = restart_policy(settings);
   job.addresses = plan.topology.nodes;
   job.version = FLEET_VERSION;
-  job.agreed = {{"--run_mode", plan.doctor ? "doctor" : plan.roles.wanted ? "ps" : "collective"},
+  job.agreed = {{"--run_mode", plan.doctor         ? "doctor"
+                               : plan.roles.wanted ? "ps"
+                                                   : "collective"},
                 {"--dialect", join(plan.dialects, ",")}};
   if (plan.roles.listed()) {
     job.agreed["--servers"] = join(settings.texts("servers"), ",");
@@ -235,6 +248,7 @@ std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment&
   const ShownRanks shown = read_shown_ranks(plan.request.settings);
   const NodePlacement& node = assignment.node();
   const auto nproc = static_cast<size_t>(node.nproc());
+  const int debugged = debugged_rank(plan.request.settings, assignment.world_size());
   for (size_t local_rank = 0; local_rank < nproc; ++local_rank) {
     RankCommand rank;
     rank.local_rank = static_cast<int>(local_rank);
@@ -266,6 +280,10 @@ std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment&
       rank.shown_streams = shown.streams(global, rank.local_rank - node.servers);
     }
     rank.draws_bar = draws_bar && terminal_width > 0;
+    if (global == debugged && !node.is_server(rank.local_rank)) {
+      rank.argv = stand_in(rank.argv);
+      rank.hang_timeout_ms = 0;  // it waits for a person
+    }
     ranks.push_back(std::move(rank));
   }
   return ranks;

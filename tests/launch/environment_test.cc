@@ -170,6 +170,15 @@ TEST(PlanCores, NodesThatShareAHost_ShareItsCores) {
   EXPECT_THAT(plans[1].cores, ElementsAre(3));
 }
 
+TEST(PlanCores, CgroupQuota_ThreadsByIt_NobodyIsPinned) {
+  for (const auto& plan : plan_cores({0, 1, 2, 3, 4, 5, 6, 7}, 0, 2, 2, false, 4.5)) {
+    EXPECT_EQ(plan.threads, 2);
+    EXPECT_TRUE(plan.cores.empty());
+  }
+  EXPECT_EQ(plan_cores({0, 1, 2, 3}, 0, 2, 2, false, 0.5)[1].threads, 1);
+  EXPECT_EQ(plan_cores({0, 1}, 0, 2, 2, false, 8)[1].cores.size(), 1u);
+}
+
 TEST(PlanCores, UserDecides_NothingIsSet) {
   const auto plans = plan_cores({0, 1}, 0, 2, 2, true);
   EXPECT_EQ(plans[0].threads, 0);

@@ -64,8 +64,8 @@ JobReport meet(const LaunchPlan& plan, const NodeFacts& facts) {
   });
   const Assignment assignment = client.join(node_for_doctor(plan, server != nullptr));
   const JobSpec job = job_of(plan);
-  const auto store =
-      connect_store(assignment.store_address, job.job_id, assignment.epoch(), assignment.node_rank, plan.security);
+  const auto store = connect_store(assignment.store_address, job.job_id, assignment.epoch(),
+                                   assignment.node_rank, plan.security);
   NodeReport mine = report_of(facts);
   mine.alike = job.alike;
   JobReport report = exchange_reports(assignment, resolve(plan.topology.bind_address), *store,

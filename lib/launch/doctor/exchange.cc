@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/error.h"
 #include "launch/addresses.h"
 #include "launch/doctor/reach.h"
 
@@ -60,8 +61,13 @@ JobReport exchange_reports(const Assignment& assignment, const std::string& list
     store.set("doctor/report", encode(examine(all, allow_skew)));
   }
   JobReport report = decode_job_report(store.get("doctor/report", kPatience));
-  // Nobody leaves, which would end the job for the others, before all have it.
-  store_barrier(store, "doctor/read", nodes, kPatience);
+  // Nobody leaves, which would end the job for the others, before all have it. The first to leave
+  // may end it before the answer to this has come here.
+  try {
+    store_barrier(store, "doctor/read", nodes, kPatience);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kStale) throw;
+  }
   return report;
 }
 

@@ -8,6 +8,8 @@ OptionGroup check_options() {
              "nodes may have other versions, files, libraries or NCCL_* settings: only warned of");
   group.flag({.key = "preflight", .environment = {"PADDLE_PREFLIGHT"}},
              "the checks of `fleetrun doctor` before the ranks start; 117 where one fails");
+  group.integer({.key = "debug_rank", .value = "R", .optional = true}, -1, -1, 1 << 30,
+                "this rank waits until `fleetrun debug --rank R` starts it in your terminal");
   return group;
 }
 

@@ -32,7 +32,9 @@ struct DryRunJob : ::testing::Test {
     for (const std::string& line : split(text, '\n')) {
       const std::string name = line.substr(0, line.find('='));
       const bool own = name == "_" || name == "PWD" || name == "OLDPWD" || name == "SHLVL";
-      if (!line.empty() && !own && name != "FLEET_STORE_ADDRESS") lines.push_back(line);
+      const bool of_run = name == "FLEET_STORE_ADDRESS" || name == "FLEET_CREDENTIALS" ||
+                          name == "FLEET_PROGRESS_FILE";
+      if (!line.empty() && !own && !of_run) lines.push_back(line);
     }
     std::sort(lines.begin(), lines.end());
     return lines;

@@ -1,0 +1,316 @@
+#include "launch/debug.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kStandIn[] = "--stand_in";
+constexpr char kHelp[] =
+    "usage: fleetrun debug --rank R [--attach] [JOB] [-- WRAPPER...]\n"
+    "Starts the program of rank R of a job that runs on this node, in the foreground, with the\n"
+    "environment, folder and cores of that rank: WRAPPER PROGRAM ARGUMENTS... (default wrapper:\n"
+    "gdb --args). Where the job was started with --debug_rank=R it is the rank; else it is a "
+    "second\n"
+    "one beside the rank, and can take no part in what the ranks do together.\n"
+    "  --attach    WRAPPER PID of the running rank instead (default: gdb -p)\n";
+
+[[noreturn]] void usage(const std::string& what, const std::string& where,
+                        const std::string& next = "see fleetrun debug --help") {
+  throw Error(ErrorCode::kUsage, what, where, next);
+}
+
+// What a process was started with.
+struct Started {
+  std::vector<std::string> command, environment;
+  std::string folder;
+  cpu_set_t cores;
+};
+
+std::vector<std::string> strings_of(const std::string& path) {
+  std::string bytes;
+  try {
+    bytes = read_file(path);
+  } catch (const Error&) {
+  }
+  std::vector<std::string> all;
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t end = std::min(bytes.find('\0', at), bytes.size());
+    all.push_back(bytes.substr(at, end - at));
+    at = end + 1;
+  }
+  return all;
+}
+
+Started started_with(const FoundRank& found) {
+  const std::string process = "/proc/" + std::to_string(found.rank.pid);
+  Started started;
+  started.command = strings_of(process + "/cmdline");
+  started.environment = strings_of(process + "/environ");
+  std::error_code error;
+  started.folder = std::filesystem::read_symlink(process + "/cwd", error).string();
+  CPU_ZERO(&started.cores);
+  ::sched_getaffinity(found.rank.pid, sizeof started.cores, &started.cores);
+  if (started.command.empty() || started.environment.empty() || error) {
+    throw Error(
+        ErrorCode::kNotFound,
+        "its process " + std::to_string(found.rank.pid) + " has ended, or is not this user's",
+        "rank " + std::to_string(found.rank.rank), "see " + found.rank.log_path);
+  }
+  return started;
+}
+
+bool is_stand_in(const std::vector<std::string>& command) {
+  return command.size() > 4 && command[1] == "debug" && command[2] == kStandIn;
+}
+
+// A program in the foreground of this terminal sees the terminal's settings, and does not count the
+// steps of the rank beside which it runs.
+std::vector<std::string> foreground_environment(std::vector<std::string> all, bool is_the_rank) {
+  for (const char* name : {"TERM", "DISPLAY", "COLORTERM"}) {
+    const std::string prefix = std::string(name) + "=";
+    std::erase_if(all, [&](const std::string& entry) { return entry.starts_with(prefix); });
+    if (const auto value = get_env(name)) all.push_back(prefix + *value);
+  }
+  if (!is_the_rank) {
+    std::erase_if(
+        all, [](const std::string& entry) { return entry.starts_with("FLEET_PROGRESS_FILE="); });
+  }
+  return all;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+[[noreturn]] void execute(std::vector<std::string> command, std::vector<std::string> environment) {
+  const std::vector<char*> argv = pointers(command), variables = pointers(environment);
+  ::execvpe(argv[0], argv.data(), variables.data());
+  throw Error(ErrorCode::kUsage, std::string("cannot be executed: ") + std::strerror(errno),
+              command[0], "install it, or give another program behind --");
+}
+
+// Runs in the calling process, as the rank would.
+[[noreturn]] void execute_as(const Started& started, std::vector<std::string> command,
+                             bool is_the_rank) {
+  if (::chdir(started.folder.c_str()) != 0) throw_errno("cannot enter", started.folder);
+  ::sched_setaffinity(0, sizeof started.cores, &started.cores);
+  execute(std::move(command), foreground_environment(started.environment, is_the_rank));
+}
+
+// --- the rank that waits for its program ---
+
+sockaddr_un address_of(pid_t pid, socklen_t* size) {
+  const std::string name = "fleetrun-debug-" + std::to_string(pid);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // abstract: no file
+  *size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+bool is_same_user(int socket) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         (peer.uid == ::geteuid() || peer.uid == 0);
+}
+
+// Until a fleetrun debug has run the program: with its exit code.
+int wait_for_program() {
+  const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  socklen_t size = 0;
+  const sockaddr_un address = address_of(::getpid(), &size);
+  if (!listener || ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      ::listen(listener.get(), 1) != 0) {
+    throw_errno("cannot wait for fleetrun debug");
+  }
+  const std::string rank = env_or("PADDLE_TRAINER_ID", "0");
+  std::printf("rank %s waits for its program: fleetrun debug --rank %s -- gdb --args\n",
+              rank.c_str(), rank.c_str());
+  std::fflush(stdout);
+  for (;;) {
+    const UniqueFd guest(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!guest || !is_same_user(guest.get())) continue;
+    int32_t code = 0;
+    const ssize_t n = ::recv(guest.get(), &code, sizeof code, MSG_WAITALL);
+    if (n == sizeof code) return code;
+    std::printf("fleetrun debug was killed before the program had ended\n");
+    return 1;
+  }
+}
+
+UniqueFd connect_to(pid_t stand_in) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  socklen_t size = 0;
+  const sockaddr_un address = address_of(stand_in, &size);
+  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    usage("it does not wait any more", "pid " + std::to_string(stand_in),
+          "its program runs already: fleetrun debug --attach");
+  }
+  return socket;
+}
+
+// The program is the rank: its end is told to the process that stands in for it.
+int run_as_rank(const Started& started, std::vector<std::string> command, pid_t stand_in) {
+  const UniqueFd rank = connect_to(stand_in);
+  const pid_t pid = ::fork();
+  if (pid < 0) throw_errno("cannot start another process");
+  if (pid == 0) {
+    try {
+      execute_as(started, std::move(command), true);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "fleetrun: %s\n", error.what());
+      ::_exit(127);
+    }
+  }
+  // The terminal's Ctrl-C is for the debugger.
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGQUIT, SIG_IGN);
+  const UniqueFd child(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  pollfd waits[] = {{child.get(), POLLIN, 0}, {rank.get(), POLLIN, 0}};
+  while (::poll(waits, 2, -1) < 0 && errno == EINTR) {
+  }
+  if (waits[1].revents != 0 && waits[0].revents == 0) {
+    std::fprintf(stderr, "\nfleetrun: the job has ended without this rank; it is left to you\n");
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  const int32_t code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  ::send(rank.get(), &code, sizeof code, MSG_NOSIGNAL);
+  return code;
+}
+
+}  // namespace
+
+DebugWish parse_debug(const std::vector<std::string>& arguments) {
+  DebugWish wish;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--") {
+      wish.wrapper.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
+      break;
+    }
+    if (word == "--attach") {
+      wish.attach = true;
+    } else if (word == "--rank" || word.starts_with("--rank=")) {
+      const bool apart = word == "--rank";
+      if (apart && i + 1 == arguments.size()) usage("it needs a value", "--rank");
+      const std::string text = apart ? arguments[++i] : word.substr(7);
+      long long rank = -1;
+      if (!parse_int(text, &rank) || rank < 0 || rank > 1 << 30) {
+        usage("'" + text + "' is not a rank", "--rank", "ranks are numbered from 0");
+      }
+      wish.rank = static_cast<int>(rank);
+    } else if (word.starts_with('-')) {
+      usage("unknown option '" + word + "'", "fleetrun debug");
+    } else if (wish.job.empty()) {
+      wish.job = word;
+    } else {
+      usage("'" + word + "' comes after the job", "fleetrun debug",
+            "put the debugger behind --: fleetrun debug --rank R -- gdb --args");
+    }
+  }
+  if (wish.rank < 0) usage("which rank is not given", "fleetrun debug", "add --rank R");
+  if (wish.wrapper.empty()) {
+    wish.wrapper = wish.attach ? std::vector<std::string>{"gdb", "-p"}
+                               : std::vector<std::string>{"gdb", "--args"};
+  }
+  return wish;
+}
+
+FoundRank find_rank(const DebugWish& wish, const std::vector<JobRecord>& jobs) {
+  std::vector<FoundRank> found;
+  std::vector<std::string> others;
+  for (const JobRecord& job : jobs) {
+    if (!wish.job.empty() && job.job_id != wish.job) continue;
+    std::vector<std::string> ranks;
+    for (const JobRecord::Rank& rank : job.ranks) {
+      if (rank.server) continue;
+      ranks.push_back(std::to_string(rank.rank));
+      if (rank.rank == wish.rank) found.push_back({job, rank});
+    }
+    others.push_back("job '" + job.job_id + "' (pid " + std::to_string(job.pid) + ") has " +
+                     (ranks.empty() ? "no rank yet" : "rank " + join(ranks, ", ")));
+  }
+  const std::string rank = "rank " + std::to_string(wish.rank);
+  if (found.empty()) {
+    usage(others.empty()
+              ? "no job " + (wish.job.empty() ? "" : "'" + wish.job + "' ") + "runs on this node"
+              : "no job of this node has it: " + join(others, "; "),
+          rank, "run this on the node that has it; fleetrun ls shows what runs here");
+  }
+  if (found.size() > 1) {
+    std::vector<std::string> names;
+    for (const FoundRank& one : found) names.push_back(one.job.job_id);
+    usage("several jobs have it: " + join(names, ", "), rank,
+          wish.job.empty() ? "add the name of the job"
+                           : "two nodes of one machine: attach by pid, gdb -p " +
+                                 std::to_string(found[0].rank.pid));
+  }
+  return found[0];
+}
+
+std::vector<std::string> stand_in(const std::vector<std::string>& command) {
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  std::vector<std::string> all = {self, "debug", kStandIn, "--"};
+  all.insert(all.end(), command.begin(), command.end());
+  return all;
+}
+
+int debug(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments[0] == kStandIn) return wait_for_program();
+  if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  const DebugWish wish = parse_debug(arguments);
+  const FoundRank found = find_rank(wish, find_jobs());
+  std::vector<std::string> command = wish.wrapper;
+  const std::string pid = std::to_string(found.rank.pid);
+  const Started started = started_with(found);
+  const bool waits = is_stand_in(started.command);
+  if (wish.attach) {
+    if (waits)
+      usage("its program has not been started", "rank " + std::to_string(wish.rank),
+            "start it: fleetrun debug without --attach");
+    command.push_back(pid);
+    execute(std::move(command), whole_environment());
+  }
+  const auto program = started.command.begin() + (waits ? 4 : 0);
+  command.insert(command.end(), program, started.command.end());
+  if (waits) return run_as_rank(started, std::move(command), found.rank.pid);
+  std::fprintf(stderr,
+               "fleetrun: rank %d runs already, as pid %s. What starts now has its environment, "
+               "folder and cores, but not its place: it can take no part in what the ranks do "
+               "together, and may write the same files. For the rank itself: --attach, or start "
+               "the job with --debug_rank=%d\n",
+               wish.rank, pid.c_str(), wish.rank);
+  execute_as(started, std::move(command), false);
+}
+
+}  // namespace fleet

@@ -1,0 +1,79 @@
+#include "launch/debug.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+JobRecord job(const std::string& id, std::vector<int> ranks) {
+  JobRecord record;
+  record.job_id = id;
+  record.pid = 100;
+  for (const int rank : ranks) record.ranks.push_back({rank, rank, false, 1000 + rank, "log"});
+  return record;
+}
+DebugWish wish_for(int rank, const std::string& job = "") { return {rank, job, false, {}}; }
+
+template <typename F>
+std::string error_of(F&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(DebugArguments, RankJobAndWrapper) {
+  const DebugWish wish = parse_debug({"--rank", "3", "train", "--", "gdb", "--args"});
+  EXPECT_EQ(wish.rank, 3);
+  EXPECT_EQ(wish.job, "train");
+  EXPECT_FALSE(wish.attach);
+  EXPECT_THAT(wish.wrapper, ElementsAre("gdb", "--args"));
+}
+TEST(DebugArguments, Defaults_AreGdb) {
+  EXPECT_THAT(parse_debug({"--rank=0"}).wrapper, ElementsAre("gdb", "--args"));
+  EXPECT_THAT(parse_debug({"--attach", "--rank=0"}).wrapper, ElementsAre("gdb", "-p"));
+}
+TEST(DebugArguments, Bad_AreNamed) {
+  EXPECT_THAT(error_of([] { parse_debug({}); }), HasSubstr("add --rank R"));
+  EXPECT_THAT(error_of([] { parse_debug({"--rank"}); }), HasSubstr("needs a value"));
+  EXPECT_THAT(error_of([] { parse_debug({"--rank=x"}); }), HasSubstr("'x' is not a rank"));
+  EXPECT_THAT(error_of([] { parse_debug({"--rank=1", "--gdb"}); }), HasSubstr("'--gdb'"));
+  EXPECT_THAT(error_of([] { parse_debug({"--rank=1", "a", "gdb"}); }), HasSubstr("behind --"));
+}
+
+TEST(DebugRank, OfTheOnlyJobThatHasIt) {
+  const std::vector<JobRecord> jobs = {job("a", {0, 1}), job("b", {2, 3})};
+  EXPECT_EQ(find_rank(wish_for(3), jobs).rank.pid, 1003);
+  EXPECT_EQ(find_rank(wish_for(1, "a"), jobs).job.job_id, "a");
+}
+TEST(DebugRank, NotHere_SaysWhatIs) {
+  EXPECT_THAT(error_of([] {
+                find_rank(wish_for(5), {job("a", {0, 1})});
+              }),
+              HasSubstr("job 'a' (pid 100) has rank 0, 1"));
+  EXPECT_THAT(error_of([] { find_rank(wish_for(0), {}); }), HasSubstr("no job runs on this node"));
+  EXPECT_THAT(error_of([] { find_rank(wish_for(0, "x"), {job("a", {0})}); }),
+              HasSubstr("no job 'x' runs"));
+}
+TEST(DebugRank, SeveralJobs_MustBeChosen) {
+  const std::vector<JobRecord> jobs = {job("a", {0}), job("b", {0})};
+  EXPECT_THAT(error_of([&] { find_rank(wish_for(0), jobs); }), HasSubstr("a, b"));
+  EXPECT_EQ(find_rank(wish_for(0, "b"), jobs).job.job_id, "b");
+}
+TEST(DebugRank, Servers_AreNoRanks) {
+  JobRecord record = job("a", {0});
+  record.ranks[0].server = true;
+  EXPECT_THAT(error_of([&] { find_rank(wish_for(0), {record}); }), HasSubstr("no rank yet"));
+}
+
+}  // namespace
+}  // namespace fleet
