@@ -5,6 +5,7 @@
 #include "launch/debug.h"
 #include "launch/doctor/doctor.h"
 #include "launch/guard.h"
+#include "launch/simulate/simulate.h"
 
 namespace fleet {
 
@@ -19,6 +20,7 @@ const std::vector<Command>& commands() {
       {"secret", "make or show the secret that the nodes of your jobs share", secret_command},
       {"status", "JOB: what is known of it, on each node", status_command},
       {"stop", "JOB: end it", stop_command},
+      {"simulate", "how long the rendezvous of a large job takes, on this machine", simulate},
   };
   return all;
 }

@@ -24,6 +24,20 @@ bool was_reached(const std::string& reason) {
   return true;
 }
 
+// How long the nodes of a large job take to knock: all at once they would be more than the host's
+// queue of connections holds, and those that find it full try again and again.
+std::chrono::microseconds rush(const NodeInfo& info) {
+  constexpr int kQueue = 2000;
+  constexpr std::chrono::microseconds kEach{400};
+  return info.hosts_rendezvous ? kEach * 0 : kEach * std::max(0, info.job.nnodes - kQueue);
+}
+
+std::chrono::microseconds random_part_of(std::chrono::microseconds time) {
+  if (time.count() == 0) return time;
+  std::random_device random;
+  return std::chrono::microseconds(random() % time.count());
+}
+
 std::string new_instance() {
   std::random_device random;
   return std::to_string(getpid()) + "-" + std::to_string(random()) + "-" + std::to_string(random());
@@ -34,21 +48,23 @@ std::string new_instance() {
 RendezvousClient::Impl::Impl(RendezvousClientOptions options, OnEvent on_event)
     : options_(std::move(options)),
       on_event_(std::move(on_event)),
-      ticker_("rdzv-client", [this] { return tick(); }) {}
+      ticker_([this] { return tick(); }) {}
 
 void RendezvousClient::Impl::start(NodeInfo info) {
   std::lock_guard lock(mutex_);
   FLEET_CHECK(phase_ == Phase::kIdle, "a RendezvousClient joins once");
   info_ = std::move(info);
   info_.instance = new_instance();
-  stub_ = wire::Rendezvous::NewStub(make_channel(options_.address, options_.security));
+  stub_ = wire::Rendezvous::NewStub(
+      make_channel(options_.address, options_.security, Liveness::kBeats));
   const auto now = Clock::now();
   deadline_ = now + options_.timeout;
   next_progress_ = now + options_.first_progress;
   last_tick_ = now;
   phase_ = Phase::kConnecting;
-  connect();
-  ticker_.due_by(std::min(next_progress_, deadline_));
+  next_attempt_ = now + random_part_of(rush(info_));
+  if (next_attempt_ == now) connect();
+  ticker_.due_by(std::min({next_attempt_, next_progress_, deadline_}));
 }
 
 void RendezvousClient::Impl::connect() {
@@ -68,7 +84,7 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
       HostEvent event = from_wire(message);
       if (const auto* welcome = std::get_if<Welcome>(&event)) {
         times_ = *welcome;
-        phase_ = Phase::kForming;
+        if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
         ticker_.due_by(last_heard_ + times_.beat);
       } else if (const auto* start = std::get_if<Start>(&event)) {
         begin(start->epoch);
@@ -197,7 +213,7 @@ void RendezvousClient::Impl::look_who_is_there() {
 
 void RendezvousClient::Impl::beat(Clock::time_point now) {
   // Time that this process slept itself is not the host's silence.
-  if (now - last_tick_ > 3 * times_.beat) last_heard_ = now;
+  if (now - last_tick_ > std::min(3 * times_.beat, times_.silence / 2)) last_heard_ = now;
   if (now - last_heard_ >= times_.silence) {
     const std::string how = "was silent for " + std::to_string(times_.silence.count()) + " ms";
     if (phase_ == Phase::kRunning) host_lost(how);

@@ -75,7 +75,7 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   std::optional<Error> failure_;  // why there is or will be no assignment
   std::deque<RendezvousEvent> events_;
   std::thread::id emitter_;  // who runs the callback just now
-  Ticker ticker_;            // last: its thread uses the rest
+  Ticker ticker_;            // last: it uses the rest
 };
 
 // One attempt's stream. Deletes itself when gRPC is done with it.

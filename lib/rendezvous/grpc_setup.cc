@@ -1,5 +1,6 @@
 #include "rendezvous/grpc_setup.h"
 
+#include <absl/synchronization/mutex.h>
 #include <grpc/support/log.h>
 
 #include <atomic>
@@ -14,8 +15,13 @@
 namespace fleet {
 namespace {
 
-// A dead peer whose kernel cannot say so is seen within 3 s.
-constexpr int kKeepaliveMs = 2'000, kKeepaliveTimeoutMs = 1'000;
+// A dead peer whose kernel cannot say so is seen by beats where there are any. Elsewhere, at a
+// client (a rank that waits for the store), within 3 s; each ping costs the host as much as a beat,
+// so that it asks seldom itself.
+constexpr int kKeepaliveMs = 2'000, kSeldomMs = 20'000, kKeepaliveTimeoutMs = 1'000;
+
+// How long one attempt to connect may take: the host of a large job has thousands to answer.
+constexpr int kAttemptMs = 15'000;
 
 // Of one connection, at a time: a launcher has a stream, a rank a few waits.
 constexpr int kMaxCalls = 1'000;
@@ -53,6 +59,8 @@ void say_turned_away() {
 // for debugging.
 void set_up() {
   static const bool once = [] {
+    // Debian's Abseil looks for deadlocks at every lock, which costs gRPC a tenth of its time.
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     gpr_set_log_function([](gpr_log_func_args* args) {
       const std::string_view message(args->message);
       // Before it aborts the process it says why.
@@ -69,7 +77,8 @@ void set_up() {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security) {
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security,
+                                            Liveness liveness) {
   set_up();
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -77,12 +86,11 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
   args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1'000);  // names may come late
-  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, liveness == Liveness::kBeats ? kSeldomMs : kKeepaliveMs);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  // How long one attempt may take. A host that thousands greet at once needs its time.
-  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, security.tls ? 15'000 : 5'000);
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kAttemptMs);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   args.SetMaxReceiveMessageSize(kMaxMessageBytes);
   args.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -93,7 +101,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
 void set_up_server(grpc::ServerBuilder* builder) {
   set_up();
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a taken port is an error
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kSeldomMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);

@@ -14,9 +14,14 @@ namespace fleet {
 
 inline constexpr int kMaxMessageBytes = 16 << 20;
 
+// How a connection finds that its peer is dead although nothing says so: by pings of gRPC's, within
+// 3 s, or by beats of the stream on it, which make the pings a waste.
+enum class Liveness { kPings, kBeats };
+
 // A connection of its own (not shared with other channels of the process), without proxies. With
 // TLS its certificate is good for most of kCertificateLife from now on.
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security);
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security,
+                                            Liveness liveness = Liveness::kPings);
 // Keepalive, bounds and an exclusive port; also sends gRPC's own messages to our log at debug
 // level.
 void set_up_server(grpc::ServerBuilder* builder);

@@ -11,6 +11,9 @@
 namespace fleet {
 namespace {
 
+// Nodes that may all be told of each one that goes.
+constexpr int kFew = 64;
+
 std::string seconds(std::chrono::steady_clock::duration time) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g s", std::chrono::duration<double>(time).count());
@@ -26,6 +29,7 @@ JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now)
       last_advance_(now),
       next_progress_(now + times.first_progress),
       membership_(spec),
+      settled_(times.early_silence.count() == 0),
       restarts_(spec.restarts) {}
 
 void JobState::say(SessionId to, std::shared_ptr<const HostEvent> event, bool last) {
@@ -95,7 +99,7 @@ void JobState::join(SessionId session, NodeInfo info, Time now) {
   }
   found->second.member = true;
   touch(&found->second, now);
-  say(session, Welcome{times_.beat, times_.silence});
+  say(session, pace());
   tell_newcomer(session, now);
   start_if_complete(now);
 }
@@ -307,6 +311,7 @@ void JobState::node_gone(SessionId id, const std::string& how, Time now) {
   if (phase_ == Phase::kForming) {
     const std::string address = membership_.members().at(id).address;
     membership_.remove(id);
+    if (spec().nnodes > kFew) return;  // the next line about who is missing will do
     return say_all(
         JoinProgress{"node " + address + " is gone again; waiting for " + membership_.missing()});
   }
@@ -369,12 +374,29 @@ void JobState::time_out() {
   for (const SessionId id : members) refuse(id, error);
 }
 
+Welcome JobState::pace() const {
+  return settled_ ? Welcome{times_.beat, times_.silence}
+                  : Welcome{times_.early_beat, times_.early_silence};
+}
+
+void JobState::settle(Time now) {
+  if (settled_ || phase_ != Phase::kRunning) return;
+  if (!settles_at_) settles_at_ = now + times_.settles_in;
+  if (now < *settles_at_) return;
+  settled_ = true;
+  const auto welcome = std::make_shared<const HostEvent>(pace());
+  for (auto& [id, session] : sessions_) {
+    session.last_heard = now;
+    if (session.member) say(id, welcome);
+  }
+}
+
 void JobState::lose_silent(Time now) {
   while (!by_silence_.empty()) {
     const SessionId id = by_silence_.front();
-    if (now - sessions_.at(id).last_heard < times_.silence) return;
+    if (now - sessions_.at(id).last_heard < pace().silence) return;
     const int rank = sessions_.at(id).node_rank;
-    const std::string how = "was silent for " + seconds(times_.silence);
+    const std::string how = "was silent for " + seconds(pace().silence);
     node_gone(id, how, now);
     // Should it wake up again, it hears what became of it.
     if (rank < 0) {
@@ -392,10 +414,11 @@ void JobState::advance(Time now) {
   // sockets: nobody is to blame for that time.
   const auto passed = now - last_advance_;
   last_advance_ = now;
-  if (passed > 3 * times_.beat) {
+  if (passed > std::min(3 * pace().beat, pace().silence / 2)) {
     for (auto& [id, session] : sessions_)
       session.last_heard = std::min(now, session.last_heard + passed);
   }
+  settle(now);
   lose_silent(now);
   if (phase_ == Phase::kRunning && cascade_ && now >= cascade_due_) {
     decide_failed(*cascade_, now);
@@ -413,8 +436,8 @@ void JobState::advance(Time now) {
 JobState::Time JobState::next_deadline() const {
   Time next = last_advance_ + std::chrono::hours(1);
   if (!by_silence_.empty()) {
-    const Time silent = sessions_.at(by_silence_.front()).last_heard + times_.silence;
-    next = std::min(silent, last_advance_ + times_.beat);
+    const Time silent = sessions_.at(by_silence_.front()).last_heard + pace().silence;
+    next = std::min(silent, last_advance_ + pace().beat);
   }
   if (phase_ == Phase::kForming) next = std::min({next, started_ + times_.timeout, next_progress_});
   return next;

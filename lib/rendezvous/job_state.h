@@ -38,9 +38,12 @@ struct Outgoing {
 };
 
 struct JobTimes {
-  std::chrono::milliseconds timeout{300'000};        // all must have come, from the beginning
-  std::chrono::milliseconds beat{500};               // nodes beat this often
-  std::chrono::milliseconds silence{3'000};          // and are lost after this long without
+  std::chrono::milliseconds timeout{300'000};  // all must have come, from the beginning
+  std::chrono::milliseconds beat{500};         // nodes beat this often
+  std::chrono::milliseconds silence{3'000};    // and are lost after this long without
+  // While a large job comes together its host has thousands to answer: until it has run for
+  // `settles_in`, beats come and silence is noticed only so often. 0: as ever.
+  std::chrono::milliseconds early_beat{0}, early_silence{0}, settles_in{0};
   std::chrono::milliseconds first_progress{2'000};   // when those who wait hear who is missing
   std::chrono::milliseconds progress_every{10'000};  // and again
   std::chrono::milliseconds settle{
@@ -126,6 +129,8 @@ class JobState {
   EpochEnd end_of_epoch(const Verdict& verdict, Time now) const;
   void tell_who_is_missing(Time now);
   void time_out();
+  Welcome pace() const;
+  void settle(Time now);
   void lose_silent(Time now);
   void node_gone(SessionId session, const std::string& how, Time now);
   void one_less(Time now);
@@ -142,6 +147,8 @@ class JobState {
   Membership membership_;
   Restarts restarts_;
   std::map<SessionId, Session> sessions_;
+  bool settled_;
+  std::optional<Time> settles_at_;
   std::list<SessionId> by_silence_;  // the longest silent first: nobody else has to be looked at
   std::shared_ptr<const World> world_;
   std::optional<StopOrder> stop_;

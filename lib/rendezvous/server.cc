@@ -66,6 +66,24 @@ std::string local_host(const std::string& host) {
   return host.find(':') == std::string::npos ? "127.0.0.1" : "::1";
 }
 
+// The beats are what a job costs its host: those of many nodes come less often, and seldom at
+// first.
+JobTimes times_of(const RendezvousServerOptions& options) {
+  JobTimes times;
+  times.timeout = options.timeout;
+  times.beat = options.beat;
+  times.silence = options.silence;
+  times.first_progress = options.first_progress;
+  times.progress_every = options.progress_every;
+  if (options.job.nnodes >= kLargeJob) {
+    times.beat = std::max(times.beat, kLargeJobBeat);
+    times.early_beat = std::max(times.beat, kLargeJobEarlyBeat);
+    times.early_silence = std::max(times.silence, 6 * kLargeJobEarlyBeat);
+    times.settles_in = kLargeJobSettles;
+  }
+  return times;
+}
+
 [[noreturn]] void cannot_listen(const RendezvousServerOptions& options) {
   const std::string address = host_port(options.host, options.port);
   const int error = listen_errno(options.host, options.port);
@@ -102,10 +120,7 @@ class RendezvousServer::Impl {
  public:
   explicit Impl(RendezvousServerOptions options)
       : options_(std::move(options)),
-        service_(options_.job,
-                 {options_.timeout, options_.beat, options_.silence, options_.first_progress,
-                  options_.progress_every},
-                 reach(options_)),
+        service_(options_.job, times_of(options_), reach(options_)),
         credentials_(server_credentials(options_.security)) {
     raise_descriptor_limit();
     grpc::ServerBuilder builder;

@@ -25,6 +25,12 @@ struct RendezvousServerOptions {
   std::chrono::milliseconds greeting{30'000};
 };
 
+// A job of so many nodes beats more slowly, and very slowly until it has run for a while: then too
+// silence is noticed after `silence`.
+inline constexpr int kLargeJob = 1000;
+inline constexpr std::chrono::milliseconds kLargeJobBeat{1'000}, kLargeJobEarlyBeat{5'000},
+    kLargeJobSettles{5'000};
+
 class RendezvousServer {
  public:
   // Listens. kUsage where the port is taken, naming it, --rdzv_port, and the job that holds it

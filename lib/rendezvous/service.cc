@@ -53,7 +53,7 @@ class WaitingGet final : public grpc::ServerUnaryReactor {
 
 RendezvousService::RendezvousService(JobSpec job, JobTimes times, std::string reach)
     : job_(std::move(job), times, std::move(reach), Clock::now()),
-      ticker_("rdzv-ticker", [this] { return tick(); }) {
+      ticker_([this] { return tick(); }) {
   ticker_.due_by(job_.next_deadline());
 }
 

@@ -76,7 +76,7 @@ class RendezvousService final : public RendezvousMethods {
   grpc::Slice world_;  // encoded, of world_epoch_: what follows each Assignment
   int world_epoch_ = 0;
   bool closing_ = false;
-  Ticker ticker_;  // last: its thread uses the rest
+  Ticker ticker_;  // last: it uses the rest
 };
 
 }  // namespace fleet

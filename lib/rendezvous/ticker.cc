@@ -1,45 +1,80 @@
 #include "rendezvous/ticker.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/thread.h"
 
 namespace fleet {
 
-Ticker::Ticker(const std::string& name, std::function<Time()> fire)
-    : fire_(std::move(fire)), thread_(name, [this] { run(); }) {}
-
-void Ticker::run() {
-  std::unique_lock lock(mutex_);
-  while (!stopped_) {
-    if (due_ == Time::max()) {
-      changed_.wait(lock);
-      continue;
-    }
-    if (std::chrono::steady_clock::now() < due_) {
-      changed_.wait_until(lock, due_);
-      continue;
-    }
-    due_ = Time::max();
-    lock.unlock();
-    const Time next = fire_();
-    lock.lock();
-    due_ = std::min(due_, next);
+// Begins with the first ticker that is due and lives as long as the process: nothing is torn down
+// under its feet.
+class Ticker::Thread {
+ public:
+  static Thread& one() {
+    static Thread* const thread = new Thread;  // reachable: leak checkers see no leak
+    return *thread;
   }
-}
 
-void Ticker::due_by(Time time) {
-  std::lock_guard lock(mutex_);
-  if (time >= due_) return;
-  due_ = time;
-  changed_.notify_one();
-}
-
-void Ticker::stop() {
-  {
+  void due_by(Ticker* ticker, Time time) {
     std::lock_guard lock(mutex_);
-    stopped_ = true;
-    changed_.notify_one();
+    schedule(ticker, time);
   }
-  if (thread_.joinable()) thread_.join();
-}
+
+  void stop(Ticker* ticker) {
+    std::unique_lock lock(mutex_);
+    ticker->stopped_ = true;
+    order_.erase({ticker->due_, ticker});
+    ticker->due_ = Time::max();
+    fired_.wait(lock, [&] { return firing_ != ticker; });
+  }
+
+ private:
+  Thread() : thread_("ticker", [this] { run(); }) {}
+
+  void schedule(Ticker* ticker, Time time) {
+    if (ticker->stopped_ || time >= ticker->due_) return;
+    order_.erase({ticker->due_, ticker});
+    ticker->due_ = time;
+    order_.emplace(time, ticker);
+    if (order_.begin()->second == ticker) changed_.notify_one();
+  }
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (order_.empty()) {
+        changed_.wait(lock);
+        continue;
+      }
+      const auto [due, ticker] = *order_.begin();
+      if (std::chrono::steady_clock::now() < due) {
+        changed_.wait_until(lock, due);
+        continue;
+      }
+      order_.erase(order_.begin());
+      ticker->due_ = Time::max();
+      firing_ = ticker;
+      lock.unlock();
+      const Time next = ticker->fire_();
+      lock.lock();
+      firing_ = nullptr;
+      if (next != Time::max()) schedule(ticker, next);
+      fired_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_, fired_;
+  std::set<std::pair<Time, Ticker*>> order_;
+  Ticker* firing_ = nullptr;
+  fleet::Thread thread_;  // last: it uses the rest
+};
+
+void Ticker::due_by(Time time) { Thread::one().due_by(this, time); }
+void Ticker::stop() { Thread::one().stop(this); }
 
 }  // namespace fleet

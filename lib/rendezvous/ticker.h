@@ -1,13 +1,9 @@
-// One thread that calls a function whenever its time has come.
+// Calls functions when their time has come: one thread for all of a process, which may hold
+// thousands.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
-#include <string>
-
-#include "base/thread.h"
 
 namespace fleet {
 
@@ -15,23 +11,23 @@ class Ticker {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // fire() says when it wants to be called next; it runs first as soon as due_by() asked for.
-  Ticker(const std::string& name, std::function<Time()> fire);
+  // fire() says when it wants to be called next; it runs first as soon as due_by() asked for. It is
+  // to be quick: others wait meanwhile.
+  explicit Ticker(std::function<Time()> fire) : fire_(std::move(fire)) {}
   ~Ticker() { stop(); }
+  Ticker(const Ticker&) = delete;
   // Not later than `time`. Any thread, also within fire().
   void due_by(Time time);
-  // Joins the thread; not from within fire(). Idempotent.
+  // Afterwards fire() does not run any more; not from within fire(). Idempotent.
   void stop();
 
  private:
-  void run();
+  class Thread;
 
   std::function<Time()> fire_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  // Under the lock of the thread.
   Time due_ = Time::max();
   bool stopped_ = false;
-  Thread thread_;
 };
 
 }  // namespace fleet

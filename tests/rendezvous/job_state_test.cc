@@ -249,6 +249,36 @@ TEST(JobState, TheLongestSilent_IsDueToTheMoment) {
   EXPECT_EQ(job.verdict(1).node, "b");
 }
 
+TEST(JobState, LargeJob_IsLenientUntilItHasSettled) {
+  JobTimes times;
+  times.early_beat = 5s;
+  times.early_silence = 30s;
+  times.settles_in = 5s;
+  Job job(job_of({"a", "b"}), times);
+  const auto welcomes = [&] {
+    std::vector<std::chrono::milliseconds> silences;
+    for (const Outgoing& out : job.heard) {
+      if (const auto* welcome = std::get_if<Welcome>(out.event.get())) {
+        silences.push_back(welcome->silence);
+      }
+    }
+    return silences;
+  };
+  job.join(1, node_of(job.spec, "a"));
+  job.after(20s);  // silent all the time
+  job.join(2, node_of(job.spec, "b"));
+  EXPECT_EQ(welcomes(), (std::vector<std::chrono::milliseconds>{30s, 30s}));
+  job.after(4s);
+  job.after(5s);
+  EXPECT_EQ(welcomes(), (std::vector<std::chrono::milliseconds>{30s, 30s, 3s, 3s}));
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
+  for (int i = 0; i < 6; ++i) {
+    job.state.beat(1, job.now);
+    job.after(500ms);
+  }
+  EXPECT_EQ(job.verdict(1).node, "b");
+}
+
 TEST(JobState, KilledByUs_IsNeverTheCause) {
   Job job(job_of({"a", "b"}));
   job.join_all();

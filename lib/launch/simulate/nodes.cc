@@ -1,0 +1,253 @@
+#include "launch/simulate/nodes.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "rendezvous/client.h"
+#include "rendezvous/store_client.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kStoreConnections = 8;  // a process
+constexpr std::chrono::seconds kPatience{120};
+
+std::string address_of(int node) {
+  return "10." + std::to_string(node >> 16) + "." + std::to_string(node >> 8 & 255) + "." +
+         std::to_string(node & 255);
+}
+
+int64_t cpu_ns() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return used.tv_sec * 1'000'000'000L + used.tv_nsec;
+}
+
+int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+// A message is its length and a JSON text.
+void send_text(int fd, const std::string& text) {
+  const auto size = static_cast<uint32_t>(text.size());
+  std::string bytes(reinterpret_cast<const char*>(&size), sizeof size);
+  bytes += text;
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t sent = ::send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+    if (sent <= 0) throw Error(ErrorCode::kInternal, "a process of simulated nodes is gone");
+    at += static_cast<size_t>(sent);
+  }
+}
+
+bool receive(int fd, void* data, size_t size) {
+  for (size_t at = 0; at < size;) {
+    const ssize_t got = ::recv(fd, static_cast<char*>(data) + at, size - at, 0);
+    if (got <= 0) return false;
+    at += static_cast<size_t>(got);
+  }
+  return true;
+}
+
+std::optional<std::string> receive_text(int fd) {
+  uint32_t size = 0;
+  if (!receive(fd, &size, sizeof size)) return std::nullopt;
+  std::string text(size, 0);
+  if (!receive(fd, text.data(), size)) return std::nullopt;
+  return text;
+}
+
+// What the clients of this process hear.
+class Ears {
+ public:
+  void hear(const RendezvousEvent& event) {
+    const int64_t now = now_ns();
+    std::lock_guard lock(mutex_);
+    if (std::holds_alternative<Assignment>(event)) {
+      assigned_.push_back(now);
+    } else if (const auto* verdict = std::get_if<Verdict>(&event)) {
+      ++ended_;
+      if (!verdict->ok()) fail(verdict->message);
+    } else if (const auto* refusal = std::get_if<Refusal>(&event)) {
+      ++ended_;
+      fail(refusal->error.what());
+    }
+    changed_.notify_one();
+  }
+  // Until `count` are assigned, or all that are not have ended.
+  NodesReport wait_assigned(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return assigned_.size() + ended_ >= count; });
+    return {failed_, why_, assigned_, 0};
+  }
+  NodesReport wait_ended(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ >= count; });
+    return {failed_, why_, {now_ns()}, 0};
+  }
+
+ private:
+  void fail(const std::string& why) {
+    if (failed_++ == 0) why_ = why;
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int64_t> assigned_;
+  size_t ended_ = 0;
+  int64_t failed_ = 0;
+  std::string why_;
+};
+
+class Nodes {
+ public:
+  Nodes(const SimulatedJob& job, int first, int last) : job_(job), first_(first), last_(last) {}
+
+  NodesReport join(const std::string& address, const Security& security) {
+    JobSpec spec = job_.spec();
+    spec.addresses_digest = digest_of(spec.addresses);
+    spec.addresses.clear();
+    for (int node = first_; node < last_; ++node) {
+      RendezvousClientOptions options;
+      options.address = address;
+      options.security = security;
+      clients_.emplace_back(options, [this](const RendezvousEvent& event) { ears_.hear(event); });
+      clients_.back().start(info_of(spec, node));
+    }
+    return ears_.wait_assigned(clients_.size());
+  }
+
+  NodesReport get(const std::string& address, const Security& security) {
+    int ranks = 0;
+    for (int node = first_; node < last_; ++node) ranks += job_.ranks_of(node);
+    std::atomic<int> left = ranks;
+    std::atomic<int64_t> failed = 0;
+    std::vector<Thread> threads;
+    for (int i = 0; i < kStoreConnections; ++i) {
+      threads.emplace_back("ranks", [&] {
+        const auto store = connect_store(address, job_.spec().job_id, 1, 0, security);
+        while (left-- > 0) {
+          try {
+            store->get(kSimulatedKey, kPatience);
+          } catch (const Error&) {
+            ++failed;
+          }
+        }
+      });
+    }
+    for (Thread& thread : threads) thread.join();
+    return {failed, failed > 0 ? "calls of the store failed" : "", {now_ns()}, 0};
+  }
+
+  NodesReport finish() {
+    for (RendezvousClient& client : clients_) client.finish();
+    return ears_.wait_ended(clients_.size());
+  }
+
+ private:
+  NodeInfo info_of(const JobSpec& spec, int node) const {
+    NodeInfo info;
+    info.job = spec;
+    info.address = address_of(node);
+    info.hosts_rendezvous = node == 0;
+    info.hostname = "node" + std::to_string(node);
+    for (int rank = 0; rank < job_.ranks_of(node); ++rank) {
+      info.devices.push_back({rank});
+      info.ports.push_back(6070 + rank);
+    }
+    if (node == 0) info.master_port = 6070 + job_.ranks_per_node;
+    return info;
+  }
+
+  SimulatedJob job_;
+  int first_, last_;
+  Ears ears_;
+  std::deque<RendezvousClient> clients_;
+};
+
+// Obeys until its socket is closed.
+[[noreturn]] void run_nodes(int fd, const SimulatedJob& job, int first, int last) {
+  auto* nodes = new Nodes(job, first, last);  // the process ends without taking them down
+  try {
+    while (const auto text = receive_text(fd)) {
+      const Json order = Json::parse(*text);
+      const std::string what = order["what"], address = order["text"];
+      const Security security{order["secret"], order["tls"], {}};
+      const NodesReport report = what == "j"   ? nodes->join(address, security)
+                                 : what == "g" ? nodes->get(address, security)
+                                 : what == "f" ? nodes->finish()
+                                               : NodesReport{};
+      send_text(fd, Json{{"failed", report.failed},
+                         {"why", report.why},
+                         {"times", report.nanoseconds},
+                         {"cpu", cpu_ns()}}
+                        .dump());
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "fleetrun simulate: %s\n", error.what());
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+int SimulatedJob::ranks_of(int node) const {
+  return std::min(ranks_per_node, ranks - node * ranks_per_node);
+}
+
+JobSpec SimulatedJob::spec() const {
+  JobSpec spec;
+  spec.job_id = "simulated";
+  spec.nnodes = nnodes();
+  for (int node = 0; node < spec.nnodes; ++node) spec.addresses.push_back(address_of(node));
+  spec.agreed = {{"--run_mode", "collective"}};
+  return spec;
+}
+
+NodesProcess::NodesProcess(const SimulatedJob& job, int first, int last) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw_errno("socketpair");
+  socket_ = UniqueFd(ends[0]);
+  pid_ = ::fork();
+  if (pid_ < 0) throw_errno("fork");
+  if (pid_ == 0) {
+    socket_.reset();
+    run_nodes(ends[1], job, first, last);
+  }
+  ::close(ends[1]);
+}
+
+NodesProcess::~NodesProcess() {
+  if (!socket_) return;  // moved from
+  socket_.reset();
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void NodesProcess::ask(char what, const std::string& text, const Security& security) {
+  send_text(socket_.get(), Json{{"what", std::string(1, what)},
+                                {"text", text},
+                                {"secret", security.secret},
+                                {"tls", security.tls}}
+                               .dump());
+}
+
+NodesReport NodesProcess::report() {
+  const auto text = receive_text(socket_.get());
+  if (!text) throw Error(ErrorCode::kInternal, "a process of simulated nodes is gone");
+  const Json json = Json::parse(*text);
+  return {json["failed"], json["why"], json["times"].get<std::vector<int64_t>>(), json["cpu"]};
+}
+
+}  // namespace fleet

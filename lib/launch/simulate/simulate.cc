@@ -1,0 +1,274 @@
+#include "launch/simulate/simulate.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "launch/command_line.h"
+#include "launch/simulate/nodes.h"
+#include "rendezvous/server.h"
+#include "rendezvous/store_client.h"
+
+namespace fleet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kSpareFiles = 200;    // beside the connections
+constexpr int kRanksPerId = 128;    // of an NCCL id, which has as many bytes
+constexpr int kNodesAProcess = 64;  // fewer are not worth one more
+
+Schema options() {
+  Schema schema;
+  schema.integer("ranks", 10'000, 1, 4e6, "ranks of the job");
+  schema.integer("gpus_per_node", 8, 1, 4096, "ranks of a node");
+  schema.integer("processes", 4, 1, 256, "processes that the nodes are spread over");
+  schema.boolean("tls", false, "a second time with mutual TLS, beside plain");
+  schema.boolean("store", false, "also let every rank get the job's NCCL ids from the store");
+  schema.number("idle", 3, 0, 3600, "seconds to look at what the beats of the waiting job cost");
+  return schema;
+}
+
+double seconds_since(int64_t begin, int64_t end) { return static_cast<double>(end - begin) * 1e-9; }
+
+int64_t now_ns() { return Clock::now().time_since_epoch().count(); }
+
+double cpu_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+// Every connection is a file here.
+void allow_files(int connections) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const auto wanted = static_cast<rlim_t>(connections + kSpareFiles);
+  if (files.rlim_max < wanted) {
+    throw Error(ErrorCode::kUsage,
+                std::to_string(connections) + " nodes need " + std::to_string(wanted) +
+                    " open files; a process may have " + std::to_string(files.rlim_max),
+                "fleetrun simulate", "raise the hard limit (ulimit -Hn), or simulate fewer ranks");
+  }
+  files.rlim_cur = std::max(files.rlim_cur, wanted);
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+struct Traffic {
+  uint64_t received = 0, sent = 0;
+  int connections = 0;
+};
+
+// Of the connections that this process serves, as TCP counts it.
+Traffic traffic(int port) {
+  Traffic all;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  for (int fd = 0; fd < static_cast<int>(files.rlim_cur); ++fd) {
+    sockaddr_in6 own{}, peer{};  // the port is at the same place in both families
+    socklen_t size = sizeof own, peer_size = sizeof peer;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) continue;
+    const bool inet = own.sin6_family == AF_INET || own.sin6_family == AF_INET6;
+    if (!inet || ntohs(own.sin6_port) != port) continue;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) continue;
+    tcp_info info{};
+    size = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) continue;
+    all.received += info.tcpi_bytes_received;
+    all.sent += info.tcpi_bytes_acked;
+    ++all.connections;
+  }
+  return all;
+}
+
+// Of this process, from the kernel: what it holds now.
+double resident_mb() {
+  std::ifstream file("/proc/self/statm");
+  long pages = 0, resident = 0;
+  file >> pages >> resident;
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) * 1e-6;
+}
+
+class Simulation {
+ public:
+  Simulation(const Settings& settings, Security security)
+      : settings_(settings), security_(std::move(security)) {
+    job_.ranks = static_cast<int>(settings.integer("ranks"));
+    job_.ranks_per_node = static_cast<int>(settings.integer("gpus_per_node"));
+  }
+
+  void run() {
+    allow_files(job_.nnodes());
+    start_nodes();
+    RendezvousServerOptions options;
+    options.job = job_.spec();
+    options.security = security_;
+    const double memory = resident_mb();
+    RendezvousServer server(options);
+    address_ = server.local_address();
+    join(server.port(), memory);
+    if (settings_.number("idle") > 0) idle(settings_.number("idle"));
+    if (settings_.boolean("store")) get_ids();
+    finish();
+    processes_.clear();  // a connection less each, rather than goodbyes
+    server.stop(std::chrono::milliseconds(0));
+  }
+
+ private:
+  void start_nodes() {
+    const int nodes = job_.nnodes();
+    const int wanted = static_cast<int>(settings_.integer("processes"));
+    const int count = std::clamp(nodes / kNodesAProcess, 1, wanted);
+    for (int i = 0; i < count; ++i) {
+      const auto from = [&](int64_t part) { return static_cast<int>(part * nodes / count); };
+      processes_.emplace_back(job_, from(i), from(i + 1));
+    }
+    std::printf("%d ranks on %d nodes, %s, one connection a node, nodes in %d processes\n",
+                job_.ranks, nodes, security_.tls ? "mutual TLS" : "plain", count);
+    std::fflush(stdout);
+  }
+
+  // What the processes say to what all were asked; the times together, ascending.
+  NodesReport reports() {
+    NodesReport all;
+    for (NodesProcess& process : processes_) {
+      const NodesReport one = process.report();
+      all.failed += one.failed;
+      if (all.why.empty()) all.why = one.why;
+      all.nanoseconds.insert(all.nanoseconds.end(), one.nanoseconds.begin(), one.nanoseconds.end());
+      all.cpu_ns += one.cpu_ns;
+    }
+    std::sort(all.nanoseconds.begin(), all.nanoseconds.end());
+    if (all.failed > 0) {
+      throw Error(ErrorCode::kInternal,
+                  std::to_string(all.failed) + " failed, one with: " + all.why,
+                  "the simulated nodes");
+    }
+    return all;
+  }
+
+  void join(int port, double memory_before) {
+    const int64_t begin = now_ns();
+    const double cpu = cpu_seconds();
+    for (NodesProcess& process : processes_) process.join(address_, security_);
+    const NodesReport joined = reports();
+    const double used = cpu_seconds() - cpu, memory = resident_mb() - memory_before;
+    const Traffic bytes = traffic(port);
+    const double nodes = job_.nnodes();
+    std::printf(
+        "joined: median %.3f s, last %.3f s; CPU: server %.2f s, nodes %.2f s\n"
+        "server: %.1f MB received (%.2f KB a node), %.1f MB sent (%.2f KB a node), memory %.0f MB "
+        "(%.0f KB a node)\n",
+        seconds_since(begin, joined.nanoseconds[joined.nanoseconds.size() / 2]),
+        seconds_since(begin, joined.nanoseconds.back()), used,
+        static_cast<double>(joined.cpu_ns) * 1e-9, static_cast<double>(bytes.received) * 1e-6,
+        static_cast<double>(bytes.received) * 1e-3 / nodes, static_cast<double>(bytes.sent) * 1e-6,
+        static_cast<double>(bytes.sent) * 1e-3 / nodes, memory, memory * 1e3 / nodes);
+    std::fflush(stdout);
+  }
+
+  int64_t nodes_cpu() {
+    for (NodesProcess& process : processes_) process.look();
+    return reports().cpu_ns;
+  }
+
+  void idle(double seconds) {
+    if (job_.nnodes() >= kLargeJob) {  // until its beats have their pace
+      std::this_thread::sleep_for(2 * kLargeJobSettles);
+    }
+    const double cpu = cpu_seconds();
+    const int64_t begin = now_ns(), theirs = nodes_cpu();
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    const double theirs_used = static_cast<double>(nodes_cpu() - theirs) * 1e-9;
+    const double passed = seconds_since(begin, now_ns());
+    std::printf("idle: the server uses %.1f %% of a core, the nodes %.1f %%, over %.1f s\n",
+                100 * (cpu_seconds() - cpu) / passed, 100 * theirs_used / passed, passed);
+    std::fflush(stdout);
+  }
+
+  // As the ranks of a job do: those who make an id each publish it, the first joins them to one
+  // value, everyone gets that.
+  void get_ids() {
+    const int ids = (job_.ranks + kRanksPerId - 1) / kRanksPerId;
+    const std::string id(128, 'i');
+    const auto store = connect_store(address_, job_.spec().job_id, 1, 0, security_);
+    const int64_t begin = now_ns();
+    std::string all;
+    for (int i = 0; i < ids; ++i) store->set("ids/" + std::to_string(i), id);
+    for (int i = 0; i < ids; ++i)
+      all += store->get("ids/" + std::to_string(i), std::chrono::seconds(60));
+    store->set(kSimulatedKey, all);
+    const double published = seconds_since(begin, now_ns());
+    for (NodesProcess& process : processes_) process.get(address_, security_);
+    reports();
+    std::printf(
+        "store: %d ids of 128 bytes together after %.3f s, all ranks have them after %.3f s\n", ids,
+        published, seconds_since(begin, now_ns()));
+    std::fflush(stdout);
+  }
+
+  void finish() {
+    const int64_t begin = now_ns();
+    for (NodesProcess& process : processes_) process.finish();
+    const NodesReport ended = reports();
+    std::printf("ended: every node has the verdict after %.3f s\n",
+                seconds_since(begin, ended.nanoseconds.back()));
+    std::fflush(stdout);
+  }
+
+  const Settings& settings_;
+  const Security security_;
+  SimulatedJob job_;
+  std::vector<NodesProcess> processes_;
+  std::string address_;
+};
+
+// In a process of its own: gRPC cannot be forked once it runs.
+int run_apart(const Settings& settings, const Security& security) {
+  const pid_t child = ::fork();
+  if (child < 0) throw_errno("fork");
+  if (child == 0) {
+    int code = 0;
+    try {
+      Simulation(settings, security).run();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "fleetrun: %s\n", error.what());
+      const auto* own = dynamic_cast<const Error*>(&error);
+      code = own ? exit_code_for(own->code()) : 1;
+    }
+    std::fflush(nullptr);
+    ::_exit(code);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+}  // namespace
+
+int simulate(const std::vector<std::string>& arguments) {
+  const auto settings =
+      read_command_line("simulate", "how long the rendezvous of a large job takes, on this machine",
+                        options(), arguments);
+  if (!settings) return 0;
+  set_up_logging("WARNING", "fleetrun");
+  if (const int code = run_apart(*settings, {})) return code;
+  if (!settings->boolean("tls")) return 0;
+  return run_apart(*settings, {new_secret(), true, "fleetrun simulate"});
+}
+
+}  // namespace fleet

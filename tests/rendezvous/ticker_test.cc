@@ -1,0 +1,76 @@
+#include "rendezvous/ticker.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+namespace fleet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+TEST(Ticker, Due_FiresAsSoonAsTheEarliestWish) {
+  std::promise<void> fired;
+  Ticker ticker([&] {
+    fired.set_value();
+    return Ticker::Time::max();
+  });
+  ticker.due_by(Clock::now() + std::chrono::hours(1));
+  ticker.due_by(Clock::now());
+  fired.get_future().get();
+}
+
+TEST(Ticker, FireSaysWhen_FiresAgain) {
+  std::promise<void> third;
+  int times = 0;
+  Ticker ticker([&] {
+    if (++times == 3) third.set_value();
+    return times < 3 ? Clock::now() : Ticker::Time::max();
+  });
+  ticker.due_by(Clock::now());
+  third.get_future().get();
+}
+
+TEST(Ticker, OneWaitsLong_OthersFire) {
+  Ticker later([] { return Ticker::Time::max(); });
+  later.due_by(Clock::now() + std::chrono::hours(1));
+  std::promise<void> fired;
+  Ticker ticker([&] {
+    fired.set_value();
+    return Ticker::Time::max();
+  });
+  ticker.due_by(Clock::now());
+  fired.get_future().get();
+}
+
+TEST(Ticker, Stopped_WaitsForTheRunningFireAndIsQuiet) {
+  std::promise<void> inside;
+  std::atomic<bool> over = false;
+  std::atomic<int> times = 0;
+  std::promise<void> go;
+  Ticker ticker([&] {
+    ++times;
+    inside.set_value();
+    go.get_future().get();
+    over = true;
+    return Clock::now();
+  });
+  ticker.due_by(Clock::now());
+  inside.get_future().get();
+  go.set_value();
+  ticker.stop();
+  EXPECT_TRUE(over);
+  ticker.due_by(Clock::now());
+  std::promise<void> another;
+  Ticker after([&] {
+    another.set_value();
+    return Ticker::Time::max();
+  });
+  after.due_by(Clock::now());  // behind what the stopped one would have done
+  another.get_future().get();
+  EXPECT_EQ(times, 1);
+}
+
+}  // namespace
+}  // namespace fleet
