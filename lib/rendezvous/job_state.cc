@@ -14,6 +14,9 @@ namespace {
 // Nodes that may all be told of each one that goes.
 constexpr int kFew = 64;
 
+// Something may be due this soon even where nodes beat slowly.
+constexpr std::chrono::milliseconds kLook{500};
+
 std::string seconds(std::chrono::steady_clock::duration time) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g s", std::chrono::duration<double>(time).count());
@@ -437,7 +440,7 @@ JobState::Time JobState::next_deadline() const {
   Time next = last_advance_ + std::chrono::hours(1);
   if (!by_silence_.empty()) {
     const Time silent = sessions_.at(by_silence_.front()).last_heard + pace().silence;
-    next = std::min(silent, last_advance_ + pace().beat);
+    next = std::min(silent, last_advance_ + std::min(pace().beat, kLook));
   }
   if (phase_ == Phase::kForming) next = std::min({next, started_ + times_.timeout, next_progress_});
   return next;

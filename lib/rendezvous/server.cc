@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/file.h"
+#include "rendezvous/beats.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/service.h"
 
@@ -66,8 +67,6 @@ std::string local_host(const std::string& host) {
   return host.find(':') == std::string::npos ? "127.0.0.1" : "::1";
 }
 
-// The beats are what a job costs its host: those of many nodes come less often, and seldom at
-// first.
 JobTimes times_of(const RendezvousServerOptions& options) {
   JobTimes times;
   times.timeout = options.timeout;
@@ -75,13 +74,7 @@ JobTimes times_of(const RendezvousServerOptions& options) {
   times.silence = options.silence;
   times.first_progress = options.first_progress;
   times.progress_every = options.progress_every;
-  if (options.job.nnodes >= kLargeJob) {
-    times.beat = std::max(times.beat, kLargeJobBeat);
-    times.early_beat = std::max(times.beat, kLargeJobEarlyBeat);
-    times.early_silence = std::max(times.silence, 6 * kLargeJobEarlyBeat);
-    times.settles_in = kLargeJobSettles;
-  }
-  return times;
+  return beats_for(options.job.nnodes, times);
 }
 
 [[noreturn]] void cannot_listen(const RendezvousServerOptions& options) {

@@ -16,20 +16,14 @@ struct RendezvousServerOptions {
   std::string host = "127.0.0.1";              // address to listen on; "0.0.0.0" or "::" for all
   int port = 0;                                // 0: a free one
   std::chrono::milliseconds timeout{300'000};  // --rdzv_timeout: all nodes must have come
-  std::chrono::milliseconds beat{500};         // every node says it lives this often
-  std::chrono::milliseconds silence{3'000};    // and is lost after this long without
+  std::chrono::milliseconds beat{500};  // every node says it lives this often (more nodes: beats.h)
+  std::chrono::milliseconds silence{3'000};  // and is lost after this long without
   std::chrono::milliseconds first_progress{2'000};
   std::chrono::milliseconds progress_every{10'000};
   Security security;
   // A connection that has not shown its certificate, or begun to speak HTTP/2, by then is closed.
   std::chrono::milliseconds greeting{30'000};
 };
-
-// A job of so many nodes beats more slowly, and very slowly until it has run for a while: then too
-// silence is noticed after `silence`.
-inline constexpr int kLargeJob = 1000;
-inline constexpr std::chrono::milliseconds kLargeJobBeat{1'000}, kLargeJobEarlyBeat{5'000},
-    kLargeJobSettles{5'000};
 
 class RendezvousServer {
  public:

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "launch/command_line.h"
 #include "launch/simulate/nodes.h"
+#include "rendezvous/beats.h"
 #include "rendezvous/server.h"
 #include "rendezvous/store_client.h"
 
@@ -187,9 +188,9 @@ class Simulation {
   }
 
   void idle(double seconds) {
-    if (job_.nnodes() >= kLargeJob) {  // until its beats have their pace
-      std::this_thread::sleep_for(2 * kLargeJobSettles);
-    }
+    // Until its beats have their pace.
+    const JobTimes times = beats_for(job_.nnodes(), {});
+    std::this_thread::sleep_for(times.settles_in + times.early_beat);
     const double cpu = cpu_seconds();
     const int64_t begin = now_ns(), theirs = nodes_cpu();
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
