@@ -18,9 +18,9 @@ const std::vector<Command>& commands() {
       {"ls", "the jobs of this host, or of fleetds", ls_command},
       {"over_stdio", "(what --via=ssh runs on a node)", over_stdio_command},
       {"secret", "make or show the secret that the nodes of your jobs share", secret_command},
+      {"simulate", "how long the rendezvous of a large job takes, on this machine", simulate},
       {"status", "JOB: what is known of it, on each node", status_command},
       {"stop", "JOB: end it", stop_command},
-      {"simulate", "how long the rendezvous of a large job takes, on this machine", simulate},
   };
   return all;
 }
