@@ -42,7 +42,8 @@ World world_from_env() {
   World world;
   world.rank = static_cast<int>(env_int_or("PADDLE_TRAINER_ID", 0));
   world.size = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1));
-  for (const std::string& endpoint : split(env_or("PADDLE_TRAINER_ENDPOINTS", ""), ',')) {
+  for (const std::string& endpoint :
+       split(get_env_or_file("PADDLE_TRAINER_ENDPOINTS").value_or(""), ',')) {
     world.nodes.push_back(endpoint.substr(0, endpoint.rfind(':')));
   }
   world.store = connect_store_from_env();

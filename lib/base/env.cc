@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 
 extern char** environ;
@@ -17,6 +18,13 @@ std::optional<std::string> get_env(const std::string& name) {
 
 std::string env_or(const std::string& name, const std::string& otherwise) {
   return get_env(name).value_or(otherwise);
+}
+
+std::optional<std::string> get_env_or_file(const std::string& name) {
+  if (auto value = get_env(name)) return value;
+  const auto path = get_env(name + "_FILE");
+  if (!path) return std::nullopt;
+  return read_file(*path);
 }
 
 long long env_int_or(const std::string& name, long long otherwise) {

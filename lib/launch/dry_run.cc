@@ -110,6 +110,15 @@ std::vector<std::string> assumptions(const LaunchPlan& plan) {
   return notes;
 }
 
+// Nothing is written: a rank that is started by hand would miss them.
+void note_long_values(const std::vector<LongValue>& lists, ForeseenJob* job) {
+  for (const LongValue& list : lists) {
+    job->notes.push_back(list.name + " is too long for an environment (" +
+                         std::to_string(list.value.size()) +
+                         " characters): the start writes it to the file of " + list.name + "_FILE");
+  }
+}
+
 Variables inherited_by(const std::vector<std::string>& environment, const RankCommand& rank) {
   Variables kept;
   for (const std::string& entry : environment) {
@@ -171,9 +180,19 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+// Lists of large worlds.
+std::string shortened(const std::string& value) {
+  constexpr size_t kWidest = 1000, kStart = 100, kEnd = 50;
+  if (value.size() <= kWidest) return value;
+  return value.substr(0, kStart) + " ... " + value.substr(value.size() - kEnd) + " (" +
+         std::to_string(value.size()) + " characters; --format json has them)";
+}
+
 std::string variables_text(const Variables& variables) {
   std::vector<std::vector<std::string>> rows;
-  for (const auto& [name, value] : variables) rows.push_back({name, shown(name, value)});
+  for (const auto& [name, value] : variables) {
+    rows.push_back({name, shortened(shown(name, value))});
+  }
   return aligned(rows);
 }
 
@@ -232,6 +251,7 @@ ForeseenJob foresee(const LaunchPlan& plan, const std::vector<std::string>& envi
                            node.rank_of(local_rank), std::move(rank)});
     }
   }
+  note_long_values(long_values(job.assignment, rank_context(plan)), &job);
   job.inherited = inherited_by(environment, job.ranks.back().command);
   return job;
 }

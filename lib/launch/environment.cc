@@ -1,6 +1,7 @@
 #include "launch/environment.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/env.h"
 #include "base/text.h"
@@ -11,6 +12,44 @@
 #include "rendezvous/job_secret.h"
 
 namespace fleet {
+namespace {
+
+constexpr std::string_view kFileEnding = "_FILE";
+
+// What each dialect has for a rank, however long.
+Variables dialect_variables(const Assignment& assignment, int local_rank,
+                            const RankContext& context) {
+  Variables all;
+  for (const Dialect* dialect : dialects_named(context.dialects)) {
+    const auto set = assignment.world->servers > 0 ? dialect->role : dialect->variables;
+    if (!set) continue;
+    for (auto& variable : set(assignment, local_rank, context)) {
+      const auto same = [&](const auto& other) { return other.first == variable.first; };
+      // Dialects share some names, and mean the same by them.
+      if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(variable));
+    }
+  }
+  return all;
+}
+
+// Absolute: the program may change its folder. Of the job and epoch: a rank never reads a list that
+// is not its own.
+std::string path_of(const std::string& name, const Assignment& assignment,
+                    const RankContext& context) {
+  return std::filesystem::absolute(context.log_dir) /
+         (name + "." + file_word(context.job_id) + "." + std::to_string(assignment.epoch()));
+}
+
+Variables shortened(Variables variables, const Assignment& assignment, const RankContext& context) {
+  for (auto& [name, value] : variables) {
+    if (value.size() <= kLongestValue) continue;
+    value = path_of(name, assignment, context);
+    name += kFileEnding;
+  }
+  return variables;
+}
+
+}  // namespace
 
 std::vector<std::string> endpoints_of(const World& world, bool servers) {
   std::vector<std::string> all(static_cast<size_t>(servers ? world.servers : world.world_size));
@@ -56,21 +95,22 @@ Variables table_environment(const Assignment& assignment, int local_rank,
   const auto show = assignment.world->servers > 0 ? first.role
                     : first.table                 ? first.table
                                                   : first.variables;
-  return show(assignment, local_rank, context);
+  return shortened(show(assignment, local_rank, context), assignment, context);
+}
+
+std::vector<LongValue> long_values(const Assignment& assignment, const RankContext& context) {
+  std::vector<LongValue> all;
+  for (auto& [name, value] : dialect_variables(assignment, 0, context)) {
+    if (value.size() <= kLongestValue) continue;
+    all.push_back({name, path_of(name, assignment, context), std::move(value)});
+  }
+  return all;
 }
 
 Variables rank_environment(const Assignment& assignment, int local_rank,
                            const RankContext& context) {
-  Variables all;
-  for (const Dialect* dialect : dialects_named(context.dialects)) {
-    const auto set = assignment.world->servers > 0 ? dialect->role : dialect->variables;
-    if (!set) continue;
-    for (auto& variable : set(assignment, local_rank, context)) {
-      const auto same = [&](const auto& other) { return other.first == variable.first; };
-      // Dialects share some names, and mean the same by them.
-      if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(variable));
-    }
-  }
+  Variables all =
+      shortened(dialect_variables(assignment, local_rank, context), assignment, context);
   all.emplace_back(kEnvStoreAddress, assignment.store_address);
   // Empty, in an open job within another job's rank: not the outer one's.
   if (!context.credentials.empty() || get_env(kEnvCredentials)) {
@@ -87,9 +127,19 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
   return all;
 }
 
-std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank) {
+std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank,
+                                             const Variables& set) {
   std::vector<std::string> names = {"http_proxy", "https_proxy", kEnvJobSecret, "FLEETD_SECRET"};
   if (assignment.node().is_server(local_rank)) names.emplace_back("PADDLE_TRAINER_ID");
+  // A launcher may itself run in a rank.
+  for (const auto& [name, value] : set) {
+    const std::string in_file = name + std::string(kFileEnding);
+    if (name.ends_with(kFileEnding)) {
+      names.push_back(name.substr(0, name.size() - kFileEnding.size()));
+    } else if (get_env(in_file)) {
+      names.push_back(in_file);
+    }
+  }
   return names;
 }
 

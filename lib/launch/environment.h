@@ -21,6 +21,15 @@ struct CorePlan {
 std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, int ranks,
                                  int on_host, bool user_decides, double quota = 0);
 
+// A value of more characters goes through a file: the rank has NAME_FILE, its path, and no NAME. It
+// is Paddle's bound for its lists; Linux has 128 KiB for a string.
+inline constexpr size_t kLongestValue = 48000;
+struct LongValue {
+  std::string name, path, value;
+};
+// Those of a job's epoch, alike for all of its ranks.
+std::vector<LongValue> long_values(const Assignment& assignment, const RankContext& context);
+
 // What the printed table shows: the first dialect's, where that is Paddle what its older launcher
 // prints, in the order of that; in a job with parameter servers what is set for a role.
 Variables table_environment(const Assignment& assignment, int local_rank,
@@ -29,7 +38,8 @@ Variables table_environment(const Assignment& assignment, int local_rank,
 Variables rank_environment(const Assignment& assignment, int local_rank,
                            const RankContext& context);
 // What is taken out: proxies break the ranks' own connections, and a parameter server is no
-// trainer.
-std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank);
+// trainer. Of NAME and NAME_FILE only what is in `set`, the rank's own.
+std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank,
+                                             const Variables& set = {});
 
 }  // namespace fleet

@@ -123,6 +123,9 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment) {
   if (!(std::ofstream(endpoints) << endpoints_log(*assignment.world) << std::flush)) {
     spdlog::warn("{}: cannot be written", endpoints);
   }
+  for (const LongValue& list : long_values(assignment, rank_context(plan))) {
+    write_file_atomically(list.path, list.value);
+  }
   for (const Dialect* dialect : dialects_named(plan.dialects)) {
     if (dialect->write_files) dialect->write_files(assignment, rank_context(plan));
   }

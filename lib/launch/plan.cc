@@ -264,7 +264,7 @@ std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment&
     rank.service_socket = any_dialect(plan.dialects, &Dialect::wants_socket);
     context.terminal_width = draws_bar ? terminal_width : 0;
     rank.environment = rank_environment(assignment, rank.local_rank, context);
-    rank.removed = removed_environment(assignment, rank.local_rank);
+    rank.removed = removed_environment(assignment, rank.local_rank, rank.environment);
     rank.cores = cores[local_rank].cores;
     rank.log_path = log_path(plan.log_dir, rank.local_rank, node.servers);
     rank.error_log_path =

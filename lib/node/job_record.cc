@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -56,13 +57,7 @@ void check_folder(const std::string& folder) {
 }
 
 std::string file_name(const JobRecord& record) {
-  std::string name = record.job_id.substr(0, 100);
-  for (char& c : name) {
-    const bool fine = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                      c == '-' || c == '_' || c == '.';
-    if (!fine) c = '_';
-  }
-  return name + "." + std::to_string(record.pid) + kEnding;
+  return file_word(record.job_id.substr(0, 100)) + "." + std::to_string(record.pid) + kEnding;
 }
 
 Json to_json(const JobRecord& record) {

@@ -56,6 +56,15 @@ TEST(DryRunTable, SecretsAreMasked) {
   EXPECT_THAT(text, AllOf(Not(HasSubstr("s3cret")), Not(HasSubstr("t0p"))));
 }
 
+TEST(DryRunTable, LongValues_AreShortened) {
+  ForeseenJob job = sample();
+  job.ranks[0].command.environment.emplace_back("LIST", std::string(40000, 'x') + "end");
+  const std::string text = dry_run_table(job, -1);
+  EXPECT_THAT(text, HasSubstr("xend (40003 characters; --format json has them)\n"));
+  EXPECT_LT(text.size(), 4000u);
+  EXPECT_GT(dry_run_json(job, 0).size(), 40000u);
+}
+
 TEST(DryRunTable, OneRank_IsShownAlone) {
   const std::string text = dry_run_table(sample(), 1);
   EXPECT_THAT(text, AllOf(HasSubstr("rank 1 gets"), Not(HasSubstr("rank 0 gets"))));

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "tests/launch/sample_job.h"
 
 namespace fleet {
@@ -46,7 +48,7 @@ TEST(TableEnvironment, OnCpus_NoGpuIsSelected) {
 
 TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
   const auto variables =
-      as_map(rank_environment(sample_job(false), 1, {"night", "log", "DEBUG", "", 4}));
+      as_map(rank_environment(sample_job(false), 1, {"night", "log", "DEBUG", "", 0, 4}));
   const std::map<std::string, std::string> expected = {
       {"PADDLE_MASTER", "10.0.0.1:40000"},
       {"PADDLE_GLOBAL_SIZE", "4"},
@@ -85,18 +87,89 @@ TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
 }
 
 TEST(RankEnvironment, OnGpus_NoDistriBackend) {
-  EXPECT_FALSE(as_map(rank_environment(sample_job(true), 0, {"j", "log", "INFO", "", 1}))
+  EXPECT_FALSE(as_map(rank_environment(sample_job(true), 0, {"j", "log", "INFO", "", 0, 1}))
                    .contains("PADDLE_DISTRI_BACKEND"));
 }
 
 TEST(RankEnvironment, UsersOwnThreads_AreLeftAlone) {
-  EXPECT_FALSE(as_map(rank_environment(sample_job(true), 0, {"j", "log", "INFO", "", 0}))
+  EXPECT_FALSE(as_map(rank_environment(sample_job(true), 0, {"j", "log", "INFO", "", 0, 0}))
                    .contains("OMP_NUM_THREADS"));
 }
 
 TEST(RankEnvironment, Proxies_AreTakenOut) {
   EXPECT_THAT(removed_environment(sample_job(false), 0),
               ElementsAre("http_proxy", "https_proxy", "FLEET_JOB_SECRET", "FLEETD_SECRET"));
+}
+
+// Nodes of 8 ranks; this is the first. Every endpoint is of 16 characters, with its comma 17.
+Assignment large_job(int ranks) {
+  auto world = std::make_shared<World>();
+  world->world_size = ranks;
+  world->master_address = "10.1.100.100";
+  world->master_port = 40000;
+  for (int first = 0; first < ranks; first += 8) {
+    NodePlacement node;
+    node.address = "10.1." + std::to_string(100 + first / 8 / 100) + "." +
+                   std::to_string(100 + first / 8 % 100);
+    node.address.pop_back();
+    node.node_rank = first / 8;
+    node.first_rank = first;
+    for (int rank = first; rank < std::min(first + 8, ranks); ++rank) {
+      node.ports.push_back(6070 + rank - first);
+      node.devices.push_back({rank - first});
+    }
+    world->nodes.push_back(node);
+  }
+  Assignment assignment;
+  assignment.world = world;
+  assignment.store_address = "10.1.100.100:6768";
+  return assignment;
+}
+
+RankContext large_context() {
+  RankContext context;
+  context.job_id = "night/1";
+  context.log_dir = "/logs";
+  return context;
+}
+
+// (48,000 + 1) / 17 is 2823.6.
+TEST(LongValues, UpToTheBound_ListsAreInTheEnvironment) {
+  const Assignment job = large_job(2823);
+  EXPECT_THAT(long_values(job, large_context()), IsEmpty());
+  const Variables all = rank_environment(job, 7, large_context());
+  EXPECT_EQ(as_map(all).at("PADDLE_TRAINER_ENDPOINTS").size(), 2823u * 17 - 1);
+  EXPECT_FALSE(as_map(all).contains("PADDLE_TRAINER_ENDPOINTS_FILE"));
+}
+
+TEST(LongValues, BeyondTheBound_AFileHasThem) {
+  const Assignment job = large_job(2824);
+  const auto lists = long_values(job, large_context());
+  ASSERT_EQ(lists.size(), 1u);
+  EXPECT_EQ(lists[0].name, "PADDLE_TRAINER_ENDPOINTS");
+  EXPECT_EQ(lists[0].path, "/logs/PADDLE_TRAINER_ENDPOINTS.night_1.1");
+  EXPECT_EQ(lists[0].value, join(endpoints_of(*job.world, false), ","));
+  const Variables all = rank_environment(job, 7, large_context());
+  EXPECT_EQ(as_map(all).at("PADDLE_TRAINER_ENDPOINTS_FILE"), lists[0].path);
+  EXPECT_FALSE(as_map(all).contains("PADDLE_TRAINER_ENDPOINTS"));
+}
+
+// Linux: 128 KiB a string, 2 MiB for all by default.
+TEST(LongValues, WorldOf100000Ranks_EveryEnvironmentCanBeStarted) {
+  const Assignment job = large_job(100000);
+  EXPECT_THAT(long_values(job, large_context()), ::testing::SizeIs(2));  // and the devices
+  for (const Variables& variables :
+       {rank_environment(job, 7, large_context()), table_environment(job, 7, large_context())}) {
+    size_t total = 0;
+    for (const auto& [name, value] : variables) total += name.size() + value.size() + 2;
+    EXPECT_LT(total, 8192u);
+  }
+}
+
+TEST(LongValues, WorldOf5000Ranks_NothingOfAnOuterJobRemains) {
+  const Variables all = rank_environment(large_job(5000), 0, large_context());
+  EXPECT_THAT(removed_environment(large_job(5000), 0, all),
+              ::testing::Contains("PADDLE_TRAINER_ENDPOINTS"));
 }
 
 // Node 1 of two; each has one parameter server and two trainers.
@@ -116,7 +189,7 @@ Assignment with_servers() {
 }
 
 TEST(RoleEnvironment, Trainer_HasPaddlesNames) {
-  const RankContext context = {"night", "log", "INFO", "1", 2};
+  const RankContext context = {"night", "log", "INFO", "1", 0, 2};
   const std::map<std::string, std::string> expected = {
       {"PADDLE_PSERVERS_IP_PORT_LIST", "10.0.0.1:6070,10.0.0.2:6070"},
       {"PADDLE_TRAINER_ENDPOINTS", "10.0.0.1:6071,10.0.0.1:6072,10.0.0.2:6071,10.0.0.2:6072"},
@@ -142,7 +215,7 @@ TEST(RoleEnvironment, Trainer_HasPaddlesNames) {
 
 TEST(RoleEnvironment, Server_IsNoTrainer) {
   const auto variables =
-      as_map(rank_environment(with_servers(), 0, {"night", "log", "INFO", "0", 1}));
+      as_map(rank_environment(with_servers(), 0, {"night", "log", "INFO", "0", 0, 1}));
   EXPECT_EQ(variables.at("TRAINING_ROLE"), "PSERVER");
   EXPECT_EQ(variables.at("PADDLE_PORT"), "6070");
   EXPECT_EQ(variables.at("PADDLE_WITH_GLOO"), "0");
