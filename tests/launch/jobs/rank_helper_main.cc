@@ -3,6 +3,9 @@
 //   listen PORT_VARIABLE   listens on the port of that variable ("ip:port" or "port") as servers
 //   do,
 //                          with SO_REUSEADDR; and sees that without it the port is taken
+//   hold FIFO MARK         listens, as servers do, on its endpoint, rank 0 also on MASTER_PORT;
+//   makes
+//                          the file MARK.RANK, and ends when FIFO is opened for writing
 //   store                  meets all ranks through the job's Store
 //   write BYTES STREAMS [PIECE]
 //                          writes so many bytes of lines "rank number checksum text" of random
@@ -10,12 +13,16 @@
 //                          standard output, 2 standard error, 3 each line to one of them
 //   fill BYTES             writes so many bytes of lines as fast as it can
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <string>
@@ -26,7 +33,8 @@
 
 namespace {
 
-bool can_listen(const std::string& address, int port, bool reuse) {
+// The socket, or -1.
+int listening(const std::string& address, int port, bool reuse) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = reuse ? 1 : 0;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -36,8 +44,35 @@ bool can_listen(const std::string& address, int port, bool reuse) {
   ::inet_pton(AF_INET, address.c_str(), &where.sin_addr);
   const bool bound =
       ::bind(fd, reinterpret_cast<sockaddr*>(&where), sizeof where) == 0 && ::listen(fd, 8) == 0;
+  if (bound) return fd;
   ::close(fd);
-  return bound;
+  return -1;
+}
+
+bool can_listen(const std::string& address, int port, bool reuse) {
+  const int fd = listening(address, port, reuse);
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
+
+bool hold_port(const std::string& name, const std::string& address, int port) {
+  if (listening(address, port, true) >= 0) return true;  // as long as this process lives
+  std::printf("CLASH: %s %s:%d: %s\n", name.c_str(), address.c_str(), port, std::strerror(errno));
+  return false;
+}
+
+int hold(const std::string& fifo, const std::string& mark) {
+  const std::string endpoint = std::getenv("PADDLE_CURRENT_ENDPOINT"), rank = std::getenv("RANK");
+  const size_t colon = endpoint.rfind(':');
+  bool held = hold_port("PADDLE_CURRENT_ENDPOINT", endpoint.substr(0, colon),
+                        std::stoi(endpoint.substr(colon + 1)));
+  if (rank == "0") {
+    held &=
+        hold_port("MASTER_PORT", std::getenv("MASTER_ADDR"), std::stoi(std::getenv("MASTER_PORT")));
+  }
+  if (!held) return 4;
+  std::ofstream(mark + "." + rank).flush();
+  return ::open(fifo.c_str(), O_RDONLY) < 0 ? 5 : 0;
 }
 
 int listen_on(const char* variable) {
@@ -124,6 +159,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   try {
     if (what == "listen" && argc > 2) return listen_on(argv[2]);
+    if (what == "hold" && argc > 3) return hold(argv[2], argv[3]);
     if (what == "store") return meet_in_store();
     if (what == "fill" && argc > 2) return fill(std::stoul(argv[2]));
     if (what == "write" && argc > 3) {
