@@ -45,8 +45,8 @@ least() { sort -n "$1.us" | awk 'NR == 1 { printf "%.1f", $1 / 1000 }'; }
 report() {
   awk -v ours="$(median fleetrun)" -v theirs="$(median "$1")" -v asked="${asked[$1]}" -v peer="$1" 'BEGIN {
     ratio = theirs / ours
-    printf "launch_true: ratio %.2f (ours %s ms, %s %s ms; asked for >= %d: %s)\n", ratio, ours, peer, theirs, asked, ratio >= asked ? "met" : "MISSED"
-    exit ratio < asked }'
+    printf "launch_true: ratio %.2f (ours %s ms, %s %s ms; asked for >= %d: %s)\n", ratio, ours, peer, theirs, asked, (ratio >= asked ? "met" : "MISSED")
+    exit (ratio < asked) }'
 }
 for peer in "${peers[@]}"; do
   echo "$peer: median $(median "$peer") ms, least $(least "$peer") ms of $(wc -l <"$peer.us")"
