@@ -6,6 +6,7 @@
 #include "launch/doctor/doctor.h"
 #include "launch/guard.h"
 #include "launch/simulate/simulate.h"
+#include "node/stack_report.h"
 
 namespace fleet {
 
@@ -19,6 +20,7 @@ const std::vector<Command>& commands() {
       {"over_stdio", "(what --via=ssh runs on a node)", over_stdio_command},
       {"secret", "make or show the secret that the nodes of your jobs share", secret_command},
       {"simulate", "how long the rendezvous of a large job takes, on this machine", simulate},
+      {"stacks", "what every rank of a running job does now", stacks_command},
       {"status", "JOB: what is known of it, on each node", status_command},
       {"stop", "JOB: end it", stop_command},
   };

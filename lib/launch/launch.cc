@@ -50,6 +50,7 @@ std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
   options.port = topology.rendezvous_port;
   options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
   options.security = plan.security;
+  options.heartbeat_timeout = seconds_of(plan.request.settings, "heartbeat_timeout");
   try {
     auto server = std::make_unique<RendezvousServer>(options);
     if (options.security.open() && server->open_to_network()) {
@@ -73,6 +74,7 @@ RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousS
                         ? server->local_address()
                         : endpoint(plan.topology.rendezvous_address, plan.topology.rendezvous_port);
   options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
+  options.patience = seconds_of(plan.request.settings, "heartbeat_timeout");
   options.security = plan.security;
   return options;
 }

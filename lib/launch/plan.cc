@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -202,6 +203,9 @@ JobSpec job_of(const LaunchPlan& plan) {
     job.agreed["--no_progress_restarts"] = std::to_string(job.restarts.no_progress_restarts);
     job.agreed["--elastic_timeout"] = std::to_string(job.restarts.wait.count()) + " ms";
   }
+  char heartbeat[32];
+  std::snprintf(heartbeat, sizeof heartbeat, "%g", settings.number("heartbeat_timeout"));
+  job.agreed["--heartbeat_timeout"] = heartbeat;
   if (!plan.topology.counts.empty()) job.agreed["--ips"] = plan.topology.counts;
   job.allow_skew = plan.doctor || settings.boolean("allow_skew");  // the doctor names it all
   if (job.nnodes > 1) {

@@ -14,7 +14,10 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "node/channel.h"
+#include "node/control_socket.h"
+#include "node/job_cgroup.h"
 #include "node/process_tree.h"
+#include "node/stack_report.h"
 #include "node/supervision.h"
 #include "node/sweep.h"
 
@@ -46,6 +49,10 @@ class Agent : private SupervisionEffects {
             loop_, std::move(plan_.guardian.socket),
             [this](const WireMessage& message) { on_guardian(message); },
             [this] { on_guardian_closed(); }),
+        control_(loop_,
+                 [this](const std::string& request, ControlSocket::Reply reply) {
+                   on_request(request, std::move(reply));
+                 }),
         client_(plan_.client, [this](RendezvousEvent event) {
           // On one of gRPC's threads.
           asio::post(loop_, [this, event = std::move(event)]() mutable { on_rendezvous(event); });
@@ -84,6 +91,7 @@ class Agent : private SupervisionEffects {
     }
     const std::vector<pid_t> left = descendants(plan_.foreign);
     spdlog::debug("{} processes left", left.size());
+    sweep_job_cgroups();  // a guardian that was killed has left its own
     if (stuck_known_) return;
     for (const pid_t pid : left) spdlog::error("left behind: {}", describe_process(pid));
   }
@@ -99,17 +107,23 @@ class Agent : private SupervisionEffects {
 
   void on_signal(int signal) {
     if (signal == SIGUSR1 || signal == SIGUSR2) {
-      channel_.send(SignalRanks{signal});  // what it means is between the user and the program
+      client_.request_signal(signal);  // what it means is between the user and the program
     } else {
       supervision_.on_signal(signal);
     }
+  }
+
+  // Every node has a leash of its own and gets the signal by it.
+  void on_leash(int signal) {
+    const bool of_user = signal == SIGUSR1 || signal == SIGUSR2;
+    of_user ? channel_.send(SignalRanks{signal}) : on_signal(signal);
   }
 
   void wait_for_leash() {
     leash_->async_read_some(asio::buffer(leash_bytes_),
                             [this](boost::system::error_code error, size_t n) {
                               if (error) return on_signal(SIGHUP);
-                              for (size_t i = 0; i < n; ++i) on_signal(leash_bytes_[i]);
+                              for (size_t i = 0; i < n; ++i) on_leash(leash_bytes_[i]);
                               wait_for_leash();
                             });
   }
@@ -128,10 +142,14 @@ class Agent : private SupervisionEffects {
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
     if (const auto* peer = std::get_if<PeerEvent>(&event)) on_peer(*peer);
     if (const auto* order = std::get_if<StopOrder>(&event)) supervision_.on_stop_order(*order);
+    if (const auto* order = std::get_if<SignalOrder>(&event)) {
+      channel_.send(SignalRanks{order->signal});
+    }
     if (const auto* order = std::get_if<StackOrder>(&event)) supervision_.on_stack_order(*order);
     if (const auto* order = std::get_if<RestartOrder>(&event)) {
       supervision_.on_restart_order(*order);
     }
+    if (const auto* report = std::get_if<StackReport>(&event)) answer_stacks(*report);
     if (const auto* verdict = std::get_if<Verdict>(&event)) on_verdict(*verdict);
   }
 
@@ -146,6 +164,20 @@ class Agent : private SupervisionEffects {
 
   void on_peer(const PeerEvent& peer) {
     peer.kind == PeerEvent::Kind::kPace ? say(peer.line) : spdlog::info("{}", peer.line);
+  }
+
+  // `fleetrun stacks JOB`.
+  void on_request(const std::string& request, ControlSocket::Reply reply) {
+    if (request != "stacks") return reply("unknown request: " + request + "\n");
+    if (!world_) return reply("the nodes of the job have not met yet\n");
+    asking_.push_back(std::move(reply));
+    client_.request_stacks();
+  }
+
+  void answer_stacks(const StackReport& report) {
+    for (const ControlSocket::Reply& reply : std::exchange(asking_, {})) {
+      reply(stack_report_json(report));
+    }
   }
 
   void on_assignment(const Assignment& assignment) {
@@ -250,6 +282,7 @@ class Agent : private SupervisionEffects {
   void finish_node() override { client_.finish(); }
   void ready(int epoch) override { client_.ready(epoch); }
   void request_stop(int signal) override { client_.request_stop(signal); }
+  void request_kill(int signal) override { client_.request_stop(signal, true); }
   void stop_ranks(int signal) override {
     channel_.send(StopRanks{signal, static_cast<int>(plan_.grace.count())});
   }
@@ -276,6 +309,8 @@ class Agent : private SupervisionEffects {
   std::unique_ptr<RankService> service_;
   std::optional<asio::posix::stream_descriptor> leash_;
   char leash_bytes_[16];
+  ControlSocket control_;
+  std::vector<ControlSocket::Reply> asking_;  // for stacks
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
   bool checking_ = false;

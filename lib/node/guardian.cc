@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +20,9 @@
 #include "base/log.h"
 #include "node/byte_stream.h"
 #include "node/channel.h"
+#include "node/exit_order.h"
 #include "node/hang_watch.h"
+#include "node/job_cgroup.h"
 #include "node/job_logs.h"
 #include "node/oom_watch.h"
 #include "node/process_tree.h"
@@ -36,6 +39,7 @@ namespace {
 
 constexpr size_t kTailLines = 20;
 constexpr std::chrono::seconds kLookEvery{1};
+constexpr int kLauncherNice = -10;
 
 struct GuardedRank {
   RankCommand command;
@@ -97,6 +101,7 @@ class Guardian {
       rank.pid = spawned.pid;
       rank.ended = spawned.pid < 0;
       if (rank.ended) continue;
+      order_.watch(rank.pid);
       if (spawned.service) listen_to(rank, std::move(spawned.service));
       rank.log = logs_.open(command, std::move(spawned.output));
       if (command.hang_timeout_ms > 0) {
@@ -105,6 +110,7 @@ class Guardian {
                                  std::chrono::milliseconds(20), look_every_);
       }
     }
+    cgroup_tried_ = told_to_stop_ = killed_ = false;
     look();
     end_if_done();
   }
@@ -140,6 +146,7 @@ class Guardian {
     if (!any) return;
     const auto now = std::chrono::steady_clock::now();
     if (now >= next_progress_) {
+      if (next_progress_ != std::chrono::steady_clock::time_point()) enter_cgroup();
       next_progress_ = now + kLookEvery;
       tell_progress();
     }
@@ -148,6 +155,22 @@ class Guardian {
     look_.async_wait([this](boost::system::error_code error) {
       if (!error) look();
     });
+  }
+
+  // Not while the job starts: the kernel takes its time to move a process. What the ranks fork
+  // meanwhile is moved too.
+  void enter_cgroup() {
+    if (std::exchange(cgroup_tried_, true)) return;
+    if (!cgroup_.make()) return spdlog::debug("no cgroup for this job: {}", cgroup_.why());
+    for (int round = 0; round < 3; ++round) {
+      const std::vector<pid_t> inside = cgroup_.members();
+      std::vector<pid_t> outside = descendants({});
+      std::erase_if(outside, [&](pid_t pid) {
+        return std::find(inside.begin(), inside.end(), pid) != inside.end();
+      });
+      if (outside.empty()) return;
+      cgroup_.take(outside);
+    }
   }
 
   void tell_progress() {
@@ -199,6 +222,8 @@ class Guardian {
   }
 
   void stop_ranks(const StopRanks& stop) {
+    reap();  // who has ended by now did so by itself
+    told_to_stop_ = true;
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, stop.signal);
     }
@@ -226,28 +251,38 @@ class Guardian {
 
   void reap() {
     int status = 0;
-    pid_t pid = 0;
-    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
-      for (GuardedRank& rank : ranks_) {
-        if (rank.pid == pid && !rank.ended) on_rank_ended(rank, status);
-      }
+    for (const pid_t pid : order_.take()) {
+      if (::waitpid(pid, &status, WNOHANG) == pid) on_child_ended(pid, status);
     }
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) on_child_ended(pid, status);
     sweep_.on_children_changed();
     end_if_done();
   }
 
+  void on_child_ended(pid_t pid, int status) {
+    for (GuardedRank& rank : ranks_) {
+      if (rank.pid == pid && !rank.ended) on_rank_ended(rank, status);
+    }
+  }
+
   void on_rank_ended(GuardedRank& rank, int status) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
     rank.ended = true;
     tell_progress();
     rank.log->drain();
     RankEnded ended;
     ended.local_rank = rank.command.local_rank;
+    ended.at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
     ended.tail = rank.log->last_lines(kTailLines);
     if (WIFSIGNALED(status)) {
       ended.signal = WTERMSIG(status);
     } else {
       ended.code = WEXITSTATUS(status);
     }
+    // What dies of a SIGKILL that we have not sent is no consequence of our asking it to stop; the
+    // kernel may take longer to end it than others to notice.
+    ended.told_to_stop = killed_ || (told_to_stop_ && ended.signal != SIGKILL);
     if (status != 0) ended.note = explain_end(oom_, rank.pid, ended.signal, &ended.oom);
     channel_.send(ended);
   }
@@ -261,6 +296,8 @@ class Guardian {
   }
 
   void kill_all() {
+    killed_ = true;
+    cgroup_.kill();
     grace_.cancel();
     sweep_.start();
   }
@@ -294,12 +331,15 @@ class Guardian {
   StackCollector collector_;
   JobLogs logs_;
   OomWatch oom_;
+  ExitOrder order_;
+  JobCgroup cgroup_;
   Channel channel_;
   std::vector<GuardedRank> ranks_;
   std::chrono::milliseconds look_every_{kLookEvery};
   std::chrono::steady_clock::time_point next_progress_{};
   std::string still_there_;
-  bool gone_ = false, announced_ = false;  // of the ranks started last
+  bool gone_ = false, announced_ = false;                              // of the ranks
+  bool cgroup_tried_ = false, told_to_stop_ = false, killed_ = false;  // started last
   bool launcher_lost_ = false;
 };
 
@@ -351,6 +391,9 @@ GuardianProcess start_guardian(const sigset_t& original) {
     guardian.socket.reset();
     guardian_main(std::move(theirs), original);
   }
+  // Ranks may use every core: where it is allowed, what beats goes first. Not the guardian, whose
+  // priority the ranks inherit.
+  ::setpriority(PRIO_PROCESS, 0, kLauncherNice);
   return guardian;
 }
 

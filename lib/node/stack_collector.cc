@@ -92,10 +92,14 @@ std::string why_nothing(const std::string& printed) {
 
 void StackCollector::collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
                              std::function<void(std::vector<LocalStack>)> on_done) {
+  if (on_done_) return;  // the answer that is on its way serves this one too
   on_done_ = std::move(on_done);
+  jobs_.clear();
   for (const Target& target : targets) {
     jobs_.push_back(std::make_unique<Job>());
     jobs_.back()->target = target;
+    jobs_.back()->state = process_state(target.pid);
+    jobs_.back()->channel = wait_channel(target.pid);
   }
   limit_.expires_after(limit);
   limit_.async_wait([this](boost::system::error_code error) {
@@ -164,8 +168,8 @@ void StackCollector::finish() {
     stack.frames = frames_of(job->printed, job->target.pid);
     stack.missing = job->missing;
     if (stack.frames.empty() && stack.missing.empty()) stack.missing = why_nothing(job->printed);
-    stack.state = std::string(1, process_state(job->target.pid));
-    stack.channel = wait_channel(job->target.pid);
+    stack.state = std::string(1, job->state);
+    stack.channel = job->channel;
     if (!job->printed.empty()) std::ofstream(job->target.file) << job->printed;
     if (job->output) job->output->close();
     stacks.push_back(std::move(stack));

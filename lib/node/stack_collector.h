@@ -27,7 +27,7 @@ class StackCollector {
 
   explicit StackCollector(boost::asio::io_context& loop) : loop_(loop), limit_(loop) {}
   // Calls back once, with one stack a target: after `limit` at the latest, when debuggers that are
-  // not done are killed. Once only.
+  // not done are killed. Not at all where an earlier call has not been answered yet.
   void collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
                std::function<void(std::vector<LocalStack>)> on_done);
 
@@ -36,6 +36,8 @@ class StackCollector {
     Target target;
     pid_t debugger = -1;
     std::unique_ptr<boost::asio::posix::stream_descriptor> output;
+    char state = '?';  // before the debugger stops it
+    std::string channel;
     std::string printed, missing;
     char chunk[4096];
     bool done = false;

@@ -73,6 +73,7 @@ void Supervision::on_check_failed(const std::string& text) {
 }
 
 void Supervision::on_stop_order(const StopOrder& order) {
+  if (order.kill && !gone_) effects_.kill_ranks();
   if (stopping_) return;
   ordered_ = order.signal;
   effects_.say("node " + std::to_string(order.node_rank) + " (" + order.node +
@@ -82,8 +83,10 @@ void Supervision::on_stop_order(const StopOrder& order) {
 
 void Supervision::on_stack_order(const StackOrder& order) {
   if (stopping_ || gone_ || guardian_lost_) return;
-  effects_.say("the job hangs (noticed on node " + std::to_string(order.node_rank) +
-               "): looking at what every rank does");
+  if (order.hang) {
+    effects_.say("the job hangs (noticed on node " + std::to_string(order.node_rank) +
+                 "): looking at what every rank does");
+  }
   effects_.collect_stacks();
 }
 
@@ -166,6 +169,7 @@ void Supervision::on_rank_not_started(int local_rank, const std::string& error, 
   exit.local_rank = local_rank;
   exit.code = 127;
   exit.note = error;
+  exit.at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
   exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);
   rank_ended(std::move(exit));
 }
@@ -178,6 +182,8 @@ void Supervision::on_rank_ended(const RankEnded& ended, Time now) {
   exit.tail = ended.tail;
   exit.note = ended.note;
   exit.oom = ended.oom;
+  exit.at_ns = ended.at_ns;
+  exit.killed_by_us = ended.told_to_stop;
   exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);
   rank_ended(std::move(exit));
 }
@@ -189,9 +195,8 @@ void Supervision::rank_ended(RankExit exit) {
   exit.rank = node.rank_of(exit.local_rank);
   exit.node_rank = assignment_->node_rank;
   exit.log_path = log_paths_.at(static_cast<size_t>(exit.local_rank));
-  exit.killed_by_us = stopping_;
-  if (stopping_) exit.note.clear(), exit.oom = false;
-  if (!stopping_ && exit.note.empty()) exit.note = signal_hint(exit.signal);
+  if (exit.killed_by_us) exit.note.clear(), exit.oom = false;
+  if (!exit.killed_by_us && exit.note.empty()) exit.note = signal_hint(exit.signal);
   effects_.report(exit);
   // Whose loss this rank is the echo of may be about to be heard, from this node too: until the
   // verdict nobody is stopped, so that the cause is not taken for one of our own kills.
@@ -238,7 +243,10 @@ void Supervision::on_signal(int signal) {
     return effects_.request_stop(signal);
   }
   if (gone_) return end(128 + signal_);  // only other nodes are waited for
-  if (!assignment_ || stopping_) return effects_.kill_ranks();
+  if (!assignment_ || stopping_) {
+    if (assignment_) effects_.request_kill(signal_);
+    return effects_.kill_ranks();
+  }
   effects_.say(signal_name(signal) + ": stopping the ranks; once more kills them");
   effects_.request_stop(signal);
   stop(signal);

@@ -23,6 +23,7 @@ class SupervisionEffects {
   virtual void send_stacks(const std::vector<RankStack>& stacks) = 0;  // to the rendezvous
   virtual void finish_node() = 0;                 // to the rendezvous: all ranks here have ended
   virtual void ready(int epoch) = 0;              // to the rendezvous: for the one after `epoch`
+  virtual void request_kill(int signal) = 0;      // to the rendezvous: stop it now, at once
   virtual void request_stop(int signal) = 0;      // to the rendezvous: stop the whole job
   virtual void stop_ranks(int signal) = 0;        // signal the local ranks; grace; SIGKILL
   virtual void kill_ranks() = 0;                  // SIGKILL every local descendant now
@@ -63,7 +64,7 @@ class Supervision {
   void on_guardian_lost();
 
   // --- from the user ---
-  // A first signal is passed to all ranks of the job; a second one kills those of this node.
+  // A first signal is passed to all ranks of the job; a second one kills them.
   void on_signal(int signal);
 
  private:

@@ -96,7 +96,7 @@ void fields(Visit& visit, RankStarted& message) {
 template <typename Visit>
 void fields(Visit& visit, RankEnded& message) {
   visit(message.local_rank), visit(message.code), visit(message.signal), visit(message.tail);
-  visit(message.note), visit(message.oom);
+  visit(message.note), visit(message.oom), visit(message.at_ns), visit(message.told_to_stop);
 }
 template <typename Visit>
 void fields(Visit& visit, SignalRanks& message) {

@@ -102,11 +102,13 @@ struct RankStarted {
 // A rank ended.
 struct RankEnded {
   int local_rank = 0;
-  int code = 0;      // exit code, where signal is 0
-  int signal = 0;    // the signal that ended it, or 0
-  std::string tail;  // the last lines of its log
-  std::string note;  // what the kernel knows about its end
-  bool oom = false;  // it was killed for lack of memory
+  int code = 0;               // exit code, where signal is 0
+  int signal = 0;             // the signal that ended it, or 0
+  std::string tail;           // the last lines of its log
+  std::string note;           // what the kernel knows about its end
+  bool oom = false;           // it was killed for lack of memory
+  int64_t at_ns = 0;          // when, on this node's steady clock
+  bool told_to_stop = false;  // the guardian had told it to stop before
   bool operator==(const RankEnded&) const = default;
 };
 // How far the ranks have come that say so (observe/rank_progress.h): every second where that has

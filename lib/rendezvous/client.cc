@@ -38,6 +38,10 @@ std::chrono::microseconds random_part_of(std::chrono::microseconds time) {
   return std::chrono::microseconds(random() % time.count());
 }
 
+int64_t ns(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
 std::string new_instance() {
   std::random_device random;
   return std::to_string(getpid()) + "-" + std::to_string(random()) + "-" + std::to_string(random());
@@ -56,7 +60,7 @@ void RendezvousClient::Impl::start(NodeInfo info) {
   info_ = std::move(info);
   info_.instance = new_instance();
   stub_ = wire::Rendezvous::NewStub(
-      make_channel(options_.address, options_.security, Liveness::kBeats));
+      make_channel(options_.address, options_.security, options_.patience, Liveness::kBeats));
   const auto now = Clock::now();
   deadline_ = now + options_.timeout;
   next_progress_ = now + options_.first_progress;
@@ -78,14 +82,19 @@ void RendezvousClient::Impl::connect() {
 void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& message) {
   {
     std::lock_guard lock(mutex_);
-    last_heard_ = Clock::now();
+    const auto now = Clock::now();
+    if (phase_ == Phase::kRunning) longest_gap_ = std::max(longest_gap_, now - last_heard_);
+    last_heard_ = now;
+    if (message.has_beat()) {
+      host_clock_.sample(message.beat().sent_ns(), message.beat().host_ns(), ns(last_heard_));
+    }
     if (stream != stream_ || phase_ == Phase::kEnded || message.has_beat()) return;
     try {
       HostEvent event = from_wire(message);
       if (const auto* welcome = std::get_if<Welcome>(&event)) {
         times_ = *welcome;
         if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
-        ticker_.due_by(last_heard_ + times_.beat);
+        ticker_.due_by(last_heard_);  // the first beat also compares the clocks
       } else if (const auto* start = std::get_if<Start>(&event)) {
         begin(start->epoch);
       } else {
@@ -222,6 +231,7 @@ void RendezvousClient::Impl::beat(Clock::time_point now) {
   }
   wire::NodeMessage message;
   message.mutable_beat()->set_count(++beats_);
+  message.mutable_beat()->set_sent_ns(ns(now));
   if (stream_) stream_->send(std::move(message));
 }
 
@@ -282,9 +292,26 @@ void RendezvousClient::Impl::send(wire::NodeMessage message) {
   if (stream_ && !left_) stream_->send(std::move(message));
 }
 
+void RendezvousClient::Impl::report(RankExit exit) {
+  wire::NodeMessage message;
+  {
+    std::lock_guard lock(mutex_);
+    const auto at = host_clock_.at(exit.at_ns);
+    const bool known = at && exit.at_ns != 0;
+    exit.at_ns = known ? at->host_ns : 0;
+    exit.at_error_ns = known ? at->error_ns : -1;
+  }
+  *message.mutable_exit() = to_wire(exit);
+  send(std::move(message));
+}
+
 void RendezvousClient::Impl::leave() {
   std::unique_lock lock(mutex_);
   const bool first = !std::exchange(left_, true);
+  if (first && phase_ != Phase::kIdle) {
+    const auto gap = std::chrono::duration_cast<std::chrono::milliseconds>(longest_gap_);
+    spdlog::debug("heartbeats: the host's longest silence was {} ms", gap.count());
+  }
   changed_.notify_all();
   if (first && stream_) {
     wire::NodeMessage goodbye;
@@ -316,11 +343,7 @@ Assignment RendezvousClient::join(NodeInfo info) {
   return impl_->wait_for_outcome();
 }
 
-void RendezvousClient::report(RankExit exit) {
-  wire::NodeMessage message;
-  *message.mutable_exit() = to_wire(exit);
-  impl_->send(std::move(message));
-}
+void RendezvousClient::report(RankExit exit) { impl_->report(std::move(exit)); }
 
 void RendezvousClient::finish() {
   wire::NodeMessage message;
@@ -352,9 +375,22 @@ void RendezvousClient::send_stacks(const std::vector<RankStack>& stacks) {
   impl_->send(std::move(message));
 }
 
-void RendezvousClient::request_stop(int signal) {
+void RendezvousClient::request_stop(int signal, bool kill) {
   wire::NodeMessage message;
   message.mutable_stop()->set_signal(signal);
+  message.mutable_stop()->set_kill(kill);
+  impl_->send(std::move(message));
+}
+
+void RendezvousClient::request_signal(int signal) {
+  wire::NodeMessage message;
+  message.mutable_signal()->set_signal(signal);
+  impl_->send(std::move(message));
+}
+
+void RendezvousClient::request_stacks() {
+  wire::NodeMessage message;
+  message.mutable_stack_wish();
   impl_->send(std::move(message));
 }
 

@@ -18,6 +18,7 @@ struct RendezvousClientOptions {
   std::chrono::milliseconds timeout{300'000};
   std::chrono::milliseconds first_progress{2'000};   // when the first waiting line comes
   std::chrono::milliseconds progress_every{10'000};  // and the next ones
+  std::chrono::milliseconds patience{3'000};         // --heartbeat_timeout, for the connection
   Security security;                                 // the host's
 };
 
@@ -57,7 +58,13 @@ class RendezvousClient {
   void send_stacks(const std::vector<RankStack>& stacks);
   // This launcher was told to stop: every node hears a StopOrder, the verdict comes when all have
   // finished.
-  void request_stop(int signal);
+  // `kill`: asked again; what still runs is killed.
+  void request_stop(int signal, bool kill = false);
+  // Every node hears a SignalOrder.
+  void request_signal(int signal);
+  // What all ranks of the job do: the answer is a StackReport, within some seconds. None comes
+  // where the job ends before.
+  void request_stacks();
   // Says goodbye and closes the stream; waits briefly until that is out. A node that leaves a
   // running job before finish() and before a verdict counts as lost. Idempotent. From within the
   // callback it returns without waiting.

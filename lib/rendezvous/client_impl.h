@@ -13,6 +13,7 @@
 
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client.h"
+#include "rendezvous/clock_offset.h"
 #include "rendezvous/ticker.h"
 #include "rendezvous/wire.h"
 
@@ -28,6 +29,7 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void start(NodeInfo info);
   Assignment wait_for_outcome();
   void send(wire::NodeMessage message);  // dropped where there is no stream any more
+  void report(RankExit exit);
   void leave();
   void close();  // before the owner goes
 
@@ -66,6 +68,8 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   bool look_ = false;
   Clock::time_point next_look_, deadline_, next_attempt_, next_progress_, last_heard_, last_tick_;
   Welcome times_;
+  ClockOffset host_clock_;
+  Clock::duration longest_gap_{};  // between messages of the host while the job runs
   uint64_t beats_ = 0;
   SharedWorld world_;               // the last one heard of
   int node_rank_ = -1;              // in it

@@ -15,10 +15,12 @@
 namespace fleet {
 namespace {
 
-// A dead peer whose kernel cannot say so is seen by beats where there are any. Elsewhere, at a
-// client (a rank that waits for the store), within 3 s; each ping costs the host as much as a beat,
-// so that it asks seldom itself.
-constexpr int kKeepaliveMs = 2'000, kSeldomMs = 20'000, kKeepaliveTimeoutMs = 1'000;
+// How long a connection may be silent before its kernel is asked: by beats where there are any.
+// Elsewhere, at a client (a rank that waits for the store), soon; each ping costs the host as much
+// as a beat, so that it asks seldom itself. What the peer gets to answer (also the kernel's own
+// bound for what is sent and not acknowledged) is the caller's patience: a link that is down for
+// less than that costs nothing.
+constexpr int kKeepaliveMs = 2'000, kSeldomMs = 20'000;
 
 // How long one attempt to connect may take: the host of a large job has thousands to answer.
 constexpr int kAttemptMs = 15'000;
@@ -78,7 +80,7 @@ void set_up() {
 }  // namespace
 
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security,
-                                            Liveness liveness) {
+                                            std::chrono::milliseconds patience, Liveness liveness) {
   set_up();
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -87,7 +89,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1'000);  // names may come late
   args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, liveness == Liveness::kBeats ? kSeldomMs : kKeepaliveMs);
-  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(patience.count()));
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kAttemptMs);
@@ -98,11 +100,11 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
   return grpc::CreateCustomChannel(address, channel_credentials(security), args);
 }
 
-void set_up_server(grpc::ServerBuilder* builder) {
+void set_up_server(grpc::ServerBuilder* builder, std::chrono::milliseconds patience) {
   set_up();
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a taken port is an error
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kSeldomMs);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(patience.count()));
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);

@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -20,11 +21,15 @@ enum class Liveness { kPings, kBeats };
 
 // A connection of its own (not shared with other channels of the process), without proxies. With
 // TLS its certificate is good for most of kCertificateLife from now on.
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security,
-                                            Liveness liveness = Liveness::kPings);
+// A peer whose kernel does not answer for `patience` is given up.
+std::shared_ptr<grpc::Channel> make_channel(
+    const std::string& address, const Security& security,
+    std::chrono::milliseconds patience = std::chrono::milliseconds(3'000),
+    Liveness liveness = Liveness::kPings);
 // Keepalive, bounds and an exclusive port; also sends gRPC's own messages to our log at debug
 // level.
-void set_up_server(grpc::ServerBuilder* builder);
+void set_up_server(grpc::ServerBuilder* builder,
+                   std::chrono::milliseconds patience = std::chrono::milliseconds(3'000));
 
 // The part of a status a person needs: "Connection refused" of gRPC's chain of wrappers.
 std::string reason_of(const grpc::Status& status);

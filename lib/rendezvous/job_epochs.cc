@@ -74,7 +74,7 @@ void JobState::epoch_over(Verdict cause, Time now) {
   cause_ = std::move(cause);
   if (!quorum_is_here()) return give_up_divided(now);
   awaited_.clear();
-  cascade_.reset(), hang_.reset(), killed_.reset(), grow_due_.reset();
+  causes_.clear(), look_.reset(), killed_.reset(), grow_due_.reset();
   const bool resized = cause_.kind == VerdictKind::kResized;
   const RestartOrder order{epoch_, cause_, std::move(end), resized ? 0 : restarts_.used(),
                            spec().restarts.max_restarts};
@@ -162,6 +162,7 @@ void JobState::begin_epoch(Time now) {
   phase_ = Phase::kRunning;
   epoch_began_ = now;
   pace_.begin(now);
+  causes_ = Causes(world_->nodes.size() > 1 ? times_.causes : within_a_node(times_.causes));
   if (lost_) return epoch_over(Verdict(*lost_), now);  // before it began
   for (const auto& [id, session] : sessions_) {
     if (epoch_ > 1 && session.member && session.node_rank >= 0) say(id, Start{epoch_});

@@ -25,6 +25,14 @@ std::string seconds(std::chrono::steady_clock::duration time) {
 
 }  // namespace
 
+std::chrono::milliseconds beat_for(std::chrono::milliseconds timeout) {
+  return std::clamp(timeout / 12, std::chrono::milliseconds(20), std::chrono::milliseconds(1'000));
+}
+
+std::chrono::milliseconds silence_for(std::chrono::milliseconds timeout) {
+  return timeout - beat_for(timeout);
+}
+
 JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now)
     : times_(times),
       reach_(std::move(reach)),
@@ -162,11 +170,33 @@ void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
     if (!killed_) killed_ = std::move(exit);
     return;
   }
-  if (exit.code == kExitPeerLost && exit.signal == 0) {
-    if (!cascade_) cascade_ = std::move(exit), cascade_due_ = now + times_.settle;
-    return;
+  causes_.failed(std::move(exit), now);
+}
+
+// A node that is overdue may be the cause of what the others report: it is heard or given up first.
+JobState::Time JobState::cause_due() const {
+  Time due = causes_.due();
+  if (due == Time::max() || causes_.any_lost()) return due;
+  const Time overdue = due - 3 * times_.beat;
+  for (const SessionId id : by_silence_) {
+    const Session& session = sessions_.at(id);
+    if (session.last_heard >= overdue) break;
+    if (session.member) due = std::max(due, session.last_heard + times_.silence);
   }
-  decide_failed(std::move(exit), now);
+  return due;
+}
+
+void JobState::decide_cause(Time now) {
+  Causes::Cause cause = causes_.decide();
+  cause.exit ? decide_failed(std::move(*cause.exit), now)
+             : decide_lost(cause.node_rank, cause.how, now);
+}
+
+void JobState::decide_lost(int node_rank, const std::string& how, Time now) {
+  Verdict verdict = node_verdict(VerdictKind::kNodeLost, node_rank);
+  verdict.message = "node " + std::to_string(node_rank) + " (" +
+                    node_label(verdict.node, verdict.hostname) + ") was lost: its fleetrun " + how;
+  epoch_over(std::move(verdict), now);
 }
 
 void JobState::decide_failed(RankExit exit, Time now) {
@@ -179,12 +209,28 @@ void JobState::decide_failed(RankExit exit, Time now) {
 
 void JobState::rank_stalled(SessionId session, RankStall stall, Time now) {
   const Session* from = heard(session, now);
-  if (!from || phase_ != Phase::kRunning || stop_ || hang_) return;
-  hang_ = Hang{std::move(stall), from->node_rank, now + times_.stacks, {}, {}};
+  if (!from || phase_ != Phase::kRunning || stop_ || (look_ && look_->hang)) return;
+  // Where somebody has just asked, that look will do.
+  if (!look_) start_look({from->node_rank, true}, now);
+  look_->hang = std::move(stall);
+  look_->node_rank = from->node_rank;
+}
+
+void JobState::stacks_wished(SessionId session, Time now) {
+  const Session* from = heard(session, now);
+  if (!from || phase_ != Phase::kRunning) return;
+  if (!look_) start_look({from->node_rank, false}, now);
+  look_->asked_by.push_back(session);
+}
+
+void JobState::start_look(const StackOrder& order, Time now) {
+  look_.emplace();
+  look_->due = now + times_.stacks;
   for (const auto& [id, other] : sessions_) {
-    if (other.member) hang_->awaited.insert(other.node_rank);
+    if (!other.member || other.node_rank < 0) continue;  // a spare has no ranks
+    look_->awaited.insert(other.node_rank);
+    say(id, RendezvousEvent(order));
   }
-  say_all(StackOrder{from->node_rank});
 }
 
 void JobState::pace_came(SessionId session, std::vector<RankPace> pace, Time now) {
@@ -198,23 +244,33 @@ void JobState::pace_came(SessionId session, std::vector<RankPace> pace, Time now
 
 void JobState::stacks_came(SessionId session, std::vector<RankStack> stacks, Time now) {
   const Session* from = heard(session, now);
-  if (!from || !hang_ || hang_->awaited.erase(from->node_rank) == 0) return;
+  if (!from || !look_ || look_->awaited.erase(from->node_rank) == 0) return;
   for (RankStack& stack : stacks) {
     stack.node_rank = from->node_rank;
-    hang_->stacks.push_back(std::move(stack));
+    look_->stacks.push_back(std::move(stack));
   }
-  if (hang_->awaited.empty()) decide_hang(now);
+  if (look_->awaited.empty()) end_look(now);
+}
+
+void JobState::end_look(Time now) {
+  const StackReport report{look_->stacks, {look_->awaited.begin(), look_->awaited.end()}};
+  for (const SessionId asked : look_->asked_by) {
+    if (sessions_.contains(asked)) say(asked, RendezvousEvent(report));
+  }
+  if (look_->hang) return decide_hang(now);
+  look_.reset();
 }
 
 void JobState::decide_hang(Time now) {
   if (phase_ != Phase::kRunning || stop_) return;
-  const std::vector<StackCluster> clusters = cluster_stacks(hang_->stacks);
+  if (causes_.any()) return decide_cause(now);  // a rank that has failed explains it
+  const std::vector<StackCluster> clusters = cluster_stacks(look_->stacks);
   RankExit exit;
-  exit.rank = hang_->first.rank;
-  exit.server = hang_->first.server;
-  exit.local_rank = hang_->first.local_rank;
-  exit.node_rank = hang_->node_rank;
-  exit.log_path = hang_->first.log_path;
+  exit.rank = look_->hang->rank;
+  exit.server = look_->hang->server;
+  exit.local_rank = look_->hang->local_rank;
+  exit.node_rank = look_->node_rank;
+  exit.log_path = look_->hang->log_path;
   std::string why = "the first of which it was noticed";
   if (const RankStack* odd = odd_one(clusters)) {
     const bool same = odd->rank == exit.rank && odd->server == exit.server;
@@ -227,17 +283,17 @@ void JobState::decide_hang(Time now) {
   }
   Verdict verdict = node_verdict(VerdictKind::kHang, exit.node_rank);
   verdict.message =
-      "the job hangs: rank " + std::to_string(hang_->first.rank) + " on node " +
-      std::to_string(hang_->node_rank) +
-      (hang_->first.step < 0
-           ? " has written nothing and used no CPU time for " + seconds(hang_->first.quiet_for)
-           : " has done no step after step " + std::to_string(hang_->first.step) + " for " +
-                 seconds(hang_->first.quiet_for)) +
+      "the job hangs: rank " + std::to_string(look_->hang->rank) + " on node " +
+      std::to_string(look_->node_rank) +
+      (look_->hang->step < 0
+           ? " has written nothing and used no CPU time for " + seconds(look_->hang->quiet_for)
+           : " has done no step after step " + std::to_string(look_->hang->step) + " for " +
+                 seconds(look_->hang->quiet_for)) +
       "\n  look at " + (exit.server ? "server " : "rank ") + std::to_string(exit.rank) +
       " (local rank " + std::to_string(exit.local_rank) + ") on node " +
       std::to_string(exit.node_rank) + " (" + node_label(verdict.node, verdict.hostname) +
       "): " + why + stacks_text(clusters);
-  for (const int silent : hang_->awaited) {
+  for (const int silent : look_->awaited) {
     verdict.message += "\n  node " + std::to_string(silent) + " has sent no stacks";
   }
   verdict.exit = std::move(exit);
@@ -258,7 +314,7 @@ void JobState::finished(SessionId session, Time now) {
 // One node less whose ranks run; the last one ends the job.
 void JobState::one_less(Time now) {
   if (--unfinished_ > 0) return;
-  if (cascade_) return decide_failed(*cascade_, now);
+  if (causes_.any()) return decide_cause(now);
   Verdict verdict = node_verdict(VerdictKind::kSuccess, -1);
   verdict.message = "all " + std::to_string(world_->world_size) + " ranks have ended well";
   if (stop_ || killed_) {
@@ -270,7 +326,7 @@ void JobState::one_less(Time now) {
   decide(std::move(verdict), now);
 }
 
-void JobState::stop_wished(SessionId session, int signal, Time now) {
+void JobState::stop_wished(SessionId session, int signal, Time now, bool kill) {
   const Session* from = heard(session, now);
   if (!from || phase_ == Phase::kEnded) return;
   if (phase_ == Phase::kForming) {
@@ -292,20 +348,25 @@ void JobState::stop_wished(SessionId session, int signal, Time now) {
                       std::to_string(rank) + " (" + verdict.node + ") during a restart";
     return decide(std::move(verdict), now);
   }
-  const StopOrder order{signal, rank, world_->nodes.at(rank).address};
+  const StopOrder order{signal, rank, world_->nodes.at(rank).address, kill};
   if (!stop_) stop_ = order;  // the first one is the verdict, later ones may be harsher
   say_all(order);
 }
 
+void JobState::signal_wished(SessionId session, int signal, Time now) {
+  const Session* from = heard(session, now);
+  if (from && phase_ == Phase::kRunning) say_all(SignalOrder{signal, from->node_rank});
+}
+
 void JobState::left(SessionId session, Time now) {
-  node_gone(session, "left before its ranks had ended", now);
+  node_gone(session, "left before its ranks had ended", now, now);
 }
 
 void JobState::lost(SessionId session, const std::string& how, Time now) {
-  node_gone(session, how, now);
+  node_gone(session, how, now, now);
 }
 
-void JobState::node_gone(SessionId id, const std::string& how, Time now) {
+void JobState::node_gone(SessionId id, const std::string& how, Time since, Time now) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
   const Session session = found->second;
@@ -344,7 +405,8 @@ void JobState::node_gone(SessionId id, const std::string& how, Time now) {
     return session.finished ? void() : one_less(now);
   }
   lost_ = verdict;
-  epoch_over(std::move(verdict), now);
+  causes_.node_lost(session.node_rank, how, since);
+  decide_cause(now);
 }
 
 void JobState::shut_down(Time now) {
@@ -395,12 +457,17 @@ void JobState::settle(Time now) {
 }
 
 void JobState::lose_silent(Time now) {
+  // The host's own node beats through the same threads and over no network: where it is late too,
+  // it is this process that does not get to hear anybody.
+  const auto host = membership_.host();
+  const auto own = host ? sessions_.find(*host) : sessions_.end();
+  if (own != sessions_.end()) now = std::min(now, own->second.last_heard + 2 * pace().beat);
   while (!by_silence_.empty()) {
     const SessionId id = by_silence_.front();
     if (now - sessions_.at(id).last_heard < pace().silence) return;
     const int rank = sessions_.at(id).node_rank;
     const std::string how = "was silent for " + seconds(pace().silence);
-    node_gone(id, how, now);
+    node_gone(id, how, sessions_.at(id).last_heard, now);
     // Should it wake up again, it hears what became of it.
     if (rank < 0) {
       say(id, Refusal{Error(ErrorCode::kPeerLost, how, "this node's connection")}, true);
@@ -423,10 +490,8 @@ void JobState::advance(Time now) {
   }
   settle(now);
   lose_silent(now);
-  if (phase_ == Phase::kRunning && cascade_ && now >= cascade_due_) {
-    decide_failed(*cascade_, now);
-  }
-  if (phase_ == Phase::kRunning && hang_ && now >= hang_->due) decide_hang(now);
+  if (phase_ == Phase::kRunning && now >= cause_due()) decide_cause(now);
+  if (phase_ == Phase::kRunning && look_ && now >= look_->due) end_look(now);
   if (phase_ == Phase::kRunning && grow_due_ && now >= *grow_due_) grow(now);
   if (phase_ == Phase::kGathering) advance_between(now);
   if (phase_ != Phase::kForming) return;
@@ -440,8 +505,12 @@ JobState::Time JobState::next_deadline() const {
   Time next = last_advance_ + std::chrono::hours(1);
   if (!by_silence_.empty()) {
     const Time silent = sessions_.at(by_silence_.front()).last_heard + pace().silence;
-    next = std::min(silent, last_advance_ + std::min(pace().beat, kLook));
+    // Not at once again where somebody silent is not to blame.
+    const auto least = times_.beat / 8;
+    next = std::clamp(silent, last_advance_ + least,
+                      last_advance_ + std::max(least, std::min(pace().beat, kLook)));
   }
+  if (phase_ == Phase::kRunning) next = std::min(next, cause_due());
   if (phase_ == Phase::kForming) next = std::min({next, started_ + times_.timeout, next_progress_});
   return next;
 }

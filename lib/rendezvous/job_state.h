@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/causes.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/pace.h"
 #include "rendezvous/restarts.h"
@@ -46,10 +47,14 @@ struct JobTimes {
   std::chrono::milliseconds early_beat{0}, early_silence{0}, settles_in{0};
   std::chrono::milliseconds first_progress{2'000};   // when those who wait hear who is missing
   std::chrono::milliseconds progress_every{10'000};  // and again
-  std::chrono::milliseconds settle{
-      500};  // a rank that lost a peer is the cause only if no other comes within
-  std::chrono::milliseconds stacks{4'500};  // how long nodes may look at a hang
+  CauseTimes causes = {};                            // how the first failure is told from others
+  std::chrono::milliseconds stacks{4'500};           // how long nodes may look at a hang
 };
+
+// So that a node is seen to be gone within `timeout`: how often nodes beat, and how long one may be
+// silent. The last beat is at most one interval old when it goes, and it takes a moment to act.
+std::chrono::milliseconds beat_for(std::chrono::milliseconds timeout);
+std::chrono::milliseconds silence_for(std::chrono::milliseconds timeout);
 
 class JobState {
  public:
@@ -77,7 +82,9 @@ class JobState {
   void finished(SessionId session, Time now);
   void ready(SessionId session, int epoch, Time now);     // nothing of that epoch is left there
   void accepted(SessionId session, int epoch, Time now);  // that epoch's world is known there
-  void stop_wished(SessionId session, int signal, Time now);
+  void stop_wished(SessionId session, int signal, Time now, bool kill = false);
+  void signal_wished(SessionId session, int signal, Time now);
+  void stacks_wished(SessionId session, Time now);
   void left(SessionId session, Time now);                          // said goodbye
   void lost(SessionId session, const std::string& how, Time now);  // the stream broke: "vanished"
   void advance(Time now);                                          // time passed
@@ -132,9 +139,14 @@ class JobState {
   Welcome pace() const;
   void settle(Time now);
   void lose_silent(Time now);
-  void node_gone(SessionId session, const std::string& how, Time now);
+  void node_gone(SessionId session, const std::string& how, Time since, Time now);
   void one_less(Time now);
+  Time cause_due() const;
+  void decide_cause(Time now);
   void decide_failed(RankExit exit, Time now);
+  void decide_lost(int node_rank, const std::string& how, Time now);
+  void start_look(const StackOrder& order, Time now);
+  void end_look(Time now);
   void decide_hang(Time now);
   void decide(Verdict verdict, Time now);
   Verdict node_verdict(VerdictKind kind, int node_rank) const;
@@ -153,17 +165,17 @@ class JobState {
   std::shared_ptr<const World> world_;
   std::optional<StopOrder> stop_;
   std::optional<RankExit> killed_;  // a rank that a launcher stopped although nobody ordered it
-  // Somebody hangs, and the nodes are looking at their ranks.
-  struct Hang {
-    RankStall first;
-    int node_rank;  // its
+  // The nodes are looking at their ranks: because one hangs, or somebody asked.
+  struct Look {
     Time due;
     std::set<int> awaited;  // nodes
     std::vector<RankStack> stacks;
+    std::vector<SessionId> asked_by;
+    std::optional<RankStall> hang;  // the first rank of which it was noticed
+    int node_rank = -1;             // its
   };
-  std::optional<Hang> hang_;
-  std::optional<RankExit> cascade_;  // the first rank that says it only lost another
-  Time cascade_due_;
+  std::optional<Look> look_;
+  Causes causes_;                   // failures that wait for the verdict
   std::optional<Verdict> verdict_;  // none where it never ran for lack of nodes
   std::string outcome_;
   int unfinished_ = 0;  // nodes of the running job

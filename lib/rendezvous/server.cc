@@ -67,16 +67,6 @@ std::string local_host(const std::string& host) {
   return host.find(':') == std::string::npos ? "127.0.0.1" : "::1";
 }
 
-JobTimes times_of(const RendezvousServerOptions& options) {
-  JobTimes times;
-  times.timeout = options.timeout;
-  times.beat = options.beat;
-  times.silence = options.silence;
-  times.first_progress = options.first_progress;
-  times.progress_every = options.progress_every;
-  return beats_for(options.job.nnodes, times);
-}
-
 [[noreturn]] void cannot_listen(const RendezvousServerOptions& options) {
   const std::string address = host_port(options.host, options.port);
   const int error = listen_errno(options.host, options.port);
@@ -107,6 +97,16 @@ JobTimes times_of(const RendezvousServerOptions& options) {
               "choose another with --rdzv_port, on every node");
 }
 
+JobTimes times_of(const RendezvousServerOptions& options) {
+  JobTimes times;
+  times.timeout = options.timeout;
+  times.beat = beat_for(options.heartbeat_timeout);
+  times.silence = silence_for(options.heartbeat_timeout);
+  times.first_progress = options.first_progress;
+  times.progress_every = options.progress_every;
+  return beats_for(options.job.nnodes, times);
+}
+
 }  // namespace
 
 class RendezvousServer::Impl {
@@ -117,7 +117,7 @@ class RendezvousServer::Impl {
         credentials_(server_credentials(options_.security)) {
     raise_descriptor_limit();
     grpc::ServerBuilder builder;
-    set_up_server(&builder);
+    set_up_server(&builder, options_.heartbeat_timeout);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                                static_cast<int>(options_.greeting.count()));
     // Without TLS anybody gets this far; a friend that comes back later connects again.

@@ -16,8 +16,9 @@ struct RendezvousServerOptions {
   std::string host = "127.0.0.1";              // address to listen on; "0.0.0.0" or "::" for all
   int port = 0;                                // 0: a free one
   std::chrono::milliseconds timeout{300'000};  // --rdzv_timeout: all nodes must have come
-  std::chrono::milliseconds beat{500};  // every node says it lives this often (more nodes: beats.h)
-  std::chrono::milliseconds silence{3'000};  // and is lost after this long without
+  // A node that vanishes is lost, to all, within this time: --heartbeat_timeout (more nodes:
+  // beats.h).
+  std::chrono::milliseconds heartbeat_timeout{3'000};
   std::chrono::milliseconds first_progress{2'000};
   std::chrono::milliseconds progress_every{10'000};
   Security security;

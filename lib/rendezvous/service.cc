@@ -137,6 +137,8 @@ void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& mes
       job_.beat(id, now);
       wire::HostMessage echo;
       *echo.mutable_beat() = message.beat();
+      echo.mutable_beat()->set_host_ns(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
       const grpc::Slice bytes = encode(echo);
       session->send(grpc::ByteBuffer(&bytes, 1));
       break;
@@ -154,7 +156,13 @@ void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& mes
       job_.accepted(id, message.accept().epoch(), now);
       break;
     case wire::NodeMessage::kStop:
-      job_.stop_wished(id, message.stop().signal(), now);
+      job_.stop_wished(id, message.stop().signal(), now, message.stop().kill());
+      break;
+    case wire::NodeMessage::kSignal:
+      job_.signal_wished(id, message.signal().signal(), now);
+      break;
+    case wire::NodeMessage::kStackWish:
+      job_.stacks_wished(id, now);
       break;
     case wire::NodeMessage::kStall:
       job_.rank_stalled(id, from_wire(message.stall()), now);

@@ -168,6 +168,10 @@ struct RankExit {
   bool killed_by_us = false;  // the launcher stopped it: never a cause
   bool oom = false;           // the kernel killed it for lack of memory
   std::chrono::milliseconds ran_for{0};
+  // When it ended: on its node's steady clock, once reported on that of the rendezvous's host. That
+  // may be off by the error; < 0: not known at all.
+  int64_t at_ns = 0;
+  int64_t at_error_ns = -1;
   std::string log_path;
   std::string tail;  // the last lines of its log; at most 64 KiB travel
   std::string note;  // what else is known, for the message: "killed by the kernel: out of memory"
@@ -284,6 +288,7 @@ struct StopOrder {
   int signal = 0;
   int node_rank = -1;  // whose launcher was asked
   std::string node;
+  bool kill = false;  // at once: it was asked a second time
 };
 // The epoch is over, the job is not: all ranks are to be stopped; then ready(). Next come an
 // Assignment of a later epoch, or the end.
@@ -294,9 +299,20 @@ struct RestartOrder {
   int restart = 0;  // the how manieth; 0: it is none after a failure
   int of = 0;       // so many are allowed
 };
-// The job hangs: send_stacks() of all ranks of this node, soon.
+// All ranks of the job are to be sent this signal; nothing else changes.
+struct SignalOrder {
+  int signal = 0;
+  int node_rank = -1;  // whose launcher got it
+};
+// send_stacks() of all ranks of this node, soon.
 struct StackOrder {
-  int node_rank = -1;  // where it was noticed
+  int node_rank = -1;  // where a hang was noticed, or somebody asked
+  bool hang = true;
+};
+// What request_stacks() asked for.
+struct StackReport {
+  std::vector<RankStack> stacks;
+  std::vector<int> silent;  // nodes that have sent none
 };
 // Something about another node worth a log line.
 struct PeerEvent {
@@ -305,10 +321,11 @@ struct PeerEvent {
   std::string node;
   std::string line;
 };
-// JoinProgress* (Refusal | Assignment (PeerEvent | StopOrder | StackOrder)* (RestartOrder
-// JoinProgress* Assignment ...)* Verdict). A Verdict may also come instead of an Assignment where
-// the job is stopped while it is forming, or ends while this node is a spare.
+// JoinProgress* (Refusal | Assignment (PeerEvent | StopOrder | SignalOrder | StackOrder |
+// StackReport)* (RestartOrder JoinProgress* Assignment ...)* Verdict). A Verdict may also come
+// instead of an Assignment where the job is stopped while it is forming, or ends while this node is
+// a spare.
 using RendezvousEvent = std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopOrder,
-                                     StackOrder, RestartOrder, Verdict>;
+                                     SignalOrder, StackOrder, StackReport, RestartOrder, Verdict>;
 
 }  // namespace fleet

@@ -33,9 +33,19 @@ void fill(const StopOrder& order, wire::HostMessage* to) {
   to->mutable_stop()->set_signal(order.signal);
   to->mutable_stop()->set_node_rank(order.node_rank);
   to->mutable_stop()->set_node(order.node);
+  to->mutable_stop()->set_kill(order.kill);
+}
+void fill(const SignalOrder& order, wire::HostMessage* to) {
+  to->mutable_signal()->set_signal(order.signal);
+  to->mutable_signal()->set_node_rank(order.node_rank);
+}
+void fill(const StackReport& report, wire::HostMessage* to) {
+  *to->mutable_report()->mutable_stacks() = to_wire(report.stacks);
+  for (const int node : report.silent) to->mutable_report()->add_silent(node);
 }
 void fill(const StackOrder& order, wire::HostMessage* to) {
   to->mutable_stacks()->set_node_rank(order.node_rank);
+  to->mutable_stacks()->set_hang(order.hang);
 }
 void fill(const EpochEnd& end, wire::EpochEnd* out) {
   out->set_epoch(end.epoch);
@@ -173,6 +183,8 @@ wire::RankExit to_wire(const RankExit& exit) {
   out.set_note(exit.note);
   out.set_server(exit.server);
   out.set_oom(exit.oom);
+  out.set_at_ns(exit.at_ns);
+  out.set_at_error_ns(exit.at_error_ns);
   return out;
 }
 
@@ -190,6 +202,8 @@ RankExit from_wire(const wire::RankExit& in) {
   exit.note = in.note();
   exit.server = in.server();
   exit.oom = in.oom();
+  exit.at_ns = in.at_ns();
+  exit.at_error_ns = in.at_error_ns();
   return exit;
 }
 
@@ -245,6 +259,7 @@ wire::Stacks to_wire(const std::vector<RankStack>& stacks) {
     added->set_channel(stack.channel);
     for (const std::string& frame : stack.frames) added->add_frames(frame);
     added->set_missing(stack.missing);
+    added->set_node_rank(stack.node_rank);
   }
   return out;
 }
@@ -255,7 +270,7 @@ std::vector<RankStack> from_wire(const wire::Stacks& in) {
     stacks.push_back({one.rank(),
                       one.server(),
                       one.local_rank(),
-                      -1,
+                      one.node_rank(),
                       static_cast<char>(one.state()),
                       one.channel(),
                       {one.frames().begin(), one.frames().end()},
@@ -320,9 +335,15 @@ HostEvent from_wire(const wire::HostMessage& message) {
                                                : PeerEvent::Kind::kFinished,
                        message.peer().node_rank(), message.peer().node(), message.peer().line()};
     case wire::HostMessage::kStop:
-      return StopOrder{message.stop().signal(), message.stop().node_rank(), message.stop().node()};
+      return StopOrder{message.stop().signal(), message.stop().node_rank(), message.stop().node(),
+                       message.stop().kill()};
+    case wire::HostMessage::kSignal:
+      return SignalOrder{message.signal().signal(), message.signal().node_rank()};
+    case wire::HostMessage::kReport:
+      return StackReport{from_wire(message.report().stacks()),
+                         {message.report().silent().begin(), message.report().silent().end()}};
     case wire::HostMessage::kStacks:
-      return StackOrder{message.stacks().node_rank()};
+      return StackOrder{message.stacks().node_rank(), message.stacks().hang()};
     case wire::HostMessage::kVerdict:
       return from_wire(message.verdict());
     case wire::HostMessage::kRestart: {

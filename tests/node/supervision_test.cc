@@ -25,6 +25,7 @@ class MockEffects : public SupervisionEffects {
   MOCK_METHOD(void, send_stacks, (const std::vector<RankStack>&), (override));
   MOCK_METHOD(void, finish_node, (), (override));
   MOCK_METHOD(void, ready, (int), (override));
+  MOCK_METHOD(void, request_kill, (int), (override));
   MOCK_METHOD(void, request_stop, (int), (override));
   MOCK_METHOD(void, stop_ranks, (int), (override));
   MOCK_METHOD(void, kill_ranks, (), (override));
@@ -35,12 +36,14 @@ class MockEffects : public SupervisionEffects {
   MOCK_METHOD(void, end, (int), (override));
 };
 
-RankEnded ended(int local_rank, int code, int signal, const std::string& tail) {
+RankEnded ended(int local_rank, int code, int signal, const std::string& tail,
+                bool told_to_stop = false) {
   RankEnded message;
   message.local_rank = local_rank;
   message.code = code;
   message.signal = signal;
   message.tail = tail;
+  message.told_to_stop = told_to_stop;
   return message;
 }
 
@@ -121,7 +124,7 @@ TEST_F(SupervisionTest, TrainersEndWell_ServersAreStoppedAfterTheVerdict) {
   supervision.on_verdict(verdict_of(VerdictKind::kSuccess));
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
                                     Field(&RankExit::server, true), Field(&RankExit::rank, 0))));
-  supervision.on_rank_ended(ended(0, 0, SIGTERM, ""), start);
+  supervision.on_rank_ended(ended(0, 0, SIGTERM, "", true), start);
   EXPECT_CALL(effects, finish_node());
   EXPECT_CALL(effects, end(0));
   supervision.on_all_gone("");
@@ -157,7 +160,15 @@ TEST_F(SupervisionTest, RankEndsBecauseItWasStopped_IsNoCause) {
   supervision.on_rank_ended(ended(0, 1, 0, ""), start);
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
                                     Field(&RankExit::signal, SIGTERM))));
-  supervision.on_rank_ended(ended(1, 0, SIGTERM, ""), start);
+  supervision.on_rank_ended(ended(1, 0, SIGTERM, "", true), start);
+}
+
+TEST_F(SupervisionTest, RankEndsByItselfJustBeforeItIsStopped_MayBeTheCause) {
+  run();
+  EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false))).Times(2);
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(0, 1, 0, ""), start);
+  supervision.on_rank_ended(ended(1, 0, SIGKILL, ""), start);
 }
 
 TEST_F(SupervisionTest, RankLostAPeer_NobodyIsStoppedBeforeTheVerdict) {
@@ -182,6 +193,7 @@ TEST_F(SupervisionTest, WhatTheKernelKnows_IsReported) {
   // What we have killed ourselves needs no explanation.
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, false), Field(&RankExit::note, ""))));
   killed.local_rank = 1;
+  killed.told_to_stop = true;
   supervision.on_rank_ended(killed, start);
 }
 
@@ -235,8 +247,8 @@ TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(failed_verdict(0, 0, SIGSEGV));
   EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, true))).Times(2);
-  supervision.on_rank_ended(ended(0, 1, 0, ""), start);
-  supervision.on_rank_ended(ended(1, 1, 0, ""), start);
+  supervision.on_rank_ended(ended(0, 1, 0, "", true), start);
+  supervision.on_rank_ended(ended(1, 1, 0, "", true), start);
   EXPECT_CALL(effects, finish_node());
   EXPECT_CALL(effects, end(128 + SIGSEGV));
   supervision.on_all_gone("");
@@ -277,6 +289,7 @@ TEST_F(SupervisionTest, SecondSignal_Kills) {
   EXPECT_CALL(effects, request_stop(SIGINT));
   EXPECT_CALL(effects, stop_ranks(SIGINT));
   supervision.on_signal(SIGINT);
+  EXPECT_CALL(effects, request_kill(SIGINT));
   EXPECT_CALL(effects, kill_ranks());
   supervision.on_signal(SIGINT);
 }
@@ -289,8 +302,24 @@ TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {
   EXPECT_CALL(effects, kill_ranks()).Times(0);
   supervision.on_signal(SIGTERM);
   ::testing::Mock::VerifyAndClearExpectations(&effects);
+  EXPECT_CALL(effects, request_kill(SIGTERM));
   EXPECT_CALL(effects, kill_ranks());
   supervision.on_signal(SIGTERM);
+}
+
+TEST_F(SupervisionTest, SecondSignalElsewhere_Kills) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  supervision.on_stop_order({SIGINT, 0, "10.0.0.1"});
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_stop_order({SIGINT, 0, "10.0.0.1", true});
+}
+
+TEST_F(SupervisionTest, StacksThatWereAskedFor_AreCollectedWithoutAlarm) {
+  run();
+  EXPECT_CALL(effects, collect_stacks());
+  supervision.on_stack_order({0, false});
 }
 
 TEST_F(SupervisionTest, SignalWhileOnlyOthersRun_EndsAtOnce) {

@@ -32,7 +32,7 @@ TEST(Wire, EveryMessage_ComesBackEqual) {
       StopRanks{15, 2500},
       KillRanks{},
       RankStarted{1, 4711, "cannot execute"},
-      RankEnded{2, 7, 0, std::string("binary \0\xff\n tail", 15), "out of memory", true},
+      RankEnded{2, 7, 0, std::string("binary \0\xff\n tail", 15), "out of memory", true, 99, true},
       SignalRanks{10},
       CollectStacks{4000},
       RanksProgress{{{1, 2, 1'000'000'000'000, 3, -1, 5, 6}, {}}},

@@ -42,11 +42,16 @@ class TestNode {
  public:
   explicit TestNode(const std::string& address, std::chrono::milliseconds timeout = kSoon,
                     std::chrono::milliseconds progress = kSoon, const Security& security = {})
-      : client({address, timeout, progress, progress, security}, [this](RendezvousEvent event) {
-          std::lock_guard lock(mutex_);
-          heard_.push_back(std::move(event));
-          changed_.notify_all();
-        }) {}
+      : client({.address = address,
+                .timeout = timeout,
+                .first_progress = progress,
+                .progress_every = progress,
+                .security = security},
+               [this](RendezvousEvent event) {
+                 std::lock_guard lock(mutex_);
+                 heard_.push_back(std::move(event));
+                 changed_.notify_all();
+               }) {}
 
   // The first event of this type, which may have been heard long ago; nothing where it does not
   // come.

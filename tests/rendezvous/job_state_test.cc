@@ -60,6 +60,8 @@ class Job {
     state.rank_exited(session, exit, now);
     collect();
   }
+  // Until failures that came together have been put in order.
+  void settle() { after(250ms); }
   void finish(SessionId session) {
     state.finished(session, now);
     collect();
@@ -211,6 +213,7 @@ TEST(JobState, FirstFailure_IsTheVerdictOfAll) {
   Job job(job_of({"a", "b"}));
   job.join_all();
   job.fails(2, 3, 7);
+  job.settle();
   job.fails(1, 0, 1);  // a cascade, later
   for (SessionId session : {1, 2}) {
     const Verdict verdict = job.verdict(session);
@@ -227,6 +230,7 @@ TEST(JobState, WhatAllHear_IsOneObject) {
   Job job(job_of({"a", "b", "c"}));
   job.join_all();
   job.fails(2, 3, 7);
+  job.settle();
   EXPECT_TRUE(job.shares_last_with(1, 3));
 }
 
@@ -285,6 +289,7 @@ TEST(JobState, KilledByUs_IsNeverTheCause) {
   job.fails(1, 0, 143, true);
   EXPECT_FALSE(job.state.verdict());
   job.fails(2, 2, 9);
+  job.settle();
   EXPECT_EQ(job.verdict(1).exit.rank, 2);
 }
 
@@ -295,6 +300,7 @@ TEST(JobState, RankThatLostAPeer_IsTheCauseOnlyWhereNoneOtherComes) {
   EXPECT_FALSE(job.state.verdict());
   EXPECT_EQ(job.state.next_deadline(), job.now + 500ms);
   job.fails(2, 3, 9);
+  job.settle();
   EXPECT_EQ(job.verdict(1).exit.rank, 3);
 
   Job alone(job_of({"a", "b"}));
@@ -313,6 +319,45 @@ TEST(JobState, RankThatLostAPeer_IsTheCauseOnlyWhereNoneOtherComes) {
   EXPECT_EQ(over.verdict(1).exit.code, kExitPeerLost);
 }
 
+TEST(JobState, FailureWhileAnotherNodeIsOverdue_WaitsUntilThatIsHeardOrLost) {
+  Job job(job_of({"a", "b", "c"}));
+  job.join_all();
+  job.beat_all_for(2s, {1, 2});  // c is silent
+  job.fails(1, 0, 1);
+  job.beat_all_for(500ms, {1, 2});
+  EXPECT_FALSE(job.state.verdict());
+  job.beat_all_for(1s, {1, 2});
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+  EXPECT_EQ(job.verdict(1).node, "c");
+
+  Job heard(job_of({"a", "b", "c"}));
+  heard.join_all();
+  heard.beat_all_for(2s, {1, 2});
+  heard.fails(1, 0, 1);
+  heard.beat_all_for(500ms, {1, 2, 3});
+  EXPECT_EQ(heard.verdict(1).exit.code, 1);
+}
+
+TEST(JobState, CascadeThatIsHeardFirst_IsNotTheVerdict) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.after(1s);
+  const auto exit_at = [&](int rank, int signal, std::chrono::nanoseconds before) {
+    RankExit exit;
+    exit.rank = rank;
+    exit.code = signal == 0;
+    exit.signal = signal;
+    exit.at_ns = (job.now.time_since_epoch() - before).count();
+    exit.at_error_ns = 1'000'000;
+    return exit;
+  };
+  job.state.rank_exited(1, exit_at(0, 0, 2ms), job.now);
+  job.after(100ms);
+  job.state.rank_exited(2, exit_at(3, 9, 103ms), job.now);
+  job.settle();
+  EXPECT_EQ(job.verdict(1).exit.rank, 3);
+}
+
 TEST(JobState, RankLostAPeerOfALostNode_NodeIsTheCause) {
   Job job(job_of({"a", "b"}));
   job.join_all();
@@ -320,6 +365,55 @@ TEST(JobState, RankLostAPeerOfALostNode_NodeIsTheCause) {
   job.state.lost(2, "vanished", job.now);
   job.collect();
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+}
+
+TEST(JobState, StacksAreAskedFor_TheAskerGetsThemAndTheJobGoesOn) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.state.stacks_wished(2, job.now);
+  job.collect();
+  ASSERT_EQ(job.heard_by<StackOrder>(1).size(), 1u);
+  EXPECT_FALSE(job.heard_by<StackOrder>(1)[0].hang);
+  job.state.stacks_came(1, {RankStack{.rank = 0}}, job.now);
+  job.beat_all_for(5s, {1, 2});
+  ASSERT_EQ(job.heard_by<StackReport>(2).size(), 1u);
+  EXPECT_EQ(job.heard_by<StackReport>(2)[0].stacks.size(), 1u);
+  EXPECT_EQ(job.heard_by<StackReport>(2)[0].silent, std::vector<int>{1});
+  EXPECT_TRUE(job.heard_by<StackReport>(1).empty());
+  EXPECT_FALSE(job.state.verdict());
+  job.state.stacks_wished(2, job.now);  // again
+  job.collect();
+  EXPECT_EQ(job.heard_by<StackOrder>(1).size(), 2u);
+}
+
+TEST(JobState, UserSignal_IsForAll) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.state.signal_wished(2, 10, job.now);
+  job.collect();
+  for (SessionId session : {1, 2}) {
+    ASSERT_EQ(job.heard_by<SignalOrder>(session).size(), 1u);
+    EXPECT_EQ(job.heard_by<SignalOrder>(session)[0].signal, 10);
+  }
+}
+
+TEST(JobState, HostThatHearsNobody_BlamesNobody) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  for (int i = 0; i < 8; ++i) job.after(500ms);  // also a, its own node, is not heard
+  EXPECT_FALSE(job.state.verdict());
+  EXPECT_GT(job.state.next_deadline(), job.now);
+  job.beat_all_for(2s, {1, 2});
+  EXPECT_FALSE(job.state.verdict());
+  job.beat_all_for(4s, {1});
+  EXPECT_EQ(job.verdict(1).node, "b");
+}
+
+TEST(JobState, HeartbeatTimeout_BoundsBeatsAndSilence) {
+  for (const auto timeout : {500ms, 3000ms, 60'000ms}) {
+    EXPECT_LT(silence_for(timeout), timeout);
+    EXPECT_GT(silence_for(timeout), 5 * beat_for(timeout));
+  }
 }
 
 TEST(JobState, KilledByUsWithoutAnOrder_IsNoSuccess) {

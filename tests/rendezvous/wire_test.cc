@@ -134,7 +134,8 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
   verdict.node = "b";
   verdict.hostname = "hb";
   verdict.message = "rank 3 failed";
-  verdict.exit = {3, true, 1, 1, 0, 9, false, true, 1234ms, "log/workerlog.1", "tail\xff\n", "oom"};
+  verdict.exit = {
+      3, true, 1, 1, 0, 9, false, true, 1234ms, -5, 6, "log/workerlog.1", "tail\xff\n", "oom"};
   const Verdict back = there_and_back(verdict);
   EXPECT_EQ(back.kind, VerdictKind::kRankFailed);
   EXPECT_EQ(back.epoch, 2);
@@ -143,6 +144,8 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
   EXPECT_EQ(back.hostname, "hb");
   EXPECT_EQ(back.message, "rank 3 failed");
   EXPECT_EQ(back.exit.rank, 3);
+  EXPECT_EQ(back.exit.at_ns, -5);
+  EXPECT_EQ(back.exit.at_error_ns, 6);
   EXPECT_TRUE(back.exit.server);
   EXPECT_TRUE(back.exit.oom);
   EXPECT_EQ(back.exit.local_rank, 1);
@@ -171,7 +174,15 @@ TEST(Wire, StallAndStacks_ComeBack) {
   EXPECT_EQ(stacks[0].channel, "nfs");
   EXPECT_EQ(stacks[0].frames, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(stacks[0].missing, "denied");
-  EXPECT_EQ(there_and_back(StackOrder{2}).node_rank, 2);
+  EXPECT_EQ(there_and_back(StackOrder{2, false}).node_rank, 2);
+  EXPECT_FALSE(there_and_back(StackOrder{2, false}).hang);
+  RankStack stack;
+  stack.node_rank = 5;
+  const StackReport report = there_and_back(StackReport{{stack}, {3, 4}});
+  EXPECT_EQ(report.stacks.at(0).node_rank, 5);
+  EXPECT_EQ(report.silent, (std::vector<int>{3, 4}));
+  EXPECT_TRUE(there_and_back(StopOrder{15, 1, "b", true}).kill);
+  EXPECT_EQ(there_and_back(SignalOrder{10, 1}).signal, 10);
 }
 
 TEST(Wire, Pace_ComesBack) {

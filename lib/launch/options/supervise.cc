@@ -30,6 +30,9 @@ OptionGroup supervise_options() {
                  .value = "LEVEL",
                  .optional = true},
                 -1, -1, 1, "Paddle's: 1 allows restarts, -1 does not");
+  group.number(
+      {.key = "heartbeat_timeout", .environment = {"PADDLE_HEARTBEAT_TIMEOUT"}, .value = "SECONDS"},
+      3, 0.5, 3600, "a node that vanishes is seen within so long");
   return group;
 }
 

@@ -12,6 +12,8 @@
 //                          lengths, in pieces of random sizes (PIECE: of that size); STREAMS: 1
 //                          standard output, 2 standard error, 3 each line to one of them
 //   fill BYTES             writes so many bytes of lines as fast as it can
+//   steps OWN STEP [LAST]  counts a step every STEP ms, of which OWN are its own and the rest is
+//                          waiting for others; after step LAST it only writes and computes
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -29,6 +31,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "observe/rank_progress.h"
 #include "rendezvous/store_client.h"
 
 namespace {
@@ -92,6 +95,20 @@ int listen_on(const char* variable) {
   }
   std::printf("listened on %s\n", text.c_str());
   return 0;
+}
+
+int count_steps(int own_ms, int step_ms, int last) {
+  fleet::ProgressWriter progress = fleet::ProgressWriter::from_env();
+  int64_t waited = 0;
+  for (int step = 1; last == 0 || step <= last; ++step) {
+    ::usleep(static_cast<useconds_t>(step_ms) * 1000);
+    waited += (step_ms - own_ms) * int64_t{1'000'000};
+    progress.step_done(step, 0, waited);
+    if (step == 1) std::puts("stepping"), std::fflush(stdout);
+  }
+  for (volatile unsigned i = 0;; ++i) {
+    if (i % 10'000'000 == 0) std::puts("busy"), std::fflush(stdout);
+  }
 }
 
 int meet_in_store() {
@@ -165,6 +182,9 @@ int main(int argc, char** argv) {
     if (what == "write" && argc > 3) {
       return write_lines(std::stoul(argv[2]), std::stoi(argv[3]),
                          argc > 4 ? std::stoul(argv[4]) : 0);
+    }
+    if (what == "steps" && argc > 3) {
+      return count_steps(std::atoi(argv[2]), std::atoi(argv[3]), argc > 4 ? std::atoi(argv[4]) : 0);
     }
   } catch (const fleet::Error& error) {
     std::puts(error.what());

@@ -114,6 +114,43 @@ TEST_F(TwoNodes, SignalToOne_StopsBoth) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
+TEST_F(TwoNodes, UserSignalToOne_ReachesTheRanksOfBoth) {
+  start_both("trap ': >usr1.$RANK' USR1; trap 'exit 0' TERM");
+  second->signal(SIGUSR1);
+  for (const char* rank : {"0", "1", "2", "3"}) job.wait_for(std::string("usr1.") + rank);
+  first->signal(SIGTERM);
+  EXPECT_EQ(first->wait(), 128 + SIGTERM);
+  EXPECT_EQ(second->wait(), 128 + SIGTERM);
+}
+
+TEST_F(TwoNodes, SecondSignal_KillsTheRanksOfBoth) {
+  start_both("trap ': >told.$RANK' INT", {"--grace=300"});
+  first->signal(SIGINT);
+  for (const char* rank : {"0", "1", "2", "3"}) job.wait_for(std::string("told.") + rank);
+  first->signal(SIGINT);
+  EXPECT_EQ(first->wait(), 128 + SIGINT);
+  EXPECT_EQ(second->wait(), 128 + SIGINT);
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+TEST_F(TwoNodes, Stacks_ShowsTheRanksOfBothAndTheJobGoesOn) {
+  start_both("trap 'exit 0' TERM", {"--job_id=looked-at"});
+  for (const char* format : {"text", "json"}) {
+    Fleetrun stacks(job, std::string("stacks.") + format,
+                    {"stacks", "looked-at", std::string("--format=") + format});
+    EXPECT_EQ(stacks.wait(), 0) << stacks.output();
+    const bool text = std::string(format) == "text";
+    EXPECT_THAT(stacks.output(), HasSubstr(text ? "4 ranks" : "\"silent_nodes\": []"));
+    EXPECT_THAT(stacks.output(), HasSubstr(text ? "sleeping" : "\"local_rank\": 1"));
+  }
+  Fleetrun unknown(job, "unknown", {"stacks", "no-such-job"});
+  EXPECT_NE(unknown.wait(), 0);
+  EXPECT_THAT(unknown.output(), AllOf(HasSubstr("no-such-job"), HasSubstr("looked-at")));
+  first->signal(SIGTERM);
+  EXPECT_EQ(first->wait(), 128 + SIGTERM);
+  EXPECT_EQ(second->wait(), 128 + SIGTERM);
+}
+
 TEST_F(TwoNodes, LauncherLost_TheOtherSaysWhichAndEndsWith113) {
   start_both("true");
   second->signal(SIGKILL);

@@ -1,0 +1,124 @@
+#include "node/control_socket.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "node/job_record.h"
+
+namespace fleet {
+
+using boost::asio::local::stream_protocol;
+
+namespace {
+
+constexpr size_t kMaxRequest = 4096;
+
+std::string path_for(pid_t pid) {
+  return job_record_folder() + "/fleetrun." + std::to_string(pid) + ".sock";
+}
+
+}  // namespace
+
+ControlSocket::ControlSocket(boost::asio::io_context& loop, OnRequest on_request)
+    : loop_(loop),
+      on_request_(std::move(on_request)),
+      path_(path_for(::getpid())),
+      acceptor_(loop) {
+  try {
+    ::unlink(path_.c_str());  // of a killed one that had our number
+    acceptor_.open();
+    acceptor_.bind(stream_protocol::endpoint(path_));
+    acceptor_.listen();
+    accept();
+  } catch (const std::exception& error) {
+    spdlog::debug("{}: nobody can ask this fleetrun anything: {}", path_, error.what());
+    path_.clear();
+  }
+}
+
+ControlSocket::~ControlSocket() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void ControlSocket::accept() {
+  acceptor_.async_accept([this](boost::system::error_code error, stream_protocol::socket socket) {
+    if (error) return;
+    const uint64_t id = ++last_;
+    visitors_[id].stream = std::make_unique<ByteStream>(
+        loop_, UniqueFd(socket.release()), [this, id](std::string_view bytes) { heard(id, bytes); },
+        [this, id] { drop(id); });
+    accept();
+  });
+}
+
+// In a turn of its own: its stream may be what is calling.
+void ControlSocket::drop(uint64_t id) {
+  boost::asio::post(loop_, [this, id] { visitors_.erase(id); });
+}
+
+void ControlSocket::heard(uint64_t id, std::string_view bytes) {
+  Visitor& visitor = visitors_.at(id);
+  if (visitor.asked) return;
+  visitor.request += bytes;
+  const size_t end = visitor.request.find('\n');
+  if (end == std::string::npos) {
+    if (visitor.request.size() > kMaxRequest) drop(id);
+    return;
+  }
+  visitor.asked = true;
+  on_request_(visitor.request.substr(0, end),
+              [this, id](std::string_view text) { answer(id, text); });
+}
+
+void ControlSocket::answer(uint64_t id, std::string_view text) {
+  const auto found = visitors_.find(id);
+  if (found == visitors_.end()) return;  // it did not wait
+  found->second.stream->send(text);
+  found->second.stream->when_sent([this, id] { drop(id); });
+}
+
+std::string ask_fleetrun(pid_t pid, const std::string& request, int timeout_seconds) {
+  const std::string path = path_for(pid);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    throw Error(ErrorCode::kUsage, "the path of its socket is too long", path,
+                "give FLEET_RUNTIME_DIR a shorter one, when the job is started too");
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval limit = {timeout_seconds, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    throw Error(ErrorCode::kNotFound,
+                std::string("its fleetrun cannot be asked: ") + std::strerror(errno), path);
+  }
+  const std::string line = request + "\n";
+  if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) {
+    throw_errno("its fleetrun cannot be asked", path);
+  }
+  std::string answer;
+  char chunk[16384];
+  for (;;) {
+    const ssize_t n = ::recv(socket.get(), chunk, sizeof chunk, 0);
+    if (n > 0) answer.append(chunk, static_cast<size_t>(n));
+    if (n == 0) return answer;
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      throw Error(ErrorCode::kTimeout,
+                  "its fleetrun has not answered in " + std::to_string(timeout_seconds) + " s",
+                  "pid " + std::to_string(pid));
+    }
+  }
+}
+
+}  // namespace fleet

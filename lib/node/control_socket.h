@@ -1,0 +1,54 @@
+// Where commands on this node reach a running fleetrun (`fleetrun stacks JOB`): a socket beside its
+// record. Only its user gets in: the folder is 0700.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "node/byte_stream.h"
+
+namespace fleet {
+
+// A request is one line; its answer is all that comes until the connection ends. Not thread safe:
+// everything happens in the loop's thread. A job does not fail for the lack of it: what keeps it
+// from listening is said at debug level.
+class ControlSocket {
+ public:
+  using Reply = std::function<void(std::string_view answer)>;  // once, now or later
+  using OnRequest = std::function<void(const std::string& request, Reply reply)>;
+
+  ControlSocket(boost::asio::io_context& loop, OnRequest on_request);
+  ~ControlSocket();  // removes the socket
+
+ private:
+  void accept();
+  void answer(uint64_t id, std::string_view text);
+
+  struct Visitor {
+    std::unique_ptr<ByteStream> stream;
+    std::string request;
+    bool asked = false;
+  };
+  void heard(uint64_t id, std::string_view bytes);
+  void drop(uint64_t id);
+
+  boost::asio::io_context& loop_;
+  OnRequest on_request_;
+  std::string path_;
+  boost::asio::local::stream_protocol::acceptor acceptor_;
+  std::map<uint64_t, Visitor> visitors_;
+  uint64_t last_ = 0;
+};
+
+// Asks the fleetrun of this pid and waits for the answer. kNotFound where it cannot be reached,
+// kTimeout where it does not answer.
+std::string ask_fleetrun(pid_t pid, const std::string& request, int timeout_seconds);
+
+}  // namespace fleet

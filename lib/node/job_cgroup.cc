@@ -1,0 +1,138 @@
+#include "node/job_cgroup.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kName[] = "fleetrun-";
+
+std::string text_of(const std::string& path) {
+  try {
+    return read_file(path);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// cgroup's files take what is written in one call, and want no other flags.
+bool put(const std::string& path, const std::string& text) {
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+// Where the unified hierarchy is mounted: alone, or beside those of version 1.
+std::string mount_point(const std::string& mounts) {
+  for (const std::string& line : split(text_of(mounts), '\n')) {
+    const size_t separator = line.find(" - cgroup2 ");
+    if (separator == std::string::npos) continue;
+    const auto words = split(line.substr(0, separator), ' ');
+    if (words.size() > 4) return words[4];
+  }
+  return {};
+}
+
+// This process's own folder in it; "" where there is none, and why.
+std::string own_folder(const CgroupFiles& files, std::string* why) {
+  const std::string root = mount_point(files.mounts);
+  if (root.empty()) return *why = "no cgroup version 2 is mounted", std::string();
+  for (const std::string& line : split(text_of(files.own), '\n')) {
+    if (!line.starts_with("0::")) continue;
+    // In a container the path may be one of the host, while only the container's part is mounted.
+    for (const std::string& folder : {root + line.substr(3), root}) {
+      if (::access((folder + "/cgroup.procs").c_str(), F_OK) == 0) return folder;
+    }
+  }
+  return *why = "this process is in no cgroup of version 2", std::string();
+}
+
+// Containers may share a cgroup: each counts its processes on its own.
+std::string prefix_of(const CgroupFiles& files) {
+  std::string space = files.pid_namespace;
+  if (space.empty()) {
+    char name[64];
+    const ssize_t n = ::readlink("/proc/self/ns/pid", name, sizeof name);
+    for (const char c : std::string_view(name, static_cast<size_t>(std::max<ssize_t>(n, 0)))) {
+      if (c >= '0' && c <= '9') space += c;
+    }
+  }
+  return kName + space + "-";
+}
+
+}  // namespace
+
+JobCgroup::JobCgroup(CgroupFiles files) : files_(std::move(files)) {}
+
+JobCgroup::~JobCgroup() { remove(); }
+
+bool JobCgroup::make() {
+  if (there()) return true;
+  sweep_job_cgroups(files_);
+  const std::string parent = own_folder(files_, &why_);
+  if (parent.empty()) return false;
+  const std::string path = parent + "/" + prefix_of(files_) + std::to_string(::getpid());
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
+    why_ = path + " cannot be made: " + std::strerror(errno);
+    return false;
+  }
+  path_ = path;
+  if (::access((path + "/cgroup.kill").c_str(), W_OK) == 0) return true;
+  why_ = "this kernel has no cgroup.kill";
+  remove();
+  return false;
+}
+
+void JobCgroup::take(const std::vector<pid_t>& pids) {
+  for (const pid_t pid : pids) {
+    if (there()) put(path_ + "/cgroup.procs", std::to_string(pid));  // it may have ended
+  }
+}
+
+std::vector<pid_t> JobCgroup::members() const {
+  std::vector<pid_t> pids;
+  for (const std::string& line : split(there() ? text_of(path_ + "/cgroup.procs") : "", '\n')) {
+    long long pid = 0;
+    if (parse_int(line, &pid)) pids.push_back(static_cast<pid_t>(pid));
+  }
+  return pids;
+}
+
+void JobCgroup::kill() {
+  if (there()) put(path_ + "/cgroup.kill", "1");
+}
+
+void JobCgroup::remove() {
+  if (there() && ::rmdir(path_.c_str()) != 0) {
+    spdlog::debug("{} cannot be removed: {}", path_, std::strerror(errno));
+  }
+  path_.clear();
+}
+
+void sweep_job_cgroups(const CgroupFiles& files) {
+  std::string why;
+  const std::string parent = own_folder(files, &why), prefix = prefix_of(files);
+  if (parent.empty()) return;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(parent, error)) {
+    const std::string name = entry.path().filename().string();
+    long long pid = 0;
+    if (!name.starts_with(prefix) || !parse_int(name.substr(prefix.size()), &pid)) continue;
+    if (::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) continue;
+    put(entry.path().string() + "/cgroup.kill", "1");
+    ::rmdir(entry.path().c_str());  // what is still dying there keeps it: the next sweep's
+  }
+}
+
+}  // namespace fleet

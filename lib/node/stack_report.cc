@@ -1,0 +1,142 @@
+#include "node/stack_report.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "node/control_socket.h"
+#include "node/job_record.h"
+#include "rendezvous/stacks.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Debuggers get 4 s, the rendezvous waits a little longer.
+constexpr int kAnswerSeconds = 15;
+
+JobRecord job_called(const std::string& name) {
+  std::vector<JobRecord> found;
+  std::vector<std::string> names;
+  for (JobRecord& job : find_jobs()) {
+    names.push_back(job.job_id);
+    const bool wanted = name.empty() || job.job_id == name || std::to_string(job.pid) == name;
+    if (wanted) found.push_back(std::move(job));
+  }
+  if (found.empty()) {
+    throw Error(ErrorCode::kNotFound,
+                name.empty() ? "no job of this user runs on this node"
+                             : "no job called '" + name + "' of this user runs on this node",
+                "stacks", names.empty() ? "" : "there are: " + join(names, ", "));
+  }
+  if (found.size() > 1 && (name.empty() || found.front().job_id != found.back().job_id)) {
+    throw Error(ErrorCode::kUsage, "several jobs run on this node", "stacks",
+                "name one: " + join(names, ", "));
+  }
+  return found.front();  // several nodes on one host: any of them knows
+}
+
+}  // namespace
+
+std::string stack_report_json(const StackReport& report) {
+  const std::vector<StackCluster> clusters = cluster_stacks(report.stacks);
+  const RankStack* odd = odd_one(clusters);
+  Json all;
+  all["clusters"] = Json::array();
+  for (const StackCluster& cluster : clusters) {
+    Json members = Json::array();
+    for (const RankStack& member : cluster.members) {
+      members.push_back({{"role", member.server ? "server" : "trainer"},
+                         {"rank", member.rank},
+                         {"local_rank", member.local_rank},
+                         {"node_rank", member.node_rank},
+                         {"state", std::string(1, member.state)},
+                         {"waits_in", member.channel}});
+    }
+    all["clusters"].push_back({{"ranks", members},
+                               {"frames", cluster.sample.frames},
+                               {"missing", cluster.sample.missing}});
+  }
+  all["odd_rank"] = odd ? Json(odd->rank) : Json(nullptr);
+  all["silent_nodes"] = report.silent;
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+StackReport read_stack_report(const std::string& json) {
+  StackReport report;
+  try {
+    const Json all = Json::parse(json);
+    for (const Json& cluster : all.at("clusters")) {
+      for (const Json& rank : cluster.at("ranks")) {
+        RankStack stack;
+        stack.rank = rank.at("rank").get<int>();
+        stack.server = rank.at("role").get<std::string>() == "server";
+        stack.local_rank = rank.at("local_rank").get<int>();
+        stack.node_rank = rank.at("node_rank").get<int>();
+        const std::string state = rank.at("state").get<std::string>();
+        stack.state = state.empty() ? '?' : state[0];
+        stack.channel = rank.at("waits_in").get<std::string>();
+        stack.frames = cluster.at("frames").get<std::vector<std::string>>();
+        stack.missing = cluster.at("missing").get<std::string>();
+        report.stacks.push_back(std::move(stack));
+      }
+    }
+    report.silent = all.at("silent_nodes").get<std::vector<int>>();
+  } catch (const Json::exception&) {
+    throw Error(ErrorCode::kUsage, std::string(trim(json)), "stacks");  // it says why not
+  }
+  return report;
+}
+
+std::string stack_report_text(const StackReport& report) {
+  const std::vector<StackCluster> clusters = cluster_stacks(report.stacks);
+  std::string text = std::to_string(report.stacks.size()) + " ranks";
+  if (const RankStack* odd = odd_one(clusters)) {
+    const bool stopped = odd->state == 'T' || odd->state == 't';
+    text += "; look at " + std::string(odd->server ? "server " : "rank ") +
+            std::to_string(odd->rank) + " (local rank " + std::to_string(odd->local_rank) +
+            ") on node " + std::to_string(odd->node_rank) + ": " +
+            (stopped ? "it is stopped" : "it does something else than the others");
+  }
+  text += stacks_text(clusters);
+  for (const int silent : report.silent) {
+    text += "\n  node " + std::to_string(silent) + " has sent no stacks";
+  }
+  return text + "\n";
+}
+
+int stacks_command(const std::vector<std::string>& arguments) {
+  std::string job, format = "text";
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--help" || word == "-h") {
+      std::puts(
+          "fleetrun stacks [JOB] [--format text|json]: what every rank of a job that runs on this "
+          "node does now,\nranks of all nodes, alike ones together. JOB: its --job_id, or the pid "
+          "of its fleetrun here.");
+      return 0;
+    }
+    if (word == "--format" && i + 1 < arguments.size()) {
+      format = arguments[++i];
+    } else if (word.starts_with("--format=")) {
+      format = word.substr(9);
+    } else if (!word.starts_with('-') && job.empty()) {
+      job = word;
+    } else {
+      throw Error(ErrorCode::kUsage, "'" + word + "' is not understood", "stacks",
+                  "fleetrun stacks [JOB] [--format text|json]");
+    }
+  }
+  if (format != "text" && format != "json") {
+    throw Error(ErrorCode::kUsage, "--format " + format + " is neither text nor json", "stacks");
+  }
+  const std::string answer = ask_fleetrun(job_called(job).pid, "stacks", kAnswerSeconds);
+  if (answer.empty()) throw Error(ErrorCode::kNotFound, "the job has ended", "stacks");
+  const StackReport report = read_stack_report(answer);  // or throws what was answered instead
+  std::fputs(format == "json" ? answer.c_str() : stack_report_text(report).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace fleet

@@ -1,0 +1,103 @@
+#include "rendezvous/causes.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace fleet {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::nanoseconds;
+
+int64_t ns(std::chrono::steady_clock::time_point time) {
+  return duration_cast<nanoseconds>(time.time_since_epoch()).count();
+}
+int64_t ns(std::chrono::milliseconds time) { return duration_cast<nanoseconds>(time).count(); }
+
+// How an end looks by itself, the likeliest cause first: nobody gets SIGKILL for the loss of
+// another process and few crash of it, many programs exit or abort, and ours says that it lost one.
+enum class Looks { kKilled, kCrashed, kExited, kEcho };
+Looks looks(const RankExit& exit) {
+  if (exit.signal == 0) return exit.code == kExitPeerLost ? Looks::kEcho : Looks::kExited;
+  if (exit.signal == SIGKILL) return Looks::kKilled;
+  const bool often_follows =
+      exit.signal == SIGABRT || exit.signal == SIGPIPE || exit.signal == SIGTERM;
+  return often_follows ? Looks::kExited : Looks::kCrashed;
+}
+
+}  // namespace
+
+CauseTimes within_a_node(CauseTimes times) {
+  times.settle = std::min(times.settle, std::chrono::milliseconds(20));
+  return times;
+}
+
+void Causes::failed(RankExit exit, Time now) {
+  const bool echo = looks(exit) == Looks::kEcho;
+  due_ = std::min(due_, now + (echo ? times_.echo : times_.settle));
+  const bool timed = exit.at_error_ns >= 0;
+  // Not later than it was heard of; without a clock to compare, some time within the window.
+  const int64_t at = timed ? std::min(exit.at_ns, ns(now)) : ns(now) - ns(times_.settle) / 2;
+  const int64_t error = (timed ? exit.at_error_ns : ns(times_.settle) / 2) + ns(times_.notice);
+  exits_.push_back({std::move(exit), at, error});
+}
+
+void Causes::node_lost(int node_rank, std::string how, Time since) {
+  lost_.push_back({node_rank, std::move(how), ns(since)});
+  due_ = Time::min();
+}
+
+const Causes::Failed* Causes::first_exit() const {
+  if (exits_.empty()) return nullptr;
+  const auto is_echo = [](const Failed& one) { return looks(one.exit) == Looks::kEcho; };
+  const bool only_echoes = std::all_of(exits_.begin(), exits_.end(), is_echo);
+  // The others ended certainly after this moment or may have ended before it.
+  int64_t first_ended_by = INT64_MAX;
+  for (const Failed& one : exits_) {
+    if (only_echoes || !is_echo(one)) {
+      first_ended_by = std::min(first_ended_by, one.at_ns + one.error_ns);
+    }
+  }
+  const Failed* first = nullptr;
+  for (const Failed& one : exits_) {
+    if (!only_echoes && is_echo(one)) continue;
+    // A guardian on a busy node may notice a kill later than others its consequences.
+    const bool killed = looks(one.exit) == Looks::kKilled;
+    if (!killed && one.at_ns - one.error_ns > first_ended_by) continue;
+    const auto key = [](const Failed& of) { return std::pair(looks(of.exit), of.at_ns); };
+    if (!first || key(one) < key(*first)) first = &one;
+  }
+  return first;
+}
+
+Causes::Cause Causes::decide() {
+  const Failed* exit = first_exit();
+  const auto lost = std::min_element(lost_.begin(), lost_.end(), [](const Lost& a, const Lost& b) {
+    return a.since_ns < b.since_ns;
+  });
+  Cause cause;
+  const bool has_lost = lost != lost_.end();
+  // What a node has reported itself came before its own end.
+  const bool exit_first =
+      exit && (!has_lost || exit->exit.node_rank == lost->node_rank ||
+               exit->at_ns + exit->error_ns < lost->since_ns - ns(times_.vanish));
+  if (exit_first) {
+    cause.exit = exit->exit;
+    cause.node_rank = exit->exit.node_rank;
+  } else {
+    cause.node_rank = lost->node_rank;
+    cause.how = lost->how;
+  }
+  clear();
+  return cause;
+}
+
+void Causes::clear() {
+  exits_.clear();
+  lost_.clear();
+  due_ = Time::max();
+}
+
+}  // namespace fleet

@@ -1,0 +1,96 @@
+#include "tests/chaos/rank.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace fleet::chaos {
+namespace {
+
+sockaddr_in address_of(const std::string& endpoint) {
+  const size_t colon = endpoint.rfind(':');
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::atoi(endpoint.c_str() + colon + 1)));
+  ::inet_pton(AF_INET, endpoint.substr(0, colon).c_str(), &address.sin_addr);
+  return address;
+}
+
+int listen_at(const std::string& endpoint) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const sockaddr_in address = address_of(endpoint);
+  const bool listens =
+      ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      ::listen(fd, 64) == 0;
+  return listens ? fd : -1;
+}
+
+int connect_to(const std::string& endpoint) {
+  const sockaddr_in address = address_of(endpoint);
+  for (int tries = 0; tries < 20'000; ++tries) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+    ::close(fd);
+    ::usleep(1'000);  // it has not been started yet
+  }
+  return -1;
+}
+
+// Lives on when the rank dies, unless somebody ends it.
+void start_helper() {
+  if (::fork() != 0) return;
+  ::setsid();
+  if (::fork() != 0) ::_exit(0);
+  for (;;) ::pause();
+}
+
+}  // namespace
+
+int run_rank() {
+  const auto endpoints = split(env_or("PADDLE_TRAINER_ENDPOINTS", ""), ',');
+  const std::string rank = env_or("PADDLE_TRAINER_ID", "");
+  const size_t own = static_cast<size_t>(std::atoi(rank.c_str()));
+  start_helper();
+  sigset_t stops;
+  ::sigemptyset(&stops);
+  ::sigaddset(&stops, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &stops, nullptr);
+  std::vector<pollfd> watched = {{::signalfd(-1, &stops, SFD_CLOEXEC), POLLIN, 0}};
+
+  const int listening = listen_at(endpoints[own]);
+  if (listening < 0) return 3;
+  for (size_t other = 0; other < own; ++other) {
+    watched.push_back({connect_to(endpoints[other]), POLLIN, 0});
+  }
+  while (watched.size() < endpoints.size()) {
+    watched.push_back({::accept(listening, nullptr, nullptr), POLLIN, 0});
+  }
+  write_file_atomically("ready." + rank, std::to_string(::getpid()));
+  for (;;) {
+    // A sign of life now and then.
+    const int ready = ::poll(watched.data(), watched.size(), 200);
+    if (ready == 0 && ::write(STDOUT_FILENO, "alive\n", 6) != 6) return 4;
+    if (ready <= 0) continue;
+    if (watched[0].revents != 0) {
+      write_file_atomically("term." + rank, std::to_string(unix_seconds()));
+      return 0;
+    }
+    return 1;  // a peer is gone
+  }
+}
+
+}  // namespace fleet::chaos

@@ -1,0 +1,11 @@
+#pragma once
+
+namespace fleet::chaos {
+
+// What every rank of a trial does: it has a connection with every other rank, ends with 1 as soon
+// as one of them is gone (as programs do that lose a peer), and has a helper that no longer belongs
+// to its process group. In the folder it runs in it leaves ready.RANK, with its pid, once all are
+// connected, and term.RANK, with the time, when it is told to stop. Returns the exit code.
+int run_rank();
+
+}  // namespace fleet::chaos

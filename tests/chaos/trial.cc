@@ -1,0 +1,330 @@
+#include "tests/chaos/trial.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "node/process_tree.h"
+
+namespace fleet::chaos {
+namespace {
+
+constexpr double kStartLimit = 60, kSeenLimit = 3, kStopLimit = 2, kHangLimit = 5;
+constexpr double kTermLimit = 0.1;
+// Against hanging only.
+constexpr double kPatience = 30;
+
+bool wait_until(double seconds, const std::function<bool()>& done) {
+  const double end = monotonic_seconds() + seconds;
+  while (!done()) {
+    if (monotonic_seconds() > end) return false;
+    ::usleep(2'000);
+  }
+  return true;
+}
+
+std::string text_of(const std::string& path) {
+  try {
+    return read_file(path);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+class Trial {
+ public:
+  Trial(Blow blow, uint64_t seed, Network& network, const TrialOptions& options)
+      : blow_(blow), random_(seed), network_(network), options_(options) {
+    ranks_ = network.nodes() * options.ranks_per_node;
+    target_node_ = pick(blow == Blow::kLauncher ? 1 : 0, network.nodes() - 1);
+    if (blow == Blow::kHost) target_node_ = 0;
+    target_rank_ = pick(0, ranks_ - 1);
+    delay_ms_ = pick(0, 60);
+  }
+
+  TrialResult run() {
+    for (int node = 0; node < network_.nodes(); ++node) start(node);
+    if (!wait_until(kStartLimit, [this] { return all_ready(); })) {
+      fail("the job did not start");
+      end_everything();
+      return result_;
+    }
+    result_.started = true;
+    ::usleep(static_cast<useconds_t>(delay_ms_) * 1000);
+    strike();
+    watch();
+    judge();
+    return result_;
+  }
+
+ private:
+  struct Node {
+    pid_t pid = -1;
+    int status = -1;  // once it has ended
+    bool ended = false;
+  };
+
+  int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+  void fail(const std::string& what) {
+    result_.wrong += (result_.wrong.empty() ? "" : "; ") + what;
+  }
+  std::string in_folder(const std::string& name) const { return options_.folder + "/" + name; }
+
+  void start(int node) {
+    std::vector<std::string> words = {options_.fleetrun,
+                                      "--ips=" + network_.all_addresses(),
+                                      "--nproc_per_node=" + std::to_string(options_.ranks_per_node),
+                                      "--log_dir=log." + std::to_string(node),
+                                      "--grace=" + std::to_string(options_.grace),
+                                      "--rdzv_timeout=60"};
+    if (blow_ == Blow::kHang) {
+      words.push_back("--hang_timeout=" + std::to_string(options_.hang_timeout));
+    }
+    words.insert(words.end(), options_.extra.begin(), options_.extra.end());
+    words.insert(words.end(), {options_.program, "rank"});
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const std::string output = in_folder("fleetrun." + std::to_string(node) + ".out");
+    Node& started = nodes_.emplace_back();
+    started.pid = ::fork();
+    if (started.pid != 0) return;
+    const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (!network_.enter(node) || ::chdir(options_.folder.c_str()) != 0 || out < 0) ::_exit(90);
+    ::dup2(out, 1), ::dup2(out, 2);
+    ::setenv("FLEET_RUNTIME_DIR", in_folder("run." + std::to_string(node)).c_str(), 1);
+    ::setenv("FLEET_JOB_SECRET", "chaos-needs-no-secret-but-fleetrun-does", 1);
+    ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    ::execv(argv[0], argv.data());
+    ::_exit(91);
+  }
+
+  bool all_ready() {
+    reap();
+    for (int rank = 0; rank < ranks_; ++rank) {
+      if (::access(in_folder("ready." + std::to_string(rank)).c_str(), F_OK) != 0) return false;
+    }
+    return true;
+  }
+
+  pid_t guardian_of(int node) const {
+    for (const pid_t child : all_children_of(nodes_[static_cast<size_t>(node)].pid)) {
+      const std::string name = text_of("/proc/" + std::to_string(child) + "/comm");
+      if (name.starts_with("fleet-guardian")) return child;
+    }
+    return -1;
+  }
+
+  static std::vector<pid_t> all_children_of(pid_t pid) {
+    const std::string id = std::to_string(pid);
+    std::vector<pid_t> children;
+    for (const std::string& part :
+         split(text_of("/proc/" + id + "/task/" + id + "/children"), ' ')) {
+      long long child = 0;
+      if (parse_int(part, &child)) children.push_back(static_cast<pid_t>(child));
+    }
+    return children;
+  }
+
+  pid_t pid_of_rank(int rank) const {
+    long long pid = -1;
+    parse_int(trim(text_of(in_folder("ready." + std::to_string(rank)))), &pid);
+    return static_cast<pid_t>(pid);
+  }
+
+  void strike() {
+    const std::string of_node = " of node " + std::to_string(target_node_);
+    const std::string rank = "rank " + std::to_string(target_rank_);
+    pid_t target = nodes_[static_cast<size_t>(target_node_)].pid;
+    int signal = SIGKILL;
+    switch (blow_) {
+      case Blow::kRank:
+        target = pid_of_rank(target_rank_), result_.blow = "kill -9 of " + rank;
+        break;
+      case Blow::kGuardian:
+        target = guardian_of(target_node_), result_.blow = "kill -9 of the guardian" + of_node;
+        break;
+      case Blow::kLauncher:
+      case Blow::kHost:
+        result_.blow = "kill -9 of the fleetrun" + of_node;
+        break;
+      case Blow::kLink:
+        target = -1, result_.blow = "iptables DROP on the link" + of_node;
+        break;
+      case Blow::kFreeze:
+        signal = SIGSTOP, result_.blow = "SIGSTOP of the fleetrun" + of_node;
+        break;
+      case Blow::kHang:
+        signal = SIGSTOP, target = pid_of_rank(target_rank_), result_.blow = "SIGSTOP of " + rank;
+        break;
+      case Blow::kTerm:
+        signal = SIGTERM, result_.blow = "SIGTERM to the fleetrun" + of_node;
+        break;
+    }
+    if (blow_ == Blow::kLink) {
+      network_.set_cut(target_node_, true);
+    } else if (target <= 0) {
+      fail("nobody to strike");
+    }
+    struck_ = unix_seconds();
+    if (target > 0) ::kill(target, signal);
+  }
+
+  void reap() {
+    int status = 0;
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+      for (Node& node : nodes_) {
+        if (node.pid == pid) node.ended = true, node.status = status;
+      }
+    }
+  }
+
+  // The node whose fleetrun is gone or frozen: nothing is asked of it.
+  bool is_out(int node) const {
+    return node == target_node_ &&
+           (blow_ == Blow::kLauncher || blow_ == Blow::kHost || blow_ == Blow::kFreeze);
+  }
+
+  // Until everything of the job has ended, or had to.
+  void watch() {
+    double limit = kStopLimit + options_.grace;
+    if (blow_ == Blow::kLink || blow_ == Blow::kFreeze) limit += kSeenLimit;
+    if (blow_ == Blow::kHang) limit += options_.hang_timeout + kHangLimit;
+    const auto over = [&](bool all) {
+      reap();
+      for (int node = 0; node < network_.nodes(); ++node) {
+        if (!nodes_[static_cast<size_t>(node)].ended && (all || !is_out(node))) return false;
+      }
+      return true;
+    };
+    wait_until(kPatience, [&] { return over(false); });
+    if (blow_ == Blow::kLink) network_.set_cut(target_node_, false);
+    if (blow_ == Blow::kFreeze) {
+      // What a frozen launcher has started ends when it wakes up, or is killed.
+      result_.stopped = unix_seconds() - struck_;
+      ::kill(nodes_[static_cast<size_t>(target_node_)].pid, SIGCONT);
+      wait_until(kPatience, [&] { return over(true); });
+    }
+    wait_until(limit * options_.slack, [&] { return reap(), descendants({}).empty(); });
+    if (result_.stopped == 0) result_.stopped = unix_seconds() - struck_;
+    result_.left = static_cast<int>(descendants({}).size());
+    if (result_.left > 0) {
+      for (const pid_t pid : descendants({})) fail("left behind: " + describe_process(pid));
+      end_everything();
+    }
+    if (result_.stopped > limit * options_.slack) {
+      fail("stopped after " + std::to_string(result_.stopped) + " s only");
+    }
+  }
+
+  void end_everything() {
+    wait_until(10, [this] {
+      for (const pid_t pid : descendants({})) ::kill(pid, SIGKILL);
+      reap();
+      return descendants({}).empty();
+    });
+  }
+
+  void judge() {
+    for (int node = 0; node < network_.nodes(); ++node) {
+      if (is_out(node)) continue;
+      const std::string wrong = judge_node(node);
+      if (wrong.empty()) continue;
+      result_.verdict_right = false;
+      fail("node " + std::to_string(node) + ": " + wrong);
+    }
+    if (blow_ == Blow::kTerm) judge_signal();
+    const bool timed = blow_ == Blow::kLink || blow_ == Blow::kFreeze;
+    if (timed && result_.seen > kSeenLimit * options_.slack) {
+      fail("seen after " + std::to_string(result_.seen) + " s only");
+    }
+    if (blow_ == Blow::kHang &&
+        result_.seen > (options_.hang_timeout + kHangLimit) * options_.slack) {
+      fail("named after " + std::to_string(result_.seen) + " s only");
+    }
+  }
+
+  void judge_signal() {
+    double last = 0;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const std::string at = text_of(in_folder("term." + std::to_string(rank)));
+      if (at.empty()) return fail("rank " + std::to_string(rank) + " was not told to stop");
+      last = std::max(last, std::atof(at.c_str()) - struck_);
+    }
+    result_.seen = last;  // when the last rank knew
+    if (last > kTermLimit * options_.slack)
+      fail("the last rank heard it after " + std::to_string(last) + " s");
+  }
+
+  // What is wrong with the node's verdict; "" for nothing.
+  std::string judge_node(int node) {
+    const int status = nodes_[static_cast<size_t>(node)].status;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const bool cut_off = node == target_node_ && blow_ == Blow::kLink;
+    const bool alone = node == target_node_ && blow_ == Blow::kGuardian;
+    const auto json = nlohmann::json::parse(
+        text_of(in_folder("log." + std::to_string(node) + "/verdict.json")), nullptr, false);
+    if (alone && code == 113) return {};  // it has seen that itself, whatever it could still hear
+    if (json.is_discarded()) return "no verdict.json, exit code " + std::to_string(code);
+    result_.seen = std::max(result_.seen, json.value("time", 0.0) - struck_);
+    const std::string kind = json.value("verdict", "");
+    const auto says = [&](const std::string& what) {
+      return "ended with " + std::to_string(code) + ", " + what + ": " + json.value("message", "");
+    };
+    std::string wanted = "node lost";
+    int wanted_code = 113;
+    if (blow_ == Blow::kRank) wanted = "rank failed", wanted_code = 128 + SIGKILL;
+    if (blow_ == Blow::kHang) wanted = "hang", wanted_code = 115;
+    if (blow_ == Blow::kTerm) wanted = "stopped", wanted_code = 128 + SIGTERM;
+    if (kind != wanted || code != wanted_code) return says("wanted " + wanted);
+    if (wanted == "rank failed" || wanted == "hang") {
+      const int rank = json["rank"].value("rank", -1);
+      return rank == target_rank_ ? "" : says("wanted rank " + std::to_string(target_rank_));
+    }
+    // Who is cut off sees all others go.
+    if (cut_off) return {};
+    const int named = json["node"].value("rank", -1);
+    return named == target_node_ ? "" : says("wanted node " + std::to_string(target_node_));
+  }
+
+  const Blow blow_;
+  std::mt19937_64 random_;
+  Network& network_;
+  const TrialOptions& options_;
+  int ranks_ = 0, target_node_ = 0, target_rank_ = 0, delay_ms_ = 0;
+  double struck_ = 0;
+  std::vector<Node> nodes_;
+  TrialResult result_;
+};
+
+}  // namespace
+
+const char* name_of(Blow blow) {
+  constexpr const char* kNames[] = {"rank", "guardian", "launcher", "host",
+                                    "link", "freeze",   "hang",     "term"};
+  return kNames[static_cast<size_t>(blow)];
+}
+
+const std::vector<Blow>& all_blows() {
+  static const std::vector<Blow> all = {Blow::kRank, Blow::kGuardian, Blow::kLauncher, Blow::kHost,
+                                        Blow::kLink, Blow::kFreeze,   Blow::kHang,     Blow::kTerm};
+  return all;
+}
+
+TrialResult run_trial(Blow blow, uint64_t seed, Network& network, const TrialOptions& options) {
+  return Trial(blow, seed, network, options).run();
+}
+
+}  // namespace fleet::chaos

@@ -1,0 +1,50 @@
+// One trial: a job over all nodes, one blow, and what came of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/chaos/network.h"
+
+namespace fleet::chaos {
+
+enum class Blow {
+  kRank,      // kill -9 of a rank
+  kGuardian,  // of a node's guardian
+  kLauncher,  // of a node's fleetrun, but for the one that hosts the rendezvous
+  kHost,      // of the one that does
+  kLink,      // a node's link drops everything
+  kFreeze,    // SIGSTOP of a node's fleetrun
+  kHang,      // SIGSTOP of a rank, with --hang_timeout
+  kTerm,      // SIGTERM to a node's fleetrun
+};
+const char* name_of(Blow blow);
+const std::vector<Blow>& all_blows();
+
+struct TrialOptions {
+  std::string program;  // this one: run as a rank by "PROGRAM rank"
+  std::string fleetrun;
+  std::string folder;  // of this trial
+  int ranks_per_node = 2;
+  double grace = 2;                // seconds
+  double slack = 10;               // times are wrong from so many times what is promised
+  double hang_timeout = 2;         // seconds, for kHang
+  std::vector<std::string> extra;  // further arguments of fleetrun
+};
+
+struct TrialResult {
+  bool started = false;
+  std::string blow;   // "kill -9 of rank 3"
+  std::string wrong;  // what was not as it must be; empty: nothing
+  bool verdict_right = true;
+  double seen = 0;     // seconds from the blow until the last node had its verdict
+  double stopped = 0;  // until the last process of the job had ended
+  int left = 0;        // processes that were still there when all had to be gone
+};
+
+// Which blow, where and when follow from `seed` alone. This process is a subreaper without other
+// children.
+TrialResult run_trial(Blow blow, uint64_t seed, Network& network, const TrialOptions& options);
+
+}  // namespace fleet::chaos

@@ -1,0 +1,56 @@
+#include "node/stack_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::HasSubstr;
+
+StackReport sample_report() {
+  StackReport report;
+  for (int rank = 0; rank < 4; ++rank) {
+    RankStack stack;
+    stack.rank = rank;
+    stack.local_rank = rank % 2;
+    stack.node_rank = rank / 2;
+    stack.state = rank == 2 ? 'T' : 'S';
+    stack.frames = {"wait", "main"};
+    report.stacks.push_back(stack);
+  }
+  report.silent = {7};
+  return report;
+}
+
+TEST(StackReport, Text_NamesTheOddRankAndWhoIsSilent) {
+  const std::string text = stack_report_text(sample_report());
+  EXPECT_THAT(text, HasSubstr("4 ranks; look at rank 2 (local rank 0) on node 1: it is stopped"));
+  EXPECT_THAT(text, HasSubstr("ranks 0-1,3: sleeping\n    #0 wait"));
+  EXPECT_THAT(text, HasSubstr("node 7 has sent no stacks"));
+}
+
+TEST(StackReport, Json_ComesBack) {
+  const StackReport back = read_stack_report(stack_report_json(sample_report()));
+  EXPECT_EQ(stack_report_text(back), stack_report_text(sample_report()));
+  EXPECT_THAT(stack_report_json(back), HasSubstr("\"odd_rank\": 2"));
+}
+
+TEST(StackReport, AnotherAnswer_IsWhatIsWrong) {
+  try {
+    read_stack_report("the nodes of the job have not met yet\n");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.failure(), "the nodes of the job have not met yet");
+  }
+}
+
+TEST(StacksCommand, WrongArguments_AreRefused) {
+  EXPECT_THROW(stacks_command({"--no_such"}), Error);
+  EXPECT_THROW(stacks_command({"job", "--format", "xml"}), Error);
+}
+
+}  // namespace
+}  // namespace fleet

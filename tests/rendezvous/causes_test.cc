@@ -1,0 +1,143 @@
+#include "rendezvous/causes.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+struct CausesTest : ::testing::Test {
+  // On `node`, so long after `start` by its clock, known to within `error`; heard of `delay` later.
+  void fails(int rank, int node, int code, int signal, nanoseconds at, nanoseconds error = 100us,
+             nanoseconds delay = 1ms) {
+    RankExit exit;
+    exit.rank = rank;
+    exit.node_rank = node;
+    exit.code = code;
+    exit.signal = signal;
+    exit.at_ns = (start + at).time_since_epoch().count();
+    exit.at_error_ns = error.count();
+    causes.failed(exit, start + at + delay);
+  }
+  int cause_rank() {
+    const Causes::Cause cause = causes.decide();
+    return cause.exit ? cause.exit->rank : -1;
+  }
+  Causes causes;
+  Causes::Time start = Causes::Time() + 1000s;
+};
+
+TEST_F(CausesTest, Nothing_IsNeverDue) {
+  EXPECT_FALSE(causes.any());
+  EXPECT_EQ(causes.due(), Causes::Time::max());
+}
+
+TEST_F(CausesTest, OneFailure_IsDueAfterTheSettleTime) {
+  fails(3, 1, 7, 0, 0s);
+  EXPECT_EQ(causes.due(), start + 1ms + 250ms);
+  fails(2, 1, 7, 0, 100ms);  // does not put it off
+  EXPECT_EQ(causes.due(), start + 1ms + 250ms);
+  EXPECT_EQ(cause_rank(), 3);
+  EXPECT_FALSE(causes.any());
+}
+
+TEST_F(CausesTest, CascadeFromAnotherNodeThatIsHeardFirst_IsNotTheCause) {
+  fails(0, 0, 1, 0, 60ms, 100us, 0ms);
+  fails(3, 1, 7, 0, 10ms, 1ms, 200ms);
+  EXPECT_EQ(cause_rank(), 3);
+}
+
+TEST_F(CausesTest, TooCloseToTell_TheOneThatWasKilledIsTheCause) {
+  fails(0, 0, 1, 0, 10ms);
+  fails(1, 0, 0, SIGABRT, 11ms);
+  fails(3, 1, 0, SIGKILL, 12ms);
+  EXPECT_EQ(cause_rank(), 3);
+}
+
+TEST_F(CausesTest, CertainlyEarlierExit_IsTheCauseOfALaterKill) {
+  fails(0, 0, 1, 0, 10ms);
+  fails(3, 1, 0, SIGSEGV, 100ms);
+  EXPECT_EQ(cause_rank(), 0);
+}
+
+TEST_F(CausesTest, KillThatWasNoticedLate_IsTheCauseOfWhatFollowed) {
+  fails(0, 0, 1, 0, 10ms);
+  fails(3, 1, 0, SIGKILL, 100ms);
+  EXPECT_EQ(cause_rank(), 3);
+}
+
+TEST_F(CausesTest, UnknownClock_IsTooCloseToTell) {
+  RankExit exit;
+  exit.rank = 0;
+  exit.code = 1;
+  causes.failed(exit, start);
+  fails(3, 1, 0, SIGKILL, -20ms, 1ms, 40ms);
+  EXPECT_EQ(cause_rank(), 3);
+}
+
+TEST_F(CausesTest, RankThatSaysItLostAnother_IsTheCauseOnlyAlone) {
+  fails(0, 0, kExitPeerLost, 0, 0s);
+  EXPECT_EQ(causes.due(), start + 1ms + 500ms);
+  fails(3, 1, 5, 0, 300ms);
+  EXPECT_EQ(cause_rank(), 3);
+  fails(1, 0, kExitPeerLost, 0, 50ms);
+  fails(2, 1, kExitPeerLost, 0, 1ms);
+  EXPECT_EQ(cause_rank(), 2);
+}
+
+TEST_F(CausesTest, LostNode_ExplainsWhatOthersReport) {
+  fails(0, 0, 1, 0, 0s);
+  causes.node_lost(2, "vanished", start + 30ms);
+  EXPECT_LE(causes.due(), start);
+  const Causes::Cause cause = causes.decide();
+  EXPECT_FALSE(cause.exit);
+  EXPECT_EQ(cause.node_rank, 2);
+  EXPECT_EQ(cause.how, "vanished");
+}
+
+TEST_F(CausesTest, FailureLongBeforeANodeWasLost_IsTheCause) {
+  fails(0, 0, 1, 0, 0s);
+  causes.node_lost(2, "vanished", start + 200ms);
+  EXPECT_EQ(cause_rank(), 0);
+}
+
+TEST_F(CausesTest, WhatALostNodeHasReportedItself_CameBefore) {
+  fails(4, 2, 0, SIGKILL, 0s);
+  causes.node_lost(2, "vanished", start + 5ms);
+  EXPECT_EQ(cause_rank(), 4);
+}
+
+TEST_F(CausesTest, SilentNode_IsLostSinceItWasLastHeard) {
+  fails(0, 0, 1, 0, 2s);
+  causes.node_lost(2, "was silent", start + 1s);
+  EXPECT_EQ(cause_rank(), -1);
+}
+
+// However the reports are shuffled and delayed, and whatever the clocks' errors within their
+// bounds.
+TEST_F(CausesTest, AnyOrderOfArrival_GivesTheSameCause) {
+  struct Report {
+    int rank, node, code, signal;
+    nanoseconds at;
+  };
+  std::vector<Report> reports = {
+      {5, 2, 0, SIGKILL, 0ms}, {0, 0, 1, 0, 1ms}, {1, 0, 1, 0, 3ms}, {7, 3, 0, SIGABRT, 6ms}};
+  std::sort(reports.begin(), reports.end(),
+            [](const Report& a, const Report& b) { return a.rank < b.rank; });
+  do {
+    nanoseconds delay = 10ms;
+    for (const Report& one : reports) {
+      fails(one.rank, one.node, one.code, one.signal, one.at, 2ms, delay += 10ms);
+    }
+    EXPECT_EQ(cause_rank(), 5);
+  } while (std::next_permutation(reports.begin(), reports.end(),
+                                 [](const Report& a, const Report& b) { return a.rank < b.rank; }));
+}
+
+}  // namespace
+}  // namespace fleet
