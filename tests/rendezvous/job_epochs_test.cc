@@ -51,7 +51,7 @@ class Job {
     exit.rank = exit.local_rank = 0;
     exit.code = code;
     state.rank_exited(session, exit, now);
-    collect();
+    after(250ms);  // failures that come together are put in order
   }
   void ready(SessionId session) {
     state.ready(session, state.epoch(), now);
