@@ -43,8 +43,14 @@ void ByteStream::write() {
                       if (error == asio::error::operation_aborted) return;
                       writing_.clear();
                       if (error) queued_.clear();  // the reading side notices
-                      if (!queued_.empty()) write();
+                      if (!queued_.empty()) return write();
+                      if (on_sent_) std::exchange(on_sent_, nullptr)();
                     });
+}
+
+void ByteStream::when_sent(std::function<void()> callback) {
+  if (closed_ || writing_.empty()) return callback();
+  on_sent_ = std::move(callback);
 }
 
 void ByteStream::close() {

@@ -19,6 +19,8 @@ class ByteStream {
              std::function<void(std::string_view)> on_bytes, std::function<void()> on_closed);
   // Sent in order. Dropped where the other end is gone.
   void send(std::string_view bytes);
+  // Calls back once everything sent so far is out, or the other end is gone.
+  void when_sent(std::function<void()> callback);
   // The other end hears that this one is gone. What has not been sent yet is dropped.
   void close();
 
@@ -28,7 +30,7 @@ class ByteStream {
 
   boost::asio::local::stream_protocol::socket socket_;
   std::function<void(std::string_view)> on_bytes_;
-  std::function<void()> on_closed_;
+  std::function<void()> on_closed_, on_sent_;
   std::string queued_, writing_;
   char chunk_[16384];
   bool closed_ = false;
