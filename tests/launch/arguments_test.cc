@@ -90,6 +90,7 @@ TEST(Arguments, UnknownFlag_NamesTheNearest) {
 
 TEST(Arguments, OptionsOfOtherModes_AreRefusedWithTheReason) {
   EXPECT_THAT(usage_error({"--heter_workers=a:1", "p"}), HasSubstr("heterogeneous"));
+  EXPECT_THAT(usage_error({"--rdzv_backend=c10d", "p"}), HasSubstr("built in"));
 }
 
 TEST(Arguments, BadValue_NamesFlagAndRange) {
@@ -99,8 +100,8 @@ TEST(Arguments, BadValue_NamesFlagAndRange) {
 }
 
 TEST(Arguments, BadValueInTheEnvironment_NamesTheVariable) {
-  const ScopedEnv env("PADDLE_MAX_RESTART", "many");
-  EXPECT_THAT(usage_error({"p"}), HasSubstr("PADDLE_MAX_RESTART"));
+  const ScopedEnv env("PADDLE_NPROC_PER_NODE", "many");
+  EXPECT_THAT(usage_error({"p"}), HasSubstr("PADDLE_NPROC_PER_NODE"));
 }
 
 TEST(Arguments, NoProgram_IsAnError) {

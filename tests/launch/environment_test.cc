@@ -48,7 +48,7 @@ TEST(TableEnvironment, OnCpus_NoGpuIsSelected) {
 
 TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
   const auto variables =
-      as_map(rank_environment(sample_job(false), 1, {"night", "log", "DEBUG", "", 0, 4}));
+      as_map(rank_environment(sample_job(false), 1, {"night", "log", "DEBUG", "", 3, 4}));
   const std::map<std::string, std::string> expected = {
       {"PADDLE_MASTER", "10.0.0.1:40000"},
       {"PADDLE_GLOBAL_SIZE", "4"},
@@ -71,7 +71,7 @@ TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
       {"MASTER_ADDR", "10.0.0.1"},
       {"MASTER_PORT", "40000"},
       {"TORCHELASTIC_RESTART_COUNT", "0"},
-      {"TORCHELASTIC_MAX_RESTARTS", "0"},
+      {"TORCHELASTIC_MAX_RESTARTS", "3"},
       {"TORCHELASTIC_RUN_ID", "night"},
       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
       {"FLEET_STORE_ADDRESS", "10.0.0.1:6768"},
@@ -207,6 +207,7 @@ TEST(RoleEnvironment, Trainer_HasPaddlesNames) {
       {"FLEET_STORE_ADDRESS", "10.0.0.1:6768"},
       {"FLEET_JOB_ID", "night"},
       {"FLEET_EPOCH", "1"},
+      {"FLEET_RUN", ""},
       {"FLEET_LOG_LEVEL", "INFO"},
       {"OMP_NUM_THREADS", "2"},
   };

@@ -64,6 +64,7 @@ TEST(ConfigurationBlock, IsPaddles) {
             "gpus: 0,1\n"
             "grace: 10\n"
             "hang_timeout: None\n"
+            "heartbeat_timeout: 3\n"
             "host: None\n"
             "ips: 10.0.0.1,10.0.0.2\n"
             "job_id: default\n"
