@@ -207,7 +207,6 @@ TEST(RoleEnvironment, Trainer_HasPaddlesNames) {
       {"FLEET_STORE_ADDRESS", "10.0.0.1:6768"},
       {"FLEET_JOB_ID", "night"},
       {"FLEET_EPOCH", "1"},
-      {"FLEET_RUN", ""},
       {"FLEET_LOG_LEVEL", "INFO"},
       {"OMP_NUM_THREADS", "2"},
   };
