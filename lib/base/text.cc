@@ -93,15 +93,6 @@ std::string shell_word(const std::string& text) {
   return word + "'";
 }
 
-std::string file_word(std::string text) {
-  for (char& c : text) {
-    const bool fine = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                      c == '-' || c == '_' || c == '.';
-    if (!fine) c = '_';
-  }
-  return text;
-}
-
 std::string hex(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) {

@@ -27,7 +27,6 @@ bool parse_size(std::string_view text, int64_t* bytes);
 
 // A word for a shell: in single quotes where it needs them.
 std::string shell_word(const std::string& text);
-std::string file_word(std::string text);  // a part of a file name: what is not [A-Za-z0-9._-] as _
 std::string hex(std::string_view bytes);  // "00ff"
 std::string mebibytes(size_t bytes);      // "97.5 MiB"
 

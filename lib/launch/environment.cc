@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/env.h"
+#include "base/file_name.h"
 #include "base/text.h"
 #include "launch/addresses.h"
 #include "launch/dialects/dialect.h"

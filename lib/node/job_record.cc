@@ -14,6 +14,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_name.h"
 #include "base/log.h"
 #include "base/text.h"
 

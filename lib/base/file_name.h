@@ -1,0 +1,11 @@
+// Names of files made from texts of users.
+#pragma once
+
+#include <string>
+
+namespace fleet {
+
+// A part of a file name: whatever is not [A-Za-z0-9._-] becomes _.
+std::string file_word(std::string text);
+
+}  // namespace fleet
