@@ -147,6 +147,7 @@ class Agent : private SupervisionEffects {
     }
     if (const auto* order = std::get_if<StackOrder>(&event)) supervision_.on_stack_order(*order);
     if (const auto* order = std::get_if<RestartOrder>(&event)) {
+      checking_ = false;  // for an epoch that is over
       supervision_.on_restart_order(*order);
     }
     if (const auto* report = std::get_if<StackReport>(&event)) answer_stacks(*report);
@@ -184,6 +185,7 @@ class Agent : private SupervisionEffects {
     world_ = assignment.world;
     if (!plan_.check) return start_ranks(assignment);
     checking_ = true;
+    if (check_.joinable()) check_.join();  // of the epoch before, whose store is closed
     check_ = Thread("check", [this, assignment] {
       std::string failed;
       std::optional<Error> error;
@@ -199,7 +201,7 @@ class Agent : private SupervisionEffects {
 
   void on_checked(const Assignment& assignment, const std::string& failed,
                   const std::optional<Error>& error) {
-    if (assignment.world != world_) return;  // the job was started again meanwhile
+    if (assignment.world != world_ || !checking_) return;  // it is started again
     checking_ = false;
     if (!failed.empty()) return supervision_.on_check_failed(failed);
     if (held_verdict_) return supervision_.on_verdict(*held_verdict_);

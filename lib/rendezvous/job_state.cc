@@ -40,8 +40,8 @@ JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now)
       last_advance_(now),
       next_progress_(now + times.first_progress),
       membership_(spec),
-      settled_(times.early_silence.count() == 0),
-      restarts_(spec.restarts) {}
+      restarts_(spec.restarts),
+      settled_(times.early_silence.count() == 0) {}
 
 void JobState::say(SessionId to, std::shared_ptr<const HostEvent> event, bool last) {
   outgoing_.push_back({to, std::move(event), last});
@@ -394,7 +394,7 @@ void JobState::node_gone(SessionId id, const std::string& how, Time since, Time 
   Verdict verdict = node_verdict(VerdictKind::kNodeLost, session.node_rank);
   verdict.message = line;
   // Its fleetrun is about to end the rendezvous: the others see that, and look for the next host.
-  if (spec().restarts.max_restarts > 0 && id == membership_.host()) return;
+  if (spec().restarts.max_restarts > 0 && id == membership_.host()) return membership_.remove(id);
   if (phase_ != Phase::kRunning) return gone_between(id, verdict, now);
   if (spec().restarts.max_restarts > 0) membership_.remove(id);
   // Where its parameter servers still serve the others, a node has not done its part.

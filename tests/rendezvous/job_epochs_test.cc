@@ -415,6 +415,18 @@ TEST(JobEpochs, MajorityLostWhileAgreeing_Ends) {
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
 }
 
+TEST(JobEpochs, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
+  Job job(elastic(1, 3));
+  job.join_all(3);
+  job.fail(2);
+  job.ready(1);
+  job.lose(1);
+  job.ready(2);
+  job.ready(3);
+  EXPECT_EQ(job.state.phase(), Phase::kGathering);
+  EXPECT_EQ(job.state.epoch(), 1);
+}
+
 TEST(JobEpochs, Hang_IsRestartedToo) {
   Job job(restartable(job_of({"a"})));
   job.join_all(1);
