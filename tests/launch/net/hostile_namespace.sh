@@ -5,30 +5,16 @@
 # Usage: hostile_namespace.sh FLEETRUN HELPER
 set -euo pipefail
 fleetrun=$1 helper=$2
-skip() { echo "SKIP: $*"; exit 77; }
-[ "$(id -u)" = 0 ] || skip "network namespaces need root"
-command -v ip >/dev/null || skip "ip (iproute2) is not installed"
-a=fleet_sa_$$ b=fleet_sb_$$ x=fleet_sx_$$
-folder=$(mktemp -d)
-clean_up() {
-  jobs -p | xargs -r kill -9 2>/dev/null || true
-  for n in "$a" "$b" "$x"; do ip netns del "$n" 2>/dev/null || true; done
-  rm -rf "$folder"
-}
-trap clean_up EXIT
-ip netns add "$a" 2>/dev/null || skip "this machine allows no network namespaces"
-ip netns add "$b"
+source "$(dirname "$0")/two_nodes.sh"
+x=fleet_x_$$
+trap 'ip netns del "$x" 2>/dev/null || true; clean_up' EXIT
 ip netns add "$x"
-ip -n "$a" link add cable type veth peer name cable netns "$b" || skip "no veth here"
 ip -n "$a" link add outside type veth peer name cable netns "$x"
-ip -n "$a" addr add 10.77.0.1/24 dev cable
 ip -n "$a" addr add 10.78.0.1/24 dev outside
-ip -n "$b" addr add 10.77.0.2/24 dev cable
 ip -n "$x" addr add 10.78.0.3/24 dev cable
-for n in "$a" "$b" "$x"; do ip -n "$n" link set lo up; ip -n "$n" link set cable up; done
+for device in lo cable; do ip -n "$x" link set "$device" up; done
 ip -n "$a" link set outside up
 ip -n "$x" route add 10.77.0.0/24 via 10.78.0.1
-cd "$folder"
 mkdir home.x home.none
 secret=correct-horse-battery-staple-4711
 
