@@ -112,14 +112,18 @@ void check_job_file(std::vector<std::string> command) {
   throw Error(ErrorCode::kUsage, std::string(line));
 }
 
-// Loopback addresses are this host by definition: such nodes share its cores.
+// Loopback addresses are this host by definition: such nodes share its cores. Other names are not
+// looked up: a job may have thousands.
 std::vector<CorePlan> cores_of_ranks(const Assignment& assignment) {
+  const auto here = [](const NodePlacement& node) {
+    return node.address == "localhost" || is_loopback(node.address);
+  };
   const NodePlacement& node = assignment.node();
   int first = 0, on_host = node.nproc();
-  if (is_loopback(resolve(node.address))) {
+  if (here(node)) {
     on_host = 0;
     for (const NodePlacement& other : assignment.world->nodes) {
-      if (!is_loopback(resolve(other.address))) continue;
+      if (!here(other)) continue;
       if (other.node_rank == node.node_rank) first = on_host;
       on_host += other.nproc();
     }
