@@ -111,23 +111,22 @@ ProgressReader::ProgressReader() : file_(::memfd_create("fleet-progress", MFD_CL
 
 ProgressReader::~ProgressReader() { ::munmap(memory_, sizeof(Shared)); }
 
-std::optional<RankProgress> ProgressReader::read() const {
+std::optional<RankProgress> ProgressReader::read() {
   constexpr auto relaxed = std::memory_order_relaxed;
   const Shared& from = shared(memory_);
-  // A writer that died or was stopped within its few stores leaves the turn odd: what it had
-  // written by then is good enough.
-  RankProgress seen;
   for (int i = 0; i < 100; ++i) {
     const uint64_t turn = from.turn.load(std::memory_order_acquire);
-    seen = {from.pulses.load(relaxed),     from.steps.load(relaxed),
-            from.step.load(relaxed),       from.epoch.load(relaxed),
-            from.checkpoint.load(relaxed), from.step_at_ns.load(relaxed),
-            from.waited_ns.load(relaxed)};
+    const RankProgress seen = {from.pulses.load(relaxed),     from.steps.load(relaxed),
+                               from.step.load(relaxed),       from.epoch.load(relaxed),
+                               from.checkpoint.load(relaxed), from.step_at_ns.load(relaxed),
+                               from.waited_ns.load(relaxed)};
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (turn % 2 == 0 && from.turn.load(relaxed) == turn) break;
+    if (turn % 2 != 0 || from.turn.load(relaxed) != turn) continue;
+    seen_ = seen;
+    break;
   }
-  if (seen.pulses == 0) return std::nullopt;
-  return seen;
+  if (seen_.pulses == 0) return std::nullopt;
+  return seen_;
 }
 
 }  // namespace fleet

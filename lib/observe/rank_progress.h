@@ -59,13 +59,15 @@ class ProgressReader {
 
   // Where processes of this user find it for as long as this object lives.
   const std::string& path() const { return path_; }
-  // Nothing before the first pulse and after finish().
-  std::optional<RankProgress> read() const;
+  // Nothing before the first pulse and after finish(). While a writer stands in the middle of its
+  // stores (it waits for a processor, or died there): what was read before.
+  std::optional<RankProgress> read();
 
  private:
   UniqueFd file_;
   void* memory_ = nullptr;
   std::string path_;
+  RankProgress seen_;  // the last whole one
 };
 
 }  // namespace fleet

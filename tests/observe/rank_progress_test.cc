@@ -9,13 +9,13 @@ namespace fleet {
 namespace {
 
 TEST(RankProgress, NothingDone_SaysNothing) {
-  const ProgressReader reader;
+  ProgressReader reader;
   const ProgressWriter writer(reader.path());
   EXPECT_FALSE(reader.read());
 }
 
 TEST(RankProgress, Steps_AreSeen) {
-  const ProgressReader reader;
+  ProgressReader reader;
   ProgressWriter writer(reader.path());
   writer.step_done(101, 2, 5'000);
   writer.step_done(102, 2, 7'000);
@@ -33,14 +33,14 @@ TEST(RankProgress, Steps_AreSeen) {
 }
 
 TEST(RankProgress, NoCheckpoint_IsMinusOne) {
-  const ProgressReader reader;
+  ProgressReader reader;
   ProgressWriter writer(reader.path());
   writer.pulse();
   EXPECT_EQ(reader.read()->checkpoint, -1);
 }
 
 TEST(RankProgress, Finished_SaysNothing) {
-  const ProgressReader reader;
+  ProgressReader reader;
   ProgressWriter writer(reader.path());
   writer.step_done(1, 0, 0);
   writer.finish();
@@ -55,7 +55,7 @@ TEST(RankProgress, NoSuchFile_IsIgnored) {
 }
 
 TEST(RankProgress, ReadWhileWritten_IsOfOneMoment) {
-  const ProgressReader reader;
+  ProgressReader reader;
   std::atomic<bool> done{false};
   std::thread rank([&] {
     ProgressWriter writer(reader.path());
