@@ -40,9 +40,8 @@ TEST_F(BadInput, UnknownFlag_NamesTheNearest) {
   expect_usage({"--nproc-per-node=2"}, HasSubstr("did you mean '--nproc_per_node'?"));
 }
 
-TEST_F(BadInput, OptionOfALaterVersion_IsRefused) {
-  expect_usage({"--max_restart=3"},
-               HasSubstr("--max_restart: restarting and elastic jobs are not supported yet"));
+TEST_F(BadInput, OptionWithoutMeaningHere_IsRefused) {
+  expect_usage({"--heter_workers=a:1"}, HasSubstr("heterogeneous parameter servers are not"));
   expect_usage({"--run_mode=rpc"}, HasSubstr("the modes are collective and ps"));
 }
 

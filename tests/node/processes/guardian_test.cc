@@ -246,8 +246,10 @@ TEST_F(GuardianTest, SlowConsole_GetsEverythingInOrder) {
 
 TEST_F(GuardianTest, StartedAgain_AfterEverythingIsGone) {
   for (const char* turn : {"1", "2", "3"}) {
-    send(SpawnRanks{{script(0, std::string("echo turn ") + turn + "; sleep 1000 & exit " + turn),
-                     script(1, "trap '' TERM; while :; do sleep 0.01; done")}});
+    const std::string ready = folder + "/ready" + turn;  // it ignores SIGTERM from then on
+    send(SpawnRanks{{script(0, "until [ -e " + ready + " ]; do sleep 0.01; done; echo turn " +
+                                   turn + "; sleep 1000 & exit " + turn),
+                     script(1, "trap '' TERM; : >" + ready + "; while :; do sleep 0.01; done")}});
     expect<RankStarted>();
     expect<RankStarted>();
     const auto ended = expect<RankEnded>();
