@@ -467,13 +467,16 @@ void JobState::lose_silent(Time now) {
     if (now - sessions_.at(id).last_heard < pace().silence) return;
     const int rank = sessions_.at(id).node_rank;
     const std::string how = "was silent for " + seconds(pace().silence);
+    Verdict verdict;  // of the world that it was in: without it the next one may begin at once
+    if (rank >= 0) {
+      verdict = node_verdict(VerdictKind::kNodeLost, rank);
+      verdict.message = "node " + std::to_string(rank) + " (" + verdict.node + ") " + how;
+    }
     node_gone(id, how, sessions_.at(id).last_heard, now);
     // Should it wake up again, it hears what became of it.
     if (rank < 0) {
       say(id, Refusal{Error(ErrorCode::kPeerLost, how, "this node's connection")}, true);
     } else {
-      Verdict verdict = node_verdict(VerdictKind::kNodeLost, rank);
-      verdict.message = "node " + std::to_string(rank) + " (" + verdict.node + ") " + how;
       say(id, verdict_ ? *verdict_ : verdict, true);
     }
   }

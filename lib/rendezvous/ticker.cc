@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <set>
 #include <utility>
 
+#include "base/log.h"
 #include "base/thread.h"
 
 namespace fleet {
@@ -43,6 +45,16 @@ class Ticker::Thread {
     if (order_.begin()->second == ticker) changed_.notify_one();
   }
 
+  // An error of ours in one of them must not stop the clock of all.
+  static Time fire(Ticker* ticker) {
+    try {
+      return ticker->fire_();
+    } catch (const std::exception& error) {
+      spdlog::error("internal error: {}: please report it", error.what());
+      return std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    }
+  }
+
   void run() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -59,7 +71,7 @@ class Ticker::Thread {
       ticker->due_ = Time::max();
       firing_ = ticker;
       lock.unlock();
-      const Time next = ticker->fire_();
+      const Time next = fire(ticker);
       lock.lock();
       firing_ = nullptr;
       if (next != Time::max()) schedule(ticker, next);

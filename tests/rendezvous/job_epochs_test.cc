@@ -415,6 +415,22 @@ TEST(JobEpochs, MajorityLostWhileAgreeing_Ends) {
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
 }
 
+// The last one that is waited for: with it gone the next, smaller world is there at once.
+TEST(JobEpochs, SilentWhileStopping_TheOthersGoOn) {
+  Job job(elastic(2, 5));
+  job.join_all(5);
+  job.alive.erase(4);
+  job.after(1s);
+  job.alive.erase(5);
+  job.after(2500ms);  // the first is lost, the second not yet
+  for (const SessionId session : {1, 2, 3}) job.ready(session);
+  job.after(2s);
+  job.all_accept();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(job.verdict(5).node, "e");
+}
+
 TEST(JobEpochs, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
   Job job(elastic(1, 3));
   job.join_all(3);
