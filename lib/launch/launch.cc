@@ -38,19 +38,33 @@ std::chrono::milliseconds seconds_of(const Settings& settings, const char* key) 
   return std::chrono::milliseconds(static_cast<int64_t>(settings.number(key) * 1000));
 }
 
+RendezvousServerOptions server_options(const LaunchPlan& plan) {
+  RendezvousServerOptions options;
+  options.job = job_of(plan);
+  options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
+  options.security = plan.security;
+  options.heartbeat_timeout = seconds_of(plan.request.settings, "heartbeat_timeout");
+  return options;
+}
+
+// Where this node's turn has come, after the host was lost.
+std::unique_ptr<RendezvousServer> take_over(const LaunchPlan& plan, const TakeOver& turn) {
+  RendezvousServerOptions options = server_options(plan);
+  options.host = resolve(plan.topology.bind_address);
+  options.port = turn.port;
+  options.from = turn.from;
+  return std::make_unique<RendezvousServer>(options);
+}
+
 }  // namespace
 
 std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
   const Topology& topology = plan.topology;
   if (topology.hosting == Topology::Hosting::kNo) return nullptr;
-  RendezvousServerOptions options;
-  options.job = job_of(plan);
+  RendezvousServerOptions options = server_options(plan);
   const bool own = topology.rendezvous_address == topology.address;
   options.host = resolve(own ? topology.bind_address : topology.rendezvous_address);
   options.port = topology.rendezvous_port;
-  options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
-  options.security = plan.security;
-  options.heartbeat_timeout = seconds_of(plan.request.settings, "heartbeat_timeout");
   try {
     auto server = std::make_unique<RendezvousServer>(options);
     if (options.security.open() && server->open_to_network()) {
@@ -194,6 +208,7 @@ int run(LaunchRequest request) {
   agent.server = host_rendezvous(plan);
   agent.client = client_options(plan, agent.server.get());
   agent.node = node_of(plan, agent.server != nullptr);
+  agent.take_over = [&plan](const TakeOver& turn) { return take_over(plan, turn); };
   agent.grace = seconds_of(plan.request.settings, "grace");
   agent.tell_verdict = !part;
   if (plan.request.settings.boolean("leash")) agent.leash = UniqueFd(::dup(STDIN_FILENO));

@@ -66,6 +66,15 @@ void check_logs(const Settings& settings, int servers, int ranks) {
   }
 }
 
+// The same port as the host's where it is free: firewalls let it through.
+HeldPort hold_next_rendezvous(const Topology& topology) {
+  try {
+    return HeldPort::exactly(topology.bind_address, topology.rendezvous_port, "--rdzv_port");
+  } catch (const Error&) {
+    return HeldPort::any(topology.bind_address);
+  }
+}
+
 void hold_ports(LaunchPlan* plan) {
   const Topology& topology = plan->topology;
   const int first = topology.start_port;
@@ -89,6 +98,10 @@ void hold_ports(LaunchPlan* plan) {
   for (int rank = 0; rank < ranks; ++rank) plan->ports.push_back(hold(rank));
   if (any_dialect(plan->dialects, &Dialect::wants_port)) {
     plan->service_port = std::make_unique<HeldPort>(HeldPort::any("127.0.0.1"));
+  }
+  if (topology.nnodes > 1 && restart_policy(plan->request.settings).max_restarts > 0 &&
+      topology.hosting != Topology::Hosting::kYes) {
+    plan->next_rendezvous = std::make_unique<HeldPort>(hold_next_rendezvous(topology));
   }
   // Any node may become node 0 where ranks are given by arrival, or where it may be lost.
   const bool restarts = restart_policy(plan->request.settings).max_restarts > 0;
@@ -230,6 +243,7 @@ NodeInfo node_of(const LaunchPlan& plan, bool hosts) {
   if (plan.roles.listed()) {
     for (const RoleEntry& entry : plan.local_roles.entries) node.ranks.push_back(entry.rank);
   }
+  if (plan.next_rendezvous) node.rdzv_port = plan.next_rendezvous->port();
   if (plan.master_port) node.master_port = plan.master_port->port();
   node.hostname = host_name();
   return node;

@@ -31,7 +31,8 @@ struct LaunchPlan {
   bool doctor = false;          // the nodes meet for fleetrun doctor, not for a job
   std::vector<HeldPort> ports;  // a rank
   std::unique_ptr<HeldPort> master_port;
-  std::unique_ptr<HeldPort> service_port;  // on loopback, where a dialect wants it
+  std::unique_ptr<HeldPort> next_rendezvous;  // where this node would host it, were the host lost
+  std::unique_ptr<HeldPort> service_port;     // on loopback, where a dialect wants it
 
   bool on_gpus() const { return !devices[0].empty(); }
 };

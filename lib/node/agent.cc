@@ -151,6 +151,8 @@ class Agent : private SupervisionEffects {
       supervision_.on_restart_order(*order);
     }
     if (const auto* report = std::get_if<StackReport>(&event)) answer_stacks(*report);
+    if (const auto* lost = std::get_if<HostLost>(&event)) supervision_.on_host_lost(*lost);
+    if (const auto* turn = std::get_if<TakeOver>(&event)) on_take_over(*turn);
     if (const auto* verdict = std::get_if<Verdict>(&event)) on_verdict(*verdict);
   }
 
@@ -160,6 +162,16 @@ class Agent : private SupervisionEffects {
       held_verdict_ = verdict;
     } else {
       supervision_.on_verdict(verdict);
+    }
+  }
+
+  void on_take_over(const TakeOver& turn) {
+    try {
+      plan_.server = plan_.take_over(turn);
+      say("this node hosts the rendezvous now");
+      client_.follow(plan_.server->local_address());
+    } catch (const Error& error) {
+      supervision_.on_refusal(error);
     }
   }
 

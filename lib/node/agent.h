@@ -26,6 +26,8 @@ struct AgentPlan {
   std::unique_ptr<RendezvousServer> server;  // where this node hosts it
   RendezvousClientOptions client;
   NodeInfo node;
+  // Opens the rendezvous where it is this node's turn. Throws Error.
+  std::function<std::unique_ptr<RendezvousServer>(const TakeOver&)> take_over;
   std::chrono::milliseconds grace{10'000};
   JobRecord record;  // what is known of it before the nodes have met
   // Before prepare(), where it is set: "", or why the job cannot start, which must be the same on

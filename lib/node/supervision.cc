@@ -142,6 +142,13 @@ void Supervision::on_restart_order(const RestartOrder& order) {
   effects_.ready(order.epoch);
 }
 
+void Supervision::on_host_lost(const HostLost& lost) {
+  if (verdict_ || refused_) return;
+  effects_.say(lost.line);
+  restarting_ = lost.epoch;
+  if (!gone_) stop(SIGTERM);
+}
+
 // The others go on without this node, or end.
 void Supervision::leave_restart(const std::string& why) {
   effects_.fail("this node takes no part in the restart: " + why);

@@ -50,6 +50,7 @@ class Supervision {
   void on_stop_order(const StopOrder& order);
   void on_stack_order(const StackOrder& order);
   void on_restart_order(const RestartOrder& order);
+  void on_host_lost(const HostLost& lost);
   void on_verdict(const Verdict& verdict);
 
   // --- from the guardian ---

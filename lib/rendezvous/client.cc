@@ -15,6 +15,8 @@ namespace {
 constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::chrono::milliseconds kLookAgain{1'000};
 constexpr std::chrono::milliseconds kGoodbye{1'000};
+// Others may see a loss so much later.
+constexpr std::chrono::milliseconds kSeekMargin{1'000};
 
 // Whether somebody answered, as far as gRPC's words tell.
 bool was_reached(const std::string& reason) {
@@ -59,8 +61,7 @@ void RendezvousClient::Impl::start(NodeInfo info) {
   FLEET_CHECK(phase_ == Phase::kIdle, "a RendezvousClient joins once");
   info_ = std::move(info);
   info_.instance = new_instance();
-  stub_ = wire::Rendezvous::NewStub(
-      make_channel(options_.address, options_.security, options_.patience, Liveness::kBeats));
+  go_to(options_.address);
   const auto now = Clock::now();
   deadline_ = now + options_.timeout;
   next_progress_ = now + options_.first_progress;
@@ -104,7 +105,18 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
         if (auto* assignment = std::get_if<Assignment>(&wanted)) {
           told(std::move(*assignment), message.assignment().world().epoch());
         } else {
-          last ? end(std::move(wanted)) : say(std::move(wanted));
+          if (const auto* order = std::get_if<RestartOrder>(&wanted)) {
+            history_.push_back(order->end);
+            seeking_.reset();
+            phase_ = Phase::kRunning;
+          }
+          // One that could have been the next host is not.
+          if (seeking_ && std::holds_alternative<Refusal>(wanted)) {
+            last_reason_ = std::get<Refusal>(wanted).error.what();
+            try_next(Clock::now());
+          } else {
+            last ? end(std::move(wanted)) : say(std::move(wanted));
+          }
         }
       }
     } catch (const Error& error) {
@@ -116,11 +128,12 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
 
 // The world of the first epoch counts at once, that of a later one when all its nodes know it.
 void RendezvousClient::Impl::told(Assignment assignment, int epoch) {
-  assignment.store_address = options_.address;
+  assignment.store_address = address_;
   world_ = assignment.world;
   if (assignment.node_rank < 0) return;  // a spare
   node_rank_ = assignment.node_rank;
   phase_ = Phase::kRunning;
+  seeking_.reset();
   told_ = std::move(assignment);
   told_epoch_ = epoch;
   if (epoch == 1) return begin(epoch);
@@ -133,6 +146,7 @@ void RendezvousClient::Impl::begin(int epoch) {
   if (!told_ || told_epoch_ != epoch) return;
   assignment_ = *told_;
   told_.reset();
+  epoch_began_ = Clock::now();
   say(*assignment_);
 }
 
@@ -144,8 +158,13 @@ void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status&
     changed_.notify_all();
     if (left_ || phase_ == Phase::kEnded) return;
     last_reason_ = status.ok() ? "it closed the connection" : reason_of(status);
-    if (phase_ == Phase::kRunning) {
+    const bool spare = phase_ == Phase::kForming && node_rank_ < 0 && world_.get() != nullptr;
+    if (phase_ == Phase::kRunning || (spare && !seeking_)) {
       host_lost("vanished (" + last_reason_ + ")");
+    } else if (seeking_) {
+      phase_ = Phase::kConnecting;
+      next_attempt_ = Clock::now() + kRetry;
+      ticker_.due_by(next_attempt_);
     } else if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
       end(Refusal{Error(ErrorCode::kUsage, "what listens there is no rendezvous of fleetrun",
                         options_.address, "look at --master, --ips and --rdzv_port")});
@@ -170,7 +189,11 @@ RendezvousClient::Impl::Clock::time_point RendezvousClient::Impl::tick() {
     std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     if (left_ || phase_ == Phase::kEnded || phase_ == Phase::kIdle) return next;
-    if (phase_ == Phase::kConnecting) {
+    if (phase_ == Phase::kConnecting && seeking_) {
+      seek(now);
+      const bool hosting = seeking_ && seeking_->step().what == Succession::Step::What::kHost;
+      next = seeking_ && !hosting ? std::min(next_attempt_, seeking_->deadline()) : next_attempt_;
+    } else if (phase_ == Phase::kConnecting) {
       keep_trying(now);
       next = std::min({next_attempt_, next_progress_, deadline_});
     } else {
@@ -235,17 +258,90 @@ void RendezvousClient::Impl::beat(Clock::time_point now) {
   if (stream_) stream_->send(std::move(message));
 }
 
+// With restarts the others go on without it; else the job ends.
 void RendezvousClient::Impl::host_lost(const std::string& how) {
   const NodePlacement& host = world_->nodes.at(0);
+  loss_ = "node 0 (" + node_label(host.address, host.hostname) +
+          "), which hosts the rendezvous, was lost: its fleetrun " + how;
+  const auto now = Clock::now();
+  std::vector<bool> can_host;
+  for (const NodePlacement& node : world_->nodes) can_host.push_back(node.rdzv_port > 0);
+  told_.reset();
+  info_.last_epoch = node_rank_ < 0 ? 0 : world_->epoch;  // a spare has no vote
+  info_.last_leader = world_->leader;
+  info_.hosts_rendezvous = false;
+  seeking_.emplace(std::move(can_host), node_rank_, times_.silence + kSeekMargin, now);
+  const bool alone = world_->nodes.size() < 2 || node_rank_ == 0;
+  if (info_.job.restarts.max_restarts > 0 && !alone) {
+    const std::string line = loss_ + "; looking for the next host";
+    if (node_rank_ < 0) {
+      say(JoinProgress{line});
+    } else {
+      say(HostLost{world_->epoch, line});
+    }
+  }
+  phase_ = Phase::kConnecting;
+  last_reason_.clear();
+  if (info_.job.restarts.max_restarts == 0 || alone) return try_next_failed();
+  follow_step(now);
+}
+
+void RendezvousClient::Impl::try_next_failed() {
   Verdict verdict;
   verdict.kind = VerdictKind::kNodeLost;
   verdict.epoch = world_->epoch;
   verdict.node_rank = 0;
-  verdict.node = host.address;
-  verdict.hostname = host.hostname;
-  verdict.message = "node 0 (" + node_label(host.address, host.hostname) +
-                    "), which hosts the rendezvous, was lost: its fleetrun " + how;
+  verdict.node = world_->nodes.at(0).address;
+  verdict.hostname = world_->nodes.at(0).hostname;
+  verdict.message = loss_;
+  if (!last_reason_.empty()) verdict.message += "; no other node hosts it now: " + last_reason_;
   end(std::move(verdict));
+}
+
+void RendezvousClient::Impl::try_next(Clock::time_point now) {
+  seeking_->next(now);
+  follow_step(now);
+}
+
+void RendezvousClient::Impl::go_to(const std::string& address) {
+  address_ = address;
+  host_clock_ = {};
+  stub_ = wire::Rendezvous::NewStub(
+      make_channel(address_, options_.security, options_.patience, Liveness::kBeats));
+}
+
+void RendezvousClient::Impl::follow_step(Clock::time_point now) {
+  const Succession::Step step = seeking_->step();
+  if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
+  phase_ = Phase::kConnecting;
+  next_attempt_ = Clock::time_point::max();
+  if (step.what == Succession::Step::What::kGiveUp) {
+    if (last_reason_.empty()) last_reason_ = "none could be reached";
+    return try_next_failed();
+  }
+  const NodePlacement& node = world_->nodes.at(static_cast<size_t>(step.node));
+  if (step.what == Succession::Step::What::kHost) {
+    const auto ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - epoch_began_);
+    return say(TakeOver{node.rdzv_port, {world_, history_, loss_, ran_for}});
+  }
+  go_to(host_port(node.address, node.rdzv_port));
+  next_attempt_ = now;
+  ticker_.due_by(now);
+}
+
+void RendezvousClient::Impl::seek(Clock::time_point now) {
+  const bool hosting = seeking_->step().what == Succession::Step::What::kHost;
+  if (now >= seeking_->deadline() && !hosting) return try_next(now);
+  if (now >= next_attempt_ && !stream_) connect();
+}
+
+void RendezvousClient::Impl::follow(const std::string& address) {
+  std::lock_guard lock(mutex_);
+  if (!seeking_ || left_) return;
+  go_to(address);
+  info_.hosts_rendezvous = true;
+  next_attempt_ = Clock::now();
+  ticker_.due_by(next_attempt_);
 }
 
 void RendezvousClient::Impl::say(RendezvousEvent event) {
@@ -350,6 +446,8 @@ void RendezvousClient::finish() {
   message.mutable_finished();
   impl_->send(std::move(message));
 }
+
+void RendezvousClient::follow(const std::string& address) { impl_->follow(address); }
 
 void RendezvousClient::ready(int epoch) {
   wire::NodeMessage message;

@@ -48,6 +48,8 @@ class RendezvousClient {
   // All ranks of this node have ended and were reported. The job succeeds when every node has said
   // so.
   void finish();
+  // The rendezvous that this node has opened after a TakeOver.
+  void follow(const std::string& address);
   // Nothing of this epoch is left on this node: the answer to a RestartOrder.
   void ready(int epoch);
   // A rank of this node makes no progress: every node hears a StackOrder and answers it with the

@@ -14,6 +14,7 @@
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client.h"
 #include "rendezvous/clock_offset.h"
+#include "rendezvous/election.h"
 #include "rendezvous/ticker.h"
 #include "rendezvous/wire.h"
 
@@ -28,6 +29,7 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
 
   void start(NodeInfo info);
   Assignment wait_for_outcome();
+  void follow(const std::string& address);
   void send(wire::NodeMessage message);  // dropped where there is no stream any more
   void report(RankExit exit);
   void leave();
@@ -51,6 +53,11 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void told(Assignment assignment, int epoch);
   void begin(int epoch);
   void host_lost(const std::string& how);
+  void seek(Clock::time_point now);
+  void try_next(Clock::time_point now);
+  void try_next_failed();
+  void go_to(const std::string& address);  // the host to talk to from now on
+  void follow_step(Clock::time_point now);
   void say(RendezvousEvent event);
   void end(RendezvousEvent event);
   void deliver();  // runs the callback for what was said; without the lock
@@ -71,8 +78,13 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   ClockOffset host_clock_;
   Clock::duration longest_gap_{};  // between messages of the host while the job runs
   uint64_t beats_ = 0;
-  SharedWorld world_;               // the last one heard of
-  int node_rank_ = -1;              // in it
+  SharedWorld world_;                  // the last one heard of
+  int node_rank_ = -1;                 // in it
+  std::string address_;                // of the host that is followed
+  std::optional<Succession> seeking_;  // the host is lost: who could be the next
+  std::string loss_;                   // how
+  Clock::time_point epoch_began_;
+  std::vector<EpochEnd> history_;   // as far as this node has heard
   std::optional<Assignment> told_;  // of an epoch that has not begun
   int told_epoch_ = 0;              // without a look at its world, which may be large
   std::optional<Assignment> assignment_;

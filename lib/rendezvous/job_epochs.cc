@@ -45,6 +45,57 @@ bool JobState::quorum_is_here() const {
   return has_quorum(static_cast<int>(world_->nodes.size()), here);
 }
 
+JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now,
+                   const Inheritance& from)
+    : JobState(spec, times, std::move(reach), now) {
+  phase_ = Phase::kSucceeding;
+  world_ = from.base;
+  epoch_ = world_->epoch;
+  membership_.begin();
+  restarts_ = Restarts(spec.restarts, world_->restarts, from.history);
+  epoch_began_ = now - from.ran_for;
+  Verdict lost = node_verdict(VerdictKind::kNodeLost, 0);
+  lost.message = from.how;
+  lost_ = lost;
+  cause_ = std::move(lost);
+  gather_due_ = now + spec.restarts.wait;
+}
+
+// A node that follows another world than the one this host goes on from (of another host, or a
+// later one) has no say here: it may be part of a job that goes on without us.
+std::optional<Error> JobState::settle_survivor(const NodeInfo& info) const {
+  if (info.last_epoch == 0) return std::nullopt;  // a newcomer
+  const bool same = phase_ == Phase::kSucceeding && info.last_epoch == epoch_ &&
+                    info.last_leader == world_->leader;
+  if (same) return std::nullopt;
+  return Error(ErrorCode::kStale,
+               "it was part of epoch " + std::to_string(info.last_epoch) +
+                   " of another host; this one is at epoch " + std::to_string(epoch_),
+               "node " + info.address, "start it again to take part");
+}
+
+void JobState::survivor_came(SessionId id, Time now) {
+  say(id, pace());
+  const NodeInfo& info = membership_.members().at(id);
+  for (const NodePlacement& node : world_->nodes) {
+    if (info.last_epoch > 0 && node.address == info.address) {
+      sessions_.at(id).node_rank = node.node_rank;
+    }
+  }
+  succeed_if_ready(now);
+}
+
+// All others are here; or a majority is, and the rest has had its time to see the loss as well.
+void JobState::succeed_if_ready(Time now) {
+  size_t here = 0;
+  for (const auto& [id, session] : sessions_) here += session.member && session.node_rank >= 0;
+  const bool all = here + 1 == world_->nodes.size();
+  const bool waited = now >= started_ + 2 * times_.silence;
+  if (quorum_is_here() && (all || waited)) return epoch_over(Verdict(*lost_), now);
+  if (now >= gather_due_) return give_up_divided(now);
+  tell_who_is_missing(now);
+}
+
 // The nodes that are left are no majority of the last epoch's.
 void JobState::give_up_divided(Time now) {
   Verdict verdict = lost_ ? *lost_ : cause_;
@@ -172,8 +223,9 @@ void JobState::begin_epoch(Time now) {
 void JobState::gone_between(SessionId id, const Verdict& lost, Time now) {
   membership_.remove(id);
   awaited_.erase(id);
-  lost_ = lost;
+  if (phase_ != Phase::kSucceeding) lost_ = lost;
   say_all(PeerEvent{PeerEvent::Kind::kLost, lost.node_rank, lost.node, lost.message});
+  if (phase_ == Phase::kSucceeding) return;
   if (phase_ == Phase::kGathering) return start_if_complete(now);
   if (phase_ == Phase::kStopping && !quorum_is_here()) return give_up_divided(now);
   if (!awaited_.empty()) return;

@@ -99,6 +99,7 @@ void JobState::join(SessionId session, NodeInfo info, Time now) {
     return refuse(session, Error(ErrorCode::kStale, job + " has ended: " + outcome_,
                                  "node " + address, "start it again on every node"));
   }
+  if (const auto stale = settle_survivor(info)) return refuse(session, *stale);
   std::optional<SessionId> replaced;
   const auto error = membership_.add(session, std::move(info), &replaced);
   if (replaced) {
@@ -110,6 +111,7 @@ void JobState::join(SessionId session, NodeInfo info, Time now) {
   }
   found->second.member = true;
   touch(&found->second, now);
+  if (phase_ == Phase::kSucceeding) return survivor_came(session, now);
   say(session, pace());
   tell_newcomer(session, now);
   start_if_complete(now);
@@ -497,6 +499,7 @@ void JobState::advance(Time now) {
   if (phase_ == Phase::kRunning && look_ && now >= look_->due) end_look(now);
   if (phase_ == Phase::kRunning && grow_due_ && now >= *grow_due_) grow(now);
   if (phase_ == Phase::kGathering) advance_between(now);
+  if (phase_ == Phase::kSucceeding) succeed_if_ready(now);
   if (phase_ != Phase::kForming) return;
   const bool enough = membership_.enough() && spec().fewest() < spec().nnodes;
   if (enough && now >= std::min(gather_due_, started_ + times_.timeout)) return propose(now);

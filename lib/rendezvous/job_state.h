@@ -60,16 +60,19 @@ class JobState {
  public:
   using Time = std::chrono::steady_clock::time_point;
   enum class Phase {
-    kForming,    // nodes come
-    kRunning,    // an epoch runs
-    kStopping,   // it is over: its ranks are being stopped
-    kGathering,  // nodes are missing for the next one
-    kAgreeing,   // the next one's world has been told, and is not known to all
+    kSucceeding,  // the host was lost: the others of its last epoch come here
+    kForming,     // nodes come
+    kRunning,     // an epoch runs
+    kStopping,    // it is over: its ranks are being stopped
+    kGathering,   // nodes are missing for the next one
+    kAgreeing,    // the next one's world has been told, and is not known to all
     kEnded,
   };
 
   // reach: how the host is named in what missing nodes' users are told ("10.0.0.1:6768").
   JobState(JobSpec spec, JobTimes times, std::string reach, Time now);
+  // Goes on where a host that was lost has stopped.
+  JobState(JobSpec spec, JobTimes times, std::string reach, Time now, const Inheritance& from);
 
   // --- What happens ---
   void opened(SessionId session, Time now);
@@ -121,6 +124,9 @@ class JobState {
   void say_all(const RendezvousEvent& event);
   void refuse(SessionId session, const Error& error);
   void tell_skew(SessionId session, const NodeInfo& info);
+  std::optional<Error> settle_survivor(const NodeInfo& info) const;
+  void survivor_came(SessionId id, Time now);
+  void succeed_if_ready(Time now);
   void propose(Time now);
   void begin_epoch(Time now);
   void epoch_over(Verdict cause, Time now);

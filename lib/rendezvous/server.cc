@@ -113,7 +113,8 @@ class RendezvousServer::Impl {
  public:
   explicit Impl(RendezvousServerOptions options)
       : options_(std::move(options)),
-        service_(options_.job, times_of(options_), reach(options_)),
+        service_(options_.job, times_of(options_), reach(options_),
+                 options_.from ? &*options_.from : nullptr),
         credentials_(server_credentials(options_.security)) {
     raise_descriptor_limit();
     grpc::ServerBuilder builder;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "rendezvous/security.h"
@@ -21,6 +22,7 @@ struct RendezvousServerOptions {
   std::chrono::milliseconds heartbeat_timeout{3'000};
   std::chrono::milliseconds first_progress{2'000};
   std::chrono::milliseconds progress_every{10'000};
+  std::optional<Inheritance> from;  // of a host that was lost
   Security security;
   // A connection that has not shown its certificate, or begun to speak HTTP/2, by then is closed.
   std::chrono::milliseconds greeting{30'000};

@@ -51,8 +51,10 @@ class WaitingGet final : public grpc::ServerUnaryReactor {
   wire::StoreReply* reply_;
 };
 
-RendezvousService::RendezvousService(JobSpec job, JobTimes times, std::string reach)
-    : job_(std::move(job), times, std::move(reach), Clock::now()),
+RendezvousService::RendezvousService(JobSpec job, JobTimes times, std::string reach,
+                                     const Inheritance* from)
+    : job_(from ? JobState(std::move(job), times, std::move(reach), Clock::now(), *from)
+                : JobState(std::move(job), times, std::move(reach), Clock::now())),
       ticker_([this] { return tick(); }) {
   ticker_.due_by(job_.next_deadline());
 }

@@ -31,7 +31,8 @@ using RendezvousMethods =
 class RendezvousService final : public RendezvousMethods {
  public:
   // reach: how the host is named to people, "10.0.0.1:6768".
-  RendezvousService(JobSpec job, JobTimes times, std::string reach);
+  // from: nullptr, or what a host that was lost has left.
+  RendezvousService(JobSpec job, JobTimes times, std::string reach, const Inheritance* from);
   ~RendezvousService() override;
 
   // Tells everyone who has no verdict that the host ends, and ends every session once it has been

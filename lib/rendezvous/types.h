@@ -304,6 +304,24 @@ struct SignalOrder {
   int signal = 0;
   int node_rank = -1;  // whose launcher got it
 };
+// The rendezvous is lost, and another node is looked for that hosts it: all ranks are to be
+// stopped. Next comes what a RestartOrder brings, or the end.
+struct HostLost {
+  int epoch = 0;
+  std::string line;
+};
+// What the next host goes on from.
+struct Inheritance {
+  SharedWorld base;  // the last world that was heard of
+  std::vector<EpochEnd> history;
+  std::string how;  // why it is the last one of its host
+  std::chrono::milliseconds ran_for{0};
+};
+// It is this node's turn to host the rendezvous: open it at `port`, then follow().
+struct TakeOver {
+  int port = 0;
+  Inheritance from;
+};
 // send_stacks() of all ranks of this node, soon.
 struct StackOrder {
   int node_rank = -1;  // where a hang was noticed, or somebody asked
@@ -326,6 +344,7 @@ struct PeerEvent {
 // instead of an Assignment where the job is stopped while it is forming, or ends while this node is
 // a spare.
 using RendezvousEvent = std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopOrder,
-                                     SignalOrder, StackOrder, StackReport, RestartOrder, Verdict>;
+                                     SignalOrder, StackOrder, StackReport, RestartOrder, HostLost,
+                                     TakeOver, Verdict>;
 
 }  // namespace fleet

@@ -78,6 +78,10 @@ void fill(const RestartOrder& order, wire::HostMessage* to) {
   out->set_of(order.of);
 }
 
+// Of a client's own making: they are not sent.
+void fill(const HostLost&, wire::HostMessage*) {}
+void fill(const TakeOver&, wire::HostMessage*) {}
+
 EpochEnd from_wire(const wire::EpochEnd& in) {
   return {in.epoch(),      in.nnodes(),
           in.world_size(), static_cast<VerdictKind>(in.kind()),

@@ -29,5 +29,32 @@ TEST(Quorum, OfTwoParts_NeverBoth) {
   }
 }
 
+using namespace std::chrono_literals;
+using What = Succession::Step::What;
+
+TEST(Succession, InOrder_UntilOnesOwnTurn) {
+  const Succession::Time now{};
+  Succession third({true, true, true, true}, 2, 4s, now);
+  EXPECT_EQ(third.step().what, What::kTry);
+  EXPECT_EQ(third.step().node, 1);
+  EXPECT_EQ(third.deadline(), now + 4s);
+  EXPECT_EQ(third.next(now + 4s).what, What::kHost);
+  EXPECT_EQ(third.next(now + 8s).node, 3);
+  EXPECT_EQ(third.next(now + 12s).what, What::kGiveUp);
+}
+
+TEST(Succession, NodesThatCannotHost_AreSkipped) {
+  Succession last({true, false, false, true}, 2, 4s, {});
+  EXPECT_EQ(last.step().node, 3);
+  Succession none({true, false}, 1, 4s, {});
+  EXPECT_EQ(none.step().what, What::kGiveUp);
+}
+
+TEST(Succession, Spare_NeverHosts) {
+  Succession spare({true, true}, -1, 4s, {});
+  EXPECT_EQ(spare.step().what, What::kTry);
+  EXPECT_EQ(spare.next({}).what, What::kGiveUp);
+}
+
 }  // namespace
 }  // namespace fleet

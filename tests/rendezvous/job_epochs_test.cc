@@ -441,6 +441,64 @@ TEST(JobEpochs, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
   job.ready(3);
   EXPECT_EQ(job.state.phase(), Phase::kGathering);
   EXPECT_EQ(job.state.epoch(), 1);
+// Whatever way five nodes are cut in two when their host's link breaks, at most one part runs on.
+// `near` stay with the host; of the others the lowest one takes over.
+TEST(Succession, FiveNodesCutInTwo_AtMostOnePartGoesOn) {
+  for (int cut = 0; cut < 1 << 4; ++cut) {
+    Job job(elastic(1, 5));
+    job.join_all(5);
+    const SharedWorld base = job.heard_by<Assignment>(1).back().world;
+    std::vector<SessionId> far;
+    for (int node = 1; node < 5; ++node) {
+      if (cut >> (node - 1) & 1) far.push_back(static_cast<SessionId>(node + 1));
+    }
+    if (far.empty()) continue;
+    Inheritance from{base, {}, "the host was lost", 0ms};
+    JobState next(job.spec, {}, "b:6768", job.now, from);
+    auto now = job.now;
+    for (const SessionId id : far) {
+      NodeInfo info =
+          node_of(job.spec, std::string(1, static_cast<char>('a' + id - 1)), 2, id == far.front());
+      info.last_epoch = base->epoch;
+      info.last_leader = base->leader;
+      next.opened(id, now);
+      next.join(id, info, now);
+    }
+    for (int i = 0; i < 20; ++i) {
+      now += 500ms;
+      for (const SessionId id : far) next.beat(id, now);
+      next.advance(now);
+    }
+    for (const SessionId id : far) next.ready(id, base->epoch, now);
+    for (const SessionId id : far) next.accepted(id, next.epoch(), now);
+    for (const SessionId id : far) job.lose(id);
+    job.restart();
+    const bool near_runs = job.state.phase() == Phase::kRunning;
+    const bool far_runs = next.phase() == Phase::kRunning;
+    EXPECT_FALSE(near_runs && far_runs) << cut;
+    EXPECT_TRUE(near_runs || far_runs) << cut;  // of five one part is always the majority
+    if (far_runs) {
+      EXPECT_EQ(next.epoch(), 2);
+    }
+  }
+}
+
+TEST(Succession, NodeOfAnotherWorld_HasNoVote) {
+  Job job(elastic(1, 3));
+  job.join_all(3);
+  const SharedWorld base = job.heard_by<Assignment>(1).back().world;
+  JobState next(job.spec, {}, "b:6768", job.now, Inheritance{base, {}, "lost", 0ms});
+  NodeInfo host = node_of(job.spec, "b", 2, true), other = node_of(job.spec, "c");
+  host.last_epoch = other.last_epoch = 1;
+  host.last_leader = base->leader;
+  other.last_leader = "somebody else";
+  next.opened(2, job.now);
+  next.join(2, host, job.now);
+  next.opened(3, job.now);
+  next.join(3, other, job.now);
+  EXPECT_EQ(next.joined(), 1);
+  next.advance(job.now + 31s);
+  EXPECT_EQ(next.phase(), Phase::kEnded);
 }
 
 TEST(JobEpochs, Hang_IsRestartedToo) {

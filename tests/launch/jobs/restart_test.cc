@@ -195,6 +195,38 @@ TEST_F(RestartNodes, NodeKilledAndNobodyComes_EndsWith113) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
+// The rendezvous's host is killed; the others elect the next one and go on.
+TEST_F(RestartNodes, HostKilled_TheOthersGoOn) {
+  const std::string script =
+      "echo $RANK of $WORLD_SIZE >>seen.$FLEET_EPOCH; : >up.$FLEET_EPOCH.$RANK; "
+      "test $FLEET_EPOCH = 1 && exec sleep 1000; exit 0";
+  const std::vector<std::string> options = {"--ips=127.0.0.[1-3]", "--nnodes=2:3"};
+  for (const int node : {0, 1, 2}) start(node, script, options);
+  for (const char* rank : {"0", "1", "2"}) job.wait_for(std::string("up.1.") + rank);
+  nodes[0]->signal(SIGKILL);
+  EXPECT_EQ(nodes[1]->wait(), 0) << nodes[1]->output();
+  EXPECT_EQ(nodes[2]->wait(), 0) << nodes[2]->output();
+  EXPECT_THAT(job.read("seen.2"), AllOf(HasSubstr("0 of 2"), HasSubstr("1 of 2")));
+  EXPECT_THAT(nodes[1]->output(), HasSubstr("this node hosts the rendezvous now"));
+  EXPECT_THAT(job.read("log2/verdict.json"), HasSubstr("node 0 (127.0.0.1), which hosts"));
+  nodes[0]->wait();
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+// One of two is no majority: the other may be alive on the far side of a broken link.
+TEST_F(RestartNodes, HostOfTwoKilled_TheOtherEndsWith113) {
+  const std::string script = ": >up.$RANK; exec sleep 1000";
+  const std::vector<std::string> options = {"--ips=127.0.0.[1-2]", "--nnodes=1:2",
+                                            "--elastic_timeout=0.5"};
+  for (const int node : {0, 1}) start(node, script, options);
+  for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.") + rank);
+  nodes[0]->signal(SIGKILL);
+  EXPECT_EQ(nodes[1]->wait(), 113) << nodes[1]->output();
+  EXPECT_THAT(nodes[1]->output(), HasSubstr("not the majority"));
+  nodes[0]->wait();
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
 // With a range of nodes: begins with fewer, grows, and shrinks.
 TEST_F(RestartNodes, Elastic_GrowsAndShrinks) {
   const std::string script =
