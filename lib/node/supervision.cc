@@ -136,6 +136,7 @@ void Supervision::on_restart_order(const RestartOrder& order) {
   if (verdict_ || refused_) return;
   effects_.say(restart_text(order));
   restarting_ = order.epoch;
+  if (signal_ != 0) effects_.request_stop(signal_);  // while the host was lost nobody heard it
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
   if (guardian_lost_) return leave_restart("its guardian process was killed");

@@ -105,6 +105,7 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
         if (auto* assignment = std::get_if<Assignment>(&wanted)) {
           told(std::move(*assignment), message.assignment().world().epoch());
         } else {
+          if (std::holds_alternative<StopOrder>(wanted)) stop_ordered_ = true;
           if (const auto* order = std::get_if<RestartOrder>(&wanted)) {
             history_.push_back(order->end);
             seeking_.reset();
@@ -130,10 +131,11 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
 void RendezvousClient::Impl::told(Assignment assignment, int epoch) {
   assignment.store_address = address_;
   world_ = assignment.world;
-  if (assignment.node_rank < 0) return;  // a spare
   node_rank_ = assignment.node_rank;
-  phase_ = Phase::kRunning;
   seeking_.reset();
+  told_.reset();
+  if (node_rank_ < 0) return;  // a spare
+  phase_ = Phase::kRunning;
   told_ = std::move(assignment);
   told_epoch_ = epoch;
   if (epoch == 1) return begin(epoch);
@@ -258,7 +260,7 @@ void RendezvousClient::Impl::beat(Clock::time_point now) {
   if (stream_) stream_->send(std::move(message));
 }
 
-// With restarts the others go on without it; else the job ends.
+// With restarts the others go on without it; else, or when it was being stopped, the job ends.
 void RendezvousClient::Impl::host_lost(const std::string& how) {
   const NodePlacement& host = world_->nodes.at(0);
   loss_ = "node 0 (" + node_label(host.address, host.hostname) +
@@ -266,13 +268,18 @@ void RendezvousClient::Impl::host_lost(const std::string& how) {
   const auto now = Clock::now();
   std::vector<bool> can_host;
   for (const NodePlacement& node : world_->nodes) can_host.push_back(node.rdzv_port > 0);
+  // A world that has not begun may not count: another part may go on from the one before. Who has
+  // accepted it follows somebody who knows better, and hosts for nobody.
+  const bool begun = assignment_ && assignment_->world == world_;
   told_.reset();
+  look_ = false;
   info_.last_epoch = node_rank_ < 0 ? 0 : world_->epoch;  // a spare has no vote
   info_.last_leader = world_->leader;
   info_.hosts_rendezvous = false;
-  seeking_.emplace(std::move(can_host), node_rank_, times_.silence + kSeekMargin, now);
-  const bool alone = world_->nodes.size() < 2 || node_rank_ == 0;
-  if (info_.job.restarts.max_restarts > 0 && !alone) {
+  seeking_.emplace(std::move(can_host), begun ? node_rank_ : -1, times_.silence + kSeekMargin, now);
+  const bool ends = info_.job.restarts.max_restarts == 0 || world_->nodes.size() < 2 ||
+                    node_rank_ == 0 || stop_ordered_;
+  if (!ends) {
     const std::string line = loss_ + "; looking for the next host";
     if (node_rank_ < 0) {
       say(JoinProgress{line});
@@ -282,7 +289,7 @@ void RendezvousClient::Impl::host_lost(const std::string& how) {
   }
   phase_ = Phase::kConnecting;
   last_reason_.clear();
-  if (info_.job.restarts.max_restarts == 0 || alone) return try_next_failed();
+  if (ends) return try_next_failed();
   follow_step(now);
 }
 
@@ -322,7 +329,9 @@ void RendezvousClient::Impl::follow_step(Clock::time_point now) {
   const NodePlacement& node = world_->nodes.at(static_cast<size_t>(step.node));
   if (step.what == Succession::Step::What::kHost) {
     const auto ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - epoch_began_);
-    return say(TakeOver{node.rdzv_port, {world_, history_, loss_, ran_for}});
+    std::vector<EpochEnd> before = history_;  // this epoch's end may have been told already
+    std::erase_if(before, [this](const EpochEnd& end) { return end.epoch >= world_->epoch; });
+    return say(TakeOver{node.rdzv_port, {world_, std::move(before), loss_, ran_for}});
   }
   go_to(host_port(node.address, node.rdzv_port));
   next_attempt_ = now;

@@ -83,6 +83,7 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   std::string address_;                // of the host that is followed
   std::optional<Succession> seeking_;  // the host is lost: who could be the next
   std::string loss_;                   // how
+  bool stop_ordered_ = false;          // nothing follows
   Clock::time_point epoch_began_;
   std::vector<EpochEnd> history_;   // as far as this node has heard
   std::optional<Assignment> told_;  // of an epoch that has not begun

@@ -58,7 +58,7 @@ JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now,
   lost.message = from.how;
   lost_ = lost;
   cause_ = std::move(lost);
-  gather_due_ = now + spec.restarts.wait;
+  gather_due_ = now + std::max(spec.restarts.wait, 2 * times.silence);
 }
 
 // A node that follows another world than the one this host goes on from (of another host, or a
@@ -92,7 +92,7 @@ void JobState::succeed_if_ready(Time now) {
   const bool all = here + 1 == world_->nodes.size();
   const bool waited = now >= started_ + 2 * times_.silence;
   if (quorum_is_here() && (all || waited)) return epoch_over(Verdict(*lost_), now);
-  if (now >= gather_due_) return give_up_divided(now);
+  if (!quorum_is_here() && (all || now >= gather_due_)) return give_up_divided(now);
   tell_who_is_missing(now);
 }
 

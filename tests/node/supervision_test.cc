@@ -283,6 +283,22 @@ TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
   supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGINT));
 }
 
+TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsToldToTheNextOne) {
+  run();
+  EXPECT_CALL(effects, say(_)).Times(::testing::AnyNumber());
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_host_lost({1, "node 0 was lost"});
+  EXPECT_CALL(effects, ready(1)).Times(2);  // to nobody, and to the next host
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, request_stop(SIGINT)).Times(2);
+  supervision.on_signal(SIGINT);
+  RestartOrder order;
+  order.epoch = 1;
+  supervision.on_restart_order(order);
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGINT));
+}
+
 TEST_F(SupervisionTest, SecondSignal_Kills) {
   run();
   EXPECT_CALL(effects, say(_));

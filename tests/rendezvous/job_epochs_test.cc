@@ -501,6 +501,33 @@ TEST(Succession, NodeOfAnotherWorld_HasNoVote) {
   EXPECT_EQ(next.phase(), Phase::kEnded);
 }
 
+// Others may notice the loss seconds later than the node that takes over, however short the wait.
+TEST(Succession, ShortWait_IsLongEnoughForOthersToSeeTheLoss) {
+  Job job(elastic(1, 5));
+  job.join_all(5);
+  const SharedWorld base = job.heard_by<Assignment>(1).back().world;
+  for (const size_t survivors : {2u, 3u}) {
+    JobSpec spec = job.spec;
+    spec.restarts.wait = 100ms;
+    JobState next(spec, {}, "b:6768", job.now, Inheritance{base, {}, "lost", 0ms});
+    auto now = job.now;
+    for (size_t i = 0; i < survivors; ++i) {
+      NodeInfo info = node_of(spec, std::string(1, static_cast<char>('b' + i)), 2, i == 0);
+      info.last_epoch = base->epoch;
+      info.last_leader = base->leader;
+      next.opened(i + 1, now);
+      next.join(i + 1, info, now);
+      now += 2s;
+      for (size_t j = 0; j <= i; ++j) next.beat(j + 1, now);
+      next.advance(now);
+      EXPECT_EQ(next.phase(), i < 2 ? Phase::kSucceeding : Phase::kStopping);
+    }
+    for (size_t j = 0; j < survivors; ++j) next.beat(j + 1, now);
+    next.advance(now + 2s);
+    EXPECT_EQ(next.phase(), survivors == 3 ? Phase::kStopping : Phase::kEnded);
+  }
+}
+
 TEST(JobEpochs, Hang_IsRestartedToo) {
   Job job(restartable(job_of({"a"})));
   job.join_all(1);

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Five nodes in network namespaces on two switches. The cable between these is pulled: whichever part has the majority goes on, with the
+# rendezvous's host or without it, and the other ends with 113.
+# Usage: cut_in_two.sh FLEETRUN
+set -euo pipefail
+fleetrun=$1
+skip() { echo "SKIP: $*"; exit 77; }
+[ "$(id -u)" = 0 ] || skip "network namespaces need root"
+command -v ip >/dev/null || skip "ip (iproute2) is not installed"
+switches=fleet_s_$$
+folder=$(mktemp -d)
+namespace() { echo "fleet_$1_$$"; }
+clean_up() {
+  jobs -p | xargs -r kill -9 2>/dev/null || true
+  for n in 1 2 3 4 5; do ip netns del "$(namespace $n)" 2>/dev/null || true; done
+  ip netns del "$switches" 2>/dev/null || true
+  rm -rf "$folder"
+}
+trap clean_up EXIT
+ip netns add "$switches" 2>/dev/null || skip "this machine allows no network namespaces"
+for bridge in near far; do
+  ip -n "$switches" link add $bridge type bridge 2>/dev/null || skip "no bridges here"
+  ip -n "$switches" link set $bridge up
+done
+ip -n "$switches" link add cable type veth peer name elbac || skip "no veth here"
+ip -n "$switches" link set cable master near
+ip -n "$switches" link set elbac master far up
+for n in 1 2 3 4 5; do
+  ip netns add "$(namespace $n)"
+  ip -n "$(namespace $n)" link add eth type veth peer name port$n netns "$switches"
+  ip -n "$(namespace $n)" addr add 10.78.0.$n/24 dev eth
+  ip -n "$(namespace $n)" link set lo up
+  ip -n "$(namespace $n)" link set eth up
+  ip -n "$switches" link set port$n up
+done
+fail() { echo "FAILED: $*"; tail -n 40 "$folder"/*/*.out; exit 1; }
+expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
+
+node() {  # node NUMBER: the same line on all
+  CUDA_VISIBLE_DEVICES= exec ip netns exec "$(namespace "$1")" "$fleetrun" --ips="10.78.0.[1-5]" --nnodes=2:5 \
+    --elastic_timeout=10 --grace=1 --log_dir="log.$1" --rdzv_timeout=60 \
+    sh -c ': >"up.$FLEET_EPOCH.$RANK"; echo "epoch $FLEET_EPOCH, rank $RANK of $WORLD_SIZE" >>seen
+           test "$FLEET_EPOCH" = 1 || exit 0; exec sleep 1000' >"$1.out" 2>&1
+}
+
+# cut NEAR NODE...: NEAR of the five stay with the host, on its switch; these nodes go on.
+cut() {
+  local near=$1 n code
+  shift
+  mkdir "$folder/$near" && cd "$folder/$near"
+  ip -n "$switches" link set cable up
+  declare -A pid=()
+  for n in 1 2 3 4 5; do
+    ip -n "$switches" link set port$n master "$([ $n -le "$near" ] && echo near || echo far)"
+    (node $n) & pid[$n]=$!
+  done
+  for n in 0 1 2 3 4; do
+    for ((i = 0; i < 3000; ++i)); do [ -e up.1.$n ] && break; sleep 0.02; done
+    [ -e up.1.$n ] || fail "rank $n did not start"
+  done
+  ip -n "$switches" link set cable down
+  for n in 1 2 3 4 5; do
+    code=0; wait ${pid[$n]} || code=$?
+    case " $* " in
+      *" $n "*) [ $code = 0 ] || fail "node $n of the majority ended with $code" ;;
+      *) [ $code = 113 ] || fail "node $n of the minority ended with $code instead of 113" ;;
+    esac
+  done
+  [ "$(sort seen | tail -n +6)" = "$(for n in 0 1 2; do echo "epoch 2, rank $n of 3"; done)" ] || fail "$(sort seen)"
+}
+
+cut 3 1 2 3
+echo "the host went on with the majority"
+cut 2 3 4 5
+expect 3.out "this node hosts the rendezvous now"
+echo "the majority went on without the host"
