@@ -501,6 +501,18 @@ TEST(Succession, NodeOfAnotherWorld_HasNoVote) {
   EXPECT_EQ(next.phase(), Phase::kEnded);
 }
 
+TEST(JobEpochs, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
+  Job job(elastic(1, 3));
+  job.join_all(3);
+  job.fail(2);
+  job.ready(1);
+  job.lose(1);
+  job.ready(2);
+  job.ready(3);
+  EXPECT_EQ(job.state.phase(), Phase::kGathering);
+  EXPECT_EQ(job.state.epoch(), 1);
+}
+
 // Others may notice the loss seconds later than the node that takes over, however short the wait.
 TEST(Succession, ShortWait_IsLongEnoughForOthersToSeeTheLoss) {
   Job job(elastic(1, 5));
