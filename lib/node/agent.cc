@@ -151,7 +151,10 @@ class Agent : private SupervisionEffects {
       supervision_.on_restart_order(*order);
     }
     if (const auto* report = std::get_if<StackReport>(&event)) answer_stacks(*report);
-    if (const auto* lost = std::get_if<HostLost>(&event)) supervision_.on_host_lost(*lost);
+    if (const auto* lost = std::get_if<HostLost>(&event)) {
+      checking_ = false;
+      supervision_.on_host_lost(*lost);
+    }
     if (const auto* turn = std::get_if<TakeOver>(&event)) on_take_over(*turn);
     if (const auto* verdict = std::get_if<Verdict>(&event)) on_verdict(*verdict);
   }
