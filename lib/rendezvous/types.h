@@ -343,8 +343,8 @@ struct PeerEvent {
 // StackReport)* (RestartOrder JoinProgress* Assignment ...)* Verdict). A Verdict may also come
 // instead of an Assignment where the job is stopped while it is forming, or ends while this node is
 // a spare.
-using RendezvousEvent = std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopOrder,
-                                     SignalOrder, StackOrder, StackReport, RestartOrder, HostLost,
-                                     TakeOver, Verdict>;
+using RendezvousEvent =
+    std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopOrder, SignalOrder, StackOrder,
+                 StackReport, RestartOrder, HostLost, TakeOver, Verdict>;
 
 }  // namespace fleet

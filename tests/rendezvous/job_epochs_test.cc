@@ -441,6 +441,8 @@ TEST(JobEpochs, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
   job.ready(3);
   EXPECT_EQ(job.state.phase(), Phase::kGathering);
   EXPECT_EQ(job.state.epoch(), 1);
+}
+
 // Whatever way five nodes are cut in two when their host's link breaks, at most one part runs on.
 // `near` stay with the host; of the others the lowest one takes over.
 TEST(Succession, FiveNodesCutInTwo_AtMostOnePartGoesOn) {
@@ -499,18 +501,6 @@ TEST(Succession, NodeOfAnotherWorld_HasNoVote) {
   EXPECT_EQ(next.joined(), 1);
   next.advance(job.now + 31s);
   EXPECT_EQ(next.phase(), Phase::kEnded);
-}
-
-TEST(JobEpochs, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
-  Job job(elastic(1, 3));
-  job.join_all(3);
-  job.fail(2);
-  job.ready(1);
-  job.lose(1);
-  job.ready(2);
-  job.ready(3);
-  EXPECT_EQ(job.state.phase(), Phase::kGathering);
-  EXPECT_EQ(job.state.epoch(), 1);
 }
 
 // Others may notice the loss seconds later than the node that takes over, however short the wait.
