@@ -1,28 +1,11 @@
-// relu: y = max(x, 0). Its gradient is taken from the output, so the input need not live.
-#include "graph/program.h"
+// relu: y = max(x, 0).
+#include "ops/activation.h"
 
 namespace fleet {
 
-FLEET_OP(relu) {
-  def.inputs = {{"x"}};
-  def.outputs = {{"y"}};
-  def.precision = Precision::kGray;
-  def.is_activation = true;
-  def.inplace = {{0, 0}};
-  def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
-  def.gradient = [](GradientContext& context) {
-    context.append("relu_grad", {context.output(0), context.output_gradient(0)},
-                   {context.input_gradient(0)});
-  };
-}
+FLEET_OP(relu) { define_activation(&def, "relu_grad"); }
 
 // dx = y > 0 ? dy : 0
-FLEET_OP(relu_grad) {
-  def.inputs = {{"y"}, {"dy"}};
-  def.outputs = {{"dx"}};
-  def.precision = Precision::kGray;
-  def.inplace = {{1, 0}};
-  def.infer = [](ShapeContext& context) { context.set_like(0, 1); };
-}
+FLEET_OP(relu_grad) { define_activation_gradient(&def); }
 
 }  // namespace fleet

@@ -1,28 +1,11 @@
-// tanh: y = tanh(x). Its gradient is taken from the output, so the input need not live.
-#include "graph/program.h"
+// tanh: y = tanh(x).
+#include "ops/activation.h"
 
 namespace fleet {
 
-FLEET_OP(tanh) {
-  def.inputs = {{"x"}};
-  def.outputs = {{"y"}};
-  def.precision = Precision::kGray;
-  def.is_activation = true;
-  def.inplace = {{0, 0}};
-  def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
-  def.gradient = [](GradientContext& context) {
-    context.append("tanh_grad", {context.output(0), context.output_gradient(0)},
-                   {context.input_gradient(0)});
-  };
-}
+FLEET_OP(tanh) { define_activation(&def, "tanh_grad"); }
 
 // dx = dy * (1 - y^2)
-FLEET_OP(tanh_grad) {
-  def.inputs = {{"y"}, {"dy"}};
-  def.outputs = {{"dx"}};
-  def.precision = Precision::kGray;
-  def.inplace = {{1, 0}};
-  def.infer = [](ShapeContext& context) { context.set_like(0, 1); };
-}
+FLEET_OP(tanh_grad) { define_activation_gradient(&def); }
 
 }  // namespace fleet

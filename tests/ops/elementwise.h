@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "ops/broadcast.h"
 #include "tests/ops/op_check.h"
 
@@ -49,6 +51,14 @@ std::vector<Values> naive_elementwise(const Operands& operands, const std::vecto
   }
   return {out};
 }
+
+// An operation of two operands, y spread over x; its test instantiates ElementwiseTest for it
+// (elementwise_test.cc).
+struct Elementwise {
+  std::string type;
+  double (*function)(double x, double y);
+};
+class ElementwiseTest : public testing::TestWithParam<Elementwise> {};
 
 // Finite differences of every element would take long where there are many.
 inline bool small(const Operands& operands) { return operands.x.elements() < 1000; }

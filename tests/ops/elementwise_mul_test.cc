@@ -3,54 +3,9 @@
 namespace fleet {
 namespace {
 
-std::vector<Values> naive(const Operands& operands, const std::vector<Values>& in) {
-  return naive_elementwise(operands, in, [](double x, double y) { return x * y; });
-}
-
-void check(const Operands& operands) {
-  SCOPED_TRACE(operands.x.text() + " and " + operands.y.text());
-  check_op({.type = "elementwise_mul",
-            .attributes = {{"axis", operands.axis}},
-            .inputs = {{.shape = operands.x}, {.shape = operands.y}},
-            .reference = [&](const std::vector<Values>& in) { return naive(operands, in); },
-            .check_gradient = small(operands)});
-}
-
-TEST(ElementwiseMul, SameShape_MatchesReference) { check({{3, 4, 5}, {3, 4, 5}}); }
-
-TEST(ElementwiseMul, Spread_MatchesReference) {
-  for (const Operands& operands : spreads()) check(operands);
-}
-
-TEST(ElementwiseMul, OneGradientWanted_MatchesReference) {
-  for (const Operands& operands : {Operands{{4, 6}, {6}}, Operands{{4, 6}, {4, 6}}}) {
-    for (const int wanted : {0, 1}) {
-      check_op({.type = "elementwise_mul",
-                .inputs = {{.shape = operands.x, .differentiate = wanted == 0},
-                           {.shape = operands.y, .differentiate = wanted == 1}},
-                .reference = [&](const std::vector<Values>& in) { return naive(operands, in); }});
-    }
-  }
-}
-
-TEST(ElementwiseMul, BlockedLayout_MatchesReference) {
-  const Layout blocked = Layout::blocked({2, 32, 3, 3}, {288, 144, 48, 16}, {{1, 16}});
-  const Operands operands{{2, 20, 3, 3}, {2, 20, 3, 3}};
-  check_op({.type = "elementwise_mul",
-            .inputs = {{.shape = operands.x, .kind = VarKind::kState, .layout = blocked},
-                       {.shape = operands.y, .kind = VarKind::kState, .layout = blocked}},
-            .reference = [&](const std::vector<Values>& in) { return naive(operands, in); }});
-}
-
-TEST(ElementwiseMul, ShapesThatDoNotFit_AreRefusedByName) {
-  try {
-    check({{2, 3}, {4}});
-    FAIL() << "was accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_NE(std::string(error.what()).find("[4]"), std::string::npos) << error.what();
-  }
-}
+INSTANTIATE_TEST_SUITE_P(Mul, ElementwiseTest,
+                         testing::Values(Elementwise{"elementwise_mul",
+                                                     [](double x, double y) { return x * y; }}));
 
 }  // namespace
 }  // namespace fleet
