@@ -3,13 +3,17 @@
 #include <fcntl.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/server_posix.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "rendezvous/certificates.h"
+#include "rendezvous/doorkeeper.h"
 #include "rendezvous/grpc_setup.h"
 
 namespace fleet {
 namespace {
+
+constexpr std::chrono::seconds kPatience{3};
 
 void make_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
@@ -68,18 +72,23 @@ TalkServer::TalkServer(boost::asio::io_context& loop, const std::string& host, i
                        std::function<void(std::shared_ptr<ServerTalk>)> accept)
     : service_(std::make_unique<Service>(loop, std::move(accept))),
       credentials_(server_credentials(security)) {
+  door_ = std::make_unique<Doorkeeper>();
+  if (const int error = door_->listen(host, port, kPatience)) {
+    throw Error(ErrorCode::kUsage, std::string("cannot listen: ") + ::strerror(error),
+                host_port(host, port),
+                error == EADDRINUSE
+                    ? "choose another port with --listen; does a fleetd run here already?"
+                    : "give --listen an address of this host, and a port above 1023");
+  }
   grpc::ServerBuilder builder;
-  set_up_server(&builder);
+  set_up_server(&builder, kPatience);
   // Strangers get no further than the greeting.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 3'000);
-  const std::string address = host_port(host, port);
-  builder.AddListeningPort(address, credentials_, &port_);
+  door_->serve(&builder, credentials_);
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
-  if (server_ && port_ != 0) return;
-  throw Error(ErrorCode::kUsage,
-              "cannot listen: the port is taken, or the address is not of this host", address,
-              "choose another with --listen; does a fleetd run here already?");
+  FLEET_CHECK(server_, "gRPC serves nothing");
+  door_->open();
 }
 
 TalkServer::TalkServer(boost::asio::io_context& loop, UniqueFd connection,
@@ -95,6 +104,7 @@ TalkServer::TalkServer(boost::asio::io_context& loop, UniqueFd connection,
 }
 
 TalkServer::~TalkServer() = default;
+int TalkServer::port() const { return door_ ? door_->port() : 0; }
 
 std::shared_ptr<grpc::Channel> make_pipe_channel(UniqueFd connection) {
   make_nonblocking(connection.get());

@@ -20,6 +20,8 @@
 
 namespace fleet {
 
+class Doorkeeper;
+
 namespace daemon_wire = ::fleet::daemon::v1;
 using daemon_wire::Ask;
 using daemon_wire::Tell;
@@ -196,21 +198,21 @@ class ClientTalk final : public TalkStream<grpc::ClientBidiReactor<Ask, Tell>, T
 // Serves conversations. `accept` gets each new one in the loop's thread, and calls its begin().
 class TalkServer {
  public:
-  // kUsage where the port is taken; kIo where the address cannot be listened on.
+  // kUsage where the address or port cannot be listened on.
   TalkServer(boost::asio::io_context& loop, const std::string& host, int port,
              const Security& security, std::function<void(std::shared_ptr<ServerTalk>)> accept);
   // Over one connection that is there: a socket, whose other end make_pipe_channel() may have.
   TalkServer(boost::asio::io_context& loop, UniqueFd connection,
              std::function<void(std::shared_ptr<ServerTalk>)> accept);
   ~TalkServer();
-  int port() const { return port_; }
+  int port() const;
 
  private:
   class Service;
   std::unique_ptr<Service> service_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // renew themselves while it serves
   std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  std::unique_ptr<Doorkeeper> door_;  // last: it hands connections to the server
 };
 
 // A client's end of a connection that is there.

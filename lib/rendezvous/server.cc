@@ -1,40 +1,17 @@
 #include "rendezvous/server.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <mutex>
 
-#include "base/file.h"
 #include "rendezvous/beats.h"
+#include "rendezvous/doorkeeper.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/service.h"
 
 namespace fleet {
 namespace {
-
-// Why this address cannot be listened on: errno of a plain attempt, 0 where that works; gRPC does
-// not tell.
-int listen_errno(const std::string& host, int port) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
-    return EADDRNOTAVAIL;
-  }
-  UniqueFd fd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  const bool ok =
-      bind(fd.get(), found->ai_addr, found->ai_addrlen) == 0 && listen(fd.get(), 1) == 0;
-  const int error = ok ? 0 : errno;
-  freeaddrinfo(found);
-  return error;
-}
 
 // Who listens there, where it is a rendezvous.
 std::optional<wire::DescribeReply> ask_who(const std::string& address, const Security& security) {
@@ -67,14 +44,13 @@ std::string local_host(const std::string& host) {
   return host.find(':') == std::string::npos ? "127.0.0.1" : "::1";
 }
 
-[[noreturn]] void cannot_listen(const RendezvousServerOptions& options) {
+[[noreturn]] void cannot_listen(const RendezvousServerOptions& options, int error) {
   const std::string address = host_port(options.host, options.port);
-  const int error = listen_errno(options.host, options.port);
   if (error == EACCES) {
     throw Error(ErrorCode::kUsage, "port " + std::to_string(options.port) + " is for root only",
                 address, "choose a --rdzv_port above 1023");
   }
-  if (error != EADDRINUSE && error != 0) {
+  if (error != EADDRINUSE) {
     throw Error(ErrorCode::kIo, std::string("cannot listen: ") + strerror(error), address,
                 "this host must have the address that --master, or the first of --ips, names");
   }
@@ -115,8 +91,12 @@ class RendezvousServer::Impl {
       : options_(std::move(options)),
         service_(options_.job, times_of(options_), reach(options_),
                  options_.from ? &*options_.from : nullptr),
-        credentials_(server_credentials(options_.security)) {
+        credentials_(server_credentials(options_.security)),
+        door_(options_.strangers, options_.trust_loopback) {
     raise_descriptor_limit();
+    if (const int error = door_.listen(options_.host, options_.port, options_.heartbeat_timeout)) {
+      cannot_listen(options_, error);
+    }
     grpc::ServerBuilder builder;
     set_up_server(&builder, options_.heartbeat_timeout);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
@@ -125,10 +105,11 @@ class RendezvousServer::Impl {
     if (!options_.security.tls) {
       builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdle);
     }
-    builder.AddListeningPort(host_port(options_.host, options_.port), credentials_, &port_);
+    door_.serve(&builder, credentials_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    if (!server_ || port_ == 0) cannot_listen(options_);
+    FLEET_CHECK(server_, "gRPC serves nothing");
+    door_.open();
   }
   ~Impl() { stop(std::chrono::milliseconds(0)); }
 
@@ -136,12 +117,13 @@ class RendezvousServer::Impl {
     std::lock_guard lock(stopping_);
     if (!server_) return;
     service_.shut_down(drain);
+    door_.close();
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
     server_->Wait();
     server_.reset();
   }
-  int port() const { return port_; }
-  std::string local_address() const { return host_port(local_host(options_.host), port_); }
+  int port() const { return door_.port(); }
+  std::string local_address() const { return host_port(local_host(options_.host), port()); }
   bool open_to_network() const {
     const std::string& host = options_.host;
     return !host.starts_with("127.") && host != "::1" && host != "[::1]" && host != "localhost";
@@ -156,10 +138,10 @@ class RendezvousServer::Impl {
 
   RendezvousServerOptions options_;
   RendezvousService service_;
-  int port_ = 0;
   std::mutex stopping_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // renew themselves while it serves
   std::unique_ptr<grpc::Server> server_;
+  Doorkeeper door_;  // last: it hands connections to the server
 };
 
 RendezvousServer::RendezvousServer(RendezvousServerOptions options)

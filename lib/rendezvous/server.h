@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "rendezvous/connection_budget.h"
 #include "rendezvous/security.h"
 #include "rendezvous/types.h"
 
@@ -26,6 +27,9 @@ struct RendezvousServerOptions {
   Security security;
   // A connection that has not shown its certificate, or begun to speak HTTP/2, by then is closed.
   std::chrono::milliseconds greeting{30'000};
+  // Of one address; this host's own are not counted, but in tests.
+  ConnectionBudget::Limits strangers;
+  bool trust_loopback = true;
 };
 
 class RendezvousServer {

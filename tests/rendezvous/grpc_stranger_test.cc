@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/store_client.h"
 #include "rendezvous/wire.h"
 #include "tests/rendezvous/grpc_nodes.h"
 
@@ -58,19 +59,66 @@ TEST_F(Stranger, JoinTooLarge_EndsItsStreamOnly) {
   expect_job_goes_on();
 }
 
-TEST_F(Stranger, NoGrpcAtAll_IsIgnored) {
+// A connection that says nothing yet.
+UniqueFd silent_connection(int port) {
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(job_.server->port());
+  address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+TEST_F(Stranger, NoGrpcAtAll_IsIgnored) {
+  const UniqueFd fd = silent_connection(job_.server->port());
   const std::string noise = "GET / HTTP/1.1\r\n\r\n" + std::string(1000, '\xff');
   ASSERT_EQ(write(fd.get(), noise.data(), noise.size()), static_cast<ssize_t>(noise.size()));
   char answer[64];
   while (read(fd.get(), answer, sizeof answer) > 0) {
   }
   expect_job_goes_on();
+}
+
+// Every address has eight connections that have not shown the secret, for good.
+RendezvousServerOptions few_strangers(const std::string& host) {
+  RendezvousServerOptions options;
+  options.host = host;
+  options.security = {new_secret(), true, "a test"};
+  options.strangers = {.at_once = 8, .each_second = 0};
+  options.trust_loopback = false;
+  return options;
+}
+
+class FewStrangers : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Addresses, FewStrangers, testing::Values("127.0.0.1", "::1", "::"),
+                         [](const auto& host) {
+                           const std::string text = host.param;
+                           return text == "::" ? "All" : text == "::1" ? "Ipv6" : "Ipv4";
+                         });
+
+TEST_P(FewStrangers, ManyConnectionsOneAfterAnotherWithTheSecret_AllGetIn) {
+  RunningJob job(2, few_strangers(GetParam()));
+  for (int i = 0; i < 30; ++i) {
+    const auto store = connect_store(job.server->local_address(), "default", 1, 0, job.security);
+    EXPECT_EQ(store->add("key", 1), i + 1);
+  }
+  for (auto& node : job.nodes) node->client.finish();
+  EXPECT_TRUE(job.nodes[0]->wait_for<Verdict>().value().ok());
+}
+
+TEST(Flood, OfSilentConnections_IsClosedAtOnceAndTheJobGoesOn) {
+  RunningJob job(2, few_strangers("127.0.0.1"));
+  std::vector<UniqueFd> flood;
+  for (int i = 0; i < 100; ++i) flood.push_back(silent_connection(job.server->port()));
+  // The last one is among those that are turned away: a reset, or the end.
+  char byte;
+  EXPECT_LE(read(flood.back().get(), &byte, 1), 0);
+  // The first one is not: nothing has been said to it.
+  EXPECT_EQ(recv(flood.front().get(), &byte, 1, MSG_DONTWAIT), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  for (auto& node : job.nodes) node->client.finish();
+  EXPECT_TRUE(job.nodes[1]->wait_for<Verdict>().value().ok());
 }
 
 }  // namespace
