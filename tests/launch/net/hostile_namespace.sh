@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Two nodes that share a secret, and a third host that has not got it: while the job forms and while it runs, that one
-# tries to join with another secret and with none, to talk TLS without a certificate, noise, and many idle connections.
-# The job goes on and ends well; the stranger is told why at once; the secret stands nowhere that it does not belong.
-# Usage: hostile_namespace.sh FLEETRUN HELPER
+# tries to join with another secret and with none, to talk TLS without a certificate, noise, many idle connections, and
+# floods of greetings. The job goes on and ends well; the stranger is told why at once, and gets few connections at a time;
+# the secret stands nowhere that it does not belong.
+# Usage: hostile_namespace.sh FLEETRUN HELPER FLOOD
 set -euo pipefail
-fleetrun=$1 helper=$2
+fleetrun=$1 helper=$2 flood=$3
 source "$(dirname "$0")/two_nodes.sh"
 x=fleet_x_$$
 trap 'ip netns del "$x" 2>/dev/null || true; clean_up' EXIT
@@ -59,9 +60,16 @@ script='env; echo up >"ready.$RANK"; while [ ! -e go ]; do sleep 0.05; done; exe
 (node "$a" a sh -c "$script" "$helper") & first=$!
 await a.out "waiting for 10.77.0.2"
 attack forming
+# While greetings pour in, half ones and whole ones, the second node comes, and both start.
+flood() { while ip netns exec "$x" "$flood" 10.77.0.1:6768 300 1000; do :; done >flood.out 2>&1; }
+flood & flooding=$!
+await flood.out "turned away"
 (node "$b" b sh -c "$script" "$helper") & second=$!
 await ready.0 up
 await ready.1 up
+kill "$flooding"
+awk '/^flood/ { answered += $2; away += $(NF - 2) } END { exit !(away > 9 * answered) }' flood.out || fail "the flood came in"
+expect a.out "connections from 10.78.0.3 are turned away"
 grep -lsa "[c]${secret#c}" /proc/[0-9]*/cmdline && fail "the secret is in the list of processes"
 attack running
 : >go
