@@ -30,14 +30,17 @@ std::string checked(std::string_view text, const std::string& origin) {
   return std::string(secret);
 }
 
-// Whoever can read or replace it could start processes in our name.
+// Whoever can read or replace it could start processes in our name. What root lets our group read
+// is fine: a Kubernetes Secret is like that in a pod of another user, whose fsGroup has it.
 void refuse_shared(int fd, const std::string& path) {
   struct stat status;
   if (::fstat(fd, &status) != 0) throw_errno("cannot be looked at", path);
   if (!S_ISREG(status.st_mode)) return;
-  if ((status.st_mode & 077) != 0) {
+  const bool from_root = status.st_uid == 0 && ::geteuid() != 0;
+  const mode_t others = status.st_mode & (from_root ? 037 : 077);
+  if (others != 0) {
     throw Error(ErrorCode::kUsage, "others may read or change this secret", path,
-                "chmod 600 " + path);
+                "chmod 600 " + path + "; defaultMode: 0400 for a Secret of Kubernetes");
   }
   if (status.st_uid != ::geteuid() && status.st_uid != 0) {
     throw Error(ErrorCode::kUsage, "this secret belongs to another user", path);
@@ -103,7 +106,14 @@ bool make_secret(const std::string& path) {
 }
 
 FoundSecret find_secret(const std::string& file, bool make) {
-  if (!file.empty()) return {{read_secret(file), true, "--secret_file " + file}};
+  if (!file.empty()) {
+    try {
+      return {{read_secret(file), true, "--secret_file " + file}};
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kUsage) throw;
+      throw Error(ErrorCode::kUsage, error.failure(), "--secret_file " + file, kWays);
+    }
+  }
   if (const auto text = get_env(kEnvJobSecret)) {
     return {{checked(*text, kEnvJobSecret), true, kEnvJobSecret}};
   }

@@ -98,6 +98,35 @@ TEST_F(JobSecret, FileThatOthersMayRead_IsRefused) {
   }
 }
 
+TEST_F(JobSecret, FileOfRootThatOurGroupMayRead_IsTaken) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files to others";
+  constexpr uid_t kSomebody = 65534;
+  const auto as_somebody = [&](const std::string& path) {
+    EXPECT_EQ(::setegid(kSomebody) | ::seteuid(kSomebody), 0);
+    std::string result;
+    try {
+      result = read_secret(path);
+    } catch (const Error& error) {
+      result = error.what();
+    }
+    EXPECT_EQ(::seteuid(0) | ::setegid(0), 0);
+    return result;
+  };
+  ::chmod(home_.c_str(), 0755);
+  std::string path = file(kSecret, 0440);
+  ASSERT_EQ(::chown(path.c_str(), 0, kSomebody), 0);
+  EXPECT_EQ(as_somebody(path), kSecret);
+  for (const mode_t mode : {0444, 0460}) {
+    ::chmod(path.c_str(), mode);
+    EXPECT_THAT(as_somebody(path), HasSubstr("others may read or change"));
+  }
+}
+
+TEST_F(JobSecret, FileThatIsNotThere_IsNamedWithItsOption) {
+  EXPECT_THAT(message_of([&] { find_secret("/none", true); }),
+              testing::AllOf(HasSubstr("--secret_file /none"), HasSubstr("no such file")));
+}
+
 TEST_F(JobSecret, TooShort_IsRefusedWithoutRepeatingIt) {
   const std::string message = message_of([&] { read_secret(file("hunter2", 0600)); });
   EXPECT_THAT(message, HasSubstr("16 to 4096 characters, not 7"));
