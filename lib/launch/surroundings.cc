@@ -30,12 +30,14 @@ void add_slurm_ports(long long job, long long step, ConfigTree* tree) {
   add(tree, "rdzv_port", std::to_string(first + kPorts - 1), "SLURM_JOB_ID");
 }
 
-// Started by --via=slurm, with one command line for all: the first node shows the job, and as nodes
-// of Slurm share their file system, each has logs of its own.
-void add_part(long long place, ConfigTree* tree) {
+// Nodes of Slurm share their file system, and one command line: each has logs of its own.
+void add_logs(long long place, ConfigTree* tree) {
   const std::string logs = tree->peek("log_dir").value_or("log");
-  tree->set("log_dir", logs + "/node" + std::to_string(place),
-            std::string("environment ") + kEnvVia);
+  tree->set("log_dir", logs + "/node" + std::to_string(place), "environment SLURM_NODEID");
+}
+
+// Started by --via=slurm: the first node shows the job.
+void add_part(long long place, ConfigTree* tree) {
   if (place == 0) return;
   add(tree, "part", "true", kEnvVia);
   add(tree, "log_level", "WARNING", kEnvVia);
@@ -68,6 +70,7 @@ void add_slurm(const Surroundings& from, ConfigTree* tree) {
   }
   add(tree, "ips", list_text(all), "SLURM_STEP_NODELIST");
   add(tree, "host", all[static_cast<size_t>(*place)].address, "SLURM_NODEID");
+  add_logs(*place, tree);
   if (from.environment(kEnvVia) == "slurm") add_part(*place, tree);
   const auto job = number(from, "SLURM_JOB_ID"), step = number(from, "SLURM_STEP_ID");
   if (!job) return;

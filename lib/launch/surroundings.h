@@ -22,11 +22,10 @@ Surroundings real_surroundings();
 
 // Adds to `tree` what the user has not given himself:
 // - `srun fleetrun ...`, one a node: nodes, this node's place, ports and the job's name from
-// SLURM_*.
-//   Only where none of --ips, --master, --nnodes, --host and --rank is given.
+//   SLURM_*, and a log folder for each node. Only where none of --ips, --master, --nnodes, --host
+//   and --rank is given. With --via=slurm only the first node shows the job.
 // - a pod of a Kubernetes indexed Job, where --nnodes says that there are several: --rank from
 //   JOB_COMPLETION_INDEX, --master from the names that a headless service gives to pods.
-//   With --via=slurm only the first node shows the job.
 // kUsage where srun has started several on a node.
 void add_surroundings(const Surroundings& surroundings, ConfigTree* tree);
 

@@ -64,7 +64,6 @@ TEST_F(InSlurm, ViaSlurm_OtherNodesAreParts) {
   environment["FLEET_VIA"] = "slurm";
   look();
   EXPECT_EQ(at("part"), "true");
-  EXPECT_EQ(at("log_dir"), "log/node1");
   environment["SLURM_NODEID"] = "0";
   tree = {};
   look();
@@ -76,6 +75,7 @@ TEST_F(InSlurm, OneANode_IsTheWholeJob) {
   EXPECT_EQ(at("ips"), "n08,n09,n10");
   EXPECT_EQ(at("host"), "n09");
   EXPECT_EQ(at("job_id"), "slurm-4711.2");
+  EXPECT_EQ(at("log_dir"), "log/node1");
   const int start = std::stoi(at("start_port")), rendezvous = std::stoi(at("rdzv_port"));
   EXPECT_GE(start, 10'000);
   EXPECT_LE(rendezvous, 32'767);
@@ -99,7 +99,9 @@ TEST_F(InSlurm, StepsAndJobs_HaveOtherPorts) {
 TEST_F(InSlurm, WhatTheUserGives_Wins) {
   tree.set("job_id", "mine", "--job_id");
   tree.set("rdzv_port", "7000", "--rdzv_port");
+  tree.set("log_dir", "/shared/run7", "--log_dir");
   look();
+  EXPECT_EQ(at("log_dir"), "/shared/run7/node1");
   EXPECT_EQ(at("job_id"), "mine");
   EXPECT_EQ(at("rdzv_port"), "7000");
   EXPECT_EQ(at("ips"), "n08,n09,n10");

@@ -32,7 +32,7 @@ slurm=(SLURM_JOB_ID=4711 SLURM_STEP_ID=0 'SLURM_STEP_NODELIST=node[08-09]' SLURM
 (in_node "$a" node08 s0 "${slurm[@]}" SLURM_NODEID=0 -- --nproc_per_node=2 "$helper" store) & first=$!
 (in_node "$b" node09 s1 "${slurm[@]}" SLURM_NODEID=1 -- "$helper" store) & second=$!
 both_end_well $first $second
-expect log.s1/workerlog.0 "sum 5"
+expect log.s1/node1/workerlog.0 "sum 5"
 expect s0.out "job_id: slurm-4711.0"
 echo "srun: met"
 
