@@ -54,7 +54,7 @@ void say_turned_away() {
   int64_t due = next.load();
   if (now < due || !next.compare_exchange_strong(due, now + 10)) return;
   spdlog::warn(
-      "a connection was turned away: it had not the job's secret; was that one of its nodes?");
+      "a connection was turned away: it had not our secret; was that a node or client of ours?");
 }
 
 // Once a process. What gRPC prints to standard error ("failed to bind") we report ourselves: kept

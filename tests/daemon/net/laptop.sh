@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Two nodes with a fleetd each and a laptop, in network namespaces on one bridge: the laptop starts a job on both, which
 # ends when the laptop's cable is pulled, unless it was detached.
-# Usage: laptop.sh FLEETRUN HELPER
+# Usage: laptop.sh FLEETRUN HELPER FLOOD
 set -euo pipefail
-fleetrun=$1 helper=$2 fleetd=$(dirname "$1")/fleetd
+fleetrun=$1 helper=$2 flood=$3 fleetd=$(dirname "$1")/fleetd
 skip() { echo "SKIP: $*"; exit 77; }
 [ "$(id -u)" = 0 ] || skip "network namespaces need root"
 command -v ip >/dev/null || skip "ip (iproute2) is not installed"
@@ -50,14 +50,30 @@ from_laptop --via=fleetd --ips=10.78.0.1,10.78.0.2 --nproc_per_node=2 --ranks=al
 for rank in "0 10.78.0.1" "3 10.78.0.2"; do expect met.out "^\[rank $rank\] sum 14"; done
 echo "met through the laptop"
 
-code=0
-FLEETD_SECRET="not the secret of it" from_laptop stop met --ips=10.78.0.1 >stranger.out 2>&1 || code=$?
-[ $code = 2 ] || fail "a stranger ended with $code"
-expect stranger.out "another secret"
-
 endless=': >$FLEET_JOB_ID.$RANK; while :; do sleep 0.05; done'
 start() { from_laptop --via=fleetd --ips=10.78.0.1,10.78.0.2 --grace=1 --job_id="$@" sh -c "$endless" >"$1.out" 2>&1; }
 start away --detach || fail "ended with $?"
+
+# Without the secret: nothing is read, started or ended.
+stranger() {
+  FLEETD_SECRET="not the secret of it" from_laptop "$@" --ips=10.78.0.1 >stranger.out 2>&1 && fail "a stranger may: $*"
+  expect stranger.out "another secret"
+  ! grep -q "$folder\|running" stranger.out || fail "a stranger reads: $*"
+}
+for what in ls "status away" "logs away" "logs away --rank=0" "attach away" "stop away" "stop away --kill"; do
+  # shellcheck disable=SC2086  # words
+  stranger $what
+done
+code=0
+FLEETD_SECRET="not the secret of it" from_laptop --via=fleetd --ips=10.78.0.1 touch started >stranger.out 2>&1 || code=$?
+[ $code = 2 ] || fail "a stranger's start ended with $code"
+expect stranger.out "another secret"
+[ ! -e started ] || fail "a stranger's program has run"
+# A flood is turned away, and others are served.
+ip netns exec "$b" "$flood" 10.78.0.1:6767 0 2000 >flood.out
+awk '{ exit !($2 < 1500 && $(NF - 2) > 500) }' flood.out || fail "the flood came in: $(cat flood.out)"
+expect fleetd1.out "connections from 10.78.0.2 are turned away"
+echo "strangers are kept out"
 start here &
 client=$!
 for rank in 0 1; do soon "rank $rank does not run" test -e "here.$rank"; done
