@@ -61,7 +61,7 @@ awk '
       words = split(text, word, /[ \t\n]+/)
       room = room_of(FILENAME); mode = ""
       for (i = 1; i <= words; i++) {
-        if (word[i] ~ /^(DEPENDS|LINK|EXCLUDE|REGISTERS)$/) { mode = word[i]; continue }
+        if (word[i] ~ /^(DEPENDS|LINK|EXCLUDE|REGISTERS|FOLDERS)$/) { mode = word[i]; continue }
         other = word[i]; sub(/^backend_/, "backend/", other); sub(/^comm_.*/, "comm", other)
         if (mode == "DEPENDS" && other != "" && !((room, other) in allowed))
           report("room " room " may not depend on " other)
@@ -100,7 +100,7 @@ awk '
       else if (header ~ /^gloo\//) owner = "^lib/comm/gloo"
       else if (header ~ /^(dnnl|oneapi)/) owner = "^lib/backend/cpu/"
       else if (header ~ /^(grpc|grpcpp)\// || header ~ /\.grpc\.pb\.h$/) owner = "^lib/(rendezvous|node|daemon)/"
-      else if (header ~ /^CLI\//) owner = "^apps/|^lib/launch/"
+      else if (header ~ /^CLI\//) owner = "^apps/"
       else if (header ~ /^boost\//) owner = "^lib/(node|launch|rendezvous|daemon)/|^apps/(fleetrun|fleetd)/"
       else if (header ~ /^nlohmann\//) owner = "\\.cc$"
       else if (header ~ /^spdlog\//) owner = "^lib/base/log\\.|^lib/base/"

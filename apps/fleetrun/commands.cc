@@ -12,18 +12,9 @@ namespace fleet {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
-      {"attach", "JOB: show it until it ends, pass signals on", attach_command},
-      {"debug", "start or attach to one rank of a running job in a debugger", debug},
-      {"doctor", "check this node, or all nodes and what is between them", doctor},
-      {"logs", "JOB [-f] [--rank R]: what it shows", logs_command},
-      {"ls", "the jobs of this host, or of fleetds", ls_command},
-      {"over_stdio", "(what --via=ssh runs on a node)", over_stdio_command},
-      {"secret", "make or show the secret that the nodes of your jobs share", secret_command},
-      {"simulate", "how long the rendezvous of a large job takes, on this machine", simulate},
-      {"stacks", "what every rank of a running job does now", stacks_command},
-      {"status", "JOB: what is known of it, on each node", status_command},
-      {"stop", "JOB: end it", stop_command},
-  };
+      attach_command(), debug_command(),      doctor_command(), logs_command(),
+      ls_command(),     over_stdio_command(), secret_command(), simulate_command(),
+      stacks_command(), status_command(),     stop_command()};
   return all;
 }
 

@@ -5,15 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
+
 namespace fleet {
 
-struct Command {
-  std::string name;
-  std::string summary;                                        // one line, for the help
-  int (*run)(const std::vector<std::string>& arguments) = 0;  // without the name; the exit code
-};
-
-// By name. Each lives in its own room: add its line in commands.cc.
+// By name. Each lives in its own room: add it in commands.cc.
 const std::vector<Command>& commands();
 
 // The command that these arguments begin with, or nullptr.

@@ -25,10 +25,11 @@ fleet::LaunchExtras extras() {
               {"ssh", "on the nodes of --ips, over ssh", fleet::start_via_ssh},
               {"fleetd", "through a daemon on each node", fleet::start_via_fleetd}};
   for (const fleet::Command& command : fleet::commands()) {
+    if (command.internal) continue;
     std::string left = "  fleetrun " + command.name;
     left.resize(std::max<size_t>(left.size() + 1, 26), ' ');
     all.commands_help +=
-        (all.commands_help.empty() ? "commands:\n" : "") + left + command.summary + "\n";
+        (all.commands_help.empty() ? "commands:\n" : "") + left + command.summary() + "\n";
   }
   return all;
 }
@@ -37,7 +38,7 @@ int run(std::vector<std::string> arguments) {
   const fleet::Command* command = fleet::find_command(arguments);
   if (!command) return fleet::launch(arguments, extras());
   arguments.erase(arguments.begin());
-  return command->run(arguments);
+  return fleet::run_command(*command, arguments);
 }
 
 }  // namespace

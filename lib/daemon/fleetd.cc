@@ -9,11 +9,11 @@
 #include <map>
 #include <memory>
 
+#include "base/command_line.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/conversation.h"
-#include "daemon/flags.h"
 #include "daemon/node_jobs.h"
 #include "daemon/protocol.h"
 #include "daemon/secret.h"
@@ -106,44 +106,46 @@ class Daemon {
   TalkServer server_;  // last: its threads post to the loop
 };
 
-const std::vector<Flag>& flags() {
-  static const std::vector<Flag> all = {{"--listen", true, {}},      {"--secret_file", true, {}},
-                                        {"--allow_root", false, {}}, {"--log_level", true, {}},
-                                        {"--help", false, "-h"},     {"--version", false, {}}};
-  return all;
+CommandSyntax syntax() {
+  CommandSyntax syntax{
+      .program = "fleetd",
+      .about = "starts parts of jobs on this node for `fleetrun --via=fleetd` elsewhere",
+      .more =
+          "Commands run as the user of fleetd, and end with it. SIGTERM ends its jobs, with "
+          "their\ngrace time, then fleetd; a second one kills them. See docs/operations.md.\n"};
+  syntax.options
+      .text({.key = "listen", .value = "ADDR:PORT"}, "127.0.0.1:6767",
+            "where; 0.0.0.0 for all networks")
+      .text({.key = "secret_file", .value = "FILE", .optional = true}, "",
+            "what its clients must know (default: FLEETD_SECRET, else\n" + std::string(26, ' ') +
+                "~/.config/fleetrun/fleetd.secret, which is made, or\n" + std::string(26, ' ') +
+                "/etc/fleetrun/fleetd.secret)")
+      .flag({.key = "allow_root"}, "run commands as root")
+      .choice({.key = "log_level", .value = "LEVEL"}, "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"},
+              "how much is logged")
+      .flag({.key = "version"}, "print it");
+  return syntax;
 }
 
 }  // namespace
 
-std::string fleetd_help() {
-  return "usage: fleetd [options]\n"
-         "Starts parts of jobs on this node for `fleetrun --via=fleetd` elsewhere.\n"
-         "  --listen ADDR:PORT      where to listen; 0.0.0.0 for all networks (default "
-         "127.0.0.1:6767)\n"
-         "  --secret_file FILE      what its clients must know (default: FLEETD_SECRET, else\n"
-         "                          ~/.config/fleetrun/fleetd.secret, which is made, or\n"
-         "                          /etc/fleetrun/fleetd.secret)\n"
-         "  --allow_root            run commands as root\n"
-         "  --log_level LEVEL       DEBUG, INFO, WARNING or ERROR (default INFO)\n"
-         "  --version, --help\n"
-         "Commands run as the user of fleetd, and end with it. SIGTERM ends its jobs, with their\n"
-         "grace time, then fleetd; a second one kills them. See docs/operations.md.\n";
-}
+std::string fleetd_help() { return command_help(syntax()); }
 
 int fleetd_main(const std::vector<std::string>& arguments) {
-  const CommandLine line("fleetd", arguments, flags(), 0);
-  if (line.has("--help")) return std::fputs(fleetd_help().c_str(), stdout), 0;
-  if (line.has("--version")) return std::printf("fleetd %s\n", FLEET_VERSION), 0;
-  set_up_logging(line.value("--log_level", "INFO"), "fleetd");
+  const auto line = read_command_line(syntax(), arguments);
+  if (!line) return std::fputs(fleetd_help().c_str(), stdout), 0;
+  const Settings& settings = line->settings;
+  if (settings.boolean("version")) return std::printf("fleetd %s\n", FLEET_VERSION), 0;
+  set_up_logging(settings.text("log_level"), "fleetd");
   FleetdOptions options;
-  if (line.has("--listen")) parse_listen(line.value("--listen"), &options);
-  if (::geteuid() == 0 && !line.has("--allow_root")) {
+  parse_listen(settings.text("listen"), &options);
+  if (::geteuid() == 0 && !settings.boolean("allow_root")) {
     throw Error(ErrorCode::kUsage, "as root it would run everybody's commands as root", {},
                 "start it as the user that trains, or give --allow_root");
   }
   const passwd* entry = ::getpwuid(::geteuid());
   options.user = entry ? entry->pw_name : std::to_string(::geteuid());
-  options.security = fleetd_security(line.value("--secret_file"), true);
+  options.security = fleetd_security(settings.text("secret_file"), true);
   options.gpus = visible_gpu_names();
   ::signal(SIGPIPE, SIG_IGN);
   // Never taken down: the process ends, and gRPC's threads with it.

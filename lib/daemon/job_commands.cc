@@ -14,12 +14,10 @@
 #include <set>
 
 #include "base/clock.h"
-#include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/flags.h"
 #include "daemon/job_info.h"
 #include "daemon/local_log.h"
 #include "daemon/protocol.h"
@@ -74,28 +72,23 @@ class Talks {
 // Which fleetds are meant, and what is known of them.
 class Fleetds {
  public:
-  explicit Fleetds(const CommandLine& line) {
-    secret_file_ = line.value("--fleetd_secret_file");
-    const std::string port_text =
-        line.value("--fleetd_port", env_or("FLEETD_PORT", std::to_string(kDefaultFleetdPort)));
-    long long port = 0;
-    if (!parse_int(port_text, &port) || port < 1 || port > 65535) {
-      throw Error(ErrorCode::kUsage, "this is no port", "--fleetd_port " + port_text);
+  explicit Fleetds(const Settings& settings)
+      : secret_file_(settings.text("fleetd_secret_file")), given_(true) {
+    const auto port = static_cast<int>(settings.integer("fleetd_port"));
+    if (settings.given("ips")) {
+      const std::string list = join(settings.texts("ips"), ",");
+      for (const ListedNode& node : expand_nodes(list, "--ips")) {
+        addresses_.push_back(endpoint(node.address, port));
+      }
+      return;
     }
-    std::string list = line.value("--fleetd", env_or("FLEETD_NODES", ""));
-    if (line.has("--ips")) list.clear();
-    for (const std::string& entry : split(list, ',')) {
+    for (const std::string& entry : settings.texts("fleetd")) {
       const bool has_port = entry.rfind(':') != std::string::npos && !entry.ends_with(']') &&
                             (entry.find(':') == entry.rfind(':') || entry.starts_with('['));
-      addresses_.push_back(has_port ? entry : endpoint(entry, static_cast<int>(port)));
-    }
-    if (line.has("--ips")) {
-      for (const ListedNode& node : expand_nodes(line.value("--ips"), "--ips")) {
-        addresses_.push_back(endpoint(node.address, static_cast<int>(port)));
-      }
+      addresses_.push_back(has_port ? entry : endpoint(entry, port));
     }
     given_ = !addresses_.empty();
-    if (!given_) addresses_ = {endpoint("127.0.0.1", static_cast<int>(port))};
+    if (!given_) addresses_ = {endpoint("127.0.0.1", port)};
   }
 
   const Security& security() {
@@ -188,38 +181,47 @@ class Fleetds {
   bool given_ = false, all_answered_ = true;
 };
 
-constexpr char kWhere[] =
-    "  --fleetd HOST:PORT,...    the fleetds to ask (default: FLEETD_NODES, else this host)\n"
-    "  --ips LIST                the same, by node, on --fleetd_port (6767)\n"
-    "  --fleetd_secret_file FILE their secret (default: FLEETD_SECRET, "
-    "~/.config/fleetrun/fleetd.secret)\n";
-
-// What all commands have in common; nothing where only help was wanted.
-std::optional<CommandLine> parse(const std::string& name, const std::string& usage,
-                                 const std::vector<std::string>& arguments, std::vector<Flag> flags,
-                                 size_t words) {
-  for (const char* flag : {"--fleetd", "--ips", "--fleetd_port", "--fleetd_secret_file"}) {
-    flags.push_back({flag, true, {}});
-  }
-  flags.push_back({"--help", false, "-h"});
-  const std::string program = "fleetrun " + name;
-  CommandLine line(program, arguments, flags, words);
-  if (line.has("--help")) {
-    std::fputs(("usage: " + program + " " + usage + kWhere).c_str(), stdout);
-    return std::nullopt;
-  }
-  if (line.words().size() < words) {
-    throw Error(ErrorCode::kUsage, "which job?", program, "fleetrun ls shows their names");
-  }
-  set_up_logging("INFO", "fleetrun");
-  return line;
+// What all commands have in common.
+CommandSyntax syntax_of(const std::string& name, const std::string& about, bool of_a_job) {
+  CommandSyntax syntax{.program = "fleetrun " + name,
+                       .words = of_a_job ? "JOB" : "",
+                       .about = about,
+                       .least = of_a_job ? size_t{1} : 0,
+                       .most = of_a_job ? size_t{1} : 0,
+                       .missing_word = "fleetrun ls shows their names"};
+  return syntax;
 }
 
-bool wants_json(const CommandLine& line) {
-  const std::string format = line.value("--format", "table");
-  if (format == "json" || format == "table") return format == "json";
-  throw Error(ErrorCode::kUsage, "'" + format + "' is not a format", "--format", "table or json");
+void add_where(OptionGroup* options) {
+  options
+      ->texts({.key = "fleetd",
+               .environment = {"FLEETD_NODES"},
+               .value = "HOST:PORT,...",
+               .optional = true},
+              "the fleetds to ask (default: FLEETD_NODES, else this host)")
+      .texts({.key = "ips", .value = "LIST", .optional = true, .spread = true},
+             "the same, by node, on --fleetd_port")
+      .integer({.key = "fleetd_port", .environment = {"FLEETD_PORT"}, .value = "PORT"},
+               kDefaultFleetdPort, 1, 65535, "where they listen")
+      .text({.key = "fleetd_secret_file", .value = "FILE", .optional = true}, "",
+            "their secret (default: FLEETD_SECRET, ~/.config/fleetrun/fleetd.secret)");
 }
+
+void add_format(OptionGroup* options) {
+  options->choice({.key = "format", .value = "table|json", .optional = true}, "table",
+                  {"table", "json"}, "for people, or for programs");
+}
+
+Command command_of(CommandSyntax syntax, int (*run)(const CommandLine&)) {
+  add_where(&syntax.options);
+  const std::string name = syntax.program.substr(syntax.program.find(' ') + 1);
+  return {.name = name, .syntax = std::move(syntax), .run = [run](const CommandLine& line) {
+            set_up_logging("INFO", "fleetrun");
+            return run(line);
+          }};
+}
+
+bool wants_json(const CommandLine& line) { return line.settings.text("format") == "json"; }
 
 std::vector<JobInfo> jobs_of(const std::vector<Part>& parts) {
   std::vector<JobInfo> jobs;
@@ -280,54 +282,37 @@ const JobRecord::Rank* rank_of(const JobRecord& record, int rank, bool server) {
   return nullptr;
 }
 
-}  // namespace
-
-int ls_command(const std::vector<std::string>& arguments) {
-  const auto line = parse("ls",
-                          "[options]\nThe jobs of this host, or of these fleetds.\n"
-                          "  --format table|json\n",
-                          arguments, {{"--format", true, {}}}, 0);
-  if (!line) return 0;
-  const bool json = wants_json(*line);
-  Fleetds fleetds(*line);
+int ls(const CommandLine& line) {
+  const bool json = wants_json(line);
+  Fleetds fleetds(line.settings);
   const std::vector<JobInfo> jobs = jobs_of(fleetds.find(""));
   std::fputs((json ? jobs_json(jobs) : jobs_table(jobs, unix_seconds())).c_str(), stdout);
   return fleetds.all_answered() ? 0 : 1;
 }
 
-int status_command(const std::vector<std::string>& arguments) {
-  const auto line = parse("status",
-                          "JOB [options]\nWhat is known of a job, on each of its nodes.\n"
-                          "  --format table|json\n",
-                          arguments, {{"--format", true, {}}}, 1);
-  if (!line) return 0;
-  const bool json = wants_json(*line);
-  Fleetds fleetds(*line);
-  const std::vector<JobInfo> jobs = jobs_of(fleetds.known(line->words()[0]));
+int status(const CommandLine& line) {
+  const bool json = wants_json(line);
+  Fleetds fleetds(line.settings);
+  const std::vector<JobInfo> jobs = jobs_of(fleetds.known(line.words[0]));
   std::fputs((json ? jobs_json(jobs) : job_status(jobs, unix_seconds())).c_str(), stdout);
   return fleetds.all_answered() ? 0 : 1;
 }
 
-int stop_command(const std::vector<std::string>& arguments) {
-  const auto line = parse("stop",
-                          "JOB [options]\nEnds a job, and waits for its end: SIGTERM to "
-                          "its ranks, then its grace time.\n"
-                          "  --kill                    SIGKILL at once\n",
-                          arguments, {{"--kill", false, {}}}, 1);
-  if (!line) return 0;
-  Fleetds fleetds(*line);
-  const std::string& job_id = line->words()[0];
+int stop(const CommandLine& line) {
+  const bool kill = line.settings.boolean("kill");
+  Fleetds fleetds(line.settings);
+  const std::string& job_id = line.words[0];
   const std::vector<Part> parts = fleetds.known(job_id);
   bool failed = false;
   Talks talks(fleetds.local() && parts[0].address.empty() ? Security{} : fleetds.security());
   for (const Part& part : parts) {
     if (part.address.empty()) {
-      stop_local(part.job.record, line->has("--kill"));
+      stop_local(part.job.record, kill);
       continue;
     }
     Ask ask;
     ask.mutable_stop()->set_job_id(job_id);
-    ask.mutable_stop()->set_kill(line->has("--kill"));
+    ask.mutable_stop()->set_kill(kill);
     talks.start(
         part.address, std::move(ask), [](const Tell&) {},
         [&failed](const Error& error) {
@@ -340,61 +325,47 @@ int stop_command(const std::vector<std::string>& arguments) {
   return failed ? 1 : 0;
 }
 
-int logs_command(const std::vector<std::string>& arguments) {
-  const auto line = parse(
-      "logs",
-      "JOB [options]\nWhat a job has shown last, or one rank's whole log.\n"
-      "  --rank R                  of this rank (--server R: parameter server)\n"
-      "  -f, --follow              go on until the job has ended\n",
-      arguments, {{"--rank", true, {}}, {"--server", true, {}}, {"--follow", false, "-f"}}, 1);
-  if (!line) return 0;
-  long long rank = -1;
-  const bool server = line->has("--server"), chosen = server || line->has("--rank");
-  const std::string text = line->value(server ? "--server" : "--rank");
-  if (chosen && (!parse_int(text, &rank) || rank < 0 || rank > 1 << 30)) {
-    throw Error(ErrorCode::kUsage, "'" + text + "' is no rank", server ? "--server" : "--rank",
-                "ranks are numbered from 0");
+int logs(const CommandLine& line) {
+  const Settings& settings = line.settings;
+  const bool server = settings.given("server"), chosen = server || settings.given("rank");
+  if (server && settings.given("rank")) {
+    throw Error(ErrorCode::kUsage, "--rank and --server name two logs", "fleetrun logs",
+                "give one of them");
   }
-  Fleetds fleetds(*line);
-  const std::string& job_id = line->words()[0];
+  const bool follow = settings.boolean("follow");
+  const auto rank = static_cast<int>(settings.integer(server ? "server" : "rank"));
+  Fleetds fleetds(settings);
+  const std::string& job_id = line.words[0];
   std::vector<Part> parts = fleetds.known(job_id);
   if (chosen) {
-    std::erase_if(parts, [&](const Part& part) {
-      return !rank_of(part.job.record, static_cast<int>(rank), server);
-    });
+    std::erase_if(parts, [&](const Part& part) { return !rank_of(part.job.record, rank, server); });
     if (parts.empty()) {
-      throw Error(ErrorCode::kNotFound, "no node that answers has rank " + text, "job " + job_id,
-                  "fleetrun status " + job_id + " shows what there is");
+      throw Error(ErrorCode::kNotFound, "no node that answers has rank " + std::to_string(rank),
+                  "job " + job_id, "fleetrun status " + job_id + " shows what there is");
     }
     parts.resize(1);
   }
   const JobRecord& record = parts[0].job.record;
   if (parts[0].address.empty()) {
     if (chosen) {
-      return show_local_log(rank_of(record, static_cast<int>(rank), server)->log_path,
-                            line->has("--follow") ? record.pid : -1);
+      return show_local_log(rank_of(record, rank, server)->log_path, follow ? record.pid : -1);
     }
     throw Error(ErrorCode::kUsage, "its output is where it was started, nobody else keeps it",
                 "job " + job_id, "--rank=R shows the log of a rank");
   }
   daemon_wire::ReadLog wish;
   wish.set_job_id(job_id);
-  wish.set_rank(static_cast<int>(rank));
+  wish.set_rank(rank);
   wish.set_server(server);
-  wish.set_follow(line->has("--follow"));
+  wish.set_follow(follow);
   bool failed = false;
   show_output(parts, wish, &fleetds, &failed);
   return failed ? 1 : 0;
 }
 
-int attach_command(const std::vector<std::string>& arguments) {
-  const auto line = parse("attach",
-                          "JOB [options]\nShows what a job shows until it ends, with its "
-                          "exit code; signals go to the job.\n",
-                          arguments, {}, 1);
-  if (!line) return 0;
-  Fleetds fleetds(*line);
-  const std::string& job_id = line->words()[0];
+int attach(const CommandLine& line) {
+  Fleetds fleetds(line.settings);
+  const std::string& job_id = line.words[0];
   const std::vector<Part> parts = fleetds.known(job_id);
   std::vector<std::string> addresses;
   for (const Part& part : parts) {
@@ -405,6 +376,48 @@ int attach_command(const std::vector<std::string>& arguments) {
                 "job " + job_id, "fleetrun logs " + job_id + " -f --rank=0 follows a rank's log");
   }
   return attach_via_fleetd(job_id, addresses, fleetds.security());
+}
+
+}  // namespace
+
+Command attach_command() {
+  return command_of(syntax_of("attach",
+                              "show a job until it ends, pass signals on\n"
+                              "Its exit code is the job's.",
+                              true),
+                    attach);
+}
+
+Command logs_command() {
+  CommandSyntax syntax =
+      syntax_of("logs", "what a job has shown last, or one rank's whole log", true);
+  syntax.options
+      .integer({.key = "rank", .value = "R", .optional = true}, -1, 0, 1 << 30, "of this rank")
+      .integer({.key = "server", .value = "R", .optional = true}, -1, 0, 1 << 30,
+               "of this parameter server")
+      .flag({.key = "follow", .aliases = {"f"}}, "go on until the job has ended");
+  return command_of(std::move(syntax), logs);
+}
+
+Command ls_command() {
+  CommandSyntax syntax = syntax_of("ls", "the jobs of this host, or of fleetds", false);
+  add_format(&syntax.options);
+  return command_of(std::move(syntax), ls);
+}
+
+Command status_command() {
+  CommandSyntax syntax = syntax_of("status", "what is known of a job, on each of its nodes", true);
+  add_format(&syntax.options);
+  return command_of(std::move(syntax), status);
+}
+
+Command stop_command() {
+  CommandSyntax syntax = syntax_of("stop",
+                                   "end a job, and wait for its end\n"
+                                   "SIGTERM to its ranks, then its grace time.",
+                                   true);
+  syntax.options.flag({.key = "kill"}, "SIGKILL at once");
+  return command_of(std::move(syntax), stop);
 }
 
 }  // namespace fleet

@@ -1,16 +1,14 @@
 // fleetrun ls, status, logs, attach and stop.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "base/command_line.h"
 
 namespace fleet {
 
-// `arguments` without the command's own name; the exit code. Throw Error.
-int ls_command(const std::vector<std::string>& arguments);
-int status_command(const std::vector<std::string>& arguments);
-int logs_command(const std::vector<std::string>& arguments);
-int attach_command(const std::vector<std::string>& arguments);
-int stop_command(const std::vector<std::string>& arguments);
+Command attach_command();
+Command logs_command();
+Command ls_command();
+Command status_command();
+Command stop_command();
 
 }  // namespace fleet

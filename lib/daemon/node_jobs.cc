@@ -60,7 +60,7 @@ void NodeJobs::launch(const std::string& job_id, int rdzv_port) {
   command.folder = run.request.folder;
   command.environment = std::move(run.request.environment);
   command.arguments = std::move(run.request.arguments);
-  command.arguments.push_back("--rdzv_port=" + std::to_string(rdzv_port));
+  if (rdzv_port > 0) command.arguments.push_back("--rdzv_port=" + std::to_string(rdzv_port));
   command.arguments.push_back("--");
   for (const std::string& word : run.request.program) command.arguments.push_back(word);
   try {

@@ -10,7 +10,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/addresses.h"
+#include "launch/given_flags.h"
+#include "launch/secret_names.h"
+#include "launch/shown_ranks.h"
 #include "launch/topology.h"
+#include "rendezvous/job_secret.h"
 #include "rendezvous/security.h"
 
 extern char** environ;
@@ -39,38 +43,6 @@ const std::set<std::string>& own_options() {
   return all;
 }
 
-std::string value_of(const Settings& settings, const ConfigKey& key) {
-  const std::string& path = key.path;
-  switch (key.type) {
-    case ConfigType::kBool:
-      return settings.boolean(path) ? "true" : "false";
-    case ConfigType::kInteger:
-      return std::to_string(settings.integer(path));
-    case ConfigType::kNumber:
-      return std::to_string(settings.number(path));
-    case ConfigType::kTexts:
-      return join(settings.texts(path), ",");
-    default:
-      return settings.text(path);
-  }
-}
-
-std::vector<std::string> passed_on(const Settings& settings) {
-  std::vector<std::string> all;
-  for (const ConfigKey& key : launch_schema().keys()) {
-    if (!settings.given(key.path) || own_options().contains(key.path)) continue;
-    all.push_back("--" + key.path + "=" + value_of(settings, key));
-  }
-  return all;
-}
-
-bool is_secret(const std::string& name) {
-  for (const char* part : {"TOKEN", "SECRET", "PASSWORD", "KEY"}) {
-    if (name.find(part) != std::string::npos) return true;
-  }
-  return false;
-}
-
 bool is_twin(const std::string& name) {
   for (const Option& option : launch_options()) {
     const auto& twins = option.environment;
@@ -95,7 +67,7 @@ std::string job_name(const LaunchRequest& request, const ClientPlace& client) {
 // All nodes are listed, this host is none of them.
 std::vector<ListedNode> nodes_of(const Settings& settings) {
   for (const char* key : {"host", "master", "nnodes", "rank"}) {
-    if (!settings.given(key)) continue;
+    if (!given_by_flag(settings, key)) continue;  // the environment is the client's
     throw Error(ErrorCode::kUsage, "from elsewhere the nodes are listed", settings.origin(key),
                 "name them with --ips");
   }
@@ -107,7 +79,7 @@ std::vector<ListedNode> nodes_of(const Settings& settings) {
 
 }  // namespace
 
-ClientPlace client_place() {
+ClientPlace client_place(const Settings& settings) {
   ClientPlace place;
   const passwd* entry = ::getpwuid(::geteuid());
   place.user = entry ? entry->pw_name : std::to_string(::geteuid());
@@ -120,7 +92,8 @@ ClientPlace client_place() {
       place.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     }
   }
-  place.secret = new_secret();
+  place.secret =
+      settings.given("secret_file") ? read_secret(settings.text("secret_file")) : new_secret();
   place.nonce = new_secret().substr(0, 6);
   return place;
 }
@@ -158,16 +131,17 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
   const bool several = nodes.size() > 1;
   const std::string job_id = job_name(request, client);
   const std::string logs = settings.given("log_dir") ? settings.text("log_dir") : "log/" + job_id;
-  std::vector<std::string> common = passed_on(settings);
+  std::vector<std::string> common = given_flags(settings, own_options());
   common.push_back("--part");
   common.push_back("--job_id=" + job_id);
-  common.push_back("--start_port=" + std::to_string(settings.given("start_port")
-                                                        ? settings.integer("start_port")
-                                                        : 0));
+  // Free ones, where they are not given. What node 0 takes for the rendezvous the others are told.
+  for (const char* port : {"start_port", "rdzv_port"}) {
+    common.push_back(std::string("--") + port + "=" + std::to_string(settings.integer(port)));
+  }
   // --servers and --workers list the nodes themselves.
   if (settings.given("ips")) common.push_back("--ips=" + list_text(nodes));
   // Lines of several nodes need their rank before them, those of one come as they are.
-  if (several && !settings.given("ranks") && !settings.given("local_ranks_filter")) {
+  if (several && !chooses_ranks(settings)) {
     common.push_back("--local_ranks_filter=0");
   }
   Variables environment = travelling_environment(client.environment, settings.texts("export"));

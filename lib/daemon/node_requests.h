@@ -18,7 +18,8 @@ struct ClientPlace {
   std::string nonce;   // a few letters that tell jobs without a name apart
   std::string secret;  // for the job's rendezvous; "": it has none
 };
-ClientPlace client_place();
+// kUsage where --secret_file is none.
+ClientPlace client_place(const Settings& settings);
 
 struct NodeRequest {
   std::string name;     // the node, as listed

@@ -61,10 +61,8 @@ UniqueFd socket_of_stdio() {
   return UniqueFd(ends[0]);
 }
 
-}  // namespace
-
-int over_stdio_command(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() || ::isatty(STDIN_FILENO) == 1) {
+int run_over_stdio(const CommandLine&) {
+  if (::isatty(STDIN_FILENO) == 1) {
     throw Error(ErrorCode::kUsage, "this is what --via=ssh runs on a node", "over_stdio",
                 "see fleetrun --help");
   }
@@ -86,6 +84,15 @@ int over_stdio_command(const std::vector<std::string>& arguments) {
   (void)server;
   loop.run();
   return 0;
+}
+
+}  // namespace
+
+Command over_stdio_command() {
+  return {.name = "over_stdio",
+          .syntax = {.program = "fleetrun over_stdio", .about = "what --via=ssh runs on a node"},
+          .run = run_over_stdio,
+          .internal = true};
 }
 
 }  // namespace fleet

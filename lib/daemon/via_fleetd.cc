@@ -221,9 +221,7 @@ ClientEnd run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Mode mode,
 int start_via_fleetd(LaunchRequest request) {
   const Settings& settings = request.settings;
   set_up_logging(settings.text("log_level"), "fleetrun");
-  ClientPlace client_here = client_place();
-  if (settings.given("secret_file")) client_here.secret = read_secret(settings.text("secret_file"));
-  const std::vector<NodeRequest> requests = node_requests(request, client_here);
+  const std::vector<NodeRequest> requests = node_requests(request, client_place(settings));
   const Security security = fleetd_security(settings.text("fleetd_secret_file"), false);
   std::vector<RemoteNode> nodes;
   std::vector<std::string> addresses;

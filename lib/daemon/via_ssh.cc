@@ -19,6 +19,7 @@
 #include "daemon/job_client.h"
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
+#include "launch/shell_words.h"
 #include "launch/tables.h"
 
 extern char** environ;
@@ -27,12 +28,6 @@ namespace fleet {
 namespace {
 
 constexpr char kNotThere[] = "fleetrun is not there";
-
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 // An ssh to one node.
 struct SshProcess {
@@ -82,14 +77,6 @@ std::string text_of(int memory) {
   return text;
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  for (const std::string& word : split(text, ' ')) {
-    if (!word.empty()) words.push_back(word);
-  }
-  return words;
-}
-
 // The same path as here, or by name.
 std::vector<std::string> remote_programs(const Settings& settings) {
   if (settings.given("remote_fleetrun")) return {settings.text("remote_fleetrun")};
@@ -111,13 +98,13 @@ std::vector<std::string> ssh_command(const std::string& host,
     command.insert(command.end(), {"-o", option});
   }
   std::vector<std::string> tried;
-  for (const std::string& program : programs) tried.push_back(quoted(program));
+  for (const std::string& program : programs) tried.push_back(shell_word(program));
   const std::string script = "for f in " + join(tried, " ") +
                              "; do command -v \"$f\" >/dev/null 2>&1 && exec \"$f\" over_stdio; "
                              "done; echo " +
-                             quoted(kNotThere) + " >&2; exit 127";
+                             shell_word(kNotThere) + " >&2; exit 127";
   // Whatever the login shell is, the script is for sh.
-  command.insert(command.end(), {"-T", "--", host, "exec sh -c " + quoted(script)});
+  command.insert(command.end(), {"-T", "--", host, "exec sh -c " + shell_word(script)});
   return command;
 }
 
@@ -146,8 +133,9 @@ Error explain_ssh(const std::string& host, const std::string& said, bool connect
 int start_via_ssh(LaunchRequest request) {
   const Settings& settings = request.settings;
   set_up_logging(settings.text("log_level"), "fleetrun");
-  const std::vector<NodeRequest> requests = node_requests(request, client_place());
-  const std::vector<std::string> options = words_of(settings.text("via_options"));
+  const std::vector<NodeRequest> requests = node_requests(request, client_place(settings));
+  const std::vector<std::string> options =
+      shell_words(settings.text("via_options"), settings.origin("via_options"));
   std::fputs(configuration_block(settings, request.program).c_str(), stdout);
   std::fflush(stdout);
   auto processes = std::make_shared<std::vector<SshProcess>>();

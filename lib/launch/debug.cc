@@ -25,15 +25,6 @@ namespace fleet {
 namespace {
 
 constexpr char kStandIn[] = "--stand_in";
-constexpr char kHelp[] =
-    "usage: fleetrun debug --rank R [--attach] [JOB] [-- WRAPPER...]\n"
-    "Starts the program of rank R of a job that runs on this node, in the foreground, with the\n"
-    "environment, folder and cores of that rank: WRAPPER PROGRAM ARGUMENTS... (default wrapper:\n"
-    "gdb --args). Where the job was started with --debug_rank=R it is the rank; else it is a "
-    "second\n"
-    "one beside the rank, and can take no part in what the ranks do together.\n"
-    "  --attach    WRAPPER PID of the running rank instead (default: gdb -p)\n";
-
 [[noreturn]] void usage(const std::string& what, const std::string& where,
                         const std::string& next = "see fleetrun debug --help") {
   throw Error(ErrorCode::kUsage, what, where, next);
@@ -167,8 +158,8 @@ UniqueFd connect_to(pid_t stand_in) {
   socklen_t size = 0;
   const sockaddr_un address = address_of(stand_in, &size);
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    usage("it does not wait any more", "pid " + std::to_string(stand_in),
-          "its program runs already: fleetrun debug --attach");
+    usage("it does not wait yet, or not any more", "pid " + std::to_string(stand_in),
+          "try again; where its program runs already: fleetrun debug --attach");
   }
   return socket;
 }
@@ -206,35 +197,13 @@ int run_as_rank(const Started& started, std::vector<std::string> command, pid_t 
 
 }  // namespace
 
-DebugWish parse_debug(const std::vector<std::string>& arguments) {
+DebugWish read_debug(const CommandLine& line) {
   DebugWish wish;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (word == "--") {
-      wish.wrapper.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
-      break;
-    }
-    if (word == "--attach") {
-      wish.attach = true;
-    } else if (word == "--rank" || word.starts_with("--rank=")) {
-      const bool apart = word == "--rank";
-      if (apart && i + 1 == arguments.size()) usage("it needs a value", "--rank");
-      const std::string text = apart ? arguments[++i] : word.substr(7);
-      long long rank = -1;
-      if (!parse_int(text, &rank) || rank < 0 || rank > 1 << 30) {
-        usage("'" + text + "' is not a rank", "--rank", "ranks are numbered from 0");
-      }
-      wish.rank = static_cast<int>(rank);
-    } else if (word.starts_with('-')) {
-      usage("unknown option '" + word + "'", "fleetrun debug");
-    } else if (wish.job.empty()) {
-      wish.job = word;
-    } else {
-      usage("'" + word + "' comes after the job", "fleetrun debug",
-            "put the debugger behind --: fleetrun debug --rank R -- gdb --args");
-    }
-  }
+  wish.rank = static_cast<int>(line.settings.integer("rank"));
   if (wish.rank < 0) usage("which rank is not given", "fleetrun debug", "add --rank R");
+  if (!line.words.empty()) wish.job = line.words[0];
+  wish.attach = line.settings.boolean("attach");
+  wish.wrapper = line.rest;
   if (wish.wrapper.empty()) {
     wish.wrapper = wish.attach ? std::vector<std::string>{"gdb", "-p"}
                                : std::vector<std::string>{"gdb", "--args"};
@@ -282,13 +251,11 @@ std::vector<std::string> stand_in(const std::vector<std::string>& command) {
   return all;
 }
 
-int debug(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments[0] == kStandIn) return wait_for_program();
-  if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) {
-    std::fputs(kHelp, stdout);
-    return 0;
-  }
-  const DebugWish wish = parse_debug(arguments);
+namespace {
+
+int run_debug(const CommandLine& line) {
+  if (line.settings.boolean("stand_in")) return wait_for_program();
+  const DebugWish wish = read_debug(line);
   const FoundRank found = find_rank(wish, find_jobs());
   std::vector<std::string> command = wish.wrapper;
   const std::string pid = std::to_string(found.rank.pid);
@@ -311,6 +278,29 @@ int debug(const std::vector<std::string>& arguments) {
                "the job with --debug_rank=%d\n",
                wish.rank, pid.c_str(), wish.rank);
   execute_as(started, std::move(command), false);
+}
+
+}  // namespace
+
+Command debug_command() {
+  CommandSyntax syntax{
+      .program = "fleetrun debug",
+      .words = "--rank R [JOB] [-- WRAPPER...]",
+      .about =
+          "start or attach to one rank of a running job in a debugger\n"
+          "Starts the program of rank R of a job that runs on this node, in the foreground, with "
+          "the\nenvironment, folder and cores of that rank: WRAPPER PROGRAM ARGUMENTS... (default "
+          "wrapper:\ngdb --args). Where the job was started with --debug_rank=R it is the rank; "
+          "else it is a second\none beside the rank, and can take no part in what the ranks do "
+          "together.",
+      .most = 1,
+      .takes_rest = true};
+  syntax.options
+      .integer({.key = "rank", .value = "R", .optional = true}, -1, 0, 1 << 30,
+               "which rank of the job; they are numbered from 0")
+      .flag({.key = "attach"}, "WRAPPER PID of the running rank instead (default: gdb -p)")
+      .flag({.key = "stand_in", .internal = true}, "wait for a fleetrun debug");
+  return {.name = "debug", .syntax = std::move(syntax), .run = run_debug};
 }
 
 }  // namespace fleet

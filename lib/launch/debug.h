@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
 #include "node/job_record.h"
 
 namespace fleet {
@@ -15,7 +16,7 @@ struct DebugWish {
   std::vector<std::string> wrapper;  // before the program, or the pid; empty: gdb
 };
 // kUsage where it is none.
-DebugWish parse_debug(const std::vector<std::string>& arguments);
+DebugWish read_debug(const CommandLine& line);
 
 // The rank that is meant, among the jobs of this node. kUsage where none has it, or several.
 struct FoundRank {
@@ -28,7 +29,7 @@ FoundRank find_rank(const DebugWish& wish, const std::vector<JobRecord>& jobs);
 // --debug_rank. In the environment, folder and on the cores of the rank.
 std::vector<std::string> stand_in(const std::vector<std::string>& command);
 
-// Arguments without the command's name; the exit code of what was run. Throws Error for bad usage.
-int debug(const std::vector<std::string>& arguments);
+// Its exit code is that of what was run.
+Command debug_command();
 
 }  // namespace fleet

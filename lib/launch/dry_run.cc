@@ -12,17 +12,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/addresses.h"
+#include "launch/secret_names.h"
 
 namespace fleet {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr char kMasked[] = "******";
-
-std::string shown(const std::string& name, const std::string& value) {
-  return is_secret(name) && !value.empty() ? kMasked : value;
-}
 
 // Node 0 where that is this one; its place in the list; else the first that is not node 0.
 int foreseen_rank(const Topology& topology) {
@@ -191,7 +186,7 @@ std::string shortened(const std::string& value) {
 std::string variables_text(const Variables& variables) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, value] : variables) {
-    rows.push_back({name, shortened(shown(name, value))});
+    rows.push_back({name, shortened(masked(name, value))});
   }
   return aligned(rows);
 }
@@ -210,21 +205,11 @@ bool is_shell_name(const std::string& name) {
 
 Json variables_json(const Variables& variables) {
   Json object = Json::object();
-  for (const auto& [name, value] : variables) object[name] = shown(name, value);
+  for (const auto& [name, value] : variables) object[name] = masked(name, value);
   return object;
 }
 
 }  // namespace
-
-bool is_secret(const std::string& name) {
-  std::string upper = name;
-  std::transform(upper.begin(), upper.end(), upper.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  for (const char* word : {"TOKEN", "SECRET", "PASSWORD", "KEY"}) {
-    if (upper.find(word) != std::string::npos) return true;
-  }
-  return false;
-}
 
 ForeseenJob foresee(const LaunchPlan& plan, const std::vector<std::string>& environment) {
   ForeseenJob job;

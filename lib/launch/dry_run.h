@@ -40,9 +40,6 @@ std::string dry_run_json(const ForeseenJob& job, int rank);
 // terminal.
 std::string dry_run_shell(const ForeseenJob& job, int rank, bool masked);
 
-// Whether a variable's name says that its value is a secret: TOKEN, SECRET, PASSWORD or KEY in it.
-bool is_secret(const std::string& name);
-
 // Prints one of the above to standard output, as the request's options say.
 void print_dry_run(const LaunchPlan& plan);
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/options.h"
 
 namespace fleet {
 namespace {
@@ -15,6 +16,23 @@ constexpr int kElasticRestarts = 3;  // Paddle's default
   throw Error(ErrorCode::kUsage, "'" + settings.text("nnodes") + "' is no number of nodes",
               settings.origin("nnodes"),
               "give a number, as in --nnodes=4, or the fewest and the most, as in --nnodes=2:4");
+}
+
+// --max_restart and --elastic_level say the same twice: a flag wins over the environment, and else
+// they must not contradict each other.
+int restarts_wanted(const Settings& settings, int64_t level) {
+  const bool counted = settings.given("max_restart"), leveled = settings.given("elastic_level");
+  const auto count = static_cast<int>(settings.integer("max_restart"));
+  const bool disabled = leveled && level < 0;
+  const bool elastic = level > 0 || (node_count(settings).is_range() && !disabled);
+  const int by_level = elastic ? kElasticRestarts : 0;
+  if (!counted) return by_level;
+  if (!leveled || (count > 0) == (level > 0)) return count;
+  const bool count_wins = given_by_flag(settings, "max_restart");
+  if (count_wins != given_by_flag(settings, "elastic_level")) return count_wins ? count : by_level;
+  throw Error(ErrorCode::kUsage,
+              "it contradicts " + settings.origin("max_restart") + " " + std::to_string(count),
+              settings.origin("elastic_level") + " " + std::to_string(level), "give one of them");
 }
 
 }  // namespace
@@ -41,13 +59,8 @@ RestartPolicy restart_policy(const Settings& settings) {
         settings.origin("elastic_level"),
         "use --elastic_level=1: the job is restarted, and waits --elastic_timeout for nodes");
   }
-  const bool disabled = level < 0 && settings.given("elastic_level");
-  const bool elastic = level > 0 || (node_count(settings).is_range() && !disabled);
   RestartPolicy policy;
-  policy.max_restarts = settings.given("max_restart")
-                            ? static_cast<int>(settings.integer("max_restart"))
-                        : elastic ? kElasticRestarts
-                                  : 0;
+  policy.max_restarts = restarts_wanted(settings, level);
   policy.no_progress_restarts = static_cast<int>(settings.integer("no_progress_restarts"));
   policy.wait =
       std::chrono::milliseconds(static_cast<int64_t>(settings.number("elastic_timeout") * 1000));

@@ -1,10 +1,19 @@
 #include "launch/given_flags.h"
 
+#include <charconv>
+
 #include "base/text.h"
+#include "launch/option_rules.h"
 #include "launch/options.h"
 
 namespace fleet {
 namespace {
+
+// Exactly this number again, when it is read.
+std::string exact_text(double number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
 
 std::string value_of(const Settings& settings, const ConfigKey& key) {
   switch (key.type) {
@@ -13,7 +22,7 @@ std::string value_of(const Settings& settings, const ConfigKey& key) {
     case ConfigType::kInteger:
       return std::to_string(settings.integer(key.path));
     case ConfigType::kNumber:
-      return std::to_string(settings.number(key.path));
+      return exact_text(settings.number(key.path));
     case ConfigType::kTexts:
       return join(settings.texts(key.path), ",");
     default:
@@ -26,8 +35,10 @@ std::string value_of(const Settings& settings, const ConfigKey& key) {
 std::vector<std::string> given_flags(const Settings& settings,
                                      const std::set<std::string>& except) {
   std::vector<std::string> all;
+  std::set<std::string> left_out = except;
+  for (const IdleOption& idle : idle_options(settings)) left_out.insert(idle.key);
   for (const ConfigKey& key : launch_schema().keys()) {
-    if (!settings.given(key.path) || except.contains(key.path)) continue;
+    if (!settings.given(key.path) || left_out.contains(key.path)) continue;
     all.push_back("--" + key.path + "=" + value_of(settings, key));
   }
   return all;

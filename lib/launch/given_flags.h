@@ -10,7 +10,7 @@
 namespace fleet {
 
 // "--key=value" for every option that was given, on the command line or in the environment, but for
-// those of `except`.
+// those of `except` and those that have no effect in this job.
 std::vector<std::string> given_flags(const Settings& settings, const std::set<std::string>& except);
 
 }  // namespace fleet

@@ -69,6 +69,8 @@ Security guard_job(const Settings& settings, const Topology& topology, bool make
   if (topology.nnodes > 1) return shared_secret(settings, topology, make);
   const std::string here = resolve(topology.bind_address);
   const bool local = here == "127.0.0.1" || here == "::1";
+  const std::string& file = settings.text("secret_file");
+  if (!file.empty()) return {read_secret(file), !local, file};
   return {new_secret(), !local, "made for this job"};
 }
 
@@ -84,21 +86,15 @@ CredentialsFile::CredentialsFile(const Security& security) {
   path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory_.get());
 }
 
-int secret_command(const std::vector<std::string>& arguments) {
-  const std::string wish = arguments.empty() ? "" : arguments[0];
-  if (arguments.size() > 1 ||
-      (!wish.empty() && wish != "--new" && wish != "--show" && wish != "--help")) {
-    throw Error(ErrorCode::kUsage, "'" + join(arguments, " ") + "' is not understood",
-                "fleetrun secret", "see fleetrun secret --help");
+namespace {
+
+int run_secret(const CommandLine& line) {
+  const bool fresh = line.settings.boolean("new"), show = line.settings.boolean("show");
+  if (fresh && show) {
+    throw Error(ErrorCode::kUsage, "--new and --show contradict each other", "fleetrun secret",
+                "give one of them");
   }
-  if (wish == "--help") {
-    std::puts(
-        "usage: fleetrun secret            make the secret of your jobs, unless there is one\n"
-        "       fleetrun secret --show     print it, for a pipe\n"
-        "       fleetrun secret --new      print a new one and keep nothing");
-    return 0;
-  }
-  if (wish == "--new") {
+  if (fresh) {
     std::puts(new_secret().c_str());
     return 0;
   }
@@ -107,15 +103,25 @@ int secret_command(const std::vector<std::string>& arguments) {
     throw Error(ErrorCode::kUsage, "there is no home to keep it in", "HOME",
                 "`fleetrun secret --new` prints one");
   }
-  const bool made = wish.empty() && make_secret(path);
+  const bool made = !show && make_secret(path);
   const std::string secret = read_secret(path);
-  if (wish == "--show") {
+  if (show) {
     std::puts(secret.c_str());
   } else {
     std::printf("%s: %s %s\n", path.c_str(), made ? "made the secret" : "has the secret",
                 secret_id(secret).c_str());
   }
   return 0;
+}
+
+}  // namespace
+
+Command secret_command() {
+  CommandSyntax syntax{.program = "fleetrun secret",
+                       .about = "make or show the secret that the nodes of your jobs share"};
+  syntax.options.flag({.key = "show"}, "print it, for a pipe")
+      .flag({.key = "new"}, "print a new one and keep nothing");
+  return {.name = "secret", .syntax = std::move(syntax), .run = run_secret};
 }
 
 }  // namespace fleet

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "base/command_line.h"
 #include "base/config.h"
 #include "base/file.h"
 #include "launch/topology.h"
@@ -11,8 +11,9 @@
 
 namespace fleet {
 
-// --insecure: not at all. On one node: a secret of this job alone, that no other process needs. On
-// several: the secret that they share. `make`: make one where there is none. kUsage.
+// --insecure: not at all. On one node: a secret of this job alone, that no other process needs (or
+// --secret_file). On several: the secret that they share. `make`: make one where there is none.
+// kUsage.
 Security guard_job(const Settings& settings, const Topology& topology, bool make);
 
 // What the ranks read their Security from: memory of this process that this user alone can reach.
@@ -30,6 +31,6 @@ class CredentialsFile {
 };
 
 // fleetrun secret [--new | --show]: makes the file of default_secret_path(), or prints.
-int secret_command(const std::vector<std::string>& arguments);
+Command secret_command();
 
 }  // namespace fleet

@@ -23,7 +23,9 @@
 #include "launch/guard.h"
 #include "launch/log_settings.h"
 #include "launch/meeting.h"
+#include "launch/option_rules.h"
 #include "launch/plan.h"
+#include "launch/shown_ranks.h"
 #include "launch/tables.h"
 #include "node/agent.h"
 #include "node/process_tree.h"
@@ -132,6 +134,17 @@ void say_who_waits(const LaunchPlan& plan, const Assignment& assignment,
   }
 }
 
+// --ranks.
+void say_who_is_not_there(const LaunchPlan& plan, const Assignment& assignment) {
+  std::vector<int> missing;
+  for (const int rank : read_shown_ranks(plan.request.settings).ranks) {
+    if (rank >= assignment.world_size()) missing.push_back(rank);
+  }
+  if (missing.empty() || assignment.node_rank != 0) return;
+  spdlog::warn("--ranks names {}: this job has ranks 0 to {}", join_numbers(missing, ","),
+               assignment.world_size() - 1);
+}
+
 SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment) {
   make_directories(plan.log_dir);
   // Not synced to the disk: it is a help for reading logs, and a start is to be quick.
@@ -150,6 +163,7 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment) {
   spawn.ranks = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
   spawn.logs = log_settings(plan.request.settings, assignment, spawn.ranks);
   say_who_waits(plan, assignment, spawn.ranks);
+  say_who_is_not_there(plan, assignment);
   return spawn;
 }
 
@@ -239,28 +253,9 @@ int run(LaunchRequest request) {
 
 namespace {
 
-// What only a fleetd does would else have no effect.
-void check_fleetd_options(const Settings& settings) {
-  const std::string& via = settings.text("via");
-  if (via == "fleetd") return;
-  for (const std::string key :
-       {"fleetd_port", "fleetd_secret_file", "detach", "share_gpus", "chdir", "export", "user"}) {
-    if (via == "ssh" && (key == "chdir" || key == "export")) continue;
-    if (settings.given(key) && settings.origin(key).starts_with("--")) {
-      throw Error(ErrorCode::kUsage, "it belongs to --via=fleetd", settings.origin(key),
-                  "add that, or leave it out");
-    }
-  }
-}
-
 const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias) {
   const std::string& name = request.settings.text("via");
-  for (const char* key : {"via_options", "remote_fleetrun"}) {
-    if (!request.settings.given(key) || name == "ssh" || name == "slurm") continue;
-    throw Error(ErrorCode::kUsage, "it belongs to --via=ssh and --via=slurm",
-                request.settings.origin(key), "add one of them, or leave it out");
-  }
-  if (name.empty() || request.dry_run.wanted) return nullptr;
+  if (name.empty()) return nullptr;
   std::vector<std::string> names;
   for (const Via& via : vias) {
     if (via.name == name) return &via;
@@ -287,8 +282,8 @@ int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras
     case LaunchRequest::Action::kRun:
       break;
   }
-  check_fleetd_options(request.settings);
   const Via* via = chosen_via(request, extras.vias);
+  check_options(request, ArgumentsOf::kStart);
   try {
     return via ? via->start(std::move(request)) : run(std::move(request));
   } catch (const Error& error) {

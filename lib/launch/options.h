@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/option_group.h"
 
 namespace fleet {
 
@@ -15,24 +16,17 @@ inline constexpr int kDefaultRendezvousPort = 6768;
 // A job on a single node takes free ports.
 inline constexpr int kDefaultStartPort = 6070;
 
-struct Option {
-  std::string key;                       // in the configuration; "--" + key is the flag
-  std::vector<std::string> aliases;      // other flags
-  std::vector<std::string> environment;  // twins; the first that is set counts
-  std::string value;                     // what the value is, for the help: "LIST"; empty: a flag
-  bool optional = false;                 // the default stands for "not given"
-  bool common = false;                   // --help shows it; the others only --help all
-  std::string group;                     // its subject, filled in by OptionGroup
-
-  bool is_flag() const { return value.empty(); }
-  // As they are written: "--tee", and what else means it: "-t" where an alias is one letter.
-  std::vector<std::string> flags() const;
-};
 // Declared in launch/options/*.cc.
-const std::vector<Option>& launch_options();
+const OptionGroup& launch_option_group();
+const std::vector<Option>& launch_options();  // its options
+// Those that start nothing: --help, --dry_run and what goes with it. They are no configuration.
+const OptionGroup& look_at_options();
 
-// Keys, types, ranges, defaults and help lines of launch_options(), in their order.
+// Its keys, types, ranges, defaults and help lines, in the same order.
 const Schema& launch_schema();
+
+// Whether it stands on the command line: what the environment says is for other jobs as well.
+bool given_by_flag(const Settings& settings, const std::string& key);
 
 // For --print_config: every value and where it came from, "none" for what is not given.
 std::string print_options(const Settings& settings);

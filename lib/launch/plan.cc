@@ -164,7 +164,10 @@ std::string nearest_folder(const std::string& path) {
   return folder.string();
 }
 
-LaunchPlan make_plan(LaunchRequest request) {
+namespace {
+
+// Which nodes and ranks there are, and what they run. Leaves the settings where they are.
+LaunchPlan plan_ranks(const LaunchRequest& request) {
   LaunchPlan plan;
   const Settings& settings = request.settings;
   const HostFacts host = host_facts();
@@ -172,7 +175,6 @@ LaunchPlan make_plan(LaunchRequest request) {
       settings, host, monotonic_seconds, [] { ::usleep(250'000); },
       [](const std::string& line) { spdlog::warn("{}", line); });
   plan.topology = resolve_topology(settings, host);
-  read_shown_ranks(settings);
   plan.roles = read_roles(settings);
   if (plan.roles.wanted) {
     plan.local_roles = local_roles(plan.roles, plan.topology.address);
@@ -180,20 +182,44 @@ LaunchPlan make_plan(LaunchRequest request) {
   } else {
     plan.devices = devices_of_ranks(settings, find_gpus(), plan.topology.listed_devices);
   }
-  plan.command = rank_command(request.program, worker_beside_launcher());
-  plan.trains = plan.command.front() == worker_beside_launcher();
-  if (plan.trains && plan.roles.wanted) {
-    throw Error(ErrorCode::kUsage, "a job file trains collectively, without parameter servers",
-                request.program.front(), "leave the options of the parameter-server mode out");
+  plan.log_dir = settings.text("log_dir");
+  if (!request.program.empty()) {
+    plan.command = rank_command(request.program, worker_beside_launcher());
+    plan.trains = plan.command.front() == worker_beside_launcher();
   }
   plan.dialects = read_dialects(settings, plan.roles.wanted, plan.trains);
+  return plan;
+}
+
+}  // namespace
+
+LaunchPlan make_plan(LaunchRequest request) {
+  LaunchPlan plan = plan_ranks(request);
+  const Settings& settings = request.settings;
   if (plan.trains) check_job_file(plan.command);
-  plan.log_dir = settings.text("log_dir");
   check_logs(settings, plan.local_roles.servers, static_cast<int>(plan.devices.size()));
   check_log_settings(settings, static_cast<int>(plan.devices.size()));
   plan.security = guard_job(settings, plan.topology, !request.dry_run.wanted);
   plan.request = std::move(request);
   hold_ports(&plan);
+  return plan;
+}
+
+LaunchPlan make_doctors_plan(LaunchRequest request) {
+  LaunchPlan plan = plan_ranks(request);
+  plan.doctor = true;
+  plan.security = guard_job(request.settings, plan.topology, true);
+  const Topology& topology = plan.topology;
+  try {
+    plan.ports.push_back(
+        topology.start_port > 0
+            ? HeldPort::exactly(topology.bind_address, topology.start_port, "--start_port")
+            : HeldPort::any(topology.bind_address));
+  } catch (const Error&) {
+    if (given_by_flag(request.settings, "start_port")) throw;
+    plan.ports.push_back(HeldPort::any(topology.bind_address));
+  }
+  plan.request = std::move(request);
   return plan;
 }
 

@@ -40,6 +40,9 @@ struct LaunchPlan {
 // Checks everything that can be checked on this node, and holds its ports. Before threads exist.
 // Throws Error for what the user got wrong and what the machine refuses.
 LaunchPlan make_plan(LaunchRequest request);
+// The same for fleetrun doctor: the program may be missing, and of the ports only that of the first
+// rank is held, or any other where a job has it.
+LaunchPlan make_doctors_plan(LaunchRequest request);
 
 // The folder, or where it would be made: the nearest one that exists.
 std::string nearest_folder(const std::string& path);

@@ -47,11 +47,13 @@ std::string find_in_path(const std::string& name) {
 
 }  // namespace
 
+bool is_job_file(const std::string& program) { return program.ends_with(".json"); }
+
 std::vector<std::string> rank_command(const std::vector<std::string>& program,
                                       const std::string& worker) {
   const std::string& first = program.front();
   std::vector<std::string> command;
-  if (first.ends_with(".json")) {
+  if (is_job_file(first)) {
     need_file(first, "job file");
     if (!is_executable(worker)) {
       throw Error(ErrorCode::kNotFound, "fleet-worker, which runs job files, is not there", worker,

@@ -12,6 +12,9 @@ namespace fleet {
 std::vector<std::string> rank_command(const std::vector<std::string>& program,
                                       const std::string& worker);
 
+// Whether this is a job file, which runs fleet-worker.
+bool is_job_file(const std::string& program);
+
 // The fleet-worker that belongs to this fleetrun.
 std::string worker_beside_launcher();
 

@@ -70,6 +70,23 @@ void check_mode(const Settings& settings, const Roles& roles, const char* given)
   }
 }
 
+// Where they are counted, the numbers are those of every node.
+void check_numbers(const Settings& settings, const Roles& roles) {
+  if (!roles.wanted || roles.listed()) return;
+  for (const char* key : {"server_num", "worker_num"}) {
+    if (!settings.given(key) || settings.integer(key) > 0) continue;
+    refuse("a job with parameter servers has at least one of each kind on a node",
+           settings.origin(key) + " 0", "to place them freely, list --servers and --workers");
+  }
+  const std::string ips = join(settings.texts("ips"), ",");
+  for (const ListedNode& node : expand_nodes(ips, settings.origin("ips"))) {
+    if (node.devices == 0) continue;
+    refuse("of parameter servers every node has --server_num and --worker_num processes",
+           settings.origin("ips") + " " + node.address + ":" + std::to_string(node.devices),
+           "leave the count out, or list --servers and --workers");
+  }
+}
+
 }  // namespace
 
 std::vector<ListedNode> Roles::nodes() const {
@@ -93,8 +110,7 @@ Roles read_roles(const Settings& settings) {
   const char* given = nullptr;    // of this mode
   const char* implied = nullptr;  // and making it the mode
   for (const char* key : kOfThisMode) {
-    const bool from_flag = settings.origin(key).starts_with("--");
-    if (settings.given(key) && from_flag) given = key;
+    if (given_by_flag(settings, key)) given = key;
     const std::string name = key;
     if (settings.given(key) && name != "with_gloo" && name != "gloo_port") implied = key;
   }
@@ -116,6 +132,7 @@ Roles read_roles(const Settings& settings) {
            "give --servers and --workers, or --server_num and --worker_num");
   }
   check_mode(settings, roles, given);
+  check_numbers(settings, roles);
   if (roles.wanted && !roles.listed()) {
     roles.server_num = std::max(1, static_cast<int>(settings.integer("server_num")));
     roles.trainer_num = std::max(1, static_cast<int>(settings.integer("worker_num")));

@@ -56,6 +56,8 @@ StreamsOfRanks read_streams(const Settings& settings, const char* key) {
 
 }  // namespace
 
+bool chooses_ranks(const Settings& settings) { return read_shown_ranks(settings).chosen; }
+
 ShownRanks read_shown_ranks(const Settings& settings) {
   ShownRanks shown;
   read_list(settings, "ranks", &shown, &shown.ranks);

@@ -38,6 +38,9 @@ struct ShownRanks {
   }
 };
 
+// Whether an option says which ranks show.
+bool chooses_ranks(const Settings& settings);
+
 // --ranks and --local_ranks_filter: "all", or numbers and ranges: "0,3-5". --tee and --redirects:
 // "3", or "0:1,2:3"; with one of them and neither of the others, all ranks are shown. kUsage where
 // one is something else.

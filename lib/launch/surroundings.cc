@@ -49,7 +49,7 @@ void add_slurm(const Surroundings& from, ConfigTree* tree) {
   const auto nodes = number(from, "SLURM_STEP_NUM_NODES"),
              tasks = number(from, "SLURM_STEP_NUM_TASKS"), place = number(from, "SLURM_NODEID");
   if (!list || !nodes || !tasks || !place) return;
-  for (const char* key : {"ips", "master", "nnodes", "host", "rank"}) {
+  for (const char* key : {"ips", "master", "nnodes", "host", "rank", "servers", "workers"}) {
     if (tree->peek(key)) return;
   }
   if (*tasks != *nodes) {

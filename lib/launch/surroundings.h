@@ -22,8 +22,8 @@ Surroundings real_surroundings();
 
 // Adds to `tree` what the user has not given himself:
 // - `srun fleetrun ...`, one a node: nodes, this node's place, ports and the job's name from
-//   SLURM_*, and a log folder for each node. Only where none of --ips, --master, --nnodes, --host
-//   and --rank is given. With --via=slurm only the first node shows the job.
+//   SLURM_*, and a log folder for each node. Only where none of --ips, --master, --nnodes, --host,
+//   --rank, --servers and --workers is given. With --via=slurm only the first node shows the job.
 // - a pod of a Kubernetes indexed Job, where --nnodes says that there are several: --rank from
 //   JOB_COMPLETION_INDEX, --master from the names that a headless service gives to pods.
 // kUsage where srun has started several on a node.

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "launch/options.h"
+#include "launch/secret_names.h"
 
 namespace fleet {
 namespace {
@@ -30,7 +31,8 @@ std::string python_value(const Settings& settings, const ConfigKey& key, const O
     case ConfigType::kInteger:
       return std::to_string(settings.integer(key.path));
     case ConfigType::kTexts:
-      return join(settings.texts(key.path), ",");
+      return join(
+          key.path == "export" ? masked(settings.texts("export")) : settings.texts(key.path), ",");
     case ConfigType::kText:
       return settings.text(key.path).empty() ? "None" : settings.text(key.path);
     default: {

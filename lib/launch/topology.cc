@@ -65,6 +65,10 @@ int find_self(const Settings& settings, const std::vector<std::string>& ips,
     }
     return static_cast<int>(found - ips.begin());
   }
+  // Where this host's own name stands, the others' are not looked up: there may be thousands, and a
+  // name service that does not answer.
+  const auto named = std::find(ips.begin(), ips.end(), host.name);
+  if (named != ips.end() && is_local(host, *named)) return static_cast<int>(named - ips.begin());
   std::vector<std::string> mine;
   for (const std::string& ip : ips) {
     if (is_local(host, ip)) mine.push_back(ip);
@@ -203,6 +207,7 @@ void resolve_listed(const Settings& settings, const HostFacts& host,
 
 HostFacts host_facts() {
   HostFacts host;
+  host.name = host_name();
   host.addresses = local_addresses();
   host.resolve = fleet::resolve;
   host.address_towards = fleet::address_towards;

@@ -13,6 +13,7 @@ namespace fleet {
 
 // What the operating system knows, so that the rest can be tested without it.
 struct HostFacts {
+  std::string name;                                                // host_name()
   std::vector<std::string> addresses;                              // local_addresses()
   std::function<std::string(const std::string&)> resolve;          // names to numeric form
   std::function<std::string(const std::string&)> address_towards;  // for --master without --host

@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "launch/elasticity.h"
 #include "launch/given_flags.h"
+#include "launch/shell_words.h"
+#include "launch/shown_ranks.h"
 #include "launch/surroundings.h"
 #include "rendezvous/security.h"
 
@@ -46,7 +48,13 @@ void check_allocation(const Environment& environment) {
 }
 
 long long node_count(const Settings& settings, const Environment& environment) {
-  if (settings.given("nnodes")) return fleet::node_count(settings).max;
+  if (settings.given("nnodes")) {
+    const NodeCount count = fleet::node_count(settings);
+    if (!count.is_range()) return count.max;
+    refuse("a step of Slurm has the nodes that it began with",
+           settings.origin("nnodes") + " " + settings.text("nnodes"),
+           "give one number; for restarts --max_restart");
+  }
   long long nodes = 0;
   const auto text = environment("SLURM_JOB_NUM_NODES");
   if (!text || !parse_int(*text, &nodes) || nodes < 1) {
@@ -129,7 +137,7 @@ std::vector<std::string> srun_command(const LaunchRequest& request, const Enviro
   const Settings& settings = request.settings;
   check_allocation(environment);
   for (const char* key : {"ips", "host", "master", "rank", "servers", "workers"}) {
-    if (!settings.given(key)) continue;
+    if (!given_by_flag(settings, key)) continue;
     refuse("with --via=slurm the nodes are those of the allocation", settings.origin(key),
            "leave it out; for fewer nodes give --nnodes");
   }
@@ -142,15 +150,17 @@ std::vector<std::string> srun_command(const LaunchRequest& request, const Enviro
                                       "--ntasks-per-node=1",
                                       "--cpu-bind=none",
                                       "--mpi=none"};
-  for (const std::string& word : split(settings.text("via_options"), ' ')) {
-    if (!word.empty()) command.push_back(word);
+  for (std::string& word :
+       shell_words(settings.text("via_options"), settings.origin("via_options"))) {
+    command.push_back(std::move(word));
   }
   command.push_back(settings.given("remote_fleetrun") ? settings.text("remote_fleetrun") : self);
   for (std::string& flag :
-       given_flags(settings, {"via", "via_options", "remote_fleetrun", "nnodes"})) {
+       given_flags(settings, {"via", "via_options", "remote_fleetrun", "nnodes", "ips", "host",
+                              "master", "rank", "servers", "workers"})) {
     command.push_back(std::move(flag));
   }
-  if (nodes != "1" && !settings.given("ranks") && !settings.given("local_ranks_filter")) {
+  if (nodes != "1" && !chooses_ranks(settings)) {
     command.push_back("--local_ranks_filter=0");  // lines of several nodes need their rank
   }
   command.push_back("--leash");

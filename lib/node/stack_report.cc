@@ -107,36 +107,32 @@ std::string stack_report_text(const StackReport& report) {
   return text + "\n";
 }
 
-int stacks_command(const std::vector<std::string>& arguments) {
-  std::string job, format = "text";
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (word == "--help" || word == "-h") {
-      std::puts(
-          "fleetrun stacks [JOB] [--format text|json]: what every rank of a job that runs on this "
-          "node does now,\nranks of all nodes, alike ones together. JOB: its --job_id, or the pid "
-          "of its fleetrun here.");
-      return 0;
-    }
-    if (word == "--format" && i + 1 < arguments.size()) {
-      format = arguments[++i];
-    } else if (word.starts_with("--format=")) {
-      format = word.substr(9);
-    } else if (!word.starts_with('-') && job.empty()) {
-      job = word;
-    } else {
-      throw Error(ErrorCode::kUsage, "'" + word + "' is not understood", "stacks",
-                  "fleetrun stacks [JOB] [--format text|json]");
-    }
-  }
-  if (format != "text" && format != "json") {
-    throw Error(ErrorCode::kUsage, "--format " + format + " is neither text nor json", "stacks");
-  }
+namespace {
+
+int run_stacks(const CommandLine& line) {
+  const std::string job = line.words.empty() ? "" : line.words[0];
   const std::string answer = ask_fleetrun(job_called(job).pid, "stacks", kAnswerSeconds);
   if (answer.empty()) throw Error(ErrorCode::kNotFound, "the job has ended", "stacks");
   const StackReport report = read_stack_report(answer);  // or throws what was answered instead
-  std::fputs(format == "json" ? answer.c_str() : stack_report_text(report).c_str(), stdout);
+  const bool json = line.settings.text("format") == "json";
+  std::fputs(json ? answer.c_str() : stack_report_text(report).c_str(), stdout);
   return 0;
+}
+
+}  // namespace
+
+Command stacks_command() {
+  CommandSyntax syntax{
+      .program = "fleetrun stacks",
+      .words = "[JOB]",
+      .about =
+          "what every rank of a running job does now\n"
+          "Ranks of all nodes of a job that runs on this one, alike ones together. JOB: its "
+          "--job_id, or\nthe pid of its fleetrun here; it may be left out where only one runs.",
+      .most = 1};
+  syntax.options.choice({.key = "format", .value = "text|json", .optional = true}, "text",
+                        {"text", "json"}, "for people, or for programs");
+  return {.name = "stacks", .syntax = std::move(syntax), .run = run_stacks};
 }
 
 }  // namespace fleet

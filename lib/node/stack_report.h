@@ -2,8 +2,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "base/command_line.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -15,7 +15,7 @@ StackReport read_stack_report(const std::string& json);
 // As in the verdict of a hang: alike ranks together, the odd one named.
 std::string stack_report_text(const StackReport& report);
 
-// `fleetrun stacks [JOB] [--format text|json]`: the exit code. Throws kUsage.
-int stacks_command(const std::vector<std::string>& arguments);
+// `fleetrun stacks [JOB] [--format text|json]`.
+Command stacks_command();
 
 }  // namespace fleet

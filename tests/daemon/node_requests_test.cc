@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
 
 #include "base/error.h"
-#include "daemon/flags.h"
+#include "base/file.h"
 #include "launch/arguments.h"
 
 namespace fleet {
@@ -76,6 +79,38 @@ TEST(NodeRequests, Arguments_AreUnderstoodOnTheNode) {
   }
 }
 
+TEST(NodeRequests, PortOfTheRendezvous_IsTheUsers) {
+  EXPECT_THAT(requests({"--ips=a,b", "p"})[0].job.arguments, Contains("--rdzv_port=0"));
+  EXPECT_THAT(requests({"--ips=a,b", "--rdzv_port=7001", "p"})[0].job.arguments,
+              Contains("--rdzv_port=7001"));
+}
+
+TEST(NodeRequests, Tee_ShowsAllRanks) {
+  EXPECT_THAT(requests({"--ips=a,b", "--tee=3", "p"})[1].job.arguments,
+              AllOf(Contains("--tee=3"), Not(Contains(StartsWith("--local_ranks_filter")))));
+}
+
+TEST(NodeRequests, EnvironmentOfTheClientsOwnPlace_DoesNotCount) {
+  ::setenv("POD_IP", "10.0.0.9", 1);
+  ::setenv("PADDLE_RANK", "3", 1);
+  ::setenv("PADDLE_WITH_GLOO", "1", 1);
+  const auto all = requests({"--ips=a,b", "p"});
+  for (const char* name : {"POD_IP", "PADDLE_RANK", "PADDLE_WITH_GLOO"}) ::unsetenv(name);
+  EXPECT_THAT(all[0].job.arguments, AllOf(Contains("--host=a"), Not(Contains(StartsWith("--rank"))),
+                                          Not(Contains(StartsWith("--with_gloo")))));
+}
+
+TEST(NodeRequests, SecretFile_IsTheJobsSecret) {
+  const std::string path = ::testing::TempDir() + "node_requests_test.secret";
+  write_file_atomically(path, "0123456789abcdef\n");
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  const auto place = [](const std::string& file) {
+    return client_place(parse_arguments({"--via=ssh", "--secret_file=" + file, "p"}).settings);
+  };
+  EXPECT_EQ(place(path).secret, "0123456789abcdef");
+  EXPECT_THROW(place("/no/such"), Error);
+}
+
 TEST(NodeRequests, SingleNode_IsShownAsItIs) {
   const auto all = requests({"--ips=a", "train.py"});
   ASSERT_THAT(all, SizeIs(1));
@@ -104,19 +139,6 @@ TEST(TravellingEnvironment, TunedLibraries_WithoutSecretsAndDevices) {
                                Pair("WANDB_API_KEY", "k"), Pair("WANDB_MODE", "offline")));
   EXPECT_THAT(travelling_environment({}, {"NONE_*"}), IsEmpty());
   EXPECT_THROW(travelling_environment({}, {"NONE"}), Error);
-}
-
-TEST(CommandLine, Flags_AndWords) {
-  const std::vector<Flag> flags = {{"--rank", true, {}}, {"--follow", false, "-f"}};
-  const CommandLine line("fleetrun logs", {"job", "-f", "--rank", "3"}, flags, 1);
-  EXPECT_THAT(line.words(), ElementsAre("job"));
-  EXPECT_TRUE(line.has("--follow"));
-  EXPECT_EQ(line.value("--rank"), "3");
-  EXPECT_EQ(CommandLine("x", {"--rank=4"}, flags, 1).value("--rank"), "4");
-  for (const auto& wrong :
-       std::vector<std::vector<std::string>>{{"a", "b"}, {"--rank"}, {"--folow"}, {"--follow=1"}}) {
-    EXPECT_THROW(CommandLine("x", wrong, flags, 1), Error);
-  }
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "launch/arguments.h"
 #include "rendezvous/job_secret.h"
@@ -37,6 +39,17 @@ TEST(Guard, OneNode_HasASecretOfItsOwn) {
 
 TEST(Guard, OneNodeOnTheNetwork_UsesTls) {
   EXPECT_TRUE(guard_job(settings({}), topology(1, "10.0.0.1"), true).tls);
+}
+
+TEST(Guard, OneNodeWithASecretFile_UsesIt) {
+  const std::string path = ::testing::TempDir() + "guard_test.secret";
+  write_file_atomically(path, "0123456789abcdef\n");
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  const Security one = guard_job(settings({"--secret_file=" + path}), topology(1, "::1"), true);
+  EXPECT_EQ(one.secret, "0123456789abcdef");
+  EXPECT_FALSE(one.tls);
+  EXPECT_THROW(guard_job(settings({"--secret_file=/no/such"}), topology(1, "127.0.0.1"), true),
+               Error);
 }
 
 TEST(Guard, SeveralNodes_ShareASecretUnlessInsecure) {

@@ -70,6 +70,13 @@ TEST_F(InSlurm, ViaSlurm_OtherNodesAreParts) {
   EXPECT_EQ(at("part"), "-");
 }
 
+TEST_F(InSlurm, ListsOfServersAndWorkers_AreTheNodes) {
+  tree.set("servers", "n08:6000", "--servers");
+  tree.set("workers", "n08,n09", "--workers");
+  look();
+  EXPECT_EQ(at("ips"), "-");
+}
+
 TEST_F(InSlurm, OneANode_IsTheWholeJob) {
   look();
   EXPECT_EQ(at("ips"), "n08,n09,n10");

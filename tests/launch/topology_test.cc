@@ -85,6 +85,18 @@ TEST(Topology, IpsWithoutThisHost_ListsItsAddresses) {
 
 TEST(Topology, Names_AreResolved) { EXPECT_EQ(resolve_flags({"--ips=first,second"}).node_rank, 1); }
 
+TEST(Topology, OwnName_IsFoundWithoutLookingTheOthersUp) {
+  HostFacts host = sample_host();
+  host.name = "own";
+  host.resolve = [](const std::string& name) -> std::string {
+    EXPECT_THAT(name, ::testing::AnyOf("own", "10.0.0.2"));
+    return name == "own" ? "10.0.0.2" : name;
+  };
+  const Settings settings =
+      parse_arguments({"--ips=silent[01-99],own,silent[100-199]", "p"}).settings;
+  EXPECT_EQ(resolve_topology(settings, host).node_rank, 99);
+}
+
 TEST(Topology, OwnNameThatIsLoopback_ListensWhereTheOthersAre) {
   const Topology topology = resolve_flags({"--ips=own,10.0.0.1"});
   EXPECT_EQ(topology.address, "own");

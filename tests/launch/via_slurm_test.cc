@@ -10,6 +10,7 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
@@ -55,9 +56,10 @@ TEST_F(ViaSlurm, Command_IsOneTaskANode) {
 }
 
 TEST_F(ViaSlurm, MoreOptions_AreSruns) {
-  tree.set("via_options", "--overlap  --gpus-per-node=8", "--via_options");
+  tree.set("via_options", "--overlap  --comment='a b' --gpus-per-node=8", "--via_options");
   tree.set("remote_fleetrun", "/elsewhere/fleetrun", "--remote_fleetrun");
-  EXPECT_THAT(command(), IsSupersetOf({"--overlap", "--gpus-per-node=8", "/elsewhere/fleetrun"}));
+  EXPECT_THAT(command(), IsSupersetOf({"--overlap", "--comment=a b", "--gpus-per-node=8",
+                                       "/elsewhere/fleetrun"}));
   EXPECT_THAT(command(), Not(::testing::Contains(HasSubstr("via_options"))));
 }
 
@@ -65,6 +67,39 @@ TEST_F(ViaSlurm, FewerNodes_AreAskedFor) {
   tree.set("nnodes", "1", "--nnodes");
   EXPECT_THAT(command(), IsSupersetOf({"--nodes=1", "--ntasks=1"}));
   EXPECT_THAT(command(), Not(::testing::Contains(HasSubstr("local_ranks_filter"))));
+}
+
+TEST_F(ViaSlurm, RangeOfNodes_IsRefused) {
+  tree.set("nnodes", "1:2", "--nnodes");
+  EXPECT_THAT(refusal(), HasSubstr("--nnodes 1:2: a step of Slurm has the nodes"));
+}
+
+TEST_F(ViaSlurm, Tee_ShowsAllRanks) {
+  tree.set("tee", "3", "--tee");
+  EXPECT_THAT(command(), ::testing::Contains("--tee=3"));
+  EXPECT_THAT(command(), Not(::testing::Contains(HasSubstr("local_ranks_filter"))));
+}
+
+// Flags on the nodes, which refuse what has no effect.
+TEST_F(ViaSlurm, EnvironmentOfOtherJobs_IsNotPassedOn) {
+  tree.set("fleetd_port", "7000", "environment FLEETD_PORT");
+  tree.set("with_gloo", "1", "environment PADDLE_WITH_GLOO");
+  tree.set("elastic_timeout", "30", "environment PADDLE_ELASTIC_TIMEOUT");
+  tree.set("host", "10.0.0.1", "environment POD_IP");
+  tree.set("elastic_level", "-1", "environment PADDLE_ELASTIC_LEVEL");
+  for (const char* key : {"fleetd_port", "with_gloo", "elastic_timeout", "host"}) {
+    EXPECT_THAT(command(), Not(::testing::Contains(HasSubstr(key)))) << key;
+  }
+  tree.set("max_restart", "2", "--max_restart");
+  EXPECT_THAT(command(), AllOf(::testing::Contains("--max_restart=2"),
+                               ::testing::Contains(HasSubstr("--elastic_timeout=30")),
+                               Not(::testing::Contains(HasSubstr("elastic_level")))));
+}
+
+TEST_F(ViaSlurm, Numbers_ArePassedOnExactly) {
+  tree.set("grace", "1e-7", "--grace");
+  tree.set("hang_timeout", "0.3", "--hang_timeout");
+  EXPECT_THAT(command(), IsSupersetOf({"--grace=1e-07", "--hang_timeout=0.3"}));
 }
 
 TEST_F(ViaSlurm, OutsideOfAnAllocation_IsRefused) {

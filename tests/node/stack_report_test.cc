@@ -48,8 +48,9 @@ TEST(StackReport, AnotherAnswer_IsWhatIsWrong) {
 }
 
 TEST(StacksCommand, WrongArguments_AreRefused) {
-  EXPECT_THROW(stacks_command({"--no_such"}), Error);
-  EXPECT_THROW(stacks_command({"job", "--format", "xml"}), Error);
+  EXPECT_THROW(run_command(stacks_command(), {"--no_such"}), Error);
+  EXPECT_THROW(run_command(stacks_command(), {"job", "--format", "xml"}), Error);
+  EXPECT_THROW(run_command(stacks_command(), {"job", "another"}), Error);
 }
 
 }  // namespace

@@ -14,9 +14,24 @@ for option in $options; do
   grep -q -- "'$option" "$pages/_fleetrun" || fail "zsh's completion does not know $option"
 done
 grep -q '^\.TH FLEET-WORKER 1' "$pages/fleet-worker.1" || fail "no page of fleet-worker"
+commands=$("$build/bin/fleetrun" --help | sed -n 's/^  fleetrun \([a-z]*\)  .*/\1/p' | tail -n +1)
+[ "$(wc -l <<<"$commands")" -ge 10 ] || fail "the help tells hardly a command"
+for command in $commands; do
+  grep -q "^\.SS fleetrun $command" "$pages/fleetrun.1" || fail "fleetrun.1 does not know the command $command"
+  grep -q "^  \[$command\]=" "$pages/fleetrun.bash" || fail "bash's completion does not know the command $command"
+  grep -q "^_fleetrun_$command()" "$pages/_fleetrun" || fail "zsh's completion does not know the command $command"
+  for option in $("$build/bin/fleetrun" "$command" --help | grep -oE '^  (-[a-z], )?--[a-z_]+' | grep -oE -- '--.*'); do
+    sed -n "s/^  \[$command\]=//p" "$pages/fleetrun.bash" | grep -q -- "$option[= ]" || fail "$command $option: not in bash's completion"
+    sed -n "/^_fleetrun_$command()/,/^}/p" "$pages/_fleetrun" | grep -q -- "'$option" || fail "$command $option: not in zsh's completion"
+  done
+done
+for page in fleetrun.1 fleetrun.bash _fleetrun; do
+  ! grep -qE 'over_stdio|stand.{0,2}_in|leash' "$pages/$page" || fail "$page tells what is between programs"
+done
 ! command -v zsh >/dev/null || zsh -n "$pages/_fleetrun" || fail "zsh cannot read _fleetrun"
 
 source "$pages/fleetrun.bash"
+[ "$(complete -p fleetrun)" = "complete -o filenames -F _fleetrun fleetrun" ] || fail "bash completes nothing: $(complete -p fleetrun)"
 reply() {  # the completions of the last word
   COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
   _fleetrun 2>/dev/null || true
@@ -33,5 +48,29 @@ mkdir logs
 is "$(reply fleetrun --nproc_per_node = 2 --log_dir lo)" "logs"
 is "$(reply fleetrun --nproc_per_node 2 job.js)" "job.json"
 is "$(reply fleetrun job.json --nproc)" ""
+is "$(reply fleetrun -- --nproc)" ""
+# Programs of this machine may begin with the same letters.
+is "$(reply fleetrun sta | tr ' ' '\n' | grep -xE 'status|stacks' | sort)" "stacks
+status"
+is "$(reply fleetrun logs --f)" "--follow --fleetd= --fleetd_port= --fleetd_secret_file="
+is "$(reply fleetrun logs nightly -f --ra)" "--rank="
+is "$(reply fleetrun ls --nproc)" ""
+is "$(reply fleetrun ls --format = j)" "json"
+is "$(reply fleetrun stacks --format '')" "text json"
+is "$(reply fleetrun stop --k)" "--kill"
+is "$(reply fleetrun simulate --gpu)" "--gpus_per_node="
+is "$(reply fleetrun debug --rank 3 --att)" "--attach"
+is "$(reply fleetrun debug --rank 3 -- gd | tr ' ' '\n' | grep -cx ls || true)" "0"
+is "$(reply fleetrun secret --)" "--show --new --help"
+is "$(reply fleetrun doctor --format t)" "table"
+is "$(reply fleetrun doctor --rdzv_t)" "--rdzv_timeout="
+is "$(reply fleetrun doctor job.js)" "job.json"
+is "$(reply fleetrun --dry_run --format = s)" "shell"
+# The jobs of this host, as `fleetrun ls` has them.
+mkdir bin
+printf '#!/bin/sh\n[ "$*" = ls ] && printf "JOB STATE\\nnightly running\\nother running\\n"\n' >bin/fleetrun
+chmod +x bin/fleetrun
+is "$(reply "$PWD/bin/fleetrun" stop ni)" "nightly"
+is "$(reply "$PWD/bin/fleetrun" attach '')" "nightly other"
 rm -r "$PWD"
 echo "ok: $(wc -l <<<"$options") options"

@@ -6,49 +6,22 @@
 #include "base/log.h"
 #include "launch/addresses.h"
 #include "launch/arguments.h"
-#include "launch/devices.h"
 #include "launch/doctor/exchange.h"
 #include "launch/doctor/preflight.h"
-#include "launch/guard.h"
 #include "launch/meeting.h"
+#include "launch/option_rules.h"
 #include "launch/plan.h"
-#include "launch/program.h"
 #include "rendezvous/client.h"
 #include "rendezvous/store_client.h"
 
 namespace fleet {
 namespace {
 
-constexpr char kHelp[] =
-    "usage: fleetrun doctor [options] [PROGRAM]\n"
-    "Checks this node, or with --ips, or --master and --nnodes, the same line on each, all nodes\n"
-    "and what is between them: GPUs, driver, NCCL, interfaces, connections between all pairs, "
-    "MTU,\n"
-    "clocks, RDMA, limits, cgroup, disk, NCCL_* settings; and what differs between the nodes, "
-    "with\n"
-    "PROGRAM also in its file.\n"
-    "  --format table|json     how to show it\n"
-    "Options are those of fleetrun. Exit code: 0, or 117 where something has failed.\n";
-
-LaunchPlan plan_of(LaunchRequest request) {
-  LaunchPlan plan;
-  plan.doctor = true;
-  plan.topology = resolve_topology(request.settings, host_facts());
-  plan.devices = devices_of_ranks(request.settings, find_gpus(), plan.topology.listed_devices);
-  if (!request.program.empty()) {
-    plan.command = rank_command(request.program, worker_beside_launcher());
-    plan.trains = plan.command.front() == worker_beside_launcher();
-  }
-  plan.log_dir = request.settings.text("log_dir");
-  plan.security = guard_job(request.settings, plan.topology, true);
-  plan.request = std::move(request);
-  plan.ports.push_back(HeldPort::any(plan.topology.bind_address));
-  return plan;
-}
-
 NodeInfo node_for_doctor(const LaunchPlan& plan, bool hosts) {
   NodeInfo node = node_of(plan, hosts);
   node.devices = {{}};  // one rank a node: its port is what the others try
+  node.servers = 0;
+  node.ranks.clear();
   return node;
 }
 
@@ -91,17 +64,42 @@ JobReport report_on(const LaunchPlan& plan, const NodeFacts& facts) {
   }
 }
 
-}  // namespace
+CommandSyntax doctor_syntax() {
+  CommandSyntax syntax{
+      .program = "fleetrun doctor",
+      .words = "[PROGRAM]",
+      .about =
+          "check this node, or all nodes and what is between them\n"
+          "Checks this node, or with --ips, or --master and --nnodes, the same line on each, "
+          "all nodes\nand what is between them: GPUs, driver, NCCL, interfaces, connections "
+          "between all pairs, MTU,\nclocks, RDMA, limits, cgroup, disk, NCCL_* settings; and "
+          "what differs between the nodes, with\nPROGRAM also in its file. The options are "
+          "checked as a start would.",
+      .more = "Exit code: 0, or 117 where something has failed. Options: fleetrun --help all\n"};
+  syntax.options.choice({.key = "format", .value = "table|json", .optional = true}, "table",
+                        {"table", "json"}, "how to show it");
+  return syntax;
+}
 
-int doctor(const std::vector<std::string>& arguments) {
+int run_doctor(const std::vector<std::string>& arguments) {
   LaunchRequest request = parse_arguments(arguments, ArgumentsOf::kDoctor);
-  if (request.action == LaunchRequest::Action::kHelp) {
-    std::fputs(kHelp, stdout);
-    return 0;
+  switch (request.action) {
+    case LaunchRequest::Action::kHelp:
+      std::fputs(command_help(doctor_syntax()).c_str(), stdout);
+      return 0;
+    case LaunchRequest::Action::kVersion:
+      std::puts(launch_version().c_str());
+      return 0;
+    case LaunchRequest::Action::kPrintConfig:
+      std::fputs(print_options(request.settings).c_str(), stdout);
+      return 0;
+    case LaunchRequest::Action::kRun:
+      break;
   }
   set_up_logging(request.settings.text("log_level"), "fleetrun");
   const bool json = request.dry_run.format == "json";
-  const LaunchPlan plan = plan_of(std::move(request));
+  check_options(request, ArgumentsOf::kDoctor);
+  const LaunchPlan plan = make_doctors_plan(std::move(request));
   const NodeFacts facts = gather_facts(plan);
   const JobReport report = report_on(plan, facts);
   const bool failed = report.worst() == Severity::kFail;
@@ -112,6 +110,12 @@ int doctor(const std::vector<std::string>& arguments) {
                             (failed ? "something has failed\n" : "nothing has failed\n");
   std::fputs((json ? report_json(report) : table).c_str(), stdout);
   return failed ? kExitPreflight : 0;
+}
+
+}  // namespace
+
+Command doctor_command() {
+  return {.name = "doctor", .syntax = doctor_syntax(), .run = {}, .run_words = run_doctor};
 }
 
 }  // namespace fleet

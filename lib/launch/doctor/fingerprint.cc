@@ -12,8 +12,8 @@
 #include "base/text.h"
 #include "launch/doctor/file_identity.h"
 #include "launch/doctor/libraries.h"
-#include "launch/dry_run.h"
 #include "launch/program.h"
+#include "launch/secret_names.h"
 
 namespace fleet {
 namespace {

@@ -5,54 +5,40 @@
 
 #include "base/text.h"
 #include "launch/options/group.h"
+#include "launch/secret_names.h"
 
 namespace fleet {
 
-namespace {
-
-const std::vector<OptionGroup>& groups() {
-  static const std::vector<OptionGroup> all = {
-      start_options(), via_options(),      supervise_options(), log_options(),
-      check_options(), security_options(), role_options()};
-  return all;
-}
-
-// "  --gpus LIST             GPUs of ..."
-std::string help_line(const Option& option, const ConfigKey& key) {
-  std::string left = "  --" + option.key + (option.is_flag() ? "" : " " + option.value);
-  left.resize(std::max<size_t>(left.size() + 1, 26), ' ');
-  std::string initial = key.initial->text();
-  if (initial.ends_with(".0")) initial.resize(initial.size() - 2);
-  const bool shown = !option.optional && !option.is_flag();
-  return left + key.help + (shown ? " (default " + initial + ")" : "") + "\n";
-}
-
-}  // namespace
-
-std::vector<std::string> Option::flags() const {
-  std::vector<std::string> all = {"--" + key};
-  for (const std::string& alias : aliases) all.push_back((alias.size() == 1 ? "-" : "--") + alias);
-  return all;
-}
-
-const std::vector<Option>& launch_options() {
-  static const std::vector<Option> options = [] {
-    std::vector<Option> all;
-    for (const OptionGroup& group : groups()) {
-      all.insert(all.end(), group.options().begin(), group.options().end());
+const OptionGroup& launch_option_group() {
+  static const OptionGroup all = [] {
+    OptionGroup together;
+    for (const auto group : {start_options, via_options, supervise_options, log_options,
+                             check_options, security_options, role_options}) {
+      together.include(group());
     }
-    return all;
+    return together;
   }();
-  return options;
+  return all;
 }
 
-const Schema& launch_schema() {
-  static const Schema schema = [] {
-    Schema all;
-    for (const OptionGroup& group : groups()) all.section("", group.schema());
-    return all;
-  }();
-  return schema;
+const std::vector<Option>& launch_options() { return launch_option_group().options(); }
+
+const Schema& launch_schema() { return launch_option_group().schema(); }
+
+const OptionGroup& look_at_options() {
+  static const OptionGroup group = look_options();
+  return group;
+}
+
+bool given_by_flag(const Settings& settings, const std::string& key) {
+  return settings.given(key) && settings.origin(key).starts_with("--");
+}
+
+// Values may be secrets: --export=MY_TOKEN=x.
+static std::string export_line(const Settings& settings) {
+  std::vector<ConfigValue::Scalar> entries;
+  for (const std::string& entry : masked(settings.texts("export"))) entries.emplace_back(entry);
+  return "export = " + ConfigValue{entries}.text() + "  (" + settings.origin("export") + ")";
 }
 
 std::string print_options(const Settings& settings) {
@@ -63,7 +49,9 @@ std::string print_options(const Settings& settings) {
     for (const Option& option : launch_options()) {
       absent = absent || (option.key == key && option.optional && !settings.given(key));
     }
-    if (!line.empty()) text += (absent ? key + " = none  (default)" : line) + "\n";
+    if (line.empty()) continue;
+    const std::string shown = key == "export" ? export_line(settings) : line;
+    text += (absent ? key + " = none  (default)" : shown) + "\n";
   }
   return text;
 }
@@ -100,20 +88,21 @@ std::string launch_help(bool all) {
   std::string group;
   for (size_t i = 0; i < launch_options().size(); ++i) {
     const Option& option = launch_options()[i];
-    if (!all && !option.common) continue;
+    if (option.internal || (!all && !option.common)) continue;
     if (all && option.group != group) text += option.group + ":\n";
     group = option.group;
-    text += help_line(option, launch_schema().keys()[i]);
+    text += option_help(option, launch_schema().keys()[i]);
+  }
+  const OptionGroup& look = look_at_options();
+  if (all) text += look.options()[0].group + ":\n";
+  for (size_t i = 0; i < look.options().size(); ++i) {
+    text += option_help(look.options()[i], look.schema().keys()[i]);
   }
   return text + help_tail();
 }
 
 std::string help_tail() {
-  return "  --print_config          print every value and where it came from, then end\n"
-         "  --dry_run               check everything, show what would be started, then end\n"
-         "    --format table|json|shell, --rank_env R    how, and only rank R (shell: for eval)\n"
-         "  --version, --help, --help all (every option)\n"
-         "Options have PADDLE_* twins in the environment; --gpus is also --selected_gpus and\n"
+  return "Options have PADDLE_* twins in the environment; --gpus is also --selected_gpus and\n"
          "--devices. Exit code: the first failing rank's, 128 + its signal; docs/operations.md.\n"
          "examples:\n"
          "  fleetrun --nproc_per_node=2 config/resnet50_imagenet.json --set data.batch_size=64\n"

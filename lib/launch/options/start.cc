@@ -9,7 +9,8 @@ OptionGroup start_options() {
                .environment = {"PADDLE_IPS"},
                .value = "LIST",
                .optional = true,
-               .common = true},
+               .common = true,
+               .spread = true},
               "the nodes by rank: a,b[01-16],c:4 (4 GPUs), @file");
   group.text({.key = "gpus",
               .aliases = {"selected_gpus", "devices"},
@@ -76,9 +77,9 @@ OptionGroup start_options() {
              "more options for the ssh or srun of --via");
   group.text({.key = "remote_fleetrun", .value = "PATH", .optional = true}, "",
              "the fleetrun of the nodes, with --via=ssh and slurm (default: this one's path)");
-  group.flag({.key = "leash"},
+  group.flag({.key = "leash", .internal = true},
              "standard input is a leash: bytes are signals, its end is a SIGHUP (as --via does)");
-  group.flag({.key = "part"},
+  group.flag({.key = "part", .internal = true},
              "a node's part of a job that another fleetrun shows: no verdict here");
   return group;
 }

@@ -18,7 +18,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "launch/command_line.h"
 #include "launch/simulate/nodes.h"
 #include "rendezvous/beats.h"
 #include "rendezvous/server.h"
@@ -32,17 +31,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kSpareFiles = 200;    // beside the connections
 constexpr int kRanksPerId = 128;    // of an NCCL id, which has as many bytes
 constexpr int kNodesAProcess = 64;  // fewer are not worth one more
-
-Schema options() {
-  Schema schema;
-  schema.integer("ranks", 10'000, 1, 4e6, "ranks of the job");
-  schema.integer("gpus_per_node", 8, 1, 4096, "ranks of a node");
-  schema.integer("processes", 4, 1, 256, "processes that the nodes are spread over");
-  schema.boolean("tls", false, "a second time with mutual TLS, beside plain");
-  schema.boolean("store", false, "also let every rank get the job's NCCL ids from the store");
-  schema.number("idle", 3, 0, 3600, "seconds to look at what the beats of the waiting job cost");
-  return schema;
-}
 
 double seconds_since(int64_t begin, int64_t end) { return static_cast<double>(end - begin) * 1e-9; }
 
@@ -259,17 +247,30 @@ int run_apart(const Settings& settings, const Security& security) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+int run_simulate(const CommandLine& line) {
+  set_up_logging("WARNING", "fleetrun");
+  if (const int code = run_apart(line.settings, {})) return code;
+  if (!line.settings.boolean("tls")) return 0;
+  return run_apart(line.settings, {new_secret(), true, "fleetrun simulate"});
+}
+
 }  // namespace
 
-int simulate(const std::vector<std::string>& arguments) {
-  const auto settings =
-      read_command_line("simulate", "how long the rendezvous of a large job takes, on this machine",
-                        options(), arguments);
-  if (!settings) return 0;
-  set_up_logging("WARNING", "fleetrun");
-  if (const int code = run_apart(*settings, {})) return code;
-  if (!settings->boolean("tls")) return 0;
-  return run_apart(*settings, {new_secret(), true, "fleetrun simulate"});
+Command simulate_command() {
+  CommandSyntax syntax{
+      .program = "fleetrun simulate",
+      .about =
+          "how long the rendezvous of a large job takes, on this machine\n"
+          "The real rendezvous, with the real clients of all nodes in other processes."};
+  syntax.options.integer({.key = "ranks", .value = "N"}, 10'000, 1, 4e6, "ranks of the job")
+      .integer({.key = "gpus_per_node", .value = "N"}, 8, 1, 4096, "ranks of a node")
+      .integer({.key = "processes", .value = "N"}, 4, 1, 256,
+               "processes that the nodes are spread over")
+      .flag({.key = "tls"}, "a second time with mutual TLS, beside plain")
+      .flag({.key = "store"}, "also let every rank get the job's NCCL ids from the store")
+      .number({.key = "idle", .value = "SECONDS"}, 3, 0, 3600,
+              "how long to look at what the beats of the waiting job cost");
+  return {.name = "simulate", .syntax = std::move(syntax), .run = run_simulate};
 }
 
 }  // namespace fleet

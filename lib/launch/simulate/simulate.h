@@ -2,11 +2,10 @@
 // server, and in other processes the real clients of all its nodes, one TCP connection each.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "base/command_line.h"
 
 namespace fleet {
 
-int simulate(const std::vector<std::string>& arguments);
+Command simulate_command();
 
 }  // namespace fleet

@@ -101,6 +101,17 @@ TEST_F(TwoFleetds, Ranks_MeetAndShowWithTheirNode) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
+TEST_F(TwoFleetds, PortOfTheRendezvous_IsTheOneThatWasAskedFor) {
+  const std::string rendezvous = std::to_string(HeldPort::any("127.0.0.1").port());
+  const auto client = start("ported", {"--rdzv_port=" + rendezvous, "--tee=3"},
+                            {"sh", "-c", "echo $RANK meets at $FLEET_STORE_ADDRESS"});
+  EXPECT_EQ(client->wait(), 0) << client->output();
+  for (const char* rank : {"0", "1", "2", "3"}) {  // --tee: not only local rank 0
+    EXPECT_THAT(client->output(), HasSubstr("] " + std::string(rank) + " meets at "));
+  }
+  EXPECT_THAT(client->output(), HasSubstr("meets at 127.0.0.1:" + rendezvous + "\n"));
+}
+
 TEST_F(TwoFleetds, SingleNode_ShowsAsALocalOne) {
   const auto client = start("one", {}, {"sh", "-c", "echo rank $RANK; exit $RANK"}, "127.0.0.2");
   EXPECT_EQ(client->wait(), 1) << client->output();

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <memory>
 
@@ -22,7 +23,9 @@ TEST(Debug, RankThatWaits_RunsInTheForegroundAndItsCodeIsTheRanks) {
                      ": >ran.$RANK; echo rank $RANK of $WORLD_SIZE on $OMP_NUM_THREADS; "
                      "test $RANK = 0 || exit 7; while :; do sleep 0.01; done"});
   job.wait_for("ran.0");
-  job.wait_for("log/workerlog.1");
+  while (job.read("log/workerlog.1").find("waits for its program") == std::string::npos) {
+    ::usleep(1000);
+  }
   Fleetrun debug(job, "debug", {"debug", "--rank=1", "--", "env", "MARK=x"});
   EXPECT_EQ(debug.wait(), 7) << debug.output();
   EXPECT_THAT(debug.output(), HasSubstr("rank 1 of 2 on "));

@@ -141,7 +141,7 @@ TEST_F(TwoNodes, Stacks_ShowsTheRanksOfBothAndTheJobGoesOn) {
     EXPECT_EQ(stacks.wait(), 0) << stacks.output();
     const bool text = std::string(format) == "text";
     EXPECT_THAT(stacks.output(), HasSubstr(text ? "4 ranks" : "\"silent_nodes\": []"));
-    EXPECT_THAT(stacks.output(), HasSubstr(text ? "sleeping" : "\"local_rank\": 1"));
+    EXPECT_THAT(stacks.output(), HasSubstr(text ? "ranks 0-3: " : "\"local_rank\": 1"));
   }
   Fleetrun unknown(job, "unknown", {"stacks", "no-such-job"});
   EXPECT_NE(unknown.wait(), 0);

@@ -1,0 +1,50 @@
+// Writes fleetrun's man page and its completion for shells: built, run once, not installed.
+//
+//   fleetrun-pages man | bash | zsh            of fleetrun, to standard output
+//   fleetrun-pages man PROGRAM <help-text      of a program that prints its own help
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "launch/options.h"
+#include "pages/pages.h"
+
+namespace fleet {
+
+const OptionGroup& start_and_look_options() {
+  static const OptionGroup both = [] {
+    OptionGroup group = launch_option_group();
+    group.include(look_at_options());
+    return group;
+  }();
+  return both;
+}
+
+namespace {
+
+int run(const std::vector<std::string>& arguments) {
+  const std::string kind = arguments.empty() ? "" : arguments[0];
+  std::string text;
+  if (kind == "man" && arguments.size() == 2) {
+    const std::string help(std::istreambuf_iterator<char>(std::cin), {});
+    text = man_page_of(arguments[1], help);
+  } else if (kind == "man") {
+    text = man_page();
+  } else if (kind == "bash") {
+    text = bash_completion();
+  } else if (kind == "zsh") {
+    text = zsh_completion();
+  } else {
+    std::fputs("usage: fleetrun-pages man [PROGRAM] | bash | zsh\n", stderr);
+    return 2;
+  }
+  std::cout << text;
+  return 0;
+}
+
+}  // namespace
+}  // namespace fleet
+
+int main(int argc, char** argv) { return fleet::run({argv + 1, argv + argc}); }

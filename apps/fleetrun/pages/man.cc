@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "commands.h"
+#include "launch/options.h"
+#include "pages/pages.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kSummary[] = "start synchronous collective training on one machine or a cluster";
+
+// Text as roff shows it.
+std::string roff(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool line_start = i == 0 || text[i - 1] == '\n';
+    if (line_start && (text[i] == '.' || text[i] == '\'')) out += "\\&";
+    if (text[i] == '\\') {
+      out += "\\e";
+    } else if (text[i] == '-') {
+      out += "\\-";
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string head(const std::string& program, const std::string& summary) {
+  std::string upper = program;
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return ".TH " + upper + " 1 \"\" \"" + launch_version() + "\"\n.SH NAME\n" + roff(program) +
+         " \\- " + roff(summary) + "\n";
+}
+
+std::string option_entry(const Option& option, const ConfigKey& key) {
+  std::string text = ".TP\n";
+  const std::vector<std::string> flags = option.flags();
+  for (size_t n = 0; n < flags.size(); ++n) {
+    text += std::string(n ? ", " : "") + "\\fB" + roff(flags[n]) + "\\fR";
+  }
+  if (!option.is_flag()) text += " \\fI" + roff(option.value) + "\\fR";
+  text += "\n" + roff(key.help) + ".";
+  if (!key.choices.empty()) text += " One of " + roff(join(key.choices, ", ")) + ".";
+  if (!option.optional && !option.is_flag()) text += " Default: " + roff(key.initial->text()) + ".";
+  if (!option.environment.empty()) {
+    text += " Environment: " + roff(join(option.environment, ", ")) + ".";
+  }
+  return text + "\n";
+}
+
+std::string option_entries(const OptionGroup& group) {
+  std::string text;
+  for (size_t i = 0; i < group.options().size(); ++i) {
+    const Option& option = group.options()[i];
+    if (!option.internal) text += option_entry(option, group.schema().keys()[i]);
+  }
+  return text;
+}
+
+std::string command_section(const Command& command) {
+  const CommandSyntax& syntax = command.syntax;
+  const std::string summary = command.summary();
+  const std::string more = syntax.about.substr(std::min(summary.size() + 1, syntax.about.size()));
+  return ".SS " + roff(syntax.program + (syntax.words.empty() ? "" : " " + syntax.words)) + "\n" +
+         roff(summary) + ".\n" + (more.empty() ? "" : ".PP\n" + roff(more) + "\n") +
+         option_entries(syntax.options);
+}
+
+}  // namespace
+
+std::string man_page() {
+  std::string text = head("fleetrun", kSummary) +
+                     ".SH SYNOPSIS\n.B fleetrun\n[\\fIoptions\\fR] \\fIPROGRAM\\fR [\\fIarguments "
+                     "of the program\\fR]\n.br\n.B fleetrun\n\\fICOMMAND\\fR "
+                     "[\\fIoptions\\fR]\n.SH DESCRIPTION\n" +
+                     roff(
+                         "Starts PROGRAM once a rank: a job file (.json), a .py, or any program, "
+                         "with the environment that Paddle's and PyTorch's programs expect. A "
+                         "flag wins over the environment, that over the default.") +
+                     "\n.SH OPTIONS\n" + option_entries(start_and_look_options()) +
+                     ".SH COMMANDS\n";
+  for (const Command& command : commands()) {
+    if (!command.internal) text += command_section(command);
+  }
+  return text + ".SH MORE\n.nf\n" + roff(help_tail()) +
+         ".fi\n.SH SEE ALSO\n.BR fleet\\-worker (1), fleetd (1)\n";
+}
+
+std::string man_page_of(const std::string& program, const std::string& help) {
+  const std::string first = help.substr(0, help.find('\n'));
+  return head(program, first) + ".SH USAGE\n.nf\n" + roff(help) +
+         ".fi\n.SH SEE ALSO\n.BR fleetrun (1)\n";
+}
+
+}  // namespace fleet

@@ -1,0 +1,164 @@
+#include "base/command_line.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where,
+                         const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, where, next);
+}
+
+// A word that begins an option, as it is taken apart.
+struct Flag {
+  std::string name;                  // "--gpus", "-t"
+  std::optional<std::string> value;  // what stands in the same word
+};
+Flag take_apart(const std::string& word) {
+  if (!word.starts_with("--") && word.size() > 2) return {word.substr(0, 2), word.substr(2)};
+  const size_t equals = word.find('=');
+  if (equals == std::string::npos) return {word, std::nullopt};
+  return {word.substr(0, equals), word.substr(equals + 1)};
+}
+
+bool looks_like_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+
+const Option* named(const std::vector<Option>& known, const std::string& flag) {
+  for (const Option& option : known) {
+    const std::vector<std::string> flags = option.flags();
+    if (std::find(flags.begin(), flags.end(), flag) != flags.end()) return &option;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> all_flags(const std::vector<Option>& known) {
+  std::vector<std::string> all = {"--help"};
+  for (const Option& option : known) {
+    const std::vector<std::string> flags = option.flags();
+    if (!option.internal) all.insert(all.end(), flags.begin(), flags.end());
+  }
+  return all;
+}
+
+bool asks_for_help(const std::vector<std::string>& arguments) {
+  for (const std::string& word : arguments) {
+    if (word == "--") return false;
+    if (word == "--help" || word == "-h") return true;
+  }
+  return false;
+}
+
+// PADDLE_X=1 switches a flag on.
+std::string truth(const std::string& text) {
+  return text == "1" ? "true" : text == "0" ? "false" : text;
+}
+
+}  // namespace
+
+OptionWords read_options(const std::vector<Option>& known, const std::vector<std::string>& words,
+                         PlainWord plain, const std::function<void(const std::string&)>& unknown) {
+  OptionWords all;
+  for (size_t at = 0; at < words.size(); ++at) {
+    const bool end = words[at] == "--";
+    if (end || (!looks_like_option(words[at]) && plain == PlainWord::kEndsOptions)) {
+      const auto rest = words.begin() + static_cast<std::ptrdiff_t>(at) + (end ? 1 : 0);
+      (plain == PlainWord::kEndsOptions ? all.words : all.rest).assign(rest, words.end());
+      break;
+    }
+    if (!looks_like_option(words[at])) {
+      all.words.push_back(words[at]);
+      continue;
+    }
+    Flag flag = take_apart(words[at]);
+    const Option* option = named(known, flag.name);
+    if (!option) {
+      unknown(words[at]);
+      continue;
+    }
+    if (!flag.value && !option->is_flag()) {
+      if (at + 1 == words.size()) refuse("it needs a value", flag.name, option->value);
+      flag.value = words[++at];
+    }
+    // `--ips=10.0.0.1, 10.0.0.2`: the words after a comma still belong to it.
+    while (option->spread && flag.value->ends_with(',') && at + 1 < words.size()) {
+      *flag.value += words[++at];
+    }
+    const std::string value = flag.value.value_or("true");
+    if (!value.empty()) all.options.push_back({option, value});
+  }
+  return all;
+}
+
+void add_environment(const std::vector<Option>& options, ConfigTree* tree) {
+  for (const Option& option : options) {
+    for (const std::string& name : option.environment) {
+      const auto value = get_env(name);
+      if (!value) continue;
+      tree->set(option.key, option.is_flag() ? truth(*value) : *value, "environment " + name);
+      break;
+    }
+  }
+}
+
+void add_given(const std::vector<GivenOption>& given, ConfigTree* tree) {
+  for (const GivenOption& one : given) {
+    tree->set(one.option->key, one.value, "--" + one.option->key);
+  }
+}
+
+std::string command_help(const CommandSyntax& syntax) {
+  std::string text = "usage: " + syntax.program +
+                     (syntax.options.options().empty() ? "" : " [options]") +
+                     (syntax.words.empty() ? "" : " " + syntax.words) + "\n" + syntax.about + "\n";
+  for (size_t i = 0; i < syntax.options.options().size(); ++i) {
+    const Option& option = syntax.options.options()[i];
+    if (!option.internal) text += option_help(option, syntax.options.schema().keys()[i]);
+  }
+  return text + syntax.more;
+}
+
+std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
+                                             const std::vector<std::string>& arguments) {
+  if (asks_for_help(arguments)) return std::nullopt;
+  const std::vector<Option>& known = syntax.options.options();
+  const std::string see_help = "see " + syntax.program + " --help";
+  OptionWords given =
+      read_options(known, arguments, PlainWord::kIsOne, [&](const std::string& word) {
+        const std::string flag = take_apart(word).name;
+        const std::string nearest = nearest_name(flag, all_flags(known));
+        refuse("unknown option '" + flag + "'", syntax.program,
+               nearest.empty() ? see_help : "did you mean '" + nearest + "'?");
+      });
+  if (given.words.size() > syntax.most) {
+    refuse("'" + given.words[syntax.most] + "' is one word too many", syntax.program,
+           syntax.takes_rest ? "put what is to be run behind --" : see_help);
+  }
+  if (given.words.size() < syntax.least) {
+    refuse("it needs " + syntax.words, syntax.program,
+           syntax.missing_word.empty() ? see_help : syntax.missing_word);
+  }
+  if (!given.rest.empty() && !syntax.takes_rest) {
+    refuse("'" + given.rest[0] + "' is one word too many", syntax.program, see_help);
+  }
+  ConfigTree tree;
+  add_environment(known, &tree);
+  add_given(given.options, &tree);
+  return CommandLine{tree.validate(syntax.options.schema()), std::move(given.words),
+                     std::move(given.rest)};
+}
+
+int run_command(const Command& command, const std::vector<std::string>& arguments) {
+  if (command.run_words) return command.run_words(arguments);
+  const auto line = read_command_line(command.syntax, arguments);
+  if (line) return command.run(*line);
+  std::fputs(command_help(command.syntax).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace fleet

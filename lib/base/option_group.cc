@@ -1,0 +1,33 @@
+#include "base/option_group.h"
+
+#include <algorithm>
+
+namespace fleet {
+
+std::vector<std::string> Option::flags() const {
+  std::vector<std::string> all = {"--" + key};
+  for (const std::string& alias : aliases) all.push_back((alias.size() == 1 ? "-" : "--") + alias);
+  return all;
+}
+
+OptionGroup& OptionGroup::include(const OptionGroup& other) {
+  options_.insert(options_.end(), other.options_.begin(), other.options_.end());
+  schema_.section("", other.schema_);
+  return *this;
+}
+
+std::string option_help(const Option& option, const ConfigKey& key) {
+  std::string left = "  ";
+  for (const std::string& alias : option.aliases) {
+    if (alias.size() == 1) left += "-" + alias + ", ";
+  }
+  left += "--" + option.key + (option.is_flag() ? "" : " " + option.value);
+  left.resize(std::max<size_t>(left.size() + 1, 26), ' ');
+  std::string initial = key.initial->text();
+  if (initial.ends_with(".0")) initial.resize(initial.size() - 2);
+  if (initial.starts_with('"')) initial = initial.substr(1, initial.size() - 2);
+  const bool shown = !option.optional && !option.is_flag();
+  return left + key.help + (shown ? " (default " + initial + ")" : "") + "\n";
+}
+
+}  // namespace fleet

@@ -1,0 +1,130 @@
+#include "launch/option_rules.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "launch/dialects/dialect.h"
+#include "launch/elasticity.h"
+#include "launch/log_settings.h"
+#include "launch/program.h"
+#include "launch/roles.h"
+#include "launch/shown_ranks.h"
+
+namespace fleet {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where,
+                         const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, where, next);
+}
+
+// Options that count only with some ways to start a job from elsewhere.
+struct OfVia {
+  const char* key;
+  std::vector<std::string> vias;
+};
+const std::vector<OfVia>& options_of_vias() {
+  static const std::vector<OfVia> all = {{"fleetd_port", {"fleetd"}},
+                                         {"fleetd_secret_file", {"fleetd"}},
+                                         {"detach", {"fleetd"}},
+                                         {"share_gpus", {"fleetd"}},
+                                         {"user", {"fleetd"}},
+                                         {"chdir", {"fleetd", "ssh"}},
+                                         {"export", {"fleetd", "ssh"}},
+                                         {"via_options", {"ssh", "slurm"}},
+                                         {"remote_fleetrun", {"ssh", "slurm"}}};
+  return all;
+}
+
+void add_of_vias(const Settings& settings, std::vector<IdleOption>* idle) {
+  const std::string& via = settings.text("via");
+  for (const OfVia& of : options_of_vias()) {
+    if (std::find(of.vias.begin(), of.vias.end(), via) != of.vias.end()) continue;
+    idle->push_back(
+        {of.key, "it belongs to --via=" + join(of.vias, " and --via="),
+         of.vias.size() > 1 ? "add one of them, or leave it out" : "add that, or leave it out"});
+  }
+  if (via.empty()) return;
+  for (const char* key : {"leash", "part"}) {
+    idle->push_back({key, "--via gives it to the nodes' fleetruns by itself", "leave it out"});
+  }
+}
+
+// What only restarts need.
+void add_of_restarts(const Settings& settings, std::vector<IdleOption>* idle) {
+  const bool restarts = restart_policy(settings).max_restarts > 0;
+  const bool range = node_count(settings).is_range();
+  const std::string next = "give --max_restart=N too, or leave it out";
+  if (!restarts) idle->push_back({"no_progress_restarts", "this job is never restarted", next});
+  if (!restarts && !range) {
+    idle->push_back(
+        {"elastic_timeout", "this job waits for no nodes: it is never restarted", next});
+  }
+  // restart_policy() has refused two flags that contradict each other: one is the environment's.
+  const bool contradict =
+      settings.given("max_restart") && settings.given("elastic_level") &&
+      (settings.integer("max_restart") > 0) != (settings.integer("elastic_level") > 0);
+  for (const char* key : {"max_restart", "elastic_level"}) {
+    if (contradict && !given_by_flag(settings, key)) idle->push_back({key, {}, {}});
+  }
+}
+
+void check_doctor(const Settings& settings) {
+  std::vector<std::string> of_starts = {"via", "preflight", "debug_rank", "leash", "part"};
+  for (const OfVia& of : options_of_vias()) of_starts.emplace_back(of.key);
+  for (const std::string& key : of_starts) {
+    if (!given_by_flag(settings, key)) continue;
+    refuse("it belongs to a start", settings.origin(key),
+           "leave it out: fleetrun doctor runs on the node where it is given, and starts nothing");
+  }
+}
+
+void check_dialects(const LaunchRequest& request) {
+  const Settings& settings = request.settings;
+  const bool trains = !request.program.empty() && is_job_file(request.program.front());
+  const bool roles = read_roles(settings).wanted;
+  if (trains && roles) {
+    refuse("a job file trains collectively, without parameter servers", request.program.front(),
+           "leave the options of the parameter-server mode out");
+  }
+  const auto dialects = read_dialects(settings, roles, trains);
+  if (settings.integer("debug_rank") >= 0 && any_dialect(dialects, &Dialect::wants_socket)) {
+    refuse("a rank of --dialect=mpich inherits a socket, which fleetrun debug cannot give it",
+           settings.origin("debug_rank"), "start it without, and use fleetrun debug --attach");
+  }
+}
+
+}  // namespace
+
+std::vector<IdleOption> idle_options(const Settings& settings) {
+  std::vector<IdleOption> idle;
+  add_of_vias(settings, &idle);
+  add_of_restarts(settings, &idle);
+  if (!read_roles(settings).wanted) {  // which refuses the flags
+    for (const char* key : {"with_gloo", "gloo_port"}) idle.push_back({key, {}, {}});
+  }
+  return idle;
+}
+
+void check_options(const LaunchRequest& request, ArgumentsOf what) {
+  const Settings& settings = request.settings;
+  if (what == ArgumentsOf::kDoctor) check_doctor(settings);
+  for (const IdleOption& idle : idle_options(settings)) {
+    if (given_by_flag(settings, idle.key)) {
+      refuse(idle.what, settings.origin(idle.key), idle.next);
+    }
+  }
+  if (settings.text("via") == "slurm" && settings.text("secret_file") == "-") {
+    refuse("the nodes cannot read your standard input", settings.origin("secret_file") + " -",
+           "give a file, or FLEET_JOB_SECRET");
+  }
+  if (settings.boolean("insecure") && settings.given("secret_file")) {
+    refuse("it contradicts --insecure", settings.origin("secret_file"), "give one of them");
+  }
+  check_dialects(request);
+  read_shown_ranks(settings);
+  check_log_settings(settings, 1);
+}
+
+}  // namespace fleet

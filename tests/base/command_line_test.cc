@@ -1,0 +1,138 @@
+#include "base/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+CommandSyntax syntax() {
+  CommandSyntax syntax{.program = "prog look",
+                       .words = "JOB [-- WRAPPER...]",
+                       .about = "looks at a job\nAnd more.",
+                       .least = 1,
+                       .most = 1,
+                       .takes_rest = true,
+                       .missing_word = "prog ls shows them"};
+  syntax.options
+      .integer({.key = "rank", .environment = {"TEST_RANK"}, .value = "R"}, 0, 0, 100, "which rank")
+      .flag({.key = "follow", .aliases = {"f"}, .environment = {"TEST_FOLLOW"}}, "go on")
+      .text({.key = "tee", .aliases = {"t"}, .value = "STREAMS", .optional = true}, "", "streams")
+      .texts({.key = "ips", .value = "LIST", .optional = true, .spread = true}, "nodes")
+      .flag({.key = "secretly", .internal = true}, "for programs");
+  return syntax;
+}
+
+CommandLine read(const std::vector<std::string>& arguments) {
+  auto line = read_command_line(syntax(), arguments);
+  EXPECT_TRUE(line.has_value());
+  return line.value_or(CommandLine{});
+}
+
+std::string refusal(const std::vector<std::string>& arguments) {
+  try {
+    read_command_line(syntax(), arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(CommandLine, EveryForm_IsRead) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"job", "--rank", "3", "-f", "-t", "1"},
+        {"--rank=3", "--follow", "--tee=1", "job"},
+        {"--rank=9", "-t1", "job", "--rank=3", "--follow=true"}}) {
+    const CommandLine line = read(words);
+    EXPECT_EQ(line.settings.integer("rank"), 3);
+    EXPECT_TRUE(line.settings.boolean("follow"));
+    EXPECT_EQ(line.settings.text("tee"), "1");
+    EXPECT_THAT(line.words, ElementsAre("job"));
+  }
+  EXPECT_FALSE(read({"job", "--follow=false"}).settings.boolean("follow"));
+  EXPECT_FALSE(read({"job", "--rank="}).settings.given("rank"));
+  EXPECT_FALSE(read({"job", "--tee", ""}).settings.given("tee"));
+}
+
+TEST(CommandLine, BehindTwoDashes_AllIsSomebodyElses) {
+  const CommandLine line = read({"job", "--", "gdb", "--rank=7", "--help", "--"});
+  EXPECT_THAT(line.rest, ElementsAre("gdb", "--rank=7", "--help", "--"));
+  EXPECT_EQ(line.settings.integer("rank"), 0);
+}
+
+TEST(CommandLine, ListWithoutItsQuotes_IsPutTogether) {
+  EXPECT_THAT(read({"--ips=a,", "b,", "c", "job"}).settings.texts("ips"),
+              ElementsAre("a", "b", "c"));
+}
+
+TEST(CommandLine, FlagOverEnvironmentOverDefault) {
+  ::setenv("TEST_RANK", "5", 1);
+  ::setenv("TEST_FOLLOW", "1", 1);
+  const CommandLine line = read({"job"});
+  EXPECT_EQ(line.settings.integer("rank"), 5);
+  EXPECT_EQ(line.settings.origin("rank"), "environment TEST_RANK");
+  EXPECT_TRUE(line.settings.boolean("follow"));
+  EXPECT_EQ(read({"job", "--rank=6"}).settings.origin("rank"), "--rank");
+  ::unsetenv("TEST_RANK");
+  ::unsetenv("TEST_FOLLOW");
+}
+
+TEST(CommandLine, Mistakes_AreNamed) {
+  EXPECT_THAT(refusal({"job", "--ranks=3"}), HasSubstr("did you mean '--rank'?"));
+  EXPECT_THAT(refusal({"job", "--xyzzyplugh"}), HasSubstr("see prog look --help"));
+  EXPECT_THAT(refusal({"job", "--rank"}), HasSubstr("--rank: it needs a value"));
+  EXPECT_THAT(refusal({"job", "--rank=101"}), HasSubstr("--rank"));
+  EXPECT_THAT(refusal({"job", "--follow=maybe"}), HasSubstr("--follow"));
+  EXPECT_THAT(refusal({"job", "gdb"}),
+              AllOf(HasSubstr("'gdb' is one word too many"), HasSubstr("behind --")));
+  EXPECT_THAT(refusal({}), HasSubstr("prog ls shows them"));
+}
+
+TEST(CommandLine, WordsThatNobodyTakes_AreRefused) {
+  CommandSyntax none = syntax();
+  none.takes_rest = false;
+  EXPECT_THROW(read_command_line(none, {"job", "--", "x"}), Error);
+}
+
+TEST(CommandHelp, HasWhatPeopleMayGive) {
+  EXPECT_EQ(read_command_line(syntax(), {"--rank=none", "-h"}), std::nullopt);
+  const std::string help = command_help(syntax());
+  EXPECT_THAT(help, AllOf(HasSubstr("usage: prog look [options] JOB [-- WRAPPER...]\n"),
+                          HasSubstr("And more.\n"), HasSubstr("  --rank R "),
+                          HasSubstr("(default 0)\n"), HasSubstr("  -f, --follow "),
+                          HasSubstr("  -t, --tee STREAMS"), Not(HasSubstr("secretly"))));
+}
+
+TEST(RunCommand, HelpIsPrinted_ElseItRuns) {
+  int ran = 0;
+  const Command command{.name = "look", .syntax = syntax(), .run = [&](const CommandLine& line) {
+                          ++ran;
+                          return static_cast<int>(line.settings.integer("rank"));
+                        }};
+  EXPECT_EQ(command.summary(), "looks at a job");
+  EXPECT_EQ(run_command(command, {"--help"}), 0);
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(run_command(command, {"job", "--rank=4"}), 4);
+}
+
+TEST(ReadOptions, FirstPlainWord_EndsThem) {
+  const OptionWords words = read_options(syntax().options.options(), {"-f", "prog", "--rank", "-f"},
+                                         PlainWord::kEndsOptions, [](const std::string&) {});
+  EXPECT_EQ(words.options.size(), 1u);
+  EXPECT_THAT(words.words, ElementsAre("prog", "--rank", "-f"));
+  EXPECT_THAT(words.rest, IsEmpty());
+}
+
+}  // namespace
+}  // namespace fleet

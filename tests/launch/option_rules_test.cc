@@ -1,0 +1,142 @@
+// Every option counts in each way to start, or is refused there.
+#include "launch/option_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "launch/tables.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string refusal(std::vector<std::string> arguments, ArgumentsOf what = ArgumentsOf::kStart) {
+  arguments.emplace_back("prog");
+  try {
+    check_options(parse_arguments(arguments, what), what);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+struct Case {
+  std::vector<std::string> arguments;
+  std::string says;  // in the refusal; "accepted": none
+};
+
+TEST(OptionRules, OptionsOfVias_WantTheirs) {
+  const std::vector<Case> cases = {
+      {{"--fleetd_port=1"}, "--fleetd_port: it belongs to --via=fleetd"},
+      {{"--fleetd_secret_file=f", "--via=ssh"}, "belongs to --via=fleetd"},
+      {{"--detach"}, "--detach: it belongs to --via=fleetd"},
+      {{"--detach", "--via=ssh"}, "belongs to --via=fleetd"},
+      {{"--detach", "--via=fleetd"}, "accepted"},
+      {{"--share_gpus"}, "--share_gpus: it belongs to --via=fleetd"},
+      {{"--share_gpus", "--via=slurm"}, "belongs to --via=fleetd"},
+      {{"--user=u", "--via=ssh"}, "belongs to --via=fleetd"},
+      {{"--chdir=/x"}, "it belongs to --via=fleetd and --via=ssh"},
+      {{"--chdir=/x", "--via=slurm"}, "it belongs to --via=fleetd and --via=ssh"},
+      {{"--chdir=/x", "--via=ssh"}, "accepted"},
+      {{"--export=A=1"}, "--export: it belongs to --via=fleetd and --via=ssh"},
+      {{"--export=A=1", "--via=fleetd"}, "accepted"},
+      {{"--via_options=-v"}, "it belongs to --via=ssh and --via=slurm"},
+      {{"--via_options=-v", "--via=fleetd"}, "it belongs to --via=ssh and --via=slurm"},
+      {{"--via_options=-v", "--via=slurm"}, "accepted"},
+      {{"--remote_fleetrun=f"}, "it belongs to --via=ssh and --via=slurm"},
+      {{"--remote_fleetrun=f", "--dry_run"}, "it belongs to --via=ssh and --via=slurm"},
+      {{"--leash", "--via=ssh"}, "--leash: --via gives it"},
+      {{"--part", "--via=slurm"}, "--part: --via gives it"},
+      {{"--part"}, "accepted"},
+      {{"--secret_file=-", "--via=slurm"}, "cannot read your standard input"},
+      {{"--secret_file=f", "--insecure"}, "contradicts --insecure"},
+      {{"--secret_file=f", "--insecure", "--via=ssh"}, "contradicts --insecure"},
+  };
+  for (const Case& one : cases) {
+    EXPECT_THAT(refusal(one.arguments), HasSubstr(one.says)) << one.arguments[0];
+  }
+}
+
+TEST(OptionRules, OptionsOfRestarts_WantRestarts) {
+  const std::vector<Case> cases = {
+      {{"--elastic_timeout=5"}, "--elastic_timeout: this job waits for no nodes"},
+      {{"--elastic_timeout=5", "--max_restart=0"}, "this job waits for no nodes"},
+      {{"--elastic_timeout=5", "--max_restart=1"}, "accepted"},
+      {{"--elastic_timeout=5", "--nnodes=1:2", "--max_restart=0"}, "accepted"},
+      {{"--no_progress_restarts=5"}, "this job is never restarted"},
+      {{"--no_progress_restarts=5", "--nnodes=1:2"}, "accepted"},
+      {{"--no_progress_restarts=5", "--nnodes=1:2", "--max_restart=0"}, "never restarted"},
+      {{"--elastic_level=-1", "--max_restart=2"},
+       "--elastic_level -1: it contradicts --max_restart 2"},
+      {{"--elastic_level=1", "--max_restart=0"}, "it contradicts --max_restart 0"},
+      {{"--elastic_level=1", "--max_restart=2"}, "accepted"},
+      {{"--elastic_level=-1", "--max_restart=0"}, "accepted"},
+  };
+  for (const Case& one : cases) {
+    EXPECT_THAT(refusal(one.arguments), HasSubstr(one.says)) << one.arguments[0];
+  }
+}
+
+TEST(OptionRules, EnvironmentOfOtherJobs_IsNoMistake) {
+  ::setenv("PADDLE_ELASTIC_TIMEOUT", "5", 1);
+  ::setenv("FLEETD_PORT", "7000", 1);
+  EXPECT_EQ(refusal({"--nproc_per_node=1"}), "accepted");
+  ::unsetenv("PADDLE_ELASTIC_TIMEOUT");
+  ::unsetenv("FLEETD_PORT");
+}
+
+TEST(OptionRules, ValuesThatNoNodeWouldTake_AreFoundBeforeAnyIsAsked) {
+  const std::vector<Case> cases = {
+      {{"--dialect=torhc"}, "did you mean 'torch'?"},
+      {{"--ranks=x"}, "neither a rank"},
+      {{"--tee=9"}, "which streams"},
+      {{"--log_total_size=1K"}, "at least 64K"},
+      {{"--elastic_level=0"}, "not built"},
+      {{"--nnodes=none"}, "no number of nodes"},
+      {{"--run_mode=rpc"}, "not supported"},
+      {{"--dialect=mpich", "--debug_rank=0"}, "inherits a socket"},
+      {{"--server_num=0", "--worker_num=2"}, "--server_num 0: a job with parameter servers has"},
+      {{"--ips=a:4,b", "--server_num=1"}, "--ips a:4: of parameter servers every node has"},
+  };
+  for (Case one : cases) {
+    EXPECT_THAT(refusal(one.arguments), HasSubstr(one.says)) << one.arguments[0];
+    one.arguments.emplace_back("--via=fleetd");
+    EXPECT_THAT(refusal(one.arguments), HasSubstr(one.says)) << one.arguments[0];
+  }
+}
+
+TEST(OptionRules, Doctor_TakesWhatIsOfAStart_AndChecksIt) {
+  for (const char* option :
+       {"--via=ssh", "--detach", "--share_gpus", "--export=A", "--leash", "--part", "--preflight",
+        "--debug_rank=0", "--remote_fleetrun=f", "--fleetd_port=1"}) {
+    EXPECT_THAT(refusal({option}, ArgumentsOf::kDoctor), HasSubstr("it belongs to a start"))
+        << option;
+  }
+  EXPECT_EQ(refusal({"--grace=3", "--ips=a,b", "--dialect=jax"}, ArgumentsOf::kDoctor), "accepted");
+  EXPECT_THAT(refusal({"--dialect=jaxx"}, ArgumentsOf::kDoctor), HasSubstr("'jax'"));
+}
+
+TEST(OptionRules, ContradictingLooks_AreRefused) {
+  EXPECT_THROW(parse_arguments({"--print_config", "--dry_run", "p"}), Error);
+  EXPECT_THROW(parse_arguments({"--dry_run"}, ArgumentsOf::kDoctor), Error);
+  EXPECT_THROW(parse_arguments({"--format=shell"}, ArgumentsOf::kDoctor), Error);
+}
+
+TEST(ExportedSecrets, AreNotPrinted) {
+  const LaunchRequest request =
+      parse_arguments({"--via=ssh", "--export=my_token=t0p,MODE=fast,NCCL_*", "prog"});
+  const std::string printed =
+      print_options(request.settings) + configuration_block(request.settings, request.program);
+  EXPECT_THAT(printed, AllOf(HasSubstr("my_token=******"), HasSubstr("MODE=fast"),
+                             HasSubstr("NCCL_*"), Not(HasSubstr("t0p"))));
+}
+
+}  // namespace
+}  // namespace fleet
