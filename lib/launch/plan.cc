@@ -54,7 +54,10 @@ void check_logs(const Settings& settings, int servers, int ranks) {
                 settings.origin("log_dir") + " " + log_dir, "choose another --log_dir");
   };
   const std::string folder = nearest_folder(log_dir);
-  if (!std::filesystem::is_directory(folder)) refuse(folder, ENOTDIR);
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) {
+    refuse(folder, error ? error.value() : ENOTDIR);
+  }
   if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, errno);
   for (int rank = 0; rank < ranks; ++rank) {
     for (const std::string& path :
@@ -158,7 +161,8 @@ int debugged_rank(const Settings& settings, int world_size) {
 
 std::string nearest_folder(const std::string& path) {
   std::filesystem::path folder = std::filesystem::absolute(path);
-  while (!std::filesystem::exists(folder) && folder.has_relative_path()) {
+  std::error_code hidden;  // in a folder that may not be looked into
+  while (!std::filesystem::exists(folder, hidden) && !hidden && folder.has_relative_path()) {
     folder = folder.parent_path();
   }
   return folder.string();

@@ -81,6 +81,9 @@ TEST_F(BadInput, RendezvousPortTaken) {
 TEST_F(BadInput, LogDirThatCannotBeWritten) {
   std::ofstream(job.path() + "/file") << "a file";
   expect_usage({"--log_dir=file/log"}, AllOf(HasSubstr("file/log"), HasSubstr("--log_dir")));
+  // As where a folder may not be looked into, which root always may.
+  expect_usage({"--log_dir=" + std::string(300, 'x')},
+               AllOf(HasSubstr("File name too long"), HasSubstr("choose another --log_dir")));
 }
 
 TEST_F(BadInput, ProgramThatIsNotThere) {
