@@ -15,7 +15,7 @@ class ConnectionBudget {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Limits {
-    double at_once = 512;     // a node has a connection for its launcher and one for each rank
+    double at_once = 1024;    // a node has a connection for its launcher and one for each rank
     double each_second = 16;  // about 1 % of a core, where each costs a greeting
   };
 

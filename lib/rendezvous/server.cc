@@ -73,6 +73,13 @@ std::string local_host(const std::string& host) {
               "choose another with --rdzv_port, on every node");
 }
 
+// All nodes may be behind one address, and all of their ranks connect in the same moment.
+ConnectionBudget::Limits strangers_of(const JobSpec& job) {
+  ConnectionBudget::Limits limits;
+  limits.at_once += 16 * job.nnodes;
+  return limits;
+}
+
 JobTimes times_of(const RendezvousServerOptions& options) {
   JobTimes times;
   times.timeout = options.timeout;
@@ -92,7 +99,7 @@ class RendezvousServer::Impl {
         service_(options_.job, times_of(options_), reach(options_),
                  options_.from ? &*options_.from : nullptr),
         credentials_(server_credentials(options_.security)),
-        door_(options_.strangers, options_.trust_loopback) {
+        door_(options_.strangers.value_or(strangers_of(options_.job)), options_.trust_loopback) {
     raise_descriptor_limit();
     if (const int error = door_.listen(options_.host, options_.port, options_.heartbeat_timeout)) {
       cannot_listen(options_, error);

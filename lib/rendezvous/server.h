@@ -27,8 +27,8 @@ struct RendezvousServerOptions {
   Security security;
   // A connection that has not shown its certificate, or begun to speak HTTP/2, by then is closed.
   std::chrono::milliseconds greeting{30'000};
-  // Of one address; this host's own are not counted, but in tests.
-  ConnectionBudget::Limits strangers;
+  // Of one address (default: by the job's size); this host's own are not counted, but in tests.
+  std::optional<ConnectionBudget::Limits> strangers;
   bool trust_loopback = true;
 };
 

@@ -85,7 +85,7 @@ RendezvousServerOptions few_strangers(const std::string& host) {
   RendezvousServerOptions options;
   options.host = host;
   options.security = {new_secret(), true, "a test"};
-  options.strangers = {.at_once = 8, .each_second = 0};
+  options.strangers = ConnectionBudget::Limits{.at_once = 8, .each_second = 0};
   options.trust_loopback = false;
   return options;
 }

@@ -61,7 +61,7 @@ script='env; echo up >"ready.$RANK"; while [ ! -e go ]; do sleep 0.05; done; exe
 await a.out "waiting for 10.77.0.2"
 attack forming
 # While greetings pour in, half ones and whole ones, the second node comes, and both start.
-flood() { while ip netns exec "$x" "$flood" 10.77.0.1:6768 300 1000; do :; done >flood.out 2>&1; }
+flood() { while ip netns exec "$x" "$flood" 10.77.0.1:6768 600 1000; do :; done >flood.out 2>&1; }
 flood & flooding=$!
 await flood.out "turned away"
 (node "$b" b sh -c "$script" "$helper") & second=$!
