@@ -25,6 +25,9 @@ for command in $commands; do
     sed -n "/^_fleetrun_$command()/,/^}/p" "$pages/_fleetrun" | grep -q -- "'$option" || fail "$command $option: not in zsh's completion"
   done
 done
+for code in $(sed -n 's/^| \([0-9]*\) |.*/\1/p' "$(dirname "$0")/../../docs/operations.md"); do
+  sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/p' "$pages/fleetrun.1" | grep -q "^.fB$code.fR" || fail "fleetrun.1 does not know the exit code $code"
+done
 for page in fleetrun.1 fleetrun.bash _fleetrun; do
   ! grep -qE 'over_stdio|stand.{0,2}_in|leash' "$pages/$page" || fail "$page tells what is between programs"
 done

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cctype>
+#include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "commands.h"
@@ -69,6 +71,38 @@ std::string command_section(const Command& command) {
          option_entries(syntax.options);
 }
 
+// As the table of docs/operations.md, which says more.
+constexpr std::pair<const char*, const char*> kExitStatus[] = {
+    {"0", "every rank of every node ended with 0"},
+    {"the rank's own", "the first failing rank's; 127: it could not be executed"},
+    {"128 + n",
+     "the first failing rank was killed by signal n, or fleetrun was told to stop by it"},
+    {"1", "the machine refused something, or a bug; the message says which"},
+    {"2", "usage: a bad option, file or address; nothing was started"},
+    {"112", "the rendezvous: nodes were missing, or the job was already running or over"},
+    {"113", "a node was lost"},
+    {"115", "the job hung, with --hang_timeout"},
+    {"116", "the job failed again and again and came no further, with --max_restart"},
+    {"117", "a check of --preflight or fleetrun doctor has failed; no rank was started"},
+};
+
+constexpr std::pair<const char*, const char*> kFiles[] = {
+    {"log/workerlog.N", "the output of local rank N; workerlog.N.1 and so on: earlier parts"},
+    {"log/verdict.json", "how the job ended"},
+    {"log/endpoints.log", "every rank's endpoint"},
+    {"~/.config/fleetrun/secret", "the secret that the nodes of your jobs share"},
+    {"~/.config/fleetrun/fleetd.secret", "the secret of the fleetds"},
+};
+
+template <size_t n>
+std::string entries(const std::pair<const char*, const char*> (&table)[n]) {
+  std::string text;
+  for (const auto& [name, meaning] : table) {
+    text += ".TP\n\\fB" + roff(name) + "\\fR\n" + roff(meaning) + ".\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string man_page() {
@@ -85,8 +119,9 @@ std::string man_page() {
   for (const Command& command : commands()) {
     if (!command.internal) text += command_section(command);
   }
+  text += ".SH EXIT STATUS\n" + entries(kExitStatus) + ".SH FILES\n" + entries(kFiles);
   return text + ".SH MORE\n.nf\n" + roff(help_tail()) +
-         ".fi\n.SH SEE ALSO\n.BR fleet\\-worker (1), fleetd (1)\n";
+         ".fi\n.SH SEE ALSO\n.BR fleet\\-worker (1),\n.BR fleetd (1)\n";
 }
 
 std::string man_page_of(const std::string& program, const std::string& help) {
