@@ -14,7 +14,11 @@ void ConsoleLog::add(bool error, std::string_view text) {
     pieces_.push_back({error, std::string(text)});
   }
   end_ += text.size();
-  while (pieces_.size() > 1 && end_ - begin_ > limit_) {
+  // A piece of some bytes takes the room of many.
+  const auto too_much = [this] {
+    return end_ - begin_ > limit_ || pieces_.size() > limit_ / sizeof(Piece) + 1;
+  };
+  while (pieces_.size() > 1 && too_much()) {
     begin_ += pieces_.front().text.size();
     pieces_.pop_front();
   }

@@ -8,13 +8,16 @@
 
 namespace fleet {
 
+// Of each job, bytes.
+inline constexpr size_t kKeptOutput = 512 << 10;
+
 class ConsoleLog {
  public:
   struct Piece {
     bool error = false;  // from standard error
     std::string text;
   };
-  explicit ConsoleLog(size_t bytes = 256 << 10) : limit_(bytes) {}
+  explicit ConsoleLog(size_t bytes = kKeptOutput) : limit_(bytes) {}
 
   void add(bool error, std::string_view text);
   // Positions count every byte ever added. What lies before begin() is gone.

@@ -1,8 +1,6 @@
 #include "daemon/conversation.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -16,6 +14,7 @@ namespace {
 // So much may be on its way to a client; and a job that is so far ahead of its owner waits.
 constexpr size_t kOnTheWay = 1 << 20, kPiece = 64 << 10, kBehind = 128 << 10;
 constexpr size_t kContext = 4 << 10;  // what one who attaches sees of the past
+constexpr int kAsks = 200;            // a client may say so much between two beats
 
 bool is_stop(int number) {
   return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
@@ -41,7 +40,7 @@ Conversation::Conversation(boost::asio::io_context& loop, NodeJobs& jobs,
 
 Conversation::~Conversation() {
   if (watch_) jobs_.forget(*watch_);
-  if (file_watch_) jobs_.files().forget(*file_watch_);
+  if (log_watch_) jobs_.files().forget(*log_watch_);
 }
 
 void Conversation::listen_for_life() {
@@ -51,16 +50,22 @@ void Conversation::listen_for_life() {
     if (part_ == Part::kOwner || part_ == Part::kNobody) {
       if (!pulse_.look(std::chrono::steady_clock::now())) return talk_->abandon();
     }
-    Tell tell;
-    tell.mutable_beat();
-    talk_->send(std::move(tell));
+    asks_ = 0;
+    // One who does not read now hears enough when that is over.
+    if (talk_->waiting() == 0) {
+      Tell tell;
+      tell.mutable_beat();
+      talk_->send(std::move(tell));
+    }
     listen_for_life();
   });
 }
 
 void Conversation::on_ask(const Ask& ask) {
   pulse_.heard(std::chrono::steady_clock::now());
+  if (told_end_) return;  // it has crossed the end of the job
   try {
+    if (++asks_ > kAsks) throw Error(ErrorCode::kUsage, "messages come too fast");
     answer(ask);
   } catch (const Error& error) {
     talk_->send(refusal(error));
@@ -77,20 +82,20 @@ void Conversation::answer(const Ask& ask) {
   if (ask.has_read_log() && first) return read_log(ask.read_log());
   if (ask.has_launch() && part_ == Part::kOwner && !launched_) {
     launched_ = true;
-    return jobs_.launch(job_id_, ask.launch().rdzv_port());
+    return jobs_.launch(number_, ask.launch().rdzv_port());
   }
   if (ask.has_signal() && (part_ == Part::kOwner || part_ == Part::kAttached)) {
     const int number = ask.signal().number();
     if (is_stop(number)) {
-      jobs_.stop(job_id_, number);
+      jobs_.stop(number_, number);
     } else if (number == SIGUSR1 || number == SIGUSR2) {
-      jobs_.signal(job_id_, number);
+      jobs_.signal(number_, number);
     }
     return;
   }
   if (ask.has_detach() && part_ == Part::kOwner) {
     detached_ = true;
-    jobs_.detach(job_id_);
+    jobs_.detach(number_);
     Tell tell;
     tell.mutable_detached();
     talk_->send(std::move(tell));
@@ -102,119 +107,118 @@ void Conversation::answer(const Ask& ask) {
 void Conversation::on_closed() {
   beat_.cancel();
   if (part_ == Part::kOwner && !detached_ && !told_end_) {
-    const JobInfo* job = jobs_.find(job_id_);
+    const JobInfo* job = jobs_.find(number_);
     if (job && job->phase != JobPhase::kEnded) {
       if (job->phase != JobPhase::kPrepared) {
-        spdlog::warn("job '{}' has lost the client that it belongs to: stopping it", job_id_);
+        spdlog::warn("the job of pid {} has lost the client that it belongs to: stopping it",
+                     job->record.pid);
       }
-      jobs_.hold_output(job_id_, false);
-      jobs_.stop(job_id_, SIGHUP);
+      jobs_.hold_output(number_, false);
+      jobs_.stop(number_, SIGHUP);
     }
   }
   over_();  // deletes this
 }
 
 void Conversation::prepare(const daemon_wire::Prepare& wish) {
-  JobRequest request = request_from(wish);
-  const std::string job_id = request.job_id;
-  jobs_.prepare(std::move(request));
-  follow(job_id, Part::kOwner);
+  follow(jobs_.prepare(request_from(wish)), Part::kOwner);
   Tell tell;
   tell.mutable_prepared();
   talk_->send(std::move(tell));
 }
 
 const JobInfo& Conversation::known(const std::string& job_id) const {
-  const JobInfo* job = jobs_.find(job_id);
+  const JobInfo* job = jobs_.named(job_id);
   if (job) return *job;
   throw Error(ErrorCode::kNotFound, "there is no such job here", "job " + job_id,
               "fleetrun ls shows those that there are");
 }
 
-void Conversation::follow(const std::string& job_id, Part part) {
+void Conversation::follow(int number, Part part) {
   part_ = part;
-  job_id_ = job_id;
-  watch_ = jobs_.watch(job_id, [this] { look(); });
+  number_ = number;
+  watch_ = jobs_.watch(number, [this] { look(); });
 }
 
 void Conversation::attach(const std::string& job_id) {
-  known(job_id);
-  const ConsoleLog& console = jobs_.console(job_id);
+  const int number = known(job_id).number;
+  const ConsoleLog& console = jobs_.console(number);
   shown_ = console.end() - std::min<uint64_t>(console.end() - console.begin(), kContext);
-  follow(job_id, Part::kAttached);
+  follow(number, Part::kAttached);
   look();
 }
 
 void Conversation::query(const std::string& job_id) {
-  Tell tell;
   for (const JobInfo& job : jobs_.all()) {
-    if (job_id.empty() || job.record.job_id == job_id)
-      tell.mutable_jobs()->add_jobs(job_info_json(job));
+    if (!job_id.empty() && job.record.job_id != job_id) continue;
+    Tell tell;  // each: together they may be more than a message holds
+    tell.mutable_jobs()->add_jobs(job_info_json(job));
+    talk_->send(std::move(tell));
   }
-  tell.mutable_jobs();
-  talk_->send(std::move(tell));
+  Tell last;
+  last.mutable_jobs();
+  talk_->send(std::move(last));
   talk_->end();
 }
 
 void Conversation::stop(const daemon_wire::Stop& order) {
-  known(order.job_id());
-  follow(order.job_id(), Part::kStopper);
-  jobs_.stop(job_id_, SIGTERM);
+  follow(known(order.job_id()).number, Part::kStopper);
+  jobs_.stop(number_, SIGTERM);
   // A second one kills; two of the same might be taken for one.
-  if (order.kill()) jobs_.stop(job_id_, SIGINT);
+  if (order.kill()) jobs_.stop(number_, SIGINT);
   look();
 }
 
 void Conversation::read_log(const daemon_wire::ReadLog& wish) {
   const JobInfo& job = known(wish.job_id());
   follows_ = wish.follow();
-  if (wish.rank() >= 0) {
-    const auto& ranks = job.record.ranks;
-    const auto rank = std::find_if(ranks.begin(), ranks.end(), [&](const JobRecord::Rank& each) {
-      return each.rank == wish.rank() && each.server == wish.server();
-    });
-    if (rank == ranks.end()) {
-      throw Error(ErrorCode::kNotFound, "rank " + std::to_string(wish.rank()) + " is not here",
-                  "job " + wish.job_id());
-    }
-    file_ = UniqueFd(::open(rank->log_path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file_) throw_errno("the log cannot be read", rank->log_path);
-    if (follows_) file_watch_ = jobs_.files().watch_file(rank->log_path, [this] { look(); });
+  if (wish.rank() >= 0) rank_ = wish;
+  if (rank_ && !open_log(job) && !follows_) {
+    throw Error(ErrorCode::kNotFound, "rank " + std::to_string(wish.rank()) + " is not here",
+                "job " + wish.job_id());
   }
-  follow(wish.job_id(), Part::kReader);
+  follow(job.number, Part::kReader);
   look();
 }
 
 void Conversation::look() {
   if (part_ == Part::kNobody || told_end_) return;
-  const JobInfo* job = jobs_.find(job_id_);
+  const JobInfo* job = jobs_.find(number_);
   if (!job) {
+    if (ended_) return tell_end(*ended_);  // the rest of its output is gone
     told_end_ = true;
     return talk_->end();
   }
+  if (job->phase == JobPhase::kEnded && !ended_) ended_ = *job;
   if (part_ == Part::kOwner) tell_progress(*job);
-  const bool all_told = part_ == Part::kStopper || (file_ ? tell_file() : tell_output());
-  if (all_told && (job->phase == JobPhase::kEnded || !follows_)) tell_end(*job);
+  try {
+    const bool all_told = part_ == Part::kStopper || (rank_ ? tell_log(*job) : tell_output());
+    if (all_told && (job->phase == JobPhase::kEnded || !follows_)) tell_end(*job);
+  } catch (const Error& error) {  // a log that cannot be read
+    told_end_ = true;
+    talk_->send(refusal(error));
+    talk_->end();
+  }
 }
 
 void Conversation::tell_progress(const JobInfo& job) {
   if (!launched_ || job.phase == JobPhase::kEnded) return;
-  if (!told_hosting_ && job.record.node_rank == 0 && !job.record.rendezvous.empty()) {
+  if (!told_hosting_ && job.place == 0 && !job.record.rendezvous.empty()) {
     told_hosting_ = true;
     Tell tell;
     tell.mutable_hosting()->set_rdzv_port(port_of(job.record.rendezvous));
     talk_->send(std::move(tell));
   }
-  if (!told_running_ && job.phase == JobPhase::kRunning) {
-    told_running_ = true;
+  if (job.record.epoch > told_epoch_ && job.phase == JobPhase::kRunning) {
+    told_epoch_ = job.record.epoch;
     Tell tell;
-    tell.mutable_running();
+    tell.mutable_running()->set_nnodes(job.record.nnodes);
     talk_->send(std::move(tell));
   }
 }
 
 bool Conversation::tell_output() {
-  const ConsoleLog& console = jobs_.console(job_id_);
+  const ConsoleLog& console = jobs_.console(number_);
   while (talk_->waiting() < kOnTheWay) {
     const ConsoleLog::Piece piece = console.next(&shown_, kPiece);
     if (piece.text.empty()) break;
@@ -223,17 +227,38 @@ bool Conversation::tell_output() {
     tell.mutable_output()->set_text(piece.text);
     talk_->send(std::move(tell));
   }
-  if (part_ == Part::kOwner) jobs_.hold_output(job_id_, console.end() - shown_ > kBehind);
+  if (part_ == Part::kOwner) jobs_.hold_output(number_, console.end() - shown_ > kBehind);
   return shown_ == console.end();
 }
 
-bool Conversation::tell_file() {
-  std::string buffer(kPiece, '\0');
+bool Conversation::open_log(const JobInfo& job) {
+  const auto& ranks = job.record.ranks;
+  const auto rank = std::find_if(ranks.begin(), ranks.end(), [&](const JobRecord::Rank& each) {
+    return each.rank == rank_->rank() && each.server == rank_->server();
+  });
+  if (rank == ranks.end() || rank->log_path == log_path_) return false;
+  // Of a rank that was not here from the start, what it writes since it is.
+  log_.emplace(rank->log_path, part_ == Part::kReader);
+  log_path_ = rank->log_path;
+  if (log_watch_) jobs_.files().forget(*log_watch_);
+  log_watch_.reset();
+  if (follows_) log_watch_ = jobs_.files().watch_file(log_path_, [this] { look(); });
+  return true;
+}
+
+bool Conversation::tell_log(const JobInfo& job) {
+  while (tell_open_log()) {
+    if (!follows_ || !open_log(job)) return true;
+  }
+  return false;
+}
+
+bool Conversation::tell_open_log() {
   while (talk_->waiting() < kOnTheWay) {
-    const ssize_t size = ::read(file_.get(), buffer.data(), buffer.size());
-    if (size <= 0) return true;
+    const std::string piece = log_ ? log_->next(kPiece) : std::string();
+    if (piece.empty()) return true;
     Tell tell;
-    tell.mutable_output()->set_text(buffer.data(), static_cast<size_t>(size));
+    tell.mutable_output()->set_text(piece);
     talk_->send(std::move(tell));
   }
   return false;

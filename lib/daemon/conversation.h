@@ -9,10 +9,10 @@
 #include <optional>
 #include <string>
 
-#include "base/file.h"
 #include "daemon/node_jobs.h"
 #include "daemon/pulse.h"
 #include "daemon/talk.h"
+#include "node/log_reader.h"
 
 namespace fleet {
 
@@ -38,13 +38,16 @@ class Conversation {
   void stop(const daemon_wire::Stop& order);
   void read_log(const daemon_wire::ReadLog& wish);
 
-  const JobInfo& known(const std::string& job_id) const;  // kUsage
-  void follow(const std::string& job_id, Part part);
+  const JobInfo& known(const std::string& job_id) const;  // kNotFound
+  void follow(int number, Part part);
   // Tells what has happened since it last looked.
   void look();
   void tell_progress(const JobInfo& job);
-  bool tell_output();  // false: there is more than the client takes now
-  bool tell_file();
+  // False: there is more than the client takes now.
+  bool tell_output();
+  bool tell_log(const JobInfo& job);
+  bool tell_open_log();
+  bool open_log(const JobInfo& job);  // where there is another one now
   void tell_end(const JobInfo& job);
   void listen_for_life();
 
@@ -55,11 +58,17 @@ class Conversation {
   boost::asio::steady_timer beat_;
   Pulse pulse_;
   Part part_ = Part::kNobody;
-  std::string job_id_;
-  std::optional<int> watch_, file_watch_;
+  int number_ = 0;                // of the job
+  std::optional<JobInfo> ended_;  // as it was in the end: its name may be another's soon
+  std::optional<int> watch_, log_watch_;
   uint64_t shown_ = 0;  // of the console
-  UniqueFd file_;       // the log that is read
-  bool follows_ = true, told_hosting_ = false, told_running_ = false, told_end_ = false;
+  // The log that is read: a rank's, which may be elsewhere after a restart.
+  std::optional<daemon_wire::ReadLog> rank_;
+  std::optional<LogReader> log_;
+  std::string log_path_;
+  int asks_ = 0;  // since the last beat
+  int told_epoch_ = 0;
+  bool follows_ = true, told_hosting_ = false, told_end_ = false;
   bool launched_ = false, detached_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <vector>
 
 #include "base/file.h"
@@ -19,7 +20,9 @@ FileWatch::FileWatch(boost::asio::io_context& loop) : inotify_(loop) {
 
 int FileWatch::add(const std::string& path, uint32_t mask,
                    std::function<void(const std::string&)> changed) {
-  const int descriptor = ::inotify_add_watch(inotify_.native_handle(), path.c_str(), mask);
+  // A folder has one mask for all who watch it.
+  const int descriptor =
+      ::inotify_add_watch(inotify_.native_handle(), path.c_str(), mask | IN_ONLYDIR | IN_MASK_ADD);
   if (descriptor < 0) throw_errno("cannot be watched", path);
   watches_.emplace(++last_, Watch{descriptor, std::move(changed)});
   return last_;
@@ -27,11 +30,17 @@ int FileWatch::add(const std::string& path, uint32_t mask,
 
 int FileWatch::watch_folder(const std::string& folder,
                             std::function<void(const std::string&)> changed) {
-  return add(folder, IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR, std::move(changed));
+  return add(folder, IN_MOVED_TO | IN_CLOSE_WRITE, std::move(changed));
 }
 
 int FileWatch::watch_file(const std::string& path, std::function<void()> changed) {
-  return add(path, IN_MODIFY, [changed = std::move(changed)](const std::string&) { changed(); });
+  const std::filesystem::path file(path);
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  return add(
+      folder, IN_MODIFY | IN_CREATE | IN_MOVED_TO,
+      [name = file.filename().string(), changed = std::move(changed)](const std::string& written) {
+        if (written.empty() || written == name) changed();
+      });
 }
 
 void FileWatch::forget(int watch) {
@@ -60,10 +69,11 @@ void FileWatch::read() {
   for (ssize_t at = 0; at < size;) {
     const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
     const std::string name = event->len > 0 ? event->name : "";
+    const bool missed = (event->mask & IN_Q_OVERFLOW) != 0;
     // Callbacks may watch and forget.
     std::vector<int> concerned;
     for (const auto& [id, watch] : watches_) {
-      if (watch.descriptor == event->wd) concerned.push_back(id);
+      if (missed || watch.descriptor == event->wd) concerned.push_back(id);
     }
     for (const int id : concerned) {
       const auto found = watches_.find(id);

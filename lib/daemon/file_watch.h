@@ -13,10 +13,12 @@ namespace fleet {
 class FileWatch {
  public:
   explicit FileWatch(boost::asio::io_context& loop);
-  // `changed` with the name of each file that is written or renamed into this folder. The folder
-  // must be there. kIo. Returns what forget() takes.
+  // `changed` with the name of each file that is written or renamed into this folder, or with ""
+  // where so much has changed that some of it was missed. The folder must be there. kIo. Returns
+  // what forget() takes.
   int watch_folder(const std::string& folder, std::function<void(const std::string&)> changed);
-  // `changed` whenever something was written to this file. kIo.
+  // `changed` whenever something was written to the file of this name, or it has become another
+  // one. Its folder must be there. kIo.
   int watch_file(const std::string& path, std::function<void()> changed);
   void forget(int watch);
 

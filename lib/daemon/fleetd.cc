@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -29,6 +31,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr size_t kMostConversations = 1024;
+constexpr std::chrono::seconds kLastWords{2};
 
 struct FleetdOptions {
   std::string host = "127.0.0.1";
@@ -36,6 +39,7 @@ struct FleetdOptions {
   Security security;
   std::string user;
   std::vector<std::string> gpus;
+  JobMemory memory;
 };
 
 // "0.0.0.0:6767", "[::]:6767", "10.0.0.1", ":7000"
@@ -62,9 +66,10 @@ void parse_listen(const std::string& text, FleetdOptions* options) {
 
 class Daemon {
  public:
-  explicit Daemon(const FleetdOptions& options)
-      : jobs_(loop_, JobTable(options.user, options.gpus)),
+  explicit Daemon(FleetdOptions options)
+      : jobs_(loop_, JobTable(options.user, options.gpus), std::move(options.memory)),
         signals_(loop_, SIGTERM, SIGINT),
+        leaving_(loop_),
         server_(loop_, options.host, options.port, options.security,
                 [this](std::shared_ptr<ServerTalk> talk) { accept(std::move(talk)); }) {
     signals_.add(SIGHUP);
@@ -82,8 +87,18 @@ class Daemon {
       talk->begin({[](const Ask&) {}, [] {}, [](const grpc::Status&) {}});
       return talk->abandon();
     }
-    conversations_[id] = std::make_unique<Conversation>(loop_, jobs_, std::move(talk),
-                                                        [this, id] { conversations_.erase(id); });
+    conversations_[id] = std::make_unique<Conversation>(loop_, jobs_, std::move(talk), [this, id] {
+      conversations_.erase(id);
+      if (jobs_over_ && conversations_.empty()) loop_.stop();
+    });
+  }
+
+  // Clients still hear of the end of their jobs.
+  void leave() {
+    jobs_over_ = true;
+    if (conversations_.empty()) return loop_.stop();
+    leaving_.expires_after(kLastWords);
+    leaving_.async_wait([this](boost::system::error_code) { loop_.stop(); });
   }
 
   void wait_for_signal() {
@@ -92,7 +107,7 @@ class Daemon {
       wait_for_signal();
       spdlog::info("{}: ending all jobs", signal_name(signal));
       // A second one kills; two of the same might be taken for one.
-      jobs_.stop_all(stopping_ ? SIGINT : SIGTERM, [this] { loop_.stop(); });
+      jobs_.stop_all(stopping_ ? SIGINT : SIGTERM, [this] { leave(); });
       stopping_ = true;
     });
   }
@@ -100,9 +115,10 @@ class Daemon {
   asio::io_context loop_{1};
   NodeJobs jobs_;
   asio::signal_set signals_;
+  asio::steady_timer leaving_;
   std::map<int, std::unique_ptr<Conversation>> conversations_;
   int last_ = 0;
-  bool stopping_ = false;
+  bool stopping_ = false, jobs_over_ = false;
   TalkServer server_;  // last: its threads post to the loop
 };
 
@@ -120,11 +136,27 @@ CommandSyntax syntax() {
             "what its clients must know (default: FLEETD_SECRET, else\n" + std::string(26, ' ') +
                 "~/.config/fleetrun/fleetd.secret, which is made, or\n" + std::string(26, ' ') +
                 "/etc/fleetrun/fleetd.secret)")
+      .text({.key = "state_dir", .value = "DIR", .optional = true}, "",
+            "what it remembers of jobs (default: STATE_DIRECTORY, else\n" + std::string(26, ' ') +
+                "~/.local/state/fleetrun/fleetd.HOST.ADDR.PORT)")
       .flag({.key = "allow_root"}, "run commands as root")
       .choice({.key = "log_level", .value = "LEVEL"}, "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"},
               "how much is logged")
       .flag({.key = "version"}, "print it");
   return syntax;
+}
+
+// Where the user has named no folder, a fleetd runs without as well.
+JobMemory open_memory(const std::string& wanted, const FleetdOptions& options) {
+  if (!wanted.empty()) return JobMemory(wanted);
+  const std::string folder = default_job_memory(options.host, options.port);
+  try {
+    if (!folder.empty()) return JobMemory(folder);
+    spdlog::warn("no home: jobs that have ended will not be known after a restart (--state_dir)");
+  } catch (const Error& error) {
+    spdlog::warn("jobs that have ended will not be known after a restart: {}", error.what());
+  }
+  return {};
 }
 
 }  // namespace
@@ -149,7 +181,8 @@ int fleetd_main(const std::vector<std::string>& arguments) {
   options.gpus = visible_gpu_names();
   ::signal(SIGPIPE, SIG_IGN);
   // Never taken down: the process ends, and gRPC's threads with it.
-  auto* daemon = new Daemon(options);
+  options.memory = open_memory(settings.text("state_dir"), options);
+  auto* daemon = new Daemon(std::move(options));
   daemon->run();
   return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "daemon/remote_job.h"
 #include "daemon/talk.h"
+#include "launch/options.h"
 
 namespace fleet {
 
@@ -24,9 +25,9 @@ struct ClientEnd {
   int code = 0;       // the exit code
   bool left = false;  // the job goes on
 };
-// `server`: what the nodes' servers are called in messages. From a process with no other threads;
-// signals go to the job.
-ClientEnd run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Mode mode,
-                         const std::string& server);
+// From a process with no other threads; signals go to the job.
+ClientEnd run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Terms terms);
+// As the options have it.
+RemoteJob::Terms terms_of(const Settings& settings);
 
 }  // namespace fleet

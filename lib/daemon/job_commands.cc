@@ -6,180 +6,23 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/executor_work_guard.hpp>
 #include <cstdio>
-#include <functional>
-#include <memory>
 #include <optional>
-#include <set>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/fleetds.h"
 #include "daemon/job_info.h"
 #include "daemon/local_log.h"
 #include "daemon/protocol.h"
-#include "daemon/secret.h"
 #include "daemon/shown_output.h"
-#include "daemon/talk.h"
 #include "daemon/via_fleetd.h"
-#include "launch/addresses.h"
-#include "launch/node_list.h"
 
 namespace fleet {
 namespace {
-
-// One node's part of a job. address: of the fleetd that has it; "": it was started without, here.
-struct Part {
-  std::string address;
-  JobInfo job;
-};
-
-// A few conversations, until all are over.
-class Talks {
- public:
-  explicit Talks(const Security& security) : security_(security) {}
-  void start(const std::string& address, Ask ask, std::function<void(const Tell&)> heard,
-             std::function<void(const Error&)> failed) {
-    auto answered = std::make_shared<bool>(false);
-    ++open_;
-    const auto tell = [answered, heard, failed](const Tell& message) {
-      *answered = *answered || !message.has_beat();
-      message.has_refused() ? failed(error_from(message.refused())) : heard(message);
-    };
-    const auto closed = [this, answered, failed, address](const grpc::Status& status) {
-      if (!status.ok()) failed(error_of(status, address, security_));
-      if (--open_ == 0) loop_.stop();
-    };
-    talks_.push_back(ClientTalk::start(loop_, address, security_, {tell, [] {}, closed}));
-    talks_.back()->send(std::move(ask));
-  }
-  void run() {
-    const auto keep = boost::asio::make_work_guard(loop_);
-    if (open_ > 0) loop_.run();
-  }
-  boost::asio::io_context& loop() { return loop_; }
-
- private:
-  const Security security_;
-  boost::asio::io_context loop_{1};
-  std::vector<std::shared_ptr<ClientTalk>> talks_;
-  int open_ = 0;
-};
-
-// Which fleetds are meant, and what is known of them.
-class Fleetds {
- public:
-  explicit Fleetds(const Settings& settings)
-      : secret_file_(settings.text("fleetd_secret_file")), given_(true) {
-    const auto port = static_cast<int>(settings.integer("fleetd_port"));
-    if (settings.given("ips")) {
-      const std::string list = join(settings.texts("ips"), ",");
-      for (const ListedNode& node : expand_nodes(list, "--ips")) {
-        addresses_.push_back(endpoint(node.address, port));
-      }
-      return;
-    }
-    for (const std::string& entry : settings.texts("fleetd")) {
-      const bool has_port = entry.rfind(':') != std::string::npos && !entry.ends_with(']') &&
-                            (entry.find(':') == entry.rfind(':') || entry.starts_with('['));
-      addresses_.push_back(has_port ? entry : endpoint(entry, port));
-    }
-    given_ = !addresses_.empty();
-    if (!given_) addresses_ = {endpoint("127.0.0.1", port)};
-  }
-
-  const Security& security() {
-    if (!security_) security_ = fleetd_security(secret_file_, false);
-    return *security_;
-  }
-  // Not named by the user: jobs of this host, started with or without fleetd.
-  bool local() const { return !given_; }
-  bool all_answered() const { return all_answered_; }
-
-  // Every part of this job ("": of all jobs) that can be found.
-  std::vector<Part> find(const std::string& job_id) {
-    std::vector<Part> parts;
-    try {
-      parts = query(addresses_, job_id);
-    } catch (const Error&) {  // no secret: no fleetd was ever here
-      if (given_) throw;
-    }
-    // A job's other nodes, where only some are named.
-    std::set<std::string> more;
-    for (const Part& part : parts) {
-      if (job_id.empty() || part.job.phase == JobPhase::kEnded) continue;
-      more.insert(part.job.nodes.begin(), part.job.nodes.end());
-    }
-    for (const Part& part : parts) more.erase(part.job.nodes.at(node_of(part.job)));
-    for (const std::string& asked : addresses_) more.erase(asked);
-    for (Part& part : query({more.begin(), more.end()}, job_id)) parts.push_back(std::move(part));
-    if (!given_) add_local(job_id, &parts);
-    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-      return a.job.record.node_rank < b.job.record.node_rank;
-    });
-    return parts;
-  }
-  // The same; kNotFound where there is none.
-  std::vector<Part> known(const std::string& job_id) {
-    std::vector<Part> parts = find(job_id);
-    if (!parts.empty()) return parts;
-    throw Error(ErrorCode::kNotFound, "no such job is known", "job " + job_id,
-                given_
-                    ? "fleetrun ls shows those that there are"
-                    : "fleetrun ls shows those of this host; name others with --fleetd or --ips");
-  }
-
- private:
-  static size_t node_of(const JobInfo& job) {
-    const int rank = std::max(job.record.node_rank, 0);
-    return std::min(static_cast<size_t>(rank), job.nodes.size() - 1);
-  }
-
-  std::vector<Part> query(const std::vector<std::string>& addresses, const std::string& job_id) {
-    std::vector<Part> parts;
-    if (addresses.empty()) return parts;
-    Talks talks(security());
-    for (const std::string& address : addresses) {
-      Ask ask;
-      ask.mutable_query()->set_job_id(job_id);
-      talks.start(
-          address, std::move(ask),
-          [&parts, address](const Tell& tell) {
-            for (const std::string& job : tell.jobs().jobs()) {
-              parts.push_back({address, read_job_info(job)});
-            }
-          },
-          [this](const Error& error) {
-            if (given_) all_answered_ = false;
-            spdlog::log(given_ ? spdlog::level::err : spdlog::level::debug, "{}", error.what());
-          });
-    }
-    talks.run();
-    return parts;
-  }
-
-  static void add_local(const std::string& job_id, std::vector<Part>* parts) {
-    for (const JobRecord& record : find_jobs()) {
-      if (!job_id.empty() && record.job_id != job_id) continue;
-      const bool known = std::any_of(parts->begin(), parts->end(), [&](const Part& part) {
-        return part.job.record.pid == record.pid;
-      });
-      if (known) continue;
-      Part part;
-      part.job.record = record;
-      part.job.phase = record.epoch > 0 ? JobPhase::kRunning : JobPhase::kForming;
-      parts->push_back(std::move(part));
-    }
-  }
-
-  std::vector<std::string> addresses_;
-  std::string secret_file_;
-  std::optional<Security> security_;
-  bool given_ = false, all_answered_ = true;
-};
 
 // What all commands have in common.
 CommandSyntax syntax_of(const std::string& name, const std::string& about, bool of_a_job) {
@@ -235,8 +78,11 @@ std::vector<JobInfo> jobs_of(const std::vector<Part>& parts) {
 void stop_local(const JobRecord& record, bool kill) {
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, record.pid, 0)));
   if (!process) return;
-  ::kill(record.pid, SIGTERM);
-  if (kill) ::kill(record.pid, SIGINT);  // a second one; two of the same might be taken for one
+  const auto send = [&](int number) {
+    ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0);
+  };
+  send(SIGTERM);
+  if (kill) send(SIGINT);  // a second one; two of the same might be taken for one
   pollfd ended = {process.get(), POLLIN, 0};
   while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
   }
@@ -249,15 +95,17 @@ std::string shown_name(const Part& part) { return part.address.substr(0, part.ad
 void show_output(const std::vector<Part>& parts, const daemon_wire::ReadLog& wish, Fleetds* fleetds,
                  bool* failed) {
   Talks talks(fleetds->security());
-  ShownOutput output(talks.loop(), parts.size() > 1);
+  ShownOutput output(talks.loop(), parts.size() > 1 && wish.rank() < 0);
+  output.on_room([&] { talks.hold(output.full()); });
   for (const Part& part : parts) {
     Ask ask;
     *ask.mutable_read_log() = wish;
     const std::string name = shown_name(part);
     talks.start(
         part.address, std::move(ask),
-        [&output, name](const Tell& tell) {
+        [&output, &talks, name](const Tell& tell) {
           if (tell.has_output()) output.write(name, tell.output().error(), tell.output().text());
+          talks.hold(output.full());
         },
         [failed](const Error& error) {
           *failed = true;
@@ -303,7 +151,7 @@ int stop(const CommandLine& line) {
   Fleetds fleetds(line.settings);
   const std::string& job_id = line.words[0];
   const std::vector<Part> parts = fleetds.known(job_id);
-  bool failed = false;
+  bool failed = !fleetds.all_answered();  // a part may run there
   Talks talks(fleetds.local() && parts[0].address.empty() ? Security{} : fleetds.security());
   for (const Part& part : parts) {
     if (part.address.empty()) {
@@ -338,12 +186,17 @@ int logs(const CommandLine& line) {
   const std::string& job_id = line.words[0];
   std::vector<Part> parts = fleetds.known(job_id);
   if (chosen) {
-    std::erase_if(parts, [&](const Part& part) { return !rank_of(part.job.record, rank, server); });
-    if (parts.empty()) {
+    const auto here = std::find_if(parts.begin(), parts.end(), [&](const Part& part) {
+      return rank_of(part.job.record, rank, server);
+    });
+    if (here == parts.end()) {
       throw Error(ErrorCode::kNotFound, "no node that answers has rank " + std::to_string(rank),
                   "job " + job_id, "fleetrun status " + job_id + " shows what there is");
     }
-    parts.resize(1);
+    // After a restart the rank may be on another node.
+    if (!follow || here->address.empty()) parts = {Part(*here)};
+    if (parts.size() > 1)
+      std::erase_if(parts, [](const Part& part) { return part.address.empty(); });
   }
   const JobRecord& record = parts[0].job.record;
   if (parts[0].address.empty()) {
@@ -371,11 +224,12 @@ int attach(const CommandLine& line) {
   for (const Part& part : parts) {
     if (!part.address.empty()) addresses.push_back(part.address);
   }
+  const bool restarts = parts[0].job.restarts;
   if (addresses.empty()) {
     throw Error(ErrorCode::kUsage, "it was started without fleetd: its output is there",
                 "job " + job_id, "fleetrun logs " + job_id + " -f --rank=0 follows a rank's log");
   }
-  return attach_via_fleetd(job_id, addresses, fleetds.security());
+  return attach_via_fleetd(job_id, addresses, restarts, fleetds.security());
 }
 
 }  // namespace

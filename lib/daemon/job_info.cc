@@ -4,10 +4,12 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "rendezvous/types.h"
 
 namespace fleet {
 namespace {
@@ -21,8 +23,10 @@ Json to_json(const JobInfo& job) {
   Json all = Json::parse(job_record_json(job.record));
   all["phase"] = name_of(job.phase);
   all["nodes"] = job.nodes;
+  all["place"] = job.place;
   all["gpus"] = job.gpus;
   all["detached"] = job.detached;
+  all["restarts"] = job.restarts;
   all["exit_code"] = job.phase == JobPhase::kEnded ? Json(job.code) : Json(nullptr);
   all["ended"] = job.phase == JobPhase::kEnded ? Json(job.ended) : Json(nullptr);
   all["verdict"] = Json::parse(job.verdict, nullptr, false);
@@ -66,11 +70,23 @@ std::string state_of(const JobInfo& job) {
   return job.code == 0 ? "succeeded" : "failed (" + std::to_string(job.code) + ")";
 }
 
-// The least far of its nodes; of those that have ended, the first that failed.
+// How far it is with the job: a spare node waits while others run.
+int stage(JobPhase phase) {
+  const JobPhase seen = phase == JobPhase::kForming ? JobPhase::kRunning : phase;
+  return static_cast<int>(seen) * 2 + (phase == JobPhase::kForming ? 1 : 0);
+}
+
+// Who knows better how it ended: who was there last; then who has failed.
+std::pair<int, bool> knowledge(const JobInfo& job) {
+  const auto verdict = read_verdict(job.verdict);
+  return {verdict ? verdict->epoch : -1, job.code != 0};
+}
+
+// The least far of its nodes; of those that have ended, the one that knows best.
 const JobInfo& speaker(const std::vector<const JobInfo*>& parts) {
   return **std::min_element(parts.begin(), parts.end(), [](const JobInfo* a, const JobInfo* b) {
-    if (a->phase != b->phase) return a->phase < b->phase;
-    return (a->code != 0) > (b->code != 0);
+    if (a->phase != b->phase) return stage(a->phase) < stage(b->phase);
+    return a->phase == JobPhase::kEnded && knowledge(*a) > knowledge(*b);
   });
 }
 
@@ -108,8 +124,10 @@ JobInfo read_job_info(const std::string& json) {
     const Json all = Json::parse(json);
     job.phase = phase_named(all.at("phase").get<std::string>());
     all.at("nodes").get_to(job.nodes);
+    all.at("place").get_to(job.place);
     all.at("gpus").get_to(job.gpus);
     all.at("detached").get_to(job.detached);
+    all.at("restarts").get_to(job.restarts);
     if (job.phase == JobPhase::kEnded) {
       all.at("exit_code").get_to(job.code);
       all.at("ended").get_to(job.ended);
@@ -122,10 +140,18 @@ JobInfo read_job_info(const std::string& json) {
   return job;
 }
 
-std::string text_of_verdict(const std::string& json) {
-  const Json all = Json::parse(json, nullptr, false);
-  if (!all.is_object() || all.value("verdict", "") == "stopped") return {};
-  return all.value("text", "");
+std::optional<VerdictNote> read_verdict(const std::string& json) {
+  try {
+    const Json all = Json::parse(json);
+    const auto kind = all.at("verdict").get<std::string>();
+    VerdictNote note;
+    note.node_lost = kind == name_of(VerdictKind::kNodeLost);
+    note.epoch = all.value("epoch", 0);
+    if (kind != name_of(VerdictKind::kStopped)) note.text = all.value("text", "");
+    return note;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
 }
 
 std::string jobs_table(const std::vector<JobInfo>& jobs, double now) {
@@ -173,8 +199,8 @@ std::string job_status(const std::vector<JobInfo>& parts, double now) {
               "  pid " + std::to_string(rank.pid) + "  " + rank.log_path + "\n";
     }
   }
-  const std::string verdict = text_of_verdict(job.verdict);
-  return verdict.empty() ? text : text + verdict + "\n";
+  const auto verdict = read_verdict(job.verdict);
+  return verdict && !verdict->text.empty() ? text + verdict->text + "\n" : text;
 }
 
 std::string jobs_json(const std::vector<JobInfo>& jobs) {

@@ -1,6 +1,7 @@
 #include "daemon/job_table.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -18,17 +19,19 @@ namespace {
 JobTable::JobTable(std::string user, std::vector<std::string> gpus, Limits limits)
     : user_(std::move(user)), gpus_(std::move(gpus)), limits_(limits) {}
 
-JobInfo* JobTable::of(const std::string& job_id) {
+JobInfo* JobTable::of(int number) {
+  const auto found = std::find_if(jobs_.begin(), jobs_.end(),
+                                  [&](const JobInfo& job) { return job.number == number; });
+  return found == jobs_.end() ? nullptr : &*found;
+}
+
+const JobInfo* JobTable::find(int number) const { return const_cast<JobTable*>(this)->of(number); }
+
+const JobInfo* JobTable::named(const std::string& job_id) const {
   const auto found = std::find_if(jobs_.begin(), jobs_.end(),
                                   [&](const JobInfo& job) { return job.record.job_id == job_id; });
   return found == jobs_.end() ? nullptr : &*found;
 }
-
-const JobInfo* JobTable::find(const std::string& job_id) const {
-  return const_cast<JobTable*>(this)->of(job_id);
-}
-
-std::vector<JobInfo> JobTable::all() const { return jobs_; }
 
 const JobInfo& JobTable::prepare(const JobRequest& request, double now) {
   if (!request.user.empty() && request.user != user_) {
@@ -38,7 +41,7 @@ const JobInfo& JobTable::prepare(const JobRequest& request, double now) {
   if (request.job_id.empty() || request.program.empty()) {
     refuse("a job needs a name and a program", {}, "is the other end fleetrun?");
   }
-  const JobInfo* known = find(request.job_id);
+  const JobInfo* known = named(request.job_id);
   if (known && known->phase != JobPhase::kEnded) {
     refuse("a job of this name is here already (" + std::string(name_of(known->phase)) + ")",
            "job " + request.job_id,
@@ -50,13 +53,17 @@ const JobInfo& JobTable::prepare(const JobRequest& request, double now) {
     refuse("this fleetd has " + std::to_string(running) + " jobs already", {}, "end some of them");
   }
   JobInfo job;
+  job.number = ++last_;
   job.gpus = gpus_.take(request.job_id, request.gpus);
   job.nodes = request.nodes;
+  job.place = request.node_rank;
+  job.restarts = request.restarts;
   JobRecord& record = job.record;
   record.job_id = request.job_id;
   record.node_rank = request.node_rank;
   record.nnodes = request.nnodes;
   record.folder = request.folder;
+  record.log_dir = (std::filesystem::path(request.folder) / request.log_dir).string();
   record.command = request.program;
   record.started = now;
   std::erase_if(jobs_, [&](const JobInfo& old) { return old.record.job_id == request.job_id; });
@@ -64,36 +71,42 @@ const JobInfo& JobTable::prepare(const JobRequest& request, double now) {
   return jobs_.back();
 }
 
-void JobTable::launched(const std::string& job_id, pid_t pid, double now) {
-  JobInfo* job = of(job_id);
+void JobTable::remember(JobInfo job) {
+  if (job.phase != JobPhase::kEnded || named(job.record.job_id)) return;
+  job.number = ++last_;
+  jobs_.push_back(std::move(job));
+}
+
+void JobTable::launched(int number, pid_t pid, double now) {
+  JobInfo* job = of(number);
   if (!job) return;
   job->phase = JobPhase::kForming;
   job->record.pid = pid;
   job->record.started = now;
 }
 
-void JobTable::recorded(const std::string& job_id, const JobRecord& record) {
-  JobInfo* job = of(job_id);
+void JobTable::recorded(int number, const JobRecord& record) {
+  JobInfo* job = of(number);
   if (!job || job->phase == JobPhase::kEnded) return;
   job->record = record;
   if (job->phase == JobPhase::kForming && record.epoch > 0) job->phase = JobPhase::kRunning;
 }
 
-void JobTable::detached(const std::string& job_id) {
-  if (JobInfo* job = of(job_id)) job->detached = true;
+void JobTable::detached(int number) {
+  if (JobInfo* job = of(number)) job->detached = true;
 }
 
-void JobTable::stopping(const std::string& job_id) {
-  JobInfo* job = of(job_id);
+void JobTable::stopping(int number) {
+  JobInfo* job = of(number);
   if (job && job->phase != JobPhase::kEnded) job->phase = JobPhase::kStopping;
 }
 
-void JobTable::ended(const std::string& job_id, int code, const std::string& verdict, double now) {
-  JobInfo* job = of(job_id);
+void JobTable::ended(int number, int code, const std::string& verdict, double now) {
+  JobInfo* job = of(number);
   if (!job || job->phase == JobPhase::kEnded) return;
-  gpus_.give_back(job_id);
+  gpus_.give_back(job->record.job_id);
   if (job->phase == JobPhase::kPrepared) {
-    std::erase_if(jobs_, [&](const JobInfo& old) { return old.record.job_id == job_id; });
+    std::erase_if(jobs_, [&](const JobInfo& old) { return old.number == number; });
     return;
   }
   job->phase = JobPhase::kEnded;
@@ -102,8 +115,8 @@ void JobTable::ended(const std::string& job_id, int code, const std::string& ver
   job->ended = now;
 }
 
-std::vector<std::string> JobTable::forget(double now) {
-  std::vector<std::string> gone;
+std::vector<JobInfo> JobTable::forget(double now) {
+  std::vector<JobInfo> gone;
   auto ended =
       static_cast<size_t>(std::count_if(jobs_.begin(), jobs_.end(), [](const JobInfo& job) {
         return job.phase == JobPhase::kEnded;
@@ -112,7 +125,7 @@ std::vector<std::string> JobTable::forget(double now) {
     if (job.phase != JobPhase::kEnded) return false;
     if (ended <= limits_.remembered && now - job.ended <= limits_.remembered_for) return false;
     --ended;
-    gone.push_back(job.record.job_id);
+    gone.push_back(job);
     return true;
   });
   return gone;

@@ -24,6 +24,8 @@ struct JobRequest {
   std::vector<std::pair<std::string, std::string>> environment;
   GpuWish gpus;
   std::vector<std::string> nodes;  // every fleetd of the job, by node
+  std::string log_dir;             // as in the arguments
+  bool restarts = false;           // it may go on without a node that is lost
 };
 
 class JobTable {
@@ -40,29 +42,34 @@ class JobTable {
 
   // Reserves a name and GPUs. kUsage where they are not to be had, or the job is another user's.
   const JobInfo& prepare(const JobRequest& request, double now);
+  // A job that has ended under an earlier fleetd. Where there is one of its name, nothing.
+  void remember(JobInfo job);
+  // Jobs go by their number: a name may be another job's meanwhile.
   // Its launcher runs.
-  void launched(const std::string& job_id, pid_t pid, double now);
+  void launched(int number, pid_t pid, double now);
   // What the launcher says of itself.
-  void recorded(const std::string& job_id, const JobRecord& record);
-  void detached(const std::string& job_id);
-  void stopping(const std::string& job_id);
+  void recorded(int number, const JobRecord& record);
+  void detached(int number);
+  void stopping(int number);
   // `verdict`: verdict.json; "" where there is none. A job that was only prepared is forgotten at
   // once.
-  void ended(const std::string& job_id, int code, const std::string& verdict, double now);
+  void ended(int number, int code, const std::string& verdict, double now);
 
   // nullptr where it is not known (any more).
-  const JobInfo* find(const std::string& job_id) const;
-  std::vector<JobInfo> all() const;  // in the order in which they came
-  // Forgets what is too old or too much; the names of it.
-  std::vector<std::string> forget(double now);
+  const JobInfo* find(int number) const;
+  const JobInfo* named(const std::string& job_id) const;
+  const std::vector<JobInfo>& all() const { return jobs_; }  // in the order in which they came
+  // Forgets what is too old or too much; what that was.
+  std::vector<JobInfo> forget(double now);
 
  private:
-  JobInfo* of(const std::string& job_id);
+  JobInfo* of(int number);
 
   std::string user_;
   GpuTable gpus_;
   Limits limits_;
   std::vector<JobInfo> jobs_;
+  int last_ = 0;
 };
 
 }  // namespace fleet

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -23,23 +25,19 @@ namespace {
 constexpr char kEnvFleetdPid[] = "FLEETD_PID";
 
 std::vector<std::string> variables_of(const LauncherCommand& command) {
+  // Of two with one name the last one counts.
+  std::map<std::string, std::string> set;
+  for (const auto& [name, value] : command.environment) set[name] = value;
+  set[kEnvFleetdPid] = std::to_string(::getpid());
+  // fleetd's own secret is not the job's affair, and what systemd tells fleetd neither.
+  const std::set<std::string> own = {"FLEETD_SECRET", "NOTIFY_SOCKET", "INVOCATION_ID",
+                                     "STATE_DIRECTORY", "RUNTIME_DIRECTORY"};
   std::vector<std::string> all;
-  const auto replaced = [&](std::string_view name) {
-    // fleetd's own secret is not the job's affair, and what systemd tells fleetd neither.
-    for (const char* own : {kEnvFleetdPid, "FLEETD_SECRET", "NOTIFY_SOCKET", "INVOCATION_ID"}) {
-      if (name == own) return true;
-    }
-    for (const auto& variable : command.environment) {
-      if (variable.first == name) return true;
-    }
-    return false;
-  };
   for (char** entry = environ; *entry; ++entry) {
-    const std::string_view text = *entry;
-    if (!replaced(text.substr(0, text.find('=')))) all.emplace_back(text);
+    const std::string text = *entry, name = text.substr(0, text.find('='));
+    if (!own.contains(name) && !set.contains(name)) all.push_back(text);
   }
-  for (const auto& [name, value] : command.environment) all.push_back(name + "=" + value);
-  all.push_back(std::string(kEnvFleetdPid) + "=" + std::to_string(::getpid()));
+  for (const auto& [name, value] : set) all.push_back(name + "=" + value);
   return all;
 }
 

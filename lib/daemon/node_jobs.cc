@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -20,42 +21,98 @@ namespace {
 std::string verdict_of(const JobRecord& record) {
   try {
     const std::string text = read_file(record.log_dir + "/verdict.json");
-    const auto all = nlohmann::json::parse(text, nullptr, false);
-    const bool ours = all.is_object() && all.value("job_id", "") == record.job_id &&
-                      all.value("time", 0.0) >= record.started - 0.001;
+    const auto all = nlohmann::json::parse(text);
+    const bool ours = all.at("job_id").get<std::string>() == record.job_id &&
+                      all.at("time").get<double>() >= record.started - 0.001;
     return ours ? text : std::string();
   } catch (const Error&) {
-    return {};
+  } catch (const nlohmann::json::exception&) {  // anybody may have written it
   }
+  return {};
+}
+
+// Texts of clients may not look like lines of ours.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
+  return text;
 }
 
 }  // namespace
 
-NodeJobs::NodeJobs(boost::asio::io_context& loop, JobTable table)
+NodeJobs::NodeJobs(boost::asio::io_context& loop, JobTable table, JobMemory memory)
     : loop_(loop),
       table_(std::move(table)),
+      memory_(std::move(memory)),
       records_(make_job_record_folder()),
       files_(loop),
       children_(loop, SIGCHLD) {
   files_.watch_folder(records_, [this](const std::string& file) { on_record(file); });
+  recall();
   wait_for_children();
 }
 
-void NodeJobs::prepare(JobRequest request) {
+void NodeJobs::recall() {
   const double now = unix_seconds();
-  for (const std::string& old : table_.forget(now)) runs_.erase(old);
-  const JobInfo& job = table_.prepare(request, now);
+  for (JobMemory::Kept& kept : memory_.load()) {
+    JobInfo& job = kept.job;
+    // Its fleetd was killed, and has taken it along.
+    if (job.phase != JobPhase::kEnded) {
+      job.phase = JobPhase::kEnded;
+      job.verdict = verdict_of(job.record);
+      job.code = 128 + SIGKILL;
+      job.ended = now;
+    }
+    const std::string job_id = job.record.job_id;
+    table_.remember(std::move(job));
+    if (const JobInfo* known = table_.named(job_id)) {
+      runs_[known->number].console = std::move(kept.console);
+      keep(known->number);
+    }
+  }
+  forget_old();
+  find_jobs();  // takes the records of those away that were killed
+}
+
+void NodeJobs::keep(int number) {
+  const JobInfo* job = table_.find(number);
+  if (job) memory_.keep(*job, runs_.at(number).console);
+}
+
+void NodeJobs::forget_old() {
+  for (const JobInfo& old : table_.forget(unix_seconds())) {
+    runs_.erase(old.number);
+    memory_.forget(old.record.job_id);
+    changed(old.number);
+  }
+}
+
+int NodeJobs::prepare(JobRequest request) {
+  if (stopping_) {
+    throw Error(ErrorCode::kUsage, "this fleetd is ending, and takes no more jobs", {},
+                "start it again");
+  }
+  forget_old();
+  const JobInfo* old = table_.named(request.job_id);
+  const int replaced = old ? old->number : 0;
+  const JobInfo& job = table_.prepare(request, unix_seconds());
   // What the job does not get it does not see. Where there is no GPU, nothing is said.
   if (!job.gpus.empty())
     request.environment.emplace_back("CUDA_VISIBLE_DEVICES", join(job.gpus, ","));
   request.environment.emplace_back("FLEET_RUNTIME_DIR", records_);
-  const std::string job_id = request.job_id;
-  runs_.erase(job_id);
-  runs_[job_id].request = std::move(request);
+  const int number = job.number;
+  runs_[number].request = std::move(request);
+  if (runs_.erase(replaced) > 0) changed(replaced);
+  return number;
 }
 
-void NodeJobs::launch(const std::string& job_id, int rdzv_port) {
-  Run& run = runs_.at(job_id);
+void NodeJobs::launch(int number, int rdzv_port) {
+  const JobInfo* job = table_.find(number);
+  if (!job || job->phase != JobPhase::kPrepared) {
+    throw Error(ErrorCode::kNotFound, "the job has been stopped before it was started");
+  }
+  Run& run = runs_.at(number);
+  const std::string job_id = job->record.job_id;
   LauncherCommand command;
   command.folder = run.request.folder;
   command.environment = std::move(run.request.environment);
@@ -65,70 +122,69 @@ void NodeJobs::launch(const std::string& job_id, int rdzv_port) {
   for (const std::string& word : run.request.program) command.arguments.push_back(word);
   try {
     run.process = std::make_unique<LauncherProcess>(
-        loop_, command, [this, job_id](bool error, std::string_view text) {
-          runs_.at(job_id).console.add(error, text);
-          changed(job_id);
+        loop_, command, [this, number](bool error, std::string_view text) {
+          runs_.at(number).console.add(error, text);
+          changed(number);
         });
   } catch (const Error&) {
-    table_.ended(job_id, 1, {}, unix_seconds());
-    runs_.erase(job_id);
+    table_.ended(number, 1, {}, unix_seconds());
+    runs_.erase(number);
     throw;
   }
-  spdlog::info("job '{}' starts as pid {}: {}", job_id, run.process->pid(),
-               join(run.request.program, " "));
-  table_.launched(job_id, run.process->pid(), unix_seconds());
+  spdlog::info("job '{}' starts as pid {}: {}", printable(job_id), run.process->pid(),
+               printable(join(run.request.program, " ")));
+  table_.launched(number, run.process->pid(), unix_seconds());
+  keep(number);
 }
 
-void NodeJobs::signal(const std::string& job_id, int number) {
-  const auto run = runs_.find(job_id);
+void NodeJobs::signal(int number, int signal) {
+  const auto run = runs_.find(number);
   if (run == runs_.end() || !run->second.process) return;
-  run->second.process->signal(number);
+  run->second.process->signal(signal);
   // A stopped launcher would not hear it.
   run->second.process->signal(SIGCONT);
 }
 
-void NodeJobs::stop(const std::string& job_id, int number) {
-  const JobInfo* job = table_.find(job_id);
+void NodeJobs::stop(int number, int signal) {
+  const JobInfo* job = table_.find(number);
   if (!job || job->phase == JobPhase::kEnded) return;
   if (job->phase == JobPhase::kPrepared) {
-    table_.ended(job_id, 0, {}, unix_seconds());
-    changed(job_id);
-    runs_.erase(job_id);
-    return;
+    table_.ended(number, 0, {}, unix_seconds());
+    runs_.erase(number);
+    return changed(number);
   }
-  signal(job_id, number);
-  table_.stopping(job_id);
-  changed(job_id);
+  this->signal(number, signal);
+  table_.stopping(number);
+  changed(number);
 }
 
-void NodeJobs::detach(const std::string& job_id) {
-  table_.detached(job_id);
-  hold_output(job_id, false);
+void NodeJobs::detach(int number) {
+  table_.detached(number);
+  hold_output(number, false);
+  keep(number);
 }
 
-std::vector<JobInfo> NodeJobs::all() {
-  for (const std::string& old : table_.forget(unix_seconds())) runs_.erase(old);
+const std::vector<JobInfo>& NodeJobs::all() {
+  forget_old();
   return table_.all();
 }
 
-const ConsoleLog& NodeJobs::console(const std::string& job_id) const {
-  return runs_.at(job_id).console;
-}
+const ConsoleLog& NodeJobs::console(int number) const { return runs_.at(number).console; }
 
-void NodeJobs::hold_output(const std::string& job_id, bool hold) {
-  const auto run = runs_.find(job_id);
+void NodeJobs::hold_output(int number, bool hold) {
+  const auto run = runs_.find(number);
   if (run != runs_.end() && run->second.process) run->second.process->pause(hold);
 }
 
-int NodeJobs::watch(const std::string& job_id, std::function<void()> changed) {
-  watches_[++last_watch_] = {job_id, std::move(changed)};
+int NodeJobs::watch(int number, std::function<void()> changed) {
+  watches_[++last_watch_] = {number, std::move(changed)};
   return last_watch_;
 }
 
-void NodeJobs::changed(const std::string& job_id) {
+void NodeJobs::changed(int number) {
   std::vector<int> concerned;  // they may come and go meanwhile
   for (const auto& [id, watch] : watches_) {
-    if (watch.job_id == job_id) concerned.push_back(id);
+    if (watch.number == number) concerned.push_back(id);
   }
   for (const int id : concerned) {
     const auto found = watches_.find(id);
@@ -138,16 +194,27 @@ void NodeJobs::changed(const std::string& job_id) {
   }
 }
 
+// "": any may be new.
 void NodeJobs::on_record(const std::string& file) {
-  for (const auto& [job_id, run] : runs_) {
-    if (!run.process || !file.ends_with("." + std::to_string(run.process->pid()) + ".json"))
-      continue;
+  const std::vector<JobRecord> missed = file.empty() ? find_jobs() : std::vector<JobRecord>();
+  std::vector<std::pair<int, JobRecord>> found;
+  for (const auto& [number, run] : runs_) {
+    if (!run.process) continue;
+    const pid_t pid = run.process->pid();
+    for (const JobRecord& record : missed) {
+      if (record.pid == pid) found.emplace_back(number, record);
+    }
+    if (!file.ends_with("." + std::to_string(pid) + ".json")) continue;
     try {
-      table_.recorded(job_id, read_job_record(read_file(records_ + "/" + file)));
+      found.emplace_back(number, read_job_record(read_file(records_ + "/" + file)));
     } catch (const Error& error) {  // it has ended meanwhile
       spdlog::debug("{}", error.what());
     }
-    return changed(std::string(job_id));
+  }
+  for (const auto& [number, record] : found) {
+    table_.recorded(number, record);
+    keep(number);
+    changed(number);
   }
 }
 
@@ -163,29 +230,29 @@ void NodeJobs::reap() {
   int status = 0;
   pid_t pid = 0;
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
-    for (auto& [job_id, run] : runs_) {
+    for (const auto& [number, run] : runs_) {
       if (!run.process || run.process->pid() != pid) continue;
-      launcher_ended(std::string(job_id), status);
+      launcher_ended(number, status);
       break;
     }
   }
 }
 
-void NodeJobs::launcher_ended(const std::string& job_id, int status) {
-  Run& run = runs_.at(job_id);
+void NodeJobs::launcher_ended(int number, int status) {
+  Run& run = runs_.at(number);
   run.process->reaped();
   run.process.reset();
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  const JobInfo* job = table_.find(job_id);
-  const std::string verdict = job ? verdict_of(job->record) : std::string();
-  table_.ended(job_id, code, verdict, unix_seconds());
-  spdlog::info("job '{}' has ended with {}", job_id, code);
-  changed(job_id);
+  const JobInfo* job = table_.find(number);
+  spdlog::info("job '{}' has ended with {}", printable(job->record.job_id), code);
+  table_.ended(number, code, verdict_of(job->record), unix_seconds());
+  keep(number);
+  changed(number);
   if (when_none_ && !any_running()) when_none_();
 }
 
 bool NodeJobs::any_running() const {
-  for (const auto& [job_id, run] : runs_) {
+  for (const auto& [number, run] : runs_) {
     if (run.process) return true;
   }
   return false;
@@ -196,10 +263,12 @@ void NodeJobs::when_none(std::function<void()> callback) {
   if (!any_running()) when_none_();
 }
 
-void NodeJobs::stop_all(int number, std::function<void()> when_none) {
-  when_none_ = std::move(when_none);
-  for (const JobInfo& job : table_.all()) stop(job.record.job_id, number);
-  if (!any_running()) when_none_();
+void NodeJobs::stop_all(int signal, std::function<void()> callback) {
+  stopping_ = true;
+  std::vector<int> numbers;
+  for (const JobInfo& job : table_.all()) numbers.push_back(job.number);
+  for (const int number : numbers) stop(number, signal);
+  when_none(std::move(callback));
 }
 
 }  // namespace fleet

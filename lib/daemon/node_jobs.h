@@ -12,67 +12,75 @@
 
 #include "daemon/console_log.h"
 #include "daemon/file_watch.h"
+#include "daemon/job_memory.h"
 #include "daemon/job_table.h"
 #include "daemon/launcher_process.h"
 
 namespace fleet {
 
-// Not thread safe: everything happens in the loop's thread.
+// Jobs go by their number in the table. Not thread safe: everything happens in the loop's thread.
 class NodeJobs {
  public:
-  NodeJobs(boost::asio::io_context& loop, JobTable table);
+  // Knows the jobs that `memory` has.
+  NodeJobs(boost::asio::io_context& loop, JobTable table, JobMemory memory = {});
 
-  // As in JobTable. Throws what it refuses.
-  void prepare(JobRequest request);
+  // As in JobTable; the number. Throws what it refuses.
+  int prepare(JobRequest request);
   // Starts its launcher. Throws where that is not possible; the job is then forgotten.
-  void launch(const std::string& job_id, int rdzv_port);
-  void signal(const std::string& job_id, int number);
-  // Ends it: a reservation at once, a launcher by `number`.
-  void stop(const std::string& job_id, int number);
-  void detach(const std::string& job_id);
+  void launch(int number, int rdzv_port);
+  void signal(int number, int signal);
+  // Ends it: a reservation at once, a launcher by `signal`.
+  void stop(int number, int signal);
+  void detach(int number);
 
-  const JobInfo* find(const std::string& job_id) const { return table_.find(job_id); }
-  std::vector<JobInfo> all();
-  const ConsoleLog& console(const std::string& job_id) const;
+  const JobInfo* find(int number) const { return table_.find(number); }
+  const JobInfo* named(const std::string& job_id) const { return table_.named(job_id); }
+  const std::vector<JobInfo>& all();
+  const ConsoleLog& console(int number) const;
   // Its output is not read as long as somebody is so far behind.
-  void hold_output(const std::string& job_id, bool hold);
+  void hold_output(int number, bool hold);
   FileWatch& files() { return files_; }
 
   // Calls `changed` whenever something about this job has changed, until forget().
-  int watch(const std::string& job_id, std::function<void()> changed);
+  int watch(int number, std::function<void()> changed);
   void forget(int watch) { watches_.erase(watch); }
 
   // Calls back when no job runs.
   void when_none(std::function<void()> callback);
-  // Ends every job by `number`, and calls back when none is left.
-  void stop_all(int number, std::function<void()> when_none);
+  // Takes no more jobs, ends every one by `signal`, and calls back when none is left.
+  void stop_all(int signal, std::function<void()> when_none);
 
  private:
   struct Run {
     JobRequest request;
     std::unique_ptr<LauncherProcess> process;  // nullptr: not launched, or over
-    ConsoleLog console{512 << 10};
+    ConsoleLog console;
   };
   struct Watch {
-    std::string job_id;
+    int number;
     std::function<void()> changed;
   };
 
+  void recall();
   void wait_for_children();
   void reap();
-  void launcher_ended(const std::string& job_id, int status);
+  void launcher_ended(int number, int status);
   void on_record(const std::string& file);
-  void changed(const std::string& job_id);
+  void changed(int number);
+  void forget_old();
+  void keep(int number);
   bool any_running() const;
 
   boost::asio::io_context& loop_;
   JobTable table_;
+  JobMemory memory_;
   std::string records_;  // the folder
   FileWatch files_;
   boost::asio::signal_set children_;
-  std::map<std::string, Run> runs_;
+  std::map<int, Run> runs_;  // by the job's number
   std::map<int, Watch> watches_;
   int last_watch_ = 0;
+  bool stopping_ = false;
   std::function<void()> when_none_;
 };
 

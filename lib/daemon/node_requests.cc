@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/addresses.h"
+#include "launch/elasticity.h"
 #include "launch/given_flags.h"
 #include "launch/secret_names.h"
 #include "launch/shown_ranks.h"
@@ -36,7 +37,7 @@ const std::set<std::string>& own_options() {
                                             "leash",     "fleetd_port", "fleetd_secret_file",
                                             "detach",    "share_gpus",  "chdir",
                                             "export",    "user",        "ips",
-                                            "host",      "master",      "nnodes",
+                                            "nnodes",    "host",        "master",
                                             "rank",      "start_port",  "job_id",
                                             "log_dir",   "rdzv_port",   "part",
                                             "log_level", "secret_file"};
@@ -66,15 +67,30 @@ std::string job_name(const LaunchRequest& request, const ClientPlace& client) {
 
 // All nodes are listed, this host is none of them.
 std::vector<ListedNode> nodes_of(const Settings& settings) {
-  for (const char* key : {"host", "master", "nnodes", "rank"}) {
+  for (const char* key : {"host", "master", "rank"}) {
     if (!given_by_flag(settings, key)) continue;  // the environment is the client's
     throw Error(ErrorCode::kUsage, "from elsewhere the nodes are listed", settings.origin(key),
                 "name them with --ips");
   }
   std::vector<ListedNode> nodes = listed_nodes(settings);
-  if (!nodes.empty()) return nodes;
-  throw Error(ErrorCode::kUsage, "there are no nodes to start the job on", "--via",
-              "list them with --ips");
+  if (nodes.empty()) {
+    throw Error(ErrorCode::kUsage, "there are no nodes to start the job on", "--via",
+                "list them with --ips");
+  }
+  // Refuses what contradicts the list.
+  if (given_by_flag(settings, "nnodes")) count_of_listed(settings, static_cast<int>(nodes.size()));
+  return nodes;
+}
+
+// --export=CUDA_VISIBLE_DEVICES= asks for none; which ones a job gets fleetd says.
+bool has_no_gpus(const Variables& environment) {
+  for (const auto& [name, value] : environment) {
+    if (name != "CUDA_VISIBLE_DEVICES") continue;
+    if (value.empty()) return true;
+    throw Error(ErrorCode::kUsage, "it would name GPUs that other jobs may have",
+                "--export " + name + "=" + value, "ask for them with --gpus");
+  }
+  return false;
 }
 
 }  // namespace
@@ -138,6 +154,7 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
   for (const char* port : {"start_port", "rdzv_port"}) {
     common.push_back(std::string("--") + port + "=" + std::to_string(settings.integer(port)));
   }
+  if (given_by_flag(settings, "nnodes")) common.push_back("--nnodes=" + settings.text("nnodes"));
   // --servers and --workers list the nodes themselves.
   if (settings.given("ips")) common.push_back("--ips=" + list_text(nodes));
   // Lines of several nodes need their rank before them, those of one come as they are.
@@ -145,8 +162,10 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
     common.push_back("--local_ranks_filter=0");
   }
   Variables environment = travelling_environment(client.environment, settings.texts("export"));
+  const bool no_gpus = has_no_gpus(environment);
   if (!client.secret.empty()) environment.emplace_back("FLEET_JOB_SECRET", client.secret);
 
+  const bool restarts = restart_policy(settings).max_restarts > 0;
   std::vector<NodeRequest> all;
   std::vector<std::string> addresses;
   for (const ListedNode& node : nodes) {
@@ -165,7 +184,8 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
     job.arguments = common;
     job.arguments.push_back("--host=" + nodes[k].address);
     // Nodes may share their file system.
-    job.arguments.push_back("--log_dir=" + logs + (several ? "/node" + std::to_string(k) : ""));
+    job.log_dir = logs + (several ? "/node" + std::to_string(k) : "");
+    job.arguments.push_back("--log_dir=" + job.log_dir);
     // What all nodes say alike is said by one.
     const std::string& level = settings.text("log_level");
     job.arguments.push_back("--log_level=" + (k > 0 && level == "INFO" ? "WARNING" : level));
@@ -175,9 +195,8 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
     job.gpus.names = settings.text("gpus");
     job.gpus.count = nodes[k].devices;
     job.gpus.share = settings.boolean("share_gpus");
-    for (const auto& [name, value] : environment) {
-      if (name == "CUDA_VISIBLE_DEVICES") job.gpus.none = value.empty();
-    }
+    job.gpus.none = no_gpus;
+    job.restarts = restarts;
   }
   return all;
 }

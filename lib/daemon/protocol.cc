@@ -27,6 +27,8 @@ wire::Prepare to_wire(const JobRequest& request) {
   message.set_share_gpus(request.gpus.share);
   message.set_no_gpus(request.gpus.none);
   for (const std::string& node : request.nodes) message.add_nodes(node);
+  message.set_log_dir(request.log_dir);
+  message.set_restarts(request.restarts);
   return message;
 }
 
@@ -50,6 +52,8 @@ JobRequest request_from(const wire::Prepare& message) {
   }
   request.gpus = {message.gpus(), message.gpu_count(), message.share_gpus(), message.no_gpus()};
   request.nodes.assign(message.nodes().begin(), message.nodes().end());
+  request.log_dir = message.log_dir();
+  request.restarts = message.restarts();
   return request;
 }
 

@@ -10,7 +10,7 @@
 namespace fleet {
 
 // The version of the messages; a fleetd of another one refuses.
-inline constexpr int kFleetdProtocol = 1;
+inline constexpr int kFleetdProtocol = 2;
 inline constexpr int kDefaultFleetdPort = 6767;
 
 daemon::v1::Prepare to_wire(const JobRequest& request);

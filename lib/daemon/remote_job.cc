@@ -7,21 +7,25 @@
 #include "rendezvous/types.h"
 
 namespace fleet {
+namespace {
 
-RemoteJob::RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Mode mode,
-                     std::string server)
+// Nodes that have met without the client having heard of it say so within this time.
+constexpr std::chrono::milliseconds kMeeting{2'000};
+// Who knows the verdict ends so soon after the grace time of the ranks.
+constexpr std::chrono::milliseconds kEnding{15'000};
+
+}  // namespace
+
+RemoteJob::RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Terms terms)
     : effects_(effects),
       names_(std::move(names)),
-      server_(std::move(server)),
-      states_(names_.size(), mode == Mode::kAttach ? State::kRunning : State::kAsked),
-      mode_(mode) {}
+      terms_(std::move(terms)),
+      fewest_(terms_.fewest > 0 ? terms_.fewest : static_cast<int>(names_.size())),
+      states_(names_.size(), terms_.mode == Mode::kAttach ? State::kRunning : State::kAsked),
+      begun_(terms_.mode == Mode::kAttach) {}
 
-bool RemoteJob::all(State state) const {
-  return std::all_of(states_.begin(), states_.end(), [&](State each) { return each == state; });
-}
-
-bool RemoteJob::any(State state) const {
-  return std::find(states_.begin(), states_.end(), state) != states_.end();
+int RemoteJob::count(State state) const {
+  return static_cast<int>(std::count(states_.begin(), states_.end(), state));
 }
 
 bool RemoteJob::launched(int node) const {
@@ -30,129 +34,147 @@ bool RemoteJob::launched(int node) const {
 }
 
 void RemoteJob::on_prepared(int node) {
-  State& state = states_[static_cast<size_t>(node)];
-  if (state != State::kAsked) return;
-  state = State::kPrepared;
-  if (giving_up_) {
-    state = State::kOver;
-    effects_.hang_up(node);
-    return end_if_over();
-  }
-  if (!all(State::kPrepared)) return;
-  states_[0] = State::kLaunched;
+  if (at(node) != State::kAsked) return;
+  at(node) = State::kPrepared;
+  if (!giving_up_) return launch_if_all_answered();
+  at(node) = State::kOver;
+  effects_.hang_up(node);
+  end_if_over();
+}
+
+void RemoteJob::launch_if_all_answered() {
+  if (any(State::kAsked) || at(0) != State::kPrepared) return;
+  at(0) = State::kLaunched;
   effects_.launch(0, 0);
 }
 
 void RemoteJob::on_hosting(int node, int rdzv_port) {
   if (node != 0 || giving_up_) return;
-  for (int other = 1; other < count(); ++other) {
-    State& state = states_[static_cast<size_t>(other)];
-    if (state != State::kPrepared) continue;
-    state = State::kLaunched;
+  for (int other = 1; other < nodes(); ++other) {
+    if (at(other) != State::kPrepared) continue;
+    at(other) = State::kLaunched;
     effects_.launch(other, rdzv_port);
   }
 }
 
-void RemoteJob::on_running(int node) {
-  State& state = states_[static_cast<size_t>(node)];
-  if (state != State::kLaunched) return;
-  state = State::kRunning;
-  if (mode_ != Mode::kDetach || giving_up_ || signals_ > 0 || !all(State::kRunning)) return;
-  for (int each = 0; each < count(); ++each) effects_.detach(each);
+void RemoteJob::on_running(int node, int nnodes) {
+  if (!launched(node)) return;
+  at(node) = State::kRunning;
+  begun_ = true;
+  const bool leaves = terms_.mode == Mode::kDetach && !giving_up_ && !leaving_ && signals_ == 0;
+  // Spare nodes run nothing.
+  if (!leaves || count(State::kRunning) < nnodes) return;
+  leaving_ = true;
+  for (int each = 0; each < nodes(); ++each) {
+    if (launched(each)) effects_.detach(each);
+  }
 }
 
 void RemoteJob::on_detached(int node) {
-  states_[static_cast<size_t>(node)] = State::kDetached;
+  at(node) = State::kDetached;
   end_if_over();
 }
 
 void RemoteJob::on_refused(int node, const Error& error) {
-  effects_.fail(server_ + names_[static_cast<size_t>(node)] + ": " + error.what());
-  if (states_[static_cast<size_t>(node)] == State::kOver) return;
-  states_[static_cast<size_t>(node)] = State::kOver;
+  effects_.fail(terms_.server + name(node) + ": " + error.what());
+  if (at(node) == State::kOver) return;
+  at(node) = State::kOver;
   give_up(exit_code_for(error.code()), SIGTERM);
   end_if_over();
 }
 
 void RemoteJob::on_lost(int node, const Error& why) {
-  State& state = states_[static_cast<size_t>(node)];
-  if (state == State::kOver || state == State::kDetached) return;
-  const bool reached = state != State::kAsked;
-  const bool was_launched = launched(node);
-  state = State::kOver;
+  if (at(node) == State::kOver || at(node) == State::kDetached) return;
+  const State was = at(node);
+  at(node) = State::kOver;
   effects_.fail(why.what());
-  // Launchers may have met before this client heard of it: they know best what is lost.
-  const bool others = any(State::kLaunched) || any(State::kRunning);
-  if (!was_launched || !others || any(State::kPrepared)) {
-    const int unreached =
-        why.code() == ErrorCode::kUsage ? exit_code_for(why.code()) : kExitRendezvous;
-    give_up(reached ? kExitNodeLost : unreached, SIGTERM);
-  } else if (!giving_up_) {
-    if (code_ <= 0) code_ = kExitNodeLost;
-    effects_.be_patient();
-  }
+  if (!giving_up_) lost(node, was, why);
   end_if_over();
 }
 
-void RemoteJob::on_ended(int node, int code, const std::string& verdict, bool decided) {
-  State& state = states_[static_cast<size_t>(node)];
-  if (state == State::kOver) return;
-  const bool met = state == State::kRunning || code >= 128;
-  state = State::kOver;
-  if (decided && !decided_) {
-    decided_ = true;
+void RemoteJob::lost(int node, State was, const Error& why) {
+  const bool asked = was == State::kAsked;
+  if (asked || was == State::kPrepared) {
+    const bool wrong = why.code() == ErrorCode::kUsage;
+    // The first one is where the others meet.
+    if (node != 0 && enough() && !wrong) {
+      effects_.say("the job starts without " + name(node));
+      return launch_if_all_answered();
+    }
+    const int unreached = wrong ? exit_code_for(why.code()) : kExitRendezvous;
+    return give_up(asked ? unreached : kExitNodeLost, SIGTERM);
+  }
+  const bool others = any(State::kLaunched) || any(State::kRunning);
+  if (!others || any(State::kPrepared)) return give_up(kExitNodeLost, SIGTERM);
+  if (code_ <= 0 && !verdict_) code_ = kExitNodeLost;
+  if (!begun_) effects_.be_patient(kMeeting);
+}
+
+void RemoteJob::on_ended(int node, int code, const std::optional<VerdictNote>& verdict) {
+  if (at(node) == State::kOver) return;
+  at(node) = State::kOver;
+  // Of a job that fell apart every part has a verdict: the last word has who went on.
+  if (verdict && (!verdict_ || verdict->epoch > verdict_->epoch)) {
     // That they were stopped is no news where it was for another reason.
     if (!giving_up_ || signals_ > 0 || code_ <= 0) code_ = code;
     verdict_ = verdict;
-  } else if (!decided && !decided_ && code_ <= 0) {
+  } else if (!verdict && !verdict_ && code_ <= 0) {
     code_ = code;
   }
-  if (!decided && code >= 128 && signals_ == 0) {
-    effects_.fail("fleetrun on " + names_[static_cast<size_t>(node)] + " was killed by " +
-                  signal_name(code - 128));
+  const bool killed = !verdict && code >= 128;
+  if (killed && signals_ == 0) {
+    effects_.fail("fleetrun on " + name(node) + " was killed by " + signal_name(code - 128));
   }
-  // One that had joined is missed by the others; of the rest they cannot know.
-  if (!decided && !met) {
-    give_up(code, SIGTERM);
-  } else if (!decided && !giving_up_) {
-    effects_.be_patient();
+  end_if_over();
+  const bool may_go_on = terms_.restarts && verdict && verdict->node_lost;
+  if (ended_ || giving_up_ || may_go_on) return;
+  if (!verdict && !begun_) {
+    // One that had joined is missed by the others; of the rest they cannot know.
+    killed ? effects_.be_patient(kMeeting) : give_up(code, SIGTERM);
+  } else if (verdict && terms_.mode != Mode::kAttach) {
+    effects_.be_patient(terms_.grace + kEnding);
   }
   end_if_over();
 }
 
 void RemoteJob::on_patience_over() {
+  if (ended_ || (!verdict_ && (begun_ || enough()))) return;
   give_up(code_, SIGTERM);
   end_if_over();
 }
 
 void RemoteJob::give_up(int exit_code, int signal) {
-  if (code_ <= 0 && !decided_) code_ = exit_code;
+  if (code_ <= 0 && !verdict_) code_ = exit_code;
   if (giving_up_) return;
   giving_up_ = true;
   sent_ = signal;
-  for (int node = 0; node < count(); ++node) {
-    const bool own = mode_ != Mode::kAttach || signals_ > 0;
+  for (int node = 0; node < nodes(); ++node) {
+    const bool own = terms_.mode != Mode::kAttach || signals_ > 0;
     if (launched(node) && own) {
       effects_.signal(node, signal);
-    } else if (launched(node) || states_[static_cast<size_t>(node)] == State::kPrepared) {
-      states_[static_cast<size_t>(node)] = State::kOver;
+    } else if (launched(node) || at(node) == State::kPrepared) {
+      at(node) = State::kOver;
       effects_.hang_up(node);
     }
   }
 }
 
+// A launcher that gets one tells the whole job.
+void RemoteJob::tell_one_launcher(int number) {
+  for (const State state : {State::kRunning, State::kLaunched}) {
+    const auto found = std::find(states_.begin(), states_.end(), state);
+    if (found == states_.end()) continue;
+    return effects_.signal(static_cast<int>(found - states_.begin()), number);
+  }
+}
+
 void RemoteJob::on_signal(int number) {
   if (ended_) return;
-  if (number == SIGUSR1 || number == SIGUSR2) {
-    for (int node = 0; node < count(); ++node) {
-      if (launched(node)) effects_.signal(node, number);
-    }
-    return;
-  }
+  if (number == SIGUSR1 || number == SIGUSR2) return tell_one_launcher(number);
   if (++signals_ == 1) first_signal_ = number;
   const bool none_runs = !any(State::kLaunched) && !any(State::kRunning);
   if (none_runs || signals_ > 2) {
-    for (int node = 0; node < count(); ++node) effects_.hang_up(node);
+    for (int node = 0; node < nodes(); ++node) effects_.hang_up(node);
     ended_ = true;
     return effects_.end(128 + first_signal_);
   }
@@ -161,22 +183,20 @@ void RemoteJob::on_signal(int number) {
   if (!giving_up_) return give_up(128 + number, number);
   // Two of the same that come close together might be taken for one.
   sent_ = number != sent_ ? number : number == SIGINT ? SIGTERM : SIGINT;
-  for (int node = 0; node < count(); ++node) {
+  for (int node = 0; node < nodes(); ++node) {
     if (launched(node)) effects_.signal(node, sent_);
   }
 }
 
 void RemoteJob::end_if_over() {
-  const bool over = std::all_of(states_.begin(), states_.end(), [](State state) {
-    return state == State::kOver || state == State::kDetached;
-  });
-  if (ended_ || !over) return;
+  if (ended_ || count(State::kOver) + count(State::kDetached) < nodes()) return;
   ended_ = true;
   left_ = any(State::kDetached);
-  if (left_) return effects_.end(0);
+  // A node that was lost on leaving is missed by those that were left.
+  if (left_) return effects_.end(std::max(code_, 0));
   // Who kills takes the rendezvous down too: what the others make of that is no news.
   if (signals_ > 1) return effects_.end(128 + first_signal_);
-  if (!verdict_.empty()) effects_.fail(verdict_);
+  if (verdict_ && !verdict_->text.empty()) effects_.fail(verdict_->text);
   effects_.end(code_ < 0 ? 1 : code_);
 }
 

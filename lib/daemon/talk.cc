@@ -14,6 +14,8 @@ namespace fleet {
 namespace {
 
 constexpr std::chrono::seconds kPatience{3};
+// What a client says at once: the most is a job's environment and list of nodes.
+constexpr int kMaxAskBytes = 4 << 20;
 
 void make_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
@@ -82,6 +84,7 @@ TalkServer::TalkServer(boost::asio::io_context& loop, const std::string& host, i
   }
   grpc::ServerBuilder builder;
   set_up_server(&builder, kPatience);
+  builder.SetMaxReceiveMessageSize(kMaxAskBytes);
   // Strangers get no further than the greeting.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 3'000);
   door_->serve(&builder, credentials_);
@@ -96,6 +99,7 @@ TalkServer::TalkServer(boost::asio::io_context& loop, UniqueFd connection,
     : service_(std::make_unique<Service>(loop, std::move(accept))) {
   grpc::ServerBuilder builder;
   set_up_server(&builder);
+  builder.SetMaxReceiveMessageSize(kMaxAskBytes);
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
   FLEET_CHECK(server_, "gRPC serves nothing");

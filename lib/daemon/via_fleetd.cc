@@ -20,26 +20,24 @@
 #include "daemon/secret.h"
 #include "daemon/shown_output.h"
 #include "daemon/talk.h"
+#include "launch/elasticity.h"
 #include "launch/tables.h"
 #include "rendezvous/grpc_setup.h"
-#include "rendezvous/job_secret.h"
 
 namespace fleet {
 namespace {
 
 namespace asio = boost::asio;
 
-// Launchers that have lost one of theirs find the verdict within this time.
-constexpr std::chrono::seconds kPatience{5};
 // A console that takes nothing is given up after this long once the job is over.
 constexpr std::chrono::seconds kConsoleAfter{2};
 
 // Carries events in and effects out; every decision is RemoteJob's.
 class JobClient : private RemoteJobEffects {
  public:
-  JobClient(std::vector<RemoteNode> nodes, RemoteJob::Mode mode, const std::string& server)
+  JobClient(std::vector<RemoteNode> nodes, RemoteJob::Terms terms)
       : nodes_(std::move(nodes)),
-        job_(*this, names(), mode, server),
+        job_(*this, names(), std::move(terms)),
         signals_(loop_),
         beat_(loop_),
         patience_(loop_),
@@ -94,11 +92,10 @@ class JobClient : private RemoteJobEffects {
     if (tell.has_refused()) job_.on_refused(node, error_from(tell.refused()));
     if (tell.has_prepared()) job_.on_prepared(node);
     if (tell.has_hosting()) job_.on_hosting(node, tell.hosting().rdzv_port());
-    if (tell.has_running()) job_.on_running(node);
+    if (tell.has_running()) job_.on_running(node, tell.running().nnodes());
     if (tell.has_detached()) job_.on_detached(node);
     if (tell.has_ended()) {
-      const std::string& verdict = tell.ended().verdict();
-      job_.on_ended(node, tell.ended().code(), text_of_verdict(verdict), !verdict.empty());
+      job_.on_ended(node, tell.ended().code(), read_verdict(tell.ended().verdict()));
     }
   }
 
@@ -124,7 +121,7 @@ class JobClient : private RemoteJobEffects {
       for (size_t node = 0; node < talks_.size(); ++node) {
         Ask ask;
         ask.mutable_beat();
-        talks_[node]->send(std::move(ask));
+        if (talks_[node]->waiting() == 0) talks_[node]->send(std::move(ask));
         // What is not read now cannot be heard, and who is not there yet is gRPC's to tell.
         if (held_ || !connected_[node]) pulses_[node].heard(now);
         if (!pulses_[node].look(now)) talks_[node]->cancel();
@@ -166,8 +163,8 @@ class JobClient : private RemoteJobEffects {
     output_.flush();
     spdlog::error("{}", text);
   }
-  void be_patient() override {
-    patience_.expires_after(kPatience);
+  void be_patient(std::chrono::milliseconds time) override {
+    patience_.expires_after(time);
     patience_.async_wait([this](boost::system::error_code error) {
       if (!error && !ending_) job_.on_patience_over();
     });
@@ -211,11 +208,18 @@ RemoteNode fleetd_node(const std::string& name, const std::string& address,
 
 }  // namespace
 
-ClientEnd run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Mode mode,
-                         const std::string& server) {
-  JobClient client(std::move(nodes), mode, server);
+ClientEnd run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Terms terms) {
+  JobClient client(std::move(nodes), std::move(terms));
   const int code = client.run();
   return {code, client.left()};
+}
+
+RemoteJob::Terms terms_of(const Settings& settings) {
+  RemoteJob::Terms terms;
+  if (given_by_flag(settings, "nnodes")) terms.fewest = node_count(settings).min;
+  terms.restarts = restart_policy(settings).max_restarts > 0;
+  terms.grace = std::chrono::milliseconds(static_cast<int64_t>(settings.number("grace") * 1000));
+  return terms;
 }
 
 int start_via_fleetd(LaunchRequest request) {
@@ -232,11 +236,10 @@ int start_via_fleetd(LaunchRequest request) {
   }
   std::fputs(configuration_block(settings, request.program).c_str(), stdout);
   std::fflush(stdout);
-  const ClientEnd end = run_job_client(
-      std::move(nodes),
-      settings.boolean("detach") ? RemoteJob::Mode::kDetach : RemoteJob::Mode::kStart,
-      "fleetd on ");
-  if (end.left) {
+  RemoteJob::Terms terms = terms_of(settings);
+  if (settings.boolean("detach")) terms.mode = RemoteJob::Mode::kDetach;
+  const ClientEnd end = run_job_client(std::move(nodes), std::move(terms));
+  if (end.left && end.code == 0) {
     const std::string& id = requests[0].job.job_id;
     const std::string where = " --fleetd=" + join(addresses, ",");
     std::printf("job %s runs on %zu node%s and goes on without this terminal:\n", id.c_str(),
@@ -249,13 +252,16 @@ int start_via_fleetd(LaunchRequest request) {
 }
 
 int attach_via_fleetd(const std::string& job_id, const std::vector<std::string>& addresses,
-                      const Security& security) {
+                      bool restarts, const Security& security) {
   std::vector<RemoteNode> nodes;
   for (const std::string& address : addresses) {
     nodes.push_back(fleetd_node(address.substr(0, address.rfind(':')), address, security, false));
     nodes.back().first.mutable_attach()->set_job_id(job_id);
   }
-  return run_job_client(std::move(nodes), RemoteJob::Mode::kAttach, "fleetd on ").code;
+  RemoteJob::Terms terms;
+  terms.mode = RemoteJob::Mode::kAttach;
+  terms.restarts = restarts;
+  return run_job_client(std::move(nodes), std::move(terms)).code;
 }
 
 }  // namespace fleet

@@ -14,8 +14,9 @@ namespace fleet {
 int start_via_fleetd(LaunchRequest request);
 
 // Shows a job that runs already, on these fleetds, until it ends: its exit code. Signals go to the
-// job; it does not end with this process.
+// job; it does not end with this process. `restarts`: the job may go on without a node that is
+// lost.
 int attach_via_fleetd(const std::string& job_id, const std::vector<std::string>& addresses,
-                      const Security& security);
+                      bool restarts, const Security& security);
 
 }  // namespace fleet

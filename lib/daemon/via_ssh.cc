@@ -155,7 +155,9 @@ int start_via_ssh(LaunchRequest request) {
       return explain_ssh(host, text_of((*processes)[k].said.get()), connected);
     };
   }
-  const int code = run_job_client(std::move(nodes), RemoteJob::Mode::kStart, "").code;
+  RemoteJob::Terms terms = terms_of(settings);
+  terms.server.clear();
+  const int code = run_job_client(std::move(nodes), std::move(terms)).code;
   for (const SshProcess& ssh : *processes) ::kill(ssh.pid, SIGTERM);  // their jobs have ended
   for (const SshProcess& ssh : *processes) ::waitpid(ssh.pid, nullptr, 0);
   return code;

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/addresses.h"
-#include "launch/elasticity.h"
 #include "launch/node_list.h"
 #include "launch/options.h"
 #include "launch/roles.h"
@@ -171,17 +170,9 @@ void resolve_listed(const Settings& settings, const HostFacts& host,
     if (node.devices > 0) topology->counts = list_text(listed);
   }
   check_ips(topology->nodes, settings.origin("ips"));
-  const auto listed_count = static_cast<int>(topology->nodes.size());
-  const NodeCount count = node_count(settings);
-  topology->nnodes = count.max > 0 ? count.max : listed_count;
-  topology->min_nodes = count.max > 0 ? count.min : listed_count;
-  const bool spares = restart_policy(settings).max_restarts > 0;
-  if (topology->nnodes > listed_count || (topology->nnodes < listed_count && !spares)) {
-    usage("it contradicts --ips, which lists " + std::to_string(listed_count) + " nodes",
-          settings.origin("nnodes") + " " + settings.text("nnodes"),
-          topology->nnodes > listed_count ? "give one of them"
-                                          : "give one of them; or --max_restart, for spare nodes");
-  }
+  const NodeCount count = count_of_listed(settings, static_cast<int>(topology->nodes.size()));
+  topology->nnodes = count.max;
+  topology->min_nodes = count.min;
   topology->node_rank = find_self(settings, topology->nodes, host);
   const auto rank = settings.integer("rank");
   if (rank >= 0 && rank != topology->node_rank) {
@@ -212,6 +203,19 @@ HostFacts host_facts() {
   host.resolve = fleet::resolve;
   host.address_towards = fleet::address_towards;
   return host;
+}
+
+NodeCount count_of_listed(const Settings& settings, int listed) {
+  const NodeCount count = node_count(settings);
+  if (count.max == 0) return {listed, listed};
+  const bool spares = restart_policy(settings).max_restarts > 0;
+  if (count.max > listed || (count.max < listed && !spares)) {
+    usage("it contradicts --ips, which lists " + std::to_string(listed) + " nodes",
+          settings.origin("nnodes") + " " + settings.text("nnodes"),
+          count.max > listed ? "give one of them"
+                             : "give one of them; or --max_restart, for spare nodes");
+  }
+  return count;
 }
 
 void wait_for_master_name(const Settings& settings, const HostFacts& host, const Clock& now,

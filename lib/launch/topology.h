@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "launch/elasticity.h"
 #include "launch/node_list.h"
 
 namespace fleet {
@@ -38,6 +39,10 @@ struct Topology {
 // The nodes that the user lists: --ips, or those of --servers and --workers; none where they are
 // counted. kUsage where the list makes no sense.
 std::vector<ListedNode> listed_nodes(const Settings& settings);
+
+// How many of the nodes that are listed run, by --nnodes: all where it is not given. kUsage where
+// it contradicts the list.
+NodeCount count_of_listed(const Settings& settings, int listed);
 
 // Waits until the name of --master resolves, where several nodes meet there: the pods of a
 // Kubernetes job run before their names are known. `now` and `pause` are the clock's; `say` gets a

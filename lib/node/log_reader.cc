@@ -52,24 +52,24 @@ bool LogReader::open_next() {
   return open(path_);
 }
 
-void LogReader::read_open(const std::function<void(std::string_view)>& take) {
-  char buffer[65536];
-  for (ssize_t n; (n = ::read(file_.get(), buffer, sizeof buffer)) != 0;) {
+std::string LogReader::next(size_t most) {
+  if (!file_ && !open_first()) return {};
+  std::string piece(most, '\0');
+  for (;;) {
+    const bool current = same_file(file_.get(), path_);  // else nothing is added to it any more
+    const ssize_t n = ::read(file_.get(), piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_errno("the log cannot be read", path_);
-    take({buffer, static_cast<size_t>(n)});
+    if (n == 0 && !current && open_next()) continue;
+    piece.resize(static_cast<size_t>(n));
+    return piece;
   }
 }
 
 bool LogReader::read(const std::function<void(std::string_view)>& take) {
   if (!file_ && !open_first()) return false;
-  for (;;) {
-    read_open(take);
-    if (same_file(file_.get(), path_)) return true;
-    // What was written before it was closed.
-    read_open(take);
-    if (!open_next()) return true;
-  }
+  for (std::string piece; !(piece = next(64 << 10)).empty();) take(piece);
+  return true;
 }
 
 }  // namespace fleet

@@ -16,15 +16,17 @@ class LogReader {
   // From the beginning of what is kept, or (`current`) of the log that is written now.
   explicit LogReader(std::string path, bool current = false)
       : path_(std::move(path)), current_(current) {}
-  // What has come since the last time. Where a piece was removed before it could be read, goes on
-  // with the next. False where there is no such log (yet). kIo where it cannot be read.
+  // What has come since the last time, at most `most` bytes of it; "" where that is nothing, or
+  // there is no such log (yet). Where a piece was removed before it could be read, goes on with the
+  // next. kIo where it cannot be read.
+  std::string next(size_t most);
+  // All of that. False where there is no such log (yet).
   bool read(const std::function<void(std::string_view)>& take);
 
  private:
   bool open_first();
   bool open_next();  // false where the open file is the one that is written now
   bool open(const std::string& path);
-  void read_open(const std::function<void(std::string_view)>& take);
 
   std::string path_;
   bool current_;

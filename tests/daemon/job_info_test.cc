@@ -37,6 +37,8 @@ TEST(JobInfo, Text_ComesBackTheSame) {
   job.ended = 1060;
   job.gpus = {"0", "1"};
   job.detached = true;
+  job.place = 1;
+  job.restarts = true;
   job.verdict = R"({"verdict":"rank failed","text":"ABORT!!! of rank 2"})";
   const JobInfo back = read_job_info(job_info_json(job));
   EXPECT_EQ(back.record, job.record);
@@ -44,7 +46,9 @@ TEST(JobInfo, Text_ComesBackTheSame) {
   EXPECT_EQ(back.code, 5);
   EXPECT_EQ(back.gpus, job.gpus);
   EXPECT_TRUE(back.detached);
-  EXPECT_EQ(text_of_verdict(back.verdict), "ABORT!!! of rank 2");
+  EXPECT_EQ(back.place, 1);
+  EXPECT_TRUE(back.restarts);
+  EXPECT_EQ(read_verdict(back.verdict)->text, "ABORT!!! of rank 2");
   EXPECT_THROW(read_job_info("{}"), Error);
   EXPECT_THROW(read_job_info("nonsense"), Error);
 }
@@ -67,6 +71,25 @@ TEST(JobInfo, State_IsThatOfTheNodeThatIsNotDone) {
   EXPECT_THAT(jobs_table({done, failed}, 1061), HasSubstr("failed (5)"));
 }
 
+TEST(JobInfo, Outcome_IsWhatThosePartsSayThatWentOn) {
+  JobInfo cut = sample(0), killed = sample(1), last = sample(1);
+  for (JobInfo* part : {&cut, &killed, &last}) part->phase = JobPhase::kEnded;
+  cut.code = 113;
+  cut.verdict = R"({"verdict":"node lost","text":"no majority","epoch":1})";
+  killed.code = 137;
+  last.code = 0;
+  last.verdict = R"({"verdict":"success","text":"","epoch":2})";
+  EXPECT_THAT(jobs_table({cut, killed, last}, 1061), HasSubstr("succeeded"));
+  EXPECT_THAT(jobs_table({killed, cut}, 1061), HasSubstr("failed (113)"));
+}
+
+TEST(JobInfo, SpareNode_DoesNotMakeAJobWait) {
+  JobInfo spare = sample(1);
+  spare.phase = JobPhase::kForming;
+  EXPECT_THAT(jobs_table({sample(0), spare}, 1061), HasSubstr("nightly  running"));
+  EXPECT_THAT(jobs_table({spare}, 1061), HasSubstr("waiting for nodes"));
+}
+
 TEST(JobInfo, Status_TellsOfEachNodeAndTheVerdict) {
   EXPECT_THAT(
       job_status({sample(0), sample(1)}, 1061),
@@ -79,9 +102,16 @@ TEST(JobInfo, Status_TellsOfEachNodeAndTheVerdict) {
               AllOf(HasSubstr("ABORT!!! of rank 2"), Not(HasSubstr("pid"))));
 }
 
-TEST(JobInfo, StoppedJob_HasNoVerdictToTell) {
-  EXPECT_EQ(text_of_verdict(R"({"verdict":"stopped","text":"node 0 was told to stop"})"), "");
-  EXPECT_EQ(text_of_verdict(""), "");
+TEST(JobInfo, Verdict_IsReadWhateverItIs) {
+  const auto stopped =
+      read_verdict(R"({"verdict":"stopped","text":"node 0 was told to stop","epoch":3})");
+  EXPECT_EQ(stopped->text, "");
+  EXPECT_EQ(stopped->epoch, 3);
+  EXPECT_TRUE(read_verdict(R"({"verdict":"node lost"})")->node_lost);
+  for (const char* wrong :
+       {"", "7", "{}", R"({"verdict":5})", R"({"verdict":"hang","epoch":"x"})"}) {
+    EXPECT_FALSE(read_verdict(wrong)) << wrong;
+  }
 }
 
 }  // namespace

@@ -122,6 +122,19 @@ TEST(NodeRequests, OptionsThatMeanThisHost_AreRefused) {
   EXPECT_THROW(requests({"train.py"}), Error);
   EXPECT_THROW(requests({"--ips=a", "--host=a", "train.py"}), Error);
   EXPECT_THROW(requests({"--nnodes=2", "--master=a:1", "train.py"}), Error);
+  EXPECT_THROW(requests({"--nnodes=2", "train.py"}), Error);
+  EXPECT_THROW(requests({"--ips=a,b", "--nnodes=3", "train.py"}), Error);
+  EXPECT_THROW(requests({"--ips=a,b", "--nnodes=1", "train.py"}), Error);  // without restarts
+  EXPECT_THROW(requests({"--ips=a", "--export=CUDA_VISIBLE_DEVICES=0", "train.py"}), Error);
+}
+
+TEST(NodeRequests, RangeOfNodes_IsPassedOn) {
+  const auto all = requests({"--ips=a,b,c", "--nnodes=2:3", "train.py"});
+  ASSERT_THAT(all, SizeIs(3));
+  EXPECT_THAT(all[2].job.arguments, Contains("--nnodes=2:3"));
+  EXPECT_TRUE(all[2].job.restarts);
+  EXPECT_FALSE(requests({"--ips=a", "train.py"})[0].job.restarts);
+  EXPECT_EQ(all[2].job.log_dir, "log/train-3fa2c1/node2");
 }
 
 TEST(TravellingEnvironment, TunedLibraries_WithoutSecretsAndDevices) {

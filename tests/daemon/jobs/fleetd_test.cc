@@ -9,7 +9,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "node/held_ports.h"
+#include "tests/daemon/jobs/fleetds.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 #include "tests/places.h"
 
@@ -24,70 +26,8 @@ using ::testing::SizeIs;
 
 const std::string kHelper = program_folder() + "/launch_rank_helper";
 
-size_t count_of(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
-struct TwoFleetds : ::testing::Test {
-  TwoFleetds() {
-    port = std::to_string(HeldPort::any("127.0.0.1").port());
-    for (int node = 0; node < 2; ++node) start_fleetd(node);
-  }
-  void start_fleetd(int node) {
-    const std::string address = "127.0.0." + std::to_string(node + 1);
-    const std::string name = "fleetd" + std::to_string(node) + "." + std::to_string(++starts);
-    fleetds[node] = std::make_unique<Fleetrun>(
-        job, name, std::vector<std::string>{"--listen=" + address + ":" + port, "--allow_root"},
-        Fleetrun::Environment{{"FLEET_RUNTIME_DIR", job.path() + "/" + name}}, "", "fleetd");
-    while (fleetds[node]->output().find("listens on") == std::string::npos) ::poll(nullptr, 0, 2);
-  }
-  std::unique_ptr<Fleetrun> start(const std::string& name, std::vector<std::string> options,
-                                  std::vector<std::string> program,
-                                  const std::string& ips = "127.0.0.1,127.0.0.2",
-                                  const Fleetrun::Environment& environment = {}) {
-    std::vector<std::string> arguments = {"--via=fleetd", "--fleetd_port=" + port, "--ips=" + ips,
-                                          "--nproc_per_node=2", "--job_id=" + name};
-    arguments.insert(arguments.end(), options.begin(), options.end());
-    arguments.insert(arguments.end(), program.begin(), program.end());
-    return std::make_unique<Fleetrun>(job, name, arguments, environment);
-  }
-  // Runs a sub-command to its end; what it said, and its code.
-  std::string ask(std::vector<std::string> words, int code = 0) {
-    words.push_back("--fleetd=127.0.0.1:" + port + ",127.0.0.2:" + port);
-    Fleetrun command(job, "command" + std::to_string(++commands), words);
-    EXPECT_EQ(command.wait(), code) << command.output();
-    return command.output();
-  }
-  nlohmann::json status(const std::string& name) {
-    return nlohmann::json::parse(ask({"status", name, "--format=json"}));
-  }
-  // A script that goes on, and a wait for its ranks.
-  static std::vector<std::string> endless(const std::string& on = "true") {
-    return {"sh", "-c", on + "\n: >$FLEET_JOB_ID.$RANK; while :; do sleep 0.01; done"};
-  }
-  void wait_for_ranks(const std::string& name, int ranks = 4) const {
-    for (int rank = 0; rank < ranks; ++rank) job.wait_for(name + "." + std::to_string(rank));
-  }
-  // All but the fleetds themselves; those that are still there after a while.
-  std::vector<pid_t> left() const {
-    std::vector<pid_t> all;
-    for (int round = 0; round < 3000; ++round) {
-      all = job.processes();
-      for (const auto& fleetd : fleetds) {
-        if (fleetd) std::erase(all, fleetd->pid());
-      }
-      if (all.empty()) break;
-      ::poll(nullptr, 0, 10);
-    }
-    return all;
-  }
-
-  JobFolder job;
-  std::string port;
-  std::unique_ptr<Fleetrun> fleetds[2];
-  int commands = 0, starts = 0;
+struct TwoFleetds : Fleetds {
+  TwoFleetds() : Fleetds(2) {}
 };
 
 TEST_F(TwoFleetds, Ranks_MeetAndShowWithTheirNode) {
@@ -150,13 +90,28 @@ TEST_F(TwoFleetds, SecondCtrlC_Kills) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
-TEST_F(TwoFleetds, UserSignals_ReachEveryRankAndTheJobGoesOn) {
-  const auto client = start("usr", {}, endless("trap ': >usr1.$RANK' USR1"));
+// A rank tells of each USR1 and USR2. That of the second kind comes behind every one of the first.
+TEST_F(TwoFleetds, UserSignals_ReachEveryRankOnceAndTheJobGoesOn) {
+  const auto client =
+      start("usr", {},
+            endless("trap 'echo USR1 >>heard.$RANK' USR1; trap 'echo USR2 >>heard.$RANK' USR2"));
   wait_for_ranks("usr");
+  const auto all_heard = [this](const std::string& what) {
+    for (const char* rank : {"0", "1", "2", "3"}) {
+      while (job.read("heard." + std::string(rank)).find(what) == std::string::npos) {
+        ::poll(nullptr, 0, 5);
+      }
+    }
+  };
   client->signal(SIGUSR1);
-  for (const char* file : {"usr1.0", "usr1.1", "usr1.2", "usr1.3"}) job.wait_for(file);
+  all_heard("USR1");
+  client->signal(SIGUSR2);
+  all_heard("USR2");
   client->signal(SIGTERM);
   EXPECT_EQ(client->wait(), 128 + SIGTERM);
+  for (const char* rank : {"0", "1", "2", "3"}) {
+    EXPECT_EQ(job.read("heard." + std::string(rank)), "USR1\nUSR2\n") << "rank " << rank;
+  }
 }
 
 TEST_F(TwoFleetds, ClientKilled_EverythingOfTheJobEnds) {
@@ -291,10 +246,10 @@ TEST_F(TwoFleetds, DetachedJob_IsListedFollowedAttachedToAndStopped) {
 }
 
 TEST_F(TwoFleetds, AttachedClientKilled_TheJobGoesOn) {
-  start("stays", {"--detach"}, endless("trap 'exit 0' TERM"))->wait();
+  start("stays", {"--detach"}, endless("trap 'exit 0' TERM; echo here I am"))->wait();
   wait_for_ranks("stays");
   Fleetrun attached(job, "attached", {"attach", "stays", "--fleetd=127.0.0.1:" + port});
-  ::poll(nullptr, 0, 200);
+  while (attached.output().find("here I am") == std::string::npos) ::poll(nullptr, 0, 5);
   attached.signal(SIGKILL);
   attached.wait();
   EXPECT_THAT(ask({"status", "stays"}), HasSubstr("running, detached"));
@@ -315,6 +270,53 @@ TEST_F(TwoFleetds, FleetdTold_EndsItsJobsFirst) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
+TEST_F(TwoFleetds, OneNodeWhoseFleetdIsTold_HearsHowItEnded) {
+  const auto client = start("alone", {}, endless("trap 'exit 0' TERM"), "127.0.0.2");
+  wait_for_ranks("alone", 2);
+  fleetds[1]->signal(SIGTERM);
+  EXPECT_EQ(client->wait(), 143) << client->output();
+  EXPECT_EQ(fleetds[1]->wait(), 0);
+}
+
+// What a fleetd knows of its jobs outlives it; a job that it took along is known to have ended.
+TEST_F(TwoFleetds, FleetdStartedAgain_KnowsItsJobs) {
+  start("done", {}, {"sh", "-c", "echo the end of $RANK"})->wait();
+  start("broken", {}, {"sh", "-c", "exit $((RANK + 3))"}, "127.0.0.1")->wait();
+  start("taken", {"--detach"}, endless("echo taken along"), "127.0.0.1")->wait();
+  fleetds[0]->signal(SIGKILL);
+  fleetds[0]->wait();
+  EXPECT_THAT(left(), IsEmpty());
+  start_fleetd(0);
+  EXPECT_THAT(ask({"ls"}), AllOf(HasSubstr("done    succeeded"), HasSubstr("broken  failed ("),
+                                 HasSubstr("taken   failed (137)")));
+  EXPECT_EQ(status("done").at(0).at("verdict").at("verdict"), "success");
+  EXPECT_THAT(ask({"status", "broken"}), HasSubstr("ABORT!!!"));
+  EXPECT_THAT(ask({"logs", "done"}), HasSubstr("the end of 0"));
+  EXPECT_EQ(ask({"logs", "done", "--rank=1"}), "the end of 1\n");
+  EXPECT_EQ(ask({"logs", "taken", "--rank=1"}), "taken along\n");
+  // Its name may be used again.
+  EXPECT_EQ(start("taken", {}, {"true"}, "127.0.0.1")->wait(), 0);
+  EXPECT_THAT(ask({"ls"}), HasSubstr("taken   succeeded"));
+}
+
+TEST_F(TwoFleetds, LogThatIsRotated_IsFollowed) {
+  start(
+      "rotated", {"--detach", "--log_max_size=64K"},
+      {"sh", "-c",
+       ": >$FLEET_JOB_ID.$RANK; while [ ! -e go ]; do sleep 0.01; done; i=0; while [ $i -lt 20000 "
+       "]; "
+       "do echo line $i of $RANK; i=$((i+1)); done"})
+      ->wait();
+  wait_for_ranks("rotated");
+  Fleetrun follower(
+      job, "follower",
+      {"logs", "rotated", "-f", "--rank=3", "--fleetd=127.0.0.1:" + port + ",127.0.0.2:" + port});
+  write_file_atomically(job.path() + "/go", "");
+  EXPECT_EQ(follower.wait(), 0);
+  EXPECT_EQ(count_of(follower.output(), " of 3\n"), 20000u) << follower.output();
+  EXPECT_GT(count_of(ask({"logs", "rotated", "--rank=2"}), " of 2\n"), 19999u);
+}
+
 TEST_F(TwoFleetds, MuchOutput_ComesWhole) {
   const auto client = start("much", {},
                             {"sh", "-c",
@@ -324,6 +326,24 @@ TEST_F(TwoFleetds, MuchOutput_ComesWhole) {
   EXPECT_EQ(count_of(client->output(), "] line "), 40000u);
   EXPECT_THAT(client->output(), AllOf(HasSubstr("[rank 0 127.0.0.1] line 19999 of 0\n"),
                                       HasSubstr("[rank 2 127.0.0.2] line 19999 of 2\n")));
+}
+
+TEST(LocalJobs, LogThatIsRotated_IsFollowed) {
+  JobFolder job;
+  Fleetrun fleetrun(
+      job, "run",
+      {"--job_id=mine", "--log_max_size=64K", "sh", "-c",
+       ": >ready; while [ ! -e go ]; do sleep 0.01; done; i=0; while [ $i -lt 20000 ]; do "
+       "echo line $i; i=$((i+1)); done; while [ ! -e end ]; do sleep 0.01; done"});
+  job.wait_for("ready");
+  const std::string nobody = "--fleetd_port=" + std::to_string(HeldPort::any("127.0.0.1").port());
+  Fleetrun follower(job, "follower", {"logs", "mine", "-f", "--rank=0", nobody});
+  write_file_atomically(job.path() + "/go", "");
+  while (follower.output().find("line 19999\n") == std::string::npos) ::poll(nullptr, 0, 5);
+  write_file_atomically(job.path() + "/end", "");
+  EXPECT_EQ(fleetrun.wait(), 0);
+  EXPECT_EQ(follower.wait(), 0);
+  EXPECT_EQ(count_of(follower.output(), "line "), 20000u);
 }
 
 TEST(LocalJobs, WithoutFleetd_AreListedFollowedAndStopped) {
@@ -362,8 +382,10 @@ TEST(Fleetd, AsRoot_IsRefusedUnlessAllowed) {
 TEST(Fleetd, WithoutASecret_MakesOneForThisUserAlone) {
   JobFolder job;
   Fleetrun fleetd(job, "fleetd", {"--listen=127.0.0.1:0", "--allow_root"},
-                  {{"FLEETD_SECRET", ""}, {"XDG_CONFIG_HOME", job.path() + "/config"}}, {},
-                  "fleetd");
+                  {{"FLEETD_SECRET", ""},
+                   {"XDG_CONFIG_HOME", job.path() + "/config"},
+                   {"XDG_STATE_HOME", job.path() + "/state"}},
+                  {}, "fleetd");
   while (fleetd.output().find("listens on") == std::string::npos) ::poll(nullptr, 0, 2);
   const std::string path = "config/fleetrun/fleetd.secret";
   EXPECT_GE(job.read(path).size(), 64u);

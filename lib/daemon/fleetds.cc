@@ -1,0 +1,150 @@
+#include "daemon/fleetds.h"
+
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/protocol.h"
+#include "daemon/secret.h"
+#include "launch/addresses.h"
+#include "launch/node_list.h"
+
+namespace fleet {
+namespace {
+
+bool has_port(const std::string& entry) {
+  const size_t colon = entry.rfind(':');
+  return colon != std::string::npos && !entry.ends_with(']') &&
+         (entry.find(':') == colon || entry.starts_with('['));
+}
+
+// Whether the job may go on elsewhere, or run there still.
+bool may_have_more(const JobInfo& job) {
+  if (job.phase != JobPhase::kEnded) return true;
+  const auto verdict = read_verdict(job.verdict);
+  return job.restarts && (!verdict || verdict->node_lost);
+}
+
+// What runs here without a fleetd.
+void add_local(const std::string& job_id, std::vector<Part>* parts) {
+  for (const JobRecord& record : find_jobs()) {
+    if (!job_id.empty() && record.job_id != job_id) continue;
+    const bool known = std::any_of(parts->begin(), parts->end(), [&](const Part& part) {
+      return part.job.record.pid == record.pid;
+    });
+    if (known) continue;
+    Part part;
+    part.job.record = record;
+    part.job.phase = record.epoch > 0 ? JobPhase::kRunning : JobPhase::kForming;
+    parts->push_back(std::move(part));
+  }
+}
+
+}  // namespace
+
+void Talks::start(const std::string& address, Ask ask, std::function<void(const Tell&)> heard,
+                  std::function<void(const Error&)> failed) {
+  ++open_;
+  const auto tell = [failed, heard](const Tell& message) {
+    message.has_refused() ? failed(error_from(message.refused())) : heard(message);
+  };
+  const auto closed = [this, failed, address](const grpc::Status& status) {
+    if (!status.ok()) failed(error_of(status, address, security_));
+    if (--open_ == 0) loop_.stop();
+  };
+  talks_.push_back(ClientTalk::start(loop_, address, security_, {tell, [] {}, closed}));
+  talks_.back()->send(std::move(ask));
+}
+
+void Talks::run() {
+  const auto keep = boost::asio::make_work_guard(loop_);
+  if (open_ > 0) loop_.run();
+}
+
+void Talks::hold(bool held) {
+  if (std::exchange(held_, held) == held) return;
+  for (const auto& talk : talks_) talk->hold(held);
+}
+
+Fleetds::Fleetds(const Settings& settings)
+    : secret_file_(settings.text("fleetd_secret_file")), given_(true) {
+  const auto port = static_cast<int>(settings.integer("fleetd_port"));
+  if (settings.given("ips")) {
+    for (const ListedNode& node : expand_nodes(join(settings.texts("ips"), ","), "--ips")) {
+      addresses_.push_back(endpoint(node.address, port));
+    }
+    return;
+  }
+  for (const std::string& entry : settings.texts("fleetd")) {
+    addresses_.push_back(has_port(entry) ? entry : endpoint(entry, port));
+  }
+  given_ = !addresses_.empty();
+  if (!given_) addresses_ = {endpoint("127.0.0.1", port)};
+}
+
+const Security& Fleetds::security() {
+  if (!security_) security_ = fleetd_security(secret_file_, false);
+  return *security_;
+}
+
+std::vector<Part> Fleetds::find(const std::string& job_id) {
+  std::vector<Part> parts;
+  try {
+    parts = query(addresses_, job_id);
+  } catch (const Error&) {  // no secret: no fleetd was ever here
+    if (given_) throw;
+  }
+  // A job's other nodes, where only some are named.
+  std::set<std::string> more;
+  for (const Part& part : parts) {
+    if (job_id.empty() || !may_have_more(part.job)) continue;
+    more.insert(part.job.nodes.begin(), part.job.nodes.end());
+  }
+  for (const Part& part : parts) {  // by the name that the job has for it
+    const auto place = static_cast<size_t>(part.job.place);
+    if (place < part.job.nodes.size()) more.erase(part.job.nodes[place]);
+  }
+  for (const std::string& asked : addresses_) more.erase(asked);
+  for (Part& part : query({more.begin(), more.end()}, job_id)) parts.push_back(std::move(part));
+  if (!given_) add_local(job_id, &parts);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.job.place < b.job.place; });
+  return parts;
+}
+
+std::vector<Part> Fleetds::known(const std::string& job_id) {
+  std::vector<Part> parts = find(job_id);
+  if (!parts.empty()) return parts;
+  throw Error(ErrorCode::kNotFound, "no such job is known", "job " + job_id,
+              given_ ? "fleetrun ls shows those that there are"
+                     : "fleetrun ls shows those of this host; name others with --fleetd or --ips");
+}
+
+std::vector<Part> Fleetds::query(const std::vector<std::string>& addresses,
+                                 const std::string& job_id) {
+  std::vector<Part> parts;
+  if (addresses.empty()) return parts;
+  Talks talks(security());
+  for (const std::string& address : addresses) {
+    Ask ask;
+    ask.mutable_query()->set_job_id(job_id);
+    talks.start(
+        address, std::move(ask),
+        [&parts, address](const Tell& tell) {
+          for (const std::string& job : tell.jobs().jobs()) {
+            parts.push_back({address, read_job_info(job)});
+          }
+        },
+        [this](const Error& error) {
+          if (given_) all_answered_ = false;
+          spdlog::log(given_ ? spdlog::level::err : spdlog::level::debug, "{}", error.what());
+        });
+  }
+  talks.run();
+  return parts;
+}
+
+}  // namespace fleet

@@ -1,0 +1,122 @@
+#include "daemon/job_memory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/file_name.h"
+#include "base/log.h"
+#include "launch/addresses.h"
+#include "proto/fleetd.pb.h"
+#include "rendezvous/types.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kEnding[] = ".job", kLock[] = "lock";
+
+JobMemory::Kept read_kept(const std::string& path) {
+  daemon::v1::KeptJob message;
+  if (!message.ParseFromString(read_file(path))) {
+    throw Error(ErrorCode::kIo, "it is not what fleetd keeps of a job", path);
+  }
+  JobMemory::Kept kept{read_job_info(message.info()), ConsoleLog(kKeptOutput)};
+  for (const auto& output : message.console()) kept.console.add(output.error(), output.text());
+  return kept;
+}
+
+}  // namespace
+
+JobMemory::JobMemory(const std::string& folder) : folder_(fs::absolute(folder).string()) {
+  make_directories(fs::path(folder_).parent_path().string());
+  if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw_errno("cannot create the folder", folder_);
+  }
+  struct stat found;
+  if (::stat(folder_.c_str(), &found) != 0) throw_errno("cannot look at the folder", folder_);
+  if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 077) != 0) {
+    throw Error(ErrorCode::kIo, "it is no folder of this user alone", folder_,
+                "chmod 700, or name another with --state_dir");
+  }
+  lock_ = UniqueFd(
+      ::open((folder_ + "/" + kLock).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock_) throw_errno("cannot create the file", folder_ + "/" + kLock);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw Error(ErrorCode::kUsage, "another fleetd keeps its jobs there", folder_,
+                "give each its own --state_dir");
+  }
+}
+
+std::string JobMemory::path_of(const std::string& job_id) const {
+  char digest[24];
+  std::snprintf(digest, sizeof digest, ".%016llx",
+                static_cast<unsigned long long>(digest_of({job_id})));
+  return folder_ + "/" + file_word(job_id.substr(0, 100)) + digest + kEnding;
+}
+
+void JobMemory::keep(const JobInfo& job, const ConsoleLog& console) {
+  if (folder_.empty()) return;
+  daemon::v1::KeptJob message;
+  message.set_info(job_info_json(job));
+  uint64_t at = console.begin();
+  for (auto piece = console.next(&at, kKeptOutput); !piece.text.empty();
+       piece = console.next(&at, kKeptOutput)) {
+    auto* output = message.add_console();
+    output->set_error(piece.error);
+    output->set_text(std::move(piece.text));
+  }
+  try {
+    write_file_atomically(path_of(job.record.job_id), message.SerializeAsString());
+  } catch (const Error& error) {
+    if (!std::exchange(said_, true)) {
+      spdlog::warn("jobs that have ended will not be known after a restart: {}", error.what());
+    }
+  }
+}
+
+void JobMemory::forget(const std::string& job_id) {
+  if (!folder_.empty()) ::unlink(path_of(job_id).c_str());
+}
+
+std::vector<JobMemory::Kept> JobMemory::load() const {
+  std::vector<Kept> all;
+  if (folder_.empty()) return all;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string path = entry.path().string();
+    if (entry.path().filename() == kLock) continue;
+    try {
+      if (!path.ends_with(kEnding)) throw Error(ErrorCode::kIo, "it was not finished", path);
+      all.push_back(read_kept(path));
+    } catch (const Error& wrong) {
+      spdlog::warn("{}: removed", wrong.what());
+      ::unlink(path.c_str());
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const Kept& a, const Kept& b) {
+    return a.job.record.started < b.job.record.started;
+  });
+  return all;
+}
+
+std::string default_job_memory(const std::string& address, int port) {
+  if (const auto systemd = get_env("STATE_DIRECTORY")) return *systemd;
+  std::string state = env_or("XDG_STATE_HOME", "");
+  const std::string home = env_or("HOME", "");
+  if (state.empty() && !home.empty()) state = home + "/.local/state";
+  if (state.empty()) return {};
+  // Homes may be shared by nodes.
+  return state + "/fleetrun/fleetd." +
+         file_word(host_name() + "." + address + "." + std::to_string(port));
+}
+
+}  // namespace fleet

@@ -1,0 +1,134 @@
+// Jobs of three fleetds that lose a node and go on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "tests/daemon/jobs/fleetds.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// Ends once all of the second epoch run, and something says so. Tells who it is in each epoch.
+const std::vector<std::string> kRank = {
+    "sh", "-c",
+    "trap 'exit 0' TERM; echo epoch $FLEET_EPOCH rank $RANK of $WORLD_SIZE; "
+    ": >epoch$FLEET_EPOCH.$RANK; while [ ! -e end ]; do sleep 0.01; done"};
+
+struct ThreeFleetds : Fleetds {
+  ThreeFleetds() : Fleetds(3) {}
+  std::vector<std::string> elastic(const std::string& nnodes = "2:3") const {
+    return {"--nnodes=" + nnodes, "--max_restart=3", "--elastic_timeout=0.5", "--grace=1",
+            "--ranks=all"};
+  }
+  void wait_for_epoch(int epoch, int ranks) const {
+    for (int rank = 0; rank < ranks; ++rank) {
+      job.wait_for("epoch" + std::to_string(epoch) + "." + std::to_string(rank));
+    }
+  }
+  void end_well() const { write_file_atomically(job.path() + "/end", ""); }
+  // The node's fleetrun: fleetd's child.
+  pid_t launcher(size_t node) const {
+    const std::string pid = std::to_string(fleetds[node]->pid());
+    const auto children =
+        split(trim(read_file("/proc/" + pid + "/task/" + pid + "/children")), ' ');
+    long long child = -1;
+    if (!children.empty()) parse_int(children[0], &child);
+    return static_cast<pid_t>(child);
+  }
+  void goes_on(const std::string& name, Fleetrun* client, int lost) {
+    wait_for_epoch(2, 4);
+    EXPECT_THAT(ask({"ls"}, fleetds[static_cast<size_t>(lost)] ? 0 : 1),
+                HasSubstr(name + "  running  2"));
+    end_well();
+    EXPECT_EQ(client->wait(), 0) << client->output();
+    EXPECT_THAT(client->output(), AllOf(HasSubstr("epoch 1 rank 5 of 6"),
+                                        HasSubstr("epoch 2 rank 3 of 4"), Not(HasSubstr("ABORT"))));
+    EXPECT_THAT(left(), IsEmpty());
+  }
+};
+
+TEST_F(ThreeFleetds, KilledFleetrun_TheOthersGoOn) {
+  const auto client = start("one", elastic(), kRank);
+  wait_for_epoch(1, 6);
+  ::kill(launcher(2), SIGKILL);
+  goes_on("one", client.get(), 2);
+  EXPECT_THAT(client->output(), HasSubstr("fleetrun on 127.0.0.3 was killed by SIGKILL"));
+  EXPECT_THAT(ask({"ls"}), HasSubstr("one  succeeded"));
+}
+
+TEST_F(ThreeFleetds, KilledFleetd_TheOthersGoOn) {
+  const auto client = start("two", elastic(), kRank);
+  wait_for_epoch(1, 6);
+  fleetds[1]->signal(SIGKILL);
+  fleetds[1].reset();
+  goes_on("two", client.get(), 1);
+}
+
+TEST_F(ThreeFleetds, LostHostOfTheRendezvous_TheNextOneTakesOver) {
+  const auto client = start("three", elastic(), kRank);
+  wait_for_epoch(1, 6);
+  fleetds[0]->signal(SIGKILL);
+  fleetds[0].reset();
+  goes_on("three", client.get(), 0);
+}
+
+TEST_F(ThreeFleetds, SpareNode_StepsIn) {
+  auto options = elastic("2");
+  options.push_back("--detach");
+  const auto client = start("spare", options, kRank);
+  EXPECT_EQ(client->wait(), 0) << client->output();
+  wait_for_epoch(1, 4);
+  EXPECT_THAT(ask({"ls"}), HasSubstr("spare  running  2"));
+  // One of its ranks, wherever it will be, and the job as a whole.
+  const std::string where = "--fleetd=127.0.0.1:" + port;
+  Fleetrun follower(job, "follower", {"logs", "spare", "-f", "--rank=3", where});
+  Fleetrun attached(job, "attached", {"attach", "spare", where});
+  for (const Fleetrun* each : {&follower, &attached}) {
+    while (each->output().find("epoch 1 rank 3 of 4") == std::string::npos) ::poll(nullptr, 0, 5);
+  }
+  // Ranks go by arrival: which of the others is the spare one?
+  const nlohmann::json parts = status("spare");
+  ::kill(launcher(parts.at(1).at("epoch") == 1 ? 1 : 2), SIGKILL);
+  wait_for_epoch(2, 4);
+  EXPECT_THAT(ask({"status", "spare"}),
+              AllOf(HasSubstr("running, detached"), HasSubstr("epoch    2")));
+  end_well();
+  EXPECT_EQ(attached.wait(), 0) << attached.output();
+  EXPECT_EQ(follower.wait(), 0) << follower.output();
+  for (const Fleetrun* each : {&follower, &attached}) {
+    EXPECT_EQ(count_of(each->output(), "epoch 2 rank 3 of 4"), 1u) << each->output();
+  }
+  EXPECT_THAT(ask({"ls"}), HasSubstr("spare  succeeded"));
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(ThreeFleetds, FleetdThatIsNotThere_IsDoneWithout) {
+  fleetds[2]->signal(SIGTERM);
+  fleetds[2]->wait();
+  fleetds[2].reset();
+  const auto client = start("fewer", elastic(), kRank);
+  wait_for_epoch(1, 4);
+  end_well();
+  EXPECT_EQ(client->wait(), 0) << client->output();
+  EXPECT_THAT(client->output(), AllOf(HasSubstr("the job starts without 127.0.0.3"),
+                                      HasSubstr("epoch 1 rank 3 of 4")));
+}
+
+// Without restarts and with them: the job ends with its client.
+TEST_F(ThreeFleetds, ClientKilled_TheElasticJobEnds) {
+  const auto client = start("orphan", elastic(), kRank);
+  wait_for_epoch(1, 6);
+  client->signal(SIGKILL);
+  client->wait();
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace fleet
