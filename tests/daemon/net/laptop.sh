@@ -40,7 +40,7 @@ soon() {  # soon WHAT COMMAND...: until it succeeds
 }
 
 node() {  # node NAMESPACE NUMBER
-  FLEET_RUNTIME_DIR=$folder/run$2 exec ip netns exec "$1" "$fleetd" --listen=0.0.0.0:6767 --allow_root >"fleetd$2.out" 2>&1
+  XDG_STATE_HOME=$folder/state$2 FLEET_RUNTIME_DIR=$folder/run$2 exec ip netns exec "$1" "$fleetd" --listen=0.0.0.0:6767 --allow_root >"fleetd$2.out" 2>&1
 }
 (node "$a" 1) & (node "$b" 2) &
 for n in 1 2; do soon "fleetd $n does not start" grep -qs "listens on 0.0.0.0:6767" "fleetd$n.out"; done
