@@ -160,7 +160,9 @@ int debugged_rank(const Settings& settings, int world_size) {
 }  // namespace
 
 std::string nearest_folder(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::absolute(path);
+  std::error_code gone;
+  std::filesystem::path folder = std::filesystem::absolute(path, gone);
+  if (gone) throw Error(ErrorCode::kUsage, "the working directory is gone", {}, "cd to another");
   std::error_code hidden;  // in a folder that may not be looked into
   while (!std::filesystem::exists(folder, hidden) && !hidden && folder.has_relative_path()) {
     folder = folder.parent_path();

@@ -6,6 +6,11 @@
 #include "base/text.h"
 
 namespace fleet {
+namespace {
+
+constexpr size_t kEndOfLine = 1000;  // of a line that is too long to be shown
+
+}  // namespace
 
 void LogTail::add(std::string_view output) {
   if (output.size() > 2 * limit_) {
@@ -22,11 +27,15 @@ void LogTail::add(std::string_view output) {
 
 std::string LogTail::last(size_t lines) const {
   std::string_view text = held_;
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   if (cut_) {
     const size_t first = text.find('\n');
-    if (first != std::string_view::npos) text.remove_prefix(first + 1);
+    // A single line that is longer than what is held: its end.
+    if (first == text.npos && text.find('\r') == text.npos) {
+      return "..." + std::string(text.substr(text.size() - std::min(text.size(), kEndOfLine)));
+    }
+    if (first != text.npos) text.remove_prefix(first + 1);
   }
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   std::vector<std::string> all;
   for (size_t start = 0; start <= text.size();) {
     const size_t end = std::min(text.find('\n', start), text.size());

@@ -27,6 +27,24 @@ TEST(LogTail, MoreThanItHolds_NoTornFirstLine) {
   EXPECT_LE(last.size(), 128u);
 }
 
+TEST(LogTail, LineLongerThanItHolds_ItsEndIsGiven) {
+  LogTail tail(64);
+  const std::string end = "and the end";
+  tail.add("before\n" + std::string(5000, 'x') + end + "\n");
+  const std::string last = tail.last(20);
+  EXPECT_TRUE(last.starts_with("...xxx")) << last;
+  EXPECT_TRUE(last.ends_with("x" + end)) << last;
+  tail.add("after\n");
+  EXPECT_EQ(tail.last(20), "after");
+}
+
+TEST(LogTail, ProgressBarLongerThanItHolds_OnlyItsLastStateCounts) {
+  LogTail tail(64);
+  for (int i = 0; i < 1000; ++i) tail.add(std::to_string(i) + " steps\r");
+  tail.add("1000 steps");
+  EXPECT_EQ(tail.last(20), "1000 steps");
+}
+
 TEST(LogTail, UnfinishedLine_IsGiven) {
   LogTail tail;
   tail.add("terminate called");
