@@ -117,7 +117,8 @@ void set_up_server(grpc::ServerBuilder* builder, std::chrono::milliseconds patie
 std::string reason_of(const grpc::Status& status) {
   std::string text = status.error_message();
   constexpr std::string_view kLast = "last error: ", kRemote = "remote host: ";
-  for (const std::string_view marker : {kLast, kRemote}) {
+  constexpr std::string_view kName = "is_balancer=0: ";  // a name that is not known
+  for (const std::string_view marker : {kLast, kRemote, kName}) {
     if (const size_t at = text.rfind(marker); at != std::string::npos) {
       text = text.substr(at + marker.size());
     }

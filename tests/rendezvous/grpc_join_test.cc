@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "rendezvous/grpc_setup.h"
 #include "tests/rendezvous/grpc_nodes.h"
 
 namespace fleet {
@@ -76,6 +77,18 @@ TEST(GrpcJoin, NobodyListens_TimesOutSayingWhy) {
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("127.0.0.1:" + std::to_string(port)),
                                   HasSubstr("Connection refused"), HasSubstr("--rdzv_timeout")));
+}
+
+TEST(ReasonOf, WrapperUponWrapper_LeavesTheWordsForPeople) {
+  const auto reason = [](const std::string& text) {
+    return reason_of(grpc::Status(grpc::StatusCode::UNAVAILABLE, text));
+  };
+  EXPECT_EQ(reason("failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.1:6768: "
+                   "Failed to connect to remote host: Connection refused"),
+            "Connection refused");
+  EXPECT_EQ(reason("DNS resolution failed for node01:6767: C-ares status is not ARES_SUCCESS "
+                   "qtype=AAAA name=node01 is_balancer=0: Domain name not found"),
+            "Domain name not found");
 }
 
 TEST(GrpcJoin, NodeMissing_NamedToEveryoneThere) {
