@@ -21,9 +21,11 @@ namespace {
 // Ways to start that --via chooses from.
 fleet::LaunchExtras extras() {
   fleet::LaunchExtras all;
-  all.vias = {{"slurm", "in the nodes of this Slurm allocation", fleet::start_via_slurm},
-              {"ssh", "on the nodes of --ips, over ssh", fleet::start_via_ssh},
-              {"fleetd", "through a daemon on each node", fleet::start_via_fleetd}};
+  all.vias = {
+      {"slurm", "in the nodes of this Slurm allocation", fleet::start_via_slurm,
+       fleet::plan_via_slurm},
+      {"ssh", "on the nodes of --ips, over ssh", fleet::start_via_ssh, fleet::plan_via_ssh},
+      {"fleetd", "through a daemon on each node", fleet::start_via_fleetd, fleet::plan_via_fleetd}};
   for (const fleet::Command& command : fleet::commands()) {
     if (command.internal) continue;
     std::string left = "  fleetrun " + command.name;

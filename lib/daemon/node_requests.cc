@@ -201,4 +201,60 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
   return all;
 }
 
+namespace {
+
+std::string gpus_of(const GpuWish& wish) {
+  const std::string which = wish.none             ? "none"
+                            : !wish.names.empty() ? wish.names
+                            : wish.count > 0      ? std::to_string(wish.count) + " of them"
+                                                  : "all";
+  return wish.share ? which + ", shared" : which;
+}
+
+// Which processes they would have; of more nodes than run the last ones wait as spares.
+std::vector<NodeProcesses> processes_of(const Settings& settings) {
+  std::vector<ListedNode> nodes = nodes_of(settings);
+  const size_t listed = nodes.size();
+  if (given_by_flag(settings, "nnodes")) {
+    nodes.resize(static_cast<size_t>(count_of_listed(settings, static_cast<int>(listed)).max));
+  }
+  std::vector<NodeProcesses> processes = foresee_processes(settings, nodes);
+  processes.resize(listed, {.known = true});
+  return processes;
+}
+
+}  // namespace
+
+ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeRequest>& requests,
+                         const std::function<std::string(const NodeRequest&)>& through) {
+  const Settings& settings = request.settings;
+  ViaPlan plan;
+  plan.job_id = requests[0].job.job_id;
+  plan.via = settings.text("via");
+  plan.program = request.program;
+  plan.environment = requests[0].job.environment;
+  const std::vector<NodeProcesses> processes = processes_of(settings);
+  for (size_t k = 0; k < requests.size(); ++k) {
+    const JobRequest& job = requests[k].job;
+    NodeStart& node = plan.nodes.emplace_back();
+    node.name = requests[k].name;
+    node.through = through(requests[k]);
+    node.folder = job.folder;
+    node.logs = job.log_dir;
+    node.gpus = gpus_of(job.gpus);
+    node.processes = processes[k];
+    node.command = {"fleetrun"};
+    for (const auto* words : {&job.arguments, &job.program}) {
+      if (words == &job.program) node.command.emplace_back("--");
+      node.command.insert(node.command.end(), words->begin(), words->end());
+    }
+  }
+  plan.notes = {"programs, files, folders and GPUs are the nodes': they are looked at there"};
+  if (requests.size() > 1) {
+    plan.notes.emplace_back("the other nodes are told where node 0's rendezvous listens");
+  }
+  if (settings.boolean("detach")) plan.notes.emplace_back("the job is left once all ranks run");
+  return plan;
+}
+
 }  // namespace fleet

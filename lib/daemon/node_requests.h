@@ -1,11 +1,13 @@
 // A command line with --via=fleetd, as what each node's fleetd is asked for.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "daemon/job_table.h"
+#include "launch/dry_run/via_plan.h"
 #include "launch/options.h"
 
 namespace fleet {
@@ -28,6 +30,10 @@ struct NodeRequest {
 };
 // By node. kUsage where the options make no sense from elsewhere.
 std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientPlace& client);
+
+// The same as a plan for --dry_run. `through`: how a node is reached, from its request.
+ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeRequest>& requests,
+                         const std::function<std::string(const NodeRequest&)>& through);
 
 // Which of the client's variables its ranks get: those of the libraries that programs are tuned
 // with (NCCL_*, OMP_*, ...), without secrets and without what names this host's devices; and what

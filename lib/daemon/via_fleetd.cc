@@ -251,6 +251,11 @@ int start_via_fleetd(LaunchRequest request) {
   return end.code;
 }
 
+ViaPlan plan_via_fleetd(const LaunchRequest& request) {
+  return plan_of_requests(request, node_requests(request, client_place(request.settings)),
+                          [](const NodeRequest& node) { return "fleetd at " + node.address; });
+}
+
 int attach_via_fleetd(const std::string& job_id, const std::vector<std::string>& addresses,
                       bool restarts, const Security& security) {
   std::vector<RemoteNode> nodes;

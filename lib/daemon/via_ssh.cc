@@ -130,6 +130,17 @@ Error explain_ssh(const std::string& host, const std::string& said, bool connect
           "does `ssh " + host + " true` work?"};
 }
 
+ViaPlan plan_via_ssh(const LaunchRequest& request) {
+  const Settings& settings = request.settings;
+  const std::vector<std::string> options =
+      shell_words(settings.text("via_options"), settings.origin("via_options"));
+  const auto programs = remote_programs(settings);
+  ViaPlan plan = plan_of_requests(request, node_requests(request, client_place(settings)),
+                                  [](const NodeRequest& node) { return "ssh to " + node.name; });
+  for (NodeStart& node : plan.nodes) node.reached_by = ssh_command(node.name, options, programs);
+  return plan;
+}
+
 int start_via_ssh(LaunchRequest request) {
   const Settings& settings = request.settings;
   set_up_logging(settings.text("log_level"), "fleetrun");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "launch/dry_run/via_plan.h"
 #include "launch/options.h"
 
 namespace fleet {
@@ -14,6 +15,8 @@ namespace fleet {
 // Starts the job, shows what it shows, passes signals on, and ends with its exit code. Throws what
 // the user got wrong.
 int start_via_ssh(LaunchRequest request);
+// What that would run where.
+ViaPlan plan_via_ssh(const LaunchRequest& request);
 
 // The command for a node. `options` come before ours, so that they win. `programs`: tried in this
 // order, paths or names.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kFileEnding = "_FILE";
 
-// What each dialect has for a rank, however long.
+// What each dialect has for a rank.
 Variables dialect_variables(const Assignment& assignment, int local_rank,
                             const RankContext& context) {
   Variables all;
@@ -41,13 +41,21 @@ std::string path_of(const std::string& name, const Assignment& assignment,
          (name + "." + file_word(context.job_id) + "." + std::to_string(assignment.epoch()));
 }
 
-Variables shortened(Variables variables, const Assignment& assignment, const RankContext& context) {
-  for (auto& [name, value] : variables) {
-    if (value.size() <= kLongestValue) continue;
-    value = path_of(name, assignment, context);
-    name += kFileEnding;
+JobLists lists_of(const Assignment& assignment, const RankContext& context) {
+  JobLists lists;
+  for (const Dialect* dialect : dialects_named(context.dialects)) {
+    if (!dialect->lists) continue;
+    for (auto& [name, value] : dialect->lists(*assignment.world)) {
+      if (value.size() <= kLongestValue) {
+        lists.variables[name] = {name, std::move(value)};
+        continue;
+      }
+      const std::string path = path_of(name, assignment, context);
+      lists.variables[name] = {name + std::string(kFileEnding), path};
+      lists.files.push_back({name, path, std::move(value)});
+    }
   }
-  return variables;
+  return lists;
 }
 
 }  // namespace
@@ -62,6 +70,16 @@ std::vector<std::string> endpoints_of(const World& world, bool servers) {
     }
   }
   return all;
+}
+
+std::string first_endpoint(const World& world) {
+  for (const NodePlacement& node : world.nodes) {
+    for (int local = node.servers; local < node.nproc(); ++local) {
+      if (node.rank_of(local) != 0) continue;
+      return endpoint(node.address, node.ports[static_cast<size_t>(local)]);
+    }
+  }
+  return {};
 }
 
 std::string join_numbers(const std::vector<int>& numbers, const char* separator) {
@@ -90,28 +108,29 @@ std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, i
   return plans;
 }
 
+RankContext with_lists(const Assignment& assignment, RankContext context) {
+  if (!context.lists) {
+    context.lists = std::make_shared<const JobLists>(lists_of(assignment, context));
+  }
+  return context;
+}
+
+std::vector<LongValue> long_values(const Assignment& assignment, const RankContext& context) {
+  return with_lists(assignment, context).lists->files;
+}
+
 Variables table_environment(const Assignment& assignment, int local_rank,
                             const RankContext& context) {
   const Dialect& first = *dialects_named(context.dialects).front();
   const auto show = assignment.world->servers > 0 ? first.role
                     : first.table                 ? first.table
                                                   : first.variables;
-  return shortened(show(assignment, local_rank, context), assignment, context);
-}
-
-std::vector<LongValue> long_values(const Assignment& assignment, const RankContext& context) {
-  std::vector<LongValue> all;
-  for (auto& [name, value] : dialect_variables(assignment, 0, context)) {
-    if (value.size() <= kLongestValue) continue;
-    all.push_back({name, path_of(name, assignment, context), std::move(value)});
-  }
-  return all;
+  return show(assignment, local_rank, with_lists(assignment, context));
 }
 
 Variables rank_environment(const Assignment& assignment, int local_rank,
                            const RankContext& context) {
-  Variables all =
-      shortened(dialect_variables(assignment, local_rank, context), assignment, context);
+  Variables all = dialect_variables(assignment, local_rank, with_lists(assignment, context));
   all.emplace_back(kEnvStoreAddress, assignment.store_address);
   // Empty, in an open job within another job's rank: not the outer one's.
   if (!context.credentials.empty() || get_env(kEnvCredentials)) {

@@ -24,10 +24,11 @@ std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, i
 // A value of more characters goes through a file: the rank has NAME_FILE, its path, and no NAME. It
 // is Paddle's bound for its lists; Linux has 128 KiB for a string.
 inline constexpr size_t kLongestValue = 48000;
-struct LongValue {
-  std::string name, path, value;
-};
-// Those of a job's epoch, alike for all of its ranks.
+
+// `context` with the lists of this world and its dialects. Whoever asks for the environments of
+// many ranks calls it once; the functions below do it for one that has none.
+RankContext with_lists(const Assignment& assignment, RankContext context);
+// The lists that go through files, alike for all ranks of an epoch.
 std::vector<LongValue> long_values(const Assignment& assignment, const RankContext& context);
 
 // What the printed table shows: the first dialect's, where that is Paddle what its older launcher

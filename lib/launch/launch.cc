@@ -18,7 +18,7 @@
 #include "launch/arguments.h"
 #include "launch/dialects/dialect.h"
 #include "launch/doctor/preflight.h"
-#include "launch/dry_run.h"
+#include "launch/dry_run/show.h"
 #include "launch/environment.h"
 #include "launch/guard.h"
 #include "launch/log_settings.h"
@@ -285,7 +285,10 @@ int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras
   const Via* via = chosen_via(request, extras.vias);
   check_options(request, ArgumentsOf::kStart);
   try {
-    return via ? via->start(std::move(request)) : run(std::move(request));
+    if (!via) return run(std::move(request));
+    if (!request.dry_run.wanted) return via->start(std::move(request));
+    print_via_plan(via->plan(request), request.dry_run);
+    return 0;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     spdlog::error("{}", error.what());

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/dry_run/via_plan.h"
 #include "launch/options.h"
 
 namespace fleet {
@@ -11,8 +12,9 @@ namespace fleet {
 // A way to start the job elsewhere than on this node alone, --via=NAME.
 struct Via {
   std::string name;
-  std::string summary;                    // one line, for the help
-  int (*start)(LaunchRequest) = nullptr;  // runs the job to its end; the exit code
+  std::string summary;                              // one line, for the help
+  int (*start)(LaunchRequest) = nullptr;            // runs the job to its end; the exit code
+  ViaPlan (*plan)(const LaunchRequest&) = nullptr;  // what that would run, for --dry_run
 };
 
 // What the program knows beyond this room.

@@ -51,6 +51,14 @@ void add_of_vias(const Settings& settings, std::vector<IdleOption>* idle) {
   }
 }
 
+// Environments of ranks are made on their nodes.
+void check_via_dry_run(const DryRun& wish) {
+  const char* what = wish.format == "shell" ? "--format shell" : wish.rank >= 0 ? "--rank_env" : "";
+  if (*what == 0) return;
+  refuse("what a rank gets is decided on its node", what,
+         "give it there, without --via; or --format table or json, for the whole job");
+}
+
 // What only restarts need.
 void add_of_restarts(const Settings& settings, std::vector<IdleOption>* idle) {
   const bool restarts = restart_policy(settings).max_restarts > 0;
@@ -115,6 +123,7 @@ void check_options(const LaunchRequest& request, ArgumentsOf what) {
       refuse(idle.what, settings.origin(idle.key), idle.next);
     }
   }
+  if (!settings.text("via").empty() && request.dry_run.wanted) check_via_dry_run(request.dry_run);
   if (settings.text("via") == "slurm" && settings.text("secret_file") == "-") {
     refuse("the nodes cannot read your standard input", settings.origin("secret_file") + " -",
            "give a file, or FLEET_JOB_SECRET");

@@ -128,26 +128,6 @@ void check_job_file(std::vector<std::string> command) {
   throw Error(ErrorCode::kUsage, std::string(line));
 }
 
-// Loopback addresses are this host by definition: such nodes share its cores. Other names are not
-// looked up: a job may have thousands.
-std::vector<CorePlan> cores_of_ranks(const Assignment& assignment) {
-  const auto here = [](const NodePlacement& node) {
-    return node.address == "localhost" || is_loopback(node.address);
-  };
-  const NodePlacement& node = assignment.node();
-  int first = 0, on_host = node.nproc();
-  if (here(node)) {
-    on_host = 0;
-    for (const NodePlacement& other : assignment.world->nodes) {
-      if (!here(other)) continue;
-      if (other.node_rank == node.node_rank) first = on_host;
-      on_host += other.nproc();
-    }
-  }
-  return plan_cores(available_cores(), first, node.nproc(), on_host,
-                    get_env("OMP_NUM_THREADS").has_value(), cgroup_limits().cpus);
-}
-
 // --debug_rank; -1: none.
 int debugged_rank(const Settings& settings, int world_size) {
   const auto rank = settings.integer("debug_rank");
@@ -295,50 +275,77 @@ RankContext rank_context(const LaunchPlan& plan) {
   return context;
 }
 
+// Loopback addresses are this host by definition: such nodes share its cores. Other names are not
+// looked up: a job may have thousands.
+std::vector<CorePlan> cores_of_ranks(const Assignment& assignment) {
+  const auto here = [](const NodePlacement& node) {
+    return node.address == "localhost" || is_loopback(node.address);
+  };
+  const NodePlacement& node = assignment.node();
+  int first = 0, on_host = node.nproc();
+  if (here(node)) {
+    on_host = 0;
+    for (const NodePlacement& other : assignment.world->nodes) {
+      if (!here(other)) continue;
+      if (other.node_rank == node.node_rank) first = on_host;
+      on_host += other.nproc();
+    }
+  }
+  return plan_cores(available_cores(), first, node.nproc(), on_host,
+                    get_env("OMP_NUM_THREADS").has_value(), cgroup_limits().cpus);
+}
+
+RankCommands::RankCommands(const LaunchPlan& plan, const Assignment& assignment, int terminal_width)
+    : plan_(plan),
+      context_(with_lists(assignment, rank_context(plan))),
+      shown_(read_shown_ranks(plan.request.settings)),
+      terminal_width_(terminal_width),
+      debugged_(debugged_rank(plan.request.settings, assignment.world_size())) {
+  context_.interface = interface_of(resolve(plan.topology.bind_address));
+}
+
+RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
+                             const CorePlan& cores) const {
+  const Settings& settings = plan_.request.settings;
+  const NodePlacement& node = assignment.node();
+  const bool server = node.is_server(local_rank);
+  RankCommand rank;
+  rank.local_rank = local_rank;
+  rank.rank = node.rank_of(local_rank);
+  rank.argv = plan_.command;
+  rank.cores = cores.cores;
+  // A bar of other programs is their own affair: they see a pipe.
+  const bool draws_bar =
+      plan_.trains && local_rank == 0 && !shown_.chosen && !stamps_console(settings);
+  rank.draws_bar = draws_bar && terminal_width_ > 0;
+  RankContext context = context_;
+  context.threads = cores.threads;
+  if (node.address != plan_.topology.address) context.interface.clear();
+  context.terminal_width = draws_bar ? terminal_width_ : 0;
+  rank.environment = rank_environment(assignment, local_rank, context);
+  rank.removed = removed_environment(assignment, local_rank, rank.environment);
+  rank.log_path = log_path(plan_.log_dir, local_rank, node.servers);
+  rank.error_log_path = error_log_path(settings, plan_.log_dir, local_rank, node.servers);
+  rank.service_socket = any_dialect(plan_.dialects, &Dialect::wants_socket);
+  if (server) return rank;
+  rank.shown_streams = shown_.streams(rank.rank, local_rank - node.servers);
+  // Servers wait for trainers; it is the trainers that have to get on.
+  const double seconds = settings.number("hang_timeout");
+  rank.hang_timeout_ms = static_cast<int>(std::min(seconds, 2e6) * 1000);
+  if (rank.rank == debugged_) {
+    rank.argv = stand_in(rank.argv);
+    rank.hang_timeout_ms = 0;  // it waits for a person
+  }
+  return rank;
+}
+
 std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment& assignment,
                                        int terminal_width) {
   const std::vector<CorePlan> cores = cores_of_ranks(assignment);
+  const RankCommands commands(plan, assignment, terminal_width);
   std::vector<RankCommand> ranks;
-  const ShownRanks shown = read_shown_ranks(plan.request.settings);
-  const NodePlacement& node = assignment.node();
-  const auto nproc = static_cast<size_t>(node.nproc());
-  const int debugged = debugged_rank(plan.request.settings, assignment.world_size());
-  for (size_t local_rank = 0; local_rank < nproc; ++local_rank) {
-    RankCommand rank;
-    rank.local_rank = static_cast<int>(local_rank);
-    rank.argv = plan.command;
-    // A bar of other programs is their own affair: they see a pipe.
-    const bool draws_bar =
-        plan.trains && local_rank == 0 && !shown.chosen && !stamps_console(plan.request.settings);
-    RankContext context = rank_context(plan);
-    context.threads = cores[local_rank].threads;
-    if (node.address == plan.topology.address) {
-      context.interface = interface_of(resolve(plan.topology.bind_address));
-    }
-    rank.service_socket = any_dialect(plan.dialects, &Dialect::wants_socket);
-    context.terminal_width = draws_bar ? terminal_width : 0;
-    rank.environment = rank_environment(assignment, rank.local_rank, context);
-    rank.removed = removed_environment(assignment, rank.local_rank, rank.environment);
-    rank.cores = cores[local_rank].cores;
-    rank.log_path = log_path(plan.log_dir, rank.local_rank, node.servers);
-    rank.error_log_path =
-        error_log_path(plan.request.settings, plan.log_dir, rank.local_rank, node.servers);
-    // Servers wait for trainers; it is the trainers that have to get on.
-    if (!assignment.node().is_server(rank.local_rank)) {
-      const double seconds = plan.request.settings.number("hang_timeout");
-      rank.hang_timeout_ms = static_cast<int>(std::min(seconds, 2e6) * 1000);
-    }
-    const int global = node.rank_of(rank.local_rank);
-    rank.rank = global;
-    if (!node.is_server(rank.local_rank)) {
-      rank.shown_streams = shown.streams(global, rank.local_rank - node.servers);
-    }
-    rank.draws_bar = draws_bar && terminal_width > 0;
-    if (global == debugged && !node.is_server(rank.local_rank)) {
-      rank.argv = stand_in(rank.argv);
-      rank.hang_timeout_ms = 0;  // it waits for a person
-    }
-    ranks.push_back(std::move(rank));
+  for (int local_rank = 0; local_rank < assignment.node().nproc(); ++local_rank) {
+    ranks.push_back(commands.of(assignment, local_rank, cores[static_cast<size_t>(local_rank)]));
   }
   return ranks;
 }

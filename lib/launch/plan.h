@@ -8,6 +8,7 @@
 #include "launch/environment.h"
 #include "launch/options.h"
 #include "launch/roles.h"
+#include "launch/shown_ranks.h"
 #include "launch/topology.h"
 #include "node/held_ports.h"
 #include "node/wire.h"
@@ -52,6 +53,24 @@ NodeInfo node_of(const LaunchPlan& plan, bool hosts_rendezvous);
 
 // What a rank's environment depends on beyond the Assignment, but for its cores.
 RankContext rank_context(const LaunchPlan& plan);
+
+// The commands of the ranks of one world: what is alike for them is made once.
+class RankCommands {
+ public:
+  // kUsage where the world lacks a rank that the options name.
+  RankCommands(const LaunchPlan& plan, const Assignment& assignment, int terminal_width);
+  // Of any node; on `cores` of this machine.
+  RankCommand of(const Assignment& assignment, int local_rank, const CorePlan& cores) const;
+
+ private:
+  const LaunchPlan& plan_;
+  RankContext context_;
+  ShownRanks shown_;
+  int terminal_width_, debugged_;
+};
+
+// How this node's cores are shared out among its ranks.
+std::vector<CorePlan> cores_of_ranks(const Assignment& assignment);
 
 // This node's ranks, once the world is known. `terminal_width`: of the terminal that shows local
 // rank 0; 0: none does.

@@ -1,6 +1,8 @@
 // What the environment of a rank is made from, beside the Assignment.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +12,17 @@
 namespace fleet {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// A value that is too long for an environment, and the file that has it instead.
+struct LongValue {
+  std::string name, path, value;
+};
+// The variables that grow with the world: alike for all of its ranks, and so made once for them.
+struct JobLists {
+  // As ranks get them, by name: NAME and its value, or NAME_FILE and a path.
+  std::map<std::string, std::pair<std::string, std::string>> variables;
+  std::vector<LongValue> files;  // what those paths hold
+};
 
 // What a rank needs to know beyond the Assignment.
 struct RankContext {
@@ -24,8 +37,12 @@ struct RankContext {
   int service_port = 0;          // on loopback, of this node's key-value server; 0: there is none
   std::string interface = {};    // the network interface with this node's address; "" where unknown
   std::string credentials = {};  // CredentialsFile::path()
+  // Of the world that the ranks are in, see with_lists(). Dialects that have lists find them here.
+  std::shared_ptr<const JobLists> lists = {};
 };
 
+// "ip:port" of the first trainer.
+std::string first_endpoint(const World& world);
 // "ip:port" of every trainer, or parameter server, by rank.
 std::vector<std::string> endpoints_of(const World& world, bool servers);
 

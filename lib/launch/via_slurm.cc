@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -169,10 +170,49 @@ std::vector<std::string> srun_command(const LaunchRequest& request, const Enviro
   return command;
 }
 
-int start_via_slurm(LaunchRequest request) {
+ViaPlan plan_via_slurm(const LaunchRequest& request, const Environment& environment,
+                       const std::string& self) {
+  const Settings& settings = request.settings;
+  ViaPlan plan;
+  plan.via = "slurm";
+  plan.program = request.program;
+  plan.command = srun_command(request, environment, self);
+  plan.job_id = settings.given("job_id")
+                    ? settings.text("job_id")
+                    : "slurm-" + environment("SLURM_JOB_ID").value_or("") + ".STEP";
+  std::vector<ListedNode> nodes = expand_nodes(environment("SLURM_JOB_NODELIST").value_or(""),
+                                               "environment SLURM_JOB_NODELIST");
+  nodes.resize(std::min(nodes.size(), static_cast<size_t>(node_count(settings, environment))));
+  const std::vector<NodeProcesses> processes = foresee_processes(settings, nodes);
+  const std::string logs = settings.text("log_dir");
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    NodeStart& node = plan.nodes.emplace_back();
+    node.name = nodes[k].address;
+    node.through = "a task of srun";
+    node.gpus = settings.given("gpus") ? settings.text("gpus") : "the step's";
+    node.logs = nodes.size() > 1 ? logs + "/node" + std::to_string(k) : logs;
+    node.processes = processes[k];
+  }
+  plan.environment = {{"FLEET_JOB_SECRET", "made for this job"}, {kEnvVia, "slurm"}};
+  plan.notes = {"Slurm chooses the nodes, and takes this environment to them"};
+  return plan;
+}
+
+namespace {
+
+std::string own_path() {
   std::error_code none;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", none).string();
-  std::vector<std::string> words = srun_command(request, get_env, self);
+  return std::filesystem::read_symlink("/proc/self/exe", none).string();
+}
+
+}  // namespace
+
+ViaPlan plan_via_slurm(const LaunchRequest& request) {
+  return plan_via_slurm(request, get_env, own_path());
+}
+
+int start_via_slurm(LaunchRequest request) {
+  std::vector<std::string> words = srun_command(request, get_env, own_path());
   // What the options said of the environment is in the command now.
   for (const Option& option : launch_options()) {
     for (const std::string& name : option.environment) ::unsetenv(name.c_str());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/dry_run/via_plan.h"
 #include "launch/options.h"
 
 namespace fleet {
@@ -14,6 +15,13 @@ namespace fleet {
 // and nothing else, which takes nodes, place and ports from its step. `self`: this program's path.
 // kUsage outside of an allocation, inside of a step, and for what Slurm decides.
 std::vector<std::string> srun_command(
+    const LaunchRequest& request,
+    const std::function<std::optional<std::string>(const std::string&)>& environment,
+    const std::string& self);
+
+// The same as a plan, with the nodes of the allocation.
+ViaPlan plan_via_slurm(const LaunchRequest& request);
+ViaPlan plan_via_slurm(
     const LaunchRequest& request,
     const std::function<std::optional<std::string>(const std::string&)>& environment,
     const std::string& self);

@@ -111,6 +111,32 @@ TEST(NodeRequests, SecretFile_IsTheJobsSecret) {
   EXPECT_THROW(place("/no/such"), Error);
 }
 
+TEST(PlanOfRequests, IsWhatTheNodesAreAskedFor) {
+  const LaunchRequest request = parse_arguments(
+      {"--via=fleetd", "--ips=a:2,b:3", "--detach", "--share_gpus", "train.py", "x y"});
+  const auto asked = node_requests(request, laptop());
+  const ViaPlan plan = plan_of_requests(
+      request, asked, [](const NodeRequest& node) { return "fleetd at " + node.address; });
+  EXPECT_EQ(plan.job_id, "train-3fa2c1");
+  ASSERT_THAT(plan.nodes, SizeIs(2));
+  EXPECT_EQ(plan.nodes[1].through, "fleetd at b:6767");
+  EXPECT_EQ(plan.nodes[1].folder, "/data/run");
+  EXPECT_EQ(plan.nodes[1].logs, "log/train-3fa2c1/node1");
+  EXPECT_EQ(plan.nodes[1].gpus, "3 of them, shared");
+  EXPECT_THAT(plan.nodes[1].processes.ranks, ElementsAre(2, 3, 4));
+  std::vector<std::string> command = {"fleetrun"};
+  command.insert(command.end(), asked[1].job.arguments.begin(), asked[1].job.arguments.end());
+  command.insert(command.end(), {"--", "train.py", "x y"});
+  EXPECT_EQ(plan.nodes[1].command, command);
+  EXPECT_THAT(plan.notes, Contains(HasSubstr("left once all ranks run")));
+  const LaunchRequest spare = parse_arguments(
+      {"--via=fleetd", "--ips=a:2,b:2", "--nnodes=1", "--max_restart=1", "train.py"});
+  const ViaPlan with_spare = plan_of_requests(spare, node_requests(spare, laptop()),
+                                              [](const NodeRequest&) { return ""; });
+  EXPECT_THAT(with_spare.nodes[0].processes.ranks, ElementsAre(0, 1));
+  EXPECT_THAT(with_spare.nodes[1].processes.ranks, IsEmpty());
+}
+
 TEST(NodeRequests, SingleNode_IsShownAsItIs) {
   const auto all = requests({"--ips=a", "train.py"});
   ASSERT_THAT(all, SizeIs(1));

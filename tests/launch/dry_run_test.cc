@@ -1,11 +1,11 @@
-#include "launch/dry_run.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/error.h"
+#include "launch/dry_run/show.h"
 
 namespace fleet {
 namespace {
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Two nodes, of one rank and of two.
-ForeseenJob sample() {
+ForeseenJob sample(const std::string& list = "a,b") {
   ForeseenJob job;
   job.job_id = "night";
   job.rendezvous = "10.0.0.1:6768";
@@ -25,87 +25,144 @@ ForeseenJob sample() {
                   {"10.0.0.2", "", 1, 1, {{}, {}}, {6070, 6071}}};
   world->world_size = 3;
   job.assignment.world = world;
-  for (int rank = 0; rank < 3; ++rank) {
-    RankCommand command;
-    command.argv = {"/bin/prog", "x"};
-    command.environment = {{"RANK", std::to_string(rank)}, {"A_TOKEN", "t0p"}};
-    command.removed = {"http_proxy"};
-    if (rank == 0) command.cores = {0, 2};
-    command.log_path = "log/workerlog." + std::to_string(rank == 2);
-    job.ranks.push_back({rank > 0, rank == 2, false, rank, command});
-  }
+  job.program = {"/bin/prog", "x"};
+  job.removed = {"http_proxy"};
+  job.findings = {ok("cores", "2 cores"), warn("/dev/shm", "64 MiB free", "--shm-size=8g")};
   job.inherited = {{"EDITOR", "it's vi"}, {"WANDB_API_KEY", "s3cret"}, {"BASH_FUNC_f%%", "() {}"}};
+  const Variables alike = {{"WORLD_SIZE", "3"}, {"A_TOKEN", "t0p"}, {"LIST", list}};
+  job.each = [alike](int wanted, const ForeseenJob::See& see) {
+    for (int rank = 0; rank < 3; ++rank) {
+      if (wanted >= 0 && rank != wanted) continue;
+      RankCommand command;
+      command.environment = alike;
+      command.environment.emplace_back("RANK", std::to_string(rank));
+      command.removed = {"http_proxy"};
+      if (rank == 0) command.cores = {0, 2};
+      command.log_path = "log/workerlog." + std::to_string(rank == 2);
+      see({rank > 0, rank == 2, false, rank, command});
+    }
+  };
   return job;
 }
 
+std::string table(const ForeseenJob& job, int rank = -1) {
+  std::ostringstream out;
+  write_dry_run_table(job, rank, out);
+  return out.str();
+}
+std::string json(const ForeseenJob& job, int rank = -1) {
+  std::ostringstream out;
+  write_dry_run_json(job, rank, out);
+  return out.str();
+}
+std::string shell(const ForeseenJob& job, int rank, bool masked_secrets) {
+  std::ostringstream out;
+  write_dry_run_shell(job, rank, masked_secrets, out);
+  return out.str();
+}
+
 TEST(DryRunTable, ShowsPlacesAndVariables) {
-  const std::string text = dry_run_table(sample(), -1);
+  const std::string text = table(sample());
   EXPECT_THAT(text, HasSubstr("job 'night': 3 processes on 2 nodes; nothing is started"));
   EXPECT_THAT(text, HasSubstr("note        something is assumed"));
   EXPECT_THAT(text, HasSubstr("rank 0  0     10.0.0.1  0           0,1   0,2    10.0.0.1:6070  "
                               "log/workerlog.0"));
   EXPECT_THAT(text, HasSubstr("rank 2  1     10.0.0.2  1           -     -      10.0.0.2:6071  "
                               "log/workerlog.1"));
-  EXPECT_THAT(text, HasSubstr("rank 2 gets\n  RANK     2\n"));
+  EXPECT_THAT(text, HasSubstr("every rank gets\n  WORLD_SIZE  3\n  A_TOKEN"));
+  EXPECT_THAT(text, HasSubstr("rank 2 gets\n  RANK  2\n"));
   EXPECT_THAT(text, AllOf(HasSubstr("EDITOR         it's vi"), HasSubstr("but not http_proxy")));
 }
 
+TEST(DryRunTable, WhatTheDoctorComplainsOf_IsShown) {
+  EXPECT_THAT(table(sample()),
+              AllOf(HasSubstr("warning     /dev/shm: 64 MiB free; --shm-size=8g\n"),
+                    HasSubstr("1 of 2 find nothing wrong"), Not(HasSubstr("2 cores"))));
+}
+
 TEST(DryRunTable, SecretsAreMasked) {
-  const std::string text = dry_run_table(sample(), -1) + dry_run_json(sample(), -1);
+  const std::string text = table(sample()) + json(sample());
   EXPECT_THAT(text, AllOf(HasSubstr("WANDB_API_KEY"), HasSubstr("A_TOKEN"), HasSubstr("******")));
   EXPECT_THAT(text, AllOf(Not(HasSubstr("s3cret")), Not(HasSubstr("t0p"))));
 }
 
 TEST(DryRunTable, LongValues_AreShortened) {
-  ForeseenJob job = sample();
-  job.ranks[0].command.environment.emplace_back("LIST", std::string(40000, 'x') + "end");
-  const std::string text = dry_run_table(job, -1);
+  const ForeseenJob job = sample(std::string(40000, 'x') + "end");
+  const std::string text = table(job);
   EXPECT_THAT(text, HasSubstr("xend (40003 characters; --format json has them)\n"));
   EXPECT_LT(text.size(), 4000u);
-  EXPECT_GT(dry_run_json(job, 0).size(), 40000u);
+  EXPECT_GT(json(job, 0).size(), 40000u);
 }
 
-TEST(DryRunTable, OneRank_IsShownAlone) {
-  const std::string text = dry_run_table(sample(), 1);
-  EXPECT_THAT(text, AllOf(HasSubstr("rank 1 gets"), Not(HasSubstr("rank 0 gets"))));
+TEST(DryRunTable, OneRank_IsShownAloneAndWhole) {
+  EXPECT_THAT(table(sample(), 1),
+              AllOf(HasSubstr("rank 1 gets\n  WORLD_SIZE  3\n"), Not(HasSubstr("rank 0 gets")),
+                    Not(HasSubstr("every rank gets"))));
+}
+
+// Of many ranks those of this node, and what all have.
+TEST(DryRunTable, LargeJob_ShowsEveryPlaceButNotEveryEnvironment) {
+  ForeseenJob job = sample();
+  auto world = std::make_shared<World>();
+  for (int node = 0; node < 100; ++node) {
+    world->nodes.push_back({"n" + std::to_string(node), "", node, node, {{}}, {6070}});
+  }
+  world->world_size = 100;
+  job.assignment.world = world;
+  job.assignment.node_rank = 7;
+  job.each = [](int, const ForeseenJob::See& see) {
+    for (int rank = 0; rank < 100; ++rank) {
+      RankCommand command;
+      command.environment = {{"SIZE", "100"}, {"RANK", std::to_string(rank)}};
+      see({rank, 0, false, rank, command});
+    }
+  };
+  const std::string text = table(job);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("rank 99  99    n99 "), HasSubstr("every rank gets\n  SIZE  100\n"),
+                    HasSubstr("rank 7 gets\n  RANK  7\n"), Not(HasSubstr("rank 8 gets")),
+                    HasSubstr("--rank_env R")));
 }
 
 TEST(DryRunJson, HasEverything) {
-  const auto job = nlohmann::json::parse(dry_run_json(sample(), -1));
+  const auto job = nlohmann::json::parse(json(sample()));
   EXPECT_EQ(job["job_id"], "night");
   EXPECT_EQ(job["world_size"], 3);
   EXPECT_EQ(job["nnodes"], 2);
   EXPECT_EQ(job["program"], (std::vector<std::string>{"/bin/prog", "x"}));
+  EXPECT_EQ(job["findings"].size(), 2u);
+  EXPECT_EQ(job["findings"][1]["severity"], "warn");
   ASSERT_EQ(job["ranks"].size(), 3u);
   EXPECT_EQ(job["ranks"][0]["gpus"], (std::vector<int>{0, 1}));
   EXPECT_EQ(job["ranks"][0]["cores"], (std::vector<int>{0, 2}));
   EXPECT_EQ(job["ranks"][2]["endpoint"], "10.0.0.2:6071");
   EXPECT_EQ(job["ranks"][2]["environment"]["RANK"], "2");
   EXPECT_EQ(job["inherited"]["EDITOR"], "it's vi");
-  EXPECT_EQ(nlohmann::json::parse(dry_run_json(sample(), 1))["ranks"].size(), 1u);
+  EXPECT_EQ(nlohmann::json::parse(json(sample(), 1))["ranks"].size(), 1u);
 }
 
 TEST(DryRunShell, CanBeEvaluated) {
-  EXPECT_EQ(dry_run_shell(sample(), 2, false),
+  EXPECT_EQ(shell(sample(), 2, false),
             "# rank 2 of 3 (local rank 1 of node 1, 10.0.0.2)\n"
             "unset http_proxy\n"
             "export EDITOR='it'\\''s vi'\n"
-            "export WANDB_API_KEY='s3cret'\n"
-            "export RANK='2'\n"
-            "export A_TOKEN='t0p'\n");
+            "export WANDB_API_KEY=s3cret\n"
+            "export WORLD_SIZE=3\n"
+            "export A_TOKEN=t0p\n"
+            "export LIST=a,b\n"
+            "export RANK=2\n");
 }
 
 TEST(DryRunShell, OnATerminal_HasNoSecrets) {
-  const std::string text = dry_run_shell(sample(), 2, true);
+  const std::string text = shell(sample(), 2, true);
   EXPECT_THAT(text, AllOf(Not(HasSubstr("s3cret")), Not(HasSubstr("t0p")),
                           HasSubstr("# WANDB_API_KEY is not shown on a terminal")));
 }
 
 TEST(DryRun, RankThatIsNotThere_IsAnError) {
-  for (const auto& print : {dry_run_table, dry_run_json}) {
-    EXPECT_THROW(print(sample(), 3), Error);
-  }
-  EXPECT_THROW(dry_run_shell(sample(), 3, false), Error);
+  EXPECT_THROW(table(sample(), 3), Error);
+  EXPECT_THROW(json(sample(), 3), Error);
+  EXPECT_THROW(shell(sample(), 3, false), Error);
 }
 
 }  // namespace

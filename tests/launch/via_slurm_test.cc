@@ -74,6 +74,25 @@ TEST_F(ViaSlurm, RangeOfNodes_IsRefused) {
   EXPECT_THAT(refusal(), HasSubstr("--nnodes 1:2: a step of Slurm has the nodes"));
 }
 
+TEST_F(ViaSlurm, Plan_HasTheNodesOfTheAllocation) {
+  tree.set("via", "slurm", "--via");
+  tree.set("nproc_per_node", "4", "--nproc_per_node");
+  LaunchRequest request;
+  request.settings = tree.validate(launch_schema());
+  request.program = {"train.py"};
+  const auto look = [this](const std::string& name) -> std::optional<std::string> {
+    const auto found = environment.find(name);
+    if (found == environment.end()) return std::nullopt;
+    return found->second;
+  };
+  const ViaPlan plan = plan_via_slurm(request, look, "/opt/fleetrun");
+  EXPECT_EQ(plan.command[0], "srun");
+  ASSERT_EQ(plan.nodes.size(), 2u);
+  EXPECT_EQ(plan.nodes[1].name, "n2");
+  EXPECT_EQ(plan.nodes[1].logs, "log/node1");
+  EXPECT_THAT(plan.nodes[1].processes.ranks, ElementsAre(4, 5, 6, 7));
+}
+
 TEST_F(ViaSlurm, Tee_ShowsAllRanks) {
   tree.set("tee", "3", "--tee");
   EXPECT_THAT(command(), ::testing::Contains("--tee=3"));

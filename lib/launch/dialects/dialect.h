@@ -29,6 +29,9 @@ struct ServicePlace {
 
 struct Dialect {
   std::string name;
+  // Variables that grow with the world, with their whole values: they are in RankContext::lists
+  // when the functions below are called.
+  Variables (*lists)(const World&) = nullptr;
   // What is set for a rank of collective training.
   Variables (*variables)(const Assignment&, int local_rank, const RankContext&) = nullptr;
   // The part of it that the printed table shows; nullptr: all.

@@ -9,7 +9,7 @@ namespace fleet {
 namespace {
 
 Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
-  const std::string coordinator = endpoints_of(*assignment.world, false).front();
+  const std::string coordinator = first_endpoint(*assignment.world);
   const std::string size = std::to_string(assignment.world_size());
   const std::string rank = std::to_string(assignment.first_rank() + local_rank);
   Variables all = {

@@ -14,8 +14,17 @@ std::string all_devices(const World& world) {
   return join(all, ",");
 }
 
+Variables lists(const World& world) {
+  if (world.servers > 0) {
+    return {{"PADDLE_PSERVERS_IP_PORT_LIST", join(endpoints_of(world, true), ",")},
+            {"PADDLE_TRAINER_ENDPOINTS", join(endpoints_of(world, false), ",")}};
+  }
+  return {{"PADDLE_TRAINER_ENDPOINTS", join(endpoints_of(world, false), ",")},
+          {"PADDLE_WORLD_DEVICE_IDS", all_devices(world)}};
+}
+
 // What the older launcher sets, and prints as its table, in the order of that.
-Variables older(const Assignment& assignment, int local_rank, const RankContext&) {
+Variables older(const Assignment& assignment, int local_rank, const RankContext& context) {
   const World& world = *assignment.world;
   const NodePlacement& node = assignment.node();
   const std::vector<int>& devices = node.devices.at(static_cast<size_t>(local_rank));
@@ -24,10 +33,10 @@ Variables older(const Assignment& assignment, int local_rank, const RankContext&
       {"PADDLE_CURRENT_ENDPOINT",
        endpoint(node.address, node.ports.at(static_cast<size_t>(local_rank)))},
       {"PADDLE_TRAINERS_NUM", std::to_string(world.world_size)},
-      {"PADDLE_TRAINER_ENDPOINTS", join(endpoints_of(world, false), ",")},
+      context.lists->variables.at("PADDLE_TRAINER_ENDPOINTS"),
       {"PADDLE_RANK_IN_NODE", std::to_string(local_rank)},
       {"PADDLE_LOCAL_DEVICE_IDS", join_numbers(devices, ",")},
-      {"PADDLE_WORLD_DEVICE_IDS", all_devices(world)},
+      context.lists->variables.at("PADDLE_WORLD_DEVICE_IDS"),
   };
   if (!devices.empty()) {
     all.emplace_back("FLAGS_selected_gpus", join_numbers(devices, ","));
@@ -62,8 +71,8 @@ Variables role(const Assignment& assignment, int local_rank, const RankContext& 
   const NodePlacement& node = assignment.node();
   const std::string role = node.is_server(local_rank) ? "PSERVER" : "TRAINER";
   Variables all = {
-      {"PADDLE_PSERVERS_IP_PORT_LIST", join(endpoints_of(world, true), ",")},
-      {"PADDLE_TRAINER_ENDPOINTS", join(endpoints_of(world, false), ",")},
+      context.lists->variables.at("PADDLE_PSERVERS_IP_PORT_LIST"),
+      context.lists->variables.at("PADDLE_TRAINER_ENDPOINTS"),
       {"PADDLE_TRAINERS_NUM", std::to_string(world.world_size)},
       {"PADDLE_ROLE", role},
       {"TRAINING_ROLE", role},
@@ -83,6 +92,7 @@ Variables role(const Assignment& assignment, int local_rank, const RankContext& 
 
 }  // namespace
 
-const Dialect kPaddleDialect = {.name = "paddle", .variables = both, .table = older, .role = role};
+const Dialect kPaddleDialect = {
+    .name = "paddle", .lists = lists, .variables = both, .table = older, .role = role};
 
 }  // namespace fleet

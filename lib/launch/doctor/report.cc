@@ -155,6 +155,12 @@ std::string report_table(const JobReport& report, bool failures_only) {
   return text;
 }
 
+std::string findings_json(const Findings& findings) {
+  Json all = Json::array();
+  for (const Finding& finding : findings) all.push_back(to_json(finding));
+  return dump(all);
+}
+
 std::string report_json(const JobReport& report) { return dump(to_json(report), 2) + "\n"; }
 
 std::string encode(const NodeReport& report) {

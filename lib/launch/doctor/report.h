@@ -33,6 +33,7 @@ std::string report_table(const JobReport& report, bool failures_only = false);
 std::string report_line(const JobReport& report, const JobReport::Entry& entry);
 // For programs, as JSON.
 std::string report_json(const JobReport& report);
+std::string findings_json(const Findings& findings);  // an array
 
 // As bytes, between nodes, and back. kInternal where the bytes are none.
 std::string encode(const NodeReport& report);

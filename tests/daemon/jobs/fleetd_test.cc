@@ -52,6 +52,20 @@ TEST_F(TwoFleetds, PortOfTheRendezvous_IsTheOneThatWasAskedFor) {
   EXPECT_THAT(client->output(), HasSubstr("meets at 127.0.0.1:" + rendezvous + "\n"));
 }
 
+TEST_F(TwoFleetds, DryRun_PlansTheWholeJobAndAsksNobody) {
+  const auto client = start("foreseen", {"--dry_run"}, {"sh", "-c", ": >started"});
+  EXPECT_EQ(client->wait(), 0) << client->output();
+  EXPECT_THAT(client->output(),
+              AllOf(HasSubstr("job 'foreseen' on 2 nodes with --via=fleetd; nothing is started"),
+                    HasSubstr("fleetd at 127.0.0.2:" + port), HasSubstr("ranks 2-3"),
+                    HasSubstr("node 1 (127.0.0.2) runs\n  fleetrun "),
+                    HasSubstr("FLEET_JOB_SECRET"), HasSubstr(" ******\n")));
+  EXPECT_EQ(job.read("started"), "");
+  EXPECT_THAT(ask({"ls"}), Not(HasSubstr("foreseen")));
+  const auto unknown = start("foreseen", {"--dry_run", "--via=fleeted"}, {"true"});
+  EXPECT_EQ(unknown->wait(), 2);
+}
+
 TEST_F(TwoFleetds, SingleNode_ShowsAsALocalOne) {
   const auto client = start("one", {}, {"sh", "-c", "echo rank $RANK; exit $RANK"}, "127.0.0.2");
   EXPECT_EQ(client->wait(), 1) << client->output();

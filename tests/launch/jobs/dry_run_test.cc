@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "node/held_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
+#include "tests/places.h"
 
 namespace fleet {
 namespace {
@@ -78,6 +80,32 @@ TEST_F(DryRunJob, OtherNodes_AreForeseen) {
             0);
   EXPECT_THAT(output, AllOf(HasSubstr("5 processes on 3 nodes"), HasSubstr("127.0.0.3:23451"),
                             HasSubstr("rendezvous  127.0.0.1:6768")));
+}
+
+TEST_F(DryRunJob, WhatTheDoctorFinds_IsShown) {
+  EXPECT_EQ(run({"--dry_run", "true"}, {{"NCCL_SOCKET_IFNAMES", "eth0"}}), 0);
+  EXPECT_THAT(output,
+              HasSubstr("warning     settings: NCCL_SOCKET_IFNAMES is no variable of NCCL"));
+  EXPECT_EQ(run({"--dry_run", "--format=json", "true"}, {{"NCCL_P2P_DISABLE", "yes"}}), 0);
+  const auto job = nlohmann::json::parse(output);
+  EXPECT_THAT(job["findings"].dump(),
+              AllOf(HasSubstr("NCCL_P2P_DISABLE=yes is no number"), HasSubstr("log folder")));
+  EXPECT_EQ(
+      run({"--dry_run", "--format=shell", "--rank_env=0", "true"}, {{"NCCL_P2P_DISABLE", "yes"}}),
+      0);
+  EXPECT_THAT(output, Not(HasSubstr("is no number")));
+}
+
+// Lists of the world are made once for all ranks, and ranks are not kept: else it would take the
+// square of their number, and gigabytes.
+TEST_F(DryRunJob, JobOf100000Ranks_IsForeseen) {
+  const std::string script =
+      "ulimit -v 4000000; exec \"$0\" --dry_run --format=json --nnodes=12500 --rank=0 "
+      "--master=127.0.0.1:6768 --nproc_per_node=8 --start_port=0 true | "
+      "tail -n 3 | head -n 1 | cut -c1-120";
+  Fleetrun fleetrun(job, "large", {"sh", "-c", script, program_folder() + "/fleetrun"});
+  EXPECT_EQ(fleetrun.wait(), 0);
+  EXPECT_THAT(job.read("log/workerlog.0"), HasSubstr("\"rank\":99999,\"node_rank\":12499"));
 }
 
 TEST_F(DryRunJob, WhatAStartWouldRefuse_IsRefused) {

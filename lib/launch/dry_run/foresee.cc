@@ -1,0 +1,178 @@
+#include "launch/dry_run/foresee.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "launch/addresses.h"
+#include "launch/doctor/checks.h"
+#include "launch/doctor/preflight.h"
+
+namespace fleet {
+namespace {
+
+// Node 0 where that is this one; its place in the list; else the first that is not node 0.
+int foreseen_rank(const Topology& topology) {
+  if (topology.node_rank >= 0) return topology.node_rank;
+  return topology.hosting == Topology::Hosting::kNo ? 1 : 0;
+}
+
+void add_ranks(const Roles& roles, const LocalRoles& local, NodePlacement* node) {
+  if (!roles.listed()) return;
+  for (const RoleEntry& entry : local.entries) node->ranks.push_back(entry.rank);
+}
+
+NodePlacement foresee_node(const LaunchPlan& plan, int node_rank,
+                           const std::vector<ListedNode>& listed) {
+  const Topology& topology = plan.topology;
+  NodePlacement node;
+  node.node_rank = node_rank;
+  node.devices = plan.devices;
+  node.servers = plan.local_roles.servers;
+  LocalRoles local = plan.local_roles;
+  if (node_rank == foreseen_rank(topology)) {
+    node.address = topology.address;
+    for (const HeldPort& port : plan.ports) node.ports.push_back(port.port());
+    add_ranks(plan.roles, local, &node);
+    return node;
+  }
+  const auto place = static_cast<size_t>(node_rank);
+  node.address = !listed.empty()  ? listed[place].address
+                 : node_rank == 0 ? topology.rendezvous_address
+                                  : "node" + std::to_string(node_rank);
+  if (!listed.empty() && listed[place].devices > 0) {
+    node.devices.assign(static_cast<size_t>(listed[place].devices), {});
+    for (int rank = 0; plan.on_gpus() && rank < listed[place].devices; ++rank) {
+      node.devices[static_cast<size_t>(rank)] = {rank};
+    }
+  }
+  if (plan.roles.listed()) {
+    local = local_roles(plan.roles, node.address);
+    node.servers = local.servers;
+    node.devices.assign(local.entries.size(), {});
+  }
+  for (size_t rank = 0; rank < node.devices.size(); ++rank) {
+    const int given = rank < local.entries.size() ? local.entries[rank].port : 0;
+    const int counted = topology.start_port > 0 ? topology.start_port + static_cast<int>(rank) : 0;
+    node.ports.push_back(given > 0 ? given : counted);  // 0: whichever is free there
+  }
+  add_ranks(plan.roles, local, &node);
+  return node;
+}
+
+std::shared_ptr<const World> foresee_world(const LaunchPlan& plan) {
+  const std::vector<ListedNode> listed = listed_nodes(plan.request.settings);
+  auto world = std::make_shared<World>();
+  for (int node_rank = 0; node_rank < plan.topology.nnodes; ++node_rank) {
+    world->nodes.push_back(foresee_node(plan, node_rank, listed));
+    NodePlacement& node = world->nodes.back();
+    node.first_rank = world->world_size;
+    node.first_server = world->servers;
+    world->world_size += node.trainers();
+    world->servers += node.servers;
+  }
+  const NodePlacement& first = world->nodes.front();
+  world->master_address = first.address;
+  world->master_port = plan.master_port && foreseen_rank(plan.topology) == 0
+                           ? plan.master_port->port()
+                           : plan.topology.start_port + first.nproc();
+  return world;
+}
+
+std::vector<std::string> assumptions(const LaunchPlan& plan) {
+  std::vector<std::string> notes;
+  const Topology& topology = plan.topology;
+  if (topology.start_port == 0) notes.push_back("ports are free ones, chosen anew at the start");
+  if (plan.service_port && topology.nnodes > 1) {
+    notes.push_back("each node has a key-value server of its own, on a free port");
+  }
+  if (topology.nnodes > 1 && topology.counts.empty() && !plan.roles.listed()) {
+    notes.push_back("the other nodes are taken to have the ranks and devices of this one");
+  }
+  if (topology.nnodes > 1 && topology.nodes.empty()) {
+    notes.push_back(
+        "addresses and the order of the other nodes are known when "
+        "they have met");
+  }
+  if (topology.nnodes > 1) {
+    notes.push_back(
+        "cores and OMP_NUM_THREADS of the other nodes depend on "
+        "their machines");
+  }
+  if (const auto rank = plan.request.settings.integer("debug_rank"); rank >= 0) {
+    const std::string number = std::to_string(rank);
+    notes.push_back("rank " + number + " waits until `fleetrun debug --rank " + number +
+                    "` starts its program");
+  }
+  return notes;
+}
+
+// Nothing is written: a rank that is started by hand would miss them.
+void note_long_values(const LaunchPlan& plan, ForeseenJob* job) {
+  for (const LongValue& list : long_values(job->assignment, rank_context(plan))) {
+    job->notes.push_back(list.name + " is too long for an environment (" +
+                         std::to_string(list.value.size()) +
+                         " characters): the start writes it to the file of " + list.name + "_FILE");
+  }
+}
+
+Variables inherited_by(const std::vector<std::string>& environment, const RankCommand& rank) {
+  Variables kept;
+  for (const std::string& entry : environment) {
+    const std::string name = entry.substr(0, entry.find('='));
+    const bool replaced =
+        std::find(rank.removed.begin(), rank.removed.end(), name) != rank.removed.end() ||
+        std::any_of(rank.environment.begin(), rank.environment.end(),
+                    [&](const auto& variable) { return variable.first == name; });
+    if (!replaced && name.size() < entry.size())
+      kept.emplace_back(name, entry.substr(name.size() + 1));
+  }
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+// Shows the ranks of one node, or of them trainer `wanted`.
+void see_node(const RankCommands& commands, const std::vector<CorePlan>& own_cores,
+              const Assignment& own, int node_rank, int wanted, const ForeseenJob::See& see) {
+  Assignment assignment = own;
+  assignment.node_rank = node_rank;
+  const NodePlacement& node = assignment.node();
+  for (int local_rank = 0; local_rank < node.nproc(); ++local_rank) {
+    const bool server = node.is_server(local_rank);
+    if (wanted >= 0 && (server || node.rank_of(local_rank) != wanted)) continue;
+    const bool here = node_rank == own.node_rank;  // of the others' machines nothing is known
+    const CorePlan cores = here ? own_cores[static_cast<size_t>(local_rank)] : CorePlan{};
+    see({node_rank, local_rank, server, node.rank_of(local_rank),
+         commands.of(assignment, local_rank, cores)});
+  }
+}
+
+}  // namespace
+
+ForeseenJob foresee(const LaunchPlan& plan, const std::vector<std::string>& environment) {
+  ForeseenJob job;
+  const Topology& topology = plan.topology;
+  job.job_id = plan.request.settings.text("job_id");
+  job.program = plan.command;
+  job.notes = assumptions(plan);
+  job.findings = check_node(gather_facts(plan));
+  const int port = topology.rendezvous_port > 0 ? topology.rendezvous_port
+                                                : HeldPort::any(topology.bind_address).port();
+  job.rendezvous = endpoint(topology.rendezvous_address, port);
+  job.assignment.world = foresee_world(plan);
+  job.assignment.store_address = job.rendezvous;
+  job.assignment.node_rank = foreseen_rank(topology);
+  note_long_values(plan, &job);
+  const auto commands = std::make_shared<const RankCommands>(plan, job.assignment, 0);
+  const std::vector<CorePlan> cores = cores_of_ranks(job.assignment);
+  job.each = [commands, cores, own = job.assignment](int rank, const ForeseenJob::See& see) {
+    for (int node = 0; node < own.nnodes(); ++node)
+      see_node(*commands, cores, own, node, rank, see);
+  };
+  const int last = job.assignment.node().nproc() - 1;  // a trainer, where there are servers too
+  const RankCommand any = commands->of(job.assignment, last, cores.back());
+  job.inherited = inherited_by(environment, any);
+  job.removed = any.removed;
+  return job;
+}
+
+}  // namespace fleet

@@ -1,0 +1,147 @@
+#include "launch/dry_run/via_plan.h"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "launch/dry_run/show.h"
+#include "launch/roles.h"
+#include "launch/secret_names.h"
+#include "rendezvous/stacks.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Of more nodes the table shows only the first one's command.
+constexpr size_t kMostCommands = 8;
+
+// How many ranks a node of collective training has; 0: its GPUs decide.
+int ranks_of(const Settings& settings, const ListedNode& node) {
+  if (settings.given("nproc_per_node")) return static_cast<int>(settings.integer("nproc_per_node"));
+  if (node.devices > 0) return node.devices;
+  return static_cast<int>(split(settings.text("gpus"), ',').size());
+}
+
+NodeProcesses processes_of(const Roles& roles, const ListedNode& node, int place) {
+  const LocalRoles local = local_roles(roles, node.address);
+  const int servers = local.servers, trainers = static_cast<int>(local.entries.size()) - servers;
+  NodeProcesses processes;
+  processes.known = true;
+  for (int i = 0; i < servers + trainers; ++i) {
+    const bool server = i < servers;
+    const int counted = server ? place * servers + i : place * trainers + i - servers;
+    (server ? processes.servers : processes.ranks)
+        .push_back(roles.listed() ? local.entries[static_cast<size_t>(i)].rank : counted);
+  }
+  return processes;
+}
+
+std::string processes_text(const NodeProcesses& processes) {
+  if (!processes.known) return "one for each GPU there";
+  std::vector<std::string> texts;
+  if (!processes.servers.empty()) texts.push_back("servers " + ranges_text(processes.servers));
+  if (!processes.ranks.empty()) texts.push_back("ranks " + ranges_text(processes.ranks));
+  return texts.empty() ? "none: a spare" : join(texts, ", ");
+}
+
+std::string line_of(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  return line;
+}
+
+void write_commands(const ViaPlan& plan, std::ostream& out) {
+  if (!plan.command.empty()) out << "\nhere is run\n  " << line_of(plan.command) << "\n";
+  const bool all = plan.nodes.size() <= kMostCommands;
+  for (size_t k = 0; k < (all ? plan.nodes.size() : 1); ++k) {
+    const NodeStart& node = plan.nodes[k];
+    const std::string name = "node " + std::to_string(k) + " (" + node.name + ")";
+    if (!node.reached_by.empty()) {
+      out << "\n" << name << " is reached by\n  " << line_of(node.reached_by) << "\n";
+    }
+    if (!node.command.empty()) out << "\n" << name << " runs\n  " << line_of(node.command) << "\n";
+  }
+  if (!all) out << "\n(the other nodes' commands are alike; --format json has them)\n";
+}
+
+Json node_json(const NodeStart& node, size_t place) {
+  Json one;
+  one["node_rank"] = place;
+  one["address"] = node.name;
+  one["through"] = node.through;
+  one["ranks"] = node.processes.known ? Json(node.processes.ranks) : Json(nullptr);
+  one["servers"] = node.processes.known ? Json(node.processes.servers) : Json(nullptr);
+  one["gpus"] = node.gpus;
+  one["folder"] = node.folder;
+  one["log_dir"] = node.logs;
+  one["reached_by"] = node.reached_by;
+  one["command"] = node.command;
+  return one;
+}
+
+}  // namespace
+
+std::vector<NodeProcesses> foresee_processes(const Settings& settings,
+                                             const std::vector<ListedNode>& nodes) {
+  const Roles roles = read_roles(settings);
+  std::vector<NodeProcesses> all;
+  int next = 0;  // -1: not known any more
+  for (const ListedNode& node : nodes) {
+    if (roles.wanted) {
+      all.push_back(processes_of(roles, node, static_cast<int>(all.size())));
+      continue;
+    }
+    NodeProcesses& processes = all.emplace_back();
+    const int ranks = ranks_of(settings, node);
+    if (ranks == 0) next = -1;
+    processes.known = next >= 0;
+    for (int i = 0; processes.known && i < ranks; ++i) processes.ranks.push_back(next++);
+  }
+  return all;
+}
+
+void write_via_table(const ViaPlan& plan, std::ostream& out) {
+  out << "job '" << plan.job_id << "' on " << plan.nodes.size()
+      << (plan.nodes.size() == 1 ? " node" : " nodes") << " with --via=" << plan.via
+      << "; nothing is started\n  program     " << join(plan.program, " ") << "\n";
+  for (const std::string& note : plan.notes) out << "  note        " << note << "\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"node", "address", "through", "processes", "GPUs", "folder", "logs"}};
+  for (const NodeStart& node : plan.nodes) {
+    rows.push_back({std::to_string(rows.size() - 1), node.name, node.through,
+                    processes_text(node.processes), node.gpus,
+                    node.folder.empty() ? "." : node.folder, node.logs});
+  }
+  out << "\n" << aligned(rows);
+  write_commands(plan, out);
+  if (!plan.environment.empty()) {
+    out << "\nof this environment every node gets\n" << variables_text(plan.environment);
+  }
+}
+
+void write_via_json(const ViaPlan& plan, std::ostream& out) {
+  Json all;
+  all["job_id"] = plan.job_id;
+  all["via"] = plan.via;
+  all["program"] = plan.program;
+  all["notes"] = plan.notes;
+  all["command"] = plan.command;
+  all["environment"] = Json::object();
+  for (const auto& [name, value] : plan.environment) {
+    all["environment"][name] = masked(name, value);
+  }
+  all["nodes"] = Json::array();
+  for (size_t k = 0; k < plan.nodes.size(); ++k) {
+    all["nodes"].push_back(node_json(plan.nodes[k], k));
+  }
+  out << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+void print_via_plan(const ViaPlan& plan, const DryRun& wish) {
+  wish.format == "json" ? write_via_json(plan, std::cout) : write_via_table(plan, std::cout);
+  std::cout.flush();
+}
+
+}  // namespace fleet
