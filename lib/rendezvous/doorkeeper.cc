@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <climits>
@@ -18,50 +17,13 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "base/thread.h"
+#include "rendezvous/peer.h"
 
 namespace fleet {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
-
-// The other end of a connection, as the budget knows it.
-struct Peer {
-  std::string address, connection;
-  bool local = false;
-};
-
-// Of IPv6 a stranger has a whole network of 2^64 addresses as a rule: they count as one.
-Peer peer_of(asio::ip::address address, unsigned short port) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-  }
-  Peer peer{address.to_string(), {}, address.is_loopback()};
-  peer.connection = peer.address + ' ' + std::to_string(port);
-  if (address.is_v6()) {
-    auto network = address.to_v6().to_bytes();
-    std::fill(network.begin() + 8, network.end(), 0);
-    peer.address = asio::ip::address_v6(network).to_string() + "/64";
-  }
-  return peer;
-}
-
-// As gRPC writes it: "ipv4:10.0.0.1:4711", "ipv6:%5Bfd00::1%5D:4711".
-std::optional<Peer> peer_of(const std::string& uri) {
-  const size_t begin = uri.find(':'), end = uri.rfind(':');
-  long long port = 0;
-  if (begin >= end || !parse_int(uri.substr(end + 1), &port)) return std::nullopt;
-  std::string host = uri.substr(begin + 1, end - begin - 1);
-  if (host.starts_with("%5B") && host.ends_with("%5D")) host = host.substr(3, host.size() - 6);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (const size_t scope = host.find("%25"); scope != host.npos) host.erase(scope + 1, 2);
-  boost::system::error_code error;
-  const auto address = asio::ip::make_address(host, error);
-  if (error) return std::nullopt;
-  return peer_of(address, static_cast<unsigned short>(port));
-}
 
 // Shared with the server, whose calls tell it who has the secret. Thread-safe.
 class Book {
@@ -239,11 +201,7 @@ class Doorkeeper::Impl {
   }
 
   void take(UniqueFd fd, const sockaddr_storage& name) {
-    tcp::endpoint from;
-    const size_t size = name.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-    std::memcpy(from.data(), &name, size);
-    from.resize(size);
-    const Peer peer = peer_of(from.address(), from.port());
+    const Peer peer = peer_of(name);
     const bool trusted = peer.local && trust_loopback_;
     if (!trusted && !book_->admit(peer)) return turn_away(std::move(fd), peer);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
