@@ -28,6 +28,7 @@
 #include "launch/shown_ranks.h"
 #include "launch/tables.h"
 #include "node/agent.h"
+#include "node/folder_claim.h"
 #include "node/process_tree.h"
 #include "node/verdict_file.h"
 #include "observe/progress.h"
@@ -145,8 +146,24 @@ void say_who_is_not_there(const LaunchPlan& plan, const Assignment& assignment) 
                assignment.world_size() - 1);
 }
 
-SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment) {
+// As long as `claim` lives.
+void claim_logs(const LaunchPlan& plan, const Assignment& assignment,
+                std::optional<FolderClaim>* claim) {
+  if (*claim) return;  // an epoch before
+  claim->emplace(plan.log_dir, "node " + std::to_string(assignment.node_rank) + " of job '" +
+                                   plan.request.settings.text("job_id") + "' (pid " +
+                                   std::to_string(::getpid()) + " on " + host_name() + ")");
+  if ((*claim)->other().empty()) return;
+  spdlog::warn(
+      "{}: {} writes its logs there too; give each its own folder, as with "
+      "--log_dir=log/$(hostname)",
+      plan.log_dir, (*claim)->other());
+}
+
+SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
+                         std::optional<FolderClaim>* claim) {
   make_directories(plan.log_dir);
+  claim_logs(plan, assignment, claim);
   // Not synced to the disk: it is a help for reading logs, and a start is to be quick.
   const std::string endpoints = plan.log_dir + "/endpoints.log";
   if (!(std::ofstream(endpoints) << endpoints_log(*assignment.world) << std::flush)) {
@@ -237,7 +254,10 @@ int run(LaunchRequest request) {
                         std::function<void(int, std::string)> tell) {
     return serve_ranks(plan, loop, assignment, std::move(tell));
   };
-  agent.prepare = [&plan](const Assignment& assignment) { return prepare_ranks(plan, assignment); };
+  std::optional<FolderClaim> logs;
+  agent.prepare = [&plan, &logs](const Assignment& assignment) {
+    return prepare_ranks(plan, assignment, &logs);
+  };
   if (facts) {
     agent.check = [&plan, &facts](const Assignment& assignment) {
       return preflight(plan, *facts, assignment);

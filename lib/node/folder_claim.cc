@@ -1,0 +1,36 @@
+#include "node/folder_claim.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace fleet {
+
+FolderClaim::FolderClaim(const std::string& folder, const std::string& who)
+    : path_(folder + "/.fleetrun"),
+      file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (!file_) return;
+  // Of the open file and not of the process: a guardian that outlives its fleetrun still writes.
+  struct flock all {};
+  all.l_type = F_WRLCK;
+  if (::fcntl(file_.get(), F_OFD_SETLK, &all) == 0) {
+    const bool written =
+        ::ftruncate(file_.get(), 0) == 0 &&
+        ::write(file_.get(), who.data(), who.size()) == static_cast<ssize_t>(who.size());
+    (void)written;  // it is only a help
+    return;
+  }
+  if (errno == EAGAIN || errno == EACCES) {
+    char text[256];
+    const ssize_t size = ::read(file_.get(), text, sizeof text);
+    other_ = size > 0 ? std::string(text, static_cast<size_t>(size)) : "another fleetrun";
+  }
+  file_.reset();
+}
+
+FolderClaim::~FolderClaim() {
+  if (file_) ::unlink(path_.c_str());
+}
+
+}  // namespace fleet
