@@ -4,40 +4,13 @@
 # Usage: laptop.sh FLEETRUN HELPER FLOOD
 set -euo pipefail
 fleetrun=$1 helper=$2 flood=$3 fleetd=$(dirname "$1")/fleetd
-skip() { echo "SKIP: $*"; exit 77; }
-[ "$(id -u)" = 0 ] || skip "network namespaces need root"
-command -v ip >/dev/null || skip "ip (iproute2) is not installed"
-hub=fleet_h_$$ a=fleet_n1_$$ b=fleet_n2_$$ laptop=fleet_l_$$
-folder=$(mktemp -d)
-clean_up() {
-  jobs -p | xargs -r kill -9 2>/dev/null || true
-  for n in "$a" "$b" "$laptop" "$hub"; do ip netns del "$n" 2>/dev/null || true; done
-  rm -rf "$folder"
-}
-trap clean_up EXIT
-ip netns add "$hub" 2>/dev/null || skip "this machine allows no network namespaces"
-ip -n "$hub" link add bridge type bridge || skip "no bridge here"
-ip -n "$hub" link set bridge up
-plug() {  # plug NAMESPACE ADDRESS PORT
-  ip netns add "$1"
-  ip -n "$1" link add cable type veth peer name "$3" netns "$hub" || skip "no veth here"
-  ip -n "$hub" link set "$3" master bridge up
-  ip -n "$1" addr add "$2/24" dev cable
-  ip -n "$1" link set lo up && ip -n "$1" link set cable up
-}
-plug "$a" 10.78.0.1 p1
-plug "$b" 10.78.0.2 p2
-plug "$laptop" 10.78.0.9 p9
-cd "$folder"
+source "$(dirname "$0")/../../hosts.sh"
+new_switch hub bridge
+new_host a b laptop
+plug "$a" cable 10.78.0.1/24 "$hub" bridge p1
+plug "$b" cable 10.78.0.2/24 "$hub" bridge p2
+plug "$laptop" cable 10.78.0.9/24 "$hub" bridge p9
 export CUDA_VISIBLE_DEVICES= FLEETD_SECRET="a secret of this test"
-fail() { echo "FAILED: $*"; tail -n 40 ./*.out; exit 1; }
-expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
-soon() {  # soon WHAT COMMAND...: until it succeeds
-  local what=$1 i
-  shift
-  for ((i = 0; i < 1500; ++i)); do "$@" && return; sleep 0.02; done
-  fail "$what"
-}
 
 node() {  # node NAMESPACE NUMBER
   XDG_STATE_HOME=$folder/state$2 FLEET_RUNTIME_DIR=$folder/run$2 exec ip netns exec "$1" "$fleetd" --listen=0.0.0.0:6767 --allow_root >"fleetd$2.out" 2>&1

@@ -18,8 +18,6 @@ in_node() {
     env CUDA_VISIBLE_DEVICES= "${variables[@]}" "$fleetrun" --log_dir="log.$name" --rdzv_timeout=60 "$@" \
     >"$name.out" 2>&1
 }
-fail() { echo "FAILED: $*"; tail -n 40 ./*.out; exit 1; }
-expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
 both_end_well() {
   wait "$1" || fail "node 0 ended with $?"
   wait "$2" || fail "node 1 ended with $?"
@@ -41,8 +39,7 @@ printf '127.0.0.1 localhost\n10.77.0.1 train-0.train.ns.svc.cluster.local train-
 printf '127.0.0.1 localhost\n10.77.0.2 train-1.train.ns.svc.cluster.local train-1\n' >"/etc/netns/$b/hosts"
 pod=(KUBERNETES_SERVICE_HOST=10.96.0.1 PADDLE_NNODES=2)
 (in_node "$b" train-1 k1 "${pod[@]}" JOB_COMPLETION_INDEX=1 -- "$helper" store) & second=$!
-for ((i = 0; i < 1000; ++i)); do grep -qs "waiting for the name train-0.train" k1.out && break; sleep 0.02; done
-expect k1.out "waiting for the name train-0.train.ns.svc.cluster.local"
+await k1.out "waiting for the name train-0.train.ns.svc.cluster.local"
 echo '10.77.0.1 train-0.train.ns.svc.cluster.local' >>"/etc/netns/$b/hosts"
 (in_node "$a" train-0 k0 "${pod[@]}" JOB_COMPLETION_INDEX=0 -- --nproc_per_node=2 "$helper" store) & first=$!
 both_end_well $first $second

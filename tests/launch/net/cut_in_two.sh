@@ -4,40 +4,21 @@
 # Usage: cut_in_two.sh FLEETRUN
 set -euo pipefail
 fleetrun=$1
-skip() { echo "SKIP: $*"; exit 77; }
-[ "$(id -u)" = 0 ] || skip "network namespaces need root"
-command -v ip >/dev/null || skip "ip (iproute2) is not installed"
-switches=fleet_s_$$
-folder=$(mktemp -d)
-namespace() { echo "fleet_$1_$$"; }
-clean_up() {
-  jobs -p | xargs -r kill -9 2>/dev/null || true
-  for n in 1 2 3 4 5; do ip netns del "$(namespace $n)" 2>/dev/null || true; done
-  ip netns del "$switches" 2>/dev/null || true
-  rm -rf "$folder"
-}
-trap clean_up EXIT
-ip netns add "$switches" 2>/dev/null || skip "this machine allows no network namespaces"
-for bridge in near far; do
-  ip -n "$switches" link add $bridge type bridge 2>/dev/null || skip "no bridges here"
-  ip -n "$switches" link set $bridge up
-done
+source "$(dirname "$0")/../../hosts.sh"
+new_switch switches near far
 ip -n "$switches" link add cable type veth peer name elbac || skip "no veth here"
 ip -n "$switches" link set cable master near
 ip -n "$switches" link set elbac master far up
+nodes=()
 for n in 1 2 3 4 5; do
-  ip netns add "$(namespace $n)"
-  ip -n "$(namespace $n)" link add eth type veth peer name port$n netns "$switches"
-  ip -n "$(namespace $n)" addr add 10.78.0.$n/24 dev eth
-  ip -n "$(namespace $n)" link set lo up
-  ip -n "$(namespace $n)" link set eth up
-  ip -n "$switches" link set port$n up
+  new_host node$n
+  name=node$n
+  nodes[$n]=${!name}
+  plug "${nodes[$n]}" eth 10.78.0.$n/24 "$switches" near port$n
 done
-fail() { echo "FAILED: $*"; tail -n 40 "$folder"/*/*.out; exit 1; }
-expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
 
 node() {  # node NUMBER: the same line on all
-  CUDA_VISIBLE_DEVICES= exec ip netns exec "$(namespace "$1")" "$fleetrun" --ips="10.78.0.[1-5]" --nnodes=2:5 \
+  CUDA_VISIBLE_DEVICES= exec ip netns exec "${nodes[$1]}" "$fleetrun" --ips="10.78.0.[1-5]" --nnodes=2:5 \
     --elastic_timeout=10 --grace=1 --log_dir="log.$1" --rdzv_timeout=60 \
     sh -c ': >"up.$FLEET_EPOCH.$RANK"; echo "epoch $FLEET_EPOCH, rank $RANK of $WORLD_SIZE" >>seen
            test "$FLEET_EPOCH" = 1 || exit 0; exec sleep 1000' >"$1.out" 2>&1
@@ -55,8 +36,7 @@ cut() {
     (node $n) & pid[$n]=$!
   done
   for n in 0 1 2 3 4; do
-    for ((i = 0; i < 3000; ++i)); do [ -e up.1.$n ] && break; sleep 0.02; done
-    [ -e up.1.$n ] || fail "rank $n did not start"
+    await_file up.1.$n
   done
   ip -n "$switches" link set cable down
   for n in 1 2 3 4 5; do

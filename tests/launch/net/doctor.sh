@@ -4,38 +4,21 @@
 # Usage: doctor.sh FLEETRUN
 set -euo pipefail
 fleetrun=$1
-skip() { echo "SKIP: $*"; exit 77; }
-[ "$(id -u)" = 0 ] || skip "network namespaces need root"
-command -v ip >/dev/null || skip "ip (iproute2) is not installed"
+source "$(dirname "$0")/../../hosts.sh"
 command -v iptables >/dev/null || skip "iptables is not installed"
-folder=$(mktemp -d)
-switch=fleet_doctor_s_$$
-nodes=("fleet_doctor_0_$$" "fleet_doctor_1_$$" "fleet_doctor_2_$$")
-clean_up() {
-  jobs -p | xargs -r kill -9 2>/dev/null || true
-  for n in "$switch" "${nodes[@]}"; do ip netns del "$n" 2>/dev/null || true; done
-  rm -rf "$folder"
-}
-trap clean_up EXIT
-ip netns add "$switch" 2>/dev/null || skip "this machine allows no network namespaces"
-ip -n "$switch" link add bridge type bridge || skip "no bridge here"
-ip -n "$switch" link set bridge up
+new_switch switch bridge
+nodes=()
 for i in 0 1 2; do
-  n=${nodes[$i]}
-  ip netns add "$n"
-  ip -n "$n" link add eth0 type veth peer name "port$i" netns "$switch" || skip "no veth here"
-  ip -n "$switch" link set "port$i" master bridge up
-  ip -n "$n" addr add "10.78.0.$((i + 1))/24" dev eth0
-  ip -n "$n" link set lo up
-  ip -n "$n" link set eth0 up
+  new_host doctor$i
+  name=doctor$i
+  nodes[$i]=${!name}
+  plug "${nodes[$i]}" eth0 "10.78.0.$((i + 1))/24" "$switch" bridge port$i
 done
 in_node() { ip netns exec "${nodes[$1]}" "${@:2}"; }
 in_node 0 iptables -L -n >/dev/null 2>&1 || skip "no iptables in a namespace"
-cd "$folder"
 export FLEET_JOB_SECRET=doctor-test-secret-0123456789 FLEET_RUNTIME_DIR=$folder
 unset "${!NCCL_@}"
 
-fail() { echo "FAILED: $*"; tail -n 60 ./*.out; exit 1; }
 expect() { grep -qE -- "$2" "$1" || fail "$1 has no '$2'"; }
 expect_not() { ! grep -qE -- "$2" "$1" || fail "$1 has '$2'"; }
 # on_all CODE ARGUMENTS...: fleetrun with them on all nodes, each of which ends with the code; output in N.out. {} is the node's number.

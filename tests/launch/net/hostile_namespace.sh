@@ -7,24 +7,12 @@
 set -euo pipefail
 fleetrun=$1 helper=$2 flood=$3
 source "$(dirname "$0")/two_nodes.sh"
-x=fleet_x_$$
-trap 'ip netns del "$x" 2>/dev/null || true; clean_up' EXIT
-ip netns add "$x"
-ip -n "$a" link add outside type veth peer name cable netns "$x"
-ip -n "$a" addr add 10.78.0.1/24 dev outside
-ip -n "$x" addr add 10.78.0.3/24 dev cable
-for device in lo cable; do ip -n "$x" link set "$device" up; done
-ip -n "$a" link set outside up
+new_host x
+cable "$a" outside 10.78.0.1/24 "$x" cable 10.78.0.3/24
 ip -n "$x" route add 10.77.0.0/24 via 10.78.0.1
 mkdir home.x home.none
 secret=correct-horse-battery-staple-4711
 
-fail() { echo "FAILED: $*"; tail -n 40 ./*.out; exit 1; }
-expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
-await() {  # await FILE TEXT: until it has the text
-  for ((i = 0; i < 1500; ++i)); do grep -qs -- "$2" "$1" && return; sleep 0.02; done
-  fail "$1 has no '$2'"
-}
 node() {  # node NAMESPACE NAME PROGRAM...: the same line on both
   local namespace=$1 name=$2
   shift 2

@@ -11,8 +11,6 @@ node() {  # node NAMESPACE NAME PROGRAM...: the same line on both
   CUDA_VISIBLE_DEVICES= exec ip netns exec "$namespace" "$fleetrun" --ips="10.77.0.1, 10.77.0.2" \
     --nproc_per_node=2 --log_dir="log.$name" --rdzv_timeout=60 "$@" >"$name.out" 2>&1
 }
-fail() { echo "FAILED: $*"; tail -n 40 ./*.out; exit 1; }
-expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
 
 (node "$a" a "$helper" store) & first=$!
 (node "$b" b "$helper" store) & second=$!
@@ -25,10 +23,7 @@ rm -f ./*.out
 script=': >ready.$RANK; while :; do sleep 0.05; done'
 (node "$a" a sh -c "$script") & first=$!
 (node "$b" b sh -c "$script") & second=$!
-for rank in 0 1 2 3; do
-  for ((i = 0; i < 1000; ++i)); do [ -e "ready.$rank" ] && break; sleep 0.02; done
-  [ -e "ready.$rank" ] || fail "rank $rank did not start"
-done
+for rank in 0 1 2 3; do await_file ready.$rank; done
 ip -n "$a" link set cable down
 code=0; wait $first || code=$?
 [ $code = 113 ] || fail "node 0 ended with $code instead of 113"

@@ -26,8 +26,6 @@ exit \$code
 SRUN
 chmod +x bin/srun
 allocation=(SLURM_JOB_ID=$$ SLURM_JOB_NODELIST=n[1-2] SLURM_JOB_NUM_NODES=2 PATH="$folder/bin:$PATH" CUDA_VISIBLE_DEVICES=)
-fail() { echo "FAILED: $*"; tail -n 60 ./*.out; exit 1; }
-expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
 
 env "${allocation[@]}" "$fleetrun" --via=slurm --nproc_per_node=2 "$helper" store >met.out 2>&1 || fail "ended with $?"
 expect met.out '\[rank 2 10.77.0.2\]'
@@ -44,10 +42,7 @@ echo "the failing rank's code, its verdict once"
 
 env "${allocation[@]}" "$fleetrun" --via=slurm --nproc_per_node=2 \
   sh -c ': >ready.$RANK; while :; do sleep 0.05; done' >stopped.out 2>&1 & job=$!
-for rank in 0 1 2 3; do
-  for ((i = 0; i < 1000; ++i)); do [ -e "ready.$rank" ] && break; sleep 0.02; done
-  [ -e "ready.$rank" ] || fail "rank $rank did not start"
-done
+for rank in 0 1 2 3; do await_file ready.$rank; done
 kill -TERM $job
 code=0; wait $job || code=$?
 [ $code = 143 ] || fail "ended with $code instead of 143"
@@ -57,13 +52,10 @@ echo "a signal to it ends all"
 rm -f ready.*
 env "${allocation[@]}" "$fleetrun" --via=slurm --nproc_per_node=2 \
   sh -c ': >ready.$RANK; while :; do sleep 0.05; done' >killed.out 2>&1 & job=$!
-for rank in 0 1 2 3; do
-  for ((i = 0; i < 1000; ++i)); do [ -e "ready.$rank" ] && break; sleep 0.02; done
-  [ -e "ready.$rank" ] || fail "rank $rank did not start"
-done
+for rank in 0 1 2 3; do await_file ready.$rank; done
 kill -KILL $job
-for ((i = 0; i < 1000; ++i)); do [ -z "$(ip netns pids "$a")$(ip netns pids "$b")" ] && break; sleep 0.02; done
-[ -z "$(ip netns pids "$a")$(ip netns pids "$b")" ] || fail "the job outlives the launcher"
+all_gone() { [ -z "$(ip netns pids "$a")$(ip netns pids "$b")" ]; }
+soon "the job outlives the launcher" all_gone
 echo "killed with -9, it leaves nothing"
 
 code=0
