@@ -122,8 +122,11 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
   request.settings = settings_of(words.options);
   if (request.program.empty() && what == ArgumentsOf::kStart &&
       request.action == LaunchRequest::Action::kRun) {
+    const bool list = request.settings.given("ips");
     refuse("no program is given", {},
-           "name a job file, a .py or a program after the options; see fleetrun --help");
+           std::string("name a job file, a .py or a program after the options") +
+               (list ? " (after a comma, --ips goes on with the next word)" : "") +
+               "; see fleetrun --help");
   }
   return request;
 }

@@ -130,9 +130,17 @@ std::string with_colon(const std::string& line) {
   return std::string(trim(line.substr(0, slots))) + ":" + line.substr(slots + 6);
 }
 
+std::string read_host_file(const std::string& path, const std::string& origin) {
+  try {
+    return read_file(path);
+  } catch (const Error& error) {
+    refuse(error.failure(), "@" + path, origin);
+  }
+}
+
 void add_file(const std::string& path, const std::string& origin, std::vector<ListedNode>* nodes) {
   int number = 0;
-  for (const std::string& line : split(read_file(path), '\n')) {
+  for (const std::string& line : split(read_host_file(path, origin), '\n')) {
     const std::string where = origin + ", " + path + " line " + std::to_string(++number) + ":";
     const std::string text(trim(line.substr(0, line.find('#'))));
     if (text.empty()) continue;

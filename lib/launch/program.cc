@@ -21,7 +21,14 @@ bool is_executable(const std::string& path) {
   return is_file(path) && ::access(path.c_str(), X_OK) == 0;
 }
 
+void refuse_folder(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return;
+  throw Error(ErrorCode::kUsage, "this is a folder", path, "name a job file, a .py or a program");
+}
+
 void need_file(const std::string& path, const std::string& what) {
+  refuse_folder(path);
   if (is_file(path) && ::access(path.c_str(), R_OK) == 0) return;
   throw Error(ErrorCode::kUsage, "cannot read the " + what, path,
               "give its path, and options of fleetrun before it");
@@ -30,6 +37,7 @@ void need_file(const std::string& path, const std::string& what) {
 std::string find_in_path(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     if (is_executable(name)) return name;
+    refuse_folder(name);
     if (!is_file(name)) {
       throw Error(ErrorCode::kUsage, "there is no such program", name, "give its path");
     }

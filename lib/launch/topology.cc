@@ -1,6 +1,7 @@
 #include "launch/topology.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -233,7 +234,9 @@ void wait_for_master_name(const Settings& settings, const HostFacts& host, const
                   "a headless service, see config/kubernetes); or raise --rdzv_timeout");
     }
     if (now() >= next_line) {
-      say("waiting for the name " + name + " to resolve");
+      const double left = settings.number("rdzv_timeout") - (now() - start);
+      say("waiting for the name " + name + " to resolve, for " + std::to_string(std::lround(left)) +
+          " s more");
       next_line = now() + 10;
     }
     pause();

@@ -157,7 +157,7 @@ struct LateName : ::testing::Test {
 TEST_F(LateName, IsWaitedFor) {
   wait(5);
   EXPECT_EQ(tries, 6);
-  EXPECT_THAT(lines, ElementsAre("waiting for the name train-0.train to resolve"));
+  EXPECT_THAT(lines, ElementsAre("waiting for the name train-0.train to resolve, for 298 s more"));
 }
 
 TEST_F(LateName, ThatNeverComes_IsATimeout) {

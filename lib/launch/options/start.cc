@@ -24,7 +24,7 @@ OptionGroup start_options() {
                  .value = "N",
                  .optional = true,
                  .common = true},
-                0, 0, 4096, "ranks on this node (default: one a GPU, or one)");
+                0, 1, 4096, "ranks on this node (default: one a GPU, or one)");
   group.text({.key = "host",
               .environment = {"PADDLE_HOST", "POD_IP"},
               .value = "ADDR",

@@ -98,6 +98,16 @@ TEST_F(BadInput, NoProgram) {
   EXPECT_THAT(fleetrun.output(), HasSubstr("no program is given"));
 }
 
+TEST_F(BadInput, ProgramBehindAListThatEndsInAComma_IsExplained) {
+  Fleetrun fleetrun(job, "run", {"--ips=10.0.0.1,", "true"});
+  EXPECT_EQ(fleetrun.wait(), 2);
+  EXPECT_THAT(fleetrun.output(), HasSubstr("after a comma, --ips goes on with the next word"));
+}
+
+TEST_F(BadInput, NoRanks_IsRefused) {
+  expect_usage({"--nproc_per_node=0"}, HasSubstr("from 1 to 4096"));
+}
+
 TEST_F(BadInput, PrintConfig_StartsNothing) {
   EXPECT_EQ(run({"--print_config", "--nproc_per_node=3"}, {{"PADDLE_JOB_ID", "night"}}), 0);
   EXPECT_THAT(output, HasSubstr("nproc_per_node = 3  (--nproc_per_node)"));
