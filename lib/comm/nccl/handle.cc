@@ -75,14 +75,19 @@ void Handle::connect() {
   use_device(link_->device());
   const int ranks = static_cast<int>(members_.size());
   const auto deadline = Clock::now() + link_->options().timeout;
-  const auto wait = [&](const std::string& key, int maker) {
-    try {
-      return link_->wait_for_key(key, deadline);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kTimeout) throw;
-      throw ranks_late(link_->group().name_of(members_[maker]), link_->options().timeout.count());
-    }
-  };
+  const IdWait wait{[&](const std::string& key) -> std::optional<std::string> {
+                      try {
+                        return link_->wait_for_key(key, deadline);
+                      } catch (const Error& error) {
+                        if (error.code() != ErrorCode::kTimeout) throw;
+                        return std::nullopt;
+                      }
+                    },
+                    [&](std::vector<int> late) {
+                      for (int& rank : late) rank = members_[static_cast<size_t>(rank)];
+                      return ranks_late(link_->group().name_of(late),
+                                        link_->options().timeout.count());
+                    }};
   std::vector<ncclUniqueId> ids = exchange_ids(name_, rank_, ranks, *link_->options().store, wait);
   if (rank_ == 0) interface_ = interface_of(ids[0]);
   for (size_t i = 0; i < kPending; ++i) {

@@ -27,6 +27,35 @@ std::string text_of(const sockaddr* address) {
   return text;
 }
 
+std::string bytes_of(const ncclUniqueId& id) { return {id.internal, sizeof id.internal}; }
+
+// Where the ids of a communicator are in the store.
+struct Keys {
+  const std::string& name;
+  std::string of(int index) const { return name + "/nccl/" + std::to_string(index); }
+  std::string all() const { return name + "/nccl/all"; }
+};
+
+// On the first rank: its own id and the other makers', behind each other.
+std::optional<std::string> collect(const Keys& keys, std::string all, int ids, const IdWait& wait) {
+  for (int index = 1; index < ids; ++index) {
+    const auto id = wait.get(keys.of(index));
+    if (!id) return std::nullopt;
+    all += *id;
+  }
+  return all;
+}
+
+// Whoever has not come. The first rank's id is in the store only together with all others.
+std::vector<int> missing_makers(const Keys& keys, int ids, int ranks, const IdWait& wait) {
+  std::vector<int> missing;
+  for (int index = 1; index < ids; ++index) {
+    if (!wait.get(keys.of(index))) missing.push_back(maker_of(index, ids, ranks));
+  }
+  if (missing.empty()) missing.push_back(0);
+  return missing;
+}
+
 }  // namespace
 
 ncclUniqueId make_unique_id() {
@@ -45,26 +74,25 @@ int maker_of(int index, int ids, int ranks) {
   return static_cast<int>(static_cast<int64_t>(index) * ranks / ids);
 }
 
-std::vector<ncclUniqueId> exchange_ids(
-    const std::string& name, int rank, int ranks, Store& store,
-    const std::function<std::string(const std::string& key, int maker)>& wait) {
+std::vector<ncclUniqueId> exchange_ids(const std::string& name, int rank, int ranks, Store& store,
+                                       const IdWait& wait) {
   const int ids = ids_for(ranks);
-  const auto key = [&](int index) { return name + "/nccl/" + std::to_string(index); };
-  std::vector<ncclUniqueId> all(ids);
+  const Keys keys{name};
+  std::string own;
   for (int index = 0; index < ids; ++index) {
     if (maker_of(index, ids, ranks) != rank) continue;
-    all[index] = make_unique_id();
-    store.set(key(index), std::string_view(all[index].internal, sizeof all[index]));
+    own = bytes_of(make_unique_id());
+    if (rank != 0)
+      store.set(keys.of(index), own);  // of each rank at most one: shares are not empty
   }
-  for (int index = 0; index < ids; ++index) {
-    const int maker = maker_of(index, ids, ranks);
-    if (maker == rank) continue;
-    const std::string id = wait(key(index), maker);
-    FLEET_CHECK(id.size() == sizeof all[index],
-                "an NCCL id of " + std::to_string(id.size()) + " bytes");
-    std::memcpy(all[index].internal, id.data(), id.size());
-  }
-  return all;
+  std::optional<std::string> all = rank == 0 ? collect(keys, own, ids, wait) : wait.get(keys.all());
+  if (all && rank == 0) store.set(keys.all(), *all);
+  if (!all) throw wait.late(missing_makers(keys, ids, ranks, wait));
+  FLEET_CHECK(all->size() == ids * sizeof(ncclUniqueId),
+              "NCCL ids of " + std::to_string(all->size()) + " bytes");
+  std::vector<ncclUniqueId> list(ids);
+  std::memcpy(list.data(), all->data(), all->size());
+  return list;
 }
 
 std::string interface_of(const ncclUniqueId& id) {

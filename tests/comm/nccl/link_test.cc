@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <barrier>
 #include <cstdlib>
 
@@ -138,6 +139,56 @@ TEST(NcclStart, ManyRanks_BeginWithSeveralIds) {
   ::unsetenv("FLEET_NCCL_RANKS_PER_ID");
   EXPECT_EQ(nccl::ids_for(128), 1);
   EXPECT_EQ(nccl::ids_for(129), 2);
+}
+
+// What five ranks with three ids, which the ranks 0, 1 and 3 make, do in the store.
+struct FiveRanks : testing::Test {
+  FiveRanks() { ::setenv("FLEET_NCCL_RANKS_PER_ID", "2", 1); }
+  ~FiveRanks() override { ::unsetenv("FLEET_NCCL_RANKS_PER_ID"); }
+  // The rank that is named where the ids do not come; -1 where they do.
+  int exchange(int rank, std::chrono::milliseconds patience) {
+    int late = -1;
+    const nccl::IdWait wait{[&](const std::string& key) -> std::optional<std::string> {
+                              ++gets[static_cast<size_t>(rank)];
+                              try {
+                                return store->get(key, patience);
+                              } catch (const Error&) {
+                                return std::nullopt;
+                              }
+                            },
+                            [&](const std::vector<int>& ranks) {
+                              late = ranks.at(0);
+                              return Error(ErrorCode::kTimeout, "late");
+                            }};
+    try {
+      EXPECT_EQ(nccl::exchange_ids("world", rank, 5, *store, wait).size(), 3u);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    }
+    return late;
+  }
+  const std::shared_ptr<Store> store = make_memory_store();
+  std::array<std::atomic<int>, 5> gets{};
+};
+
+TEST_F(FiveRanks, Ids_ComeAsOneValue) {
+  {
+    std::vector<Thread> ranks;
+    for (int rank = 0; rank < 5; ++rank) {
+      ranks.emplace_back("rank",
+                         [=, this] { EXPECT_EQ(exchange(rank, std::chrono::seconds(60)), -1); });
+    }
+  }
+  EXPECT_EQ(gets[0], 2);  // of the two other makers
+  for (size_t rank = 1; rank < 5; ++rank) EXPECT_EQ(gets[rank], 1) << rank;
+}
+
+TEST_F(FiveRanks, MakerThatDoesNotCome_IsNamedByAll) {
+  std::vector<Thread> ranks;
+  for (const int rank : {0, 1, 2, 4}) {
+    ranks.emplace_back("rank",
+                       [=, this] { EXPECT_EQ(exchange(rank, std::chrono::seconds(1)), 3); });
+  }
 }
 
 TEST(NcclIds, Makers_AreTheFirstOfTheirShares) {

@@ -22,9 +22,8 @@ std::vector<std::vector<ncclUniqueId>> ids_of_all(RunningJob& job, const std::st
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back("rank", [&, rank] {
       const auto store = connect_store(job.server->local_address(), "default", 1, rank);
-      all[rank] = nccl::exchange_ids(name, rank, ranks, *store, [&](const std::string& key, int) {
-        return store->get(key, kSoon);
-      });
+      const auto get = [&](const std::string& key) { return store->get(key, kSoon); };
+      all[rank] = nccl::exchange_ids(name, rank, ranks, *store, {get, {}});
     });
   }
   for (Thread& thread : threads) thread.join();
