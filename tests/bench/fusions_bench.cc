@@ -15,6 +15,7 @@
 #include "models/training.h"
 #include "strategy/strategy.h"
 #include "tensor/host.h"
+#include "tests/bench/times.h"
 
 namespace fleet {
 namespace {
@@ -53,11 +54,6 @@ double step(Executor& executor) {
   executor.run({});
   executor.synchronize();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 int run(int64_t batch, int rounds, bool profile) {

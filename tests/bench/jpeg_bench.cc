@@ -24,6 +24,7 @@
 #include "data/decode.h"
 #include "data/random.h"
 #include "data/resize.h"
+#include "tests/bench/times.h"
 #include "tests/places.h"
 
 namespace fleet::data {
@@ -120,11 +121,6 @@ class CropDecode {
   Resizer resizer_;
   std::vector<float> out_;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 template <typename Body>
 double rate_of(size_t count, Body body) {

@@ -23,20 +23,12 @@
 #include "rendezvous/server.h"
 #include "rendezvous/store_client.h"
 #include "rendezvous/wire.h"
+#include "tests/bench/times.h"
 
 namespace fleet {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 NodeInfo node_of(const JobSpec& job, int number) {
   NodeInfo info;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tensor/float16.h"
+#include "tests/bench/times.h"
 
 namespace fleet::bench {
 
@@ -36,11 +37,6 @@ inline double seconds_now() {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
   }
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-inline double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Chains of fused multiply-adds in registers: floating-point operations a call.

@@ -16,20 +16,12 @@
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/server.h"
 #include "rendezvous/wire.h"
+#include "tests/bench/times.h"
 
 namespace fleet {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 struct Way {
   const char* name;

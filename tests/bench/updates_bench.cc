@@ -17,6 +17,7 @@
 #include "optim/optimizer.h"
 #include "passes/pass.h"
 #include "tensor/host.h"
+#include "tests/bench/times.h"
 
 namespace fleet {
 namespace {
@@ -86,11 +87,6 @@ double seconds_of(Executor& executor) {
   const auto begin = std::chrono::steady_clock::now();
   executor.run({});
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 void compare(const std::string& rule, int states) {

@@ -2,20 +2,11 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/file.h"
+#include "base/small_file.h"
 #include "base/text.h"
 
 namespace fleet {
 namespace {
-
-std::string read_line(const std::string& path) {
-  try {
-    return std::string(trim(read_file(path)));
-  } catch (const Error&) {
-    return {};
-  }
-}
 
 // "max" and what else is no number: 0.
 long long number(const std::string& text) {
@@ -31,15 +22,15 @@ void tighten(T limit, T* least) {
 void read_folder(const std::string& folder, CgroupLimits* limits) {
   // Version 1 says "no limit" with a number near 2^63.
   constexpr long long kNoLimit = 1LL << 60;
-  long long memory = number(read_line(folder + "/memory.max"));
-  if (memory == 0) memory = number(read_line(folder + "/memory.limit_in_bytes"));
+  long long memory = number(small_file(folder + "/memory.max"));
+  if (memory == 0) memory = number(small_file(folder + "/memory.limit_in_bytes"));
   if (memory < kNoLimit) tighten(memory, &limits->memory);
-  const std::vector<std::string> max = split(read_line(folder + "/cpu.max"), ' ');
+  const std::vector<std::string> max = split(small_file(folder + "/cpu.max"), ' ');
   long long quota = max.size() == 2 ? number(max[0]) : 0;
   long long period = max.size() == 2 ? number(max[1]) : 0;
   if (quota == 0) {
-    quota = number(read_line(folder + "/cpu.cfs_quota_us"));
-    period = number(read_line(folder + "/cpu.cfs_period_us"));
+    quota = number(small_file(folder + "/cpu.cfs_quota_us"));
+    period = number(small_file(folder + "/cpu.cfs_period_us"));
   }
   if (quota > 0 && period > 0) {
     tighten(static_cast<double>(quota) / static_cast<double>(period), &limits->cpus);
@@ -51,7 +42,7 @@ void read_folder(const std::string& folder, CgroupLimits* limits) {
 CgroupLimits cgroup_limits(const std::string& root) {
   CgroupLimits limits;
   const std::string mount = root + "/sys/fs/cgroup";
-  for (const std::string& line : split(read_line(root + "/proc/self/cgroup"), '\n')) {
+  for (const std::string& line : split(small_file(root + "/proc/self/cgroup"), '\n')) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);

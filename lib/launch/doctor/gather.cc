@@ -16,6 +16,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/small_file.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "launch/addresses.h"
@@ -26,14 +27,6 @@
 
 namespace fleet {
 namespace {
-
-std::string read_line(const std::string& path) {
-  try {
-    return std::string(trim(read_file(path)));
-  } catch (const Error&) {
-    return {};
-  }
-}
 
 int mtu_of(const std::string& name) {
   const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -128,11 +121,11 @@ std::vector<RdmaPort> read_rdma(const std::string& root) {
       if (parse_int(entry.path().filename().string(), &number)) {
         port.port = static_cast<int>(number);
       }
-      const std::string state = read_line(entry.path().string() + "/state");  // "4: ACTIVE"
+      const std::string state = small_file(entry.path().string() + "/state");  // "4: ACTIVE"
       port.state = state.substr(state.find(':') == std::string::npos ? 0 : state.find(':') + 1);
       port.state = std::string(trim(port.state));
-      port.link_layer = read_line(entry.path().string() + "/link_layer");
-      port.rate = read_line(entry.path().string() + "/rate");
+      port.link_layer = small_file(entry.path().string() + "/link_layer");
+      port.rate = small_file(entry.path().string() + "/rate");
       ports.push_back(std::move(port));
     }
   }

@@ -1,0 +1,22 @@
+// What benchmarks do with times.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace fleet {
+
+// The upper one of two.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+inline double ms_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+}  // namespace fleet
