@@ -138,7 +138,7 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
   }
   all.emplace_back(kEnvJobId, context.job_id);
   all.emplace_back(kEnvEpoch, std::to_string(assignment.epoch()));
-  if (context.max_restarts > 0) all.emplace_back(kEnvRun, assignment.world->leader);
+  if (context.max_restarts > 0) all.emplace_back(kEnvRun, assignment.world->run);
   all.emplace_back(kEnvLogLevel, context.log_level);
   if (context.terminal_width > 0) {
     all.emplace_back(kEnvTerminalWidth, std::to_string(context.terminal_width));

@@ -25,6 +25,7 @@
 #include "launch/meeting.h"
 #include "launch/option_rules.h"
 #include "launch/plan.h"
+#include "launch/rejoin.h"
 #include "launch/shown_ranks.h"
 #include "launch/tables.h"
 #include "node/agent.h"
@@ -236,6 +237,7 @@ int run(LaunchRequest request) {
   agent.foreign = children_of_self();
   agent.signal_mask = block_all_signals();
   agent.guardian = start_guardian(agent.signal_mask);  // before gRPC has threads
+  rejoin_where_it_runs(&plan);
   agent.server = host_rendezvous(plan);
   agent.client = client_options(plan, agent.server.get());
   agent.node = node_of(plan, agent.server != nullptr);

@@ -69,15 +69,6 @@ void check_logs(const Settings& settings, int servers, int ranks) {
   }
 }
 
-// The same port as the host's where it is free: firewalls let it through.
-HeldPort hold_next_rendezvous(const Topology& topology) {
-  try {
-    return HeldPort::exactly(topology.bind_address, topology.rendezvous_port, "--rdzv_port");
-  } catch (const Error&) {
-    return HeldPort::any(topology.bind_address);
-  }
-}
-
 void hold_ports(LaunchPlan* plan) {
   const Topology& topology = plan->topology;
   const int first = topology.start_port;
@@ -104,7 +95,7 @@ void hold_ports(LaunchPlan* plan) {
   }
   if (topology.nnodes > 1 && restart_policy(plan->request.settings).max_restarts > 0 &&
       topology.hosting != Topology::Hosting::kYes) {
-    plan->next_rendezvous = std::make_unique<HeldPort>(hold_next_rendezvous(topology));
+    hold_next_rendezvous(plan);
   }
   // Any node may become node 0 where ranks are given by arrival, or where it may be lost.
   const bool restarts = restart_policy(plan->request.settings).max_restarts > 0;
@@ -207,6 +198,17 @@ LaunchPlan make_doctors_plan(LaunchRequest request) {
   }
   plan.request = std::move(request);
   return plan;
+}
+
+// The same port as the host's where it is free: firewalls let it through.
+void hold_next_rendezvous(LaunchPlan* plan) {
+  const Topology& topology = plan->topology;
+  try {
+    plan->next_rendezvous = std::make_unique<HeldPort>(
+        HeldPort::exactly(topology.bind_address, topology.rendezvous_port, "--rdzv_port"));
+  } catch (const Error&) {
+    plan->next_rendezvous = std::make_unique<HeldPort>(HeldPort::any(topology.bind_address));
+  }
 }
 
 JobSpec job_of(const LaunchPlan& plan) {

@@ -45,6 +45,9 @@ LaunchPlan make_plan(LaunchRequest request);
 // rank is held, or any other where a job has it.
 LaunchPlan make_doctors_plan(LaunchRequest request);
 
+// Holds the port at which this node would host the rendezvous, were the host lost.
+void hold_next_rendezvous(LaunchPlan* plan);
+
 // The folder, or where it would be made: the nearest one that exists.
 std::string nearest_folder(const std::string& path);
 

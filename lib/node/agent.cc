@@ -136,7 +136,16 @@ class Agent : private SupervisionEffects {
     sweep_.on_children_changed();
   }
 
+  // A check that fails does so on every node, and whoever ends it first leaves: what is heard then
+  // waits for the outcome here.
+  bool waits_for_check(const RendezvousEvent& event) const {
+    return checking_ &&
+           (std::holds_alternative<RestartOrder>(event) ||
+            std::holds_alternative<HostLost>(event) || std::holds_alternative<Verdict>(event));
+  }
+
   void on_rendezvous(RendezvousEvent& event) {
+    if (waits_for_check(event)) return held_.push_back(std::move(event));
     if (const auto* progress = std::get_if<JoinProgress>(&event)) say(progress->line);
     if (const auto* refusal = std::get_if<Refusal>(&event)) supervision_.on_refusal(refusal->error);
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
@@ -147,25 +156,12 @@ class Agent : private SupervisionEffects {
     }
     if (const auto* order = std::get_if<StackOrder>(&event)) supervision_.on_stack_order(*order);
     if (const auto* order = std::get_if<RestartOrder>(&event)) {
-      checking_ = false;  // for an epoch that is over
       supervision_.on_restart_order(*order);
     }
     if (const auto* report = std::get_if<StackReport>(&event)) answer_stacks(*report);
-    if (const auto* lost = std::get_if<HostLost>(&event)) {
-      checking_ = false;
-      supervision_.on_host_lost(*lost);
-    }
+    if (const auto* lost = std::get_if<HostLost>(&event)) supervision_.on_host_lost(*lost);
     if (const auto* turn = std::get_if<TakeOver>(&event)) on_take_over(*turn);
-    if (const auto* verdict = std::get_if<Verdict>(&event)) on_verdict(*verdict);
-  }
-
-  // Nodes that have ended their check as failed leave; its outcome here is on its way.
-  void on_verdict(const Verdict& verdict) {
-    if (checking_) {
-      held_verdict_ = verdict;
-    } else {
-      supervision_.on_verdict(verdict);
-    }
+    if (const auto* verdict = std::get_if<Verdict>(&event)) supervision_.on_verdict(*verdict);
   }
 
   void on_take_over(const TakeOver& turn) {
@@ -200,7 +196,7 @@ class Agent : private SupervisionEffects {
     world_ = assignment.world;
     if (!plan_.check) return start_ranks(assignment);
     checking_ = true;
-    if (check_.joinable()) check_.join();  // of the epoch before, whose store is closed
+    if (check_.joinable()) check_.join();  // of the epoch before: it has ended
     check_ = Thread("check", [this, assignment] {
       std::string failed;
       std::optional<Error> error;
@@ -216,10 +212,12 @@ class Agent : private SupervisionEffects {
 
   void on_checked(const Assignment& assignment, const std::string& failed,
                   const std::optional<Error>& error) {
-    if (assignment.world != world_ || !checking_) return;  // it is started again
     checking_ = false;
     if (!failed.empty()) return supervision_.on_check_failed(failed);
-    if (held_verdict_) return supervision_.on_verdict(*held_verdict_);
+    if (!held_.empty()) {  // this epoch is over
+      for (RendezvousEvent& event : std::exchange(held_, {})) on_rendezvous(event);
+      return;
+    }
     if (!error) return start_ranks(assignment);
     const bool told = error->code() == ErrorCode::kPeerLost || error->code() == ErrorCode::kStale;
     if (!told) supervision_.on_refusal(*error);
@@ -293,7 +291,7 @@ class Agent : private SupervisionEffects {
   void report_stall(const RankStall& stall) override { client_.report(stall); }
   void collect_stacks() override {
     // A little less than the rendezvous waits.
-    channel_.send(CollectStacks{4'000});
+    channel_.send(CollectStacks{3'500});
   }
   void send_stacks(const std::vector<RankStack>& stacks) override { client_.send_stacks(stacks); }
   void finish_node() override { client_.finish(); }
@@ -331,9 +329,9 @@ class Agent : private SupervisionEffects {
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
   bool checking_ = false;
-  std::optional<Verdict> held_verdict_;
-  Thread check_;             // posts to the loop
-  RendezvousClient client_;  // last: its threads post to the loop
+  std::vector<RendezvousEvent> held_;  // until the check has ended
+  Thread check_;                       // posts to the loop
+  RendezvousClient client_;            // last: its threads post to the loop
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "node/guardian.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -40,6 +41,7 @@ namespace {
 constexpr size_t kTailLines = 20;
 constexpr std::chrono::seconds kLookEvery{1};
 constexpr int kLauncherNice = -10;
+constexpr int kKeptFree = 8;  // descriptors
 
 struct GuardedRank {
   RankCommand command;
@@ -54,8 +56,10 @@ struct GuardedRank {
 
 class Guardian {
  public:
-  Guardian(UniqueFd socket, const sigset_t& original)
+  // What ranks get: the signal mask and the limit of descriptors.
+  Guardian(UniqueFd socket, const sigset_t& original, const rlimit& descriptors)
       : original_(original),
+        descriptors_(descriptors),
         children_(loop_, SIGCHLD),
         sweep_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
         grace_(loop_),
@@ -91,12 +95,14 @@ class Guardian {
     look_every_ = kLookEvery;
     logs_.begin(spawn);
     ranks_.reserve(spawn.ranks.size());
+    std::vector<UniqueFd> kept_free;  // should the ranks' pipes use them up: to find and kill
+    for (int i = 0; i < kKeptFree; ++i) {
+      kept_free.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    }
     for (const RankCommand& command : spawn.ranks) {
       GuardedRank& rank = ranks_.emplace_back();
       rank.command = command;
-      rank.progress = std::make_unique<ProgressReader>();
-      rank.command.environment.emplace_back(kEnvProgressFile, rank.progress->path());
-      Spawned spawned = spawn_rank(rank.command, original_);
+      Spawned spawned = start_process(rank);
       channel_.send(RankStarted{command.local_rank, spawned.pid, spawned.error});
       rank.pid = spawned.pid;
       rank.ended = spawned.pid < 0;
@@ -113,6 +119,18 @@ class Guardian {
     cgroup_tried_ = told_to_stop_ = killed_ = false;
     look();
     end_if_done();
+  }
+
+  Spawned start_process(GuardedRank& rank) const {
+    try {
+      rank.progress = std::make_unique<ProgressReader>();
+      rank.command.environment.emplace_back(kEnvProgressFile, rank.progress->path());
+      return spawn_rank(rank.command, original_, &descriptors_);
+    } catch (const Error& error) {  // descriptors may have run out
+      Spawned failed;
+      failed.error = error.what();
+      return failed;
+    }
   }
 
   // Not to their process groups: helpers that do not know such a signal would die of it.
@@ -162,25 +180,16 @@ class Guardian {
   void enter_cgroup() {
     if (std::exchange(cgroup_tried_, true)) return;
     if (!cgroup_.make()) return spdlog::debug("no cgroup for this job: {}", cgroup_.why());
-    for (int round = 0; round < 3; ++round) {
-      const std::vector<pid_t> inside = cgroup_.members();
-      std::vector<pid_t> outside = descendants({});
-      std::erase_if(outside, [&](pid_t pid) {
-        return std::find(inside.begin(), inside.end(), pid) != inside.end();
-      });
-      if (outside.empty()) return;
-      cgroup_.take(outside);
-    }
+    cgroup_.take_descendants();
   }
 
   void tell_progress() {
     RanksProgress news;
     for (GuardedRank& rank : ranks_) {
-      const auto seen = rank.progress->read();
+      const auto seen = rank.progress ? rank.progress->read() : std::nullopt;
       if (!seen) continue;
-      const LocalProgress now{
-          rank.command.local_rank, seen->steps,      seen->step,     seen->epoch,
-          seen->checkpoint,        seen->step_at_ns, seen->waited_ns};
+      const LocalProgress now{rank.command.local_rank, seen->steps, seen->step, seen->step_at_ns,
+                              seen->waited_ns};
       if (now == rank.told) continue;
       rank.told = now;
       news.ranks.push_back(now);
@@ -222,7 +231,8 @@ class Guardian {
   }
 
   void stop_ranks(const StopRanks& stop) {
-    reap();  // who has ended by now did so by itself
+    if (ranks_.empty()) return kill_all();  // stopped before the start: that is soon told
+    reap();                                 // who has ended by now did so by itself
     told_to_stop_ = true;
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, stop.signal);
@@ -325,6 +335,7 @@ class Guardian {
 
   asio::io_context loop_{1};
   sigset_t original_;
+  rlimit descriptors_;
   asio::signal_set children_;
   Sweep sweep_;
   asio::steady_timer grace_, look_;
@@ -353,7 +364,13 @@ class Guardian {
       const UniqueFd own(open_nonblocking(fd));
       if (own) ::dup2(own.get(), fd);
     }
-    Guardian guardian(std::move(socket), original);
+    // Each rank costs some, and theirs stay as they were.
+    rlimit descriptors, most;
+    ::getrlimit(RLIMIT_NOFILE, &descriptors);
+    most = descriptors;
+    most.rlim_cur = most.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &most);
+    Guardian guardian(std::move(socket), original, descriptors);
     // Everything else stays blocked: a terminal's Ctrl-C is for the launcher to handle.
     sigset_t heard;
     ::sigemptyset(&heard);

@@ -5,27 +5,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/small_file.h"
 #include "base/text.h"
+#include "node/process_tree.h"
 
 namespace fleet {
 namespace {
 
 constexpr char kName[] = "fleetrun-";
-
-std::string text_of(const std::string& path) {
-  try {
-    return read_file(path);
-  } catch (const Error&) {
-    return {};
-  }
-}
 
 // cgroup's files take what is written in one call, and want no other flags.
 bool put(const std::string& path, const std::string& text) {
@@ -35,7 +29,7 @@ bool put(const std::string& path, const std::string& text) {
 
 // Where the unified hierarchy is mounted: alone, or beside those of version 1.
 std::string mount_point(const std::string& mounts) {
-  for (const std::string& line : split(text_of(mounts), '\n')) {
+  for (const std::string& line : split(small_file(mounts), '\n')) {
     const size_t separator = line.find(" - cgroup2 ");
     if (separator == std::string::npos) continue;
     const auto words = split(line.substr(0, separator), ' ');
@@ -48,7 +42,7 @@ std::string mount_point(const std::string& mounts) {
 std::string own_folder(const CgroupFiles& files, std::string* why) {
   const std::string root = mount_point(files.mounts);
   if (root.empty()) return *why = "no cgroup version 2 is mounted", std::string();
-  for (const std::string& line : split(text_of(files.own), '\n')) {
+  for (const std::string& line : split(small_file(files.own), '\n')) {
     if (!line.starts_with("0::")) continue;
     // In a container the path may be one of the host, while only the container's part is mounted.
     for (const std::string& folder : {root + line.substr(3), root}) {
@@ -100,9 +94,21 @@ void JobCgroup::take(const std::vector<pid_t>& pids) {
   }
 }
 
+void JobCgroup::take_descendants() {
+  for (int round = 0; round < 3; ++round) {
+    const std::vector<pid_t> inside = members();
+    std::vector<pid_t> outside = descendants({});
+    std::erase_if(outside, [&](pid_t pid) {
+      return std::find(inside.begin(), inside.end(), pid) != inside.end();
+    });
+    if (outside.empty()) return;
+    take(outside);
+  }
+}
+
 std::vector<pid_t> JobCgroup::members() const {
   std::vector<pid_t> pids;
-  for (const std::string& line : split(there() ? text_of(path_ + "/cgroup.procs") : "", '\n')) {
+  for (const std::string& line : split(there() ? small_file(path_ + "/cgroup.procs") : "", '\n')) {
     long long pid = 0;
     if (parse_int(line, &pid)) pids.push_back(static_cast<pid_t>(pid));
   }

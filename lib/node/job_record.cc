@@ -17,6 +17,7 @@
 #include "base/file_name.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "node/process_tree.h"
 
 namespace fleet {
 namespace {
@@ -24,21 +25,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kEnding[] = ".json";
-
-// When the process started, in ticks since boot: tells it from a later one with its number. ""
-// where there is none.
-std::string birth_of(pid_t pid) {
-  std::string stat;
-  try {
-    stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-  } catch (const Error&) {
-    return {};
-  }
-  size_t at = stat.rfind(')');  // the name before it may contain anything
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
-  if (at == std::string::npos) return {};
-  return stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
-}
 
 // Containers may share /tmp: each counts its processes on its own.
 std::string pid_namespace() {
@@ -123,7 +109,7 @@ void add_job(const std::string& path, const std::string& our_namespace,
   const Json all = parse(text);
   if (all.value("pid_namespace", our_namespace) != our_namespace) return;
   JobRecord record = read_job_record(text);
-  if (birth_of(record.pid) != all.value("birth", "")) {
+  if (process_birth(record.pid) != all.value("birth", "")) {
     ::unlink(path.c_str());
     return;
   }
@@ -236,7 +222,7 @@ void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
 void JobRecordFile::write() {
   if (path_.empty()) return;
   Json all = to_json(record_);
-  all["birth"] = birth_of(record_.pid);
+  all["birth"] = process_birth(record_.pid);
   all["pid_namespace"] = pid_namespace();
   const std::string text = all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   const std::string aside = path_ + ".part";

@@ -62,17 +62,4 @@ std::optional<LineCollapse::Time> LineCollapse::next_due() const {
   return waiting_.front().due;
 }
 
-std::string ranges_of(std::span<const int> numbers) {
-  std::string text;
-  for (size_t at = 0; at < numbers.size();) {
-    const int first = numbers[at];
-    int last = first;
-    while (++at < numbers.size() && numbers[at] == last + 1) last = numbers[at];
-    if (!text.empty()) text += ',';
-    text += std::to_string(first);
-    if (last > first) text += '-' + std::to_string(last);
-  }
-  return text;
-}
-
 }  // namespace fleet

@@ -6,7 +6,6 @@
 #include <deque>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -66,8 +65,5 @@ class LineCollapse {
   std::unordered_map<int, uint64_t> after_;  // a rank's next line is this one or a later one
   std::unordered_map<size_t, Chain, NoHash> chains_;
 };
-
-// "3", or "0-3,5".
-std::string ranges_of(std::span<const int> numbers);
 
 }  // namespace fleet

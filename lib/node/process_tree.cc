@@ -11,7 +11,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/small_file.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -19,11 +19,7 @@ namespace {
 
 // A file of /proc/PID; "" where the process has ended meanwhile.
 std::string proc_file(pid_t pid, const char* name) {
-  try {
-    return read_file("/proc/" + std::to_string(pid) + "/" + name);
-  } catch (const Error&) {
-    return {};
-  }
+  return small_file("/proc/" + std::to_string(pid) + "/" + name);
 }
 
 // The fields of /proc/PID/stat from the third on (the state): the name before them may hold
@@ -129,8 +125,13 @@ char process_state(pid_t pid) {
   return fields.empty() || fields[0].empty() ? '?' : fields[0][0];
 }
 
+std::string process_birth(pid_t pid) {
+  const auto fields = stat_fields(pid);
+  return fields.size() > 19 ? fields[19] : "";
+}
+
 std::string wait_channel(pid_t pid) {
-  const std::string channel(trim(proc_file(pid, "wchan")));
+  const std::string channel = proc_file(pid, "wchan");
   return channel == "0" ? "" : channel;
 }
 
@@ -143,7 +144,7 @@ bool has_descendants(const std::vector<pid_t>& except) {
 
 std::string describe_process(pid_t pid) {
   std::string text = "pid " + std::to_string(pid);
-  const std::string name(trim(proc_file(pid, "comm"))), channel = wait_channel(pid);
+  const std::string name = proc_file(pid, "comm"), channel = wait_channel(pid);
   if (!name.empty()) text += " (" + name + "), state " + process_state(pid);
   if (!channel.empty()) text += ", waiting in " + channel;
   return text;

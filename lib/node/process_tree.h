@@ -24,6 +24,9 @@ std::vector<double> cpu_seconds(const std::vector<pid_t>& roots);
 
 // As in /proc/PID/stat: R, S, D, T, Z; '?' where it is gone.
 char process_state(pid_t pid);
+// When it started, in ticks since boot: tells it from a later one with its number. "" where there
+// is none.
+std::string process_birth(pid_t pid);
 // The kernel function that it waits in; "" where that is not known.
 std::string wait_channel(pid_t pid);
 

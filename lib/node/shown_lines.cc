@@ -3,6 +3,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/ranges.h"
+
 namespace fleet {
 
 std::string_view Stamp::at(WallTime time) {
@@ -64,7 +66,7 @@ void ShownLines::write(std::span<const int> ranks, std::string_view line, Stamp:
   if (settings_.stamp_console) batch_ += stamp_.at(time);
   if (settings_.labels) {
     batch_ += ranks.size() > 1 ? "[ranks " : "[rank ";
-    batch_ += ranges_of(ranks);
+    batch_ += ranges_text(ranks);
     if (!settings_.node.empty()) batch_ += ' ' + settings_.node;
     batch_ += "] ";
   }

@@ -59,7 +59,8 @@ struct ChildPlan {
   int null, output, error, service;  // service: -1 for none
   pid_t parent;
   const sigset_t* mask;
-  const cpu_set_t* cores;  // nullptr: not pinned
+  const cpu_set_t* cores;     // nullptr: not pinned
+  const rlimit* descriptors;  // nullptr: as they are
 };
 
 // After the others, which may have been where it goes.
@@ -83,6 +84,7 @@ bool keep_service_socket(int service) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.parent) ::_exit(127);  // it died before the line above
   if (plan.cores) ::sched_setaffinity(0, sizeof(cpu_set_t), plan.cores);
+  if (plan.descriptors) ::setrlimit(RLIMIT_NOFILE, plan.descriptors);
   if (::dup2(plan.null, 0) >= 0 && ::dup2(plan.output, 1) >= 0 && ::dup2(plan.error, 2) >= 0 &&
       keep_service_socket(plan.service)) {
     ::sigprocmask(SIG_SETMASK, plan.mask, nullptr);
@@ -108,7 +110,7 @@ Pipe make_pipe() {
 
 }  // namespace
 
-Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask) {
+Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* descriptors) {
   std::vector<std::string> arguments = rank.argv, variables = environment_of(rank);
   const std::vector<char*> argv = pointers(arguments), environment = pointers(variables);
   cpu_set_t cores;
@@ -136,7 +138,8 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask) {
                        service.get(),
                        ::getpid(),
                        &mask,
-                       rank.cores.empty() ? nullptr : &cores};
+                       rank.cores.empty() ? nullptr : &cores,
+                       descriptors};
   const pid_t pid = ::vfork();
   if (pid == 0) run_child(plan, &failed);
   const int fork_error = errno;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <string>
@@ -25,9 +26,11 @@ struct Spawned {
 };
 
 // Starts `rank` in a process group of its own with SIGKILL as its parent-death signal, standard
-// input from /dev/null, the given cores and `mask` as its signal mask. What the caller catches is
-// reset, what it ignores stays ignored (nohup). The parent-death signal is tied to the calling
-// *thread*: call it from the main thread only.
-Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask);
+// input from /dev/null, the given cores, `mask` as its signal mask and `descriptors` (nullptr: the
+// caller's) as its limit of them. What the caller catches is reset, what it ignores stays ignored
+// (nohup). The parent-death signal is tied to the calling *thread*: call it from the main thread
+// only. Throws where descriptors have run out.
+Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask,
+                   const rlimit* descriptors = nullptr);
 
 }  // namespace fleet

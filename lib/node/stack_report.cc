@@ -100,7 +100,7 @@ std::string stack_report_text(const StackReport& report) {
             ") on node " + std::to_string(odd->node_rank) + ": " +
             (stopped ? "it is stopped" : "it does something else than the others");
   }
-  text += stacks_text(clusters);
+  text += stacks_text(clusters, clusters.size());
   for (const int silent : report.silent) {
     text += "\n  node " + std::to_string(silent) + " has sent no stacks";
   }

@@ -45,8 +45,10 @@ bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::s
   assignment_ = assignment;
   log_paths_ = std::move(log_paths);
   restarting_.reset();
-  if (over) {  // the stop that was asked for has crossed the restart
+  if (over || ordered_ != 0) {  // the stop has come before the start
     effects_.finish_node();
+    if (!gone_) effects_.kill_ranks();  // there are none: that is to be told
+    stopping_ = true;
     return false;
   }
   started_ = now;
@@ -73,16 +75,17 @@ void Supervision::on_check_failed(const std::string& text) {
 }
 
 void Supervision::on_stop_order(const StopOrder& order) {
+  if (ordered_ == 0) ordered_ = order.signal;
+  if (!assignment_) return;  // before the start it is looked at
   if (order.kill && !gone_) effects_.kill_ranks();
   if (stopping_) return;
-  ordered_ = order.signal;
   effects_.say("node " + std::to_string(order.node_rank) + " (" + order.node +
                ") was told to stop by " + signal_name(order.signal) + ": stopping the ranks");
   stop(order.signal);
 }
 
 void Supervision::on_stack_order(const StackOrder& order) {
-  if (stopping_ || gone_ || guardian_lost_) return;
+  if (stopping_ || gone_ || guardian_lost_ || !assignment_) return effects_.send_stacks({});
   if (order.hang) {
     effects_.say("the job hangs (noticed on node " + std::to_string(order.node_rank) +
                  "): looking at what every rank does");
@@ -97,7 +100,7 @@ void Supervision::on_progress(const RanksProgress& progress) {
   for (const LocalProgress& local : progress.ranks) {
     if (node.is_server(local.local_rank)) continue;
     pace.push_back({node.rank_of(local.local_rank), local.local_rank, -1, local.steps, local.step,
-                    local.epoch, local.checkpoint, local.step_at_ns, local.waited_ns});
+                    local.step_at_ns, local.waited_ns});
   }
   if (!pace.empty()) effects_.report_pace(pace);
 }
@@ -116,6 +119,7 @@ void Supervision::on_rank_stalled(const RankStalled& stalled) {
 }
 
 void Supervision::on_stacks(const StacksCollected& collected) {
+  if (!assignment_) return;
   const NodePlacement& node = assignment_->node();
   std::vector<RankStack> stacks;
   for (const LocalStack& local : collected.stacks) {
@@ -271,7 +275,7 @@ void Supervision::end_if_over() {
   if (verdict_) return end(exit_code_for(*verdict_));
   if (refused_) return end(*refused_);
   if (guardian_lost_) return end(kExitNodeLost);
-  if (!assignment_) end(128 + signal_);
+  if (!assignment_ && signal_ != 0) end(128 + signal_);
 }
 
 void Supervision::end(int exit_code) {

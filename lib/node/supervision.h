@@ -83,7 +83,7 @@ class Supervision {
   std::optional<Verdict> verdict_;
   std::optional<int> refused_;     // the exit code
   int signal_ = 0;                 // the first one the user sent
-  int ordered_ = 0;                // the one that stops the job, where it was sent to another node
+  int ordered_ = 0;                // the one that stops the job, whichever node it was sent to
   int trainers_ = 0;               // of this node, that have not ended
   std::optional<int> restarting_;  // the epoch that is over
   bool stopping_ = false, gone_ = false;  // of the ranks of this epoch

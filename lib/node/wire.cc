@@ -108,8 +108,8 @@ void fields(Visit& visit, CollectStacks& message) {
 }
 template <typename Visit>
 void fields(Visit& visit, LocalProgress& rank) {
-  visit(rank.local_rank), visit(rank.steps), visit(rank.step), visit(rank.epoch);
-  visit(rank.checkpoint), visit(rank.step_at_ns), visit(rank.waited_ns);
+  visit(rank.local_rank), visit(rank.steps), visit(rank.step), visit(rank.step_at_ns);
+  visit(rank.waited_ns);
 }
 template <typename Visit>
 void fields(Visit& visit, RanksProgress& message) {

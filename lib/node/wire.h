@@ -115,7 +115,7 @@ struct RankEnded {
 // changed, and before the RankEnded of one of them.
 struct LocalProgress {
   int local_rank = 0;
-  int64_t steps = 0, step = 0, epoch = 0, checkpoint = -1;
+  int64_t steps = 0, step = 0;
   int64_t step_at_ns = 0, waited_ns = 0;
   bool operator==(const LocalProgress&) const = default;
 };

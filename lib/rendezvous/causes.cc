@@ -41,6 +41,10 @@ void Causes::failed(RankExit exit, Time now) {
   // Not later than it was heard of; without a clock to compare, some time within the window.
   const int64_t at = timed ? std::min(exit.at_ns, ns(now)) : ns(now) - ns(times_.settle) / 2;
   const int64_t error = (timed ? exit.at_error_ns : ns(times_.settle) / 2) + ns(times_.notice);
+  // Thousands may come within a moment, each with the end of its log.
+  const bool killed = looks(exit) == Looks::kKilled;
+  if (echo ? ended_by_ != INT64_MAX : !killed && at - error > ended_by_) return;
+  if (!echo) ended_by_ = std::min(ended_by_, at + error);
   exits_.push_back({std::move(exit), at, error});
 }
 
@@ -97,6 +101,7 @@ Causes::Cause Causes::decide() {
 void Causes::clear() {
   exits_.clear();
   lost_.clear();
+  ended_by_ = INT64_MAX;
   due_ = Time::max();
 }
 

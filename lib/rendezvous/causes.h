@@ -41,6 +41,8 @@ class Causes {
   void failed(RankExit exit, Time now);
   // Nothing was heard of the node since; `how` for the message.
   void node_lost(int node_rank, std::string how, Time since);
+  // Failures that are kept: those that may be the first.
+  size_t kept() const { return exits_.size(); }
   bool any() const { return !exits_.empty() || !lost_.empty(); }
   bool any_lost() const { return !lost_.empty(); }
   // When to decide: nothing more is waited for then. Time::max() where there is no cause.
@@ -58,6 +60,8 @@ class Causes {
 
   CauseTimes times_;
   std::vector<Failed> exits_;
+  // When one of them, that is no echo, had ended for certain: what ended later is not kept.
+  int64_t ended_by_ = INT64_MAX;
   struct Lost {
     int node_rank;
     std::string how;

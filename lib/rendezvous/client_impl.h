@@ -56,6 +56,8 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void seek(Clock::time_point now);
   void try_next(Clock::time_point now);
   void try_next_failed();
+  bool counts() const;  // the world heard of last
+  Inheritance inheritance(Clock::time_point now) const;
   void go_to(const std::string& address);  // the host to talk to from now on
   void follow_step(Clock::time_point now);
   void say(RendezvousEvent event);
@@ -78,8 +80,9 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   ClockOffset host_clock_;
   Clock::duration longest_gap_{};  // between messages of the host while the job runs
   uint64_t beats_ = 0;
-  SharedWorld world_;                  // the last one heard of
-  int node_rank_ = -1;                 // in it
+  SharedWorld world_, proven_;         // the last one heard of, and the last known to count
+  int node_rank_ = -1;                 // in the first
+  int host_ = 0, lost_ = 0;            // there: who is followed; who was when it was lost
   std::string address_;                // of the host that is followed
   std::optional<Succession> seeking_;  // the host is lost: who could be the next
   std::string loss_;                   // how

@@ -9,9 +9,10 @@ bool has_quorum(int nodes, const std::set<int>& present) {
   return 2 * here > nodes || (2 * here == nodes && present.contains(0));
 }
 
-Succession::Succession(std::vector<bool> can_host, int self, std::chrono::milliseconds try_for,
-                       Time now)
+Succession::Succession(std::vector<bool> can_host, int lost, int self,
+                       std::chrono::milliseconds try_for, Time now)
     : can_host_(std::move(can_host)), self_(self), try_for_(try_for) {
+  step_.node = lost;
   next(now);
 }
 

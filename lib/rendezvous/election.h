@@ -23,8 +23,10 @@ class Succession {
     int node = -1;  // its rank in the last world
   };
 
-  // self: this node's rank there; -1: it was a spare, and does not host. can_host: by rank.
-  Succession(std::vector<bool> can_host, int self, std::chrono::milliseconds try_for, Time now);
+  // By their ranks there: who can host; the host that is lost; this node, -1 where it does not
+  // host.
+  Succession(std::vector<bool> can_host, int lost, int self, std::chrono::milliseconds try_for,
+             Time now);
   Step step() const { return step_; }
   Time deadline() const { return deadline_; }  // of a kTry: then next()
   Step next(Time now);                         // the one after the node that was tried
@@ -33,7 +35,7 @@ class Succession {
   std::vector<bool> can_host_;
   int self_;
   std::chrono::milliseconds try_for_;
-  Step step_{Step::What::kTry, 0};  // node 0 is the one that is lost
+  Step step_;
   Time deadline_;
 };
 

@@ -10,7 +10,7 @@ inline constexpr char kEnvCredentials[] = "FLEET_CREDENTIALS";
 inline constexpr char kEnvJobId[] = "FLEET_JOB_ID";
 inline constexpr char kEnvEpoch[] = "FLEET_EPOCH";
 inline constexpr char kEnvRank[] = "PADDLE_TRAINER_ID";
-inline constexpr char kEnvRun[] = "FLEET_RUN";  // the same in every epoch of one start of fleetrun
+inline constexpr char kEnvRun[] = "FLEET_RUN";  // the same in every epoch of a job: World::run
 // How much a rank logs, where its own options do not say: the launcher's --log_level.
 inline constexpr char kEnvLogLevel[] = "FLEET_LOG_LEVEL";
 

@@ -3,18 +3,13 @@
 
 #include "rendezvous/election.h"
 #include "rendezvous/job_state.h"
+#include "rendezvous/seconds.h"
 
 namespace fleet {
 namespace {
 
 std::string count(size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
-
-std::string seconds(std::chrono::milliseconds time) {
-  const auto whole = time.count() / 1000;
-  const bool even = time.count() % 1000 == 0;
-  return even ? std::to_string(whole) + " s" : std::to_string(time.count()) + " ms";
 }
 
 }  // namespace
@@ -45,57 +40,6 @@ bool JobState::quorum_is_here() const {
   return has_quorum(static_cast<int>(world_->nodes.size()), here);
 }
 
-JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now,
-                   const Inheritance& from)
-    : JobState(spec, times, std::move(reach), now) {
-  phase_ = Phase::kSucceeding;
-  world_ = from.base;
-  epoch_ = world_->epoch;
-  membership_.begin();
-  restarts_ = Restarts(spec.restarts, world_->restarts, from.history);
-  epoch_began_ = now - from.ran_for;
-  Verdict lost = node_verdict(VerdictKind::kNodeLost, 0);
-  lost.message = from.how;
-  lost_ = lost;
-  cause_ = std::move(lost);
-  gather_due_ = now + std::max(spec.restarts.wait, 2 * times.silence);
-}
-
-// A node that follows another world than the one this host goes on from (of another host, or a
-// later one) has no say here: it may be part of a job that goes on without us.
-std::optional<Error> JobState::settle_survivor(const NodeInfo& info) const {
-  if (info.last_epoch == 0) return std::nullopt;  // a newcomer
-  const bool same = phase_ == Phase::kSucceeding && info.last_epoch == epoch_ &&
-                    info.last_leader == world_->leader;
-  if (same) return std::nullopt;
-  return Error(ErrorCode::kStale,
-               "it was part of epoch " + std::to_string(info.last_epoch) +
-                   " of another host; this one is at epoch " + std::to_string(epoch_),
-               "node " + info.address, "start it again to take part");
-}
-
-void JobState::survivor_came(SessionId id, Time now) {
-  say(id, pace());
-  const NodeInfo& info = membership_.members().at(id);
-  for (const NodePlacement& node : world_->nodes) {
-    if (info.last_epoch > 0 && node.address == info.address) {
-      sessions_.at(id).node_rank = node.node_rank;
-    }
-  }
-  succeed_if_ready(now);
-}
-
-// All others are here; or a majority is, and the rest has had its time to see the loss as well.
-void JobState::succeed_if_ready(Time now) {
-  size_t here = 0;
-  for (const auto& [id, session] : sessions_) here += session.member && session.node_rank >= 0;
-  const bool all = here + 1 == world_->nodes.size();
-  const bool waited = now >= started_ + 2 * times_.silence;
-  if (quorum_is_here() && (all || waited)) return epoch_over(Verdict(*lost_), now);
-  if (!quorum_is_here() && (all || now >= gather_due_)) return give_up_divided(now);
-  tell_who_is_missing(now);
-}
-
 // The nodes that are left are no majority of the last epoch's.
 void JobState::give_up_divided(Time now) {
   Verdict verdict = lost_ ? *lost_ : cause_;
@@ -107,7 +51,7 @@ void JobState::give_up_divided(Time now) {
 
 void JobState::epoch_over(Verdict cause, Time now) {
   if (verdict_) return;
-  if (spec().restarts.max_restarts == 0) return decide(std::move(cause), now);
+  if (spec().restarts.max_restarts == 0 || stop_) return decide(std::move(cause), now);
   EpochEnd end = end_of_epoch(cause, now);
   const Restarts::Next next = restarts_.ended(end);
   phase_ = Phase::kStopping;
@@ -168,7 +112,7 @@ void JobState::advance_between(Time now) {
   Verdict verdict = lost_ ? *lost_ : cause_;
   verdict.message += "; " + count(static_cast<size_t>(joined()), "node") + " left of the " +
                      std::to_string(spec().fewest()) + " that it needs, and no other came within " +
-                     seconds(spec().restarts.wait) + " (--elastic_timeout)";
+                     seconds_text(spec().restarts.wait) + " (--elastic_timeout)";
   decide(std::move(verdict), now);
 }
 
@@ -185,6 +129,7 @@ void JobState::propose(Time now) {
   awaited_.clear(), base_ranks_.clear();
   lost_.reset();
   base_nodes_ = base ? static_cast<int>(base->nodes.size()) : 0;
+  base_world_.reset();
   unfinished_ = static_cast<int>(world_->nodes.size());
   for (const auto& [id, info] : membership_.members()) {
     Session& session = sessions_.at(id);
@@ -194,8 +139,7 @@ void JobState::propose(Time now) {
     session.finished = false;
     if (session.node_rank >= 0) awaited_.insert(id);
     if (!base) tell_skew(id, info);
-    say(id, Assignment{world_, session.node_rank, {}});
-    if (session.node_rank < 0) tell_newcomer(id, now);
+    if (session.node_rank >= 0) say(id, Assignment{world_, session.node_rank, {}});
   }
   phase_ = Phase::kAgreeing;
   if (!base) begin_epoch(now);
@@ -209,14 +153,21 @@ void JobState::accepted(SessionId id, int epoch, Time now) {
 }
 
 void JobState::begin_epoch(Time now) {
-  if (base_nodes_ > 0 && !has_quorum(base_nodes_, base_ranks_)) return give_up_divided(now);
+  if (!counts_here()) return give_up_divided(now);
   phase_ = Phase::kRunning;
   epoch_began_ = now;
   pace_.begin(now);
   causes_ = Causes(world_->nodes.size() > 1 ? times_.causes : within_a_node(times_.causes));
   if (lost_) return epoch_over(Verdict(*lost_), now);  // before it began
   for (const auto& [id, session] : sessions_) {
-    if (epoch_ > 1 && session.member && session.node_rank >= 0) say(id, Start{epoch_});
+    if (!session.member) continue;
+    if (session.node_rank >= 0) {
+      if (epoch_ > 1) say(id, Start{epoch_});
+    } else if (epoch_ == 1 || is_short()) {  // it has come meanwhile
+      tell_newcomer(id, now);
+    } else {
+      say(id, Assignment{world_, -1, {}});
+    }
   }
 }
 
@@ -232,6 +183,9 @@ void JobState::gone_between(SessionId id, const Verdict& lost, Time now) {
   phase_ == Phase::kStopping ? gather(now) : begin_epoch(now);
 }
 
+// Whether it runs with fewer nodes than it may.
+bool JobState::is_short() const { return static_cast<int>(world_->nodes.size()) < spec().nnodes; }
+
 // What a node hears that has come while the job runs, or is more than run.
 void JobState::tell_newcomer(SessionId id, Time now) {
   if (!world_) return;
@@ -239,11 +193,10 @@ void JobState::tell_newcomer(SessionId id, Time now) {
   if (own.node_rank >= 0) return;
   const std::string job = "the job runs with " + count(world_->nodes.size(), "node") + " (epoch " +
                           std::to_string(epoch_) + ")";
-  const bool wanted = static_cast<int>(world_->nodes.size()) < spec().nnodes;
   const std::string address = membership_.members().at(id).address;
-  if (phase_ == Phase::kRunning && wanted) {
+  if (phase_ == Phase::kRunning && is_short()) {
     grow_due_ = now + spec().restarts.wait;
-    const std::string when = seconds(spec().restarts.wait) + " (--elastic_timeout)";
+    const std::string when = seconds_text(spec().restarts.wait) + " (--elastic_timeout)";
     say(id, JoinProgress{job + ", and is restarted with this one in " + when});
     say_host(
         JoinProgress{"node " + address + " has come: the job is restarted with it in " + when});

@@ -1,12 +1,9 @@
 #include "rendezvous/job_state.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
-#include "rendezvous/stacks.h"
+#include "rendezvous/seconds.h"
 
 namespace fleet {
 namespace {
@@ -16,12 +13,6 @@ constexpr int kFew = 64;
 
 // Something may be due this soon even where nodes beat slowly.
 constexpr std::chrono::milliseconds kLook{500};
-
-std::string seconds(std::chrono::steady_clock::duration time) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", std::chrono::duration<double>(time).count());
-  return text;
-}
 
 }  // namespace
 
@@ -55,6 +46,13 @@ void JobState::say_all(const RendezvousEvent& event) {
   const auto shared = std::make_shared<const HostEvent>(event);
   for (const auto& [id, session] : sessions_) {
     if (session.member) say(id, shared);
+  }
+}
+
+void JobState::say_ranks(const RendezvousEvent& event) {
+  const auto shared = std::make_shared<const HostEvent>(event);
+  for (const auto& [id, session] : sessions_) {
+    if (session.member && session.node_rank >= 0) say(id, shared);
   }
 }
 
@@ -137,227 +135,13 @@ JobState::Session* JobState::heard(SessionId session, Time now) {
 
 void JobState::beat(SessionId session, Time now) { heard(session, now); }
 
-Verdict JobState::node_verdict(VerdictKind kind, int node_rank) const {
-  Verdict verdict;
-  verdict.kind = kind;
-  verdict.epoch = epoch_;
-  verdict.node_rank = node_rank;
-  if (world_ && node_rank >= 0) {
-    verdict.node = world_->nodes.at(node_rank).address;
-    verdict.hostname = world_->nodes.at(node_rank).hostname;
-  }
-  return verdict;
-}
-
-void JobState::decide(Verdict verdict, Time now) {
-  if (verdict_) return;
-  if (!restarts_.history().empty()) {
-    if (phase_ == Phase::kRunning) restarts_.keep(end_of_epoch(verdict, now));
-    verdict.restarts = restarts_.used();
-    verdict.history = restarts_.history();
-  }
-  phase_ = Phase::kEnded;
-  outcome_ = verdict.message;
-  verdict_ = std::move(verdict);
-  say_all(*verdict_);
-}
-
-void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
-  Session* from = heard(session, now);
-  if (!from || phase_ != Phase::kRunning || !exit.failed()) return;
-  exit.node_rank = from->node_rank;
-  // Whatever ends after an order to stop ends because of it.
-  if (stop_) return;
-  if (exit.killed_by_us) {
-    if (!killed_) killed_ = std::move(exit);
-    return;
-  }
-  causes_.failed(std::move(exit), now);
-}
-
-// A node that is overdue may be the cause of what the others report: it is heard or given up first.
-JobState::Time JobState::cause_due() const {
-  Time due = causes_.due();
-  if (due == Time::max() || causes_.any_lost()) return due;
-  const Time overdue = due - 3 * times_.beat;
-  for (const SessionId id : by_silence_) {
-    const Session& session = sessions_.at(id);
-    if (session.last_heard >= overdue) break;
-    if (session.member) due = std::max(due, session.last_heard + times_.silence);
-  }
-  return due;
-}
-
-void JobState::decide_cause(Time now) {
-  Causes::Cause cause = causes_.decide();
-  cause.exit ? decide_failed(std::move(*cause.exit), now)
-             : decide_lost(cause.node_rank, cause.how, now);
-}
-
-void JobState::decide_lost(int node_rank, const std::string& how, Time now) {
-  Verdict verdict = node_verdict(VerdictKind::kNodeLost, node_rank);
-  verdict.message = "node " + std::to_string(node_rank) + " (" +
-                    node_label(verdict.node, verdict.hostname) + ") was lost: its fleetrun " + how;
-  epoch_over(std::move(verdict), now);
-}
-
-void JobState::decide_failed(RankExit exit, Time now) {
-  Verdict verdict = node_verdict(VerdictKind::kRankFailed, exit.node_rank);
-  verdict.message = describe(exit, node_label(verdict.node, verdict.hostname));
-  if (!exit.log_path.empty()) verdict.message += "; its log: " + exit.log_path;
-  verdict.exit = std::move(exit);
-  epoch_over(std::move(verdict), now);
-}
-
-void JobState::rank_stalled(SessionId session, RankStall stall, Time now) {
-  const Session* from = heard(session, now);
-  if (!from || phase_ != Phase::kRunning || stop_ || (look_ && look_->hang)) return;
-  // Where somebody has just asked, that look will do.
-  if (!look_) start_look({from->node_rank, true}, now);
-  look_->hang = std::move(stall);
-  look_->node_rank = from->node_rank;
-}
-
-void JobState::stacks_wished(SessionId session, Time now) {
-  const Session* from = heard(session, now);
-  if (!from || phase_ != Phase::kRunning) return;
-  if (!look_) start_look({from->node_rank, false}, now);
-  look_->asked_by.push_back(session);
-}
-
-void JobState::start_look(const StackOrder& order, Time now) {
-  look_.emplace();
-  look_->due = now + times_.stacks;
-  for (const auto& [id, other] : sessions_) {
-    if (!other.member || other.node_rank < 0) continue;  // a spare has no ranks
-    look_->awaited.insert(other.node_rank);
-    say(id, RendezvousEvent(order));
-  }
-}
-
 void JobState::pace_came(SessionId session, std::vector<RankPace> pace, Time now) {
   const Session* from = heard(session, now);
-  if (!from || phase_ != Phase::kRunning || stop_) return;
+  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || stop_) return;
   for (RankPace& rank : pace) rank.node_rank = from->node_rank;
   for (std::string& line : pace_.update(pace, now)) {
     say_all(PeerEvent{PeerEvent::Kind::kPace, from->node_rank, {}, std::move(line)});
   }
-}
-
-void JobState::stacks_came(SessionId session, std::vector<RankStack> stacks, Time now) {
-  const Session* from = heard(session, now);
-  if (!from || !look_ || look_->awaited.erase(from->node_rank) == 0) return;
-  for (RankStack& stack : stacks) {
-    stack.node_rank = from->node_rank;
-    look_->stacks.push_back(std::move(stack));
-  }
-  if (look_->awaited.empty()) end_look(now);
-}
-
-void JobState::end_look(Time now) {
-  const StackReport report{look_->stacks, {look_->awaited.begin(), look_->awaited.end()}};
-  for (const SessionId asked : look_->asked_by) {
-    if (sessions_.contains(asked)) say(asked, RendezvousEvent(report));
-  }
-  if (look_->hang) return decide_hang(now);
-  look_.reset();
-}
-
-void JobState::decide_hang(Time now) {
-  if (phase_ != Phase::kRunning || stop_) return;
-  if (causes_.any()) return decide_cause(now);  // a rank that has failed explains it
-  const std::vector<StackCluster> clusters = cluster_stacks(look_->stacks);
-  RankExit exit;
-  exit.rank = look_->hang->rank;
-  exit.server = look_->hang->server;
-  exit.local_rank = look_->hang->local_rank;
-  exit.node_rank = look_->node_rank;
-  exit.log_path = look_->hang->log_path;
-  std::string why = "the first of which it was noticed";
-  if (const RankStack* odd = odd_one(clusters)) {
-    const bool same = odd->rank == exit.rank && odd->server == exit.server;
-    exit.rank = odd->rank;
-    exit.server = odd->server;
-    exit.local_rank = odd->local_rank;
-    exit.node_rank = odd->node_rank;
-    if (!same) exit.log_path.clear();  // its name is known on its node only
-    why = odd->state == 'T' ? "it is stopped" : "it does something else than the others";
-  }
-  Verdict verdict = node_verdict(VerdictKind::kHang, exit.node_rank);
-  verdict.message =
-      "the job hangs: rank " + std::to_string(look_->hang->rank) + " on node " +
-      std::to_string(look_->node_rank) +
-      (look_->hang->step < 0
-           ? " has written nothing and used no CPU time for " + seconds(look_->hang->quiet_for)
-           : " has done no step after step " + std::to_string(look_->hang->step) + " for " +
-                 seconds(look_->hang->quiet_for)) +
-      "\n  look at " + (exit.server ? "server " : "rank ") + std::to_string(exit.rank) +
-      " (local rank " + std::to_string(exit.local_rank) + ") on node " +
-      std::to_string(exit.node_rank) + " (" + node_label(verdict.node, verdict.hostname) +
-      "): " + why + stacks_text(clusters);
-  for (const int silent : look_->awaited) {
-    verdict.message += "\n  node " + std::to_string(silent) + " has sent no stacks";
-  }
-  verdict.exit = std::move(exit);
-  epoch_over(std::move(verdict), now);
-}
-
-void JobState::finished(SessionId session, Time now) {
-  Session* from = heard(session, now);
-  if (!from || phase_ != Phase::kRunning || from->finished) return;
-  from->finished = true;
-  const int rank = from->node_rank;
-  const std::string& address = world_->nodes.at(rank).address;
-  const std::string line = "node " + std::to_string(rank) + " (" + address + ") has finished";
-  if (spec().nnodes > 1) say_host(PeerEvent{PeerEvent::Kind::kFinished, rank, address, line});
-  one_less(now);
-}
-
-// One node less whose ranks run; the last one ends the job.
-void JobState::one_less(Time now) {
-  if (--unfinished_ > 0) return;
-  if (causes_.any()) return decide_cause(now);
-  Verdict verdict = node_verdict(VerdictKind::kSuccess, -1);
-  verdict.message = "all " + std::to_string(world_->world_size) + " ranks have ended well";
-  if (stop_ || killed_) {
-    verdict = node_verdict(VerdictKind::kStopped, stop_ ? stop_->node_rank : killed_->node_rank);
-    verdict.signal = stop_ ? stop_->signal : killed_->signal != 0 ? killed_->signal : SIGTERM;
-    verdict.message = "stopped by " + signal_name(verdict.signal) + " to the launcher of node " +
-                      std::to_string(verdict.node_rank) + " (" + verdict.node + ")";
-  }
-  decide(std::move(verdict), now);
-}
-
-void JobState::stop_wished(SessionId session, int signal, Time now, bool kill) {
-  const Session* from = heard(session, now);
-  if (!from || phase_ == Phase::kEnded) return;
-  if (phase_ == Phase::kForming) {
-    const NodeInfo& info = membership_.members().at(session);
-    Verdict verdict = node_verdict(VerdictKind::kStopped, info.node_rank);
-    verdict.node = info.address;
-    verdict.hostname = info.hostname;
-    verdict.signal = signal;
-    verdict.message = "stopped by " + signal_name(signal) + " to the launcher of node " +
-                      info.address + " before all nodes had come";
-    return decide(std::move(verdict), now);
-  }
-  const int rank = from->node_rank;
-  if (rank < 0) return;             // a spare only leaves
-  if (phase_ != Phase::kRunning) {  // its ranks are stopped, or being stopped
-    Verdict verdict = node_verdict(VerdictKind::kStopped, rank);
-    verdict.signal = signal;
-    verdict.message = "stopped by " + signal_name(signal) + " to the launcher of node " +
-                      std::to_string(rank) + " (" + verdict.node + ") during a restart";
-    return decide(std::move(verdict), now);
-  }
-  const StopOrder order{signal, rank, world_->nodes.at(rank).address, kill};
-  if (!stop_) stop_ = order;  // the first one is the verdict, later ones may be harsher
-  say_all(order);
-}
-
-void JobState::signal_wished(SessionId session, int signal, Time now) {
-  const Session* from = heard(session, now);
-  if (from && phase_ == Phase::kRunning) say_all(SignalOrder{signal, from->node_rank});
 }
 
 void JobState::left(SessionId session, Time now) {
@@ -429,7 +213,7 @@ void JobState::tell_who_is_missing(Time now) {
 void JobState::time_out() {
   const Error error(ErrorCode::kTimeout,
                     "only " + std::to_string(joined()) + " of " + std::to_string(spec().nnodes) +
-                        " nodes came within " + seconds(times_.timeout) + ": " +
+                        " nodes came within " + seconds_text(times_.timeout) + ": " +
                         membership_.present() + "; missing: " + membership_.missing(),
                     "rendezvous of job '" + spec().job_id + "' at " + reach_,
                     "start fleetrun on the missing ones too, see that they can reach " + reach_ +
@@ -468,7 +252,7 @@ void JobState::lose_silent(Time now) {
     const SessionId id = by_silence_.front();
     if (now - sessions_.at(id).last_heard < pace().silence) return;
     const int rank = sessions_.at(id).node_rank;
-    const std::string how = "was silent for " + seconds(pace().silence);
+    const std::string how = "was silent for " + seconds_text(pace().silence);
     Verdict verdict;  // of the world that it was in: without it the next one may begin at once
     if (rank >= 0) {
       verdict = node_verdict(VerdictKind::kNodeLost, rank);

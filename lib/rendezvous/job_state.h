@@ -48,7 +48,7 @@ struct JobTimes {
   std::chrono::milliseconds first_progress{2'000};   // when those who wait hear who is missing
   std::chrono::milliseconds progress_every{10'000};  // and again
   CauseTimes causes = {};                            // how the first failure is told from others
-  std::chrono::milliseconds stacks{4'500};           // how long nodes may look at a hang
+  std::chrono::milliseconds stacks{4'000};           // how long nodes may look at a hang
 };
 
 // So that a node is seen to be gone within `timeout`: how often nodes beat, and how long one may be
@@ -122,18 +122,21 @@ class JobState {
   void say(SessionId to, std::shared_ptr<const HostEvent> event, bool last = false);
   void say_host(const RendezvousEvent& event);  // what concerns few is not sent to thousands
   void say_all(const RendezvousEvent& event);
+  void say_ranks(const RendezvousEvent& event);  // to all nodes of the world, not to spares
   void refuse(SessionId session, const Error& error);
   void tell_skew(SessionId session, const NodeInfo& info);
   std::optional<Error> settle_survivor(const NodeInfo& info) const;
   void survivor_came(SessionId id, Time now);
   void succeed_if_ready(Time now);
   void propose(Time now);
+  bool counts_here() const;
   void begin_epoch(Time now);
   void epoch_over(Verdict cause, Time now);
   void gather(Time now);
   void start_if_complete(Time now);
   void gone_between(SessionId id, const Verdict& lost, Time now);
   void give_up_divided(Time now);
+  bool is_short() const;
   void tell_newcomer(SessionId id, Time now);
   void advance_between(Time now);
   void grow(Time now);
@@ -153,9 +156,9 @@ class JobState {
   void decide_lost(int node_rank, const std::string& how, Time now);
   void start_look(const StackOrder& order, Time now);
   void end_look(Time now);
-  void decide_hang(Time now);
   void decide(Verdict verdict, Time now);
   Verdict node_verdict(VerdictKind kind, int node_rank) const;
+  Verdict stopped_verdict(int node_rank, int signal, const std::string& more) const;
 
   JobTimes times_;
   std::string reach_;
@@ -171,6 +174,12 @@ class JobState {
   std::shared_ptr<const World> world_;
   std::optional<StopOrder> stop_;
   std::optional<RankExit> killed_;  // a rank that a launcher stopped although nobody ordered it
+  // The nodes whose launchers got this signal since it was passed on.
+  struct UserSignal {
+    Time at;
+    std::set<int> from;
+  };
+  std::map<int, UserSignal> user_signals_;
   // The nodes are looking at their ranks: because one hangs, or somebody asked.
   struct Look {
     Time due;
@@ -180,6 +189,7 @@ class JobState {
     std::optional<RankStall> hang;  // the first rank of which it was noticed
     int node_rank = -1;             // its
   };
+  void decide_hang(const Look& look, Time now);
   std::optional<Look> look_;
   Causes causes_;                   // failures that wait for the verdict
   std::optional<Verdict> verdict_;  // none where it never ran for lack of nodes
@@ -192,9 +202,12 @@ class JobState {
   // Between two epochs.
   Verdict cause_;                // why the last one is over
   std::set<SessionId> awaited_;  // stopping: not ready yet; agreeing: not accepted yet
-  std::set<int> base_ranks_;     // who of the epoch before is in the world that is agreed on
-  int base_nodes_ = 0;           // how many that one had
-  std::optional<Verdict> lost_;  // the last node that was lost since
+  // Who of the world before has accepted the one that is agreed on, or was told by a host that is
+  // lost; and how many nodes that one had, 0 where nothing depends on it any more.
+  std::set<int> base_ranks_;
+  int base_nodes_ = 0;
+  std::shared_ptr<const World> base_world_;  // succeeding: that one
+  std::optional<Verdict> lost_;              // the last node that was lost since
   Time gather_due_;  // gathering, or forming with fewer nodes: it is given up, or begins
   std::vector<Outgoing> outgoing_;
 };

@@ -73,9 +73,9 @@ std::optional<Error> KvState::store(const std::string& key, std::string_view val
   } else {
     values_.emplace(key, value);
   }
-  const auto [begin, end] = by_key_.equal_range(key);
-  std::vector<Ticket> tickets;
-  for (auto wait = begin; wait != end; ++wait) tickets.push_back(wait->second);
+  const auto waiting = by_key_.find(key);
+  if (waiting == by_key_.end()) return std::nullopt;
+  const std::set<Ticket> tickets = waiting->second;
   for (const Ticket ticket : tickets) answer(ticket, {std::string(value), {}});
   return std::nullopt;
 }
@@ -105,7 +105,7 @@ KvState::Ticket KvState::get(int epoch, const std::string& key, Time now, Time d
                              Done done) {
   const Ticket ticket = ++last_ticket_;
   waits_.emplace(ticket, Wait{key, now, deadline, std::move(done)});
-  by_key_.emplace(key, ticket);
+  by_key_[key].insert(ticket);
   by_deadline_.emplace(deadline, ticket);
   const auto found = values_.find(key);
   if (auto error = refusal(epoch, key)) {
@@ -123,17 +123,10 @@ KvState::Ticket KvState::get(int epoch, const std::string& key, Time now, Time d
 bool KvState::cancel(Ticket ticket) {
   const auto wait = waits_.find(ticket);
   if (wait == waits_.end()) return false;
-  const auto drop = [ticket](auto& index, const auto& key) {
-    const auto [begin, end] = index.equal_range(key);
-    for (auto entry = begin; entry != end; ++entry) {
-      if (entry->second == ticket) {
-        index.erase(entry);
-        return;
-      }
-    }
-  };
-  drop(by_key_, wait->second.key);
-  drop(by_deadline_, wait->second.deadline);
+  const auto same_key = by_key_.find(wait->second.key);
+  same_key->second.erase(ticket);
+  if (same_key->second.empty()) by_key_.erase(same_key);
+  by_deadline_.erase({wait->second.deadline, ticket});
   waits_.erase(wait);
   return true;
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -76,8 +77,8 @@ class KvState {
   size_t bytes_ = 0;
   Ticket last_ticket_ = 0;
   std::map<Ticket, Wait> waits_;
-  std::unordered_multimap<std::string, Ticket> by_key_;
-  std::multimap<Time, Ticket> by_deadline_;
+  std::unordered_map<std::string, std::set<Ticket>> by_key_;
+  std::set<std::pair<Time, Ticket>> by_deadline_;
   std::vector<std::function<void()>> ready_;
 };
 

@@ -252,7 +252,7 @@ void Membership::remove(SessionId session) {
 
 std::string Membership::missing() const {
   if (spec_.addresses.empty()) {
-    return std::to_string(spec_.nnodes - members_.size()) + " more";
+    return std::to_string(std::max(0, spec_.nnodes - here())) + " more";
   }
   std::set<std::string> here;
   for (const auto& [session, info] : members_) here.insert(info.address);
@@ -325,6 +325,8 @@ std::shared_ptr<World> Membership::place(int epoch, const World* previous) const
   auto world = std::make_shared<World>();
   world->epoch = epoch;
   world->leader = members_.at(*host_).instance;
+  world->run = previous ? previous->run : world->leader;
+  if (previous) world->base = previous->name();
   for (const NodeInfo* info : in_order(previous)) {
     world->nodes.push_back({info->address, info->hostname, static_cast<int>(world->nodes.size()),
                             world->world_size, info->devices, info->ports, info->servers,

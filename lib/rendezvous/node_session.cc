@@ -1,5 +1,7 @@
 #include "rendezvous/node_session.h"
 
+#include "base/log.h"
+
 namespace fleet {
 namespace {
 
@@ -51,7 +53,12 @@ void NodeSession::OnReadDone(bool ok) {
   if (!ok || !grpc::SerializationTraits<wire::NodeMessage>::Deserialize(&in_, &message).ok()) {
     return service_->stream_over(this);
   }
-  service_->heard(this, message);
+  try {
+    service_->heard(this, message);
+  } catch (const std::exception& error) {  // gRPC would swallow it, and the stream be read no more
+    spdlog::error("internal error: {}: please report it", error.what());
+    return service_->stream_over(this);
+  }
   StartRead(&in_);
 }
 

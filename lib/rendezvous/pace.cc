@@ -42,7 +42,7 @@ std::string slow_line(const RankPace& rank, double own, double usual, double sig
 void Pace::begin(Time now) {
   members_.clear();
   window_end_ = now + rules_.window;
-  step_ = checkpoint_ = -1;
+  step_ = -1;
 }
 
 std::vector<std::string> Pace::update(const std::vector<RankPace>& reports, Time now) {
@@ -52,7 +52,6 @@ std::vector<std::string> Pace::update(const std::vector<RankPace>& reports, Time
     if (is_new || report.steps < member.last.steps) member = Member{report, report};  // began anew
     member.last = report;
     step_ = std::max(step_, report.step);
-    checkpoint_ = std::max(checkpoint_, report.checkpoint);
   }
   if (now < window_end_) return {};
   window_end_ = now + rules_.window;

@@ -36,8 +36,6 @@ class Pace {
 
   // The furthest that a rank has come since begin(); -1: nobody has said.
   int64_t step() const { return step_; }
-  // The newest checkpoint that a rank has seen on the disk since begin(); -1: none.
-  int64_t checkpoint() const { return checkpoint_; }
 
  private:
   struct Member {
@@ -50,7 +48,7 @@ class Pace {
   PaceRules rules_;
   std::map<int, Member> members_;  // by global rank
   Time window_end_{};
-  int64_t step_ = -1, checkpoint_ = -1;
+  int64_t step_ = -1;
 };
 
 }  // namespace fleet

@@ -218,7 +218,8 @@ grpc::ServerUnaryReactor* RendezvousService::Describe(grpc::CallbackServerContex
     reply->set_job_id(job_.spec().job_id);
     reply->set_nnodes(job_.spec().nnodes);
     reply->set_joined(job_.joined());
-    reply->set_running(job_.phase() == JobState::Phase::kRunning);
+    const auto phase = job_.phase();
+    reply->set_running(phase != JobState::Phase::kForming && phase != JobState::Phase::kEnded);
   }
   reply->set_hostname(hostname());
   reply->set_pid(getpid());

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/ranges.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -92,9 +93,10 @@ const RankStack* odd_one(const std::vector<StackCluster>& clusters) {
   return alone && clusters.front().members.size() * 2 > all ? &smallest.members.front() : nullptr;
 }
 
-std::string stacks_text(const std::vector<StackCluster>& clusters) {
+std::string stacks_text(const std::vector<StackCluster>& clusters, size_t most) {
   std::string text;
-  for (const StackCluster& cluster : clusters) {
+  for (size_t shown = 0; shown < std::min(most, clusters.size()); ++shown) {
+    const StackCluster& cluster = clusters[shown];
     std::vector<int> ranks, servers;
     for (const RankStack& member : cluster.members) {
       (member.server ? servers : ranks).push_back(member.rank);
@@ -111,18 +113,10 @@ std::string stacks_text(const std::vector<StackCluster>& clusters) {
       text += "\n    #" + std::to_string(i) + " " + cluster.sample.frames[i];
     }
   }
-  return text;
-}
-
-std::string ranges_text(const std::vector<int>& sorted) {
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < sorted.size();) {
-    size_t end = i;
-    while (end + 1 < sorted.size() && sorted[end + 1] == sorted[end] + 1) ++end;
-    parts.push_back(std::to_string(sorted[i]) + (end > i ? "-" + std::to_string(sorted[end]) : ""));
-    i = end + 1;
+  if (clusters.size() > most) {
+    text += "\n  and " + std::to_string(clusters.size() - most) + " more that differ";
   }
-  return join(parts, ",");
+  return text;
 }
 
 }  // namespace fleet

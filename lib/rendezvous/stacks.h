@@ -23,10 +23,7 @@ std::vector<StackCluster> cluster_stacks(std::vector<RankStack> stacks);
 // cluster where most are in another; nullptr where none stands out.
 const RankStack* odd_one(const std::vector<StackCluster>& clusters);
 
-// "  ranks 0-2,5: sleeping in futex_wait\n    #0 ..."
-std::string stacks_text(const std::vector<StackCluster>& clusters);
-
-// {0,1,2,5} -> "0-2,5"
-std::string ranges_text(const std::vector<int>& sorted);
+// "  ranks 0-2,5: sleeping in futex_wait\n    #0 ...", of at most so many clusters.
+std::string stacks_text(const std::vector<StackCluster>& clusters, size_t most = 16);
 
 }  // namespace fleet

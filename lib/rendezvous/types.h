@@ -19,7 +19,7 @@
 namespace fleet {
 
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 3;
+inline constexpr int kRendezvousProtocol = 4;
 
 // Whether and how a job that failed starts again. The user-visible ones travel as JobSpec::agreed.
 struct RestartPolicy {
@@ -58,6 +58,14 @@ struct JobSpec {
 // Tells lists of nodes apart, the same in every process; never 0.
 uint64_t digest_of(const std::vector<std::string>& addresses);
 
+// Tells worlds apart: two parts of a job that fell apart may count the same epoch.
+struct WorldName {
+  int epoch = 0;       // 0: none
+  std::string leader;  // the instance that gave it out
+
+  bool operator==(const WorldName&) const = default;
+};
+
 // What a node brings when it joins.
 struct NodeInfo {
   JobSpec job;
@@ -74,10 +82,9 @@ struct NodeInfo {
   std::string hostname;
   std::string instance;  // tells this process from a second one of the same address; filled in by
                          // the client
-  // The last world it was part of, of a node that has lost its host and follows the next one: its
-  // epoch and leader. 0: none.
-  int last_epoch = 0;
-  std::string last_leader;
+  // Of a node that has lost its host and follows the next one: the last world that it has accepted,
+  // and the last one that it knows to count (the same, or the one before).
+  WorldName last, proven;
 
   int nproc() const { return static_cast<int>(ports.size()); }
 };
@@ -108,13 +115,17 @@ struct NodePlacement {
 // The whole job of one epoch; the same object for every node.
 struct World {
   int epoch = 1;
-  std::string leader;  // which process gave it out: two that fell apart may count the same epoch
-  int restarts = 0;    // after failures, so far
-  int world_size = 0;  // trainers
-  int servers = 0;     // parameter servers
+  std::string leader;                // which process gave it out
+  std::string run;                   // and which the first one: the same in every epoch of a job
+  WorldName base;                    // the one that it follows
+  int restarts = 0;                  // after failures, so far
+  int world_size = 0;                // trainers
+  int servers = 0;                   // parameter servers
   std::vector<NodePlacement> nodes;  // by node rank
   std::string master_address;        // node 0's
   int master_port = 0;
+
+  WorldName name() const { return {epoch, leader}; }
 };
 
 // A world that everyone shares, perhaps still packed as it came: of a large job it takes
@@ -203,13 +214,11 @@ struct RankStall {
 struct RankPace {
   int rank = -1;  // global
   int local_rank = -1;
-  int node_rank = -1;       // filled in by the rendezvous
-  int64_t steps = 0;        // that its process has done
-  int64_t step = 0;         // of the whole training
-  int64_t epoch = 0;        // of the data, from 0
-  int64_t checkpoint = -1;  // the step of the last one on the disk; -1: none
-  int64_t step_at_ns = 0;   // when the last step ended, on its node's clock
-  int64_t waited_ns = 0;    // up to then: time in which it waited for other ranks
+  int node_rank = -1;      // filled in by the rendezvous
+  int64_t steps = 0;       // that its process has done
+  int64_t step = 0;        // of the whole training
+  int64_t step_at_ns = 0;  // when the last step ended, on its node's clock
+  int64_t waited_ns = 0;   // up to then: time in which it waited for other ranks
 };
 
 enum class VerdictKind {
@@ -312,9 +321,11 @@ struct HostLost {
 };
 // What the next host goes on from.
 struct Inheritance {
-  SharedWorld base;  // the last world that was heard of
+  SharedWorld base;    // the last world that was heard of
+  SharedWorld before;  // the one before, where it is not known whether that one counts
   std::vector<EpochEnd> history;
-  std::string how;  // why it is the last one of its host
+  int lost = 0;     // the rank in it of the host that is lost
+  std::string how;  // and how that was
   std::chrono::milliseconds ran_for{0};
 };
 // It is this node's turn to host the rendezvous: open it at `port`, then follow().

@@ -1,5 +1,8 @@
 #include "rendezvous/wire.h"
 
+#include <map>
+#include <tuple>
+
 namespace fleet {
 namespace {
 
@@ -78,6 +81,11 @@ void fill(const RestartOrder& order, wire::HostMessage* to) {
   out->set_of(order.of);
 }
 
+void fill(const WorldName& name, wire::WorldName* out) {
+  out->set_epoch(name.epoch);
+  out->set_leader(name.leader);
+}
+
 // Of a client's own making: they are not sent.
 void fill(const HostLost&, wire::HostMessage*) {}
 void fill(const TakeOver&, wire::HostMessage*) {}
@@ -140,8 +148,8 @@ wire::Join to_wire(const NodeInfo& info) {
   join.set_servers(info.servers);
   for (const int rank : info.ranks) join.add_ranks(rank);
   join.set_rdzv_port(info.rdzv_port);
-  join.set_last_epoch(info.last_epoch);
-  join.set_last_leader(info.last_leader);
+  fill(info.last, join.mutable_last());
+  fill(info.proven, join.mutable_proven());
   return join;
 }
 
@@ -167,8 +175,8 @@ NodeInfo from_wire(const wire::Join& join) {
   info.servers = join.servers();
   info.ranks.assign(join.ranks().begin(), join.ranks().end());
   info.rdzv_port = join.rdzv_port();
-  info.last_epoch = join.last_epoch();
-  info.last_leader = join.last_leader();
+  info.last = {join.last().epoch(), join.last().leader()};
+  info.proven = {join.proven().epoch(), join.proven().leader()};
   return info;
 }
 
@@ -235,8 +243,6 @@ wire::Pace to_wire(const std::vector<RankPace>& pace) {
     added->set_local_rank(one.local_rank);
     added->set_steps(one.steps);
     added->set_step(one.step);
-    added->set_epoch(one.epoch);
-    added->set_checkpoint(one.checkpoint);
     added->set_step_at_ns(one.step_at_ns);
     added->set_waited_ns(one.waited_ns);
   }
@@ -246,14 +252,16 @@ wire::Pace to_wire(const std::vector<RankPace>& pace) {
 std::vector<RankPace> from_wire(const wire::Pace& in) {
   std::vector<RankPace> pace;
   for (const wire::RankPace& one : in.ranks()) {
-    pace.push_back({one.rank(), one.local_rank(), -1, one.steps(), one.step(), one.epoch(),
-                    one.checkpoint(), one.step_at_ns(), one.waited_ns()});
+    pace.push_back({one.rank(), one.local_rank(), -1, one.steps(), one.step(), one.step_at_ns(),
+                    one.waited_ns()});
   }
   return pace;
 }
 
+// What many ranks have in common travels once: all stacks of a large job would be no message.
 wire::Stacks to_wire(const std::vector<RankStack>& stacks) {
   wire::Stacks out;
+  std::map<std::tuple<const std::vector<std::string>&, const std::string&>, uint32_t> known;
   for (const RankStack& stack : stacks) {
     auto* added = out.add_ranks();
     added->set_rank(stack.rank);
@@ -261,9 +269,15 @@ wire::Stacks to_wire(const std::vector<RankStack>& stacks) {
     added->set_local_rank(stack.local_rank);
     added->set_state(stack.state);
     added->set_channel(stack.channel);
+    added->set_node_rank(stack.node_rank);
+    const auto number = static_cast<uint32_t>(out.ranks_size());
+    const auto [like, is_new] = known.try_emplace({stack.frames, stack.missing}, number);
+    if (!is_new) {
+      added->set_like(like->second);
+      continue;
+    }
     for (const std::string& frame : stack.frames) added->add_frames(frame);
     added->set_missing(stack.missing);
-    added->set_node_rank(stack.node_rank);
   }
   return out;
 }
@@ -279,6 +293,9 @@ std::vector<RankStack> from_wire(const wire::Stacks& in) {
                       one.channel(),
                       {one.frames().begin(), one.frames().end()},
                       one.missing()});
+    if (one.like() == 0 || one.like() >= stacks.size()) continue;
+    stacks.back().frames = stacks[one.like() - 1].frames;
+    stacks.back().missing = stacks[one.like() - 1].missing;
   }
   return stacks;
 }

@@ -81,6 +81,8 @@ std::shared_ptr<const World> unpack(const wire::World& in) {
   auto world = std::make_shared<World>();
   world->epoch = in.epoch();
   world->leader = in.leader();
+  world->run = in.run();
+  world->base = {in.base_epoch(), in.base_leader()};
   world->restarts = in.restarts();
   world->master_address = in.master_address();
   world->master_port = in.master_port();
@@ -111,6 +113,9 @@ std::string encode(const World& world) {
   auto* out = message.mutable_assignment()->mutable_world();
   out->set_epoch(world.epoch);
   out->set_leader(world.leader);
+  out->set_run(world.run);
+  out->set_base_epoch(world.base.epoch);
+  out->set_base_leader(world.base.leader);
   out->set_restarts(world.restarts);
   out->set_master_address(world.master_address);
   out->set_master_port(world.master_port);

@@ -1,7 +1,8 @@
 // Strikes jobs that run over several nodes, and sees what becomes of them: whether all ends in
 // time, nothing is left, and the verdict names what was struck. Every trial follows from its seed:
 //   chaos --fleetrun FILE [--seed S] [--trials N] [--first I] [--blows rank,host,...] [--nodes 4]
-//         [--ranks 2] [--strict] [--keep] [-- further arguments of fleetrun]
+//         [--ranks 2] [--restarts] [--strict] [--keep] [-- further arguments of fleetrun]
+// `--restarts`: the job is to go on, with the nodes that are left.
 // `--strict`: what comes later than promised is wrong too; else only what is ten times later.
 // replays trial I of a run with `--seed S --first I --trials 1`. Ends with 77 where the machine
 // allows no network namespaces.
@@ -65,6 +66,10 @@ Arguments parse(int argc, char** argv) {
     }
     if (name == "--strict") {
       arguments.trial.slack = 1;
+      continue;
+    }
+    if (name == "--restarts") {
+      arguments.trial.restarts = true;
       continue;
     }
     if (name == "--keep") {

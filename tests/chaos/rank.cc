@@ -58,6 +58,27 @@ void start_helper() {
   for (;;) ::pause();
 }
 
+bool exists(const std::string& file) { return ::access(file.c_str(), F_OK) == 0; }
+
+// All ranks of this epoch are connected: it has gone on. That happens once.
+int go_on(const std::string& rank, size_t ranks) {
+  const std::string own = "again." + rank;
+  if (exists(own)) return 5;
+  write_file_atomically(own, std::to_string(unix_seconds()));
+  for (size_t other = 0; other < ranks; ++other) {
+    while (!exists("again." + std::to_string(other))) ::usleep(1'000);
+  }
+  return 0;
+}
+
+// A peer that was told to stop a moment before this rank has ended.
+bool others_are_told(size_t ranks) {
+  for (size_t other = 0; other < ranks; ++other) {
+    if (exists("term." + std::to_string(other))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 int run_rank() {
@@ -79,6 +100,7 @@ int run_rank() {
   while (watched.size() < endpoints.size()) {
     watched.push_back({::accept(listening, nullptr, nullptr), POLLIN, 0});
   }
+  if (env_int_or("FLEET_EPOCH", 1) > 1) return go_on(rank, endpoints.size());
   write_file_atomically("ready." + rank, std::to_string(::getpid()));
   for (;;) {
     // A sign of life now and then.
@@ -89,7 +111,8 @@ int run_rank() {
       write_file_atomically("term." + rank, std::to_string(unix_seconds()));
       return 0;
     }
-    return 1;  // a peer is gone
+    if (!others_are_told(endpoints.size())) return 1;  // a peer is gone
+    watched.resize(1);
   }
 }
 

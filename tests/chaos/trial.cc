@@ -22,6 +22,8 @@ namespace {
 
 constexpr double kStartLimit = 60, kSeenLimit = 3, kStopLimit = 2, kHangLimit = 5;
 constexpr double kTermLimit = 0.1;
+// To start the next epoch.
+constexpr double kAgainLimit = 2;
 // Against hanging only.
 constexpr double kPatience = 30;
 
@@ -90,6 +92,10 @@ class Trial {
                                       "--rdzv_timeout=60"};
     if (blow_ == Blow::kHang) {
       words.push_back("--hang_timeout=" + std::to_string(options_.hang_timeout));
+    }
+    if (options_.restarts) {
+      words.push_back("--nnodes=2:" + std::to_string(network_.nodes()));
+      words.push_back("--elastic_timeout=1");
     }
     words.insert(words.end(), options_.extra.begin(), options_.extra.end());
     words.insert(words.end(), {options_.program, "rank"});
@@ -191,17 +197,17 @@ class Trial {
     }
   }
 
-  // The node whose fleetrun is gone or frozen: nothing is asked of it.
+  // The node whose fleetrun is gone or frozen, or looks for the others: nothing is asked of it.
   bool is_out(int node) const {
+    const bool seeks = blow_ == Blow::kLink && goes_on();
     return node == target_node_ &&
-           (blow_ == Blow::kLauncher || blow_ == Blow::kHost || blow_ == Blow::kFreeze);
+           (seeks || blow_ == Blow::kLauncher || blow_ == Blow::kHost || blow_ == Blow::kFreeze);
   }
 
   // Until everything of the job has ended, or had to.
   void watch() {
-    double limit = kStopLimit + options_.grace;
-    if (blow_ == Blow::kLink || blow_ == Blow::kFreeze) limit += kSeenLimit;
-    if (blow_ == Blow::kHang) limit += options_.hang_timeout + kHangLimit;
+    double limit = kStopLimit + options_.grace + notice_limit();
+    if (goes_on()) limit += kAgainLimit;
     const auto over = [&](bool all) {
       reap();
       for (int node = 0; node < network_.nodes(); ++node) {
@@ -211,8 +217,9 @@ class Trial {
     };
     wait_until(kPatience, [&] { return over(false); });
     if (blow_ == Blow::kLink) network_.set_cut(target_node_, false);
-    if (blow_ == Blow::kFreeze) {
-      // What a frozen launcher has started ends when it wakes up, or is killed.
+    if (blow_ == Blow::kFreeze || blow_ == Blow::kLink) {
+      // What a frozen launcher has started ends when it wakes up, or is killed; one that is cut off
+      // gives up looking for the others.
       result_.stopped = unix_seconds() - struck_;
       ::kill(nodes_[static_cast<size_t>(target_node_)].pid, SIGCONT);
       wait_until(kPatience, [&] { return over(true); });
@@ -245,6 +252,7 @@ class Trial {
       result_.verdict_right = false;
       fail("node " + std::to_string(node) + ": " + wrong);
     }
+    if (goes_on()) return judge_epoch();
     if (blow_ == Blow::kTerm) judge_signal();
     const bool timed = blow_ == Blow::kLink || blow_ == Blow::kFreeze;
     if (timed && result_.seen > kSeenLimit * options_.slack) {
@@ -268,6 +276,49 @@ class Trial {
       fail("the last rank heard it after " + std::to_string(last) + " s");
   }
 
+  // Whether the job is to start again.
+  bool goes_on() const { return options_.restarts && blow_ != Blow::kTerm; }
+
+  // Of the nodes that are left, each rank has run once more, and soon.
+  void judge_epoch() {
+    const bool all = blow_ == Blow::kRank || blow_ == Blow::kHang;
+    const int ranks = all ? ranks_ : ranks_ - options_.ranks_per_node;
+    double last = 0;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const std::string at = text_of(in_folder("again." + std::to_string(rank)));
+      if (at.empty() != (rank >= ranks)) {
+        result_.verdict_right = false;
+        fail("rank " + std::to_string(rank) +
+             (at.empty() ? " has not run again" : " has run again"));
+      }
+      last = std::max(last, std::atof(at.c_str()) - struck_);
+    }
+    result_.seen = last;
+    if (last > (kAgainLimit + options_.grace + notice_limit()) * options_.slack) {
+      fail("all ran again after " + std::to_string(last) + " s only");
+    }
+  }
+
+  // How long it may take until the blow is noticed.
+  double notice_limit() const {
+    if (blow_ == Blow::kLink || blow_ == Blow::kFreeze) return kSeenLimit;
+    return blow_ == Blow::kHang ? options_.hang_timeout + kHangLimit : 0;
+  }
+
+  // What is wrong with the end of a node whose job went on; "" for nothing.
+  std::string judge_restarted(int node, int code, const nlohmann::json& json) const {
+    const bool left = blow_ == Blow::kGuardian;
+    if (node == target_node_ && left) {
+      return code == 113 ? "" : "ended with " + std::to_string(code) + ", wanted 113";
+    }
+    if (json.is_discarded()) return "no verdict.json, exit code " + std::to_string(code);
+    if (code == 0 && json.value("verdict", "") == "success" && json.value("restarts", 0) == 1) {
+      return "";
+    }
+    return "ended with " + std::to_string(code) + " after " +
+           std::to_string(json.value("restarts", 0)) + " restarts: " + json.value("message", "");
+  }
+
   // What is wrong with the node's verdict; "" for nothing.
   std::string judge_node(int node) {
     const int status = nodes_[static_cast<size_t>(node)].status;
@@ -276,6 +327,7 @@ class Trial {
     const bool alone = node == target_node_ && blow_ == Blow::kGuardian;
     const auto json = nlohmann::json::parse(
         text_of(in_folder("log." + std::to_string(node) + "/verdict.json")), nullptr, false);
+    if (goes_on()) return judge_restarted(node, code, json);
     if (alone && code == 113) return {};  // it has seen that itself, whatever it could still hear
     if (json.is_discarded()) return "no verdict.json, exit code " + std::to_string(code);
     result_.seen = std::max(result_.seen, json.value("time", 0.0) - struck_);

@@ -30,6 +30,7 @@ struct TrialOptions {
   double grace = 2;                // seconds
   double slack = 10;               // times are wrong from so many times what is promised
   double hang_timeout = 2;         // seconds, for kHang
+  bool restarts = false;           // the job is to go on, with the nodes that are left
   std::vector<std::string> extra;  // further arguments of fleetrun
 };
 
@@ -38,7 +39,8 @@ struct TrialResult {
   std::string blow;   // "kill -9 of rank 3"
   std::string wrong;  // what was not as it must be; empty: nothing
   bool verdict_right = true;
-  double seen = 0;     // seconds from the blow until the last node had its verdict
+  double seen = 0;     // seconds from the blow until the last node had its verdict, or the last
+                       // rank ran again
   double stopped = 0;  // until the last process of the job had ended
   int left = 0;        // processes that were still there when all had to be gone
 };

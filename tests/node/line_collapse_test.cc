@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "base/ranges.h"
+
 namespace fleet {
 namespace {
 
@@ -21,7 +23,7 @@ struct Collapse : ::testing::Test {
   std::vector<std::string> taken() {
     std::vector<std::string> all;
     while (const auto line = lines.take(now)) {
-      all.push_back(ranges_of(line->ranks) + ":" + line->text);
+      all.push_back(ranges_text(line->ranks) + ":" + line->text);
     }
     return all;
   }
@@ -98,12 +100,6 @@ TEST_F(Collapse, AnyMixture_LosesNothingAndKeepsEachOrder) {
   }
   take(true);
   EXPECT_EQ(shown, written);
-}
-
-TEST(RangesOf, Numbers) {
-  EXPECT_EQ(ranges_of(std::vector<int>{3}), "3");
-  EXPECT_EQ(ranges_of(std::vector<int>{0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
-  EXPECT_EQ(ranges_of(std::vector<int>()), "");
 }
 
 }  // namespace

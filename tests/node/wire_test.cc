@@ -35,7 +35,7 @@ TEST(Wire, EveryMessage_ComesBackEqual) {
       RankEnded{2, 7, 0, std::string("binary \0\xff\n tail", 15), "out of memory", true, 99, true},
       SignalRanks{10},
       CollectStacks{4000},
-      RanksProgress{{{1, 2, 1'000'000'000'000, 3, -1, 5, 6}, {}}},
+      RanksProgress{{{1, 2, 1'000'000'000'000, 5, 6}, {}}},
       RankStalled{1, 30000, 12},
       StacksCollected{{{1, "T", "futex_wait", {"wait", "main"}, "denied"}}},
       AllGone{"pid 7 (x)"},

@@ -37,6 +37,19 @@ TEST_F(CausesTest, Nothing_IsNeverDue) {
   EXPECT_EQ(causes.due(), Causes::Time::max());
 }
 
+// Thousands of ranks may fail for the loss of one, each with the end of its log.
+TEST_F(CausesTest, WhatEndedLaterForCertain_IsNotKept) {
+  fails(0, 0, 1, 0, 0ms);
+  for (int rank = 1; rank < 100; ++rank) fails(rank, 1, 1, 0, 50ms);
+  for (int rank = 100; rank < 200; ++rank) fails(rank, 1, kExitPeerLost, 0, 0ms);
+  EXPECT_EQ(causes.kept(), 1u);
+  fails(200, 2, 0, SIGKILL, 50ms);  // noticed late, perhaps
+  EXPECT_EQ(causes.kept(), 2u);
+  EXPECT_EQ(cause_rank(), 200);
+  fails(1, 1, 1, 0, 50ms);  // forgotten with the rest
+  EXPECT_EQ(cause_rank(), 1);
+}
+
 TEST_F(CausesTest, OneFailure_IsDueAfterTheSettleTime) {
   fails(3, 1, 7, 0, 0s);
   EXPECT_EQ(causes.due(), start + 1ms + 250ms);

@@ -34,7 +34,7 @@ using What = Succession::Step::What;
 
 TEST(Succession, InOrder_UntilOnesOwnTurn) {
   const Succession::Time now{};
-  Succession third({true, true, true, true}, 2, 4s, now);
+  Succession third({true, true, true, true}, 0, 2, 4s, now);
   EXPECT_EQ(third.step().what, What::kTry);
   EXPECT_EQ(third.step().node, 1);
   EXPECT_EQ(third.deadline(), now + 4s);
@@ -44,14 +44,19 @@ TEST(Succession, InOrder_UntilOnesOwnTurn) {
 }
 
 TEST(Succession, NodesThatCannotHost_AreSkipped) {
-  Succession last({true, false, false, true}, 2, 4s, {});
+  Succession last({true, false, false, true}, 0, 2, 4s, {});
   EXPECT_EQ(last.step().node, 3);
-  Succession none({true, false}, 1, 4s, {});
+  Succession none({true, false}, 0, 1, 4s, {});
   EXPECT_EQ(none.step().what, What::kGiveUp);
 }
 
+TEST(Succession, SecondLoss_GoesOnBehindIt) {
+  Succession next({true, true, true}, 1, 2, 4s, {});
+  EXPECT_EQ(next.step().what, What::kHost);
+}
+
 TEST(Succession, Spare_NeverHosts) {
-  Succession spare({true, true}, -1, 4s, {});
+  Succession spare({true, true}, 0, -1, 4s, {});
   EXPECT_EQ(spare.step().what, What::kTry);
   EXPECT_EQ(spare.next({}).what, What::kGiveUp);
 }

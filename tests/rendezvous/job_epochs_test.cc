@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "rendezvous/job_state.h"
-#include "tests/rendezvous/nodes.h"
+#include "tests/rendezvous/restarted_job.h"
 
 namespace fleet {
 namespace {
@@ -12,111 +11,8 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using Job = RestartedJob;
 using Phase = JobState::Phase;
-
-JobSpec restartable(JobSpec spec, int restarts = 3) {
-  spec.restarts.max_restarts = restarts;
-  return spec;
-}
-JobSpec elastic(int min, int max) {
-  JobSpec spec = restartable(job_of(max));
-  spec.min_nodes = min;
-  return spec;
-}
-
-// A job whose clock is a number and whose nodes are sessions.
-class Job {
- public:
-  explicit Job(JobSpec spec) : spec(spec), state(spec, {}, "a:6768", now) {}
-
-  void join(SessionId session, const std::string& address, bool hosts = false) {
-    state.opened(session, now);
-    state.join(session, node_of(spec, address, 2, hosts), now);
-    alive.insert(session);
-    collect();
-  }
-  // Sessions 1, 2, ... are a, b, ...; the first one hosts.
-  void join_all(int nodes) {
-    for (int i = 0; i < nodes; ++i) {
-      join(static_cast<SessionId>(i + 1), std::string(1, static_cast<char>('a' + i)), i == 0);
-    }
-  }
-  void lose(SessionId session) {
-    alive.erase(session);
-    state.lost(session, "vanished", now);
-    collect();
-  }
-  void fail(SessionId session, int code = 7) {
-    RankExit exit;
-    exit.rank = exit.local_rank = 0;
-    exit.code = code;
-    state.rank_exited(session, exit, now);
-    after(250ms);  // failures that come together are put in order
-  }
-  void ready(SessionId session) {
-    state.ready(session, state.epoch(), now);
-    collect();
-  }
-  void accept(SessionId session) {
-    state.accepted(session, state.epoch(), now);
-    collect();
-  }
-  void all_ready() {
-    for (const SessionId session : alive) ready(session);
-  }
-  void all_accept() {
-    for (const SessionId session : alive) accept(session);
-  }
-  // Everything that nodes do between two epochs.
-  void restart() {
-    all_ready();
-    all_accept();
-  }
-  void after(std::chrono::milliseconds time) {
-    for (const auto end = now + time; now < end;) {
-      for (const SessionId session : alive) state.beat(session, now);
-      now += std::min<JobState::Time::duration>(end - now, 500ms);
-      state.advance(now);
-      collect();
-    }
-  }
-  template <typename Event>
-  std::vector<Event> heard_by(SessionId session) const {
-    std::vector<Event> found;
-    for (const Outgoing& out : heard) {
-      if (out.to != session) continue;
-      if constexpr (std::is_same_v<Event, Start>) {
-        if (const auto* start = std::get_if<Start>(out.event.get())) found.push_back(*start);
-      } else if (const auto* event = std::get_if<RendezvousEvent>(out.event.get())) {
-        if (const auto* wanted = std::get_if<Event>(event)) found.push_back(*wanted);
-      }
-    }
-    return found;
-  }
-  Verdict verdict(SessionId session) const {
-    const auto found = heard_by<Verdict>(session);
-    EXPECT_EQ(found.size(), 1u);
-    return found.empty() ? Verdict{} : found[0];
-  }
-  std::vector<std::string> addresses(SessionId session = 1) const {
-    std::vector<std::string> all;
-    const auto told = heard_by<Assignment>(session);
-    if (told.empty()) return all;
-    for (const NodePlacement& node : told.back().world->nodes) all.push_back(node.address);
-    return all;
-  }
-
-  JobSpec spec;
-  JobState::Time now{};
-  JobState state;
-  std::set<SessionId> alive;
-  std::vector<Outgoing> heard;
-
- private:
-  void collect() {
-    for (auto& out : state.take_outgoing()) heard.push_back(std::move(out));
-  }
-};
 
 TEST(JobEpochs, RankFails_AllStopAndStartAgain) {
   Job job(restartable(job_of({"a", "b"})));
@@ -222,6 +118,19 @@ TEST(JobEpochs, StopDuringARestart_EndsTheJob) {
   EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGINT);
 }
 
+// A rank has failed, and before that was put in order somebody stopped the job.
+TEST(JobEpochs, StopBehindAFailure_IsNotForgottenByARestart) {
+  Job job(restartable(job_of({"a", "b"})));
+  job.join_all(2);
+  RankExit exit;
+  exit.code = 7;
+  job.state.rank_exited(2, exit, job.now);
+  job.state.stop_wished(1, SIGTERM, job.now);
+  job.after(250ms);
+  EXPECT_TRUE(job.heard_by<RestartOrder>(1).empty());
+  EXPECT_EQ(exit_code_for(job.verdict(1)), 7);
+}
+
 TEST(JobEpochs, StopOfARunningJob_IsNoFailure) {
   Job job(restartable(job_of({"a", "b"})));
   job.join_all(2);
@@ -275,6 +184,45 @@ TEST(JobEpochs, Spare_WaitsAndStepsIn) {
   job.all_accept();
   EXPECT_EQ(job.state.phase(), Phase::kRunning);
   EXPECT_EQ(job.heard_by<Start>(3).size(), 1u);
+}
+
+TEST(JobEpochs, StopOrder_IsForThoseThatRun) {
+  Job job(restartable(job_of(1)));
+  job.join_all(1);
+  job.join(2, "b");
+  job.state.stop_wished(1, SIGTERM, job.now);
+  job.state.signal_wished(1, SIGUSR1, job.now);
+  job.collect();
+  EXPECT_EQ(job.heard_by<StopOrder>(1).size(), 1u);
+  EXPECT_TRUE(job.heard_by<StopOrder>(2).empty());
+  EXPECT_TRUE(job.heard_by<SignalOrder>(2).empty());
+  job.state.finished(1, job.now);
+  job.after(1ms);
+  EXPECT_EQ(job.verdict(2).kind, VerdictKind::kStopped);
+}
+
+TEST(JobEpochs, StoppedSpare_EndsAlone) {
+  Job job(restartable(job_of(1)));
+  job.join_all(1);
+  job.join(2, "b");
+  job.state.stop_wished(2, SIGTERM, job.now);
+  job.collect();
+  EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGTERM);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_EQ(job.state.joined(), 1);
+}
+
+TEST(JobEpochs, WordsOfASpare_DoNotCount) {
+  Job job(restartable(job_of(1)));
+  job.join_all(1);
+  job.join(2, "b");
+  RankExit exit;
+  exit.code = 1;
+  job.state.finished(2, job.now);
+  job.state.rank_exited(2, exit, job.now);
+  job.state.rank_stalled(2, {}, job.now);
+  job.after(5s);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
 }
 
 TEST(JobEpochs, SpareGone_IsNoLoss) {
@@ -345,6 +293,23 @@ TEST(JobEpochs, ElasticJoin_RestartsWithMoreAfterTheWait) {
   job.restart();
   EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
   EXPECT_EQ(job.heard_by<Assignment>(1).back().world->restarts, 0);
+}
+
+TEST(JobEpochs, ComesWhileOthersAgree_IsTakenInLaterAllTheSame) {
+  Job job(elastic(2, 4));
+  job.join_all(3);
+  job.after(31s);
+  job.lose(3);
+  job.all_ready();
+  ASSERT_EQ(job.state.phase(), Phase::kAgreeing);
+  job.join(4, "d");
+  EXPECT_TRUE(job.heard_by<Assignment>(4).empty());
+  for (const SessionId session : {1, 2}) job.accept(session);
+  EXPECT_EQ(job.heard_by<Assignment>(4).at(0).node_rank, -1);
+  EXPECT_THAT(job.heard_by<JoinProgress>(4).back().line, HasSubstr("restarted with this one"));
+  job.after(31s);
+  job.restart();
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "d"));
 }
 
 TEST(JobEpochs, NewcomerGoneBeforeTheWait_NothingHappens) {
@@ -441,93 +406,6 @@ TEST(JobEpochs, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
   job.ready(3);
   EXPECT_EQ(job.state.phase(), Phase::kGathering);
   EXPECT_EQ(job.state.epoch(), 1);
-}
-
-// Whatever way five nodes are cut in two when their host's link breaks, at most one part runs on.
-// `near` stay with the host; of the others the lowest one takes over.
-TEST(Succession, FiveNodesCutInTwo_AtMostOnePartGoesOn) {
-  for (int cut = 0; cut < 1 << 4; ++cut) {
-    Job job(elastic(1, 5));
-    job.join_all(5);
-    const SharedWorld base = job.heard_by<Assignment>(1).back().world;
-    std::vector<SessionId> far;
-    for (int node = 1; node < 5; ++node) {
-      if (cut >> (node - 1) & 1) far.push_back(static_cast<SessionId>(node + 1));
-    }
-    if (far.empty()) continue;
-    Inheritance from{base, {}, "the host was lost", 0ms};
-    JobState next(job.spec, {}, "b:6768", job.now, from);
-    auto now = job.now;
-    for (const SessionId id : far) {
-      NodeInfo info =
-          node_of(job.spec, std::string(1, static_cast<char>('a' + id - 1)), 2, id == far.front());
-      info.last_epoch = base->epoch;
-      info.last_leader = base->leader;
-      next.opened(id, now);
-      next.join(id, info, now);
-    }
-    for (int i = 0; i < 20; ++i) {
-      now += 500ms;
-      for (const SessionId id : far) next.beat(id, now);
-      next.advance(now);
-    }
-    for (const SessionId id : far) next.ready(id, base->epoch, now);
-    for (const SessionId id : far) next.accepted(id, next.epoch(), now);
-    for (const SessionId id : far) job.lose(id);
-    job.restart();
-    const bool near_runs = job.state.phase() == Phase::kRunning;
-    const bool far_runs = next.phase() == Phase::kRunning;
-    EXPECT_FALSE(near_runs && far_runs) << cut;
-    EXPECT_TRUE(near_runs || far_runs) << cut;  // of five one part is always the majority
-    if (far_runs) {
-      EXPECT_EQ(next.epoch(), 2);
-    }
-  }
-}
-
-TEST(Succession, NodeOfAnotherWorld_HasNoVote) {
-  Job job(elastic(1, 3));
-  job.join_all(3);
-  const SharedWorld base = job.heard_by<Assignment>(1).back().world;
-  JobState next(job.spec, {}, "b:6768", job.now, Inheritance{base, {}, "lost", 0ms});
-  NodeInfo host = node_of(job.spec, "b", 2, true), other = node_of(job.spec, "c");
-  host.last_epoch = other.last_epoch = 1;
-  host.last_leader = base->leader;
-  other.last_leader = "somebody else";
-  next.opened(2, job.now);
-  next.join(2, host, job.now);
-  next.opened(3, job.now);
-  next.join(3, other, job.now);
-  EXPECT_EQ(next.joined(), 1);
-  next.advance(job.now + 31s);
-  EXPECT_EQ(next.phase(), Phase::kEnded);
-}
-
-// Others may notice the loss seconds later than the node that takes over, however short the wait.
-TEST(Succession, ShortWait_IsLongEnoughForOthersToSeeTheLoss) {
-  Job job(elastic(1, 5));
-  job.join_all(5);
-  const SharedWorld base = job.heard_by<Assignment>(1).back().world;
-  for (const size_t survivors : {2u, 3u}) {
-    JobSpec spec = job.spec;
-    spec.restarts.wait = 100ms;
-    JobState next(spec, {}, "b:6768", job.now, Inheritance{base, {}, "lost", 0ms});
-    auto now = job.now;
-    for (size_t i = 0; i < survivors; ++i) {
-      NodeInfo info = node_of(spec, std::string(1, static_cast<char>('b' + i)), 2, i == 0);
-      info.last_epoch = base->epoch;
-      info.last_leader = base->leader;
-      next.opened(i + 1, now);
-      next.join(i + 1, info, now);
-      now += 2s;
-      for (size_t j = 0; j <= i; ++j) next.beat(j + 1, now);
-      next.advance(now);
-      EXPECT_EQ(next.phase(), i < 2 ? Phase::kSucceeding : Phase::kStopping);
-    }
-    for (size_t j = 0; j < survivors; ++j) next.beat(j + 1, now);
-    next.advance(now + 2s);
-    EXPECT_EQ(next.phase(), survivors == 3 ? Phase::kStopping : Phase::kEnded);
-  }
 }
 
 TEST(JobEpochs, Hang_IsRestartedToo) {

@@ -125,6 +125,19 @@ TEST_F(Kv, Closed_EveryoneHearsWhy) {
   EXPECT_EQ(state.add(1, "k", 1).error->code(), ErrorCode::kPeerLost);
 }
 
+// All ranks of a large job wait for one key: they hear the end in an instant, not after minutes.
+TEST_F(Kv, ManyWaitersForOneKey_AreAnsweredWithoutLookingAtEachOther) {
+  constexpr int kMany = 100'000;
+  int answered = 0;
+  for (int i = 0; i < kMany; ++i) {
+    state.get(1, "k", {}, KvState::Time() + 1s, [&](KvState::Answer) { ++answered; });
+  }
+  state.close(Error(ErrorCode::kPeerLost, "over"));
+  for (const auto& done : state.take_ready()) done();
+  EXPECT_EQ(answered, kMany);
+  EXPECT_EQ(state.waiters(), 0u);
+}
+
 TEST(KvLimits, Passed_Refused) {
   KvState state({.key = 4, .value = 8, .total = 20, .keys = 2, .waiters = 1});
   state.open(1);

@@ -233,6 +233,17 @@ TEST(Membership, Missing_NamesListedNodesOrCounts) {
   EXPECT_EQ(counted.missing(), "3 more");
 }
 
+TEST(Membership, MoreGuestsThanWanted_NoneIsMissing) {
+  JobSpec spec = job_of(2);
+  spec.restarts.max_restarts = 1;
+  Membership members(spec);
+  std::optional<SessionId> replaced;
+  for (SessionId id = 1; id <= 4; ++id) {
+    EXPECT_FALSE(members.add(id, node_of(spec, "g" + std::to_string(id)), &replaced));
+  }
+  EXPECT_EQ(members.missing(), "0 more");  // but the host
+}
+
 TEST(AddressLess, Numbers_OrderedByValue) {
   EXPECT_TRUE(address_less("10.0.0.9", "10.0.0.10"));
   EXPECT_FALSE(address_less("10.0.0.10", "10.0.0.9"));

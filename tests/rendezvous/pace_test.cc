@@ -102,10 +102,8 @@ TEST_F(PaceTest, FewSteps_AreCollectedOverSeveralWindows) {
 
 TEST_F(PaceTest, Progress_IsTheFurthest) {
   EXPECT_EQ(pace.step(), -1);
-  EXPECT_EQ(pace.checkpoint(), -1);
-  pace.update({{.rank = 0, .step = 12, .checkpoint = 10}, {.rank = 1, .step = 11}}, now);
+  pace.update({{.rank = 0, .step = 12}, {.rank = 1, .step = 11}}, now);
   EXPECT_EQ(pace.step(), 12);
-  EXPECT_EQ(pace.checkpoint(), 10);
   pace.begin(now);
   EXPECT_EQ(pace.step(), -1);
 }

@@ -79,9 +79,14 @@ TEST(StacksText, MissingStack_SaysWhy) {
               HasSubstr("rank 0: sleeping in futex_wait_queue; no stack: neither eu-stack"));
 }
 
-TEST(RangesText, JoinsNeighbours) {
-  EXPECT_EQ(ranges_text({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
-  EXPECT_EQ(ranges_text({}), "");
+TEST(StacksText, ManyKinds_AreBounded) {
+  std::vector<RankStack> stacks;
+  for (int rank = 0; rank < 20; ++rank) {
+    stacks.push_back({.rank = rank, .frames = {"f" + std::to_string(rank)}});
+  }
+  EXPECT_THAT(stacks_text(cluster_stacks(stacks)),
+              testing::AllOf(testing::HasSubstr("#0 f15"), testing::Not(testing::HasSubstr("f16")),
+                             testing::EndsWith("and 4 more that differ")));
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ TEST_F(RestartNodes, NodeKilledAndNobodyComes_EndsWith113) {
   for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.") + rank);
   nodes[1]->signal(SIGKILL);
   EXPECT_EQ(nodes[0]->wait(), 113) << nodes[0]->output();
-  EXPECT_THAT(nodes[0]->output(), HasSubstr("no other came within 200 ms (--elastic_timeout)"));
+  EXPECT_THAT(nodes[0]->output(), HasSubstr("no other came within 0.2 s (--elastic_timeout)"));
   nodes[1]->wait();
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
@@ -210,6 +210,26 @@ TEST_F(RestartNodes, HostKilled_TheOthersGoOn) {
   EXPECT_THAT(nodes[1]->output(), HasSubstr("this node hosts the rendezvous now"));
   EXPECT_THAT(job.read("log2/verdict.json"), HasSubstr("node 0 (127.0.0.1), which hosts"));
   nodes[0]->wait();
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+// It finds the job where it runs now: a second one of the same name would be the other half.
+TEST_F(RestartNodes, HostKilledAndStartedAgain_JoinsTheNextOne) {
+  const std::string script =
+      "echo $RANK of $WORLD_SIZE >>seen.$FLEET_EPOCH; : >up.$FLEET_EPOCH.$RANK; "
+      "test $FLEET_EPOCH = 1 && exec sleep 1000; exit 0";
+  const std::vector<std::string> options = {"--ips=127.0.0.[1-3]", "--max_restart=1"};
+  for (const int node : {0, 1, 2}) start(node, script, options);
+  for (const char* rank : {"0", "1", "2"}) job.wait_for(std::string("up.1.") + rank);
+  nodes[0]->signal(SIGKILL);
+  nodes[0]->wait();
+  wait_for_output(*nodes[1], "this node hosts the rendezvous now");
+  while (job.processes("fleet-guardian").size() > 2) ::usleep(1000);  // it holds the ports
+  start(0, script, options, "again");
+  for (const size_t node : {1, 2, 3}) EXPECT_EQ(nodes[node]->wait(), 0) << nodes[node]->output();
+  EXPECT_THAT(nodes[3]->output(), HasSubstr("its rendezvous is at 127.0.0.2:"));
+  EXPECT_THAT(job.read("seen.2"),
+              AllOf(HasSubstr("0 of 3"), HasSubstr("1 of 3"), HasSubstr("2 of 3")));
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 

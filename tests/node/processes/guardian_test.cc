@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -159,6 +160,49 @@ TEST_F(GuardianTest, ProgramThatCannotBeRun_IsReported) {
   rank.argv = {"/no/such/program"};
   send(SpawnRanks{{rank}});
   EXPECT_THAT(expect<RankStarted>().error, HasSubstr("/no/such/program"));
+  expect<AllGone>();
+}
+
+TEST_F(GuardianTest, DescriptorsRunOut_RankIsReported) {
+  const rlimit few{50, 50};
+  ASSERT_EQ(::prlimit(guardian.pid, RLIMIT_NOFILE, &few, nullptr), 0);
+  SpawnRanks spawn;
+  for (int i = 0; i < 40; ++i) spawn.ranks.push_back(script(i, "sleep 1000"));
+  send(spawn);
+  int started = 0;
+  std::string error;
+  for (int i = 0; i < 40; ++i) {
+    const RankStarted one = expect<RankStarted>();
+    started += one.error.empty();
+    if (!one.error.empty()) error = one.error;
+  }
+  EXPECT_GT(started, 0);
+  EXPECT_THAT(error, HasSubstr("Too many open files"));
+  send(KillRanks{});
+  for (int i = 0; i < started; ++i) EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
+  expect<AllGone>();
+}
+
+// The guardian's own limit is as high as it may be: it has some of each rank.
+TEST_F(GuardianTest, RanksKeepTheirLimitOfDescriptors) {
+  rlimit own;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &own), 0);
+  send(SpawnRanks{{script(0, "ulimit -Sn")}});
+  expect<RankStarted>();
+  EXPECT_EQ(expect<RankEnded>().tail, std::to_string(own.rlim_cur));
+  rlimit guardians;
+  ASSERT_EQ(::prlimit(guardian.pid, RLIMIT_NOFILE, nullptr, &guardians), 0);
+  EXPECT_EQ(guardians.rlim_cur, own.rlim_max);
+  expect<AllGone>();
+}
+
+// It does not take the grace time: there is nobody to have it.
+TEST_F(GuardianTest, StopBeforeTheStart_IsSoonOver) {
+  send(StopRanks{SIGTERM, 1000 * kDeadlineMs});
+  expect<AllGone>();
+  send(SpawnRanks{{script(0, "exit 3")}});  // nor does it spoil what comes then
+  expect<RankStarted>();
+  EXPECT_EQ(expect<RankEnded>().code, 3);
   expect<AllGone>();
 }
 

@@ -1,0 +1,43 @@
+#include "launch/rejoin.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "launch/addresses.h"
+#include "launch/elasticity.h"
+#include "rendezvous/lookup.h"
+
+namespace fleet {
+namespace {
+
+// The next host is among the first nodes that are left.
+constexpr size_t kAsked = 16;
+constexpr std::chrono::milliseconds kPatience{1'000};
+
+}  // namespace
+
+void rejoin_where_it_runs(LaunchPlan* plan) {
+  Topology& topology = plan->topology;
+  const Settings& settings = plan->request.settings;
+  const bool may_have_moved = topology.hosting == Topology::Hosting::kYes && topology.nnodes > 1 &&
+                              topology.rendezvous_port > 0 &&
+                              restart_policy(settings).max_restarts > 0;
+  if (!may_have_moved) return;
+  std::vector<std::string> others, at;  // who takes over does so at this port where it is free
+  for (const std::string& node : topology.nodes) {
+    if (node == topology.address || others.size() == kAsked) continue;
+    others.push_back(node);
+    at.push_back(endpoint(node, topology.rendezvous_port));
+  }
+  const std::string there =
+      find_running_job(at, settings.text("job_id"), plan->security, kPatience);
+  if (there.empty()) return;
+  spdlog::warn("job '{}' runs already, and its rendezvous is at {} now: this node joins it there",
+               settings.text("job_id"), there);
+  topology.hosting = Topology::Hosting::kNo;
+  const auto found = std::find(at.begin(), at.end(), there) - at.begin();
+  topology.rendezvous_address = others.at(static_cast<size_t>(found));
+  hold_next_rendezvous(plan);
+}
+
+}  // namespace fleet

@@ -1,0 +1,346 @@
+#include "rendezvous/client_impl.h"
+
+#include <unistd.h>
+
+#include <random>
+
+#include "base/log.h"
+#include "rendezvous/grpc_setup.h"
+#include "rendezvous/mismatch.h"
+
+namespace fleet {
+namespace {
+
+constexpr std::chrono::milliseconds kRetry{100};
+constexpr std::chrono::milliseconds kLookAgain{1'000};
+constexpr std::chrono::milliseconds kGoodbye{1'000};
+
+// Whether somebody answered, as far as gRPC's words tell.
+bool was_reached(const std::string& reason) {
+  for (const char* word : {"refused", "unreachable", "route", "imed out", "imeout", "DNS"}) {
+    if (reason.find(word) != std::string::npos) return false;
+  }
+  return true;
+}
+
+// How long the nodes of a large job take to knock: all at once they would be more than the host's
+// queue of connections holds, and those that find it full try again and again.
+std::chrono::microseconds rush(const NodeInfo& info) {
+  constexpr int kQueue = 2000;
+  constexpr std::chrono::microseconds kEach{400};
+  return info.hosts_rendezvous ? kEach * 0 : kEach * std::max(0, info.job.nnodes - kQueue);
+}
+
+std::chrono::microseconds random_part_of(std::chrono::microseconds time) {
+  if (time.count() == 0) return time;
+  std::random_device random;
+  return std::chrono::microseconds(random() % time.count());
+}
+
+int64_t ns(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+std::string new_instance() {
+  std::random_device random;
+  return std::to_string(getpid()) + "-" + std::to_string(random()) + "-" + std::to_string(random());
+}
+
+}  // namespace
+
+RendezvousClient::Impl::Impl(RendezvousClientOptions options, OnEvent on_event)
+    : options_(std::move(options)),
+      on_event_(std::move(on_event)),
+      ticker_([this] { return tick(); }) {}
+
+void RendezvousClient::Impl::start(NodeInfo info) {
+  std::lock_guard lock(mutex_);
+  FLEET_CHECK(phase_ == Phase::kIdle, "a RendezvousClient joins once");
+  info_ = std::move(info);
+  info_.instance = new_instance();
+  go_to(options_.address);
+  const auto now = Clock::now();
+  deadline_ = now + options_.timeout;
+  next_progress_ = now + options_.first_progress;
+  last_tick_ = now;
+  phase_ = Phase::kConnecting;
+  next_attempt_ = now + random_part_of(rush(info_));
+  if (next_attempt_ == now) connect();
+  ticker_.due_by(std::min({next_attempt_, next_progress_, deadline_}));
+}
+
+void RendezvousClient::Impl::connect() {
+  next_attempt_ = Clock::time_point::max();
+  wire::NodeMessage join;
+  *join.mutable_join() = to_wire(info_);
+  stream_ = new NodeStream(shared_from_this());
+  stream_->begin(stub_.get(), std::move(join));
+}
+
+void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& message) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    if (phase_ == Phase::kRunning) longest_gap_ = std::max(longest_gap_, now - last_heard_);
+    last_heard_ = now;
+    if (message.has_beat()) {
+      host_clock_.sample(message.beat().sent_ns(), message.beat().host_ns(), ns(last_heard_));
+    }
+    if (stream != stream_ || phase_ == Phase::kEnded || message.has_beat()) return;
+    try {
+      HostEvent event = from_wire(message);
+      if (const auto* welcome = std::get_if<Welcome>(&event)) {
+        times_ = *welcome;
+        if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
+        ticker_.due_by(last_heard_);  // the first beat also compares the clocks
+      } else if (const auto* start = std::get_if<Start>(&event)) {
+        begin(start->epoch);
+      } else {
+        auto& wanted = std::get<RendezvousEvent>(event);
+        const bool last =
+            std::holds_alternative<Refusal>(wanted) || std::holds_alternative<Verdict>(wanted);
+        if (auto* assignment = std::get_if<Assignment>(&wanted)) {
+          told(std::move(*assignment), message.assignment().world().epoch());
+        } else {
+          if (std::holds_alternative<StopOrder>(wanted)) stop_ordered_ = true;
+          if (const auto* order = std::get_if<RestartOrder>(&wanted)) {
+            history_.push_back(order->end);
+            seeking_.reset();
+            phase_ = Phase::kRunning;
+            if (order->epoch == told_epoch_) proven_ = world_;
+          }
+          // One that could have been the next host is not.
+          if (seeking_ && std::holds_alternative<Refusal>(wanted)) {
+            last_reason_ = std::get<Refusal>(wanted).error.what();
+            try_next(Clock::now());
+          } else {
+            last ? end(std::move(wanted)) : say(std::move(wanted));
+          }
+        }
+      }
+    } catch (const Error& error) {
+      end(Refusal{error});
+    }
+  }
+  deliver();
+}
+
+// The world of the first epoch counts at once, that of a later one when all its nodes know it.
+void RendezvousClient::Impl::told(Assignment assignment, int epoch) {
+  assignment.store_address = address_;
+  world_ = assignment.world;
+  node_rank_ = assignment.node_rank;
+  host_ = 0;
+  seeking_.reset();
+  told_.reset();
+  if (node_rank_ < 0) return;  // a spare
+  phase_ = Phase::kRunning;
+  told_ = std::move(assignment);
+  told_epoch_ = epoch;
+  if (epoch == 1) return begin(epoch);
+  wire::NodeMessage message;
+  message.mutable_accept()->set_epoch(epoch);
+  if (stream_) stream_->send(std::move(message));
+}
+
+void RendezvousClient::Impl::begin(int epoch) {
+  if (!told_ || told_epoch_ != epoch) return;
+  assignment_ = *told_;
+  told_.reset();
+  proven_ = world_;
+  epoch_began_ = Clock::now();
+  say(*assignment_);
+}
+
+void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status& status) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stream != stream_) return;
+    stream_ = nullptr;
+    changed_.notify_all();
+    if (left_ || phase_ == Phase::kEnded) return;
+    last_reason_ = status.ok() ? "it closed the connection" : reason_of(status);
+    const bool spare = phase_ == Phase::kForming && node_rank_ < 0 && world_.get() != nullptr;
+    if (phase_ == Phase::kRunning || (spare && !seeking_)) {
+      host_lost("vanished (" + last_reason_ + ")");
+    } else if (seeking_) {
+      phase_ = Phase::kConnecting;
+      next_attempt_ = Clock::now() + kRetry;
+      ticker_.due_by(next_attempt_);
+    } else if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+      end(Refusal{Error(ErrorCode::kUsage, "what listens there is no rendezvous of fleetrun",
+                        options_.address, "look at --master, --ips and --rdzv_port")});
+    } else if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+      end(Refusal{
+          Error(ErrorCode::kUsage, last_reason_, options_.address,
+                "that job runs on its host alone; choose another --rdzv_port or --master")});
+    } else {
+      look_ = look_ || was_reached(last_reason_);
+      phase_ = Phase::kConnecting;
+      next_attempt_ = Clock::now() + kRetry;
+      ticker_.due_by(next_attempt_);
+    }
+  }
+  deliver();
+}
+
+RendezvousClient::Impl::Clock::time_point RendezvousClient::Impl::tick() {
+  auto next = Clock::time_point::max();
+  look_who_is_there();
+  {
+    std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    if (left_ || phase_ == Phase::kEnded || phase_ == Phase::kIdle) return next;
+    if (phase_ == Phase::kConnecting && seeking_) {
+      seek(now);
+      const bool hosting = seeking_ && seeking_->step().what == Succession::Step::What::kHost;
+      next = seeking_ && !hosting ? std::min(next_attempt_, seeking_->deadline()) : next_attempt_;
+    } else if (phase_ == Phase::kConnecting) {
+      keep_trying(now);
+      next = std::min({next_attempt_, next_progress_, deadline_});
+    } else {
+      beat(now);
+      next = now + times_.beat;
+    }
+    last_tick_ = now;
+  }
+  deliver();
+  return next;
+}
+
+void RendezvousClient::Impl::keep_trying(Clock::time_point now) {
+  if (now >= deadline_) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout);
+    end(Refusal{Error(ErrorCode::kTimeout,
+                      "cannot be reached within " + std::to_string(seconds.count()) + " s (" +
+                          (last_reason_.empty() ? "no answer" : last_reason_) + ")",
+                      "the rendezvous on node 0 at " + options_.address,
+                      "start fleetrun on node 0 too, see that this node can reach it (firewall, "
+                      "--rdzv_port), or raise --rdzv_timeout")});
+    if (stream_) stream_->cancel();
+    return;
+  }
+  if (now >= next_progress_) {
+    next_progress_ = now + options_.progress_every;
+    say(JoinProgress{"waiting for node 0's fleetrun at " + options_.address +
+                     (last_reason_.empty() ? "" : " (" + last_reason_ + ")")});
+  }
+  if (now >= next_attempt_ && !stream_) connect();
+}
+
+void RendezvousClient::Impl::look_who_is_there() {
+  {
+    std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    if (!look_ || phase_ != Phase::kConnecting || left_ || now < next_look_) return;
+    look_ = false;
+    next_look_ = now + kLookAgain;
+  }
+  const auto mismatch = find_mismatch(options_.address, options_.security);
+  if (!mismatch) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (phase_ == Phase::kConnecting) end(Refusal{*mismatch});
+  }
+  deliver();
+}
+
+void RendezvousClient::Impl::beat(Clock::time_point now) {
+  // Time that this process slept itself is not the host's silence.
+  if (now - last_tick_ > std::min(3 * times_.beat, times_.silence / 2)) last_heard_ = now;
+  if (now - last_heard_ >= times_.silence) {
+    const std::string how = "was silent for " + std::to_string(times_.silence.count()) + " ms";
+    if (phase_ == Phase::kRunning) host_lost(how);
+    if (stream_) stream_->cancel();  // while forming: tried again
+    return;
+  }
+  wire::NodeMessage message;
+  message.mutable_beat()->set_count(++beats_);
+  message.mutable_beat()->set_sent_ns(ns(now));
+  if (stream_) stream_->send(std::move(message));
+}
+
+void RendezvousClient::Impl::say(RendezvousEvent event) {
+  if (left_) return;
+  events_.push_back(std::move(event));
+  changed_.notify_all();
+}
+
+void RendezvousClient::Impl::end(RendezvousEvent event) {
+  if (phase_ == Phase::kEnded) return;
+  phase_ = Phase::kEnded;
+  if (const auto* refusal = std::get_if<Refusal>(&event)) failure_ = refusal->error;
+  if (const auto* verdict = std::get_if<Verdict>(&event)) {
+    failure_ = Error(ErrorCode::kPeerLost, verdict->message, "node " + info_.address);
+  }
+  say(std::move(event));
+}
+
+void RendezvousClient::Impl::deliver() {
+  std::unique_lock lock(mutex_);
+  if (emitter_ != std::thread::id()) return;  // whoever is at it takes these too
+  emitter_ = std::this_thread::get_id();
+  while (!events_.empty() && !left_) {
+    RendezvousEvent event = std::move(events_.front());
+    events_.pop_front();
+    lock.unlock();
+    if (on_event_) on_event_(std::move(event));
+    lock.lock();
+  }
+  emitter_ = {};
+  changed_.notify_all();
+}
+
+Assignment RendezvousClient::Impl::wait_for_outcome() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return assignment_ || failure_ || left_; });
+  if (assignment_) return *assignment_;
+  if (failure_) throw *failure_;
+  throw Error(ErrorCode::kPeerLost, "left before all nodes had come", "node " + info_.address);
+}
+
+void RendezvousClient::Impl::send(wire::NodeMessage message) {
+  std::lock_guard lock(mutex_);
+  if (stream_ && !left_) stream_->send(std::move(message));
+}
+
+void RendezvousClient::Impl::report(RankExit exit) {
+  wire::NodeMessage message;
+  {
+    std::lock_guard lock(mutex_);
+    const auto at = host_clock_.at(exit.at_ns);
+    const bool known = at && exit.at_ns != 0;
+    exit.at_ns = known ? at->host_ns : 0;
+    exit.at_error_ns = known ? at->error_ns : -1;
+  }
+  *message.mutable_exit() = to_wire(exit);
+  send(std::move(message));
+}
+
+void RendezvousClient::Impl::leave() {
+  std::unique_lock lock(mutex_);
+  const bool first = !std::exchange(left_, true);
+  if (first && phase_ != Phase::kIdle) {
+    const auto gap = std::chrono::duration_cast<std::chrono::milliseconds>(longest_gap_);
+    spdlog::debug("heartbeats: the host's longest silence was {} ms", gap.count());
+  }
+  changed_.notify_all();
+  if (first && stream_) {
+    wire::NodeMessage goodbye;
+    goodbye.mutable_leave();
+    stream_->send(std::move(goodbye));
+    stream_->end();
+  }
+  if (emitter_ == std::this_thread::get_id()) return;
+  changed_.wait(lock, [this] { return emitter_ == std::thread::id(); });
+  if (!changed_.wait_for(lock, kGoodbye, [this] { return stream_ == nullptr; })) {
+    if (stream_) stream_->cancel();
+  }
+}
+
+void RendezvousClient::Impl::close() {
+  leave();
+  ticker_.stop();
+}
+
+}  // namespace fleet

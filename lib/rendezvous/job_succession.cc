@@ -1,0 +1,80 @@
+// JobState after the loss of a host: what must be there before the next one goes on.
+#include "rendezvous/election.h"
+#include "rendezvous/job_state.h"
+
+namespace fleet {
+namespace {
+
+// The rank of the node with this address; -1: it is not there.
+int rank_of(const World& world, const std::string& address) {
+  for (const NodePlacement& node : world.nodes) {
+    if (node.address == address) return node.node_rank;
+  }
+  return -1;
+}
+
+}  // namespace
+
+JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now,
+                   const Inheritance& from)
+    : JobState(spec, times, std::move(reach), now) {
+  phase_ = Phase::kSucceeding;
+  world_ = from.base;
+  epoch_ = world_->epoch;
+  base_world_ = from.before;
+  base_nodes_ = base_world_ ? static_cast<int>(base_world_->nodes.size()) : 0;
+  membership_.begin();
+  restarts_ = Restarts(spec.restarts, world_->restarts, from.history);
+  epoch_began_ = now - from.ran_for;
+  Verdict lost = node_verdict(VerdictKind::kNodeLost, from.lost);
+  lost.message = from.how;
+  lost_ = lost;
+  cause_ = std::move(lost);
+  gather_due_ = now + std::max(spec.restarts.wait, 2 * times.silence);
+}
+
+// While it is not known whether this host may go on, who follows another world had better look for
+// another one. Later it is a node that comes back: its ranks are stopped, and it has no say in what
+// this job goes on from.
+std::optional<Error> JobState::settle_survivor(const NodeInfo& info) const {
+  if (info.last.epoch == 0) return std::nullopt;  // a newcomer
+  if (phase_ == Phase::kSucceeding && info.last == world_->name()) return std::nullopt;
+  if (phase_ != Phase::kSucceeding && phase_ != Phase::kForming) return std::nullopt;
+  return Error(ErrorCode::kStale,
+               "it was part of epoch " + std::to_string(info.last.epoch) +
+                   " of another host; this one is at epoch " + std::to_string(epoch_),
+               "node " + info.address, "start it again to take part");
+}
+
+void JobState::survivor_came(SessionId id, Time now) {
+  say(id, pace());
+  const NodeInfo& info = membership_.members().at(id);
+  if (info.last == world_->name()) {
+    sessions_.at(id).node_rank = rank_of(*world_, info.address);
+    if (info.proven == info.last) base_nodes_ = 0;
+    if (base_world_ && info.proven == base_world_->name()) {
+      if (const int rank = rank_of(*base_world_, info.address); rank >= 0) base_ranks_.insert(rank);
+    }
+  }
+  succeed_if_ready(now);
+}
+
+// Whether the world that was told last counts: who has accepted it follows no other one that would
+// go on from the one before, so a majority of that one has decided.
+bool JobState::counts_here() const {
+  return base_nodes_ == 0 || has_quorum(base_nodes_, base_ranks_);
+}
+
+// All others are here; or a majority is, and the rest has had its time to see the loss as well.
+void JobState::succeed_if_ready(Time now) {
+  size_t here = 0;
+  for (const auto& [id, session] : sessions_) here += session.member && session.node_rank >= 0;
+  const bool all = here + 1 == world_->nodes.size();
+  const bool waited = now >= started_ + 2 * times_.silence;
+  const bool enough = quorum_is_here() && counts_here();
+  if (enough && (all || waited)) return epoch_over(Verdict(*lost_), now);
+  if (!enough && (all || now >= gather_due_)) return give_up_divided(now);
+  tell_who_is_missing(now);
+}
+
+}  // namespace fleet

@@ -1,0 +1,165 @@
+// JobState: which failure, loss or wish ends a job, or its epoch.
+#include <signal.h>
+
+#include <utility>
+
+#include "rendezvous/job_state.h"
+
+namespace fleet {
+namespace {
+
+// A signal that launchers of several nodes get within this time is one.
+constexpr std::chrono::seconds kOneSignal{1};
+
+}  // namespace
+
+Verdict JobState::node_verdict(VerdictKind kind, int node_rank) const {
+  Verdict verdict;
+  verdict.kind = kind;
+  verdict.epoch = epoch_;
+  verdict.node_rank = node_rank;
+  if (world_ && node_rank >= 0) {
+    verdict.node = world_->nodes.at(node_rank).address;
+    verdict.hostname = world_->nodes.at(node_rank).hostname;
+  }
+  return verdict;
+}
+
+void JobState::decide(Verdict verdict, Time now) {
+  if (verdict_) return;
+  if (!restarts_.history().empty()) {
+    if (phase_ == Phase::kRunning) restarts_.keep(end_of_epoch(verdict, now));
+    verdict.restarts = restarts_.used();
+    verdict.history = restarts_.history();
+  }
+  phase_ = Phase::kEnded;
+  outcome_ = verdict.message;
+  verdict_ = std::move(verdict);
+  say_all(*verdict_);
+}
+
+void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
+  Session* from = heard(session, now);
+  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || !exit.failed()) return;
+  exit.node_rank = from->node_rank;
+  // Whatever ends after an order to stop ends because of it.
+  if (stop_) return;
+  if (exit.killed_by_us) {
+    if (!killed_) killed_ = std::move(exit);
+    return;
+  }
+  causes_.failed(std::move(exit), now);
+}
+
+// A node that is overdue may be the cause of what the others report: it is heard or given up first.
+JobState::Time JobState::cause_due() const {
+  Time due = causes_.due();
+  if (due == Time::max() || causes_.any_lost()) return due;
+  const Time overdue = due - 3 * times_.beat;
+  for (const SessionId id : by_silence_) {
+    const Session& session = sessions_.at(id);
+    if (session.last_heard >= overdue) break;
+    if (session.member) due = std::max(due, session.last_heard + times_.silence);
+  }
+  return due;
+}
+
+void JobState::decide_cause(Time now) {
+  Causes::Cause cause = causes_.decide();
+  cause.exit ? decide_failed(std::move(*cause.exit), now)
+             : decide_lost(cause.node_rank, cause.how, now);
+}
+
+void JobState::decide_lost(int node_rank, const std::string& how, Time now) {
+  Verdict verdict = node_verdict(VerdictKind::kNodeLost, node_rank);
+  verdict.message = "node " + std::to_string(node_rank) + " (" +
+                    node_label(verdict.node, verdict.hostname) + ") was lost: its fleetrun " + how;
+  epoch_over(std::move(verdict), now);
+}
+
+void JobState::decide_failed(RankExit exit, Time now) {
+  Verdict verdict = node_verdict(VerdictKind::kRankFailed, exit.node_rank);
+  verdict.message = describe(exit, node_label(verdict.node, verdict.hostname));
+  if (!exit.log_path.empty()) verdict.message += "; its log: " + exit.log_path;
+  verdict.exit = std::move(exit);
+  epoch_over(std::move(verdict), now);
+}
+
+void JobState::finished(SessionId session, Time now) {
+  Session* from = heard(session, now);
+  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || from->finished) return;
+  from->finished = true;
+  const int rank = from->node_rank;
+  const std::string& address = world_->nodes.at(rank).address;
+  const std::string line = "node " + std::to_string(rank) + " (" + address + ") has finished";
+  const bool well = !causes_.any() && !stop_ && !killed_;  // else the verdict says it
+  if (well && spec().nnodes > 1) {
+    say_host(PeerEvent{PeerEvent::Kind::kFinished, rank, address, line});
+  }
+  one_less(now);
+}
+
+// One node less whose ranks run; the last one ends the job.
+void JobState::one_less(Time now) {
+  if (--unfinished_ > 0) return;
+  if (causes_.any()) return decide_cause(now);
+  Verdict verdict = node_verdict(VerdictKind::kSuccess, -1);
+  verdict.message = "all " + std::to_string(world_->world_size) + " ranks have ended well";
+  if (stop_ || killed_) {
+    const int by_itself = killed_ && killed_->signal != 0 ? killed_->signal : SIGTERM;
+    verdict = stopped_verdict(stop_ ? stop_->node_rank : killed_->node_rank,
+                              stop_ ? stop_->signal : by_itself, "");
+  }
+  decide(std::move(verdict), now);
+}
+
+// `more`: behind the node, or in its place where it has no rank.
+Verdict JobState::stopped_verdict(int rank, int signal, const std::string& more) const {
+  Verdict verdict = node_verdict(VerdictKind::kStopped, rank);
+  verdict.signal = signal;
+  verdict.message = "stopped by " + signal_name(signal) + " to the launcher of node";
+  if (rank >= 0) verdict.message += " " + std::to_string(rank) + " (" + verdict.node + ")";
+  verdict.message += more;
+  return verdict;
+}
+
+void JobState::stop_wished(SessionId session, int signal, Time now, bool kill) {
+  const Session* from = heard(session, now);
+  if (!from || phase_ == Phase::kEnded) return;
+  if (phase_ == Phase::kForming) {
+    const NodeInfo& info = membership_.members().at(session);
+    Verdict verdict =
+        stopped_verdict(-1, signal, " " + info.address + " before all nodes had come");
+    verdict.node_rank = info.node_rank;
+    verdict.node = info.address;
+    verdict.hostname = info.hostname;
+    return decide(std::move(verdict), now);
+  }
+  const int rank = from->node_rank;
+  if (rank < 0) {  // a spare: it ends alone
+    const std::string address = membership_.members().at(session).address;
+    membership_.remove(session);
+    forget(session);
+    return say(session, RendezvousEvent(stopped_verdict(-1, signal, " " + address + ", a spare")),
+               true);
+  }
+  if (phase_ != Phase::kRunning) {  // its ranks are stopped, or being stopped
+    return decide(stopped_verdict(rank, signal, " during a restart"), now);
+  }
+  const StopOrder order{signal, rank, world_->nodes.at(rank).address, kill};
+  if (!stop_) stop_ = order;  // the first one is the verdict, later ones may be harsher
+  say_ranks(order);
+}
+
+// Whoever signals the launchers of all nodes (a batch system does) means one signal.
+void JobState::signal_wished(SessionId session, int signal, Time now) {
+  const Session* from = heard(session, now);
+  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning) return;
+  UserSignal& last = user_signals_[signal];
+  const bool recent = !last.from.empty() && now - last.at < kOneSignal;
+  if (recent && last.from.insert(from->node_rank).second) return;
+  last = {now, {from->node_rank}};
+  say_ranks(SignalOrder{signal, from->node_rank});
+}
+
+}  // namespace fleet

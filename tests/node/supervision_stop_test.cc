@@ -1,0 +1,231 @@
+// What a launcher does when it is to stop.
+#include <signal.h>
+
+#include "tests/node/supervised.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::_;
+using ::testing::AllOf;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+TEST_F(SupervisionTest, RankFails_IsReportedAndTheOthersStopped) {
+  run();
+  EXPECT_CALL(effects,
+              report(AllOf(Field(&RankExit::rank, 3), Field(&RankExit::local_rank, 1),
+                           Field(&RankExit::code, 7), Field(&RankExit::tail, "boom"),
+                           Field(&RankExit::ran_for, 2500ms), Field(&RankExit::killed_by_us, false),
+                           Field(&RankExit::log_path, "log/workerlog.1"))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(1, 7, 0, "boom"), start + 2500ms);
+}
+
+TEST_F(SupervisionTest, RankEndsBecauseItWasStopped_IsNoCause) {
+  run();
+  EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false)));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(0, 1, 0, ""), start);
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
+                                    Field(&RankExit::signal, SIGTERM))));
+  supervision.on_rank_ended(ended(1, 0, SIGTERM, "", true), start);
+}
+
+TEST_F(SupervisionTest, RankEndsByItselfJustBeforeItIsStopped_MayBeTheCause) {
+  run();
+  EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false))).Times(2);
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(0, 1, 0, ""), start);
+  supervision.on_rank_ended(ended(1, 0, SIGKILL, ""), start);
+}
+
+TEST_F(SupervisionTest, RankLostAPeer_NobodyIsStoppedBeforeTheVerdict) {
+  run();
+  EXPECT_CALL(effects, report(Field(&RankExit::code, kExitPeerLost)));
+  supervision.on_rank_ended(ended(0, kExitPeerLost, 0, ""), start);
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, false),
+                                    Field(&RankExit::signal, SIGSEGV))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(1, 0, SIGSEGV, ""), start);
+}
+
+TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+  supervision.on_rank_stalled({1, 5000});
+  EXPECT_CALL(effects, send_stacks(::testing::IsEmpty()));
+  supervision.on_stack_order({1});
+}
+
+TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
+  run();
+  EXPECT_CALL(effects, say(HasSubstr("SIGINT")));
+  EXPECT_CALL(effects, request_stop(SIGINT));
+  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  supervision.on_signal(SIGINT);
+  // Its own order comes back.
+  supervision.on_stop_order({SIGINT, 1, "10.0.0.2"});
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGINT));
+}
+
+TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsToldToTheNextOne) {
+  run();
+  EXPECT_CALL(effects, say(_)).Times(::testing::AnyNumber());
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_host_lost({1, "node 0 was lost"});
+  EXPECT_CALL(effects, ready(1)).Times(2);  // to nobody, and to the next host
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, request_stop(SIGINT)).Times(2);
+  supervision.on_signal(SIGINT);
+  RestartOrder order;
+  order.epoch = 1;
+  supervision.on_restart_order(order);
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGINT));
+}
+
+TEST_F(SupervisionTest, SecondSignal_Kills) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, request_stop(SIGINT));
+  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  supervision.on_signal(SIGINT);
+  EXPECT_CALL(effects, request_kill(SIGINT));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGINT);
+}
+
+TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+  EXPECT_CALL(effects, kill_ranks()).Times(0);
+  supervision.on_signal(SIGTERM);
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGTERM);
+}
+
+TEST_F(SupervisionTest, SecondSignalElsewhere_Kills) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  supervision.on_stop_order({SIGINT, 0, "10.0.0.1"});
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_stop_order({SIGINT, 0, "10.0.0.1", true});
+}
+
+// Its checks, for instance, take longer than those of others.
+TEST_F(SupervisionTest, StopOrderBeforeTheStart_StartsNothing) {
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1", true});
+  EXPECT_CALL(effects, finish_node()).Times(2);
+  EXPECT_CALL(effects, kill_ranks());  // answered by:
+  EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, end(128 + SIGTERM));
+  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGTERM));
+}
+
+TEST_F(SupervisionTest, StopOrderBeforeTheSecondStart_StartsNothing) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  RestartOrder order;
+  order.epoch = 1;
+  supervision.on_restart_order(order);
+  EXPECT_CALL(effects, ready(1));
+  supervision.on_all_gone("");
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+  EXPECT_CALL(effects, finish_node());
+  EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
+  EXPECT_CALL(effects, end(128 + SIGTERM));
+  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGTERM));
+}
+
+TEST_F(SupervisionTest, SignalWhileOnlyOthersRun_EndsAtOnce) {
+  run();
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, end(128 + SIGTERM));
+  supervision.on_signal(SIGTERM);
+}
+
+TEST_F(SupervisionTest, SignalWhileForming_EndsWithoutRanks) {
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGINT);
+  EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, StopOrder_SignalsTheRanks) {
+  run();
+  EXPECT_CALL(effects, say(AllOf(HasSubstr("10.0.0.1"), HasSubstr("SIGTERM"))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+}
+
+TEST_F(SupervisionTest, NodeLost_HasACodeOfItsOwn) {
+  run();
+  EXPECT_CALL(effects, tell_verdict("node 0 (10.0.0.1) was lost"));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
+  EXPECT_CALL(effects, finish_node());
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, GuardianLost_EndsTheJob) {
+  run();
+  EXPECT_CALL(effects, fail(HasSubstr("guardian")));
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, GuardianLostAfterAVerdict_TheVerdictDecides) {
+  run();
+  EXPECT_CALL(effects, fail(_));
+  EXPECT_CALL(effects, tell_verdict(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_verdict(failed_verdict(0, 9));
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, end(9));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, Refusal_EndsWithItsCode) {
+  EXPECT_CALL(effects, fail(HasSubstr("node 1 is missing")));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_refusal(Error(ErrorCode::kTimeout, "node 1 is missing"));
+  EXPECT_CALL(effects, end(kExitRendezvous));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, RefusalForMismatch_IsAUsageError) {
+  EXPECT_CALL(effects, fail(_));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_refusal(Error(ErrorCode::kUsage, "another version"));
+  EXPECT_CALL(effects, end(2));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, ProcessesThatCannotBeKilled_AreNamed) {
+  run();
+  EXPECT_CALL(effects, fail(HasSubstr("pid 77 (cp)")));
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("pid 77 (cp), waiting in nfs_wait");
+}
+
+}  // namespace
+}  // namespace fleet
