@@ -46,6 +46,6 @@ int main(int argc, char** argv) {
   std::printf(
       "resnet50_primitives: ratio %.3f (convolutions of the measured peak; %.2f images/s "
       "with batch norm, %d threads)\n",
-      median(shares), static_cast<double>(primitives.batch()) / median(steps),
+      fleet::median(shares), static_cast<double>(primitives.batch()) / fleet::median(steps),
       omp_get_max_threads());
 }
