@@ -3,11 +3,11 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/ranges.h"
 #include "base/text.h"
 #include "launch/dry_run/show.h"
 #include "launch/roles.h"
 #include "launch/secret_names.h"
-#include "rendezvous/stacks.h"
 
 namespace fleet {
 namespace {
