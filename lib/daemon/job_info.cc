@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/text_table.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -39,24 +40,6 @@ JobPhase phase_named(const std::string& name) {
     if (name == name_of(phase)) return phase;
   }
   throw Error(ErrorCode::kUsage, "'" + name + "' is no phase of a job");
-}
-
-// Columns as wide as their widest cell, two blanks between.
-std::string aligned(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) {
-      text += row[i];
-      if (i + 1 < row.size()) text += std::string(widths[i] - row[i].size() + 2, ' ');
-    }
-    text += "\n";
-  }
-  return text;
 }
 
 std::string time_of(const JobInfo& job, double now) {

@@ -141,62 +141,70 @@ Variables travelling_environment(const Variables& environment,
   return {all.begin(), all.end()};
 }
 
+namespace {
+
+// What every node's fleetrun is told alike.
+std::vector<std::string> common_arguments(const Settings& settings,
+                                          const std::vector<ListedNode>& nodes,
+                                          const std::string& job_id) {
+  std::vector<std::string> all = given_flags(settings, own_options());
+  all.push_back("--part");
+  all.push_back("--job_id=" + job_id);
+  // Free ones, where they are not given. What node 0 takes for the rendezvous the others are told.
+  for (const char* port : {"start_port", "rdzv_port"}) {
+    all.push_back(std::string("--") + port + "=" + std::to_string(settings.integer(port)));
+  }
+  if (given_by_flag(settings, "nnodes")) all.push_back("--nnodes=" + settings.text("nnodes"));
+  // --servers and --workers list the nodes themselves.
+  if (settings.given("ips")) all.push_back("--ips=" + list_text(nodes));
+  // Lines of several nodes need their rank before them, those of one come as they are.
+  if (nodes.size() > 1 && !chooses_ranks(settings)) all.push_back("--local_ranks_filter=0");
+  return all;
+}
+
+// What is alike for all nodes.
+JobRequest common_request(const LaunchRequest& request, const ClientPlace& client,
+                          const std::vector<ListedNode>& nodes) {
+  const Settings& settings = request.settings;
+  JobRequest job;
+  job.job_id = job_name(request, client);
+  job.nnodes = static_cast<int>(nodes.size());
+  job.user = settings.given("user") ? settings.text("user") : client.user;
+  job.folder = settings.given("chdir") ? settings.text("chdir") : client.folder;
+  job.arguments = common_arguments(settings, nodes, job.job_id);
+  job.program = request.program;
+  job.environment = travelling_environment(client.environment, settings.texts("export"));
+  job.gpus.names = settings.text("gpus");
+  job.gpus.share = settings.boolean("share_gpus");
+  job.gpus.none = has_no_gpus(job.environment);
+  job.restarts = restart_policy(settings).max_restarts > 0;
+  if (!client.secret.empty()) job.environment.emplace_back("FLEET_JOB_SECRET", client.secret);
+  const auto port = static_cast<int>(settings.integer("fleetd_port"));
+  for (const ListedNode& node : nodes) job.nodes.push_back(endpoint(node.address, port));
+  return job;
+}
+
+}  // namespace
+
 std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientPlace& client) {
   const Settings& settings = request.settings;
   const std::vector<ListedNode> nodes = nodes_of(settings);
-  const bool several = nodes.size() > 1;
-  const std::string job_id = job_name(request, client);
-  const std::string logs = settings.given("log_dir") ? settings.text("log_dir") : "log/" + job_id;
-  std::vector<std::string> common = given_flags(settings, own_options());
-  common.push_back("--part");
-  common.push_back("--job_id=" + job_id);
-  // Free ones, where they are not given. What node 0 takes for the rendezvous the others are told.
-  for (const char* port : {"start_port", "rdzv_port"}) {
-    common.push_back(std::string("--") + port + "=" + std::to_string(settings.integer(port)));
-  }
-  if (given_by_flag(settings, "nnodes")) common.push_back("--nnodes=" + settings.text("nnodes"));
-  // --servers and --workers list the nodes themselves.
-  if (settings.given("ips")) common.push_back("--ips=" + list_text(nodes));
-  // Lines of several nodes need their rank before them, those of one come as they are.
-  if (several && !chooses_ranks(settings)) {
-    common.push_back("--local_ranks_filter=0");
-  }
-  Variables environment = travelling_environment(client.environment, settings.texts("export"));
-  const bool no_gpus = has_no_gpus(environment);
-  if (!client.secret.empty()) environment.emplace_back("FLEET_JOB_SECRET", client.secret);
-
-  const bool restarts = restart_policy(settings).max_restarts > 0;
+  const JobRequest common = common_request(request, client, nodes);
+  const std::string logs =
+      settings.given("log_dir") ? settings.text("log_dir") : "log/" + common.job_id;
   std::vector<NodeRequest> all;
-  std::vector<std::string> addresses;
-  for (const ListedNode& node : nodes) {
-    addresses.push_back(endpoint(node.address, static_cast<int>(settings.integer("fleetd_port"))));
-  }
   for (size_t k = 0; k < nodes.size(); ++k) {
-    NodeRequest& each = all.emplace_back();
-    each.name = nodes[k].address;
-    each.address = addresses[k];
-    JobRequest& job = each.job;
-    job.job_id = job_id;
+    JobRequest job = common;
     job.node_rank = static_cast<int>(k);
-    job.nnodes = static_cast<int>(nodes.size());
-    job.user = settings.given("user") ? settings.text("user") : client.user;
-    job.folder = settings.given("chdir") ? settings.text("chdir") : client.folder;
-    job.arguments = common;
     job.arguments.push_back("--host=" + nodes[k].address);
     // Nodes may share their file system.
-    job.log_dir = logs + (several ? "/node" + std::to_string(k) : "");
+    job.log_dir = logs + (nodes.size() > 1 ? "/node" + std::to_string(k) : "");
     job.arguments.push_back("--log_dir=" + job.log_dir);
     // What all nodes say alike is said by one.
     const std::string& level = settings.text("log_level");
     job.arguments.push_back("--log_level=" + (k > 0 && level == "INFO" ? "WARNING" : level));
-    job.program = request.program;
-    job.environment = environment;
-    job.nodes = addresses;
-    job.gpus.names = settings.text("gpus");
     job.gpus.count = nodes[k].devices;
-    job.gpus.share = settings.boolean("share_gpus");
-    job.gpus.none = no_gpus;
-    job.restarts = restarts;
+    all.push_back({nodes[k].address, common.nodes[k], std::move(job)});
   }
   return all;
 }

@@ -217,18 +217,57 @@ void print_configuration(const LaunchPlan& plan) {
   std::fflush(stdout);
 }
 
+// What lives as long as the job.
+struct JobLife {
+  std::optional<NodeFacts> facts;   // --preflight
+  std::optional<FolderClaim> logs;  // once it runs
+};
+
+// What the agent asks of the plan while the job runs.
+void add_callbacks(const LaunchPlan& plan, JobLife* life, AgentPlan* agent) {
+  agent->take_over = [&plan](const TakeOver& turn) { return take_over(plan, turn); };
+  agent->serve = [&plan](boost::asio::io_context& loop, const Assignment& assignment,
+                         std::function<void(int, std::string)> tell) {
+    return serve_ranks(plan, loop, assignment, std::move(tell));
+  };
+  agent->prepare = [&plan, life](const Assignment& assignment) {
+    return prepare_ranks(plan, assignment, &life->logs);
+  };
+  if (life->facts) {
+    agent->check = [&plan, life](const Assignment& assignment) {
+      return preflight(plan, *life->facts, assignment);
+    };
+  }
+  agent->keep_verdict = [&plan](const Verdict& verdict, const World* world) {
+    keep_verdict(plan, verdict, world);
+  };
+}
+
+// What is known of the job before the nodes have met.
+JobRecord record_of(const LaunchPlan& plan, const AgentPlan& agent) {
+  JobRecord record;
+  record.job_id = agent.node.job.job_id;
+  record.node_rank = agent.node.node_rank;
+  record.nnodes = agent.node.job.nnodes;
+  record.address = agent.node.address;
+  record.rendezvous = agent.client.address;
+  record.log_dir = plan.log_dir;
+  record.command = plan.request.program;
+  return record;
+}
+
 int run(LaunchRequest request) {
-  const Settings& settings = request.settings;
-  set_up_logging(settings.text("log_level"), "fleetrun");
+  set_up_logging(request.settings.text("log_level"), "fleetrun");
   LaunchPlan plan = make_plan(std::move(request));
+  const Settings& settings = plan.request.settings;
   if (plan.request.dry_run.wanted) {
     print_dry_run(plan);
     return 0;
   }
   warn_of_settings();
-  std::optional<NodeFacts> facts;
-  if (plan.request.settings.boolean("preflight")) facts = gather_facts(plan);
-  const bool part = plan.request.settings.boolean("part");
+  JobLife life;
+  if (settings.boolean("preflight")) life.facts = gather_facts(plan);
+  const bool part = settings.boolean("part");
   if (!part) print_configuration(plan);
 
   const CredentialsFile credentials(plan.security);
@@ -241,39 +280,13 @@ int run(LaunchRequest request) {
   agent.server = host_rendezvous(plan);
   agent.client = client_options(plan, agent.server.get());
   agent.node = node_of(plan, agent.server != nullptr);
-  agent.take_over = [&plan](const TakeOver& turn) { return take_over(plan, turn); };
-  agent.grace = seconds_of(plan.request.settings, "grace");
+  agent.grace = seconds_of(settings, "grace");
   agent.tell_verdict = !part;
-  if (plan.request.settings.boolean("leash")) agent.leash = UniqueFd(::dup(STDIN_FILENO));
-  agent.record.job_id = agent.node.job.job_id;
-  agent.record.node_rank = agent.node.node_rank;
-  agent.record.nnodes = agent.node.job.nnodes;
-  agent.record.address = agent.node.address;
-  agent.record.rendezvous = agent.client.address;
-  agent.record.log_dir = plan.log_dir;
-  agent.record.command = plan.request.program;
-  agent.serve = [&plan](boost::asio::io_context& loop, const Assignment& assignment,
-                        std::function<void(int, std::string)> tell) {
-    return serve_ranks(plan, loop, assignment, std::move(tell));
-  };
-  std::optional<FolderClaim> logs;
-  agent.prepare = [&plan, &logs](const Assignment& assignment) {
-    return prepare_ranks(plan, assignment, &logs);
-  };
-  if (facts) {
-    agent.check = [&plan, &facts](const Assignment& assignment) {
-      return preflight(plan, *facts, assignment);
-    };
-  }
-  agent.keep_verdict = [&plan](const Verdict& verdict, const World* world) {
-    keep_verdict(plan, verdict, world);
-  };
+  if (settings.boolean("leash")) agent.leash = UniqueFd(::dup(STDIN_FILENO));
+  agent.record = record_of(plan, agent);
+  add_callbacks(plan, &life, &agent);
   return run_agent(std::move(agent));
 }
-
-}  // namespace
-
-namespace {
 
 const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias) {
   const std::string& name = request.settings.text("via");

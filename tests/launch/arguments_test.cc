@@ -154,6 +154,7 @@ TEST(LaunchOptions, SchemaAndFlags_AreTheSameList) {
 TEST(Arguments, HelpAll_IsTold) {
   EXPECT_FALSE(parse_arguments({"--help"}).all_help);
   EXPECT_TRUE(parse_arguments({"--help", "all"}).all_help);
+  EXPECT_THAT(usage_error({"--help", "logs"}), HasSubstr("fleetrun logs --help"));
 }
 
 TEST(Arguments, ShortFlags) {

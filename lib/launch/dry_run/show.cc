@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/text_table.h"
 #include "launch/addresses.h"
 #include "launch/doctor/report.h"
 #include "launch/secret_names.h"
@@ -148,30 +149,12 @@ std::string dump(const Json& json, int indent = -1) {
 
 }  // namespace
 
-std::string aligned(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line = " ";
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += " " + row[i] + std::string(widths[i] - row[i].size() + 1, ' ');
-    }
-    line.resize(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
-
 std::string variables_text(const Variables& variables) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, value] : variables) {
     rows.push_back({name, shortened(masked(name, value))});
   }
-  return aligned(rows);
+  return aligned(rows, "  ");
 }
 
 void write_dry_run_table(const ForeseenJob& job, int rank, std::ostream& out) {
@@ -183,7 +166,7 @@ void write_dry_run_table(const ForeseenJob& job, int rank, std::ostream& out) {
       << "  rendezvous  " << job.rendezvous << "\n  program     " << join(job.program, " ") << "\n";
   for (const std::string& note : job.notes) out << "  note        " << note << "\n";
   write_findings(job.findings, out);
-  out << "\n" << aligned(rows.places);
+  out << "\n" << aligned(rows.places, "  ");
   if (!rows.alike.empty()) out << "\nevery rank gets\n" << variables_text(rows.alike);
   for (const auto& [name, variables] : rows.in_full) {
     out << "\n" << name << " gets\n" << variables_text(without(variables, rows.alike));

@@ -20,8 +20,6 @@ void write_dry_run_shell(const ForeseenJob& job, int rank, bool masked_secrets, 
 // One of the above, to standard output, as the request's options say.
 void print_dry_run(const LaunchPlan& plan);
 
-// Columns as wide as their widest entry, two blanks before each line.
-std::string aligned(const std::vector<std::vector<std::string>>& rows);
 // A line a variable, secrets masked, lists of large worlds shortened.
 std::string variables_text(const Variables& variables);
 

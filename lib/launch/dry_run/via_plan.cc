@@ -5,6 +5,7 @@
 
 #include "base/ranges.h"
 #include "base/text.h"
+#include "base/text_table.h"
 #include "launch/dry_run/show.h"
 #include "launch/roles.h"
 #include "launch/secret_names.h"
@@ -114,7 +115,7 @@ void write_via_table(const ViaPlan& plan, std::ostream& out) {
                     processes_text(node.processes), node.gpus,
                     node.folder.empty() ? "." : node.folder, node.logs});
   }
-  out << "\n" << aligned(rows);
+  out << "\n" << aligned(rows, "  ");
   write_commands(plan, out);
   if (!plan.environment.empty()) {
     out << "\nof this environment every node gets\n" << variables_text(plan.environment);

@@ -108,6 +108,17 @@ TEST_F(BadInput, NoRanks_IsRefused) {
   expect_usage({"--nproc_per_node=0"}, HasSubstr("from 1 to 4096"));
 }
 
+TEST_F(BadInput, Doctor_LooksWithoutChecks) {
+  for (const char* look : {"--version", "--help", "--print_config"}) {
+    Fleetrun doctor(job, "doctor", {"doctor", look});
+    EXPECT_EQ(doctor.wait(), 0) << doctor.output();
+    EXPECT_THAT(doctor.output(), Not(HasSubstr("nothing has failed")));
+  }
+  Fleetrun doctor(job, "doctor", {"doctor", "--via=ssh", "--ips=a,b"});
+  EXPECT_EQ(doctor.wait(), 2);
+  EXPECT_THAT(doctor.output(), HasSubstr("--via: it belongs to a start"));
+}
+
 TEST_F(BadInput, PrintConfig_StartsNothing) {
   EXPECT_EQ(run({"--print_config", "--nproc_per_node=3"}, {{"PADDLE_JOB_ID", "night"}}), 0);
   EXPECT_THAT(output, HasSubstr("nproc_per_node = 3  (--nproc_per_node)"));

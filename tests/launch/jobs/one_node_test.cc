@@ -165,6 +165,11 @@ TEST_F(OneNode, ChosenRanks_ShowWithTheirNumber) {
   EXPECT_EQ(job.read("log/workerlog.1"), "I am 1\nend");
 }
 
+TEST_F(OneNode, ChosenRankThatIsNotThere_IsSaid) {
+  EXPECT_EQ(run("true", {"--ranks=1,7-8"}), 0);
+  EXPECT_THAT(output, HasSubstr("--ranks names 7,8: this job has ranks 0 to 1"));
+}
+
 TEST_F(OneNode, ManyLinesOfSeveralRanks_NoneIsTornOrLost) {
   EXPECT_EQ(run("seq 1 100000", {"--ranks=all"}), 0);
   int next[2] = {1, 1};
