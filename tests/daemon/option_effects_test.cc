@@ -1,0 +1,174 @@
+// Every option of a start, with every way to start a job from elsewhere: it changes what the nodes
+// are told, or it is refused. An option that is added without a thought for that fails here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "daemon/node_requests.h"
+#include "daemon/protocol.h"
+#include "daemon/via_ssh.h"
+#include "launch/arguments.h"
+#include "launch/option_rules.h"
+#include "launch/shell_words.h"
+#include "launch/via_slurm.h"
+
+namespace fleet {
+namespace {
+
+// A value other than the default; and what must be there for it to matter.
+struct Sample {
+  std::string value;
+  std::vector<std::string> with = {};
+};
+const std::map<std::string, Sample>& samples() {
+  static const std::string secret = ::testing::TempDir() + "option_effects.secret";
+  static const std::map<std::string, Sample> all = {
+      {"ips", {"c,d"}},
+      {"gpus", {"0"}},
+      {"nproc_per_node", {"3"}},
+      {"host", {"a"}},
+      {"master", {"a:1"}},
+      {"nnodes", {"1", {"--max_restart=1"}}},
+      {"rank", {"0"}},
+      {"start_port", {"7000"}},
+      {"rdzv_port", {"7001"}},
+      {"rdzv_timeout", {"5"}},
+      {"job_id", {"night"}},
+      {"dialect", {"jax"}},
+      {"via", {"elsewhere"}},
+      {"via_options", {"-v"}},
+      {"remote_fleetrun", {"/opt/fleetrun"}},
+      {"leash", {"true"}},
+      {"part", {"true"}},
+      {"fleetd_port", {"7002"}},
+      {"fleetd_secret_file", {secret}},
+      {"detach", {"true"}},
+      {"share_gpus", {"true"}},
+      {"chdir", {"/data"}},
+      {"export", {"A=1"}},
+      {"user", {"bob"}},
+      {"grace", {"3"}},
+      {"hang_timeout", {"60"}},
+      {"max_restart", {"2"}},
+      {"elastic_timeout", {"7", {"--max_restart=1"}}},
+      {"no_progress_restarts", {"5", {"--max_restart=1"}}},
+      {"elastic_level", {"1"}},
+      {"heartbeat_timeout", {"5"}},
+      {"log_dir", {"logs"}},
+      {"ranks", {"0"}},
+      {"local_ranks_filter", {"1"}},
+      {"tee", {"3"}},
+      {"redirects", {"1"}},
+      {"collapse", {"on"}},
+      {"timestamps", {"all"}},
+      {"slow_console", {"drop"}},
+      {"log_overwrite", {"true"}},
+      {"log_split", {"true"}},
+      {"log_max_size", {"1M"}},
+      {"log_total_size", {"1G"}},
+      {"log_level", {"ERROR"}},
+      {"allow_skew", {"true"}},
+      {"preflight", {"true"}},
+      {"debug_rank", {"0"}},
+      {"secret_file", {secret}},
+      {"insecure", {"true"}},
+      {"run_mode", {"ps"}},
+      {"servers", {"a:1,b:1", {"--workers=a,b"}}},
+      {"workers", {"a,b", {"--servers=a:1,b:1"}}},
+      {"server_num", {"2"}},
+      {"worker_num", {"2"}},
+      {"with_gloo", {"2", {"--server_num=1"}}},
+      {"gloo_port", {"7003", {"--server_num=1"}}},
+  };
+  return all;
+}
+// What concerns the client alone.
+const std::set<std::string> kOfTheClient = {"fleetd detach", "fleetd fleetd_secret_file"};
+
+std::string slurm_text(const LaunchRequest& request) {
+  const std::map<std::string, std::string> allocation = {
+      {"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_JOB_NUM_NODES", "2"}};
+  const auto look = [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = allocation.find(name);
+    if (found == allocation.end()) return std::nullopt;
+    return found->second;
+  };
+  return join(srun_command(request, look, "/bin/fleetrun"), "\n");
+}
+
+std::string nodes_text(const LaunchRequest& request, const std::string& via) {
+  const Settings& settings = request.settings;
+  ClientPlace place{"ann", "/run", {}, "3fa2c1", "secret of the test"};
+  if (settings.given("secret_file")) place.secret = client_place(settings).secret;
+  std::string text;
+  for (const NodeRequest& node : node_requests(request, place)) {
+    const std::string programs = settings.text("remote_fleetrun") + "fleetrun";
+    text += via == "ssh"
+                ? join(ssh_command(node.name, shell_words(settings.text("via_options"), ""),
+                                   {programs}),
+                       "\n")
+                : node.address;
+    text += to_wire(node.job).SerializeAsString();
+  }
+  return text;
+}
+
+// What the nodes are told; "" where the line is refused.
+std::string told(const std::string& via, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "--via=" + via);
+  arguments.emplace_back("prog");
+  try {
+    const LaunchRequest request = parse_arguments(arguments);
+    check_options(request, ArgumentsOf::kStart);
+    return via == "slurm" ? slurm_text(request) : nodes_text(request, via);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage) << error.what();
+    return {};
+  }
+}
+
+TEST(OptionEffects, EveryOptionHasASample) {
+  for (const Option& option : launch_options()) {
+    EXPECT_TRUE(samples().contains(option.key)) << "add a sample of --" << option.key;
+  }
+}
+
+TEST(OptionEffects, WithEveryVia_AnOptionChangesSomethingOrIsRefused) {
+  const std::string secret = samples().at("secret_file").value;
+  write_file_atomically(secret, "0123456789abcdef\n");
+  ASSERT_EQ(::chmod(secret.c_str(), 0600), 0);
+  for (const std::string via : {"fleetd", "ssh", "slurm"}) {
+    for (const auto& [key, sample] : samples()) {
+      if (key == "via" || kOfTheClient.contains(via + " " + key)) continue;
+      std::vector<std::string> without = sample.with;
+      const bool lists_nodes = key == "servers" || key == "workers";
+      if (via != "slurm" && !lists_nodes && key != "ips") without.emplace_back("--ips=a,b");
+      std::vector<std::string> with = without;
+      with.push_back("--" + key + "=" + sample.value);
+      const std::string after = told(via, with);
+      if (!after.empty()) EXPECT_NE(after, told(via, without)) << "--" << key << " with " << via;
+    }
+  }
+}
+
+// What must not be refused, so that the above says something.
+TEST(OptionEffects, MostOptions_CountEverywhere) {
+  for (const std::string via : {"fleetd", "ssh", "slurm"}) {
+    for (const char* key : {"gpus", "nproc_per_node", "rdzv_port", "start_port", "rdzv_timeout",
+                            "job_id", "dialect", "grace", "max_restart", "log_dir", "tee", "ranks",
+                            "preflight", "secret_file", "insecure", "server_num", "log_level"}) {
+      std::vector<std::string> line = {std::string("--") + key + "=" + samples().at(key).value};
+      if (via != "slurm") line.emplace_back("--ips=a,b");
+      EXPECT_NE(told(via, line), "") << key << " with " << via;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fleet
