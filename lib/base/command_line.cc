@@ -82,11 +82,14 @@ OptionWords read_options(const std::vector<Option>& known, const std::vector<std
       continue;
     }
     if (!flag.value && !option->is_flag()) {
-      if (at + 1 == words.size()) refuse("it needs a value", flag.name, option->value);
+      if (at + 1 == words.size() || named(known, take_apart(words[at + 1]).name)) {
+        refuse("it needs a value", flag.name, "write " + flag.name + "=" + option->value);
+      }
       flag.value = words[++at];
     }
     // `--ips=10.0.0.1, 10.0.0.2`: the words after a comma still belong to it.
-    while (option->spread && flag.value->ends_with(',') && at + 1 < words.size()) {
+    while (option->spread && flag.value->ends_with(',') && at + 1 < words.size() &&
+           !looks_like_option(words[at + 1])) {
       *flag.value += words[++at];
     }
     const std::string value = flag.value.value_or("true");

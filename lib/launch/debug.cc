@@ -215,7 +215,8 @@ FoundRank find_rank(const DebugWish& wish, const std::vector<JobRecord>& jobs) {
   std::vector<FoundRank> found;
   std::vector<std::string> others;
   for (const JobRecord& job : jobs) {
-    if (!wish.job.empty() && job.job_id != wish.job) continue;
+    if (!wish.job.empty() && job.job_id != wish.job && std::to_string(job.pid) != wish.job)
+      continue;
     std::vector<std::string> ranks;
     for (const JobRecord::Rank& rank : job.ranks) {
       if (rank.server) continue;
@@ -234,11 +235,11 @@ FoundRank find_rank(const DebugWish& wish, const std::vector<JobRecord>& jobs) {
   }
   if (found.size() > 1) {
     std::vector<std::string> names;
-    for (const FoundRank& one : found) names.push_back(one.job.job_id);
+    for (const FoundRank& one : found) {
+      names.push_back(one.job.job_id + " (pid " + std::to_string(one.job.pid) + ")");
+    }
     usage("several jobs have it: " + join(names, ", "), rank,
-          wish.job.empty() ? "add the name of the job"
-                           : "two nodes of one machine: attach by pid, gdb -p " +
-                                 std::to_string(found[0].rank.pid));
+          "add the name of the job, or the pid of its fleetrun");
   }
   return found[0];
 }

@@ -11,7 +11,7 @@ namespace fleet {
 
 struct DebugWish {
   int rank = -1;
-  std::string job;                   // "" where it is the only one that has the rank
+  std::string job;                   // its --job_id, or the pid of its fleetrun; "": the only one
   bool attach = false;               // to the running process, instead of starting the program
   std::vector<std::string> wrapper;  // before the program, or the pid; empty: gdb
 };

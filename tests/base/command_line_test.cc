@@ -74,6 +74,7 @@ TEST(CommandLine, BehindTwoDashes_AllIsSomebodyElses) {
 TEST(CommandLine, ListWithoutItsQuotes_IsPutTogether) {
   EXPECT_THAT(read({"--ips=a,", "b,", "c", "job"}).settings.texts("ips"),
               ElementsAre("a", "b", "c"));
+  EXPECT_EQ(read({"job", "--ips=a,b,", "--rank=3"}).settings.integer("rank"), 3);
 }
 
 TEST(CommandLine, FlagOverEnvironmentOverDefault) {
@@ -91,7 +92,9 @@ TEST(CommandLine, FlagOverEnvironmentOverDefault) {
 TEST(CommandLine, Mistakes_AreNamed) {
   EXPECT_THAT(refusal({"job", "--ranks=3"}), HasSubstr("did you mean '--rank'?"));
   EXPECT_THAT(refusal({"job", "--xyzzyplugh"}), HasSubstr("see prog look --help"));
-  EXPECT_THAT(refusal({"job", "--rank"}), HasSubstr("--rank: it needs a value"));
+  EXPECT_THAT(refusal({"job", "--rank"}), HasSubstr("--rank: it needs a value; write --rank=R"));
+  EXPECT_THAT(refusal({"job", "--tee", "--rank=3"}), HasSubstr("--tee: it needs a value"));
+  EXPECT_EQ(refusal({"job", "--tee", "--overlap"}), "accepted");  // of another program
   EXPECT_THAT(refusal({"job", "--rank=101"}), HasSubstr("--rank"));
   EXPECT_THAT(refusal({"job", "--follow=maybe"}), HasSubstr("--follow"));
   EXPECT_THAT(refusal({"job", "gdb"}),

@@ -70,8 +70,15 @@ TEST(DebugRank, NotHere_SaysWhatIs) {
 }
 TEST(DebugRank, SeveralJobs_MustBeChosen) {
   const std::vector<JobRecord> jobs = {job("a", {0}), job("b", {0})};
-  EXPECT_THAT(error_of([&] { find_rank(wish_for(0), jobs); }), HasSubstr("a, b"));
+  EXPECT_THAT(error_of([&] { find_rank(wish_for(0), jobs); }),
+              HasSubstr("a (pid 100), b (pid 100)"));
   EXPECT_EQ(find_rank(wish_for(0, "b"), jobs).job.job_id, "b");
+}
+TEST(DebugRank, TwoOfOneName_AreToldApartByPid) {
+  std::vector<JobRecord> jobs = {job("a", {0}), job("a", {0})};
+  jobs[1].pid = 200;
+  EXPECT_THAT(error_of([&] { find_rank(wish_for(0, "a"), jobs); }), HasSubstr("a (pid 200)"));
+  EXPECT_EQ(find_rank(wish_for(0, "200"), jobs).job.pid, 200);
 }
 TEST(DebugRank, Servers_AreNoRanks) {
   JobRecord record = job("a", {0});

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <set>
 
+#include "base/ranges.h"
 #include "base/text.h"
 #include "launch/doctor/checks.h"
 
@@ -14,6 +16,14 @@ constexpr size_t kShown = 8;  // pairs, differences
 
 std::string node_text(const NodeReport& node) {
   return "node " + std::to_string(node.node_rank) + " (" + node.address + ")";
+}
+
+// "node 2 (10.0.0.3)", "nodes 1-31".
+std::string nodes_text(const std::vector<const NodeReport*>& nodes) {
+  if (nodes.size() == 1) return node_text(*nodes[0]);
+  std::vector<int> ranks;
+  for (const NodeReport* node : nodes) ranks.push_back(node->node_rank);
+  return "nodes " + ranges_text(ranks);
 }
 
 std::string what_happened(const Reach& reach) {
@@ -102,11 +112,15 @@ Findings check_reachability(const std::vector<NodeReport>& nodes) {
 Findings check_mtu(const std::vector<NodeReport>& nodes) {
   if (nodes.size() < 2) return {};
   Findings found;
+  std::map<int, std::vector<const NodeReport*>> others;
   for (const NodeReport& node : nodes) {
     if (node.mtu == nodes[0].mtu || node.mtu == 0 || nodes[0].mtu == 0) continue;
+    others[node.mtu].push_back(&node);
+  }
+  for (const auto& [mtu, with] : others) {
     found.push_back(warn("MTU",
-                         node_text(node) + " has " + std::to_string(node.mtu) + ", node 0 " +
-                             std::to_string(nodes[0].mtu),
+                         nodes_text(with) + (with.size() == 1 ? " has " : " have ") +
+                             std::to_string(mtu) + ", node 0 " + std::to_string(nodes[0].mtu),
                          "set the same on all: ip link set DEV mtu N"));
   }
   if (found.empty() && nodes[0].mtu > 0) {
@@ -152,11 +166,14 @@ Findings check_skew(const std::vector<NodeReport>& nodes, bool allowed) {
     for (const auto& [name, text] : node.alike) names.insert(name);
   }
   for (const std::string& name : names) {
+    const std::string here = value(nodes[0], name);
+    std::map<std::string, std::vector<const NodeReport*>> others;
     for (const NodeReport& node : nodes) {
-      const std::string here = value(nodes[0], name), there = value(node, name);
-      if (here == there) continue;
+      if (value(node, name) != here) others[value(node, name)].push_back(&node);
+    }
+    for (const auto& [there, with] : others) {
       const std::string text =
-          name + " is " + there + " on " + node_text(node) + " and " + here + " on node 0";
+          name + " is " + there + " on " + nodes_text(with) + " and " + here + " on node 0";
       const std::string next = "make them the same";
       found.push_back(allowed ? warn("skew", text, next)
                               : fail("skew", text, next + ", or give --allow_skew"));

@@ -114,6 +114,22 @@ TEST(Skew, NamedPerNode_FailsUnlessAllowed) {
   EXPECT_EQ(worst_of(check_skew(all, true)), Severity::kWarn);
 }
 
+TEST(Skew, AlikeOnManyNodes_IsOneLine) {
+  auto all = nodes(40);
+  for (size_t node = 8; node < 40; ++node) all[node].alike["glibc"] = node == 20 ? "2.40" : "2.39";
+  const Findings found = check_skew(all, false);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_THAT(said(found),
+              AllOf(HasSubstr("glibc is '2.39' on nodes 8-19,21-39 and '2.36' on node 0"),
+                    HasSubstr("glibc is '2.40' on node 20 (10.0.0.21)")));
+}
+
+TEST(Mtu, AlikeOnManyNodes_IsOneLine) {
+  auto all = nodes(4);
+  all[1].mtu = all[2].mtu = 9000;
+  EXPECT_THAT(said(check_mtu(all)), HasSubstr("[warn] nodes 1-2 have 9000, node 0 1500"));
+}
+
 TEST(Report, AlikeFindings_AreOneLine) {
   auto all = nodes(4);
   NodeFacts other = healthy_node();
