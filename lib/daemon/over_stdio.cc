@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "base/error.h"
@@ -36,7 +38,13 @@ void copy(int from, int to) {
 }
 
 // gRPC wants one socket; ssh may give two pipes.
-UniqueFd socket_of_stdio() {
+struct StdioSocket {
+  UniqueFd socket;
+  int inside = -1;         // its other end
+  std::future<void> sent;  // nothing more goes to standard output
+};
+
+StdioSocket socket_of_stdio() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     throw_errno("cannot create a socket pair");
@@ -53,12 +61,21 @@ UniqueFd socket_of_stdio() {
     copy(in, ours);
     ::shutdown(ours, SHUT_RDWR);  // the client is gone
   }).detach();
-  std::thread([out, ours] {
+  std::promise<void> sent;
+  StdioSocket result{UniqueFd(ends[0]), ours, sent.get_future()};
+  std::thread([out, ours, sent = std::move(sent)]() mutable {
     copy(ours, out);
     ::close(out);
     ::shutdown(ours, SHUT_RDWR);
+    sent.set_value();
   }).detach();
-  return UniqueFd(ends[0]);
+  return result;
+}
+
+// What gRPC has written still goes out; not to a client that reads nothing more, though.
+void send_the_rest(StdioSocket& stdio) {
+  ::shutdown(stdio.inside, SHUT_RD);
+  stdio.sent.wait_for(std::chrono::seconds(10));
 }
 
 int run_over_stdio(const CommandLine&) {
@@ -68,21 +85,23 @@ int run_over_stdio(const CommandLine&) {
   }
   set_up_logging("ERROR", "fleetrun");
   ::signal(SIGPIPE, SIG_IGN);
-  UniqueFd socket = socket_of_stdio();
+  StdioSocket stdio = socket_of_stdio();
   boost::asio::io_context loop{1};
   const auto keep = boost::asio::make_work_guard(loop);
   // Whose commands these are ssh has decided.
   auto* jobs = new NodeJobs(loop, JobTable({}, visible_gpu_names()));
   std::unique_ptr<Conversation> conversation;
   // Never taken down: the process ends, and gRPC's threads with it.
-  auto* server = new TalkServer(loop, std::move(socket), [&](std::shared_ptr<ServerTalk> talk) {
-    if (conversation) return talk->abandon();
-    conversation = std::make_unique<Conversation>(loop, *jobs, std::move(talk), [&] {
-      boost::asio::post(loop, [&] { jobs->when_none([&loop] { loop.stop(); }); });
-    });
-  });
+  auto* server =
+      new TalkServer(loop, std::move(stdio.socket), [&](std::shared_ptr<ServerTalk> talk) {
+        if (conversation) return talk->abandon();
+        conversation = std::make_unique<Conversation>(loop, *jobs, std::move(talk), [&] {
+          boost::asio::post(loop, [&] { jobs->when_none([&loop] { loop.stop(); }); });
+        });
+      });
   (void)server;
   loop.run();
+  send_the_rest(stdio);
   return 0;
 }
 

@@ -111,6 +111,7 @@ TalkServer::~TalkServer() = default;
 int TalkServer::port() const { return door_ ? door_->port() : 0; }
 
 std::shared_ptr<grpc::Channel> make_pipe_channel(UniqueFd connection) {
+  set_up_grpc();
   make_nonblocking(connection.get());
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);

@@ -57,9 +57,11 @@ void say_turned_away() {
       "a connection was turned away: it had not our secret; was that a node or client of ours?");
 }
 
+}  // namespace
+
 // Once a process. What gRPC prints to standard error ("failed to bind") we report ourselves: kept
 // for debugging.
-void set_up() {
+void set_up_grpc() {
   static const bool once = [] {
     // Debian's Abseil looks for deadlocks at every lock, which costs gRPC a tenth of its time.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
@@ -77,11 +79,9 @@ void set_up() {
   (void)once;
 }
 
-}  // namespace
-
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security,
                                             std::chrono::milliseconds patience, Liveness liveness) {
-  set_up();
+  set_up_grpc();
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -101,7 +101,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
 }
 
 void set_up_server(grpc::ServerBuilder* builder, std::chrono::milliseconds patience) {
-  set_up();
+  set_up_grpc();
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a taken port is an error
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kSeldomMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(patience.count()));

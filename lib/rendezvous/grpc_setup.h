@@ -19,6 +19,10 @@ inline constexpr int kMaxMessageBytes = 16 << 20;
 // 3 s, or by beats of the stream on it, which make the pings a waste.
 enum class Liveness { kPings, kBeats };
 
+// Before the first channel or server of a process that none of the functions below makes; they do
+// it themselves.
+void set_up_grpc();
+
 // A connection of its own (not shared with other channels of the process), without proxies. With
 // TLS its certificate is good for most of kCertificateLife from now on.
 // A peer whose kernel does not answer for `patience` is given up.
