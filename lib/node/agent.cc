@@ -291,7 +291,7 @@ class Agent : private SupervisionEffects {
   void report_stall(const RankStall& stall) override { client_.report(stall); }
   void collect_stacks() override {
     // A little less than the rendezvous waits.
-    channel_.send(CollectStacks{3'500});
+    channel_.send(CollectStacks{4'000});
   }
   void send_stacks(const std::vector<RankStack>& stacks) override { client_.send_stacks(stacks); }
   void finish_node() override { client_.finish(); }

@@ -5,11 +5,13 @@
 #include <spawn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -44,12 +46,12 @@ std::vector<std::string> debugger_command(pid_t pid) {
     return {path,
             "-nx",
             "-batch",
+            "-iex",
+            "set width 0",
+            "-iex",
+            "set debuginfod enabled off",
             "-p",
             number,
-            "-ex",
-            "set width 0",
-            "-ex",
-            "set debuginfod enabled off",
             "-ex",
             "thread apply all bt 32"};
   }
@@ -90,32 +92,44 @@ std::string why_nothing(const std::string& printed) {
 
 }  // namespace
 
+StackCollector::StackCollector(asio::io_context& loop, size_t at_once)
+    : loop_(loop),
+      at_once_(at_once > 0 ? at_once : std::max(1u, std::thread::hardware_concurrency())),
+      limit_(loop) {}
+
 void StackCollector::collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
                              std::function<void(std::vector<LocalStack>)> on_done) {
   if (on_done_) return;  // the answer that is on its way serves this one too
   on_done_ = std::move(on_done);
   jobs_.clear();
+  started_ = 0;
   for (const Target& target : targets) {
     jobs_.push_back(std::make_unique<Job>());
     jobs_.back()->target = target;
     jobs_.back()->state = process_state(target.pid);
     jobs_.back()->channel = wait_channel(target.pid);
   }
+  std::stable_partition(jobs_.begin(), jobs_.end(),
+                        [](const auto& job) { return job->state == 'T' || job->state == 't'; });
   limit_.expires_after(limit);
   limit_.async_wait([this](boost::system::error_code error) {
     if (error) return;
     for (const auto& job : jobs_) {
       if (job->done) continue;
-      job->missing = "the debugger did not end in time";
+      job->missing = job->debugger > 0 ? "the debugger did not end in time" : "no time was left";
       if (job->debugger > 0) ::kill(job->debugger, SIGKILL);
     }
     finish();
   });
   // In a turn of its own: the callback must not come from within this call.
   asio::post(loop_, [this] {
-    for (const auto& job : jobs_) start(job.get());
+    for (size_t i = 0; i < at_once_; ++i) start_next();
     if (jobs_.empty()) finish();
   });
+}
+
+void StackCollector::start_next() {
+  if (on_done_ && started_ < jobs_.size()) start(jobs_[started_++].get());
 }
 
 void StackCollector::start(Job* job) {
@@ -153,7 +167,7 @@ void StackCollector::end(Job* job) {
   job->done = true;
   if (!on_done_) return;
   for (const auto& other : jobs_) {
-    if (!other->done) return;
+    if (!other->done) return start_next();
   }
   finish();
 }

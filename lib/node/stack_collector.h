@@ -25,9 +25,11 @@ class StackCollector {
     std::string file;  // gets what the debugger has printed, all threads
   };
 
-  explicit StackCollector(boost::asio::io_context& loop) : loop_(loop), limit_(loop) {}
-  // Calls back once, with one stack a target: after `limit` at the latest, when debuggers that are
-  // not done are killed. Not at all where an earlier call has not been answered yet.
+  // At most `at_once` debuggers run; 0: as many as there are cores. More would all be late.
+  explicit StackCollector(boost::asio::io_context& loop, size_t at_once = 0);
+  // Calls back once, with one stack a target, those that are stopped looked at first: after `limit`
+  // at the latest, when debuggers that are not done are killed. Not at all where an earlier call
+  // has not been answered yet.
   void collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
                std::function<void(std::vector<LocalStack>)> on_done);
 
@@ -42,14 +44,17 @@ class StackCollector {
     char chunk[4096];
     bool done = false;
   };
+  void start_next();
   void start(Job* job);
   void read(Job* job);
   void end(Job* job);
   void finish();
 
   boost::asio::io_context& loop_;
+  const size_t at_once_;
   boost::asio::steady_timer limit_;
   std::vector<std::unique_ptr<Job>> jobs_;
+  size_t started_ = 0;  // of them
   std::function<void(std::vector<LocalStack>)> on_done_;
 };
 

@@ -48,7 +48,7 @@ struct JobTimes {
   std::chrono::milliseconds first_progress{2'000};   // when those who wait hear who is missing
   std::chrono::milliseconds progress_every{10'000};  // and again
   CauseTimes causes = {};                            // how the first failure is told from others
-  std::chrono::milliseconds stacks{4'000};           // how long nodes may look at a hang
+  std::chrono::milliseconds stacks{4'500};           // how long nodes may look at a hang
 };
 
 // So that a node is seen to be gone within `timeout`: how often nodes beat, and how long one may be

@@ -1,0 +1,88 @@
+#include "node/stack_collector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file.h"
+#include "node/process_tree.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using namespace std::chrono_literals;
+
+// Its own eu-stack, which tells whom it looked at, and three processes, of which the second is
+// stopped.
+struct StackCollectorTest : ::testing::Test {
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "fleet_stacks.XXXXXX";
+    folder = ::mkdtemp(pattern.data());
+    for (pid_t& pid : pids) {
+      pid = ::fork();
+      if (pid == 0) {
+        for (;;) ::pause();
+      }
+    }
+    ::kill(pids[1], SIGSTOP);
+    while (process_state(pids[1]) != 'T') ::usleep(1000);
+  }
+  void TearDown() override {
+    ::setenv("PATH", path.c_str(), 1);
+    for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+    while (::waitpid(-1, nullptr, 0) > 0) {
+    }
+    std::filesystem::remove_all(folder);
+  }
+  void use_debugger(const std::string& script) {
+    const std::string file = folder + "/eu-stack";
+    write_file_atomically(file, "#!/bin/sh\n" + script);
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    ::setenv("PATH", (folder + ":" + path).c_str(), 1);
+  }
+  std::vector<LocalStack> collect(size_t at_once, std::chrono::milliseconds limit) {
+    boost::asio::io_context loop;
+    StackCollector collector(loop, at_once);
+    std::vector<StackCollector::Target> targets;
+    for (int i = 0; i < 3; ++i) targets.push_back({i, pids[i], folder + "/" + std::to_string(i)});
+    std::vector<LocalStack> stacks;
+    collector.collect(targets, limit, [&](std::vector<LocalStack> all) {
+      stacks = std::move(all);
+      loop.stop();
+    });
+    loop.run();
+    return stacks;
+  }
+  const std::string path = ::getenv("PATH");
+  std::string folder;
+  pid_t pids[3] = {};
+};
+
+TEST_F(StackCollectorTest, OneAtATime_TheStoppedOneFirst) {
+  use_debugger("echo $4 >>" + folder + "/seen; echo \"TID $4:\"; echo '#0  0x1 wait'");
+  const auto stacks = collect(1, 60s);
+  ASSERT_EQ(stacks.size(), 3u);
+  for (const LocalStack& stack : stacks) EXPECT_THAT(stack.frames, ElementsAre("wait"));
+  EXPECT_EQ(stacks[0].local_rank, 1);
+  EXPECT_EQ(stacks[0].state, "T");
+  EXPECT_EQ(read_file(folder + "/seen"), std::to_string(pids[1]) + "\n" + std::to_string(pids[0]) +
+                                             "\n" + std::to_string(pids[2]) + "\n");
+}
+
+TEST_F(StackCollectorTest, DebuggerThatHangs_IsKilledAndSaid) {
+  use_debugger("exec sleep 1000");
+  const auto stacks = collect(2, 50ms);
+  ASSERT_EQ(stacks.size(), 3u);
+  EXPECT_EQ(stacks[0].missing, "the debugger did not end in time");
+  EXPECT_EQ(stacks[1].missing, "the debugger did not end in time");
+  EXPECT_EQ(stacks[2].missing, "no time was left");
+}
+
+}  // namespace
+}  // namespace fleet
