@@ -103,6 +103,18 @@ void check_dialects(const LaunchRequest& request) {
   }
 }
 
+// It is shown on terminals, and names folders and files.
+void check_job_id(const Settings& settings) {
+  const std::string& id = settings.text("job_id");
+  const bool control =
+      std::any_of(id.begin(), id.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  const std::vector<std::string> parts = split(id, '/');
+  const bool leads_out = std::find(parts.begin(), parts.end(), "..") != parts.end();
+  if (!control && !leads_out) return;
+  refuse(control ? "it has characters that cannot be shown" : "'..' leads out of the log folder",
+         settings.origin("job_id"), "use letters, digits, and -_.");
+}
+
 }  // namespace
 
 std::vector<IdleOption> idle_options(const Settings& settings) {
@@ -131,6 +143,7 @@ void check_options(const LaunchRequest& request, ArgumentsOf what) {
   if (settings.boolean("insecure") && settings.given("secret_file")) {
     refuse("it contradicts --insecure", settings.origin("secret_file"), "give one of them");
   }
+  check_job_id(settings);
   check_dialects(request);
   read_shown_ranks(settings);
   check_log_settings(settings, 1);

@@ -104,6 +104,12 @@ TEST_F(BadInput, ProgramBehindAListThatEndsInAComma_IsExplained) {
   EXPECT_THAT(fleetrun.output(), HasSubstr("after a comma, --ips goes on with the next word"));
 }
 
+TEST_F(BadInput, JobIdThatIsNoName_IsRefused) {
+  expect_usage({"--job_id=a\n\x1b[31mb"},
+               AllOf(HasSubstr("cannot be shown"), Not(HasSubstr("\x1b"))));
+  expect_usage({"--job_id=nightly/../../x"}, HasSubstr("leads out of the log folder"));
+}
+
 TEST_F(BadInput, NoRanks_IsRefused) {
   expect_usage({"--nproc_per_node=0"}, HasSubstr("from 1 to 4096"));
 }
