@@ -18,21 +18,14 @@ constexpr int kElasticRestarts = 3;  // Paddle's default
               "give a number, as in --nnodes=4, or the fewest and the most, as in --nnodes=2:4");
 }
 
-// --max_restart and --elastic_level say the same twice: a flag wins over the environment, and else
-// they must not contradict each other.
 int restarts_wanted(const Settings& settings, int64_t level) {
-  const bool counted = settings.given("max_restart"), leveled = settings.given("elastic_level");
-  const auto count = static_cast<int>(settings.integer("max_restart"));
-  const bool disabled = leveled && level < 0;
+  const std::string overruled = overruled_by_elasticity(settings);
+  if (settings.given("max_restart") && overruled != "max_restart") {
+    return static_cast<int>(settings.integer("max_restart"));
+  }
+  const bool disabled = settings.given("elastic_level") && level < 0;
   const bool elastic = level > 0 || (node_count(settings).is_range() && !disabled);
-  const int by_level = elastic ? kElasticRestarts : 0;
-  if (!counted) return by_level;
-  if (!leveled || (count > 0) == (level > 0)) return count;
-  const bool count_wins = given_by_flag(settings, "max_restart");
-  if (count_wins != given_by_flag(settings, "elastic_level")) return count_wins ? count : by_level;
-  throw Error(ErrorCode::kUsage,
-              "it contradicts " + settings.origin("max_restart") + " " + std::to_string(count),
-              settings.origin("elastic_level") + " " + std::to_string(level), "give one of them");
+  return elastic ? kElasticRestarts : 0;
 }
 
 }  // namespace
@@ -48,6 +41,20 @@ NodeCount node_count(const Settings& settings) {
   if (colon == std::string::npos) max = min;
   if (!ok || min < 1 || max < min || max > kMostNodes) not_a_count(settings);
   return {static_cast<int>(min), static_cast<int>(max)};
+}
+
+std::string overruled_by_elasticity(const Settings& settings) {
+  if (!settings.given("max_restart") || !settings.given("elastic_level")) return {};
+  const auto count = settings.integer("max_restart"), level = settings.integer("elastic_level");
+  if ((count > 0) == (level > 0)) return {};
+  const bool count_is_flag = given_by_flag(settings, "max_restart");
+  const bool level_is_flag = given_by_flag(settings, "elastic_level");
+  if (count_is_flag && level_is_flag) {
+    throw Error(ErrorCode::kUsage, "it contradicts --max_restart " + std::to_string(count),
+                "--elastic_level " + std::to_string(level), "give one of them");
+  }
+  if (count_is_flag != level_is_flag) return count_is_flag ? "elastic_level" : "max_restart";
+  return level < 0 ? "max_restart" : "elastic_level";
 }
 
 RestartPolicy restart_policy(const Settings& settings) {

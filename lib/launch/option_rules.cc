@@ -69,13 +69,8 @@ void add_of_restarts(const Settings& settings, std::vector<IdleOption>* idle) {
     idle->push_back(
         {"elastic_timeout", "this job waits for no nodes: it is never restarted", next});
   }
-  // restart_policy() has refused two flags that contradict each other: one is the environment's.
-  const bool contradict =
-      settings.given("max_restart") && settings.given("elastic_level") &&
-      (settings.integer("max_restart") > 0) != (settings.integer("elastic_level") > 0);
-  for (const char* key : {"max_restart", "elastic_level"}) {
-    if (contradict && !given_by_flag(settings, key)) idle->push_back({key, {}, {}});
-  }
+  const std::string overruled = overruled_by_elasticity(settings);
+  if (!overruled.empty()) idle->push_back({overruled, {}, {}});
 }
 
 void check_doctor(const Settings& settings) {

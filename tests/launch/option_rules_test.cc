@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "launch/elasticity.h"
 #include "launch/tables.h"
 
 namespace fleet {
@@ -85,6 +86,24 @@ TEST(OptionRules, OptionsOfRestarts_WantRestarts) {
   for (const Case& one : cases) {
     EXPECT_THAT(refusal(one.arguments), HasSubstr(one.says)) << one.arguments[0];
   }
+}
+
+TEST(OptionRules, PaddlesTwoOptionsOfRestarts_FlagWinsThenLevel) {
+  const auto restarts = [](std::vector<std::string> arguments) {
+    arguments.emplace_back("p");
+    return restart_policy(parse_arguments(arguments).settings).max_restarts;
+  };
+  ::setenv("PADDLE_MAX_RESTART", "5", 1);
+  EXPECT_EQ(restarts({}), 5);
+  EXPECT_EQ(restarts({"--elastic_level=-1"}), 0);
+  EXPECT_EQ(restarts({"--elastic_level=1"}), 5);
+  ::setenv("PADDLE_ELASTIC_LEVEL", "-1", 1);  // both are Paddle's defaults
+  EXPECT_EQ(restarts({}), 0);
+  EXPECT_EQ(restarts({"--nnodes=1:2"}), 0);
+  EXPECT_EQ(restarts({"--max_restart=2"}), 2);
+  ::unsetenv("PADDLE_MAX_RESTART");
+  EXPECT_EQ(restarts({"--max_restart=2"}), 2);
+  ::unsetenv("PADDLE_ELASTIC_LEVEL");
 }
 
 TEST(OptionRules, EnvironmentOfOtherJobs_IsNoMistake) {
