@@ -172,8 +172,10 @@ TEST_F(Agreeing, LateSurvivor_WaitsAndIsTakenIn) {
   next.restart();
   ASSERT_EQ(next.state.phase(), Phase::kRunning);
   next.join(5, survivor(job.spec, 5, second, first));  // even one that has been told another world
-  EXPECT_THAT(next.heard_by<JoinProgress>(5).back().line, HasSubstr("restarted with this one"));
-  EXPECT_EQ(next.heard_by<Assignment>(5).back().node_rank, -1);
+  ASSERT_THAT(next.heard_by<JoinProgress>(5), SizeIs(1));
+  EXPECT_THAT(next.heard_by<JoinProgress>(5)[0].line, HasSubstr("restarted with this one"));
+  ASSERT_THAT(next.heard_by<Assignment>(5), SizeIs(1));
+  EXPECT_EQ(next.heard_by<Assignment>(5)[0].node_rank, -1);
   next.ready(5);  // of the epoch that it was in: nobody has asked for it
   next.after(31s);
   next.restart();

@@ -198,7 +198,8 @@ TEST_F(RestartNodes, NodeKilledAndNobodyComes_EndsWith113) {
 // The rendezvous's host is killed; the others elect the next one and go on.
 TEST_F(RestartNodes, HostKilled_TheOthersGoOn) {
   const std::string script =
-      "echo $RANK of $WORLD_SIZE >>seen.$FLEET_EPOCH; : >up.$FLEET_EPOCH.$RANK; "
+      "echo $RANK of $WORLD_SIZE >>seen.$FLEET_EPOCH; echo $FLEET_RUN >run.$FLEET_EPOCH.$RANK; : "
+      ">up.$FLEET_EPOCH.$RANK; "
       "test $FLEET_EPOCH = 1 && exec sleep 1000; exit 0";
   const std::vector<std::string> options = {"--ips=127.0.0.[1-3]", "--nnodes=2:3"};
   for (const int node : {0, 1, 2}) start(node, script, options);
@@ -207,6 +208,9 @@ TEST_F(RestartNodes, HostKilled_TheOthersGoOn) {
   EXPECT_EQ(nodes[1]->wait(), 0) << nodes[1]->output();
   EXPECT_EQ(nodes[2]->wait(), 0) << nodes[2]->output();
   EXPECT_THAT(job.read("seen.2"), AllOf(HasSubstr("0 of 2"), HasSubstr("1 of 2")));
+  // By this fleet-worker knows its own checkpoints.
+  EXPECT_EQ(job.read("run.2.0"), job.read("run.1.0"));
+  EXPECT_NE(job.read("run.2.0"), "\n");
   EXPECT_THAT(nodes[1]->output(), HasSubstr("this node hosts the rendezvous now"));
   EXPECT_THAT(job.read("log2/verdict.json"), HasSubstr("node 0 (127.0.0.1), which hosts"));
   nodes[0]->wait();
