@@ -1,0 +1,368 @@
+#include "node/guardian_loop.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "node/byte_stream.h"
+#include "node/channel.h"
+#include "node/exit_order.h"
+#include "node/hang_watch.h"
+#include "node/job_cgroup.h"
+#include "node/job_logs.h"
+#include "node/oom_watch.h"
+#include "node/process_tree.h"
+#include "node/spawn.h"
+#include "node/stack_collector.h"
+#include "node/sweep.h"
+#include "observe/rank_progress.h"
+
+namespace fleet {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr size_t kTailLines = 20;
+constexpr std::chrono::seconds kLookEvery{1};
+// Its own share of the 5 s within which a hang is named; the debuggers have 4.
+constexpr std::chrono::milliseconds kLookForHangs{500};
+constexpr int kKeptFree = 8;  // descriptors
+
+struct GuardedRank {
+  RankCommand command;
+  pid_t pid = -1;
+  bool ended = false;
+  RankLog* log = nullptr;
+  std::unique_ptr<ByteStream> service;
+  std::optional<HangWatch> watch;
+  std::unique_ptr<ProgressReader> progress;  // what it says of itself
+  LocalProgress told;                        // of that, to the launcher
+};
+
+class Guardian {
+ public:
+  // What ranks get: the signal mask and the limit of descriptors.
+  Guardian(UniqueFd socket, const sigset_t& original, const rlimit& descriptors)
+      : original_(original),
+        descriptors_(descriptors),
+        children_(loop_, SIGCHLD),
+        sweep_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
+        grace_(loop_),
+        look_(loop_),
+        collector_(loop_),
+        logs_(loop_),
+        channel_(
+            loop_, std::move(socket), [this](WireMessage message) { on_message(message); },
+            [this] { on_launcher_lost(); }) {
+    wait_for_children();
+  }
+
+  void run() { loop_.run(); }
+
+ private:
+  void on_message(const WireMessage& message) {
+    if (const auto* spawn = std::get_if<SpawnRanks>(&message)) start_ranks(*spawn);
+    if (const auto* stop = std::get_if<StopRanks>(&message)) stop_ranks(*stop);
+    if (const auto* order = std::get_if<SignalRanks>(&message)) signal_ranks(order->signal);
+    if (const auto* order = std::get_if<CollectStacks>(&message)) collect_stacks(*order);
+    if (const auto* bytes = std::get_if<ServiceBytes>(&message)) tell_rank(*bytes);
+    if (std::get_if<KillRanks>(&message)) kill_all();
+  }
+
+  void start_ranks(const SpawnRanks& spawn) {
+    if (!ranks_.empty() && !announced_) {
+      spdlog::error("ranks of an earlier start still run: nothing is started");
+      return;
+    }
+    ranks_.clear();
+    gone_ = announced_ = false;
+    still_there_.clear();
+    look_every_ = kLookEvery;
+    logs_.begin(spawn);
+    ranks_.reserve(spawn.ranks.size());
+    std::vector<UniqueFd> kept_free;  // should the ranks' pipes use them up: to find and kill
+    for (int i = 0; i < kKeptFree; ++i) {
+      kept_free.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    }
+    for (const RankCommand& command : spawn.ranks) {
+      GuardedRank& rank = ranks_.emplace_back();
+      rank.command = command;
+      Spawned spawned = start_process(rank);
+      channel_.send(RankStarted{command.local_rank, spawned.pid, spawned.error});
+      rank.pid = spawned.pid;
+      rank.ended = spawned.pid < 0;
+      if (rank.ended) continue;
+      order_.watch(rank.pid);
+      if (spawned.service) listen_to(rank, std::move(spawned.service));
+      rank.log = logs_.open(command, std::move(spawned.output));
+      if (command.hang_timeout_ms > 0) {
+        rank.watch.emplace(std::chrono::milliseconds(command.hang_timeout_ms));
+        look_every_ = std::clamp(std::chrono::milliseconds(command.hang_timeout_ms / 8),
+                                 std::chrono::milliseconds(20), kLookForHangs);
+      }
+    }
+    cgroup_tried_ = told_to_stop_ = killed_ = false;
+    look();
+    end_if_done();
+  }
+
+  Spawned start_process(GuardedRank& rank) const {
+    try {
+      rank.progress = std::make_unique<ProgressReader>();
+      rank.command.environment.emplace_back(kEnvProgressFile, rank.progress->path());
+      return spawn_rank(rank.command, original_, &descriptors_);
+    } catch (const Error& error) {  // descriptors may have run out
+      Spawned failed;
+      failed.error = error.what();
+      return failed;
+    }
+  }
+
+  // Not to their process groups: helpers that do not know such a signal would die of it.
+  void signal_ranks(int signal) {
+    for (const GuardedRank& rank : ranks_) {
+      if (!rank.ended) ::kill(rank.pid, signal);
+    }
+  }
+
+  void listen_to(GuardedRank& rank, UniqueFd socket) {
+    const int local_rank = rank.command.local_rank;
+    rank.service = std::make_unique<ByteStream>(
+        loop_, std::move(socket),
+        [this, local_rank](std::string_view bytes) {
+          channel_.send(ServiceBytes{local_rank, std::string(bytes)});
+        },
+        [] {});  // it has closed it, or ended: that is seen elsewhere
+  }
+
+  void tell_rank(const ServiceBytes& told) {
+    for (GuardedRank& rank : ranks_) {
+      if (rank.command.local_rank == told.local_rank && rank.service)
+        rank.service->send(told.bytes);
+    }
+  }
+
+  // As long as ranks run: how they get on.
+  void look() {
+    const bool any = std::any_of(ranks_.begin(), ranks_.end(),
+                                 [](const GuardedRank& rank) { return !rank.ended; });
+    if (!any) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= next_progress_) {
+      if (next_progress_ != std::chrono::steady_clock::time_point()) enter_cgroup();
+      next_progress_ = now + kLookEvery;
+      tell_progress();
+    }
+    look_for_hangs(now);
+    look_.expires_after(look_every_);
+    look_.async_wait([this](boost::system::error_code error) {
+      if (!error) look();
+    });
+  }
+
+  // Not while the job starts: the kernel takes its time to move a process. What the ranks fork
+  // meanwhile is moved too.
+  void enter_cgroup() {
+    if (std::exchange(cgroup_tried_, true)) return;
+    if (!cgroup_.make()) return spdlog::debug("no cgroup for this job: {}", cgroup_.why());
+    cgroup_.take_descendants();
+  }
+
+  void tell_progress() {
+    RanksProgress news;
+    for (GuardedRank& rank : ranks_) {
+      const auto seen = rank.progress ? rank.progress->read() : std::nullopt;
+      if (!seen) continue;
+      const LocalProgress now{rank.command.local_rank, seen->steps, seen->step, seen->step_at_ns,
+                              seen->waited_ns};
+      if (now == rank.told) continue;
+      rank.told = now;
+      news.ranks.push_back(now);
+    }
+    if (!news.ranks.empty()) channel_.send(std::move(news));
+  }
+
+  void look_for_hangs(std::chrono::steady_clock::time_point now) {
+    std::vector<GuardedRank*> watched;
+    std::vector<pid_t> pids;
+    for (GuardedRank& rank : ranks_) {
+      if (!rank.watch || rank.ended) continue;
+      watched.push_back(&rank);
+      pids.push_back(rank.pid);
+    }
+    if (watched.empty()) return;
+    const std::vector<double> cpu = cpu_seconds(pids);
+    for (size_t i = 0; i < watched.size(); ++i) {
+      GuardedRank& rank = *watched[i];
+      const auto seen = rank.progress->read();
+      const auto quiet =
+          rank.watch->update({rank.log->bytes(), cpu[i], seen ? seen->pulses : 0}, now);
+      if (quiet.count() == 0) continue;
+      channel_.send(RankStalled{rank.command.local_rank, static_cast<int>(quiet.count()),
+                                seen ? seen->step : -1});
+    }
+  }
+
+  void collect_stacks(const CollectStacks& order) {
+    std::vector<StackCollector::Target> targets;
+    for (const GuardedRank& rank : ranks_) {
+      if (rank.ended) continue;
+      targets.push_back({rank.command.local_rank, rank.pid, rank.command.log_path + ".stack"});
+    }
+    collector_.collect(targets, std::chrono::milliseconds(order.limit_ms),
+                       [this](std::vector<LocalStack> stacks) {
+                         channel_.send(StacksCollected{std::move(stacks)});
+                       });
+  }
+
+  void stop_ranks(const StopRanks& stop) {
+    if (ranks_.empty()) return kill_all();  // stopped before the start: that is soon told
+    reap();                                 // who has ended by now did so by itself
+    told_to_stop_ = true;
+    for (const GuardedRank& rank : ranks_) {
+      if (!rank.ended) ::kill(-rank.pid, stop.signal);
+    }
+    // A stopped process (SIGSTOP) would not hear it.
+    for (const GuardedRank& rank : ranks_) {
+      if (!rank.ended) ::kill(-rank.pid, SIGCONT);
+    }
+    grace_.expires_after(std::chrono::milliseconds(stop.grace_ms));
+    grace_.async_wait([this, grace_ms = stop.grace_ms](boost::system::error_code error) {
+      if (error) return;
+      spdlog::warn("the grace time of {} s is over: killing what still runs",
+                   static_cast<double>(grace_ms) / 1000);
+      kill_all();
+    });
+    end_if_done();
+  }
+
+  void wait_for_children() {
+    children_.async_wait([this](boost::system::error_code error, int) {
+      if (error) return;
+      wait_for_children();
+      reap();
+    });
+  }
+
+  void reap() {
+    int status = 0;
+    for (const pid_t pid : order_.take()) {
+      if (::waitpid(pid, &status, WNOHANG) == pid) on_child_ended(pid, status);
+    }
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) on_child_ended(pid, status);
+    sweep_.on_children_changed();
+    end_if_done();
+  }
+
+  void on_child_ended(pid_t pid, int status) {
+    for (GuardedRank& rank : ranks_) {
+      if (rank.pid == pid && !rank.ended) on_rank_ended(rank, status);
+    }
+  }
+
+  void on_rank_ended(GuardedRank& rank, int status) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    rank.ended = true;
+    tell_progress();
+    rank.log->drain();
+    RankEnded ended;
+    ended.local_rank = rank.command.local_rank;
+    ended.at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+    ended.tail = rank.log->last_lines(kTailLines);
+    if (WIFSIGNALED(status)) {
+      ended.signal = WTERMSIG(status);
+    } else {
+      ended.code = WEXITSTATUS(status);
+    }
+    // What dies of a SIGKILL that we have not sent is no consequence of our asking it to stop; the
+    // kernel may take longer to end it than others to notice.
+    ended.told_to_stop = killed_ || (told_to_stop_ && ended.signal != SIGKILL);
+    if (status != 0) ended.note = explain_end(oom_, rank.pid, ended.signal, &ended.oom);
+    channel_.send(ended);
+  }
+
+  void end_if_done() {
+    if (gone_ || (ranks_.empty() && !launcher_lost_)) return;
+    for (const GuardedRank& rank : ranks_) {
+      if (!rank.ended) return;
+    }
+    kill_all();
+  }
+
+  void kill_all() {
+    killed_ = true;
+    cgroup_.kill();
+    grace_.cancel();
+    sweep_.start();
+  }
+
+  void on_all_gone(std::string stuck) {
+    still_there_ = std::move(stuck);
+    gone_ = true;
+    logs_.finish([this] { announce(); });
+    if (launcher_lost_) announce();  // whether or not anybody reads our output
+  }
+
+  void announce() {
+    if (announced_) return;
+    announced_ = true;
+    if (launcher_lost_) return loop_.stop();
+    channel_.send(AllGone{still_there_});
+  }
+
+  void on_launcher_lost() {
+    if (launcher_lost_) return;
+    launcher_lost_ = true;
+    if (announced_) return loop_.stop();
+    kill_all();
+  }
+
+  asio::io_context loop_{1};
+  sigset_t original_;
+  rlimit descriptors_;
+  asio::signal_set children_;
+  Sweep sweep_;
+  asio::steady_timer grace_, look_;
+  StackCollector collector_;
+  JobLogs logs_;
+  OomWatch oom_;
+  ExitOrder order_;
+  JobCgroup cgroup_;
+  Channel channel_;
+  std::vector<GuardedRank> ranks_;
+  std::chrono::milliseconds look_every_{kLookEvery};
+  std::chrono::steady_clock::time_point next_progress_{};
+  std::string still_there_;
+  bool gone_ = false, announced_ = false;                              // of the ranks
+  bool cgroup_tried_ = false, told_to_stop_ = false, killed_ = false;  // started last
+  bool launcher_lost_ = false;
+};
+
+}  // namespace
+
+void run_guardian_loop(UniqueFd socket, const sigset_t& original, const rlimit& descriptors) {
+  Guardian guardian(std::move(socket), original, descriptors);
+  // Everything else stays blocked: a terminal's Ctrl-C is for the launcher to handle.
+  sigset_t heard;
+  ::sigemptyset(&heard);
+  ::sigaddset(&heard, SIGCHLD);
+  ::sigprocmask(SIG_UNBLOCK, &heard, nullptr);
+  guardian.run();
+}
+
+}  // namespace fleet
