@@ -131,23 +131,27 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
   if (asks_for_help(arguments)) return std::nullopt;
   const std::vector<Option>& known = syntax.options.options();
   const std::string see_help = "see " + syntax.program + " --help";
+  // The program's own name stands before every message.
+  const size_t blank = syntax.program.find(' ');
+  const std::string command =
+      blank == std::string::npos ? std::string() : syntax.program.substr(blank + 1);
   OptionWords given =
       read_options(known, arguments, PlainWord::kIsOne, [&](const std::string& word) {
         const std::string flag = take_apart(word).name;
         const std::string nearest = nearest_name(flag, all_flags(known));
-        refuse("unknown option '" + flag + "'", syntax.program,
+        refuse("unknown option '" + flag + "'", command,
                nearest.empty() ? see_help : "did you mean '" + nearest + "'?");
       });
   if (given.words.size() > syntax.most) {
-    refuse("'" + given.words[syntax.most] + "' is one word too many", syntax.program,
+    refuse("'" + given.words[syntax.most] + "' is one word too many", command,
            syntax.takes_rest ? "put what is to be run behind --" : see_help);
   }
   if (given.words.size() < syntax.least) {
-    refuse("it needs " + syntax.words, syntax.program,
+    refuse("it needs " + syntax.words, command,
            syntax.missing_word.empty() ? see_help : syntax.missing_word);
   }
   if (!given.rest.empty() && !syntax.takes_rest) {
-    refuse("'" + given.rest[0] + "' is one word too many", syntax.program, see_help);
+    refuse("'" + given.rest[0] + "' is one word too many", command, see_help);
   }
   ConfigTree tree;
   add_environment(known, &tree);

@@ -19,20 +19,13 @@ std::string users_file() {
 
 Security from_file(const std::string& path) { return {read_secret(path), true, path}; }
 
-Security from_variable(const std::string& secret) {
-  if (secret.size() < kMinSecret) {
-    throw Error(ErrorCode::kUsage,
-                "the secret has fewer than " + std::to_string(kMinSecret) + " characters",
-                "FLEETD_SECRET", "`fleetrun secret --new` prints one");
-  }
-  return {secret, true, "FLEETD_SECRET"};
-}
-
 }  // namespace
 
 Security fleetd_security(const std::string& file, bool make) {
   if (!file.empty()) return from_file(file);
-  if (const auto secret = get_env("FLEETD_SECRET")) return from_variable(*secret);
+  if (const auto secret = get_env("FLEETD_SECRET")) {
+    return {checked_secret(*secret, "FLEETD_SECRET"), true, "FLEETD_SECRET"};
+  }
   const std::string own = users_file();
   for (const std::string& path : {own, std::string("/etc/fleetrun/fleetd.secret")}) {
     if (!path.empty() && ::access(path.c_str(), R_OK) == 0) return from_file(path);

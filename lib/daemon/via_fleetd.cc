@@ -236,6 +236,7 @@ int start_via_fleetd(LaunchRequest request) {
   }
   std::fputs(configuration_block(settings, request.program).c_str(), stdout);
   std::fflush(stdout);
+  if (!settings.given("job_id")) spdlog::info("this is job {}", requests[0].job.job_id);
   RemoteJob::Terms terms = terms_of(settings);
   if (settings.boolean("detach")) terms.mode = RemoteJob::Mode::kDetach;
   const ClientEnd end = run_job_client(std::move(nodes), std::move(terms));

@@ -19,17 +19,6 @@ constexpr char kWays[] =
     "give it on every node: FLEET_JOB_SECRET in the environment, or --secret_file; or --insecure "
     "on a network you trust";
 
-std::string checked(std::string_view text, const std::string& origin) {
-  const std::string_view secret = trim(text);
-  if (secret.size() < kMinSecret || secret.size() > 4096) {
-    throw Error(ErrorCode::kUsage,
-                "a job's secret has " + std::to_string(kMinSecret) + " to 4096 characters, not " +
-                    std::to_string(secret.size()),
-                origin, "`fleetrun secret --new` prints one");
-  }
-  return std::string(secret);
-}
-
 // Whoever can read or replace it could start processes in our name. What root lets our group read
 // is fine: a Kubernetes Secret is like that in a pod of another user, whose fsGroup has it.
 void refuse_shared(int fd, const std::string& path) {
@@ -61,6 +50,17 @@ std::string read_all(int fd, const std::string& path) {
 
 }  // namespace
 
+std::string checked_secret(std::string_view text, const std::string& origin) {
+  const std::string_view secret = trim(text);
+  if (secret.size() < kMinSecret || secret.size() > 4096) {
+    throw Error(ErrorCode::kUsage,
+                "a secret has " + std::to_string(kMinSecret) + " to 4096 characters, not " +
+                    std::to_string(secret.size()),
+                origin, "`fleetrun secret --new` prints one");
+  }
+  return std::string(secret);
+}
+
 std::string default_secret_path() {
   if (const auto folder = get_env("XDG_CONFIG_HOME")) return *folder + "/fleetrun/secret";
   if (const auto home = get_env("HOME")) return *home + "/.config/fleetrun/secret";
@@ -69,12 +69,13 @@ std::string default_secret_path() {
 }
 
 std::string read_secret(const std::string& path) {
-  if (path == "-") return checked(read_all(STDIN_FILENO, "standard input"), "standard input");
+  if (path == "-")
+    return checked_secret(read_all(STDIN_FILENO, "standard input"), "standard input");
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file && errno == ENOENT) throw Error(ErrorCode::kNotFound, "there is no such file", path);
   if (!file) throw_errno("cannot be opened", path);
   refuse_shared(file.get(), path);
-  return checked(read_all(file.get(), path), path);
+  return checked_secret(read_all(file.get(), path), path);
 }
 
 bool make_secret(const std::string& path) {
@@ -115,7 +116,7 @@ FoundSecret find_secret(const std::string& file, bool make) {
     }
   }
   if (const auto text = get_env(kEnvJobSecret)) {
-    return {{checked(*text, kEnvJobSecret), true, kEnvJobSecret}};
+    return {{checked_secret(*text, kEnvJobSecret), true, kEnvJobSecret}};
   }
   const std::string path = default_secret_path();
   if (path.empty()) throw Error(ErrorCode::kUsage, "this job needs a secret", {}, kWays);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "rendezvous/security.h"
 
@@ -11,6 +12,9 @@ inline constexpr char kEnvJobSecret[] = "FLEET_JOB_SECRET";
 
 // $XDG_CONFIG_HOME/fleetrun/secret or ~/.config/fleetrun/secret; "" where there is no home.
 std::string default_secret_path();
+
+// A secret as text, without the blanks around it. kUsage, naming its origin, where it is none.
+std::string checked_secret(std::string_view text, const std::string& origin);
 
 // The secret in a file, without the blanks around it; "-" is the standard input. kUsage where
 // others may read or replace the file, or it holds no secret; kNotFound and kIo as read_file().
