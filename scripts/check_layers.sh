@@ -100,7 +100,7 @@ awk '
       else if (header ~ /^gloo\//) owner = "^lib/comm/gloo"
       else if (header ~ /^(dnnl|oneapi)/) owner = "^lib/backend/cpu/"
       else if (header ~ /^(grpc|grpcpp)\// || header ~ /\.grpc\.pb\.h$/) owner = "^lib/(rendezvous|node|daemon)/"
-      else if (header ~ /^CLI\//) owner = "^apps/"
+      else if (header ~ /^CLI\//) owner = "^apps/|^lib/base/read_options"
       else if (header ~ /^boost\//) owner = "^lib/(node|launch|rendezvous|daemon)/|^apps/(fleetrun|fleetd)/"
       else if (header ~ /^nlohmann\//) owner = "\\.cc$"
       else if (header ~ /^spdlog\//) owner = "^lib/base/log\\.|^lib/base/"

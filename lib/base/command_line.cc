@@ -15,28 +15,6 @@ namespace {
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
-// A word that begins an option, as it is taken apart.
-struct Flag {
-  std::string name;                  // "--gpus", "-t"
-  std::optional<std::string> value;  // what stands in the same word
-};
-Flag take_apart(const std::string& word) {
-  if (!word.starts_with("--") && word.size() > 2) return {word.substr(0, 2), word.substr(2)};
-  const size_t equals = word.find('=');
-  if (equals == std::string::npos) return {word, std::nullopt};
-  return {word.substr(0, equals), word.substr(equals + 1)};
-}
-
-bool looks_like_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
-
-const Option* named(const std::vector<Option>& known, const std::string& flag) {
-  for (const Option& option : known) {
-    const std::vector<std::string> flags = option.flags();
-    if (std::find(flags.begin(), flags.end(), flag) != flags.end()) return &option;
-  }
-  return nullptr;
-}
-
 std::vector<std::string> all_flags(const std::vector<Option>& known) {
   std::vector<std::string> all = {"--help"};
   for (const Option& option : known) {
@@ -60,43 +38,6 @@ std::string truth(const std::string& text) {
 }
 
 }  // namespace
-
-OptionWords read_options(const std::vector<Option>& known, const std::vector<std::string>& words,
-                         PlainWord plain, const std::function<void(const std::string&)>& unknown) {
-  OptionWords all;
-  for (size_t at = 0; at < words.size(); ++at) {
-    const bool end = words[at] == "--";
-    if (end || (!looks_like_option(words[at]) && plain == PlainWord::kEndsOptions)) {
-      const auto rest = words.begin() + static_cast<std::ptrdiff_t>(at) + (end ? 1 : 0);
-      (plain == PlainWord::kEndsOptions ? all.words : all.rest).assign(rest, words.end());
-      break;
-    }
-    if (!looks_like_option(words[at])) {
-      all.words.push_back(words[at]);
-      continue;
-    }
-    Flag flag = take_apart(words[at]);
-    const Option* option = named(known, flag.name);
-    if (!option) {
-      unknown(words[at]);
-      continue;
-    }
-    if (!flag.value && !option->is_flag()) {
-      if (at + 1 == words.size() || named(known, take_apart(words[at + 1]).name)) {
-        refuse("it needs a value", flag.name, "write " + flag.name + "=" + option->value);
-      }
-      flag.value = words[++at];
-    }
-    // `--ips=10.0.0.1, 10.0.0.2`: the words after a comma still belong to it.
-    while (option->spread && flag.value->ends_with(',') && at + 1 < words.size() &&
-           !looks_like_option(words[at + 1])) {
-      *flag.value += words[++at];
-    }
-    const std::string value = flag.value.value_or("true");
-    if (!value.empty()) all.options.push_back({option, value});
-  }
-  return all;
-}
 
 void add_environment(const std::vector<Option>& options, ConfigTree* tree) {
   for (const Option& option : options) {
@@ -137,7 +78,7 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
       blank == std::string::npos ? std::string() : syntax.program.substr(blank + 1);
   OptionWords given =
       read_options(known, arguments, PlainWord::kIsOne, [&](const std::string& word) {
-        const std::string flag = take_apart(word).name;
+        const std::string flag = word.substr(0, word.find('='));
         const std::string nearest = nearest_name(flag, all_flags(known));
         refuse("unknown option '" + flag + "'", command,
                nearest.empty() ? see_help : "did you mean '" + nearest + "'?");

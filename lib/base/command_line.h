@@ -20,7 +20,7 @@ struct GivenOption {
   std::string value;  // "true" of a flag that stands alone
 };
 struct OptionWords {
-  std::vector<GivenOption> options;  // in their order
+  std::vector<GivenOption> options;  // each once, with its last value
   std::vector<std::string> words;    // that are no options
   std::vector<std::string> rest;     // behind "--"
 };

@@ -65,6 +65,16 @@ TEST(CommandLine, EveryForm_IsRead) {
   EXPECT_FALSE(read({"job", "--tee", ""}).settings.given("tee"));
 }
 
+TEST(CommandLine, Values_AreTakenAsTheyAre) {
+  for (const char* value : {"A=", "[fd00::1]", "[a,b]", "'quoted'", "\"quoted\"", "{}", "%%", "a b",
+                            "-1", "--no-option-of-ours", "$HOME"}) {
+    EXPECT_EQ(read({"job", "--tee", value}).settings.text("tee"), value);
+    EXPECT_EQ(read({"job", std::string("--tee=") + value}).settings.text("tee"), value);
+    EXPECT_EQ(read({"job", "-t", value}).settings.text("tee"), value);
+  }
+  EXPECT_EQ(read({"job", "--tee=--rank"}).settings.text("tee"), "--rank");
+}
+
 TEST(CommandLine, BehindTwoDashes_AllIsSomebodyElses) {
   const CommandLine line = read({"job", "--", "gdb", "--rank=7", "--help", "--"});
   EXPECT_THAT(line.rest, ElementsAre("gdb", "--rank=7", "--help", "--"));

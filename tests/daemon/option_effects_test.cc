@@ -152,7 +152,8 @@ TEST(OptionEffects, WithEveryVia_AnOptionChangesSomethingOrIsRefused) {
       std::vector<std::string> with = without;
       with.push_back("--" + key + "=" + sample.value);
       const std::string after = told(via, with);
-      if (!after.empty()) EXPECT_NE(after, told(via, without)) << "--" << key << " with " << via;
+      if (after.empty()) continue;
+      EXPECT_NE(after, told(via, without)) << "--" << key << " with " << via;
     }
   }
 }
