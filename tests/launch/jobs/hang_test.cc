@@ -53,9 +53,12 @@ TEST_F(Hang, StoppedRank_IsNamedWithEveryRanksStack) {
 }
 
 TEST_F(Hang, RanksThatGetOn_AreLeftAlone) {
-  start(2, "--hang_timeout=0.4");
-  // Long enough for the watch to look many times.
-  while (split(job.read("log/workerlog.0"), '\n').size() < 40) ::usleep(10'000);
+  start(2, "--hang_timeout=2");
+  // Twice as long as that, at least.
+  while (split(job.read("log/workerlog.0"), '\n').size() < 80 &&
+         fleetrun->output().find("hangs") == std::string::npos) {
+    ::usleep(10'000);
+  }
   fleetrun->signal(SIGTERM);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGTERM);
   EXPECT_THAT(fleetrun->output(), Not(HasSubstr("hangs")));
