@@ -3,7 +3,7 @@
 # longest silence that each heard of the other. FLEET_LOAD_SECONDS (20): how long; minutes where it matters.
 # FLEET_LOAD_USER: run as that user, who may not raise priorities. Usage: heartbeats.sh FLEETRUN
 set -euo pipefail
-fleetrun=$1
+fleetrun=$(realpath "$1")
 seconds=${FLEET_LOAD_SECONDS:-20}
 folder=$(mktemp -d)
 as=()
