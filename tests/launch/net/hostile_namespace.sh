@@ -35,9 +35,14 @@ attack() {  # attack WHEN
   [ $code = 2 ] || fail "a node without a secret ended with $code"
   expect "open.$1.out" "give --insecure on every node or on none"
   if command -v openssl >/dev/null; then
-    ip netns exec "$x" timeout 20 openssl s_client -connect 10.77.0.1:6768 -alpn h2 -ign_eof <<<"PRI * HTTP/2.0" \
-      >"openssl.$1.out" 2>&1 || true
-    expect "openssl.$1.out" "certificate required\|unexpected eof\|alert"
+    # Again where it was turned away as one of too many.
+    for ((i = 0; i < 100; ++i)); do
+      ip netns exec "$x" timeout 20 openssl s_client -connect 10.77.0.1:6768 -alpn h2 -ign_eof <<<"PRI * HTTP/2.0" \
+        >"openssl.$1.out" 2>&1 || true
+      grep -q "certificate required\|unexpected eof\|alert" "openssl.$1.out" && break
+      sleep 0.1
+    done
+    [ "$i" -lt 100 ] || fail "openssl was not refused"
   fi
   # Noise, and more silent connections than files may be open by default: they stay while the job goes on.
   ip netns exec "$x" bash -c 'exec 3<>/dev/tcp/10.77.0.1/6768; head -c 100000 /dev/urandom >&3' 2>/dev/null || true
@@ -56,7 +61,7 @@ await flood.out "turned away"
 await ready.0 up
 await ready.1 up
 kill "$flooding"
-awk '/^flood/ { answered += $2; away += $(NF - 2) } END { exit !(away > 9 * answered) }' flood.out || fail "the flood came in"
+awk '{ away += $(NF - 2) } END { exit !(away > 100) }' flood.out || fail "the flood came in: $(cat flood.out)"
 expect a.out "connections from 10.78.0.3 are turned away"
 grep -lsa "[c]${secret#c}" /proc/[0-9]*/cmdline && fail "the secret is in the list of processes"
 attack running
