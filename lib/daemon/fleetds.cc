@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,9 @@
 
 namespace fleet {
 namespace {
+
+// For the first word of a fleetd.
+constexpr std::chrono::seconds kPatience{5};
 
 bool has_port(const std::string& entry) {
   const size_t colon = entry.rfind(':');
@@ -48,25 +52,38 @@ void add_local(const std::string& job_id, std::vector<Part>* parts) {
 void Talks::start(const std::string& address, Ask ask, std::function<void(const Tell&)> heard,
                   std::function<void(const Error&)> failed) {
   ++open_;
-  const auto tell = [failed, heard](const Tell& message) {
+  Talk& own = talks_.emplace_back();
+  const auto tell = [&own, failed, heard](const Tell& message) {
+    own.heard = true;
     message.has_refused() ? failed(error_from(message.refused())) : heard(message);
   };
-  const auto closed = [this, failed, address](const grpc::Status& status) {
-    if (!status.ok()) failed(error_of(status, address, security_));
+  const auto closed = [this, &own, failed, address](const grpc::Status& status) {
+    if (own.given_up) {
+      failed(Error(ErrorCode::kPeerLost, "fleetd does not answer", address, "does it hang there?"));
+    } else if (!status.ok()) {
+      failed(error_of(status, address, security_));
+    }
     if (--open_ == 0) loop_.stop();
   };
-  talks_.push_back(ClientTalk::start(loop_, address, security_, {tell, [] {}, closed}));
-  talks_.back()->send(std::move(ask));
+  own.talk = ClientTalk::start(loop_, address, security_, {tell, [] {}, closed});
+  own.talk->send(std::move(ask));
 }
 
 void Talks::run() {
   const auto keep = boost::asio::make_work_guard(loop_);
+  patience_.expires_after(kPatience);
+  patience_.async_wait([this](boost::system::error_code) {
+    for (Talk& each : talks_) {
+      each.given_up = !each.heard;
+      if (each.given_up) each.talk->cancel();
+    }
+  });
   if (open_ > 0) loop_.run();
 }
 
 void Talks::hold(bool held) {
   if (std::exchange(held_, held) == held) return;
-  for (const auto& talk : talks_) talk->hold(held);
+  for (const Talk& each : talks_) each.talk->hold(held);
 }
 
 Fleetds::Fleetds(const Settings& settings)

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,8 +21,9 @@ namespace fleet {
 // A few conversations, until all are over. Not thread safe.
 class Talks {
  public:
-  explicit Talks(const Security& security) : security_(security) {}
-  // A refusal, and what goes wrong with the connection, is `failed`.
+  explicit Talks(const Security& security) : security_(security), patience_(loop_) {}
+  // A refusal, and what goes wrong with the connection, is `failed`: so is who says nothing at all
+  // for a few seconds.
   void start(const std::string& address, Ask ask, std::function<void(const Tell&)> heard,
              std::function<void(const Error&)> failed);
   void run();
@@ -28,9 +31,15 @@ class Talks {
   boost::asio::io_context& loop() { return loop_; }
 
  private:
+  struct Talk {
+    std::shared_ptr<ClientTalk> talk;
+    bool heard = false, given_up = false;
+  };
+
   const Security security_;
   boost::asio::io_context loop_{1};
-  std::vector<std::shared_ptr<ClientTalk>> talks_;
+  boost::asio::steady_timer patience_;
+  std::deque<Talk> talks_;  // stay where they are
   int open_ = 0;
   bool held_ = false;
 };

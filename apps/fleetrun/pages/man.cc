@@ -125,8 +125,10 @@ std::string man_page() {
 }
 
 std::string man_page_of(const std::string& program, const std::string& help) {
-  const std::string first = help.substr(0, help.find('\n'));
-  return head(program, first) + ".SH USAGE\n.nf\n" + roff(help) +
+  // Its summary; a line of usage may come before it.
+  const size_t start = help.starts_with("usage:") ? help.find('\n') + 1 : 0;
+  const std::string summary = help.substr(start, help.find('\n', start) - start);
+  return head(program, summary) + ".SH USAGE\n.nf\n" + roff(help) +
          ".fi\n.SH SEE ALSO\n.BR fleetrun (1)\n";
 }
 

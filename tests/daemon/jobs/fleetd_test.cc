@@ -1,8 +1,10 @@
 // Jobs through two fleetds on one machine, at 127.0.0.1 and 127.0.0.2.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <fstream>
@@ -10,7 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "node/held_ports.h"
+#include "node/process_tree.h"
 #include "tests/daemon/jobs/fleetds.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 #include "tests/places.h"
@@ -329,6 +333,49 @@ TEST_F(TwoFleetds, LogThatIsRotated_IsFollowed) {
   EXPECT_EQ(follower.wait(), 0);
   EXPECT_EQ(count_of(follower.output(), " of 3\n"), 20000u) << follower.output();
   EXPECT_GT(count_of(ask({"logs", "rotated", "--rank=2"}), " of 2\n"), 19999u);
+}
+
+// A reader that takes nothing: the log waits where it is, and not in the memory of who shows it.
+TEST_F(TwoFleetds, LogIntoAFullPipe_TakesNoMemory) {
+  start("big", {}, {"sh", "-c", "echo the first line"}, "127.0.0.1")->wait();
+  constexpr size_t kSize = 96 << 20;
+  write_file_atomically(job.path() + "/log/big/workerlog.0", std::string(kSize, 'x'));
+  const std::string pipe = job.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  Fleetrun logs(job, "logs", {"logs", "big", "--rank=0", "--fleetd=127.0.0.1:" + port}, {}, pipe);
+  // Until it reads no more.
+  const std::string proc = "/proc/" + std::to_string(logs.pid());
+  const auto look = [&] { return read_file(proc + "/io") + process_state(logs.pid()); };
+  std::string seen;
+  for (int same = 0; same < 20; ::poll(nullptr, 0, 10)) {
+    const std::string now = look();
+    same = now == seen && now.find("wchar: 0\n") == std::string::npos ? same + 1 : 0;
+    seen = now;
+  }
+  const std::string status = read_file(proc + "/status");
+  long long peak = 0;
+  parse_int(trim(std::string_view(status).substr(status.find("VmHWM:") + 6, 12)), &peak);  // KiB
+  EXPECT_GT(peak, 0);
+  EXPECT_LT(peak, 64 << 10);
+  size_t total = 0;
+  for (std::string buffer(1 << 20, ' '); total < kSize;) {
+    pollfd readable = {reader.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&readable, 1, 60'000), 1);
+    const ssize_t size = ::read(reader.get(), buffer.data(), buffer.size());
+    if (size == 0) break;
+    if (size > 0) total += static_cast<size_t>(size);
+  }
+  EXPECT_EQ(total, kSize);
+  EXPECT_EQ(logs.wait(), 0);
+}
+
+TEST_F(TwoFleetds, StopOfAJobWithANodeThatDoesNotAnswer_IsNoSuccess) {
+  start("half", {"--detach"}, endless("trap 'exit 0' TERM"))->wait();
+  fleetds[1]->signal(SIGSTOP);
+  EXPECT_THAT(ask({"stop", "half"}, 1), Not(HasSubstr("has ended")));
+  fleetds[1]->signal(SIGCONT);
+  EXPECT_THAT(left(), IsEmpty());
 }
 
 TEST_F(TwoFleetds, MuchOutput_ComesWhole) {
