@@ -254,7 +254,9 @@ void Supervision::on_signal(int signal) {
     effects_.say(signal_name(signal) + ": ending the job instead of restarting it");
     return effects_.request_stop(signal);
   }
-  if (gone_) return end(128 + signal_);  // only other nodes are waited for
+  // Only other nodes are waited for: they are told, and what they make of it is the verdict.
+  if (gone_ && first && assignment_) return effects_.request_stop(signal);
+  if (gone_) return end(128 + signal_);
   if (!assignment_ || stopping_) {
     if (assignment_) effects_.request_kill(signal_);
     return effects_.kill_ranks();

@@ -152,10 +152,14 @@ TEST_F(SupervisionTest, StopOrderBeforeTheSecondStart_StartsNothing) {
   supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGTERM));
 }
 
-TEST_F(SupervisionTest, SignalWhileOnlyOthersRun_EndsAtOnce) {
+TEST_F(SupervisionTest, SignalWhileOnlyOthersRun_StopsThemAndASecondOneEndsAtOnce) {
   run();
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
+  EXPECT_CALL(effects, request_stop(SIGTERM));
+  EXPECT_CALL(effects, end(_)).Times(0);
+  supervision.on_signal(SIGTERM);
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
   EXPECT_CALL(effects, end(128 + SIGTERM));
   supervision.on_signal(SIGTERM);
 }

@@ -4,39 +4,12 @@
 # Usage: elastic.sh FLEETRUN
 set -euo pipefail
 fleetrun=$1 fleetd=$(dirname "$1")/fleetd
-skip() { echo "SKIP: $*"; exit 77; }
-[ "$(id -u)" = 0 ] || skip "network namespaces need root"
-command -v ip >/dev/null || skip "ip (iproute2) is not installed"
-spaces=()
-for name in h n1 n2 n3 l; do spaces+=("fleet_e${name}_$$"); done
-hub=${spaces[0]} laptop=${spaces[4]}
-folder=$(mktemp -d)
-clean_up() {
-  jobs -p | xargs -r kill -9 2>/dev/null || true
-  for n in "${spaces[@]}"; do ip netns del "$n" 2>/dev/null || true; done
-  rm -rf "$folder"
-}
-trap clean_up EXIT
-ip netns add "$hub" 2>/dev/null || skip "this machine allows no network namespaces"
-ip -n "$hub" link add bridge type bridge || skip "no bridge here"
-ip -n "$hub" link set bridge up
-for k in 1 2 3 4; do
-  ip netns add "${spaces[k]}"
-  ip -n "${spaces[k]}" link add cable type veth peer name "p$k" netns "$hub" || skip "no veth here"
-  ip -n "$hub" link set "p$k" master bridge up
-  ip -n "${spaces[k]}" addr add "10.79.0.$k/24" dev cable
-  ip -n "${spaces[k]}" link set lo up && ip -n "${spaces[k]}" link set cable up
-done
-cd "$folder"
+source "$(dirname "$0")/../../hosts.sh"
+new_switch hub bridge
+new_host n1 n2 n3 laptop
+spaces=("$hub" "$n1" "$n2" "$n3" "$laptop")
+for k in 1 2 3 4; do plug "${spaces[k]}" cable "10.79.0.$k/24" "$hub" bridge "p$k"; done
 export CUDA_VISIBLE_DEVICES= FLEETD_SECRET="a secret of this test"
-fail() { echo "FAILED: $*"; tail -n 40 ./*.out; exit 1; }
-expect() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
-soon() {  # soon WHAT COMMAND...: until it succeeds
-  local what=$1 i
-  shift
-  for ((i = 0; i < 1500; ++i)); do "$@" && return; sleep 0.02; done
-  fail "$what"
-}
 node() {  # node NUMBER
   FLEET_RUNTIME_DIR=$folder/run$1 exec ip netns exec "${spaces[$1]}" "$fleetd" --listen=0.0.0.0:6767 --allow_root \
     --state_dir="$folder/state$1" >"fleetd$1.out" 2>&1
