@@ -53,6 +53,13 @@ void Causes::node_lost(int node_rank, std::string how, Time since) {
   due_ = Time::min();
 }
 
+void Causes::stopped(int64_t at_ns, int64_t error_ns) {
+  if (error_ns < 0) return;
+  std::erase_if(exits_,
+                [&](const Failed& one) { return one.at_ns + one.error_ns >= at_ns - error_ns; });
+  if (!any()) clear();
+}
+
 const Causes::Failed* Causes::first_exit() const {
   if (exits_.empty()) return nullptr;
   const auto is_echo = [](const Failed& one) { return looks(one.exit) == Looks::kEcho; };

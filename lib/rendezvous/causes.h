@@ -41,6 +41,9 @@ class Causes {
   void failed(RankExit exit, Time now);
   // Nothing was heard of the node since; `how` for the message.
   void node_lost(int node_rank, std::string how, Time since);
+  // A launcher was told to stop its ranks, at this time of this clock, so far off (< 0: not known):
+  // what has not failed before that for certain follows from it.
+  void stopped(int64_t at_ns, int64_t error_ns);
   // Failures that are kept: those that may be the first.
   size_t kept() const { return exits_.size(); }
   bool any() const { return !exits_.empty() || !lost_.empty(); }

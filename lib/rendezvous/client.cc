@@ -51,10 +51,7 @@ void RendezvousClient::send_stacks(const std::vector<RankStack>& stacks) {
 }
 
 void RendezvousClient::request_stop(int signal, bool kill) {
-  wire::NodeMessage message;
-  message.mutable_stop()->set_signal(signal);
-  message.mutable_stop()->set_kill(kill);
-  impl_->send(std::move(message));
+  impl_->request_stop(signal, kill);
 }
 
 void RendezvousClient::request_signal(int signal) {

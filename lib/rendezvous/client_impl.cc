@@ -317,6 +317,22 @@ void RendezvousClient::Impl::report(RankExit exit) {
   send(std::move(message));
 }
 
+void RendezvousClient::Impl::request_stop(int signal, bool kill) {
+  wire::NodeMessage message;
+  auto* stop = message.mutable_stop();
+  stop->set_signal(signal);
+  stop->set_kill(kill);
+  stop->set_at_error_ns(-1);
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto at = host_clock_.at(ns(Clock::now()))) {
+      stop->set_at_ns(at->host_ns);
+      stop->set_at_error_ns(at->error_ns);
+    }
+  }
+  send(std::move(message));
+}
+
 void RendezvousClient::Impl::leave() {
   std::unique_lock lock(mutex_);
   const bool first = !std::exchange(left_, true);

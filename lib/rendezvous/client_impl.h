@@ -32,6 +32,7 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void follow(const std::string& address);
   void send(wire::NodeMessage message);  // dropped where there is no stream any more
   void report(RankExit exit);
+  void request_stop(int signal, bool kill);
   void leave();
   void close();  // before the owner goes
 

@@ -85,7 +85,9 @@ class JobState {
   void finished(SessionId session, Time now);
   void ready(SessionId session, int epoch, Time now);     // nothing of that epoch is left there
   void accepted(SessionId session, int epoch, Time now);  // that epoch's world is known there
-  void stop_wished(SessionId session, int signal, Time now, bool kill = false);
+  // at_ns, at_error_ns: when its launcher was told, as of a RankExit.
+  void stop_wished(SessionId session, int signal, Time now, bool kill = false, int64_t at_ns = 0,
+                   int64_t at_error_ns = -1);
   void signal_wished(SessionId session, int signal, Time now);
   void stacks_wished(SessionId session, Time now);
   void left(SessionId session, Time now);                          // said goodbye

@@ -123,7 +123,8 @@ Verdict JobState::stopped_verdict(int rank, int signal, const std::string& more)
   return verdict;
 }
 
-void JobState::stop_wished(SessionId session, int signal, Time now, bool kill) {
+void JobState::stop_wished(SessionId session, int signal, Time now, bool kill, int64_t at_ns,
+                           int64_t at_error_ns) {
   const Session* from = heard(session, now);
   if (!from || phase_ == Phase::kEnded) return;
   if (phase_ == Phase::kForming) {
@@ -148,6 +149,7 @@ void JobState::stop_wished(SessionId session, int signal, Time now, bool kill) {
   }
   const StopOrder order{signal, rank, world_->nodes.at(rank).address, kill};
   if (!stop_) stop_ = order;  // the first one is the verdict, later ones may be harsher
+  causes_.stopped(at_ns, at_error_ns);
   say_ranks(order);
 }
 

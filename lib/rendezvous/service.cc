@@ -158,7 +158,8 @@ void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& mes
       job_.accepted(id, message.accept().epoch(), now);
       break;
     case wire::NodeMessage::kStop:
-      job_.stop_wished(id, message.stop().signal(), now, message.stop().kill());
+      job_.stop_wished(id, message.stop().signal(), now, message.stop().kill(),
+                       message.stop().at_ns(), message.stop().at_error_ns());
       break;
     case wire::NodeMessage::kSignal:
       job_.signal_wished(id, message.signal().signal(), now);

@@ -131,6 +131,27 @@ TEST_F(CausesTest, SilentNode_IsLostSinceItWasLastHeard) {
   EXPECT_EQ(cause_rank(), -1);
 }
 
+// A rank that is told to stop takes others along, whose nodes may be heard of first.
+TEST_F(CausesTest, WhatFollowsFromAStop_IsNoCause) {
+  const auto stopped = [this](nanoseconds at, nanoseconds error) {
+    causes.stopped((start + at).time_since_epoch().count(), error.count());
+  };
+  fails(3, 1, 1, 0, 50ms);
+  stopped(48ms, 1ms);
+  EXPECT_FALSE(causes.any());
+  EXPECT_EQ(causes.due(), Causes::Time::max());
+  fails(3, 1, 7, 0, 10ms);  // it failed before, whoever stopped the job for it
+  fails(2, 0, 1, 0, 49ms);
+  stopped(48ms, 1ms);
+  EXPECT_EQ(cause_rank(), 3);
+  fails(3, 1, 1, 0, 50ms);  // nobody knows when that was
+  causes.stopped(0, -1);
+  EXPECT_EQ(cause_rank(), 3);
+  causes.node_lost(1, "vanished", start);
+  stopped(0ms, 1ms);
+  EXPECT_TRUE(causes.any());
+}
+
 // However the reports are shuffled and delayed, and whatever the clocks' errors within their
 // bounds.
 TEST_F(CausesTest, AnyOrderOfArrival_GivesTheSameCause) {

@@ -44,8 +44,11 @@ struct ThreeFleetds : Fleetds {
   }
   void goes_on(const std::string& name, Fleetrun* client, int lost) {
     wait_for_epoch(2, 4);
-    EXPECT_THAT(ask({"ls"}, fleetds[static_cast<size_t>(lost)] ? 0 : 1),
-                HasSubstr(name + "  running  2"));
+    // The fleetds hear of it a moment after the ranks have started.
+    const int code = fleetds[static_cast<size_t>(lost)] ? 0 : 1;
+    while (ask({"ls"}, code).find(name + "  running  2") == std::string::npos) {
+      ::poll(nullptr, 0, 10);
+    }
     end_well();
     EXPECT_EQ(client->wait(), 0) << client->output();
     EXPECT_THAT(client->output(), AllOf(HasSubstr("epoch 1 rank 5 of 6"),
