@@ -238,9 +238,22 @@ void NodeJobs::reap() {
   }
 }
 
+// A job that is soon over has written it since we last looked.
+void NodeJobs::read_last_record(int number, pid_t launcher) {
+  const std::string path =
+      records_ + "/" + job_record_name(table_.find(number)->record.job_id, launcher);
+  try {
+    table_.recorded(number, read_job_record(read_file(path)));
+  } catch (const Error& error) {  // it did not get so far
+    spdlog::debug("{}", error.what());
+  }
+  ::unlink(path.c_str());
+}
+
 void NodeJobs::launcher_ended(int number, int status) {
   Run& run = runs_.at(number);
   run.process->reaped();
+  read_last_record(number, run.process->pid());
   run.process.reset();
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   const JobInfo* job = table_.find(number);

@@ -64,6 +64,7 @@ class NodeJobs {
   void recall();
   void wait_for_children();
   void reap();
+  void read_last_record(int number, pid_t launcher);
   void launcher_ended(int number, int status);
   void on_record(const std::string& file);
   void changed(int number);

@@ -282,6 +282,7 @@ int run(LaunchRequest request) {
   agent.node = node_of(plan, agent.server != nullptr);
   agent.grace = seconds_of(settings, "grace");
   agent.tell_verdict = !part;
+  agent.record_stays = part;  // of a job that is soon over too
   if (settings.boolean("leash")) agent.leash = UniqueFd(::dup(STDIN_FILENO));
   agent.record = record_of(plan, agent);
   add_callbacks(plan, &life, &agent);

@@ -37,7 +37,7 @@ class Agent : private SupervisionEffects {
  public:
   explicit Agent(AgentPlan plan)
       : plan_(std::move(plan)),
-        record_(plan_.record),
+        record_(plan_.record, plan_.record_stays),
         supervision_(*this),
         signals_(loop_),
         sweep_(loop_, plan_.foreign,

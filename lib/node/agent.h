@@ -29,7 +29,8 @@ struct AgentPlan {
   // Opens the rendezvous where it is this node's turn. Throws Error.
   std::function<std::unique_ptr<RendezvousServer>(const TakeOver&)> take_over;
   std::chrono::milliseconds grace{10'000};
-  JobRecord record;  // what is known of it before the nodes have met
+  JobRecord record;           // what is known of it before the nodes have met
+  bool record_stays = false;  // as of a JobRecordFile
   // Before prepare(), where it is set: "", or why the job cannot start, which must be the same on
   // every node. On a thread of its own; may take seconds. An Error ends the job, but kPeerLost and
   // kStale, after which the rendezvous says what has happened.

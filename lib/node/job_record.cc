@@ -43,10 +43,6 @@ void check_folder(const std::string& folder) {
   }
 }
 
-std::string file_name(const JobRecord& record) {
-  return file_word(record.job_id.substr(0, 100)) + "." + std::to_string(record.pid) + kEnding;
-}
-
 Json to_json(const JobRecord& record) {
   Json all;
   all["job_id"] = record.job_id;
@@ -137,6 +133,10 @@ std::string make_job_record_folder() {
   return folder;
 }
 
+std::string job_record_name(const std::string& job_id, pid_t launcher) {
+  return file_word(job_id.substr(0, 100)) + "." + std::to_string(launcher) + kEnding;
+}
+
 std::string job_record_json(const JobRecord& record) {
   return to_json(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -169,14 +169,15 @@ std::vector<JobRecord> find_jobs() {
   return found;
 }
 
-JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
+JobRecordFile::JobRecordFile(JobRecord record, bool stays)
+    : record_(std::move(record)), stays_(stays) {
   record_.pid = ::getpid();
   record_.started = unix_seconds();
   std::error_code error;
   record_.folder = std::filesystem::current_path(error).string();
   record_.log_dir = std::filesystem::absolute(record_.log_dir, error).lexically_normal().string();
   try {
-    path_ = make_job_record_folder() + "/" + file_name(record_);
+    path_ = make_job_record_folder() + "/" + job_record_name(record_.job_id, record_.pid);
     write();
   } catch (const Error& failure) {
     path_.clear();
@@ -185,7 +186,7 @@ JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
 }
 
 JobRecordFile::~JobRecordFile() {
-  if (!path_.empty()) ::unlink(path_.c_str());
+  if (!path_.empty() && !stays_) ::unlink(path_.c_str());
 }
 
 void JobRecordFile::on_assignment(const Assignment& assignment,

@@ -53,13 +53,17 @@ JobRecord read_job_record(const std::string& json);
 // removed. kIo where the folder belongs to somebody else.
 std::vector<JobRecord> find_jobs();
 
+// What its file in that folder is called.
+std::string job_record_name(const std::string& job_id, pid_t launcher);
+
 // This process's own record. A job does not fail for the lack of it: what cannot be written is said
 // at debug level.
 class JobRecordFile {
  public:
   // `record`: what is known before the nodes have met; pid, folder and start are filled in.
-  explicit JobRecordFile(JobRecord record);
-  ~JobRecordFile();  // removes the file
+  // `stays`: whoever started this process reads the file in the end, and removes it.
+  explicit JobRecordFile(JobRecord record, bool stays = false);
+  ~JobRecordFile();  // removes the file, unless it stays
   JobRecordFile(const JobRecordFile&) = delete;
 
   // The job (re)starts. The file follows once all ranks of this node have their process.
@@ -71,6 +75,7 @@ class JobRecordFile {
   void write();
 
   JobRecord record_;
+  const bool stays_;
   std::string path_;
   size_t missing_ = 0;  // ranks without a process
 };

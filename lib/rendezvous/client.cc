@@ -50,9 +50,7 @@ void RendezvousClient::send_stacks(const std::vector<RankStack>& stacks) {
   impl_->send(std::move(message));
 }
 
-void RendezvousClient::request_stop(int signal, bool kill) {
-  impl_->request_stop(signal, kill);
-}
+void RendezvousClient::request_stop(int signal, bool kill) { impl_->request_stop(signal, kill); }
 
 void RendezvousClient::request_signal(int signal) {
   wire::NodeMessage message;
