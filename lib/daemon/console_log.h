@@ -17,7 +17,8 @@ class ConsoleLog {
     bool error = false;  // from standard error
     std::string text;
   };
-  explicit ConsoleLog(size_t bytes = kKeptOutput) : limit_(bytes) {}
+  ConsoleLog() : ConsoleLog(kKeptOutput) {}
+  explicit ConsoleLog(size_t bytes) : limit_(bytes) {}
 
   void add(bool error, std::string_view text);
   // Positions count every byte ever added. What lies before begin() is gone.

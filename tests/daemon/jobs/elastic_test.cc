@@ -51,8 +51,10 @@ struct ThreeFleetds : Fleetds {
     }
     end_well();
     EXPECT_EQ(client->wait(), 0) << client->output();
-    EXPECT_THAT(client->output(), AllOf(HasSubstr("epoch 1 rank 5 of 6"),
-                                        HasSubstr("epoch 2 rank 3 of 4"), Not(HasSubstr("ABORT"))));
+    // What a launcher has read of its ranks may die with it.
+    const std::string first = lost == 0 ? "epoch 1 rank 3 of 6" : "epoch 1 rank 0 of 6";
+    EXPECT_THAT(client->output(), AllOf(HasSubstr(first), HasSubstr("epoch 2 rank 3 of 4"),
+                                        Not(HasSubstr("ABORT"))));
     EXPECT_THAT(left(), IsEmpty());
   }
 };
