@@ -53,8 +53,8 @@ struct ThreeFleetds : Fleetds {
     EXPECT_EQ(client->wait(), 0) << client->output();
     // What a launcher has read of its ranks may die with it.
     const std::string first = lost == 0 ? "epoch 1 rank 3 of 6" : "epoch 1 rank 0 of 6";
-    EXPECT_THAT(client->output(), AllOf(HasSubstr(first), HasSubstr("epoch 2 rank 3 of 4"),
-                                        Not(HasSubstr("ABORT"))));
+    EXPECT_THAT(client->output(),
+                AllOf(HasSubstr(first), HasSubstr("epoch 2 rank 3 of 4"), Not(HasSubstr("ABORT"))));
     EXPECT_THAT(left(), IsEmpty());
   }
 };
