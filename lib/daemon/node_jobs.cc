@@ -57,7 +57,8 @@ void NodeJobs::recall() {
   for (JobMemory::Kept& kept : memory_.load()) {
     JobInfo& job = kept.job;
     // Its fleetd was killed, and has taken it along.
-    if (job.phase != JobPhase::kEnded) {
+    const bool taken = job.phase != JobPhase::kEnded;
+    if (taken) {
       job.phase = JobPhase::kEnded;
       job.verdict = verdict_of(job.record);
       job.code = 128 + SIGKILL;
@@ -67,7 +68,7 @@ void NodeJobs::recall() {
     table_.remember(std::move(job));
     if (const JobInfo* known = table_.named(job_id)) {
       runs_[known->number].console = std::move(kept.console);
-      keep(known->number);
+      if (taken) keep(known->number);
     }
   }
   forget_old();

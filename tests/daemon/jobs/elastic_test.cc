@@ -32,6 +32,13 @@ struct ThreeFleetds : Fleetds {
       job.wait_for("epoch" + std::to_string(epoch) + "." + std::to_string(rank));
     }
   }
+  // What a launcher has not passed on yet ends with it.
+  static void wait_until_all_are_shown(const Fleetrun& client) {
+    for (const char* rank : {"0", "1", "2", "3", "4", "5"}) {
+      const std::string line = "epoch 1 rank " + std::string(rank) + " of 6";
+      while (client.output().find(line) == std::string::npos) ::poll(nullptr, 0, 5);
+    }
+  }
   void end_well() const { write_file_atomically(job.path() + "/end", ""); }
   // The node's fleetrun: fleetd's child.
   pid_t launcher(size_t node) const {
@@ -61,7 +68,7 @@ struct ThreeFleetds : Fleetds {
 
 TEST_F(ThreeFleetds, KilledFleetrun_TheOthersGoOn) {
   const auto client = start("one", elastic(), kRank);
-  wait_for_epoch(1, 6);
+  wait_until_all_are_shown(*client);
   ::kill(launcher(2), SIGKILL);
   goes_on("one", client.get(), 2);
   EXPECT_THAT(client->output(), HasSubstr("fleetrun on 127.0.0.3 was killed by SIGKILL"));
@@ -70,7 +77,7 @@ TEST_F(ThreeFleetds, KilledFleetrun_TheOthersGoOn) {
 
 TEST_F(ThreeFleetds, KilledFleetd_TheOthersGoOn) {
   const auto client = start("two", elastic(), kRank);
-  wait_for_epoch(1, 6);
+  wait_until_all_are_shown(*client);
   fleetds[1]->signal(SIGKILL);
   fleetds[1].reset();
   goes_on("two", client.get(), 1);
@@ -78,7 +85,7 @@ TEST_F(ThreeFleetds, KilledFleetd_TheOthersGoOn) {
 
 TEST_F(ThreeFleetds, LostHostOfTheRendezvous_TheNextOneTakesOver) {
   const auto client = start("three", elastic(), kRank);
-  wait_for_epoch(1, 6);
+  wait_until_all_are_shown(*client);
   fleetds[0]->signal(SIGKILL);
   fleetds[0].reset();
   goes_on("three", client.get(), 0);
