@@ -20,24 +20,32 @@ bool same_file(int fd, const std::string& path) {
 
 }  // namespace
 
-bool LogReader::open(const std::string& path) {
+UniqueFd LogReader::open(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file && errno != ENOENT) throw_errno("the log cannot be read", path);
-  if (!file) return false;
-  file_ = std::move(file);
-  return true;
+  return file;
 }
 
+// What is written now may be closed at any moment: it is opened before what was closed is looked
+// for, so that nothing between the two is missed.
 bool LogReader::open_first() {
+  UniqueFd written = open(path_);
   for (const LogPiece& piece : find_log_pieces(path_)) {
-    last_ = piece.number;
-    if (!current_ && open(piece.path)) return true;
+    if (current_) {
+      last_ = piece.number;
+    } else if (UniqueFd oldest = open(piece.path)) {
+      last_ = piece.number;
+      file_ = std::move(oldest);
+      return true;
+    }
   }
-  return open(path_);
+  file_ = std::move(written);
+  return static_cast<bool>(file_);
 }
 
 bool LogReader::open_next() {
   if (same_file(file_.get(), path_)) return false;
+  UniqueFd written = open(path_);
   // It has been closed: what comes behind it? Where it is not found it has been removed, and so
   // has everything before the oldest.
   const std::vector<LogPiece> pieces = find_log_pieces(path_);
@@ -45,11 +53,16 @@ bool LogReader::open_next() {
     if (piece.number > last_ && same_file(file_.get(), piece.path)) last_ = piece.number;
   }
   for (const LogPiece& piece : pieces) {
-    if (piece.number <= last_ || !open(piece.path)) continue;
+    if (piece.number <= last_) continue;
+    UniqueFd next = open(piece.path);
+    if (!next) continue;
     last_ = piece.number;
+    file_ = std::move(next);
     return true;
   }
-  return open(path_);
+  if (!written) return false;
+  file_ = std::move(written);
+  return true;
 }
 
 std::string LogReader::next(size_t most) {

@@ -26,7 +26,7 @@ class LogReader {
  private:
   bool open_first();
   bool open_next();  // false where the open file is the one that is written now
-  bool open(const std::string& path);
+  static UniqueFd open(const std::string& path);  // none where it is not there
 
   std::string path_;
   bool current_;

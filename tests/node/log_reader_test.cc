@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <thread>
 
 #include "node/log_file.h"
 
@@ -53,6 +55,23 @@ TEST_F(LogReaderTest, Following_MissesNothingAcrossRotation) {
   seen.clear();
   read(&current);
   EXPECT_EQ(seen, read_file(path));
+}
+
+// The log is closed again and again while the reader looks for what comes next.
+TEST_F(LogReaderTest, RotationWhileItReads_LosesNothing) {
+  LogFolder logs(settings, {path});
+  for (int i = 0; i < 20'000; ++i) written += "line " + std::to_string(i) + "\n";
+  std::atomic<bool> over{false};
+  std::thread writer([&] {
+    LogFile file(&logs, path, false);
+    for (size_t at = 0; at < written.size(); at += 100) file.write(written.substr(at, 100));
+    over = true;
+  });
+  LogReader reader(path);
+  while (!over) read(&reader);
+  writer.join();
+  read(&reader);
+  EXPECT_TRUE(seen == written) << seen.size() << " of " << written.size() << " bytes";
 }
 
 TEST_F(LogReaderTest, PiecesThatWereRemoved_AreSkipped) {
