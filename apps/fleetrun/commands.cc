@@ -1,10 +1,13 @@
 #include "commands.h"
 
+#include "base/error.h"
+#include "base/text.h"
 #include "daemon/job_commands.h"
 #include "daemon/over_stdio.h"
 #include "launch/debug.h"
 #include "launch/doctor/doctor.h"
 #include "launch/guard.h"
+#include "launch/program.h"
 #include "launch/simulate/simulate.h"
 #include "node/stack_report.h"
 
@@ -23,6 +26,18 @@ const Command* find_command(const std::vector<std::string>& arguments) {
     if (!arguments.empty() && arguments[0] == command.name) return &command;
   }
   return nullptr;
+}
+
+void refuse_mistyped(const std::string& word) {
+  if (word.starts_with('-') || is_program(word)) return;
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    if (!command.internal) names.push_back(command.name);
+  }
+  const std::string nearest = nearest_name(word, names);
+  if (nearest.empty()) return;
+  throw Error(ErrorCode::kUsage, "there is no such command, and no program of this name in PATH",
+              word, "did you mean 'fleetrun " + nearest + "'?");
 }
 
 }  // namespace fleet

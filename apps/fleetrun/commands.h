@@ -15,4 +15,7 @@ const std::vector<Command>& commands();
 // The command that these arguments begin with, or nullptr.
 const Command* find_command(const std::vector<std::string>& arguments);
 
+// kUsage for a first word that is nearly a command's name, and nothing that can be run.
+void refuse_mistyped(const std::string& word);
+
 }  // namespace fleet

@@ -38,6 +38,7 @@ fleet::LaunchExtras extras() {
 
 int run(std::vector<std::string> arguments) {
   const fleet::Command* command = fleet::find_command(arguments);
+  if (!command && !arguments.empty()) fleet::refuse_mistyped(arguments[0]);
   if (!command) return fleet::launch(arguments, extras());
   arguments.erase(arguments.begin());
   return fleet::run_command(*command, arguments);

@@ -34,6 +34,15 @@ void need_file(const std::string& path, const std::string& what) {
               "give its path, and options of fleetrun before it");
 }
 
+// "" where PATH has none.
+std::string in_path(const std::string& name) {
+  for (const std::string& folder : split(env_or("PATH", "/usr/local/bin:/usr/bin:/bin"), ':')) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (is_executable(path)) return path;
+  }
+  return {};
+}
+
 std::string find_in_path(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     if (is_executable(name)) return name;
@@ -44,16 +53,15 @@ std::string find_in_path(const std::string& name) {
     throw Error(ErrorCode::kUsage, "this file may not be executed", name,
                 "chmod +x it, or name its interpreter before it");
   }
-  for (const std::string& folder : split(env_or("PATH", "/usr/local/bin:/usr/bin:/bin"), ':')) {
-    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
-    if (is_executable(path)) return path;
-  }
+  if (const std::string path = in_path(name); !path.empty()) return path;
   throw Error(ErrorCode::kUsage, "there is no program of this name in PATH", name,
               is_file(name) ? "for the file in this folder write ./" + name
                             : "name a job file, a .py or a program");
 }
 
 }  // namespace
+
+bool is_program(const std::string& name) { return is_file(name) || !in_path(name).empty(); }
 
 bool is_job_file(const std::string& program) { return program.ends_with(".json"); }
 

@@ -12,6 +12,9 @@ namespace fleet {
 std::vector<std::string> rank_command(const std::vector<std::string>& program,
                                       const std::string& worker);
 
+// Whether there is anything of this name to run: a file, or a program in PATH.
+bool is_program(const std::string& name);
+
 // Whether this is a job file, which runs fleet-worker.
 bool is_job_file(const std::string& program);
 

@@ -29,7 +29,9 @@ JobRecord job_called(const std::string& name) {
     throw Error(ErrorCode::kNotFound,
                 name.empty() ? "no job of this user runs on this node"
                              : "no job called '" + name + "' of this user runs on this node",
-                "stacks", names.empty() ? "" : "there are: " + join(names, ", "));
+                "stacks",
+                names.empty() ? "run it on a node of the job, as the job's user"
+                              : "there are: " + join(names, ", "));
   }
   if (found.size() > 1 && (name.empty() || found.front().job_id != found.back().job_id)) {
     throw Error(ErrorCode::kUsage, "several jobs run on this node", "stacks",

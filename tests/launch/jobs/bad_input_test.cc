@@ -40,6 +40,11 @@ TEST_F(BadInput, UnknownFlag_NamesTheNearest) {
   expect_usage({"--nproc-per-node=2"}, HasSubstr("did you mean '--nproc_per_node'?"));
 }
 
+TEST_F(BadInput, MistypedCommand_NamesTheNearest) {
+  expect_usage({"stattus"}, HasSubstr("did you mean 'fleetrun status'?"));
+  expect_usage({"no-such-program-at-all"}, HasSubstr("there is no program of this name in PATH"));
+}
+
 TEST_F(BadInput, OptionWithoutMeaningHere_IsRefused) {
   expect_usage({"--heter_workers=a:1"}, HasSubstr("heterogeneous parameter servers are not"));
   expect_usage({"--run_mode=rpc"}, HasSubstr("the modes are collective and ps"));
