@@ -1,6 +1,7 @@
 #include "launch/arguments.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/command_line.h"
 #include "base/env.h"
@@ -133,6 +134,25 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
                "; see fleetrun --help");
   }
   return request;
+}
+
+bool answered(const LaunchRequest& request, const std::function<std::string()>& help) {
+  std::string answer;
+  switch (request.action) {
+    case LaunchRequest::Action::kHelp:
+      answer = help();
+      break;
+    case LaunchRequest::Action::kVersion:
+      answer = launch_version() + "\n";
+      break;
+    case LaunchRequest::Action::kPrintConfig:
+      answer = print_options(request.settings);
+      break;
+    case LaunchRequest::Action::kRun:
+      return false;
+  }
+  std::fputs(answer.c_str(), stdout);
+  return true;
 }
 
 }  // namespace fleet

@@ -1,6 +1,7 @@
 // The command line and the environment, into a LaunchRequest.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,5 +18,8 @@ enum class ArgumentsOf {
 // unknown flag (naming the nearest), an unsupported one, a bad value, or a missing program.
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments,
                               ArgumentsOf what = ArgumentsOf::kStart);
+
+// Prints the help, version or configuration that a request asks for. false: it is to be run.
+bool answered(const LaunchRequest& request, const std::function<std::string()>& help);
 
 }  // namespace fleet

@@ -305,18 +305,8 @@ const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias
 
 int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras) {
   LaunchRequest request = parse_arguments(arguments);
-  switch (request.action) {
-    case LaunchRequest::Action::kHelp:
-      std::fputs((launch_help(request.all_help) + extras.commands_help).c_str(), stdout);
-      return 0;
-    case LaunchRequest::Action::kVersion:
-      std::puts(launch_version().c_str());
-      return 0;
-    case LaunchRequest::Action::kPrintConfig:
-      std::fputs(print_options(request.settings).c_str(), stdout);
-      return 0;
-    case LaunchRequest::Action::kRun:
-      break;
+  if (answered(request, [&] { return launch_help(request.all_help) + extras.commands_help; })) {
+    return 0;
   }
   const Via* via = chosen_via(request, extras.vias);
   check_options(request, ArgumentsOf::kStart);

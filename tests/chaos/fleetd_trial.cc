@@ -15,30 +15,10 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "node/process_tree.h"
+#include "tests/chaos/patience.h"
 
 namespace fleet::chaos {
 namespace {
-
-constexpr double kStartLimit = 60, kStopLimit = 2;
-// Against hanging only.
-constexpr double kPatience = 30;
-
-bool wait_until(double seconds, const std::function<bool()>& done) {
-  const double end = monotonic_seconds() + seconds;
-  while (!done()) {
-    if (monotonic_seconds() > end) return false;
-    ::usleep(2'000);
-  }
-  return true;
-}
-
-std::string text_of(const std::string& path) {
-  try {
-    return read_file(path);
-  } catch (const Error&) {
-    return {};
-  }
-}
 
 class Trial {
  public:

@@ -83,19 +83,7 @@ CommandSyntax doctor_syntax() {
 
 int run_doctor(const std::vector<std::string>& arguments) {
   LaunchRequest request = parse_arguments(arguments, ArgumentsOf::kDoctor);
-  switch (request.action) {
-    case LaunchRequest::Action::kHelp:
-      std::fputs(command_help(doctor_syntax()).c_str(), stdout);
-      return 0;
-    case LaunchRequest::Action::kVersion:
-      std::puts(launch_version().c_str());
-      return 0;
-    case LaunchRequest::Action::kPrintConfig:
-      std::fputs(print_options(request.settings).c_str(), stdout);
-      return 0;
-    case LaunchRequest::Action::kRun:
-      break;
-  }
+  if (answered(request, [] { return command_help(doctor_syntax()); })) return 0;
   set_up_logging(request.settings.text("log_level"), "fleetrun");
   const bool json = request.dry_run.format == "json";
   check_options(request, ArgumentsOf::kDoctor);
