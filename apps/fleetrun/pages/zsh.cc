@@ -82,10 +82,10 @@ std::string zsh_completion() {
          "  compadd -a jobs\n"
          "}\n\n"
          "_fleetrun_first() {\n"
-         "  local -a commands=(\n" +
+         "  local -a ours=(\n" +  // zsh has $commands of its own
          described +
          "  )\n"
-         "  (( CURRENT == 2 )) && _describe command commands\n"
+         "  (( CURRENT == 2 )) && _describe command ours\n"
          "  _files\n"
          "  _command_names -e\n"
          "}\n\n"
