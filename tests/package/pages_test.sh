@@ -5,6 +5,7 @@
 set -euo pipefail
 build=$1
 fail() { echo "FAILED: $*"; exit 1; }
+has() { grep -q -- "$2" <<<"$1"; }  # has TEXT PATTERN; behind a pipe, a grep that has seen enough would look like a failure
 pages=$build/share
 options=$("$build/bin/fleetrun" --help | sed '/^examples:/,$d' | grep -oE -- '--[a-z_]+' | sort -u)
 [ "$(wc -l <<<"$options")" -gt 15 ] || fail "the help tells hardly an option"
@@ -21,12 +22,12 @@ for command in $commands; do
   grep -q "^  \[$command\]=" "$pages/fleetrun.bash" || fail "bash's completion does not know the command $command"
   grep -q "^_fleetrun_$command()" "$pages/_fleetrun" || fail "zsh's completion does not know the command $command"
   for option in $("$build/bin/fleetrun" "$command" --help | grep -oE '^  (-[a-z], )?--[a-z_]+' | grep -oE -- '--.*'); do
-    sed -n "s/^  \[$command\]=//p" "$pages/fleetrun.bash" | grep -q -- "$option[= ]" || fail "$command $option: not in bash's completion"
-    sed -n "/^_fleetrun_$command()/,/^}/p" "$pages/_fleetrun" | grep -q -- "'$option" || fail "$command $option: not in zsh's completion"
+    has "$(sed -n "s/^  \[$command\]=//p" "$pages/fleetrun.bash")" "$option[= ]" || fail "$command $option: not in bash's completion"
+    has "$(sed -n "/^_fleetrun_$command()/,/^}/p" "$pages/_fleetrun")" "'$option" || fail "$command $option: not in zsh's completion"
   done
 done
 for code in $(sed -n 's/^| \([0-9]*\) |.*/\1/p' "$(dirname "$0")/../../docs/operations.md"); do
-  sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/p' "$pages/fleetrun.1" | grep -q "^.fB$code.fR" || fail "fleetrun.1 does not know the exit code $code"
+  has "$(sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/p' "$pages/fleetrun.1")" "^.fB$code.fR" || fail "fleetrun.1 does not know the exit code $code"
 done
 for page in fleetrun.1 fleetrun.bash _fleetrun; do
   ! grep -qE 'over_stdio|stand.{0,2}_in|leash' "$pages/$page" || fail "$page tells what is between programs"
