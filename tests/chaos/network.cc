@@ -26,6 +26,15 @@ void must_run(const std::string& command) {
 
 Network::Network(std::string name, int nodes) : name_(std::move(name)), nodes_(nodes) {
   if (::getuid() != 0) throw Error(ErrorCode::kUnsupported, "network namespaces need root");
+  try {
+    set_up();
+  } catch (const Error&) {  // a chroot lets namespaces be made, but not entered
+    take_down();
+    throw;
+  }
+}
+
+void Network::set_up() {
   const std::string hub = name_ + "_hub";
   must_run("ip netns add " + hub);
   must_run("ip -n " + hub + " link add hub type bridge");
@@ -42,7 +51,9 @@ Network::Network(std::string name, int nodes) : name_(std::move(name)), nodes_(n
   }
 }
 
-Network::~Network() {
+Network::~Network() { take_down(); }
+
+void Network::take_down() {
   for (int node = 0; node < nodes_; ++node) runs("ip netns del " + name_of(node));
   runs("ip netns del " + name_ + "_hub");
 }

@@ -23,6 +23,8 @@ class Network {
   void set_cut(int node, bool cut);
 
  private:
+  void set_up();
+  void take_down();
   std::string name_of(int node) const { return name_ + "_" + std::to_string(node); }
 
   const std::string name_;
