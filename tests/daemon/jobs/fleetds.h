@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "node/held_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 
@@ -23,7 +24,7 @@ inline size_t count_of(const std::string& text, const std::string& part) {
 
 struct Fleetds : ::testing::Test {
   explicit Fleetds(int nodes) : fleetds(static_cast<size_t>(nodes)) {
-    port = std::to_string(HeldPort::any("127.0.0.1").port());
+    port = std::to_string(free_port(fleetds.size()));
     for (int node = 0; node < nodes; ++node) start_fleetd(node);
   }
   static std::string address(size_t node) { return "127.0.0." + std::to_string(node + 1); }
@@ -32,7 +33,25 @@ struct Fleetds : ::testing::Test {
     for (size_t node = 0; node < fleetds.size(); ++node) all += (node ? "," : "") + address(node);
     return all;
   }
+  // Free at the addresses of all nodes.
+  static int free_port(size_t nodes) {
+    for (;;) {
+      const HeldPort first = HeldPort::any(address(0));
+      try {
+        for (size_t node = 1; node < nodes; ++node) {
+          HeldPort::exactly(address(node), first.port(), "--listen");
+        }
+        return first.port();
+      } catch (const Error&) {  // another's: try another
+      }
+    }
+  }
   void start_fleetd(int number) {
+    // The port may be another's for a moment: of a connection, say.
+    while (!listens(number)) {
+    }
+  }
+  bool listens(int number) {
     const auto node = static_cast<size_t>(number);
     const std::string name = "fleetd" + std::to_string(node) + "." + std::to_string(++starts);
     fleetds[node] = std::make_unique<Fleetrun>(
@@ -40,7 +59,11 @@ struct Fleetds : ::testing::Test {
         std::vector<std::string>{"--listen=" + address(node) + ":" + port, "--allow_root",
                                  "--state_dir=" + job.path() + "/state" + std::to_string(node)},
         Fleetrun::Environment{{"FLEET_RUNTIME_DIR", job.path() + "/" + name}}, "", "fleetd");
-    while (fleetds[node]->output().find("listens on") == std::string::npos) ::poll(nullptr, 0, 2);
+    const auto says = [&](const char* text) {
+      return fleetds[node]->output().find(text) != std::string::npos;
+    };
+    while (!says("listens on") && !says("cannot listen")) ::poll(nullptr, 0, 2);
+    return says("listens on");
   }
   // `ips`: "", all nodes.
   std::unique_ptr<Fleetrun> start(const std::string& name, std::vector<std::string> options,
