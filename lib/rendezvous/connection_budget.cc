@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace fleet {
+namespace {
+
+// So that calls need not be looked at for ever because of who came once.
+constexpr std::chrono::seconds kLookEvery{60};
+constexpr size_t kRemembered = 1 << 16;  // of an address
+
+}  // namespace
 
 void ConnectionBudget::fill(Bucket& bucket, Time now) const {
   const double passed = std::chrono::duration<double>(now - bucket.filled).count();
@@ -12,7 +19,7 @@ void ConnectionBudget::fill(Bucket& bucket, Time now) const {
 
 // An address that has not been heard of for a while is like one that never was.
 void ConnectionBudget::forget_full(Time now) {
-  if (buckets_.size() < look_at_) return;
+  if (buckets_.size() < look_at_ && now < look_again_) return;
   for (auto it = buckets_.begin(); it != buckets_.end();) {
     fill(it->second, now);
     if (it->second.tokens < limits_.at_once) {
@@ -23,6 +30,7 @@ void ConnectionBudget::forget_full(Time now) {
     it = buckets_.erase(it);
   }
   look_at_ = std::max<size_t>(64, 2 * buckets_.size());
+  look_again_ = now + kLookEvery;
 }
 
 bool ConnectionBudget::admit(const std::string& address, const std::string& peer, Time now) {
@@ -31,11 +39,16 @@ bool ConnectionBudget::admit(const std::string& address, const std::string& peer
   fill(bucket, now);
   if (bucket.tokens < 1) return false;
   bucket.tokens -= 1;
+  if (bucket.unproved.size() >= kRemembered) {  // a network of IPv6 has no end of connections
+    unproved_ -= bucket.unproved.size();
+    bucket.unproved.clear();
+  }
   unproved_ += bucket.unproved.insert(peer).second;
   return true;
 }
 
 void ConnectionBudget::proved(const std::string& address, const std::string& peer, Time now) {
+  forget_full(now);
   const auto found = buckets_.find(address);
   if (found == buckets_.end() || found->second.unproved.erase(peer) == 0) return;
   --unproved_;

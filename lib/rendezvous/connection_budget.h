@@ -43,7 +43,8 @@ class ConnectionBudget {
   Limits limits_;
   std::unordered_map<std::string, Bucket> buckets_;
   size_t unproved_ = 0;
-  size_t look_at_ = 64;  // when there are so many buckets
+  size_t look_at_ = 64;  // look for full ones when there are so many,
+  Time look_again_{};    // or then
 };
 
 }  // namespace fleet

@@ -66,5 +66,20 @@ TEST_F(Budget, AddressesThatWereQuietForAWhile_AreForgotten) {
   EXPECT_EQ(budget_.unproved(), 2000);
 }
 
+// Else every call would be looked at from then on.
+TEST_F(Budget, OneThatCameOnce_IsForgottenByALaterCall) {
+  admitted("10.0.0.9", 1);
+  EXPECT_EQ(budget_.unproved(), 1);
+  now_ += 1h;
+  budget_.proved("10.0.0.1", "a friend", now_);
+  EXPECT_EQ(budget_.unproved(), 0);
+  EXPECT_EQ(budget_.addresses(), 0);
+}
+
+TEST_F(Budget, AddressThatNeverRests_IsRememberedWithinBounds) {
+  for (int i = 0; i < 200'000; ++i, now_ += 500ms) ASSERT_EQ(admitted("fd00::/64", 1), 1);
+  EXPECT_LE(budget_.unproved(), 1u << 16);
+}
+
 }  // namespace
 }  // namespace fleet
