@@ -15,15 +15,6 @@ namespace {
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
-std::vector<std::string> all_flags(const std::vector<Option>& known) {
-  std::vector<std::string> all = {"--help"};
-  for (const Option& option : known) {
-    const std::vector<std::string> flags = option.flags();
-    if (!option.internal) all.insert(all.end(), flags.begin(), flags.end());
-  }
-  return all;
-}
-
 bool asks_for_help(const std::vector<std::string>& arguments) {
   for (const std::string& word : arguments) {
     if (word == "--") return false;
@@ -76,13 +67,14 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
   const size_t blank = syntax.program.find(' ');
   const std::string command =
       blank == std::string::npos ? std::string() : syntax.program.substr(blank + 1);
-  OptionWords given =
-      read_options(known, arguments, PlainWord::kIsOne, [&](const std::string& word) {
-        const std::string flag = word.substr(0, word.find('='));
-        const std::string nearest = nearest_name(flag, all_flags(known));
-        refuse("unknown option '" + flag + "'", command,
-               nearest.empty() ? see_help : "did you mean '" + nearest + "'?");
-      });
+  OptionWords given = read_options(known, arguments, PlainWord::kIsOne);
+  for (BadOption& bad : given.bad) {
+    if (bad.where.empty()) bad.where = command;
+    if (bad.next.empty()) bad.next = see_help;
+  }
+  refuse_bad_options(syntax.program, arguments, given.bad, [&](const auto& corrected) {
+    return read_options(known, corrected, PlainWord::kIsOne).bad.empty();
+  });
   if (given.words.size() > syntax.most) {
     refuse("'" + given.words[syntax.most] + "' is one word too many", command,
            syntax.takes_rest ? "put what is to be run behind --" : see_help);

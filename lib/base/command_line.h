@@ -1,6 +1,7 @@
 // Reads command lines whose options are declared as an OptionGroup: `--KEY VALUE`, `--KEY=VALUE`,
-// `--KEY` alone for a flag, and one letter: `-t 3`, `-t3`. An empty value (`--gpus=$GPUS` with an
-// empty variable) counts as not given, as an empty variable of the environment does.
+// `--KEY` alone for a flag, and one letter: `-t 3`, `-t3`. In a name `-` equals `_`, and one dash
+// before a name of several letters equals two. An empty value (`--gpus=$GPUS` with an empty
+// variable) counts as not given, as an empty variable of the environment does.
 #pragma once
 
 #include <functional>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bad_options.h"
 #include "base/config.h"
 #include "base/option_group.h"
 
@@ -17,21 +19,25 @@ namespace fleet {
 
 struct GivenOption {
   const Option* option = nullptr;
-  std::string value;  // "true" of a flag that stands alone
+  std::string value;          // "true" of a flag that stands alone
+  std::string flag;           // as it was written: "--nproc-per-node"
+  size_t at = 0, count = 1;  // its words in the line
 };
 struct OptionWords {
-  std::vector<GivenOption> options;  // each once, with its last value
+  std::vector<GivenOption> options;  // with its last value each; all of one that `repeats`
   std::vector<std::string> words;    // that are no options
   std::vector<std::string> rest;     // behind "--"
+  std::vector<BadOption> bad;        // unknown ones, and values that are missing
 };
 enum class PlainWord {
   kEndsOptions,  // it and all that follows are `words`; a "--" before them is taken away
   kIsOne,        // options may follow it; "--" ends them, and all behind it is `rest`
 };
-// `unknown` is told of a word that looks like an option and is none, and throws. kUsage for a value
-// that is missing or not wanted.
+// Reads to the end of the options, whatever is wrong with them: see `bad`. `is_program` tells a
+// program from the value of an unknown option, where a plain word ends the options.
 OptionWords read_options(const std::vector<Option>& known, const std::vector<std::string>& words,
-                         PlainWord plain, const std::function<void(const std::string&)>& unknown);
+                         PlainWord plain,
+                         const std::function<bool(const std::string&)>& is_program = {});
 
 // Into the tree: what of `options` their environment twins say, and over it what was given.
 void add_environment(const std::vector<Option>& options, ConfigTree* tree);

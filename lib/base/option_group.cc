@@ -5,9 +5,19 @@
 namespace fleet {
 
 std::vector<std::string> Option::flags() const {
-  std::vector<std::string> all = {"--" + key};
-  for (const std::string& alias : aliases) all.push_back((alias.size() == 1 ? "-" : "--") + alias);
+  std::vector<std::string> all;
+  if (key_is_flag) all.push_back("--" + key);
+  for (const std::string& alias : aliases) {
+    const char* dashes = alias.starts_with('-') ? "" : alias.size() == 1 ? "-" : "--";
+    all.push_back(dashes + alias);
+  }
   return all;
+}
+
+std::string canonical_flag(std::string flag) {
+  const size_t name = std::min(flag.find_first_not_of('-'), flag.size());
+  std::replace(flag.begin() + static_cast<std::ptrdiff_t>(name), flag.end(), '-', '_');
+  return flag;
 }
 
 OptionGroup& OptionGroup::include(const OptionGroup& other) {

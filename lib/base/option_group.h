@@ -12,8 +12,8 @@
 namespace fleet {
 
 struct Option {
-  std::string key;                       // in the configuration; "--" + key is the flag
-  std::vector<std::string> aliases;      // other flags
+  std::string key;                   // in the configuration; "--" + key is the flag
+  std::vector<std::string> aliases;  // other flags: "redirect", "t" for -t, "-np" for -np alone
   std::vector<std::string> environment;  // twins; the first that is set counts
   std::string value;                     // what the value is, for the help: "LIST"; empty: a flag
   bool optional = false;                 // the default stands for "not given"
@@ -21,11 +21,18 @@ struct Option {
   bool spread = false;    // a list that may have lost its quotes: "a, b" is two words
   bool internal = false;  // between programs of ours: no help tells it
   std::string group;      // its subject, filled in by OptionGroup
+  bool key_is_flag = true;  // false: only its aliases are
+  int values = 1;           // words of its value: two of "--mca KEY VALUE"
+  bool repeats = false;     // each time counts; otherwise the last one
+  bool foreign = false;     // another launcher's, to be put into ours after reading
 
   bool is_flag() const { return value.empty(); }
   // As they are written: "--tee", and what else means it: "-t" where an alias is one letter.
   std::vector<std::string> flags() const;
 };
+
+// A flag as it is declared: "--nproc-per-node" is "--nproc_per_node".
+std::string canonical_flag(std::string flag);
 
 // Options of one subject, in the order in which help shows them.
 class OptionGroup {

@@ -1,6 +1,8 @@
-// CLI11 reads the options. Which words are options, and three habits of shells' users, are ours.
+// CLI11 reads the options. Which words are options, and the habits of shells' users, are ours.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
+#include <map>
 
 #include "base/command_line.h"
 #include "base/error.h"
@@ -11,87 +13,176 @@ namespace {
 
 bool looks_like_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
 
-// "--gpus=0,1": "--gpus"; "-t3": "-t".
-std::string flag_of(const std::string& word) {
-  return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
-}
-
-const Option* named(const std::vector<Option>& known, const std::string& word) {
+const Option* find_flag(const std::vector<Option>& known, const std::string& flag) {
+  const std::string canonical = canonical_flag(flag);
   for (const Option& option : known) {
-    const std::vector<std::string> flags = option.flags();
-    if (std::find(flags.begin(), flags.end(), flag_of(word)) != flags.end()) return &option;
+    for (const std::string& own : option.flags()) {
+      if (canonical_flag(own) == canonical) return &option;
+    }
   }
   return nullptr;
 }
 
-// The option at `at` with its value in one word; `at` moves to the last word that belongs to it.
-// CLI11 would take the next option for a value that is missing, and end a list at a blank.
-std::string whole_option(const std::vector<Option>& known, const Option& option,
-                         const std::vector<std::string>& words, size_t* at) {
-  std::string word = words[*at];
-  if (!option.is_flag() && word == flag_of(word)) {
-    if (*at + 1 == words.size() || named(known, words[*at + 1])) {
-      throw Error(ErrorCode::kUsage, "it needs a value", word,
-                  "write " + word + "=" + option.value);
-    }
-    word = "--" + option.key + "=" + words[++*at];
-  }
-  while (option.spread && word.ends_with(',') && *at + 1 < words.size() &&
-         !looks_like_option(words[*at + 1])) {
-    word += words[++*at];
+// A word that is an option, taken apart.
+struct Word {
+  const Option* option = nullptr;  // nullptr: nobody knows it
+  std::string flag;                // as it was written
+  std::string value;
+  bool has_value = false;
+};
+
+Word take_apart(const std::vector<Option>& known, const std::string& text) {
+  const size_t equals = text.find('=');
+  Word word{nullptr, text.substr(0, equals), {}, equals != std::string::npos};
+  if (word.has_value) word.value = text.substr(equals + 1);
+  word.option = find_flag(known, word.flag);
+  const bool two_dashes = text.starts_with("--");
+  if (word.option || two_dashes || word.flag.size() < 3) return word;
+  if (const Option* option = find_flag(known, "-" + word.flag)) {  // -hostfile
+    word.option = option;
+  } else if (std::isdigit(static_cast<unsigned char>(text[2]))) {  // -t3
+    const Option* letter = find_flag(known, text.substr(0, 2));
+    if (letter && !letter->is_flag()) word = {letter, text.substr(0, 2), text.substr(2), true};
   }
   return word;
 }
 
-// Takes the words apart; what is left for CLI11.
-std::vector<std::string> option_words(const std::vector<Option>& known,
-                                      const std::vector<std::string>& words, PlainWord plain,
-                                      OptionWords* all) {
-  std::vector<std::string> left;
-  for (size_t at = 0; at < words.size(); ++at) {
-    const bool end = words[at] == "--", is_option = !end && looks_like_option(words[at]);
-    if (end || (!is_option && plain == PlainWord::kEndsOptions)) {
-      const auto rest = words.begin() + static_cast<std::ptrdiff_t>(at) + (end ? 1 : 0);
-      (plain == PlainWord::kEndsOptions ? all->words : all->rest).assign(rest, words.end());
-      break;
+bool stands_alone(const Word& word) { return word.option->is_flag() && !word.has_value; }
+
+// Reads the words of a line from the first to the last option.
+class Reader {
+ public:
+  Reader(const std::vector<Option>& known, const std::vector<std::string>& words, PlainWord plain,
+         const std::function<bool(const std::string&)>& is_program)
+      : known_(known), words_(words), plain_(plain), is_program_(is_program) {}
+
+  // What is left for CLI11: a word for each of `options`.
+  std::vector<std::string> read(OptionWords* all) {
+    std::vector<std::string> left;
+    for (at_ = 0; at_ < words_.size(); ++at_) {
+      const std::string& text = words_[at_];
+      const bool end = text == "--", is_option = !end && looks_like_option(text);
+      if (end || (!is_option && plain_ == PlainWord::kEndsOptions)) {
+        const auto rest = words_.begin() + static_cast<std::ptrdiff_t>(at_) + (end ? 1 : 0);
+        (plain_ == PlainWord::kEndsOptions ? all->words : all->rest).assign(rest, words_.end());
+        break;
+      }
+      if (!is_option) {
+        all->words.push_back(text);
+        continue;
+      }
+      const size_t first = at_;
+      const Word word = take_apart(known_, text);
+      if (!word.option) {
+        all->bad.push_back(unknown(word));
+      } else if (const auto value = value_of(word, &all->bad)) {
+        if (value->empty() && !stands_alone(word)) continue;  // an empty value is none
+        left.push_back("--" + word.option->key + (value->empty() ? "" : "=" + *value));
+        all->options.push_back({word.option, {}, word.flag, first, at_ - first + 1});
+      }
     }
-    const Option* option = is_option ? named(known, words[at]) : nullptr;
-    if (!is_option) {
-      all->words.push_back(words[at]);
-    } else if (!option) {
-      left.push_back(words[at]);
-    } else if (const std::string word = whole_option(known, *option, words, &at);
-               word != flag_of(word) + "=") {  // an empty value is none
-      left.push_back(word);
-    }
+    return left;
   }
-  return left;
-}
 
-}  // namespace
+ private:
+  bool is_known_option(const std::string& text) const {
+    if (!looks_like_option(text)) return false;
+    const Option* option = take_apart(known_, text).option;
+    return option && !option->foreign;
+  }
 
-OptionWords read_options(const std::vector<Option>& known, const std::vector<std::string>& words,
-                         PlainWord plain, const std::function<void(const std::string&)>& unknown) {
-  OptionWords all;
+  // The next word too, where the value is not in the first. CLI11 would take the next option for a
+  // value that is missing, and end a list at a blank.
+  std::optional<std::string> value_of(const Word& word, std::vector<BadOption>* bad) {
+    const Option& option = *word.option;
+    std::string value = word.value;
+    for (int i = word.has_value ? 1 : 0; i < option.values && !option.is_flag(); ++i) {
+      if (at_ + 1 == words_.size() || is_known_option(words_[at_ + 1])) {
+        bad->push_back({"it needs a value", word.flag,
+                        "write " + word.flag + (word.flag.size() > 2 ? "=" : " ") + option.value,
+                        at_, 1, std::nullopt});
+        return std::nullopt;
+      }
+      value += (i > 0 ? " " : "") + words_[++at_];
+    }
+    while (option.spread && value.ends_with(',') && at_ + 1 < words_.size() &&
+           !looks_like_option(words_[at_ + 1])) {
+      value += words_[++at_];
+    }
+    return value;
+  }
+
+  // With its value, so that what follows is read as it was meant.
+  BadOption unknown(const Word& word) {
+    BadOption bad{"unknown option '" + word.flag + "'", {}, {}, at_, 1, std::vector<std::string>()};
+    const std::string nearest = nearest_flag(word.flag, known_);
+    const Option* meant = nearest.empty() ? nullptr : find_flag(known_, nearest);
+    if (meant) {
+      bad.next = "did you mean '" + nearest + "'?";
+      bad.instead = {nearest + (word.has_value ? "=" + word.value : "")};
+    }
+    if (!word.has_value && at_ + 1 < words_.size() && takes_next(meant)) {
+      ++at_;
+      ++bad.count;
+      if (meant) bad.instead->push_back(words_[at_]);
+    }
+    return bad;
+  }
+
+  bool takes_next(const Option* meant) const {
+    const std::string& next = words_[at_ + 1];
+    if (meant) return !meant->is_flag() && !is_known_option(next);
+    return plain_ == PlainWord::kEndsOptions && is_program_ && !looks_like_option(next) &&
+           at_ + 2 < words_.size() && !is_program_(next);
+  }
+
+  const std::vector<Option>& known_;
+  const std::vector<std::string>& words_;
+  const PlainWord plain_;
+  const std::function<bool(const std::string&)>& is_program_;
+  size_t at_ = 0;
+};
+
+// The values, in the order of the line.
+void read_values(std::vector<std::string> left, std::vector<GivenOption>* options) {
   CLI::App app;
   app.set_help_flag();
-  app.allow_extras();
-  for (const Option& option : known) {
-    const std::string names = join(option.flags(), ",");
-    (option.is_flag() ? app.add_flag(names) : app.add_option(names))
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  std::map<const Option*, CLI::Option*> added;
+  for (const GivenOption& given : *options) {
+    if (added.contains(given.option)) continue;
+    const std::string name = "--" + given.option->key;
+    added[given.option] = (given.option->is_flag() ? app.add_flag(name) : app.add_option(name))
+                              ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
-  std::vector<std::string> left = option_words(known, words, plain, &all);
   std::reverse(left.begin(), left.end());  // as CLI11 wants them
   try {
     app.parse(left);
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::kUsage, error.what());
   }
-  for (const std::string& word : app.remaining()) unknown(word);
-  for (const Option& option : known) {
-    const CLI::Option* given = app.get_option("--" + option.key);
-    if (given->count() > 0) all.options.push_back({&option, given->results().back()});
+  std::map<const Option*, size_t> next;
+  for (GivenOption& given : *options) {
+    given.value = added[given.option]->results().at(next[given.option]++);
+  }
+}
+
+}  // namespace
+
+OptionWords read_options(const std::vector<Option>& known, const std::vector<std::string>& words,
+                         PlainWord plain,
+                         const std::function<bool(const std::string&)>& is_program) {
+  OptionWords all;
+  std::vector<std::string> left = Reader(known, words, plain, is_program).read(&all);
+  read_values(std::move(left), &all.options);
+  // The last one counts.
+  for (size_t i = all.options.size(); i-- > 0;) {
+    const Option* option = all.options[i].option;
+    const auto here = all.options.begin() + static_cast<std::ptrdiff_t>(i);
+    if (option->repeats) continue;
+    const auto later = std::find_if(here + 1, all.options.end(), [&](const GivenOption& other) {
+      return other.option == option;
+    });
+    if (later != all.options.end()) all.options.erase(here);
   }
   return all;
 }

@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/program.h"
 #include "launch/surroundings.h"
 #include "rendezvous/env.h"
 
@@ -24,19 +25,19 @@ const std::vector<Option>& known_options() {
   return all;
 }
 
-[[noreturn]] void unknown_flag(const std::string& argument) {
-  const std::string flag = argument.substr(0, argument.find('='));
-  const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-  const std::string reason = unsupported_reason(name);
-  if (!reason.empty()) throw Error(ErrorCode::kUsage, reason, flag);
-  std::vector<std::string> flags;
-  for (const Option& option : known_options()) {
-    const std::vector<std::string> own = option.flags();
-    if (!option.internal) flags.insert(flags.end(), own.begin(), own.end());
+// All that is wrong with them at once.
+void refuse_bad(const std::vector<std::string>& arguments, std::vector<BadOption> bad) {
+  for (BadOption& one : bad) {
+    const std::string flag = arguments[one.at].substr(0, arguments[one.at].find('='));
+    const std::string name = canonical_flag(flag);
+    const std::string reason =
+        unsupported_reason(name.substr(std::min(name.find_first_not_of('-'), name.size())));
+    if (!reason.empty()) one = {reason, flag, "leave it out", one.at, one.count};
+    if (one.next.empty()) one.next = "see fleetrun --help";
   }
-  const std::string nearest = nearest_name(flag, flags);
-  throw Error(ErrorCode::kUsage, "unknown option '" + flag + "'", {},
-              nearest.empty() ? "see fleetrun --help" : "did you mean '" + nearest + "'?");
+  refuse_bad_options("fleetrun", arguments, std::move(bad), [](const auto& corrected) {
+    return read_options(known_options(), corrected, PlainWord::kEndsOptions).bad.empty();
+  });
 }
 
 // What of the given options looks only.
@@ -107,7 +108,8 @@ Settings settings_of(const std::vector<GivenOption>& given) {
 
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments, ArgumentsOf what) {
   OptionWords words =
-      read_options(known_options(), arguments, PlainWord::kEndsOptions, unknown_flag);
+      read_options(known_options(), arguments, PlainWord::kEndsOptions, is_program);
+  refuse_bad(arguments, words.bad);
   const Settings look = take_look_options(&words.options);
   LaunchRequest request;
   request.action = action_of(look);

@@ -65,6 +65,33 @@ TEST(CommandLine, EveryForm_IsRead) {
   EXPECT_FALSE(read({"job", "--tee", ""}).settings.given("tee"));
 }
 
+TEST(CommandLine, DashesInNames_AreUnderscores) {
+  CommandSyntax dashed = syntax();
+  dashed.options
+      .integer({.key = "nproc_per_node", .aliases = {"-np"}, .value = "N"}, 1, 0, 100, "ranks")
+      .text({.key = "np", .value = "X"}, "", "something else");
+  const auto value = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all = words;
+    all.emplace_back("job");
+    return read_command_line(dashed, all)->settings.integer("nproc_per_node");
+  };
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--nproc-per-node=2"},
+                                                {"--nproc-per-node", "2"},
+                                                {"--nproc-per_node=2"},
+                                                {"-nproc_per_node", "2"},
+                                                {"-np", "2"},
+                                                {"-np=2"}}) {
+    EXPECT_EQ(value(words), 2) << words[0];
+  }
+  EXPECT_EQ(value({"--np", "2"}), 1);
+  EXPECT_EQ(value({"--tee=--nproc-per-node"}), 1);  // values stay as they are
+}
+
+TEST(CommandLine, LettersBehindALetter_AreNotItsValue) {
+  EXPECT_THAT(refusal({"job", "-tall"}), HasSubstr("unknown option '-tall'"));
+  EXPECT_EQ(read({"job", "-t0:3"}).settings.text("tee"), "0:3");
+}
+
 TEST(CommandLine, Values_AreTakenAsTheyAre) {
   for (const char* value : {"A=", "[fd00::1]", "[a,b]", "'quoted'", "\"quoted\"", "{}", "%%", "a b",
                             "-1", "--no-option-of-ours", "$HOME"}) {
@@ -112,6 +139,32 @@ TEST(CommandLine, Mistakes_AreNamed) {
   EXPECT_THAT(refusal({}), HasSubstr("prog ls shows them"));
 }
 
+TEST(CommandLine, AllMistakes_AreToldAtOnce_WithTheCorrectedLine) {
+  EXPECT_EQ(refusal({"job", "--ranks", "3", "--xyzzyplugh", "-x", "--folow", "-f"}),
+            "4 options cannot be used:\n"
+            "  look: unknown option '--ranks'; did you mean '--rank'?\n"
+            "  look: unknown option '--xyzzyplugh'; see prog look --help\n"
+            "  look: unknown option '-x'; see prog look --help\n"
+            "  look: unknown option '--folow'; did you mean '--follow'?\n"
+            "corrected: prog look job --rank 3 --follow -f");
+  EXPECT_EQ(refusal({"--rnak=3", "a job"}),
+            "look: unknown option '--rnak'; did you mean '--rank'?\n"
+            "corrected: prog look --rank=3 'a job'");
+  // What is missing cannot be guessed.
+  EXPECT_THAT(refusal({"job", "--folow", "--rank"}),
+              AllOf(HasSubstr("it needs a value"), Not(HasSubstr("corrected"))));
+}
+
+TEST(CommandLine, FlagsOfOneLetter_AreNotGuessed) {
+  for (const char* flag : {"-x", "-v", "-F", "--f", "--z"}) {
+    EXPECT_THAT(refusal({"job", flag}), Not(HasSubstr("did you mean"))) << flag;
+  }
+}
+
+TEST(CommandLine, StartOfAName_IsCompletedInTheCorrectedLine) {
+  EXPECT_THAT(refusal({"job", "--foll"}), HasSubstr("corrected: prog look job --follow"));
+}
+
 TEST(CommandLine, WordsThatNobodyTakes_AreRefused) {
   CommandSyntax none = syntax();
   none.takes_rest = false;
@@ -140,8 +193,9 @@ TEST(RunCommand, HelpIsPrinted_ElseItRuns) {
 }
 
 TEST(ReadOptions, FirstPlainWord_EndsThem) {
-  const OptionWords words = read_options(syntax().options.options(), {"-f", "prog", "--rank", "-f"},
-                                         PlainWord::kEndsOptions, [](const std::string&) {});
+  const CommandSyntax known = syntax();
+  const OptionWords words = read_options(known.options.options(), {"-f", "prog", "--rank", "-f"},
+                                         PlainWord::kEndsOptions);
   EXPECT_EQ(words.options.size(), 1u);
   EXPECT_THAT(words.words, ElementsAre("prog", "--rank", "-f"));
   EXPECT_THAT(words.rest, IsEmpty());

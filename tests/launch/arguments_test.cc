@@ -82,10 +82,32 @@ TEST(Arguments, PaddlesOlderTwin_IsRead) {
   EXPECT_EQ(parse_arguments({"p"}).settings.integer("start_port"), 7000);
 }
 
+TEST(Arguments, DashesInNames_AreUnderscores) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--nproc-per-node=2"},
+                                                {"--nproc-per-node", "2"},
+                                                {"--nproc_per-node=2"}}) {
+    std::vector<std::string> all = words;
+    all.emplace_back("p");
+    const LaunchRequest request = parse_arguments(all);
+    EXPECT_EQ(request.settings.integer("nproc_per_node"), 2);
+    EXPECT_EQ(request.program, (std::vector<std::string>{"p"}));
+  }
+}
+
 TEST(Arguments, UnknownFlag_NamesTheNearest) {
-  EXPECT_THAT(usage_error({"--nproc-per-node=2", "p"}), HasSubstr("--nproc_per_node"));
   EXPECT_THAT(usage_error({"--ip=1", "p"}), HasSubstr("did you mean '--ips'?"));
   EXPECT_THAT(usage_error({"--xyzzyplugh", "p"}), HasSubstr("unknown option '--xyzzyplugh'"));
+}
+
+TEST(Arguments, AllMistakes_AreToldAtOnce_WithTheCorrectedLine) {
+  EXPECT_EQ(usage_error({"--ip=10.0.0.1", "--xyzzyplugh", "7", "-x", "--nproc-per-nod", "2", "p",
+                         "--ip", "a b"}),
+            "4 options cannot be used:\n"
+            "  unknown option '--ip'; did you mean '--ips'?\n"
+            "  unknown option '--xyzzyplugh'; see fleetrun --help\n"
+            "  unknown option '-x'; see fleetrun --help\n"
+            "  unknown option '--nproc-per-nod'; did you mean '--nproc_per_node'?\n"
+            "corrected: fleetrun --ips=10.0.0.1 --nproc_per_node 2 p --ip 'a b'");
 }
 
 TEST(Arguments, OptionsOfOtherModes_AreRefusedWithTheReason) {

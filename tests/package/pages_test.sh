@@ -43,7 +43,10 @@ reply() {  # the completions of the last word
 }
 is() { [ "$1" = "$2" ] || fail "completed '$1', not '$2'"; }
 is "$(reply fleetrun --nproc)" "--nproc_per_node="
+is "$(reply fleetrun --nproc-per-n)" "--nproc_per_node="
 is "$(reply fleetrun --log_level = WAR)" "WARNING"
+is "$(reply fleetrun --log-level = WAR)" "WARNING"
+is "$(reply fleetrun --log-level WAR)" "WARNING"
 is "$(reply fleetrun --log_level WAR)" "WARNING"
 is "$(reply fleetrun --log_level =)" "DEBUG INFO WARNING ERROR"
 cd "$(mktemp -d)"

@@ -35,6 +35,17 @@ void add_entries(const std::string& name, const OptionGroup& group, std::string*
 constexpr char kFunction[] = R"bash(
 _fleetrun_reply() { mapfile -t COMPREPLY < <(compgen "$@"); }
 
+# An option as it is declared: in names a dash is an underscore.
+_fleetrun_declared() {
+  if [[ $1 == --?* ]]; then
+    local name=${1%%=*}
+    local bare=${name:2}
+    printf -- '--%s%s' "${bare//-/_}" "${1:${#name}}"
+  else
+    printf '%s' "$1"
+  fi
+}
+
 _fleetrun() {
   local word=${COMP_WORDS[COMP_CWORD]} what=start before= flags values i last
   local -a words=()
@@ -58,14 +69,16 @@ _fleetrun() {
     case ${words[i]} in
       --) _fleetrun_reply -f -c -- "$word"; return ;;
       -*=*) ;;
-      -*) if [[ " $flags" == *" ${words[i]}= "* ]] && ((++i == last)); then before=${words[i - 1]}; fi ;;
+      -*) if [[ " $flags" == *" $(_fleetrun_declared "${words[i]}")= "* ]] && ((++i == last)); then
+          before=${words[i - 1]}
+        fi ;;
       # What follows the program is its own.
       *) if [[ $what == start || $what == doctor ]]; then _fleetrun_reply -f -- "$word"; return; fi ;;
     esac
   done
   [[ -n $before || ${words[last]} != --*=* ]] || before=${words[last]%%=*}
   if [[ -n $before ]]; then
-    values=${_fleetrun_values["$what $before"]-}
+    values=${_fleetrun_values["$what $(_fleetrun_declared "$before")"]-}
     case $values in
       '') COMPREPLY=() ;;
       @folder) _fleetrun_reply -d -- "$word" ;;
@@ -73,7 +86,7 @@ _fleetrun() {
       *) _fleetrun_reply -W "$values" -- "$word" ;;
     esac
   elif [[ $word == -* ]]; then
-    _fleetrun_reply -W "$flags" -- "$word"
+    _fleetrun_reply -W "$flags" -- "$(_fleetrun_declared "$word")"
     if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace 2>/dev/null; fi
   elif [[ " $_fleetrun_of_a_job " == *" $what "* ]]; then
     _fleetrun_reply -W "$("${COMP_WORDS[0]}" ls 2>/dev/null | sed '1d; s/ .*//')" -- "$word"

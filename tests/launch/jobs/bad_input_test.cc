@@ -37,7 +37,9 @@ struct BadInput : ::testing::Test {
 };
 
 TEST_F(BadInput, UnknownFlag_NamesTheNearest) {
-  expect_usage({"--nproc-per-node=2"}, HasSubstr("did you mean '--nproc_per_node'?"));
+  expect_usage({"--nproc_per_nod=2", "--job-ids=a"},
+               AllOf(HasSubstr("did you mean '--nproc_per_node'?"),
+                     HasSubstr("corrected: fleetrun --nproc_per_node=2 --job_id=a sh -c")));
 }
 
 TEST_F(BadInput, MistypedCommand_NamesTheNearest) {
