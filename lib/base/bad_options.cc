@@ -73,19 +73,20 @@ std::optional<std::vector<std::string>> corrected_words(const std::vector<std::s
 void refuse_bad_options(const std::string& program, const std::vector<std::string>& words,
                         std::vector<BadOption> bad,
                         const std::function<bool(const std::vector<std::string>&)>& accepts) {
-  if (bad.empty()) return;
+  std::vector<std::string> lines;
   std::stable_sort(bad.begin(), bad.end(),
                    [](const BadOption& a, const BadOption& b) { return a.at < b.at; });
+  for (const BadOption& one : bad) {
+    if (!one.what.empty()) lines.push_back(line_of(one));
+  }
+  if (lines.empty()) return;
   const auto corrected = corrected_words(words, bad);
   const std::string command =
       corrected && accepts(*corrected) ? "\ncorrected: " + command_text(program, *corrected) : "";
-  std::string text;
-  if (bad.size() == 1) {
-    text = line_of(bad[0]);
-  } else {
-    text = std::to_string(bad.size()) + " options cannot be used:";
-    for (const BadOption& one : bad) text += "\n  " + line_of(one);
-  }
+  const std::string text =
+      lines.size() == 1 ? lines[0]
+                        : std::to_string(lines.size()) + " options cannot be used:\n  " +
+                              join(lines, "\n  ");
   throw Error(ErrorCode::kUsage, text + command);
 }
 

@@ -12,7 +12,7 @@
 namespace fleet {
 
 struct BadOption {
-  std::string what, where, next;  // as an Error has them
+  std::string what, where, next;  // as an Error has them; no `what`: only written otherwise
   size_t at = 0, count = 1;       // its words in the line
   // The words to write in their place, none to leave it out; nothing where that is not known.
   std::optional<std::vector<std::string>> instead = std::vector<std::string>();

@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/compat/line.h"
 #include "launch/program.h"
 #include "launch/surroundings.h"
 #include "rendezvous/env.h"
@@ -14,30 +15,16 @@
 namespace fleet {
 namespace {
 
-// Those of a start, and those that look only.
+// Those of a start, those that look only, and those of other launchers.
 const std::vector<Option>& known_options() {
   static const std::vector<Option> all = [] {
-    std::vector<Option> both = launch_options();
-    const std::vector<Option>& look = look_at_options().options();
-    both.insert(both.end(), look.begin(), look.end());
-    return both;
+    std::vector<Option> together = launch_options();
+    for (const auto* more : {&look_at_options().options(), &compat_reader_options()}) {
+      together.insert(together.end(), more->begin(), more->end());
+    }
+    return together;
   }();
   return all;
-}
-
-// All that is wrong with them at once.
-void refuse_bad(const std::vector<std::string>& arguments, std::vector<BadOption> bad) {
-  for (BadOption& one : bad) {
-    const std::string flag = arguments[one.at].substr(0, arguments[one.at].find('='));
-    const std::string name = canonical_flag(flag);
-    const std::string reason =
-        unsupported_reason(name.substr(std::min(name.find_first_not_of('-'), name.size())));
-    if (!reason.empty()) one = {reason, flag, "leave it out", one.at, one.count};
-    if (one.next.empty()) one.next = "see fleetrun --help";
-  }
-  refuse_bad_options("fleetrun", arguments, std::move(bad), [](const auto& corrected) {
-    return read_options(known_options(), corrected, PlainWord::kEndsOptions).bad.empty();
-  });
 }
 
 // What of the given options looks only.
@@ -93,14 +80,46 @@ LaunchRequest::Action action_of(const Settings& look) {
                                         : Action::kRun;
 }
 
-// What the environment, the place and the command line say together.
-Settings settings_of(const std::vector<GivenOption>& given) {
+// Inside a rank the environment is the outer job's, set for that rank and not for a job it starts.
+bool inside_rank() { return get_env(kEnvStoreAddress).has_value(); }
+
+// What the environment and the options of ours say.
+ConfigTree tree_of(const std::vector<GivenOption>& given) {
   ConfigTree tree;
-  // Inside a rank the twins are the outer job's, set for that rank and not for a job it starts.
-  const bool inside_rank = get_env(kEnvStoreAddress).has_value();
-  if (!inside_rank) add_environment(launch_options(), &tree);
-  add_given(given, &tree);
-  if (!inside_rank) add_surroundings(real_surroundings(), &tree);
+  if (!inside_rank()) add_environment(launch_options(), &tree);
+  std::vector<GivenOption> ours;
+  for (const GivenOption& one : given) {
+    const bool is_setting = std::any_of(launch_options().begin(), launch_options().end(),
+                                        [&](const Option& o) { return o.key == one.option->key; });
+    if (is_setting) ours.push_back(one);
+  }
+  add_given(ours, &tree);
+  return tree;
+}
+
+// All that is wrong with the options is told at once.
+CompatLine translate(const std::vector<std::string>& arguments, OptionWords* words) {
+  CompatLine line(tree_of(words->options));
+  line.translate(words);
+  for (BadOption& bad : words->bad) {
+    if (!bad.what.empty() && bad.next.empty()) bad.next = "see fleetrun --help";
+  }
+  refuse_bad_options(line.prefix() + "fleetrun", arguments, words->bad, [](const auto& corrected) {
+    OptionWords again =
+        read_options(known_options(), corrected, PlainWord::kEndsOptions, is_program);
+    CompatLine(tree_of(again.options)).translate(&again);
+    return std::all_of(again.bad.begin(), again.bad.end(),
+                       [](const BadOption& bad) { return bad.what.empty(); });
+  });
+  return line;
+}
+
+// What the environment, the place and the command line say together.
+Settings settings_of(const std::vector<GivenOption>& given,
+                     const std::vector<Translated>& translated) {
+  ConfigTree tree = tree_of(given);
+  for (const Translated& one : translated) tree.set(one.key, one.value, one.flag);
+  if (!inside_rank()) add_surroundings(real_surroundings(), &tree);
   return tree.validate(launch_schema());
 }
 
@@ -109,7 +128,7 @@ Settings settings_of(const std::vector<GivenOption>& given) {
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments, ArgumentsOf what) {
   OptionWords words =
       read_options(known_options(), arguments, PlainWord::kEndsOptions, is_program);
-  refuse_bad(arguments, words.bad);
+  const CompatLine line = translate(arguments, &words);
   const Settings look = take_look_options(&words.options);
   LaunchRequest request;
   request.action = action_of(look);
@@ -126,7 +145,8 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
   what == ArgumentsOf::kStart ? check_dry_run(look) : check_doctor(look);
   request.dry_run = {look.boolean("dry_run"), look.text("format"),
                      static_cast<int>(look.integer("rank_env"))};
-  request.settings = settings_of(words.options);
+  request.idle = idle_text(line.idle());
+  request.settings = settings_of(words.options, line.translated());
   if (request.program.empty() && what == ArgumentsOf::kStart &&
       request.action == LaunchRequest::Action::kRun) {
     const bool list = request.settings.given("ips");

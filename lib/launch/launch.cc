@@ -310,6 +310,10 @@ int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras
   }
   const Via* via = chosen_via(request, extras.vias);
   check_options(request, ArgumentsOf::kStart);
+  if (!request.idle.empty()) {
+    set_up_logging(request.settings.text("log_level"), "fleetrun");
+    spdlog::info("options without meaning here: {}", request.idle);
+  }
   try {
     if (!via) return run(std::move(request));
     if (!request.dry_run.wanted) return via->start(std::move(request));

@@ -31,9 +31,6 @@ bool given_by_flag(const Settings& settings, const std::string& key);
 // For --print_config: every value and where it came from, "none" for what is not given.
 std::string print_options(const Settings& settings);
 
-// A flag of Paddle's or torchrun's launchers that has no meaning here (yet), and why; "" otherwise.
-std::string unsupported_reason(const std::string& flag);
-
 // --dry_run and what goes with it.
 struct DryRun {
   bool wanted = false;
@@ -49,6 +46,7 @@ struct LaunchRequest {
   Settings settings;
   std::vector<std::string> program;  // and everything after it
   DryRun dry_run;
+  std::string idle;  // options of other launchers that have no meaning here, and why; often none
 };
 
 // Usage, options, three examples. At most a screen, unless it is `all` options in their groups.

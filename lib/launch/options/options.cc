@@ -1,7 +1,6 @@
 #include "launch/options.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/text.h"
 #include "launch/options/group.h"
@@ -31,7 +30,7 @@ const OptionGroup& look_at_options() {
 }
 
 bool given_by_flag(const Settings& settings, const std::string& key) {
-  return settings.given(key) && settings.origin(key).starts_with("--");
+  return settings.given(key) && settings.origin(key).starts_with("-");
 }
 
 // Values may be secrets: --export=MY_TOKEN=x.
@@ -54,29 +53,6 @@ std::string print_options(const Settings& settings) {
     text += (absent ? key + " = none  (default)" : shown) + "\n";
   }
   return text;
-}
-
-std::string unsupported_reason(const std::string& flag) {
-  static const std::map<std::string, std::string> reasons = [] {
-    std::map<std::string, std::string> all;
-    for (const char* name : {"heter_workers", "heter_worker_num", "heter_devices"}) {
-      all[name] = "heterogeneous parameter servers are not supported";
-    }
-    all["http_port"] = "give the port with --gloo_port";
-    for (const char* name : {"elastic_server", "np", "scale", "force"}) {
-      all[name] = "elastic jobs need no etcd: give --nnodes=MIN:MAX and --max_restart";
-    }
-    all["elastic_pre_hook"] = "no program is run before a restart; do it in the ranks' program";
-    all["backend"] = "the transport is chosen from where the ranks are, or by the job file";
-    all["rdzv_backend"] = "the rendezvous is built in; --master says where it is";
-    all["rdzv_endpoint"] = "give the rendezvous's address with --master";
-    all["rdzv_id"] = "give the job's name with --job_id";
-    all["standalone"] = "a job on one node needs no option for that";
-    all["sort_ip"] = "ranks follow the order of --ips";
-    return all;
-  }();
-  const auto found = reasons.find(flag);
-  return found == reasons.end() ? std::string() : found->second;
 }
 
 std::string launch_version() { return "fleetrun " FLEET_VERSION; }

@@ -1,0 +1,146 @@
+#include "launch/compat/line.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+bool has_flag(const CompatOption& option, const std::string& flag) {
+  const std::string canonical = canonical_flag(flag);
+  return std::any_of(
+      option.flags.begin(), option.flags.end(),
+      [&](const std::string& own) {
+        return canonical_flag(own) == canonical || canonical_flag(own) == "-" + canonical;
+      });
+}
+
+// The entry that an option of the line belongs to; nullptr: it is ours.
+const CompatOption* entry_of(const GivenOption& given) {
+  if (given.option->foreign) {
+    return &compat_options()[static_cast<size_t>(std::stoul(given.option->key))];
+  }
+  for (const CompatOption& option : compat_options()) {
+    if (option.when && has_flag(option, given.flag) && option.when(given.value)) return &option;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string idle_text(const std::vector<IdleFlag>& flags) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    const bool last_of_reason = i + 1 == flags.size() || flags[i + 1].why != flags[i].why;
+    texts.push_back(flags[i].flag + (last_of_reason ? " (" + flags[i].why + ")" : ""));
+  }
+  return join(texts, ", ");
+}
+
+const std::vector<Option>& compat_reader_options() {
+  static const std::vector<Option> all = [] {
+    std::vector<Option> options;
+    for (const CompatOption& compat : compat_options()) {
+      options.push_back({.key = std::to_string(options.size()),
+                         .aliases = compat.flags,
+                         .value = compat.value,
+                         .key_is_flag = false,
+                         .values = compat.values,
+                         .repeats = true,
+                         .foreign = true});
+    }
+    return options;
+  }();
+  return all;
+}
+
+bool CompatLine::speaks(const std::string& launcher) const {
+  for (const auto& [entry, given] : given_) {
+    if (entry->of != launcher) continue;
+    const bool shared = std::any_of(
+        compat_options().begin(), compat_options().end(), [&, &entry = entry](const auto& other) {
+          return other.of != launcher && has_flag(other, entry->flags[0]);
+        });
+    if (!shared) return true;
+  }
+  return false;
+}
+
+bool CompatLine::has(const std::string& flag) const {
+  return std::any_of(given_.begin(), given_.end(),
+                     [&](const auto& one) { return has_flag(*one.first, flag); });
+}
+
+bool CompatLine::contradicts(const std::string& key, const std::string& value) {
+  const auto other = flags_.find(key);
+  if (other == flags_.end() || tree_.peek(key) == value) return false;
+  refuse_without_correction("it contradicts " + other->second, "give one of them");
+  return true;
+}
+
+void CompatLine::adds(const std::string& key, const std::string& entry) {
+  const auto before = flags_.contains(key) ? tree_.peek(key) : std::nullopt;
+  flags_.erase(key);
+  means(key, (before ? *before + "," : "") + entry);
+}
+
+void CompatLine::means(const std::string& key, const std::string& value) {
+  if (contradicts(key, value)) return;
+  flags_[key] = now_->flag;
+  tree_.set(key, value, now_->flag);
+  translated_.push_back({key, value, now_->flag});
+  word_.instead->push_back("--" + key + "=" + value);
+}
+
+void CompatLine::means_nothing(const std::string& why) { idle_.push_back({now_->flag, why}); }
+
+void CompatLine::refuse(const std::string& what, const std::string& next) {
+  word_.what = what;
+  word_.where = now_->flag + (now_->option->is_flag() ? "" : " " + now_->value);
+  word_.next = next;
+}
+
+void CompatLine::refuse_without_correction(const std::string& what, const std::string& next) {
+  refuse(what, next);
+  word_.instead.reset();
+}
+
+void CompatLine::write_before(const std::string& words) { prefix_ += words + " "; }
+
+void CompatLine::translate_one(const CompatOption& option, const GivenOption& given) {
+  now_ = &given;
+  word_ = {{}, {}, {}, given.at, given.count, std::vector<std::string>()};
+  if (!option.idle.empty()) {
+    means_nothing(option.idle);
+  } else if (option.translate) {
+    option.translate(given.value, *this);
+  } else {
+    const std::string put = option.instead.empty() ? "leave it out" : "write " + option.instead;
+    refuse(option.refused, option.next.empty() ? put : option.next);
+    if (!option.instead.empty()) word_.instead = {option.instead};
+  }
+}
+
+void CompatLine::translate(OptionWords* words) {
+  std::vector<GivenOption> ours;
+  for (const GivenOption& given : words->options) {
+    if (const CompatOption* entry = entry_of(given)) {
+      given_.emplace_back(entry, given);
+    } else {
+      flags_[given.option->key] = given.flag;
+      ours.push_back(given);
+    }
+  }
+  words->options = std::move(ours);
+  for (const bool late : {false, true}) {
+    for (const auto& [entry, given] : given_) {
+      if (entry->late != late) continue;
+      translate_one(*entry, given);
+      words->bad.push_back(word_);
+    }
+  }
+}
+
+}  // namespace fleet

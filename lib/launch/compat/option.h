@@ -1,0 +1,39 @@
+// Options of other launchers (mpirun, srun, deepspeed, ...) that are no settings of fleetrun. Each
+// is one entry with everything about it, in the file of its launcher. What is only another name
+// for an option of ours is an alias of that, in launch/options.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fleet {
+
+class CompatLine;
+
+struct CompatOption {
+  std::string of;                  // its launcher: "mpirun"
+  std::vector<std::string> flags;  // as they are written: "-np", "--bind-to"
+  std::string value = {};          // what the value is, for messages; empty: a flag
+  int values = 1;                  // words of the value: two of "--mca KEY VALUE"
+
+  // What becomes of it, one of these:
+  std::string idle = {};     // accepted; why it has no meaning here, which is told once
+  std::string refused = {};  // why it cannot be used
+  std::function<void(const std::string& value, CompatLine& line)> translate = {};
+
+  std::string next = {};     // with `refused`: what to do; empty: leave it out
+  std::string instead = {};  // with `refused`: the option to write in its place: "--max_restart=3"
+  // The flag is one of ours too; this is what values the other launcher's have.
+  std::function<bool(const std::string& value)> when = {};
+  bool late = false;  // translated after those that name nodes
+};
+
+// All of them; the first that has a flag counts.
+const std::vector<CompatOption>& compat_options();
+
+// By launcher. A new one is its file, and its line in options.cc.
+std::vector<CompatOption> paddle_options();
+std::vector<CompatOption> torchrun_options();
+
+}  // namespace fleet

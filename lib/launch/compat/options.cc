@@ -1,0 +1,16 @@
+#include "launch/compat/option.h"
+
+namespace fleet {
+
+const std::vector<CompatOption>& compat_options() {
+  static const std::vector<CompatOption> all = [] {
+    std::vector<CompatOption> together;
+    for (const auto options : {paddle_options, torchrun_options}) {
+      for (CompatOption& option : options()) together.push_back(std::move(option));
+    }
+    return together;
+  }();
+  return all;
+}
+
+}  // namespace fleet
