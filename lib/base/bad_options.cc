@@ -84,9 +84,9 @@ void refuse_bad_options(const std::string& program, const std::vector<std::strin
   const std::string command =
       corrected && accepts(*corrected) ? "\ncorrected: " + command_text(program, *corrected) : "";
   const std::string text =
-      lines.size() == 1 ? lines[0]
-                        : std::to_string(lines.size()) + " options cannot be used:\n  " +
-                              join(lines, "\n  ");
+      lines.size() == 1
+          ? lines[0]
+          : std::to_string(lines.size()) + " options cannot be used:\n  " + join(lines, "\n  ");
   throw Error(ErrorCode::kUsage, text + command);
 }
 

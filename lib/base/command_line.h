@@ -19,8 +19,8 @@ namespace fleet {
 
 struct GivenOption {
   const Option* option = nullptr;
-  std::string value;          // "true" of a flag that stands alone
-  std::string flag;           // as it was written: "--nproc-per-node"
+  std::string value;         // "true" of a flag that stands alone
+  std::string flag;          // as it was written: "--nproc-per-node"
   size_t at = 0, count = 1;  // its words in the line
 };
 struct OptionWords {

@@ -12,15 +12,15 @@
 namespace fleet {
 
 struct Option {
-  std::string key;                   // in the configuration; "--" + key is the flag
-  std::vector<std::string> aliases;  // other flags: "redirect", "t" for -t, "-np" for -np alone
+  std::string key;                       // in the configuration; "--" + key is the flag
+  std::vector<std::string> aliases;      // other flags: "redirect", "t" for -t, "-np" for -np alone
   std::vector<std::string> environment;  // twins; the first that is set counts
   std::string value;                     // what the value is, for the help: "LIST"; empty: a flag
   bool optional = false;                 // the default stands for "not given"
   bool common = false;                   // --help shows it; the others only --help all
-  bool spread = false;    // a list that may have lost its quotes: "a, b" is two words
-  bool internal = false;  // between programs of ours: no help tells it
-  std::string group;      // its subject, filled in by OptionGroup
+  bool spread = false;      // a list that may have lost its quotes: "a, b" is two words
+  bool internal = false;    // between programs of ours: no help tells it
+  std::string group;        // its subject, filled in by OptionGroup
   bool key_is_flag = true;  // false: only its aliases are
   int values = 1;           // words of its value: two of "--mca KEY VALUE"
   bool repeats = false;     // each time counts; otherwise the last one

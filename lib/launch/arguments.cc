@@ -126,8 +126,7 @@ Settings settings_of(const std::vector<GivenOption>& given,
 }  // namespace
 
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments, ArgumentsOf what) {
-  OptionWords words =
-      read_options(known_options(), arguments, PlainWord::kEndsOptions, is_program);
+  OptionWords words = read_options(known_options(), arguments, PlainWord::kEndsOptions, is_program);
   const CompatLine line = translate(arguments, &words);
   const Settings look = take_look_options(&words.options);
   LaunchRequest request;

@@ -10,11 +10,9 @@ namespace {
 
 bool has_flag(const CompatOption& option, const std::string& flag) {
   const std::string canonical = canonical_flag(flag);
-  return std::any_of(
-      option.flags.begin(), option.flags.end(),
-      [&](const std::string& own) {
-        return canonical_flag(own) == canonical || canonical_flag(own) == "-" + canonical;
-      });
+  return std::any_of(option.flags.begin(), option.flags.end(), [&](const std::string& own) {
+    return canonical_flag(own) == canonical || canonical_flag(own) == "-" + canonical;
+  });
 }
 
 // The entry that an option of the line belongs to; nullptr: it is ours.

@@ -34,9 +34,12 @@ OptionGroup role_options() {
                 0, 0, 4096, "their trainers on each node, where not listed");
   group.choice({.key = "with_gloo", .environment = {"PADDLE_WITH_GLOO"}, .value = "0|1|2"}, "1",
                {"0", "1", "2"}, "whether roles may meet through Gloo");
-  group.integer(
-      {.key = "gloo_port", .aliases = {"http_port"}, .environment = {"PADDLE_GLOO_PORT"}, .value = "PORT", .optional = true},
-      0, 0, 65535, "where, on the first node (default: as endpoints)");
+  group.integer({.key = "gloo_port",
+                 .aliases = {"http_port"},
+                 .environment = {"PADDLE_GLOO_PORT"},
+                 .value = "PORT",
+                 .optional = true},
+                0, 0, 65535, "where, on the first node (default: as endpoints)");
   return group;
 }
 

@@ -64,11 +64,12 @@ TEST(CompatLine, IdleOptions_OfOneReason_StandTogether) {
 }
 
 TEST(CompatLine, RefusedOptions_AreLeftOutOfTheCorrectedLine_WithTheirValues) {
-  EXPECT_EQ(usage_error({"--heter_workers", "a:1", "--standalone", "--ip=127.0.0.1", "p", "-x"}),
-            "2 options cannot be used:\n"
-            "  --heter_workers a:1: heterogeneous parameter servers are not supported; leave it out\n"
-            "  unknown option '--ip'; did you mean '--ips'?\n"
-            "corrected: fleetrun --ips=127.0.0.1 p -x");
+  EXPECT_EQ(
+      usage_error({"--heter_workers", "a:1", "--standalone", "--ip=127.0.0.1", "p", "-x"}),
+      "2 options cannot be used:\n"
+      "  --heter_workers a:1: heterogeneous parameter servers are not supported; leave it out\n"
+      "  unknown option '--ip'; did you mean '--ips'?\n"
+      "corrected: fleetrun --ips=127.0.0.1 p -x");
 }
 
 }  // namespace
