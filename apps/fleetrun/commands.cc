@@ -13,11 +13,30 @@
 
 namespace fleet {
 
+namespace {
+
+Command help_command() {
+  return {.name = "help",
+          .syntax = {.program = "fleetrun help",
+                     .words = "[COMMAND|all]",
+                     .about = "what fleetrun, or one of its commands, takes; all: every option"},
+          .instead = "--help"};
+}
+
+Command version_command() {
+  return {.name = "version",
+          .syntax = {.program = "fleetrun version", .about = "print fleetrun's version"},
+          .instead = "--version"};
+}
+
+}  // namespace
+
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
-      attach_command(), debug_command(),      doctor_command(), logs_command(),
-      ls_command(),     over_stdio_command(), secret_command(), simulate_command(),
-      stacks_command(), status_command(),     stop_command()};
+      attach_command(),   debug_command(),  doctor_command(),     help_command(),
+      logs_command(),     ls_command(),     over_stdio_command(), secret_command(),
+      simulate_command(), stacks_command(), status_command(),     stop_command(),
+      version_command()};
   return all;
 }
 

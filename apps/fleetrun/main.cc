@@ -18,7 +18,7 @@
 
 namespace {
 
-// Ways to start that --via chooses from.
+// What launch() has to know of this program: ways to start that --via chooses from, commands.
 fleet::LaunchExtras extras() {
   fleet::LaunchExtras all;
   all.vias = {
@@ -33,6 +33,10 @@ fleet::LaunchExtras extras() {
     all.commands_help +=
         (all.commands_help.empty() ? "commands:\n" : "") + left + command.summary() + "\n";
   }
+  all.command_help = [](const std::string& name) {
+    const fleet::Command* command = fleet::find_command({name});
+    return command && !command->internal ? fleet::command_help(command->syntax) : "";
+  };
   return all;
 }
 
@@ -40,6 +44,10 @@ int run(std::vector<std::string> arguments) {
   const fleet::Command* command = fleet::find_command(arguments);
   if (!command && !arguments.empty()) fleet::refuse_mistyped(arguments[0]);
   if (!command) return fleet::launch(arguments, extras());
+  if (!command->instead.empty()) {
+    arguments[0] = command->instead;
+    return fleet::launch(arguments, extras());
+  }
   arguments.erase(arguments.begin());
   return fleet::run_command(*command, arguments);
 }

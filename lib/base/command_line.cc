@@ -1,6 +1,7 @@
 #include "base/command_line.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 
 #include "base/env.h"
@@ -23,9 +24,18 @@ bool asks_for_help(const std::vector<std::string>& arguments) {
   return false;
 }
 
-// PADDLE_X=1 switches a flag on.
+// PADDLE_X=1, --x=True: as Python's programs have them.
 std::string truth(const std::string& text) {
-  return text == "1" ? "true" : text == "0" ? "false" : text;
+  std::string small = text;
+  std::transform(small.begin(), small.end(), small.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const char* yes : {"1", "true", "yes", "on"}) {
+    if (small == yes) return "true";
+  }
+  for (const char* no : {"0", "false", "no", "off"}) {
+    if (small == no) return "false";
+  }
+  return text;
 }
 
 }  // namespace
@@ -43,7 +53,8 @@ void add_environment(const std::vector<Option>& options, ConfigTree* tree) {
 
 void add_given(const std::vector<GivenOption>& given, ConfigTree* tree) {
   for (const GivenOption& one : given) {
-    tree->set(one.option->key, one.value, "--" + one.option->key);
+    tree->set(one.option->key, one.option->is_flag() ? truth(one.value) : one.value,
+              "--" + one.option->key);
   }
 }
 

@@ -75,6 +75,8 @@ struct Command {
   std::function<int(const CommandLine&)> run = {};
   // In place of `run`: it reads its words itself; the syntax is for help and completion.
   std::function<int(const std::vector<std::string>&)> run_words = {};
+  // In place of both: it is another word for this option of the program: "--help".
+  std::string instead = {};
   bool internal = false;  // no help tells it
 
   std::string summary() const { return syntax.about.substr(0, syntax.about.find('\n')); }

@@ -1,6 +1,7 @@
 #include "base/config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -77,6 +78,21 @@ const char* name_of(ConfigType type) {
       return "a list of texts";
   }
   return "";
+}
+
+// A choice in the spelling it is declared in, whatever its case on the command line.
+void spell_choice(const ConfigKey& key, Scalar* scalar) {
+  std::string* text = std::get_if<std::string>(scalar);
+  if (!text) return;
+  const auto same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  for (const std::string& choice : key.choices) {
+    if (std::equal(text->begin(), text->end(), choice.begin(), choice.end(), same)) {
+      *text = choice;
+      return;
+    }
+  }
 }
 
 // The scalar as the wanted type, or nothing. Loose values came as text and are read as what is
@@ -165,7 +181,8 @@ ConfigValue check(const ConfigKey& key, const ConfigValue& given, bool loose,
     list = std::get<List>(given.value);
   }
   for (Scalar& element : list) {
-    const auto coerced = coerce(element, element_of(key.type), loose);
+    auto coerced = coerce(element, element_of(key.type), loose);
+    if (coerced && loose) spell_choice(key, &*coerced);
     if (!coerced || !in_range(*coerced, key)) bad_value(key, given, origin);
     element = *coerced;
   }

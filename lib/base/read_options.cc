@@ -105,6 +105,11 @@ class Reader {
       }
       value += (i > 0 ? " " : "") + words_[++at_];
     }
+    // As Paddle's documents have it: --log_overwrite True. A program of that name is `true`.
+    if (stands_alone(word) && at_ + 1 < words_.size() &&
+        (words_[at_ + 1] == "True" || words_[at_ + 1] == "False")) {
+      value = words_[++at_];
+    }
     while (option.spread && value.ends_with(',') && at_ + 1 < words_.size() &&
            !looks_like_option(words_[at_ + 1])) {
       value += words_[++at_];

@@ -142,7 +142,7 @@ CommandSyntax syntax() {
       .flag({.key = "allow_root"}, "run commands as root")
       .choice({.key = "log_level", .value = "LEVEL"}, "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"},
               "how much is logged")
-      .flag({.key = "version"}, "print it");
+      .flag({.key = "version", .aliases = {"V"}}, "print it");
   return syntax;
 }
 

@@ -133,11 +133,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
   request.action = action_of(look);
   request.program = std::move(words.words);
   if (request.action == LaunchRequest::Action::kHelp) {
-    request.all_help = request.program == std::vector<std::string>{"all"};
-    if (!request.program.empty() && !request.all_help) {
-      refuse("there is no help on '" + request.program[0] + "'", "--help",
-             "--help, --help all, or of a command: fleetrun " + request.program[0] + " --help");
-    }
+    if (!request.program.empty()) request.help_on = request.program[0];
     return request;
   }
   if (request.action == LaunchRequest::Action::kVersion) return request;

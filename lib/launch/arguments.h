@@ -20,6 +20,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments,
                               ArgumentsOf what = ArgumentsOf::kStart);
 
 // Prints the help, version or configuration that a request asks for. false: it is to be run.
+// `help` on what the request names.
 bool answered(const LaunchRequest& request, const std::function<std::string()>& help);
 
 }  // namespace fleet

@@ -1,5 +1,6 @@
 #include "launch/given_flags.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/text.h"
@@ -24,13 +25,21 @@ std::string value_of(const Settings& settings, const ConfigKey& key) {
     case ConfigType::kNumber:
       return exact_text(settings.number(key.path));
     case ConfigType::kTexts:
-      return join(settings.texts(key.path), ",");
+      return list_option(settings.texts(key.path));
     default:
       return settings.text(key.path);
   }
 }
 
 }  // namespace
+
+std::string list_option(const std::vector<std::string>& entries) {
+  const std::string plain = join(entries, ",");
+  const bool has_comma = static_cast<size_t>(std::count(plain.begin(), plain.end(), ',')) + 1 !=
+                         std::max<size_t>(entries.size(), 1);
+  if (!has_comma) return plain;
+  return ConfigValue{std::vector<ConfigValue::Scalar>(entries.begin(), entries.end())}.text();
+}
 
 std::vector<std::string> given_flags(const Settings& settings,
                                      const std::set<std::string>& except) {

@@ -13,4 +13,7 @@ namespace fleet {
 // those of `except` and those that have no effect in this job.
 std::vector<std::string> given_flags(const Settings& settings, const std::set<std::string>& except);
 
+// A list as an option has it: "a,b", or as JSON where an entry has a comma.
+std::string list_option(const std::vector<std::string>& entries);
+
 }  // namespace fleet

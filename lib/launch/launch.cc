@@ -289,6 +289,23 @@ int run(LaunchRequest request) {
   return run_agent(std::move(agent));
 }
 
+// --export here: ranks have this process's environment.
+void export_variables(const Settings& settings) {
+  for (const std::string& variable : settings.texts("export")) {
+    const size_t equals = variable.find('=');
+    if (equals == std::string::npos || equals == 0) continue;
+    ::setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+  }
+}
+
+std::string help_on(const std::string& topic, const LaunchExtras& extras) {
+  if (topic.empty() || topic == "all") return launch_help(!topic.empty()) + extras.commands_help;
+  const std::string help = extras.command_help ? extras.command_help(topic) : "";
+  if (!help.empty()) return help;
+  throw Error(ErrorCode::kUsage, "there is no help on '" + topic + "'", "--help",
+              "see fleetrun --help for the commands, fleetrun --help all for every option");
+}
+
 const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias) {
   const std::string& name = request.settings.text("via");
   if (name.empty()) return nullptr;
@@ -305,11 +322,10 @@ const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias
 
 int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras) {
   LaunchRequest request = parse_arguments(arguments);
-  if (answered(request, [&] { return launch_help(request.all_help) + extras.commands_help; })) {
-    return 0;
-  }
+  if (answered(request, [&] { return help_on(request.help_on, extras); })) return 0;
   const Via* via = chosen_via(request, extras.vias);
   check_options(request, ArgumentsOf::kStart);
+  if (!via) export_variables(request.settings);
   if (!request.idle.empty()) {
     set_up_logging(request.settings.text("log_level"), "fleetrun");
     spdlog::info("options without meaning here: {}", request.idle);

@@ -1,6 +1,7 @@
 // fleetrun: from a command line to an exit code.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct Via {
 struct LaunchExtras {
   std::vector<Via> vias;
   std::string commands_help;  // lines about its sub-commands
+  // The help of one of them; "" where there is none of this name.
+  std::function<std::string(const std::string&)> command_help;
 };
 
 // Checks everything that can be checked, then starts the guardian, meets the other nodes and runs

@@ -1,6 +1,10 @@
 #include "launch/node_list.h"
 
+#include <arpa/inet.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -165,6 +169,19 @@ std::vector<ListedNode> expand_nodes(const std::string& list, const std::string&
     }
   }
   return nodes;
+}
+
+void sort_by_address(std::vector<ListedNode>* nodes) {
+  const auto order = [](const ListedNode& node) {
+    std::string bytes(16, '\0');
+    for (const int family : {AF_INET, AF_INET6}) {
+      if (::inet_pton(family, node.address.c_str(), bytes.data()) != 1) continue;
+      return std::make_pair(family == AF_INET ? 0 : 1, bytes);
+    }
+    return std::make_pair(2, node.address);
+  };
+  std::stable_sort(nodes->begin(), nodes->end(),
+                   [&](const ListedNode& a, const ListedNode& b) { return order(a) < order(b); });
 }
 
 std::string list_text(const std::vector<ListedNode>& nodes) {

@@ -22,6 +22,9 @@ struct ListedNode {
 // kUsage, naming `origin`, where an entry makes no sense; kNotFound for a file that is not there.
 std::vector<ListedNode> expand_nodes(const std::string& list, const std::string& origin);
 
+// IP addresses by their numbers ("10.0.0.9" before "10.0.0.10"), names behind them by theirs.
+void sort_by_address(std::vector<ListedNode>* nodes);
+
 // What expand_nodes() was given, in one form: "a,b:8,[fd00::1]:8".
 std::string list_text(const std::vector<ListedNode>& nodes);
 

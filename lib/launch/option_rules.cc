@@ -31,7 +31,6 @@ const std::vector<OfVia>& options_of_vias() {
                                          {"share_gpus", {"fleetd"}},
                                          {"user", {"fleetd"}},
                                          {"chdir", {"fleetd", "ssh"}},
-                                         {"export", {"fleetd", "ssh"}},
                                          {"via_options", {"ssh", "slurm"}},
                                          {"remote_fleetrun", {"ssh", "slurm"}}};
   return all;
@@ -74,7 +73,8 @@ void add_of_restarts(const Settings& settings, std::vector<IdleOption>* idle) {
 }
 
 void check_doctor(const Settings& settings) {
-  std::vector<std::string> of_starts = {"via", "preflight", "debug_rank", "leash", "part"};
+  std::vector<std::string> of_starts = {"via",   "preflight", "debug_rank",
+                                        "leash", "part",      "export"};
   for (const OfVia& of : options_of_vias()) of_starts.emplace_back(of.key);
   for (const std::string& key : of_starts) {
     if (!given_by_flag(settings, key)) continue;

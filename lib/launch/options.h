@@ -42,7 +42,7 @@ struct DryRun {
 struct LaunchRequest {
   enum class Action { kRun, kPrintConfig, kHelp, kVersion };
   Action action = Action::kRun;
-  bool all_help = false;  // kHelp: of every option
+  std::string help_on;  // kHelp: "", "all" for every option, or a command
   Settings settings;
   std::vector<std::string> program;  // and everything after it
   DryRun dry_run;

@@ -127,6 +127,10 @@ void resolve_counted(const Settings& settings, const HostFacts& host,
     usage("several nodes have to meet somewhere", settings.origin("nnodes"),
           "give the same --master=ADDRESS:PORT on every node, or list them with --ips");
   }
+  if (given_by_flag(settings, "sort_ip") && settings.boolean("sort_ip") && topology->nnodes > 1) {
+    usage("nodes that are only counted are ranked by --rank, or as they arrive", "--sort_ip",
+          "list them with --ips, or leave it out");
+  }
   if (rank >= topology->nnodes) {
     usage("there is no node " + std::to_string(rank) + " of " + std::to_string(topology->nnodes),
           settings.origin("rank"), "nodes are numbered from 0; see --nnodes");
@@ -246,7 +250,10 @@ void wait_for_master_name(const Settings& settings, const HostFacts& host, const
 std::vector<ListedNode> listed_nodes(const Settings& settings) {
   const Roles roles = read_roles(settings);
   if (roles.listed()) return roles.nodes();
-  return expand_nodes(join(settings.texts("ips"), ","), settings.origin("ips"));
+  std::vector<ListedNode> nodes =
+      expand_nodes(join(settings.texts("ips"), ","), settings.origin("ips"));
+  if (settings.boolean("sort_ip")) sort_by_address(&nodes);
+  return nodes;
 }
 
 Topology resolve_topology(const Settings& settings, const HostFacts& host) {

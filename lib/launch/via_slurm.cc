@@ -35,16 +35,24 @@ using Environment = std::function<std::optional<std::string>(const std::string&)
 // Above this are the steps that Slurm makes for itself: a batch script, salloc's own shell.
 constexpr long long kFirstOwnStep = 0xfffffff0;
 
+bool has_allocation(const Environment& environment) {
+  return environment("SLURM_JOB_ID") && environment("SLURM_JOB_NODELIST");
+}
+
+bool in_own_step(const Environment& environment) {
+  long long step = 0;
+  const auto text = environment("SLURM_STEP_ID");
+  return text && parse_int(*text, &step) && step < kFirstOwnStep;
+}
+
 void check_allocation(const Environment& environment) {
-  if (!environment("SLURM_JOB_ID") || !environment("SLURM_JOB_NODELIST")) {
+  if (!has_allocation(environment)) {
     refuse("this is no allocation of Slurm", "--via=slurm",
            "get one with salloc or sbatch; see config/slurm");
   }
-  long long step = 0;
-  const auto text = environment("SLURM_STEP_ID");
-  if (text && parse_int(*text, &step) && step < kFirstOwnStep) {
-    refuse("this is step " + *text + " of a Slurm job already", "--via=slurm",
-           "leave --via out: srun --ntasks-per-node=1 fleetrun ... knows its nodes");
+  if (in_own_step(environment)) {
+    refuse("this is step " + *environment("SLURM_STEP_ID") + " of a Slurm job already",
+           "--via=slurm", "leave --via out: srun --ntasks-per-node=1 fleetrun ... knows its nodes");
   }
 }
 
@@ -132,6 +140,10 @@ int run_srun(std::vector<std::string> words) {
 }
 
 }  // namespace
+
+bool in_slurm_allocation(const Environment& environment) {
+  return has_allocation(environment) && !in_own_step(environment);
+}
 
 std::vector<std::string> srun_command(const LaunchRequest& request, const Environment& environment,
                                       const std::string& self) {

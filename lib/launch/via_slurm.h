@@ -11,6 +11,10 @@
 
 namespace fleet {
 
+// Whether this process is in an allocation of Slurm, and in no step of it that could not make more.
+bool in_slurm_allocation(
+    const std::function<std::optional<std::string>(const std::string&)>& environment);
+
 // The command that starts the job: `srun`, one task a node, each a fleetrun with what the user gave
 // and nothing else, which takes nodes, place and ports from its step. `self`: this program's path.
 // kUsage outside of an allocation, inside of a step, and for what Slurm decides.

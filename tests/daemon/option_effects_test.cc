@@ -30,6 +30,7 @@ const std::map<std::string, Sample>& samples() {
   static const std::string secret = ::testing::TempDir() + "option_effects.secret";
   static const std::map<std::string, Sample> all = {
       {"ips", {"c,d"}},
+      {"sort_ip", {"true"}},
       {"gpus", {"0"}},
       {"nproc_per_node", {"3"}},
       {"host", {"a"}},

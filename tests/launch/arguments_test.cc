@@ -174,9 +174,10 @@ TEST(LaunchOptions, SchemaAndFlags_AreTheSameList) {
 }
 
 TEST(Arguments, HelpAll_IsTold) {
-  EXPECT_FALSE(parse_arguments({"--help"}).all_help);
-  EXPECT_TRUE(parse_arguments({"--help", "all"}).all_help);
-  EXPECT_THAT(usage_error({"--help", "logs"}), HasSubstr("fleetrun logs --help"));
+  EXPECT_EQ(parse_arguments({"--help"}).help_on, "");
+  EXPECT_EQ(parse_arguments({"--help", "all"}).help_on, "all");
+  EXPECT_EQ(parse_arguments({"-h", "logs"}).help_on, "logs");
+  EXPECT_EQ(parse_arguments({"-V"}).action, LaunchRequest::Action::kVersion);
 }
 
 TEST(Arguments, ShortFlags) {
@@ -191,6 +192,24 @@ TEST(Arguments, ShortFlags) {
     EXPECT_TRUE(request.settings.boolean("log_overwrite"));
     EXPECT_EQ(request.program, (std::vector<std::string>{"prog", "-t", "--x="}));
   }
+}
+
+TEST(Arguments, WordsOfPaddlesDocuments_AreRead) {
+  for (const char* level : {"--log_level=debug", "--log-level=Debug", "--log_level=DEBUG"}) {
+    EXPECT_EQ(parse_arguments({level, "p"}).settings.text("log_level"), "DEBUG") << level;
+  }
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--log_overwrite", "True"},
+                                                {"--log_overwrite=True"},
+                                                {"--log_overwrite=1"},
+                                                {"--log_overwrite"}}) {
+    std::vector<std::string> all = words;
+    all.emplace_back("true");
+    const LaunchRequest request = parse_arguments(all);
+    EXPECT_TRUE(request.settings.boolean("log_overwrite")) << words[0];
+    EXPECT_EQ(request.program, (std::vector<std::string>{"true"}));
+  }
+  EXPECT_FALSE(
+      parse_arguments({"--log_overwrite", "False", "p"}).settings.boolean("log_overwrite"));
 }
 
 TEST(Arguments, AfterTwoDashes_WordsAreTheProgramsOwn) {

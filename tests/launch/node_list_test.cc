@@ -102,5 +102,11 @@ TEST_F(HostFile, Empty_IsAnError) {
   EXPECT_THAT(refusal("@" + path), HasSubstr("lists no node"));
 }
 
+TEST(NodeList, SortedByAddress_NumbersComeBeforeNames) {
+  std::vector<ListedNode> nodes = expand_nodes("b,10.0.0.10,fd00::2,10.0.0.9:4,a", "test");
+  sort_by_address(&nodes);
+  EXPECT_EQ(list_text(nodes), "10.0.0.9:4,10.0.0.10,fd00::2,a,b");
+}
+
 }  // namespace
 }  // namespace fleet

@@ -278,5 +278,15 @@ TEST(Addresses, LocalAddresses_HaveLoopback) {
   EXPECT_THAT(local_addresses(), ::testing::Contains("127.0.0.1"));
 }
 
+TEST(Topology, SortIp_RanksFollowTheAddresses) {
+  const auto settings = [](std::vector<std::string> words) {
+    words.emplace_back("p");
+    return parse_arguments(words).settings;
+  };
+  const auto nodes = listed_nodes(settings({"--sort_ip", "True", "--ips=10.0.0.10,10.0.0.9"}));
+  EXPECT_EQ(list_text(nodes), "10.0.0.9,10.0.0.10");
+  EXPECT_EQ(list_text(listed_nodes(settings({"--ips=10.0.0.10,10.0.0.9"}))), "10.0.0.10,10.0.0.9");
+}
+
 }  // namespace
 }  // namespace fleet

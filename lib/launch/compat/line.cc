@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/given_flags.h"
 
 namespace fleet {
 namespace {
@@ -55,15 +56,8 @@ const std::vector<Option>& compat_reader_options() {
 }
 
 bool CompatLine::speaks(const std::string& launcher) const {
-  for (const auto& [entry, given] : given_) {
-    if (entry->of != launcher) continue;
-    const bool shared = std::any_of(
-        compat_options().begin(), compat_options().end(), [&, &entry = entry](const auto& other) {
-          return other.of != launcher && has_flag(other, entry->flags[0]);
-        });
-    if (!shared) return true;
-  }
-  return false;
+  return std::any_of(given_.begin(), given_.end(),
+                     [&](const auto& one) { return one.first->of == launcher; });
 }
 
 bool CompatLine::has(const std::string& flag) const {
@@ -78,10 +72,13 @@ bool CompatLine::contradicts(const std::string& key, const std::string& value) {
   return true;
 }
 
-void CompatLine::adds(const std::string& key, const std::string& entry) {
-  const auto before = flags_.contains(key) ? tree_.peek(key) : std::nullopt;
-  flags_.erase(key);
-  means(key, (before ? *before + "," : "") + entry);
+void CompatLine::exports(const std::string& variable) {
+  if (exported_.empty() && gives("export")) {
+    exported_ = split(tree_.peek("export").value_or(""), ',');
+  }
+  exported_.push_back(variable);
+  flags_.erase("export");
+  means("export", list_option(exported_));
 }
 
 void CompatLine::means(const std::string& key, const std::string& value) {
@@ -90,6 +87,11 @@ void CompatLine::means(const std::string& key, const std::string& value) {
   tree_.set(key, value, now_->flag);
   translated_.push_back({key, value, now_->flag});
   word_.instead->push_back("--" + key + "=" + value);
+}
+
+void CompatLine::means_instead(const std::string& key, const std::string& value) {
+  if (!gives(key)) flags_.erase(key);
+  means(key, value);
 }
 
 void CompatLine::means_nothing(const std::string& why) { idle_.push_back({now_->flag, why}); }
@@ -128,6 +130,7 @@ void CompatLine::translate(OptionWords* words) {
       given_.emplace_back(entry, given);
     } else {
       flags_[given.option->key] = given.flag;
+      ours_.insert(given.option->key);
       ours.push_back(given);
     }
   }

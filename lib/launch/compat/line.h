@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,7 @@ class CompatLine {
 
   // What an option of ours is by now.
   std::optional<std::string> ours(const std::string& key) const { return tree_.peek(key); }
-  // Whether the line has an option of this launcher that none of the others has.
+  // Whether the line has an option that only this launcher has.
   bool speaks(const std::string& launcher) const;
   // Whether the line has this flag of another launcher.
   bool has(const std::string& flag) const;
@@ -53,8 +54,16 @@ class CompatLine {
 
   // It says this. Refused where the line says otherwise already.
   void means(const std::string& key, const std::string& value);
-  // It says this too: KEY is a list.
-  void adds(const std::string& key, const std::string& entry);
+  // It says this in place of what another launcher's option has said.
+  void means_instead(const std::string& key, const std::string& value);
+  // It would say this, were it not refused: the options after it know.
+  void would_mean(const std::string& key, const std::string& value) {
+    tree_.set(key, value, now_->flag);
+  }
+  // Whether an option of ours stands on the line.
+  bool gives(const std::string& key) const { return ours_.contains(key); }
+  // A variable of the ranks' environment: "NAME=VALUE", or "NAME" as it is here (--export).
+  void exports(const std::string& variable);
   void means_nothing(const std::string& why);
   // It cannot be used. In the corrected line stand the options it `means`, if any.
   void refuse(const std::string& what, const std::string& next);
@@ -69,7 +78,9 @@ class CompatLine {
   std::vector<Translated> translated_;
   std::vector<IdleFlag> idle_;
   std::vector<std::pair<const CompatOption*, GivenOption>> given_;
-  std::map<std::string, std::string> flags_;  // of ours that the line gives: key, flag
+  std::map<std::string, std::string> flags_;  // of ours that the line says: key, flag
+  std::vector<std::string> exported_;
+  std::set<std::string> ours_;  // those that it gives itself
   std::string prefix_;
   const GivenOption* now_ = nullptr;
   BadOption word_;  // the option at hand; bad where it says `what`

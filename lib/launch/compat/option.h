@@ -12,7 +12,7 @@ namespace fleet {
 class CompatLine;
 
 struct CompatOption {
-  std::string of;                  // its launcher: "mpirun"
+  std::string of;                  // its launcher: "mpirun"; kSeveral: more than one has it
   std::vector<std::string> flags;  // as they are written: "-np", "--bind-to"
   std::string value = {};          // what the value is, for messages; empty: a flag
   int values = 1;                  // words of the value: two of "--mca KEY VALUE"
@@ -29,11 +29,19 @@ struct CompatOption {
   bool late = false;  // translated after those that name nodes
 };
 
+inline constexpr char kSeveral[] = "several";
+
 // All of them; the first that has a flag counts.
 const std::vector<CompatOption>& compat_options();
 
 // By launcher. A new one is its file, and its line in options.cc.
+std::vector<CompatOption> several_options();  // that mean something else to each, or the same
 std::vector<CompatOption> paddle_options();
 std::vector<CompatOption> torchrun_options();
+std::vector<CompatOption> mpirun_options();  // Open MPI's, MPICH's and Intel MPI's
+std::vector<CompatOption> horovodrun_options();
+std::vector<CompatOption> srun_options();
+std::vector<CompatOption> deepspeed_options();
+std::vector<CompatOption> accelerate_options();
 
 }  // namespace fleet

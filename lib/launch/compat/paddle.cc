@@ -1,34 +1,98 @@
-#include "launch/compat/option.h"
+// What Paddle's launchers have and nothing here; the rest is in launch/options.
+#include "base/text.h"
+#include "launch/compat/line.h"
 
 namespace fleet {
+namespace {
+
+constexpr char kPaddle[] = "Paddle";
+constexpr char kBuiltIn[] = "the rendezvous is built in: no etcd is needed";
+
+CompatOption refused(std::vector<std::string> flags, std::string value, std::string why,
+                     std::string next = {}) {
+  return {.of = kPaddle,
+          .flags = std::move(flags),
+          .value = std::move(value),
+          .refused = std::move(why),
+          .next = std::move(next)};
+}
+
+CompatOption idle(std::vector<std::string> flags, std::string value, std::string why) {
+  return {
+      .of = kPaddle, .flags = std::move(flags), .value = std::move(value), .idle = std::move(why)};
+}
+
+// Nodes have to meet somewhere, where it was etcd.
+void translate_elastic_server(const std::string&, CompatLine& line) {
+  if (line.ours("master") || line.ours("ips")) return line.means_nothing(kBuiltIn);
+  line.refuse(kBuiltIn, "give every node the same --master=ADDRESS:PORT of one of them");
+}
+
+// etcd://10.0.0.1:2379
+void translate_etcd_master(const std::string& value, CompatLine& line) {
+  const std::string nodes = line.ours("nnodes").value_or("1");
+  if (nodes == "1") return line.means_nothing(kBuiltIn);
+  line.refuse(kBuiltIn, "give every node the same --master=ADDRESS:PORT of one of them");
+}
+
+void translate_run_mode(const std::string&, CompatLine& line) {
+  line.refuse("heterogeneous parameter servers are not supported",
+              "the modes are collective and ps");
+}
+
+std::vector<CompatOption> devices() {
+  const std::string why = "ranks run on NVIDIA's GPUs (--gpus) or on CPUs";
+  return {refused({"--xpus", "--selected_xpus"}, "LIST", why),
+          refused({"--npus", "--selected_npus", "--ascend_npus"}, "LIST", why),
+          refused({"--mlus", "--selected_mlus"}, "LIST", why),
+          refused({"--gcus", "--dcus", "--iluvatar_gpus", "--custom_devices"}, "LIST", why)};
+}
+
+std::vector<CompatOption> elastic() {
+  const std::string meet = "elastic jobs need no etcd";
+  const std::string range = "give --nnodes=MIN:MAX and --max_restart";
+  return {
+      {.of = kPaddle,
+       .flags = {"--elastic_server"},
+       .value = "ADDR",
+       .translate = translate_elastic_server},
+      {.of = kPaddle,
+       .flags = {"--master"},
+       .value = "ADDR",
+       .translate = translate_etcd_master,
+       .when = [](const std::string& value) { return value.starts_with("etcd://"); },
+       .late = true},
+      refused({"--scale"}, "N", meet, range),
+      refused({"--force"}, "BOOL", meet, range),
+      refused({"--elastic_pre_hook"}, "COMMAND", "no program is run before a restart",
+              "do it in the ranks' program"),
+  };
+}
+
+}  // namespace
 
 std::vector<CompatOption> paddle_options() {
   const std::string heterogeneous = "heterogeneous parameter servers are not supported";
-  const std::string no_etcd = "elastic jobs need no etcd";
-  const std::string range = "give --nnodes=MIN:MAX and --max_restart";
-  return {
-      {.of = "Paddle", .flags = {"--heter_workers"}, .value = "LIST", .refused = heterogeneous},
-      {.of = "Paddle", .flags = {"--heter_worker_num"}, .value = "N", .refused = heterogeneous},
-      {.of = "Paddle", .flags = {"--heter_devices"}, .value = "LIST", .refused = heterogeneous},
-      {.of = "Paddle",
-       .flags = {"--elastic_server"},
-       .value = "ADDR",
-       .refused = no_etcd,
-       .next = range},
-      {.of = "Paddle", .flags = {"--np"}, .value = "N", .refused = no_etcd, .next = range},
-      {.of = "Paddle", .flags = {"--scale"}, .value = "N", .refused = no_etcd, .next = range},
-      {.of = "Paddle", .flags = {"--force"}, .value = "BOOL", .refused = no_etcd, .next = range},
-      {.of = "Paddle",
-       .flags = {"--backend"},
-       .value = "NAME",
-       .refused = "the transport is chosen from where the ranks are, or by the job file"},
-      {.of = "Paddle", .flags = {"--sort_ip"}, .refused = "ranks follow the order of --ips"},
-      {.of = "Paddle",
-       .flags = {"--elastic_pre_hook"},
-       .value = "COMMAND",
-       .refused = "no program is run before a restart",
-       .next = "do it in the ranks' program"},
+  std::vector<CompatOption> all = {
+      refused({"--heter_workers"}, "LIST", heterogeneous),
+      refused({"--heter_worker_num"}, "N", heterogeneous),
+      refused({"--heter_devices", "--heter_device_num"}, "LIST", heterogeneous),
+      {.of = kPaddle,
+       .flags = {"--run_mode"},
+       .value = "MODE",
+       .translate = translate_run_mode,
+       .when = [](const std::string& value) { return value == "ps-heter"; }},
+      idle({"--backend"}, "NAME", "the transport follows the devices"),
+      idle({"--legacy"}, "BOOL", "there is one launcher"),
+      idle({"--enable_gpu_log"}, "BOOL", "GPUs are not logged; see nvidia-smi"),
+      refused({"--auto_parallel_config"}, "FILE", "ranks are not mapped to devices by a plan",
+              "choose them with --gpus and --nproc_per_node"),
+      refused({"--auto_tuner_json"}, "FILE", "fleetrun starts one job, and tries no others",
+              "start one fleetrun for each configuration"),
+      refused({"--auto_cluster_config"}, "BOOL", "fleetrun measures no cluster for a plan"),
   };
+  for (const auto& more : {devices(), elastic()}) all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 }  // namespace fleet

@@ -10,8 +10,8 @@ OptionGroup look_options() {
                {"table", "json", "shell"}, "how (table, json, shell: one rank's, for eval)");
   group.integer({.key = "rank_env", .value = "R", .optional = true}, -1, 0, 1 << 30,
                 "and only this rank");
-  group.flag({.key = "version"}, "print it");
-  group.flag({.key = "help", .aliases = {"h"}}, "this; --help all: every option");
+  group.flag({.key = "version", .aliases = {"V"}}, "print it");
+  group.flag({.key = "help", .aliases = {"h"}}, "this; --help all: every option; --help COMMAND");
   return group;
 }
 

@@ -12,6 +12,8 @@ OptionGroup start_options() {
                .common = true,
                .spread = true},
               "the nodes by rank: a,b[01-16],c:4 (4 GPUs), @file");
+  group.flag({.key = "sort_ip", .environment = {"PADDLE_SORT_IP"}},
+             "ranks follow the addresses of --ips, not its order");
   group.text({.key = "gpus",
               .aliases = {"selected_gpus", "devices"},
               .environment = {"PADDLE_DEVICES", "PADDLE_GPUS"},

@@ -14,7 +14,7 @@ OptionGroup via_options() {
   group.text({.key = "chdir", .value = "DIR", .optional = true}, "",
              "the nodes' working directory (default: this one)");
   group.texts({.key = "export", .value = "LIST", .optional = true},
-              "variables for the ranks: NAME, NAME=VALUE or PREFIX*");
+              "variables for the ranks: NAME=VALUE; of here, for other nodes: NAME or PREFIX*");
   group.text({.key = "user", .value = "NAME", .optional = true}, "",
              "whom the nodes' fleetds run as (default: you)");
   return group;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <set>
 
 #include "base/error.h"
@@ -70,6 +71,64 @@ TEST(CompatLine, RefusedOptions_AreLeftOutOfTheCorrectedLine_WithTheirValues) {
       "  --heter_workers a:1: heterogeneous parameter servers are not supported; leave it out\n"
       "  unknown option '--ip'; did you mean '--ips'?\n"
       "corrected: fleetrun --ips=127.0.0.1 p -x");
+}
+
+TEST(CompatLine, RanksOfTheJob_MustDivideByItsNodes) {
+  const auto ranks = [](std::vector<std::string> words) {
+    words.emplace_back("p");
+    return parse_arguments(words).settings.integer("nproc_per_node");
+  };
+  EXPECT_EQ(ranks({"-np", "4"}), 4);
+  EXPECT_EQ(ranks({"-n8", "--nnodes=2", "--master=10.0.0.1"}), 4);
+  EXPECT_EQ(ranks({"--num_processes=8", "--nnodes=2", "--master=10.0.0.1"}), 4);
+  EXPECT_EQ(ranks({"-np", "8", "--ips=a,b"}), 4);
+  EXPECT_THAT(usage_error({"-np", "7", "--ips=a,b", "p"}),
+              HasSubstr("-np 7: it is the number of all ranks, and 7 do not divide by 2 nodes"));
+  EXPECT_THAT(usage_error({"-np", "7", "--nnodes=1:2", "p"}), HasSubstr("give --nproc_per_node=N"));
+  EXPECT_THAT(usage_error({"-np", "9", "-H", "a:4,b:4", "p"}), HasSubstr("the nodes have 8"));
+  EXPECT_THAT(usage_error({"-np", "4", "--nproc_per_node=2", "p"}),
+              HasSubstr("-np 4: it contradicts --nproc_per_node; give one of them"));
+  EXPECT_THAT(usage_error({"-np", "four", "p"}), HasSubstr("'nproc_per_node' cannot be \"four\""));
+}
+
+TEST(CompatLine, FlagsOfSeveralLaunchers_AreReadByTheirCompany) {
+  EXPECT_THAT(usage_error({"-N", "2", "p"}), HasSubstr("srun means nodes by it, mpirun ranks"));
+  EXPECT_EQ(
+      parse_arguments({"-N", "2", "--bind-to", "none", "p"}).settings.integer("nproc_per_node"), 2);
+  EXPECT_THAT(usage_error({"-N", "2", "--mpi=pmix", "p"}),
+              HasSubstr("corrected: srun --ntasks-per-node=1 --nodes=2 fleetrun p"));
+  EXPECT_EQ(parse_arguments({"--host=10.0.0.1", "p"}).settings.text("host"), "10.0.0.1");
+  EXPECT_EQ(parse_arguments({"-t", "3", "p"}).settings.text("tee"), "3");
+  EXPECT_THAT(usage_error({"-t", "01:00:00", "p"}), HasSubstr("--time=01:00:00 fleetrun p"));
+}
+
+TEST(CompatLine, InAnAllocation_SlurmTakesWhatIsIts) {
+  ::setenv("SLURM_JOB_ID", "7", 1);
+  ::setenv("SLURM_JOB_NODELIST", "n[1-2]", 1);
+  const Settings settings =
+      parse_arguments({"-N2", "-n8", "--gres=gpu:4", "--exclusive", "p"}).settings;
+  ::unsetenv("SLURM_JOB_ID");
+  ::unsetenv("SLURM_JOB_NODELIST");
+  EXPECT_EQ(settings.text("via"), "slurm");
+  EXPECT_EQ(settings.text("nnodes"), "2");
+  EXPECT_EQ(settings.integer("nproc_per_node"), 4);
+  EXPECT_EQ(settings.text("via_options"), "--gres=gpu:4 --exclusive");
+}
+
+TEST(CompatLine, EtcdIsNotNeeded) {
+  EXPECT_THAT(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).idle, HasSubstr("built in"));
+  EXPECT_THAT(usage_error({"--master", "etcd://10.0.0.1:2379", "--nnodes=2", "p"}),
+              HasSubstr("built in: no etcd is needed"));
+  const LaunchRequest request = parse_arguments(
+      {"--elastic_server=127.0.0.1:2379", "--np=2:4", "--master=10.0.0.1", "train.py"});
+  EXPECT_EQ(request.settings.text("nnodes"), "2:4");
+  EXPECT_THAT(request.idle, HasSubstr("--elastic_server"));
+}
+
+TEST(CompatLine, DevicesOfOthers_AreRefusedByName) {
+  for (const char* flag : {"--xpus=0,1", "--npus=0", "--mlus=0,1", "--selected_npus=0"}) {
+    EXPECT_THAT(usage_error({flag, "p"}), HasSubstr("NVIDIA's GPUs (--gpus) or on CPUs")) << flag;
+  }
 }
 
 }  // namespace

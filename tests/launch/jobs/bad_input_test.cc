@@ -132,6 +132,23 @@ TEST_F(BadInput, Doctor_LooksWithoutChecks) {
   EXPECT_THAT(doctor.output(), HasSubstr("--via: it belongs to a start"));
 }
 
+TEST_F(BadInput, HelpAndVersion_AreCommandsToo) {
+  const auto answer = [&](const std::vector<std::string>& arguments) {
+    Fleetrun fleetrun(job, "answer", arguments);
+    EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
+    return fleetrun.output();
+  };
+  EXPECT_EQ(answer({"version"}), answer({"--version"}));
+  EXPECT_EQ(answer({"-V"}), answer({"--version"}));
+  EXPECT_EQ(answer({"help"}), answer({"--help"}));
+  EXPECT_EQ(answer({"help", "all"}), answer({"--help", "all"}));
+  EXPECT_EQ(answer({"help", "logs"}), answer({"logs", "--help"}));
+  EXPECT_EQ(answer({"--help", "logs"}), answer({"logs", "--help"}));
+  Fleetrun none(job, "none", {"help", "nothing"});
+  EXPECT_EQ(none.wait(), 2);
+  EXPECT_THAT(none.output(), HasSubstr("there is no help on 'nothing'"));
+}
+
 TEST_F(BadInput, PrintConfig_StartsNothing) {
   EXPECT_EQ(run({"--print_config", "--nproc_per_node=3"}, {{"PADDLE_JOB_ID", "night"}}), 0);
   EXPECT_THAT(output, HasSubstr("nproc_per_node = 3  (--nproc_per_node)"));

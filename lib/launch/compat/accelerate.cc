@@ -1,0 +1,102 @@
+// accelerate launch, of Hugging Face. What it tells its library is in variables.
+#include <algorithm>
+#include <cctype>
+
+#include "launch/compat/nodes.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kAccelerate[] = "accelerate";
+
+CompatOption variable(std::string flag, std::string value, std::string name) {
+  return {.of = kAccelerate,
+          .flags = {std::move(flag)},
+          .value = std::move(value),
+          .translate = [name](const std::string& text, CompatLine& line) {
+            line.exports(name + "=" + text);
+          }};
+}
+
+CompatOption another_name(std::string flag, std::string value, std::string key) {
+  return {.of = kAccelerate,
+          .flags = {std::move(flag)},
+          .value = std::move(value),
+          .translate = [key](const std::string& text, CompatLine& line) { line.means(key, text); }};
+}
+
+CompatOption idle(std::string flag, std::string value, std::string why) {
+  return {.of = kAccelerate,
+          .flags = {std::move(flag)},
+          .value = std::move(value),
+          .idle = std::move(why)};
+}
+
+// --fsdp_state_dict_type X: FSDP_STATE_DICT_TYPE=X.
+void add_fsdp(std::vector<CompatOption>* all) {
+  all->push_back(variable("--use_fsdp", "", "ACCELERATE_USE_FSDP"));
+  for (const char* option :
+       {"version", "sharding_strategy", "reshard_after_forward", "offload_params", "min_num_params",
+        "auto_wrap_policy", "transformer_layer_cls_to_wrap", "state_dict_type", "forward_prefetch",
+        "use_orig_params", "cpu_ram_efficient_loading", "sync_module_states",
+        "activation_checkpointing"}) {
+    std::string name = std::string("fsdp_") + option;
+    const std::string flag = "--" + name;
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    all->push_back(variable(flag, "VALUE", name));
+  }
+}
+
+void add_deepspeed(std::vector<CompatOption>* all) {
+  all->push_back(variable("--use_deepspeed", "", "ACCELERATE_USE_DEEPSPEED"));
+  all->push_back(variable("--deepspeed_config_file", "FILE", "ACCELERATE_DEEPSPEED_CONFIG_FILE"));
+  all->push_back(variable("--zero_stage", "N", "ACCELERATE_DEEPSPEED_ZERO_STAGE"));
+}
+
+void add_job(std::vector<CompatOption>* all) {
+  all->push_back({.of = kAccelerate,
+                  .flags = {"--num_processes"},
+                  .value = "N",
+                  .translate = translate_total_ranks,
+                  .late = true});
+  all->push_back(another_name("--num_machines", "N", "nnodes"));
+  all->push_back(another_name("--machine_rank", "N", "rank"));
+  all->push_back(another_name("--main_process_ip", "ADDR", "master_addr"));
+  all->push_back(another_name("--main_process_port", "PORT", "master_port"));
+  all->push_back({.of = kAccelerate,
+                  .flags = {"--gpu_ids"},
+                  .value = "LIST",
+                  .translate = [](const std::string& ids, CompatLine& line) {
+                    if (ids != "all") line.means("gpus", ids);
+                  }});
+  all->push_back({.of = kAccelerate,
+                  .flags = {"--config_file"},
+                  .value = "FILE",
+                  .refused = "only accelerate reads it",
+                  .next = "give its num_processes, num_machines, ... as options, and set "
+                          "ACCELERATE_MIXED_PRECISION and the like"});
+}
+
+}  // namespace
+
+std::vector<CompatOption> accelerate_options() {
+  std::vector<CompatOption> all = {
+      idle("--multi_gpu", "", "there is a rank a GPU, or --nproc_per_node"),
+      idle("--same_network", "", "nodes meet wherever they reach one another"),
+      idle("--main_training_function", "NAME", "programs are started, not functions"),
+      idle("--mpirun_hostfile", "FILE", "no MPI starts the ranks"),
+      {.of = kAccelerate, .flags = {"--tpu"}, .refused = "there are no ranks on TPUs"},
+      variable("--cpu", "", "ACCELERATE_USE_CPU"),
+      variable("--mixed_precision", "TYPE", "ACCELERATE_MIXED_PRECISION"),
+      variable("--dynamo_backend", "NAME", "ACCELERATE_DYNAMO_BACKEND"),
+      variable("--gradient_accumulation_steps", "N", "ACCELERATE_GRADIENT_ACCUMULATION_STEPS"),
+      variable("--num_cpu_threads_per_process", "N", "OMP_NUM_THREADS"),
+  };
+  add_job(&all);
+  add_deepspeed(&all);
+  add_fsdp(&all);
+  return all;
+}
+
+}  // namespace fleet

@@ -1,0 +1,101 @@
+// horovodrun, of Horovod.
+#include "base/text.h"
+#include "launch/compat/nodes.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kHorovodrun[] = "horovodrun";
+
+// What Horovod's library reads in its environment.
+CompatOption variable(std::string flag, std::string value, std::string name) {
+  return {.of = kHorovodrun,
+          .flags = {std::move(flag)},
+          .value = std::move(value),
+          .translate = [name](const std::string& text, CompatLine& line) {
+            line.exports(name + "=" + (text == "true" ? "1" : text));
+          }};
+}
+
+CompatOption another_name(std::vector<std::string> flags, std::string value, std::string key) {
+  return {.of = kHorovodrun,
+          .flags = std::move(flags),
+          .value = std::move(value),
+          .translate = [key](const std::string& text, CompatLine& line) { line.means(key, text); }};
+}
+
+CompatOption elastic(std::string flag, std::string value) {
+  return {.of = kHorovodrun,
+          .flags = {std::move(flag)},
+          .value = std::move(value),
+          .refused = "elastic jobs are told by their nodes",
+          .next = "give --nnodes=MIN:MAX, on every node"};
+}
+
+// Which the library reads in bytes.
+void translate_fusion_threshold(const std::string& value, CompatLine& line) {
+  long long megabytes = 0;
+  const bool ok = parse_int(value, &megabytes) && megabytes >= 0 && megabytes < 1 << 20;
+  line.exports("HOROVOD_FUSION_THRESHOLD=" + (ok ? std::to_string(megabytes << 20) : value));
+}
+
+}  // namespace
+
+std::vector<CompatOption> horovodrun_options() {
+  return {
+      {.of = kHorovodrun,
+       .flags = {"--num-proc"},
+       .value = "N",
+       .translate = translate_total_ranks,
+       .late = true},
+      {.of = kHorovodrun,
+       .flags = {"--ssh-port"},
+       .value = "PORT",
+       .translate = [](const auto& port, auto& line) { line.means("via_options", "-p " + port); },
+       .late = true},
+      {.of = kHorovodrun,
+       .flags = {"--ssh-identity-file"},
+       .value = "FILE",
+       .translate = [](const auto& file, auto& line) { line.means("via_options", "-i " + file); },
+       .late = true},
+      another_name({"--start-timeout"}, "SECONDS", "rdzv_timeout"),
+      another_name({"--reset-limit"}, "N", "max_restart"),
+      another_name({"--slots", "--slots-per-host"}, "N", "nproc_per_node"),
+      elastic("--min-np", "N"),
+      elastic("--min-num-proc", "N"),
+      elastic("--max-np", "N"),
+      elastic("--max-num-proc", "N"),
+      elastic("--host-discovery-script", "FILE"),
+      {.of = kHorovodrun,
+       .flags = {"--gloo", "--mpi", "--use-gloo", "--use-mpi", "--jsrun"},
+       .idle = "--dialect=horovod says it, and Horovod's Gloo is used"},
+      {.of = kHorovodrun,
+       .flags = {"--disable-cache"},
+       .idle = "nothing is kept of earlier starts"},
+      {.of = kHorovodrun,
+       .flags = {"--network-interfaces", "--network-interface"},
+       .value = "NAME",
+       .idle = "addresses of --ips say which network"},
+      {.of = kHorovodrun,
+       .flags = {"--mpi-args"},
+       .value = "TEXT",
+       .idle = "no MPI starts the ranks"},
+      {.of = kHorovodrun,
+       .flags = {"--check-build", "-cb"},
+       .refused = "it is about Horovod",
+       .next = "ask horovodrun --check-build; fleetrun doctor checks this machine"},
+      {.of = kHorovodrun,
+       .flags = {"--fusion-threshold-mb"},
+       .value = "MB",
+       .translate = translate_fusion_threshold},
+      variable("--cycle-time-ms", "MS", "HOROVOD_CYCLE_TIME"),
+      variable("--cache-capacity", "N", "HOROVOD_CACHE_CAPACITY"),
+      variable("--timeline-filename", "FILE", "HOROVOD_TIMELINE"),
+      variable("--autotune", "", "HOROVOD_AUTOTUNE"),
+      variable("--autotune-log-file", "FILE", "HOROVOD_AUTOTUNE_LOG"),
+      variable("--no-stall-check", "", "HOROVOD_STALL_CHECK_DISABLE"),
+      variable("--hierarchical-allreduce", "", "HOROVOD_HIERARCHICAL_ALLREDUCE"),
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,142 @@
+// mpirun and mpiexec, of Open MPI, MPICH (Hydra) and Intel MPI.
+#include "base/text.h"
+#include "launch/compat/nodes.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kMpirun[] = "mpirun";
+constexpr char kCores[] = "ranks share the cores of their node by themselves";
+constexpr char kNoMpi[] = "the ranks' own communication is not fleetrun's";
+constexpr char kShown[] = "fleetrun shows what it starts: --dry_run";
+
+CompatOption idle(std::vector<std::string> flags, std::string value, std::string why,
+                  int values = 1) {
+  return {.of = kMpirun,
+          .flags = std::move(flags),
+          .value = std::move(value),
+          .values = values,
+          .idle = std::move(why)};
+}
+
+// Slots are what --ips counts, too.
+void translate_map_by(const std::string& value, CompatLine& line) {
+  const std::vector<std::string> parts = split(value, ':');
+  const bool per_node = parts.size() >= 3 && parts[0] == "ppr" && parts[2] == "node";
+  if (per_node && !gives_total_ranks(line)) return line.means("nproc_per_node", parts[1]);
+  line.means_nothing(kCores);
+}
+
+// -genv NAME VALUE
+void translate_two_words(const std::string& value, CompatLine& line) {
+  const size_t blank = value.find(' ');
+  translate_variable(value.substr(0, blank) + "=" + value.substr(blank + 1), line);
+}
+
+bool names_several(const std::string& value) {
+  return value.find(',') != std::string::npos || value.find(':') != std::string::npos;
+}
+
+std::vector<CompatOption> nodes_and_ranks() {
+  return {
+      {.of = kMpirun,
+       .flags = {"-H", "-hosts", "--hosts"},
+       .value = "LIST",
+       .translate = translate_hosts},
+      {.of = kMpirun,
+       .flags = {"--host"},
+       .value = "LIST",
+       .translate = translate_hosts,
+       .when = names_several},
+      {.of = kMpirun,
+       .flags = {"--hostfile", "--machinefile", "-f", "--default-hostfile"},
+       .value = "FILE",
+       .translate = translate_host_file},
+      {.of = kMpirun,
+       .flags = {"-np"},
+       .value = "N",
+       .translate = translate_total_ranks,
+       .late = true},
+      {.of = kMpirun,
+       .flags = {"--npernode", "-ppn", "--ppn", "--perhost"},
+       .value = "N",
+       .translate = translate_ranks_per_node},
+      {.of = kMpirun, .flags = {"--map-by"}, .value = "HOW", .translate = translate_map_by},
+      {.of = kMpirun,
+       .flags = {"-genv", "-env"},
+       .value = "NAME VALUE",
+       .values = 2,
+       .translate = translate_two_words,
+       .late = true},
+  };
+}
+
+std::vector<CompatOption> without_meaning() {
+  return {
+      idle({"--allow-run-as-root"}, "", "fleetrun starts as root too"),
+      idle({"--bind-to"}, "HOW", kCores),
+      idle({"--rank-by"}, "HOW", kCores),
+      idle({"--report-bindings"}, "", kCores),
+      idle({"--use-hwthread-cpus"}, "", kCores),
+      idle({"--bycore", "--bynode", "--byslot", "--bind-to-core", "--bind-to-none",
+            "--bind-to-socket"},
+           "", kCores),
+      idle({"--cpus-per-proc", "--cpus-per-rank", "--cpu-set"}, "LIST", kCores),
+      idle({"--oversubscribe", "--nooversubscribe"}, "", kCores),
+      idle({"--mca", "--gmca", "--pmixmca", "--prtemca"}, "KEY VALUE", kNoMpi, 2),
+      idle({"--iface"}, "NAME", kNoMpi),
+      idle({"--display-map", "--display-allocation", "--display-devel-map"}, "", kShown),
+      idle({"--display"}, "WHAT", kShown),
+      idle({"--tag-output", "-prepend-rank"}, "", "lines of several ranks have their rank"),
+      idle({"--merge-stderr-to-stdout"}, "", "logs have both in their order"),
+      idle({"--verbose", "-v"}, "", "see --log_level=DEBUG"),
+      idle({"-genvall", "-envall"}, "", "ranks have this environment"),
+      idle({"--bootstrap"}, "NAME", "--via says how nodes are reached"),
+  };
+}
+
+CompatOption refused(std::vector<std::string> flags, std::string value, std::string why,
+                     std::string next = {}) {
+  return {.of = kMpirun,
+          .flags = std::move(flags),
+          .value = std::move(value),
+          .refused = std::move(why),
+          .next = std::move(next)};
+}
+
+std::vector<CompatOption> with_another_name() {
+  return {
+      {.of = kMpirun,
+       .flags = {"--output-filename"},
+       .value = "DIR",
+       .translate = [](const auto& value,
+                       auto& line) { line.means("log_dir", value.substr(0, value.find(':'))); }},
+      {.of = kMpirun,
+       .flags = {"--timestamp-output"},
+       .translate = [](const auto&, auto& line) { line.means("timestamps", "console"); }},
+      {.of = kMpirun,
+       .flags = {"--timeout"},
+       .value = "SECONDS",
+       .translate =
+           [](const std::string& value, CompatLine& line) {
+             line.refuse("a job has no time limit of its own", "start it with timeout " + value);
+             line.write_before("timeout " + value);
+           }},
+      refused({"--wdir", "--wd"}, "DIR", "ranks run in this directory", "cd there first"),
+      refused({"--app", "--configfile"}, "FILE", "all ranks run one program"),
+      refused({"--xterm"}, "RANKS", "ranks get no terminals of their own", "see fleetrun debug"),
+      refused({"--stdin"}, "RANKS", "ranks have no standard input"),
+  };
+}
+
+}  // namespace
+
+std::vector<CompatOption> mpirun_options() {
+  std::vector<CompatOption> all = nodes_and_ranks();
+  for (const auto& more : {without_meaning(), with_another_name()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+}  // namespace fleet

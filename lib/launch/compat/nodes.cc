@@ -1,0 +1,156 @@
+#include "launch/compat/nodes.h"
+
+#include <algorithm>
+
+#include "base/env.h"
+#include "base/text.h"
+#include "launch/addresses.h"
+#include "launch/node_list.h"
+#include "launch/topology.h"
+
+namespace fleet {
+namespace {
+
+bool is_this_host(const std::string& address) {
+  const HostFacts host = host_facts();
+  if (address == host.name) return true;
+  const std::string numeric = host.resolve(address);
+  return is_loopback(numeric) ||
+         std::find(host.addresses.begin(), host.addresses.end(), numeric) != host.addresses.end();
+}
+
+int sum_of(const std::vector<ListedNode>& nodes) {
+  int sum = 0;
+  for (const ListedNode& node : nodes) sum += node.devices;
+  return sum;
+}
+
+// Launchers of MPI name a host once for each of its ranks, too: "a,a,b".
+std::vector<ListedNode> merged(const std::vector<ListedNode>& nodes) {
+  std::vector<ListedNode> all;
+  for (const ListedNode& node : nodes) {
+    const auto same = std::find_if(all.begin(), all.end(), [&](const ListedNode& other) {
+      return other.address == node.address;
+    });
+    if (same == all.end()) {
+      all.push_back(node);
+    } else {
+      same->devices = std::max(same->devices, 1) + std::max(node.devices, 1);
+    }
+  }
+  return all;
+}
+
+void use_nodes(const std::vector<ListedNode>& nodes, CompatLine& line) {
+  if (nodes.size() == 1 && is_this_host(nodes[0].address)) {
+    const bool counted = nodes[0].devices > 0 && !gives_total_ranks(line);
+    if (counted) line.means("nproc_per_node", std::to_string(nodes[0].devices));
+    return;
+  }
+  if (line.has("--no_ssh")) return line.means("nnodes", std::to_string(nodes.size()));
+  line.means("ips", list_text(nodes));
+  start_over_ssh(line);
+}
+
+// Nodes are filled in their order, as mpirun does.
+std::vector<ListedNode> filled(std::vector<ListedNode> nodes, int total) {
+  for (ListedNode& node : nodes) {
+    node.devices = std::min(node.devices, total);
+    total -= node.devices;
+  }
+  std::erase_if(nodes, [](const ListedNode& node) { return node.devices == 0; });
+  return nodes;
+}
+
+void share_out(const std::string& value, int total, int nodes, CompatLine& line) {
+  if (total % nodes == 0) {
+    line.means("nproc_per_node", std::to_string(total / nodes));
+    return;
+  }
+  line.refuse_without_correction("it is the number of all ranks, and " + value +
+                                     " do not divide by " + std::to_string(nodes) + " nodes",
+                                 "give each node its own: --nproc_per_node=N, or --ips=a:2,b:1");
+}
+
+// -1: a range.
+int counted_nodes(const CompatLine& line) {
+  const std::string text = line.ours("nnodes").value_or("");
+  long long nodes = 0;
+  if (text.find(':') != std::string::npos) return -1;
+  if (parse_int(text, &nodes) && nodes > 0 && nodes < 65536) return static_cast<int>(nodes);
+  const auto step = get_env("SLURM_STEP_NUM_NODES");
+  return step && parse_int(*step, &nodes) && nodes > 0 ? static_cast<int>(nodes) : 1;
+}
+
+void spread_over_listed(const std::string& value, int total, const std::string& list,
+                        CompatLine& line) {
+  const std::vector<ListedNode> nodes = expand_nodes(list, line.flag());
+  const bool counted = std::all_of(nodes.begin(), nodes.end(),
+                                   [](const ListedNode& node) { return node.devices > 0; });
+  if (!counted) return share_out(value, total, static_cast<int>(nodes.size()), line);
+  const int sum = sum_of(nodes);
+  if (total == sum) return;
+  if (total > sum || line.gives("ips")) {
+    line.refuse_without_correction(
+        "it is the number of all ranks, and the nodes have " + std::to_string(sum),
+        "give other counts: " + list);
+    return;
+  }
+  line.means_instead("ips", list_text(filled(nodes, total)));
+}
+
+}  // namespace
+
+bool gives_total_ranks(const CompatLine& line) {
+  for (const char* flag :
+       {"-np", "-n", "--n", "--np", "--ntasks", "--num-proc", "--num_processes"}) {
+    if (line.has(flag)) return true;
+  }
+  return false;
+}
+
+void start_over_ssh(CompatLine& line) {
+  for (const char* key : {"via", "host", "rank", "master"}) {
+    if (line.gives(key)) return;
+  }
+  line.means("via", "ssh");
+}
+
+void translate_hosts(const std::string& value, CompatLine& line) {
+  use_nodes(merged(expand_nodes(value, line.flag())), line);
+}
+
+void translate_host_file(const std::string& path, CompatLine& line) {
+  use_nodes(merged(expand_nodes("@" + path, line.flag())), line);
+}
+
+void translate_total_ranks(const std::string& value, CompatLine& line) {
+  long long total = 0;
+  if (!parse_int(value, &total) || total < 1 || total > 1'000'000) {
+    return line.means("nproc_per_node", value);  // whose check says what is wrong
+  }
+  const std::string list = line.ours("ips").value_or("");
+  const int ranks = static_cast<int>(total), nodes = counted_nodes(line);
+  if (!list.empty()) return spread_over_listed(value, ranks, list, line);
+  if (nodes < 0) {
+    return line.refuse_without_correction(
+        "it is the number of all ranks of a job of " + *line.ours("nnodes") + " nodes",
+        "give --nproc_per_node=N");
+  }
+  share_out(value, ranks, nodes, line);
+}
+
+void translate_variable(const std::string& value, CompatLine& line) {
+  const auto via = line.ours("via");
+  const bool elsewhere = via == "ssh" || via == "fleetd";
+  const bool named_only = value.find('=') == std::string::npos;
+  if (named_only && !elsewhere) return line.means_nothing("ranks have this environment");
+  if (named_only && !get_env(value)) return line.means_nothing("it is not set here");
+  line.exports(value);
+}
+
+void translate_ranks_per_node(const std::string& value, CompatLine& line) {
+  line.means("nproc_per_node", value);
+}
+
+}  // namespace fleet
