@@ -1,12 +1,25 @@
 #include "arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/option_group.h"
 #include "base/text.h"
 
 namespace fleet {
+
+namespace {
+
+// In the names of options a dash is an underscore.
+std::string declared(const std::string& word) {
+  if (!word.starts_with("--")) return word;
+  const size_t end = std::min(word.find('='), word.size());
+  return canonical_flag(word.substr(0, end)) + word.substr(end);
+}
+
+}  // namespace
 
 bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   CLI::App app{
@@ -31,9 +44,12 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   app.add_flag("--print_plan", arguments->print_plan,
                "Print the Plan (order, layouts, memory), and end");
   app.add_flag("--profile", arguments->profile, "Print the time each kind of operation took");
-  app.set_version_flag("--version", std::string("fleet-worker ") + FLEET_VERSION);
+  app.set_version_flag("--version,-V", std::string("fleet-worker ") + FLEET_VERSION);
+  std::vector<std::string> words;
+  for (int i = argc - 1; i > 0; --i)
+    words.push_back(declared(argv[i]));  // CLI11 wants the last first
   try {
-    app.parse(argc, argv);
+    app.parse(words);
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);
     return false;

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Sets a variable for one test.
 class ScopedEnv {
@@ -161,6 +162,8 @@ TEST(LaunchHelp, FitsAScreenAndAllNamesEveryOption) {
     EXPECT_THAT(option.common ? help : all, HasSubstr("--" + option.key));
     EXPECT_THAT(all, HasSubstr("--" + option.key));
   }
+  EXPECT_THAT(all, HasSubstr("mpirun: -H -hosts"));
+  EXPECT_THAT(help, Not(HasSubstr("mpirun: -H")));
   size_t examples = 0;
   for (size_t at = 0; (at = help.find("\n  fleetrun ", at)) != std::string::npos; ++at) ++examples;
   EXPECT_EQ(examples, 3u);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "commands.h"
+#include "launch/compat/option.h"
 #include "launch/options.h"
 #include "pages/pages.h"
 
@@ -114,8 +115,11 @@ std::string man_page() {
                          "Starts PROGRAM once a rank: a job file (.json), a .py, or any program, "
                          "with the environment that Paddle's and PyTorch's programs expect. A "
                          "flag wins over the environment, that over the default.") +
-                     "\n.SH OPTIONS\n" + option_entries(start_and_look_options()) +
-                     ".SH COMMANDS\n";
+                     "\n.SH OPTIONS\nIn names - equals _.\n" +
+                     option_entries(start_and_look_options()) +
+                     ".SS Options of other launchers\nThey are translated, named as without "
+                     "meaning here, or refused with the line to write.\n.nf\n" +
+                     roff(compat_help()) + ".fi\n" + ".SH COMMANDS\n";
   for (const Command& command : commands()) {
     if (!command.internal) text += command_section(command);
   }

@@ -34,6 +34,9 @@ inline constexpr char kSeveral[] = "several";
 // All of them; the first that has a flag counts.
 const std::vector<CompatOption>& compat_options();
 
+// For the help: lines with the flags of each launcher.
+std::string compat_help();
+
 // By launcher. A new one is its file, and its line in options.cc.
 std::vector<CompatOption> several_options();  // that mean something else to each, or the same
 std::vector<CompatOption> paddle_options();

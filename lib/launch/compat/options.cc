@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "launch/compat/option.h"
 
 namespace fleet {
@@ -13,6 +15,32 @@ const std::vector<CompatOption>& compat_options() {
     return together;
   }();
   return all;
+}
+
+std::string compat_help() {
+  constexpr size_t kWidth = 98;
+  std::vector<std::string> launchers;
+  for (const CompatOption& option : compat_options()) {
+    if (std::find(launchers.begin(), launchers.end(), option.of) == launchers.end()) {
+      launchers.push_back(option.of);
+    }
+  }
+  std::string text;
+  for (const std::string& launcher : launchers) {
+    std::string line = "  " + launcher + ":";
+    for (const CompatOption& option : compat_options()) {
+      for (const std::string& flag : option.flags) {
+        if (option.of != launcher) continue;
+        if (line.size() + flag.size() >= kWidth) {
+          text += line + "\n";
+          line = "   ";
+        }
+        line += " " + flag;
+      }
+    }
+    text += line + "\n";
+  }
+  return text;
 }
 
 }  // namespace fleet

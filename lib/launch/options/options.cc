@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "launch/compat/option.h"
 #include "launch/options/group.h"
 #include "launch/secret_names.h"
 
@@ -73,6 +74,12 @@ std::string launch_help(bool all) {
   if (all) text += look.options()[0].group + ":\n";
   for (size_t i = 0; i < look.options().size(); ++i) {
     text += option_help(look.options()[i], look.schema().keys()[i]);
+  }
+  if (all) {
+    text +=
+        "of other launchers (translated, named as without meaning here, or refused with the\n"
+        "line to write; README.md, docs/differences.md):\n" +
+        compat_help();
   }
   return text + help_tail();
 }
