@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <utility>
 
 #include "base/error.h"
@@ -127,11 +128,18 @@ void add_entry(const std::string& entry, const std::string& origin,
   if (nodes->size() > kMaxNodes) refuse("that are too many nodes", entry, origin);
 }
 
-// "host slots=8" is Open MPI's way.
+// "host slots=8 max_slots=16", as in the host files of Open MPI, DeepSpeed and Horovod: "host:8".
 std::string with_colon(const std::string& line) {
-  const size_t slots = line.find("slots=");
-  if (slots == std::string::npos) return line;
-  return std::string(trim(line.substr(0, slots))) + ":" + line.substr(slots + 6);
+  std::istringstream words(line);
+  std::string host, count;
+  words >> host;
+  for (std::string word; words >> word;) {
+    if (word.find('=') == std::string::npos) return line;
+    if (word.starts_with("slots=")) count = word.substr(6);
+  }
+  const bool bare_ipv6 = host.find(':') != host.rfind(':') && !host.starts_with('[');
+  if (count.empty()) return host;
+  return (bare_ipv6 ? "[" + host + "]" : host) + ":" + count;
 }
 
 std::string read_host_file(const std::string& path, const std::string& origin) {

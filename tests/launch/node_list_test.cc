@@ -102,6 +102,19 @@ TEST_F(HostFile, Empty_IsAnError) {
   EXPECT_THAT(refusal("@" + path), HasSubstr("lists no node"));
 }
 
+TEST(NodeList, HostFilesOfOtherLaunchers_AreRead) {
+  const std::string path = ::testing::TempDir() + "hostfile_of_others";
+  std::ofstream(path) << "aa slots=2 max_slots=4  # Open MPI\n"
+                         "worker-2\tslots=8\n"
+                         "fd00::1 slots=3\n"
+                         "bb max-slots=4\n"
+                         "host1:2\n"
+                         "c, d\n";
+  EXPECT_EQ(list_text(expand_nodes("@" + path, "test")),
+            "aa:2,worker-2:8,[fd00::1]:3,bb,host1:2,c,d");
+  std::filesystem::remove(path);
+}
+
 TEST(NodeList, SortedByAddress_NumbersComeBeforeNames) {
   std::vector<ListedNode> nodes = expand_nodes("b,10.0.0.10,fd00::2,10.0.0.9:4,a", "test");
   sort_by_address(&nodes);

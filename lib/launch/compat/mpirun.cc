@@ -33,8 +33,11 @@ void translate_two_words(const std::string& value, CompatLine& line) {
   translate_variable(value.substr(0, blank) + "=" + value.substr(blank + 1), line);
 }
 
+// "a,b" or "a:4"; two colons are an IPv6 address.
 bool names_several(const std::string& value) {
-  return value.find(',') != std::string::npos || value.find(':') != std::string::npos;
+  const size_t colon = value.find(':');
+  const bool counted = colon != std::string::npos && colon == value.rfind(':');
+  return counted || value.find(',') != std::string::npos;
 }
 
 std::vector<CompatOption> nodes_and_ranks() {
