@@ -49,6 +49,10 @@ const Command* find_command(const std::vector<std::string>& arguments) {
 
 void refuse_mistyped(const std::string& word) {
   if (word.starts_with('-') || is_program(word)) return;
+  if (word == "run_check") {
+    throw Error(ErrorCode::kUsage, "it is a check of Paddle's launcher", word,
+                "fleetrun doctor checks this machine; with --ips all nodes");
+  }
   std::vector<std::string> names;
   for (const Command& command : commands()) {
     if (!command.internal) names.push_back(command.name);

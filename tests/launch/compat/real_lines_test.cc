@@ -215,5 +215,34 @@ constexpr RealLine kAccelerate[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Accelerate, RealLines, ::testing::ValuesIn(kAccelerate));
 
+constexpr RealLine kPaddle[] = {
+    {"FleetX documents", "--gpus=0,1,2,3,4,5,6,7 train_fleet_static_communication_topology.py",
+     "--gpus=0,1,2,3,4,5,6,7 train_fleet_static_communication_topology.py"},
+    {"collective training practice",
+     "--ips=\"10.0.0.1, 10.0.0.2\" --gpus=0,1,2,3,4,5,6,7 example_collective.py",
+     "--ips=10.0.0.1,10.0.0.2 --gpus=0,1,2,3,4,5,6,7 example_collective.py"},
+    {"PaddleRec, graph models",
+     "--log_dir ../../fleet_logs --worker_num 4 --server_num 4 dist_cpu_train.py --config ..",
+     "--log_dir=../../fleet_logs --server_num=4 --worker_num=4 dist_cpu_train.py --config .."},
+    {"Paddle's own tests",
+     "--devices 0,1 --job_id distributedstrategy dist_fleet_distributedstrategy.py",
+     "--gpus=0,1 --job_id=distributedstrategy dist_fleet_distributedstrategy.py"},
+    {"PaddleNLP", "--log_dir=./mylog --selected_gpus=0,1 train.py --model x",
+     "--gpus=0,1 --log_dir=./mylog train.py --model x"},
+    {"Paddle 3 documents, launch",
+     "--master=10.10.1.1:49178 --nnodes=2 --rank=0 --log_level=debug --log_overwrite True "
+     "--enable_gpu_log False train.py",
+     "--master=10.10.1.1:49178 --nnodes=2 --rank=0 --log_overwrite=true --log_level=DEBUG "
+     "train.py"},
+    {"Paddle 3 documents, launch", "--xpus=0,1,2,3 --nproc_per_node=4 train.py",
+     "corrected: fleetrun --nproc_per_node=4 train.py"},
+    {"Paddle 3 documents, auto tuner", "--gpus=0,1 --auto_tuner_json=tuner.json train.py",
+     "corrected: fleetrun --gpus=0,1 train.py"},
+    {"Paddle 2.1 documents, heterogeneous",
+     "--server_num=2 --worker_num=2 --heter_worker_num=2 train.py",
+     "corrected: fleetrun --server_num=2 --worker_num=2 train.py"},
+};
+INSTANTIATE_TEST_SUITE_P(Paddle, RealLines, ::testing::ValuesIn(kPaddle));
+
 }  // namespace
 }  // namespace fleet
