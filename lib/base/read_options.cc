@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <string_view>
 
 #include "base/command_line.h"
 #include "base/error.h"
@@ -13,11 +14,23 @@ namespace {
 
 bool looks_like_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
 
+// Whether DASHES and NAME together are this flag; without a copy, for there are hundreds.
+bool is_same_flag(std::string_view dashes, std::string_view name, std::string_view flag) {
+  if (flag.size() != dashes.size() + name.size() || !flag.starts_with(dashes)) return false;
+  flag.remove_prefix(dashes.size());
+  return std::equal(name.begin(), name.end(), flag.begin(), [](char a, char b) {
+    return a == b || ((a == '-' || a == '_') && (b == '-' || b == '_'));
+  });
+}
+
 const Option* find_flag(const std::vector<Option>& known, const std::string& flag) {
-  const std::string canonical = canonical_flag(flag);
   for (const Option& option : known) {
-    for (const std::string& own : option.flags()) {
-      if (canonical_flag(own) == canonical) return &option;
+    if (option.key_is_flag && is_same_flag("--", option.key, flag)) return &option;
+    for (const std::string& alias : option.aliases) {
+      const size_t dashes = std::min(alias.find_first_not_of('-'), alias.size());
+      const char* missing = dashes > 0 ? "" : alias.size() == 1 ? "-" : "--";
+      const std::string_view own = dashes > 0 ? std::string_view(alias).substr(0, dashes) : missing;
+      if (is_same_flag(own, std::string_view(alias).substr(dashes), flag)) return &option;
     }
   }
   return nullptr;

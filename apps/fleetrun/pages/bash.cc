@@ -88,6 +88,8 @@ _fleetrun() {
   elif [[ $word == -* ]]; then
     _fleetrun_reply -W "$flags" -- "$(_fleetrun_declared "$word")"
     if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace 2>/dev/null; fi
+  elif [[ $what == help ]]; then
+    _fleetrun_reply -W "$_fleetrun_commands all" -- "$word"
   elif [[ " $_fleetrun_of_a_job " == *" $what "* ]]; then
     _fleetrun_reply -W "$("${COMP_WORDS[0]}" ls 2>/dev/null | sed '1d; s/ .*//')" -- "$word"
   elif [[ $what == start && $last == 0 ]]; then
