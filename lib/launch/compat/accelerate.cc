@@ -54,6 +54,17 @@ void add_deepspeed(std::vector<CompatOption>* all) {
   all->push_back(variable("--zero_stage", "N", "ACCELERATE_DEEPSPEED_ZERO_STAGE"));
 }
 
+void translate_address(const std::string& address, CompatLine& line) {
+  const std::string port = line.value_of("--main_process_port");
+  const bool ipv6 = address.find(':') != std::string::npos;
+  const std::string host = ipv6 ? "[" + address + "]" : address;
+  line.means("master", port.empty() ? host : host + ":" + port);
+}
+
+void translate_port(const std::string&, CompatLine& line) {
+  if (!line.has("--main_process_ip")) line.means_nothing("one node takes a free port");
+}
+
 void add_job(std::vector<CompatOption>* all) {
   all->push_back({.of = kAccelerate,
                   .flags = {"--num_processes"},
@@ -62,8 +73,14 @@ void add_job(std::vector<CompatOption>* all) {
                   .late = true});
   all->push_back(another_name("--num_machines", "N", "nnodes"));
   all->push_back(another_name("--machine_rank", "N", "rank"));
-  all->push_back(another_name("--main_process_ip", "ADDR", "master_addr"));
-  all->push_back(another_name("--main_process_port", "PORT", "master_port"));
+  all->push_back({.of = kAccelerate,
+                  .flags = {"--main_process_ip"},
+                  .value = "ADDR",
+                  .translate = translate_address});
+  all->push_back({.of = kAccelerate,
+                  .flags = {"--main_process_port"},
+                  .value = "PORT",
+                  .translate = translate_port});
   all->push_back({.of = kAccelerate,
                   .flags = {"--gpu_ids"},
                   .value = "LIST",

@@ -65,6 +65,13 @@ bool CompatLine::has(const std::string& flag) const {
                      [&](const auto& one) { return has_flag(*one.first, flag); });
 }
 
+std::string CompatLine::value_of(const std::string& flag) const {
+  for (const auto& [entry, given] : given_) {
+    if (has_flag(*entry, flag)) return given.value;
+  }
+  return {};
+}
+
 bool CompatLine::contradicts(const std::string& key, const std::string& value) {
   const auto other = flags_.find(key);
   if (other == flags_.end() || tree_.peek(key) == value) return false;

@@ -50,6 +50,7 @@ class CompatLine {
   bool speaks(const std::string& launcher) const;
   // Whether the line has this flag of another launcher.
   bool has(const std::string& flag) const;
+  std::string value_of(const std::string& flag) const;  // "": the line has it not
   const std::string& flag() const { return now_->flag; }
 
   // It says this. Refused where the line says otherwise already.

@@ -202,6 +202,14 @@ constexpr RealLine kAccelerate[] = {
      "--nproc_per_node=2 --export=ACCELERATE_MIXED_PRECISION=fp16 script.py --lr 1"},
     {"a repository of translations", "--multi_gpu --num_processes 2 --num_machines 1 translate.py",
      "--nproc_per_node=2 --nnodes=1 translate.py"},
+    {"a repository of robots",
+     "--multi_gpu --num_processes 2 --main_process_port 29501 gr00t/rl/train_agent_trl.py "
+     "+exp=wbmanip",
+     "--nproc_per_node=2 gr00t/rl/train_agent_trl.py +exp=wbmanip"},
+    {"Accelerate examples, slurm/submit_multinode.sh",
+     "--num_processes 8 --num_machines 2 --main_process_ip 10.0.0.1 "
+     "--main_process_port 29500 --machine_rank 0 complete_nlp_example.py",
+     "--nproc_per_node=4 --master=10.0.0.1:29500 --nnodes=2 --rank=0 complete_nlp_example.py"},
     {"Accelerate usage_guides/deepspeed.md",
      "--use_deepspeed --deepspeed_config_file ds.json --num_processes 4 train.py",
      "--nproc_per_node=4 "
