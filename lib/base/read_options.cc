@@ -98,6 +98,12 @@ class Reader {
   }
 
  private:
+  // A word that cannot be the value of the option before it.
+  bool ends_value(const Option& option, const std::string& text) const {
+    const bool is_word = text.find(' ') == std::string::npos;
+    return is_known_option(text) || (option.foreign && text.starts_with("--") && is_word);
+  }
+
   bool is_known_option(const std::string& text) const {
     if (!looks_like_option(text)) return false;
     const Option* option = take_apart(known_, text).option;
@@ -110,7 +116,7 @@ class Reader {
     const Option& option = *word.option;
     std::string value = word.value;
     for (int i = word.has_value ? 1 : 0; i < option.values && !option.is_flag(); ++i) {
-      if (at_ + 1 == words_.size() || is_known_option(words_[at_ + 1])) {
+      if (at_ + 1 == words_.size() || ends_value(option, words_[at_ + 1])) {
         bad->push_back({"it needs a value", word.flag,
                         "write " + word.flag + (word.flag.size() > 2 ? "=" : " ") + option.value,
                         at_, 1, std::nullopt});

@@ -101,14 +101,19 @@ TEST(Arguments, UnknownFlag_NamesTheNearest) {
 }
 
 TEST(Arguments, AllMistakes_AreToldAtOnce_WithTheCorrectedLine) {
-  EXPECT_EQ(usage_error({"--ip=10.0.0.1", "--xyzzyplugh", "7", "-x", "--nproc-per-nod", "2", "p",
+  EXPECT_EQ(usage_error({"--ip=10.0.0.1", "--xyzzyplugh", "7", "-z", "--nproc-per-nod", "2", "p",
                          "--ip", "a b"}),
             "4 options cannot be used:\n"
             "  unknown option '--ip'; did you mean '--ips'?\n"
             "  unknown option '--xyzzyplugh'; see fleetrun --help\n"
-            "  unknown option '-x'; see fleetrun --help\n"
+            "  unknown option '-z'; see fleetrun --help\n"
             "  unknown option '--nproc-per-nod'; did you mean '--nproc_per_node'?\n"
             "corrected: fleetrun --ips=10.0.0.1 --nproc_per_node 2 p --ip 'a b'");
+}
+
+TEST(Arguments, ValueThatIsMissing_IsNotTheNextOption) {
+  EXPECT_THAT(usage_error({"-x", "--nproc_per_node=2", "p"}), HasSubstr("-x: it needs a value"));
+  EXPECT_THAT(usage_error({"-np", "--typo", "p"}), HasSubstr("-np: it needs a value"));
 }
 
 TEST(Arguments, OptionsOfOtherModes_AreRefusedWithTheReason) {

@@ -18,13 +18,11 @@ bool has_flag(const CompatOption& option, const std::string& flag) {
 
 // The entry that an option of the line belongs to; nullptr: it is ours.
 const CompatOption* entry_of(const GivenOption& given) {
-  if (given.option->foreign) {
-    return &compat_options()[static_cast<size_t>(std::stoul(given.option->key))];
-  }
   for (const CompatOption& option : compat_options()) {
     if (option.when && has_flag(option, given.flag) && option.when(given.value)) return &option;
   }
-  return nullptr;
+  if (!given.option->foreign) return nullptr;
+  return &compat_options()[static_cast<size_t>(std::stoul(given.option->key))];
 }
 
 }  // namespace

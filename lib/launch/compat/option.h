@@ -24,7 +24,7 @@ struct CompatOption {
 
   std::string next = {};     // with `refused`: what to do; empty: leave it out
   std::string instead = {};  // with `refused`: the option to write in its place: "--max_restart=3"
-  // The flag is one of ours too; this is what values the other launcher's have.
+  // The flag is also one of ours, or of an entry before; these are the values that mean this one.
   std::function<bool(const std::string& value)> when = {};
   bool late = false;  // translated after those that name nodes
 };

@@ -38,17 +38,18 @@ TEST(CompatOptions, EachSaysOneThing) {
   }
 }
 
-// What ours has too would never be read as theirs, unless its values tell it.
-TEST(CompatOptions, FlagsOfOurs_AreTakenByTheirValuesOnly) {
-  std::set<std::string> ours;
+// What an option before has too would never be read as this one, unless its values tell it.
+TEST(CompatOptions, FlagsThatAreTaken_AreToldByTheirValues) {
+  std::set<std::string> taken;
   for (const OptionGroup* group : {&launch_option_group(), &look_at_options()}) {
     for (const Option& option : group->options()) {
-      for (const std::string& flag : option.flags()) ours.insert(canonical_flag(flag));
+      for (const std::string& flag : option.flags()) taken.insert(canonical_flag(flag));
     }
   }
   for (const CompatOption& option : compat_options()) {
     for (const std::string& flag : option.flags) {
-      EXPECT_EQ(ours.contains(canonical_flag(flag)), option.when != nullptr) << flag;
+      EXPECT_EQ(taken.contains(canonical_flag(flag)), option.when != nullptr) << flag;
+      taken.insert(canonical_flag(flag));
     }
   }
 }
