@@ -436,29 +436,44 @@ static std::string meant(const std::string& path, const std::vector<std::string>
   return "known at this level: " + join(sections, ", ");
 }
 
+// All that is wrong, a line each.
+static void throw_all(const std::vector<Error>& errors) {
+  if (errors.empty()) return;
+  if (errors.size() == 1) throw errors[0];
+  std::string text = std::to_string(errors.size()) + " settings cannot be used:";
+  for (const Error& error : errors) text += std::string("\n  ") + error.what();
+  throw Error(ErrorCode::kUsage, text);
+}
+
 Settings ConfigTree::validate(const Schema& schema) const {
   std::vector<std::string> known;
+  std::vector<Error> errors;
   for (const ConfigKey& key : schema.keys()) known.push_back(key.path);
   for (const auto& [path, entry] : entries_) {
     if (std::find(known.begin(), known.end(), path) == known.end()) {
-      throw Error(ErrorCode::kUsage, "unknown key '" + path + "'", entry.origin,
-                  meant(path, known));
+      errors.emplace_back(ErrorCode::kUsage, "unknown key '" + path + "'", entry.origin,
+                          meant(path, known));
     }
   }
   Settings settings;
   for (const ConfigKey& key : schema.keys()) {
     const auto found = entries_.find(key.path);
-    if (found != entries_.end()) {
-      const Entry& entry = found->second;
-      settings.entries_[key.path] = {check(key, entry.value, entry.loose, entry.origin),
-                                     entry.origin};
-    } else if (key.initial) {
-      settings.entries_[key.path] = {*key.initial, "default"};
-    } else {
-      throw Error(ErrorCode::kUsage, "the required key '" + key.path + "' is missing", {},
-                  key.help);
+    try {
+      if (found != entries_.end()) {
+        const Entry& entry = found->second;
+        settings.entries_[key.path] = {check(key, entry.value, entry.loose, entry.origin),
+                                       entry.origin};
+      } else if (key.initial) {
+        settings.entries_[key.path] = {*key.initial, "default"};
+      } else {
+        throw Error(ErrorCode::kUsage, "the required key '" + key.path + "' is missing", {},
+                    key.help);
+      }
+    } catch (const Error& error) {
+      errors.push_back(error);
     }
   }
+  throw_all(errors);
   return settings;
 }
 

@@ -127,6 +127,12 @@ TEST(Arguments, BadValue_NamesFlagAndRange) {
   EXPECT_THAT(usage_error({"--log_level=LOUD", "p"}), HasSubstr("WARNING"));
 }
 
+TEST(Arguments, BadValues_AreToldAtOnce) {
+  const std::string message = usage_error({"--nproc_per_node=two", "--rdzv_port=70000", "p"});
+  EXPECT_THAT(message, HasSubstr("2 settings cannot be used:\n  --nproc_per_node: "));
+  EXPECT_THAT(message, HasSubstr("\n  --rdzv_port: 'rdzv_port' cannot be \"70000\""));
+}
+
 TEST(Arguments, BadValueInTheEnvironment_NamesTheVariable) {
   const ScopedEnv env("PADDLE_NPROC_PER_NODE", "many");
   EXPECT_THAT(usage_error({"p"}), HasSubstr("PADDLE_NPROC_PER_NODE"));
