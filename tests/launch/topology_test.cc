@@ -224,7 +224,7 @@ TEST(Topology, RankBeyondNnodes_IsAnError) {
 }
 
 TEST(Topology, BadMaster_IsAnError) {
-  EXPECT_THAT(usage_error({"--nnodes=2", "--master=etcd://x"}), HasSubstr("built-in"));
+  EXPECT_THAT(usage_error({"--nnodes=2", "--master=etcd://x"}), HasSubstr("built in"));
   EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1:x"}), HasSubstr("port"));
   EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1:1", "--rdzv_port=2"}),
               HasSubstr("contradicts --master"));

@@ -33,6 +33,8 @@ void translate_etcd_master(const std::string& value, CompatLine& line) {
   const std::string nodes = line.ours("nnodes").value_or("1");
   if (nodes == "1") return line.means_nothing(kBuiltIn);
   line.refuse(kBuiltIn, "give every node the same --master=ADDRESS:PORT of one of them");
+  const std::string host = value.substr(std::string("etcd://").size());
+  line.means("master", host.substr(0, host.rfind(':')));
 }
 
 void translate_run_mode(const std::string&, CompatLine& line) {

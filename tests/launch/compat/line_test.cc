@@ -14,6 +14,7 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -119,7 +120,8 @@ TEST(CompatLine, InAnAllocation_SlurmTakesWhatIsIts) {
 TEST(CompatLine, EtcdIsNotNeeded) {
   EXPECT_THAT(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).idle, HasSubstr("built in"));
   EXPECT_THAT(usage_error({"--master", "etcd://10.0.0.1:2379", "--nnodes=2", "p"}),
-              HasSubstr("built in: no etcd is needed"));
+              AllOf(HasSubstr("built in: no etcd is needed"),
+                    HasSubstr("corrected: fleetrun --master=10.0.0.1 --nnodes=2 p")));
   const LaunchRequest request = parse_arguments(
       {"--elastic_server=127.0.0.1:2379", "--np=2:4", "--master=10.0.0.1", "train.py"});
   EXPECT_EQ(request.settings.text("nnodes"), "2:4");

@@ -134,7 +134,8 @@ TEST_F(BadInput, Doctor_LooksWithoutChecks) {
 
 TEST_F(BadInput, HelpAndVersion_AreCommandsToo) {
   const auto answer = [&](const std::vector<std::string>& arguments) {
-    Fleetrun fleetrun(job, "answer", arguments);
+    const JobFolder folder;
+    Fleetrun fleetrun(folder, "answer", arguments);
     EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
     return fleetrun.output();
   };
