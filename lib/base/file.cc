@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/owned_file.h"
 
 namespace fleet {
 
@@ -46,23 +47,11 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file_atomically(const std::string& path, std::string_view content) {
-  const std::string aside = path + ".part." + std::to_string(::getpid());
-  UniqueFd fd(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd) throw_errno("cannot create the file", aside);
-  const auto fail = [&](const char* what) {
-    const int error = errno;
-    ::unlink(aside.c_str());
-    errno = error;
-    throw_errno(what, aside);
-  };
-  for (size_t done = 0; done < content.size();) {
-    const ssize_t n = ::write(fd.get(), content.data() + done, content.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("cannot write the file");
-    done += static_cast<size_t>(n);
-  }
-  if (::fsync(fd.get()) != 0) fail("cannot sync the file");
-  if (::rename(aside.c_str(), path.c_str()) != 0) fail("cannot rename the file into place");
+  const size_t slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const UniqueFd folder(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) throw_errno("cannot create the file", path);
+  replace_file(folder.get(), path, content, {});
 }
 
 void make_directories(const std::string& path) {

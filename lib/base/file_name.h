@@ -5,7 +5,8 @@
 
 namespace fleet {
 
-// A part of a file name: whatever is not [A-Za-z0-9._-] becomes _.
+// A part of a file name: whatever is not [A-Za-z0-9._-] becomes _. A text of more than 100 bytes is
+// cut, and ends in a digest of all of it.
 std::string file_word(std::string text);
 
 }  // namespace fleet

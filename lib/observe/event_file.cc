@@ -3,13 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "base/clock.h"
+#include "base/owned_file.h"
 
 namespace fleet {
 
@@ -30,15 +29,6 @@ Json to_json(const std::vector<double>& values) {
 template <typename T>
 Json to_json(const T& value) {
   return value;
-}
-
-void write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_errno("cannot write the event file", path);
-    text.remove_prefix(static_cast<size_t>(n));
-  }
 }
 
 bool ends_within_a_line(int fd) {

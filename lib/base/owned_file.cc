@@ -1,0 +1,258 @@
+#include "base/owned_file.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+constexpr int kMostLinks = 40;  // as the kernel's
+
+[[noreturn]] void refuse(const std::string& what, const std::string& path,
+                         const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, path, next);
+}
+
+[[noreturn]] void fail(const char* what, const std::string& path) {
+  throw Error(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+              std::string(what) + ": " + std::strerror(errno), path);
+}
+
+bool is_trusted(uid_t user) { return user == 0 || user == ::geteuid(); }
+
+struct Folder {
+  UniqueFd fd;
+  struct stat status = {};
+  std::string path;  // as reached
+
+  std::string entry(const std::string& name) const {
+    return path.empty() ? name : path.ends_with('/') ? path + name : path + "/" + name;
+  }
+};
+
+// Steps through a path, one entry at a time, as the kernel would.
+class Walk {
+ public:
+  explicit Walk(const std::string& path) : path_(path) {
+    add(path);
+    while (!names_.empty()) {
+      std::string name = std::move(names_.back());
+      names_.pop_back();
+      if (!name.empty() && name != ".") step(name);
+    }
+    if (!planted_.empty() && !is_trusted(here_.status.st_uid)) {
+      refuse("it belongs to " + name_of_user(planter_) + ", in a folder that everyone may write",
+             planted_, "name a folder of your own");
+    }
+  }
+  Folder take() && { return std::move(here_); }
+
+ private:
+  void add(const std::string& path) {
+    if (path.starts_with('/') || !here_.fd) start(path.starts_with('/') ? "/" : ".");
+    for (size_t end = path.size(); end != std::string::npos;) {  // the first name ends up last
+      const size_t slash = end == 0 ? std::string::npos : path.rfind('/', end - 1);
+      const size_t begin = slash == std::string::npos ? 0 : slash + 1;
+      names_.push_back(path.substr(begin, end - begin));
+      end = slash;
+    }
+  }
+
+  void start(const char* path) {
+    here_.path = *path == '/' ? path : "";
+    here_.fd = UniqueFd(::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!here_.fd || ::fstat(here_.fd.get(), &here_.status) != 0) {
+      fail("cannot open the folder", path_);
+    }
+  }
+
+  void step(const std::string& name) {
+    Folder next;
+    next.path = here_.entry(name);
+    // O_DIRECTORY: an automount point is mounted.
+    const auto open = [&](int flags) {
+      return UniqueFd(
+          ::openat(here_.fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC | flags));
+    };
+    next.fd = open(O_DIRECTORY);
+    if (!next.fd && errno == ENOTDIR) next.fd = open(0);
+    if (!next.fd || ::fstat(next.fd.get(), &next.status) != 0) {
+      fail("cannot open the folder", next.path);
+    }
+    if (name != "..") check(next);
+    if (S_ISLNK(next.status.st_mode)) return follow(next);
+    if (!S_ISDIR(next.status.st_mode)) {
+      errno = ENOTDIR;
+      fail("cannot open the folder", next.path);
+    }
+    here_ = std::move(next);
+  }
+
+  void check(const Folder& entry) {
+    const uid_t owner = entry.status.st_uid;
+    const bool link = S_ISLNK(entry.status.st_mode);
+    if (is_trusted(owner)) return;
+    const bool open_to_all = (here_.status.st_mode & S_IWOTH) != 0;
+    const bool planted = open_to_all && owner != here_.status.st_uid;
+    if (link && (planted || !planted_.empty())) {
+      refuse("it is a link of " + name_of_user(owner) + ", in a folder that others may write",
+             entry.path, "remove it, or name a folder of your own");
+    }
+    if (!planted || !planted_.empty()) return;
+    planted_ = entry.path;
+    planter_ = owner;
+  }
+
+  void follow(const Folder& link) {
+    char target[PATH_MAX];
+    const ssize_t size = ::readlinkat(link.fd.get(), "", target, sizeof target);
+    if (size > 0 && ++links_ > kMostLinks) errno = ELOOP;
+    if (size <= 0 || links_ > kMostLinks) fail("cannot follow the link", link.path);
+    add(std::string(target, static_cast<size_t>(size)));
+  }
+
+  const std::string path_;
+  Folder here_;
+  std::vector<std::string> names_;  // still to go, the next one last
+  int links_ = 0;
+  std::string planted_;  // what a stranger has made, and everything below it
+  uid_t planter_ = 0;
+};
+
+// What is left of a path is in `folder`.
+std::string split_off(const std::string& path, Folder* folder) {
+  const size_t slash = path.rfind('/');
+  *folder = Walk(slash == std::string::npos ? "."
+                 : slash == 0               ? "/"
+                                            : path.substr(0, slash))
+                .take();
+  return path.substr(slash == std::string::npos ? 0 : slash + 1);
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISLNK(mode)) return "a symbolic link, and links are not written through";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+void check_file(const std::string& path, const struct stat& file, const struct stat& folder) {
+  constexpr char kNext[] = "remove it, or name another folder";
+  if (!S_ISREG(file.st_mode)) refuse(std::string("it is ") + kind_of(file.st_mode), path, kNext);
+  if (!is_trusted(file.st_uid) && file.st_uid != folder.st_uid) {
+    refuse("it belongs to " + name_of_user(file.st_uid), path, kNext);
+  }
+  // A hard link may be to any file of this user's.
+  const bool shared = (folder.st_mode & (S_IWGRP | S_IWOTH)) != 0 || !is_trusted(folder.st_uid);
+  if (file.st_nlink > 1 && shared) {
+    refuse("it has a second name (hard link), in a folder that others may write", path, kNext);
+  }
+}
+
+}  // namespace
+
+UniqueFd open_owned_folder(const std::string& path) { return std::move(Walk(path).take().fd); }
+
+UniqueFd open_owned_file(const std::string& path, int flags, mode_t mode) {
+  Folder folder;
+  const std::string name = split_off(path, &folder);
+  const auto open = [&](int more) {
+    // O_NONBLOCK: a pipe without a reader is not waited for.
+    return UniqueFd(::openat(folder.fd.get(), name.c_str(),
+                             more | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode));
+  };
+  // Made now it is ours, whatever owner a file server shows for it.
+  if ((flags & O_CREAT) != 0) {
+    if (UniqueFd made = open(flags | O_EXCL)) return made;
+  }
+  const int reason = (flags & O_CREAT) != 0 ? errno : ENOENT;
+  struct stat status = {};
+  if (::fstatat(folder.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) errno = reason;
+    fail("cannot open the file", path);
+  }
+  check_file(path, status, folder.status);
+  UniqueFd file = open(flags & ~O_CREAT);
+  if (!file || ::fstat(file.get(), &status) != 0) fail("cannot open the file", path);
+  check_file(path, status, folder.status);
+  return file;
+}
+
+void check_owned_file(const std::string& path) {
+  try {
+    Folder folder;
+    const std::string name = split_off(path, &folder);
+    struct stat status = {};
+    if (::fstatat(folder.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      fail("cannot look at the file", path);
+    }
+    check_file(path, status, folder.status);
+    if (::faccessat(folder.fd.get(), name.c_str(), W_OK, AT_EACCESS) != 0) {
+      fail("cannot be written", path);
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+  }
+}
+
+void write_owned_file(const std::string& path, std::string_view content, mode_t mode) {
+  const UniqueFd file = open_owned_file(path, O_WRONLY | O_CREAT, mode);
+  if (::ftruncate(file.get(), 0) != 0) fail("cannot be written", path);
+  write_all(file.get(), content, path);
+}
+
+void write_all(int file, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(file, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_errno("cannot write the file", path);
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+void replace_file(int folder, const std::string& path, std::string_view content,
+                  const ReplaceOptions& options) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::string aside =
+      name + ".part." + std::to_string(::getpid()) + "." + std::to_string(now.tv_nsec);
+  const UniqueFd fd(::openat(folder, aside.c_str(),
+                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, options.mode));
+  if (!fd) throw_errno("cannot create the file", path);
+  try {
+    write_all(fd.get(), content, path);
+    if (options.sync && ::fsync(fd.get()) != 0) throw_errno("cannot sync the file", path);
+    if (::renameat(folder, aside.c_str(), folder, name.c_str()) != 0) {
+      throw_errno("cannot rename the new file into place", path);
+    }
+  } catch (const Error&) {
+    ::unlinkat(folder, aside.c_str(), 0);
+    throw;
+  }
+}
+
+void replace_owned_file(const std::string& path, std::string_view content,
+                        const ReplaceOptions& options) {
+  Folder folder;
+  split_off(path, &folder);
+  replace_file(folder.fd.get(), path, content, options);
+}
+
+std::string name_of_user(uid_t user) {
+  const passwd* entry = ::getpwuid(user);
+  return entry ? "user '" + std::string(entry->pw_name) + "'" : "uid " + std::to_string(user);
+}
+
+}  // namespace fleet
