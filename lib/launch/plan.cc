@@ -1,11 +1,8 @@
 #include "launch/plan.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "base/clock.h"
@@ -13,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/owned_file.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "launch/addresses.h"
@@ -45,27 +43,34 @@ std::string error_log_path(const Settings& settings, const std::string& log_dir,
   return log_path(log_dir, local_rank, servers) + ".err";
 }
 
+// What is written there while the job runs, and may be there from an earlier one.
+std::vector<std::string> files_of_logs(const Settings& settings, int servers, int ranks) {
+  const std::string& log_dir = settings.text("log_dir");
+  std::vector<std::string> paths;
+  for (const char* name : {"/.fleetrun", "/endpoints.log", "/verdict.json"}) {
+    paths.push_back(log_dir + name);
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    paths.push_back(log_path(log_dir, rank, servers));
+    const std::string errors = error_log_path(settings, log_dir, rank, servers);
+    if (!errors.empty()) paths.push_back(errors);
+  }
+  return paths;
+}
+
 // The logs must be writable before anything is started. Nothing is made here: a start that is
 // refused leaves no empty logs.
 void check_logs(const Settings& settings, int servers, int ranks) {
   const std::string& log_dir = settings.text("log_dir");
-  const auto refuse = [&](const std::string& path, int reason) {
-    throw Error(ErrorCode::kUsage, "logs cannot be written: " + path + ": " + std::strerror(reason),
+  try {
+    const std::string folder = nearest_folder(log_dir);
+    const UniqueFd open = open_owned_folder(folder);
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) throw_errno("cannot be written", folder);
+    for (const std::string& path : files_of_logs(settings, servers, ranks)) check_owned_file(path);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kUsage,
+                "logs cannot be written: " + error.where() + ": " + error.failure(),
                 settings.origin("log_dir") + " " + log_dir, "choose another --log_dir");
-  };
-  const std::string folder = nearest_folder(log_dir);
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error)) {
-    refuse(folder, error ? error.value() : ENOTDIR);
-  }
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, errno);
-  for (int rank = 0; rank < ranks; ++rank) {
-    for (const std::string& path :
-         {log_path(log_dir, rank, servers), error_log_path(settings, log_dir, rank, servers)}) {
-      if (path.empty()) continue;
-      const UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC));
-      if (!file && errno != ENOENT) refuse(path, errno);
-    }
   }
 }
 

@@ -5,12 +5,21 @@
 
 #include <cerrno>
 
+#include "base/error.h"
+#include "base/log.h"
+#include "base/one_line.h"
+#include "base/owned_file.h"
+
 namespace fleet {
 
 FolderClaim::FolderClaim(const std::string& folder, const std::string& who)
-    : path_(folder + "/.fleetrun"),
-      file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (!file_) return;
+    : path_(folder + "/.fleetrun") {
+  try {
+    file_ = open_owned_file(path_, O_RDWR | O_CREAT, 0666);
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+    return;
+  }
   // Of the open file and not of the process: a guardian that outlives its fleetrun still writes.
   struct flock all {};
   all.l_type = F_WRLCK;
@@ -24,7 +33,7 @@ FolderClaim::FolderClaim(const std::string& folder, const std::string& who)
   if (errno == EAGAIN || errno == EACCES) {
     char text[256];
     const ssize_t size = ::read(file_.get(), text, sizeof text);
-    other_ = size > 0 ? std::string(text, static_cast<size_t>(size)) : "another fleetrun";
+    other_ = size > 0 ? one_line({text, static_cast<size_t>(size)}, 200) : "another fleetrun";
   }
   file_.reset();
 }

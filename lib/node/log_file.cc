@@ -9,17 +9,32 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/error.h"
 #include "base/log.h"
+#include "base/owned_file.h"
 #include "base/text.h"
 
 namespace fleet {
+namespace {
+
+// A file that cannot be opened is reported when the log is.
+void empty(const std::string& path) {
+  try {
+    const UniqueFd file = open_owned_file(path, O_WRONLY);
+    if (::ftruncate(file.get(), 0) != 0) throw_errno("cannot be emptied", path);
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+}
+
+}  // namespace
 
 LogFolder::LogFolder(const LogSettings& settings, const std::vector<std::string>& paths)
     : settings_(settings), bound_(settings.total_size) {
   std::vector<LogPiece> pieces;
   for (const std::string& path : paths) {
     for (LogPiece& piece : find_log_pieces(path)) pieces.push_back(std::move(piece));
-    if (settings.overwrite) ::truncate(path.c_str(), 0);
+    if (settings.overwrite) empty(path);
   }
   std::sort(pieces.begin(), pieces.end(),
             [](const LogPiece& a, const LogPiece& b) { return a.changed < b.changed; });
@@ -45,10 +60,10 @@ void LogFolder::make_room(int64_t bytes) {
   }
 }
 
-void LogFolder::on_failure(const std::string& path, int reason) {
+void LogFolder::on_failure(const std::string& path, const std::string& reason) {
   if (std::exchange(complained_, true)) return;
   spdlog::error("{}: cannot be written: {}; the job goes on without its logs until they can be",
-                path, std::strerror(reason));
+                path, reason);
 }
 
 void LogFolder::on_success(const std::string& path, int64_t missing) {
@@ -62,7 +77,7 @@ LogFile::LogFile(LogFolder* folder, std::string path, bool restarted)
   const std::vector<LogPiece> pieces = find_log_pieces(path_);
   if (!pieces.empty()) next_number_ = pieces.back().number + 1;
   struct stat status = {};
-  if (restarted && ::stat(path_.c_str(), &status) == 0) {
+  if (restarted && ::lstat(path_.c_str(), &status) == 0) {
     size_ = status.st_size;  // counted already
     set_aside();
     return;
@@ -73,11 +88,15 @@ LogFile::LogFile(LogFolder* folder, std::string path, bool restarted)
 }
 
 void LogFile::open() {
-  file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   struct stat status = {};
-  const bool regular = file_ && ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode);
-  if (!file_) folder_->on_failure(path_, errno);
-  size_ = regular ? status.st_size : 0;
+  try {
+    file_ = open_owned_file(path_, O_RDWR | O_CREAT | O_APPEND);
+    if (::fstat(file_.get(), &status) != 0) status.st_size = 0;
+  } catch (const Error& error) {
+    file_.reset();
+    folder_->on_failure(path_, error.failure());
+  }
+  size_ = status.st_size;
   char last = '\n';
   at_line_start_ = size_ == 0 || ::pread(file_.get(), &last, 1, size_ - 1) != 1 || last == '\n';
   folder_->make_room(size_);
@@ -86,7 +105,7 @@ void LogFile::open() {
 void LogFile::set_aside() {
   const std::string piece = path_ + "." + std::to_string(next_number_);
   if (::rename(path_.c_str(), piece.c_str()) != 0) {
-    folder_->on_failure(piece, errno);
+    folder_->on_failure(piece, std::strerror(errno));
     if (!file_) open();
     return;
   }
@@ -117,7 +136,7 @@ void LogFile::write_here(std::string_view output) {
     const ssize_t n = file_ ? ::write(file_.get(), output.data(), output.size()) : -1;
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      folder_->on_failure(path_, errno);
+      if (file_) folder_->on_failure(path_, std::strerror(errno));
       folder_->bound_.grow(-static_cast<int64_t>(output.size()));
       missing_ += static_cast<int64_t>(output.size());
       return;

@@ -21,7 +21,7 @@ class LogFolder {
   friend class LogFile;
   // Room for `bytes` more, at the cost of the oldest pieces.
   void make_room(int64_t bytes);
-  void on_failure(const std::string& path, int reason);
+  void on_failure(const std::string& path, const std::string& reason);
   void on_success(const std::string& path, int64_t missing);
 
   LogSettings settings_;

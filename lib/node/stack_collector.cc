@@ -10,12 +10,13 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <thread>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "base/owned_file.h"
 #include "base/text.h"
 #include "node/process_tree.h"
 #include "rendezvous/stacks.h"
@@ -88,6 +89,14 @@ std::string why_nothing(const std::string& printed) {
   const std::string_view last = text.substr(text.rfind('\n') + 1);
   return "the debugger printed none" +
          (last.empty() ? "" : ": " + std::string(last.substr(0, 200)));
+}
+
+void keep(const std::string& path, const std::string& printed) {
+  try {
+    write_owned_file(path, printed);
+  } catch (const Error& error) {
+    spdlog::warn("{}", error.what());
+  }
 }
 
 }  // namespace
@@ -184,7 +193,7 @@ void StackCollector::finish() {
     if (stack.frames.empty() && stack.missing.empty()) stack.missing = why_nothing(job->printed);
     stack.state = std::string(1, job->state);
     stack.channel = job->channel;
-    if (!job->printed.empty()) std::ofstream(job->target.file) << job->printed;
+    if (!job->printed.empty()) keep(job->target.file, job->printed);
     if (job->output) job->output->close();
     stacks.push_back(std::move(stack));
   }

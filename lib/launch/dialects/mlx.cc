@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "base/owned_file.h"
 #include "launch/dialects/dialect.h"
 
 namespace fleet {
@@ -31,7 +31,7 @@ void write_files(const Assignment& assignment, const RankContext& context) {
   for (const std::string& endpoint : endpoints_of(*assignment.world, false)) {
     hosts.push_back(nlohmann::json::array({endpoint}));
   }
-  write_file_atomically(hostfile(context), hosts.dump() + "\n");
+  replace_owned_file(hostfile(context), hosts.dump() + "\n");
 }
 
 }  // namespace
