@@ -60,7 +60,7 @@ std::string JobMemory::path_of(const std::string& job_id) const {
   char digest[24];
   std::snprintf(digest, sizeof digest, ".%016llx",
                 static_cast<unsigned long long>(digest_of({job_id})));
-  return folder_ + "/" + file_word(job_id.substr(0, 100)) + digest + kEnding;
+  return folder_ + "/" + file_word(job_id) + digest + kEnding;
 }
 
 void JobMemory::keep(const JobInfo& job, const ConsoleLog& console) {

@@ -5,31 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "rendezvous/types.h"
+#include "node/runtime_folder.h"
+#include "node/verdict_file.h"
 
 namespace fleet {
 namespace {
-
-// verdict.json of this run; "" where it did not get so far, or where it is an earlier one's.
-std::string verdict_of(const JobRecord& record) {
-  try {
-    const std::string text = read_file(record.log_dir + "/verdict.json");
-    const auto all = nlohmann::json::parse(text);
-    const bool ours = all.at("job_id").get<std::string>() == record.job_id &&
-                      all.at("time").get<double>() >= record.started - 0.001;
-    return ours ? text : std::string();
-  } catch (const Error&) {
-  } catch (const nlohmann::json::exception&) {  // anybody may have written it
-  }
-  return {};
-}
 
 // Texts of clients may not look like lines of ours.
 std::string printable(std::string text) {
@@ -44,7 +30,7 @@ NodeJobs::NodeJobs(boost::asio::io_context& loop, JobTable table, JobMemory memo
     : loop_(loop),
       table_(std::move(table)),
       memory_(std::move(memory)),
-      records_(make_job_record_folder()),
+      records_(make_runtime_folder()),
       files_(loop),
       children_(loop, SIGCHLD) {
   files_.watch_folder(records_, [this](const std::string& file) { on_record(file); });
@@ -60,7 +46,7 @@ void NodeJobs::recall() {
     const bool taken = job.phase != JobPhase::kEnded;
     if (taken) {
       job.phase = JobPhase::kEnded;
-      job.verdict = verdict_of(job.record);
+      job.verdict = verdict_of_run(job.record);
       job.code = 128 + SIGKILL;
       job.ended = now;
     }
@@ -259,7 +245,7 @@ void NodeJobs::launcher_ended(int number, int status) {
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   const JobInfo* job = table_.find(number);
   spdlog::info("job '{}' has ended with {}", printable(job->record.job_id), code);
-  table_.ended(number, code, verdict_of(job->record), unix_seconds());
+  table_.ended(number, code, verdict_of_run(job->record), unix_seconds());
   keep(number);
   changed(number);
   if (when_none_ && !any_running()) when_none_();

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <optional>
 
-#include "base/clock.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/owned_file.h"
 #include "base/text.h"
 #include "launch/addresses.h"
 #include "launch/arguments.h"
@@ -31,7 +31,7 @@
 #include "node/agent.h"
 #include "node/folder_claim.h"
 #include "node/process_tree.h"
-#include "node/verdict_file.h"
+#include "node/runtime_folder.h"
 #include "observe/progress.h"
 #include "rendezvous/async_store_client.h"
 
@@ -166,12 +166,13 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
   make_directories(plan.log_dir);
   claim_logs(plan, assignment, claim);
   // Not synced to the disk: it is a help for reading logs, and a start is to be quick.
-  const std::string endpoints = plan.log_dir + "/endpoints.log";
-  if (!(std::ofstream(endpoints) << endpoints_log(*assignment.world) << std::flush)) {
-    spdlog::warn("{}: cannot be written", endpoints);
+  try {
+    write_owned_file(plan.log_dir + "/endpoints.log", endpoints_log(*assignment.world));
+  } catch (const Error& error) {
+    spdlog::warn("{}", error.what());
   }
   for (const LongValue& list : long_values(assignment, rank_context(plan))) {
-    write_file_atomically(list.path, list.value);
+    replace_owned_file(list.path, list.value);
   }
   for (const Dialect* dialect : dialects_named(plan.dialects)) {
     if (dialect->write_files) dialect->write_files(assignment, rank_context(plan));
@@ -183,16 +184,6 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
   say_who_waits(plan, assignment, spawn.ranks);
   say_who_is_not_there(plan, assignment);
   return spawn;
-}
-
-void keep_verdict(const LaunchPlan& plan, const Verdict& verdict, const World* world) {
-  try {
-    write_file_atomically(
-        plan.log_dir + "/verdict.json",
-        verdict_json(verdict, plan.request.settings.text("job_id"), world, unix_seconds()));
-  } catch (const Error& error) {
-    spdlog::warn("{}", error.what());  // it has been printed
-  }
 }
 
 // Dialects in which ranks ask something of their node.
@@ -238,9 +229,6 @@ void add_callbacks(const LaunchPlan& plan, JobLife* life, AgentPlan* agent) {
       return preflight(plan, *life->facts, assignment);
     };
   }
-  agent->keep_verdict = [&plan](const Verdict& verdict, const World* world) {
-    keep_verdict(plan, verdict, world);
-  };
 }
 
 // What is known of the job before the nodes have met.
@@ -253,7 +241,17 @@ JobRecord record_of(const LaunchPlan& plan, const AgentPlan& agent) {
   record.rendezvous = agent.client.address;
   record.log_dir = plan.log_dir;
   record.command = plan.request.program;
+  record.part = plan.request.settings.boolean("part");
   return record;
+}
+
+// FLEET_RUNTIME_DIR. What else is wrong with it ends no job; the record's warning tells.
+void refuse_strangers_folder() {
+  try {
+    make_runtime_folder();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUsage) throw;
+  }
 }
 
 int run(LaunchRequest request) {
@@ -265,6 +263,7 @@ int run(LaunchRequest request) {
     return 0;
   }
   warn_of_settings();
+  if (get_env("FLEET_RUNTIME_DIR")) refuse_strangers_folder();
   JobLife life;
   if (settings.boolean("preflight")) life.facts = gather_facts(plan);
   const bool part = settings.boolean("part");
@@ -282,7 +281,6 @@ int run(LaunchRequest request) {
   agent.node = node_of(plan, agent.server != nullptr);
   agent.grace = seconds_of(settings, "grace");
   agent.tell_verdict = !part;
-  agent.record_stays = part;  // of a job that is soon over too
   if (settings.boolean("leash")) agent.leash = UniqueFd(::dup(STDIN_FILENO));
   agent.record = record_of(plan, agent);
   add_callbacks(plan, &life, &agent);

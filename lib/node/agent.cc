@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -20,6 +21,7 @@
 #include "node/stack_report.h"
 #include "node/supervision.h"
 #include "node/sweep.h"
+#include "node/verdict_file.h"
 
 namespace fleet {
 
@@ -37,7 +39,7 @@ class Agent : private SupervisionEffects {
  public:
   explicit Agent(AgentPlan plan)
       : plan_(std::move(plan)),
-        record_(plan_.record, plan_.record_stays),
+        record_(plan_.record),
         supervision_(*this),
         signals_(loop_),
         sweep_(loop_, plan_.foreign,
@@ -81,6 +83,8 @@ class Agent : private SupervisionEffects {
     channel_.close();  // ends the guardian
     if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
     look_for_leftovers();
+    end_.code = exit_code_;
+    record_.end(std::move(end_));
     return exit_code_;
   }
 
@@ -109,6 +113,7 @@ class Agent : private SupervisionEffects {
     if (signal == SIGUSR1 || signal == SIGUSR2) {
       client_.request_signal(signal);  // what it means is between the user and the program
     } else {
+      if (end_.verdict.empty() && end_.stopped_by == 0) end_.stopped_by = signal;
       supervision_.on_signal(signal);
     }
   }
@@ -239,7 +244,7 @@ class Agent : private SupervisionEffects {
     }
     std::vector<std::string> logs;
     for (const RankCommand& rank : spawn.ranks) logs.push_back(rank.log_path);
-    record_.on_assignment(assignment, logs);
+    record_.on_assignment(assignment, spawn);
     if (supervision_.on_assignment(assignment, logs, std::chrono::steady_clock::now())) {
       all_gone_ = false;
       channel_.send(spawn);
@@ -302,7 +307,11 @@ class Agent : private SupervisionEffects {
     channel_.send(StopRanks{signal, static_cast<int>(plan_.grace.count())});
   }
   void kill_ranks() override { channel_.send(KillRanks{}); }
-  void keep(const Verdict& verdict) override { plan_.keep_verdict(verdict, world_.get()); }
+  void keep(const Verdict& verdict) override {
+    end_.verdict = verdict_json(verdict, record_.record().job_id, world_.get(), unix_seconds());
+    end_.verdict_path = keep_verdict(record_.record(), end_.verdict);
+    if (verdict.kind == VerdictKind::kStopped) end_.stopped_by = verdict.signal;
+  }
   void tell_verdict(const std::string& text) override {
     if (plan_.tell_verdict) fail(text);
   }
@@ -315,6 +324,7 @@ class Agent : private SupervisionEffects {
 
   AgentPlan plan_;
   JobRecordFile record_;
+  JobEnd end_;
   std::shared_ptr<const World> world_;
   asio::io_context loop_{1};
   Supervision supervision_;

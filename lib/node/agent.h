@@ -29,8 +29,7 @@ struct AgentPlan {
   // Opens the rendezvous where it is this node's turn. Throws Error.
   std::function<std::unique_ptr<RendezvousServer>(const TakeOver&)> take_over;
   std::chrono::milliseconds grace{10'000};
-  JobRecord record;           // what is known of it before the nodes have met
-  bool record_stays = false;  // as of a JobRecordFile
+  JobRecord record;  // what is known of it before the nodes have met
   // Before prepare(), where it is set: "", or why the job cannot start, which must be the same on
   // every node. On a thread of its own; may take seconds. An Error ends the job, but kPeerLost and
   // kStale, after which the rendezvous says what has happened.
@@ -47,8 +46,6 @@ struct AgentPlan {
   // it had been sent to this process, and its end is a SIGHUP. Empty: nobody does.
   UniqueFd leash;
   bool tell_verdict = true;  // print it; false: who started this launcher does, from what is kept
-  // How the job ended, for whoever looks later. Must not throw.
-  std::function<void(const Verdict&, const World*)> keep_verdict;
 };
 
 // Joins, starts the ranks, watches them and everybody else, and returns fleetrun's exit code when

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "node/job_record.h"
+#include "node/runtime_folder.h"
 
 namespace fleet {
 
@@ -22,18 +22,25 @@ namespace {
 
 constexpr size_t kMaxRequest = 4096;
 
-std::string path_for(pid_t pid) {
-  return job_record_folder() + "/fleetrun." + std::to_string(pid) + ".sock";
+std::string path_in(const std::string& folder, pid_t pid) {
+  return folder + "/fleetrun." + std::to_string(pid) + ".sock";
+}
+
+// False if the path is too long.
+bool set_address(const std::string& path, sockaddr_un* address) {
+  *address = {};
+  address->sun_family = AF_UNIX;
+  if (path.size() >= sizeof address->sun_path) return false;
+  std::memcpy(address->sun_path, path.c_str(), path.size());
+  return true;
 }
 
 }  // namespace
 
 ControlSocket::ControlSocket(boost::asio::io_context& loop, OnRequest on_request)
-    : loop_(loop),
-      on_request_(std::move(on_request)),
-      path_(path_for(::getpid())),
-      acceptor_(loop) {
+    : loop_(loop), on_request_(std::move(on_request)), acceptor_(loop) {
   try {
+    path_ = path_in(make_runtime_folder(), ::getpid());
     ::unlink(path_.c_str());  // of a killed one that had our number
     acceptor_.open();
     acceptor_.bind(stream_protocol::endpoint(path_));
@@ -87,14 +94,14 @@ void ControlSocket::answer(uint64_t id, std::string_view text) {
 }
 
 std::string ask_fleetrun(pid_t pid, const std::string& request, int timeout_seconds) {
-  const std::string path = path_for(pid);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
+  const std::string folder = runtime_folder();
+  check_runtime_folder(folder);
+  const std::string path = path_in(folder, pid);
+  sockaddr_un address;
+  if (!set_address(path, &address)) {
     throw Error(ErrorCode::kUsage, "the path of its socket is too long", path,
                 "give FLEET_RUNTIME_DIR a shorter one, when the job is started too");
   }
-  std::memcpy(address.sun_path, path.c_str(), path.size());
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval limit = {timeout_seconds, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -119,6 +126,17 @@ std::string ask_fleetrun(pid_t pid, const std::string& request, int timeout_seco
                   "pid " + std::to_string(pid));
     }
   }
+}
+
+std::string control_socket_of(pid_t pid) { return path_in(runtime_folder(), pid); }
+
+void remove_dead_socket(const std::string& path) {
+  sockaddr_un address;
+  if (!set_address(path, &address)) return;
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int result =
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  if (result != 0 && errno == ECONNREFUSED) ::unlink(path.c_str());
 }
 
 }  // namespace fleet

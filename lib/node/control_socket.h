@@ -51,4 +51,9 @@ class ControlSocket {
 // kTimeout where it does not answer.
 std::string ask_fleetrun(pid_t pid, const std::string& request, int timeout_seconds);
 
+// The path of that fleetrun's socket.
+std::string control_socket_of(pid_t pid);
+// Removes the socket if nobody listens on it.
+void remove_dead_socket(const std::string& path);
+
 }  // namespace fleet

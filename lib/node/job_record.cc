@@ -1,23 +1,24 @@
 #include "node/job_record.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/clock.h"
-#include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_name.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/owned_file.h"
+#include "node/control_socket.h"
+#include "node/ended_jobs.h"
 #include "node/process_tree.h"
+#include "node/runtime_folder.h"
 
 namespace fleet {
 namespace {
@@ -33,20 +34,53 @@ std::string pid_namespace() {
   return n > 0 ? std::string(name, static_cast<size_t>(n)) : std::string();
 }
 
-// A folder in /tmp may have been made by somebody else, to read or to forge our records.
-void check_folder(const std::string& folder) {
-  struct stat found;
-  if (::lstat(folder.c_str(), &found) != 0) throw_errno("cannot look at the folder", folder);
-  if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 022) != 0) {
-    throw Error(ErrorCode::kIo, "it is no folder that only this user may write", folder,
-                "remove it, or name another with FLEET_RUNTIME_DIR");
-  }
+Json mark_json(const LogMark& mark) { return Json::array({mark.file, mark.at}); }
+
+LogMark read_mark(const Json& rank, const char* key) {
+  const auto found = rank.find(key);
+  if (found == rank.end()) return {};
+  return {found->at(0).get<uint64_t>(), found->at(1).get<int64_t>()};
+}
+
+Json rank_json(const JobRecord::Rank& rank) {
+  Json all = {{"local_rank", rank.local_rank},
+              {"rank", rank.rank},
+              {"server", rank.server},
+              {"pid", rank.pid},
+              {"log", rank.log_path},
+              {"shown", rank.shown},
+              {"log_begin", mark_json(rank.log_begin)},
+              {"log_end", mark_json(rank.log_end)}};
+  if (rank.error_log.empty()) return all;
+  all["error_log"] = rank.error_log;
+  all["error_begin"] = mark_json(rank.error_begin);
+  all["error_end"] = mark_json(rank.error_end);
+  return all;
+}
+
+JobRecord::Rank read_rank(const Json& all) {
+  JobRecord::Rank rank;
+  all.at("local_rank").get_to(rank.local_rank);
+  all.at("rank").get_to(rank.rank);
+  all.at("server").get_to(rank.server);
+  all.at("pid").get_to(rank.pid);
+  all.at("log").get_to(rank.log_path);
+  rank.shown = all.value("shown", false);
+  rank.error_log = all.value("error_log", "");
+  rank.log_begin = read_mark(all, "log_begin");
+  rank.log_end = read_mark(all, "log_end");
+  rank.error_begin = read_mark(all, "error_begin");
+  rank.error_end = read_mark(all, "error_end");
+  return rank;
 }
 
 Json to_json(const JobRecord& record) {
   Json all;
   all["job_id"] = record.job_id;
   all["pid"] = record.pid;
+  all["birth"] = record.birth;
+  all["run"] = record.run;
+  all["part"] = record.part;
   all["node_rank"] = record.node_rank;
   all["nnodes"] = record.nnodes;
   all["world_size"] = record.world_size;
@@ -58,13 +92,7 @@ Json to_json(const JobRecord& record) {
   all["started"] = record.started;
   all["command"] = record.command;
   all["ranks"] = Json::array();
-  for (const JobRecord::Rank& rank : record.ranks) {
-    all["ranks"].push_back({{"local_rank", rank.local_rank},
-                            {"rank", rank.rank},
-                            {"server", rank.server},
-                            {"pid", rank.pid},
-                            {"log", rank.log_path}});
-  }
+  for (const JobRecord::Rank& rank : record.ranks) all["ranks"].push_back(rank_json(rank));
   return all;
 }
 
@@ -82,59 +110,74 @@ JobRecord from_json(const Json& all) {
   all.at("folder").get_to(record.folder);
   all.at("started").get_to(record.started);
   all.at("command").get_to(record.command);
-  for (const Json& rank : all.at("ranks")) {
-    record.ranks.push_back({rank.at("local_rank").get<int>(), rank.at("rank").get<int>(),
-                            rank.at("server").get<bool>(), rank.at("pid").get<pid_t>(),
-                            rank.at("log").get<std::string>()});
-  }
+  record.birth = all.value("birth", "");
+  record.run = all.value("run", "");
+  record.part = all.value("part", false);
+  for (const Json& rank : all.at("ranks")) record.ranks.push_back(read_rank(rank));
   return record;
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code gone;  // the working directory
+  const std::filesystem::path whole = std::filesystem::absolute(path, gone);
+  return gone ? path : whole.lexically_normal().string();
+}
+
+// What it writes from now on; a rank that is started again goes on with the same log.
+void begin_logs(const std::vector<JobRecord::Rank>& before, bool overwrite, JobRecord::Rank* rank) {
+  for (const JobRecord::Rank& old : before) {
+    if (old.log_path != rank->log_path) continue;
+    rank->log_begin = old.log_begin;
+    rank->error_begin = old.error_begin;
+    return;
+  }
+  rank->log_begin = end_of_log(rank->log_path);
+  if (!rank->error_log.empty()) rank->error_begin = end_of_log(rank->error_log);
+  if (overwrite) rank->log_begin.at = rank->error_begin.at = 0;
 }
 
 Json parse(const std::string& text) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kUsage, std::string("it is no record of a job: ") + error.what());
+    throw Error(ErrorCode::kUsage,
+                std::string("the file is not a record of a job: ") + error.what());
   }
 }
 
-// Nothing where it is another pid namespace's; a record whose process is gone is removed.
-void add_job(const std::string& path, const std::string& our_namespace,
-             std::vector<JobRecord>* found) {
-  const std::string text = read_file(path);
-  const Json all = parse(text);
-  if (all.value("pid_namespace", our_namespace) != our_namespace) return;
-  JobRecord record = read_job_record(text);
-  if (process_birth(record.pid) != all.value("birth", "")) {
-    ::unlink(path.c_str());
-    return;
+// Whether the process that wrote the record still runs, as far as its pid namespace can be seen.
+enum class Launcher { kRuns, kGone, kElsewhere };
+
+Launcher launcher_of(const std::string& record_json) {
+  const Json all = parse(record_json);
+  const std::string here = pid_namespace();
+  if (all.value("pid_namespace", here) != here) return Launcher::kElsewhere;
+  const pid_t pid = all.value("pid", -1);
+  // A zombie has ended, whoever has not waited for it.
+  const bool runs = process_birth(pid) == all.value("birth", "") && process_state(pid) != 'Z';
+  return runs ? Launcher::kRuns : Launcher::kGone;
+}
+
+// A part's record waits for whoever started it, unless that is gone as well.
+constexpr double kPartsStay = 60;  // seconds
+
+void take_away(const std::string& path, const JobRecord& record) {
+  struct stat file = {};
+  if (record.part) {
+    const bool old = ::lstat(path.c_str(), &file) == 0 &&
+                     unix_seconds() - static_cast<double>(file.st_mtime) > kPartsStay;
+    if (!old) return;
+  } else if (!has_ended_record(record)) {
+    keep_ended_job({record, end_of_killed(record)});
   }
-  found->push_back(std::move(record));
+  ::unlink(path.c_str());
+  remove_dead_socket(control_socket_of(record.pid));
 }
 
 }  // namespace
 
-std::string job_record_folder() {
-  if (const auto own = get_env("FLEET_RUNTIME_DIR")) return *own;
-  if (const auto session = get_env("XDG_RUNTIME_DIR")) {
-    if (::access(session->c_str(), W_OK | X_OK) == 0) return *session + "/fleetrun";
-  }
-  return "/tmp/fleetrun-" + std::to_string(::geteuid());
-}
-
-std::string make_job_record_folder() {
-  const std::string folder = job_record_folder();
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), error);
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw_errno("cannot create the folder", folder);
-  }
-  check_folder(folder);
-  return folder;
-}
-
 std::string job_record_name(const std::string& job_id, pid_t launcher) {
-  return file_word(job_id.substr(0, 100)) + "." + std::to_string(launcher) + kEnding;
+  return file_word(job_id) + "." + std::to_string(launcher) + kEnding;
 }
 
 std::string job_record_json(const JobRecord& record) {
@@ -145,68 +188,84 @@ JobRecord read_job_record(const std::string& json) {
   try {
     return from_json(parse(json));
   } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kUsage, std::string("it is no record of a job: ") + error.what());
+    throw Error(ErrorCode::kUsage,
+                std::string("the file is not a record of a job: ") + error.what());
   }
 }
 
+std::optional<JobRecord> read_running_job(const std::string& path) {
+  try {
+    const std::string text = read_file(path);
+    const Launcher launcher = launcher_of(text);
+    if (launcher == Launcher::kElsewhere) return std::nullopt;
+    JobRecord record = read_job_record(text);
+    if (launcher == Launcher::kRuns) return record;
+    take_away(path, record);
+  } catch (const Error& error) {  // it has ended just now, or the file is not a record
+    spdlog::debug("{}", error.what());
+  } catch (const Json::exception& error) {
+    spdlog::debug("{}: {}", path, error.what());
+  }
+  return std::nullopt;
+}
+
 std::vector<JobRecord> find_jobs() {
-  const std::string folder = job_record_folder(), our_namespace = pid_namespace();
+  const std::string folder = runtime_folder();
   std::vector<JobRecord> found;
-  if (::access(folder.c_str(), F_OK) != 0) return found;
-  check_folder(folder);
+  if (::access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return found;
+  check_runtime_folder(folder);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string path = entry.path().string();
     if (!path.ends_with(kEnding)) continue;
-    try {
-      add_job(path, our_namespace, &found);
-    } catch (const Error& ended) {  // just now, or no record
-      spdlog::debug("{}", ended.what());
-    }
+    if (auto record = read_running_job(path)) found.push_back(std::move(*record));
   }
   std::sort(found.begin(), found.end(),
             [](const JobRecord& a, const JobRecord& b) { return a.started < b.started; });
   return found;
 }
 
-JobRecordFile::JobRecordFile(JobRecord record, bool stays)
-    : record_(std::move(record)), stays_(stays) {
+JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
   record_.pid = ::getpid();
+  record_.birth = process_birth(record_.pid);
   record_.started = unix_seconds();
   std::error_code error;
   record_.folder = std::filesystem::current_path(error).string();
-  record_.log_dir = std::filesystem::absolute(record_.log_dir, error).lexically_normal().string();
+  record_.log_dir = absolute(record_.log_dir);
   try {
-    path_ = make_job_record_folder() + "/" + job_record_name(record_.job_id, record_.pid);
+    path_ = make_runtime_folder() + "/" + job_record_name(record_.job_id, record_.pid);
     write();
   } catch (const Error& failure) {
     path_.clear();
-    spdlog::debug("no record of this job: {}", failure.what());
+    spdlog::warn("{}; fleetrun ls, logs, attach, stacks and debug will not find this job",
+                 failure.what());
   }
 }
 
 JobRecordFile::~JobRecordFile() {
-  if (!path_.empty() && !stays_) ::unlink(path_.c_str());
+  if (!path_.empty() && !record_.part) ::unlink(path_.c_str());
 }
 
-void JobRecordFile::on_assignment(const Assignment& assignment,
-                                  const std::vector<std::string>& log_paths) {
+void JobRecordFile::on_assignment(const Assignment& assignment, const SpawnRanks& spawn) {
   const NodePlacement& node = assignment.node();
   record_.node_rank = assignment.node_rank;
   record_.nnodes = assignment.nnodes();
   record_.world_size = assignment.world_size();
   record_.epoch = assignment.epoch();
+  record_.run = assignment.world->run;
   record_.address = node.address;
   record_.rendezvous = assignment.store_address;
-  record_.ranks.clear();
-  for (int local = 0; local < node.nproc(); ++local) {
-    const auto place = static_cast<size_t>(local);
-    std::error_code error;
-    const std::string log =
-        place < log_paths.size()
-            ? std::filesystem::absolute(log_paths[place], error).lexically_normal().string()
-            : std::string();
-    record_.ranks.push_back({local, node.rank_of(local), node.is_server(local), -1, log});
+  const std::vector<JobRecord::Rank> before = std::exchange(record_.ranks, {});
+  for (const RankCommand& command : spawn.ranks) {
+    JobRecord::Rank rank;
+    rank.local_rank = command.local_rank;
+    rank.rank = command.rank;
+    rank.server = node.is_server(command.local_rank);
+    rank.log_path = absolute(command.log_path);
+    if (!command.error_log_path.empty()) rank.error_log = absolute(command.error_log_path);
+    rank.shown = command.shown_streams != 0;
+    begin_logs(before, spawn.logs.overwrite, &rank);
+    record_.ranks.push_back(std::move(rank));
   }
   missing_ = record_.ranks.size();
 }
@@ -215,25 +274,41 @@ void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
   for (JobRecord::Rank& rank : record_.ranks) {
     if (rank.local_rank != local_rank || rank.pid >= 0 || missing_ == 0) continue;
     rank.pid = pid;
-    if (--missing_ == 0) write();
+    if (--missing_ == 0 && !path_.empty()) write_and_tidy();
   }
+}
+
+void JobRecordFile::write_and_tidy() {
+  try {
+    write();
+    if (!record_.part) tidy_runtime_folder();
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+}
+
+void JobRecordFile::end(JobEnd end) {
+  if (path_.empty() || record_.part) return;
+  end.at = unix_seconds();
+  for (JobRecord::Rank& rank : record_.ranks) {
+    rank.log_end = end_of_log(rank.log_path);
+    if (!rank.error_log.empty()) rank.error_end = end_of_log(rank.error_log);
+  }
+  try {
+    keep_ended_job({record_, std::move(end)});
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+  ::unlink(path_.c_str());
+  path_.clear();
 }
 
 // Not synced to the disk: nobody needs it after a crash of the machine, and a start is to be quick.
 void JobRecordFile::write() {
-  if (path_.empty()) return;
   Json all = to_json(record_);
-  all["birth"] = process_birth(record_.pid);
   all["pid_namespace"] = pid_namespace();
   const std::string text = all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  const std::string aside = path_ + ".part";
-  const UniqueFd fd(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  const bool written =
-      fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (!written || ::rename(aside.c_str(), path_.c_str()) != 0) {
-    spdlog::debug("{}: the record of this job cannot be written", path_);
-    ::unlink(aside.c_str());
-  }
+  replace_owned_file(path_, text, {.mode = 0600, .sync = false});
 }
 
 }  // namespace fleet

@@ -4,42 +4,107 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <vector>
+#include <utility>
 
-#include "node/log_rotation.h"
+#include "base/error.h"
+#include "base/owned_file.h"
 
 namespace fleet {
 namespace {
 
+struct stat status_of(int file) {
+  struct stat status = {};
+  if (::fstat(file, &status) != 0) status = {};
+  return status;
+}
+
 bool same_file(int fd, const std::string& path) {
-  struct stat open = {}, named = {};
-  return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+  const struct stat open = status_of(fd);
+  struct stat named = {};
+  return ::lstat(path.c_str(), &named) == 0 && open.st_ino == named.st_ino &&
+         open.st_dev == named.st_dev;
 }
 
 }  // namespace
 
+LogMark end_of_log(const std::string& path) {
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  return {status.st_ino, status.st_size};
+}
+
+LogMark tail_of_log(const std::string& path, const LogMark& begin, const LogMark& end,
+                    int64_t most) {
+  std::vector<LogMark> ends;  // of what is kept, oldest first
+  for (const LogPiece& piece : find_log_pieces(path)) ends.push_back(end_of_log(piece.path));
+  ends.push_back(end_of_log(path));
+  LogMark tail = begin;
+  int64_t seen = 0;
+  bool past_end = end.file != 0;  // files of later runs come last
+  for (auto file = ends.rbegin(); file != ends.rend(); ++file) {
+    past_end = past_end && file->file != end.file;
+    if (past_end) continue;
+    const int64_t until = end.file == file->file ? std::min(end.at, file->at) : file->at;
+    const int64_t from = begin.file == file->file ? std::min(begin.at, until) : 0;
+    if (seen + until - from >= most) return {file->file, until - (most - seen)};
+    seen += until - from;
+    tail = {file->file, from};
+    if (begin.file == file->file) break;
+  }
+  return tail;
+}
+
 UniqueFd LogReader::open(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file && errno != ENOENT) throw_errno("the log cannot be read", path);
-  return file;
+  try {
+    return open_owned_file(path, O_RDONLY);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kNotFound) return {};
+    throw;
+  }
+}
+
+void LogReader::use(UniqueFd file) {
+  file_ = std::move(file);
+  inode_ = status_of(file_.get()).st_ino;
+}
+
+// False if what is kept does not have the file any more.
+bool LogReader::open_marked(UniqueFd* written, const std::vector<LogPiece>& pieces) {
+  if (begin_.file == 0) return false;
+  const auto begin_here = [&](UniqueFd file) {
+    const struct stat status = status_of(file.get());
+    if (!file || status.st_ino != begin_.file) return false;
+    if (status.st_size >= begin_.at) ::lseek(file.get(), begin_.at, SEEK_SET);
+    use(std::move(file));
+    return true;
+  };
+  for (const LogPiece& piece : pieces) {
+    last_ = piece.number;
+    if (begin_here(open(piece.path))) return true;
+  }
+  return begin_here(std::move(*written));
 }
 
 // What is written now may be closed at any moment: it is opened before what was closed is looked
 // for, so that nothing between the two is missed.
 bool LogReader::open_first() {
   UniqueFd written = open(path_);
-  for (const LogPiece& piece : find_log_pieces(path_)) {
+  const std::vector<LogPiece> pieces = find_log_pieces(path_);
+  if (open_marked(&written, pieces)) return true;
+  if (!written) written = open(path_);
+  last_ = 0;
+  for (const LogPiece& piece : pieces) {
     if (current_) {
       last_ = piece.number;
     } else if (UniqueFd oldest = open(piece.path)) {
       last_ = piece.number;
-      file_ = std::move(oldest);
+      use(std::move(oldest));
       return true;
     }
   }
-  file_ = std::move(written);
+  if (written) use(std::move(written));
   return static_cast<bool>(file_);
 }
 
@@ -57,23 +122,32 @@ bool LogReader::open_next() {
     UniqueFd next = open(piece.path);
     if (!next) continue;
     last_ = piece.number;
-    file_ = std::move(next);
+    use(std::move(next));
     return true;
   }
   if (!written) return false;
-  file_ = std::move(written);
+  use(std::move(written));
   return true;
+}
+
+// Of `most` bytes, so many come before the end mark.
+size_t LogReader::wanted(size_t most) const {
+  if (end_.file == 0 || inode_ != end_.file) return most;
+  const off_t here = ::lseek(file_.get(), 0, SEEK_CUR);
+  return static_cast<size_t>(std::clamp<int64_t>(end_.at - here, 0, static_cast<int64_t>(most)));
 }
 
 std::string LogReader::next(size_t most) {
   if (!file_ && !open_first()) return {};
-  std::string piece(most, '\0');
+  std::string piece;
   for (;;) {
+    piece.resize(wanted(most));
+    if (piece.empty()) return piece;
     const bool current = same_file(file_.get(), path_);  // else nothing is added to it any more
     const ssize_t n = ::read(file_.get(), piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_errno("the log cannot be read", path_);
-    if (n == 0 && !current && open_next()) continue;
+    if (n == 0 && !current && inode_ != end_.file && open_next()) continue;
     piece.resize(static_cast<size_t>(n));
     return piece;
   }

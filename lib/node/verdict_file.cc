@@ -1,11 +1,20 @@
 #include "node/verdict_file.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
+#include "base/env.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/file_name.h"
+#include "base/log.h"
+#include "base/owned_file.h"
+#include "node/runtime_folder.h"
 #include "node/supervision.h"
 
 namespace fleet {
@@ -76,6 +85,72 @@ std::string verdict_json(const Verdict& verdict, const std::string& job_id, cons
   all["epochs"] = Json::array();
   for (const EpochEnd& end : verdict.history) all["epochs"].push_back(epoch_json(end));
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string verdict_of_run(const JobRecord& record) {
+  try {
+    const std::string text = read_file(record.log_dir + "/verdict.json");
+    const Json all = Json::parse(text);
+    const bool ours = all.at("job_id").get<std::string>() == record.job_id &&
+                      all.at("time").get<double>() >= record.started - 0.001;
+    return ours ? text : std::string();
+  } catch (const Error&) {
+  } catch (const Json::exception&) {  // anybody may have written it
+  }
+  return {};
+}
+
+namespace {
+
+// In the order in which they are tried when the log folder takes nothing.
+std::vector<std::string> other_places(const JobRecord& record) {
+  const std::string name = file_word(record.job_id) + "." + std::to_string(record.pid) + "." +
+                           std::to_string(std::llround(record.started * 1000)) + kVerdictEnding;
+  std::vector<std::string> places;
+  try {
+    places.push_back(make_runtime_folder() + "/" + name);
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+  places.push_back("/tmp/fleetrun." + name);
+  if (const auto home = get_env("HOME")) places.push_back(*home + "/fleetrun." + name);
+  return places;
+}
+
+// A verdict of an earlier run must not be taken for this one's. On a full disk it also makes room.
+bool replace_old(const std::string& path, const std::string& json) {
+  if (::unlink(path.c_str()) != 0) return false;
+  try {
+    replace_owned_file(path, json);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::string keep_verdict(const JobRecord& record, const std::string& json) {
+  const std::string path = record.log_dir + "/verdict.json";
+  std::string why;
+  try {
+    replace_owned_file(path, json);
+    return path;
+  } catch (const Error& error) {
+    why = error.failure();
+  }
+  if (replace_old(path, json)) return path;
+  for (const std::string& place : other_places(record)) {
+    try {
+      replace_owned_file(place, json, {.mode = 0600});
+      spdlog::warn("{}: {}; the verdict is in {}", path, why, place);
+      return place;
+    } catch (const Error& error) {
+      spdlog::debug("{}", error.what());
+    }
+  }
+  spdlog::error("{}: {}; the verdict can be kept nowhere else", path, why);
+  return {};
 }
 
 }  // namespace fleet

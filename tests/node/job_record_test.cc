@@ -1,22 +1,35 @@
 #include "node/job_record.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "node/control_socket.h"
+#include "node/ended_jobs.h"
+#include "node/runtime_folder.h"
 
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -51,6 +64,30 @@ struct JobRecords : ::testing::Test {
     world->nodes = {node};
     return {world, 0, "10.0.0.1:6768"};
   }
+  static SpawnRanks ranks(int count) {
+    SpawnRanks spawn;
+    std::vector<RankCommand>& all = spawn.ranks;
+    all.resize(static_cast<size_t>(count));
+    for (int rank = 0; rank < count; ++rank) {
+      RankCommand& command = all[static_cast<size_t>(rank)];
+      command.local_rank = command.rank = rank;
+      command.log_path = "log/workerlog." + std::to_string(rank);
+      command.shown_streams = rank == 0 ? kStandardOutput : 0;
+    }
+    return spawn;
+  }
+  // A launcher that was killed: its files stay.
+  void die(const JobRecord& record) const {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto file = std::make_unique<JobRecordFile>(record);
+      ::_exit(file->record().pid == ::getpid() ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_EQ(status, 0);
+    ASSERT_FALSE(std::filesystem::is_empty(folder + "/run"));
+  }
   std::string folder;
 };
 
@@ -74,7 +111,7 @@ TEST_F(JobRecords, OwnRecord_IsFoundWhileItLives) {
 
 TEST_F(JobRecords, Ranks_AreToldOnceAllHaveAProcess) {
   JobRecordFile file(sample());
-  file.on_assignment(assignment(2), {"log/workerlog.0", "log/workerlog.1"});
+  file.on_assignment(assignment(2), ranks(2));
   file.on_rank_started(1, 11);
   EXPECT_EQ(find_jobs().at(0).epoch, 0);
   file.on_rank_started(0, 10);
@@ -87,24 +124,161 @@ TEST_F(JobRecords, Ranks_AreToldOnceAllHaveAProcess) {
             (std::filesystem::current_path() / "log/workerlog.1").string());
 }
 
-TEST_F(JobRecords, RecordOfAKilledLauncher_IsSwept) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const auto file = std::make_unique<JobRecordFile>(sample());
-    ::_exit(file->record().pid == ::getpid() ? 0 : 1);  // without its destructor, as when killed
+TEST_F(JobRecords, KilledLauncher_IsAnEndedJob) {
+  die(sample());
+  EXPECT_THAT(find_jobs(), IsEmpty());
+  const std::vector<EndedJob> ended = find_ended_jobs();
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_EQ(ended[0].record.job_id, "nightly/7");
+  EXPECT_TRUE(ended[0].end.killed);
+  EXPECT_EQ(ended[0].end.code, 128 + SIGKILL);
+}
+
+TEST_F(JobRecords, KilledLauncherThatHasWrittenItsVerdict_HasThat) {
+  JobRecord record = sample();
+  record.log_dir = folder;
+  std::ofstream(folder + "/verdict.json")
+      << R"({"job_id":"nightly/7","time":1e10,"exit_code":5,"verdict":"rank failed"})";
+  die(record);
+  find_jobs();
+  EXPECT_EQ(find_ended_jobs().at(0).end.code, 5);
+  EXPECT_FALSE(find_ended_jobs().at(0).end.killed);
+}
+
+TEST_F(JobRecords, PartOfAnother_IsLeftToWhoStartedIt) {
+  JobRecord record = sample();
+  record.part = true;
+  die(record);
+  EXPECT_THAT(find_jobs(), IsEmpty());
+  EXPECT_THAT(find_ended_jobs(), IsEmpty());
+  EXPECT_FALSE(std::filesystem::is_empty(folder + "/run"));  // its fleetd reads it
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/run")) {
+    std::filesystem::last_write_time(
+        entry, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(2));
   }
-  ASSERT_THAT(std::filesystem::exists(folder), true);
+  find_jobs();
+  EXPECT_TRUE(std::filesystem::is_empty(folder + "/run"));
+}
+
+TEST_F(JobRecords, EndOfAJob_IsKept) {
+  std::filesystem::create_directory(folder + "/log");
+  const std::string log = folder + "/log/workerlog.0";
+  std::ofstream(log) << "of an earlier run\n";
+  JobRecordFile file(sample());
+  auto commands = ranks(1);
+  commands.ranks[0].log_path = log;
+  file.on_assignment(assignment(1), commands);
+  file.on_rank_started(0, 10);
+  std::ofstream(log, std::ios::app) << "of this\n";
+  file.end({.code = 3, .verdict = "{}"});
+  EXPECT_THAT(find_jobs(), IsEmpty());
+  const EndedJob ended = find_ended_jobs().at(0);
+  EXPECT_EQ(ended.record.job_id, "nightly/7");
+  EXPECT_EQ(ended.end.code, 3);
+  EXPECT_EQ(ended.end.verdict, "{}");
+  const JobRecord::Rank& rank = ended.record.ranks.at(0);
+  EXPECT_TRUE(rank.shown);
+  EXPECT_EQ(rank.log_begin.at, 18);
+  EXPECT_EQ(rank.log_end, (LogMark{rank.log_begin.file, 26}));
+}
+
+TEST_F(JobRecords, EndThatIsKnown_IsNotOverwritten) {
+  const pid_t child = ::fork();
+  if (child == 0) {  // killed just after it had kept how the job ended
+    const auto file = std::make_unique<JobRecordFile>(sample());
+    keep_ended_job({file->record(), {.code = 3}});
+    ::_exit(0);
+  }
   int status = 0;
   ::waitpid(child, &status, 0);
-  ASSERT_EQ(status, 0);
-  ASSERT_FALSE(std::filesystem::is_empty(folder + "/run"));
   EXPECT_THAT(find_jobs(), IsEmpty());
-  EXPECT_TRUE(std::filesystem::is_empty(folder + "/run"));
+  EXPECT_EQ(find_ended_jobs().at(0).end.code, 3);
+}
+
+TEST_F(JobRecords, EndedJobs_AreBoundedInNumberSizeAndAge) {
+  for (int i = 0; i < 5; ++i) {
+    JobRecord record = sample();
+    record.job_id = "job" + std::to_string(i);
+    record.started = i;
+    keep_ended_job({record, {}});
+    // The file system's clock may be coarse.
+    for (const auto& entry : std::filesystem::directory_iterator(folder + "/run")) {
+      if (entry.path().filename().string().starts_with(record.job_id)) {
+        std::filesystem::last_write_time(
+            entry, std::filesystem::file_time_type::clock::now() - std::chrono::hours(10 - i));
+      }
+    }
+  }
+  const auto left = [] {
+    std::string all;
+    for (const EndedJob& job : find_ended_jobs()) all += job.record.job_id.back();
+    return all;
+  };
+  tidy_runtime_folder();
+  EXPECT_EQ(left(), "01234");
+  tidy_runtime_folder({.jobs = 4});
+  EXPECT_EQ(left(), "1234");
+  tidy_runtime_folder({.seconds = 8.5 * 3600});
+  EXPECT_EQ(left(), "234");
+  tidy_runtime_folder({.bytes = 700});
+  EXPECT_EQ(left(), "4");
+}
+
+TEST_F(JobRecords, Tidying_RemovesWhatTheDeadHaveLeft) {
+  die(sample());
+  const std::string run = folder + "/run";
+  const auto make_socket = [&](const std::string& name, bool listens) {
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    std::snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", run.c_str(), name.c_str());
+    EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    if (listens) ::listen(socket, 1);
+    return UniqueFd(socket);
+  };
+  // No process has these numbers.
+  make_socket("fleetrun.2147480001.sock", false);
+  const UniqueFd other_container = make_socket("fleetrun.2147480002.sock", true);
+  const UniqueFd ours = make_socket("fleetrun." + std::to_string(::getpid()) + ".sock", false);
+  std::ofstream(run + "/x.json.part.1.2") << "{";
+  std::ofstream(run + "/y.verdict") << "{}";
+  std::ofstream(run + "/notes.txt") << "not ours";
+  std::ofstream(run + "/night.2147480003.json") << R"({"pid":7,"pid_namespace":"another"})";
+  make_socket("fleetrun.2147480003.sock", false);
+  tidy_runtime_folder();
+  EXPECT_FALSE(std::filesystem::exists(run + "/fleetrun.2147480001.sock"));
+  EXPECT_TRUE(std::filesystem::exists(run + "/x.json.part.1.2"));  // it may be in use
+  EXPECT_THAT(find_ended_jobs(), SizeIs(1));
+  for (const auto& entry : std::filesystem::directory_iterator(run)) {
+    const timespec old[] = {{1, 0}, {1, 0}};
+    ::utimensat(AT_FDCWD, entry.path().c_str(), old, AT_SYMLINK_NOFOLLOW);
+  }
+  tidy_runtime_folder();
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(run)) {
+    left.insert(entry.path().filename());
+  }
+  EXPECT_EQ(left, (std::set<std::string>{"fleetrun.2147480002.sock", "fleetrun.2147480003.sock",
+                                         "fleetrun." + std::to_string(::getpid()) + ".sock",
+                                         "night.2147480003.json", "notes.txt"}));
+}
+
+TEST_F(JobRecords, LongAndStrangeNames_AreFilesOfTheFolder) {
+  JobRecord record = sample();
+  for (const std::string id : {std::string("../../x"), std::string(5000, 'x'),
+                               std::string("\xff\x01 \n"), std::string("."), std::string("-rf")}) {
+    record.job_id = id;
+    const JobRecordFile file(record);
+    EXPECT_THAT(find_jobs(), SizeIs(1)) << id;
+  }
+  EXPECT_NE(job_record_name(std::string(200, 'x'), 1), job_record_name(std::string(201, 'x'), 1));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
 }
 
 TEST_F(JobRecords, OtherFiles_AreLeftAlone) {
   const JobRecordFile file(sample());
   std::ofstream(folder + "/run/notes.json") << "[1, 2";
+  std::ofstream(folder + "/run/list.json") << "[1, 2]";
   EXPECT_THAT(find_jobs(), SizeIs(1));
   EXPECT_TRUE(std::filesystem::exists(folder + "/run/notes.json"));
 }
@@ -113,17 +287,55 @@ TEST_F(JobRecords, FolderThatOthersMayWrite_IsRefused) {
   std::filesystem::create_directory(folder + "/run");
   ::chmod((folder + "/run").c_str(), 0777);
   EXPECT_THROW(find_jobs(), Error);
-  const JobRecordFile file(sample());  // the job itself goes on
+  EXPECT_THROW(find_ended_jobs(), Error);
+  EXPECT_THROW(tidy_runtime_folder(), Error);
+  JobRecordFile file(sample());  // the job itself goes on
+  file.end({});
   EXPECT_TRUE(std::filesystem::is_empty(folder + "/run"));
+}
+
+TEST_F(JobRecords, FolderBehindALink_IsRefused) {
+  std::filesystem::create_directory(folder + "/elsewhere");
+  std::filesystem::create_directory_symlink("elsewhere", folder + "/run");
+  EXPECT_THROW(make_runtime_folder(), Error);
+  const JobRecordFile file(sample());
+  boost::asio::io_context loop;
+  const ControlSocket socket(loop, [](const std::string&, ControlSocket::Reply) {});
+  EXPECT_TRUE(std::filesystem::is_empty(folder + "/elsewhere"));
+}
+
+TEST_F(JobRecords, StrangersFolder_IsRefusedAndNamed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make folders of another user";
+  std::filesystem::create_directory(folder + "/run");
+  ASSERT_EQ(::chown((folder + "/run").c_str(), 65533, 65533), 0);
+  try {
+    find_jobs();
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(folder + "/run"), HasSubstr("belongs to"),
+                                    HasSubstr("FLEET_RUNTIME_DIR")));
+  }
+  const JobRecordFile file(sample());
+  EXPECT_TRUE(std::filesystem::is_empty(folder + "/run"));
+  // Nor is another user's session used.
+  ::unsetenv("FLEET_RUNTIME_DIR");
+  ::setenv("XDG_RUNTIME_DIR", (folder + "/run").c_str(), 1);
+  EXPECT_EQ(runtime_folder(), "/tmp/fleetrun-0");
+  ::unsetenv("XDG_RUNTIME_DIR");
 }
 
 TEST(JobRecord, Text_ComesBackTheSame) {
   JobRecord record = JobRecords::sample();
   record.command.back() = "plain";
-  record.ranks = {{0, 4, false, 123, "/log/workerlog.0"}, {1, 0, true, 124, "/log/serverlog.0"}};
+  record.ranks = {{0, 4, false, 123, "/log/workerlog.0", "/log/workerlog.0.err", true, {1, 2}},
+                  {1, 0, true, 124, "/log/serverlog.0"}};
   EXPECT_EQ(read_job_record(job_record_json(record)), record);
   EXPECT_THROW(read_job_record("{\"job_id\": 3}"), Error);
   EXPECT_THROW(read_job_record("nonsense"), Error);
+  const EndedJob ended{record, {1.5, 3, SIGTERM, true, "{\"a\": 1}", "/log/verdict.json"}};
+  EXPECT_EQ(read_ended_job(ended_job_json(ended)), ended);
+  EXPECT_THROW(read_ended_job(job_record_json(record)), Error);
 }
 
 }  // namespace

@@ -1,13 +1,16 @@
 #include "node/log_reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <thread>
 
+#include "base/error.h"
 #include "node/log_file.h"
 
 namespace fleet {
@@ -86,6 +89,56 @@ TEST_F(LogReaderTest, PiecesThatWereRemoved_AreSkipped) {
   EXPECT_TRUE(seen.starts_with("first\n"));
   EXPECT_TRUE(seen.ends_with("line 298\nline 299\n"));
   EXPECT_LT(seen.size(), 2100u);  // what is kept, and the file that was open
+}
+
+TEST_F(LogReaderTest, Marks_BoundARunAcrossRotation) {
+  LogFolder logs(settings, {path});
+  LogFile file(&logs, path, false);
+  EXPECT_EQ(end_of_log(folder + "/none"), LogMark());
+  const auto write = [&](const std::string& run, int lines) {
+    std::string all;
+    for (int i = 0; i < lines; ++i) all += run + " " + std::to_string(i) + "\n";
+    for (size_t at = 0; at < all.size(); at += 50) file.write(all.substr(at, 50));
+    return all;
+  };
+  const auto between = [&](const LogMark& begin, const LogMark& end) {
+    LogReader reader(path);
+    reader.begin_at(begin);
+    reader.end_at(end);
+    seen.clear();
+    for (int i = 0; i < 3; ++i) read(&reader);  // nothing comes later either
+    return seen;
+  };
+  write("earlier", 70);
+  for (const int lines : {0, 1, 30, 500}) {
+    const LogMark begin = end_of_log(path);
+    const std::string own = write("own", lines);
+    const LogMark end = end_of_log(path);
+    EXPECT_EQ(between(begin, {}), own);
+    write("later", 60);
+    EXPECT_EQ(between(begin, end), own);
+    for (const int64_t most : {1, 100, 700, 1 << 20}) {
+      const LogMark tail = tail_of_log(path, begin, end, most);
+      const size_t size = std::min<size_t>(static_cast<size_t>(most), own.size());
+      EXPECT_EQ(between(tail, end), own.substr(own.size() - size)) << lines << " " << most;
+    }
+  }
+}
+
+TEST_F(LogReaderTest, BeginThatIsGone_ShowsWhatIsKept) {
+  LogFolder logs(settings, {path});
+  LogFile file(&logs, path, false);
+  file.write("all there is\n");
+  LogReader reader(path);
+  reader.begin_at({1, 5});  // no such file
+  read(&reader);
+  EXPECT_EQ(seen, "all there is\n");
+}
+
+TEST_F(LogReaderTest, Pipe_IsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  LogReader reader(path);
+  EXPECT_THROW(reader.next(100), Error);
 }
 
 }  // namespace

@@ -247,20 +247,6 @@ TEST_F(Logs, LastLineWithoutEnd_AndColours_Survive) {
                                 "[rank 0] end\n"));
 }
 
-TEST_F(Logs, DiskFull_IsOneWarningAndTheVerdictHasItsLines) {
-  std::filesystem::create_directory(job.path() + "/log");
-  for (const char* log : {"0", "1"}) {
-    std::filesystem::create_symlink("/dev/full", job.path() + "/log/workerlog." + log);
-  }
-  EXPECT_EQ(script(2, {}, "seq 1 20000; test $RANK = 0 || { echo it broke; exit 7; }; sleep 1000"),
-            7);
-  EXPECT_THAT(output, HasSubstr("No space left on device; the job goes on"));
-  size_t warnings = 0;
-  for (const std::string& line : lines_of(output)) warnings += line.find("No space") != line.npos;
-  EXPECT_EQ(warnings, 1u);
-  EXPECT_THAT(output, AllOf(HasSubstr("    20000\n"), HasSubstr("    it broke\n")));
-}
-
 TEST_F(Logs, StoppedTerminal_StallsNobodyAndSaysWhatItMissed) {
   const int controller = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   ASSERT_GE(controller, 0);

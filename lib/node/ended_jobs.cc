@@ -1,0 +1,207 @@
+#include "node/ended_jobs.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/file_name.h"
+#include "base/log.h"
+#include "base/owned_file.h"
+#include "base/text.h"
+#include "node/control_socket.h"
+#include "node/runtime_folder.h"
+#include "node/verdict_file.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kEnding[] = ".ended";
+// Files of a process that is just about to use them are younger.
+constexpr double kUnfinished = 60;  // seconds
+
+std::string path_of(const std::string& folder, const JobRecord& record) {
+  return folder + "/" + file_word(record.job_id) + "." + std::to_string(record.pid) + "." +
+         std::to_string(std::llround(record.started * 1000)) + kEnding;
+}
+
+Json end_json(const JobEnd& end) {
+  Json all;
+  all["at"] = end.at;
+  all["code"] = end.code;
+  all["stopped_by"] = end.stopped_by;
+  all["killed"] = end.killed;
+  all["verdict"] = end.verdict;
+  all["verdict_path"] = end.verdict_path;
+  return all;
+}
+
+struct KeptFile {
+  std::string path;
+  double changed = 0;  // seconds since 1970
+  int64_t size = 0;
+};
+
+std::optional<KeptFile> look_at(const std::string& path) {
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
+  return KeptFile{path, static_cast<double>(status.st_mtime), status.st_size};
+}
+
+// The process whose number is the last but one part of the name: "night.123.json"; -1: none.
+pid_t pid_in(std::string_view name) {
+  name = name.substr(0, name.rfind('.'));
+  long long pid = -1;
+  return parse_int(name.substr(name.rfind('.') + 1), &pid) ? static_cast<pid_t>(pid) : -1;
+}
+
+bool is_gone(pid_t pid) { return pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH; }
+
+class Tidying {
+ public:
+  Tidying(std::string folder, const EndedJobLimits& limits)
+      : folder_(std::move(folder)), limits_(limits), now_(unix_seconds()) {}
+
+  void run() {
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(folder_.c_str()), ::closedir);
+    if (!folder) return;
+    while (const dirent* entry = ::readdir(folder.get())) look(entry->d_name);
+    for (const std::string& name : sockets_) remove_socket(name);
+    remove_excess();
+  }
+
+ private:
+  void look(const std::string& name) {
+    const std::string path = folder_ + "/" + name;
+    if (name.ends_with(kEnding) || name.ends_with(kVerdictEnding)) {
+      if (auto kept = look_at(path)) ended_.push_back(std::move(*kept));
+    } else if (name.ends_with(".json")) {
+      if (is_gone(pid_in(name))) read_running_job(path);
+      if (::access(path.c_str(), F_OK) == 0) pids_.push_back(pid_in(name));
+    } else if (name.ends_with(".sock")) {
+      if (is_gone(pid_in(name))) sockets_.push_back(name);
+    } else if (name.find(".part.") != std::string::npos) {
+      if (is_old(path)) ::unlink(path.c_str());
+    }
+  }
+
+  // A fleetrun in another container has its record before its socket.
+  void remove_socket(const std::string& name) const {
+    const bool has_record = std::find(pids_.begin(), pids_.end(), pid_in(name)) != pids_.end();
+    if (!has_record) remove_dead_socket(folder_ + "/" + name);
+  }
+
+  bool is_old(const std::string& path) const {
+    const auto file = look_at(path);
+    return file && now_ - file->changed > kUnfinished;
+  }
+
+  void remove_excess() {
+    std::sort(ended_.begin(), ended_.end(),
+              [](const KeptFile& a, const KeptFile& b) { return a.changed > b.changed; });
+    size_t jobs = 0;
+    int64_t bytes = 0;
+    for (const KeptFile& file : ended_) {
+      jobs += file.path.ends_with(kEnding) ? 1 : 0;
+      bytes += file.size;
+      const bool keep =
+          jobs <= limits_.jobs && bytes <= limits_.bytes && now_ - file.changed <= limits_.seconds;
+      if (!keep) ::unlink(file.path.c_str());
+    }
+  }
+
+  const std::string folder_;
+  const EndedJobLimits limits_;
+  const double now_;
+  std::vector<KeptFile> ended_;
+  std::vector<pid_t> pids_;  // with a record of a job that runs, here or in another container
+  std::vector<std::string> sockets_;
+};
+
+}  // namespace
+
+std::string ended_job_json(const EndedJob& job) {
+  Json all = Json::parse(job_record_json(job.record));
+  all["end"] = end_json(job.end);
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+EndedJob read_ended_job(const std::string& json) {
+  EndedJob job;
+  job.record = read_job_record(json);
+  try {
+    const Json end = Json::parse(json).at("end");
+    end.at("at").get_to(job.end.at);
+    end.at("code").get_to(job.end.code);
+    end.at("stopped_by").get_to(job.end.stopped_by);
+    end.at("killed").get_to(job.end.killed);
+    end.at("verdict").get_to(job.end.verdict);
+    end.at("verdict_path").get_to(job.end.verdict_path);
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::kUsage,
+                std::string("the file is not a record of an ended job: ") + error.what());
+  }
+  return job;
+}
+
+void keep_ended_job(const EndedJob& job) {
+  replace_owned_file(path_of(make_runtime_folder(), job.record), ended_job_json(job),
+                     {.mode = 0600, .sync = false});
+}
+
+bool has_ended_record(const JobRecord& record) {
+  return ::access(path_of(runtime_folder(), record).c_str(), F_OK) == 0;
+}
+
+JobEnd end_of_killed(const JobRecord& record) {
+  JobEnd end;
+  end.at = unix_seconds();
+  end.verdict = verdict_of_run(record);
+  const Json verdict = Json::parse(end.verdict, nullptr, false);
+  end.killed = verdict.is_discarded();
+  end.code = end.killed ? 128 + SIGKILL : verdict.value("exit_code", 1);
+  if (!end.killed) end.verdict_path = record.log_dir + "/verdict.json";
+  return end;
+}
+
+std::vector<EndedJob> find_ended_jobs() {
+  const std::string folder = runtime_folder();
+  std::vector<EndedJob> found;
+  if (::access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return found;
+  check_runtime_folder(folder);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    if (!path.ends_with(kEnding)) continue;
+    try {
+      found.push_back(read_ended_job(read_file(path)));
+    } catch (const Error& wrong) {  // removed just now, or of another version
+      spdlog::debug("{}: {}", path, wrong.what());
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const EndedJob& a, const EndedJob& b) {
+    return a.record.started < b.record.started;
+  });
+  return found;
+}
+
+void tidy_runtime_folder(const EndedJobLimits& limits) {
+  const std::string folder = runtime_folder();
+  check_runtime_folder(folder);
+  Tidying(folder, limits).run();
+}
+
+}  // namespace fleet
