@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/local_jobs.h"
 #include "daemon/protocol.h"
 #include "daemon/secret.h"
 #include "launch/addresses.h"
@@ -32,19 +33,29 @@ bool may_have_more(const JobInfo& job) {
   return job.restarts && (!verdict || verdict->node_lost);
 }
 
-// What runs here without a fleetd.
-void add_local(const std::string& job_id, std::vector<Part>* parts) {
-  for (const JobRecord& record : find_jobs()) {
-    if (!job_id.empty() && record.job_id != job_id) continue;
-    const bool known = std::any_of(parts->begin(), parts->end(), [&](const Part& part) {
-      return part.job.record.pid == record.pid;
+// What was started here without a fleetd.
+std::vector<JobInfo> other_jobs(const std::vector<Part>& known) {
+  std::vector<JobInfo> jobs = local_jobs();
+  std::erase_if(jobs, [&](const JobInfo& job) {
+    return std::any_of(known.begin(), known.end(), [&](const Part& part) {
+      return part.job.record.pid == job.record.pid && job.phase != JobPhase::kEnded;
     });
-    if (known) continue;
-    Part part;
-    part.job.record = record;
-    part.job.phase = record.epoch > 0 ? JobPhase::kRunning : JobPhase::kForming;
-    parts->push_back(std::move(part));
+  });
+  return jobs;
+}
+
+// A fleetd's job that has ended gives way to one of the same name that runs here.
+void add_local(const std::string& name, std::vector<Part>* parts) {
+  std::vector<JobInfo> jobs = other_jobs(*parts);
+  if (!name.empty()) jobs = run_called(name, jobs);
+  const auto runs = [](const JobInfo& job) { return job.phase != JobPhase::kEnded; };
+  if (!name.empty() && !parts->empty()) {
+    const bool there =
+        std::any_of(parts->begin(), parts->end(), [&](const Part& part) { return runs(part.job); });
+    if (there || std::none_of(jobs.begin(), jobs.end(), runs)) return;
+    parts->clear();
   }
+  for (JobInfo& job : jobs) parts->push_back({"", std::move(job)});
 }
 
 }  // namespace

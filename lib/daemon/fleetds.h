@@ -61,7 +61,8 @@ class Fleetds {
   // Those that were asked so far; why not has been said.
   bool all_answered() const { return all_answered_; }
 
-  // Every part of this job ("": of all jobs) that can be found, by their place in it.
+  // Every part of this job ("": of all jobs) that can be found, by their place in it. Jobs of this
+  // host that were started without a fleetd may also be called by a pid or folder (run_called()).
   std::vector<Part> find(const std::string& job_id);
   // The same; kNotFound where there is none.
   std::vector<Part> known(const std::string& job_id);

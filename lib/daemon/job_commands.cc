@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <optional>
 
 #include "base/clock.h"
@@ -14,9 +15,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/console_log.h"
 #include "daemon/fleetds.h"
 #include "daemon/job_info.h"
-#include "daemon/local_log.h"
+#include "daemon/local_jobs.h"
+#include "daemon/local_output.h"
 #include "daemon/protocol.h"
 #include "daemon/shown_output.h"
 #include "daemon/via_fleetd.h"
@@ -130,11 +133,21 @@ const JobRecord::Rank* rank_of(const JobRecord& record, int rank, bool server) {
   return nullptr;
 }
 
+// What is shown of the jobs that have ended.
+constexpr size_t kShownEnded = 10;
+
 int ls(const CommandLine& line) {
   const bool json = wants_json(line);
   Fleetds fleetds(line.settings);
-  const std::vector<JobInfo> jobs = jobs_of(fleetds.find(""));
-  std::fputs((json ? jobs_json(jobs) : jobs_table(jobs, unix_seconds())).c_str(), stdout);
+  std::vector<JobInfo> jobs = jobs_of(fleetds.find(""));
+  if (json) {
+    std::fputs(jobs_json(jobs).c_str(), stdout);
+  } else {
+    const bool all = line.settings.boolean("all");
+    const size_t left_out = all ? 0 : leave_out_old(kShownEnded, &jobs);
+    std::fputs(jobs_table(jobs, unix_seconds()).c_str(), stdout);
+    if (left_out > 0) std::printf("%zu more have ended: fleetrun ls --all\n", left_out);
+  }
   return fleetds.all_answered() ? 0 : 1;
 }
 
@@ -155,7 +168,7 @@ int stop(const CommandLine& line) {
   Talks talks(fleetds.local() && parts[0].address.empty() ? Security{} : fleetds.security());
   for (const Part& part : parts) {
     if (part.address.empty()) {
-      stop_local(part.job.record, kill);
+      if (part.job.phase != JobPhase::kEnded) stop_local(part.job.record, kill);
       continue;
     }
     Ask ask;
@@ -171,6 +184,54 @@ int stop(const CommandLine& line) {
   talks.run();
   if (!failed) std::printf("job %s has ended\n", job_id.c_str());
   return failed ? 1 : 0;
+}
+
+// --- of jobs that were started without fleetd ---
+
+// Those that the console shows, or else the first.
+std::vector<JobRecord::Rank> shown_ranks(const std::vector<Part>& parts) {
+  std::vector<JobRecord::Rank> all, shown;
+  for (const Part& part : parts) {
+    for (const JobRecord::Rank& rank : part.job.record.ranks) {
+      all.push_back(rank);
+      if (rank.shown) shown.push_back(rank);
+    }
+  }
+  if (all.empty()) {
+    throw Error(ErrorCode::kNotFound, "no rank of it has been started",
+                "job " + parts[0].job.record.job_id, "fleetrun ls shows its state");
+  }
+  return shown.empty() ? std::vector<JobRecord::Rank>{all[0]} : shown;
+}
+
+void show_local(const std::vector<Part>& parts, LocalOutput* output, bool follow,
+                bool pass_signals) {
+  if (follow) return follow_local(output, jobs_of(parts), pass_signals);
+  const bool all = output->copy();
+  output->finish();
+  if (!all) {
+    throw Error(ErrorCode::kNotFound, "there is no such log any more", output->paths()[0]);
+  }
+}
+
+int attach_local(const std::vector<Part>& parts) {
+  LocalOutput output(kKeptOutput);
+  for (const JobRecord::Rank& rank : shown_ranks(parts)) output.add(rank);
+  const JobInfo& job = parts[0].job;
+  show_local(parts, &output, true, true);
+  std::vector<JobInfo> now;
+  for (const Part& part : parts) {
+    if (auto again = look_again(part.job)) now.push_back(std::move(*again));
+  }
+  const JobInfo* ended = now.empty() ? nullptr : &outcome_of(now);
+  if (!ended || ended->phase != JobPhase::kEnded) {
+    throw Error(ErrorCode::kNotFound, "how it ended is not known", "job " + job.record.job_id,
+                "see verdict.json in " + job.record.log_dir);
+  }
+  const auto verdict = read_verdict(ended->verdict);
+  if (verdict && !verdict->text.empty()) spdlog::error("{}", verdict->text);
+  if (ended->killed) spdlog::error("its fleetrun (pid {}) was killed", ended->record.pid);
+  return ended->code;
 }
 
 int logs(const CommandLine& line) {
@@ -198,13 +259,14 @@ int logs(const CommandLine& line) {
     if (parts.size() > 1)
       std::erase_if(parts, [](const Part& part) { return part.address.empty(); });
   }
-  const JobRecord& record = parts[0].job.record;
   if (parts[0].address.empty()) {
-    if (chosen) {
-      return show_local_log(rank_of(record, rank, server)->log_path, follow ? record.pid : -1);
+    LocalOutput output(chosen ? std::numeric_limits<int64_t>::max() : kKeptOutput);
+    if (chosen) output.add(*rank_of(parts[0].job.record, rank, server));
+    if (!chosen) {
+      for (const JobRecord::Rank& shown : shown_ranks(parts)) output.add(shown);
     }
-    throw Error(ErrorCode::kUsage, "its output is where it was started, nobody else keeps it",
-                "job " + job_id, "--rank=R shows the log of a rank");
+    show_local(parts, &output, follow, false);
+    return 0;
   }
   daemon_wire::ReadLog wish;
   wish.set_job_id(job_id);
@@ -224,12 +286,8 @@ int attach(const CommandLine& line) {
   for (const Part& part : parts) {
     if (!part.address.empty()) addresses.push_back(part.address);
   }
-  const bool restarts = parts[0].job.restarts;
-  if (addresses.empty()) {
-    throw Error(ErrorCode::kUsage, "it was started without fleetd: its output is there",
-                "job " + job_id, "fleetrun logs " + job_id + " -f --rank=0 follows a rank's log");
-  }
-  return attach_via_fleetd(job_id, addresses, restarts, fleetds.security());
+  if (addresses.empty()) return attach_local(parts);
+  return attach_via_fleetd(job_id, addresses, parts[0].job.restarts, fleetds.security());
 }
 
 }  // namespace
@@ -256,6 +314,7 @@ Command logs_command() {
 Command ls_command() {
   CommandSyntax syntax = syntax_of("ls", "the jobs of this host, or of fleetds", false);
   add_format(&syntax.options);
+  syntax.options.flag({.key = "all"}, "all jobs that have ended, not only the last ten");
   return command_of(std::move(syntax), ls);
 }
 

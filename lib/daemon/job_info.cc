@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/one_line.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "rendezvous/types.h"
@@ -17,12 +17,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Characters of a cell.
+constexpr size_t kLongestId = 40, kLongestCause = 120, kLongestLine = 1000;
+
 constexpr JobPhase kPhases[] = {JobPhase::kPrepared, JobPhase::kForming, JobPhase::kRunning,
                                 JobPhase::kStopping, JobPhase::kEnded};
 
 Json to_json(const JobInfo& job) {
   Json all = Json::parse(job_record_json(job.record));
   all["phase"] = name_of(job.phase);
+  all["state"] = state_of(job);
   all["nodes"] = job.nodes;
   all["place"] = job.place;
   all["gpus"] = job.gpus;
@@ -30,6 +34,8 @@ Json to_json(const JobInfo& job) {
   all["restarts"] = job.restarts;
   all["exit_code"] = job.phase == JobPhase::kEnded ? Json(job.code) : Json(nullptr);
   all["ended"] = job.phase == JobPhase::kEnded ? Json(job.ended) : Json(nullptr);
+  all["stopped_by"] = job.stopped_by == 0 ? Json(nullptr) : Json(job.stopped_by);
+  all["verdict_path"] = job.verdict_path;
   all["verdict"] = Json::parse(job.verdict, nullptr, false);
   if (all["verdict"].is_discarded()) all["verdict"] = nullptr;
   return all;
@@ -43,14 +49,9 @@ JobPhase phase_named(const std::string& name) {
 }
 
 std::string time_of(const JobInfo& job, double now) {
-  if (job.record.started <= 0) return "-";
+  if (job.record.started <= 0 || job.killed) return "-";
   const double until = job.phase == JobPhase::kEnded ? job.ended : now;
   return format_duration(std::max(0.0, std::floor(until - job.record.started)));
-}
-
-std::string state_of(const JobInfo& job) {
-  if (job.phase != JobPhase::kEnded) return name_of(job.phase);
-  return job.code == 0 ? "succeeded" : "failed (" + std::to_string(job.code) + ")";
 }
 
 // How far it is with the job: a spare node waits while others run.
@@ -73,12 +74,56 @@ const JobInfo& speaker(const std::vector<const JobInfo*>& parts) {
   });
 }
 
-std::string command_of(const JobInfo& job) {
-  const std::string text = join(job.record.command, " ");
-  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+std::string command_of(const JobInfo& job) { return one_line(join(job.record.command, " "), 60); }
+
+// The parts of each run, by the first one that there is of it.
+std::vector<std::vector<const JobInfo*>> runs_of(const std::vector<JobInfo>& jobs) {
+  std::vector<std::vector<const JobInfo*>> runs;
+  for (const JobInfo& job : jobs) {
+    const auto known = std::find_if(runs.begin(), runs.end(),
+                                    [&](const auto& run) { return same_run(*run.front(), job); });
+    known == runs.end() ? runs.push_back({&job}) : known->push_back(&job);
+  }
+  return runs;
+}
+
+// Lines of ranks are not to be taken for anything else than text.
+std::string shown_lines(const std::string& text) {
+  std::string shown;
+  for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+    end = text.find('\n', at);
+    shown += one_line(text.substr(at, end - at), kLongestLine) + "\n";
+  }
+  return shown;
 }
 
 }  // namespace
+
+bool same_run(const JobInfo& a, const JobInfo& b) {
+  const JobRecord &one = a.record, &other = b.record;
+  if (one.job_id != other.job_id || a.nodes.empty() != b.nodes.empty()) return false;
+  if (!a.nodes.empty()) return true;  // a fleetd has one of a name
+  if (!one.run.empty() || !other.run.empty()) return one.run == other.run;
+  return one.pid == other.pid && one.started == other.started;
+}
+
+const JobInfo& outcome_of(const std::vector<JobInfo>& parts) {
+  std::vector<const JobInfo*> all;
+  for (const JobInfo& part : parts) all.push_back(&part);
+  return speaker(all);
+}
+
+std::string state_of(const JobInfo& job) {
+  if (job.phase != JobPhase::kEnded) return name_of(job.phase);
+  if (job.killed) return "killed";
+  if (job.code == 0) return "succeeded";
+  const auto verdict = read_verdict(job.verdict);
+  if (verdict && !verdict->stop.empty()) return "stopped (" + verdict->stop + ")";
+  if (!verdict && job.stopped_by != 0 && job.code == 128 + job.stopped_by) {
+    return "stopped (" + signal_name(job.stopped_by) + ")";
+  }
+  return "failed (" + std::to_string(job.code) + ")";
+}
 
 const char* name_of(JobPhase phase) {
   switch (phase) {
@@ -130,7 +175,15 @@ std::optional<VerdictNote> read_verdict(const std::string& json) {
     VerdictNote note;
     note.node_lost = kind == name_of(VerdictKind::kNodeLost);
     note.epoch = all.value("epoch", 0);
-    if (kind != name_of(VerdictKind::kStopped)) note.text = all.value("text", "");
+    if (kind == name_of(VerdictKind::kStopped)) {
+      note.stop = all.value("signal", "");
+    } else {
+      note.text = all.value("text", "");
+    }
+    if (!note.text.empty()) {
+      const std::string message = all.value("message", "");
+      note.cause = message.substr(0, std::min(message.find('\n'), message.find("; its log: ")));
+    }
     return note;
   } catch (const Json::exception&) {
     return std::nullopt;
@@ -138,52 +191,73 @@ std::optional<VerdictNote> read_verdict(const std::string& json) {
 }
 
 std::string jobs_table(const std::vector<JobInfo>& jobs, double now) {
-  std::map<std::string, std::vector<const JobInfo*>> by_id;
-  std::vector<std::string> order;
-  for (const JobInfo& job : jobs) {
-    if (by_id[job.record.job_id].empty()) order.push_back(job.record.job_id);
-    by_id[job.record.job_id].push_back(&job);
-  }
   std::vector<std::vector<std::string>> rows = {
-      {"JOB", "STATE", "NODES", "RANKS", "TIME", "COMMAND"}};
-  for (const std::string& id : order) {
-    const JobInfo& job = speaker(by_id[id]);
-    const int ranks = job.record.world_size;
-    rows.push_back({id, state_of(job), std::to_string(job.record.nnodes),
-                    ranks > 0 ? std::to_string(ranks) : "-", time_of(job, now), command_of(job)});
+      {"JOB", "STATE", "NODES", "RANKS", "TIME", "PID", "LOGS", "COMMAND"}};
+  bool failed = false;
+  for (const auto& run : runs_of(jobs)) {
+    const JobInfo& job = speaker(run);
+    const JobRecord& record = job.record;
+    const auto verdict = read_verdict(job.verdict);
+    const std::string cause = verdict ? one_line(verdict->cause, kLongestCause) : "";
+    failed = failed || !cause.empty();
+    rows.push_back({one_line(record.job_id, kLongestId), state_of(job),
+                    std::to_string(record.nnodes),
+                    record.world_size > 0 ? std::to_string(record.world_size) : "-",
+                    time_of(job, now), record.pid > 0 ? std::to_string(record.pid) : "-",
+                    one_line(record.log_dir, kLongestLine), command_of(job), cause});
   }
+  if (failed) rows[0].push_back("VERDICT");
   return aligned(rows);
 }
 
+size_t leave_out_old(size_t ended, std::vector<JobInfo>* jobs) {
+  std::vector<std::pair<double, const JobInfo*>> old;
+  for (const auto& run : runs_of(*jobs)) {
+    const JobInfo& job = speaker(run);
+    if (job.phase == JobPhase::kEnded) old.emplace_back(job.ended, &job);
+  }
+  if (old.size() <= ended) return 0;
+  std::sort(old.begin(), old.end());
+  old.resize(old.size() - ended);
+  std::vector<JobInfo> kept;
+  for (const JobInfo& job : *jobs) {
+    const bool is_old = std::any_of(old.begin(), old.end(),
+                                    [&](const auto& one) { return same_run(*one.second, job); });
+    if (!is_old) kept.push_back(job);
+  }
+  *jobs = std::move(kept);
+  return old.size();
+}
+
 std::string job_status(const std::vector<JobInfo>& parts, double now) {
-  std::vector<const JobInfo*> all;
-  for (const JobInfo& part : parts) all.push_back(&part);
-  const JobInfo& job = speaker(all);
+  const JobInfo& job = outcome_of(parts);
   const JobRecord& record = job.record;
+  const auto line = [](const std::string& text) { return one_line(text, kLongestLine); };
   std::vector<std::vector<std::string>> facts = {
-      {"job", record.job_id},
+      {"job", line(record.job_id)},
       {"state", state_of(job) + (job.detached ? ", detached" : "")},
       {"time", time_of(job, now)},
-      {"command", join(record.command, " ")},
-      {"folder", record.folder},
+      {"command", line(join(record.command, " "))},
+      {"folder", line(record.folder)},
       {"nodes", std::to_string(record.nnodes)},
       {"ranks", record.world_size > 0 ? std::to_string(record.world_size) : "-"}};
   if (record.epoch > 1) facts.push_back({"epoch", std::to_string(record.epoch)});
+  if (!job.verdict_path.empty()) facts.push_back({"verdict", line(job.verdict_path)});
   std::string text = aligned(facts);
   for (const JobInfo& part : parts) {
     const JobRecord& here = part.record;
     text += "node " + (here.node_rank < 0 ? "?" : std::to_string(here.node_rank)) + " (" +
-            here.address + "): " + state_of(part) +
+            line(here.address) + "): " + state_of(part) +
             (part.gpus.empty() ? "" : ", GPUs " + join(part.gpus, ",")) + ", logs in " +
-            here.log_dir + "\n";
+            line(here.log_dir) + "\n";
     if (part.phase == JobPhase::kEnded) continue;
     for (const JobRecord::Rank& rank : here.ranks) {
       text += "  " + std::string(rank.server ? "server " : "rank ") + std::to_string(rank.rank) +
-              "  pid " + std::to_string(rank.pid) + "  " + rank.log_path + "\n";
+              "  pid " + std::to_string(rank.pid) + "  " + line(rank.log_path) + "\n";
     }
   }
   const auto verdict = read_verdict(job.verdict);
-  return verdict && !verdict->text.empty() ? text + verdict->text + "\n" : text;
+  return verdict && !verdict->text.empty() ? text + shown_lines(verdict->text) : text;
 }
 
 std::string jobs_json(const std::vector<JobInfo>& jobs) {

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
 
 #include "base/error.h"
 
@@ -56,8 +59,8 @@ TEST(JobInfo, Text_ComesBackTheSame) {
 TEST(JobInfo, Table_HasALineForAllNodesOfAJob) {
   const std::string table = jobs_table({sample(0), sample(1)}, 1061);
   EXPECT_EQ(table,
-            "JOB      STATE    NODES  RANKS  TIME  COMMAND\n"
-            "nightly  running  2      4      1:01  train.py --lr 1\n");
+            "JOB      STATE    NODES  RANKS  TIME  PID  LOGS   COMMAND\n"
+            "nightly  running  2      4      1:01  7    /logs  train.py --lr 1\n");
 }
 
 TEST(JobInfo, State_IsThatOfTheNodeThatIsNotDone) {
@@ -83,6 +86,72 @@ TEST(JobInfo, Outcome_IsWhatThosePartsSayThatWentOn) {
   EXPECT_THAT(jobs_table({killed, cut}, 1061), HasSubstr("failed (113)"));
 }
 
+TEST(JobInfo, Stop_IsToldFromAFailure) {
+  JobInfo job = sample(0);
+  job.phase = JobPhase::kEnded;
+  job.code = 143;
+  EXPECT_EQ(state_of(job), "failed (143)");  // a rank was killed by SIGTERM
+  job.stopped_by = SIGTERM;
+  EXPECT_EQ(state_of(job), "stopped (SIGTERM)");  // before there were ranks
+  job.verdict = R"({"verdict":"rank failed","text":"ABORT!!!","message":"rank 2 died"})";
+  EXPECT_EQ(state_of(job), "failed (143)");  // it had failed before
+  job.verdict = R"({"verdict":"stopped","signal":"SIGINT"})";
+  EXPECT_EQ(state_of(job), "stopped (SIGINT)");
+  job.code = 0;
+  EXPECT_EQ(state_of(job), "succeeded");  // its ranks saved and ended well
+  job.killed = true;
+  EXPECT_EQ(state_of(job), "killed");
+}
+
+TEST(JobInfo, Failure_IsShownWithItsCause) {
+  JobInfo job = sample(0);
+  job.phase = JobPhase::kEnded;
+  job.code = 5;
+  job.verdict = R"({"verdict":"rank failed","text":"ABORT!!!","message":"rank 2 exited\nits log"})";
+  EXPECT_THAT(jobs_table({job}, 1061), AllOf(HasSubstr("VERDICT"), HasSubstr("  rank 2 exited\n"),
+                                             Not(HasSubstr("its log"))));
+}
+
+TEST(JobInfo, RunsOfOneName_HaveALineEach) {
+  JobInfo first = sample(0), second = sample(0), other_node = sample(1);
+  for (JobInfo* job : {&first, &second, &other_node}) job->nodes.clear();  // without a fleetd
+  first.record.run = "a";
+  second.record.run = other_node.record.run = "b";
+  first.phase = JobPhase::kEnded;
+  const std::string table = jobs_table({first, second, other_node}, 1061);
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 3);
+  // Jobs that have not met others know no run.
+  second.record.run.clear();
+  EXPECT_FALSE(same_run(first, second));
+  EXPECT_TRUE(same_run(second, second));
+}
+
+TEST(JobInfo, OldOnes_AreLeftOut) {
+  std::vector<JobInfo> jobs;
+  for (int i = 0; i < 4; ++i) {
+    jobs.push_back(sample(0));
+    jobs.back().record.job_id = "job" + std::to_string(i);
+    jobs.back().phase = i == 0 ? JobPhase::kRunning : JobPhase::kEnded;
+    jobs.back().ended = 10 - i;
+  }
+  EXPECT_EQ(leave_out_old(3, &jobs), 0u);
+  EXPECT_EQ(leave_out_old(1, &jobs), 2u);
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[1].record.job_id, "job1");
+}
+
+TEST(JobInfo, StrangeTexts_AreCutAndCannotMoveTheCursor) {
+  JobInfo job = sample(0);
+  job.record.job_id = "a\x1b[2J" + std::string(300, 'x');
+  job.record.command = {"sh", "-c", "one\ntwo\r\xc2\x9b\x80"};
+  for (const std::string& text : {jobs_table({job}, 1061), job_status({job}, 1061)}) {
+    EXPECT_THAT(text, AllOf(HasSubstr("a?[2Jxxx"), HasSubstr("one?two???"), Not(HasSubstr("\x1b")),
+                            Not(HasSubstr("\r"))));
+  }
+  EXPECT_THAT(jobs_table({job}, 1061),
+              AllOf(HasSubstr("xxx...  "), Not(HasSubstr(job.record.job_id))));
+}
+
 TEST(JobInfo, SpareNode_DoesNotMakeAJobWait) {
   JobInfo spare = sample(1);
   spare.phase = JobPhase::kForming;
@@ -103,9 +172,10 @@ TEST(JobInfo, Status_TellsOfEachNodeAndTheVerdict) {
 }
 
 TEST(JobInfo, Verdict_IsReadWhateverItIs) {
-  const auto stopped =
-      read_verdict(R"({"verdict":"stopped","text":"node 0 was told to stop","epoch":3})");
+  const auto stopped = read_verdict(
+      R"({"verdict":"stopped","text":"node 0 was told to stop","epoch":3,"signal":"SIGTERM"})");
   EXPECT_EQ(stopped->text, "");
+  EXPECT_EQ(stopped->stop, "SIGTERM");
   EXPECT_EQ(stopped->epoch, 3);
   EXPECT_TRUE(read_verdict(R"({"verdict":"node lost"})")->node_lost);
   for (const char* wrong :

@@ -90,6 +90,9 @@ constexpr std::pair<const char*, const char*> kExitStatus[] = {
 constexpr std::pair<const char*, const char*> kFiles[] = {
     {"log/workerlog.N", "the output of local rank N; workerlog.N.1 and so on: earlier parts"},
     {"log/verdict.json", "how the job ended"},
+    {"$XDG_RUNTIME_DIR/fleetrun, /tmp/fleetrun-UID",
+     "records of your jobs on this host, for fleetrun ls, logs and attach; FLEET_RUNTIME_DIR names "
+     "another folder"},
     {"log/endpoints.log", "every rank's endpoint"},
     {"~/.config/fleetrun/secret", "the secret that the nodes of your jobs share"},
     {"~/.config/fleetrun/fleetd.secret", "the secret of the fleetds"},

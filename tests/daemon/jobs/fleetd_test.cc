@@ -258,7 +258,7 @@ TEST_F(TwoFleetds, DetachedJob_IsListedFollowedAttachedToAndStopped) {
   EXPECT_THAT(follower.output(), AllOf(HasSubstr("hello from 3\n"), HasSubstr("bye from 3\n")));
   EXPECT_THAT(left(), IsEmpty());
   // And it is remembered.
-  EXPECT_THAT(ask({"ls"}), HasSubstr("failed (143)"));
+  EXPECT_THAT(ask({"ls"}), HasSubstr("stopped (SIGTERM)"));
   EXPECT_THAT(ask({"logs", "away", "--rank=2"}), HasSubstr("bye from 2"));
   EXPECT_THAT(ask({"logs", "away"}), HasSubstr("[rank 0 127.0.0.1] hello from 0"));
 }
@@ -387,49 +387,6 @@ TEST_F(TwoFleetds, MuchOutput_ComesWhole) {
   EXPECT_EQ(count_of(client->output(), "] line "), 40000u);
   EXPECT_THAT(client->output(), AllOf(HasSubstr("[rank 0 127.0.0.1] line 19999 of 0\n"),
                                       HasSubstr("[rank 2 127.0.0.2] line 19999 of 2\n")));
-}
-
-TEST(LocalJobs, LogThatIsRotated_IsFollowed) {
-  JobFolder job;
-  Fleetrun fleetrun(
-      job, "run",
-      {"--job_id=mine", "--log_max_size=64K", "sh", "-c",
-       ": >ready; while [ ! -e go ]; do sleep 0.01; done; i=0; while [ $i -lt 20000 ]; do "
-       "echo line $i; i=$((i+1)); done; while [ ! -e end ]; do sleep 0.01; done"});
-  job.wait_for("ready");
-  const std::string nobody = "--fleetd_port=" + std::to_string(HeldPort::any("127.0.0.1").port());
-  Fleetrun follower(job, "follower", {"logs", "mine", "-f", "--rank=0", nobody});
-  write_file_atomically(job.path() + "/go", "");
-  while (follower.output().find("line 19999\n") == std::string::npos) ::poll(nullptr, 0, 5);
-  write_file_atomically(job.path() + "/end", "");
-  EXPECT_EQ(fleetrun.wait(), 0);
-  EXPECT_EQ(follower.wait(), 0);
-  EXPECT_EQ(count_of(follower.output(), "line "), 20000u);
-}
-
-TEST(LocalJobs, WithoutFleetd_AreListedFollowedAndStopped) {
-  JobFolder job;
-  Fleetrun fleetrun(
-      job, "run",
-      {"--nproc_per_node=2", "--job_id=mine", "sh", "-c",
-       "trap 'echo saved; exit 0' TERM; echo hello; : >ready.$RANK; while :; do sleep "
-       "0.01; done"});
-  for (const char* file : {"ready.0", "ready.1"}) job.wait_for(file);
-  const std::string port = std::to_string(HeldPort::any("127.0.0.1").port());
-  const auto ask = [&](std::vector<std::string> words) {
-    words.push_back("--fleetd_port=" + port);
-    Fleetrun command(job, words[0], words);
-    EXPECT_EQ(command.wait(), 0) << command.output();
-    return command.output();
-  };
-  std::string listed;
-  while (listed.find("running") == std::string::npos) listed = ask({"ls"});
-  EXPECT_THAT(listed, HasSubstr("mine  running"));
-  EXPECT_THAT(ask({"status", "mine"}), HasSubstr("rank 1  pid"));
-  EXPECT_EQ(ask({"logs", "mine", "--rank=1"}), "hello\n");
-  EXPECT_THAT(ask({"stop", "mine"}), HasSubstr("job mine has ended"));
-  EXPECT_EQ(fleetrun.wait(), 143);
-  EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST(Fleetd, AsRoot_IsRefusedUnlessAllowed) {

@@ -1,0 +1,119 @@
+#include "daemon/local_jobs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/one_line.h"
+#include "base/text.h"
+#include "node/ended_jobs.h"
+
+namespace fleet {
+namespace {
+
+JobInfo info_of(EndedJob&& ended) {
+  JobInfo job;
+  job.record = std::move(ended.record);
+  job.phase = JobPhase::kEnded;
+  job.code = ended.end.code;
+  job.ended = ended.end.at;
+  job.verdict = std::move(ended.end.verdict);
+  job.verdict_path = std::move(ended.end.verdict_path);
+  job.stopped_by = ended.end.stopped_by;
+  job.killed = ended.end.killed;
+  return job;
+}
+
+bool same_process(const JobRecord& a, const JobRecord& b) {
+  return a.pid == b.pid && a.started == b.started;
+}
+
+std::string folder_called(const std::string& word) {
+  std::error_code gone;
+  std::string path = std::filesystem::absolute(word, gone).lexically_normal().string();
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return gone ? word : path;
+}
+
+using Matches = std::function<bool(const JobRecord&)>;
+
+// What a word may mean, in this order.
+std::vector<Matches> meanings(const std::string& word) {
+  const std::string folder = folder_called(word);
+  return {[&word](const JobRecord& record) { return record.job_id == word; },
+          [&word](const JobRecord& record) { return std::to_string(record.pid) == word; },
+          [folder](const JobRecord& record) { return record.log_dir == folder; },
+          [folder](const JobRecord& record) { return record.folder == folder; }};
+}
+
+std::vector<JobInfo> parts_of(const JobInfo& one, const std::vector<JobInfo>& jobs) {
+  std::vector<JobInfo> parts;
+  for (const JobInfo& job : jobs) {
+    if (same_run(job, one)) parts.push_back(job);
+  }
+  return parts;
+}
+
+[[noreturn]] void refuse_several(const std::string& word, const std::vector<JobInfo>& jobs) {
+  std::vector<std::string> names;
+  for (const JobInfo& job : jobs) {
+    names.push_back(std::to_string(job.record.pid) + " (logs in " + job.record.log_dir + ")");
+  }
+  throw Error(ErrorCode::kUsage,
+              "several jobs of this name run here, with pid " + join(names, ", "),
+              "job " + one_line(word, 100), "name one by its pid or its log folder");
+}
+
+}  // namespace
+
+std::vector<JobInfo> local_jobs() {
+  std::vector<JobInfo> jobs;
+  try {
+    tidy_runtime_folder();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    return jobs;
+  }
+  std::vector<JobRecord> running = find_jobs();
+  for (EndedJob& ended : find_ended_jobs()) {
+    // It has ended since.
+    std::erase_if(running, [&](const JobRecord& one) { return same_process(one, ended.record); });
+    jobs.push_back(info_of(std::move(ended)));
+  }
+  for (JobRecord& record : running) {
+    JobInfo job;
+    job.phase = record.epoch > 0 ? JobPhase::kRunning : JobPhase::kForming;
+    job.record = std::move(record);
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+std::vector<JobInfo> run_called(const std::string& word, const std::vector<JobInfo>& jobs) {
+  for (const Matches& matches : meanings(word)) {
+    std::vector<JobInfo> running;  // one of each run
+    const JobInfo* newest = nullptr;
+    for (const JobInfo& job : jobs) {
+      if (!matches(job.record)) continue;
+      if (!newest || job.record.started >= newest->record.started) newest = &job;
+      const bool known = std::any_of(running.begin(), running.end(),
+                                     [&](const JobInfo& other) { return same_run(job, other); });
+      if (job.phase != JobPhase::kEnded && !known) running.push_back(job);
+    }
+    if (running.size() > 1) refuse_several(word, running);
+    if (!running.empty()) return parts_of(running[0], jobs);
+    if (newest) return parts_of(*newest, jobs);
+  }
+  return {};
+}
+
+std::optional<JobInfo> look_again(const JobInfo& job) {
+  for (JobInfo& now : local_jobs()) {
+    if (same_process(now.record, job.record)) return std::move(now);
+  }
+  return std::nullopt;
+}
+
+}  // namespace fleet

@@ -1,0 +1,186 @@
+#include "daemon/local_output.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/file_watch.h"
+#include "daemon/local_jobs.h"
+
+namespace fleet {
+
+void LocalOutput::add(const JobRecord::Rank& rank) {
+  several_ = !sources_.empty();
+  add(rank, false);
+  if (!rank.error_log.empty()) add(rank, true);
+}
+
+void LocalOutput::add(const JobRecord::Rank& rank, bool error) {
+  const LogMark &begin = error ? rank.error_begin : rank.log_begin,
+                &end = error ? rank.error_end : rank.log_end;
+  const std::string& path = error ? rank.error_log : rank.log_path;
+  const LogMark tail = tail_of_log(path, begin, end, most_);
+  const bool cut = tail.at > 0 && !(tail == begin);
+  sources_.push_back(std::make_unique<Source>(
+      Source{rank.rank, rank.server, error, path, LogReader(path), cut, {}}));
+  sources_.back()->reader.begin_at(tail);
+  sources_.back()->reader.end_at(end);
+}
+
+std::vector<std::string> LocalOutput::paths() const {
+  std::vector<std::string> all;
+  for (const auto& source : sources_) all.push_back(source->path);
+  return all;
+}
+
+bool LocalOutput::copy() {
+  bool all = true;
+  for (const auto& source : sources_) {
+    all = source->reader.read([&](std::string_view text) { write(source.get(), text); }) && all;
+  }
+  std::fflush(stdout);
+  return all;
+}
+
+void LocalOutput::end(const JobRecord& record) {
+  for (const auto& source : sources_) {
+    for (const JobRecord::Rank& rank : record.ranks) {
+      if (rank.log_path == source->path) source->reader.end_at(rank.log_end);
+      if (rank.error_log == source->path) source->reader.end_at(rank.error_end);
+    }
+  }
+}
+
+void LocalOutput::write(Source* source, std::string_view text) {
+  if (source->cut) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+    source->cut = false;
+  }
+  if (!several_) {
+    std::fwrite(text.data(), 1, text.size(), source->error ? stderr : stdout);
+    return;
+  }
+  source->lines.add(text);
+  for (std::string_view line; source->lines.next(&line);) write_line(*source, line);
+}
+
+void LocalOutput::write_line(const Source& source, std::string_view line) {
+  std::FILE* to = source.error ? stderr : stdout;
+  std::fprintf(to, "[%s %d] ", source.server ? "server" : "rank", source.rank);
+  std::fwrite(line.data(), 1, line.size(), to);
+}
+
+void LocalOutput::finish() {
+  for (const auto& source : sources_) {
+    const std::string rest = source->lines.rest();
+    if (!rest.empty()) write_line(*source, rest + "\n");
+  }
+  std::fflush(stdout);
+}
+
+namespace {
+
+namespace asio = boost::asio;
+
+// Until all of some processes have ended.
+class Following {
+ public:
+  Following(LocalOutput* output, const std::vector<JobInfo>& parts)
+      : output_(output), signals_(loop_), watch_(loop_) {
+    for (const JobInfo& part : parts) {
+      if (part.phase != JobPhase::kEnded) wait_for(part.record);
+    }
+  }
+
+  void pass_signals() {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+      struct sigaction action;
+      const bool ignored =
+          ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+      if (!ignored) signals_.add(signal);
+    }
+    wait_for_signal();
+  }
+
+  void run() {
+    for (const std::string& path : output_->paths()) {
+      try {
+        watch_.watch_file(path, [this] { output_->copy(); });
+      } catch (const Error& error) {  // its folder is gone
+        spdlog::warn("{}", error.what());
+      }
+    }
+    output_->copy();
+    if (running_ > 0) loop_.run();
+  }
+
+ private:
+  void wait_for(const JobRecord& record) {
+    const auto pid_file = static_cast<int>(::syscall(SYS_pidfd_open, record.pid, 0));
+    if (pid_file < 0) return;
+    processes_.push_back(std::make_unique<asio::posix::stream_descriptor>(loop_, pid_file));
+    // Its pid may be another process's by now.
+    const auto now = still_runs(record);
+    if (!now) {
+      processes_.pop_back();
+      return;
+    }
+    ++running_;
+    processes_.back()->async_wait(asio::posix::descriptor_base::wait_read,
+                                  [this](boost::system::error_code) {
+                                    if (--running_ == 0) loop_.stop();
+                                  });
+  }
+
+  static bool still_runs(const JobRecord& record) {
+    JobInfo job;
+    job.record = record;
+    const auto now = look_again(job);
+    return now && now->phase != JobPhase::kEnded;
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](boost::system::error_code error, int signal) {
+      if (error) return;
+      wait_for_signal();
+      for (const auto& process : processes_) {  // one tells the others
+        if (::syscall(SYS_pidfd_send_signal, process->native_handle(), signal, nullptr, 0) == 0) {
+          return;
+        }
+      }
+    });
+  }
+
+  asio::io_context loop_{1};
+  LocalOutput* output_;
+  asio::signal_set signals_;
+  FileWatch watch_;
+  std::vector<std::unique_ptr<asio::posix::stream_descriptor>> processes_;
+  int running_ = 0;
+};
+
+}  // namespace
+
+void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool pass_signals) {
+  Following following(output, parts);
+  if (pass_signals) following.pass_signals();
+  following.run();
+  for (const JobInfo& part : parts) {
+    if (const auto ended = look_again(part)) output->end(ended->record);
+  }
+  output->copy();
+  output->finish();
+}
+
+}  // namespace fleet
