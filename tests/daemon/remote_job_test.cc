@@ -46,7 +46,7 @@ struct RemoteJobTest : ::testing::Test {
     return terms;
   }
   static VerdictNote verdict(const std::string& text, int epoch = 1, bool node_lost = false) {
-    return {text, epoch, node_lost};
+    return {.text = text, .cause = {}, .stop = {}, .epoch = epoch, .node_lost = node_lost};
   }
   static Error broke() { return {ErrorCode::kPeerLost, "broke"}; }
 

@@ -84,5 +84,14 @@ TEST_F(StackCollectorTest, DebuggerThatHangs_IsKilledAndSaid) {
   EXPECT_EQ(stacks[2].missing, "no time was left");
 }
 
+TEST_F(StackCollectorTest, LinkInPlaceOfItsFile_IsNotWrittenThrough) {
+  write_file_atomically(folder + "/victim", "precious");
+  std::filesystem::create_symlink("victim", folder + "/1");
+  use_debugger("echo \"TID $4:\"; echo '#0  0x1 wait'");
+  for (const LocalStack& stack : collect(3, 60s)) EXPECT_THAT(stack.frames, ElementsAre("wait"));
+  EXPECT_EQ(read_file(folder + "/victim"), "precious");
+  EXPECT_NE(read_file(folder + "/0"), "");
+}
+
 }  // namespace
 }  // namespace fleet
