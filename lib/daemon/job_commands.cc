@@ -215,9 +215,13 @@ void show_local(const std::vector<Part>& parts, LocalOutput* output, bool follow
 }
 
 int attach_local(const std::vector<Part>& parts) {
-  LocalOutput output(kKeptOutput);
-  for (const JobRecord::Rank& rank : shown_ranks(parts)) output.add(rank);
   const JobInfo& job = parts[0].job;
+  const bool never_ran = job.phase == JobPhase::kEnded && job.record.ranks.empty();
+  LocalOutput output(kKeptOutput);
+  for (const JobRecord::Rank& rank :
+       never_ran ? std::vector<JobRecord::Rank>() : shown_ranks(parts)) {
+    output.add(rank);
+  }
   show_local(parts, &output, true, true);
   std::vector<JobInfo> now;
   for (const Part& part : parts) {

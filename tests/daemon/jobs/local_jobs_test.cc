@@ -197,7 +197,7 @@ TEST_F(LocalJobs, StopIsToldFromFailure) {
 
 TEST_F(LocalJobs, KilledFleetrun_LeavesOnlyItsName) {
   Fleetrun& fleetrun = start_waiting("mine");
-  while (files(".sock").empty()) ::poll(nullptr, 0, 5);
+  while (listed("mine").find("running") == std::string::npos) ::poll(nullptr, 0, 5);
   fleetrun.signal(SIGKILL);
   EXPECT_EQ(fleetrun.wait(), 137);
   EXPECT_THAT(listed("mine"), HasSubstr("killed"));
