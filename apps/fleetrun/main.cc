@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/standard_error.h"
+#include "base/terminal_text.h"
 #include "commands.h"
 #include "daemon/fleetd.h"
 #include "daemon/launcher_process.h"
@@ -52,6 +54,10 @@ int run(std::vector<std::string> arguments) {
   return fleet::run_command(*command, arguments);
 }
 
+void say(const std::string& name, const std::string& what) {
+  fleet::write_standard_error(name + ": " + fleet::escape_controls(what) + "\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -65,12 +71,13 @@ int main(int argc, char** argv) {
     if (!daemon) fleet::die_with_fleetd();
     code = daemon ? fleet::fleetd_main(arguments) : run(arguments);
   } catch (const fleet::Error& error) {
-    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    say(name, error.what());
     code = fleet::exit_code_for(error.code());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    say(name, error.what());
   }
   std::fflush(nullptr);
+  fleet::flush_standard_error();
   // Taking down gRPC's globals would only cost time: everything of the job has ended.
   ::_exit(code);
 }

@@ -1,12 +1,16 @@
 #include "base/log.h"
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/sinks/sink.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 
 #include "base/error.h"
+#include "base/standard_error.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -28,6 +32,60 @@ class LevelName : public spdlog::custom_flag_formatter {
   }
 };
 
+// Messages quote names and output of others: nothing of them may command a terminal.
+class SafeText : public spdlog::custom_flag_formatter {
+ public:
+  explicit SafeText(bool colors) : colors_(colors) {}
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& line) override {
+    const std::string text =
+        escape_controls({message.payload.data(), message.payload.size()}, colors_);
+    line.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<SafeText>(colors_);
+  }
+
+ private:
+  bool colors_;
+};
+
+// In colours, where they are wanted, and never waiting for a reader.
+class StandardErrorSink : public spdlog::sinks::sink {
+ public:
+  explicit StandardErrorSink(bool colors) : colors_(colors) {}
+  void log(const spdlog::details::log_msg& message) override {
+    const std::lock_guard lock(mutex_);
+    spdlog::memory_buf_t formatted;
+    formatter_->format(message, formatted);
+    std::string line(formatted.data(), formatted.size());
+    if (colors_ && message.color_range_end > message.color_range_start) {
+      line.insert(message.color_range_end, "\033[0m");
+      line.insert(message.color_range_start, color_of(message.level));
+    }
+    write_standard_error(line);
+  }
+  void flush() override {}
+  void set_pattern(const std::string& pattern) override {
+    set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern));
+  }
+  void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override {
+    const std::lock_guard lock(mutex_);
+    formatter_ = std::move(formatter);
+  }
+
+ private:
+  static const char* color_of(spdlog::level::level_enum level) {
+    if (level >= spdlog::level::err) return "\033[31m\033[1m";
+    if (level == spdlog::level::warn) return "\033[33m\033[1m";
+    return level == spdlog::level::info ? "\033[32m" : "\033[36m";
+  }
+
+  bool colors_;
+  std::mutex mutex_;
+  std::unique_ptr<spdlog::formatter> formatter_ = std::make_unique<spdlog::pattern_formatter>();
+};
+
 }  // namespace
 
 void set_up_logging(const std::string& level, const std::string& who) {
@@ -41,10 +99,11 @@ void set_up_logging(const std::string& level, const std::string& who) {
   }
   const spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
                                               spdlog::level::warn, spdlog::level::err};
-  auto logger = std::make_shared<spdlog::logger>(
-      who, std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  const bool colors = wants_colors(STDERR_FILENO);
+  auto logger = std::make_shared<spdlog::logger>(who, std::make_shared<StandardErrorSink>(colors));
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<LevelName>('*').set_pattern("%^%*%$ %Y-%m-%d %H:%M:%S,%e %n] %v");
+  formatter->add_flag<LevelName>('*').add_flag<SafeText>('~', colors);
+  formatter->set_pattern("%^%*%$ %Y-%m-%d %H:%M:%S,%e %n] %~");
   logger->set_formatter(std::move(formatter));
   logger->set_level(levels[found - names.begin()]);
   logger->flush_on(spdlog::level::warn);

@@ -1,0 +1,127 @@
+#include "base/standard_error.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/file.h"
+
+namespace fleet {
+namespace {
+
+constexpr size_t kMostKept = 1 << 20;
+constexpr int kPatienceMs = 2'000;
+
+class StandardError {
+ public:
+  void write(std::string_view lines) {
+    const std::lock_guard lock(mutex_);
+    if (!kept_.empty()) return keep(lines);
+    lines.remove_prefix(take(lines));
+    if (!lines.empty()) keep(lines);
+  }
+
+  void flush() {
+    std::unique_lock lock(mutex_);
+    for (size_t before = 0; !kept_.empty() && taken_ != before;) {
+      before = taken_;
+      room_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                     [&] { return kept_.empty() || taken_ != before; });
+    }
+  }
+
+ private:
+  // Opened once more, such that writing never blocks: the description that others share stays as it
+  // is. Again where standard error has become another file.
+  int descriptor() {
+    struct stat now;
+    if (::fstat(STDERR_FILENO, &now) != 0) return -1;
+    if (opened_ && now.st_dev == device_ && now.st_ino == inode_) {
+      return own_ ? own_.get() : STDERR_FILENO;
+    }
+    opened_ = true;
+    device_ = now.st_dev, inode_ = now.st_ino;
+    socket_ = S_ISSOCK(now.st_mode);
+    own_.reset();
+    if (S_ISFIFO(now.st_mode) || ::isatty(STDERR_FILENO) == 1) {
+      own_ = UniqueFd(::open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    }
+    return own_ ? own_.get() : STDERR_FILENO;
+  }
+
+  // As much as goes; all of it where nobody can have it any more.
+  size_t take(std::string_view text) {
+    const int fd = descriptor();
+    size_t done = 0;
+    while (done < text.size()) {
+      const std::string_view rest = text.substr(done);
+      const ssize_t n = socket_ ? ::send(fd, rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
+                                : ::write(fd, rest.data(), rest.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+      if (n < 0) return text.size();
+      done += static_cast<size_t>(n);
+    }
+    return done;
+  }
+
+  void keep(std::string_view lines) {
+    if (kept_.size() + lines.size() > kMostKept) return;
+    kept_ += lines;
+    if (writing_) return;
+    writing_ = true;
+    // Signals are for the threads that wait for them.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread([this] { write_kept(); }).detach();
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void write_kept() {
+    std::unique_lock lock(mutex_);
+    while (!kept_.empty()) {
+      pollfd room = {descriptor(), POLLOUT, 0};
+      lock.unlock();
+      ::poll(&room, 1, -1);
+      lock.lock();
+      const size_t taken = take(kept_);
+      kept_.erase(0, taken);
+      taken_ += taken;
+      room_.notify_all();
+    }
+    writing_ = false;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable room_;
+  std::string kept_;
+  size_t taken_ = 1;  // bytes of kept_ that were written, and 1
+  bool opened_ = false, socket_ = false, writing_ = false;
+  UniqueFd own_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+// Never destroyed: other threads may log until the process ends.
+StandardError& standard_error() {
+  static auto* const one = new StandardError;
+  return *one;
+}
+
+}  // namespace
+
+void write_standard_error(std::string_view lines) { standard_error().write(lines); }
+
+void flush_standard_error() { standard_error().flush(); }
+
+}  // namespace fleet

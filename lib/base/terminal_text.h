@@ -1,0 +1,51 @@
+// What other programs and people have written, made safe to show on a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/terminal_parser.h"
+
+namespace fleet {
+
+// Whether colours are wanted on this descriptor: not with NO_COLOR; with FORCE_COLOR; else on a
+// terminal whose TERM is neither unset nor "dumb".
+bool wants_colors(int fd);
+
+// The lines that a terminal would show of `output`: carriage returns, tabs and cursor movement are
+// resolved; titles, the clipboard and everything else are gone. With `colors` they stay, each line
+// begins and ends without one. No newline at the end. At most some MiB of memory.
+std::string resolve_output(std::string_view output, bool colors = false);
+
+// `text` with what a terminal would obey written out ("\x1b", "\x07"), but for newlines, tabs and,
+// with `colors`, colours.
+std::string escape_controls(std::string_view text, bool colors = false);
+
+// A name of somebody else's choosing, for a line: escaped, and cut where it has more than `most`
+// columns.
+std::string shown_name(std::string_view name, size_t most = 64);
+
+// `text` in at most `columns`: what is too much at its end, with "..." in its place.
+std::string cut_to_columns(std::string_view text, size_t columns);
+size_t columns_of_text(std::string_view text);
+
+// Output that is passed on to a terminal as it comes: keeps text, newlines, carriage returns, tabs,
+// with `colors` colours, and "erase to the end of the line"; drops everything else. Not thread
+// safe.
+class TerminalFilter : private TerminalSink {
+ public:
+  explicit TerminalFilter(bool colors) : colors_(colors), parser_(*this) {}
+  std::string pass(std::string_view output);
+
+ private:
+  void character(std::string_view utf8, char32_t code) override;
+  void control(char c) override;
+  void sequence(std::string_view parameters, char final) override;
+
+  bool colors_;
+  TerminalParser parser_;
+  std::string passed_;
+};
+
+}  // namespace fleet
