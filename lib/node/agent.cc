@@ -1,6 +1,7 @@
 #include "node/agent.h"
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/terminal_text.h"
 #include "base/thread.h"
 #include "node/channel.h"
 #include "node/control_socket.h"
@@ -40,7 +42,7 @@ class Agent : private SupervisionEffects {
   explicit Agent(AgentPlan plan)
       : plan_(std::move(plan)),
         record_(plan_.record),
-        supervision_(*this),
+        supervision_(*this, wants_colors(STDERR_FILENO)),
         signals_(loop_),
         sweep_(loop_, plan_.foreign,
                [this](std::string stuck) {

@@ -23,6 +23,12 @@ int open_nonblocking(int fd) {
   return ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
+bool same_place(int fd, int other) {
+  struct stat one, two;
+  return ::fstat(fd, &one) == 0 && ::fstat(other, &two) == 0 && one.st_dev == two.st_dev &&
+         one.st_ino == two.st_ino;
+}
+
 Console::Console(asio::io_context& loop, int fd) : out_(loop) {
   struct stat status;
   terminal_ = ::isatty(fd) == 1;

@@ -1,4 +1,4 @@
-// Standard output, written without ever blocking the loop.
+// Standard output or standard error, written without ever blocking the loop.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -13,6 +13,9 @@ namespace fleet {
 // Opens the pipe or terminal behind `fd` once more, such that writing never blocks; -1 where it is
 // something else or cannot be. The description that others share stays as it is.
 int open_nonblocking(int fd);
+
+// Whether both lead to the same place: the same terminal, pipe or file.
+bool same_place(int fd, int other);
 
 // A terminal that is stopped, or a reader that is slow, must not keep the guardian from killing.
 // Lines of at most PIPE_BUF bytes are written whole, so that what other processes write there comes

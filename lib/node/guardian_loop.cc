@@ -17,12 +17,15 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/terminal_text.h"
 #include "node/byte_stream.h"
 #include "node/channel.h"
 #include "node/exit_order.h"
+#include "node/failure_cause.h"
 #include "node/hang_watch.h"
 #include "node/job_cgroup.h"
 #include "node/job_logs.h"
+#include "node/log_tail.h"
 #include "node/oom_watch.h"
 #include "node/process_tree.h"
 #include "node/spawn.h"
@@ -283,11 +286,15 @@ class Guardian {
     RankEnded ended;
     ended.local_rank = rank.command.local_rank;
     ended.at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-    ended.tail = rank.log->last_lines(kTailLines);
     if (WIFSIGNALED(status)) {
       ended.signal = WTERMSIG(status);
     } else {
       ended.code = WEXITSTATUS(status);
+    }
+    if (status != 0) {
+      const std::string log = rank.log->shown();
+      ended.tail = last_lines(log, kTailLines);
+      ended.cause = failure_cause(resolve_output(log), ended.signal);
     }
     // What dies of a SIGKILL that we have not sent is no consequence of our asking it to stop; the
     // kernel may take longer to end it than others to notice.

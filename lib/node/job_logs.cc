@@ -27,49 +27,67 @@ std::vector<std::string> paths_of(const SpawnRanks& spawn) {
 }  // namespace
 
 JobLogs::JobLogs(boost::asio::io_context& loop)
-    : loop_(loop), console_(loop, STDOUT_FILENO), lines_(loop, console_), limit_(loop) {
-  console_.on_room([this] {
-    for (const auto& log : logs_) log->resume();
-    if (console_.idle()) done();
-  });
+    : loop_(loop),
+      output_(loop, STDOUT_FILENO),
+      errors_(loop, STDERR_FILENO),
+      output_lines_(loop, output_),
+      error_lines_(loop, errors_),
+      limit_(loop) {
+  for (Console* console : {&output_, &errors_}) {
+    console->on_room([this] {
+      for (const auto& log : logs_) log->resume();
+      if (idle()) done();
+    });
+  }
 }
 
 void JobLogs::begin(const SpawnRanks& spawn) {
   for (const auto& log : logs_) log->finish();
   logs_.clear();
   settings_ = spawn.logs;
-  lines_.begin(settings_);
-  console_.drop_when_full(settings_.drop);
-  if (!spawn.ranks.empty()) console_.say_where(spawn.ranks.front().log_path);
+  output_lines_.begin(settings_, settings_.output);
+  error_lines_.begin(settings_, settings_.errors);
+  output_.drop_when_full(settings_.output.drop);
+  errors_.drop_when_full(settings_.errors.drop);
+  if (!spawn.ranks.empty()) {
+    output_.say_where(spawn.ranks.front().log_path);
+    errors_.say_where(spawn.ranks.front().log_path);
+  }
   if (buffer_.empty()) buffer_.resize(kReadSize);
   if (!folder_) folder_.emplace(settings_, paths_of(spawn));
 }
 
-RankLog* JobLogs::open(const RankCommand& command, RankOutput output) {
+RankLog* JobLogs::open(const RankCommand& command, RankOutput pipes) {
   std::vector<LogFile> files;
   for (const std::string& path : {command.log_path, command.error_log_path}) {
     if (!path.empty()) files.emplace_back(&*folder_, path, !opened_.insert(path).second);
   }
-  const LogSurroundings around{loop_, console_, lines_, settings_, buffer_};
-  logs_.push_back(std::make_unique<RankLog>(around, command, std::move(output), std::move(files)));
+  ShownPlace output_place{output_, output_lines_}, error_place{errors_, error_lines_};
+  // On one terminal both go the same way, in their order.
+  const LogSurroundings around{
+      loop_, output_place, settings_.errors_apart ? error_place : output_place, settings_, buffer_};
+  logs_.push_back(std::make_unique<RankLog>(around, command, std::move(pipes), std::move(files)));
   return logs_.back().get();
 }
 
 void JobLogs::finish(std::function<void()> on_done) {
   for (const auto& log : logs_) log->finish();
-  lines_.flush();
+  output_lines_.flush();
+  error_lines_.flush();
   on_done_ = std::move(on_done);
-  if (console_.idle()) return done();
-  wait_for_console();
+  if (idle()) return done();
+  wait_for_consoles();
 }
 
-void JobLogs::wait_for_console() {
+void JobLogs::wait_for_consoles() {
   limit_.expires_after(kConsoleAfter);
-  limit_.async_wait([this, before = console_.taken()](boost::system::error_code error) {
+  const int64_t taken = output_.taken() + errors_.taken();
+  limit_.async_wait([this, taken](boost::system::error_code error) {
     if (error) return;
-    if (console_.taken() != before) return wait_for_console();
-    spdlog::warn("{} of the ranks' output are not shown: standard output takes no more",
-                 mebibytes(console_.waiting()));
+    if (output_.taken() + errors_.taken() != taken) return wait_for_consoles();
+    spdlog::warn("{} of the ranks' output are not shown: standard {} takes no more",
+                 mebibytes(output_.waiting() + errors_.waiting()),
+                 output_.idle() ? "error" : "output");
     done();
   });
 }

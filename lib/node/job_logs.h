@@ -26,18 +26,19 @@ class JobLogs {
   // start are finished, and set aside when the rank's new log is opened.
   void begin(const SpawnRanks& spawn);
   // A rank's log, which lives until the next begin().
-  RankLog* open(const RankCommand& command, RankOutput output);
+  RankLog* open(const RankCommand& command, RankOutput pipes);
   // Everything has ended: writes what is left. Calls back, maybe at once, when the console has
   // taken it, or has taken nothing for a while. Once a begin().
   void finish(std::function<void()> on_done);
 
  private:
-  void wait_for_console();
+  bool idle() const { return output_.idle() && errors_.idle(); }
+  void wait_for_consoles();
   void done();
 
   boost::asio::io_context& loop_;
-  Console console_;
-  ShownLines lines_;
+  Console output_, errors_;
+  ShownLines output_lines_, error_lines_;
   boost::asio::steady_timer limit_;
   LogSettings settings_;
   std::vector<char> buffer_;

@@ -1,9 +1,8 @@
 #include "node/log_tail.h"
 
-#include <span>
-#include <vector>
+#include <algorithm>
 
-#include "base/text.h"
+#include "base/terminal_text.h"
 
 namespace fleet {
 namespace {
@@ -25,29 +24,28 @@ void LogTail::add(std::string_view output) {
   cut_ = true;
 }
 
-std::string LogTail::last(size_t lines) const {
+std::string LogTail::shown(bool colors) const {
   std::string_view text = held_;
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-  if (cut_) {
-    const size_t first = text.find('\n');
-    // A single line that is longer than what is held: its end.
-    if (first == text.npos && text.find('\r') == text.npos) {
-      return "..." + std::string(text.substr(text.size() - std::min(text.size(), kEndOfLine)));
-    }
-    if (first != text.npos) text.remove_prefix(first + 1);
+  const size_t first = text.find('\n'), redrawn = text.rfind('\r');
+  std::string cut;
+  if (cut_ && first != text.npos) {
+    text.remove_prefix(first + 1);
+  } else if (cut_ && redrawn != text.npos) {
+    text.remove_prefix(redrawn + 1);
+  } else if (cut_) {  // a single line that is longer than what is held: its end
+    text.remove_prefix(text.size() - std::min(text.size(), kEndOfLine));
+    cut = "...";
   }
-  std::vector<std::string> all;
-  for (size_t start = 0; start <= text.size();) {
-    const size_t end = std::min(text.find('\n', start), text.size());
-    std::string_view line = text.substr(start, end - start);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    const size_t overwritten = line.rfind('\r');
-    if (overwritten != std::string_view::npos) line.remove_prefix(overwritten + 1);
-    all.emplace_back(line);
-    start = end + 1;
-  }
-  const size_t count = std::min(lines, all.size());
-  return join(std::span<const std::string>(all).last(count), "\n");
+  std::string shown = cut + resolve_output(text, colors);
+  while (shown.ends_with('\n')) shown.pop_back();  // lines of control sequences alone
+  return shown;
+}
+
+std::string_view last_lines(std::string_view text, size_t lines) {
+  size_t begin = text.size() + 1;  // behind the newline before the line
+  for (; lines > 0 && begin > 0; --lines) begin = begin < 2 ? 0 : text.rfind('\n', begin - 2) + 1;
+  return text.substr(std::min(begin, text.size()));
 }
 
 }  // namespace fleet

@@ -11,14 +11,17 @@ class LogTail {
  public:
   explicit LogTail(size_t bytes = 16384) : limit_(bytes) {}
   void add(std::string_view output);
-  // The last `lines` lines that are still held, without a trailing newline. What a carriage return
-  // has overwritten (progress bars) is left out.
-  std::string last(size_t lines) const;
+  // The whole lines that are still held, as a terminal would show them (resolve_output()), without
+  // newlines at the end.
+  std::string shown(bool colors = false) const;
 
  private:
   size_t limit_;
   bool cut_ = false;  // the first line held is not whole
   std::string held_;
 };
+
+// The last `lines` lines of a text without a newline at its end.
+std::string_view last_lines(std::string_view text, size_t lines);
 
 }  // namespace fleet

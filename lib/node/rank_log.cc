@@ -15,24 +15,29 @@ RankLog::RankLog(const LogSurroundings& around, const RankCommand& command, Rank
     : around_(around), rank_(command.rank), filters_bar_(command.draws_bar) {
   const LogSettings& settings = around.settings;
   const bool apart = static_cast<bool>(output.error);
-  show_lines_ = settings.labels || settings.stamp_console || settings.collapse_ms > 0 || apart;
+  // Of two streams that come to one place no line may be torn by the other's.
+  const bool lines = settings.labels || settings.stamp_console || (apart && !settings.errors_apart);
   keep_lines_ = settings.stamp_files || apart;
   for (LogFile& file : files) files_.push_back({std::move(file)});
-  const auto add = [&](UniqueFd end, int shown) {
-    streams_.push_back(
-        std::make_unique<Stream>(asio::posix::stream_descriptor(around_.loop, end.release())));
+  const auto add = [&](UniqueFd end, int shown, const ShownPlace& place, const ShownStream& how) {
+    streams_.push_back(std::make_unique<Stream>(
+        asio::posix::stream_descriptor(around_.loop, end.release()), place));
     Stream* stream = streams_.back().get();
     stream->file = std::min(streams_.size(), files_.size()) - 1;
     stream->shown = (command.shown_streams & shown) != 0;
-    if (stream->shown && show_lines_) around_.lines.begin_rank(rank_);
+    stream->in_lines = stream->shown && (lines || how.collapse_ms > 0);
+    if (stream->in_lines) place.lines.begin_rank(rank_);
     wait(stream);
   };
-  add(std::move(output.output), kStandardOutput);
-  if (apart) add(std::move(output.error), kStandardError);
+  add(std::move(output.output), kStandardOutput, around_.output, settings.output);
+  if (!apart) return;
+  add(std::move(output.error), kStandardError, around_.errors,
+      settings.errors_apart ? settings.errors : settings.output);
 }
 
 void RankLog::wait(Stream* stream) {
   if (stream->waits || stream->closed) return;
+  if (stream->shown && stream->place.console.full()) return;
   stream->waits = true;
   stream->pipe.async_wait(asio::posix::stream_descriptor::wait_read,
                           [this, stream](boost::system::error_code error) {
@@ -42,7 +47,7 @@ void RankLog::wait(Stream* stream) {
                             // One piece a turn: a rank that writes without end must not starve
                             // the loop.
                             read_once(stream);
-                            if (!stream->shown || !around_.console.full()) wait(stream);
+                            wait(stream);
                           });
 }
 
@@ -81,39 +86,44 @@ void RankLog::finish() {
 void RankLog::finish(Stream* stream) {
   if (std::exchange(stream->finished, true)) return;
   std::string text, stamped;
-  if (filters_bar_) keep(stream, filter_.rest());
+  if (filters_bar_ && stream == streams_.front().get()) keep(stream, filter_.rest());
   const std::string rest = stream->kept.rest();
   if (!rest.empty()) {
     keep_line(stream, rest, &text, &stamped);
     tail_.add(text);
     files_[stream->file].file.write(around_.settings.stamp_files ? stamped : text);
   }
-  if (!stream->shown || !show_lines_) return;
+  if (!stream->in_lines) return;
+  ShownLines& lines = stream->place.lines;
   const std::string last = stream->on_console.rest();
-  if (!last.empty()) around_.lines.add(rank_, last);
-  const bool other = std::any_of(streams_.begin(), streams_.end(),
-                                 [](const auto& one) { return one->shown && !one->finished; });
-  other ? around_.lines.pass_on() : around_.lines.end_rank(rank_);
+  if (!last.empty()) lines.add(rank_, last);
+  const bool other = std::any_of(streams_.begin(), streams_.end(), [&](const auto& one) {
+    return one->in_lines && !one->finished && &one->place.lines == &lines;
+  });
+  other ? lines.pass_on() : lines.end_rank(rank_);
 }
 
 void RankLog::take(Stream* stream, std::string_view output) {
   if (stream->shown) show(stream, output);
-  keep(stream, filters_bar_ ? filter_.pass(output) : output);
+  const bool filters = filters_bar_ && stream == streams_.front().get();
+  keep(stream, filters ? filter_.pass(output) : output);
 }
 
 void RankLog::show(Stream* stream, std::string_view output) {
-  if (!show_lines_) return around_.console.write(output);
+  Console& console = stream->place.console;
+  if (!stream->in_lines) return console.write(output);
   // Where no line of it would be shown, none is made.
-  const size_t dropped = around_.console.drops() ? output.rfind('\n') + 1 : 0;
+  const size_t dropped = console.drops() ? output.rfind('\n') + 1 : 0;
   if (dropped > 0) {
     const size_t begun = stream->on_console.rest().size();
-    around_.console.count_dropped(std::count(output.begin(), output.begin() + dropped, '\n'),
-                                  static_cast<int64_t>(begun + dropped));
+    console.count_dropped(std::count(output.begin(), output.begin() + dropped, '\n'),
+                          static_cast<int64_t>(begun + dropped));
     output.remove_prefix(dropped);
   }
   stream->on_console.add(output);
-  for (std::string_view line; stream->on_console.next(&line);) around_.lines.add(rank_, line);
-  around_.lines.pass_on();
+  ShownLines& lines = stream->place.lines;
+  for (std::string_view line; stream->on_console.next(&line);) lines.add(rank_, line);
+  lines.pass_on();
 }
 
 void RankLog::keep(Stream* stream, std::string_view output) {
@@ -146,10 +156,10 @@ void RankLog::keep_line(Stream* stream, std::string_view line, std::string* text
   kept.open = line.ends_with('\n') || line.ends_with('\r') ? nullptr : stream;
 }
 
-std::string RankLog::last_lines(size_t lines) const {
+std::string RankLog::shown() const {
   LogTail tail = tail_;
   for (const auto& stream : streams_) tail.add(stream->kept.held());
-  return tail.last(lines);
+  return tail.shown(true);
 }
 
 }  // namespace fleet

@@ -20,11 +20,16 @@
 
 namespace fleet {
 
+// Where a stream of the ranks is shown: as it comes, or line by line.
+struct ShownPlace {
+  Console& console;
+  ShownLines& lines;
+};
+
 // What the logs of a node's ranks share; must outlive them.
 struct LogSurroundings {
   boost::asio::io_context& loop;
-  Console& console;
-  ShownLines& lines;
+  ShownPlace output, errors;  // may be one place
   const LogSettings& settings;
   std::span<char> buffer;  // for a read
 };
@@ -33,7 +38,7 @@ class RankLog {
  public:
   // Keeps what comes through `output` in the rank's files. What the console shows goes there as
   // well, as it comes or line by line; where it does and the console is full, the pipe is not read,
-  // as if the rank wrote there itself.
+  // as if the rank wrote there itself. A progress bar is drawn on standard output.
   RankLog(const LogSurroundings& around, const RankCommand& command, RankOutput output,
           std::vector<LogFile> files);
   RankLog(const RankLog&) = delete;
@@ -44,14 +49,17 @@ class RankLog {
   // To be called when the console has room again.
   void resume();
   int64_t bytes() const { return bytes_; }  // read so far
-  std::string last_lines(size_t lines) const;
+  // Its last lines as a terminal would show them, with their colours.
+  std::string shown() const;
 
  private:
   struct Stream {
-    explicit Stream(boost::asio::posix::stream_descriptor end) : pipe(std::move(end)) {}
+    Stream(boost::asio::posix::stream_descriptor end, const ShownPlace& where)
+        : pipe(std::move(end)), place(where) {}
     boost::asio::posix::stream_descriptor pipe;
+    ShownPlace place;
     size_t file = 0;  // of files_
-    bool shown = false, waits = false, closed = false, finished = false;
+    bool shown = false, in_lines = false, waits = false, closed = false, finished = false;
     LineSplitter kept, on_console;
   };
   // With the stream whose line its end is a part of.
@@ -70,7 +78,7 @@ class RankLog {
 
   LogSurroundings around_;
   int rank_;
-  bool filters_bar_, show_lines_, keep_lines_;
+  bool filters_bar_, keep_lines_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<KeptFile> files_;
   LogTail tail_;

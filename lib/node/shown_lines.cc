@@ -30,12 +30,12 @@ std::string_view Stamp::at(WallTime time) {
   return text_;
 }
 
-void ShownLines::begin(const LogSettings& settings) {
+void ShownLines::begin(const LogSettings& settings, const ShownStream& stream) {
   flush();
   settings_ = settings;
   collapse_.reset();
-  if (settings.collapse_ms > 0) {
-    collapse_.emplace(std::chrono::milliseconds(settings.collapse_ms));
+  if (stream.collapse_ms > 0) {
+    collapse_.emplace(std::chrono::milliseconds(stream.collapse_ms));
   }
 }
 

@@ -31,7 +31,7 @@ class ShownLines {
  public:
   ShownLines(boost::asio::io_context& loop, Console& console) : console_(console), timer_(loop) {}
   // Before lines come, and again where ranks are started again.
-  void begin(const LogSettings& settings);
+  void begin(const LogSettings& settings, const ShownStream& stream);
   void begin_rank(int rank);
   void end_rank(int rank);
   // A line with its end, or a part without; the console has it after pass_on().

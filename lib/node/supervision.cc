@@ -2,8 +2,11 @@
 
 #include <signal.h>
 
+#include <cstdio>
 #include <string_view>
 #include <utility>
+
+#include "base/terminal_text.h"
 
 namespace fleet {
 namespace {
@@ -23,10 +26,11 @@ std::string signal_hint(int signal) {
 }
 
 // "\n  the last lines of its log log/workerlog.0:\n    ..."
-std::string tail_text(const RankExit& exit) {
+std::string tail_text(const RankExit& exit, bool colors) {
   if (exit.tail.empty()) return "\n  its log " + exit.log_path + " is empty";
   std::string text = "\n  the last lines of its log " + exit.log_path + ":";
-  std::string_view tail = exit.tail;
+  const std::string shown = resolve_output(exit.tail, colors);
+  std::string_view tail = shown;
   while (true) {
     const size_t end = tail.find('\n');
     text += "\n    ";
@@ -34,6 +38,21 @@ std::string tail_text(const RankExit& exit) {
     if (end == std::string_view::npos) return text;
     tail.remove_prefix(end + 1);
   }
+}
+
+// "\n  local rank 1 on node 1 (10.0.0.2), after 12.3 s": what the headline does not say.
+std::string detail_text(const Verdict& verdict) {
+  const RankExit& exit = verdict.exit;
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f s",
+                static_cast<double>(exit.ran_for.count()) / 1000);
+  std::string text = "\n  local rank " + std::to_string(exit.local_rank) + " on node " +
+                     std::to_string(exit.node_rank) + " (" +
+                     node_label(verdict.node, verdict.hostname) + "), after " + seconds;
+  if (!exit.cause.empty() && !exit.note.empty()) text += " (" + exit.note + ")";
+  if (verdict.restarts == 0) return text;
+  return text + "; it was restarted before, " + std::to_string(verdict.restarts) +
+         (verdict.restarts == 1 ? " time" : " times");
 }
 
 }  // namespace
@@ -138,7 +157,7 @@ void Supervision::on_stacks(const StacksCollected& collected) {
 
 void Supervision::on_restart_order(const RestartOrder& order) {
   if (verdict_ || refused_) return;
-  effects_.say(restart_text(order));
+  effects_.say(restart_text(order, colors_));
   restarting_ = order.epoch;
   if (signal_ != 0) effects_.request_stop(signal_);  // while the host was lost nobody heard it
   if (!gone_) return stop(SIGTERM);
@@ -166,7 +185,8 @@ void Supervision::on_verdict(const Verdict& verdict) {
   if (assignment_) effects_.keep(verdict);
   // Who stopped the job by a signal knows; what the others hear is the stop order.
   if (!verdict.ok() && verdict.kind != VerdictKind::kStopped) {
-    effects_.tell_verdict(verdict_text(verdict, assignment_ ? assignment_->world.get() : nullptr));
+    const World* world = assignment_ ? assignment_->world.get() : nullptr;
+    effects_.tell_verdict(verdict_text(verdict, world, colors_));
   }
   if (!assignment_) {
     effects_.kill_ranks();
@@ -192,6 +212,7 @@ void Supervision::on_rank_ended(const RankEnded& ended, Time now) {
   exit.code = ended.code;
   exit.signal = ended.signal;
   exit.tail = ended.tail;
+  exit.cause = ended.cause;
   exit.note = ended.note;
   exit.oom = ended.oom;
   exit.at_ns = ended.at_ns;
@@ -286,32 +307,29 @@ void Supervision::end(int exit_code) {
   effects_.end(exit_code);
 }
 
-std::string verdict_text(const Verdict& verdict, const World* world) {
+std::string verdict_text(const Verdict& verdict, const World* world, bool colors) {
   if (verdict.ok()) return {};
   const RankExit& exit = verdict.exit;
   const bool failed = verdict.kind == VerdictKind::kRankFailed;
   if (!failed && verdict.kind != VerdictKind::kNoProgress) return verdict.message;
   if (!is_of_rank(verdict)) return verdict.message;
-  if (!failed || !world) return verdict.message + tail_text(exit);
+  if (!failed || !world) return verdict.message + tail_text(exit, colors);
   const std::string kind = exit.server ? "server" : "trainer";
   const int size = exit.server ? world->servers : world->world_size;
-  std::string text = "ABORT!!! Out of all " + std::to_string(size) + " " + kind + "s, the " + kind +
-                     " process with rank=[" + std::to_string(exit.rank) +
-                     "] was aborted. Please check its log.";
-  text += "\n  " + describe(exit, node_label(verdict.node, verdict.hostname));
-  if (verdict.restarts > 0) {
-    text += "\n  it was restarted before, " + std::to_string(verdict.restarts) +
-            (verdict.restarts == 1 ? " time" : " times");
-  }
-  return text + tail_text(exit);
+  std::string text = headline(exit, size, static_cast<int>(world->nodes.size()));
+  text += "\nABORT!!! Out of all " + std::to_string(size) + " " + kind + "s, the " + kind +
+          " process with rank=[" + std::to_string(exit.rank) +
+          "] was aborted. Please check its log.";
+  return text + detail_text(verdict) + tail_text(exit, colors);
 }
 
-std::string restart_text(const RestartOrder& order) {
+std::string restart_text(const RestartOrder& order, bool colors) {
   std::string text = order.cause.message + "\n  the job is restarted";
   if (order.restart > 0) {
     text += ": restart " + std::to_string(order.restart) + " of " + std::to_string(order.of);
   }
-  return order.cause.kind == VerdictKind::kRankFailed ? text + tail_text(order.cause.exit) : text;
+  if (order.cause.kind != VerdictKind::kRankFailed) return text;
+  return text + tail_text(order.cause.exit, colors);
 }
 
 }  // namespace fleet

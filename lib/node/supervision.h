@@ -38,7 +38,9 @@ class Supervision {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit Supervision(SupervisionEffects& effects) : effects_(effects) {}
+  // `colors`: whether the program's last lines keep theirs in what is said.
+  explicit Supervision(SupervisionEffects& effects, bool colors = false)
+      : effects_(effects), colors_(colors) {}
 
   // --- from the rendezvous ---
   // An epoch begins: where this is true, the caller starts the ranks, whose logs are log_paths (by
@@ -77,6 +79,7 @@ class Supervision {
   void end_if_over();
 
   SupervisionEffects& effects_;
+  const bool colors_;
   std::optional<Assignment> assignment_;
   std::vector<std::string> log_paths_;
   Time started_{};
@@ -90,11 +93,11 @@ class Supervision {
   bool stuck_ = false, guardian_lost_ = false, ended_ = false;
 };
 
-// Paddle's ABORT line, and under it who failed how and the last lines of its log; or the message of
-// a verdict of another kind. Empty for a success. `world`: of the job; nullptr where it did not
-// run.
-std::string verdict_text(const Verdict& verdict, const World* world);
+// What happened (headline()), Paddle's ABORT line, where that was, and the last lines of the rank's
+// log; or the message of a verdict of another kind. Empty for a success. `world`: of the job;
+// nullptr where it did not run. With `colors` those lines keep theirs.
+std::string verdict_text(const Verdict& verdict, const World* world, bool colors = false);
 // Why the job is restarted, and the last lines of the log of the rank that failed.
-std::string restart_text(const RestartOrder& order);
+std::string restart_text(const RestartOrder& order, bool colors = false);
 
 }  // namespace fleet

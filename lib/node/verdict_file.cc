@@ -14,6 +14,7 @@
 #include "base/file_name.h"
 #include "base/log.h"
 #include "base/owned_file.h"
+#include "base/terminal_text.h"
 #include "node/runtime_folder.h"
 #include "node/supervision.h"
 
@@ -43,9 +44,11 @@ Json rank_json(const RankExit& exit) {
   rank["signal"] = exit.signal == 0 ? Json(nullptr) : Json(signal_name(exit.signal));
   rank["out_of_memory"] = exit.oom;
   rank["ran_for"] = static_cast<double>(exit.ran_for.count()) / 1000;
+  rank["cause"] = exit.cause;
   rank["note"] = exit.note;
   rank["log"] = exit.log_path;
-  rank["last_lines"] = exit.tail.empty() ? Json::array() : Json(lines_of(exit.tail));
+  rank["last_lines"] =
+      exit.tail.empty() ? Json::array() : Json(lines_of(resolve_output(exit.tail)));
   return rank;
 }
 

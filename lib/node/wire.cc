@@ -65,14 +65,18 @@ template <typename Visit>
 void fields(Visit& visit, RankCommand& rank) {
   visit(rank.local_rank), visit(rank.rank), visit(rank.argv), visit(rank.environment);
   visit(rank.removed), visit(rank.cores), visit(rank.log_path), visit(rank.error_log_path);
-  visit(rank.shown_streams), visit(rank.draws_bar), visit(rank.hang_timeout_ms);
-  visit(rank.service_socket);
+  visit(rank.shown_streams), visit(rank.shows_apart), visit(rank.draws_bar);
+  visit(rank.hang_timeout_ms), visit(rank.service_socket);
+}
+template <typename Visit>
+void fields(Visit& visit, ShownStream& stream) {
+  visit(stream.drop), visit(stream.collapse_ms);
 }
 template <typename Visit>
 void fields(Visit& visit, LogSettings& logs) {
   visit(logs.overwrite), visit(logs.stamp_files), visit(logs.stamp_console), visit(logs.labels);
-  visit(logs.node), visit(logs.drop), visit(logs.collapse_ms), visit(logs.max_size);
-  visit(logs.total_size);
+  visit(logs.node), visit(logs.output), visit(logs.errors), visit(logs.errors_apart);
+  visit(logs.max_size), visit(logs.total_size);
 }
 template <typename Visit>
 void fields(Visit& visit, LocalStack& stack) {
@@ -96,6 +100,7 @@ void fields(Visit& visit, RankStarted& message) {
 template <typename Visit>
 void fields(Visit& visit, RankEnded& message) {
   visit(message.local_rank), visit(message.code), visit(message.signal), visit(message.tail);
+  visit(message.cause);
   visit(message.note), visit(message.oom), visit(message.at_ns), visit(message.told_to_stop);
 }
 template <typename Visit>
@@ -145,6 +150,7 @@ struct Write {
   void operator()(LocalStack& stack) { fields(*this, stack); }
   void operator()(LocalProgress& rank) { fields(*this, rank); }
   void operator()(LogSettings& logs) { fields(*this, logs); }
+  void operator()(ShownStream& stream) { fields(*this, stream); }
   template <typename T>
   void operator()(std::vector<T>& values) {
     out.number(static_cast<int32_t>(values.size()));
@@ -166,6 +172,7 @@ struct Read {
   void operator()(LocalStack& stack) { fields(*this, stack); }
   void operator()(LocalProgress& rank) { fields(*this, rank); }
   void operator()(LogSettings& logs) { fields(*this, logs); }
+  void operator()(ShownStream& stream) { fields(*this, stream); }
   template <typename T>
   void operator()(std::vector<T>& values) {
     const int count = in.number();

@@ -13,6 +13,14 @@ namespace fleet {
 
 inline constexpr int kStandardOutput = 1, kStandardError = 2;
 
+// How lines are shown on standard output, or on standard error.
+struct ShownStream {
+  bool drop = false;    // lines that it does not take when full; else ranks wait for it
+  int collapse_ms = 0;  // how long lines wait for equal ones of other ranks; 0: not
+
+  bool operator==(const ShownStream&) const = default;
+};
+
 // How the output of this node's ranks is kept and shown.
 struct LogSettings {
   bool overwrite = false;      // logs of earlier runs; else appended to
@@ -20,10 +28,10 @@ struct LogSettings {
   bool stamp_console = false;  // and here
   bool labels = false;         // each line on the console begins with "[rank 3]"
   std::string node;            // in labels too, where not empty
-  bool drop = false;           // lines that a full console does not take; else ranks wait for it
-  int collapse_ms = 0;         // how long lines wait there for equal ones of other ranks; 0: not
-  int64_t max_size = 0;        // bytes of a log file, then another is begun; 0: no bound
-  int64_t total_size = 0;      // of all of them, then the oldest are removed; 0: no bound
+  ShownStream output, errors;
+  bool errors_apart = false;  // standard error is another place than standard output
+  int64_t max_size = 0;       // bytes of a log file, then another is begun; 0: no bound
+  int64_t total_size = 0;     // of all of them, then the oldest are removed; 0: no bound
 
   bool operator==(const LogSettings&) const = default;
 };
@@ -39,6 +47,7 @@ struct RankCommand {
   std::string log_path;
   std::string error_log_path;   // of standard error; empty: the same
   int shown_streams = 0;        // what goes to the console as well: kStandardOutput | ...
+  bool shows_apart = false;     // there each to its own place
   bool draws_bar = false;       // there, which the file does not want
   int hang_timeout_ms = 0;      // without progress for this long it hangs; 0: not watched
   bool service_socket = false;  // it gets a socket to its node's launcher (rank_service.h)
@@ -46,7 +55,7 @@ struct RankCommand {
   // Whether standard output and error must be told apart.
   bool two_streams() const {
     return !error_log_path.empty() || shown_streams == kStandardOutput ||
-           shown_streams == kStandardError;
+           shown_streams == kStandardError || (shown_streams != 0 && shows_apart);
   }
 
   bool operator==(const RankCommand&) const = default;
@@ -104,7 +113,8 @@ struct RankEnded {
   int local_rank = 0;
   int code = 0;               // exit code, where signal is 0
   int signal = 0;             // the signal that ended it, or 0
-  std::string tail;           // the last lines of its log
+  std::string tail;           // the last lines of its log, with their colours
+  std::string cause;          // as in RankExit
   std::string note;           // what the kernel knows about its end
   bool oom = false;           // it was killed for lack of memory
   int64_t at_ns = 0;          // when, on this node's steady clock

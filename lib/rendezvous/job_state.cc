@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/terminal_text.h"
 #include "rendezvous/seconds.h"
 
 namespace fleet {
@@ -84,7 +85,7 @@ void JobState::touch(Session* session, Time now) {
 void JobState::join(SessionId session, NodeInfo info, Time now) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end() || found->second.member) return;
-  const std::string address = info.address, job = "job '" + spec().job_id + "'";
+  const std::string address = info.address, job = "job '" + shown_name(spec().job_id) + "'";
   const bool open = phase_ == Phase::kForming || spec().restarts.max_restarts > 0;
   if (info.job.job_id == spec().job_id && !open && phase_ != Phase::kEnded) {
     return refuse(session,
@@ -215,7 +216,7 @@ void JobState::time_out() {
                     "only " + std::to_string(joined()) + " of " + std::to_string(spec().nnodes) +
                         " nodes came within " + seconds_text(times_.timeout) + ": " +
                         membership_.present() + "; missing: " + membership_.missing(),
-                    "rendezvous of job '" + spec().job_id + "' at " + reach_,
+                    "rendezvous of job '" + shown_name(spec().job_id) + "' at " + reach_,
                     "start fleetrun on the missing ones too, see that they can reach " + reach_ +
                         " (firewall, --rdzv_port), or raise --rdzv_timeout");
   phase_ = Phase::kEnded;

@@ -80,6 +80,7 @@ void JobState::decide_lost(int node_rank, const std::string& how, Time now) {
 void JobState::decide_failed(RankExit exit, Time now) {
   Verdict verdict = node_verdict(VerdictKind::kRankFailed, exit.node_rank);
   verdict.message = describe(exit, node_label(verdict.node, verdict.hostname));
+  if (!exit.cause.empty()) verdict.message += ": " + exit.cause;
   if (!exit.log_path.empty()) verdict.message += "; its log: " + exit.log_path;
   verdict.exit = std::move(exit);
   epoch_over(std::move(verdict), now);

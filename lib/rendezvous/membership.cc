@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -133,8 +134,8 @@ std::optional<Error> Membership::mismatch(const NodeInfo& info) const {
   if (too_big(info)) return refuse(info, "brings more than a node can", "see the limits in docs");
   if (theirs.job_id != spec_.job_id) {
     return refuse(info,
-                  "the rendezvous it found serves job '" + spec_.job_id + "', not job '" +
-                      theirs.job_id + "'",
+                  "the rendezvous it found serves job '" + shown_name(spec_.job_id) +
+                      "', not job '" + shown_name(theirs.job_id) + "'",
                   "give every node the same --job_id, and each job its own --rdzv_port");
   }
   if (theirs.protocol != spec_.protocol || theirs.version != spec_.version) {

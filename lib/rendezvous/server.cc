@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "base/terminal_text.h"
 #include "rendezvous/beats.h"
 #include "rendezvous/doorkeeper.h"
 #include "rendezvous/grpc_setup.h"
@@ -60,17 +61,18 @@ std::string local_host(const std::string& host) {
     throw Error(ErrorCode::kUsage, taken + " by another program, or a job with another secret",
                 address, "choose another with --rdzv_port, on every node");
   }
-  const std::string who = " (pid " + std::to_string(holder->pid()) + " on " + holder->hostname() +
-                          ", " + std::to_string(holder->joined()) + " of " +
-                          std::to_string(holder->nnodes()) + " nodes)";
+  const std::string who = " (pid " + std::to_string(holder->pid()) + " on " +
+                          shown_name(holder->hostname()) + ", " + std::to_string(holder->joined()) +
+                          " of " + std::to_string(holder->nnodes()) + " nodes)";
   if (holder->job_id() == options.job.job_id) {
-    throw Error(ErrorCode::kUsage,
-                taken + " by another job with the same id '" + holder->job_id() + "'" + who,
-                address, "end that one, or give this one another --job_id and --rdzv_port");
+    throw Error(
+        ErrorCode::kUsage,
+        taken + " by another job with the same id '" + shown_name(holder->job_id()) + "'" + who,
+        address, "end that one, or give this one another --job_id and --rdzv_port");
   }
   throw Error(ErrorCode::kUsage,
-              taken + " by the rendezvous of job '" + holder->job_id() + "'" + who, address,
-              "choose another with --rdzv_port, on every node");
+              taken + " by the rendezvous of job '" + shown_name(holder->job_id()) + "'" + who,
+              address, "choose another with --rdzv_port, on every node");
 }
 
 // All nodes may be behind one address, and all of their ranks connect in the same moment.

@@ -89,6 +89,19 @@ std::string node_label(const std::string& address, const std::string& hostname) 
   return hostname.empty() || loopback || said ? address : address + ", host " + hostname;
 }
 
+std::string headline(const RankExit& exit, int world_size, int nnodes) {
+  std::string text = (exit.server ? "server " : "rank ") + std::to_string(exit.rank) + " of " +
+                     std::to_string(world_size);
+  text += exit.signal != 0 ? " was killed by " + signal_name(exit.signal)
+                           : " exited with " + std::to_string(exit.code);
+  const std::string& why = exit.cause.empty() ? exit.note : exit.cause;
+  if (!why.empty()) text += ": " + why;
+  if (exit.log_path.empty()) return text;
+  text += " (" + exit.log_path;
+  if (nnodes > 1) text += " on node " + std::to_string(exit.node_rank);
+  return text + ")";
+}
+
 std::string describe(const RankExit& exit, const std::string& node) {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f s", exit.ran_for.count() / 1000.0);

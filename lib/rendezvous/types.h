@@ -184,7 +184,10 @@ struct RankExit {
   int64_t at_ns = 0;
   int64_t at_error_ns = -1;
   std::string log_path;
-  std::string tail;  // the last lines of its log; at most 64 KiB travel
+  std::string tail;  // the last lines of its log, with their colours; at most 64 KiB travel
+  // What the program says of the reason, in one line: "KeyError: 'missing_key'". "" where it has
+  // said nothing. At most 4 KiB travel.
+  std::string cause;
   std::string note;  // what else is known, for the message: "killed by the kernel: out of memory"
 
   bool failed() const { return code != 0 || signal != 0; }
@@ -273,6 +276,9 @@ int exit_code_for(const Verdict& verdict);
 
 // "10.0.0.2, host gpu07"; without the host where the address says as much or is a loopback one.
 std::string node_label(const std::string& address, const std::string& hostname);
+// What happened, in a line: "rank 3 of 4 exited with 7: KeyError: 'x' (log/workerlog.1)"; with
+// several nodes it says on which one that file is.
+std::string headline(const RankExit& exit, int world_size, int nnodes);
 // "rank 3 (local rank 1) on node 1 (10.0.0.2) exited with code 7 after 12.3 s" / "was killed by
 // SIGKILL". `node`: its node_label().
 std::string describe(const RankExit& exit, const std::string& node);

@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kMaxTail = 64 << 10;
+constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
 // Every node brings the whole list of --ips: beyond this a digest of it, or a large job's joins
 // grow with its square.
 constexpr size_t kMaxListed = 64;
@@ -192,6 +192,7 @@ wire::RankExit to_wire(const RankExit& exit) {
   out.set_log_path(exit.log_path);
   out.set_tail(exit.tail.size() > kMaxTail ? exit.tail.substr(exit.tail.size() - kMaxTail)
                                            : exit.tail);
+  out.set_cause(exit.cause.substr(0, kMaxCause));
   out.set_note(exit.note);
   out.set_server(exit.server);
   out.set_oom(exit.oom);
@@ -211,6 +212,7 @@ RankExit from_wire(const wire::RankExit& in) {
   exit.ran_for = std::chrono::milliseconds(in.ran_for_ms());
   exit.log_path = in.log_path();
   exit.tail = in.tail().substr(0, kMaxTail);
+  exit.cause = in.cause().substr(0, kMaxCause);
   exit.note = in.note();
   exit.server = in.server();
   exit.oom = in.oom();

@@ -26,7 +26,8 @@ Verdict sample() {
   verdict.exit.oom = true;
   verdict.exit.ran_for = 12'345ms;
   verdict.exit.log_path = "log/workerlog.1";
-  verdict.exit.tail = "step 7\n  loss \xff";
+  verdict.exit.cause = "ValueError: no";
+  verdict.exit.tail = "step 6\r\033]0;title\007step 7\n  loss \xff";
   return verdict;
 }
 
@@ -47,6 +48,7 @@ TEST(VerdictJson, FailedRank_HasEverything) {
   EXPECT_EQ(json["rank"]["out_of_memory"], true);
   EXPECT_EQ(json["rank"]["ran_for"], 12.345);
   EXPECT_EQ(json["rank"]["log"], "log/workerlog.1");
+  EXPECT_EQ(json["rank"]["cause"], "ValueError: no");
   EXPECT_EQ(json["rank"]["last_lines"][0], "step 7");
   EXPECT_EQ(json["rank"]["last_lines"][1], "  loss \uFFFD");
 }

@@ -18,6 +18,7 @@ RankCommand sample_rank() {
   rank.rank = 11;
   rank.error_log_path = "log/workerlog.3.err";
   rank.shown_streams = kStandardError;
+  rank.shows_apart = true;
   rank.draws_bar = true;
   rank.hang_timeout_ms = 5000;
   rank.service_socket = true;
@@ -27,12 +28,22 @@ RankCommand sample_rank() {
 TEST(Wire, EveryMessage_ComesBackEqual) {
   const std::vector<WireMessage> messages = {
       SpawnRanks{{sample_rank(), RankCommand{}},
-                 {true, false, true, true, "10.0.0.2", true, 200, 1LL << 40, 5LL << 40}},
+                 {true,
+                  false,
+                  true,
+                  true,
+                  "10.0.0.2",
+                  {true, 200},
+                  {false, 5},
+                  true,
+                  1LL << 40,
+                  5LL << 40}},
       ServiceBytes{2, "cmd=init"},
       StopRanks{15, 2500},
       KillRanks{},
       RankStarted{1, 4711, "cannot execute"},
-      RankEnded{2, 7, 0, std::string("binary \0\xff\n tail", 15), "out of memory", true, 99, true},
+      RankEnded{2, 7, 0, std::string("binary \0\xff\n tail", 15), "KeyError", "out of memory", true,
+                99, true},
       SignalRanks{10},
       CollectStacks{4000},
       RanksProgress{{{1, 2, 1'000'000'000'000, 5, 6}, {}}},

@@ -144,7 +144,8 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
   verdict.hostname = "hb";
   verdict.message = "rank 3 failed";
   verdict.exit = {
-      3, true, 1, 1, 0, 9, false, true, 1234ms, -5, 6, "log/workerlog.1", "tail\xff\n", "oom"};
+      3,          true, 1, 1, 0, 9, false, true, 1234ms, -5, 6, "log/workerlog.1", "tail\xff\n",
+      "KeyError", "oom"};
   const Verdict back = there_and_back(verdict);
   EXPECT_EQ(back.kind, VerdictKind::kRankFailed);
   EXPECT_EQ(back.epoch, 2);
@@ -162,6 +163,7 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
   EXPECT_EQ(back.exit.ran_for, 1234ms);
   EXPECT_EQ(back.exit.log_path, "log/workerlog.1");
   EXPECT_EQ(back.exit.tail, "tail\xff\n");
+  EXPECT_EQ(back.exit.cause, "KeyError");
   EXPECT_EQ(back.exit.note, "oom");
 }
 

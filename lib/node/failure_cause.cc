@@ -1,0 +1,127 @@
+#include "node/failure_cause.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <vector>
+
+#include "base/terminal_text.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+constexpr size_t kLongest = 300;  // columns
+// What an exiting interpreter and its libraries may still say behind the exception.
+constexpr size_t kLinesAfter = 30;
+constexpr std::string_view kTraceback = "Traceback (most recent call last):";
+
+using Lines = std::vector<std::string_view>;
+
+Lines lines_of(std::string_view text) {
+  Lines lines;
+  for (size_t start = 0; start <= text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    lines.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  while (!lines.empty() && trim(lines.back()).empty()) lines.pop_back();
+  return lines;
+}
+
+std::string lower(std::string_view text) {
+  std::string all(text);
+  std::transform(all.begin(), all.end(), all.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return all;
+}
+
+// The exception of the last traceback, where it is near the end: the next line that is not
+// indented. All lines of a traceback may have something before them: "[rank0]: ", "  | ".
+std::string_view last_exception(const Lines& lines) {
+  for (size_t header = lines.size(); header-- > 0;) {
+    const size_t begin = lines[header].find(kTraceback);
+    if (begin == std::string_view::npos) continue;
+    const std::string_view margin = lines[header].substr(0, begin);
+    for (size_t i = header + 1; i < lines.size(); ++i) {
+      if (!lines[i].starts_with(margin)) continue;  // somebody else's, in between
+      const std::string_view line = lines[i].substr(margin.size());
+      if (line.empty() || line[0] == ' ' || line[0] == '\t') continue;
+      return lines.size() - i <= kLinesAfter ? line : std::string_view();
+    }
+  }
+  return {};
+}
+
+// The last line that contains one of these, near the end.
+std::string_view last_with(const Lines& lines, std::initializer_list<std::string_view> marks) {
+  for (size_t at = lines.size(); at-- > 0 && lines.size() - at <= kLinesAfter;) {
+    for (const std::string_view mark : marks) {
+      if (lines[at].find(mark) != std::string_view::npos) return lines[at];
+    }
+  }
+  return {};
+}
+
+// Programs of other languages: what they say when they give up.
+std::string_view last_words(const Lines& lines) {
+  for (const std::string_view mark : {"  what():", "Fatal Python error:", "terminate called"}) {
+    const std::string_view line = last_with(lines, {mark});
+    if (!line.empty()) return line;
+  }
+  return last_with(lines, {"Assertion `", "Assertion failed", "panicked at",
+                           "Check failed:", "CHECK failed", "AddressSanitizer:", "panic: "});
+}
+
+// "----\nError Message Summary:\n----\nInvalidArgumentError: ..."
+std::string_view paddle_summary(const Lines& lines) {
+  for (size_t at = lines.size(); at-- > 0 && lines.size() - at <= kLinesAfter;) {
+    if (lines[at].find("Error Message Summary:") == std::string_view::npos) continue;
+    for (size_t i = at + 1; i < std::min(lines.size(), at + 4); ++i) {
+      if (lines[i].find("Error: ") != std::string_view::npos) return lines[i];
+    }
+  }
+  return {};
+}
+
+bool reads_like_an_error(std::string_view line) {
+  constexpr std::array<std::string_view, 22> kWords = {
+      "error",     "exception", "fail",          "fatal",     "abort",    "panic",
+      "assert",    "cannot",    "can't",         "could not", "couldn't", "unable",
+      "not found", "no such",   "denied",        "invalid",   "refused",  "killed",
+      "undefined", "missing",   "out of memory", "usage: "};
+  const std::string words = lower(line);
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return words.find(word) != std::string::npos; });
+}
+
+}  // namespace
+
+std::string cause_line(std::string_view text) {
+  const std::string shown = resolve_output(text);
+  return cut_to_columns(trim(std::string_view(shown).substr(0, shown.find('\n'))), kLongest);
+}
+
+std::string failure_cause(std::string_view log, int signal) {
+  const Lines lines = lines_of(log);
+  if (lines.empty()) return {};
+  // A program that others ended had no say in it; one that crashed may have.
+  const bool crashed = signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS ||
+                       signal == SIGFPE || signal == SIGILL || signal == SIGTRAP;
+  if (signal != 0 && !crashed) return {};
+  std::string_view cause = paddle_summary(lines);
+  if (cause.empty() && signal == 0) cause = last_exception(lines);
+  if (cause.empty()) cause = last_words(lines);
+  const std::string_view last = lines.back();
+  if (cause.empty() && (signal == 0 || signal == SIGABRT) && reads_like_an_error(last)) {
+    cause = last;
+  }
+  std::string text = cause_line(cause);
+  constexpr std::string_view kWhat = "what():";
+  if (text.starts_with(kWhat)) text = trim(std::string_view(text).substr(kWhat.size()));
+  return text;
+}
+
+}  // namespace fleet
