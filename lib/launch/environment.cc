@@ -120,12 +120,21 @@ std::vector<LongValue> long_values(const Assignment& assignment, const RankConte
 }
 
 Variables table_environment(const Assignment& assignment, int local_rank,
-                            const RankContext& context) {
+                            const RankContext& context, bool others) {
+  const RankContext whole = with_lists(assignment, context);
   const Dialect& first = *dialects_named(context.dialects).front();
   const auto show = assignment.world->servers > 0 ? first.role
                     : first.table                 ? first.table
                                                   : first.variables;
-  return show(assignment, local_rank, with_lists(assignment, context));
+  Variables shown = show(assignment, local_rank, whole);
+  if (!others) return shown;
+  RankContext further = whole;
+  std::erase(further.dialects, first.name);
+  if (further.dialects.empty()) return shown;
+  for (auto& variable : dialect_variables(assignment, local_rank, further)) {
+    shown.push_back(std::move(variable));
+  }
+  return shown;
 }
 
 Variables rank_environment(const Assignment& assignment, int local_rank,
@@ -149,7 +158,7 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
 
 std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank,
                                              const Variables& set) {
-  std::vector<std::string> names = {"http_proxy", "https_proxy", kEnvJobSecret, "FLEETD_SECRET"};
+  std::vector<std::string> names = {kEnvJobSecret, "FLEETD_SECRET"};
   if (assignment.node().is_server(local_rank)) names.emplace_back("PADDLE_TRAINER_ID");
   // A launcher may itself run in a rank.
   for (const auto& [name, value] : set) {

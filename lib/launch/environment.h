@@ -32,14 +32,15 @@ RankContext with_lists(const Assignment& assignment, RankContext context);
 std::vector<LongValue> long_values(const Assignment& assignment, const RankContext& context);
 
 // What the printed table shows: the first dialect's, where that is Paddle what its older launcher
-// prints, in the order of that; in a job with parameter servers what is set for a role.
+// prints, in the order of that; in a job with parameter servers what is set for a role. With
+// `others` what the further dialects set follows.
 Variables table_environment(const Assignment& assignment, int local_rank,
-                            const RankContext& context = {});
+                            const RankContext& context = {}, bool others = false);
 // Everything that is set for a rank: what each dialect has for it, and fleetrun's own.
 Variables rank_environment(const Assignment& assignment, int local_rank,
                            const RankContext& context);
-// What is taken out: proxies break the ranks' own connections, and a parameter server is no
-// trainer. Of NAME and NAME_FILE only what is in `set`, the rank's own.
+// What is taken out: secrets, and of a parameter server what a trainer has. Of NAME and NAME_FILE
+// only what is in `set`, the rank's own.
 std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank,
                                              const Variables& set = {});
 

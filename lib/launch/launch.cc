@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/owned_file.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "launch/addresses.h"
 #include "launch/arguments.h"
@@ -27,6 +28,7 @@
 #include "launch/plan.h"
 #include "launch/rejoin.h"
 #include "launch/shown_ranks.h"
+#include "launch/start_screen.h"
 #include "launch/tables.h"
 #include "node/agent.h"
 #include "node/folder_claim.h"
@@ -99,31 +101,6 @@ RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousS
 
 namespace {
 
-void print_table(const LaunchPlan& plan, const Assignment& assignment, const char* role, int count,
-                 int first) {
-  if (count == 0) return;
-  spdlog::info(
-      "Local {}start {} processes. First process distributed environment info (Only For Debug): "
-      "\n{}\n",
-      role, count, environment_table(table_environment(assignment, first, rank_context(plan))));
-}
-
-void print_start(const LaunchPlan& plan, const Assignment& assignment) {
-  const NodePlacement& node = assignment.node();
-  const std::string& log_dir = plan.log_dir;
-  const bool roles = assignment.world->servers > 0;
-  print_table(plan, assignment, "server ", node.servers, 0);
-  print_table(plan, assignment, roles ? "worker " : "", node.trainers(), node.servers);
-  if (roles) {
-    spdlog::info("the servers' logs are {0}/serverlog.*, the workers' {0}/workerlog.*", log_dir);
-    return;
-  }
-  spdlog::info(
-      "details about PADDLE_TRAINER_ENDPOINTS can be found in {0}/endpoints.log, and detail "
-      "running logs maybe found in {0}/workerlog.0",
-      log_dir);
-}
-
 // --debug_rank.
 void say_who_waits(const LaunchPlan& plan, const Assignment& assignment,
                    const std::vector<RankCommand>& ranks) {
@@ -152,18 +129,19 @@ void claim_logs(const LaunchPlan& plan, const Assignment& assignment,
                 std::optional<FolderClaim>* claim) {
   if (*claim) return;  // an epoch before
   claim->emplace(plan.log_dir, "node " + std::to_string(assignment.node_rank) + " of job '" +
-                                   plan.request.settings.text("job_id") + "' (pid " +
+                                   shown_name(plan.request.settings.text("job_id")) + "' (pid " +
                                    std::to_string(::getpid()) + " on " + host_name() + ")");
   if ((*claim)->other().empty()) return;
   spdlog::warn(
       "{}: {} writes its logs there too; give each its own folder, as with "
       "--log_dir=log/$(hostname)",
-      plan.log_dir, (*claim)->other());
+      plan.log_dir, shown_name((*claim)->other(), 200));
 }
 
 SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
                          std::optional<FolderClaim>* claim) {
   make_directories(plan.log_dir);
+  const bool again = claim->has_value();
   claim_logs(plan, assignment, claim);
   // Not synced to the disk: it is a help for reading logs, and a start is to be quick.
   try {
@@ -177,10 +155,11 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
   for (const Dialect* dialect : dialects_named(plan.dialects)) {
     if (dialect->write_files) dialect->write_files(assignment, rank_context(plan));
   }
-  print_start(plan, assignment);
+  print_start(plan, assignment, again);
   SpawnRanks spawn;
   spawn.ranks = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
   spawn.logs = log_settings(plan.request.settings, assignment, spawn.ranks);
+  for (RankCommand& rank : spawn.ranks) rank.shows_apart = spawn.logs.errors_apart;
   say_who_waits(plan, assignment, spawn.ranks);
   say_who_is_not_there(plan, assignment);
   return spawn;
@@ -200,12 +179,6 @@ std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, boost::asio::io
       plan.security,
       [&loop](std::function<void()> answer) { boost::asio::post(loop, std::move(answer)); });
   return serve_dialects(plan.dialects, place);
-}
-
-void print_configuration(const LaunchPlan& plan) {
-  std::fputs(configuration_block(plan.request.settings, plan.request.program).c_str(), stdout);
-  std::fputs(plan.on_gpus() ? "launch train in GPU mode\n" : "launch train in CPU mode\n", stdout);
-  std::fflush(stdout);
 }
 
 // What lives as long as the job.
@@ -255,7 +228,7 @@ void refuse_strangers_folder() {
 }
 
 int run(LaunchRequest request) {
-  set_up_logging(request.settings.text("log_level"), "fleetrun");
+  set_up_launch_logging(request.settings);
   LaunchPlan plan = make_plan(std::move(request));
   const Settings& settings = plan.request.settings;
   if (plan.request.dry_run.wanted) {
@@ -267,7 +240,10 @@ int run(LaunchRequest request) {
   JobLife life;
   if (settings.boolean("preflight")) life.facts = gather_facts(plan);
   const bool part = settings.boolean("part");
-  if (!part) print_configuration(plan);
+  if (!part) {
+    print_configuration(plan.request,
+                        plan.on_gpus() ? "launch train in GPU mode" : "launch train in CPU mode");
+  }
 
   const CredentialsFile credentials(plan.security);
   plan.credentials = credentials.path();

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/shown_ranks.h"
+#include "node/console.h"
 #include "node/log_rotation.h"
 
 namespace fleet {
@@ -62,19 +63,24 @@ bool stamps_console(const Settings& settings) {
 LogSettings log_settings(const Settings& settings, const Assignment& assignment,
                          const std::vector<RankCommand>& ranks) {
   LogSettings logs;
-  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   const auto shown = std::count_if(ranks.begin(), ranks.end(),
                                    [](const RankCommand& rank) { return rank.shown_streams != 0; });
-  const auto wanted = [&](const char* key, const char* yes) {
-    return settings.text(key) == yes || (settings.text(key) == "auto" && terminal);
+  const auto stream = [&](int fd) {
+    const bool terminal = ::isatty(fd) == 1;
+    const auto wanted = [&](const char* key, const char* yes) {
+      return settings.text(key) == yes || (settings.text(key) == "auto" && terminal);
+    };
+    const bool collapses = shown > 1 && wanted("collapse", "on");
+    return ShownStream{wanted("slow_console", "drop"), collapses ? kCollapseMs : 0};
   };
   logs.overwrite = settings.boolean("log_overwrite");
   logs.stamp_console = stamps_console(settings);
   logs.stamp_files = settings.text("timestamps") == "files" || settings.text("timestamps") == "all";
   logs.labels = read_shown_ranks(settings).chosen;
   if (assignment.nnodes() > 1) logs.node = assignment.node().address;
-  logs.drop = wanted("slow_console", "drop");
-  if (shown > 1 && wanted("collapse", "on")) logs.collapse_ms = kCollapseMs;
+  logs.output = stream(STDOUT_FILENO);
+  logs.errors = stream(STDERR_FILENO);
+  logs.errors_apart = !same_place(STDOUT_FILENO, STDERR_FILENO);
   const Sizes sizes = sizes_of(settings, static_cast<int>(ranks.size()));
   logs.max_size = sizes.max_size;
   logs.total_size = sizes.total_size;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/terminal_text.h"
 #include "launch/addresses.h"
 #include "launch/elasticity.h"
 #include "rendezvous/lookup.h"
@@ -33,7 +34,7 @@ void rejoin_where_it_runs(LaunchPlan* plan) {
       find_running_job(at, settings.text("job_id"), plan->security, kPatience);
   if (there.empty()) return;
   spdlog::warn("job '{}' runs already, and its rendezvous is at {} now: this node joins it there",
-               settings.text("job_id"), there);
+               shown_name(settings.text("job_id")), there);
   topology.hosting = Topology::Hosting::kNo;
   const auto found = std::find(at.begin(), at.end(), there) - at.begin();
   topology.rendezvous_address = others.at(static_cast<size_t>(found));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "launch/options.h"
 #include "launch/secret_names.h"
@@ -43,41 +44,67 @@ std::string python_value(const Settings& settings, const ConfigKey& key, const O
   }
 }
 
-std::string row(const std::string& key, const std::string& value, size_t key_width) {
+struct Layout {
+  std::string indent;
+  size_t key_width, value_width;
+  size_t inner() const { return key_width + kSpacing + value_width; }
+  size_t columns() const { return indent.size() + inner() + 2; }
+};
+
+std::string row(const std::string& key, const std::string& value, const Layout& layout) {
   std::string shown = value;
-  if (shown.size() >= kValueWidth) shown = "... " + shown.substr(shown.size() - 41);
-  const size_t pad = kValueWidth - shown.size();
-  return "    |" + std::string(key_width - key.size(), ' ') + key + std::string(kSpacing, ' ') +
-         std::string(pad / 2, ' ') + shown + std::string(pad - pad / 2, ' ') + "|\n";
+  if (shown.size() >= layout.value_width) {
+    shown = "... " + shown.substr(shown.size() - (layout.value_width - 4));
+  }
+  const size_t pad = layout.value_width - shown.size();
+  return layout.indent + "|" + std::string(layout.key_width - key.size(), ' ') + key +
+         std::string(kSpacing, ' ') + std::string(pad / 2, ' ') + shown +
+         std::string(pad - pad / 2, ' ') + "|\n";
+}
+
+// One column is left free: a full last one makes some terminals wrap.
+Layout narrow_layout(size_t key_width, int columns) {
+  constexpr size_t kLeastValue = 12, kUsual = 80;
+  const size_t room = (columns > 0 ? static_cast<size_t>(columns) : kUsual) - 1;
+  const size_t used = key_width + kSpacing + 2;
+  return {"", key_width, room > used + kLeastValue ? room - used : kLeastValue};
 }
 
 }  // namespace
 
-std::string configuration_block(const Settings& settings, const std::vector<std::string>& program) {
+std::string configuration_block(const Settings& settings, const std::vector<std::string>& program,
+                                bool all) {
+  static const Settings defaults = ConfigTree().validate(launch_schema());
   std::map<std::string, std::string> lines;
   const std::vector<ConfigKey>& keys = launch_schema().keys();
   for (size_t i = 0; i < keys.size(); ++i) {
     const Option& option = launch_options()[i];
+    const bool given = settings.given(option.key);
     // Paddle prints all of its options; what is rarer is shown where it is used.
     const bool rare = !option.common && (option.optional || option.is_flag());
-    if (rare && !settings.given(option.key)) continue;
-    lines[keys[i].path] = python_value(settings, keys[i], option);
+    const std::string value = python_value(settings, keys[i], option);
+    const bool differs = given && value != python_value(defaults, keys[i], option);
+    if (option.internal || !(all ? given || !rare : differs)) continue;
+    lines[keys[i].path] = value;
   }
   lines["training_script"] = program.front();
   lines["training_script_args"] = python_list({program.begin() + 1, program.end()});
   std::string text = "-----------  Configuration Arguments -----------\n";
   for (const auto& [key, value] : lines) text += key + ": " + value + "\n";
-  return text + std::string(48, '-') + "\n";
+  return escape_controls(text + std::string(48, '-') + "\n");
 }
 
-std::string environment_table(const Variables& variables) {
-  size_t key_width = kKeyWidth;
-  for (const auto& [key, value] : variables) key_width = std::max(key_width, key.size());
-  const size_t width = key_width + kSpacing + kValueWidth;
-  const std::string border = "    +" + std::string(width, '=') + "+";
-  std::string text = border + "\n" + row("Distributed Envs", "Value", key_width);
-  text += "    +" + std::string(width, '-') + "+\n";
-  for (const auto& [key, value] : variables) text += row(key, value, key_width);
+std::string environment_table(const Variables& variables, const std::string& layout, int columns) {
+  const std::string title = "Distributed Envs";
+  size_t longest = title.size();
+  for (const auto& [key, value] : variables) longest = std::max(longest, key.size());
+  Layout shown{"    ", std::max(longest, kKeyWidth), kValueWidth};
+  const bool fits = columns == 0 || static_cast<size_t>(columns) >= shown.columns();
+  if (layout == "narrow" || (layout == "auto" && !fits)) shown = narrow_layout(longest, columns);
+  const std::string border = shown.indent + "+" + std::string(shown.inner(), '=') + "+";
+  std::string text = border + "\n" + row(title, "Value", shown);
+  text += shown.indent + "+" + std::string(shown.inner(), '-') + "+\n";
+  for (const auto& [key, value] : variables) text += row(key, value, shown);
   return text + border;
 }
 

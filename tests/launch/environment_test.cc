@@ -46,6 +46,18 @@ TEST(TableEnvironment, OnCpus_NoGpuIsSelected) {
   EXPECT_EQ(variables.at("PADDLE_WORLD_DEVICE_IDS"), ",,,");
 }
 
+TEST(TableEnvironment, FurtherDialects_FollowPaddlesRows) {
+  RankContext context;
+  context.dialects = {"paddle", "torch", "openmpi"};
+  const Variables paddles = table_environment(sample_job(true), 1);
+  const Variables all = table_environment(sample_job(true), 1, context, true);
+  ASSERT_GT(all.size(), paddles.size());
+  EXPECT_TRUE(std::equal(paddles.begin(), paddles.end(), all.begin()));
+  EXPECT_EQ(all[paddles.size()].first, "RANK");
+  EXPECT_TRUE(as_map(all).contains("OMPI_COMM_WORLD_RANK"));
+  EXPECT_EQ(table_environment(sample_job(true), 1, context), paddles);
+}
+
 TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
   const auto variables =
       as_map(rank_environment(sample_job(false), 1, {"night", "log", "DEBUG", "", 3, 4}));
@@ -96,9 +108,9 @@ TEST(RankEnvironment, UsersOwnThreads_AreLeftAlone) {
                    .contains("OMP_NUM_THREADS"));
 }
 
-TEST(RankEnvironment, Proxies_AreTakenOut) {
+TEST(RankEnvironment, SecretsAreTakenOut_ProxiesStay) {
   EXPECT_THAT(removed_environment(sample_job(false), 0),
-              ElementsAre("http_proxy", "https_proxy", "FLEET_JOB_SECRET", "FLEETD_SECRET"));
+              ElementsAre("FLEET_JOB_SECRET", "FLEETD_SECRET"));
 }
 
 // Nodes of 8 ranks; this is the first. Every endpoint is of 16 characters, with its comma 17.

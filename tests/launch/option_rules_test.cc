@@ -155,8 +155,8 @@ TEST(OptionRules, ContradictingLooks_AreRefused) {
 TEST(ExportedSecrets, AreNotPrinted) {
   const LaunchRequest request =
       parse_arguments({"--via=ssh", "--export=my_token=t0p,MODE=fast,NCCL_*", "prog"});
-  const std::string printed =
-      print_options(request.settings) + configuration_block(request.settings, request.program);
+  const std::string printed = print_options(request.settings) +
+                              configuration_block(request.settings, request.program, true);
   EXPECT_THAT(printed, AllOf(HasSubstr("my_token=******"), HasSubstr("MODE=fast"),
                              HasSubstr("NCCL_*"), Not(HasSubstr("t0p"))));
 }

@@ -55,10 +55,46 @@ TEST(EnvironmentTable, LongKey_WidensTheTable) {
   EXPECT_NE(table.find("    |" + key + "  "), std::string::npos);
 }
 
-TEST(ConfigurationBlock, IsPaddles) {
+TEST(EnvironmentTable, NarrowTerminal_GetsANarrowTable) {
+  const Variables variables = {{"PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:33653,127.0.0.1:27766"},
+                               {"PADDLE_TRAINER_ID", "0"}};
+  const std::string border = "+" + std::string(57, '=') + "+";
+  EXPECT_EQ(environment_table(variables, "auto", 60),
+            border +
+                "\n|        Distributed Envs              Value              |\n"
+                "+---------------------------------------------------------+\n"
+                "|PADDLE_TRAINER_ENDPOINTS  ... 1:33653,127.0.0.1:27766|\n"
+                "|       PADDLE_TRAINER_ID                0                |\n" +
+                border);
+}
+
+TEST(EnvironmentTable, Layout_FollowsTheTerminalUnlessToldOtherwise) {
+  const Variables variables = {{"RANK", "0"}};
+  const std::string paddles = environment_table(variables);
+  EXPECT_EQ(environment_table(variables, "auto", 0), paddles);
+  EXPECT_EQ(environment_table(variables, "auto", 93), paddles);
+  EXPECT_NE(environment_table(variables, "auto", 92), paddles);
+  EXPECT_EQ(environment_table(variables, "paddle", 40), paddles);
+  EXPECT_NE(environment_table(variables, "narrow", 200), paddles);
+}
+
+TEST(ConfigurationBlock, ByDefault_ShowsWhatDiffers) {
+  const LaunchRequest request = parse_arguments(
+      {"--gpus=0,1", "--grace=10", "--table=paddle", "--rdzv_timeout=5", "train.py"});
+  EXPECT_EQ(configuration_block(request.settings, request.program, false),
+            "-----------  Configuration Arguments -----------\n"
+            "gpus: 0,1\n"
+            "rdzv_timeout: 5\n"
+            "table: paddle\n"
+            "training_script: train.py\n"
+            "training_script_args: []\n"
+            "------------------------------------------------\n");
+}
+
+TEST(ConfigurationBlock, OfAllOptions_IsPaddles) {
   const LaunchRequest request =
       parse_arguments({"--gpus=0,1", "--ips=10.0.0.1, 10.0.0.2", "train.py", "--lr", "it's"});
-  EXPECT_EQ(configuration_block(request.settings, request.program),
+  EXPECT_EQ(configuration_block(request.settings, request.program, true),
             "-----------  Configuration Arguments -----------\n"
             "elastic_timeout: 30\n"
             "gpus: 0,1\n"
@@ -76,6 +112,7 @@ TEST(ConfigurationBlock, IsPaddles) {
             "nnodes: None\n"
             "no_progress_restarts: 3\n"
             "nproc_per_node: None\n"
+            "quiet: False\n"
             "rank: None\n"
             "ranks: None\n"
             "rdzv_port: None\n"

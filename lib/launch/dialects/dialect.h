@@ -42,6 +42,8 @@ struct Dialect {
   void (*write_files)(const Assignment&, const RankContext&) = nullptr;
   // Answers the ranks while they run, on the agent's loop.
   std::unique_ptr<RankService> (*serve)(const ServicePlace&) = nullptr;
+  // The host that its library reaches through a proxy of the environment; nullptr: it uses none.
+  std::string (*proxied_host)(const Assignment&) = nullptr;
   bool wants_port = false;    // serve() listens on ServicePlace::port
   bool wants_socket = false;  // ranks get a service socket: descriptor kServiceDescriptor
 };

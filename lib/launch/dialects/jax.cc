@@ -26,8 +26,15 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
   return all;
 }
 
+// Its coordination service is gRPC's, which takes http_proxy for any address.
+std::string coordinator_host(const Assignment& assignment) {
+  const std::string endpoint = first_endpoint(*assignment.world);
+  return endpoint.substr(0, endpoint.rfind(':'));
+}
+
 }  // namespace
 
-const Dialect kJaxDialect = {.name = "jax", .variables = variables};
+const Dialect kJaxDialect = {
+    .name = "jax", .variables = variables, .proxied_host = coordinator_host};
 
 }  // namespace fleet

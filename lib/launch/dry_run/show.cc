@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "launch/addresses.h"
@@ -160,7 +161,7 @@ std::string variables_text(const Variables& variables) {
 void write_dry_run_table(const ForeseenJob& job, int rank, std::ostream& out) {
   check_rank(job, rank);
   const Rows rows = rows_of(job, rank);
-  out << "job '" << job.job_id
+  out << "job '" << shown_name(job.job_id)
       << "': " << count_of(static_cast<size_t>(job.processes()), "process", "es") << " on "
       << count_of(job.world().nodes.size(), "node") << "; nothing is started\n"
       << "  rendezvous  " << job.rendezvous << "\n  program     " << join(job.program, " ") << "\n";

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/ranges.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "launch/dry_run/show.h"
@@ -104,7 +105,7 @@ std::vector<NodeProcesses> foresee_processes(const Settings& settings,
 }
 
 void write_via_table(const ViaPlan& plan, std::ostream& out) {
-  out << "job '" << plan.job_id << "' on " << plan.nodes.size()
+  out << "job '" << shown_name(plan.job_id) << "' on " << plan.nodes.size()
       << (plan.nodes.size() == 1 ? " node" : " nodes") << " with --via=" << plan.via
       << "; nothing is started\n  program     " << join(plan.program, " ") << "\n";
   for (const std::string& note : plan.notes) out << "  note        " << note << "\n";

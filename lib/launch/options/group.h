@@ -12,7 +12,8 @@ OptionGroup via_options();        // starting it on all nodes from one place
 OptionGroup role_options();       // the parameter-server mode
 OptionGroup supervise_options();  // how the job is watched, stopped and restarted
 OptionGroup log_options();
-OptionGroup check_options();  // before it starts
+OptionGroup screen_options();  // what the launcher itself says
+OptionGroup check_options();   // before it starts
 OptionGroup security_options();
 OptionGroup look_options();  // starting nothing: --help, --dry_run
 

@@ -13,7 +13,7 @@ const OptionGroup& launch_option_group() {
   static const OptionGroup all = [] {
     OptionGroup together;
     for (const auto group : {start_options, via_options, supervise_options, log_options,
-                             check_options, security_options, role_options}) {
+                             screen_options, check_options, security_options, role_options}) {
       together.include(group());
     }
     return together;

@@ -110,7 +110,8 @@ void JobFolder::wait_for(const std::string& file) const {
 
 Fleetrun::Fleetrun(const JobFolder& folder, const std::string& name,
                    std::vector<std::string> arguments, const Environment& environment,
-                   const std::string& terminal, const std::string& program)
+                   const std::string& terminal, const std::string& program,
+                   const std::string& errors)
     : folder_(folder), name_(name) {
   Environment changes = environment;
   changes.emplace_back(kMark, folder.mark());
@@ -149,6 +150,10 @@ Fleetrun::Fleetrun(const JobFolder& folder, const std::string& name,
   ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
   if (!terminal.empty()) {
     ::posix_spawn_file_actions_addopen(&actions, 1, terminal.c_str(), O_RDWR | O_NOCTTY, 0);
+  }
+  if (!errors.empty()) {
+    ::posix_spawn_file_actions_addopen(&actions, 2, errors.c_str(),
+                                       O_RDWR | O_CREAT | O_APPEND | O_NOCTTY, 0644);
   }
   const int error = ::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), envp.data());
   ::posix_spawn_file_actions_destroy(&actions);

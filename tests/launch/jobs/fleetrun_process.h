@@ -34,10 +34,11 @@ class Fleetrun {
  public:
   using Environment = std::vector<std::pair<std::string, std::string>>;
   // Started in the folder, with standard output and error in the file NAME.out of it. An empty
-  // value takes a variable out. `terminal`: instead of that for standard output.
+  // value takes a variable out. `terminal`: instead of that for standard output; `errors`: for
+  // standard error (a terminal, or a file of the folder).
   Fleetrun(const JobFolder& folder, const std::string& name, std::vector<std::string> arguments,
            const Environment& environment = {}, const std::string& terminal = {},
-           const std::string& program = "fleetrun");
+           const std::string& program = "fleetrun", const std::string& errors = {});
   ~Fleetrun();
   pid_t pid() const { return pid_; }
   void signal(int number) const;

@@ -81,7 +81,7 @@ TEST_F(TwoNodes, Environment_CountsAcrossNodes) {
 TEST_F(TwoNodes, FirstFailure_DecidesOnBoth) {
   // When rank 2 fails, the others fail too, later and with another code.
   start_both(
-      "trap 'exit 9' TERM; test $RANK = 2 && { echo rank two broke; "
+      "trap 'exit 9' TERM; test $RANK = 2 && { echo error: rank two broke; "
       "while ! test -e go; do sleep 0.01; done; exit 5; } & "
       "if test $RANK = 2; then : >ready.$RANK; wait $!; exit $?; fi");
   std::ofstream(job.path() + "/go") << "";
@@ -89,13 +89,14 @@ TEST_F(TwoNodes, FirstFailure_DecidesOnBoth) {
   EXPECT_EQ(second->wait(), 5);
   for (const Fleetrun* node : {first.get(), second.get()}) {
     EXPECT_THAT(node->output(), AllOf(HasSubstr("Out of all 4 trainers"), HasSubstr("rank=[2]"),
-                                      HasSubstr("on node 1 (127.0.0.2) exited with code 5"),
+                                      HasSubstr("rank 2 of 4 exited with 5: error: "
+                                                "rank two broke (log1/workerlog.0 on node 1)"),
                                       HasSubstr("rank two broke")));
   }
   const auto verdict = [](const Fleetrun& node) {
     const std::string text = node.output();
-    const size_t begin = text.find("ABORT!!!");
-    return text.substr(begin, text.find("rank two broke", begin) - begin);
+    const size_t begin = text.find("rank 2 of 4 exited");
+    return text.substr(begin, text.rfind("rank two broke") - begin);
   };
   EXPECT_EQ(verdict(*first), verdict(*second));
   EXPECT_THAT(job.read("log0/verdict.json"), HasSubstr("rank two broke"));
