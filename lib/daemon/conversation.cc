@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/terminal_text.h"
 #include "daemon/protocol.h"
 
 namespace fleet {
@@ -130,7 +131,7 @@ void Conversation::prepare(const daemon_wire::Prepare& wish) {
 const JobInfo& Conversation::known(const std::string& job_id) const {
   const JobInfo* job = jobs_.named(job_id);
   if (job) return *job;
-  throw Error(ErrorCode::kNotFound, "there is no such job here", "job " + job_id,
+  throw Error(ErrorCode::kNotFound, "there is no such job here", "job " + shown_name(job_id),
               "fleetrun ls shows those that there are");
 }
 

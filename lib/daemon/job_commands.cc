@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "daemon/console_log.h"
 #include "daemon/fleetds.h"
@@ -98,7 +99,7 @@ std::string shown_name(const Part& part) { return part.address.substr(0, part.ad
 void show_output(const std::vector<Part>& parts, const daemon_wire::ReadLog& wish, Fleetds* fleetds,
                  bool* failed) {
   Talks talks(fleetds->security());
-  ShownOutput output(talks.loop(), parts.size() > 1 && wish.rank() < 0);
+  ShownOutput output(talks.loop(), parts.size() > 1 && wish.rank() < 0, ShownOutput::Of::kKept);
   output.on_room([&] { talks.hold(output.full()); });
   for (const Part& part : parts) {
     Ask ask;
@@ -182,7 +183,7 @@ int stop(const CommandLine& line) {
         });
   }
   talks.run();
-  if (!failed) std::printf("job %s has ended\n", job_id.c_str());
+  if (!failed) std::printf("job %s has ended\n", fleet::shown_name(job_id).c_str());
   return failed ? 1 : 0;
 }
 

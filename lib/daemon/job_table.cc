@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -44,8 +45,8 @@ const JobInfo& JobTable::prepare(const JobRequest& request, double now) {
   const JobInfo* known = named(request.job_id);
   if (known && known->phase != JobPhase::kEnded) {
     refuse("a job of this name is here already (" + std::string(name_of(known->phase)) + ")",
-           "job " + request.job_id,
-           "give another --job_id, or end it: fleetrun stop " + request.job_id);
+           "job " + shown_name(request.job_id),
+           "give another --job_id, or end it: fleetrun stop " + shown_name(request.job_id));
   }
   const auto running = std::count_if(
       jobs_.begin(), jobs_.end(), [](const JobInfo& job) { return job.phase != JobPhase::kEnded; });

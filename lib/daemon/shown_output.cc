@@ -2,10 +2,33 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace fleet {
 
-ShownOutput::ShownOutput(boost::asio::io_context& loop, bool several)
-    : output_(loop, STDOUT_FILENO), errors_(loop, STDERR_FILENO), several_(several) {}
+namespace {
+
+// Whether a line of standard error is a rank's: "[rank 3 10.0.0.2] ...", "[ranks 0-6] ...", maybe
+// with the time before it. No line of a launcher begins so.
+bool is_of_rank(std::string_view line) {
+  constexpr size_t kStamp = std::string_view("2026-11-20T15:04:05.123+01:00 ").size();
+  if (line.size() > kStamp && line[4] == '-' && line[10] == 'T' && line[kStamp - 1] == ' ') {
+    line.remove_prefix(kStamp);
+  }
+  return line.starts_with("[rank ") || line.starts_with("[ranks ");
+}
+
+// Behind the last line that is whole: a "\r" at the end may be a part of "\r\n".
+size_t end_of_lines(std::string_view text) {
+  const size_t newline = text.rfind('\n');
+  const size_t bar = text.size() < 2 ? std::string_view::npos : text.rfind('\r', text.size() - 2);
+  return std::max(newline + 1, bar + 1);
+}
+
+}  // namespace
+
+ShownOutput::ShownOutput(boost::asio::io_context& loop, bool several, Of of)
+    : output_(loop, STDOUT_FILENO), errors_(loop, STDERR_FILENO), several_(several), of_(of) {}
 
 void ShownOutput::on_room(const std::function<void()>& callback) {
   output_.on_room(callback);
@@ -13,22 +36,29 @@ void ShownOutput::on_room(const std::function<void()>& callback) {
 }
 
 void ShownOutput::write(const std::string& node, bool error, std::string_view text) {
-  if (!several_) return (error ? errors_ : output_).write(text);
+  std::string safe;
+  if (of_ == Of::kKept && output_.is_terminal()) {
+    const bool colors = wants_colors(STDOUT_FILENO);
+    text = safe = filters_.try_emplace({node, error}, colors).first->second.pass(text);
+  }
+  if (!several_) return console(error).write(text);
   std::string& begun = begun_[{node, error}];
   begun += text;
-  const size_t end = begun.rfind('\n');
-  if (end == std::string::npos) return;
-  write_lines(node, error, std::string_view(begun).substr(0, end + 1));
-  begun.erase(0, end + 1);
+  const size_t end = end_of_lines(begun);
+  if (end == 0) return;
+  write_lines(node, error, std::string_view(begun).substr(0, end));
+  begun.erase(0, end);
 }
 
 void ShownOutput::write_lines(const std::string& node, bool error, std::string_view text) {
   if (!error) return output_.write(text);
   while (!text.empty()) {
-    const size_t end = text.find('\n');
-    errors_.write("[" + node + "] " + std::string(text.substr(0, end)) + "\n");
-    if (end == std::string_view::npos) return;
-    text.remove_prefix(end + 1);
+    const size_t end = std::min(text.find_first_of("\r\n"), text.size() - 1);
+    const size_t size = end + (text.substr(end, 2) == "\r\n" ? 2 : 1);
+    const std::string_view line = text.substr(0, size);
+    console(true).write(is_of_rank(line) ? std::string(line)
+                                         : "[" + node + "] " + std::string(line));
+    text.remove_prefix(size);
   }
 }
 

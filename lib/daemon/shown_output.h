@@ -1,4 +1,4 @@
-// What several nodes' launchers show, on this one's standard output and error.
+// What the nodes' launchers show, on this one's standard output and error.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -8,15 +8,19 @@
 #include <string_view>
 #include <utility>
 
+#include "base/terminal_text.h"
 #include "node/console.h"
 
 namespace fleet {
 
-// Of one node it goes out as it comes. Of several, whole lines: those of standard error with their
-// node before them (ranks' own lines have it already). Never blocks. Not thread safe.
+// Of one node it goes out as it comes. Of several, whole lines: those of launchers with their node
+// before them (ranks' own lines have it already). Never blocks. Not thread safe.
 class ShownOutput {
  public:
-  ShownOutput(boost::asio::io_context& loop, bool several);
+  // A job that runs: standard output is its program's. What was kept of one and asked for goes to
+  // standard output, and commands no terminal.
+  enum class Of { kRunningJob, kKept };
+  ShownOutput(boost::asio::io_context& loop, bool several, Of of = Of::kRunningJob);
   void write(const std::string& node, bool error, std::string_view text);
   void flush();  // lines that have no end yet
   bool full() const { return output_.full() || errors_.full(); }
@@ -24,11 +28,15 @@ class ShownOutput {
   void on_room(const std::function<void()>& callback);
 
  private:
+  Console& console(bool error) { return error && of_ == Of::kRunningJob ? errors_ : output_; }
   void write_lines(const std::string& node, bool error, std::string_view text);
 
   Console output_, errors_;
   bool several_;
-  std::map<std::pair<std::string, bool>, std::string> begun_;  // lines without an end, by source
+  Of of_;
+  using Source = std::pair<std::string, bool>;
+  std::map<Source, std::string> begun_;  // lines without an end
+  std::map<Source, TerminalFilter> filters_;
 };
 
 }  // namespace fleet

@@ -10,6 +10,8 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/standard_error.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "daemon/job_client.h"
 #include "daemon/job_info.h"
@@ -21,7 +23,7 @@
 #include "daemon/shown_output.h"
 #include "daemon/talk.h"
 #include "launch/elasticity.h"
-#include "launch/tables.h"
+#include "launch/start_screen.h"
 #include "rendezvous/grpc_setup.h"
 
 namespace fleet {
@@ -222,9 +224,31 @@ RemoteJob::Terms terms_of(const Settings& settings) {
   return terms;
 }
 
+namespace {
+
+// After --detach.
+void say_how_to_come_back(const Settings& settings, const std::string& id,
+                          const std::vector<std::string>& addresses) {
+  if (settings.boolean("quiet")) {
+    // Nobody else tells a name that was made here.
+    if (!settings.given("job_id")) write_standard_error("job " + id + "\n");
+    return;
+  }
+  std::string text = "job " + shown_name(id) + " runs on " + std::to_string(addresses.size()) +
+                     (addresses.size() == 1 ? " node" : " nodes") +
+                     " and goes on without this terminal:\n";
+  for (const char* command : {"status ", "logs -f ", "attach ", "stop "}) {
+    text += std::string("  fleetrun ") + command + escape_controls(shell_word(id)) +
+            " --fleetd=" + join(addresses, ",") + "\n";
+  }
+  write_standard_error(text);
+}
+
+}  // namespace
+
 int start_via_fleetd(LaunchRequest request) {
   const Settings& settings = request.settings;
-  set_up_logging(settings.text("log_level"), "fleetrun");
+  set_up_launch_logging(settings);
   const std::vector<NodeRequest> requests = node_requests(request, client_place(settings));
   const Security security = fleetd_security(settings.text("fleetd_secret_file"), false);
   std::vector<RemoteNode> nodes;
@@ -234,21 +258,12 @@ int start_via_fleetd(LaunchRequest request) {
     *nodes.back().first.mutable_prepare() = to_wire(node.job);
     addresses.push_back(node.address);
   }
-  std::fputs(configuration_block(settings, request.program).c_str(), stdout);
-  std::fflush(stdout);
-  if (!settings.given("job_id")) spdlog::info("this is job {}", requests[0].job.job_id);
+  print_configuration(request);
+  if (!settings.given("job_id")) spdlog::info("this is job {}", shown_name(requests[0].job.job_id));
   RemoteJob::Terms terms = terms_of(settings);
   if (settings.boolean("detach")) terms.mode = RemoteJob::Mode::kDetach;
   const ClientEnd end = run_job_client(std::move(nodes), std::move(terms));
-  if (end.left && end.code == 0) {
-    const std::string& id = requests[0].job.job_id;
-    const std::string where = " --fleetd=" + join(addresses, ",");
-    std::printf("job %s runs on %zu node%s and goes on without this terminal:\n", id.c_str(),
-                addresses.size(), addresses.size() == 1 ? "" : "s");
-    for (const char* command : {"status ", "logs -f ", "attach ", "stop "}) {
-      std::printf("  fleetrun %s%s%s\n", command, id.c_str(), where.c_str());
-    }
-  }
+  if (end.left && end.code == 0) say_how_to_come_back(settings, requests[0].job.job_id, addresses);
   return end.code;
 }
 

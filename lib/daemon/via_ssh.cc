@@ -20,7 +20,7 @@
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
 #include "launch/shell_words.h"
-#include "launch/tables.h"
+#include "launch/start_screen.h"
 
 extern char** environ;
 
@@ -143,12 +143,11 @@ ViaPlan plan_via_ssh(const LaunchRequest& request) {
 
 int start_via_ssh(LaunchRequest request) {
   const Settings& settings = request.settings;
-  set_up_logging(settings.text("log_level"), "fleetrun");
+  set_up_launch_logging(settings);
   const std::vector<NodeRequest> requests = node_requests(request, client_place(settings));
   const std::vector<std::string> options =
       shell_words(settings.text("via_options"), settings.origin("via_options"));
-  std::fputs(configuration_block(settings, request.program).c_str(), stdout);
-  std::fflush(stdout);
+  print_configuration(request);
   auto processes = std::make_shared<std::vector<SshProcess>>();
   std::vector<RemoteNode> nodes;
   for (size_t k = 0; k < requests.size(); ++k) {

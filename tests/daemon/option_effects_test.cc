@@ -74,6 +74,8 @@ const std::map<std::string, Sample>& samples() {
       {"log_max_size", {"1M"}},
       {"log_total_size", {"1G"}},
       {"log_level", {"ERROR"}},
+      {"quiet", {"true"}},
+      {"table", {"narrow"}},
       {"allow_skew", {"true"}},
       {"preflight", {"true"}},
       {"debug_rank", {"0"}},

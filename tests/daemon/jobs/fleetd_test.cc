@@ -45,6 +45,27 @@ TEST_F(TwoFleetds, Ranks_MeetAndShowWithTheirNode) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
+TEST_F(TwoFleetds, StandardOutput_IsTheRanksAlone) {
+  Fleetrun client(job, "apart",
+                  {"--via=fleetd", "--fleetd_port=" + port, "--ips=" + all_addresses(),
+                   "--nproc_per_node=1", "--job_id=apart", "sh", "-c", "echo out; echo err >&2"},
+                  {}, {}, "fleetrun", "apart.err");
+  EXPECT_EQ(client.wait(), 0) << client.output();
+  const std::string first = "[rank 0 127.0.0.1] out\n", second = "[rank 1 127.0.0.2] out\n";
+  EXPECT_THAT(client.output(), ::testing::AnyOf(first + second, second + first));
+  EXPECT_THAT(job.read("apart.err"),
+              AllOf(HasSubstr("[rank 0 127.0.0.1] err\n"), HasSubstr("[rank 1 127.0.0.2] err\n"),
+                    Not(HasSubstr("] [rank")), HasSubstr("Configuration Arguments"),
+                    HasSubstr("[127.0.0.1]     |")));
+  // What is asked for is shown on standard output.
+  Fleetrun logs(job, "kept", {"logs", "apart", "--fleetd_port=" + port, "--ips=" + all_addresses()},
+                {}, {}, "fleetrun", "kept.err");
+  EXPECT_EQ(logs.wait(), 0);
+  EXPECT_EQ(job.read("kept.err"), "");
+  EXPECT_THAT(logs.output(),
+              AllOf(HasSubstr("[rank 0 127.0.0.1] out\n"), HasSubstr("[rank 0 127.0.0.1] err\n")));
+}
+
 TEST_F(TwoFleetds, PortOfTheRendezvous_IsTheOneThatWasAskedFor) {
   const std::string rendezvous = std::to_string(HeldPort::any("127.0.0.1").port());
   const auto client = start("ported", {"--rdzv_port=" + rendezvous, "--tee=3"},
@@ -80,7 +101,7 @@ TEST_F(TwoFleetds, SingleNode_ShowsAsALocalOne) {
 TEST_F(TwoFleetds, Failure_IsToldOnceAndDecidesTheCode) {
   const auto client = start("fails", {}, {"sh", "-c", "test $RANK = 3 || sleep 1000; exit 5"});
   EXPECT_EQ(client->wait(), 5) << client->output();
-  EXPECT_THAT(client->output(), HasSubstr("on node 1 (127.0.0.2) exited with code 5"));
+  EXPECT_THAT(client->output(), HasSubstr("rank 3 of 4 exited with 5"));
   EXPECT_EQ(count_of(client->output(), "ABORT!!!"), 1u);
   EXPECT_THAT(left(), IsEmpty());
 }
