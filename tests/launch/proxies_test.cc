@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "launch/rank_context.h"
 #include "tests/launch/sample_job.h"
 
 namespace fleet {
