@@ -291,11 +291,9 @@ class Guardian {
     } else {
       ended.code = WEXITSTATUS(status);
     }
-    if (status != 0) {
-      const std::string log = rank.log->shown();
-      ended.tail = last_lines(log, kTailLines);
-      ended.cause = failure_cause(resolve_output(log), ended.signal);
-    }
+    const std::string log = rank.log->shown();
+    ended.tail = last_lines(log, kTailLines);
+    if (status != 0) ended.cause = failure_cause(resolve_output(log), ended.signal);
     // What dies of a SIGKILL that we have not sent is no consequence of our asking it to stop; the
     // kernel may take longer to end it than others to notice.
     ended.told_to_stop = killed_ || (told_to_stop_ && ended.signal != SIGKILL);

@@ -39,7 +39,7 @@ struct JobLogsTest : ::testing::Test {
     ASSERT_EQ(::write(writing.get(), output.data(), output.size()),
               static_cast<ssize_t>(output.size()));
     log->drain();
-    tail = log->last_lines(20);
+    tail = last_lines(log->shown(), 20);
     bytes = log->bytes();
   }
   void run(std::vector<std::string> epochs) {
