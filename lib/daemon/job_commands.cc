@@ -147,7 +147,7 @@ int ls(const CommandLine& line) {
     const bool all = line.settings.boolean("all");
     const size_t left_out = all ? 0 : leave_out_old(kShownEnded, &jobs);
     std::fputs(jobs_table(jobs, unix_seconds()).c_str(), stdout);
-    if (left_out > 0) std::printf("%zu more have ended: fleetrun ls --all\n", left_out);
+    if (left_out > 0) std::fprintf(stderr, "%zu more have ended: fleetrun ls --all\n", left_out);
   }
   return fleetds.all_answered() ? 0 : 1;
 }

@@ -55,12 +55,12 @@ code=0; wait $client || code=$?
 [ $code = 113 ] || fail "the laptop ended with $code instead of 113"
 expect here.out "10.78.0.1:6767"
 on_node() { ip netns exec "$a" "$fleetrun" "$@"; }
-ended() { on_node ls --ips=10.78.0.1,10.78.0.2 >ls.out 2>&1; grep -q "^here *failed (129)" ls.out; }
+ended() { on_node ls --ips=10.78.0.1,10.78.0.2 >ls.out 2>&1; grep -q "^here *stopped (SIGHUP)" ls.out; }
 soon "the job goes on without its client" ended
 expect ls.out "^away *running"
 echo "the laptop's job ended with its connection, the detached one goes on"
 
 on_node stop away --ips=10.78.0.1 >stop.out 2>&1 || fail "stop ended with $?"
 on_node status away --ips=10.78.0.1,10.78.0.2 >status.out
-expect status.out "^state *failed (143), detached"
+expect status.out "^state *stopped (SIGTERM), detached"
 echo "stopped from a node"
