@@ -117,9 +117,10 @@ class Reader {
     std::string value = word.value;
     for (int i = word.has_value ? 1 : 0; i < option.values && !option.is_flag(); ++i) {
       if (at_ + 1 == words_.size() || ends_value(option, words_[at_ + 1])) {
+        const bool equals = word.flag.starts_with("--") && option.values == 1;
         bad->push_back({"it needs a value", word.flag,
-                        "write " + word.flag + (word.flag.size() > 2 ? "=" : " ") + option.value,
-                        at_, 1, std::nullopt});
+                        "write " + word.flag + (equals ? "=" : " ") + option.value, at_, 1,
+                        std::nullopt});
         return std::nullopt;
       }
       value += (i > 0 ? " " : "") + words_[++at_];

@@ -113,7 +113,8 @@ TEST(Arguments, AllMistakes_AreToldAtOnce_WithTheCorrectedLine) {
 
 TEST(Arguments, ValueThatIsMissing_IsNotTheNextOption) {
   EXPECT_THAT(usage_error({"-x", "--nproc_per_node=2", "p"}), HasSubstr("-x: it needs a value"));
-  EXPECT_THAT(usage_error({"-np", "--typo", "p"}), HasSubstr("-np: it needs a value"));
+  EXPECT_THAT(usage_error({"-np", "--typo", "p"}), HasSubstr("-np: it needs a value; write -np N"));
+  EXPECT_THAT(usage_error({"--mca", "btl"}), HasSubstr("write --mca KEY VALUE"));
 }
 
 TEST(Arguments, OptionsOfOtherModes_AreRefusedWithTheReason) {

@@ -38,6 +38,10 @@ std::vector<ListedNode> merged(const std::vector<ListedNode>& nodes) {
       same->devices = std::max(same->devices, 1) + std::max(node.devices, 1);
     }
   }
+  const bool counted = sum_of(all) > 0;
+  for (ListedNode& node : all) {
+    if (counted) node.devices = std::max(node.devices, 1);  // one slot
+  }
   return all;
 }
 

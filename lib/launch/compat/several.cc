@@ -13,7 +13,7 @@ void translate_capital_n(const std::string& value, CompatLine& line) {
   if (line.speaks("mpirun")) return translate_ranks_per_node(value, line);
   line.refuse("srun means nodes by it, mpirun ranks of each node",
               "write --nproc_per_node=" + value + " or --nnodes=" + value);
-  line.would_mean("nproc_per_node", value);
+  line.means("nproc_per_node", value);
 }
 
 // Of all ranks; with Paddle's elastic options, of nodes.

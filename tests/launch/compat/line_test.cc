@@ -94,7 +94,9 @@ TEST(CompatLine, RanksOfTheJob_MustDivideByItsNodes) {
 }
 
 TEST(CompatLine, FlagsOfSeveralLaunchers_AreReadByTheirCompany) {
-  EXPECT_THAT(usage_error({"-N", "2", "p"}), HasSubstr("srun means nodes by it, mpirun ranks"));
+  EXPECT_THAT(usage_error({"-N", "2", "p"}),
+              AllOf(HasSubstr("srun means nodes by it, mpirun ranks"),
+                    HasSubstr("corrected: fleetrun --nproc_per_node=2 p")));
   EXPECT_EQ(
       parse_arguments({"-N", "2", "--bind-to", "none", "p"}).settings.integer("nproc_per_node"), 2);
   EXPECT_THAT(usage_error({"-N", "2", "--mpi=pmix", "p"}),

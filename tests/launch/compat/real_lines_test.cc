@@ -110,7 +110,7 @@ constexpr RealLine kMpirun[] = {
      "--ips=aa:2,bb:2,cc:2 --via=ssh ./a.out"},
     {"Open MPI mpirun(1)", "-hostfile my_hostfile -np 3 ./a.out",
      "--ips=aa:2,bb:1 --via=ssh ./a.out"},
-    {"Open MPI mpirun(1)", "-H aa,aa,bb ./a.out", "--ips=aa:2,bb --via=ssh ./a.out"},
+    {"Open MPI mpirun(1)", "-H aa,aa,bb ./a.out", "--ips=aa:2,bb:1 --via=ssh ./a.out"},
     {"Open MPI mpirun(1)", "-H aa,bb -npernode 2 ./a.out",
      "--ips=aa,bb --nproc_per_node=2 --via=ssh ./a.out"},
     {"Open MPI mpirun(1)", "--map-by ppr:8:node --bind-to core --host aa,bb ./a.out",
