@@ -46,7 +46,9 @@ int run(std::vector<std::string> arguments) {
   const fleet::Command* command = fleet::find_command(arguments);
   if (!command && !arguments.empty()) fleet::refuse_mistyped(arguments[0]);
   if (!command) return fleet::launch(arguments, extras());
-  if (!command->instead.empty()) {
+  const bool about_itself =
+      arguments.size() > 1 && (arguments[1] == "--help" || arguments[1] == "-h");
+  if (!command->instead.empty() && !about_itself) {
     arguments[0] = command->instead;
     return fleet::launch(arguments, extras());
   }

@@ -145,6 +145,8 @@ TEST_F(BadInput, HelpAndVersion_AreCommandsToo) {
   EXPECT_EQ(answer({"help", "all"}), answer({"--help", "all"}));
   EXPECT_EQ(answer({"help", "logs"}), answer({"logs", "--help"}));
   EXPECT_EQ(answer({"--help", "logs"}), answer({"logs", "--help"}));
+  EXPECT_THAT(answer({"help", "--help"}), HasSubstr("usage: fleetrun help"));
+  EXPECT_EQ(answer({"help", "version"}), answer({"version", "-h"}));
   Fleetrun none(job, "none", {"help", "nothing"});
   EXPECT_EQ(none.wait(), 2);
   EXPECT_THAT(none.output(), HasSubstr("there is no help on 'nothing'"));
