@@ -36,6 +36,8 @@ size_t columns_of_text(std::string_view text);
 class TerminalFilter : private TerminalSink {
  public:
   explicit TerminalFilter(bool colors) : colors_(colors), parser_(*this) {}
+  TerminalFilter(const TerminalFilter&) = delete;
+  TerminalFilter& operator=(const TerminalFilter&) = delete;
   std::string pass(std::string_view output);
 
  private:

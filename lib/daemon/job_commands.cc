@@ -218,7 +218,7 @@ void show_local(const std::vector<Part>& parts, LocalOutput* output, bool follow
 int attach_local(const std::vector<Part>& parts) {
   const JobInfo& job = parts[0].job;
   const bool never_ran = job.phase == JobPhase::kEnded && job.record.ranks.empty();
-  LocalOutput output(kKeptOutput);
+  LocalOutput output(kKeptOutput, true);
   for (const JobRecord::Rank& rank :
        never_ran ? std::vector<JobRecord::Rank>() : shown_ranks(parts)) {
     output.add(rank);

@@ -31,7 +31,11 @@ void LocalOutput::add(const JobRecord::Rank& rank, bool error) {
   const LogMark tail = tail_of_log(path, begin, end, most_);
   const bool cut = tail.at > 0 && !(tail == begin);
   sources_.push_back(std::make_unique<Source>(
-      Source{rank.rank, rank.server, error, path, LogReader(path), cut, {}}));
+      Source{rank.rank, rank.server, error, path, LogReader(path), cut, {}, {}}));
+  const int fd = ::fileno(file_of(*sources_.back()));
+  if (::isatty(fd) == 1) {
+    sources_.back()->filter = std::make_unique<TerminalFilter>(wants_colors(fd));
+  }
   sources_.back()->reader.begin_at(tail);
   sources_.back()->reader.end_at(end);
 }
@@ -67,8 +71,10 @@ void LocalOutput::write(Source* source, std::string_view text) {
     text.remove_prefix(end + 1);
     source->cut = false;
   }
+  std::string safe;
+  if (source->filter) text = safe = source->filter->pass(text);
   if (!several_) {
-    std::fwrite(text.data(), 1, text.size(), source->error ? stderr : stdout);
+    std::fwrite(text.data(), 1, text.size(), file_of(*source));
     return;
   }
   source->lines.add(text);
@@ -76,7 +82,7 @@ void LocalOutput::write(Source* source, std::string_view text) {
 }
 
 void LocalOutput::write_line(const Source& source, std::string_view line) {
-  std::FILE* to = source.error ? stderr : stdout;
+  std::FILE* to = file_of(source);
   std::fprintf(to, "[%s %d] ", source.server ? "server" : "rank", source.rank);
   std::fwrite(line.data(), 1, line.size(), to);
 }

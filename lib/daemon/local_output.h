@@ -3,10 +3,12 @@
 
 #include <sys/types.h>
 
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/terminal_text.h"
 #include "daemon/job_info.h"
 #include "node/line_splitter.h"
 #include "node/log_reader.h"
@@ -15,11 +17,14 @@ namespace fleet {
 
 // What ranks of one job have written, standard error apart if it has a file of its own. The output
 // of a single rank is copied as it is; that of several is shown line by line, with the rank before
-// each. Not thread safe; blocks while nobody reads standard output.
+// each. On a terminal nothing in it commands that. Not thread safe; blocks while nobody reads
+// standard output.
 class LocalOutput {
  public:
-  // The last `most` bytes of each log and what comes behind them.
-  explicit LocalOutput(int64_t most) : most_(most) {}
+  // The last `most` bytes of each log and what comes behind them. `errors_apart`: logs of standard
+  // error go to standard error, as when the job runs here; else what was asked for is one output.
+  explicit LocalOutput(int64_t most, bool errors_apart = false)
+      : most_(most), errors_apart_(errors_apart) {}
   void add(const JobRecord::Rank& rank);
   // Copies what has come since. False if a log is not there (yet).
   bool copy();
@@ -36,12 +41,17 @@ class LocalOutput {
     LogReader reader;
     bool cut;  // it begins within a line
     LineSplitter lines;
+    std::unique_ptr<TerminalFilter> filter;  // on a terminal
   };
+  std::FILE* file_of(const Source& source) const {
+    return source.error && errors_apart_ ? stderr : stdout;
+  }
   void add(const JobRecord::Rank& rank, bool error);
   void write(Source* source, std::string_view text);
   void write_line(const Source& source, std::string_view line);
 
   const int64_t most_;
+  const bool errors_apart_;
   bool several_ = false;  // ranks
   std::vector<std::unique_ptr<Source>> sources_;
 };

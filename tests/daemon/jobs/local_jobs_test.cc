@@ -1,9 +1,12 @@
 // Jobs that were started without a fleetd: ls, status, logs, attach and stop while they run and
 // after their end.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -106,6 +109,23 @@ TEST_F(LocalJobs, LogThatIsRotated_IsFollowed) {
   EXPECT_EQ(follower.wait(), 0);
   const std::string seen = follower.output();
   EXPECT_EQ(std::count(seen.begin(), seen.end(), '\n'), 20000);
+}
+
+TEST_F(LocalJobs, LogOnATerminal_CommandsItNot) {
+  EXPECT_EQ(run("strange", "printf '\\033]0;title\\007\\033[2Jtext\\n'"), 0);
+  EXPECT_THAT(ask({"logs", "strange"}), HasSubstr("\033]0;title\007"));  // a copy, in a file
+  const int controller = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+  ASSERT_GE(controller, 0);
+  ASSERT_EQ(::grantpt(controller) + ::unlockpt(controller), 0);
+  const std::string terminal = ::ptsname(controller);
+  const int kept = ::open(terminal.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);  // or it is hung up
+  Fleetrun logs(job, "shown", {"logs", "strange", "--fleetd_port=" + port}, {}, terminal);
+  EXPECT_EQ(logs.wait(), 0) << logs.output();
+  char shown[256];
+  const ssize_t size = ::read(controller, shown, sizeof shown);
+  ::close(kept);
+  ::close(controller);
+  EXPECT_EQ(std::string(shown, static_cast<size_t>(std::max<ssize_t>(size, 0))), "text\r\n");
 }
 
 TEST_F(LocalJobs, Ended_AreKnownWithVerdictAndLogs) {
