@@ -131,10 +131,11 @@ TEST_F(Screen, ConfigurationBlock_IsWholeInDebugOnly) {
 }
 
 TEST_F(Screen, WhatWasAskedFor_GoesToStandardOutput) {
-  for (const char* question : {"--help", "--version", "--print_config"}) {
-    EXPECT_EQ(run_line({question, "true"}), 0);
-    EXPECT_NE(output, "") << question;
-    EXPECT_EQ(errors, "") << question;
+  using Line = std::vector<std::string>;
+  for (const Line& question : {Line{"--help"}, Line{"--version"}, Line{"--print_config", "true"}}) {
+    EXPECT_EQ(run_line(question), 0);
+    EXPECT_NE(output, "") << question[0];
+    EXPECT_EQ(errors, "") << question[0];
     ::unlink((job.path() + "/run.out").c_str());
   }
   EXPECT_EQ(run_line({"--dry_run", "--format=json", "true"}), 0);
