@@ -53,7 +53,7 @@ TEST(DatagramBeat, ForgedOrDamaged_IsNone) {
   EXPECT_EQ(claimed_session("hello"), 0u);
 }
 
-struct Beats : ::testing::Test {
+struct BothEnds : ::testing::Test {
   // Both ends over loopback.
   void SetUp() override {
     ASSERT_TRUE(host.open("127.0.0.1", port));
@@ -74,7 +74,7 @@ struct Beats : ::testing::Test {
   NodeBeats node;
 };
 
-TEST_F(Beats, BothEnds_HearEachOther) {
+TEST_F(BothEnds, ThatBeat_HearEachOther) {
   host.send();  // nobody has beaten yet
   node.send();
   EXPECT_THAT(host_hears(), ElementsAre(3));  // copies of one count once
@@ -83,7 +83,7 @@ TEST_F(Beats, BothEnds_HearEachOther) {
   EXPECT_FALSE(node.receive());
 }
 
-TEST_F(Beats, SessionThatIsForgotten_IsNotHeard) {
+TEST_F(BothEnds, SessionThatIsForgotten_IsNotHeard) {
   host.forget(3);
   node.send();
   NodeBeats other;
@@ -92,7 +92,7 @@ TEST_F(Beats, SessionThatIsForgotten_IsNotHeard) {
   EXPECT_THAT(host_hears(), ElementsAre(4));
 }
 
-TEST_F(Beats, ReplayedDatagram_IsDropped) {
+TEST_F(BothEnds, ReplayedDatagram_IsDropped) {
   const UniqueFd stranger(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
