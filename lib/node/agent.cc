@@ -134,6 +134,7 @@ class Agent : private SupervisionEffects {
     leash_->async_read_some(
         asio::buffer(leash_bytes_), [this](boost::system::error_code error, size_t n) {
           if (error) {
+            note_stop(SIGHUP);
             return supervision_.on_starter_gone(std::chrono::steady_clock::now());
           }
           for (size_t i = 0; i < n; ++i) on_leash(leash_bytes_[i]);
