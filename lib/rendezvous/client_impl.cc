@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/lossy_link.h"
 #include "rendezvous/mismatch.h"
 #include "rendezvous/peer.h"
 
@@ -97,6 +98,7 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
         if (host && !host->local) {  // within a machine nothing is lost
           datagrams_.open(stream->peer(), message.welcome().session(),
                           message.welcome().beat_key());
+          retry_soon_to(stream->peer());
         }
         if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
         ticker_.due_by(now);  // the first beat also compares the clocks

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "rendezvous/lossy_link.h"
 #include "rendezvous/peer.h"
 
 namespace fleet {
@@ -75,9 +76,7 @@ UniqueFd listening_socket(const addrinfo& address, int port, std::chrono::millis
   // What is accepted inherits these.
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &wait, sizeof wait);
-  // Where packets are lost, what little is said is said again every 0.2 s at first, not after twice
-  // the time of the try before.
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);
+  retry_soon(fd.get());
   sockaddr_storage name{};
   std::memcpy(&name, address.ai_addr, address.ai_addrlen);
   if (address.ai_family == AF_INET6) {
