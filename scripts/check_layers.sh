@@ -105,7 +105,7 @@ awk '
       else if (header ~ /^nlohmann\//) owner = "\\.cc$"
       else if (header ~ /^spdlog\//) owner = "^lib/base/log\\.|^lib/base/"
       else if (header ~ /^(jpeglib|turbojpeg|jerror|png|zlib)\.h$/) owner = "^lib/data/"
-      else if (header ~ /^openssl\//) owner = "^lib/rendezvous/certificates"
+      else if (header ~ /^openssl\//) owner = "^lib/rendezvous/(certificates|datagram_beats)"
       else if (header ~ /^omp\.h$/) owner = "^lib/(base|comm|backend/cpu|data)/"
       if (owner != "" && FILENAME !~ owner) report("<" header "> belongs into its adapter only")
     }

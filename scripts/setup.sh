@@ -11,7 +11,7 @@ packages=(
   libdnnl-dev ocl-icd-opencl-dev                                                       # CPU kernels (oneDNN's CMake file asks for OpenCL)
   libgloo-dev                                                                          # transport between hosts
   libjpeg62-turbo-dev libpng-dev zlib1g-dev                                            # images, idx.gz
-  libgtest-dev libgmock-dev libbenchmark-dev iproute2 python3 clang-format             # tests, benchmarks, lint
+  libgtest-dev libgmock-dev libbenchmark-dev iproute2 nftables python3 clang-format    # tests, benchmarks, lint
 )
 packages+=("$@")
 

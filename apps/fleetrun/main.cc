@@ -17,6 +17,7 @@
 #include "daemon/via_ssh.h"
 #include "launch/launch.h"
 #include "launch/via_slurm.h"
+#include "rendezvous/exit_code.h"
 
 namespace {
 
@@ -74,7 +75,7 @@ int main(int argc, char** argv) {
     code = daemon ? fleet::fleetd_main(arguments) : run(arguments);
   } catch (const fleet::Error& error) {
     say(name, error.what());
-    code = fleet::exit_code_for(error.code());
+    code = fleet::launcher_exit_code(error.code());
   } catch (const std::exception& error) {
     say(name, error.what());
   }

@@ -105,17 +105,22 @@ void Conversation::answer(const Ask& ask) {
   if (!ask.has_beat()) throw Error(ErrorCode::kUsage, "a message came that makes no sense here");
 }
 
+void Conversation::hang_up(const JobInfo& job) {
+  if (job.phase != JobPhase::kPrepared) {
+    spdlog::warn("the job of pid {} has lost the client that it belongs to: stopping it",
+                 job.record.pid);
+  }
+  jobs_.stop(number_, SIGHUP);
+}
+
 void Conversation::on_closed() {
   beat_.cancel();
   if (part_ == Part::kOwner && !detached_ && !told_end_) {
     const JobInfo* job = jobs_.find(number_);
     if (job && job->phase != JobPhase::kEnded) {
-      if (job->phase != JobPhase::kPrepared) {
-        spdlog::warn("the job of pid {} has lost the client that it belongs to: stopping it",
-                     job->record.pid);
-      }
       jobs_.hold_output(number_, false);
-      jobs_.stop(number_, SIGHUP);
+      // A job that is being stopped keeps its grace time: this is no second request.
+      if (job->phase != JobPhase::kStopping) hang_up(*job);
     }
   }
   over_();  // deletes this

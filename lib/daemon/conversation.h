@@ -31,6 +31,7 @@ class Conversation {
   void on_ask(const Ask& ask);
   void answer(const Ask& ask);  // throws Error, which is told as a refusal
   void on_closed();
+  void hang_up(const JobInfo& job);
 
   void prepare(const daemon_wire::Prepare& wish);
   void attach(const std::string& job_id);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "rendezvous/exit_code.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -79,7 +80,7 @@ void RemoteJob::on_refused(int node, const Error& error) {
   effects_.fail(terms_.server + name(node) + ": " + error.what());
   if (at(node) == State::kOver) return;
   at(node) = State::kOver;
-  give_up(exit_code_for(error.code()), SIGTERM);
+  give_up(launcher_exit_code(error.code()), SIGTERM);
   end_if_over();
 }
 

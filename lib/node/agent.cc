@@ -111,12 +111,16 @@ class Agent : private SupervisionEffects {
     });
   }
 
+  void note_stop(int signal) {
+    if (end_.verdict.empty() && end_.stopped_by == 0) end_.stopped_by = signal;
+  }
+
   void on_signal(int signal) {
     if (signal == SIGUSR1 || signal == SIGUSR2) {
       client_.request_signal(signal);  // what it means is between the user and the program
     } else {
-      if (end_.verdict.empty() && end_.stopped_by == 0) end_.stopped_by = signal;
-      supervision_.on_signal(signal);
+      note_stop(signal);
+      supervision_.on_signal(signal, std::chrono::steady_clock::now());
     }
   }
 
@@ -127,12 +131,15 @@ class Agent : private SupervisionEffects {
   }
 
   void wait_for_leash() {
-    leash_->async_read_some(asio::buffer(leash_bytes_),
-                            [this](boost::system::error_code error, size_t n) {
-                              if (error) return on_signal(SIGHUP);
-                              for (size_t i = 0; i < n; ++i) on_leash(leash_bytes_[i]);
-                              wait_for_leash();
-                            });
+    leash_->async_read_some(
+        asio::buffer(leash_bytes_), [this](boost::system::error_code error, size_t n) {
+          if (error) {
+            note_stop(SIGHUP);
+            return supervision_.on_starter_gone(std::chrono::steady_clock::now());
+          }
+          for (size_t i = 0; i < n; ++i) on_leash(leash_bytes_[i]);
+          wait_for_leash();
+        });
   }
 
   void reap() {
@@ -157,7 +164,9 @@ class Agent : private SupervisionEffects {
     if (const auto* refusal = std::get_if<Refusal>(&event)) supervision_.on_refusal(refusal->error);
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
     if (const auto* peer = std::get_if<PeerEvent>(&event)) on_peer(*peer);
-    if (const auto* order = std::get_if<StopOrder>(&event)) supervision_.on_stop_order(*order);
+    if (const auto* order = std::get_if<StopOrder>(&event)) {
+      supervision_.on_stop_order(*order, std::chrono::steady_clock::now());
+    }
     if (const auto* order = std::get_if<SignalOrder>(&event)) {
       channel_.send(SignalRanks{order->signal});
     }
@@ -287,9 +296,7 @@ class Agent : private SupervisionEffects {
 
   void on_guardian_closed() {
     supervision_.on_guardian_lost();
-    if (all_gone_) return;
-    sweep_.start();
-    client_.leave();  // the other nodes hear that this one is lost
+    if (!all_gone_) sweep_.start();
   }
 
   // --- effects ---
@@ -302,6 +309,7 @@ class Agent : private SupervisionEffects {
   }
   void send_stacks(const std::vector<RankStack>& stacks) override { client_.send_stacks(stacks); }
   void finish_node() override { client_.finish(); }
+  void report_failure(const std::string& how) override { client_.report_failure(how); }
   void ready(int epoch) override { client_.ready(epoch); }
   void request_stop(int signal) override { client_.request_stop(signal); }
   void request_kill(int signal) override { client_.request_stop(signal, true); }

@@ -1,5 +1,6 @@
 #include "node/guardian.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr int kLauncherNice = -10;
 
-[[noreturn]] void guardian_main(UniqueFd socket, const sigset_t& original) {
+[[noreturn]] void guardian_main(UniqueFd socket, UniqueFd alive, const sigset_t& original) {
   int code = 0;
   try {
     ::prctl(PR_SET_NAME, "fleet-guardian");
@@ -35,7 +36,7 @@ constexpr int kLauncherNice = -10;
     most = descriptors;
     most.rlim_cur = most.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &most);
-    run_guardian_loop(std::move(socket), original, descriptors);
+    run_guardian_loop(std::move(socket), std::move(alive), original, descriptors);
   } catch (const std::exception& error) {
     spdlog::error("guardian: {}", error.what());
     code = 1;
@@ -58,14 +59,16 @@ GuardianProcess start_guardian(const sigset_t& original) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     throw_errno("cannot create a socket pair");
   }
-  GuardianProcess guardian{-1, UniqueFd(sockets[0])};
-  UniqueFd theirs(sockets[1]);
+  int alive[2];
+  if (::pipe2(alive, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
+  GuardianProcess guardian{-1, UniqueFd(sockets[0]), UniqueFd(alive[1])};
+  UniqueFd theirs(sockets[1]), watched(alive[0]);
   become_subreaper();
   guardian.pid = ::fork();
   if (guardian.pid < 0) throw_errno("cannot start the guardian process");
   if (guardian.pid == 0) {
     guardian.socket.reset();
-    guardian_main(std::move(theirs), original);
+    guardian_main(std::move(theirs), std::move(watched), original);
   }
   // Ranks may use every core: where it is allowed, what beats goes first. Not the guardian, whose
   // priority the ranks inherit.

@@ -19,6 +19,7 @@ namespace fleet {
 struct GuardianProcess {
   pid_t pid = -1;
   UniqueFd socket;  // for a Channel
+  UniqueFd alive;   // to be held open as long as the launcher lives (Watcher)
 };
 
 // Forks the guardian. To be called before the process has threads, gRPC or a loop, with every

@@ -31,6 +31,7 @@
 #include "node/spawn.h"
 #include "node/stack_collector.h"
 #include "node/sweep.h"
+#include "node/watcher.h"
 #include "observe/rank_progress.h"
 
 namespace fleet {
@@ -44,6 +45,12 @@ constexpr std::chrono::seconds kLookEvery{1};
 // Its own share of the 5 s within which a hang is named; the debuggers have 4.
 constexpr std::chrono::milliseconds kLookForHangs{500};
 constexpr int kKeptFree = 8;  // descriptors
+constexpr std::chrono::milliseconds kWatcherAfter{10};
+
+// How what only this process's ranks have in their environment begins: the file of their progress.
+std::string own_mark() {
+  return std::string(kEnvProgressFile) + "=/proc/" + std::to_string(::getpid()) + "/fd/";
+}
 
 struct GuardedRank {
   RankCommand command;
@@ -59,13 +66,15 @@ struct GuardedRank {
 class Guardian {
  public:
   // What ranks get: the signal mask and the limit of descriptors.
-  Guardian(UniqueFd socket, const sigset_t& original, const rlimit& descriptors)
+  Guardian(UniqueFd socket, UniqueFd alive, const sigset_t& original, const rlimit& descriptors)
       : original_(original),
         descriptors_(descriptors),
         children_(loop_, SIGCHLD),
         sweep_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
         grace_(loop_),
         look_(loop_),
+        watch_(loop_),
+        watcher_(std::move(alive), own_mark()),
         collector_(loop_),
         logs_(loop_),
         channel_(
@@ -120,6 +129,7 @@ class Guardian {
     }
     cgroup_tried_ = told_to_stop_ = killed_ = false;
     look();
+    start_watcher();
     end_if_done();
   }
 
@@ -133,6 +143,17 @@ class Guardian {
       failed.error = error.what();
       return failed;
     }
+  }
+
+  // Not for ranks that end at once: the start and the end of those are not to wait for a fork.
+  void start_watcher() {
+    if (watcher_.pid() > 0) return;
+    watch_.expires_after(kWatcherAfter);
+    watch_.async_wait([this](boost::system::error_code error) {
+      if (error || killed_) return;
+      watcher_.start();
+      sweep_.spare(watcher_.pid());
+    });
   }
 
   // Not to their process groups: helpers that do not know such a signal would die of it.
@@ -182,7 +203,7 @@ class Guardian {
   void enter_cgroup() {
     if (std::exchange(cgroup_tried_, true)) return;
     if (!cgroup_.make()) return spdlog::debug("no cgroup for this job: {}", cgroup_.why());
-    cgroup_.take_descendants();
+    cgroup_.take_descendants({watcher_.pid()});
   }
 
   void tell_progress() {
@@ -273,6 +294,7 @@ class Guardian {
   }
 
   void on_child_ended(pid_t pid, int status) {
+    watcher_.on_child_ended(pid);
     for (GuardedRank& rank : ranks_) {
       if (rank.pid == pid && !rank.ended) on_rank_ended(rank, status);
     }
@@ -313,6 +335,7 @@ class Guardian {
     killed_ = true;
     cgroup_.kill();
     grace_.cancel();
+    watch_.cancel();
     sweep_.start();
   }
 
@@ -342,7 +365,8 @@ class Guardian {
   rlimit descriptors_;
   asio::signal_set children_;
   Sweep sweep_;
-  asio::steady_timer grace_, look_;
+  asio::steady_timer grace_, look_, watch_;
+  Watcher watcher_;
   StackCollector collector_;
   JobLogs logs_;
   OomWatch oom_;
@@ -360,8 +384,9 @@ class Guardian {
 
 }  // namespace
 
-void run_guardian_loop(UniqueFd socket, const sigset_t& original, const rlimit& descriptors) {
-  Guardian guardian(std::move(socket), original, descriptors);
+void run_guardian_loop(UniqueFd socket, UniqueFd alive, const sigset_t& original,
+                       const rlimit& descriptors) {
+  Guardian guardian(std::move(socket), std::move(alive), original, descriptors);
   // Everything else stays blocked: a terminal's Ctrl-C is for the launcher to handle.
   sigset_t heard;
   ::sigemptyset(&heard);

@@ -9,8 +9,9 @@
 namespace fleet {
 
 // Serves the launcher at the other end of `socket` until that is gone and nothing of the ranks is
-// left. Ranks get `original` as their signal mask and `descriptors` as their limit of them. With
-// every signal blocked; hears of SIGCHLD.
-void run_guardian_loop(UniqueFd socket, const sigset_t& original, const rlimit& descriptors);
+// left. `alive`: for a Watcher. Ranks get `original` as their signal mask and `descriptors` as
+// their limit of them. With every signal blocked; hears of SIGCHLD.
+void run_guardian_loop(UniqueFd socket, UniqueFd alive, const sigset_t& original,
+                       const rlimit& descriptors);
 
 }  // namespace fleet

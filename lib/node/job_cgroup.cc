@@ -94,10 +94,10 @@ void JobCgroup::take(const std::vector<pid_t>& pids) {
   }
 }
 
-void JobCgroup::take_descendants() {
+void JobCgroup::take_descendants(const std::vector<pid_t>& except) {
   for (int round = 0; round < 3; ++round) {
     const std::vector<pid_t> inside = members();
-    std::vector<pid_t> outside = descendants({});
+    std::vector<pid_t> outside = descendants(except);
     std::erase_if(outside, [&](pid_t pid) {
       return std::find(inside.begin(), inside.end(), pid) != inside.end();
     });

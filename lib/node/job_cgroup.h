@@ -33,8 +33,8 @@ class JobCgroup {
   const std::string& why() const { return why_; }
   // Moves these processes in, with all their threads; what they fork from now on is in it too.
   void take(const std::vector<pid_t>& pids);
-  // All processes below this one, and what they fork meanwhile.
-  void take_descendants();
+  // All processes below this one, and what they fork meanwhile; not the subtrees of `except`.
+  void take_descendants(const std::vector<pid_t>& except = {});
   // The processes in it.
   std::vector<pid_t> members() const;
   // SIGKILL for all of them.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/small_file.h"
@@ -101,6 +102,22 @@ std::vector<pid_t> children_of_self() {
 
 std::vector<pid_t> descendants(const std::vector<pid_t>& except) {
   return below(children_by_parent(), ::getpid(), except);
+}
+
+std::vector<pid_t> processes_marked(const std::string& mark) {
+  const auto children = children_by_parent();
+  std::set<pid_t> found;
+  for (const auto& [parent, pid] : children) {
+    // A zombie has no environment, nor does a process of another user that may not be read.
+    const std::string environment = '\0' + proc_file(pid, "environ");
+    if (environment.find('\0' + mark) == std::string::npos) continue;
+    found.insert(pid);
+    for (const pid_t child : below(children, pid, {})) {
+      if (process_state(child) != 'Z') found.insert(child);
+    }
+  }
+  found.erase(::getpid());
+  return {found.begin(), found.end()};
 }
 
 std::vector<double> cpu_seconds(const std::vector<pid_t>& roots) {

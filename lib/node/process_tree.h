@@ -19,6 +19,10 @@ std::vector<pid_t> children_of_self();
 // whose first thread has ended looks like one while the others run.
 std::vector<pid_t> descendants(const std::vector<pid_t>& except);
 
+// Every process of this user with an entry of its environment ("NAME=VALUE") that begins with
+// `mark`, and every process below one. Not this one, and no zombies that have ended wholly.
+std::vector<pid_t> processes_marked(const std::string& mark);
+
 // CPU time that each of these processes, with all below it, has used so far; by their order.
 std::vector<double> cpu_seconds(const std::vector<pid_t>& roots);
 

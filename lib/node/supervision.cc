@@ -7,9 +7,12 @@
 #include <utility>
 
 #include "base/terminal_text.h"
+#include "rendezvous/exit_code.h"
 
 namespace fleet {
 namespace {
+
+constexpr char kGuardianKilled[] = "its guardian was killed";
 
 // What people have to guess otherwise.
 std::string signal_hint(int signal) {
@@ -59,12 +62,13 @@ std::string detail_text(const Verdict& verdict) {
 
 bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::string> log_paths,
                                 Time now) {
-  const bool over = signal_ != 0 || guardian_lost_ || verdict_;
+  const bool over = signals_.own() != 0 || guardian_lost_ || verdict_;
   if (over && !assignment_) return false;
   assignment_ = assignment;
   log_paths_ = std::move(log_paths);
   restarting_.reset();
-  if (over || ordered_ != 0) {  // the stop has come before the start
+  host_lost_ = false;
+  if (over || signals_.any()) {  // the stop has come before the start
     effects_.finish_node();
     if (!gone_) effects_.kill_ranks();  // there are none: that is to be told
     stopping_ = true;
@@ -81,7 +85,7 @@ bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::s
 void Supervision::on_refusal(const Error& error) {
   effects_.fail(error.what());
   const bool rendezvous = error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kStale;
-  refused_ = rendezvous ? kExitRendezvous : exit_code_for(error.code());
+  refused_ = rendezvous ? kExitRendezvous : launcher_exit_code(error.code());
   effects_.kill_ranks();
   end_if_over();
 }
@@ -93,8 +97,8 @@ void Supervision::on_check_failed(const std::string& text) {
   end_if_over();
 }
 
-void Supervision::on_stop_order(const StopOrder& order) {
-  if (ordered_ == 0) ordered_ = order.signal;
+void Supervision::on_stop_order(const StopOrder& order, Time now) {
+  signals_.on_order(order.signal, now);
   if (!assignment_) return;  // before the start it is looked at
   if (order.kill && !gone_) effects_.kill_ranks();
   if (stopping_) return;
@@ -159,10 +163,12 @@ void Supervision::on_restart_order(const RestartOrder& order) {
   if (verdict_ || refused_) return;
   effects_.say(restart_text(order, colors_));
   restarting_ = order.epoch;
-  if (signal_ != 0) effects_.request_stop(signal_);  // while the host was lost nobody heard it
+  host_lost_ = false;
+  if (guardian_lost_) return effects_.report_failure(kGuardianKilled);  // the lost host never knew
+  if (signals_.own() != 0)
+    effects_.request_stop(signals_.own());  // while the host was lost nobody heard it
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
-  if (guardian_lost_) return leave_restart("its guardian process was killed");
   effects_.ready(order.epoch);
 }
 
@@ -170,7 +176,9 @@ void Supervision::on_host_lost(const HostLost& lost) {
   if (verdict_ || refused_) return;
   effects_.say(lost.line);
   restarting_ = lost.epoch;
-  if (!gone_) stop(SIGTERM);
+  host_lost_ = true;
+  if (!gone_) return stop(SIGTERM);
+  if (guardian_lost_) leave_restart(kGuardianKilled);
 }
 
 // The others go on without this node, or end.
@@ -248,43 +256,63 @@ void Supervision::on_all_gone(const std::string& stuck) {
     stuck_ = true;
     effects_.fail("these processes cannot be killed and are left behind:\n" + stuck);
   }
+  if (guardian_lost_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
   if (restarting_ && !verdict_ && !guardian_lost_) {
     if (stuck_) return leave_restart("processes are left");
     return effects_.ready(*restarting_);
   }
-  if (assignment_ && !guardian_lost_) effects_.finish_node();
+  if (assignment_) effects_.finish_node();
   end_if_over();
 }
 
 void Supervision::on_guardian_lost() {
   if (guardian_lost_) return;
   guardian_lost_ = true;
-  if (gone_ && restarting_ && !verdict_) leave_restart("its guardian process was killed");
-  if (gone_) return;  // nothing was left to guard
-  stopping_ = true;
-  effects_.fail(
-      "the guardian process of this node was killed: its ranks are killed too, and the job ends");
+  if (gone_ && !restarting_) return;  // nothing was left to guard
+  if (gone_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
+  if (!gone_) {
+    stopping_ = true;
+    effects_.fail("the guardian process of this node was killed: its ranks are killed too");
+  }
+  if (assignment_ && !verdict_) effects_.report_failure(kGuardianKilled);
 }
 
-void Supervision::on_signal(int signal) {
-  const bool first = signal_ == 0;
-  if (first) signal_ = signal;
-  // Whoever signals all nodes (srun) means the same stop: another node was only faster.
-  if (first && signal == ordered_) return;
-  if (first && restarting_) {
+void Supervision::on_signal(int signal, Time now) {
+  switch (signals_.on_signal(signal, now)) {
+    case StopSignals::Meaning::kCopy:
+      return;
+    case StopSignals::Meaning::kStop:
+      return stop_requested(signal);
+    case StopSignals::Meaning::kKill:
+      return kill_requested();
+  }
+}
+
+void Supervision::on_starter_gone(Time now) {
+  if (!signals_.any()) on_signal(SIGHUP, now);
+}
+
+void Supervision::stop_requested(int signal) {
+  if (restarting_) {
     effects_.say(signal_name(signal) + ": ending the job instead of restarting it");
     return effects_.request_stop(signal);
   }
-  // Only other nodes are waited for: they are told, and what they make of it is the verdict.
-  if (gone_ && first && assignment_) return effects_.request_stop(signal);
-  if (gone_) return end(128 + signal_);
-  if (!assignment_ || stopping_) {
-    if (assignment_) effects_.request_kill(signal_);
-    return effects_.kill_ranks();
-  }
-  effects_.say(signal_name(signal) + ": stopping the ranks; once more kills them");
+  if (!assignment_) return gone_ ? end(128 + signal) : effects_.kill_ranks();
+  if (verdict_ && !gone_) return kill_requested();  // its ranks are being stopped
+  // Ranks here may have ended, or be about to, while those of other nodes run.
   effects_.request_stop(signal);
+  if (stopping_ || gone_) return;
+  effects_.say(signal_name(signal) + ": stopping the ranks; once more kills them");
   stop(signal);
+}
+
+void Supervision::kill_requested() {
+  const int signal = signals_.own();
+  // The other nodes were asked already, or nobody listens.
+  const bool asked = std::exchange(killing_, true) || restarting_ || !assignment_;
+  if (gone_ && asked) return end(128 + signal);
+  if (assignment_) effects_.request_kill(signal);
+  if (!gone_) effects_.kill_ranks();
 }
 
 void Supervision::stop(int signal) {
@@ -297,8 +325,8 @@ void Supervision::end_if_over() {
   if (!gone_) return;
   if (verdict_) return end(exit_code_for(*verdict_));
   if (refused_) return end(*refused_);
-  if (guardian_lost_) return end(kExitNodeLost);
-  if (!assignment_ && signal_ != 0) end(128 + signal_);
+  if (guardian_lost_ && !assignment_) return end(kExitNodeLost);
+  if (!assignment_ && signals_.own() != 0) end(128 + signals_.own());
 }
 
 void Supervision::end(int exit_code) {

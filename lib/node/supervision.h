@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "node/stop_signals.h"
 #include "node/wire.h"
 #include "rendezvous/types.h"
 
@@ -21,8 +22,10 @@ class SupervisionEffects {
   virtual void report_stall(const RankStall& stall) = 0;            // to the rendezvous
   virtual void collect_stacks() = 0;  // of the local ranks; then on_stacks()
   virtual void send_stacks(const std::vector<RankStack>& stacks) = 0;  // to the rendezvous
-  virtual void finish_node() = 0;                 // to the rendezvous: all ranks here have ended
-  virtual void ready(int epoch) = 0;              // to the rendezvous: for the one after `epoch`
+  virtual void finish_node() = 0;     // to the rendezvous: all ranks here have ended
+  virtual void ready(int epoch) = 0;  // to the rendezvous: for the one after `epoch`
+  // To the rendezvous: the job has lost this node; the verdict comes.
+  virtual void report_failure(const std::string& how) = 0;
   virtual void request_kill(int signal) = 0;      // to the rendezvous: stop it now, at once
   virtual void request_stop(int signal) = 0;      // to the rendezvous: stop the whole job
   virtual void stop_ranks(int signal) = 0;        // signal the local ranks; grace; SIGKILL
@@ -49,7 +52,7 @@ class Supervision {
   void on_refusal(const Error& error);
   // The checks before the start have failed, on every node alike.
   void on_check_failed(const std::string& text);
-  void on_stop_order(const StopOrder& order);
+  void on_stop_order(const StopOrder& order, Time now);
   void on_stack_order(const StackOrder& order);
   void on_restart_order(const RestartOrder& order);
   void on_host_lost(const HostLost& lost);
@@ -63,14 +66,19 @@ class Supervision {
   void on_stacks(const StacksCollected& collected);
   // Nothing of the job is left on this node. `stuck`: processes that could not be killed.
   void on_all_gone(const std::string& stuck);
-  // The guardian died. The caller kills what is left, then calls on_all_gone().
+  // The guardian was killed. The caller kills what is left, then calls on_all_gone().
   void on_guardian_lost();
 
   // --- from the user ---
-  // A first signal is passed to all ranks of the job; a second one kills them.
-  void on_signal(int signal);
+  // A first signal is passed to all ranks of the job; a second one kills them (StopSignals).
+  void on_signal(int signal, Time now);
+  // Whoever started this launcher from elsewhere is gone: a SIGHUP, unless the job is being
+  // stopped.
+  void on_starter_gone(Time now);
 
  private:
+  void stop_requested(int signal);
+  void kill_requested();
   void stop(int signal);
   void rank_ended(RankExit exit);
   void trainer_ended();
@@ -84,13 +92,14 @@ class Supervision {
   std::vector<std::string> log_paths_;
   Time started_{};
   std::optional<Verdict> verdict_;
-  std::optional<int> refused_;     // the exit code
-  int signal_ = 0;                 // the first one the user sent
-  int ordered_ = 0;                // the one that stops the job, whichever node it was sent to
-  int trainers_ = 0;               // of this node, that have not ended
-  std::optional<int> restarting_;  // the epoch that is over
+  std::optional<int> refused_;  // the exit code
+  StopSignals signals_;
+  int trainers_ = 0;                      // of this node, that have not ended
+  std::optional<int> restarting_;         // the epoch that is over
   bool stopping_ = false, gone_ = false;  // of the ranks of this epoch
   bool stuck_ = false, guardian_lost_ = false, ended_ = false;
+  bool host_lost_ = false;  // nobody hosts the rendezvous just now
+  bool killing_ = false;    // somebody here has asked for it
 };
 
 // What happened (headline()), Paddle's ABORT line, where that was, and the last lines of the rank's

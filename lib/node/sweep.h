@@ -20,6 +20,8 @@ class Sweep {
   // ending.
   Sweep(boost::asio::io_context& loop, std::vector<pid_t> except,
         std::function<void(std::string stuck)> on_gone);
+  // Neither killed nor waited for from now on.
+  void spare(pid_t pid) { except_.push_back(pid); }
   void start();
   void on_children_changed();
 

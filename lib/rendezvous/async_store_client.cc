@@ -22,7 +22,7 @@ class AsyncStoreClient final : public AsyncStore {
   AsyncStoreClient(const std::string& address, const std::string& job_id, int epoch,
                    const Security& security, std::function<void(std::function<void()>)> post)
       : address_(address),
-        stub_(wire::Rendezvous::NewStub(make_channel(address, security))),
+        stub_(wire::Rendezvous::NewStub(make_channel(address, security, kStreamPatience))),
         post_(std::move(post)) {
     caller_.set_job_id(job_id);
     caller_.set_epoch(epoch);

@@ -33,7 +33,7 @@ class Causes {
   struct Cause {
     std::optional<RankExit> exit;  // else a lost node
     int node_rank = -1;
-    std::string how;  // what happened to the node: "vanished"
+    std::string how;  // what happened to the node: "its fleetrun vanished"
   };
 
   explicit Causes(CauseTimes times = {}) : times_(times) {}

@@ -24,6 +24,12 @@ void RendezvousClient::finish() {
   impl_->send(std::move(message));
 }
 
+void RendezvousClient::report_failure(const std::string& how) {
+  wire::NodeMessage message;
+  message.mutable_failure()->set_how(how);
+  impl_->send(std::move(message));
+}
+
 void RendezvousClient::follow(const std::string& address) { impl_->follow(address); }
 
 void RendezvousClient::ready(int epoch) {

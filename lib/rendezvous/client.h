@@ -48,6 +48,9 @@ class RendezvousClient {
   // All ranks of this node have ended and were reported. The job succeeds when every node has said
   // so.
   void finish();
+  // This node cannot go on with its part, `how` ("its guardian was killed"): to the job it is lost.
+  // The Verdict still comes, and of this node it is the last event, also where the job goes on.
+  void report_failure(const std::string& how);
   // The rendezvous that this node has opened after a TakeOver.
   void follow(const std::string& address);
   // Nothing of this epoch is left on this node: the answer to a RestartOrder.

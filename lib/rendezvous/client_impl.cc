@@ -6,7 +6,9 @@
 
 #include "base/log.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/lossy_link.h"
 #include "rendezvous/mismatch.h"
+#include "rendezvous/peer.h"
 
 namespace fleet {
 namespace {
@@ -14,6 +16,7 @@ namespace {
 constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::chrono::milliseconds kLookAgain{1'000};
 constexpr std::chrono::milliseconds kGoodbye{1'000};
+constexpr std::chrono::milliseconds kSuspended{1'000};  // nothing else makes the ticker so late
 
 // Whether somebody answered, as far as gRPC's words tell.
 bool was_reached(const std::string& reason) {
@@ -71,6 +74,7 @@ void RendezvousClient::Impl::start(NodeInfo info) {
 
 void RendezvousClient::Impl::connect() {
   next_attempt_ = Clock::time_point::max();
+  datagrams_.close();
   wire::NodeMessage join;
   *join.mutable_join() = to_wire(info_);
   stream_ = new NodeStream(shared_from_this());
@@ -81,18 +85,23 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
   {
     std::lock_guard lock(mutex_);
     const auto now = Clock::now();
-    if (phase_ == Phase::kRunning) longest_gap_ = std::max(longest_gap_, now - last_heard_);
-    last_heard_ = now;
+    if (stream == stream_) heard_at(now);
     if (message.has_beat()) {
-      host_clock_.sample(message.beat().sent_ns(), message.beat().host_ns(), ns(last_heard_));
+      host_clock_.sample(message.beat().sent_ns(), message.beat().host_ns(), ns(now));
     }
     if (stream != stream_ || phase_ == Phase::kEnded || message.has_beat()) return;
     try {
       HostEvent event = from_wire(message);
       if (const auto* welcome = std::get_if<Welcome>(&event)) {
         times_ = *welcome;
+        const auto host = peer_of(stream->peer());
+        if (host && !host->local) {  // within a machine nothing is lost
+          datagrams_.open(stream->peer(), message.welcome().session(),
+                          message.welcome().beat_key());
+          retry_soon_to(stream->peer());
+        }
         if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
-        ticker_.due_by(last_heard_);  // the first beat also compares the clocks
+        ticker_.due_by(now);  // the first beat also compares the clocks
       } else if (const auto* start = std::get_if<Start>(&event)) {
         begin(start->epoch);
       } else {
@@ -103,6 +112,10 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
           told(std::move(*assignment), message.assignment().world().epoch());
         } else {
           if (std::holds_alternative<StopOrder>(wanted)) stop_ordered_ = true;
+          if (const auto* peer = std::get_if<PeerEvent>(&wanted)) {
+            const bool of_host = peer->kind == PeerEvent::Kind::kLost && peer->node_rank == host_;
+            if (of_host) host_loss_ = peer->line;
+          }
           if (const auto* order = std::get_if<RestartOrder>(&wanted)) {
             history_.push_back(order->end);
             seeking_.reset();
@@ -110,9 +123,12 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
             if (order->epoch == told_epoch_) proven_ = world_;
           }
           // One that could have been the next host is not.
-          if (seeking_ && std::holds_alternative<Refusal>(wanted)) {
-            last_reason_ = std::get<Refusal>(wanted).error.what();
-            try_next(Clock::now());
+          const auto* refusal = std::get_if<Refusal>(&wanted);
+          if (seeking_ && refusal) {
+            last_reason_ = refusal->error.what();
+            try_next(now);
+          } else if (refusal && refusal->error.code() == ErrorCode::kPeerLost) {
+            join_again(refusal->error.failure());
           } else {
             last ? end(std::move(wanted)) : say(std::move(wanted));
           }
@@ -123,6 +139,11 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
     }
   }
   deliver();
+}
+
+void RendezvousClient::Impl::heard_at(Clock::time_point now) {
+  if (phase_ == Phase::kRunning) longest_gap_ = std::max(longest_gap_, now - last_heard_);
+  last_heard_ = now;
 }
 
 // The world of the first epoch counts at once, that of a later one when all its nodes know it.
@@ -191,6 +212,8 @@ RendezvousClient::Impl::Clock::time_point RendezvousClient::Impl::tick() {
     std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     if (left_ || phase_ == Phase::kEnded || phase_ == Phase::kIdle) return next;
+    // If this process was suspended, do not count that time.
+    if (next_tick_ < now - kSuspended) deadline_ += now - next_tick_;
     if (phase_ == Phase::kConnecting && seeking_) {
       seek(now);
       const bool hosting = seeking_ && seeking_->step().what == Succession::Step::What::kHost;
@@ -203,6 +226,7 @@ RendezvousClient::Impl::Clock::time_point RendezvousClient::Impl::tick() {
       next = now + times_.beat;
     }
     last_tick_ = now;
+    next_tick_ = next;
   }
   deliver();
   return next;
@@ -228,6 +252,19 @@ void RendezvousClient::Impl::keep_trying(Clock::time_point now) {
   if (now >= next_attempt_ && !stream_) connect();
 }
 
+// The host has given up this node, which waits (for the others, or as a spare) and was suspended.
+void RendezvousClient::Impl::join_again(const std::string& why) {
+  if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
+  say(JoinProgress{"the host has given this node up, as it " + why +
+                   " (suspended?): it joins again"});
+  world_ = proven_ = {};
+  node_rank_ = -1;
+  phase_ = Phase::kConnecting;
+  next_attempt_ = Clock::now();
+  deadline_ = next_attempt_ + options_.timeout;
+  ticker_.due_by(next_attempt_);
+}
+
 void RendezvousClient::Impl::look_who_is_there() {
   {
     std::lock_guard lock(mutex_);
@@ -248,6 +285,7 @@ void RendezvousClient::Impl::look_who_is_there() {
 void RendezvousClient::Impl::beat(Clock::time_point now) {
   // Time that this process slept itself is not the host's silence.
   if (now - last_tick_ > std::min(3 * times_.beat, times_.silence / 2)) last_heard_ = now;
+  if (datagrams_.receive()) heard_at(now);
   if (now - last_heard_ >= times_.silence) {
     const std::string how = "was silent for " + std::to_string(times_.silence.count()) + " ms";
     if (phase_ == Phase::kRunning) host_lost(how);
@@ -258,6 +296,7 @@ void RendezvousClient::Impl::beat(Clock::time_point now) {
   message.mutable_beat()->set_count(++beats_);
   message.mutable_beat()->set_sent_ns(ns(now));
   if (stream_) stream_->send(std::move(message));
+  datagrams_.send();
 }
 
 void RendezvousClient::Impl::say(RendezvousEvent event) {
@@ -274,6 +313,15 @@ void RendezvousClient::Impl::end(RendezvousEvent event) {
     failure_ = Error(ErrorCode::kPeerLost, verdict->message, "node " + info_.address);
   }
   say(std::move(event));
+  leave_stream();  // the host waits until everyone has heard
+}
+
+void RendezvousClient::Impl::leave_stream() {
+  if (!stream_) return;
+  wire::NodeMessage goodbye;
+  goodbye.mutable_leave();
+  stream_->send(std::move(goodbye));
+  stream_->end();
 }
 
 void RendezvousClient::Impl::deliver() {
@@ -341,12 +389,7 @@ void RendezvousClient::Impl::leave() {
     spdlog::debug("heartbeats: the host's longest silence was {} ms", gap.count());
   }
   changed_.notify_all();
-  if (first && stream_) {
-    wire::NodeMessage goodbye;
-    goodbye.mutable_leave();
-    stream_->send(std::move(goodbye));
-    stream_->end();
-  }
+  if (first) leave_stream();
   if (emitter_ == std::this_thread::get_id()) return;
   changed_.wait(lock, [this] { return emitter_ == std::thread::id(); });
   if (!changed_.wait_for(lock, kGoodbye, [this] { return stream_ == nullptr; })) {

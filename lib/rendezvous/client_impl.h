@@ -14,6 +14,7 @@
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client.h"
 #include "rendezvous/clock_offset.h"
+#include "rendezvous/datagram_beats.h"
 #include "rendezvous/election.h"
 #include "rendezvous/ticker.h"
 #include "rendezvous/wire.h"
@@ -48,8 +49,10 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   Clock::time_point tick();
   void look_who_is_there();  // after a connection failed: it may be the wrong secret
   // (locked)
+  void heard_at(Clock::time_point now);
   void connect();
   void keep_trying(Clock::time_point now);
+  void join_again(const std::string& why);
   void beat(Clock::time_point now);
   void told(Assignment assignment, int epoch);
   void begin(int epoch);
@@ -63,6 +66,7 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void follow_step(Clock::time_point now);
   void say(RendezvousEvent event);
   void end(RendezvousEvent event);
+  void leave_stream();
   void deliver();  // runs the callback for what was said; without the lock
 
   const RendezvousClientOptions options_;
@@ -77,7 +81,9 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   std::string last_reason_;
   bool look_ = false;
   Clock::time_point next_look_, deadline_, next_attempt_, next_progress_, last_heard_, last_tick_;
+  Clock::time_point next_tick_ = Clock::time_point::max();
   Welcome times_;
+  NodeBeats datagrams_;
   ClockOffset host_clock_;
   Clock::duration longest_gap_{};  // between messages of the host while the job runs
   uint64_t beats_ = 0;
@@ -86,6 +92,7 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   int host_ = 0, lost_ = 0;            // there: who is followed; who was when it was lost
   std::string address_;                // of the host that is followed
   std::optional<Succession> seeking_;  // the host is lost: who could be the next
+  std::string host_loss_;              // what the host said of its own end, if anything
   std::string loss_;                   // how
   bool stop_ordered_ = false;          // nothing follows
   Clock::time_point epoch_began_;
@@ -108,6 +115,7 @@ class NodeStream final : public grpc::ClientBidiReactor<wire::NodeMessage, wire:
   void begin(wire::Rendezvous::Stub* stub, wire::NodeMessage join);  // (locked)
   void send(wire::NodeMessage message);                              // (locked)
   void end();                                                        // (locked) after what was sent
+  std::string peer() const { return context_.peer(); }               // once something was heard
   void cancel() { context_.TryCancel(); }
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;

@@ -16,6 +16,7 @@ void RendezvousClient::Impl::host_lost(const std::string& how) {
   const NodePlacement& host = world_->nodes.at(static_cast<size_t>(lost_));
   loss_ = "node " + std::to_string(lost_) + " (" + node_label(host.address, host.hostname) +
           "), which hosts the rendezvous, was lost: its fleetrun " + how;
+  if (!host_loss_.empty()) loss_ = std::exchange(host_loss_, {});
   const auto now = Clock::now();
   std::vector<bool> can_host;
   for (const NodePlacement& node : world_->nodes) can_host.push_back(node.rdzv_port > 0);

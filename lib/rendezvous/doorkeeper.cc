@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "rendezvous/lossy_link.h"
 #include "rendezvous/peer.h"
 
 namespace fleet {
@@ -75,6 +76,7 @@ UniqueFd listening_socket(const addrinfo& address, int port, std::chrono::millis
   // What is accepted inherits these.
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &wait, sizeof wait);
+  retry_soon(fd.get());
   sockaddr_storage name{};
   std::memcpy(&name, address.ai_addr, address.ai_addrlen);
   if (address.ai_family == AF_INET6) {

@@ -3,6 +3,7 @@
 #include <absl/synchronization/mutex.h>
 #include <grpc/support/log.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string_view>
 
@@ -88,6 +89,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
   args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1'000);  // names may come late
+  if (liveness == Liveness::kBeats) patience = std::max(patience, kStreamPatience);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, liveness == Liveness::kBeats ? kSeldomMs : kKeepaliveMs);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(patience.count()));
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);

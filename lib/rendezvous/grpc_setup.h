@@ -15,6 +15,10 @@ namespace fleet {
 
 inline constexpr int kMaxMessageBytes = 16 << 20;
 
+// How long what is sent over a connection may stay unacknowledged, at least: packets that are lost
+// again and again hold TCP up for longer than a node may be silent. Who has beats notices sooner.
+inline constexpr std::chrono::milliseconds kStreamPatience{60'000};
+
 // How a connection finds that its peer is dead although nothing says so: by pings of gRPC's, within
 // 3 s, or by beats of the stream on it, which make the pings a waste.
 enum class Liveness { kPings, kBeats };
@@ -25,7 +29,7 @@ void set_up_grpc();
 
 // A connection of its own (not shared with other channels of the process), without proxies. With
 // TLS its certificate is good for most of kCertificateLife from now on.
-// A peer whose kernel does not answer for `patience` is given up.
+// A peer whose kernel does not answer for `patience` is given up; with beats, for kStreamPatience.
 std::shared_ptr<grpc::Channel> make_channel(
     const std::string& address, const Security& security,
     std::chrono::milliseconds patience = std::chrono::milliseconds(3'000),

@@ -134,6 +134,11 @@ JobState::Session* JobState::heard(SessionId session, Time now) {
   return &found->second;
 }
 
+bool JobState::is_member(SessionId session) const {
+  const auto found = sessions_.find(session);
+  return found != sessions_.end() && found->second.member;
+}
+
 void JobState::beat(SessionId session, Time now) { heard(session, now); }
 
 void JobState::pace_came(SessionId session, std::vector<RankPace> pace, Time now) {
@@ -146,19 +151,50 @@ void JobState::pace_came(SessionId session, std::vector<RankPace> pace, Time now
 }
 
 void JobState::left(SessionId session, Time now) {
-  node_gone(session, "left before its ranks had ended", now, now);
+  node_gone(session, "its fleetrun left before its ranks had ended", now, now);
 }
 
 void JobState::lost(SessionId session, const std::string& how, Time now) {
-  node_gone(session, how, now, now);
+  node_gone(session, "its fleetrun " + how, now, now);
+}
+
+void JobState::node_failed(SessionId id, const std::string& how, Time now) {
+  Session* session = heard(id, now);
+  if (!session || phase_ == Phase::kEnded) return;
+  const int rank = session->node_rank;
+  Verdict lost = lost_verdict(id, how);
+  const PeerEvent news{PeerEvent::Kind::kLost, rank, lost.node, lost.message};
+  // On the way out already: it finishes like the others.
+  if (phase_ == Phase::kRunning && stop_) return say_all(news);
+  // The others are about to lose their host, and are to know why.
+  if (spec().restarts.max_restarts > 0 && id == membership_.host()) say_all(news);
+  node_gone(id, how, now, now);
+  say_farewell(id, lost);
+}
+
+Verdict JobState::lost_verdict(SessionId id, const std::string& how) const {
+  const int rank = sessions_.at(id).node_rank;
+  Verdict verdict = node_verdict(VerdictKind::kNodeLost, rank);
+  if (rank < 0) verdict.node = membership_.members().at(id).address;
+  const std::string label = node_label(verdict.node, verdict.hostname);
+  verdict.message = "node " + (rank < 0 ? label : std::to_string(rank) + " (" + label + ")") +
+                    " was lost: " + how;
+  return verdict;
+}
+
+// What a node hears that is no part of the job any more: how the job has ended, or, where it goes
+// on without the node, why.
+void JobState::say_farewell(SessionId session, const Verdict& lost) {
+  say(session, verdict_ ? *verdict_ : lost, true);
 }
 
 void JobState::node_gone(SessionId id, const std::string& how, Time since, Time now) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
   const Session session = found->second;
+  if (!session.member || phase_ == Phase::kEnded) return forget(id);
+  const Verdict verdict = lost_verdict(id, how);
   forget(id);
-  if (!session.member || phase_ == Phase::kEnded) return;
   if (phase_ == Phase::kForming) {
     const std::string address = membership_.members().at(id).address;
     membership_.remove(id);
@@ -174,12 +210,6 @@ void JobState::node_gone(SessionId id, const std::string& how, Time since, Time 
     if (phase_ == Phase::kGathering) start_if_complete(now);
     return;
   }
-  const NodePlacement& place = world_->nodes.at(session.node_rank);
-  const std::string line = "node " + std::to_string(session.node_rank) + " (" +
-                           node_label(place.address, place.hostname) + ") was lost: its fleetrun " +
-                           how;
-  Verdict verdict = node_verdict(VerdictKind::kNodeLost, session.node_rank);
-  verdict.message = line;
   // Its fleetrun is about to end the rendezvous: the others see that, and look for the next host.
   if (spec().restarts.max_restarts > 0 && id == membership_.host()) return membership_.remove(id);
   if (phase_ != Phase::kRunning) return gone_between(id, verdict, now);
@@ -188,7 +218,7 @@ void JobState::node_gone(SessionId id, const std::string& how, Time since, Time 
   const bool serves = world_->nodes.at(session.node_rank).servers > 0;
   if (session.finished && !serves) return;
   if (stop_) {  // on the way out already: the stop stays the verdict
-    say_all(PeerEvent{PeerEvent::Kind::kLost, session.node_rank, verdict.node, line});
+    say_all(PeerEvent{PeerEvent::Kind::kLost, session.node_rank, verdict.node, verdict.message});
     return session.finished ? void() : one_less(now);
   }
   lost_ = verdict;
@@ -252,32 +282,35 @@ void JobState::lose_silent(Time now) {
   while (!by_silence_.empty()) {
     const SessionId id = by_silence_.front();
     if (now - sessions_.at(id).last_heard < pace().silence) return;
-    const int rank = sessions_.at(id).node_rank;
+    const Session session = sessions_.at(id);
     const std::string how = "was silent for " + seconds_text(pace().silence);
-    Verdict verdict;  // of the world that it was in: without it the next one may begin at once
-    if (rank >= 0) {
-      verdict = node_verdict(VerdictKind::kNodeLost, rank);
-      verdict.message = "node " + std::to_string(rank) + " (" + verdict.node + ") " + how;
-    }
-    node_gone(id, how, sessions_.at(id).last_heard, now);
-    // Should it wake up again, it hears what became of it.
-    if (rank < 0) {
-      say(id, Refusal{Error(ErrorCode::kPeerLost, how, "this node's connection")}, true);
+    std::optional<Verdict> lost;  // as seen from the world that it is in
+    if (session.node_rank >= 0) lost = lost_verdict(id, "its fleetrun " + how);
+    node_gone(id, "its fleetrun " + how, session.last_heard, now);
+    // Should it wake up again, it hears what became of it. Who was waiting may come again.
+    if (lost) {
+      say_farewell(id, *lost);
     } else {
-      say(id, verdict_ ? *verdict_ : verdict, true);
+      say(id, Refusal{Error(ErrorCode::kPeerLost, how, "this node's connection")}, true);
     }
   }
 }
 
-void JobState::advance(Time now) {
-  // A host that slept itself (stopped, suspended, starved) has not heard the beats that wait in its
-  // sockets: nobody is to blame for that time.
-  const auto passed = now - last_advance_;
-  last_advance_ = now;
-  if (passed > std::min(3 * pace().beat, pace().silence / 2)) {
+// A host that was suspended (stopped, starved) has not heard the beats that wait in its sockets: do
+// not count that time against anybody.
+void JobState::allow_for_suspension(Time now) {
+  const auto limit = std::min(3 * pace().beat, pace().silence / 2);
+  const auto passed = now - last_advance_, late = now - next_deadline();
+  if (passed > limit) {
     for (auto& [id, session] : sessions_)
       session.last_heard = std::min(now, session.last_heard + passed);
   }
+  if (late > limit) started_ += late, gather_due_ += late;
+}
+
+void JobState::advance(Time now) {
+  allow_for_suspension(now);
+  last_advance_ = now;
   settle(now);
   lose_silent(now);
   if (phase_ == Phase::kRunning && now >= cause_due()) decide_cause(now);

@@ -90,7 +90,9 @@ class JobState {
                    int64_t at_error_ns = -1);
   void signal_wished(SessionId session, int signal, Time now);
   void stacks_wished(SessionId session, Time now);
-  void left(SessionId session, Time now);                          // said goodbye
+  void left(SessionId session, Time now);  // said goodbye
+  // Its node cannot go on, and still hears how the job ends; how: "its guardian was killed".
+  void node_failed(SessionId session, const std::string& how, Time now);
   void lost(SessionId session, const std::string& how, Time now);  // the stream broke: "vanished"
   void advance(Time now);                                          // time passed
   void shut_down(Time now);  // the host ends: everyone without a verdict hears that node 0 is lost
@@ -102,6 +104,7 @@ class JobState {
   Phase phase() const { return phase_; }
   // Of the world that was told last; 0 before the first.
   int epoch() const { return epoch_; }
+  bool is_member(SessionId session) const;
   const JobSpec& spec() const { return membership_.spec(); }
   int joined() const { return static_cast<int>(membership_.members().size()); }
   const std::optional<Verdict>& verdict() const { return verdict_; }
@@ -149,8 +152,12 @@ class JobState {
   void time_out();
   Welcome pace() const;
   void settle(Time now);
+  void allow_for_suspension(Time now);
   void lose_silent(Time now);
+  // how: "its fleetrun vanished".
   void node_gone(SessionId session, const std::string& how, Time since, Time now);
+  Verdict lost_verdict(SessionId session, const std::string& how) const;
+  void say_farewell(SessionId session, const Verdict& lost);
   void one_less(Time now);
   Time cause_due() const;
   void decide_cause(Time now);

@@ -73,7 +73,7 @@ void JobState::decide_cause(Time now) {
 void JobState::decide_lost(int node_rank, const std::string& how, Time now) {
   Verdict verdict = node_verdict(VerdictKind::kNodeLost, node_rank);
   verdict.message = "node " + std::to_string(node_rank) + " (" +
-                    node_label(verdict.node, verdict.hostname) + ") was lost: its fleetrun " + how;
+                    node_label(verdict.node, verdict.hostname) + ") was lost: " + how;
   epoch_over(std::move(verdict), now);
 }
 

@@ -25,6 +25,20 @@ Peer peer_at(ip::address address, int port) {
   return peer;
 }
 
+std::optional<ip::tcp::endpoint> endpoint_of(const std::string& uri) {
+  const size_t begin = uri.find(':'), end = uri.rfind(':');
+  long long port = 0;
+  if (begin >= end || !parse_int(uri.substr(end + 1), &port)) return std::nullopt;
+  std::string host = uri.substr(begin + 1, end - begin - 1);
+  if (host.starts_with("%5B") && host.ends_with("%5D")) host = host.substr(3, host.size() - 6);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (const size_t scope = host.find("%25"); scope != host.npos) host.erase(scope + 1, 2);
+  boost::system::error_code error;
+  const auto address = ip::make_address(host, error);
+  if (error) return std::nullopt;
+  return ip::tcp::endpoint(address, static_cast<unsigned short>(port));
+}
+
 }  // namespace
 
 Peer peer_of(const sockaddr_storage& name) {
@@ -36,17 +50,16 @@ Peer peer_of(const sockaddr_storage& name) {
 }
 
 std::optional<Peer> peer_of(const std::string& uri) {
-  const size_t begin = uri.find(':'), end = uri.rfind(':');
-  long long port = 0;
-  if (begin >= end || !parse_int(uri.substr(end + 1), &port)) return std::nullopt;
-  std::string host = uri.substr(begin + 1, end - begin - 1);
-  if (host.starts_with("%5B") && host.ends_with("%5D")) host = host.substr(3, host.size() - 6);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (const size_t scope = host.find("%25"); scope != host.npos) host.erase(scope + 1, 2);
-  boost::system::error_code error;
-  const auto address = ip::make_address(host, error);
-  if (error) return std::nullopt;
-  return peer_at(address, static_cast<int>(port));
+  const auto endpoint = endpoint_of(uri);
+  if (!endpoint) return std::nullopt;
+  return peer_at(endpoint->address(), endpoint->port());
+}
+
+socklen_t socket_address(const std::string& uri, sockaddr_storage* address) {
+  const auto endpoint = endpoint_of(uri);
+  if (!endpoint) return 0;
+  std::memcpy(address, endpoint->data(), endpoint->size());
+  return static_cast<socklen_t>(endpoint->size());
 }
 
 }  // namespace fleet

@@ -19,5 +19,7 @@ struct Peer {
 Peer peer_of(const sockaddr_storage& name);
 // As gRPC writes it: "ipv4:10.0.0.1:4711", "ipv6:%5Bfd00::1%5D:4711". Nothing where it is neither.
 std::optional<Peer> peer_of(const std::string& uri);
+// The same for the kernel; returns its size, 0 where it is neither.
+socklen_t socket_address(const std::string& uri, sockaddr_storage* address);
 
 }  // namespace fleet

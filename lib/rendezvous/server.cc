@@ -5,8 +5,10 @@
 
 #include <mutex>
 
+#include "base/log.h"
 #include "base/terminal_text.h"
 #include "rendezvous/beats.h"
+#include "rendezvous/datagram_beats.h"
 #include "rendezvous/doorkeeper.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/service.h"
@@ -103,17 +105,19 @@ class RendezvousServer::Impl {
         credentials_(server_credentials(options_.security)),
         door_(options_.strangers.value_or(strangers_of(options_.job)), options_.trust_loopback) {
     raise_descriptor_limit();
-    if (const int error = door_.listen(options_.host, options_.port, options_.heartbeat_timeout)) {
+    const auto patience = std::max(options_.heartbeat_timeout, kStreamPatience);
+    if (const int error = door_.listen(options_.host, options_.port, patience)) {
       cannot_listen(options_, error);
     }
     grpc::ServerBuilder builder;
-    set_up_server(&builder, options_.heartbeat_timeout);
+    set_up_server(&builder, patience);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                                static_cast<int>(options_.greeting.count()));
     // Without TLS anybody gets this far; a friend that comes back later connects again.
     if (!options_.security.tls) {
       builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdle);
     }
+    beat_by_datagrams();
     door_.serve(&builder, credentials_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
@@ -139,6 +143,18 @@ class RendezvousServer::Impl {
   }
 
  private:
+  // Of a large job these would be more than the host can read.
+  void beat_by_datagrams() {
+    const int nnodes = options_.job.nnodes;
+    if (nnodes < 2 || nnodes >= kLargeJob || !open_to_network()) return;
+    HostBeats datagrams;
+    if (datagrams.open(options_.host, port())) {
+      service_.beat_by(std::move(datagrams));
+    } else {
+      spdlog::debug("no beats by datagrams: UDP port {} cannot be had", port());
+    }
+  }
+
   // What people are told: the address that --ips or --master names, rather than 0.0.0.0.
   static std::string reach(const RendezvousServerOptions& options) {
     const bool listed = listens_everywhere(options.host) && !options.job.addresses.empty();

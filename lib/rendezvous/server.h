@@ -47,8 +47,9 @@ class RendezvousServer {
   // open.
   bool open_to_network() const;
   // Ends the service. Nodes that are still there and have no verdict hear that node 0 was lost;
-  // those with one are given up to `drain` to hear it and leave. Idempotent; any thread.
-  void stop(std::chrono::milliseconds drain = std::chrono::milliseconds(2'000));
+  // those with one are given up to `drain` to hear it and leave; a node that is silent is not
+  // waited for. Idempotent; any thread.
+  void stop(std::chrono::milliseconds drain = std::chrono::milliseconds(15'000));
 
  private:
   class Impl;

@@ -55,6 +55,7 @@ RendezvousService::RendezvousService(JobSpec job, JobTimes times, std::string re
                                      const Inheritance* from)
     : job_(from ? JobState(std::move(job), times, std::move(reach), Clock::now(), *from)
                 : JobState(std::move(job), times, std::move(reach), Clock::now())),
+      beat_(times.beat),
       ticker_([this] { return tick(); }) {
   ticker_.due_by(job_.next_deadline());
 }
@@ -64,12 +65,27 @@ RendezvousService::~RendezvousService() { ticker_.stop(); }
 RendezvousService::Clock::time_point RendezvousService::tick() {
   std::unique_lock lock(mutex_);
   const auto now = Clock::now();
+  hear_datagrams(now);
+  if (datagrams_ && now >= next_datagrams_) {
+    datagrams_->send();
+    next_datagrams_ = now + beat_ * 3 / 4;  // this is called a little sooner or later
+  }
   job_.advance(now);
   store_.advance(now);
   auto next = job_.next_deadline();
   if (const auto wait = store_.next_deadline()) next = std::min(next, *wait);
   flush(std::move(lock));
   return next;
+}
+
+void RendezvousService::beat_by(HostBeats datagrams) {
+  std::lock_guard lock(mutex_);
+  datagrams_ = std::move(datagrams);
+}
+
+void RendezvousService::hear_datagrams(Clock::time_point now) {
+  if (!datagrams_) return;
+  for (const SessionId id : datagrams_->receive()) job_.beat(id, now);
 }
 
 void RendezvousService::send_outgoing() {
@@ -88,6 +104,13 @@ void RendezvousService::send_outgoing() {
     if (session == sessions_.end()) continue;
     if (out.event.get() != last) bytes = encode(to_wire(*out.event));
     last = out.event.get();
+    if (datagrams_ && std::holds_alternative<Welcome>(*out.event)) {
+      wire::HostMessage own = to_wire(*out.event);
+      own.mutable_welcome()->set_session(out.to);
+      own.mutable_welcome()->set_beat_key(datagrams_->key_of(out.to));
+      bytes = encode(own);
+      last = nullptr;
+    }
     const grpc::Slice parts[] = {bytes, world_};
     session->second->send(grpc::ByteBuffer(parts, assignment ? 2 : 1));
     if (out.last) session->second->end();
@@ -137,6 +160,7 @@ void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& mes
       break;
     case wire::NodeMessage::kBeat: {
       job_.beat(id, now);
+      hear_datagrams(now);
       wire::HostMessage echo;
       *echo.mutable_beat() = message.beat();
       echo.mutable_beat()->set_host_ns(
@@ -176,6 +200,9 @@ void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& mes
     case wire::NodeMessage::kPace:
       job_.pace_came(id, from_wire(message.pace()), now);
       break;
+    case wire::NodeMessage::kFailure:
+      job_.node_failed(id, message.failure().how(), now);
+      break;
     case wire::NodeMessage::kLeave:
       job_.left(id, now);
       session->end();
@@ -197,6 +224,7 @@ void RendezvousService::session_done(NodeSession* session) {
   std::lock_guard lock(mutex_);
   job_.lost(session->id(), "vanished", Clock::now());
   sessions_.erase(session->id());
+  if (datagrams_) datagrams_->forget(session->id());
   delete session;
   session_gone_.notify_all();
 }
@@ -207,8 +235,14 @@ void RendezvousService::shut_down(std::chrono::milliseconds drain) {
   job_.shut_down(Clock::now());
   flush(std::move(lock));
   lock = std::unique_lock(mutex_);
+  // Members close their streams once they have heard the verdict; until then nothing is closed
+  // here, as what is on its way would be lost with the connection. The silent are given up.
+  for (const auto& [id, session] : sessions_) {
+    if (!job_.verdict() || !job_.is_member(id)) session->end();
+  }
+  const auto end = Clock::now() + drain;
+  session_gone_.wait_until(lock, end, [this] { return sessions_.empty(); });
   for (const auto& [id, session] : sessions_) session->end();
-  session_gone_.wait_for(lock, drain, [this] { return sessions_.empty(); });
 }
 
 grpc::ServerUnaryReactor* RendezvousService::Describe(grpc::CallbackServerContext* context,

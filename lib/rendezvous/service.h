@@ -8,9 +8,11 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/datagram_beats.h"
 #include "rendezvous/job_state.h"
 #include "rendezvous/kv_state.h"
 #include "rendezvous/ticker.h"
@@ -35,6 +37,8 @@ class RendezvousService final : public RendezvousMethods {
   RendezvousService(JobSpec job, JobTimes times, std::string reach, const Inheritance* from);
   ~RendezvousService() override;
 
+  // Before the first session: nodes beat by datagrams too.
+  void beat_by(HostBeats datagrams);
   // Tells everyone who has no verdict that the host ends, and ends every session once it has been
   // told. Waits for that up to `drain`.
   void shut_down(std::chrono::milliseconds drain);
@@ -62,7 +66,8 @@ class RendezvousService final : public RendezvousMethods {
   void session_done(NodeSession* session);
   void get_cancelled(WaitingGet* get);
 
-  void send_outgoing();  // (locked)
+  void send_outgoing();                        // (locked)
+  void hear_datagrams(Clock::time_point now);  // (locked)
   std::optional<Error> refuse_caller(const wire::Caller& caller) const;
   Clock::time_point tick();
   // Sends what the states want to say; unlocks, then runs the answers of the store.
@@ -76,6 +81,9 @@ class RendezvousService final : public RendezvousMethods {
   SessionId last_session_ = 0;
   grpc::Slice world_;  // encoded, of world_epoch_: what follows each Assignment
   int world_epoch_ = 0;
+  std::optional<HostBeats> datagrams_;
+  std::chrono::milliseconds beat_;
+  Clock::time_point next_datagrams_{};
   bool closing_ = false;
   Ticker ticker_;  // last: it uses the rest
 };

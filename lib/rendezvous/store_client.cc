@@ -22,7 +22,7 @@ class StoreClient final : public Store {
   StoreClient(std::string address, const std::string& job_id, int epoch, int rank,
               const Security& security)
       : address_(std::move(address)),
-        stub_(wire::Rendezvous::NewStub(make_channel(address_, security))) {
+        stub_(wire::Rendezvous::NewStub(make_channel(address_, security, kStreamPatience))) {
     caller_.set_job_id(job_id);
     caller_.set_epoch(epoch);
     caller_.set_rank(rank);

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <random>
 
 #include "base/clock.h"
@@ -28,11 +29,14 @@
 namespace fleet::chaos {
 namespace {
 
+// One of so many trials has nodes with addresses of IPv6 only.
+constexpr uint64_t kIpv6Of = 4;
+
 struct Arguments {
   TrialOptions trial;
   uint64_t seed = 1;
   int trials = 20, first = 0, nodes = 4;
-  std::vector<Blow> blows = {Blow::kRank, Blow::kGuardian, Blow::kLauncher, Blow::kHost};
+  std::vector<Blow> blows = all_blows();
   bool keep = false;
 };
 
@@ -123,10 +127,35 @@ uint64_t seed_of(uint64_t seed, int trial) {
   return std::mt19937_64(seed * 1'000'003 + static_cast<uint64_t>(trial))();
 }
 
+// Nothing, which is said, where this machine has no IPv6.
+std::unique_ptr<Network> ipv6_network(const std::string& name, int nodes) {
+  try {
+    return std::make_unique<Network>(name, nodes, Network::Family::kIpv6);
+  } catch (const Error& error) {
+    std::printf("SKIP: no trial has nodes with IPv6 only: %s\n", error.what());
+    return nullptr;
+  }
+}
+
+// Without those that this machine cannot strike, which are said.
+std::vector<Blow> possible(std::vector<Blow> blows, Network& network) {
+  if (network.can_lose()) return blows;
+  const auto of_nft = [](Blow blow) { return blow == Blow::kLink || blow == Blow::kLoss; };
+  if (std::any_of(blows.begin(), blows.end(), of_nft)) {
+    std::printf("SKIP: the blows link and loss need nft (the package nftables)\n");
+  }
+  std::erase_if(blows, of_nft);
+  if (blows.empty()) throw Error(ErrorCode::kUnsupported, "no blow is possible here");
+  return blows;
+}
+
 int run(const Arguments& arguments) {
   become_subreaper();
   ::signal(SIGPIPE, SIG_IGN);
-  Network network("watch" + std::to_string(::getpid()), arguments.nodes);
+  const std::string name = "watch" + std::to_string(::getpid());
+  Network network(name, arguments.nodes);
+  const std::unique_ptr<Network> ipv6_only = ipv6_network(name + "v6", arguments.nodes);
+  const std::vector<Blow> blows = possible(arguments.blows, network);
   char folder[] = "/tmp/fleet-chaos-XXXXXX";
   if (!::mkdtemp(folder)) throw_errno("cannot make a folder", folder);
   std::map<Blow, Tally> tallies;
@@ -134,11 +163,12 @@ int run(const Arguments& arguments) {
   const double begun = monotonic_seconds();
   for (int i = arguments.first; i < arguments.first + arguments.trials; ++i) {
     const uint64_t seed = seed_of(arguments.seed, i);
-    const Blow blow = arguments.blows[static_cast<size_t>(i) % arguments.blows.size()];
+    const Blow blow = blows[static_cast<size_t>(i) % blows.size()];
     TrialOptions options = arguments.trial;
     options.folder = std::string(folder) + "/" + std::to_string(i);
     std::filesystem::create_directories(options.folder);
-    const TrialResult result = run_trial(blow, seed, network, options);
+    Network& of_trial = ipv6_only && seed % kIpv6Of == 0 ? *ipv6_only : network;
+    const TrialResult result = run_trial(blow, seed, of_trial, options);
     Tally& tally = tallies[blow];
     ++tally.trials;
     tally.right += result.started && result.verdict_right;

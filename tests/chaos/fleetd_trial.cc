@@ -86,7 +86,7 @@ class Trial {
       fleetds_.push_back(start(node, name,
                                {fleetd, "--listen=0.0.0.0:6767", "--allow_root",
                                 "--state_dir=" + in_folder("state." + std::to_string(node))}));
-      ips += (node > 0 ? "," : "") + Network::address(node);
+      ips += (node > 0 ? "," : "") + network_.address(node);
     }
     const auto listen = [this] {
       for (int node = 0; node < nodes_; ++node) {

@@ -24,7 +24,8 @@ void must_run(const std::string& command) {
 
 }  // namespace
 
-Network::Network(std::string name, int nodes) : name_(std::move(name)), nodes_(nodes) {
+Network::Network(std::string name, int nodes, Family family)
+    : name_(std::move(name)), nodes_(nodes), family_(family) {
   if (::getuid() != 0) throw Error(ErrorCode::kUnsupported, "network namespaces need root");
   try {
     set_up();
@@ -43,7 +44,9 @@ void Network::set_up() {
     const std::string own = name_of(node), port = "port" + std::to_string(node);
     must_run("ip netns add " + own);
     must_run("ip -n " + own + " link add cable type veth peer name " + port + " netns " + hub);
-    must_run("ip -n " + own + " addr add " + address(node) + "/24 dev cable");
+    // Nobody else can have this address: no looking for duplicates.
+    const std::string bits = family_ == Family::kIpv6 ? "/64 nodad" : "/24";
+    must_run("ip -n " + own + " addr add " + address(node) + bits + " dev cable");
     must_run("ip -n " + own + " link set lo up");
     must_run("ip -n " + own + " link set cable up");
     must_run("ip -n " + hub + " link set " + port + " master hub");
@@ -69,11 +72,21 @@ bool Network::enter(int node) const {
   return space && ::setns(space.get(), CLONE_NEWNET) == 0;
 }
 
-void Network::set_cut(int node, bool cut) {
-  const std::string change = cut ? " -I " : " -D ";
-  const std::string rules = "ip netns exec " + name_of(node) + " iptables -w";
-  must_run(rules + change + "INPUT -i cable -j DROP");
-  must_run(rules + change + "OUTPUT -o cable -j DROP");
+bool Network::can_lose() const {
+  return runs("ip netns exec " + name_of(0) + " nft list ruleset >/dev/null");
+}
+
+void Network::set_loss(int node, int percent) {
+  const std::string nft = "ip netns exec " + name_of(node) + " nft ";
+  runs(nft + "delete table inet chaos");
+  if (percent == 0) return;
+  const std::string some =
+      percent < 100 ? "numgen random mod 100 < " + std::to_string(percent) + " drop" : "drop";
+  const std::string sent =
+      percent < 100 ? ""
+                    : " chain out { type filter hook output priority 0; oifname cable drop; };";
+  must_run(nft + "'add table inet chaos { chain in { type filter hook input priority 0; " +
+           "iifname cable " + some + "; };" + sent + " }'");
 }
 
 }  // namespace fleet::chaos

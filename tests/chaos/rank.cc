@@ -1,7 +1,6 @@
 #include "tests/chaos/rank.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -20,30 +20,41 @@
 namespace fleet::chaos {
 namespace {
 
-sockaddr_in address_of(const std::string& endpoint) {
+struct Address {
+  sockaddr_storage name{};
+  socklen_t size = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
+};
+
+// "10.78.0.1:6070" or "[fd78::1]:6070".
+Address address_of(const std::string& endpoint) {
   const size_t colon = endpoint.rfind(':');
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(std::atoi(endpoint.c_str() + colon + 1)));
-  ::inet_pton(AF_INET, endpoint.substr(0, colon).c_str(), &address.sin_addr);
+  std::string host = endpoint.substr(0, colon);
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  Address address;
+  if (::getaddrinfo(host.c_str(), endpoint.c_str() + colon + 1, &hints, &found) != 0)
+    return address;
+  std::memcpy(&address.name, found->ai_addr, found->ai_addrlen);
+  address.size = found->ai_addrlen;
+  ::freeaddrinfo(found);
   return address;
 }
 
 int listen_at(const std::string& endpoint) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+  const Address address = address_of(endpoint);
+  const int fd = ::socket(address.name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  const sockaddr_in address = address_of(endpoint);
-  const bool listens =
-      ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-      ::listen(fd, 64) == 0;
+  const bool listens = ::bind(fd, address.get(), address.size) == 0 && ::listen(fd, 64) == 0;
   return listens ? fd : -1;
 }
 
 int connect_to(const std::string& endpoint) {
-  const sockaddr_in address = address_of(endpoint);
+  const Address address = address_of(endpoint);
   for (int tries = 0; tries < 20'000; ++tries) {
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+    const int fd = ::socket(address.name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(fd, address.get(), address.size) == 0) return fd;
     ::close(fd);
     ::usleep(1'000);  // it has not been started yet
   }

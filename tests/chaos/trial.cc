@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,12 +19,19 @@
 #include "base/text.h"
 #include "node/process_tree.h"
 #include "tests/chaos/patience.h"
+#include "tests/chaos/small_disk.h"
 
 namespace fleet::chaos {
 namespace {
 
 constexpr double kSeenLimit = 3, kHangLimit = 5;
 constexpr double kTermLimit = 0.1;
+// What is said while packets are lost takes its time.
+constexpr double kLossLimit = 20;
+constexpr int kLostPercent = 30;
+// The job has a process for this from then on.
+constexpr int kBothAfterMs = 20;
+constexpr double kAwaitHeartbeat = 0.5;
 // To start the next epoch.
 constexpr double kAgainLimit = 2;
 
@@ -34,11 +43,12 @@ class Trial {
     target_node_ = pick(blow == Blow::kLauncher ? 1 : 0, network.nodes() - 1);
     if (blow == Blow::kHost) target_node_ = 0;
     target_rank_ = pick(0, ranks_ - 1);
-    delay_ms_ = pick(0, 60);
+    delay_ms_ = pick(blow == Blow::kBoth ? kBothAfterMs : 0, 60);
   }
 
   TrialResult run() {
-    for (int node = 0; node < network_.nodes(); ++node) start(node);
+    if (blow_ == Blow::kDisk) disk_.emplace(in_folder("log." + std::to_string(target_node_)));
+    blow_ == Blow::kAwait ? start_with_a_pause() : start_all();
     if (!wait_until(kStartLimit, [this] { return all_ready(); })) {
       fail("the job did not start");
       end_everything();
@@ -65,6 +75,30 @@ class Trial {
   }
   std::string in_folder(const std::string& name) const { return options_.folder + "/" + name; }
 
+  // By node, as nodes_ is.
+  void start_all() {
+    for (int node = 0; node < network_.nodes(); ++node) start(node);
+  }
+
+  // All but the last node wait; the target is suspended for longer than a node may be silent.
+  void start_with_a_pause() {
+    const int last = network_.nodes() - 1;
+    target_node_ = std::min(target_node_, last - 1);
+    for (int node = 0; node < last; ++node) start(node);
+    const std::string host = in_folder("fleetrun.0.out");
+    wait_until(kStartLimit, [&] {
+      const std::string said = text_of(host);
+      return said.find("here: ") != said.npos &&
+             said.find(network_.address(last - 1), said.rfind("here: ")) != said.npos;
+    });
+    const pid_t target = nodes_[static_cast<size_t>(target_node_)].pid;
+    ::kill(target, SIGSTOP);
+    ::usleep(static_cast<useconds_t>(3e6 * kAwaitHeartbeat));
+    ::kill(target, SIGCONT);
+    ::usleep(static_cast<useconds_t>(delay_ms_) * 1000);
+    start(last);
+  }
+
   void start(int node) {
     std::vector<std::string> words = {options_.fleetrun,
                                       "--ips=" + network_.all_addresses(),
@@ -72,6 +106,9 @@ class Trial {
                                       "--log_dir=log." + std::to_string(node),
                                       "--grace=" + std::to_string(options_.grace),
                                       "--rdzv_timeout=60"};
+    if (blow_ == Blow::kAwait) {
+      words.push_back("--heartbeat_timeout=" + std::to_string(kAwaitHeartbeat));
+    }
     if (blow_ == Blow::kHang) {
       words.push_back("--hang_timeout=" + std::to_string(options_.hang_timeout));
     }
@@ -148,7 +185,7 @@ class Trial {
         result_.blow = "kill -9 of the fleetrun" + of_node;
         break;
       case Blow::kLink:
-        target = -1, result_.blow = "iptables DROP on the link" + of_node;
+        target = -1, result_.blow = "nft drop on the link" + of_node;
         break;
       case Blow::kFreeze:
         signal = SIGSTOP, result_.blow = "SIGSTOP of the fleetrun" + of_node;
@@ -159,7 +196,24 @@ class Trial {
       case Blow::kTerm:
         signal = SIGTERM, result_.blow = "SIGTERM to the fleetrun" + of_node;
         break;
+      case Blow::kBoth:
+        result_.blow = "kill -9 of the fleetrun and the guardian" + of_node;
+        break;
+      case Blow::kAwait:
+        signal = SIGTERM, result_.blow = "SIGSTOP of the waiting fleetrun" + of_node;
+        break;
+      case Blow::kLoss:
+        signal = SIGTERM, result_.blow = "30 % packet loss, then SIGTERM to the fleetrun" + of_node;
+        lose_packets();
+        break;
+      case Blow::kDisk:
+        target = pid_of_rank(target_rank_);
+        result_.blow =
+            "a full disk of node " + std::to_string(target_node_) + ", kill -9 of " + rank;
+        disk_->fill();
+        break;
     }
+    const pid_t guardian = blow_ == Blow::kBoth ? guardian_of(target_node_) : -1;
     if (blow_ == Blow::kLink) {
       network_.set_cut(target_node_, true);
     } else if (target <= 0) {
@@ -167,6 +221,17 @@ class Trial {
     }
     struck_ = unix_seconds();
     if (target > 0) ::kill(target, signal);
+    if (guardian > 0) ::kill(guardian, SIGKILL);
+  }
+
+  // The job goes on meanwhile.
+  void lose_packets() {
+    for (int node = 0; node < network_.nodes(); ++node) network_.set_loss(node, kLostPercent);
+    const auto over = [this] {
+      reap();
+      return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.ended; });
+    };
+    if (wait_until(options_.loss_seconds, over)) fail("a node ended by itself");
   }
 
   void reap() {
@@ -182,13 +247,14 @@ class Trial {
   // The node whose fleetrun is gone or frozen, or looks for the others: nothing is asked of it.
   bool is_out(int node) const {
     const bool seeks = blow_ == Blow::kLink && goes_on();
-    return node == target_node_ &&
-           (seeks || blow_ == Blow::kLauncher || blow_ == Blow::kHost || blow_ == Blow::kFreeze);
+    return node == target_node_ && (seeks || blow_ == Blow::kLauncher || blow_ == Blow::kHost ||
+                                    blow_ == Blow::kFreeze || blow_ == Blow::kBoth);
   }
 
   // Until everything of the job has ended, or had to.
   void watch() {
     double limit = kStopLimit + options_.grace + notice_limit();
+    if (blow_ == Blow::kLoss) limit += kLossLimit;
     if (goes_on()) limit += kAgainLimit;
     const auto over = [&](bool all) {
       reap();
@@ -199,6 +265,9 @@ class Trial {
     };
     wait_until(kPatience, [&] { return over(false); });
     if (blow_ == Blow::kLink) network_.set_cut(target_node_, false);
+    for (int node = 0; blow_ == Blow::kLoss && node < network_.nodes(); ++node) {
+      network_.set_loss(node, 0);
+    }
     if (blow_ == Blow::kFreeze || blow_ == Blow::kLink) {
       // What a frozen launcher has started ends when it wakes up, or is killed; one that is cut off
       // gives up looking for the others.
@@ -235,7 +304,7 @@ class Trial {
       fail("node " + std::to_string(node) + ": " + wrong);
     }
     if (goes_on()) return judge_epoch();
-    if (blow_ == Blow::kTerm) judge_signal();
+    if (blow_ == Blow::kTerm || blow_ == Blow::kAwait) judge_signal();
     const bool timed = blow_ == Blow::kLink || blow_ == Blow::kFreeze;
     if (timed && result_.seen > kSeenLimit * options_.slack) {
       fail("seen after " + std::to_string(result_.seen) + " s only");
@@ -259,11 +328,14 @@ class Trial {
   }
 
   // Whether the job is to start again.
-  bool goes_on() const { return options_.restarts && blow_ != Blow::kTerm; }
+  bool goes_on() const {
+    return options_.restarts && blow_ != Blow::kTerm && blow_ != Blow::kAwait &&
+           blow_ != Blow::kLoss;
+  }
 
   // Of the nodes that are left, each rank has run once more, and soon.
   void judge_epoch() {
-    const bool all = blow_ == Blow::kRank || blow_ == Blow::kHang;
+    const bool all = blow_ == Blow::kRank || blow_ == Blow::kHang || blow_ == Blow::kDisk;
     const int ranks = all ? ranks_ : ranks_ - options_.ranks_per_node;
     double last = 0;
     for (int rank = 0; rank < ranks_; ++rank) {
@@ -291,7 +363,10 @@ class Trial {
   std::string judge_restarted(int node, int code, const nlohmann::json& json) const {
     const bool left = blow_ == Blow::kGuardian;
     if (node == target_node_ && left) {
-      return code == 113 ? "" : "ended with " + std::to_string(code) + ", wanted 113";
+      const bool named =
+          !json.is_discarded() &&
+          json.value("message", "").find("its guardian was killed") != std::string::npos;
+      return code == 113 && named ? "" : "ended with " + std::to_string(code) + ", wanted 113";
     }
     if (json.is_discarded()) return "no verdict.json, exit code " + std::to_string(code);
     if (code == 0 && json.value("verdict", "") == "success" && json.value("restarts", 0) == 1) {
@@ -306,22 +381,18 @@ class Trial {
     const int status = nodes_[static_cast<size_t>(node)].status;
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     const bool cut_off = node == target_node_ && blow_ == Blow::kLink;
-    const bool alone = node == target_node_ && blow_ == Blow::kGuardian;
     const auto json = nlohmann::json::parse(
         text_of(in_folder("log." + std::to_string(node) + "/verdict.json")), nullptr, false);
     if (goes_on()) return judge_restarted(node, code, json);
-    if (alone && code == 113) return {};  // it has seen that itself, whatever it could still hear
+    const bool full = node == target_node_ && blow_ == Blow::kDisk;
+    if (full && json.is_discarded() && code == 128 + SIGKILL) return judge_printed(node);
     if (json.is_discarded()) return "no verdict.json, exit code " + std::to_string(code);
     result_.seen = std::max(result_.seen, json.value("time", 0.0) - struck_);
     const std::string kind = json.value("verdict", "");
     const auto says = [&](const std::string& what) {
       return "ended with " + std::to_string(code) + ", " + what + ": " + json.value("message", "");
     };
-    std::string wanted = "node lost";
-    int wanted_code = 113;
-    if (blow_ == Blow::kRank) wanted = "rank failed", wanted_code = 128 + SIGKILL;
-    if (blow_ == Blow::kHang) wanted = "hang", wanted_code = 115;
-    if (blow_ == Blow::kTerm) wanted = "stopped", wanted_code = 128 + SIGTERM;
+    const auto [wanted, wanted_code] = wanted_end();
     if (kind != wanted || code != wanted_code) return says("wanted " + wanted);
     if (wanted == "rank failed" || wanted == "hang") {
       const int rank = json["rank"].value("rank", -1);
@@ -330,7 +401,35 @@ class Trial {
     // Who is cut off sees all others go.
     if (cut_off) return {};
     const int named = json["node"].value("rank", -1);
+    if (blow_ == Blow::kGuardian &&
+        json.value("message", "").find("its guardian was killed") == std::string::npos) {
+      return says("wanted the guardian");
+    }
     return named == target_node_ ? "" : says("wanted node " + std::to_string(target_node_));
+  }
+
+  // The verdict and exit code of a job that does not go on.
+  std::pair<std::string, int> wanted_end() const {
+    switch (blow_) {
+      case Blow::kRank:
+      case Blow::kDisk:
+        return {"rank failed", 128 + SIGKILL};
+      case Blow::kHang:
+        return {"hang", 115};
+      case Blow::kTerm:
+      case Blow::kAwait:
+      case Blow::kLoss:
+        return {"stopped", 128 + SIGTERM};
+      default:
+        return {"node lost", 113};
+    }
+  }
+
+  // Where there was no room for verdict.json, the node's output has the verdict.
+  std::string judge_printed(int node) const {
+    const std::string said = text_of(in_folder("fleetrun." + std::to_string(node) + ".out"));
+    const std::string rank = "rank=[" + std::to_string(target_rank_) + "]";
+    return said.find(rank) != std::string::npos ? "" : "says nothing of " + rank;
   }
 
   const Blow blow_;
@@ -339,6 +438,7 @@ class Trial {
   const TrialOptions& options_;
   int ranks_ = 0, target_node_ = 0, target_rank_ = 0, delay_ms_ = 0;
   double struck_ = 0;
+  std::optional<SmallDisk> disk_;  // of the target's logs
   std::vector<Node> nodes_;
   TrialResult result_;
 };
@@ -346,14 +446,15 @@ class Trial {
 }  // namespace
 
 const char* name_of(Blow blow) {
-  constexpr const char* kNames[] = {"rank", "guardian", "launcher", "host",
-                                    "link", "freeze",   "hang",     "term"};
+  constexpr const char* kNames[] = {"rank", "guardian", "launcher", "host",  "link", "freeze",
+                                    "hang", "term",     "both",     "await", "loss", "disk"};
   return kNames[static_cast<size_t>(blow)];
 }
 
 const std::vector<Blow>& all_blows() {
   static const std::vector<Blow> all = {Blow::kRank, Blow::kGuardian, Blow::kLauncher, Blow::kHost,
-                                        Blow::kLink, Blow::kFreeze,   Blow::kHang,     Blow::kTerm};
+                                        Blow::kLink, Blow::kFreeze,   Blow::kHang,     Blow::kTerm,
+                                        Blow::kBoth, Blow::kAwait,    Blow::kLoss,     Blow::kDisk};
   return all;
 }
 

@@ -18,6 +18,10 @@ enum class Blow {
   kFreeze,    // SIGSTOP of a node's fleetrun
   kHang,      // SIGSTOP of a rank, with --hang_timeout
   kTerm,      // SIGTERM to a node's fleetrun
+  kBoth,      // kill -9 of a node's fleetrun and its guardian in the same moment
+  kAwait,     // SIGSTOP and SIGCONT of a node's fleetrun that waits for others, then SIGTERM
+  kLoss,      // 30 % of the packets between nodes are lost for a while, then SIGTERM
+  kDisk,      // no room is left for a node's logs, then kill -9 of a rank
 };
 const char* name_of(Blow blow);
 const std::vector<Blow>& all_blows();
@@ -30,6 +34,7 @@ struct TrialOptions {
   double grace = 2;                // seconds
   double slack = 10;               // times are wrong from so many times what is promised
   double hang_timeout = 2;         // seconds, for kHang
+  double loss_seconds = 6;         // for kLoss
   bool restarts = false;           // the job is to go on, with the nodes that are left
   std::vector<std::string> extra;  // further arguments of fleetrun
 };

@@ -21,6 +21,7 @@ class MockEffects : public SupervisionEffects {
   MOCK_METHOD(void, send_stacks, (const std::vector<RankStack>&), (override));
   MOCK_METHOD(void, finish_node, (), (override));
   MOCK_METHOD(void, ready, (int), (override));
+  MOCK_METHOD(void, report_failure, (const std::string&), (override));
   MOCK_METHOD(void, request_kill, (int), (override));
   MOCK_METHOD(void, request_stop, (int), (override));
   MOCK_METHOD(void, stop_ranks, (int), (override));

@@ -55,7 +55,7 @@ TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
   run();
   EXPECT_CALL(effects, say(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
   supervision.on_rank_stalled({1, 5000});
   EXPECT_CALL(effects, send_stacks(::testing::IsEmpty()));
   supervision.on_stack_order({1});
@@ -66,9 +66,9 @@ TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
   EXPECT_CALL(effects, say(HasSubstr("SIGINT")));
   EXPECT_CALL(effects, request_stop(SIGINT));
   EXPECT_CALL(effects, stop_ranks(SIGINT));
-  supervision.on_signal(SIGINT);
+  supervision.on_signal(SIGINT, start);
   // Its own order comes back.
-  supervision.on_stop_order({SIGINT, 1, "10.0.0.2"});
+  supervision.on_stop_order({SIGINT, 1, "10.0.0.2"}, start);
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
   EXPECT_CALL(effects, end(128 + SIGINT));
@@ -83,7 +83,7 @@ TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsToldToTheNextOne) {
   EXPECT_CALL(effects, ready(1)).Times(2);  // to nobody, and to the next host
   supervision.on_all_gone("");
   EXPECT_CALL(effects, request_stop(SIGINT)).Times(2);
-  supervision.on_signal(SIGINT);
+  supervision.on_signal(SIGINT, start);
   RestartOrder order;
   order.epoch = 1;
   supervision.on_restart_order(order);
@@ -96,38 +96,71 @@ TEST_F(SupervisionTest, SecondSignal_Kills) {
   EXPECT_CALL(effects, say(_));
   EXPECT_CALL(effects, request_stop(SIGINT));
   EXPECT_CALL(effects, stop_ranks(SIGINT));
-  supervision.on_signal(SIGINT);
+  supervision.on_signal(SIGINT, start);
   EXPECT_CALL(effects, request_kill(SIGINT));
   EXPECT_CALL(effects, kill_ranks());
-  supervision.on_signal(SIGINT);
+  supervision.on_signal(SIGINT, start);
 }
 
 TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {
   run();
   EXPECT_CALL(effects, say(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
   EXPECT_CALL(effects, kill_ranks()).Times(0);
-  supervision.on_signal(SIGTERM);
+  supervision.on_signal(SIGTERM, start);
   ::testing::Mock::VerifyAndClearExpectations(&effects);
   EXPECT_CALL(effects, request_kill(SIGTERM));
   EXPECT_CALL(effects, kill_ranks());
-  supervision.on_signal(SIGTERM);
+  supervision.on_signal(SIGTERM, start);
 }
 
 TEST_F(SupervisionTest, SecondSignalElsewhere_Kills) {
   run();
   EXPECT_CALL(effects, say(_));
   EXPECT_CALL(effects, stop_ranks(SIGINT));
-  supervision.on_stop_order({SIGINT, 0, "10.0.0.1"});
+  supervision.on_stop_order({SIGINT, 0, "10.0.0.1"}, start);
   EXPECT_CALL(effects, kill_ranks());
-  supervision.on_stop_order({SIGINT, 0, "10.0.0.1", true});
+  supervision.on_stop_order({SIGINT, 0, "10.0.0.1", true}, start);
+}
+
+TEST_F(SupervisionTest, SignalHereWhileAnotherNodesStopIsKnown_KillsUnlessItIsACopy) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_order({SIGTERM, 2, "10.0.0.3"}, start + 300ms);  // the first one counts
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGTERM, start + 401ms);
+}
+
+TEST_F(SupervisionTest, SignalWhileTheCauseOfAFailureIsSought_IsAStop) {
+  run();
+  EXPECT_CALL(effects, report(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(0, 1, 0, ""), start);
+  EXPECT_CALL(effects, request_stop(SIGTERM));
+  supervision.on_signal(SIGTERM, start);
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGTERM, start + 1s);
+}
+
+TEST_F(SupervisionTest, StarterGone_IsAHangupButNoSecondSignal) {
+  run();
+  EXPECT_CALL(effects, say(HasSubstr("SIGHUP")));
+  EXPECT_CALL(effects, request_stop(SIGHUP));
+  EXPECT_CALL(effects, stop_ranks(SIGHUP));
+  supervision.on_starter_gone(start);
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  supervision.on_starter_gone(start + 1s);
 }
 
 // Its checks, for instance, take longer than those of others.
 TEST_F(SupervisionTest, StopOrderBeforeTheStart_StartsNothing) {
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1", true});
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1", true}, start);
   EXPECT_CALL(effects, finish_node()).Times(2);
   EXPECT_CALL(effects, kill_ranks());  // answered by:
   EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
@@ -145,28 +178,30 @@ TEST_F(SupervisionTest, StopOrderBeforeTheSecondStart_StartsNothing) {
   supervision.on_restart_order(order);
   EXPECT_CALL(effects, ready(1));
   supervision.on_all_gone("");
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
   EXPECT_CALL(effects, finish_node());
   EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
   EXPECT_CALL(effects, end(128 + SIGTERM));
   supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGTERM));
 }
 
-TEST_F(SupervisionTest, SignalWhileOnlyOthersRun_StopsThemAndASecondOneEndsAtOnce) {
+TEST_F(SupervisionTest, SignalsWhileOnlyOthersRun_StopThemThenKillThemThenEndAtOnce) {
   run();
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
   EXPECT_CALL(effects, request_stop(SIGTERM));
+  supervision.on_signal(SIGTERM, start);
+  EXPECT_CALL(effects, request_kill(SIGTERM));
   EXPECT_CALL(effects, end(_)).Times(0);
-  supervision.on_signal(SIGTERM);
+  supervision.on_signal(SIGTERM, start);
   ::testing::Mock::VerifyAndClearExpectations(&effects);
   EXPECT_CALL(effects, end(128 + SIGTERM));
-  supervision.on_signal(SIGTERM);
+  supervision.on_signal(SIGTERM, start);
 }
 
 TEST_F(SupervisionTest, SignalWhileForming_EndsWithoutRanks) {
   EXPECT_CALL(effects, kill_ranks());
-  supervision.on_signal(SIGINT);
+  supervision.on_signal(SIGINT, start);
   EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
   EXPECT_CALL(effects, end(128 + SIGINT));
   supervision.on_all_gone("");
@@ -176,7 +211,7 @@ TEST_F(SupervisionTest, StopOrder_SignalsTheRanks) {
   run();
   EXPECT_CALL(effects, say(AllOf(HasSubstr("10.0.0.1"), HasSubstr("SIGTERM"))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"});
+  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
 }
 
 TEST_F(SupervisionTest, NodeLost_HasACodeOfItsOwn) {
@@ -189,8 +224,21 @@ TEST_F(SupervisionTest, NodeLost_HasACodeOfItsOwn) {
   supervision.on_all_gone("");
 }
 
-TEST_F(SupervisionTest, GuardianLost_EndsTheJob) {
+TEST_F(SupervisionTest, GuardianLost_IsReportedAndTheVerdictKept) {
   run();
+  EXPECT_CALL(effects, fail(HasSubstr("guardian")));
+  EXPECT_CALL(effects, report_failure("its guardian was killed"));
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("");
+  const Verdict verdict = verdict_of(VerdictKind::kNodeLost);
+  EXPECT_CALL(effects, keep(Field(&Verdict::kind, VerdictKind::kNodeLost)));
+  EXPECT_CALL(effects, tell_verdict(verdict.message));
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_verdict(verdict);
+}
+
+TEST_F(SupervisionTest, GuardianLostBeforeTheStart_EndsThisNode) {
   EXPECT_CALL(effects, fail(HasSubstr("guardian")));
   supervision.on_guardian_lost();
   EXPECT_CALL(effects, end(kExitNodeLost));
@@ -204,7 +252,36 @@ TEST_F(SupervisionTest, GuardianLostAfterAVerdict_TheVerdictDecides) {
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(failed_verdict(0, 9));
   supervision.on_guardian_lost();
+  EXPECT_CALL(effects, finish_node());
   EXPECT_CALL(effects, end(9));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, GuardianLostBetweenEpochs_IsReported) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  RestartOrder order;
+  order.epoch = 1;
+  supervision.on_restart_order(order);
+  EXPECT_CALL(effects, ready(1));
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, report_failure(_));
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, tell_verdict(_));
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
+}
+
+TEST_F(SupervisionTest, GuardianLostWhileTheHostIsLost_LeavesTheJob) {
+  run();
+  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_host_lost({1, "node 0 was lost"});
+  EXPECT_CALL(effects, fail(HasSubstr("guardian"))).Times(2);
+  EXPECT_CALL(effects, report_failure(_));  // nobody hears it
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, end(kExitNodeLost));
   supervision.on_all_gone("");
 }
 
@@ -221,6 +298,14 @@ TEST_F(SupervisionTest, RefusalForMismatch_IsAUsageError) {
   EXPECT_CALL(effects, kill_ranks());
   supervision.on_refusal(Error(ErrorCode::kUsage, "another version"));
   EXPECT_CALL(effects, end(2));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, RefusalForALostPeer_IsNotTheCodeOfARank) {
+  EXPECT_CALL(effects, fail(_));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_refusal(Error(ErrorCode::kPeerLost, "was silent for 3 s"));
+  EXPECT_CALL(effects, end(kExitNodeLost));
   supervision.on_all_gone("");
 }
 

@@ -217,6 +217,28 @@ TEST(JobState, HostSleptItself_BlamesNobody) {
   EXPECT_EQ(job.verdict(1).node, "b");
 }
 
+// It may come again (Ctrl-Z and fg).
+TEST(JobState, SilentWhileForming_IsGivenUpAndMayJoinAgain) {
+  Job job(job_of({"a", "b", "c"}));
+  job.join(1, node_of(job.spec, "a"));
+  job.join(2, node_of(job.spec, "b"));
+  job.beat_all_for(3500ms, {1});
+  EXPECT_EQ(job.refusal(2).code(), ErrorCode::kPeerLost);
+  job.join(3, node_of(job.spec, "b"));
+  job.join(4, node_of(job.spec, "c"));
+  EXPECT_EQ(job.heard_by<Assignment>(3).at(0).node_rank, 1);
+}
+
+TEST(JobState, HostSuspendedWhileForming_TheTimeDoesNotCount) {
+  Job job(job_of({"a", "b"}));
+  job.join(1, node_of(job.spec, "a"));
+  job.beat_all_for(2s, {1});
+  job.after(600s);
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kForming);
+  job.beat_all_for(300s, {1});
+  EXPECT_EQ(job.refusal(1).code(), ErrorCode::kTimeout);
+}
+
 TEST(JobState, ConnectionThatNeverJoins_IsClosed) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));

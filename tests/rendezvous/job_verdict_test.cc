@@ -191,6 +191,30 @@ TEST(JobState, StreamLost_NodeLostAtOnce) {
   EXPECT_EQ(exit_code_for(verdict), kExitNodeLost);
 }
 
+TEST(JobState, NodeFailed_IsLostToAllAndHearsItToo) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.state.node_failed(2, "its guardian was killed", job.now);
+  job.collect();
+  for (SessionId session : {1, 2}) {
+    const Verdict verdict = job.verdict(session);
+    EXPECT_EQ(verdict.kind, VerdictKind::kNodeLost);
+    EXPECT_EQ(verdict.node_rank, 1);
+    EXPECT_EQ(verdict.message, "node 1 (b, host host-b) was lost: its guardian was killed");
+  }
+}
+
+TEST(JobState, NodeFailedWhileStopping_StopStaysTheVerdictOfAll) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.state.stop_wished(1, SIGTERM, job.now);
+  job.state.node_failed(2, "its guardian was killed", job.now);
+  job.finish(1);
+  EXPECT_FALSE(job.state.verdict());
+  job.finish(2);
+  for (SessionId session : {1, 2}) EXPECT_EQ(job.verdict(session).kind, VerdictKind::kStopped);
+}
+
 TEST(JobState, LeftBeforeFinishing_NodeLost_AfterFinishing_Not) {
   Job job(job_of({"a", "b", "c"}));
   job.join_all();

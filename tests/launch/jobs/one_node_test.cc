@@ -279,6 +279,22 @@ TEST_F(RunningJob, GuardianKilled_LeavesNothingAndSaysSo) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
+TEST_F(RunningJob, LauncherAndGuardianKilledAtOnce_LeaveNothing) {
+  // What setsid and a double fork take out of the process tree and the session.
+  const auto fleetrun = start(
+      "setsid sh -c '(trap \"\" TERM HUP; : >daemon.$RANK; exec sleep 1000) & ' & "
+      "while ! test -e daemon.$RANK; do sleep 0.01; done");
+  for (int i = 0; i < 30'000 && job.processes("fleet-watcher").empty(); ++i) ::usleep(1000);
+  const std::vector<pid_t> guardian = job.processes("fleet-guardian");
+  ASSERT_EQ(guardian.size(), 1u);
+  ::kill(guardian[0], SIGSTOP);  // so that it sees nothing of the launcher's end
+  fleetrun->signal(SIGSTOP);
+  ::kill(guardian[0], SIGKILL);
+  fleetrun->signal(SIGKILL);
+  EXPECT_EQ(fleetrun->wait(), 128 + SIGKILL);
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
 TEST_F(RunningJob, RankKilled_IsNamed) {
   const auto fleetrun = start("echo $$ >pid.$RANK");
   ::kill(rank_pid(1), SIGKILL);

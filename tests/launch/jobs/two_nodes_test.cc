@@ -33,7 +33,7 @@ struct TwoNodes : ::testing::Test {
   std::unique_ptr<Fleetrun> start(int node, const std::string& script,
                                   std::vector<std::string> options = {}) {
     const std::string number = std::to_string(node);
-    std::vector<std::string> arguments = {"--ips=127.0.0.1, 127.0.0.2",
+    std::vector<std::string> arguments = {"--ips=" + ips,
                                           "--host=127.0.0." + std::to_string(node + 1),
                                           "--nproc_per_node=2",
                                           "--log_dir=log" + number,
@@ -51,6 +51,7 @@ struct TwoNodes : ::testing::Test {
     for (const char* rank : {"0", "1", "2", "3"}) job.wait_for(std::string("ready.") + rank);
   }
   JobFolder job;
+  std::string ips = "127.0.0.1, 127.0.0.2";
   int rdzv_port = 0, start_port = 0;
   std::unique_ptr<Fleetrun> first, second;
 };
@@ -134,6 +135,29 @@ TEST_F(TwoNodes, SecondSignal_KillsTheRanksOfBoth) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
+TEST_F(TwoNodes, SecondSignalToTheOtherNode_KillsTheRanksOfBoth) {
+  start_both("trap ': >told.$RANK' TERM", {"--grace=300"});
+  first->signal(SIGTERM);
+  for (const char* rank : {"0", "1", "2", "3"}) job.wait_for(std::string("told.") + rank);
+  ::usleep(500'000);  // sooner, it is a copy of the first
+  second->signal(SIGTERM);
+  EXPECT_EQ(first->wait(), 128 + SIGTERM);
+  EXPECT_EQ(second->wait(), 128 + SIGTERM);
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+// As scancel does.
+TEST_F(TwoNodes, SignalToBothWithinAMoment_LeavesRanksTheirGrace) {
+  start_both("trap 'sleep 1; echo saved; exit 0' TERM", {"--grace=300"});
+  first->signal(SIGTERM);
+  ::usleep(100'000);
+  second->signal(SIGTERM);
+  EXPECT_EQ(first->wait(), 128 + SIGTERM);
+  EXPECT_EQ(second->wait(), 128 + SIGTERM);
+  EXPECT_THAT(job.read("log0/workerlog.0"), EndsWith("saved\n"));
+  EXPECT_THAT(job.read("log1/workerlog.1"), EndsWith("saved\n"));
+}
+
 TEST_F(TwoNodes, Stacks_ShowsTheRanksOfBothAndTheJobGoesOn) {
   start_both(": >ready.$RANK; exec sleep 1000", {"--job_id=looked-at"});  // all in the same call
   for (const char* format : {"text", "json"}) {
@@ -180,6 +204,56 @@ TEST_F(TwoNodes, GuardianLost_TheOtherNodeEndsToo) {
   EXPECT_EQ(first->wait(), 113) << first->output();
   EXPECT_EQ(second->wait(), 113) << second->output();
   EXPECT_THAT(job.survivors(30), IsEmpty());
+  // On both nodes, and of one and the same.
+  EXPECT_THAT(job.read("log0/verdict.json"), HasSubstr("its guardian was killed"));
+  EXPECT_THAT(first->output(), HasSubstr("was lost: its guardian was killed"));
+  const auto message = [&](const std::string& file) {
+    const std::string json = job.read(file);
+    const size_t at = json.find("\"message\"");
+    return json.substr(at, json.find('\n', at) - at);
+  };
+  EXPECT_EQ(message("log0/verdict.json"), message("log1/verdict.json"));
+}
+
+// Ctrl-Z and fg.
+TEST_F(TwoNodes, NodeSuspendedWhileItWaits_JoinsAgain) {
+  ips = "127.0.0.1,127.0.0.2,127.0.0.3";
+  const std::vector<std::string> options = {"--heartbeat_timeout=0.5"};
+  first = start(0, "exit 0", options);
+  second = start(1, "exit 0", options);
+  const auto await = [](const Fleetrun& node, const std::string& text) {
+    for (int i = 0; i < 30'000 && node.output().find(text) == std::string::npos; ++i) {
+      ::usleep(1000);
+    }
+    ASSERT_THAT(node.output(), HasSubstr(text));
+  };
+  await(*first, "waiting for 127.0.0.3 (node 2) of 3 nodes; here: 127.0.0.1, 127.0.0.2");
+  second->signal(SIGSTOP);
+  await(*first, "node 127.0.0.2 is gone again");
+  second->signal(SIGCONT);
+  await(*second, "joins again");
+  const auto third = start(2, "exit 0", options);
+  EXPECT_EQ(first->wait(), 0) << first->output();
+  EXPECT_EQ(second->wait(), 0) << second->output();
+  EXPECT_EQ(third->wait(), 0) << third->output();
+}
+
+TEST_F(TwoNodes, HostSuspendedWhileItWaits_TheOthersJoinAgain) {
+  ips = "127.0.0.1,127.0.0.2,127.0.0.3";
+  const std::vector<std::string> options = {"--heartbeat_timeout=0.5", "--rdzv_timeout=60"};
+  first = start(0, "exit 0", options);
+  second = start(1, "exit 0", options);
+  for (int i = 0;
+       i < 30'000 && first->output().find("here: 127.0.0.1, 127.0.0.2") == std::string::npos; ++i) {
+    ::usleep(1000);
+  }
+  first->signal(SIGSTOP);
+  ::usleep(1'500'000);  // three times what makes a node lost
+  first->signal(SIGCONT);
+  const auto third = start(2, "exit 0", options);
+  EXPECT_EQ(first->wait(), 0) << first->output();
+  EXPECT_EQ(second->wait(), 0) << second->output();
+  EXPECT_EQ(third->wait(), 0) << third->output();
 }
 
 TEST_F(TwoNodes, MissingNode_IsNamedAtTheTimeout) {

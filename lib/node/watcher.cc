@@ -1,0 +1,84 @@
+#include "node/watcher.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "node/job_cgroup.h"
+#include "node/process_tree.h"
+
+namespace fleet {
+namespace {
+
+// Nothing new appears for so long: what was being forked has been found.
+constexpr int kRounds = 250, kRoundMs = 20;
+
+// Descriptors of the guardian: held open here, they would hide its end from others.
+void close_all_but(int fd) {
+  ::dup2(fd, STDIN_FILENO);
+  if (::syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) == 0) return;
+  const long most = ::sysconf(_SC_OPEN_MAX);
+  for (long other = STDERR_FILENO + 1; other < most; ++other) ::close(static_cast<int>(other));
+}
+
+// Nobody writes: it ends with the last one who could.
+void wait_for_end_of_file(int fd) {
+  char byte;
+  while (::read(fd, &byte, 1) > 0 || errno == EINTR) {
+    errno = 0;
+  }
+}
+
+[[noreturn]] void watch(int alive, const std::string& mark) {
+  ::prctl(PR_SET_NAME, "fleet-watcher");
+  ::setsid();  // out of reach of a kill of the launcher's process group
+  close_all_but(alive);
+  wait_for_end_of_file(STDIN_FILENO);
+  try {
+    sweep_job_cgroups();
+    for (int round = 0; round < kRounds; ++round) {
+      const std::vector<pid_t> left = processes_marked(mark);
+      if (left.empty()) break;
+      for (const pid_t pid : left) ::kill(pid, SIGKILL);
+      ::poll(nullptr, 0, kRoundMs);
+    }
+    sweep_job_cgroups();
+  } catch (const std::exception& error) {
+    spdlog::error("{}", error.what());
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+void Watcher::start() {
+  if (pid_ > 0 || !alive_) return;
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  pid_ = ::fork();
+  if (pid_ == 0) watch(alive_.get(), mark_);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Watcher::on_child_ended(pid_t pid) {
+  if (pid == pid_) pid_ = -1;
+}
+
+void Watcher::end() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+}  // namespace fleet

@@ -1,0 +1,51 @@
+#include "node/stop_signals.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using Meaning = StopSignals::Meaning;
+
+constexpr StopSignals::Time kStart = StopSignals::Time() + 100s;
+
+TEST(StopSignals, FirstSignal_StopsAndEachLaterOneKills) {
+  StopSignals signals;
+  EXPECT_FALSE(signals.any());
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStart), Meaning::kStop);
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStart + 1ms), Meaning::kKill);
+  EXPECT_EQ(signals.on_signal(SIGINT, kStart + 1h), Meaning::kKill);
+  EXPECT_EQ(signals.own(), SIGTERM);
+}
+
+TEST(StopSignals, OwnOrderThatComesBack_ChangesNothing) {
+  StopSignals signals;
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStart), Meaning::kStop);
+  signals.on_order(SIGTERM, kStart + 1ms);
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStart + 2ms), Meaning::kKill);
+}
+
+TEST(StopSignals, SameSignalSoonAfterAnotherNodes_IsACopyOnce) {
+  StopSignals signals;
+  signals.on_order(SIGTERM, kStart);
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStart + StopSignals::kFanOut), Meaning::kCopy);
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStart + StopSignals::kFanOut), Meaning::kKill);
+}
+
+TEST(StopSignals, SameSignalLongAfterAnotherNodes_Kills) {
+  StopSignals signals;
+  signals.on_order(SIGTERM, kStart);
+  signals.on_order(SIGTERM, kStart + 200ms);  // of a third node
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStart + StopSignals::kFanOut + 1ms), Meaning::kKill);
+}
+
+TEST(StopSignals, OtherSignalThanAnotherNodes_Kills) {
+  StopSignals signals;
+  signals.on_order(SIGTERM, kStart);
+  EXPECT_EQ(signals.on_signal(SIGINT, kStart + 1ms), Meaning::kKill);
+}
+
+}  // namespace
+}  // namespace fleet
