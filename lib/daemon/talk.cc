@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "rendezvous/certificates.h"
-#include "rendezvous/doorkeeper.h"
+#include "rendezvous/connection_limiter.h"
 #include "rendezvous/grpc_setup.h"
 
 namespace fleet {
@@ -74,8 +74,11 @@ TalkServer::TalkServer(boost::asio::io_context& loop, const std::string& host, i
                        std::function<void(std::shared_ptr<ServerTalk>)> accept)
     : service_(std::make_unique<Service>(loop, std::move(accept))),
       credentials_(server_credentials(security)) {
-  door_ = std::make_unique<Doorkeeper>();
-  if (const int error = door_->listen(host, port, kPatience)) {
+  ConnectionLimits limits;
+  limits.screened = !security.tls;
+  limits.connections.oldest_goes = security.tls;
+  connections_ = std::make_unique<ConnectionLimiter>(limits);
+  if (const int error = connections_->listen(host, port, kPatience)) {
     throw Error(ErrorCode::kUsage, std::string("cannot listen: ") + ::strerror(error),
                 host_port(host, port),
                 error == EADDRINUSE
@@ -87,11 +90,11 @@ TalkServer::TalkServer(boost::asio::io_context& loop, const std::string& host, i
   builder.SetMaxReceiveMessageSize(kMaxAskBytes);
   // Strangers get no further than the greeting.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 3'000);
-  door_->serve(&builder, credentials_);
+  connections_->serve(&builder, credentials_);
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
   FLEET_CHECK(server_, "gRPC serves nothing");
-  door_->open();
+  connections_->open();
 }
 
 TalkServer::TalkServer(boost::asio::io_context& loop, UniqueFd connection,
@@ -108,7 +111,7 @@ TalkServer::TalkServer(boost::asio::io_context& loop, UniqueFd connection,
 }
 
 TalkServer::~TalkServer() = default;
-int TalkServer::port() const { return door_ ? door_->port() : 0; }
+int TalkServer::port() const { return connections_ ? connections_->port() : 0; }
 
 std::shared_ptr<grpc::Channel> make_pipe_channel(UniqueFd connection) {
   set_up_grpc();

@@ -20,7 +20,7 @@
 
 namespace fleet {
 
-class Doorkeeper;
+class ConnectionLimiter;
 
 namespace daemon_wire = ::fleet::daemon::v1;
 using daemon_wire::Ask;
@@ -212,7 +212,7 @@ class TalkServer {
   std::unique_ptr<Service> service_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // renew themselves while it serves
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<Doorkeeper> door_;  // last: it hands connections to the server
+  std::unique_ptr<ConnectionLimiter> connections_;  // last: it hands connections to the server
 };
 
 // A client's end of a connection that is there.

@@ -11,9 +11,9 @@
 
 namespace fleet {
 
-// --insecure: not at all. On one node: a secret of this job alone, that no other process needs (or
-// --secret_file). On several: the secret that they share. `make`: make one where there is none.
-// kUsage.
+// --insecure: not at all. On one node: by its Unix socket, which only this user's processes reach,
+// without a secret. On several: by the secret that they share. `make`: make one where there is
+// none. kUsage.
 Security guard_job(const Settings& settings, const Topology& topology, bool make);
 
 // What the ranks read their Security from: memory of this process that this user alone can reach.

@@ -44,12 +44,25 @@ std::chrono::milliseconds seconds_of(const Settings& settings, const char* key) 
   return std::chrono::milliseconds(static_cast<int64_t>(settings.number(key) * 1000));
 }
 
+// "" where there is none that only this user may write.
+std::string folder_of_sockets() {
+  try {
+    return make_runtime_folder();
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+    return {};
+  }
+}
+
 RendezvousServerOptions server_options(const LaunchPlan& plan) {
   RendezvousServerOptions options;
   options.job = job_of(plan);
   options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
   options.security = plan.security;
   options.heartbeat_timeout = seconds_of(plan.request.settings, "heartbeat_timeout");
+  options.network = !plan.topology.alone();
+  options.local_folder = folder_of_sockets();
+  options.connections_per_node = std::max(16, static_cast<int>(plan.devices.size()) + 2);
   return options;
 }
 
@@ -211,7 +224,8 @@ JobRecord record_of(const LaunchPlan& plan, const AgentPlan& agent) {
   record.node_rank = agent.node.node_rank;
   record.nnodes = agent.node.job.nnodes;
   record.address = agent.node.address;
-  record.rendezvous = agent.client.address;
+  const std::string network = agent.server ? agent.server->network_address() : std::string();
+  record.rendezvous = network.empty() ? agent.client.address : network;
   record.log_dir = plan.log_dir;
   record.command = plan.request.program;
   record.part = plan.request.settings.boolean("part");

@@ -266,7 +266,7 @@ Topology resolve_topology(const Settings& settings, const HostFacts& host) {
   } else {
     resolve_listed(settings, host, listed, master, &topology);
   }
-  const bool several = topology.nnodes > 1;
+  const bool several = !topology.alone();
   topology.bind_address = several ? reachable_address(host, topology) : topology.address;
   const auto port = static_cast<int>(settings.integer("rdzv_port"));
   if (master && master->port > 0 && port > 0 && master->port != port) {

@@ -32,8 +32,11 @@ struct Topology {
   std::string bind_address;        // the same as far as this node's own sockets are concerned
   enum class Hosting { kYes, kNo, kIfFree } hosting = Hosting::kYes;
   std::string rendezvous_address;  // to listen on or to reach
-  int rendezvous_port = 0;         // 0: a free one (single node)
+  int rendezvous_port = 0;         // 0: a free one (single node, which needs none)
   int start_port = 0;              // 0: free ports
+
+  // No other node takes part, not even as a spare: nobody has to reach the rendezvous.
+  bool alone() const { return nnodes == 1 && nodes.size() <= 1; }
 };
 
 // The nodes that the user lists: --ips, or those of --servers and --workers; none where they are

@@ -184,6 +184,7 @@ class Agent : private SupervisionEffects {
     try {
       plan_.server = plan_.take_over(turn);
       say("this node hosts the rendezvous now");
+      record_.on_hosting(plan_.server->network_address());
       client_.follow(plan_.server->local_address());
     } catch (const Error& error) {
       supervision_.on_refusal(error);

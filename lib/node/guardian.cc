@@ -14,6 +14,7 @@
 #include "node/console.h"
 #include "node/guardian_loop.h"
 #include "node/process_tree.h"
+#include "node/rank_descriptors.h"
 
 namespace fleet {
 namespace {
@@ -25,6 +26,7 @@ constexpr int kLauncherNice = -10;
   try {
     ::prctl(PR_SET_NAME, "fleet-guardian");
     become_subreaper();
+    close_parents_descriptors(socket.get());
     // A message that nobody reads must not keep it from killing.
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
       const UniqueFd own(open_nonblocking(fd));

@@ -133,11 +133,11 @@ class Guardian {
     end_if_done();
   }
 
-  Spawned start_process(GuardedRank& rank) const {
+  Spawned start_process(GuardedRank& rank) {
     try {
       rank.progress = std::make_unique<ProgressReader>();
       rank.command.environment.emplace_back(kEnvProgressFile, rank.progress->path());
-      return spawn_rank(rank.command, original_, &descriptors_);
+      return spawn_rank(rank.command, original_, &descriptors_, &places_);
     } catch (const Error& error) {  // descriptors may have run out
       Spawned failed;
       failed.error = error.what();
@@ -360,6 +360,7 @@ class Guardian {
     kill_all();
   }
 
+  RankDescriptors places_;  // first: it takes the lowest descriptors
   asio::io_context loop_{1};
   sigset_t original_;
   rlimit descriptors_;

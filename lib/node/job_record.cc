@@ -19,6 +19,7 @@
 #include "node/ended_jobs.h"
 #include "node/process_tree.h"
 #include "node/runtime_folder.h"
+#include "rendezvous/local_socket.h"
 
 namespace fleet {
 namespace {
@@ -254,7 +255,8 @@ void JobRecordFile::on_assignment(const Assignment& assignment, const SpawnRanks
   record_.epoch = assignment.epoch();
   record_.run = assignment.world->run;
   record_.address = node.address;
-  record_.rendezvous = assignment.store_address;
+  // Where this node hosts, its own way there is of no use to others.
+  if (!is_local_address(assignment.store_address)) record_.rendezvous = assignment.store_address;
   const std::vector<JobRecord::Rank> before = std::exchange(record_.ranks, {});
   for (const RankCommand& command : spawn.ranks) {
     JobRecord::Rank rank;
@@ -269,6 +271,8 @@ void JobRecordFile::on_assignment(const Assignment& assignment, const SpawnRanks
   }
   missing_ = record_.ranks.size();
 }
+
+void JobRecordFile::on_hosting(const std::string& rendezvous) { record_.rendezvous = rendezvous; }
 
 void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
   for (JobRecord::Rank& rank : record_.ranks) {

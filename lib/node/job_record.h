@@ -89,6 +89,8 @@ class JobRecordFile {
   // The job (re)starts. The file follows once all ranks of this node have their process.
   void on_assignment(const Assignment& assignment, const SpawnRanks& spawn);
   void on_rank_started(int local_rank, pid_t pid);
+  // This node hosts the rendezvous from now on, where others reach it there.
+  void on_hosting(const std::string& rendezvous);
   // The job has ended: a record of that takes the place of this one, except of a part.
   void end(JobEnd end);
   const JobRecord& record() const { return record_; }

@@ -32,8 +32,11 @@ void empty(const std::string& path) {
 LogFolder::LogFolder(const LogSettings& settings, const std::vector<std::string>& paths)
     : settings_(settings), bound_(settings.total_size) {
   std::vector<LogPiece> pieces;
+  auto found = find_log_pieces(paths);
   for (const std::string& path : paths) {
-    for (LogPiece& piece : find_log_pieces(path)) pieces.push_back(std::move(piece));
+    std::vector<LogPiece>& of = found[path];
+    if (!of.empty() && !settings.overwrite) next_numbers_[path] = of.back().number + 1;
+    for (LogPiece& piece : of) pieces.push_back(std::move(piece));
     if (settings.overwrite) empty(path);
   }
   std::sort(pieces.begin(), pieces.end(),
@@ -46,6 +49,16 @@ LogFolder::LogFolder(const LogSettings& settings, const std::vector<std::string>
       bound_.close(piece.path, piece.size);
     }
   }
+}
+
+// Of a restarted rank the folder has more than at first.
+int LogFolder::next_number(const std::string& path, bool restarted) const {
+  if (restarted) {
+    const std::vector<LogPiece> pieces = find_log_pieces(path);
+    return pieces.empty() ? 1 : pieces.back().number + 1;
+  }
+  const auto found = next_numbers_.find(path);
+  return found == next_numbers_.end() ? 1 : found->second;
 }
 
 void LogFolder::make_room(int64_t bytes) {
@@ -74,8 +87,7 @@ void LogFolder::on_success(const std::string& path, int64_t missing) {
 
 LogFile::LogFile(LogFolder* folder, std::string path, bool restarted)
     : folder_(folder), path_(std::move(path)) {
-  const std::vector<LogPiece> pieces = find_log_pieces(path_);
-  if (!pieces.empty()) next_number_ = pieces.back().number + 1;
+  next_number_ = folder_->next_number(path_, restarted);
   struct stat status = {};
   if (restarted && ::lstat(path_.c_str(), &status) == 0) {
     size_ = status.st_size;  // counted already

@@ -23,9 +23,11 @@ class LogFolder {
   void make_room(int64_t bytes);
   void on_failure(const std::string& path, const std::string& reason);
   void on_success(const std::string& path, int64_t missing);
+  int next_number(const std::string& path, bool restarted) const;
 
   LogSettings settings_;
   LogBound bound_;
+  std::map<std::string, int> next_numbers_;  // of logs that had pieces at first
   bool complained_ = false, removed_ = false;
 };
 

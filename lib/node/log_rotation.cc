@@ -6,27 +6,52 @@
 
 namespace fleet {
 
-std::vector<LogPiece> find_log_pieces(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::vector<LogPiece> pieces;
-  const fs::path log(path);
-  const std::string stem = log.filename().string() + ".";
+namespace {
+
+namespace fs = std::filesystem;
+
+// file name -> path of the log.
+using Logs = std::map<std::string, std::string>;
+
+void find_in_folder(const fs::path& folder, const Logs& logs,
+                    std::map<std::string, std::vector<LogPiece>>* found) {
   std::error_code error;
-  for (fs::directory_iterator entry(log.has_parent_path() ? log.parent_path() : ".", error), end;
-       !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
     const std::string name = entry->path().filename().string();
+    const size_t dot = name.rfind('.');
     long long number = 0;
-    if (!name.starts_with(stem) || !parse_int(name.substr(stem.size()), &number)) continue;
-    if (number < 1 || number > 1'000'000'000) continue;
+    if (dot == name.npos || !parse_int(name.substr(dot + 1), &number)) continue;
+    const auto log = logs.find(name.substr(0, dot));
+    if (log == logs.end() || number < 1 || number > 1'000'000'000) continue;
     std::error_code gone;
-    LogPiece piece{path + "." + std::to_string(number), static_cast<int>(number), 0, {}};
+    LogPiece piece{log->second + "." + std::to_string(number), static_cast<int>(number), 0, {}};
     piece.size = static_cast<int64_t>(entry->file_size(gone));
     if (!gone) piece.changed = entry->last_write_time(gone);
-    if (!gone) pieces.push_back(std::move(piece));
+    if (!gone) (*found)[log->second].push_back(std::move(piece));
   }
-  std::sort(pieces.begin(), pieces.end(),
-            [](const LogPiece& a, const LogPiece& b) { return a.number < b.number; });
-  return pieces;
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<LogPiece>> find_log_pieces(
+    const std::vector<std::string>& paths) {
+  std::map<fs::path, Logs> folders;
+  for (const std::string& path : paths) {
+    const fs::path log(path);
+    folders[log.has_parent_path() ? log.parent_path() : "."][log.filename().string()] = path;
+  }
+  std::map<std::string, std::vector<LogPiece>> found;
+  for (const auto& [folder, logs] : folders) find_in_folder(folder, logs, &found);
+  for (auto& [path, pieces] : found) {
+    std::sort(pieces.begin(), pieces.end(),
+              [](const LogPiece& a, const LogPiece& b) { return a.number < b.number; });
+  }
+  return found;
+}
+
+std::vector<LogPiece> find_log_pieces(const std::string& path) {
+  return std::move(find_log_pieces(std::vector<std::string>{path})[path]);
 }
 
 LogCut cut_log(std::string_view output, int64_t size, bool at_line_start, int64_t max_size) {

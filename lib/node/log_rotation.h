@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ struct LogPiece {
 };
 // What has been closed of the log at `path`, oldest first.
 std::vector<LogPiece> find_log_pieces(const std::string& path);
+// The same of several logs, by their paths; each of their folders is read once.
+std::map<std::string, std::vector<LogPiece>> find_log_pieces(const std::vector<std::string>& paths);
 
 // A line is written into one file even if it makes that as much longer than it should be. What is
 // longer than this is torn.

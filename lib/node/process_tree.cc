@@ -76,6 +76,12 @@ std::vector<pid_t> below(const std::multimap<pid_t, pid_t>& children, pid_t root
   return found;
 }
 
+// Orphans become our children, so without a child there is nothing below either.
+bool has_child() {
+  siginfo_t info;
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 }  // namespace
 
 void become_subreaper() {
@@ -101,6 +107,7 @@ std::vector<pid_t> children_of_self() {
 }
 
 std::vector<pid_t> descendants(const std::vector<pid_t>& except) {
+  if (!has_child()) return {};  // as a rule at the end; it spares reading all of /proc
   return below(children_by_parent(), ::getpid(), except);
 }
 
@@ -153,10 +160,7 @@ std::string wait_channel(pid_t pid) {
 }
 
 bool has_descendants(const std::vector<pid_t>& except) {
-  // Orphans become our children, so without a child there is nothing below either.
-  siginfo_t info;
-  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
-  return except.empty() || !descendants(except).empty();
+  return has_child() && (except.empty() || !descendants(except).empty());
 }
 
 std::string describe_process(pid_t pid) {

@@ -57,6 +57,7 @@ struct ChildPlan {
   char* const* argv;
   char* const* environment;
   int null, output, error, service;  // service: -1 for none
+  int bound;  // shared descriptors from here on are not its own; 0: not shared
   pid_t parent;
   const sigset_t* mask;
   const cpu_set_t* cores;     // nullptr: not pinned
@@ -72,6 +73,11 @@ bool keep_service_socket(int service) {
 }
 
 [[noreturn]] void run_child(const ChildPlan& plan, volatile int* failed) {
+  if (plan.bound > 0 &&
+      ::close_range(static_cast<unsigned>(plan.bound), ~0u, CLOSE_RANGE_UNSHARE) != 0) {
+    *failed = errno;
+    ::_exit(127);
+  }
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action;
     if (::sigaction(signal, nullptr, &action) != 0) continue;
@@ -94,6 +100,21 @@ bool keep_service_socket(int service) {
   ::_exit(127);
 }
 
+struct Child {
+  const ChildPlan& plan;
+  volatile int failed = 0;
+};
+
+// As vfork(), but it shares the descriptors too: until close_range(), above.
+pid_t fork_sharing(Child* child) {
+  alignas(16) static char stack[64 << 10];  // one child at a time
+  const auto run = [](void* it) -> int {
+    auto* child = static_cast<Child*>(it);
+    run_child(child->plan, &child->failed);
+  };
+  return ::clone(run, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, child);
+}
+
 struct Pipe {
   UniqueFd reading, writing;
 };
@@ -110,7 +131,8 @@ Pipe make_pipe() {
 
 }  // namespace
 
-Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* descriptors) {
+Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* limit,
+                   RankDescriptors* places) {
   std::vector<std::string> arguments = rank.argv, variables = environment_of(rank);
   const std::vector<char*> argv = pointers(arguments), environment = pointers(variables);
   cpu_set_t cores;
@@ -129,20 +151,25 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* 
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
-  volatile int failed = 0;
+  if (places && !places->usable()) places = nullptr;
+  const auto place = [&](int fd) { return places && fd >= 0 ? places->place(fd) : fd; };
+  const int output_end = place(output.writing.get());
   const ChildPlan plan{argv.data(),
                        environment.data(),
-                       null.get(),
-                       output.writing.get(),
-                       error.writing ? error.writing.get() : output.writing.get(),
-                       service.get(),
+                       place(null.get()),
+                       output_end,
+                       error.writing ? place(error.writing.get()) : output_end,
+                       place(service.get()),
+                       places ? places->bound() : 0,
                        ::getpid(),
                        &mask,
                        rank.cores.empty() ? nullptr : &cores,
-                       descriptors};
-  const pid_t pid = ::vfork();
-  if (pid == 0) run_child(plan, &failed);
-  const int fork_error = errno;
+                       limit};
+  Child child{plan};
+  const pid_t pid = places ? fork_sharing(&child) : ::vfork();
+  if (pid == 0) run_child(plan, &child.failed);
+  const int fork_error = errno, failed = child.failed;
+  if (places) places->release();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
 
   if (pid < 0) {

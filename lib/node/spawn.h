@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "node/rank_descriptors.h"
 #include "node/wire.h"
 
 namespace fleet {
@@ -26,11 +27,11 @@ struct Spawned {
 };
 
 // Starts `rank` in a process group of its own with SIGKILL as its parent-death signal, standard
-// input from /dev/null, the given cores, `mask` as its signal mask and `descriptors` (nullptr: the
-// caller's) as its limit of them. What the caller catches is reset, what it ignores stays ignored
-// (nohup). The parent-death signal is tied to the calling *thread*: call it from the main thread
-// only. Throws where descriptors have run out.
-Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask,
-                   const rlimit* descriptors = nullptr);
+// input from /dev/null, the given cores, `mask` as its signal mask and `limit` (nullptr: the
+// caller's) as its limit of descriptors. What the caller catches is reset, what it ignores stays
+// ignored (nohup). The parent-death signal is tied to the calling *thread*: call it from the main
+// thread only. Throws where descriptors have run out. `places`: for a caller that starts many.
+Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* limit = nullptr,
+                   RankDescriptors* places = nullptr);
 
 }  // namespace fleet

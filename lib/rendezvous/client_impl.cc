@@ -286,6 +286,8 @@ void RendezvousClient::Impl::beat(Clock::time_point now) {
   // Time that this process slept itself is not the host's silence.
   if (now - last_tick_ > std::min(3 * times_.beat, times_.silence / 2)) last_heard_ = now;
   if (datagrams_.receive()) heard_at(now);
+  // The host is this process itself: it may be slow, under a flood, but it is not lost.
+  if (info_.hosts_rendezvous && now - last_heard_ >= times_.silence) last_heard_ = now;
   if (now - last_heard_ >= times_.silence) {
     const std::string how = "was silent for " + std::to_string(times_.silence.count()) + " ms";
     if (phase_ == Phase::kRunning) host_lost(how);

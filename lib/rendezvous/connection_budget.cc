@@ -1,60 +1,67 @@
 #include "rendezvous/connection_budget.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fleet {
-namespace {
 
-// So that calls need not be looked at for ever because of who came once.
-constexpr std::chrono::seconds kLookEvery{60};
-constexpr size_t kRemembered = 1 << 16;  // of an address
-
-}  // namespace
-
-void ConnectionBudget::fill(Bucket& bucket, Time now) const {
-  const double passed = std::chrono::duration<double>(now - bucket.filled).count();
-  bucket.tokens = std::min(limits_.at_once, bucket.tokens + passed * limits_.each_second);
-  bucket.filled = now;
-}
-
-// An address that has not been heard of for a while is like one that never was.
+// An address without connections whose rate is full again is like one that never came.
 void ConnectionBudget::forget_full(Time now) {
-  if (buckets_.size() < look_at_ && now < look_again_) return;
-  for (auto it = buckets_.begin(); it != buckets_.end();) {
-    fill(it->second, now);
-    if (it->second.tokens < limits_.at_once) {
-      ++it;
-      continue;
-    }
-    unproved_ -= it->second.unproved.size();
-    it = buckets_.erase(it);
-  }
-  look_at_ = std::max<size_t>(64, 2 * buckets_.size());
-  look_again_ = now + kLookEvery;
+  if (addresses_.size() < forget_at_) return;
+  std::erase_if(addresses_, [&](auto& each) {
+    return each.second.in_order.empty() && each.second.tokens.full(now);
+  });
+  forget_at_ = std::max<size_t>(64, 2 * addresses_.size());
 }
 
-bool ConnectionBudget::admit(const std::string& address, const std::string& peer, Time now) {
-  forget_full(now);
-  Bucket& bucket = buckets_.try_emplace(address, Bucket{limits_.at_once, now, {}}).first->second;
-  fill(bucket, now);
-  if (bucket.tokens < 1) return false;
-  bucket.tokens -= 1;
-  if (bucket.unproved.size() >= kRemembered) {  // a network of IPv6 has no end of connections
-    unproved_ -= bucket.unproved.size();
-    bucket.unproved.clear();
-  }
-  unproved_ += bucket.unproved.insert(peer).second;
+bool ConnectionBudget::remove(Address& of, const std::string& peer) {
+  const auto found = of.unproved.find(peer);
+  if (found == of.unproved.end()) return false;
+  of.in_order.erase(found->second);
+  of.unproved.erase(found);
+  --unproved_;
   return true;
 }
 
-void ConnectionBudget::proved(const std::string& address, const std::string& peer, Time now) {
+ConnectionBudget::Address& ConnectionBudget::largest() {
+  return std::max_element(addresses_.begin(), addresses_.end(),
+                          [](const auto& a, const auto& b) {
+                            return a.second.in_order.size() < b.second.in_order.size();
+                          })
+      ->second;
+}
+
+ConnectionBudget::Decision ConnectionBudget::admit(const std::string& address,
+                                                   const std::string& peer, Time now) {
   forget_full(now);
-  const auto found = buckets_.find(address);
-  if (found == buckets_.end() || found->second.unproved.erase(peer) == 0) return;
-  --unproved_;
-  Bucket& bucket = found->second;
-  fill(bucket, now);
-  bucket.tokens = std::min(limits_.at_once, bucket.tokens + 1);
+  const TokenBucket all({limits_.at_once, limits_.each_second}, now);
+  Address& of = addresses_.try_emplace(address, all).first->second;
+  if (of.tokens.available_in(now).count() > 0) return {};
+  Decision decision{.admitted = true};
+  const bool full = of.in_order.size() >= static_cast<size_t>(limits_.at_once);
+  if (full || unproved_ >= limits_.in_all) {
+    Address& most = full ? of : largest();
+    Address& loser = most.in_order.size() > of.in_order.size() ? most : of;
+    if (loser.in_order.empty() || (&loser == &of && !limits_.oldest_goes)) return {};
+    decision.close = limits_.oldest_goes ? loser.in_order.front() : loser.in_order.back();
+    remove(loser, decision.close);
+  }
+  of.tokens.take(now);
+  remove(of, peer);  // of one whose end was not noticed
+  of.unproved[peer] = of.in_order.insert(of.in_order.end(), peer);
+  ++unproved_;
+  return decision;
+}
+
+void ConnectionBudget::proved(const std::string& address, const std::string& peer, Time now) {
+  closed(address, peer, true, now);
+}
+
+void ConnectionBudget::closed(const std::string& address, const std::string& peer, bool well,
+                              Time now) {
+  const auto found = addresses_.find(address);
+  if (found == addresses_.end() || !remove(found->second, peer)) return;
+  if (well) found->second.tokens.give_back(now);
 }
 
 }  // namespace fleet

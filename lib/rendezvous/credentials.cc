@@ -12,49 +12,6 @@
 namespace fleet {
 namespace {
 
-constexpr char kTokenHeader[] = "fleet-token";
-
-// As slow for a wrong text as for the right one.
-bool same(std::string_view wanted, std::string_view given) {
-  unsigned difference = wanted.size() != given.size();
-  for (size_t i = 0; i < given.size(); ++i) {
-    difference |= static_cast<unsigned char>(wanted[i % wanted.size()] ^ given[i]);
-  }
-  return difference == 0;
-}
-
-class TokenCheck final : public grpc::AuthMetadataProcessor {
- public:
-  explicit TokenCheck(std::string token) : token_(std::move(token)) {}
-  bool IsBlocking() const override { return false; }
-  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext*, OutputMetadata* consumed,
-                       OutputMetadata*) override {
-    const auto found = metadata.find(kTokenHeader);
-    if (found == metadata.end() || !same(token_, {found->second.data(), found->second.size()})) {
-      return {grpc::StatusCode::UNAUTHENTICATED, "the job's secret is missing or wrong"};
-    }
-    consumed->emplace(kTokenHeader, token_);
-    return grpc::Status::OK;
-  }
-
- private:
-  std::string token_;
-};
-
-class Token final : public grpc::MetadataCredentialsPlugin {
- public:
-  explicit Token(std::string token) : token_(std::move(token)) {}
-  bool IsBlocking() const override { return false; }
-  grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
-                           std::multimap<std::string, std::string>* metadata) override {
-    metadata->emplace(kTokenHeader, token_);
-    return grpc::Status::OK;
-  }
-
- private:
-  std::string token_;
-};
-
 // One certificate serves all connections that a process makes within a day.
 Certificates own_certificates(const std::string& secret) {
   constexpr double kDay = 24 * 3600;
@@ -134,22 +91,13 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
 
 std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& security) {
   if (security.open()) return grpc::InsecureServerCredentials();
-  if (security.tls) return std::make_shared<TlsServerCredentials>(security.secret);
-  auto local = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
-  local->SetAuthMetadataProcessor(std::make_shared<TokenCheck>(security.secret));
-  return local;
+  return std::make_shared<TlsServerCredentials>(security.secret);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Security& security) {
   if (security.open()) return grpc::InsecureChannelCredentials();
-  if (security.tls) {
-    const Certificates certificates = own_certificates(security.secret);
-    return grpc::SslCredentials({certificates.authority, certificates.key, certificates.chain});
-  }
-  return grpc::CompositeChannelCredentials(
-      grpc::experimental::LocalCredentials(LOCAL_TCP),
-      grpc::experimental::MetadataCredentialsFromPlugin(std::make_unique<Token>(security.secret),
-                                                        GRPC_SECURITY_NONE));
+  const Certificates certificates = own_certificates(security.secret);
+  return grpc::SslCredentials({certificates.authority, certificates.key, certificates.chain});
 }
 
 }  // namespace fleet

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/certificates.h"
+#include "rendezvous/local_socket.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -29,6 +30,12 @@ constexpr int kAttemptMs = 15'000;
 // Of one connection, at a time: a launcher has a stream, a rank a few waits.
 constexpr int kMaxCalls = 1'000;
 constexpr int kMaxMetadataBytes = 8 << 10;
+
+// After so long a plain connection without a call is closed: a friend that comes back later
+// connects again.
+constexpr int kIdleMs = 10 * 60'000;
+// What a stranger's call may send ahead of being read.
+constexpr int kAheadBytes = 4 << 10;
 
 // gRPC's callbacks run on threads of a queue that counts who uses it and is torn down with the last
 // channel or server: a race (grpc 1.51 aborts with "prior > 0" now and then), and a thread that
@@ -89,15 +96,20 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
   args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1'000);  // names may come late
-  if (liveness == Liveness::kBeats) patience = std::max(patience, kStreamPatience);
-  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, liveness == Liveness::kBeats ? kSeldomMs : kKeepaliveMs);
-  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(patience.count()));
-  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  const bool local = is_local_address(address);
+  if (!local) {
+    if (liveness == Liveness::kBeats) patience = std::max(patience, kStreamPatience);
+    args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS,
+                liveness == Liveness::kBeats ? kSeldomMs : kKeepaliveMs);
+    args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(patience.count()));
+    args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  }
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kAttemptMs);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   args.SetMaxReceiveMessageSize(kMaxMessageBytes);
   args.SetMaxSendMessageSize(kMaxMessageBytes);
+  if (local) return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), args);
   if (security.tls) args.SetSslTargetNameOverride(kCertificateName);
   return grpc::CreateCustomChannel(address, channel_credentials(security), args);
 }
@@ -114,6 +126,20 @@ void set_up_server(grpc::ServerBuilder* builder, std::chrono::milliseconds patie
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder->SetMaxSendMessageSize(kMaxMessageBytes);
+}
+
+void set_up_local_server(grpc::ServerBuilder* builder) {
+  set_up_grpc();
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder->SetMaxSendMessageSize(kMaxMessageBytes);
+}
+
+// Without probes of the bandwidth, which would raise what may be sent ahead.
+void bound_strangers(grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kAheadBytes);
 }
 
 std::string reason_of(const grpc::Status& status) {

@@ -27,8 +27,9 @@ enum class Liveness { kPings, kBeats };
 // it themselves.
 void set_up_grpc();
 
-// A connection of its own (not shared with other channels of the process), without proxies. With
-// TLS its certificate is good for most of kCertificateLife from now on.
+// A connection of its own (not shared with other channels of the process), without proxies. A Unix
+// socket (local_socket.h) needs no credentials. With TLS its certificate is good for most of
+// kCertificateLife from now on.
 // A peer whose kernel does not answer for `patience` is given up; with beats, for kStreamPatience.
 std::shared_ptr<grpc::Channel> make_channel(
     const std::string& address, const Security& security,
@@ -38,6 +39,13 @@ std::shared_ptr<grpc::Channel> make_channel(
 // level.
 void set_up_server(grpc::ServerBuilder* builder,
                    std::chrono::milliseconds patience = std::chrono::milliseconds(3'000));
+
+// For a server that only this user's processes on this host reach: bounds of messages. A kernel
+// that is there notices who is gone, so nobody is pinged.
+void set_up_local_server(grpc::ServerBuilder* builder);
+// Where everybody reaches a server, with or without a secret: what each call and each connection
+// may hold of its memory. Its connections are to be screened (screened_connection.h).
+void bound_strangers(grpc::ServerBuilder* builder);
 
 // The part of a status a person needs: "Connection refused" of gRPC's chain of wrappers.
 std::string reason_of(const grpc::Status& status);

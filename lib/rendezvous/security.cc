@@ -9,20 +9,19 @@
 namespace fleet {
 namespace {
 
-constexpr std::string_view kTls = "tls ", kToken = "token ", kOpen = "open";
+constexpr std::string_view kTls = "tls ", kOpen = "open";
 
 }  // namespace
 
 std::string to_text(const Security& security) {
   if (security.open()) return std::string(kOpen);
-  return std::string(security.tls ? kTls : kToken) + security.secret;
+  return std::string(kTls) + security.secret;
 }
 
 Security security_from_text(std::string_view text) {
   if (text == kOpen) return {};
-  for (const std::string_view kind : {kTls, kToken}) {
-    if (!text.starts_with(kind) || text.size() < kind.size() + kMinSecret) continue;
-    return {std::string(text.substr(kind.size())), kind == kTls, {}};
+  if (text.starts_with(kTls) && text.size() >= kTls.size() + kMinSecret) {
+    return {std::string(text.substr(kTls.size())), true, {}};
   }
   throw Error(ErrorCode::kUsage, "these are no credentials of a job");
 }

@@ -11,9 +11,7 @@ namespace fleet {
 struct Security {
   // What friends have in common: any text of at least kMinSecret characters; "" where open.
   std::string secret;
-  // true: mutual TLS with certificates that follow from the secret. false, with a secret: the
-  // connection is plain and local (127.0.0.1 or ::1 only), and every call carries the secret, which
-  // must then be one that was made for this job alone.
+  // Mutual TLS with certificates that follow from the secret: wherever there is one.
   bool tls = false;
   // Where the secret comes from, for messages: "FLEET_JOB_SECRET", "--secret_file FILE".
   std::string origin;

@@ -3,14 +3,19 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "base/terminal_text.h"
+#include "rendezvous/accept_loop.h"
 #include "rendezvous/beats.h"
+#include "rendezvous/connection_limiter.h"
 #include "rendezvous/datagram_beats.h"
-#include "rendezvous/doorkeeper.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/local_socket.h"
 #include "rendezvous/service.h"
 
 namespace fleet {
@@ -25,9 +30,6 @@ std::optional<wire::DescribeReply> ask_who(const std::string& address, const Sec
   if (!stub->Describe(&context, {}, &reply).ok()) return std::nullopt;
   return reply;
 }
-
-// After so long a plain connection without a call is closed.
-constexpr int kIdle = 10 * 60'000;
 
 // A connection costs a descriptor, and 1024, the usual limit, are fewer than a large job has, or a
 // stranger can open. The ranks keep theirs: they are the guardian's, which runs already.
@@ -78,9 +80,21 @@ std::string local_host(const std::string& host) {
 }
 
 // All nodes may be behind one address, and all of their ranks connect in the same moment.
-ConnectionBudget::Limits strangers_of(const JobSpec& job) {
-  ConnectionBudget::Limits limits;
-  limits.at_once += 16 * job.nnodes;
+ConnectionLimits limits_of(const RendezvousServerOptions& options) {
+  const auto of_job =
+      static_cast<size_t>(options.connections_per_node) * static_cast<size_t>(options.job.nnodes);
+  ConnectionLimits limits;
+  limits.connections.in_all += of_job;
+  limits.connections.at_once += static_cast<double>(of_job);
+  limits.screened = options.screened.value_or(!options.security.tls);
+  // Nobody ever shows a secret: the oldest connections are the nodes'.
+  limits.connections.oldest_goes = !limits.screened;
+  if (options.strangers) limits.connections = *options.strangers;
+  limits.streams.each_address += 4 * of_job;
+  limits.streams.in_all += 4 * of_job;
+  limits.streams.address_opens.at_once += 16 * static_cast<double>(of_job);
+  limits.streams.all_opens.at_once += 16 * static_cast<double>(of_job);
+  limits.greeting = options.greeting;
   return limits;
 }
 
@@ -96,50 +110,137 @@ JobTimes times_of(const RendezvousServerOptions& options) {
 
 }  // namespace
 
+namespace {
+
+// A gRPC server of the service.
+class Door {
+ public:
+  virtual ~Door() = default;
+  // Takes no more connections; those that are there go on.
+  virtual void close() = 0;
+  virtual void shut_down() = 0;
+
+ protected:
+  void start(grpc::ServerBuilder* builder, RendezvousService* service) {
+    builder->RegisterService(service);
+    server_ = builder->BuildAndStart();
+    FLEET_CHECK(server_, "gRPC serves nothing");
+  }
+  void end_server() {
+    if (!server_) return;
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
+    server_->Wait();
+    server_.reset();
+  }
+
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// For the processes of this user on this host.
+class LocalDoor final : public Door {
+ public:
+  LocalDoor(const std::string& folder, RendezvousService* service)
+      : socket_(LocalSocket::listen(folder)),
+        accept_("local", [this](UniqueFd fd, const sockaddr_storage&) { take(std::move(fd)); }) {
+    accept_.add(socket_.take_listener());
+    grpc::ServerBuilder builder;
+    set_up_local_server(&builder);
+    using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        Type::FROM_FD, grpc::InsecureServerCredentials());
+    start(&builder, service);
+    accept_.start();
+  }
+  ~LocalDoor() override {
+    close();
+    shut_down();
+  }
+  void close() override { accept_.stop(); }
+  void shut_down() override { end_server(); }
+  const std::string& address() const { return socket_.address(); }
+
+ private:
+  void take(UniqueFd fd) {
+    if (!is_own_peer(fd.get())) return;
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = fd.release();
+    acceptor_->HandleNewConnection(&connection);
+  }
+
+  LocalSocket socket_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  AcceptLoop accept_;
+};
+
+class NetworkDoor final : public Door {
+ public:
+  NetworkDoor(const RendezvousServerOptions& options, RendezvousService* service)
+      : limiter_(limits_of(options)), credentials_(server_credentials(options.security)) {
+    const auto patience = std::max(options.heartbeat_timeout, kStreamPatience);
+    if (const int error = limiter_.listen(options.host, options.port, patience)) {
+      cannot_listen(options, error);
+    }
+    grpc::ServerBuilder builder;
+    set_up_server(&builder, patience);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                               static_cast<int>(options.greeting.count()));
+    if (!options.security.tls) bound_strangers(&builder);
+    limiter_.serve(&builder, credentials_);
+    start(&builder, service);
+  }
+  // Connections are accepted from now on.
+  void open() { limiter_.open(); }
+  ~NetworkDoor() override {
+    close();
+    shut_down();
+  }
+  void close() override { limiter_.stop_listening(); }
+  void shut_down() override {
+    end_server();
+    limiter_.close();
+  }
+  int port() const { return limiter_.port(); }
+
+ private:
+  ConnectionLimiter limiter_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // renew themselves while it serves
+};
+
+}  // namespace
+
 class RendezvousServer::Impl {
  public:
   explicit Impl(RendezvousServerOptions options)
       : options_(std::move(options)),
         service_(options_.job, times_of(options_), reach(options_),
-                 options_.from ? &*options_.from : nullptr),
-        credentials_(server_credentials(options_.security)),
-        door_(options_.strangers.value_or(strangers_of(options_.job)), options_.trust_loopback) {
+                 options_.from ? &*options_.from : nullptr) {
     raise_descriptor_limit();
-    const auto patience = std::max(options_.heartbeat_timeout, kStreamPatience);
-    if (const int error = door_.listen(options_.host, options_.port, patience)) {
-      cannot_listen(options_, error);
-    }
-    grpc::ServerBuilder builder;
-    set_up_server(&builder, patience);
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                               static_cast<int>(options_.greeting.count()));
-    // Without TLS anybody gets this far; a friend that comes back later connects again.
-    if (!options_.security.tls) {
-      builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdle);
-    }
+    if (options_.network) network_ = std::make_unique<NetworkDoor>(options_, &service_);
     beat_by_datagrams();
-    door_.serve(&builder, credentials_);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    FLEET_CHECK(server_, "gRPC serves nothing");
-    door_.open();
+    if (options_.local_folder) {
+      local_ = std::make_unique<LocalDoor>(*options_.local_folder, &service_);
+    }
+    if (network_) network_->open();
   }
   ~Impl() { stop(std::chrono::milliseconds(0)); }
 
   void stop(std::chrono::milliseconds drain) {
     std::lock_guard lock(stopping_);
-    if (!server_) return;
+    if (std::exchange(stopped_, true)) return;
     service_.shut_down(drain);
-    door_.close();
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
-    server_->Wait();
-    server_.reset();
+    for (Door* door : doors()) door->close();
+    for (Door* door : doors()) door->shut_down();
   }
-  int port() const { return door_.port(); }
-  std::string local_address() const { return host_port(local_host(options_.host), port()); }
+  int port() const { return network_ ? network_->port() : 0; }
+  std::string local_address() const { return local_ ? local_->address() : network_address(); }
+  std::string network_address() const {
+    return network_ ? host_port(local_host(options_.host), port()) : std::string();
+  }
   bool open_to_network() const {
     const std::string& host = options_.host;
-    return !host.starts_with("127.") && host != "::1" && host != "[::1]" && host != "localhost";
+    const bool loopback =
+        host.starts_with("127.") || host == "::1" || host == "[::1]" || host == "localhost";
+    return options_.network && !loopback;
   }
 
  private:
@@ -155,7 +256,14 @@ class RendezvousServer::Impl {
     }
   }
 
-  // What people are told: the address that --ips or --master names, rather than 0.0.0.0.
+  std::vector<Door*> doors() const {
+    std::vector<Door*> all;
+    if (network_) all.push_back(network_.get());
+    if (local_) all.push_back(local_.get());
+    return all;
+  }
+
+  // How people are told of it: the address that --ips or --master names, rather than 0.0.0.0.
   static std::string reach(const RendezvousServerOptions& options) {
     const bool listed = listens_everywhere(options.host) && !options.job.addresses.empty();
     return host_port(listed ? options.job.addresses[0] : options.host, options.port);
@@ -164,9 +272,9 @@ class RendezvousServer::Impl {
   RendezvousServerOptions options_;
   RendezvousService service_;
   std::mutex stopping_;
-  std::shared_ptr<grpc::ServerCredentials> credentials_;  // renew themselves while it serves
-  std::unique_ptr<grpc::Server> server_;
-  Doorkeeper door_;  // last: it hands connections to the server
+  bool stopped_ = false;
+  std::unique_ptr<NetworkDoor> network_;
+  std::unique_ptr<LocalDoor> local_;
 };
 
 RendezvousServer::RendezvousServer(RendezvousServerOptions options)
@@ -174,6 +282,7 @@ RendezvousServer::RendezvousServer(RendezvousServerOptions options)
 RendezvousServer::~RendezvousServer() = default;
 int RendezvousServer::port() const { return impl_->port(); }
 std::string RendezvousServer::local_address() const { return impl_->local_address(); }
+std::string RendezvousServer::network_address() const { return impl_->network_address(); }
 bool RendezvousServer::open_to_network() const { return impl_->open_to_network(); }
 void RendezvousServer::stop(std::chrono::milliseconds drain) { impl_->stop(drain); }
 

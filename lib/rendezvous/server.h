@@ -1,5 +1,5 @@
 // Node 0's side of the rendezvous: membership, verdict and key-value store of one job, served over
-// gRPC.
+// gRPC: to other hosts by TCP, to this host's own processes by a Unix socket.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,12 @@
 namespace fleet {
 
 struct RendezvousServerOptions {
-  JobSpec job;                                 // what the nodes must agree with
-  std::string host = "127.0.0.1";              // address to listen on; "0.0.0.0" or "::" for all
-  int port = 0;                                // 0: a free one
+  JobSpec job;                     // what the nodes must agree with
+  std::string host = "127.0.0.1";  // address to listen on; "0.0.0.0" or "::" for all
+  int port = 0;                    // 0: a free one
+  bool network = true;             // false: no TCP; a job of one node needs none
+  // Where to make a Unix socket for this user's processes here; "": an abstract one; nullopt: none.
+  std::optional<std::string> local_folder;
   std::chrono::milliseconds timeout{300'000};  // --rdzv_timeout: all nodes must have come
   // A node that vanishes is lost, to all, within this time: --heartbeat_timeout (more nodes:
   // beats.h).
@@ -27,9 +30,13 @@ struct RendezvousServerOptions {
   Security security;
   // A connection that has not shown its certificate, or begun to speak HTTP/2, by then is closed.
   std::chrono::milliseconds greeting{30'000};
-  // Of one address (default: by the job's size); this host's own are not counted, but in tests.
+  // How many connections a node of this job has, about: its launcher's and its ranks'.
+  int connections_per_node = 16;
+  // Of strangers; default: by the job's size.
   std::optional<ConnectionBudget::Limits> strangers;
-  bool trust_loopback = true;
+  // Whether what a client sends is watched where it has shown no certificate (default: where there
+  // is no TLS). Not so in a simulation.
+  std::optional<bool> screened;
 };
 
 class RendezvousServer {
@@ -40,9 +47,12 @@ class RendezvousServer {
   ~RendezvousServer();  // stop()
   RendezvousServer(const RendezvousServer&) = delete;
 
-  int port() const;
-  // Where clients on this host reach it: "127.0.0.1:PORT" where it listens on everything.
+  int port() const;  // 0: no TCP
+  // Where clients on this host reach it: its Unix socket, else "127.0.0.1:PORT" where it listens on
+  // everything.
   std::string local_address() const;
+  // Where other hosts reach it, "" where they do not.
+  std::string network_address() const;
   // Whether it listens on anything but loopback: the launcher then warns that the connection is
   // open.
   bool open_to_network() const;

@@ -70,12 +70,11 @@ void run(int channels, int calls) {
   }
   std::printf("a certificate: %.2f ms (the first, with OpenSSL's start: %.2f ms)\n", median(issue),
               issue[0]);
-  const Way ways[] = {
-      {"plain", {}}, {"token", {secret, false, {}}}, {"mutual TLS", {secret, true, {}}}};
+  const Way ways[] = {{"plain", {}}, {"mutual TLS", {secret, true, {}}}};
   constexpr int kRounds = 5;
-  std::vector<double> rates[3], times[3];
+  std::vector<double> rates[2], times[2];
   for (int round = 0; round <= kRounds; ++round) {
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 2; ++i) {
       RendezvousServerOptions options;
       options.security = ways[i].security;
       RendezvousServer server(options);
@@ -87,7 +86,7 @@ void run(int channels, int calls) {
       times[i].push_back(us);
     }
   }
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 2; ++i) {
     const double rate = median(rates[i]), us = median(times[i]);
     std::printf("%-10s  %6.0f connections/s (%.2f x plain)  %6.1f us a call (%.2f x plain)\n",
                 ways[i].name, rate, rate / median(rates[0]), us, us / median(times[0]));

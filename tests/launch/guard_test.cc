@@ -1,6 +1,5 @@
 #include "launch/guard.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -13,8 +12,6 @@
 
 namespace fleet {
 namespace {
-
-using testing::SizeIs;
 
 Topology topology(int nnodes, const std::string& address) {
   Topology all;
@@ -29,27 +26,28 @@ Settings settings(std::vector<std::string> arguments) {
   return parse_arguments(arguments).settings;
 }
 
-TEST(Guard, OneNode_HasASecretOfItsOwn) {
-  const Security one = guard_job(settings({}), topology(1, "127.0.0.1"), true);
-  EXPECT_THAT(one.secret, SizeIs(64));
-  EXPECT_FALSE(one.tls);
-  const Security two = guard_job(settings({}), topology(1, "127.0.0.1"), true);
-  EXPECT_NE(one.secret, two.secret);
+// The kernel says who comes to its Unix socket.
+TEST(Guard, OneNode_NeedsNoSecret) {
+  EXPECT_TRUE(guard_job(settings({}), topology(1, "127.0.0.1"), true).open());
+  EXPECT_TRUE(guard_job(settings({}), topology(1, "10.0.0.1"), true).open());
 }
 
-TEST(Guard, OneNodeOnTheNetwork_UsesTls) {
-  EXPECT_TRUE(guard_job(settings({}), topology(1, "10.0.0.1"), true).tls);
-}
-
-TEST(Guard, OneNodeWithASecretFile_UsesIt) {
+TEST(Guard, OneNodeWithASecretFile_ChecksItNevertheless) {
   const std::string path = ::testing::TempDir() + "guard_test.secret";
   write_file_atomically(path, "0123456789abcdef\n");
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
-  const Security one = guard_job(settings({"--secret_file=" + path}), topology(1, "::1"), true);
-  EXPECT_EQ(one.secret, "0123456789abcdef");
-  EXPECT_FALSE(one.tls);
+  EXPECT_TRUE(guard_job(settings({"--secret_file=" + path}), topology(1, "::1"), true).open());
   EXPECT_THROW(guard_job(settings({"--secret_file=/no/such"}), topology(1, "127.0.0.1"), true),
                Error);
+}
+
+// One that runs and others that wait have to meet.
+TEST(Guard, OneNodeWithSpares_SharesASecret) {
+  ::setenv(kEnvJobSecret, "0123456789abcdef", 1);
+  Topology spares = topology(1, "127.0.0.1");
+  spares.nodes = {"127.0.0.1", "127.0.0.2"};
+  EXPECT_TRUE(guard_job(settings({}), spares, true).tls);
+  ::unsetenv(kEnvJobSecret);
 }
 
 TEST(Guard, SeveralNodes_ShareASecretUnlessInsecure) {

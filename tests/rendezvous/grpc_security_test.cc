@@ -20,9 +20,9 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
-RendezvousServerOptions guarded(bool tls) {
+RendezvousServerOptions guarded() {
   RendezvousServerOptions options;
-  options.security = {new_secret(), tls, "a test"};
+  options.security = {new_secret(), true, "a test"};
   return options;
 }
 
@@ -36,15 +36,12 @@ UniqueFd connect_to_port(int port) {
   return fd;
 }
 
-class Guarded : public testing::TestWithParam<bool> {
+class Guarded : public testing::Test {
  protected:
-  Guarded() : job_(2, guarded(GetParam())) {}
-  RunningJob job_;
+  RunningJob job_{2, guarded()};
 };
-INSTANTIATE_TEST_SUITE_P(Security, Guarded, testing::Bool(),
-                         [](const auto& tls) { return tls.param ? "Tls" : "Token"; });
 
-TEST_P(Guarded, NodesAndRanksWithTheSecret_WorkTogether) {
+TEST_F(Guarded, NodesAndRanksWithTheSecret_WorkTogether) {
   const auto store = connect_store(job_.server->local_address(), "default", 1, 0, job_.security);
   store->set("key", "value");
   EXPECT_EQ(store->get("key", kSoon), "value");
@@ -52,9 +49,9 @@ TEST_P(Guarded, NodesAndRanksWithTheSecret_WorkTogether) {
   EXPECT_TRUE(job_.nodes[1]->wait_for<Verdict>().value().ok());
 }
 
-TEST_P(Guarded, StoreOfAStranger_IsRefused) {
+TEST_F(Guarded, StoreOfAStranger_IsRefused) {
   const std::string address = job_.server->local_address();
-  for (const Security& theirs : {Security{}, Security{new_secret(), GetParam(), {}}}) {
+  for (const Security& theirs : {Security{}, Security{new_secret(), true, {}}}) {
     const auto store = connect_store(address, "default", 1, 0, theirs);
     const Error error = error_of([&] { store->set("key", "value"); });
     EXPECT_THAT(error.code(), AnyOf(ErrorCode::kUsage, ErrorCode::kPeerLost)) << error.what();
@@ -69,7 +66,7 @@ Error refusal(const std::string& address, const Security& theirs) {
 }
 
 TEST(Join, WithoutTheSecret_IsToldWhy) {
-  RendezvousServerOptions options = guarded(true);
+  RendezvousServerOptions options = guarded();
   options.job = job_of({"10.0.0.1", "10.0.0.2"});
   const RendezvousServer server(options);
   const Error other = refusal(server.local_address(), {new_secret(), true, "a file"});
@@ -89,15 +86,6 @@ TEST(Join, WithTlsWhereThereIsNone_IsToldWhy) {
               HasSubstr("it has no TLS, but this node does not run with --insecure"));
 }
 
-TEST(Join, WithTheTokenOfAnotherJob_IsRefused) {
-  RendezvousServerOptions options = guarded(false);
-  options.job = job_of({"10.0.0.1", "10.0.0.2"});
-  const RendezvousServer server(options);
-  const Error error = refusal(server.local_address(), {new_secret(), false, {}});
-  EXPECT_EQ(error.code(), ErrorCode::kUsage);
-  EXPECT_THAT(error.what(), HasSubstr("secret is missing or wrong"));
-}
-
 // What a stranger may try who knows TLS, and more of the job than it could: its authority.
 grpc::Status call_with(const std::string& address, const std::string& authority,
                        const Certificates& own) {
@@ -112,7 +100,7 @@ grpc::Status call_with(const std::string& address, const std::string& authority,
 }
 
 TEST(Server, CertificateOfAnotherSecretOrNone_IsRefused) {
-  const RendezvousServerOptions options = guarded(true);
+  const RendezvousServerOptions options = guarded();
   const RunningJob job(1, options);
   const std::string address = job.server->local_address();
   const Certificates ours = issue_certificates(options.security.secret);
@@ -124,7 +112,7 @@ TEST(Server, CertificateOfAnotherSecretOrNone_IsRefused) {
 
 TEST(Server, NoiseAndSilentConnections_AreClosedAndDisturbNobody) {
   for (const bool tls : {false, true}) {
-    RendezvousServerOptions options = guarded(tls);
+    RendezvousServerOptions options = tls ? guarded() : RendezvousServerOptions();
     options.greeting = std::chrono::milliseconds(500);
     RunningJob job(2, options);
     std::vector<UniqueFd> silent;

@@ -85,8 +85,8 @@ RendezvousServerOptions few_strangers(const std::string& host) {
   RendezvousServerOptions options;
   options.host = host;
   options.security = {new_secret(), true, "a test"};
-  options.strangers = ConnectionBudget::Limits{.at_once = 8, .each_second = 0};
-  options.trust_loopback = false;
+  // One more each hour: the oldest does not make room for it within this test.
+  options.strangers = ConnectionBudget::Limits{.at_once = 8, .each_second = 0, .in_all = 8};
   return options;
 }
 
@@ -129,6 +129,38 @@ TEST(Flood, OfSilentConnections_IsClosedAtOnceAndTheJobGoesOn) {
   EXPECT_EQ(errno, EAGAIN);
   for (auto& node : job.nodes) node->client.finish();
   EXPECT_TRUE(job.nodes[1]->wait_for<Verdict>().value().ok());
+}
+
+// What it has sent over plain HTTP/2 until it is closed, or `most`.
+size_t send_until_closed(int port, const std::string& first, const std::string& again,
+                         size_t most) {
+  const UniqueFd fd = silent_connection(port);
+  const std::string greeting("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+  std::string bytes = greeting + first;
+  size_t sent = 0;
+  char answer[4096];
+  while (sent < most && send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0) {
+    sent += bytes.size();
+    bytes = again;
+    while (recv(fd.get(), answer, sizeof answer, MSG_DONTWAIT) > 0) {
+    }
+  }
+  return sent;
+}
+
+// A CONTINUATION of 16,000 bytes without end, behind a HEADERS frame.
+TEST_F(Stranger, SendsHeadersWithoutEnd_IsClosed) {
+  const std::string headers("\0\0\1\1\0\0\0\0\1\x83", 10);
+  const std::string more = std::string("\0\x3e\x80\x09\0\0\0\0\1", 9) + std::string(16'000, 'h');
+  EXPECT_LT(send_until_closed(job_.server->port(), headers, more, 64 << 20), 8u << 20);
+  expect_job_goes_on();
+}
+
+TEST_F(Stranger, SendsPingsWithoutEnd_IsClosed) {
+  std::string pings;
+  for (int i = 0; i < 1000; ++i) pings += std::string("\0\0\x08\6\0\0\0\0\0", 9) + "12345678";
+  EXPECT_LT(send_until_closed(job_.server->port(), "", pings, 64 << 20), 8u << 20);
+  expect_job_goes_on();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "launch/addresses.h"
 #include "launch/doctor/checks.h"
 #include "launch/doctor/preflight.h"
+#include "node/runtime_folder.h"
 
 namespace fleet {
 namespace {
@@ -146,6 +147,14 @@ void see_node(const RankCommands& commands, const std::vector<CorePlan>& own_cor
   }
 }
 
+// A job of one node has a Unix socket, whose name is made when it starts.
+std::string rendezvous_of(const Topology& topology) {
+  if (topology.alone()) return "unix:" + runtime_folder() + "/rendezvous.sock";
+  const int port = topology.rendezvous_port > 0 ? topology.rendezvous_port
+                                                : HeldPort::any(topology.bind_address).port();
+  return endpoint(topology.rendezvous_address, port);
+}
+
 }  // namespace
 
 ForeseenJob foresee(const LaunchPlan& plan, const std::vector<std::string>& environment) {
@@ -155,9 +164,7 @@ ForeseenJob foresee(const LaunchPlan& plan, const std::vector<std::string>& envi
   job.program = plan.command;
   job.notes = assumptions(plan);
   job.findings = check_node(gather_facts(plan));
-  const int port = topology.rendezvous_port > 0 ? topology.rendezvous_port
-                                                : HeldPort::any(topology.bind_address).port();
-  job.rendezvous = endpoint(topology.rendezvous_address, port);
+  job.rendezvous = rendezvous_of(topology);
   job.assignment.world = foresee_world(plan);
   job.assignment.store_address = job.rendezvous;
   job.assignment.node_rank = foreseen_rank(topology);

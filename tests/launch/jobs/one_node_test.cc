@@ -129,9 +129,8 @@ TEST_F(OneNode, Environment_IsThatOfBothPaddlesAndTorch) {
   for (const char* line :
        {"PADDLE_TRAINER_ID=1\n", "PADDLE_TRAINERS_NUM=2\n", "PADDLE_RANK_IN_NODE=1\n",
         "PADDLE_GLOBAL_RANK=1\n", "PADDLE_LOCAL_SIZE=2\n", "PADDLE_DISTRI_BACKEND=gloo\n",
-        "RANK=1\n", "LOCAL_RANK=1\n", "WORLD_SIZE=2\n", "MASTER_ADDR=127.0.0.1\n",
-        "MASTER_PORT=", "FLEET_STORE_ADDRESS=127.0.0.1:", "FLEET_JOB_ID=night\n",
-        "OMP_NUM_THREADS=", "KEPT=yes\n"}) {
+        "RANK=1\n", "LOCAL_RANK=1\n", "WORLD_SIZE=2\n", "MASTER_ADDR=127.0.0.1\n", "MASTER_PORT=",
+        "FLEET_STORE_ADDRESS=unix:/", "FLEET_JOB_ID=night\n", "OMP_NUM_THREADS=", "KEPT=yes\n"}) {
     EXPECT_THAT(log, HasSubstr(line));
   }
   EXPECT_THAT(log, AllOf(HasSubstr("http_proxy=http://proxy"), HasSubstr("https_proxy=")));

@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "base/thread.h"
 
@@ -30,9 +32,10 @@ struct Finished {
 };
 
 // Runs a shell script as a rank, to its end.
-Finished run_script(const std::string& script, RankCommand rank = {}) {
+Finished run_script(const std::string& script, RankCommand rank = {},
+                    RankDescriptors* places = nullptr) {
   rank.argv = {"/bin/sh", "-c", script};
-  Spawned spawned = spawn_rank(rank, no_signals());
+  Spawned spawned = spawn_rank(rank, no_signals(), nullptr, places);
   Finished finished;
   EXPECT_GT(spawned.pid, 0) << spawned.error;
   if (spawned.pid <= 0) return finished;
@@ -82,6 +85,38 @@ TEST(SpawnRank, OurDescriptors_AreNotInherited) {
   for (int fd = 3; fd < 1024; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   const std::string open = run_script("exec ls /proc/self/fd").output;
   EXPECT_EQ(open, "0\n1\n2\n3\n");  // 3: the folder that ls reads
+}
+
+// As the guardian starts them: what it has open for other ranks does not matter, what the launcher
+// was given for all is inherited.
+TEST(SpawnRank, WithPlacesForItsDescriptors_HasTheSameOnes) {
+  for (int fd = 3; fd < 1024; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  const int given = ::dup2(STDIN_FILENO, 40);
+  RankDescriptors places;
+  if (!places.usable()) GTEST_SKIP() << "this kernel has no close_range()";
+  std::vector<UniqueFd> others;
+  for (int i = 0; i < 100; ++i) others.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  RankCommand rank;
+  rank.service_socket = true;
+  rank.error_log_path = "of its own";
+  for (int i = 0; i < 3; ++i) {
+    const Finished finished = run_script("exec ls /proc/self/fd", rank, &places);
+    EXPECT_THAT(finished.output, ::testing::AllOf(HasSubstr("0\n1\n2\n"), HasSubstr("\n40\n")));
+    EXPECT_LE(std::count(finished.output.begin(), finished.output.end(), '\n'), 6);
+    EXPECT_EQ(finished.status, 0);
+  }
+  ::close(given);
+}
+
+// The end of a rank's pipe is seen: the places do not keep it open.
+TEST(SpawnRank, WithPlaces_RunsOneAfterAnotherAndFailsAsWithout) {
+  RankDescriptors places;
+  EXPECT_EQ(run_script("echo one; echo two >&2", {}, &places).output, "one\ntwo\n");
+  RankCommand rank;
+  rank.argv = {"/no/such/program"};
+  const Spawned failed = spawn_rank(rank, no_signals(), nullptr, &places);
+  EXPECT_THAT(failed.error, HasSubstr("No such file"));
+  EXPECT_EQ(run_script("wc -c", {}, &places).output, "0\n");
 }
 
 TEST(SpawnRank, Cores_ArePinned) {

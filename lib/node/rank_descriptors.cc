@@ -1,0 +1,67 @@
+#include "node/rank_descriptors.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+constexpr size_t kPlaces = 4;  // input, output, error, service
+
+// Beyond the standard ones, without those that listing them takes.
+std::vector<int> open_descriptors() {
+  std::vector<int> all;
+  const std::unique_ptr<DIR, decltype(&::closedir)> folder(::opendir("/proc/self/fd"), &::closedir);
+  if (!folder) return all;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const int fd = std::atoi(entry->d_name);
+    if (fd > STDERR_FILENO && fd != ::dirfd(folder.get())) all.push_back(fd);
+  }
+  return all;
+}
+
+bool is_for_children(int fd) {
+  const int flags = ::fcntl(fd, F_GETFD);
+  return flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
+}  // namespace
+
+RankDescriptors::RankDescriptors() {
+  if (::close_range(~0u, ~0u, 0) != 0) return;
+  for (size_t i = 0; i <= kPlaces; ++i) {
+    UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!null) throw_errno("cannot open /dev/null");
+    if (i == kPlaces) {
+      null_ = std::move(null);
+    } else {
+      bound_ = std::max(bound_, null.get() + 1);
+      places_.push_back(std::move(null));
+    }
+  }
+  for (const int fd : open_descriptors()) {
+    if (is_for_children(fd)) bound_ = std::max(bound_, fd + 1);
+  }
+}
+
+int RankDescriptors::place(int fd) { return ::dup3(fd, places_[used_++].get(), O_CLOEXEC); }
+
+// Else the guardian would keep a rank's pipes open.
+void RankDescriptors::release() {
+  while (used_ > 0) ::dup3(null_.get(), places_[--used_].get(), O_CLOEXEC);
+}
+
+void close_parents_descriptors(int kept) {
+  for (const int fd : open_descriptors()) {
+    if (fd != kept && !is_for_children(fd)) ::close(fd);
+  }
+}
+
+}  // namespace fleet

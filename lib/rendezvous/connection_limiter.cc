@@ -1,0 +1,303 @@
+#include "rendezvous/connection_limiter.h"
+
+#include <fcntl.h>
+#include <grpcpp/support/server_interceptor.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "base/log.h"
+#include "rendezvous/accept_loop.h"
+#include "rendezvous/peer.h"
+#include "rendezvous/screened_connection.h"
+#include "rendezvous/tcp_listener.h"
+
+namespace fleet {
+namespace {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+
+// How long a client may take to read what the server has said last.
+constexpr std::chrono::milliseconds kLastWords{500};
+constexpr std::chrono::seconds kCheckEvery{1};
+constexpr std::chrono::seconds kWarnEvery{10};
+
+// The budget, shared with the server's calls, which prove who has the secret. Thread-safe.
+class SharedBudget {
+ public:
+  // proved: called for each connection whose first call has come.
+  SharedBudget(ConnectionBudget::Limits limits, std::function<void(std::string)> proved)
+      : budget_(limits), proved_(std::move(proved)) {}
+
+  ConnectionBudget::Decision admit(const Peer& peer) {
+    std::lock_guard lock(mutex_);
+    auto decision = budget_.admit(peer.address, peer.connection, Clock::now());
+    unproved_ = budget_.unproved();
+    return decision;
+  }
+  void called(const grpc::ServerContextBase& context) {
+    if (unproved_ == 0) return;  // as a rule: calls are many, new connections few
+    const std::optional<Peer> peer = peer_of(context.peer());
+    if (!peer) return;
+    std::lock_guard lock(mutex_);
+    const size_t before = budget_.unproved();
+    budget_.proved(peer->address, peer->connection, Clock::now());
+    unproved_ = budget_.unproved();
+    if (unproved_ < before && proved_) proved_(peer->connection);
+  }
+  // The owner goes; calls of the server may still come.
+  void orphan() {
+    std::lock_guard lock(mutex_);
+    proved_ = nullptr;
+  }
+  void closed(const std::string& address, const std::string& connection, bool well) {
+    std::lock_guard lock(mutex_);
+    budget_.closed(address, connection, well, Clock::now());
+    unproved_ = budget_.unproved();
+  }
+
+ private:
+  std::mutex mutex_;
+  ConnectionBudget budget_;
+  std::function<void(std::string)> proved_;  // called with the lock held
+  std::atomic<size_t> unproved_{0};
+};
+
+// Sees every call, and changes none.
+class CallWatch final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit CallWatch(std::shared_ptr<SharedBudget> budget) : budget_(std::move(budget)) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* call) override {
+    budget_->called(*call->server_context());
+    return nullptr;
+  }
+
+ private:
+  std::shared_ptr<SharedBudget> budget_;
+};
+
+// At once: nothing of the connection stays, as its waiting for late packets would.
+void reset_on_close(int fd) {
+  const linger at_once{1, 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+}  // namespace
+
+class ConnectionLimiter::Impl {
+ public:
+  explicit Impl(ConnectionLimits limits)
+      : limits_(limits),
+        accept_("connections",
+                [this](UniqueFd fd, const sockaddr_storage& name) { take(std::move(fd), name); }),
+        budget_(std::make_shared<SharedBudget>(
+            limits.connections,
+            [this](std::string connection) {
+              asio::post(accept_.context(), [this, connection = std::move(connection)] {
+                greeting_.erase(connection);
+              });
+            })),
+        screen_{.loop = accept_.context(),
+                .limits = {},
+                .streams = StreamBudget(limits.streams, Clock::now()),
+                .hand_over = [this](UniqueFd fd) { hand_over(std::move(fd)); },
+                .on_end = [this](ScreenedConnection& connection,
+                                 const char* reason) { screened_ended(connection, reason); },
+                .on_excess = [this](const StreamBudget::Excess& excess) { cut(excess); },
+                .greeting = limits.greeting},
+        check_(accept_.context()) {}
+  ~Impl() { close(); }
+
+  int listen(const std::string& host, int port, std::chrono::milliseconds patience) {
+    TcpListeners listeners = listen_tcp(host, port, patience);
+    for (UniqueFd& socket : listeners.sockets) accept_.add(std::move(socket));
+    port_ = listeners.port;
+    return listeners.error;
+  }
+  int port() const { return port_; }
+
+  void serve(grpc::ServerBuilder* builder, std::shared_ptr<grpc::ServerCredentials> credentials) {
+    using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    server_ = builder->experimental().AddExternalConnectionAcceptor(Type::FROM_FD,
+                                                                    std::move(credentials));
+    if (limits_.screened) return;
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> watches;
+    watches.push_back(std::make_unique<CallWatch>(budget_));
+    builder->experimental().SetInterceptorCreators(std::move(watches));
+  }
+
+  void open() {
+    if (limits_.screened) check_later();
+    accept_.start();
+  }
+
+  void stop_listening() { accept_.stop_listening(); }
+
+  void close() {
+    accept_.stop_listening();
+    let_last_words_out();
+    budget_->orphan();
+    accept_.stop();
+    greeting_.clear();
+    for (auto all = std::exchange(screened_, {}); auto& [peer, connection] : all) {
+      connection->close(nullptr);
+    }
+  }
+
+ private:
+  using Descriptor = asio::posix::stream_descriptor;
+  // A connection in gRPC's hands that has not shown the secret: the same socket once more, to see
+  // its end or to end it.
+  struct Greeting {
+    std::string address;
+    Descriptor socket;
+  };
+
+  void let_last_words_out() {
+    if (!limits_.screened || !accept_.running()) return;
+    auto done = std::make_shared<std::promise<void>>();
+    auto out = done->get_future();
+    asio::post(accept_.context(), [this, done] {
+      all_out_ = done;
+      tell_if_all_out();
+    });
+    out.wait_for(kLastWords);
+  }
+
+  void tell_if_all_out() {
+    if (all_out_ && screened_.empty()) std::exchange(all_out_, nullptr)->set_value();
+  }
+
+  void take(UniqueFd fd, const sockaddr_storage& name) {
+    const Peer peer = peer_of(name);
+    const auto decision = budget_->admit(peer);
+    if (!decision.close.empty()) make_room(decision.close);
+    if (!decision.admitted) return turn_away(std::move(fd), peer);
+    limits_.screened ? screen(std::move(fd), peer) : watch_greeting(std::move(fd), peer);
+  }
+
+  void hand_over(UniqueFd fd) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = fd.release();
+    server_->HandleNewConnection(&connection);
+  }
+
+  void screen(UniqueFd fd, const Peer& peer) {
+    auto connection =
+        std::make_shared<ScreenedConnection>(screen_, std::move(fd), peer.address, peer.connection);
+    screened_[peer.connection] = connection;
+    connection->begin();
+  }
+
+  void screened_ended(ScreenedConnection& connection, const char* reason) {
+    budget_->closed(connection.address(), connection.peer(), reason == nullptr);
+    screened_.erase(connection.peer());
+    if (reason) warn("a connection from {} was closed: {}", connection.address(), reason);
+    tell_if_all_out();
+  }
+
+  void cut(const StreamBudget::Excess& excess) {
+    const auto found = screened_.find(excess.peer);
+    if (found == screened_.end()) {
+      return screen_.streams.closed(excess.address, excess.peer, Clock::now());
+    }
+    const auto connection = found->second;
+    connection->close("too many calls are in progress, and it has the most");
+  }
+
+  void watch_greeting(UniqueFd fd, const Peer& peer) {
+    const int same = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
+    if (same < 0) return;  // no descriptor is left: it comes again
+    hand_over(std::move(fd));
+    const auto [at, added] = greeting_.insert_or_assign(
+        peer.connection, Greeting{peer.address, Descriptor(accept_.context(), same)});
+    at->second.socket.async_wait(Descriptor::wait_error,
+                                 [this, connection = peer.connection](auto error) {
+                                   if (!error) greeting_ended(connection);
+                                 });
+  }
+
+  void greeting_ended(const std::string& connection) {
+    const auto found = greeting_.find(connection);
+    if (found == greeting_.end()) return;
+    budget_->closed(found->second.address, connection, false);
+    greeting_.erase(found);
+  }
+
+  void make_room(const std::string& connection) {
+    if (const auto found = greeting_.find(connection); found != greeting_.end()) {
+      reset_on_close(found->second.socket.native_handle());
+      ::shutdown(found->second.socket.native_handle(), SHUT_RDWR);
+      greeting_.erase(found);
+    }
+    if (const auto found = screened_.find(connection); found != screened_.end()) {
+      const auto loser = found->second;
+      loser->close("there are too many connections, and it is of those that have the most");
+    }
+  }
+
+  void turn_away(UniqueFd fd, const Peer& peer) {
+    reset_on_close(fd.get());
+    warn(
+        "connections from {} are turned away: it has too many{}; what runs there? A firewall can "
+        "keep it off",
+        peer.address, limits_.screened ? "" : " that have not shown the secret");
+  }
+
+  template <typename... Arguments>
+  void warn(spdlog::format_string_t<Arguments...> line, Arguments&&... arguments) {
+    const auto now = Clock::now();
+    if (now < next_warning_) return;
+    next_warning_ = now + kWarnEvery;
+    spdlog::warn(line, std::forward<Arguments>(arguments)...);
+  }
+
+  void check_later() {
+    check_.expires_after(kCheckEvery);
+    check_.async_wait([this](auto error) {
+      if (error) return;
+      const auto all = screened_;
+      for (const auto& [peer, connection] : all) connection->check(Clock::now());
+      check_later();
+    });
+  }
+
+  const ConnectionLimits limits_;
+  AcceptLoop accept_;
+  int port_ = 0;
+  std::shared_ptr<SharedBudget> budget_;
+  std::unordered_map<std::string, Greeting> greeting_;
+  ScreenedConnection::Server screen_;
+  std::unordered_map<std::string, std::shared_ptr<ScreenedConnection>> screened_;
+  asio::steady_timer check_;
+  std::shared_ptr<std::promise<void>> all_out_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
+  Clock::time_point next_warning_{};
+};
+
+ConnectionLimiter::ConnectionLimiter(ConnectionLimits limits)
+    : impl_(std::make_unique<Impl>(limits)) {}
+ConnectionLimiter::~ConnectionLimiter() = default;
+int ConnectionLimiter::listen(const std::string& host, int port,
+                              std::chrono::milliseconds patience) {
+  return impl_->listen(host, port, patience);
+}
+int ConnectionLimiter::port() const { return impl_->port(); }
+void ConnectionLimiter::serve(grpc::ServerBuilder* builder,
+                              std::shared_ptr<grpc::ServerCredentials> credentials) {
+  impl_->serve(builder, std::move(credentials));
+}
+void ConnectionLimiter::open() { impl_->open(); }
+void ConnectionLimiter::stop_listening() { impl_->stop_listening(); }
+void ConnectionLimiter::close() { impl_->close(); }
+
+}  // namespace fleet

@@ -1,0 +1,46 @@
+// A listening Unix socket for the processes of this user on this host: other users, and other
+// hosts, do not get as far as a connection.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+
+namespace fleet {
+
+// Not thread-safe.
+class LocalSocket {
+ public:
+  LocalSocket() = default;  // listens nowhere
+  // Listens in `folder`, which only this user may enter, and removes there what killed processes
+  // have left. "", or where no socket can be made in it: an abstract socket, which other users can
+  // see; is_own_peer() keeps them out of both. kIo where neither can be made.
+  static LocalSocket listen(const std::string& folder);
+  LocalSocket(LocalSocket&&) = default;
+  LocalSocket& operator=(LocalSocket&& other) noexcept;
+  ~LocalSocket();  // removes the file
+
+  explicit operator bool() const { return !address_.empty(); }
+  // How gRPC writes it: "unix:/run/user/1000/fleetrun/rendezvous.4711.0a1b2c3d.sock",
+  // "unix-abstract:NAME". Valid as long as this object.
+  const std::string& address() const { return address_; }
+  UniqueFd take_listener() { return std::move(listener_); }
+
+ private:
+  bool listen_in(const std::string& folder);
+  void listen_abstract();
+  void remove_file();
+
+  UniqueFd listener_, folder_;
+  std::string file_;  // in `folder_`; "": abstract
+  std::string address_;
+};
+
+// An address of such a socket, rather than "HOST:PORT".
+bool is_local_address(std::string_view address);
+
+// Whether the process at the other end of a Unix socket was started by this user or by root.
+bool is_own_peer(int connection);
+
+}  // namespace fleet

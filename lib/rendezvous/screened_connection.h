@@ -1,0 +1,79 @@
+// A connection to a server that everyone may reach (--insecure): what its client sends goes through
+// an Http2Limiter before gRPC sees it. Where a client sends more than its share it is made to wait,
+// where it sends what no friend does its connection is closed.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "rendezvous/http2_limiter.h"
+#include "rendezvous/stream_budget.h"
+
+namespace fleet {
+
+// Everything happens in the loop's thread.
+class ScreenedConnection : public std::enable_shared_from_this<ScreenedConnection> {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  // Of all connections of a server.
+  struct Server {
+    boost::asio::io_context& loop;
+    Http2Limits limits;
+    StreamBudget streams;
+    std::function<void(UniqueFd)> hand_over;  // gRPC's end, once the client has greeted
+    // Once a connection. reason: what the client did wrong; nullptr: nothing.
+    std::function<void(ScreenedConnection&, const char* reason)> on_end;
+    // Who has opened more streams than there may be: its connection is to be closed.
+    std::function<void(const StreamBudget::Excess&)> on_excess;
+    std::chrono::milliseconds greeting{30'000};
+    std::chrono::milliseconds message{10'000};  // from its first byte to its last
+  };
+
+  // peer: what on_end() tells it by. begin() once a shared_ptr has it.
+  ScreenedConnection(Server& server, UniqueFd client, std::string address, std::string peer);
+  void begin();
+  // reason: as on_end().
+  void close(const char* reason);
+  // What takes too long. Once in a while.
+  void check(Time now);
+
+  const std::string& address() const { return address_; }
+  const std::string& peer() const { return peer_; }
+
+ private:
+  using Descriptor = boost::asio::posix::stream_descriptor;
+  using Then = void (ScreenedConnection::*)();
+
+  void proceed();  // waits for what can happen next
+  void wait(Descriptor& descriptor, Descriptor::wait_type what, bool* waiting, Then then);
+  void read_client();
+  void read_server();
+  void write_client();
+  void write_server();
+  bool open_server_side();
+  void account();  // of its streams and messages
+  void go_on_reading(Time now);
+  void wait_for(std::chrono::milliseconds pause);
+  void take(std::string_view bytes);
+
+  Server& server_;
+  const std::string address_, peer_;
+  Descriptor client_, grpc_;
+  boost::asio::steady_timer pause_;
+  Http2Limiter limiter_;
+  std::string held_;                 // what the client sent and may not yet
+  std::string to_grpc_, to_client_;  // what the other side did not take yet
+  uint64_t opened_ = 0;              // streams that were counted
+  Time began_;
+  bool client_readable_ = false, client_writable_ = false, grpc_readable_ = false,
+       grpc_writable_ = false, pausing_ = false;  // waiting for it
+  bool grpc_ended_ = false, ended_ = false;
+};
+
+}  // namespace fleet

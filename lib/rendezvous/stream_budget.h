@@ -1,0 +1,78 @@
+// How many calls strangers may have in progress and begin, and how much of incomplete messages they
+// may have sent: each address, and all together. Pure: no sockets, and the time is passed in.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "rendezvous/token_bucket.h"
+
+namespace fleet {
+
+// Not thread-safe.
+class StreamBudget {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Limits {
+    size_t each_address = 1'024, in_all = 2'048;  // calls in progress
+    // Calls begun: of a connection without regard to others, beyond that of an address, and of all.
+    TokenBucket::Rate connection_opens{8, 8}, address_opens{1'000, 2'000}, all_opens{4'000, 4'000};
+    size_t partial_bytes = 32 << 20;  // of incomplete messages, in all
+  };
+  // The connection that has the most calls of the address that has the most.
+  struct Excess {
+    std::string address, peer;
+  };
+
+  StreamBudget(Limits limits, Time now) : limits_(limits), opens_(limits.all_opens, now) {}
+
+  void admit(const std::string& address, const std::string& peer, Time now);
+
+  // What a connection has now, and how many streams it has opened since the last time.
+  void update(const std::string& address, const std::string& peer, size_t streams, uint64_t opened,
+              size_t partial, Time now);
+  void closed(const std::string& address, const std::string& peer, Time now);
+  // After update() of a connection of `address`: who has too many streams; nothing where nobody
+  // has.
+  std::optional<Excess> excess(const std::string& address) const;
+  // How many streams this connection may open now; where it is none, how long it has to wait.
+  size_t may_open(const std::string& address, const std::string& peer, Time now);
+  std::chrono::milliseconds wait_for(const std::string& address, const std::string& peer, Time now);
+  // Whether this connection may send more of its message: there is room, or it was the first of
+  // those that have begun one.
+  bool may_continue(const std::string& peer) const;
+
+  size_t streams() const { return streams_; }
+  size_t partial_bytes() const { return partial_; }
+
+ private:
+  struct Use {
+    explicit Use(TokenBucket opens) : opens(opens) {}
+    TokenBucket opens;
+    size_t streams = 0, partial = 0;
+    uint64_t begun = 0;  // ordinal of its incomplete message; 0: none
+  };
+  struct Address {
+    explicit Address(TokenBucket opens) : opens(opens) {}
+    TokenBucket opens;
+    size_t streams = 0;
+    std::map<std::string, Use> connections;
+  };
+  Use* find(const std::string& address, const std::string& peer, Address** of);
+  void set_partial(Use* use, const std::string& peer, size_t partial);
+  void forget_unused(Time now);
+
+  Limits limits_;
+  TokenBucket opens_;
+  std::unordered_map<std::string, Address> addresses_;
+  std::map<uint64_t, std::string> messages_;  // incomplete ones, the oldest first: whose
+  uint64_t last_message_ = 0;
+  size_t forget_at_ = 64;  // when there are so many addresses
+  size_t streams_ = 0, partial_ = 0;
+};
+
+}  // namespace fleet
