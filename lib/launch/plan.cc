@@ -58,6 +58,11 @@ std::vector<std::string> files_of_logs(const Settings& settings, int servers, in
   return paths;
 }
 
+// Where a program records its failure. Absolute: it may change its folder.
+std::string error_file(const std::string& log_dir, int local_rank, int servers) {
+  return std::filesystem::absolute(log_path(log_dir, local_rank, servers)).string() + ".error.json";
+}
+
 // The logs must be writable before anything is started. Nothing is made here: a start that is
 // refused leaves no empty logs.
 void check_logs(const Settings& settings, int servers, int ranks) {
@@ -329,6 +334,8 @@ RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
   context.threads = cores.threads;
   if (node.address != plan_.topology.address) context.interface.clear();
   context.terminal_width = draws_bar ? terminal_width_ : 0;
+  rank.error_file = error_file(plan_.log_dir, local_rank, node.servers);
+  context.error_file = rank.error_file;
   rank.environment = rank_environment(assignment, local_rank, context);
   rank.removed = removed_environment(assignment, local_rank, rank.environment);
   rank.log_path = log_path(plan_.log_dir, local_rank, node.servers);

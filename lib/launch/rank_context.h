@@ -37,6 +37,7 @@ struct RankContext {
   int service_port = 0;          // on loopback, of this node's key-value server; 0: there is none
   std::string interface = {};    // the network interface with this node's address; "" where unknown
   std::string credentials = {};  // CredentialsFile::path()
+  std::string error_file = {};   // where the program may record its failure; "": nowhere
   // Of the world that the ranks are in, see with_lists(). Dialects that have lists find them here.
   std::shared_ptr<const JobLists> lists = {};
 };

@@ -20,6 +20,7 @@
 #include "base/terminal_text.h"
 #include "node/byte_stream.h"
 #include "node/channel.h"
+#include "node/error_file.h"
 #include "node/exit_order.h"
 #include "node/failure_cause.h"
 #include "node/hang_watch.h"
@@ -104,6 +105,7 @@ class Guardian {
     for (const RankCommand& command : spawn.ranks) {
       GuardedRank& rank = ranks_.emplace_back();
       rank.command = command;
+      if (!command.error_file.empty()) ::unlink(command.error_file.c_str());  // an earlier start's
       Spawned spawned = start_process(rank);
       channel_.send(RankStarted{command.local_rank, spawned.pid, spawned.error});
       rank.pid = spawned.pid;
@@ -294,7 +296,9 @@ class Guardian {
     if (status != 0) {
       const std::string log = rank.log->shown();
       ended.tail = last_lines(log, kTailLines);
-      ended.cause = failure_cause(resolve_output(log), ended.signal);
+      ended.error = read_error_file(rank.command.error_file);
+      ended.cause = ended.error.empty() ? failure_cause(resolve_output(log), ended.signal)
+                                        : cause_line(ended.error.message);
     }
     // What dies of a SIGKILL that we have not sent is no consequence of our asking it to stop; the
     // kernel may take longer to end it than others to notice.

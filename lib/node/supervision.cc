@@ -215,6 +215,7 @@ void Supervision::on_rank_ended(const RankEnded& ended, Time now) {
   exit.cause = ended.cause;
   exit.note = ended.note;
   exit.oom = ended.oom;
+  exit.error = ended.error;
   exit.at_ns = ended.at_ns;
   exit.killed_by_us = ended.told_to_stop;
   exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);

@@ -66,7 +66,7 @@ void fields(Visit& visit, RankCommand& rank) {
   visit(rank.local_rank), visit(rank.rank), visit(rank.argv), visit(rank.environment);
   visit(rank.removed), visit(rank.cores), visit(rank.log_path), visit(rank.error_log_path);
   visit(rank.shown_streams), visit(rank.shows_apart), visit(rank.draws_bar);
-  visit(rank.hang_timeout_ms), visit(rank.service_socket);
+  visit(rank.hang_timeout_ms), visit(rank.service_socket), visit(rank.error_file);
 }
 template <typename Visit>
 void fields(Visit& visit, ShownStream& stream) {
@@ -82,6 +82,10 @@ template <typename Visit>
 void fields(Visit& visit, LocalStack& stack) {
   visit(stack.local_rank), visit(stack.state), visit(stack.channel), visit(stack.frames);
   visit(stack.missing);
+}
+template <typename Visit>
+void fields(Visit& visit, RecordedError& error) {
+  visit(error.message), visit(error.callstack), visit(error.unix_time);
 }
 template <typename Visit>
 void fields(Visit& visit, SpawnRanks& message) {
@@ -102,6 +106,7 @@ void fields(Visit& visit, RankEnded& message) {
   visit(message.local_rank), visit(message.code), visit(message.signal), visit(message.tail);
   visit(message.cause);
   visit(message.note), visit(message.oom), visit(message.at_ns), visit(message.told_to_stop);
+  visit(message.error);
 }
 template <typename Visit>
 void fields(Visit& visit, SignalRanks& message) {

@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/types.h"
+
 namespace fleet {
 
 inline constexpr int kStandardOutput = 1, kStandardError = 2;
@@ -45,6 +47,7 @@ struct RankCommand {
   std::vector<std::string> removed;                              // names taken out of it
   std::vector<int> cores;                                        // pinned to; empty: not pinned
   std::string log_path;
+  std::string error_file;       // where the program may record its failure; empty: nowhere
   std::string error_log_path;   // of standard error; empty: the same
   int shown_streams = 0;        // what goes to the console as well: kStandardOutput | ...
   bool shows_apart = false;     // there each to its own place
@@ -119,6 +122,7 @@ struct RankEnded {
   bool oom = false;           // it was killed for lack of memory
   int64_t at_ns = 0;          // when, on this node's steady clock
   bool told_to_stop = false;  // the guardian had told it to stop before
+  RecordedError error;        // what it recorded of its failure
   bool operator==(const RankEnded&) const = default;
 };
 // How far the ranks have come that say so (observe/rank_progress.h): every second where that has

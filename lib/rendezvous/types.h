@@ -168,6 +168,17 @@ struct Assignment {
   int first_rank() const { return node().first_rank; }
 };
 
+// What a program wrote about its own failure: torch.distributed's @record writes it into the file
+// that TORCHELASTIC_ERROR_FILE names.
+struct RecordedError {
+  std::string message;    // "KeyError: 'missing_key'"; empty: it wrote nothing
+  std::string callstack;  // the traceback; may be empty
+  int64_t unix_time = 0;  // in seconds; 0: unknown
+
+  bool empty() const { return message.empty(); }
+  bool operator==(const RecordedError&) const = default;
+};
+
 // A rank that ended, well or badly. Failed: code != 0 or signal != 0.
 struct RankExit {
   int rank = -1;        // global; among the servers for one of them
@@ -189,6 +200,7 @@ struct RankExit {
   // said nothing. At most 4 KiB travel.
   std::string cause;
   std::string note;  // what else is known, for the message: "killed by the kernel: out of memory"
+  RecordedError error;  // the cause, where the program recorded it
 
   bool failed() const { return code != 0 || signal != 0; }
 };

@@ -22,6 +22,7 @@ RankCommand sample_rank() {
   rank.draws_bar = true;
   rank.hang_timeout_ms = 5000;
   rank.service_socket = true;
+  rank.error_file = "/log/workerlog.3.error.json";
   return rank;
 }
 
@@ -43,7 +44,7 @@ TEST(Wire, EveryMessage_ComesBackEqual) {
       KillRanks{},
       RankStarted{1, 4711, "cannot execute"},
       RankEnded{2, 7, 0, std::string("binary \0\xff\n tail", 15), "KeyError", "out of memory", true,
-                99, true},
+                99, true, {"KeyError: 1", "Traceback", 1763800000}},
       SignalRanks{10},
       CollectStacks{4000},
       RanksProgress{{{1, 2, 1'000'000'000'000, 5, 6}, {}}},
