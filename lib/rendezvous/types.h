@@ -79,6 +79,7 @@ struct NodeInfo {
   std::vector<int> ranks;  // each one's number among the servers or the trainers; empty: by node
   int master_port = 0;     // MASTER_PORT, bound by whoever may become node 0; 0 elsewhere
   int rdzv_port = 0;       // where it would host the rendezvous, were the host lost; 0: it cannot
+  std::string role = "default";  // torchrun's --role, of all of its trainers
   std::string hostname;
   std::string instance;  // tells this process from a second one of the same address; filled in by
                          // the client
@@ -100,7 +101,8 @@ struct NodePlacement {
   int servers = 0;
   int first_server = 0;
   std::vector<int> ranks = {};
-  int rdzv_port = 0;  // as NodeInfo has it
+  int rdzv_port = 0;             // as NodeInfo has it
+  std::string role = "default";  // as NodeInfo has it
 
   int nproc() const { return static_cast<int>(ports.size()); }
   int trainers() const { return nproc() - servers; }

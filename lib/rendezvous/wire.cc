@@ -149,6 +149,7 @@ wire::Join to_wire(const NodeInfo& info) {
   join.set_servers(info.servers);
   for (const int rank : info.ranks) join.add_ranks(rank);
   join.set_rdzv_port(info.rdzv_port);
+  join.set_role(info.role);
   fill(info.last, join.mutable_last());
   fill(info.proven, join.mutable_proven());
   return join;
@@ -176,6 +177,7 @@ NodeInfo from_wire(const wire::Join& join) {
   info.servers = join.servers();
   info.ranks.assign(join.ranks().begin(), join.ranks().end());
   info.rdzv_port = join.rdzv_port();
+  info.role = join.role();
   info.last = {join.last().epoch(), join.last().leader()};
   info.proven = {join.proven().epoch(), join.proven().leader()};
   return info;
