@@ -226,7 +226,9 @@ class Guardian {
     std::vector<StackCollector::Target> targets;
     for (const GuardedRank& rank : ranks_) {
       if (rank.ended) continue;
-      targets.push_back({rank.command.local_rank, rank.pid, rank.command.log_path + ".stack"});
+      const RankCommand& command = rank.command;
+      const std::string& beside = command.log_path.empty() ? command.error_file : command.log_path;
+      targets.push_back({command.local_rank, rank.pid, beside + ".stack"});
     }
     collector_.collect(targets, std::chrono::milliseconds(order.limit_ms),
                        [this](std::vector<LocalStack> stacks) {

@@ -27,8 +27,9 @@ std::string signal_hint(int signal) {
 
 // "\n  the last lines of its log log/workerlog.0:\n    ..."
 std::string tail_text(const RankExit& exit, bool colors) {
-  if (exit.tail.empty()) return "\n  its log " + exit.log_path + " is empty";
-  std::string text = "\n  the last lines of its log " + exit.log_path + ":";
+  const std::string log = exit.log_path.empty() ? "output" : "log " + exit.log_path;
+  if (exit.tail.empty()) return "\n  its " + log + " is empty";
+  std::string text = "\n  the last lines of its " + log + ":";
   const std::string shown = resolve_output(exit.tail, colors);
   std::string_view tail = shown;
   while (true) {
