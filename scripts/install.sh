@@ -2,15 +2,17 @@
 # Installs the programs with their libraries, man pages, completion and job files: from sources (built here first), or from an
 # unpacked tarball as it is. What is installed finds its libraries beside itself: the folder may be moved.
 #
-#   scripts/install.sh [--prefix FOLDER]      default /usr/local; e.g. $HOME/.local
+#   scripts/install.sh [--prefix FOLDER] [--torchrun]
+#                                             default /usr/local; e.g. $HOME/.local. --torchrun: also a link of that name
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-prefix=/usr/local
+prefix=/usr/local torchrun=
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) [ $# -ge 2 ] || die "--prefix needs a folder"; prefix=$2; shift 2 ;;
     --prefix=*) prefix=${1#*=}; shift ;;
-    *) die "unknown option '$1'; there is --prefix FOLDER" ;;
+    --torchrun) torchrun=yes; shift ;;
+    *) die "unknown option '$1'; there are --prefix FOLDER and --torchrun" ;;
   esac
 done
 [[ $prefix == /* ]] || prefix=$OLDPWD/$prefix
@@ -28,6 +30,11 @@ else
   done
   cp -a lib/fleetrun/. "$prefix/lib/fleetrun/"
   cp -a share/. "$prefix/share/"
+fi
+if [ "$torchrun" ]; then
+  # PyTorch's own, in the same folder, is not overwritten.
+  [ ! -e "$prefix/bin/torchrun" ] || [ -L "$prefix/bin/torchrun" ] || die "$prefix/bin/torchrun is another program; remove it first"
+  ln -sfn fleetrun "$prefix/bin/torchrun"
 fi
 "$prefix/bin/fleetrun" --version >/dev/null || die "what was installed in $prefix does not start"
 say "installed $("$prefix/bin/fleetrun" --version) in $prefix"

@@ -17,13 +17,20 @@
 #include "daemon/via_ssh.h"
 #include "launch/launch.h"
 #include "launch/via_slurm.h"
+#include "pages/pages.h"
 #include "rendezvous/exit_code.h"
 
 namespace {
 
+// --print_completion.
+std::string completion(const std::string& shell) {
+  return shell == "zsh" ? fleet::zsh_completion() : fleet::bash_completion();
+}
+
 // What launch() has to know of this program: ways to start that --via chooses from, commands.
 fleet::LaunchExtras extras() {
   fleet::LaunchExtras all;
+  all.completion = completion;
   all.vias = {
       {"slurm", "in the nodes of this Slurm allocation", fleet::start_via_slurm,
        fleet::plan_via_slurm},
@@ -64,14 +71,15 @@ void say(const std::string& name, const std::string& what) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string path = argc > 0 ? argv[0] : "";
-  // One binary with two names: fleetd starts itself as fleetrun.
-  const bool daemon = path.substr(path.rfind('/') + 1) == "fleetd";
-  const char* name = daemon ? "fleetd" : "fleetrun";
+  const std::string path = argc > 0 ? argv[0] : "", called = path.substr(path.rfind('/') + 1);
+  // One binary with three names: fleetd starts itself as fleetrun.
+  const bool daemon = called == "fleetd", torchrun = called == "torchrun";
+  const char* name = daemon ? "fleetd" : torchrun ? "torchrun" : "fleetrun";
   int code = 1;
   try {
-    const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
     if (!daemon) fleet::die_with_fleetd();
+    if (torchrun) arguments.insert(arguments.begin(), "--compat=torchrun");
     code = daemon ? fleet::fleetd_main(arguments) : run(arguments);
   } catch (const fleet::Error& error) {
     say(name, error.what());

@@ -415,6 +415,11 @@ std::optional<std::string> ConfigTree::peek(const std::string& path) const {
   return found->second.value.text();
 }
 
+std::string ConfigTree::origin(const std::string& path) const {
+  const auto found = entries_.find(path);
+  return found == entries_.end() ? std::string() : found->second.origin;
+}
+
 // What the user may have meant by an unknown path: the nearest key, else those of the same section.
 static std::string meant(const std::string& path, const std::vector<std::string>& known) {
   std::string prefix = path;

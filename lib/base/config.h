@@ -98,6 +98,10 @@ class ConfigTree {
   void set(const std::string& path, std::string_view text, const std::string& origin);
   // The raw text of a value before validation: to look up which registered thing declares the rest.
   std::optional<std::string> peek(const std::string& path) const;
+  // "" where there is no such value.
+  std::string origin(const std::string& path) const;
+  // The default counts again.
+  void remove(const std::string& path) { entries_.erase(path); }
   // Every value checked for name, type, range and choice; defaults filled in. kUsage naming path,
   // origin and the nearest known key.
   Settings validate(const Schema& schema) const;

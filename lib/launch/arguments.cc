@@ -10,6 +10,7 @@
 #include "launch/compat/line.h"
 #include "launch/program.h"
 #include "launch/surroundings.h"
+#include "launch/torchrun/translate.h"
 #include "rendezvous/env.h"
 
 namespace fleet {
@@ -74,19 +75,47 @@ void check_doctor(const Settings& look) {
 
 LaunchRequest::Action action_of(const Settings& look) {
   using Action = LaunchRequest::Action;
-  return look.boolean("help")           ? Action::kHelp
-         : look.boolean("version")      ? Action::kVersion
-         : look.boolean("print_config") ? Action::kPrintConfig
-                                        : Action::kRun;
+  return look.boolean("help")             ? Action::kHelp
+         : look.boolean("version")        ? Action::kVersion
+         : look.given("print_completion") ? Action::kPrintCompletion
+         : look.boolean("print_config")   ? Action::kPrintConfig
+                                          : Action::kRun;
 }
 
 // Inside a rank the environment is the outer job's, set for that rank and not for a job it starts.
 bool inside_rank() { return get_env(kEnvStoreAddress).has_value(); }
 
+// --compat=torchrun, which decides what the defaults are.
+bool acts_as_torchrun(const std::vector<GivenOption>& given) {
+  return std::any_of(given.begin(), given.end(), [](const GivenOption& one) {
+    return one.option->key == "compat" && one.value == "torchrun";
+  });
+}
+
+// torchrun's command line does not depend on variables of Paddle's.
+const std::vector<Option>& options_without_paddles_twins() {
+  static const std::vector<Option> all = [] {
+    std::vector<Option> options = launch_options();
+    for (Option& option : options) {
+      std::erase_if(option.environment,
+                    [](const std::string& name) { return !name.starts_with("FLEET"); });
+    }
+    return options;
+  }();
+  return all;
+}
+
 // What the environment and the options of ours say.
 ConfigTree tree_of(const std::vector<GivenOption>& given) {
   ConfigTree tree;
-  if (!inside_rank()) add_environment(launch_options(), &tree);
+  if (acts_as_torchrun(given)) {
+    add_torchrun_defaults(&tree);
+    if (!inside_rank()) add_torchrun_environment(torchrun_machine(), &tree);
+    if (!inside_rank()) add_environment(options_without_paddles_twins(), &tree);
+  } else if (!inside_rank()) {
+    add_environment(launch_options(), &tree);
+    add_torchrun_environment(torchrun_machine(), &tree);
+  }
   std::vector<GivenOption> ours;
   for (const GivenOption& one : given) {
     const bool is_setting = std::any_of(launch_options().begin(), launch_options().end(),
@@ -115,10 +144,13 @@ CompatLine translate(const std::vector<std::string>& arguments, OptionWords* wor
 }
 
 // What the environment, the place and the command line say together.
-Settings settings_of(const std::vector<GivenOption>& given,
-                     const std::vector<Translated>& translated) {
+Settings settings_of(const std::vector<GivenOption>& given, const CompatLine& line,
+                     std::vector<IdleFlag>* idle) {
   ConfigTree tree = tree_of(given);
-  for (const Translated& one : translated) tree.set(one.key, one.value, one.flag);
+  for (const Translated& one : line.translated()) tree.set(one.key, one.value, one.flag);
+  *idle = line.idle();
+  const std::vector<IdleFlag> more = translate_torchrun(torchrun_machine(), &tree);
+  idle->insert(idle->end(), more.begin(), more.end());
   if (!inside_rank()) add_surroundings(real_surroundings(), &tree);
   return tree.validate(launch_schema());
 }
@@ -137,11 +169,16 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
     return request;
   }
   if (request.action == LaunchRequest::Action::kVersion) return request;
+  if (request.action == LaunchRequest::Action::kPrintCompletion) {
+    request.shell = look.text("print_completion");
+    return request;
+  }
   what == ArgumentsOf::kStart ? check_dry_run(look) : check_doctor(look);
   request.dry_run = {look.boolean("dry_run"), look.text("format"),
                      static_cast<int>(look.integer("rank_env"))};
-  request.idle = idle_text(line.idle());
-  request.settings = settings_of(words.options, line.translated());
+  std::vector<IdleFlag> idle;
+  request.settings = settings_of(words.options, line, &idle);
+  request.idle = idle_text(idle);
   if (request.program.empty() && what == ArgumentsOf::kStart &&
       request.action == LaunchRequest::Action::kRun) {
     const bool list = request.settings.given("ips");
@@ -153,7 +190,8 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
   return request;
 }
 
-bool answered(const LaunchRequest& request, const std::function<std::string()>& help) {
+bool answered(const LaunchRequest& request, const std::function<std::string()>& help,
+              const std::function<std::string(const std::string&)>& completion) {
   std::string answer;
   switch (request.action) {
     case LaunchRequest::Action::kHelp:
@@ -164,6 +202,10 @@ bool answered(const LaunchRequest& request, const std::function<std::string()>& 
       break;
     case LaunchRequest::Action::kPrintConfig:
       answer = print_options(request.settings);
+      break;
+    case LaunchRequest::Action::kPrintCompletion:
+      if (!completion) refuse("it belongs to a start", "--print_completion", "leave it out");
+      answer = completion(request.shell);
       break;
     case LaunchRequest::Action::kRun:
       return false;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/torchrun/translate.h"
 
 namespace fleet {
 namespace {
@@ -117,6 +118,16 @@ void keep_listed(const Settings& settings, size_t listed, std::vector<int>* chos
   chosen->resize(listed);
 }
 
+// torchrun's rule: a rank takes the GPU of its own number. Nobody has one where there are not
+// enough.
+std::vector<std::vector<int>> devices_by_local_rank(const std::vector<int>& chosen, size_t ranks) {
+  std::vector<std::vector<int>> devices(ranks);
+  for (size_t rank = 0; rank < ranks && ranks <= chosen.size(); ++rank) {
+    devices[rank] = {chosen[rank]};
+  }
+  return devices;
+}
+
 }  // namespace
 
 GpuInventory find_gpus() {
@@ -126,6 +137,32 @@ GpuInventory find_gpus() {
   if (nodes.empty()) gpus.count = static_cast<int>(entries("/proc/driver/nvidia/gpus", "").size());
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) gpus.visible = visible;
   return gpus;
+}
+
+int visible_gpu_count(const GpuInventory& gpus) {
+  return static_cast<int>(visible_gpus(gpus).size());
+}
+
+int number_of_visible_gpu(const GpuInventory& gpus, int index) {
+  const std::vector<std::string> visible = visible_gpus(gpus);
+  long long number = index;
+  if (index < static_cast<int>(visible.size()) &&
+      !parse_int(visible[static_cast<size_t>(index)], &number)) {
+    throw Error(ErrorCode::kUsage, "it names GPUs by their UUIDs, not by number",
+                "environment CUDA_VISIBLE_DEVICES", "give numbers, or leave --numa_binding out");
+  }
+  return static_cast<int>(number);
+}
+
+std::string visible_devices_of(const GpuInventory& gpus, const std::vector<int>& indices) {
+  const std::vector<std::string> listed = split(gpus.visible.value_or(""), ',');
+  std::vector<std::string> ids;
+  for (const int index : indices) {
+    const auto place = static_cast<size_t>(index);
+    if (!gpus.visible) ids.push_back(std::to_string(index));
+    if (place < listed.size()) ids.push_back(listed[place]);
+  }
+  return join(ids, ",");
 }
 
 std::vector<int> unreadable_gpus() {
@@ -152,6 +189,7 @@ std::vector<std::vector<int>> devices_of_ranks(const Settings& settings, const G
     return std::vector<std::vector<int>>(given > 0 ? given : ranks);
   }
   const size_t ranks = given > 0 ? given : chosen.size();
+  if (acts_as_torchrun(settings)) return devices_by_local_rank(chosen, ranks);
   if (chosen.size() % ranks != 0) {
     throw Error(ErrorCode::kUsage,
                 std::to_string(chosen.size()) + " GPUs cannot be divided among " +

@@ -17,6 +17,13 @@ struct GpuInventory {
 // Counted from /dev (those that may be opened: a container or a batch system may keep some away)
 // and, where no GPU was used since boot, /proc: the launcher links no CUDA.
 GpuInventory find_gpus();
+// The machine's own number of the GPU that programs see as `index`. kUsage where
+// CUDA_VISIBLE_DEVICES does not name GPUs by number.
+int number_of_visible_gpu(const GpuInventory& gpus, int index);
+// CUDA_VISIBLE_DEVICES for a program that is to see only these of the visible GPUs.
+std::string visible_devices_of(const GpuInventory& gpus, const std::vector<int>& indices);
+// How many of them a program sees.
+int visible_gpu_count(const GpuInventory& gpus);
 // The numbers of those that are there and may not be opened, ascending.
 std::vector<int> unreadable_gpus();
 

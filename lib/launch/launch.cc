@@ -26,10 +26,14 @@
 #include "launch/meeting.h"
 #include "launch/option_rules.h"
 #include "launch/plan.h"
+#include "launch/rank_files.h"
 #include "launch/rejoin.h"
 #include "launch/shown_ranks.h"
 #include "launch/start_screen.h"
 #include "launch/tables.h"
+#include "launch/torchrun/log_tree.h"
+#include "launch/torchrun/stop_signals.h"
+#include "launch/torchrun/translate.h"
 #include "node/agent.h"
 #include "node/folder_claim.h"
 #include "node/process_tree.h"
@@ -153,12 +157,16 @@ void claim_logs(const LaunchPlan& plan, const Assignment& assignment,
 
 SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
                          std::optional<FolderClaim>* claim) {
+  make_log_tree(plan, assignment);
   make_directories(plan.log_dir);
   const bool again = claim->has_value();
   claim_logs(plan, assignment, claim);
   // Not synced to the disk: it is a help for reading logs, and a start is to be quick.
   try {
-    write_owned_file(plan.log_dir + "/endpoints.log", endpoints_log(*assignment.world));
+    const std::string endpoints = plan.log_dir + "/endpoints.log";
+    if (!acts_as_torchrun(plan.request.settings)) {
+      write_owned_file(endpoints, endpoints_log(*assignment.world));
+    }
   } catch (const Error& error) {
     spdlog::warn("{}", error.what());
   }
@@ -168,11 +176,14 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
   for (const Dialect* dialect : dialects_named(plan.dialects)) {
     if (dialect->write_files) dialect->write_files(assignment, rank_context(plan));
   }
-  print_start(plan, assignment, again);
+  if (shows_start(plan.request.settings)) print_start(plan, assignment, again);
   SpawnRanks spawn;
   spawn.ranks = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
   spawn.logs = log_settings(plan.request.settings, assignment, spawn.ranks);
   for (RankCommand& rank : spawn.ranks) rank.shows_apart = spawn.logs.errors_apart;
+  const RankFilesOf files(plan.request.settings, plan.log_dir);
+  spawn.logs.output_copies = files.copies(false, assignment.world->restarts);
+  spawn.logs.error_copies = files.copies(true, assignment.world->restarts);
   say_who_waits(plan, assignment, spawn.ranks);
   say_who_is_not_there(plan, assignment);
   return spawn;
@@ -254,7 +265,7 @@ int run(LaunchRequest request) {
   JobLife life;
   if (settings.boolean("preflight")) life.facts = gather_facts(plan);
   const bool part = settings.boolean("part");
-  if (!part) {
+  if (!part && shows_start(settings)) {
     print_configuration(plan.request,
                         plan.on_gpus() ? "launch train in GPU mode" : "launch train in CPU mode");
   }
@@ -270,11 +281,14 @@ int run(LaunchRequest request) {
   agent.client = client_options(plan, agent.server.get());
   agent.node = node_of(plan, agent.server != nullptr);
   agent.grace = seconds_of(settings, "grace");
+  agent.stop_signals = stop_signals(settings);
   agent.tell_verdict = !part;
   if (settings.boolean("leash")) agent.leash = UniqueFd(::dup(STDIN_FILENO));
   agent.record = record_of(plan, agent);
   add_callbacks(plan, &life, &agent);
-  return run_agent(std::move(agent));
+  const int code = run_agent(std::move(agent));
+  if (code == 0) remove_temporary_logs(plan);
+  return code;
 }
 
 // --export here: ranks have this process's environment.
@@ -310,7 +324,9 @@ const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias
 
 int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras) {
   LaunchRequest request = parse_arguments(arguments);
-  if (answered(request, [&] { return help_on(request.help_on, extras); })) return 0;
+  if (answered(request, [&] { return help_on(request.help_on, extras); }, extras.completion)) {
+    return 0;
+  }
   const Via* via = chosen_via(request, extras.vias);
   check_options(request, ArgumentsOf::kStart);
   if (!via) export_variables(request.settings);

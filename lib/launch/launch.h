@@ -24,6 +24,7 @@ struct LaunchExtras {
   std::string commands_help;  // lines about its sub-commands
   // The help of one of them; "" where there is none of this name.
   std::function<std::string(const std::string&)> command_help;
+  std::function<std::string(const std::string& shell)> completion;
 };
 
 // Checks everything that can be checked, then starts the guardian, meets the other nodes and runs

@@ -70,7 +70,8 @@ LogSettings log_settings(const Settings& settings, const Assignment& assignment,
     const auto wanted = [&](const char* key, const char* yes) {
       return settings.text(key) == yes || (settings.text(key) == "auto" && terminal);
     };
-    const bool collapses = shown > 1 && wanted("collapse", "on");
+    const bool own_labels = settings.given("log_line_prefix_template");
+    const bool collapses = shown > 1 && !own_labels && wanted("collapse", "on");
     return ShownStream{wanted("slow_console", "drop"), collapses ? kCollapseMs : 0};
   };
   logs.overwrite = settings.boolean("log_overwrite");

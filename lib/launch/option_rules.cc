@@ -10,6 +10,7 @@
 #include "launch/program.h"
 #include "launch/roles.h"
 #include "launch/shown_ranks.h"
+#include "launch/torchrun/stop_signals.h"
 
 namespace fleet {
 namespace {
@@ -142,6 +143,11 @@ void check_options(const LaunchRequest& request, ArgumentsOf what) {
   check_dialects(request);
   read_shown_ranks(settings);
   check_log_settings(settings, 1);
+  stop_signals(settings);
+  if (settings.given("log_line_prefix_template") && settings.text("collapse") == "on") {
+    refuse("equal lines of several ranks cannot be told under a prefix of one",
+           settings.origin("collapse"), "leave it out, or --log_line_prefix_template");
+  }
 }
 
 }  // namespace fleet

@@ -40,9 +40,10 @@ struct DryRun {
 
 // The command line, after the environment has been laid under it.
 struct LaunchRequest {
-  enum class Action { kRun, kPrintConfig, kHelp, kVersion };
+  enum class Action { kRun, kPrintConfig, kPrintCompletion, kHelp, kVersion };
   Action action = Action::kRun;
   std::string help_on;  // kHelp: "", "all" for every option, or a command
+  std::string shell;    // kPrintCompletion: for this one
   Settings settings;
   std::vector<std::string> program;  // and everything after it
   DryRun dry_run;

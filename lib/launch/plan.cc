@@ -26,47 +26,40 @@
 #include "launch/program.h"
 #include "launch/run_to_end.h"
 #include "launch/shown_ranks.h"
+#include "launch/torchrun/numa_binding.h"
+#include "launch/torchrun/template.h"
+#include "launch/torchrun/translate.h"
 
 namespace fleet {
 namespace {
 
-// Paddle's names: servers come first on a node, and both kinds are numbered from 0.
-std::string log_path(const std::string& log_dir, int local_rank, int servers) {
-  return local_rank < servers ? log_dir + "/serverlog." + std::to_string(local_rank)
-                              : log_dir + "/workerlog." + std::to_string(local_rank - servers);
-}
-
-// --log_split: of its standard error alone; else "".
-std::string error_log_path(const Settings& settings, const std::string& log_dir, int local_rank,
-                           int servers) {
-  if (!settings.boolean("log_split")) return {};
-  return log_path(log_dir, local_rank, servers) + ".err";
-}
-
 // What is written there while the job runs, and may be there from an earlier one.
-std::vector<std::string> files_of_logs(const Settings& settings, int servers, int ranks) {
-  const std::string& log_dir = settings.text("log_dir");
+std::vector<std::string> files_of_logs(const Settings& settings, const std::string& log_dir,
+                                       int servers, int ranks) {
   std::vector<std::string> paths;
   for (const char* name : {"/.fleetrun", "/endpoints.log", "/verdict.json"}) {
     paths.push_back(log_dir + name);
   }
+  const RankFilesOf files(settings, log_dir);
   for (int rank = 0; rank < ranks; ++rank) {
-    paths.push_back(log_path(log_dir, rank, servers));
-    const std::string errors = error_log_path(settings, log_dir, rank, servers);
-    if (!errors.empty()) paths.push_back(errors);
+    const RankFiles own = files.of(rank, servers, 0);
+    for (const std::string& path : {own.output, own.errors, own.failure}) {
+      if (!path.empty()) paths.push_back(path);
+    }
   }
   return paths;
 }
 
 // The logs must be writable before anything is started. Nothing is made here: a start that is
 // refused leaves no empty logs.
-void check_logs(const Settings& settings, int servers, int ranks) {
-  const std::string& log_dir = settings.text("log_dir");
+void check_logs(const Settings& settings, const std::string& log_dir, int servers, int ranks) {
   try {
     const std::string folder = nearest_folder(log_dir);
     const UniqueFd open = open_owned_folder(folder);
     if (::access(folder.c_str(), W_OK | X_OK) != 0) throw_errno("cannot be written", folder);
-    for (const std::string& path : files_of_logs(settings, servers, ranks)) check_owned_file(path);
+    for (const std::string& path : files_of_logs(settings, log_dir, servers, ranks)) {
+      check_owned_file(path);
+    }
   } catch (const Error& error) {
     throw Error(ErrorCode::kUsage,
                 "logs cannot be written: " + error.where() + ": " + error.failure(),
@@ -106,9 +99,12 @@ void hold_ports(LaunchPlan* plan) {
   const bool restarts = restart_policy(plan->request.settings).max_restarts > 0;
   if (topology.node_rank > 0 && !restarts) return;
   const auto gloo_port = static_cast<int>(plan->request.settings.integer("gloo_port"));
+  const bool of_roles = gloo_port > 0;
+  const int port = of_roles ? gloo_port : topology.master_port;
   plan->master_port = std::make_unique<HeldPort>(
-      gloo_port > 0 ? HeldPort::exactly(topology.bind_address, gloo_port, "--gloo_port")
-                    : hold(ranks));
+      port > 0 ? HeldPort::exactly(topology.bind_address, port,
+                                   of_roles ? "--gloo_port" : "--master_port")
+               : hold(ranks));
 }
 
 // A job file is looked at before anything is started: the worker itself knows its keys. Its one
@@ -164,9 +160,9 @@ LaunchPlan plan_ranks(const LaunchRequest& request) {
   } else {
     plan.devices = devices_of_ranks(settings, find_gpus(), plan.topology.listed_devices);
   }
-  plan.log_dir = settings.text("log_dir");
+  plan.log_dir = log_folder(settings);
   if (!request.program.empty()) {
-    plan.command = rank_command(request.program, worker_beside_launcher());
+    plan.command = rank_command(request.program, worker_beside_launcher(), program_kind(settings));
     plan.trains = plan.command.front() == worker_beside_launcher();
   }
   plan.dialects = read_dialects(settings, plan.roles.wanted, plan.trains);
@@ -179,7 +175,8 @@ LaunchPlan make_plan(LaunchRequest request) {
   LaunchPlan plan = plan_ranks(request);
   const Settings& settings = request.settings;
   if (plan.trains) check_job_file(plan.command);
-  check_logs(settings, plan.local_roles.servers, static_cast<int>(plan.devices.size()));
+  check_logs(settings, plan.log_dir, plan.local_roles.servers,
+             static_cast<int>(plan.devices.size()));
   check_log_settings(settings, static_cast<int>(plan.devices.size()));
   plan.security = guard_job(settings, plan.topology, !request.dry_run.wanted);
   plan.request = std::move(request);
@@ -265,6 +262,7 @@ NodeInfo node_of(const LaunchPlan& plan, bool hosts) {
   if (plan.next_rendezvous) node.rdzv_port = plan.next_rendezvous->port();
   if (plan.master_port) node.master_port = plan.master_port->port();
   node.hostname = host_name();
+  node.role = plan.request.settings.text("role");
   return node;
 }
 
@@ -278,13 +276,17 @@ RankContext rank_context(const LaunchPlan& plan) {
   context.max_restarts = restart_policy(settings).max_restarts;
   if (plan.roles.wanted) context.with_gloo = settings.text("with_gloo");
   context.dialects = plan.dialects;
+  context.stop_signals = settings.text("signals_to_handle");
+  context.virtual_local_rank = settings.boolean("virtual_local_rank");
   if (plan.service_port) context.service_port = plan.service_port->port();
   return context;
 }
 
+namespace {
+
 // Loopback addresses are this host by definition: such nodes share its cores. Other names are not
 // looked up: a job may have thousands.
-std::vector<CorePlan> cores_of_ranks(const Assignment& assignment) {
+std::vector<CorePlan> shared_out_cores(const Assignment& assignment) {
   const auto here = [](const NodePlacement& node) {
     return node.address == "localhost" || is_loopback(node.address);
   };
@@ -302,13 +304,59 @@ std::vector<CorePlan> cores_of_ranks(const Assignment& assignment) {
                     get_env("OMP_NUM_THREADS").has_value(), cgroup_limits().cpus);
 }
 
+// torchrun binds nobody, and lets several ranks have one thread each.
+std::vector<CorePlan> torchrun_cores(int ranks) {
+  const bool limits = ranks > 1 && !get_env("OMP_NUM_THREADS");
+  return std::vector<CorePlan>(static_cast<size_t>(ranks), CorePlan{limits ? 1 : 0, {}});
+}
+
+// --numa_binding.
+void bind_near_gpus(const LaunchPlan& plan, std::vector<CorePlan>* cores) {
+  const std::string& mode = plan.request.settings.text("numa_binding");
+  if (mode == "none") return;
+  const NumaSystem system = numa_system(available_cores());
+  const GpuInventory gpus = find_gpus();
+  for (size_t rank = 0; rank < cores->size(); ++rank) {
+    const bool has_gpu = rank < plan.devices.size() && !plan.devices[rank].empty();
+    const int visible = has_gpu ? plan.devices[rank].front() : static_cast<int>(rank);
+    CorePlan& own = (*cores)[rank];
+    own.cores = cores_near_gpu(system, mode, number_of_visible_gpu(gpus, visible));
+    if (own.threads > 1) own.threads = static_cast<int>(own.cores.size());
+  }
+}
+
+}  // namespace
+
+std::vector<CorePlan> cores_of_ranks(const LaunchPlan& plan, const Assignment& assignment) {
+  std::vector<CorePlan> cores = acts_as_torchrun(plan.request.settings)
+                                    ? torchrun_cores(assignment.node().nproc())
+                                    : shared_out_cores(assignment);
+  bind_near_gpus(plan, &cores);
+  return cores;
+}
+
 RankCommands::RankCommands(const LaunchPlan& plan, const Assignment& assignment, int terminal_width)
     : plan_(plan),
       context_(with_lists(assignment, rank_context(plan))),
       shown_(read_shown_ranks(plan.request.settings)),
+      files_(plan.request.settings, plan.log_dir),
       terminal_width_(terminal_width),
       debugged_(debugged_rank(plan.request.settings, assignment.world_size())) {
   context_.interface = interface_of(resolve(plan.topology.bind_address));
+}
+
+// Before a rank's lines on the console; "" for the usual one.
+static std::string line_label(const Settings& settings, const NodePlacement& node, int local_rank,
+                              int rank) {
+  const std::string& wanted = settings.text("log_line_prefix_template");
+  if (wanted.empty() && !acts_as_torchrun(settings)) return {};
+  const std::string local = std::to_string(local_rank - node.servers);
+  const std::string host = node.hostname.substr(0, node.hostname.find('.'));
+  return fill_template(wanted.empty() ? "[${role_name}${local_rank}]:" : wanted,
+                       {{"role_name", node.role},
+                        {"local_rank", local},
+                        {"rank", std::to_string(rank)},
+                        {"hostname", host}});
 }
 
 RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
@@ -320,6 +368,11 @@ RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
   rank.local_rank = local_rank;
   rank.rank = node.rank_of(local_rank);
   rank.argv = plan_.command;
+  if (acts_as_torchrun(settings)) {
+    for (std::string& word : rank.argv) {
+      word = fill_template(word, {{"local_rank", std::to_string(local_rank)}});
+    }
+  }
   rank.cores = cores.cores;
   // A bar of other programs is their own affair: they see a pipe.
   const bool draws_bar =
@@ -329,13 +382,23 @@ RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
   context.threads = cores.threads;
   if (node.address != plan_.topology.address) context.interface.clear();
   context.terminal_width = draws_bar ? terminal_width_ : 0;
+  const RankFiles files = files_.of(local_rank, node.servers, assignment.world->restarts);
+  rank.log_path = files.output;
+  rank.splits_streams = files.output != files.errors;
+  if (rank.splits_streams) rank.error_log_path = files.errors;
+  rank.error_file = context.error_file = files.failure;
+  if (context.virtual_local_rank) {
+    const std::vector<int>& devices = node.devices.at(static_cast<size_t>(local_rank));
+    context.visible_devices =
+        visible_devices_of(find_gpus(), devices.empty() ? std::vector<int>{local_rank} : devices);
+  }
   rank.environment = rank_environment(assignment, local_rank, context);
   rank.removed = removed_environment(assignment, local_rank, rank.environment);
-  rank.log_path = log_path(plan_.log_dir, local_rank, node.servers);
-  rank.error_log_path = error_log_path(settings, plan_.log_dir, local_rank, node.servers);
   rank.service_socket = any_dialect(plan_.dialects, &Dialect::wants_socket);
   if (server) return rank;
   rank.shown_streams = shown_.streams(rank.rank, local_rank - node.servers);
+  rank.labelled_streams = shown_.labels.of(local_rank - node.servers);
+  rank.label = line_label(settings, node, local_rank, rank.rank);
   // Servers wait for trainers; it is the trainers that have to get on.
   const double seconds = settings.number("hang_timeout");
   rank.hang_timeout_ms = static_cast<int>(std::min(seconds, 2e6) * 1000);
@@ -348,7 +411,7 @@ RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
 
 std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment& assignment,
                                        int terminal_width) {
-  const std::vector<CorePlan> cores = cores_of_ranks(assignment);
+  const std::vector<CorePlan> cores = cores_of_ranks(plan, assignment);
   const RankCommands commands(plan, assignment, terminal_width);
   std::vector<RankCommand> ranks;
   for (int local_rank = 0; local_rank < assignment.node().nproc(); ++local_rank) {

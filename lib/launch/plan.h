@@ -7,6 +7,7 @@
 
 #include "launch/environment.h"
 #include "launch/options.h"
+#include "launch/rank_files.h"
 #include "launch/roles.h"
 #include "launch/shown_ranks.h"
 #include "launch/topology.h"
@@ -69,11 +70,12 @@ class RankCommands {
   const LaunchPlan& plan_;
   RankContext context_;
   ShownRanks shown_;
+  RankFilesOf files_;
   int terminal_width_, debugged_;
 };
 
-// How this node's cores are shared out among its ranks.
-std::vector<CorePlan> cores_of_ranks(const Assignment& assignment);
+// How this node's cores are shared out among its ranks. kUsage where --numa_binding cannot be done.
+std::vector<CorePlan> cores_of_ranks(const LaunchPlan& plan, const Assignment& assignment);
 
 // This node's ranks, once the world is known. `terminal_width`: of the terminal that shows local
 // rank 0; 0: none does.

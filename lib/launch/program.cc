@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/torchrun/translate.h"
 
 namespace fleet {
 namespace {
@@ -59,33 +60,75 @@ std::string find_in_path(const std::string& name) {
                             : "name a job file, a .py or a program");
 }
 
+// A script, a folder or a zip file.
+void need_path(const std::string& path) {
+  if (::access(path.c_str(), R_OK) == 0) return;
+  throw Error(ErrorCode::kUsage, "cannot read the script", path,
+              "give its path, and options of the launcher before it; --no_python for a program, "
+              "--module for a module");
+}
+
+std::string need_worker(const std::string& worker) {
+  if (is_executable(worker)) return worker;
+  throw Error(ErrorCode::kNotFound, "fleet-worker, which runs job files, is not there", worker,
+              "install it beside fleetrun, or build it: cmake --build --target fleet-worker");
+}
+
+std::string python() {
+  const std::string name = env_or("PYTHON_EXEC", "python3");
+  return find_in_path(name.empty() ? "python3" : name);
+}
+
+constexpr char kRunPathProgram[] =
+    "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')";
+
+std::vector<std::string> with_rest(std::vector<std::string> command,
+                                   const std::vector<std::string>& rest) {
+  command.insert(command.end(), rest.begin(), rest.end());
+  return command;
+}
+
 }  // namespace
 
 bool is_program(const std::string& name) { return is_file(name) || !in_path(name).empty(); }
 
 bool is_job_file(const std::string& program) { return program.ends_with(".json"); }
 
+ProgramKind program_kind(const Settings& settings) {
+  if (settings.boolean("module")) return ProgramKind::kModule;
+  if (settings.boolean("run_path")) return ProgramKind::kRunPath;
+  if (settings.boolean("no_python")) return ProgramKind::kExecutable;
+  return acts_as_torchrun(settings) ? ProgramKind::kScript : ProgramKind::kByName;
+}
+
 std::vector<std::string> rank_command(const std::vector<std::string>& program,
-                                      const std::string& worker) {
+                                      const std::string& worker, ProgramKind kind) {
   const std::string& first = program.front();
-  std::vector<std::string> command;
-  if (is_job_file(first)) {
-    need_file(first, "job file");
-    if (!is_executable(worker)) {
-      throw Error(ErrorCode::kNotFound, "fleet-worker, which runs job files, is not there", worker,
-                  "install it beside fleetrun, or build it: cmake --build --target fleet-worker");
+  if (kind == ProgramKind::kByName) {
+    kind = first.ends_with(".py") ? ProgramKind::kScript : ProgramKind::kExecutable;
+    if (is_job_file(first)) {
+      need_file(first, "job file");
+      return with_rest({need_worker(worker)}, program);
     }
-    command = {worker};
-  } else if (first.ends_with(".py")) {
-    need_file(first, "script");
-    command = {find_in_path("python3"), "-u"};
-  } else {
-    command = {find_in_path(first)};
-    command.insert(command.end(), program.begin() + 1, program.end());
-    return command;
   }
-  command.insert(command.end(), program.begin(), program.end());
-  return command;
+  switch (kind) {
+    case ProgramKind::kModule:
+      return with_rest({python(), "-u", "-m"}, program);
+    case ProgramKind::kRunPath:
+      need_path(first);
+      return with_rest({python(), "-u", "-c", kRunPathProgram}, program);
+    case ProgramKind::kScript:
+      if (!first.ends_with(".py")) {
+        need_path(first);  // Python runs folders and zip files too
+      } else {
+        need_file(first, "script");
+      }
+      return with_rest({python(), "-u"}, program);
+    default: {
+      const std::string path = find_in_path(first);
+      return with_rest({path}, {program.begin() + 1, program.end()});
+    }
+  }
 }
 
 std::string worker_beside_launcher() {

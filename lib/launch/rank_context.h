@@ -37,6 +37,10 @@ struct RankContext {
   int service_port = 0;          // on loopback, of this node's key-value server; 0: there is none
   std::string interface = {};    // the network interface with this node's address; "" where unknown
   std::string credentials = {};  // CredentialsFile::path()
+  std::string stop_signals = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";  // that end the job
+  bool virtual_local_rank = false;   // LOCAL_RANK is 0, and only the rank's own GPUs are visible:
+  std::string visible_devices = {};  // these, as of CUDA_VISIBLE_DEVICES
+  std::string error_file = {};       // where the program may record its failure; "": nowhere
   // Of the world that the ranks are in, see with_lists(). Dialects that have lists find them here.
   std::shared_ptr<const JobLists> lists = {};
 };

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/torchrun/translate.h"
 
 namespace fleet {
 namespace {
@@ -62,10 +63,12 @@ ShownRanks read_shown_ranks(const Settings& settings) {
   ShownRanks shown;
   read_list(settings, "ranks", &shown, &shown.ranks);
   read_list(settings, "local_ranks_filter", &shown, &shown.local_ranks);
+  const bool as_torchrun = acts_as_torchrun(settings);
   const bool streams = settings.given("tee") || settings.given("redirects");
-  if (streams && !shown.chosen) shown.chosen = shown.all = true;
+  if ((streams || as_torchrun) && !shown.chosen) shown.chosen = shown.all = true;
   shown.tee = read_streams(settings, "tee");
   shown.redirects = read_streams(settings, "redirects");
+  shown.labels = as_torchrun ? shown.tee : StreamsOfRanks{shown.chosen ? 3 : 0, {}};
   return shown;
 }
 

@@ -26,6 +26,7 @@ struct ShownRanks {
   bool all = false;
   std::set<int> ranks, local_ranks;  // global, and of each node
   StreamsOfRanks tee, redirects;     // of these
+  StreamsOfRanks labels;  // whose lines show with their rank before them; others as they come
 
   bool shows(int rank, int local_rank) const {
     return chosen ? all || ranks.contains(rank) || local_ranks.contains(local_rank)

@@ -1,5 +1,7 @@
 #include "launch/topology.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -116,6 +118,14 @@ Master parse_master(const Settings& settings) {
   return master;
 }
 
+// Nodes that meet at a loopback address are all on this host, and want addresses of their own. All
+// of 127.0.0.0/8 are this host's. `rank`: -1 where it is given by arrival.
+std::string loopback_address(const HostFacts& host, int rank) {
+  const int number = rank >= 0 ? rank + 1 : (1 << 16) + host.process % (1 << 22);
+  return "127." + std::to_string(number >> 16) + "." + std::to_string(number >> 8 & 255) + "." +
+         std::to_string(number & 255);
+}
+
 // Nodes that are only counted: --nnodes and --master.
 void resolve_counted(const Settings& settings, const HostFacts& host,
                      const std::optional<Master>& master, Topology* topology) {
@@ -157,8 +167,10 @@ void resolve_counted(const Settings& settings, const HostFacts& host,
   topology->hosting = rank == 0           ? Hosting::kYes
                       : rank > 0 || !here ? Hosting::kNo
                                           : Hosting::kIfFree;
-  topology->address = !own.empty()        ? own
-                      : here && rank <= 0 ? master->address
+  const std::string numeric = host.resolve(master->address);
+  topology->address = !own.empty()                               ? own
+                      : numeric.starts_with("127.") && rank != 0 ? loopback_address(host, rank)
+                      : here && rank <= 0                        ? master->address
                                           : host.address_towards(master->address);
   if (topology->address.empty()) {
     usage("there is no route to " + master->address, settings.origin("master"),
@@ -207,6 +219,7 @@ HostFacts host_facts() {
   host.addresses = local_addresses();
   host.resolve = fleet::resolve;
   host.address_towards = fleet::address_towards;
+  host.process = static_cast<int>(::getpid());
   return host;
 }
 
@@ -277,6 +290,10 @@ Topology resolve_topology(const Settings& settings, const HostFacts& host) {
                              : master && master->port > 0 ? master->port
                              : several                    ? kDefaultRendezvousPort
                                                           : 0;
+  // Where several nodes are counted, it is the rendezvous's.
+  if (!several || !listed.empty()) {
+    topology.master_port = static_cast<int>(settings.integer("master_port"));
+  }
   const auto start_port = static_cast<int>(settings.integer("start_port"));
   topology.start_port = settings.given("start_port") ? start_port : several ? kDefaultStartPort : 0;
   return topology;

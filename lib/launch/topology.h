@@ -18,6 +18,7 @@ struct HostFacts {
   std::vector<std::string> addresses;                              // local_addresses()
   std::function<std::string(const std::string&)> resolve;          // names to numeric form
   std::function<std::string(const std::string&)> address_towards;  // for --master without --host
+  int process = 1;  // this one's id: nodes that share a loopback address are told apart by it
 };
 HostFacts host_facts();
 
@@ -34,6 +35,7 @@ struct Topology {
   std::string rendezvous_address;  // to listen on or to reach
   int rendezvous_port = 0;         // 0: a free one (single node, which needs none)
   int start_port = 0;              // 0: free ports
+  int master_port = 0;             // MASTER_PORT; 0: any
 
   // No other node takes part, not even as a spare: nobody has to reach the rendezvous.
   bool alone() const { return nnodes == 1 && nodes.size() <= 1; }

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -64,7 +65,11 @@ class Agent : private SupervisionEffects {
 
   int run() {
     signals_.add(SIGCHLD);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    std::vector<int> handled = plan_.stop_signals;
+    for (const int signal : {SIGUSR1, SIGUSR2}) {
+      if (!stops(signal)) handled.push_back(signal);
+    }
+    for (const int signal : handled) {
       if (!is_ignored(signal)) signals_.add(signal);  // nohup, or in the background of a script
     }
     // Whoever read our output may be gone: no reason to end the job.
@@ -115,8 +120,13 @@ class Agent : private SupervisionEffects {
     if (end_.verdict.empty() && end_.stopped_by == 0) end_.stopped_by = signal;
   }
 
+  bool stops(int signal) const {
+    const std::vector<int>& all = plan_.stop_signals;
+    return std::find(all.begin(), all.end(), signal) != all.end();
+  }
+
   void on_signal(int signal) {
-    if (signal == SIGUSR1 || signal == SIGUSR2) {
+    if (!stops(signal)) {
       client_.request_signal(signal);  // what it means is between the user and the program
     } else {
       note_stop(signal);
@@ -126,7 +136,7 @@ class Agent : private SupervisionEffects {
 
   // Every node has a leash of its own and gets the signal by it.
   void on_leash(int signal) {
-    const bool of_user = signal == SIGUSR1 || signal == SIGUSR2;
+    const bool of_user = (signal == SIGUSR1 || signal == SIGUSR2) && !stops(signal);
     of_user ? channel_.send(SignalRanks{signal}) : on_signal(signal);
   }
 

@@ -29,6 +29,8 @@ struct AgentPlan {
   // Opens the rendezvous where it is this node's turn. Throws Error.
   std::function<std::unique_ptr<RendezvousServer>(const TakeOver&)> take_over;
   std::chrono::milliseconds grace{10'000};
+  // That stop the job. SIGUSR1 and SIGUSR2, where they are not among them, go to the ranks.
+  std::vector<int> stop_signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   JobRecord record;  // what is known of it before the nodes have met
   // Before prepare(), where it is set: "", or why the job cannot start, which must be the same on
   // every node. On a thread of its own; may take seconds. An Error ends the job, but kPeerLost and

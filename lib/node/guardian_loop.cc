@@ -20,6 +20,7 @@
 #include "base/terminal_text.h"
 #include "node/byte_stream.h"
 #include "node/channel.h"
+#include "node/error_file.h"
 #include "node/exit_order.h"
 #include "node/failure_cause.h"
 #include "node/hang_watch.h"
@@ -113,6 +114,7 @@ class Guardian {
     for (const RankCommand& command : spawn.ranks) {
       GuardedRank& rank = ranks_.emplace_back();
       rank.command = command;
+      if (!command.error_file.empty()) ::unlink(command.error_file.c_str());  // an earlier start's
       Spawned spawned = start_process(rank);
       channel_.send(RankStarted{command.local_rank, spawned.pid, spawned.error});
       rank.pid = spawned.pid;
@@ -245,7 +247,9 @@ class Guardian {
     std::vector<StackCollector::Target> targets;
     for (const GuardedRank& rank : ranks_) {
       if (rank.ended) continue;
-      targets.push_back({rank.command.local_rank, rank.pid, rank.command.log_path + ".stack"});
+      const RankCommand& command = rank.command;
+      const std::string& beside = command.log_path.empty() ? command.error_file : command.log_path;
+      targets.push_back({command.local_rank, rank.pid, beside + ".stack"});
     }
     collector_.collect(targets, std::chrono::milliseconds(order.limit_ms),
                        [this](std::vector<LocalStack> stacks) {
@@ -315,7 +319,11 @@ class Guardian {
     }
     const std::string log = rank.log->shown();
     ended.tail = last_lines(log, kTailLines);
-    if (status != 0) ended.cause = failure_cause(resolve_output(log), ended.signal);
+    if (status != 0) {
+      ended.error = read_error_file(rank.command.error_file);
+      ended.cause = ended.error.empty() ? failure_cause(resolve_output(log), ended.signal)
+                                        : cause_line(ended.error.message);
+    }
     // What dies of a SIGKILL that we have not sent is no consequence of our asking it to stop; the
     // kernel may take longer to end it than others to notice.
     ended.told_to_stop = killed_ || (told_to_stop_ && ended.signal != SIGKILL);

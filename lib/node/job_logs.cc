@@ -18,7 +18,7 @@ constexpr size_t kReadSize = 256 << 10;
 std::vector<std::string> paths_of(const SpawnRanks& spawn) {
   std::vector<std::string> paths;
   for (const RankCommand& rank : spawn.ranks) {
-    paths.push_back(rank.log_path);
+    if (!rank.log_path.empty()) paths.push_back(rank.log_path);
     if (!rank.error_log_path.empty()) paths.push_back(rank.error_log_path);
   }
   return paths;
@@ -47,6 +47,8 @@ void JobLogs::begin(const SpawnRanks& spawn) {
   settings_ = spawn.logs;
   output_lines_.begin(settings_, settings_.output);
   error_lines_.begin(settings_, settings_.errors);
+  output_copies_.begin(settings_.output_copies);
+  error_copies_.begin(settings_.error_copies);
   output_.drop_when_full(settings_.output.drop);
   errors_.drop_when_full(settings_.errors.drop);
   if (!spawn.ranks.empty()) {
@@ -58,14 +60,19 @@ void JobLogs::begin(const SpawnRanks& spawn) {
 }
 
 RankLog* JobLogs::open(const RankCommand& command, RankOutput pipes) {
-  std::vector<LogFile> files;
-  for (const std::string& path : {command.log_path, command.error_log_path}) {
-    if (!path.empty()) files.emplace_back(&*folder_, path, !opened_.insert(path).second);
-  }
+  std::vector<std::optional<LogFile>> files;
+  const auto add_file = [&](const std::string& path) {
+    files.emplace_back();
+    if (!path.empty()) files.back().emplace(&*folder_, path, !opened_.insert(path).second);
+  };
+  add_file(command.log_path);
+  if (command.splits_streams) add_file(command.error_log_path);
   ShownPlace output_place{output_, output_lines_}, error_place{errors_, error_lines_};
   // On one terminal both go the same way, in their order.
   const LogSurroundings around{
-      loop_, output_place, settings_.errors_apart ? error_place : output_place, settings_, buffer_};
+      loop_,          output_place,  settings_.errors_apart ? error_place : output_place,
+      output_copies_, error_copies_, settings_,
+      buffer_};
   logs_.push_back(std::make_unique<RankLog>(around, command, std::move(pipes), std::move(files)));
   return logs_.back().get();
 }

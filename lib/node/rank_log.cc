@@ -11,28 +11,32 @@ namespace fleet {
 namespace asio = boost::asio;
 
 RankLog::RankLog(const LogSurroundings& around, const RankCommand& command, RankOutput output,
-                 std::vector<LogFile> files)
-    : around_(around), rank_(command.rank), filters_bar_(command.draws_bar) {
+                 std::vector<std::optional<LogFile>> files)
+    : around_(around), rank_(command.rank), label_(command.label), filters_bar_(command.draws_bar) {
   const LogSettings& settings = around.settings;
   const bool apart = static_cast<bool>(output.error);
   // Of two streams that come to one place no line may be torn by the other's.
-  const bool lines = settings.labels || settings.stamp_console || (apart && !settings.errors_apart);
+  const bool lines = settings.stamp_console || (apart && !settings.errors_apart);
   keep_lines_ = settings.stamp_files || apart;
-  for (LogFile& file : files) files_.push_back({std::move(file)});
-  const auto add = [&](UniqueFd end, int shown, const ShownPlace& place, const ShownStream& how) {
+  for (std::optional<LogFile>& file : files) files_.push_back({std::move(file)});
+  const auto add = [&](UniqueFd end, int shown, const ShownPlace& place, const ShownStream& how,
+                       LineCopies& copies) {
     streams_.push_back(std::make_unique<Stream>(
-        asio::posix::stream_descriptor(around_.loop, end.release()), place));
+        asio::posix::stream_descriptor(around_.loop, end.release()), place, copies));
     Stream* stream = streams_.back().get();
     stream->file = std::min(streams_.size(), files_.size()) - 1;
     stream->shown = (command.shown_streams & shown) != 0;
-    stream->in_lines = stream->shown && (lines || how.collapse_ms > 0);
-    if (stream->in_lines) place.lines.begin_rank(rank_);
+    stream->labelled = (command.labelled_streams & shown) != 0;
+    stream->in_lines = stream->shown && (lines || (settings.labels && stream->labelled) ||
+                                         how.collapse_ms > 0 || copies.wanted());
+    if (stream->in_lines) place.lines.begin_rank(rank_, label_);
     wait(stream);
   };
-  add(std::move(output.output), kStandardOutput, around_.output, settings.output);
+  add(std::move(output.output), kStandardOutput, around_.output, settings.output,
+      around_.output_copies);
   if (!apart) return;
   add(std::move(output.error), kStandardError, around_.errors,
-      settings.errors_apart ? settings.errors : settings.output);
+      settings.errors_apart ? settings.errors : settings.output, around_.error_copies);
 }
 
 void RankLog::wait(Stream* stream) {
@@ -91,12 +95,12 @@ void RankLog::finish(Stream* stream) {
   if (!rest.empty()) {
     keep_line(stream, rest, &text, &stamped);
     tail_.add(text);
-    files_[stream->file].file.write(around_.settings.stamp_files ? stamped : text);
+    files_[stream->file].write(around_.settings.stamp_files ? stamped : text);
   }
   if (!stream->in_lines) return;
   ShownLines& lines = stream->place.lines;
   const std::string last = stream->on_console.rest();
-  if (!last.empty()) lines.add(rank_, last);
+  if (!last.empty()) show_line(stream, last);
   const bool other = std::any_of(streams_.begin(), streams_.end(), [&](const auto& one) {
     return one->in_lines && !one->finished && &one->place.lines == &lines;
   });
@@ -121,13 +125,18 @@ void RankLog::show(Stream* stream, std::string_view output) {
     output.remove_prefix(dropped);
   }
   stream->on_console.add(output);
-  ShownLines& lines = stream->place.lines;
-  for (std::string_view line; stream->on_console.next(&line);) lines.add(rank_, line);
-  lines.pass_on();
+  for (std::string_view line; stream->on_console.next(&line);) show_line(stream, line);
+  stream->place.lines.pass_on();
+}
+
+void RankLog::show_line(Stream* stream, std::string_view line) {
+  stream->place.lines.add(rank_, line, stream->labelled);
+  if (!stream->copies.wanted()) return;
+  stream->copies.offer(label_.empty() ? "[rank " + std::to_string(rank_) + "] " : label_, line);
 }
 
 void RankLog::keep(Stream* stream, std::string_view output) {
-  LogFile& file = files_[stream->file].file;
+  KeptFile& file = files_[stream->file];
   if (!keep_lines_) {
     tail_.add(output);
     return file.write(output);

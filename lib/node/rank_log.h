@@ -5,6 +5,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "node/bar_filter.h"
 #include "node/console.h"
+#include "node/line_copies.h"
 #include "node/line_splitter.h"
 #include "node/log_file.h"
 #include "node/log_tail.h"
@@ -30,6 +32,7 @@ struct ShownPlace {
 struct LogSurroundings {
   boost::asio::io_context& loop;
   ShownPlace output, errors;  // may be one place
+  LineCopies &output_copies, &error_copies;
   const LogSettings& settings;
   std::span<char> buffer;  // for a read
 };
@@ -40,7 +43,7 @@ class RankLog {
   // well, as it comes or line by line; where it does and the console is full, the pipe is not read,
   // as if the rank wrote there itself. A progress bar is drawn on standard output.
   RankLog(const LogSurroundings& around, const RankCommand& command, RankOutput output,
-          std::vector<LogFile> files);
+          std::vector<std::optional<LogFile>> files);
   RankLog(const RankLog&) = delete;
   // Reads what the pipes hold now: the rank has ended, while others may keep them open.
   void drain();
@@ -54,17 +57,22 @@ class RankLog {
 
  private:
   struct Stream {
-    Stream(boost::asio::posix::stream_descriptor end, const ShownPlace& where)
-        : pipe(std::move(end)), place(where) {}
+    Stream(boost::asio::posix::stream_descriptor end, const ShownPlace& where, LineCopies& kept)
+        : pipe(std::move(end)), place(where), copies(kept) {}
     boost::asio::posix::stream_descriptor pipe;
     ShownPlace place;
+    LineCopies& copies;
     size_t file = 0;  // of files_
-    bool shown = false, in_lines = false, waits = false, closed = false, finished = false;
+    bool shown = false, in_lines = false, labelled = true, waits = false, closed = false,
+         finished = false;
     LineSplitter kept, on_console;
   };
   // With the stream whose line its end is a part of.
   struct KeptFile {
-    LogFile file;
+    std::optional<LogFile> file;  // nothing: it is only for the last lines
+    void write(std::string_view text) {
+      if (file) file->write(text);
+    }
     const Stream* open = nullptr;
   };
 
@@ -72,12 +80,14 @@ class RankLog {
   bool read_once(Stream* stream);  // false where the pipe is empty or closed
   void take(Stream* stream, std::string_view output);
   void show(Stream* stream, std::string_view output);
+  void show_line(Stream* stream, std::string_view line);
   void keep(Stream* stream, std::string_view output);
   void keep_line(Stream* stream, std::string_view line, std::string* text, std::string* stamped);
   void finish(Stream* stream);
 
   LogSurroundings around_;
   int rank_;
+  std::string label_;
   bool filters_bar_, keep_lines_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<KeptFile> files_;

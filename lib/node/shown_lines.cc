@@ -33,13 +33,15 @@ std::string_view Stamp::at(WallTime time) {
 void ShownLines::begin(const LogSettings& settings, const ShownStream& stream) {
   flush();
   settings_ = settings;
+  labels_.clear();
   collapse_.reset();
   if (stream.collapse_ms > 0) {
     collapse_.emplace(std::chrono::milliseconds(stream.collapse_ms));
   }
 }
 
-void ShownLines::begin_rank(int rank) {
+void ShownLines::begin_rank(int rank, const std::string& label) {
+  if (!label.empty()) labels_[rank] = label;
   if (collapse_) collapse_->begin(rank);
 }
 
@@ -48,28 +50,36 @@ void ShownLines::end_rank(int rank) {
   pass_on();
 }
 
-void ShownLines::add(int rank, std::string_view line) {
+void ShownLines::add(int rank, std::string_view line, bool labelled) {
   if (!now_) {
     now_ = std::chrono::steady_clock::now();
     wall_now_ = std::chrono::system_clock::now();
   }
-  if (!collapse_) return write({&rank, 1}, line, wall_now_);
+  if (!collapse_) return write({&rank, 1}, line, wall_now_, labelled);
   collapse_->add(rank, line, *now_, wall_now_);
   take_due(*now_);
 }
 
-void ShownLines::write(std::span<const int> ranks, std::string_view line, Stamp::WallTime time) {
+void ShownLines::write_label(std::span<const int> ranks) {
+  const auto own = labels_.find(ranks.front());
+  if (ranks.size() == 1 && own != labels_.end()) {
+    batch_ += own->second;
+    return;
+  }
+  batch_ += ranks.size() > 1 ? "[ranks " : "[rank ";
+  batch_ += ranges_text(ranks);
+  if (!settings_.node.empty()) batch_ += ' ' + settings_.node;
+  batch_ += "] ";
+}
+
+void ShownLines::write(std::span<const int> ranks, std::string_view line, Stamp::WallTime time,
+                       bool labelled) {
   // What is left of a longer bar would stand behind it.
   if (std::exchange(behind_bar_, line.ends_with('\r')) && console_.is_terminal()) {
     batch_ += "\033[K";
   }
   if (settings_.stamp_console) batch_ += stamp_.at(time);
-  if (settings_.labels) {
-    batch_ += ranks.size() > 1 ? "[ranks " : "[rank ";
-    batch_ += ranges_text(ranks);
-    if (!settings_.node.empty()) batch_ += ' ' + settings_.node;
-    batch_ += "] ";
-  }
+  if (settings_.labels && labelled) write_label(ranks);
   batch_ += line;
   if (!line.ends_with('\n') && !behind_bar_) batch_ += '\n';
 }

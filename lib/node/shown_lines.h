@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,16 +33,19 @@ class ShownLines {
   ShownLines(boost::asio::io_context& loop, Console& console) : console_(console), timer_(loop) {}
   // Before lines come, and again where ranks are started again.
   void begin(const LogSettings& settings, const ShownStream& stream);
-  void begin_rank(int rank);
+  // `label`: before the rank's lines, where LogSettings::labels; empty: "[rank 3] ".
+  void begin_rank(int rank, const std::string& label = {});
   void end_rank(int rank);
   // A line with its end, or a part without; the console has it after pass_on().
-  void add(int rank, std::string_view line);
+  void add(int rank, std::string_view line, bool labelled = true);
   void pass_on();
   // Everything that still waits for equal lines.
   void flush();
 
  private:
-  void write(std::span<const int> ranks, std::string_view line, Stamp::WallTime time);
+  void write(std::span<const int> ranks, std::string_view line, Stamp::WallTime time,
+             bool labelled = true);
+  void write_label(std::span<const int> ranks);
   void take_due(LineCollapse::Time now);
 
   Console& console_;
@@ -50,6 +54,7 @@ class ShownLines {
   std::optional<LineCollapse> collapse_;
   std::optional<LineCollapse::Time> timer_at_;
   Stamp stamp_;
+  std::map<int, std::string> labels_;  // by rank, where they are not the usual ones
   std::string batch_;
   // Of the lines that come until the next pass_on().
   std::optional<LineCollapse::Time> now_;

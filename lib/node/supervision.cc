@@ -30,8 +30,9 @@ std::string signal_hint(int signal) {
 
 // "\n  the last lines of its log log/workerlog.0:\n    ..."
 std::string tail_text(const RankExit& exit, bool colors) {
-  if (exit.tail.empty()) return "\n  its log " + exit.log_path + " is empty";
-  std::string text = "\n  the last lines of its log " + exit.log_path + ":";
+  const std::string log = exit.log_path.empty() ? "output" : "log " + exit.log_path;
+  if (exit.tail.empty()) return "\n  its " + log + " is empty";
+  std::string text = "\n  the last lines of its " + log + ":";
   const std::string shown = resolve_output(exit.tail, colors);
   std::string_view tail = shown;
   while (true) {
@@ -223,6 +224,7 @@ void Supervision::on_rank_ended(const RankEnded& ended, Time now) {
   exit.cause = ended.cause;
   exit.note = ended.note;
   exit.oom = ended.oom;
+  exit.error = ended.error;
   exit.at_ns = ended.at_ns;
   exit.killed_by_us = ended.told_to_stop;
   exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);

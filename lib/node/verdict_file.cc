@@ -34,6 +34,16 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
+// As torchrun's own reply file has it.
+Json error_json(const RecordedError& error) {
+  if (error.empty()) return nullptr;
+  Json extra;
+  extra["py_callstack"] = error.callstack.empty() ? Json(nullptr) : Json(error.callstack);
+  return {{"message", error.message},
+          {"extraInfo", extra},
+          {"timestamp", error.unix_time > 0 ? Json(error.unix_time) : Json(nullptr)}};
+}
+
 Json rank_json(const RankExit& exit) {
   Json rank;
   rank["role"] = exit.server ? "server" : "trainer";
@@ -46,6 +56,7 @@ Json rank_json(const RankExit& exit) {
   rank["ran_for"] = static_cast<double>(exit.ran_for.count()) / 1000;
   rank["cause"] = exit.cause;
   rank["note"] = exit.note;
+  rank["error"] = error_json(exit.error);
   rank["log"] = exit.log_path;
   rank["last_lines"] =
       exit.tail.empty() ? Json::array() : Json(lines_of(resolve_output(exit.tail)));

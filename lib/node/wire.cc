@@ -66,22 +66,32 @@ void fields(Visit& visit, RankCommand& rank) {
   visit(rank.local_rank), visit(rank.rank), visit(rank.argv), visit(rank.environment);
   visit(rank.removed), visit(rank.cores), visit(rank.log_path), visit(rank.error_log_path);
   visit(rank.shown_streams), visit(rank.shows_apart), visit(rank.draws_bar);
-  visit(rank.hang_timeout_ms), visit(rank.service_socket);
+  visit(rank.hang_timeout_ms), visit(rank.service_socket), visit(rank.error_file);
+  visit(rank.splits_streams), visit(rank.label), visit(rank.labelled_streams);
 }
 template <typename Visit>
 void fields(Visit& visit, ShownStream& stream) {
   visit(stream.drop), visit(stream.collapse_ms);
 }
 template <typename Visit>
+void fields(Visit& visit, CopiedLines& lines) {
+  visit(lines.path), visit(lines.filters);
+}
+template <typename Visit>
 void fields(Visit& visit, LogSettings& logs) {
   visit(logs.overwrite), visit(logs.stamp_files), visit(logs.stamp_console), visit(logs.labels);
   visit(logs.node), visit(logs.output), visit(logs.errors), visit(logs.errors_apart);
   visit(logs.max_size), visit(logs.total_size);
+  visit(logs.output_copies), visit(logs.error_copies);
 }
 template <typename Visit>
 void fields(Visit& visit, LocalStack& stack) {
   visit(stack.local_rank), visit(stack.state), visit(stack.channel), visit(stack.frames);
   visit(stack.missing);
+}
+template <typename Visit>
+void fields(Visit& visit, RecordedError& error) {
+  visit(error.message), visit(error.callstack), visit(error.unix_time);
 }
 template <typename Visit>
 void fields(Visit& visit, SpawnRanks& message) {
@@ -102,6 +112,7 @@ void fields(Visit& visit, RankEnded& message) {
   visit(message.local_rank), visit(message.code), visit(message.signal), visit(message.tail);
   visit(message.cause);
   visit(message.note), visit(message.oom), visit(message.at_ns), visit(message.told_to_stop);
+  visit(message.error);
 }
 template <typename Visit>
 void fields(Visit& visit, SignalRanks& message) {
@@ -151,6 +162,8 @@ struct Write {
   void operator()(LocalProgress& rank) { fields(*this, rank); }
   void operator()(LogSettings& logs) { fields(*this, logs); }
   void operator()(ShownStream& stream) { fields(*this, stream); }
+  void operator()(CopiedLines& lines) { fields(*this, lines); }
+  void operator()(RecordedError& error) { fields(*this, error); }
   template <typename T>
   void operator()(std::vector<T>& values) {
     out.number(static_cast<int32_t>(values.size()));
@@ -173,6 +186,8 @@ struct Read {
   void operator()(LocalProgress& rank) { fields(*this, rank); }
   void operator()(LogSettings& logs) { fields(*this, logs); }
   void operator()(ShownStream& stream) { fields(*this, stream); }
+  void operator()(CopiedLines& lines) { fields(*this, lines); }
+  void operator()(RecordedError& error) { fields(*this, error); }
   template <typename T>
   void operator()(std::vector<T>& values) {
     const int count = in.number();

@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/types.h"
+
 namespace fleet {
 
 inline constexpr int kStandardOutput = 1, kStandardError = 2;
@@ -21,17 +23,26 @@ struct ShownStream {
   bool operator==(const ShownStream&) const = default;
 };
 
+// Shown lines with one of these texts are kept in this file as well.
+struct CopiedLines {
+  std::string path;
+  std::vector<std::string> filters;  // none: no line is
+
+  bool operator==(const CopiedLines&) const = default;
+};
+
 // How the output of this node's ranks is kept and shown.
 struct LogSettings {
   bool overwrite = false;      // logs of earlier runs; else appended to
   bool stamp_files = false;    // each line there begins with the time
   bool stamp_console = false;  // and here
-  bool labels = false;         // each line on the console begins with "[rank 3]"
+  bool labels = false;         // lines on the console begin with "[rank 3]"
   std::string node;            // in labels too, where not empty
   ShownStream output, errors;
   bool errors_apart = false;  // standard error is another place than standard output
   int64_t max_size = 0;       // bytes of a log file, then another is begun; 0: no bound
   int64_t total_size = 0;     // of all of them, then the oldest are removed; 0: no bound
+  CopiedLines output_copies, error_copies;
 
   bool operator==(const LogSettings&) const = default;
 };
@@ -44,8 +55,12 @@ struct RankCommand {
   std::vector<std::pair<std::string, std::string>> environment;  // set over the guardian's own
   std::vector<std::string> removed;                              // names taken out of it
   std::vector<int> cores;                                        // pinned to; empty: not pinned
-  std::string log_path;
-  std::string error_log_path;   // of standard error; empty: the same
+  std::string log_path;         // of what it writes; empty: that is kept nowhere
+  bool splits_streams = false;  // standard error has another one:
+  std::string error_log_path;   // empty: that is kept nowhere
+  std::string error_file;       // where the program may record its failure; empty: nowhere
+  std::string label;            // before its lines, where they have one; empty: "[rank 3] "
+  int labelled_streams = 3;     // which of them have one; others are shown as they are
   int shown_streams = 0;        // what goes to the console as well: kStandardOutput | ...
   bool shows_apart = false;     // there each to its own place
   bool draws_bar = false;       // there, which the file does not want
@@ -54,8 +69,8 @@ struct RankCommand {
 
   // Whether standard output and error must be told apart.
   bool two_streams() const {
-    return !error_log_path.empty() || shown_streams == kStandardOutput ||
-           shown_streams == kStandardError || (shown_streams != 0 && shows_apart);
+    return splits_streams || shown_streams == kStandardOutput || shown_streams == kStandardError ||
+           (shown_streams != 0 && shows_apart);
   }
 
   bool operator==(const RankCommand&) const = default;
@@ -119,6 +134,7 @@ struct RankEnded {
   bool oom = false;           // it was killed for lack of memory
   int64_t at_ns = 0;          // when, on this node's steady clock
   bool told_to_stop = false;  // the guardian had told it to stop before
+  RecordedError error;        // what it recorded of its failure
   bool operator==(const RankEnded&) const = default;
 };
 // How far the ranks have come that say so (observe/rank_progress.h): every second where that has

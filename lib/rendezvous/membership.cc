@@ -331,7 +331,7 @@ std::shared_ptr<World> Membership::place(int epoch, const World* previous) const
   for (const NodeInfo* info : in_order(previous)) {
     world->nodes.push_back({info->address, info->hostname, static_cast<int>(world->nodes.size()),
                             world->world_size, info->devices, info->ports, info->servers,
-                            world->servers, info->ranks, info->rdzv_port});
+                            world->servers, info->ranks, info->rdzv_port, info->role});
     world->world_size += world->nodes.back().trainers();
     world->servers += info->servers;
   }

@@ -79,6 +79,7 @@ struct NodeInfo {
   std::vector<int> ranks;  // each one's number among the servers or the trainers; empty: by node
   int master_port = 0;     // MASTER_PORT, bound by whoever may become node 0; 0 elsewhere
   int rdzv_port = 0;       // where it would host the rendezvous, were the host lost; 0: it cannot
+  std::string role = "default";  // torchrun's --role, of all of its trainers
   std::string hostname;
   std::string instance;  // tells this process from a second one of the same address; filled in by
                          // the client
@@ -100,7 +101,8 @@ struct NodePlacement {
   int servers = 0;
   int first_server = 0;
   std::vector<int> ranks = {};
-  int rdzv_port = 0;  // as NodeInfo has it
+  int rdzv_port = 0;             // as NodeInfo has it
+  std::string role = "default";  // as NodeInfo has it
 
   int nproc() const { return static_cast<int>(ports.size()); }
   int trainers() const { return nproc() - servers; }
@@ -168,6 +170,17 @@ struct Assignment {
   int first_rank() const { return node().first_rank; }
 };
 
+// What a program wrote about its own failure: torch.distributed's @record writes it into the file
+// that TORCHELASTIC_ERROR_FILE names.
+struct RecordedError {
+  std::string message;    // "KeyError: 'missing_key'"; empty: it wrote nothing
+  std::string callstack;  // the traceback; may be empty
+  int64_t unix_time = 0;  // in seconds; 0: unknown
+
+  bool empty() const { return message.empty(); }
+  bool operator==(const RecordedError&) const = default;
+};
+
 // A rank that ended, well or badly. Failed: code != 0 or signal != 0.
 struct RankExit {
   int rank = -1;        // global; among the servers for one of them
@@ -189,6 +202,7 @@ struct RankExit {
   // said nothing. At most 4 KiB travel.
   std::string cause;
   std::string note;  // what else is known, for the message: "killed by the kernel: out of memory"
+  RecordedError error;  // the cause, where the program recorded it
 
   bool failed() const { return code != 0 || signal != 0; }
 };

@@ -7,6 +7,7 @@ namespace fleet {
 namespace {
 
 constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
+constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
 // Every node brings the whole list of --ips: beyond this a digest of it, or a large job's joins
 // grow with its square.
 constexpr size_t kMaxListed = 64;
@@ -148,6 +149,7 @@ wire::Join to_wire(const NodeInfo& info) {
   join.set_servers(info.servers);
   for (const int rank : info.ranks) join.add_ranks(rank);
   join.set_rdzv_port(info.rdzv_port);
+  join.set_role(info.role);
   fill(info.last, join.mutable_last());
   fill(info.proven, join.mutable_proven());
   return join;
@@ -175,6 +177,7 @@ NodeInfo from_wire(const wire::Join& join) {
   info.servers = join.servers();
   info.ranks.assign(join.ranks().begin(), join.ranks().end());
   info.rdzv_port = join.rdzv_port();
+  info.role = join.role();
   info.last = {join.last().epoch(), join.last().leader()};
   info.proven = {join.proven().epoch(), join.proven().leader()};
   return info;
@@ -198,6 +201,13 @@ wire::RankExit to_wire(const RankExit& exit) {
   out.set_oom(exit.oom);
   out.set_at_ns(exit.at_ns);
   out.set_at_error_ns(exit.at_error_ns);
+  if (!exit.error.empty()) {
+    auto* error = out.mutable_error();
+    error->set_message(exit.error.message.substr(0, kMaxErrorMessage));
+    const std::string& stack = exit.error.callstack;  // the innermost calls come last
+    error->set_callstack(stack.substr(stack.size() - std::min(stack.size(), kMaxCallstack)));
+    error->set_unix_time(exit.error.unix_time);
+  }
   return out;
 }
 
@@ -218,6 +228,8 @@ RankExit from_wire(const wire::RankExit& in) {
   exit.oom = in.oom();
   exit.at_ns = in.at_ns();
   exit.at_error_ns = in.at_error_ns();
+  exit.error = {in.error().message().substr(0, kMaxErrorMessage),
+                in.error().callstack().substr(0, kMaxCallstack), in.error().unix_time()};
   return exit;
 }
 

@@ -37,16 +37,18 @@ std::string compress(const std::string& bytes) {
 
 wire::Nodes pack(const World& world) {
   wire::Nodes out;
-  using Looks = std::tuple<const std::vector<std::vector<int>>&, const std::vector<int>&, int>;
+  using Looks = std::tuple<const std::vector<std::vector<int>>&, const std::vector<int>&, int,
+                           const std::string&>;
   std::map<Looks, int> shapes;
   for (const NodePlacement& node : world.nodes) {
-    const auto [shape, is_new] =
-        shapes.try_emplace(Looks(node.devices, node.ports, node.servers), out.shapes_size());
+    const auto [shape, is_new] = shapes.try_emplace(
+        Looks(node.devices, node.ports, node.servers, node.role), out.shapes_size());
     if (is_new) {
       auto* added = out.add_shapes();
       put_devices(node.devices, added);
       for (const int port : node.ports) added->add_ports(port);
       added->set_servers(node.servers);
+      added->set_role(node.role);
     }
     auto* added = out.add_nodes();
     added->set_address(node.address);
@@ -99,7 +101,8 @@ std::shared_ptr<const World> unpack(const wire::World& in) {
                             shape.servers(),
                             world->servers,
                             {node.ranks().begin(), node.ranks().end()},
-                            node.rdzv_port()});
+                            node.rdzv_port(),
+                            shape.role()});
     world->world_size += world->nodes.back().trainers();
     world->servers += shape.servers();
   }

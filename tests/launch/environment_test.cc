@@ -86,6 +86,7 @@ TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
       {"TORCHELASTIC_MAX_RESTARTS", "3"},
       {"TORCHELASTIC_RUN_ID", "night"},
       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
       {"FLEET_STORE_ADDRESS", "10.0.0.1:6768"},
       {"FLEET_JOB_ID", "night"},
       {"FLEET_EPOCH", "1"},

@@ -53,6 +53,16 @@ TEST(VerdictJson, FailedRank_HasEverything) {
   EXPECT_EQ(json["rank"]["last_lines"][1], "  loss \uFFFD");
 }
 
+TEST(VerdictJson, RecordedError_IsTheRanksError) {
+  Verdict verdict = sample();
+  EXPECT_TRUE(Json::parse(verdict_json(verdict, "night", nullptr, 0))["rank"]["error"].is_null());
+  verdict.exit.error = {"KeyError: 'a'", "Traceback:\n", 1763800000};
+  const Json error = Json::parse(verdict_json(verdict, "night", nullptr, 0))["rank"]["error"];
+  EXPECT_EQ(error["message"], "KeyError: 'a'");
+  EXPECT_EQ(error["extraInfo"]["py_callstack"], "Traceback:\n");
+  EXPECT_EQ(error["timestamp"], 1763800000);
+}
+
 TEST(VerdictJson, Success_HasNoRank) {
   Verdict verdict;
   verdict.message = "all 4 ranks have ended well";

@@ -22,6 +22,10 @@ RankCommand sample_rank() {
   rank.draws_bar = true;
   rank.hang_timeout_ms = 5000;
   rank.service_socket = true;
+  rank.error_file = "/log/workerlog.3.error.json";
+  rank.splits_streams = true;
+  rank.label = "[default3]:";
+  rank.labelled_streams = kStandardOutput;
   return rank;
 }
 
@@ -37,13 +41,23 @@ TEST(Wire, EveryMessage_ComesBackEqual) {
                   {false, 5},
                   true,
                   1LL << 40,
-                  5LL << 40}},
+                  5LL << 40,
+                  {"log/filtered_stdout.log", {"apple", "pear"}},
+                  {}}},
       ServiceBytes{2, "cmd=init"},
       StopRanks{15, 2500},
       KillRanks{},
       RankStarted{1, 4711, "cannot execute"},
-      RankEnded{2, 7, 0, std::string("binary \0\xff\n tail", 15), "KeyError", "out of memory", true,
-                99, true},
+      RankEnded{2,
+                7,
+                0,
+                std::string("binary \0\xff\n tail", 15),
+                "KeyError",
+                "out of memory",
+                true,
+                99,
+                true,
+                {"KeyError: 1", "Traceback", 1763800000}},
       SignalRanks{10},
       CollectStacks{4000},
       RanksProgress{{{1, 2, 1'000'000'000'000, 5, 6}, {}}},

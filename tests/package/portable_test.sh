@@ -40,8 +40,9 @@ job() {
 }
 job cpu
 # Installed from the tarball into another folder, it runs there too.
-run scripts/install.sh --prefix "$folder/prefix"
+run scripts/install.sh --prefix "$folder/prefix" --torchrun
 run "$folder/prefix/bin/fleet-worker" --version
+[ "$("$folder/prefix/bin/torchrun" --version)" = "$("$folder/prefix/bin/fleetrun" --version)" ] || fail "no torchrun was installed"
 [ -e "$folder/prefix/share/man/man1/fleetrun.1" ] || fail "no man page was installed"
 # The module for GPUs loads from where it was unpacked, or says in a line why it cannot; either way the job is trained.
 job cuda

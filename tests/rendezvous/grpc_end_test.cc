@@ -114,6 +114,20 @@ TEST(GrpcEnd, RankFails_EveryoneHearsTheSame) {
   }
 }
 
+TEST(GrpcEnd, RecordedError_ReachesEveryNodeCutToItsBounds) {
+  RunningJob job(2);
+  RankExit exit = failed(3, 1);
+  exit.error = {"KeyError: 'missing_key'", std::string(100'000, 'x') + "end", 1763800000};
+  job.nodes[1]->client.report(exit);
+  for (auto& node : job.nodes) {
+    const Verdict verdict = node->wait_for<Verdict>().value();
+    EXPECT_EQ(verdict.exit.error.message, "KeyError: 'missing_key'");
+    EXPECT_EQ(verdict.exit.error.callstack.size(), 16'384u);
+    EXPECT_TRUE(verdict.exit.error.callstack.ends_with("end"));
+    EXPECT_EQ(verdict.exit.error.unix_time, 1763800000);
+  }
+}
+
 TEST(GrpcEnd, StopWish_OrderThenVerdict) {
   RunningJob job(2);
   job.nodes[1]->client.request_stop(SIGTERM);

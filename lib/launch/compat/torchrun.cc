@@ -1,3 +1,4 @@
+// What torchrun has and nothing here: the rest is in launch/options/torch.cc.
 #include "launch/compat/option.h"
 
 namespace fleet {
@@ -5,23 +6,23 @@ namespace fleet {
 std::vector<CompatOption> torchrun_options() {
   return {
       {.of = "torchrun",
-       .flags = {"--rdzv_backend"},
+       .flags = {"--monitor_interval"},
+       .value = "SECONDS",
+       .idle = "the end of a rank is seen at once"},
+      {.of = "torchrun",
+       .flags = {"--start_method"},
        .value = "NAME",
-       .refused = "the rendezvous is built in",
-       .next = "--master says where it is"},
+       .idle = "programs are started, not functions"},
       {.of = "torchrun",
-       .flags = {"--rdzv_endpoint"},
-       .value = "ADDR:PORT",
-       .refused = "the rendezvous is built in",
-       .next = "give its address with --master"},
-      {.of = "torchrun",
-       .flags = {"--rdzv_id"},
+       .flags = {"--event_log_handler"},
        .value = "NAME",
-       .refused = "jobs are told apart by --job_id",
-       .next = "give the name with that"},
+       .idle = "verdict.json tells how a job ended"},
+      {.of = "torchrun", .flags = {"--use_env"}, .idle = "ranks always have LOCAL_RANK"},
       {.of = "torchrun",
-       .flags = {"--standalone"},
-       .idle = "a job on one node needs no option for that"},
+       .flags = {"--logs_specs"},
+       .value = "NAME",
+       .refused = "plugins for logs are Python code, which does not run here",
+       .next = "use --log_dir, --redirects and --tee"},
   };
 }
 

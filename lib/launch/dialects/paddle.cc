@@ -1,4 +1,6 @@
 // Paddle's: the names of both generations of its launcher.
+#include <numeric>
+
 #include "base/text.h"
 #include "launch/addresses.h"
 #include "launch/dialects/dialect.h"
@@ -39,8 +41,11 @@ Variables older(const Assignment& assignment, int local_rank, const RankContext&
       context.lists->variables.at("PADDLE_WORLD_DEVICE_IDS"),
   };
   if (!devices.empty()) {
-    all.emplace_back("FLAGS_selected_gpus", join_numbers(devices, ","));
-    all.emplace_back("FLAGS_selected_accelerators", join_numbers(devices, ","));
+    // Their numbers among those that the rank sees.
+    std::vector<int> seen = devices;
+    if (context.virtual_local_rank) std::iota(seen.begin(), seen.end(), 0);
+    all.emplace_back("FLAGS_selected_gpus", join_numbers(seen, ","));
+    all.emplace_back("FLAGS_selected_accelerators", join_numbers(seen, ","));
   }
   return all;
 }

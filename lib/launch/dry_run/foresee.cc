@@ -29,6 +29,7 @@ NodePlacement foresee_node(const LaunchPlan& plan, int node_rank,
   node.node_rank = node_rank;
   node.devices = plan.devices;
   node.servers = plan.local_roles.servers;
+  node.role = plan.request.settings.text("role");
   LocalRoles local = plan.local_roles;
   if (node_rank == foreseen_rank(topology)) {
     node.address = topology.address;
@@ -170,7 +171,7 @@ ForeseenJob foresee(const LaunchPlan& plan, const std::vector<std::string>& envi
   job.assignment.node_rank = foreseen_rank(topology);
   note_long_values(plan, &job);
   const auto commands = std::make_shared<const RankCommands>(plan, job.assignment, 0);
-  const std::vector<CorePlan> cores = cores_of_ranks(job.assignment);
+  const std::vector<CorePlan> cores = cores_of_ranks(plan, job.assignment);
   job.each = [commands, cores, own = job.assignment](int rank, const ForeseenJob::See& see) {
     for (int node = 0; node < own.nnodes(); ++node)
       see_node(*commands, cores, own, node, rank, see);

@@ -15,6 +15,7 @@ OptionGroup log_options();
 OptionGroup screen_options();  // what the launcher itself says
 OptionGroup check_options();   // before it starts
 OptionGroup security_options();
-OptionGroup look_options();  // starting nothing: --help, --dry_run
+OptionGroup torch_options();  // what torchrun has and Paddle has not
+OptionGroup look_options();   // starting nothing: --help, --dry_run
 
 }  // namespace fleet

@@ -10,6 +10,8 @@ OptionGroup look_options() {
                {"table", "json", "shell"}, "how (table, json, shell: one rank's, for eval)");
   group.integer({.key = "rank_env", .value = "R", .optional = true}, -1, 0, 1 << 30,
                 "and only this rank");
+  group.choice({.key = "print_completion", .value = "SHELL", .optional = true}, "bash",
+               {"bash", "zsh"}, "print the completion for bash or zsh, for eval, then end");
   group.flag({.key = "version", .aliases = {"V"}}, "print it");
   group.flag({.key = "help", .aliases = {"h"}}, "this; --help all: every option; --help COMMAND");
   return group;

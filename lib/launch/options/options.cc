@@ -12,8 +12,9 @@ namespace fleet {
 const OptionGroup& launch_option_group() {
   static const OptionGroup all = [] {
     OptionGroup together;
-    for (const auto group : {start_options, via_options, supervise_options, log_options,
-                             screen_options, check_options, security_options, role_options}) {
+    for (const auto group :
+         {start_options, via_options, supervise_options, log_options, screen_options, check_options,
+          security_options, role_options, torch_options}) {
       together.include(group());
     }
     return together;

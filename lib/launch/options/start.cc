@@ -26,8 +26,9 @@ OptionGroup start_options() {
                  .value = "N",
                  .optional = true,
                  .common = true},
-                0, 1, 4096, "ranks on this node (default: one a GPU, or one)");
+                0, 1, 4096, "ranks on this node (default: one a GPU, or one); gpu, cpu or auto");
   group.text({.key = "host",
+              .aliases = {"local_addr"},
               .environment = {"PADDLE_HOST", "POD_IP"},
               .value = "ADDR",
               .optional = true,
@@ -40,12 +41,14 @@ OptionGroup start_options() {
               .common = true},
              "", "where the rendezvous is, instead of the first of --ips");
   group.text({.key = "nnodes",
+              .aliases = {"nnode"},
               .environment = {"PADDLE_NNODES"},
               .value = "N|MIN:MAX",
               .optional = true,
               .common = true},
              "", "how many nodes, where --ips is not given; a range is elastic");
   group.integer({.key = "rank",
+                 .aliases = {"node_rank"},
                  .environment = {"PADDLE_RANK"},
                  .value = "N",
                  .optional = true,
@@ -68,7 +71,11 @@ OptionGroup start_options() {
                 .value = "SECONDS",
                 .common = true},
                300, 0.001, 1e6, "how long to wait for all nodes");
-  group.text({.key = "job_id", .environment = {"PADDLE_JOB_ID"}, .value = "NAME", .common = true},
+  group.text({.key = "job_id",
+              .aliases = {"rdzv_id"},
+              .environment = {"PADDLE_JOB_ID"},
+              .value = "NAME",
+              .common = true},
              "default", "tells jobs apart; the same on every node");
   group.texts(
       {.key = "dialect", .environment = {"PADDLE_DIALECT"}, .value = "LIST", .optional = true},

@@ -4,9 +4,12 @@ namespace fleet {
 
 OptionGroup supervise_options() {
   OptionGroup group("watching and ending");
-  group.number(
-      {.key = "grace", .environment = {"PADDLE_GRACE"}, .value = "SECONDS", .common = true}, 10, 0,
-      1e6, "from a stop's signal to SIGKILL");
+  group.number({.key = "grace",
+                .aliases = {"shutdown_timeout"},
+                .environment = {"PADDLE_GRACE"},
+                .value = "SECONDS",
+                .common = true},
+               10, 0, 1e6, "from a stop's signal to SIGKILL");
   group.number({.key = "hang_timeout",
                 .environment = {"PADDLE_HANG_TIMEOUT"},
                 .value = "SECONDS",

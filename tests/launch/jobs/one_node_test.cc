@@ -83,6 +83,24 @@ TEST_F(OneNode, FailingRank_TheCauseComesFirstAndIsKept) {
               AllOf(HasSubstr("\"cause\": \"KeyError: 'missing_key'\""), HasSubstr("\"100%\"")));
 }
 
+TEST_F(OneNode, RecordedException_IsInTheVerdict) {
+  const std::string record =
+      R"({"message": {"message": "KeyError: 'missing_key'", "extraInfo": {"py_callstack": )"
+      R"("Traceback: here", "timestamp": "1763800000"}}})";
+  const std::string script =
+      "test $RANK = 0 && exec sleep 1000; echo \"$RECORD\" >$TORCHELASTIC_ERROR_FILE; exit 1";
+  EXPECT_EQ(run(script, {}, {{"RECORD", record}}), 1);
+  EXPECT_THAT(
+      output,
+      HasSubstr("] rank 1 of 2 exited with 1: KeyError: 'missing_key' (log/workerlog.1)\n"));
+  EXPECT_THAT(job.read("log/verdict.json"), AllOf(HasSubstr("KeyError: 'missing_key'"),
+                                                  HasSubstr("\"py_callstack\": \"Traceback: "
+                                                            "here\""),
+                                                  HasSubstr("\"timestamp\": 1763800000")));
+  EXPECT_EQ(run("exit 1"), 1);  // what an earlier job has left does not count
+  EXPECT_THAT(job.read("log/verdict.json"), Not(HasSubstr("missing_key")));
+}
+
 TEST_F(OneNode, RankKilledBySignal_Is128AndTheSignal) {
   EXPECT_EQ(run("test $RANK = 0 && exec sleep 1000; kill -SEGV $$"), 128 + SIGSEGV);
   EXPECT_THAT(output, AllOf(HasSubstr("rank=[1]"), HasSubstr("was killed by SIGSEGV")));

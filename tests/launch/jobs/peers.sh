@@ -34,6 +34,31 @@ two_nodes() {
   echo "$peer met on two nodes"
 }
 
+# The same by the name torchrun: its console and logs; and what @record writes is the verdict.
+called_torchrun() {
+  export PYTHON_EXEC=$python
+  ln -s "$fleetrun" torchrun
+  timeout 240 ./torchrun --nproc-per-node 3 --log-dir logs --tee 3 peer.py >one.out 2>&1 || fail "torchrun ended with $?"
+  for rank in 0 1 2; do
+    expect one.out "\\[default$rank\\]:mean 2.0"
+    expect "$(echo logs/none_*/attempt_0/$rank/stdout.log)" "mean 2.0"
+  done
+  cat >fails.py <<'PYTHON'
+import os
+from torch.distributed.elastic.multiprocessing.errors import record
+
+@record
+def main():
+    if os.environ["RANK"] == "1":
+        {}["missing_key"]
+
+main()
+PYTHON
+  ! timeout 240 ./torchrun --nproc-per-node 2 fails.py >fails.out 2>&1 || fail "a KeyError is no failure"
+  grep -q "rank 1 of 2 exited with 1: KeyError: 'missing_key'" fails.out || fail "the exception is not told"
+  echo "$peer met under the name torchrun"
+}
+
 case $peer in
   torch)
     python=${FLEET_PYTHON:-/usr/bin/python3}
@@ -51,6 +76,7 @@ dist.barrier()
 PYTHON
     expected="mean 2.0" one_node 3 "$python" peer.py
     expected="mean 2.5" two_nodes 2 --dialect torch "$python" peer.py
+    called_torchrun
     ;;
   paddle)
     python=${FLEET_PADDLE_PYTHON:-python3}

@@ -1,0 +1,16 @@
+#include "launch/options.h"
+
+#include "pages/pages.h"
+
+namespace fleet {
+
+const OptionGroup& start_and_look_options() {
+  static const OptionGroup both = [] {
+    OptionGroup group = launch_option_group();
+    group.include(look_at_options());
+    return group;
+  }();
+  return both;
+}
+
+}  // namespace fleet

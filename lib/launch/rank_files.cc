@@ -1,0 +1,92 @@
+#include "launch/rank_files.h"
+
+#include <filesystem>
+#include <random>
+
+#include "base/env.h"
+#include "base/file_name.h"
+#include "launch/torchrun/translate.h"
+
+namespace fleet {
+namespace {
+
+// Of names that nobody else makes up.
+std::string random_word() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device device;
+  std::string word;
+  for (int i = 0; i < 8; ++i) word += kLetters[device() % kLetters.size()];
+  return word;
+}
+
+std::string absolute(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
+
+// "apple,orange": two texts; ",," is a comma.
+std::vector<std::string> read_filters(const std::string& text) {
+  std::vector<std::string> filters;
+  if (text.empty()) return filters;
+  filters.emplace_back();
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool comma = text[at] == ',';
+    if (comma && at + 1 < text.size() && text[at + 1] == ',') {
+      filters.back() += text[at++];
+    } else if (comma) {
+      filters.emplace_back();
+    } else {
+      filters.back() += text[at];
+    }
+  }
+  return filters;
+}
+
+}  // namespace
+
+std::string log_folder(const Settings& settings) {
+  if (!acts_as_torchrun(settings)) return settings.text("log_dir");
+  std::string parent = settings.text("log_dir");
+  if (is_temporary_log_folder(settings)) {
+    const std::string temporary = env_or("TMPDIR", "/tmp");
+    parent = (temporary.empty() ? "/tmp" : temporary) + "/torchelastic_" + random_word();
+  }
+  return parent + "/" + file_word(settings.text("job_id")) + "_" + random_word();
+}
+
+bool is_temporary_log_folder(const Settings& settings) {
+  return acts_as_torchrun(settings) && !settings.given("log_dir");
+}
+
+std::string temporary_parent(const std::string& log_folder) {
+  return std::filesystem::path(log_folder).parent_path().string();
+}
+
+RankFilesOf::RankFilesOf(const Settings& settings, std::string folder)
+    : as_torchrun_(acts_as_torchrun(settings)),
+      split_(settings.boolean("log_split")),
+      folder_(std::move(folder)),
+      shown_(read_shown_ranks(settings)),
+      output_filters_(settings.text("duplicate_stdout_filters")),
+      error_filters_(settings.text("duplicate_stderr_filters")) {}
+
+RankFiles RankFilesOf::of(int local_rank, int servers, int attempt) const {
+  if (!as_torchrun_) {
+    const bool server = local_rank < servers;
+    const std::string log = folder_ + (server ? "/serverlog." : "/workerlog.") +
+                            std::to_string(server ? local_rank : local_rank - servers);
+    return {log, split_ ? log + ".err" : log, absolute(log + ".error.json")};
+  }
+  const std::string own =
+      folder_ + "/attempt_" + std::to_string(attempt) + "/" + std::to_string(local_rank);
+  const int kept = shown_.redirects.of(local_rank) | shown_.tee.of(local_rank);
+  return {(kept & kStandardOutput) != 0 ? own + "/stdout.log" : "",
+          (kept & kStandardError) != 0 ? own + "/stderr.log" : "", absolute(own + "/error.json")};
+}
+
+CopiedLines RankFilesOf::copies(bool errors, int attempt) const {
+  const std::string own = as_torchrun_ ? "/attempt_" + std::to_string(attempt) : std::string();
+  return {folder_ + own + (errors ? "/filtered_stderr.log" : "/filtered_stdout.log"),
+          read_filters(errors ? error_filters_ : output_filters_)};
+}
+
+}  // namespace fleet

@@ -1,0 +1,47 @@
+#include "launch/torchrun/log_tree.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "launch/torchrun/translate.h"
+
+namespace fleet {
+namespace {
+
+// Not one that somebody else has made, in a folder where everybody may.
+void make_private_parent(const LaunchPlan& plan) {
+  const std::string parent = temporary_parent(plan.log_dir);
+  if (::mkdir(parent.c_str(), 0700) == 0 || std::filesystem::exists(plan.log_dir)) return;
+  throw Error(ErrorCode::kUsage, std::string("it cannot be made: ") + std::strerror(errno), parent,
+              "give a --log_dir");
+}
+
+}  // namespace
+
+void make_log_tree(const LaunchPlan& plan, const Assignment& assignment) {
+  const Settings& settings = plan.request.settings;
+  if (!acts_as_torchrun(settings)) return;
+  if (is_temporary_log_folder(settings)) make_private_parent(plan);
+  const RankFilesOf files(settings, plan.log_dir);
+  const NodePlacement& node = assignment.node();
+  for (int rank = 0; rank < node.nproc(); ++rank) {
+    const std::filesystem::path failure =
+        files.of(rank, node.servers, assignment.world->restarts).failure;
+    make_directories(failure.parent_path().string());
+  }
+}
+
+void remove_temporary_logs(const LaunchPlan& plan) {
+  const Settings& settings = plan.request.settings;
+  const bool wanted = settings.given("tee") || settings.given("redirects");
+  if (!is_temporary_log_folder(settings) || wanted) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(temporary_parent(plan.log_dir), ignored);
+}
+
+}  // namespace fleet

@@ -1,0 +1,68 @@
+#include "node/error_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kLongestFile = 1 << 20;
+
+// "" where it cannot be read.
+std::string read_start(const std::string& path) {
+  const UniqueFd file(
+      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
+  struct stat status = {};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  std::string text(kLongestFile, '\0');
+  size_t have = 0;
+  while (have < text.size()) {
+    const ssize_t n = ::read(file.get(), text.data() + have, text.size() - have);
+    if (n <= 0) break;
+    have += static_cast<size_t>(n);
+  }
+  text.resize(have);
+  return text;
+}
+
+std::string text_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// A number, or a text that is one.
+int64_t time_of(const Json& object) {
+  const auto found = object.find("timestamp");
+  if (found == object.end()) return 0;
+  if (found->is_number()) return static_cast<int64_t>(found->get<double>());
+  long long seconds = 0;
+  return found->is_string() && parse_int(found->get<std::string>(), &seconds) ? seconds : 0;
+}
+
+}  // namespace
+
+RecordedError read_error_file(const std::string& path) {
+  if (path.empty()) return {};
+  const Json file = Json::parse(read_start(path), nullptr, /*allow_exceptions=*/false);
+  if (!file.is_object() || !file.contains("message")) return {};
+  const Json& message = file["message"];
+  if (message.is_string()) return {message.get<std::string>(), {}, time_of(file)};
+  if (!message.is_object()) return {};
+  RecordedError error{text_of(message, "message"), {}, 0};
+  const auto extra = message.find("extraInfo");
+  if (extra != message.end() && extra->is_object()) {
+    error.callstack = text_of(*extra, "py_callstack");
+    error.unix_time = time_of(*extra);
+  }
+  return error;
+}
+
+}  // namespace fleet
