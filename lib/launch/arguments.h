@@ -19,8 +19,8 @@ enum class ArgumentsOf {
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments,
                               ArgumentsOf what = ArgumentsOf::kStart);
 
-// Prints the help, version, completion or configuration that a request asks for. false: it is to be run.
-// `help` on what the request names; `completion` of a shell, which the caller may not have.
+// Prints the help, version, completion or configuration that a request asks for. false: it is to be
+// run. `help` on what the request names; `completion` of a shell, which the caller may not have.
 bool answered(const LaunchRequest& request, const std::function<std::string()>& help,
               const std::function<std::string(const std::string& shell)>& completion = {});
 

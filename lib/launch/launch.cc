@@ -324,7 +324,8 @@ const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias
 
 int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras) {
   LaunchRequest request = parse_arguments(arguments);
-  if (answered(request, [&] { return help_on(request.help_on, extras); }, extras.completion)) {
+  if (answered(
+          request, [&] { return help_on(request.help_on, extras); }, extras.completion)) {
     return 0;
   }
   const Via* via = chosen_via(request, extras.vias);
