@@ -61,10 +61,10 @@ TEST(EnvironmentTable, NarrowTerminal_GetsANarrowTable) {
   const std::string border = "+" + std::string(57, '=') + "+";
   EXPECT_EQ(environment_table(variables, "auto", 60),
             border +
-                "\n|        Distributed Envs              Value              |\n"
+                "\n|        Distributed Envs               Value             |\n"
                 "+---------------------------------------------------------+\n"
-                "|PADDLE_TRAINER_ENDPOINTS  ... 1:33653,127.0.0.1:27766|\n"
-                "|       PADDLE_TRAINER_ID                0                |\n" +
+                "|PADDLE_TRAINER_ENDPOINTS  ... 0.0.1:33653,127.0.0.1:27766|\n"
+                "|       PADDLE_TRAINER_ID                 0               |\n" +
                 border);
 }
 
