@@ -181,8 +181,7 @@ std::optional<VerdictNote> read_verdict(const std::string& json) {
       note.text = all.value("text", "");
     }
     if (!note.text.empty()) {
-      const std::string message = all.value("message", "");
-      note.cause = message.substr(0, std::min(message.find('\n'), message.find("; its log: ")));
+      note.cause = note.text.substr(0, note.text.find('\n'));
     }
     return note;
   } catch (const Json::exception&) {

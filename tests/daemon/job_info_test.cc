@@ -107,7 +107,7 @@ TEST(JobInfo, Failure_IsShownWithItsCause) {
   JobInfo job = sample(0);
   job.phase = JobPhase::kEnded;
   job.code = 5;
-  job.verdict = R"({"verdict":"rank failed","text":"ABORT!!!","message":"rank 2 exited\nits log"})";
+  job.verdict = R"({"verdict":"rank failed","text":"rank 2 exited\nits log"})";
   EXPECT_THAT(jobs_table({job}, 1061), AllOf(HasSubstr("VERDICT"), HasSubstr("  rank 2 exited\n"),
                                              Not(HasSubstr("its log"))));
 }

@@ -137,7 +137,7 @@ TEST_F(LocalJobs, Ended_AreKnownWithVerdictAndLogs) {
             5);
   EXPECT_THAT(listed("good"), AllOf(HasSubstr("succeeded"), HasSubstr(job.path() + "/good ")));
   EXPECT_THAT(listed("bad"), AllOf(HasSubstr("failed (5)"), HasSubstr(job.path() + "/bad "),
-                                   HasSubstr("exited with code 5")));
+                                   HasSubstr("rank 1 of 2 exited with 5")));
   const std::string pid = std::to_string(running[1]->pid());
   for (const std::string& name :
        {std::string("bad"), pid, std::string("bad/"), job.path() + "/bad"}) {
