@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/error.h"
 #include "base/log.h"
+#include "base/owned_file.h"
 
 namespace fleet {
 
@@ -15,10 +17,11 @@ void LineCopies::begin(const CopiedLines& wanted) {
   wanted_ = wanted;
   file_.reset();
   if (!this->wanted()) return;
-  file_ =
-      UniqueFd(::open(wanted_.path.c_str(),
-                      O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
-  if (!file_) complain(errno);
+  try {
+    file_ = open_owned_file(wanted_.path, O_WRONLY | O_CREAT | O_APPEND);
+  } catch (const Error& error) {
+    complain(error.failure());
+  }
 }
 
 void LineCopies::offer(std::string_view label, std::string_view line) {
@@ -29,12 +32,12 @@ void LineCopies::offer(std::string_view label, std::string_view line) {
   std::string copy;
   copy.append(label).append(line);
   if (!copy.ends_with('\n')) copy += '\n';
-  if (::write(file_.get(), copy.data(), copy.size()) < 0) complain(errno);
+  if (::write(file_.get(), copy.data(), copy.size()) < 0) complain(std::strerror(errno));
 }
 
-void LineCopies::complain(int reason) {
+void LineCopies::complain(const std::string& reason) {
   if (std::exchange(complained_, true)) return;
-  spdlog::warn("{}: cannot be written: {}", wanted_.path, std::strerror(reason));
+  spdlog::warn("{}: cannot be written: {}", wanted_.path, reason);
 }
 
 }  // namespace fleet

@@ -20,7 +20,7 @@ class LineCopies {
   void offer(std::string_view label, std::string_view line);
 
  private:
-  void complain(int reason);
+  void complain(const std::string& reason);
 
   CopiedLines wanted_;
   UniqueFd file_;
