@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -21,12 +22,14 @@ namespace {
 
 constexpr int kLauncherNice = -10;
 
-[[noreturn]] void guardian_main(UniqueFd socket, UniqueFd alive, const sigset_t& original) {
+// `alive`: the reading end of the watcher's pipe; `holds`: the writing one, held open here too.
+[[noreturn]] void guardian_main(UniqueFd socket, UniqueFd alive, UniqueFd holds,
+                                const sigset_t& original) {
   int code = 0;
   try {
     ::prctl(PR_SET_NAME, "fleet-guardian");
     become_subreaper();
-    close_parents_descriptors(socket.get());
+    close_parents_descriptors(std::array{socket.get(), alive.get(), holds.get()});
     // A message that nobody reads must not keep it from killing.
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
       const UniqueFd own(open_nonblocking(fd));
@@ -70,7 +73,7 @@ GuardianProcess start_guardian(const sigset_t& original) {
   if (guardian.pid < 0) throw_errno("cannot start the guardian process");
   if (guardian.pid == 0) {
     guardian.socket.reset();
-    guardian_main(std::move(theirs), std::move(watched), original);
+    guardian_main(std::move(theirs), std::move(watched), std::move(guardian.alive), original);
   }
   // Ranks may use every core: where it is allowed, what beats goes first. Not the guardian, whose
   // priority the ranks inherit.

@@ -58,9 +58,10 @@ void RankDescriptors::release() {
   while (used_ > 0) ::dup3(null_.get(), places_[--used_].get(), O_CLOEXEC);
 }
 
-void close_parents_descriptors(int kept) {
+void close_parents_descriptors(std::span<const int> kept) {
   for (const int fd : open_descriptors()) {
-    if (fd != kept && !is_for_children(fd)) ::close(fd);
+    const bool keep = std::find(kept.begin(), kept.end(), fd) != kept.end();
+    if (!keep && !is_for_children(fd)) ::close(fd);
   }
 }
 

@@ -4,6 +4,7 @@
 // at first, and then copies only those below a bound.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/file.h"
@@ -33,6 +34,6 @@ class RankDescriptors {
 
 // In a process that was just forked: closes what its parent had opened for itself (close-on-exec),
 // but for `kept`.
-void close_parents_descriptors(int kept);
+void close_parents_descriptors(std::span<const int> kept);
 
 }  // namespace fleet
