@@ -34,7 +34,8 @@ bool is_local(const HostFacts& host, const std::string& address) {
 std::string reachable_address(const HostFacts& host, const Topology& topology) {
   const std::string& address = topology.address;
   const std::string numeric = host.resolve(address);
-  if (numeric == address || !is_loopback(numeric)) return address;
+  // Every host is its own "localhost": all nodes are on this one.
+  if (numeric == address || !is_loopback(numeric) || address == "localhost") return address;
   for (const std::string& other : topology.nodes) {
     if (other == address || is_loopback(host.resolve(other))) continue;
     const std::string facing = host.address_towards(other);

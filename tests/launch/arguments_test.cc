@@ -119,7 +119,7 @@ TEST(Arguments, ValueThatIsMissing_IsNotTheNextOption) {
 
 TEST(Arguments, OptionsOfOtherModes_AreRefusedWithTheReason) {
   EXPECT_THAT(usage_error({"--heter_workers=a:1", "p"}), HasSubstr("heterogeneous"));
-  EXPECT_THAT(usage_error({"--rdzv_backend=c10d", "p"}), HasSubstr("built in"));
+  EXPECT_THAT(usage_error({"--elastic_server=10.0.0.1:2379", "p"}), HasSubstr("built in"));
 }
 
 TEST(Arguments, BadValue_NamesFlagAndRange) {

@@ -5,7 +5,7 @@ namespace fleet {
 OptionGroup screen_options() {
   OptionGroup group("what it says");
   group.flag({.key = "quiet", .aliases = {"q"}, .environment = {"PADDLE_QUIET"}, .common = true},
-             "of fleetrun only warnings, errors and the verdict; the program's output stays");
+             "print only the program's output, warnings and failures");
   group.choice({.key = "table", .environment = {"PADDLE_TABLE"}, .value = "HOW", .optional = true},
                "auto", {"auto", "paddle", "narrow", "none"},
                "the environment table (auto: Paddle's, narrow where the terminal is)");

@@ -26,7 +26,7 @@ OptionGroup start_options() {
                  .value = "N",
                  .optional = true,
                  .common = true},
-                0, 1, 4096, "ranks on this node (default: one a GPU, or one); gpu, cpu or auto");
+                0, 1, 4096, "ranks on this node, or gpu, cpu, auto (default: 1 a GPU, or 1)");
   group.text({.key = "host",
               .aliases = {"local_addr"},
               .environment = {"PADDLE_HOST", "POD_IP"},

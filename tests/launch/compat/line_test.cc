@@ -56,10 +56,10 @@ TEST(CompatOptions, FlagsThatAreTaken_AreToldByTheirValues) {
 }
 
 TEST(CompatLine, OptionsWithoutMeaning_AreAcceptedAndNamed) {
-  const LaunchRequest request = parse_arguments({"--standalone", "--nproc_per_node=2", "p"});
+  const LaunchRequest request = parse_arguments({"--oversubscribe", "--nproc_per_node=2", "p"});
   EXPECT_EQ(request.settings.integer("nproc_per_node"), 2);
-  EXPECT_THAT(request.idle, HasSubstr("--standalone ("));
-  EXPECT_THAT(parse_arguments({"--nproc_per_node=2", "p", "--standalone"}).idle, IsEmpty());
+  EXPECT_THAT(request.idle, HasSubstr("--oversubscribe ("));
+  EXPECT_THAT(parse_arguments({"--nproc_per_node=2", "p", "--oversubscribe"}).idle, IsEmpty());
 }
 
 TEST(CompatLine, IdleOptions_OfOneReason_StandTogether) {
@@ -68,7 +68,7 @@ TEST(CompatLine, IdleOptions_OfOneReason_StandTogether) {
 
 TEST(CompatLine, RefusedOptions_AreLeftOutOfTheCorrectedLine_WithTheirValues) {
   EXPECT_EQ(
-      usage_error({"--heter_workers", "a:1", "--standalone", "--ip=127.0.0.1", "p", "-x"}),
+      usage_error({"--heter_workers", "a:1", "--oversubscribe", "--ip=127.0.0.1", "p", "-x"}),
       "2 options cannot be used:\n"
       "  --heter_workers a:1: heterogeneous parameter servers are not supported; leave it out\n"
       "  unknown option '--ip'; did you mean '--ips'?\n"

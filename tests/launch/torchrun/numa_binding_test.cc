@@ -61,8 +61,9 @@ struct Numa : ::testing::Test {
     std::ofstream(file) << text << "\n";
   }
   std::vector<int> cores(const std::string& mode, int gpu, std::vector<int> allowed = {}) const {
-    for (int cpu = 0; allowed.empty() && cpu < 32; ++cpu) every.push_back(cpu);
-    return cores_near_gpu(numa_system(allowed.empty() ? every : allowed, root), mode, gpu);
+    const bool every = allowed.empty();
+    for (int cpu = 0; every && cpu < 32; ++cpu) allowed.push_back(cpu);
+    return cores_near_gpu(numa_system(std::move(allowed), root), mode, gpu);
   }
   std::string refusal(const std::string& mode, int gpu, std::vector<int> allowed) const {
     try {
@@ -73,7 +74,6 @@ struct Numa : ::testing::Test {
     return "none";
   }
   std::string root;
-  mutable std::vector<int> every;
 };
 
 TEST_F(Numa, Node_IsTheGpusNode) {
