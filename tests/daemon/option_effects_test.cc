@@ -88,6 +88,23 @@ const std::map<std::string, Sample>& samples() {
       {"worker_num", {"2"}},
       {"with_gloo", {"2", {"--server_num=1"}}},
       {"gloo_port", {"7003", {"--server_num=1"}}},
+      {"compat", {"torchrun"}},
+      {"standalone", {"true"}},
+      {"master_addr", {"a", {"--master_port=7004"}}},
+      {"master_port", {"7004", {"--master_addr=a"}}},
+      {"rdzv_endpoint", {"a:7004"}},
+      {"rdzv_backend", {"static"}},
+      {"rdzv_conf", {"join_timeout=5"}},
+      {"role", {"trainer"}},
+      {"module", {"true"}},
+      {"no_python", {"true"}},
+      {"run_path", {"true"}},
+      {"virtual_local_rank", {"true"}},
+      {"numa_binding", {"node"}},
+      {"signals_to_handle", {"SIGTERM"}},
+      {"log_line_prefix_template", {"${rank}: "}},
+      {"duplicate_stdout_filters", {"loss"}},
+      {"duplicate_stderr_filters", {"error"}},
   };
   return all;
 }

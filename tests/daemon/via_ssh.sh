@@ -60,7 +60,8 @@ echo "met"
 run failed --nproc_per_node=2 sh -c 'test $RANK = 3 && { sleep 0.2; exit 7; }; exec sleep 100'
 [ $code = 7 ] || fail "ended with $code instead of 7"
 [ "$(grep -c "ABORT!!!" failed.out)" = 1 ] || fail "the verdict is not told once"
-expect failed.out "rank 3 (local rank 1) on node 1 (127.0.0.2"
+expect failed.out "rank 3 of 4 exited with"
+expect failed.out "local rank 1 on node 1 (127.0.0.2"
 echo "the failing rank's code, its verdict once"
 
 script=': fleet-test-rank; : >ready.$RANK; while :; do sleep 0.05; done'

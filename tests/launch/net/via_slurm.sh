@@ -37,7 +37,8 @@ env "${allocation[@]}" PADDLE_NPROC_PER_NODE=2 "$fleetrun" --via=slurm \
   sh -c 'test $RANK = 3 && { sleep 0.2; exit 7; }; exec sleep 100' >failed.out 2>&1 || code=$?
 [ $code = 7 ] || fail "ended with $code instead of 7"
 [ "$(grep -c "ABORT!!!" failed.out)" = 1 ] || fail "the verdict is not told once"
-expect failed.out "rank 3 (local rank 1) on node 1 (10.77.0.2"
+expect failed.out "rank 3 of 4 exited with 7"
+expect failed.out "local rank 1 on node 1 (10.77.0.2"
 echo "the failing rank's code, its verdict once"
 
 env "${allocation[@]}" "$fleetrun" --via=slurm --nproc_per_node=2 \
