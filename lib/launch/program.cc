@@ -105,11 +105,18 @@ std::vector<std::string> rank_command(const std::vector<std::string>& program,
                                       const std::string& worker, ProgramKind kind) {
   const std::string& first = program.front();
   if (kind == ProgramKind::kByName) {
-    kind = first.ends_with(".py") ? ProgramKind::kScript : ProgramKind::kExecutable;
     if (is_job_file(first)) {
       need_file(first, "job file");
       return with_rest({need_worker(worker)}, program);
     }
+    const std::vector<std::string> rest(program.begin() + 1, program.end());
+    if (!first.ends_with(".py")) return with_rest({find_in_path(first)}, rest);
+    kind = ProgramKind::kScript;
+  }
+  if (program.size() > 1 && program[1] == "--") {
+    std::vector<std::string> left = program;
+    left.erase(left.begin() + 1);
+    return rank_command(left, worker, kind);
   }
   switch (kind) {
     case ProgramKind::kModule:

@@ -22,7 +22,8 @@ ProgramKind program_kind(const Settings& settings);
 
 // The command line of a rank: a .json job file runs `worker` (fleet-worker, beside fleetrun) with
 // it, a .py `python3 -u`, anything else itself, looked up in PATH. argv[0] is a path that exists
-// and may be executed; kUsage otherwise. PYTHON_EXEC names another python, as for torchrun.
+// and may be executed; kUsage otherwise. PYTHON_EXEC names another python, as for torchrun, and a
+// "--" behind a Python script is the launcher's, as for torchrun and Paddle.
 std::vector<std::string> rank_command(const std::vector<std::string>& program,
                                       const std::string& worker,
                                       ProgramKind kind = ProgramKind::kByName);

@@ -66,11 +66,11 @@ struct Default {
   const char* key;
   const char* value;
 };
-constexpr Default kDefaults[] = {{"nproc_per_node", "1"}, {"job_id", "none"},
-                                 {"max_restart", "0"},    {"no_progress_restarts", "0"},
-                                 {"grace", "30"},         {"dialect", "torch"},
-                                 {"rdzv_timeout", "600"}, {"nnodes", "1"},
-                                 {"collapse", "off"},     {"slow_console", "wait"}};
+constexpr Default kDefaults[] = {
+    {"nproc_per_node", "1"},       {"job_id", "none"},      {"max_restart", "0"},
+    {"no_progress_restarts", "0"}, {"grace", "30"},         {"dialect", "torch"},
+    {"rdzv_timeout", "600"},       {"nnodes", "1"},         {"start_port", "0"},
+    {"collapse", "off"},           {"slow_console", "wait"}};
 constexpr char kDefaultOrigin[] = "torchrun's default";
 
 std::string read_switch(const std::string& variable, const std::string& text) {

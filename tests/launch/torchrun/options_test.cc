@@ -104,6 +104,9 @@ TEST(TorchrunProgramKind, DecidesTheCommand) {
               ElementsAre(EndsWith("/true"), "a.py"));
   EXPECT_THAT(rank_command({script}, "", ProgramKind::kRunPath),
               ElementsAre(EndsWith("python3"), "-u", "-c", HasSubstr("run_path"), script));
+  EXPECT_THAT(rank_command({"pkg.main", "--", "-x", "--"}, "", ProgramKind::kModule),
+              ElementsAre(EndsWith("python3"), "-u", "-m", "pkg.main", "-x", "--"));
+  EXPECT_THAT(rank_command({"true", "--"}, ""), ElementsAre(EndsWith("/true"), "--"));
   EXPECT_THROW(rank_command({"/no/script"}, "", ProgramKind::kScript), Error);
 }
 
