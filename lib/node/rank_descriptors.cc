@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <memory>
 
 #include "base/error.h"
 
@@ -18,12 +17,13 @@ constexpr size_t kPlaces = 4;  // input, output, error, service
 // Beyond the standard ones, without those that listing them takes.
 std::vector<int> open_descriptors() {
   std::vector<int> all;
-  const std::unique_ptr<DIR, decltype(&::closedir)> folder(::opendir("/proc/self/fd"), &::closedir);
+  DIR* folder = ::opendir("/proc/self/fd");
   if (!folder) return all;
-  while (const dirent* entry = ::readdir(folder.get())) {
+  while (const dirent* entry = ::readdir(folder)) {
     const int fd = std::atoi(entry->d_name);
-    if (fd > STDERR_FILENO && fd != ::dirfd(folder.get())) all.push_back(fd);
+    if (fd > STDERR_FILENO && fd != ::dirfd(folder)) all.push_back(fd);
   }
+  ::closedir(folder);
   return all;
 }
 

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -72,14 +72,14 @@ bool is_dead(int folder, const std::string& file) {
 }
 
 void remove_dead(int folder) {
-  const std::unique_ptr<DIR, decltype(&::closedir)> all(
-      ::fdopendir(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), &::closedir);
+  DIR* all = ::fdopendir(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!all) return;
-  while (const dirent* entry = ::readdir(all.get())) {
+  while (const dirent* entry = ::readdir(all)) {
     const std::string file = entry->d_name;
     if (!file.starts_with(kPrefix) || !file.ends_with(kEnding)) continue;
     if (file.size() < 64 && is_dead(folder, file)) ::unlinkat(folder, file.c_str(), 0);
   }
+  ::closedir(all);
 }
 
 }  // namespace
