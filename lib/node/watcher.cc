@@ -29,11 +29,14 @@ void close_all_but(int fd) {
   for (long other = STDERR_FILENO + 1; other < most; ++other) ::close(static_cast<int>(other));
 }
 
-// Nobody writes: it ends with the last one who could.
-void wait_for_end_of_file(int fd) {
+// Nobody writes: it ends with the last one who could. False where it cannot be read, which says
+// nothing of anybody.
+bool wait_for_end_of_file(int fd) {
   char byte;
-  while (::read(fd, &byte, 1) > 0 || errno == EINTR) {
-    errno = 0;
+  for (;;) {
+    const ssize_t n = ::read(fd, &byte, 1);
+    if (n == 0) return true;
+    if (n < 0 && errno != EINTR) return false;
   }
 }
 
@@ -41,7 +44,7 @@ void wait_for_end_of_file(int fd) {
   ::prctl(PR_SET_NAME, "fleet-watcher");
   ::setsid();  // out of reach of a kill of the launcher's process group
   close_all_but(alive);
-  wait_for_end_of_file(STDIN_FILENO);
+  if (!wait_for_end_of_file(STDIN_FILENO)) ::_exit(1);
   try {
     sweep_job_cgroups();
     for (int round = 0; round < kRounds; ++round) {
