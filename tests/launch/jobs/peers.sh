@@ -40,8 +40,8 @@ called_torchrun() {
   ln -s "$fleetrun" torchrun
   timeout 240 ./torchrun --nproc-per-node 3 --log-dir logs --tee 3 peer.py >one.out 2>&1 || fail "torchrun ended with $?"
   for rank in 0 1 2; do
-    expect one.out "\\[default$rank\\]:mean 2.0"
-    expect "$(echo logs/none_*/attempt_0/$rank/stdout.log)" "mean 2.0"
+    expected="\[default$rank\]:mean 2.0" expect one.out
+    expected="mean 2.0" expect logs/none_*/attempt_0/$rank/stdout.log
   done
   cat >fails.py <<'PYTHON'
 import os
