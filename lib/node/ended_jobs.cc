@@ -23,6 +23,7 @@
 #include "node/control_socket.h"
 #include "node/runtime_folder.h"
 #include "node/verdict_file.h"
+#include "rendezvous/local_socket.h"
 
 namespace fleet {
 namespace {
@@ -80,6 +81,7 @@ class Tidying {
     if (!folder) return;
     while (const dirent* entry = ::readdir(folder.get())) look(entry->d_name);
     for (const std::string& name : sockets_) remove_socket(name);
+    remove_dead_local_sockets(folder_);
     remove_excess();
   }
 

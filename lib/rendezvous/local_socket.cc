@@ -84,6 +84,11 @@ void remove_dead(int folder) {
 
 }  // namespace
 
+void remove_dead_local_sockets(const std::string& folder) {
+  const UniqueFd opened(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (opened) remove_dead(opened.get());
+}
+
 LocalSocket LocalSocket::listen(const std::string& folder) {
   LocalSocket socket;
   if (folder.empty() || !socket.listen_in(folder)) socket.listen_abstract();

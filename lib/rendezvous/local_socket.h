@@ -40,6 +40,9 @@ class LocalSocket {
 // An address of such a socket, rather than "HOST:PORT".
 bool is_local_address(std::string_view address);
 
+// Removes the sockets that killed processes have left in `folder`.
+void remove_dead_local_sockets(const std::string& folder);
+
 // Whether the process at the other end of a Unix socket was started by this user or by root.
 bool is_own_peer(int connection);
 
