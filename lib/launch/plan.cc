@@ -144,6 +144,21 @@ std::string nearest_folder(const std::string& path) {
 
 namespace {
 
+// --numa_binding.
+void bind_near_gpus(const LaunchPlan& plan, std::vector<CorePlan>* cores) {
+  const std::string& mode = plan.request.settings.text("numa_binding");
+  if (mode == "none") return;
+  const NumaSystem system = numa_system(available_cores());
+  const GpuInventory gpus = find_gpus();
+  for (size_t rank = 0; rank < cores->size(); ++rank) {
+    const bool has_gpu = rank < plan.devices.size() && !plan.devices[rank].empty();
+    const int visible = has_gpu ? plan.devices[rank].front() : static_cast<int>(rank);
+    CorePlan& own = (*cores)[rank];
+    own.cores = cores_near_gpu(system, mode, number_of_visible_gpu(gpus, visible));
+    if (own.threads > 1) own.threads = static_cast<int>(own.cores.size());
+  }
+}
+
 // Which nodes and ranks there are, and what they run. Leaves the settings where they are.
 LaunchPlan plan_ranks(const LaunchRequest& request) {
   LaunchPlan plan;
@@ -180,6 +195,8 @@ LaunchPlan make_plan(LaunchRequest request) {
   check_log_settings(settings, static_cast<int>(plan.devices.size()));
   plan.security = guard_job(settings, plan.topology, !request.dry_run.wanted);
   plan.request = std::move(request);
+  std::vector<CorePlan> cores(plan.devices.size());
+  bind_near_gpus(plan, &cores);  // what cannot be done is refused here
   hold_ports(&plan);
   return plan;
 }
@@ -308,21 +325,6 @@ std::vector<CorePlan> shared_out_cores(const Assignment& assignment) {
 std::vector<CorePlan> torchrun_cores(int ranks) {
   const bool limits = ranks > 1 && !get_env("OMP_NUM_THREADS");
   return std::vector<CorePlan>(static_cast<size_t>(ranks), CorePlan{limits ? 1 : 0, {}});
-}
-
-// --numa_binding.
-void bind_near_gpus(const LaunchPlan& plan, std::vector<CorePlan>* cores) {
-  const std::string& mode = plan.request.settings.text("numa_binding");
-  if (mode == "none") return;
-  const NumaSystem system = numa_system(available_cores());
-  const GpuInventory gpus = find_gpus();
-  for (size_t rank = 0; rank < cores->size(); ++rank) {
-    const bool has_gpu = rank < plan.devices.size() && !plan.devices[rank].empty();
-    const int visible = has_gpu ? plan.devices[rank].front() : static_cast<int>(rank);
-    CorePlan& own = (*cores)[rank];
-    own.cores = cores_near_gpu(system, mode, number_of_visible_gpu(gpus, visible));
-    if (own.threads > 1) own.threads = static_cast<int>(own.cores.size());
-  }
 }
 
 }  // namespace

@@ -204,6 +204,15 @@ TEST(UnderFleetrun, TorchrunsOptions_KeepFleetrunsLogsAndConsole) {
   EXPECT_EQ(job.read("log/filtered_stdout.log"), "<1>rank 1\n");
 }
 
+TEST(UnderFleetrun, NumaBindingWithoutAGpu_IsRefusedBeforeAnythingStarts) {
+  JobFolder job;
+  Fleetrun fleetrun(job, "run", {"--numa-binding=node", "sh", "-c", "echo started"});
+  if (std::filesystem::exists("/proc/driver/nvidia/gpus")) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(fleetrun.wait(), 2);
+  EXPECT_THAT(split(trim(fleetrun.output()), '\n'),
+              ::testing::ElementsAre(HasSubstr("no NVIDIA GPU")));
+}
+
 TEST(UnderFleetrun, CompletionOfAShell_IsPrinted) {
   JobFolder job;
   Fleetrun bash(job, "bash", {"--print-completion=bash"}),
