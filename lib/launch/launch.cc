@@ -261,6 +261,9 @@ int run(LaunchRequest request) {
     return 0;
   }
   warn_of_settings();
+  if (plan.topology.alone() && given_by_flag(settings, "rdzv_port")) {
+    spdlog::info("--rdzv_port has no effect: a job of one node needs no rendezvous port");
+  }
   if (get_env("FLEET_RUNTIME_DIR")) refuse_strangers_folder();
   JobLife life;
   if (settings.boolean("preflight")) life.facts = gather_facts(plan);

@@ -2,10 +2,13 @@
 // nothing started.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "base/file.h"
 #include "node/held_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 
@@ -75,14 +78,22 @@ TEST_F(BadInput, EndpointPortTaken) {
 }
 
 TEST_F(BadInput, RendezvousPortTaken) {
-  const std::string port = std::to_string(HeldPort::any("127.0.0.1").port());
-  const JobFolder folder;
-  Fleetrun other(folder, "other",
-                 {"--rdzv_port=" + port, "sh", "-c", ": >other; while :; do sleep 0.01; done"});
-  folder.wait_for("other");
-  expect_usage({"--rdzv_port=" + port}, AllOf(HasSubstr(port), HasSubstr("--rdzv_port")));
-  other.signal(SIGTERM);
-  EXPECT_EQ(other.wait(), 128 + SIGTERM);
+  const UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name{};
+  socklen_t size = sizeof name;
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(other.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
+  ASSERT_EQ(::listen(other.get(), 8), 0);
+  ASSERT_EQ(::getsockname(other.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
+  const std::string port = std::to_string(ntohs(name.sin_port));
+  expect_usage({"--nnodes=2", "--rank=0", "--insecure", "--master=127.0.0.1:" + port},
+               AllOf(HasSubstr(port), HasSubstr("--rdzv_port")));
+}
+
+TEST_F(BadInput, RendezvousPortOfOneNode_IsSaidToHaveNoEffect) {
+  EXPECT_EQ(run({"--rdzv_port=7001"}), 0);
+  EXPECT_THAT(output, HasSubstr("--rdzv_port has no effect"));
 }
 
 TEST_F(BadInput, LogDirThatCannotBeWritten) {
