@@ -9,7 +9,10 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -31,6 +34,9 @@ namespace fleet {
 namespace asio = boost::asio;
 
 namespace {
+
+// The same signal twice within this time was sent once.
+constexpr std::chrono::milliseconds kOneDelivery{10};
 
 bool is_ignored(int signal) {
   struct sigaction action;
@@ -129,9 +135,20 @@ class Agent : private SupervisionEffects {
     if (!stops(signal)) {
       client_.request_signal(signal);  // what it means is between the user and the program
     } else {
+      on_stop_signal(signal);
+    }
+  }
+
+  // timeout(1) signals its child and then the child's process group: that is one signal.
+  void on_stop_signal(int signal) {
+    if (!arriving_.insert(signal).second) return;
+    const auto timer = std::make_shared<asio::steady_timer>(loop_, kOneDelivery);
+    timer->async_wait([this, signal, timer](boost::system::error_code error) {
+      if (error) return;
+      arriving_.erase(signal);
       note_stop(signal);
       supervision_.on_signal(signal, std::chrono::steady_clock::now());
-    }
+    });
   }
 
   // Every node has a leash of its own and gets the signal by it.
@@ -350,6 +367,7 @@ class Agent : private SupervisionEffects {
   asio::io_context loop_{1};
   Supervision supervision_;
   asio::signal_set signals_;
+  std::set<int> arriving_;  // stop signals whose copies may follow
   Sweep sweep_;
   Channel channel_;
   std::unique_ptr<RankService> service_;

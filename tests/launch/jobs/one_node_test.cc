@@ -269,6 +269,22 @@ TEST_F(RunningJob, SecondCtrlC_Kills) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
+// As timeout(1) sends it: to its child, and to the child's process group.
+TEST_F(RunningJob, SignalThatIsDeliveredTwice_IsOneStop) {
+  for (int round = 0; round < 8; ++round) {
+    JobFolder folder;
+    Fleetrun fleetrun(folder, "run",
+                      {"--grace=1000", "sh", "-c",
+                       "trap 'sleep 0.1; echo saved; exit 0' TERM; : >ready; "
+                       "while :; do sleep 0.01; done"});
+    folder.wait_for("ready");
+    fleetrun.signal(SIGTERM);
+    fleetrun.signal(SIGTERM);
+    EXPECT_EQ(fleetrun.wait(), 128 + SIGTERM);
+    EXPECT_THAT(folder.read("log/workerlog.0"), EndsWith("saved\n"));
+  }
+}
+
 TEST_F(RunningJob, Sigterm_GivesGraceThenKills) {
   const auto fleetrun = start("trap '' TERM", {"--grace=0.1"});
   fleetrun->signal(SIGTERM);
