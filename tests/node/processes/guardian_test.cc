@@ -43,6 +43,7 @@ struct GuardianTest : ::testing::Test {
   // A guardian whose standard output is `output`.
   void restart_with(int output) {
     guardian.socket.reset();
+    guardian.alive.reset();
     ::waitpid(guardian.pid, nullptr, 0);
     const UniqueFd before(::dup(STDOUT_FILENO));
     ::dup2(output, STDOUT_FILENO);
@@ -51,6 +52,7 @@ struct GuardianTest : ::testing::Test {
   }
   void TearDown() override {
     guardian.socket.reset();  // as if this launcher had died
+    guardian.alive.reset();   // its watcher ends too, where the guardian could not end it
     if (guardian.pid > 0) ::waitpid(guardian.pid, nullptr, 0);
     while (has_descendants({})) ::waitpid(-1, nullptr, 0);
     std::filesystem::remove_all(folder);
