@@ -82,6 +82,7 @@ constexpr std::pair<const char*, const char*> kExitStatus[] = {
     {"2", "usage: a bad option, file or address; nothing was started"},
     {"112", "the rendezvous: nodes were missing, or the job was already running or over"},
     {"113", "a node was lost"},
+    {"114", "a rank of fleet-worker lost another rank, and nothing else explains it"},
     {"115", "the job hung, with --hang_timeout"},
     {"116", "the job failed again and again and came no further, with --max_restart"},
     {"117", "a check of --preflight or fleetrun doctor has failed; no rank was started"},
