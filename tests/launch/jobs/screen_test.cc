@@ -76,7 +76,11 @@ struct Screen : ::testing::Test {
 };
 
 TEST_F(Screen, StandardOutput_IsTheProgramsAlone) {
-  EXPECT_EQ(run({"--nproc_per_node=2"}, "printf 'out\\n50%%\\r'; echo err >&2; exit $RANK"), 1);
+  // The rank that fails waits: a failure ends the other one wherever it is.
+  EXPECT_EQ(run({"--nproc_per_node=2"},
+                "printf 'out\\n50%%\\r'; echo err >&2; : >done.$RANK; "
+                "until test -e done.0; do sleep 0.01; done; exit $RANK"),
+            1);
   EXPECT_EQ(output, "out\n50%\r");
   EXPECT_THAT(errors, AllOf(HasSubstr(kBlock), HasSubstr("launch train in CPU mode\n"),
                             HasSubstr(kPaddlesBorder), HasSubstr("\nerr\n"),
