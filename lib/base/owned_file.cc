@@ -130,15 +130,14 @@ class Walk {
   uid_t planter_ = 0;
 };
 
-// What is left of a path is in `folder`.
-std::string split_off(const std::string& path, Folder* folder) {
+std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
-  *folder = Walk(slash == std::string::npos ? "."
-                 : slash == 0               ? "/"
-                                            : path.substr(0, slash))
-                .take();
-  return path.substr(slash == std::string::npos ? 0 : slash + 1);
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
+
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+Folder reach_folder_of(const std::string& path) { return Walk(folder_of(path)).take(); }
 
 const char* kind_of(mode_t mode) {
   if (S_ISLNK(mode)) return "a symbolic link, and links are not written through";
@@ -160,13 +159,26 @@ void check_file(const std::string& path, const struct stat& file, const struct s
   }
 }
 
+// That the file could be written.
+void check_entry(const Folder& folder, const std::string& path) {
+  const std::string name = name_of(path);
+  struct stat status = {};
+  if (::fstatat(folder.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    fail("cannot look at the file", path);
+  }
+  check_file(path, status, folder.status);
+  if (::faccessat(folder.fd.get(), name.c_str(), W_OK, AT_EACCESS) != 0) {
+    fail("cannot be written", path);
+  }
+}
+
 }  // namespace
 
 UniqueFd open_owned_folder(const std::string& path) { return std::move(Walk(path).take().fd); }
 
 UniqueFd open_owned_file(const std::string& path, int flags, mode_t mode) {
-  Folder folder;
-  const std::string name = split_off(path, &folder);
+  const Folder folder = reach_folder_of(path);
+  const std::string name = name_of(path);
   const auto open = [&](int more) {
     // O_NONBLOCK: a pipe without a reader is not waited for.
     return UniqueFd(::openat(folder.fd.get(), name.c_str(),
@@ -189,20 +201,19 @@ UniqueFd open_owned_file(const std::string& path, int flags, mode_t mode) {
   return file;
 }
 
-void check_owned_file(const std::string& path) {
-  try {
-    Folder folder;
-    const std::string name = split_off(path, &folder);
-    struct stat status = {};
-    if (::fstatat(folder.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-      fail("cannot look at the file", path);
+void check_owned_files(const std::vector<std::string>& paths) {
+  Folder folder;
+  std::string reached;
+  for (const std::string& path : paths) {
+    try {
+      if (std::string next = folder_of(path); !folder.fd || next != reached) {
+        folder = Walk(next).take();
+        reached = std::move(next);
+      }
+      check_entry(folder, path);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotFound) throw;
     }
-    check_file(path, status, folder.status);
-    if (::faccessat(folder.fd.get(), name.c_str(), W_OK, AT_EACCESS) != 0) {
-      fail("cannot be written", path);
-    }
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kNotFound) throw;
   }
 }
 
@@ -223,7 +234,7 @@ void write_all(int file, std::string_view content, const std::string& path) {
 
 void replace_file(int folder, const std::string& path, std::string_view content,
                   const ReplaceOptions& options) {
-  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string name = name_of(path);
   timespec now = {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   const std::string aside =
@@ -245,8 +256,7 @@ void replace_file(int folder, const std::string& path, std::string_view content,
 
 void replace_owned_file(const std::string& path, std::string_view content,
                         const ReplaceOptions& options) {
-  Folder folder;
-  split_off(path, &folder);
+  const Folder folder = reach_folder_of(path);
   replace_file(folder.fd.get(), path, content, options);
 }
 

@@ -10,6 +10,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file.h"
 
@@ -25,9 +26,10 @@ UniqueFd open_owned_folder(const std::string& path);
 // is something else, kNotFound or kIo if it cannot be opened.
 UniqueFd open_owned_file(const std::string& path, int flags, mode_t mode = 0644);
 
-// Throws what open_owned_file(path, O_WRONLY) would throw, without opening the file. A file or
-// folder that does not exist passes.
-void check_owned_file(const std::string& path);
+// Throws what open_owned_file(path, O_WRONLY) would throw for the first of `paths` that it refuses,
+// without opening the files. A file or folder that does not exist passes. Cheapest where files of
+// one folder come one after another.
+void check_owned_files(const std::vector<std::string>& paths);
 
 // Replaces the content, in place; readers may see a part. Not synced. As open_owned_file(), and kIo
 // if not all of it can be written.

@@ -43,9 +43,9 @@ std::vector<std::string> files_of_logs(const Settings& settings, const std::stri
   const RankFilesOf files(settings, log_dir);
   for (int rank = 0; rank < ranks; ++rank) {
     const RankFiles own = files.of(rank, servers, 0);
-    for (const std::string& path : {own.output, own.errors, own.failure}) {
-      if (!path.empty()) paths.push_back(path);
-    }
+    if (!own.output.empty()) paths.push_back(own.output);
+    if (!own.errors.empty() && own.errors != own.output) paths.push_back(own.errors);
+    paths.push_back(own.failure);
   }
   return paths;
 }
@@ -57,9 +57,7 @@ void check_logs(const Settings& settings, const std::string& log_dir, int server
     const std::string folder = nearest_folder(log_dir);
     const UniqueFd open = open_owned_folder(folder);
     if (::access(folder.c_str(), W_OK | X_OK) != 0) throw_errno("cannot be written", folder);
-    for (const std::string& path : files_of_logs(settings, log_dir, servers, ranks)) {
-      check_owned_file(path);
-    }
+    check_owned_files(files_of_logs(settings, log_dir, servers, ranks));
   } catch (const Error& error) {
     throw Error(ErrorCode::kUsage,
                 "logs cannot be written: " + error.where() + ": " + error.failure(),

@@ -19,8 +19,8 @@ std::string random_word() {
   return word;
 }
 
-std::string absolute(const std::string& path) {
-  return std::filesystem::absolute(path).lexically_normal().string();
+std::string absolute_folder(const std::string& folder) {
+  return std::filesystem::absolute(folder + "/file").lexically_normal().parent_path().string();
 }
 
 // "apple,orange": two texts; ",," is a comma.
@@ -65,6 +65,7 @@ RankFilesOf::RankFilesOf(const Settings& settings, std::string folder)
     : as_torchrun_(acts_as_torchrun(settings)),
       split_(settings.boolean("log_split")),
       folder_(std::move(folder)),
+      absolute_folder_(absolute_folder(folder_)),
       shown_(read_shown_ranks(settings)),
       output_filters_(settings.text("duplicate_stdout_filters")),
       error_filters_(settings.text("duplicate_stderr_filters")) {}
@@ -72,15 +73,17 @@ RankFilesOf::RankFilesOf(const Settings& settings, std::string folder)
 RankFiles RankFilesOf::of(int local_rank, int servers, int attempt) const {
   if (!as_torchrun_) {
     const bool server = local_rank < servers;
-    const std::string log = folder_ + (server ? "/serverlog." : "/workerlog.") +
-                            std::to_string(server ? local_rank : local_rank - servers);
-    return {log, split_ ? log + ".err" : log, absolute(log + ".error.json")};
+    const std::string name = (server ? "/serverlog." : "/workerlog.") +
+                             std::to_string(server ? local_rank : local_rank - servers);
+    const std::string log = folder_ + name;
+    return {log, split_ ? log + ".err" : log, absolute_folder_ + name + ".error.json"};
   }
-  const std::string own =
-      folder_ + "/attempt_" + std::to_string(attempt) + "/" + std::to_string(local_rank);
+  const std::string name = "/attempt_" + std::to_string(attempt) + "/" + std::to_string(local_rank);
+  const std::string own = folder_ + name;
   const int kept = shown_.redirects.of(local_rank) | shown_.tee.of(local_rank);
   return {(kept & kStandardOutput) != 0 ? own + "/stdout.log" : "",
-          (kept & kStandardError) != 0 ? own + "/stderr.log" : "", absolute(own + "/error.json")};
+          (kept & kStandardError) != 0 ? own + "/stderr.log" : "",
+          absolute_folder_ + name + "/error.json"};
 }
 
 CopiedLines RankFilesOf::copies(bool errors, int attempt) const {

@@ -36,7 +36,7 @@ class RankFilesOf {
 
  private:
   bool as_torchrun_, split_;
-  std::string folder_;
+  std::string folder_, absolute_folder_;
   ShownRanks shown_;
   std::string output_filters_, error_filters_;
 };

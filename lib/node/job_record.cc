@@ -118,10 +118,9 @@ JobRecord from_json(const Json& all) {
   return record;
 }
 
-std::string absolute(const std::string& path) {
-  std::error_code gone;  // the working directory
-  const std::filesystem::path whole = std::filesystem::absolute(path, gone);
-  return gone ? path : whole.lexically_normal().string();
+// `folder`: absolute, or empty if it is gone.
+std::string absolute(const std::string& path, const std::string& folder) {
+  return (std::filesystem::path(folder) / path).lexically_normal().string();
 }
 
 // What it writes from now on; a rank that is started again goes on with the same log.
@@ -232,7 +231,7 @@ JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
   record_.started = unix_seconds();
   std::error_code error;
   record_.folder = std::filesystem::current_path(error).string();
-  record_.log_dir = absolute(record_.log_dir);
+  record_.log_dir = absolute(record_.log_dir, record_.folder);
   try {
     path_ = make_runtime_folder() + "/" + job_record_name(record_.job_id, record_.pid);
     write();
@@ -263,8 +262,9 @@ void JobRecordFile::on_assignment(const Assignment& assignment, const SpawnRanks
     rank.local_rank = command.local_rank;
     rank.rank = command.rank;
     rank.server = node.is_server(command.local_rank);
-    rank.log_path = absolute(command.log_path);
-    if (!command.error_log_path.empty()) rank.error_log = absolute(command.error_log_path);
+    rank.log_path = absolute(command.log_path, record_.folder);
+    if (!command.error_log_path.empty())
+      rank.error_log = absolute(command.error_log_path, record_.folder);
     rank.shown = command.shown_streams != 0;
     begin_logs(before, spawn.logs.overwrite, &rank);
     record_.ranks.push_back(std::move(rank));

@@ -51,6 +51,21 @@ UniqueFd make_service_socket(UniqueFd* ours) {
   return UniqueFd(ends[1]);
 }
 
+// Signals with a handler, which may not run in a child that shares our memory. Handlers are
+// installed before the first rank is started.
+const std::vector<int>& handled_signals() {
+  static const std::vector<int> signals = [] {
+    std::vector<int> handled;
+    for (int signal = 1; signal < NSIG; ++signal) {
+      struct sigaction action;
+      if (::sigaction(signal, nullptr, &action) != 0) continue;
+      if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) handled.push_back(signal);
+    }
+    return handled;
+  }();
+  return signals;
+}
+
 // Everything the child needs, made before it exists: between vfork() and execve() it shares our
 // memory and may only make system calls.
 struct ChildPlan {
@@ -59,6 +74,7 @@ struct ChildPlan {
   int null, output, error, service;  // service: -1 for none
   int bound;  // shared descriptors from here on are not its own; 0: not shared
   pid_t parent;
+  const std::vector<int>& handled;  // signals
   const sigset_t* mask;
   const cpu_set_t* cores;     // nullptr: not pinned
   const rlimit* descriptors;  // nullptr: as they are
@@ -78,14 +94,7 @@ bool keep_service_socket(int service) {
     *failed = errno;
     ::_exit(127);
   }
-  for (int signal = 1; signal < NSIG; ++signal) {
-    struct sigaction action;
-    if (::sigaction(signal, nullptr, &action) != 0) continue;
-    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
-    action.sa_handler = SIG_DFL;
-    action.sa_flags = 0;
-    ::sigaction(signal, &action, nullptr);
-  }
+  for (const int signal : plan.handled) ::signal(signal, SIG_DFL);
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.parent) ::_exit(127);  // it died before the line above
@@ -113,6 +122,13 @@ pid_t fork_sharing(Child* child) {
     run_child(child->plan, &child->failed);
   };
   return ::clone(run, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, child);
+}
+
+// Not inlined: a variable that changes after vfork() would be the child's too.
+[[gnu::noinline]] pid_t start(Child* child, bool sharing) {
+  const pid_t pid = sharing ? fork_sharing(child) : ::vfork();
+  if (pid == 0) run_child(child->plan, &child->failed);
+  return pid;
 }
 
 struct Pipe {
@@ -151,8 +167,8 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* 
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
-  if (places && !places->usable()) places = nullptr;
-  const auto place = [&](int fd) { return places && fd >= 0 ? places->place(fd) : fd; };
+  RankDescriptors* const shared = places && places->usable() ? places : nullptr;
+  const auto place = [&](int fd) { return shared && fd >= 0 ? shared->place(fd) : fd; };
   const int output_end = place(output.writing.get());
   const ChildPlan plan{argv.data(),
                        environment.data(),
@@ -160,16 +176,16 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* 
                        output_end,
                        error.writing ? place(error.writing.get()) : output_end,
                        place(service.get()),
-                       places ? places->bound() : 0,
+                       shared ? shared->bound() : 0,
                        ::getpid(),
+                       handled_signals(),
                        &mask,
                        rank.cores.empty() ? nullptr : &cores,
                        limit};
   Child child{plan};
-  const pid_t pid = places ? fork_sharing(&child) : ::vfork();
-  if (pid == 0) run_child(plan, &child.failed);
+  const pid_t pid = start(&child, shared != nullptr);
   const int fork_error = errno, failed = child.failed;
-  if (places) places->release();
+  if (shared) shared->release();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
 
   if (pid < 0) {

@@ -62,7 +62,7 @@ class OwnedFile : public ::testing::Test {
       EXPECT_THAT(refusal([&] { open_owned_file(path, flags); }),
                   AllOf(HasSubstr(path), HasSubstr(why)));
     }
-    EXPECT_THAT(refusal([&] { check_owned_file(path); }), HasSubstr(why));
+    EXPECT_THAT(refusal([&] { check_owned_files({path}); }), HasSubstr(why));
     EXPECT_THAT(refusal([&] { write_owned_file(path, "overwritten"); }), HasSubstr(why));
   }
   std::string folder_, path_, victim_;
@@ -75,17 +75,19 @@ TEST_F(OwnedFile, NewAndExisting_AreOpened) {
   const UniqueFd more = open_owned_file(path_, O_WRONLY | O_CREAT | O_APPEND);
   write_all(more.get(), " and more", path_);
   EXPECT_EQ(read_file(path_), "2nd and more");
-  check_owned_file(path_);
-  check_owned_file(folder_ + "/none");
-  check_owned_file(folder_ + "/none/deeper");
+  check_owned_files({path_});
+  check_owned_files({folder_ + "/none"});
+  check_owned_files({folder_ + "/none/deeper"});
   ASSERT_EQ(::chdir(folder_.c_str()), 0);
-  check_owned_file("log");
+  check_owned_files({"log"});
+  const auto later = [&] { check_owned_files({"log", "none", "../none/log", "/dev/null", "log"}); };
+  EXPECT_THAT(refusal(later), HasSubstr("/dev/null"));
   EXPECT_TRUE(open_owned_file("./../" + fs::path(folder_).filename().string() + "//log", O_RDONLY));
   EXPECT_TRUE(open_owned_folder("."));
 }
 
 TEST_F(OwnedFile, Missing_IsNotFound) {
-  for (const std::string path : {folder_ + "/none", folder_ + "/none/deeper"}) {
+  for (const std::string& path : {folder_ + "/none", folder_ + "/none/deeper"}) {
     try {
       open_owned_file(path, O_RDONLY);
       ADD_FAILURE() << path;
@@ -144,7 +146,7 @@ TEST_F(OwnedFile, StrangersFolderWhereEveryoneMayWrite_IsRefused) {
   fs::create_directories(planted + "/deeper");
   give_away(planted);
   give_away(planted + "/deeper");
-  for (const std::string path : {planted, planted + "/deeper"}) {
+  for (const std::string& path : {planted, planted + "/deeper"}) {
     EXPECT_THAT(refusal([&] { open_owned_folder(path); }),
                 AllOf(HasSubstr(planted), HasSubstr("belongs to"), HasSubstr("everyone may")));
     EXPECT_THAT(refusal([&] { write_owned_file(path + "/file", "x"); }), HasSubstr(planted));
