@@ -1,9 +1,10 @@
-# fleet_room(NAME [REGISTERS] [DEPENDS rooms...] [LINK libraries...] [EXCLUDE files...] [FOLDERS subfolders...])
+# fleet_room(NAME [REGISTERS] [SMALL] [DEPENDS rooms...] [LINK libraries...] [EXCLUDE files...] [FOLDERS subfolders...])
 # One folder of lib/ becomes one library fleet_NAME of every .cc in it and in FOLDERS (other subfolders are rooms of their own).
 # REGISTERS: its files register themselves (ops, kernels, passes, ...), so all of its objects are linked:
 # an executable gets them by naming the room in fleet_link().
+# SMALL: a release is compiled for size, for code that runs once at the start of a job.
 function(fleet_room name)
-  cmake_parse_arguments(R "REGISTERS" "" "DEPENDS;LINK;EXCLUDE;FOLDERS" ${ARGN})
+  cmake_parse_arguments(R "REGISTERS;SMALL" "" "DEPENDS;LINK;EXCLUDE;FOLDERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(folder ${R_FOLDERS})
     file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
@@ -18,6 +19,9 @@ function(fleet_room name)
   else()
     add_library(fleet_${name} STATIC ${sources})
     set(visibility PUBLIC)
+    if(R_SMALL)
+      target_compile_options(fleet_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+    endif()
   endif()
   target_include_directories(fleet_${name} ${visibility} ${CMAKE_SOURCE_DIR}/lib)
   foreach(room ${R_DEPENDS})
