@@ -261,8 +261,10 @@ int run(LaunchRequest request) {
     return 0;
   }
   warn_of_settings();
-  if (plan.topology.alone() && given_by_flag(settings, "rdzv_port")) {
-    spdlog::info("--rdzv_port has no effect: a job of one node needs no rendezvous port");
+  for (const char* key : {"rdzv_port", "master"}) {
+    if (!plan.topology.alone() || !given_by_flag(settings, key)) continue;
+    spdlog::info("the port of {} has no effect: a job of one node needs no rendezvous port",
+                 settings.origin(key));
   }
   if (get_env("FLEET_RUNTIME_DIR")) refuse_strangers_folder();
   JobLife life;

@@ -92,8 +92,10 @@ TEST_F(BadInput, RendezvousPortTaken) {
 }
 
 TEST_F(BadInput, RendezvousPortOfOneNode_IsSaidToHaveNoEffect) {
-  EXPECT_EQ(run({"--rdzv_port=7001"}), 0);
-  EXPECT_THAT(output, HasSubstr("--rdzv_port has no effect"));
+  for (const std::string flag : {"--rdzv_port", "--master"}) {
+    EXPECT_EQ(run({flag + (flag == "--master" ? "=127.0.0.1:7001" : "=7001")}), 0);
+    EXPECT_THAT(output, HasSubstr("the port of " + flag + " has no effect"));
+  }
 }
 
 TEST_F(BadInput, LogDirThatCannotBeWritten) {
