@@ -17,6 +17,12 @@ std::string typed(const Program& program, VarId id) {
 
 std::string print_text(const Program& program) {
   std::string text;
+  for (size_t i = 0; i < program.flags().size(); ++i) {
+    text += "flag " + std::to_string(i) + " is " + program.flags()[i] + "\n";
+  }
+  for (size_t i = 0; i < program.groups().size(); ++i) {
+    text += "communicator " + std::to_string(i) + " is " + program.groups()[i].text() + "\n";
+  }
   const auto list = [&](const char* title, VarKind kind) {
     for (VarId id = 0; id < program.var_count(); ++id) {
       if (program.var(id).kind == kind) text += std::string(title) + typed(program, id) + "\n";
