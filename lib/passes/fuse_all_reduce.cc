@@ -31,7 +31,7 @@ class FuseAllReduce : public Pass {
   }
 
   bool run(Program& program, const PassContext& context) override {
-    if (context.world_size <= 1) return false;
+    if (context.data_parallel_degree() <= 1) return false;
     const std::vector<Gradient> gradients = find_gradients(program);
     if (gradients.empty()) return false;
     const auto buckets = fuse_ ? group_gradients(sizes_of(program, gradients), limits_)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "exec/backend.h"
 #include "exec/memory_error.h"
+#include "strategy/meta/all_reduce.h"
 #include "tensor/caching_allocator.h"
 #include "train/device_settings.h"
 #include "train/feeder.h"
@@ -32,8 +33,10 @@ static std::optional<Normalization> normalization(const Job& job, const ProgramO
 }
 
 static PassContext context_of(const ProgramOptions& options) {
-  PassContext context{.world_size = options.world,
+  PassContext context{.rank = options.rank,
+                      .ranks = options.world,
                       .nodes = options.nodes,
+                      .data_parallel = {},
                       .low_types = {},
                       .no_low_type = {},
                       .backend = options.backend};
@@ -41,9 +44,16 @@ static PassContext context_of(const ProgramOptions& options) {
   return context;
 }
 
+DataPart data_part(const ProgramOptions& options) {
+  const std::vector<int> ranks = context_of(options).data_parallel_ranks();
+  const auto own = std::find(ranks.begin(), ranks.end(), options.rank);
+  FLEET_CHECK(own != ranks.end(), "a rank that trains no samples");
+  return {static_cast<int>(own - ranks.begin()), static_cast<int>(ranks.size())};
+}
+
 void check_job(const Job& job, const ProgramOptions& options) {
   device_options(job);
-  check_strategy(strategy_from(job.strategy), context_of(options));
+  Strategy(strategy_from(job.strategy), context_of(options));
 }
 
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
@@ -56,28 +66,32 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
                 .image = options.image,
                 .label_smoothing = job.train.number("label_smoothing"),
                 .bytes = normalization(job, options)});
-  const PassContext context = context_of(options);
-  const Strategy strategy = check_strategy(strategy_from(job.strategy), context);
-  built.communication = strategy.communication;
-  const BackwardResult backward =
-      apply_strategy(program, strategy, built.training.forward, built.training.loss, context);
-  append_optimizer(program, strategy, backward, built.training.learning_rate, job.optimizer,
-                   context);
+  built.strategy = std::make_unique<Strategy>(strategy_from(job.strategy), context_of(options));
+  Strategy& strategy = *built.strategy;
+  const BackwardResult& backward =
+      strategy.append_backward(program, built.training.forward, built.training.loss);
+  strategy.append_optimizer(built.training.learning_rate, job.optimizer);
   built.loss_scaling = backward.loss_scaling;
   const Training& training = built.training;
   built.keep = {training.loss, training.training_metrics.losses, training.training_metrics.counts,
                 training.evaluation_metrics.losses, training.evaluation_metrics.counts};
+  built.keep.insert(built.keep.end(), strategy.keep().begin(), strategy.keep().end());
   return built;
 }
 
 Session::Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
                  Communicator* communicator)
     : options_(options), communicator_(communicator) {
-  BuiltProgram built = build_program(
-      job,
-      {.image = image, .world = options.world, .nodes = options.nodes, .backend = options.backend});
-  communicators_ = std::make_unique<CommunicatorSet>(
-      communicator, built.communication.communicators, built.communication.group_size);
+  BuiltProgram built = build_program(job, {.image = image,
+                                           .rank = options.rank,
+                                           .world = options.world,
+                                           .nodes = options.nodes,
+                                           .backend = options.backend});
+  const AllReduceSettings sums =
+      check_all_reduce(strategy_from(job.strategy), built.strategy->context());
+  communicators_ =
+      std::make_unique<CommunicatorSet>(communicator, sums.communicators, sums.group_size);
+  strategy_ = std::move(built.strategy);
   built_training_ = built.training;
   loss_scaling_ = built.loss_scaling;
   Plan plan = make_plan(std::move(built.program), built.keep,
@@ -115,6 +129,7 @@ void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned
   spdlog::set_level(spdlog::level::off);  // passes say what they did once, not for every try
   const auto plan_of = [&](int64_t batch) {
     BuiltProgram built = build_program(job, {.image = image,
+                                             .rank = options_.rank,
                                              .world = options_.world,
                                              .nodes = options_.nodes,
                                              .batch = batch,
@@ -143,6 +158,14 @@ DType Session::precision() const {
     }
   }
   return DType::kFloat32;
+}
+
+StepInfo Session::prepare(StepInfo info, double learning_rate) {
+  HostStep step{.info = info, .learning_rate = learning_rate, .read = [this](VarId id) {
+                  return executor_->values<float>(id);
+                }};
+  strategy_->before_step(step);
+  return info;
 }
 
 void Session::compare_plans(Store& store, std::chrono::milliseconds timeout) const {

@@ -36,6 +36,7 @@ static void make_output_folder(const std::string& path) {
 Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     : job_(job), device_(device), options_(options) {
   begun_ = monotonic_seconds();
+  part_ = data_part({.image = {}, .rank = options.rank, .world = options.world});
   open_data();
   if (leads()) make_output_folder(job_.train.text("output"));
   const data::ImageShape image = train_data_->image();
@@ -56,7 +57,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   schedule_ = std::make_unique<Schedule>(job_.schedule, train_data_->batches(),
                                          job_.train.integer("epochs"));
   position_ = {.seed = seed,
-               .global_batch = train_data_->batch_size() * options.world,
+               .global_batch = train_data_->batch_size() * part_.parts,
                .model = job_.model_name};
   load();
   session_->broadcast_all();
@@ -78,8 +79,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
 Trainer::~Trainer() = default;
 
 void Trainer::open_data() {
-  data::PipelineContext context{.rank = options_.rank,
-                                .ranks = options_.world,
+  data::PipelineContext context{.rank = part_.part,
+                                .ranks = part_.parts,
                                 .seed = static_cast<uint64_t>(job_.train.integer("seed")),
                                 .classes = job_.model.integer("num_classes"),
                                 .bytes = feeds_bytes(job_, device_.backend()),
@@ -244,7 +245,7 @@ void Trainer::train_step(const data::Batch& batch) {
   const bool fetch = (step + 1) % job_.train.integer("fetch_every") == 0;
   Executor& executor = session_->executor();
   feed(batch, rate);
-  executor.run({.step = step, .evaluate = false, .fetch = fetch});
+  executor.run(session_->prepare({.step = step, .fetch = fetch}, rate));
   feeder_->release();  // the batch's memory is used anew by the next one
   // Where the host runs ahead, steps are done later than they were issued: the sums are right
   // wherever it waits.

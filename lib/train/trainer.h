@@ -82,6 +82,7 @@ class Trainer {
   StepMeter meter_;
   MovingAverage utilization_, clock_;  // of the device, as it tells
   size_t most_memory_ = 0;
+  DataPart part_;
   TrainingPosition position_;
   int64_t saved_step_ = -1, evaluated_step_ = -1;
   bool warned_of_nan_ = false;
