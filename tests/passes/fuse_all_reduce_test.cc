@@ -37,8 +37,7 @@ std::vector<const Op*> all_reduces(const Program& program) {
 
 size_t buckets(const std::string& model, int classes, double megabytes, int64_t count) {
   Program program = trained(model, classes);
-  run_pass("fuse_all_reduce", program, {.ranks = 2},
-           {{"megabytes", megabytes}, {"count", count}});
+  run_pass("fuse_all_reduce", program, {.ranks = 2}, {{"megabytes", megabytes}, {"count", count}});
   return all_reduces(program).size();
 }
 
@@ -149,10 +148,8 @@ TEST(FuseAllReduce, Twice_IsAnError) {
 
 TEST(RunPass, UnknownOption_IsAnError) {
   Program program = trained("lenet", 10);
-  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.ranks = 2}, {{"megabites", 1.0}}),
-               Error);
-  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.ranks = 2}, {{"megabytes", true}}),
-               Error);
+  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.ranks = 2}, {{"megabites", 1.0}}), Error);
+  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.ranks = 2}, {{"megabytes", true}}), Error);
   EXPECT_THROW(run_pass("fuse_all_reduces", program, {}), Error);
 }
 
