@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "comm/communicator_set.h"
+#include "exec/communicator_set.h"
 #include "exec/executor.h"
 #include "models/training.h"
 #include "store/store.h"
@@ -63,8 +63,8 @@ class Session {
   const Training& training() const { return built_training_; }
   // What the forward part computes in: amp's type, where any of it does, else float32.
   DType precision() const;
-  // Every rank publishes its Plan's hash and compares; kPeerLost naming the first rank that
-  // differs.
+  // Every rank publishes what it does in its groups and compares (compare_agreements()); kUsage
+  // naming the first rank that differs, and in what.
   void compare_plans(Store& store, std::chrono::milliseconds timeout) const;
   // Parameters and states of rank 0 to all.
   void broadcast_all();
