@@ -42,7 +42,7 @@ std::string print_text(const Program& program) {
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       text += (i ? ", " : "") + typed(program, op.outputs[i]);
     }
-    text += " = " + op.type() + "(";
+    text += (op.outputs.empty() ? "" : " = ") + op.type() + "(";
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       text += (i ? ", " : "") + name_in(program, op.inputs[i]);
     }

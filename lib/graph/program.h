@@ -138,6 +138,7 @@ class ShapeContext {
  public:
   ShapeContext(Program& program, const Op& op) : program_(program), op_(op) {}
   const Op& op() const { return op_; }
+  const Program& program() const { return program_; }
   const Attributes& attributes() const { return op_.attributes; }
   int input_count() const { return static_cast<int>(op_.inputs.size()); }
   bool has_input(int i) const { return i < input_count() && op_.inputs[i] != kNoVar; }

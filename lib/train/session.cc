@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "exec/backend.h"
 #include "exec/memory_error.h"
-#include "strategy/meta/all_reduce.h"
 #include "tensor/caching_allocator.h"
 #include "train/device_settings.h"
 #include "train/feeder.h"
@@ -87,10 +86,7 @@ Session::Session(const Job& job, const Shape& image, const SessionOptions& optio
                                            .world = options.world,
                                            .nodes = options.nodes,
                                            .backend = options.backend});
-  const AllReduceSettings sums =
-      check_all_reduce(strategy_from(job.strategy), built.strategy->context());
-  communicators_ =
-      std::make_unique<CommunicatorSet>(communicator, sums.communicators, sums.group_size);
+  communicators_ = std::make_unique<CommunicatorSet>(built.program.groups(), communicator);
   strategy_ = std::move(built.strategy);
   built_training_ = built.training;
   loss_scaling_ = built.loss_scaling;
@@ -111,7 +107,8 @@ Session::Session(const Job& job, const Shape& image, const SessionOptions& optio
 // pieces, where the device is one that takes its memory so.
 static size_t bytes_taken(const Plan& plan, const Device& device) {
   std::vector<size_t> regions = plan.workspace_bytes;
-  regions.insert(regions.end(), {plan.persistent_bytes, plan.arena_bytes, plan.bucket_bytes});
+  regions.insert(regions.end(), {plan.persistent_bytes, plan.arena_bytes});
+  regions.insert(regions.end(), plan.bucket_bytes.begin(), plan.bucket_bytes.end());
   if (!device.runs_beside_host()) return std::accumulate(regions.begin(), regions.end(), size_t{0});
   constexpr size_t kPadding = 4096;  // between a slot's feeds
   regions.insert(regions.end(), Feeder::kDepth, plan.memory().feeds + kPadding);
@@ -169,18 +166,8 @@ StepInfo Session::prepare(StepInfo info, double learning_rate) {
 }
 
 void Session::compare_plans(Store& store, std::chrono::milliseconds timeout) const {
-  const auto key = [](int rank) { return "plan/" + std::to_string(rank); };
-  const std::string mine = std::to_string(executor_->plan().hash());
-  store.set(key(options_.rank), mine);
-  for (int rank = 0; rank < options_.world; ++rank) {
-    if (store.get(key(rank), timeout) == mine) continue;
-    throw Error(ErrorCode::kUsage,
-                "rank " + std::to_string(rank) + " has another plan than rank " +
-                    std::to_string(options_.rank),
-                {},
-                "start all ranks with the same job file, overrides and version of fleetrun, on "
-                "machines of one kind");
-  }
+  compare_agreements(executor_->plan().agreements(options_.rank), options_.rank, options_.world,
+                     store, timeout);
 }
 
 void Session::broadcast(const std::vector<VarId>& vars) {

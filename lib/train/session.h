@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "comm/communicator_set.h"
+#include "exec/communicator_set.h"
 #include "exec/executor.h"
 #include "models/training.h"
 #include "store/store.h"
@@ -72,8 +72,8 @@ class Session {
   DType precision() const;
   // Lets the strategy decide about the training step at hand.
   StepInfo prepare(StepInfo info, double learning_rate);
-  // Every rank publishes its Plan's hash and compares; kPeerLost naming the first rank that
-  // differs.
+  // Every rank publishes what it does in its groups and compares (compare_agreements()); kUsage
+  // naming the first rank that differs, and in what.
   void compare_plans(Store& store, std::chrono::milliseconds timeout) const;
   // Parameters and states of rank 0 to all.
   void broadcast_all();

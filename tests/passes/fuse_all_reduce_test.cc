@@ -88,6 +88,24 @@ TEST(FuseAllReduce, SeveralCommunicators_TakeTurnsEachWithItsStream) {
   }
 }
 
+TEST(FuseAllReduce, EachCommunicator_IsAGroupOfAllRanks) {
+  Program program = trained("lenet", 10);
+  program.add_group({.name = "another strategy's", .ranks = {0, 2}});
+  run_pass("fuse_all_reduce", program, {.ranks = 4},
+           {{"exact_count", int64_t{2}}, {"communicators", int64_t{2}}, {"first_sum", int64_t{2}}});
+  ASSERT_EQ(program.groups().size(), 3u);
+  for (int group : {1, 2}) {
+    EXPECT_EQ(program.groups()[group].ranks, (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(program.groups()[group].first_sum, 2);
+  }
+  const auto ops = all_reduces(program);
+  ASSERT_GE(ops.size(), 2u);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    EXPECT_EQ(ops[i]->attributes.integer("communicator"), static_cast<int64_t>(1 + i % 2));
+    EXPECT_EQ(ops[i]->stream, static_cast<int>(1 + i % 2));
+  }
+}
+
 TEST(FuseAllReduce, OneRank_ChangesNothing) {
   Program program = trained("lenet", 10);
   const std::string before = print_text(program);

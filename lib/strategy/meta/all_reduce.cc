@@ -71,6 +71,7 @@ class AllReduce : public MetaOptimizer {
               {"exact_count", limits.exact_count},
               {"last_megabytes", limits.last_megabytes},
               {"communicators", int64_t{settings_.communicators}},
+              {"first_sum", int64_t{settings_.group_size}},
               {"one_after_another", settings_.one_after_another}});
   }
 
