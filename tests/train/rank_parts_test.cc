@@ -34,6 +34,8 @@ Program small_program(bool parts, int64_t size = 3) {
   return program;
 }
 
+constexpr char kKilled[] = "killed";  // what a rank throws that goes without a word
+
 // One rank of a job, in a thread of its own.
 struct Rank {
   JobRank own;
@@ -73,7 +75,7 @@ class RankParts : public ::testing::Test {
         codes_[rank] = error.code();
         failures[rank] = error.what();
       }
-      control.barrier();  // nobody leaves while another still waits for it
+      if (failures[rank] != kKilled) control.barrier();  // nobody leaves while another waits
     };
     std::vector<Thread> threads;
     for (int rank = 0; rank < world; ++rank) {
@@ -259,6 +261,25 @@ TEST_F(RankParts, CutOffAnywhere_LeavesTheOneBefore) {
   EXPECT_EQ(finish_checkpoint(root_, later, executor, 0, bytes), root_ + "/step_00000009");
   EXPECT_EQ(latest_checkpoint(root_), root_ + "/step_00000009");
   EXPECT_FALSE(fs::exists(aside));
+}
+
+// A rank is gone before it has written its part.
+TEST_F(RankParts, RankThatDiesWhileSaving_LeavesNoCheckpoint) {
+  run(2, true, [&](Rank& rank) {
+    if (rank.own.rank == 0) {
+      try {
+        save_on_all_ranks(root_, position_, rank.executor, 0, rank.own, rank.control);
+        ADD_FAILURE() << "saved without rank 1";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+      }
+    } else {
+      rank.control.all_succeed("begin a checkpoint", [] { return 0.0; });
+    }
+    throw Error(ErrorCode::kInternal, kKilled);
+  });
+  EXPECT_EQ(latest_checkpoint(root_), std::nullopt);
+  EXPECT_FALSE(fs::exists(folder() + ".part"));
 }
 
 TEST_F(RankParts, SharedFolder_IsLookedForBeforeTraining) {
