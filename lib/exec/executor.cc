@@ -155,7 +155,7 @@ void Executor::run(const StepInfo& info) {
     issue(schedule, info);
   }
   schedule.ran = true;
-  if (profiling_ && !info.refresh) ++profiled_runs_;
+  if (profiling_ && !info.refresh && !info.sync) ++profiled_runs_;
 }
 
 void Executor::record(Schedule& schedule, const StepInfo& info) {

@@ -62,7 +62,8 @@ class Executor {
   // Measures each operation on the host's clock, waiting for it: for finding where time goes, slows
   // devices down.
   void set_profiling(bool on);
-  // Of each operation of the plan: seconds a run while profiling.
+  // Of each operation of the plan: seconds a run while profiling. Refreshes and syncs are no runs
+  // of their own here: their time is among that of the steps and evaluations.
   std::vector<double> profiled_seconds() const;
   // One line an operation type, most time first: calls, milliseconds a run, share.
   std::string profile() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "base/text.h"
@@ -13,10 +14,32 @@ namespace fleet {
 namespace {
 
 // Evaluation goes behind training, with which it never runs: its temporaries then share the arena
-// with all of training's instead of lying beside what the backward pass still needs.
+// with all of training's instead of lying beside what the backward pass still needs. What runs in
+// training too stays, and so does what that depends on.
 void put_evaluation_last(Program& program) {
-  std::stable_partition(program.ops().begin(), program.ops().end(),
-                        [&](const Op& op) { return program.sections()[op.section].when.training; });
+  std::set<VarId> read, written;  // later, by what stays and runs outside of training too
+  std::vector<bool> moves(program.ops().size());
+  const auto among = [](const std::vector<VarId>& ids, const std::set<VarId>& some) {
+    return std::any_of(ids.begin(), ids.end(),
+                       [&](VarId id) { return id != kNoVar && some.contains(id); });
+  };
+  for (size_t i = program.ops().size(); i-- > 0;) {
+    const Op& op = program.ops()[i];
+    const Predicate& when = program.sections()[op.section].when;
+    const bool outside = when.evaluation || when.sync || when.refresh;
+    moves[i] = !when.training && !among(op.outputs, read) && !among(op.outputs, written) &&
+               !among(op.inputs, written);
+    if (moves[i] || !outside) continue;
+    read.insert(op.inputs.begin(), op.inputs.end());
+    written.insert(op.outputs.begin(), op.outputs.end());
+  }
+  std::vector<Op> ordered;
+  for (const bool last : {false, true}) {
+    for (size_t i = 0; i < moves.size(); ++i) {
+      if (moves[i] == last) ordered.push_back(std::move(program.ops()[i]));
+    }
+  }
+  program.ops() = std::move(ordered);
 }
 
 }  // namespace

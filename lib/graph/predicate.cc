@@ -11,24 +11,48 @@
 namespace fleet {
 namespace {
 
-constexpr int64_t kLongestPeriod = 1 << 16;
-
-// Training steps that stand for all: between two steps at which a range begins or ends, one period
-// of what repeats.
-std::vector<int64_t> telling_steps(std::span<const Predicate> predicates) {
-  int64_t period = 1;
-  std::set<int64_t> edges = {0};
-  for (const Predicate& predicate : predicates) {
-    period = std::lcm(period, predicate.every);
-    FLEET_CHECK(period <= kLongestPeriod, "sections whose steps meet too seldom");
-    edges.insert(std::max<int64_t>(predicate.from_step, 0));
-    if (predicate.until_step != kForever) edges.insert(std::max<int64_t>(predicate.until_step, 0));
+// A step of [begin, end) for each combination of `periods` that can divide the number of a step
+// there, counted from 1.
+void add_steps(const std::vector<int64_t>& periods, int64_t begin, int64_t end,
+               std::vector<int64_t>* steps) {
+  const size_t combinations = size_t{1} << periods.size();
+  for (size_t wanted = 0; wanted < combinations; ++wanted) {
+    int64_t stride = 1;
+    bool too_far = false;
+    for (size_t i = 0; i < periods.size(); ++i) {
+      const int64_t factor = periods[i] / std::gcd(stride, periods[i]);
+      if (wanted >> i & 1) too_far |= __builtin_mul_overflow(stride, factor, &stride);
+    }
+    if (too_far || stride > end) continue;
+    // Where k periods leave any multiple of the stride out, they leave out one of each 2^k in a row
+    // (Crittenden and Vanden Eynden, 1970): so many tries find it, or there is none.
+    int64_t number = begin / stride * stride;  // a multiple of the stride, not above `begin`
+    for (size_t tries = 0; tries < combinations && number <= end - stride; ++tries) {
+      number += stride;
+      size_t divides = 0;
+      for (size_t i = 0; i < periods.size(); ++i) {
+        divides |= size_t{number % periods[i] == 0} << i;
+      }
+      if (divides != wanted) continue;
+      steps->push_back(number - 1);
+      break;
+    }
   }
+}
+
+// Training steps that stand for all: between two steps at which a range begins or ends, one for
+// each combination of what repeats.
+std::vector<int64_t> telling_steps(std::span<const Predicate> predicates) {
+  std::set<int64_t> edges = {0, kForever}, periods;
+  for (const Predicate& predicate : predicates) {
+    if (predicate.every > 1) periods.insert(predicate.every);
+    edges.insert(std::max<int64_t>(predicate.from_step, 0));
+    edges.insert(std::max<int64_t>(predicate.until_step, 0));
+  }
+  FLEET_CHECK(periods.size() <= 12, "too many periods among sections that share a variable");
   std::vector<int64_t> steps;
-  for (auto edge = edges.begin(); edge != edges.end(); ++edge) {
-    const auto next = std::next(edge);
-    const int64_t end = next == edges.end() ? *edge + period : std::min(*next, *edge + period);
-    for (int64_t step = *edge; step < end; ++step) steps.push_back(step);
+  for (auto edge = edges.begin(); std::next(edge) != edges.end(); ++edge) {
+    add_steps({periods.begin(), periods.end()}, *edge, *std::next(edge), &steps);
   }
   return steps;
 }
@@ -82,20 +106,24 @@ bool Predicate::covers(const Predicate& other) const { return cover({this, 1}, o
 
 std::string Predicate::text() const {
   if (refresh) return "refresh";
-  std::string text = training ? (evaluation ? "always" : "training")
-                              : (evaluation ? "evaluation"
-                                 : sync     ? "sync"
-                                            : "never");
-  if (sync && (training || evaluation)) text += " and sync";
-  if (every > 1) {
-    text += (between ? ", but every " : ", every ") + std::to_string(every) + " steps";
+  const bool trains =
+      training && !(between && every == 1) && std::max<int64_t>(from_step, 0) < until_step;
+  std::string text = trains ? (evaluation ? "always" : "training")
+                            : (evaluation ? "evaluation"
+                               : sync     ? "sync"
+                                          : "never");
+  if (sync && (trains || evaluation)) text += " and sync";
+  if (trains) {
+    if (every > 1) {
+      text += (between ? ", except every " : ", every ") + std::to_string(every) + " steps";
+    }
+    if (from_step > 0) text += ", from step " + std::to_string(from_step);
+    if (until_step != kForever) text += ", before step " + std::to_string(until_step);
+    if (flag != kNoFlag) {
+      text += std::string(flag_value ? ", with flag " : ", without flag ") + std::to_string(flag);
+    }
   }
-  if (from_step > 0) text += ", from step " + std::to_string(from_step);
-  if (until_step != kForever) text += ", before step " + std::to_string(until_step);
-  if (flag != kNoFlag) {
-    text += std::string(flag_value ? ", with flag " : ", without flag ") + std::to_string(flag);
-  }
-  if (fetch_only) text += ", when fetching";
+  if (fetch_only && (trains || evaluation)) text += ", when fetching";
   return text;
 }
 

@@ -25,7 +25,9 @@ std::string print_text(const Program& program) {
   }
   const auto list = [&](const char* title, VarKind kind) {
     for (VarId id = 0; id < program.var_count(); ++id) {
-      if (program.var(id).kind == kind) text += std::string(title) + typed(program, id) + "\n";
+      const Var& var = program.var(id);
+      if (var.kind != kind) continue;
+      text += title + typed(program, id) + (var.per_rank ? ", of each rank" : "") + "\n";
     }
   };
   list("feed ", VarKind::kFeed);

@@ -11,6 +11,9 @@ bool is_saved(const Var& var) {
 
 SectionId Program::add_section(const std::string& name, Predicate when) {
   FLEET_CHECK(find_section(name) < 0, "section '" + name + "' is there twice");
+  FLEET_CHECK(when.every >= 1, "section '" + name + "' runs every so many steps, below 1");
+  FLEET_CHECK(when.flag >= kNoFlag && when.flag < static_cast<FlagId>(flags_.size()),
+              "section '" + name + "' asks for a flag that is not there");
   sections_.push_back({name, when});
   return static_cast<SectionId>(sections_.size()) - 1;
 }

@@ -28,8 +28,9 @@ class Sections {
  public:
   explicit Sections(const Program& program) : sections_(program.sections()) {}
 
-  // Whether one of `writers` runs whenever `reader` does.
+  // Whether one of `writers` runs whenever `reader` does; false where there are none.
   bool cover(const std::vector<SectionId>& writers, SectionId reader) {
+    if (writers.empty()) return false;
     if (std::find(writers.begin(), writers.end(), reader) != writers.end()) return true;
     const auto [known, fresh] = covered_.try_emplace({writers, reader}, false);
     if (fresh) {
@@ -79,7 +80,8 @@ void verify(const Program& program) {
         if (!updates && !sections.exclude(written[id], op.section)) {
           broken(program, op, "writes '" + var.name + "' a second time");
         }
-        written[id].push_back(op.section);
+        std::vector<SectionId>& by = written[id];
+        if (std::find(by.begin(), by.end(), op.section) == by.end()) by.push_back(op.section);
       }
     }
   }

@@ -9,6 +9,7 @@
 #include "tensor/caching_allocator.h"
 #include "train/device_settings.h"
 #include "train/feeder.h"
+#include "train/rank_state.h"
 
 namespace fleet {
 
@@ -181,27 +182,11 @@ void Session::broadcast(const std::vector<VarId>& vars) {
   communicator_->throw_if_failed();
 }
 
-void Session::broadcast_all() {
-  std::vector<VarId> vars;
-  const Program& program = executor_->program();
-  for (VarId id = 0; id < program.var_count(); ++id) {
-    if (is_saved(program.var(id))) vars.push_back(id);
-  }
-  broadcast(vars);
-}
+void Session::broadcast_all() { broadcast(shared_vars(executor_->program())); }
 
 void Session::broadcast_statistics() {
-  // A state that the forward section writes is a statistic of the model.
-  std::vector<VarId> vars;
-  const Program& program = executor_->program();
-  for (const Op& op : program.ops()) {
-    if (op.section != built_training_.forward) continue;
-    for (VarId id : op.outputs) {
-      if (id != kNoVar && program.var(id).kind == VarKind::kState) vars.push_back(id);
-    }
-  }
   executor_->synchronize();
-  broadcast(vars);
+  broadcast(shared_statistics(executor_->program(), built_training_.forward));
 }
 
 MetricSums Session::read_metrics(bool evaluation) {

@@ -75,7 +75,7 @@ class Session {
   // Every rank publishes what it does in its groups and compares (compare_agreements()); kUsage
   // naming the first rank that differs, and in what.
   void compare_plans(Store& store, std::chrono::milliseconds timeout) const;
-  // Parameters and states of rank 0 to all.
+  // Parameters and states of rank 0 to all, but for states of each rank.
   void broadcast_all();
   // Rank 0's running statistics to all (not the optimizer's states, which are alike).
   void broadcast_statistics();

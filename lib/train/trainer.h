@@ -85,6 +85,7 @@ class Trainer {
   DataPart part_;
   TrainingPosition position_;
   int64_t saved_step_ = -1, evaluated_step_ = -1;
+  std::optional<RankSync> sync_;  // once a checkpoint is loaded
   bool warned_of_nan_ = false;
   std::optional<double> loss_scaling_;  // at the last fetch
   TrainResult result_;

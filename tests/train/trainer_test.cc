@@ -91,6 +91,33 @@ class TrainerTest : public ::testing::Test {
     return outcome;
   }
 
+  // Starts a job of two ranks, each from its own settings; what the ranks fail with.
+  static std::vector<std::string> start_two(const Job& first, const Job& second) {
+    const auto store = make_memory_store();
+    std::vector<std::string> messages(2);
+    std::vector<Thread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back("rank", [&, rank] {
+        HostDevice device;
+        auto communicator = make_communicator({.rank = rank,
+                                               .size = 2,
+                                               .nodes = {},
+                                               .store = store,
+                                               .backend = "inprocess",
+                                               .names = {}});
+        try {
+          Trainer trainer(
+              rank == 0 ? first : second, device,
+              {.rank = rank, .world = 2, .communicator = communicator.get(), .store = store});
+        } catch (const Error& error) {
+          messages[rank] = error.what();
+        }
+      });
+    }
+    for (Thread& thread : threads) thread.join();
+    return messages;
+  }
+
   // Those lines of metrics.jsonl.
   std::vector<nlohmann::json> events(const std::string& kind) const {
     std::vector<nlohmann::json> found;
@@ -182,30 +209,25 @@ TEST_F(TrainerTest, StopWishOfOneRank_StopsAllAfterTheSameStepAndSaves) {
 
 TEST_F(TrainerTest, RanksWithAnotherPlan_AreRefusedByName) {
   // Ranks whose strategies differ: rank 1 fuses less.
-  const auto store = make_memory_store();
-  std::vector<std::string> messages(2);
-  std::vector<Thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back("rank", [&, rank] {
-      HostDevice device;
-      auto communicator = make_communicator({.rank = rank,
-                                             .size = 2,
-                                             .nodes = {},
-                                             .store = store,
-                                             .backend = "inprocess",
-                                             .names = {}});
-      try {
-        Trainer trainer(
-            job({rank == 0 ? "model.hidden=32" : "model.hidden=33"}), device,
-            {.rank = rank, .world = 2, .communicator = communicator.get(), .store = store});
-      } catch (const Error& error) {
-        messages[rank] = error.what();
-      }
-    });
-  }
-  for (Thread& thread : threads) thread.join();
+  const auto messages = start_two(job({"model.hidden=32"}), job({"model.hidden=33"}));
   EXPECT_THAT(messages[0], HasSubstr("rank 1 has another plan than rank 0"));
   EXPECT_THAT(messages[1], HasSubstr("rank 0 has another plan than rank 1"));
+}
+
+// Two nodes that share no folder, and a checkpoint on one of them.
+TEST_F(TrainerTest, RanksThatResumeFromOtherCheckpoints_AreRefused) {
+  run(job({"train.max_steps=1"}), 2);
+  const Job here = job({"checkpoint.resume=auto"});
+  const std::string output = output_;
+  output_ += "/other_disk";
+  const Job there = job({"checkpoint.resume=auto"});
+  const Job nowhere = job({"checkpoint.resume=" + output_ + "/step_00000001"});
+  output_ = output;
+  EXPECT_THAT(start_two(here, there),
+              ::testing::Each(HasSubstr("rank 0 resumed from step 1, rank 1 found no checkpoint")));
+  const auto messages = start_two(here, nowhere);
+  EXPECT_THAT(messages[0], HasSubstr("rank 1: could not load the checkpoint"));
+  EXPECT_THAT(messages[1], HasSubstr("no such checkpoint folder"));
 }
 
 TEST_F(TrainerTest, CheckpointOfAnotherGlobalBatchOrSeed_IsRefused) {
