@@ -21,7 +21,8 @@ struct PassContext {
   // Low floating types the backend computes in, the preferred first; none: why, in a clause.
   std::vector<DType> low_types;
   std::string no_low_type;
-  std::string backend = "cpu";  // the program is for
+  std::string backend = "cpu";         // the program is for
+  std::string optimizer = "momentum";  // that the job trains with
   // The loss is scaled in bfloat16 too, where it need not be: for tests on the CPU.
   bool scale_low_loss = false;
 

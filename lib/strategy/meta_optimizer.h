@@ -30,6 +30,7 @@ struct Build {
   BackwardResult backward;     // from the phase backward() on
   SectionId optimize = -1;     // where updates go, from the phase update() on
   Predicate update_when;       // when they run; to be set before that
+  Settings optimizer;          // of the rule of the updates, in and behind update(): to be replaced
   GradientScaling scaling;     // what updates need to know of scaled gradients
   std::vector<VarId> keep;     // what before_step() reads
 };

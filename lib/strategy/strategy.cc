@@ -91,6 +91,7 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
                                          .loss_factor = 1.0 / context_.data_parallel_degree(),
                                          .backward = {},
                                          .update_when = {},
+                                         .optimizer = {},
                                          .scaling = {},
                                          .keep = {}});
   run(&MetaOptimizer::groups);
@@ -114,10 +115,11 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
 void Strategy::append_optimizer(VarId learning_rate, const Settings& settings) {
   FLEET_CHECK(build_ && build_->optimize < 0, "an optimizer, once, behind the backward pass");
   Build& build = *build_;
+  build.optimizer = settings;
   build.optimize = build.program.add_section("optimize", build.update_when);
   run(&MetaOptimizer::update);
-  append_updates(build.program, build.optimize, build.backward.parameters, learning_rate, settings,
-                 build.scaling);
+  append_updates(build.program, build.optimize, build.backward.parameters, learning_rate,
+                 build.optimizer, build.scaling);
   run(&MetaOptimizer::fuse_update);
   verify(build.program);
   for (const auto& part : parts_) part->finish(build);

@@ -44,6 +44,12 @@ static PassContext context_of(const ProgramOptions& options) {
   return context;
 }
 
+static PassContext context_of(const Job& job, const ProgramOptions& options) {
+  PassContext context = context_of(options);
+  context.optimizer = job.optimizer.text("name");
+  return context;
+}
+
 DataPart data_part(const ProgramOptions& options) {
   const std::vector<int> ranks = context_of(options).data_parallel_ranks();
   const auto own = std::find(ranks.begin(), ranks.end(), options.rank);
@@ -53,7 +59,7 @@ DataPart data_part(const ProgramOptions& options) {
 
 void check_job(const Job& job, const ProgramOptions& options) {
   device_options(job);
-  Strategy(strategy_from(job.strategy), context_of(options));
+  Strategy(strategy_from(job.strategy), context_of(job, options));
 }
 
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
