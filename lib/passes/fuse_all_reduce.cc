@@ -27,7 +27,8 @@ class FuseAllReduce : public Pass {
                 .last_megabytes = options.number("last_megabytes")},
         communicators_(options.integer("communicators")),
         first_sum_(static_cast<int>(options.integer("first_sum"))),
-        one_after_another_(options.boolean("one_after_another")) {
+        one_after_another_(options.boolean("one_after_another")),
+        section_(options.text("section")) {
     FLEET_CHECK(communicators_ >= 1, "allreduces over no communicator");
   }
 
@@ -115,7 +116,8 @@ class FuseAllReduce : public Pass {
     std::vector<Op> ops;
     size_t next = 0;
     for (size_t i = 0; i < program.ops().size(); ++i) {
-      const SectionId section = program.ops()[i].section;
+      const SectionId section =
+          section_.empty() ? program.ops()[i].section : program.find_section(section_);
       ops.push_back(std::move(program.ops()[i]));
       for (; next < buckets.size(); ++next) {
         const std::vector<int>& bucket = buckets[next];
@@ -134,6 +136,7 @@ class FuseAllReduce : public Pass {
   int64_t communicators_;
   int first_sum_;
   bool one_after_another_;
+  std::string section_;
 };
 
 }  // namespace
@@ -147,7 +150,9 @@ FLEET_PASS(fuse_all_reduce) {
                  {"last_megabytes", 0.0},
                  {"communicators", int64_t{1}},
                  {"first_sum", int64_t{1}},  // ranks that sum among themselves first
-                 {"one_after_another", true}};
+                 {"one_after_another", true},
+                 // where the allreduces run; empty: with what computes the gradients
+                 {"section", std::string()}};
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseAllReduce>(options);
   };

@@ -27,6 +27,7 @@ struct Build {
   // What d(loss) is multiplied with: 1 / data-parallel ranks, so that a sum over them averages.
   double loss_factor = 1;
   bool sums_gradients = true;  // false: another meta-optimizer combines them
+  SectionId sums_in = -1;      // the section of the sums; -1: where gradients are computed
   BackwardResult backward;     // from the phase backward() on
   SectionId optimize = -1;     // where updates go, from the phase update() on
   Predicate update_when;       // when they run; to be set before that

@@ -88,6 +88,7 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
                                          .context = context_,
                                          .forward = forward,
                                          .loss = loss,
+                                         .low = {},
                                          .loss_factor = 1.0 / context_.data_parallel_degree(),
                                          .backward = {},
                                          .update_when = {},

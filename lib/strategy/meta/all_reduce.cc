@@ -72,7 +72,9 @@ class AllReduce : public MetaOptimizer {
               {"last_megabytes", limits.last_megabytes},
               {"communicators", int64_t{settings_.communicators}},
               {"first_sum", int64_t{settings_.group_size}},
-              {"one_after_another", settings_.one_after_another}});
+              {"one_after_another", settings_.one_after_another},
+              {"section",
+               build.sums_in < 0 ? std::string() : build.program.sections()[build.sums_in].name}});
   }
 
  private:
