@@ -160,6 +160,43 @@ TEST_F(TrainerTest, OneTwoAndFourRanks_Agree) {
   }
 }
 
+const std::vector<std::string> kMergeTwo = {
+    "strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2", "model.dropout=0"};
+
+std::vector<std::string> with(std::vector<std::string> overrides,
+                              const std::vector<std::string>& more) {
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return overrides;
+}
+
+// Two batches of 8 make one update, as one of 16 does; on two ranks two of 4 each.
+TEST_F(TrainerTest, GradientMerge_TrainsAsOneLargerBatch) {
+  const Outcome plain = run(job({"data.batch_size=16", "model.dropout=0"}), 1);
+  const Outcome merged = run(job(with(kMergeTwo, {"data.batch_size=8"})), 1);
+  const Outcome two = run(job(with(kMergeTwo, {"data.batch_size=4"})), 2);
+  EXPECT_EQ(plain.results[0].steps, 8);
+  EXPECT_EQ(merged.results[0].steps, 16);
+  for (const Outcome* outcome : {&merged, &two}) {
+    Weights weights = outcome->weights[0];
+    for (const auto& [name, values] : plain.weights[0]) weights.try_emplace(name, values);
+    EXPECT_LE(distance(plain.weights[0], weights), 1e-5);
+  }
+}
+
+// Ranks that stop within a round go on with what each of them had added up.
+TEST_F(TrainerTest, GradientMergeInterrupted_GoesOnBitIdentically) {
+  const auto merge = with(kMergeTwo, {"data.batch_size=4", "train.evaluate_every=0"});
+  const Outcome whole = run(job(with(merge, {"checkpoint.every_steps=1"})), 2);
+  for (const char* cut : {"3", "4"}) {
+    fs::remove_all(output_);
+    run(job(with(merge, {std::string("train.max_steps=") + cut})), 2);
+    const Outcome resumed = run(job(with(merge, {"checkpoint.resume=auto"})), 2);
+    for (const int rank : {0, 1}) {
+      EXPECT_EQ(distance(whole.weights[rank], resumed.weights[rank]), 0) << "cut after " << cut;
+    }
+  }
+}
+
 TEST_F(TrainerTest, InterruptedAndResumed_IsBitIdentical) {
   const Outcome whole = run(job({"checkpoint.every_steps=1"}), 2);
   for (const char* cut :
