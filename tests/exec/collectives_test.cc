@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <mutex>
+#include <ostream>
 
 #include "exec/communicator_set.h"
 #include "exec/executor.h"
@@ -109,6 +110,8 @@ struct Case {
   std::string backend;
   int64_t columns;
 };
+
+void PrintTo(const Case& on, std::ostream* out) { *out << on.backend << " of " << on.columns; }
 
 class Collectives : public testing::TestWithParam<Case> {
  protected:

@@ -2,6 +2,8 @@
 // an oracle that knows nothing of vector clocks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <random>
 
 #include "exec/plan.h"
