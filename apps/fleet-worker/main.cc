@@ -114,6 +114,7 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   if (!arguments.print_config && !program && !arguments.print_plan) return false;
   const Job job = make_job(tree);
   ProgramOptions options{.image = {},
+                         .rank = static_cast<int>(env_int_or("PADDLE_TRAINER_ID", 0)),
                          .world = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)),
                          .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1))};
   if (arguments.print_config) {

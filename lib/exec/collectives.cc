@@ -1,11 +1,11 @@
 // Kernels of the collective operations: alike on every device, since the communicator and the
-// stream know theirs.
+// stream know theirs. A group of one rank has no communicator: its collectives copy, or do nothing.
 #include "exec/kernel.h"
 
 namespace fleet {
 namespace {
 
-// Collectives sum memory as it lies: ranks of one job agree on the layouts (Plan::hash()).
+// In place, memory travels as it lies: ranks of a group agree on the layouts (Plan::agreements()).
 void keep_layouts(LayoutQuery& query) {
   for (int i = 0; i < query.input_count(); ++i) {
     const Layout layout = query.input(i).value_or(Layout::plain(query.input_var(i).shape));
@@ -14,21 +14,113 @@ void keep_layouts(LayoutQuery& query) {
   }
 }
 
+View view_of(const Argument& argument) {
+  return {argument.data, argument.bytes() / size_of(argument.dtype), argument.dtype};
+}
+
+// All inputs and what lies between them (OpDef::contiguous_inputs), so that one call does for all.
+// Nobody reads what comes out between.
+View bucket_view(const KernelContext& context) {
+  const Argument& first = context.inputs.front();
+  const Argument& last = context.inputs.back();
+  const size_t bytes = last.as<char>() + last.bytes() - first.as<char>();
+  return {first.data, bytes / size_of(first.dtype), first.dtype};
+}
+
+ReduceOp reduction(const KernelContext& context) {
+  const std::string& op = context.attributes().text("op");
+  return op == "min" ? ReduceOp::kMin : op == "max" ? ReduceOp::kMax : ReduceOp::kSum;
+}
+
+int member(const KernelContext& context, const char* attribute) {
+  return static_cast<int>(context.attributes().integer(attribute));
+}
+
+std::unique_ptr<Kernel> nothing() {
+  return make_kernel([](Stream&) {});
+}
+
+// Of one rank: y is x.
+std::unique_ptr<Kernel> copy(KernelContext& context) {
+  const View from = view_of(context.inputs[0]), to = view_of(context.outputs[0]);
+  Device* device = &context.device;
+  return make_kernel(
+      [=](Stream& stream) { device->copy(to.data, from.data, from.bytes(), stream); });
+}
+
 }  // namespace
 
-// The inputs lie side by side (OpDef::contiguous_inputs) with zeros between, so one call reduces
-// all of them in place.
 FLEET_KERNEL(any, all_reduce) {
   def.layouts = keep_layouts;
   def.create = [](KernelContext& context) {
-    FLEET_CHECK(context.communicator != nullptr, "all_reduce in a job of one rank");
-    const Argument& first = context.inputs.front();
-    const Argument& last = context.inputs.back();
-    const size_t bytes = last.as<char>() + last.bytes() - first.as<char>();
-    const View view{first.data, bytes / size_of(first.dtype), first.dtype};
+    if (!context.communicator) return nothing();
+    const View view = bucket_view(context);
+    const ReduceOp op = reduction(context);
     Communicator* communicator = context.communicator;
-    return make_kernel(
-        [=](Stream& stream) { communicator->all_reduce(view, view, ReduceOp::kSum, stream); });
+    return make_kernel([=](Stream& stream) { communicator->all_reduce(view, view, op, stream); });
+  };
+}
+
+FLEET_KERNEL(any, reduce) {
+  def.layouts = keep_layouts;
+  def.create = [](KernelContext& context) {
+    if (!context.communicator) return nothing();
+    const View view = bucket_view(context);
+    const ReduceOp op = reduction(context);
+    const int root = member(context, "root");
+    Communicator* communicator = context.communicator;
+    return make_kernel([=](Stream& stream) { communicator->reduce(view, view, op, root, stream); });
+  };
+}
+
+FLEET_KERNEL(any, broadcast) {
+  def.layouts = keep_layouts;
+  def.create = [](KernelContext& context) {
+    if (!context.communicator) return nothing();
+    const View view = bucket_view(context);
+    const int root = member(context, "root");
+    Communicator* communicator = context.communicator;
+    return make_kernel([=](Stream& stream) { communicator->broadcast(view, root, stream); });
+  };
+}
+
+// Parts are rows of the tensors, so the layouts are plain.
+FLEET_KERNEL(any, all_gather) {
+  def.create = [](KernelContext& context) {
+    if (!context.communicator) return copy(context);
+    const View in = view_of(context.inputs[0]), out = view_of(context.outputs[0]);
+    Communicator* communicator = context.communicator;
+    return make_kernel([=](Stream& stream) { communicator->all_gather(in, out, stream); });
+  };
+}
+
+FLEET_KERNEL(any, reduce_scatter) {
+  def.create = [](KernelContext& context) {
+    if (!context.communicator) return copy(context);
+    const View in = view_of(context.inputs[0]), out = view_of(context.outputs[0]);
+    const ReduceOp op = reduction(context);
+    Communicator* communicator = context.communicator;
+    return make_kernel([=](Stream& stream) { communicator->reduce_scatter(in, out, op, stream); });
+  };
+}
+
+FLEET_KERNEL(any, send) {
+  def.create = [](KernelContext& context) {
+    FLEET_CHECK(context.communicator, "send in a group of one rank");
+    const View view = view_of(context.inputs[0]);
+    const int peer = member(context, "peer");
+    Communicator* communicator = context.communicator;
+    return make_kernel([=](Stream& stream) { communicator->send(view, peer, stream); });
+  };
+}
+
+FLEET_KERNEL(any, recv) {
+  def.create = [](KernelContext& context) {
+    FLEET_CHECK(context.communicator, "recv in a group of one rank");
+    const View view = view_of(context.outputs[0]);
+    const int peer = member(context, "peer");
+    Communicator* communicator = context.communicator;
+    return make_kernel([=](Stream& stream) { communicator->recv(view, peer, stream); });
   };
 }
 

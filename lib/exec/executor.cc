@@ -34,8 +34,11 @@ Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communi
     : plan_(std::move(plan)), device_(device), communicators_(std::move(communicators)) {
   persistent_ = device_.allocate(plan_.persistent_bytes);
   arena_ = device_.allocate(plan_.arena_bytes);
-  bucket_ = communicators_.empty() ? device_.allocate(plan_.bucket_bytes)
-                                   : communicators_[0]->allocate(plan_.bucket_bytes);
+  for (size_t group = 0; group < plan_.bucket_bytes.size(); ++group) {
+    const size_t bytes = plan_.bucket_bytes[group];
+    Communicator* communicator = bytes > 0 ? communicator_of(static_cast<GroupId>(group)) : nullptr;
+    buckets_.push_back(communicator ? communicator->allocate(bytes) : device_.allocate(bytes));
+  }
   begin_ = device_.make_event();
   for (int i = 0; i < plan_.streams(); ++i) {
     workspaces_.push_back(device_.allocate(plan_.workspace_bytes[i]));
@@ -73,20 +76,29 @@ void Executor::make_step(const PlannedOp& planned) {
 
 Communicator* Executor::communicator_of(const Op& op) const {
   if (!op.def->is_collective) return nullptr;
-  const auto number = static_cast<size_t>(op.attributes.integer("communicator"));
-  FLEET_CHECK(number < communicators_.size(),
-              op.type() + ": no communicator " + std::to_string(number));
-  return communicators_[number];
+  return communicator_of(static_cast<GroupId>(op.attributes.integer("communicator")));
+}
+
+Communicator* Executor::communicator_of(GroupId group) const {
+  const RankGroup& ranks = program().groups().at(group);
+  const bool there = static_cast<size_t>(group) < communicators_.size();
+  Communicator* communicator = there ? communicators_[group] : nullptr;
+  const auto size = static_cast<size_t>(communicator ? communicator->size() : 1);
+  FLEET_CHECK(size == ranks.ranks.size(),
+              "a communicator of " + std::to_string(size) + " ranks for group " + ranks.text());
+  return communicator;
 }
 
 void Executor::check_communicators() const {
-  for (const Communicator* communicator : communicators_) communicator->throw_if_failed();
+  for (const Communicator* communicator : communicators_) {
+    if (communicator) communicator->throw_if_failed();
+  }
 }
 
 void* Executor::address(const PlannedVar& planned) const {
   const Buffer& region = planned.region == Region::kPersistent ? persistent_
                          : planned.region == Region::kArena    ? arena_
-                                                               : bucket_;
+                                                               : buckets_[planned.group];
   return static_cast<char*>(region.data()) + planned.offset;
 }
 
@@ -143,7 +155,7 @@ void Executor::run(const StepInfo& info) {
     issue(schedule, info);
   }
   schedule.ran = true;
-  if (profiling_ && !info.refresh) ++profiled_runs_;
+  if (profiling_ && !info.refresh && !info.sync) ++profiled_runs_;
 }
 
 void Executor::record(Schedule& schedule, const StepInfo& info) {
@@ -227,8 +239,7 @@ void Executor::feed(VarId id, const void* data) {
 
 void Executor::read(VarId id, void* data) {
   const Argument from = argument(id);
-  FLEET_CHECK(plan_.vars[id].region != Region::kArena,
-              "'" + program().var(id).name + "' was not kept for reading");
+  FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' was not kept for reading");
   std::vector<char> raw(from.bytes());
   synchronize();
   device_.copy(raw.data(), from.data, raw.size(), *streams_[0]);
@@ -239,8 +250,7 @@ void Executor::read(VarId id, void* data) {
 
 void Executor::write(VarId id, const void* data) {
   const Argument to = argument(id);
-  FLEET_CHECK(plan_.vars[id].region != Region::kArena,
-              "'" + program().var(id).name + "' lives within a step only");
+  FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' lives within a step only");
   std::vector<char> raw(to.bytes());
   relayout(to.shape, size_of(to.dtype), Layout::plain(to.shape), data, to.layout, raw.data());
   synchronize();

@@ -13,10 +13,11 @@ namespace fleet {
 // Not thread-safe: one thread drives it.
 class Executor {
  public:
-  // communicators: by the number that collectives name in their attribute "communicator"; none in a
-  // job of one rank. They must outlive the executor.
+  // communicators: by GroupId, the number that collectives name in their attribute "communicator"
+  // (CommunicatorSet::all()); null where the group has one rank. They must outlive the executor.
+  // kInternal where a collective's group has none, or one of another size.
   Executor(Plan plan, Device& device, std::vector<Communicator*> communicators);
-  // With one communicator, or null.
+  // With the communicator of the only group, or null.
   Executor(Plan plan, Device& device, Communicator* communicator)
       : Executor(std::move(plan), device,
                  communicator ? std::vector<Communicator*>{communicator}
@@ -39,7 +40,8 @@ class Executor {
   void check_communicators() const;
   // What run() issues to: work on it runs before the next run.
   Stream& stream() { return *streams_[0]; }
-  // Feeds, parameters, states and kept variables, in plain layout. Synchronizes.
+  // Feeds, parameters, states and kept variables, in plain layout. Synchronizes. kInternal where
+  // the variable's memory is used for others too.
   void read(VarId var, void* data);
   void write(VarId var, const void* data);
   template <typename T>
@@ -60,7 +62,8 @@ class Executor {
   // Measures each operation on the host's clock, waiting for it: for finding where time goes, slows
   // devices down.
   void set_profiling(bool on);
-  // Of each operation of the plan: seconds a run while profiling.
+  // Of each operation of the plan: seconds a run while profiling. Refreshes and syncs are no runs
+  // of their own here: their time is among that of the steps and evaluations.
   std::vector<double> profiled_seconds() const;
   // One line an operation type, most time first: calls, milliseconds a run, share.
   std::string profile() const;
@@ -76,12 +79,14 @@ class Executor {
   void check_outputs(const Step& step, const StepInfo& info);
   void make_step(const PlannedOp& planned);
   Communicator* communicator_of(const Op& op) const;
+  Communicator* communicator_of(GroupId group) const;
   void* address(const PlannedVar& planned) const;
 
   Plan plan_;
   Device& device_;
   std::vector<Communicator*> communicators_;
-  Buffer persistent_, arena_, bucket_;
+  Buffer persistent_, arena_;
+  std::vector<Buffer> buckets_;                   // by group
   std::vector<Buffer> workspaces_;                // by stream
   std::vector<std::unique_ptr<Stream>> streams_;  // the first computes, the others run beside it
   std::unique_ptr<Event> begin_;                  // of a schedule, for the other streams

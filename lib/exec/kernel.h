@@ -85,7 +85,7 @@ struct KernelContext {
   std::vector<Argument> inputs, outputs;
   void* workspace = nullptr;
   Device& device;
-  Communicator* communicator = nullptr;  // for collectives; null in a job of one rank
+  Communicator* communicator = nullptr;  // of a collective's group; null where that is one rank
   const Attributes& attributes() const { return op.attributes; }
 };
 

@@ -3,32 +3,53 @@
 #include <algorithm>
 #include <map>
 
+#include "exec/adjacency.h"
+#include "exec/stream_order.h"
+
 namespace fleet {
 namespace {
 
-// Variables that share one piece of the arena because each takes over its predecessor in place.
+// Operations of one section and stream that touch something: the first and the last of them. Those
+// between are behind the first and before the last.
+struct Uses {
+  SectionId section = 0;
+  int stream = 0;
+  int first = 0, last = 0;
+};
+
+void add_uses(std::vector<Uses>& all, const Uses& more) {
+  for (Uses& uses : all) {
+    if (uses.section != more.section || uses.stream != more.stream) continue;
+    uses.first = std::min(uses.first, more.first);
+    uses.last = std::max(uses.last, more.last);
+    return;
+  }
+  all.push_back(more);
+}
+
+// Memory that lives within a step: of a chain of variables, or of some of which each takes over its
+// predecessor in place.
 struct Piece {
-  int first = 0, last = 0;  // operations between which it lives, both included
+  std::vector<Uses> uses;
   size_t bytes = 0, offset = 0;
-  std::vector<VarId> vars;
+  std::vector<std::pair<VarId, size_t>> vars;  // with their offsets in the piece
 };
 
 class Assignment {
  public:
-  Assignment(Plan& plan, const std::vector<VarId>& keep) : plan_(plan) {
+  Assignment(Plan& plan, const std::vector<VarId>& keep) : plan_(plan), order_(plan) {
     const int count = plan.program.var_count();
-    first_.assign(count, -1);
-    last_.assign(count, -1);
+    uses_.resize(count);
     kept_.assign(count, false);
     for (VarId id : keep) kept_[id] = true;
   }
 
   void run() {
-    find_lifetimes();
+    find_uses();
     place_buckets();
     place_persistent();
     make_pieces();
-    place_pieces();
+    plan_.arena_bytes = place(pieces_, 0);
     for (const PlannedOp& planned : plan_.ops) {
       std::vector<size_t>& bytes = plan_.workspace_bytes;
       const size_t stream = planned.op.stream;
@@ -38,57 +59,58 @@ class Assignment {
   }
 
  private:
-  // The operation of stream 0 behind which this one surely runs: it waits for what wrote its
-  // inputs.
-  int certainly_after(int index, std::vector<int>& written) const {
-    const Op& op = plan_.ops[index].op;
-    int after = op.stream == 0 ? index : 0;
-    if (op.stream != 0) {
-      for (VarId id : op.inputs) {
-        if (id != kNoVar) after = std::max(after, written[id]);
-      }
-    }
-    for (VarId id : op.outputs) {
-      if (id != kNoVar) written[id] = after;
-    }
-    return after;
-  }
-
-  void find_lifetimes() {
-    const int count = static_cast<int>(plan_.ops.size());
-    std::vector<int> written(plan_.program.var_count(), 0);
-    for (int i = 0; i < count; ++i) {
+  void find_uses() {
+    for (size_t i = 0; i < plan_.ops.size(); ++i) {
       const Op& op = plan_.ops[i].op;
-      const int after = certainly_after(i, written);
+      const int at = static_cast<int>(i);
       for (const std::vector<VarId>* side : {&op.inputs, &op.outputs}) {
         for (VarId id : *side) {
-          if (id == kNoVar) continue;
-          if (first_[id] < 0) first_[id] = after;
-          // Another stream may lag behind: what it touches lives to the end.
-          last_[id] = op.stream == 0 ? std::max(last_[id], i) : count;
+          if (id != kNoVar) add_uses(uses_[id], {op.section, op.stream, at, at});
         }
       }
     }
   }
 
+  bool lasts(VarId id) const {
+    return plan_.program.var(id).kind != VarKind::kTemporary || kept_[id];
+  }
+
+  // In each group's memory: first what lasts, then what lives within a step.
   void place_buckets() {
-    for (const PlannedOp& planned : plan_.ops) {
-      if (!planned.op.def->contiguous_inputs) continue;
-      for (VarId id : planned.op.inputs) {
+    std::map<GroupId, std::vector<Piece>> pieces;
+    std::map<GroupId, size_t> bytes;
+    for (const Chain& chain : find_chains(plan_)) {
+      Piece piece;
+      bool lasting = false;
+      for (VarId id : chain.vars) {
         PlannedVar& var = plan_.vars[id];
-        FLEET_CHECK(var.region != Region::kBucket, "a variable in two buckets");
         var.region = Region::kBucket;
-        var.offset = plan_.bucket_bytes;
-        plan_.bucket_bytes += aligned(var.bytes);
+        var.group = chain.group;
+        piece.vars.emplace_back(id, piece.bytes);
+        piece.bytes += aligned(var.bytes);
+        for (const Uses& uses : uses_[id]) add_uses(piece.uses, uses);
+        lasting = lasting || lasts(id);
       }
+      if (lasting) {
+        settle(piece, bytes[chain.group]);
+        bytes[chain.group] += piece.bytes;
+      } else {
+        bytes.try_emplace(chain.group, 0);
+        pieces[chain.group].push_back(std::move(piece));
+      }
+    }
+    for (auto& [group, size] : bytes) {
+      if (plan_.bucket_bytes.size() <= static_cast<size_t>(group)) {
+        plan_.bucket_bytes.resize(group + 1);
+      }
+      plan_.bucket_bytes[group] = place(pieces[group], size);
     }
   }
 
   void place_persistent() {
     for (VarId id = 0; id < plan_.program.var_count(); ++id) {
       PlannedVar& var = plan_.vars[id];
-      if (!var.used || var.region == Region::kBucket) continue;
-      if (plan_.program.var(id).kind == VarKind::kTemporary && !kept_[id]) continue;
+      if (!var.used || var.region == Region::kBucket || !lasts(id)) continue;
       var.region = Region::kPersistent;
       var.offset = plan_.persistent_bytes;
       plan_.persistent_bytes += aligned(var.bytes);
@@ -106,56 +128,76 @@ class Assignment {
         if (!in_arena(id) || piece_of_.contains(id)) continue;
         if (join_inplace(op, id, static_cast<int>(i))) continue;
         piece_of_[id] = pieces_.size();
-        pieces_.push_back({first_[id], last_[id], aligned(plan_.vars[id].bytes), 0, {id}});
+        pieces_.push_back({uses_[id], aligned(plan_.vars[id].bytes), 0, {{id, 0}}});
       }
     }
   }
 
-  // The output takes over an input's memory where the operation allows it and nobody reads that
-  // input later.
+  // The output takes over an input's memory where the operation allows it and everything else that
+  // touches the input has then ended.
   bool join_inplace(const Op& op, VarId output, int at) {
     for (const auto& [in, out] : op.def->inplace) {
       if (out >= static_cast<int>(op.outputs.size()) || op.outputs[out] != output) continue;
       const VarId input = in < static_cast<int>(op.inputs.size()) ? op.inputs[in] : kNoVar;
-      if (!in_arena(input) || last_[input] != at || !piece_of_.contains(input)) continue;
+      if (!in_arena(input) || !piece_of_.contains(input)) continue;
       if (plan_.vars[input].bytes != plan_.vars[output].bytes) continue;
       if (std::count(op.inputs.begin(), op.inputs.end(), input) != 1) continue;
       Piece& piece = pieces_[piece_of_[input]];
-      if (piece.last != at) continue;
-      piece.last = last_[output];
-      piece.vars.push_back(output);
+      if (!precede(piece.uses, uses_[output], at)) continue;
+      for (const Uses& uses : uses_[output]) add_uses(piece.uses, uses);
+      piece.vars.emplace_back(output, 0);
       piece_of_[output] = piece_of_[input];
       return true;
     }
     return false;
   }
 
-  // Largest first, each at the lowest offset free during its life.
-  void place_pieces() {
+  // Whether all of `a` has ended before any of `b` starts, in every run; both may be operation
+  // `at`.
+  bool precede(const std::vector<Uses>& a, const std::vector<Uses>& b, int at = -1) {
+    return std::all_of(a.begin(), a.end(), [&](const Uses& earlier) {
+      return std::all_of(b.begin(), b.end(), [&](const Uses& later) {
+        if (earlier.last == at && later.first == at) return true;
+        return order_.before(earlier.last, later.first);
+      });
+    });
+  }
+
+  void settle(const Piece& piece, size_t offset) {
+    for (const auto& [id, inside] : piece.vars) plan_.vars[id].offset = offset + inside;
+  }
+
+  // Largest first, each at the lowest offset from `begin` on that is free whenever it is used.
+  // Returns where the last one ends.
+  size_t place(std::vector<Piece>& pieces, size_t begin) {
     std::vector<Piece*> order;
-    for (Piece& piece : pieces_) order.push_back(&piece);
+    for (Piece& piece : pieces) order.push_back(&piece);
     std::stable_sort(order.begin(), order.end(),
                      [](const Piece* a, const Piece* b) { return a->bytes > b->bytes; });
     std::vector<const Piece*> placed;  // by offset
+    size_t end = begin;
     for (Piece* piece : order) {
-      size_t offset = 0;
+      size_t offset = begin;
       for (const Piece* other : placed) {
-        if (other->last < piece->first || other->first > piece->last) continue;
+        if (precede(other->uses, piece->uses) || precede(piece->uses, other->uses)) continue;
         if (offset + piece->bytes <= other->offset) break;
         offset = std::max(offset, other->offset + other->bytes);
       }
       piece->offset = offset;
-      plan_.arena_bytes = std::max(plan_.arena_bytes, offset + piece->bytes);
+      end = std::max(end, offset + piece->bytes);
       placed.insert(
           std::upper_bound(placed.begin(), placed.end(), piece,
                            [](const Piece* a, const Piece* b) { return a->offset < b->offset; }),
           piece);
-      for (VarId id : piece->vars) plan_.vars[id].offset = offset;
+      settle(*piece, offset);
+      for (const auto& [id, inside] : piece->vars) plan_.vars[id].shared = true;
     }
+    return end;
   }
 
   Plan& plan_;
-  std::vector<int> first_, last_;
+  StreamOrder order_;
+  std::vector<std::vector<Uses>> uses_;  // by variable
   std::vector<bool> kept_;
   std::map<VarId, size_t> piece_of_;
   std::vector<Piece> pieces_;

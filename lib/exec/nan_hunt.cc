@@ -66,9 +66,11 @@ Error not_finite_error(const Program& program, const Op& op, VarId output, const
   std::string next = "lower learning_rate.base, or look at the data";
   if (scales_loss(program)) next += ", or lower init_loss_scaling";
   // No kUsage: training had begun, and whoever starts jobs must not take it for a bad option.
+  const char* run = info.sync       ? "sync after step "
+                    : info.evaluate ? "evaluation after step "
+                                    : "step ";
   return Error(ErrorCode::kInternal, what,
-               (info.evaluate ? "evaluation after step " : "step ") + std::to_string(info.step) +
-                   ", section " + program.sections()[op.section].name,
+               run + std::to_string(info.step) + ", section " + program.sections()[op.section].name,
                next);
 }
 

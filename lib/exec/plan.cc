@@ -2,24 +2,44 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "base/text.h"
 #include "exec/layout_assignment.h"
 #include "exec/memory_assignment.h"
+#include "ops/collective.h"
 
 namespace fleet {
 namespace {
 
 // Evaluation goes behind training, with which it never runs: its temporaries then share the arena
-// with all of training's instead of lying beside what the backward pass still needs.
+// with all of training's instead of lying beside what the backward pass still needs. What runs in
+// training too stays, and so does what that depends on.
 void put_evaluation_last(Program& program) {
-  std::stable_partition(program.ops().begin(), program.ops().end(),
-                        [&](const Op& op) { return program.sections()[op.section].when.training; });
-}
-
-void mix(uint64_t& hash, const std::string& text) {  // FNV-1a
-  for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
+  std::set<VarId> read, written;  // later, by what stays and runs outside of training too
+  std::vector<bool> moves(program.ops().size());
+  const auto among = [](const std::vector<VarId>& ids, const std::set<VarId>& some) {
+    return std::any_of(ids.begin(), ids.end(),
+                       [&](VarId id) { return id != kNoVar && some.contains(id); });
+  };
+  for (size_t i = program.ops().size(); i-- > 0;) {
+    const Op& op = program.ops()[i];
+    const Predicate& when = program.sections()[op.section].when;
+    const bool outside = when.evaluation || when.sync || when.refresh;
+    moves[i] = !when.training && !among(op.outputs, read) && !among(op.outputs, written) &&
+               !among(op.inputs, written);
+    if (moves[i] || !outside) continue;
+    read.insert(op.inputs.begin(), op.inputs.end());
+    written.insert(op.outputs.begin(), op.outputs.end());
+  }
+  std::vector<Op> ordered;
+  for (const bool last : {false, true}) {
+    for (size_t i = 0; i < moves.size(); ++i) {
+      if (moves[i] == last) ordered.push_back(std::move(program.ops()[i]));
+    }
+  }
+  program.ops() = std::move(ordered);
 }
 
 }  // namespace
@@ -73,13 +93,18 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
 }
 
 PlannedMemory Plan::memory() const {
-  PlannedMemory memory{.gradients = bucket_bytes, .activations = arena_bytes};
+  PlannedMemory memory{.activations = arena_bytes};
+  for (const size_t bytes : bucket_bytes) memory.gradients += bytes;
   for (VarId id = 0; id < program.var_count(); ++id) {
-    if (!vars[id].used || vars[id].region != Region::kPersistent) continue;
+    if (!vars[id].used || vars[id].region == Region::kArena) continue;
+    const bool bucket = vars[id].region == Region::kBucket;
     const VarKind kind = program.var(id).kind;
+    if (bucket && kind == VarKind::kTemporary) continue;
+    const size_t bytes = aligned(vars[id].bytes);
     (kind == VarKind::kParameter ? memory.parameters
      : kind == VarKind::kState   ? memory.states
-                                 : memory.feeds) += aligned(vars[id].bytes);
+                                 : memory.feeds) += bytes;
+    if (bucket) memory.gradients -= bytes;
   }
   for (size_t bytes : workspace_bytes) memory.workspace += bytes;
   return memory;
@@ -89,21 +114,6 @@ std::string PlannedMemory::text() const {
   return "parameters " + mebibytes(parameters) + ", optimizer state " + mebibytes(states) +
          ", gradients " + mebibytes(gradients) + ", activations " + mebibytes(activations) +
          ", feeds " + mebibytes(feeds) + ", workspace " + mebibytes(workspace);
-}
-
-uint64_t Plan::hash() const {
-  uint64_t hash = 14695981039346656037ull;
-  for (const PlannedOp& planned : ops) {
-    if (!planned.op.def->is_collective) continue;
-    mix(hash, planned.op.type());
-    for (const auto& [name, value] : planned.op.attributes.all()) mix(hash, name + text_of(value));
-    for (VarId id : planned.op.inputs) {
-      const Var& var = program.var(id);
-      mix(hash, var.name + name_of(var.dtype) + var.shape.text() + vars[id].layout.text() +
-                    std::to_string(vars[id].offset));
-    }
-  }
-  return hash;
 }
 
 std::string Plan::text() const {
@@ -124,6 +134,14 @@ std::string Plan::text() const {
     list(planned.op.inputs, planned.input_layouts);
     out << " ->";
     list(planned.op.outputs, planned.output_layouts);
+    if (planned.op.def->is_collective) {
+      out << " among " << group_of(program, planned.op).text();
+      for (const char* end : {"root", "peer"}) {
+        if (planned.op.def->attributes.contains(end)) {
+          out << ", " << end << " " << planned.op.attributes.integer(end);
+        }
+      }
+    }
     if (planned.op.stream) out << " on stream " << planned.op.stream;
     for (int wait : waits) out << " after " << wait;
     out << "\n";

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/agreements.h"
 #include "exec/kernel.h"
 
 namespace fleet {
@@ -38,22 +39,25 @@ struct ScheduledOp {
 enum class Region {
   kPersistent,  // feeds, parameters, states, and what is fetched: own memory
   kArena,       // temporaries: one arena, reused by liveness
-  kBucket,      // gradients side by side in the communicator's memory
+  kBucket,      // what collectives take side by side, in the memory of their group's communicator
 };
 
 struct PlannedVar {
   bool used = false;
   Layout layout;
   Region region = Region::kArena;
-  size_t offset = 0;  // bytes within the region
+  GroupId group = 0;  // kBucket: in whose memory
+  size_t offset = 0;  // bytes within the region, or that memory
   size_t bytes = 0;
+  bool shared = false;  // its memory is another variable's at other times of a step
 };
 
 // Bytes by what they are for, padding included.
 struct PlannedMemory {
   size_t parameters = 0;
-  size_t states = 0;       // the optimizer's, and running statistics
-  size_t gradients = 0;    // those that ranks sum; of a job of one rank they are among activations
+  size_t states = 0;  // the optimizer's, and running statistics
+  // Temporaries of buckets, those that ranks sum; of a job of one rank they are among activations.
+  size_t gradients = 0;
   size_t activations = 0;  // everything that lives within a step
   size_t feeds = 0;        // and what the host reads
   size_t workspace = 0;
@@ -67,7 +71,8 @@ struct Plan {
   Program program;  // with the reorders' variables
   std::vector<PlannedOp> ops;
   std::vector<PlannedVar> vars;  // by VarId
-  size_t persistent_bytes = 0, arena_bytes = 0, bucket_bytes = 0;
+  size_t persistent_bytes = 0, arena_bytes = 0;
+  std::vector<size_t> bucket_bytes;  // by group; of those that have none, the last are left out
   std::vector<size_t> workspace_bytes = {0};  // by stream: kernels of one never run side by side
 
   int streams() const { return static_cast<int>(workspace_bytes.size()); }
@@ -76,9 +81,9 @@ struct Plan {
   // per stream, that wrote what they read or touched what they write.
   std::vector<ScheduledOp> schedule(const std::vector<bool>& active) const;
 
-  // Equal on ranks that can work together: collectives in order with their sizes, types and
-  // layouts.
-  uint64_t hash() const;
+  // What this rank of the job does in each group and with each rank that it sends to or receives
+  // from, in order: ranks can work together where they agree on it.
+  Agreements agreements(int rank) const;
   std::string text() const;  // for --print_plan
 };
 

@@ -17,9 +17,17 @@ std::string typed(const Program& program, VarId id) {
 
 std::string print_text(const Program& program) {
   std::string text;
+  for (size_t i = 0; i < program.flags().size(); ++i) {
+    text += "flag " + std::to_string(i) + " is " + program.flags()[i] + "\n";
+  }
+  for (size_t i = 0; i < program.groups().size(); ++i) {
+    text += "communicator " + std::to_string(i) + " is " + program.groups()[i].text() + "\n";
+  }
   const auto list = [&](const char* title, VarKind kind) {
     for (VarId id = 0; id < program.var_count(); ++id) {
-      if (program.var(id).kind == kind) text += std::string(title) + typed(program, id) + "\n";
+      const Var& var = program.var(id);
+      if (var.kind != kind) continue;
+      text += title + typed(program, id) + (var.per_rank ? ", of each rank" : "") + "\n";
     }
   };
   list("feed ", VarKind::kFeed);
@@ -36,7 +44,7 @@ std::string print_text(const Program& program) {
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       text += (i ? ", " : "") + typed(program, op.outputs[i]);
     }
-    text += " = " + op.type() + "(";
+    text += (op.outputs.empty() ? "" : " = ") + op.type() + "(";
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       text += (i ? ", " : "") + name_in(program, op.inputs[i]);
     }

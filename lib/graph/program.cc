@@ -1,31 +1,8 @@
 #include "graph/program.h"
 
+#include <algorithm>
+
 namespace fleet {
-
-bool Predicate::holds(const StepInfo& info) const {
-  if (refresh != info.refresh) return false;
-  if (refresh) return true;
-  if (fetch_only && !info.fetch) return false;
-  if (info.evaluate) return evaluation;
-  return training && info.step >= from_step && (info.step + 1) % every == 0;
-}
-
-bool Predicate::covers(const Predicate& other) const {
-  if (refresh != other.refresh) return false;
-  if (other.training && !training) return false;
-  if (other.evaluation && !evaluation) return false;
-  if (fetch_only && !other.fetch_only) return false;
-  return other.every % every == 0 && other.from_step >= from_step;
-}
-
-std::string Predicate::text() const {
-  if (refresh) return "refresh";
-  std::string text = training ? (evaluation ? "always" : "training") : "evaluation";
-  if (every > 1) text += ", every " + std::to_string(every) + " steps";
-  if (from_step > 0) text += ", from step " + std::to_string(from_step);
-  if (fetch_only) text += ", when fetching";
-  return text;
-}
 
 bool is_saved(const Var& var) {
   const bool lasts = var.kind == VarKind::kParameter || var.kind == VarKind::kState;
@@ -34,6 +11,9 @@ bool is_saved(const Var& var) {
 
 SectionId Program::add_section(const std::string& name, Predicate when) {
   FLEET_CHECK(find_section(name) < 0, "section '" + name + "' is there twice");
+  FLEET_CHECK(when.every >= 1, "section '" + name + "' runs every so many steps, below 1");
+  FLEET_CHECK(when.flag >= kNoFlag && when.flag < static_cast<FlagId>(flags_.size()),
+              "section '" + name + "' asks for a flag that is not there");
   sections_.push_back({name, when});
   return static_cast<SectionId>(sections_.size()) - 1;
 }
@@ -43,6 +23,26 @@ SectionId Program::find_section(const std::string& name) const {
     if (sections_[i].name == name) return static_cast<SectionId>(i);
   }
   return -1;
+}
+
+std::string RankGroup::text() const {
+  std::string text = name + ": ranks";
+  for (const int rank : ranks) text += " " + std::to_string(rank);
+  return first_sum > 1 ? text + ", in groups of " + std::to_string(first_sum) : text;
+}
+
+FlagId Program::add_flag(const std::string& name) {
+  const auto found = std::find(flags_.begin(), flags_.end(), name);
+  if (found != flags_.end()) return static_cast<FlagId>(found - flags_.begin());
+  FLEET_CHECK(flags_.size() < 64, "more than 64 flags");
+  flags_.push_back(name);
+  return static_cast<FlagId>(flags_.size()) - 1;
+}
+
+GroupId Program::add_group(RankGroup group) {
+  FLEET_CHECK(!group.ranks.empty(), "group '" + group.name + "' of no ranks");
+  groups_.push_back(std::move(group));
+  return static_cast<GroupId>(groups_.size()) - 1;
 }
 
 VarId Program::add_var(Var var) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/op.h"
+#include "graph/predicate.h"
 
 namespace fleet {
 
@@ -36,31 +37,9 @@ struct Var {
   // A state that holds this parameter in a low type: never saved; whoever updates the parameter
   // writes it, and section "refresh" after the host wrote the parameter.
   VarId copy_of = kNoVar;
+  // A state that each rank has a value of its own of: never broadcast; each rank's is saved.
+  bool per_rank = false;
   bool shape_known = false;
-};
-
-// What the host knows of a step before it runs.
-struct StepInfo {
-  int64_t step = 0;  // training steps from 0
-  bool evaluate = false;
-  bool fetch = false;
-  // A run of its own, before the first and whenever the host wrote parameters: what is derived from
-  // them is made anew. The Executor asks for it.
-  bool refresh = false;
-};
-
-// When a section runs.
-struct Predicate {
-  bool training = true;
-  bool evaluation = false;
-  bool fetch_only = false;
-  bool refresh = false;   // in a refresh, and never else
-  int64_t every = 1;      // training: steps where (step + 1) mod every == 0
-  int64_t from_step = 0;  // training: steps from this one on
-  bool holds(const StepInfo& info) const;
-  // Whether it holds whenever the other does.
-  bool covers(const Predicate& other) const;
-  std::string text() const;
 };
 
 // What a checkpoint holds: parameters and states, but for copies.
@@ -72,11 +51,31 @@ struct Section {
 };
 using SectionId = int;
 
+// Ranks that meet in collectives, over a communicator of their own.
+struct RankGroup {
+  std::string name;        // for logs: "data parallel"
+  std::vector<int> ranks;  // of the job, in the order of the group
+  // > 1: all_reduce sums in groups of so many consecutive ranks first.
+  int first_sum = 1;
+  std::string text() const;  // "data parallel: ranks 0 2 4 6"
+};
+using GroupId = int;
+
 class Program {
  public:
   SectionId add_section(const std::string& name, Predicate when);
   SectionId find_section(const std::string& name) const;  // -1: none
   const std::vector<Section>& sections() const { return sections_; }
+
+  // A flag that the host sets or clears before each step, by its name; the same one for the same
+  // name.
+  FlagId add_flag(const std::string& name);
+  const std::vector<std::string>& flags() const { return flags_; }  // by FlagId
+
+  // A group that collectives name in their attribute "communicator". All ranks of a group add it at
+  // the same place among those of their groups that they share.
+  GroupId add_group(RankGroup group);
+  const std::vector<RankGroup>& groups() const { return groups_; }
 
   // Names are unique: kInternal otherwise.
   VarId add_var(Var var);
@@ -118,14 +117,17 @@ class Program {
 
  private:
   std::vector<Section> sections_;
+  std::vector<std::string> flags_;
+  std::vector<RankGroup> groups_;
   std::deque<Var> vars_;  // references stay valid
   std::map<std::string, VarId> by_name_;
   std::map<VarId, VarId> gradients_, copies_;
   std::vector<Op> ops_;
 };
 
-// Checks slots, that every input is set before it is read wherever its reader runs, and that
-// nothing but a state is written twice. kInternal naming the operation.
+// Checks slots, that every input is set before it is read wherever its reader runs (by one section,
+// or by several that together run then), and that nothing but a state is written twice in a step.
+// kInternal naming the operation.
 void verify(const Program& program);
 
 std::string print_text(const Program& program);  // a line an operation
@@ -136,6 +138,7 @@ class ShapeContext {
  public:
   ShapeContext(Program& program, const Op& op) : program_(program), op_(op) {}
   const Op& op() const { return op_; }
+  const Program& program() const { return program_; }
   const Attributes& attributes() const { return op_.attributes; }
   int input_count() const { return static_cast<int>(op_.inputs.size()); }
   bool has_input(int i) const { return i < input_count() && op_.inputs[i] != kNoVar; }

@@ -22,19 +22,53 @@ void check_slots(const Program& program, const Op& op, const std::vector<SlotDef
   }
 }
 
+// What sections say of each other: asked once a pair, for a Program has many variables and few
+// sections.
+class Sections {
+ public:
+  explicit Sections(const Program& program) : sections_(program.sections()) {}
+
+  // Whether one of `writers` runs whenever `reader` does; false where there are none.
+  bool cover(const std::vector<SectionId>& writers, SectionId reader) {
+    if (writers.empty()) return false;
+    if (std::find(writers.begin(), writers.end(), reader) != writers.end()) return true;
+    const auto [known, fresh] = covered_.try_emplace({writers, reader}, false);
+    if (fresh) {
+      std::vector<Predicate> any;
+      for (const SectionId writer : writers) any.push_back(sections_[writer].when);
+      known->second = fleet::cover(any, sections_[reader].when);
+    }
+    return known->second;
+  }
+  // Whether `section` never runs together with one of `others`.
+  bool exclude(const std::vector<SectionId>& others, SectionId section) {
+    return std::all_of(others.begin(), others.end(), [&](SectionId other) {
+      if (other == section) return false;
+      const auto [known, fresh] = excluded_.try_emplace({other, section}, false);
+      if (fresh) known->second = fleet::exclude(sections_[other].when, sections_[section].when);
+      return known->second;
+    });
+  }
+
+ private:
+  const std::vector<Section>& sections_;
+  std::map<std::pair<std::vector<SectionId>, SectionId>, bool> covered_;
+  std::map<std::pair<SectionId, SectionId>, bool> excluded_;
+};
+
 }  // namespace
 
 void verify(const Program& program) {
-  std::map<VarId, std::vector<int>> written;  // temporary -> sections that wrote it
+  Sections sections(program);
+  std::map<VarId, std::vector<SectionId>> written;  // temporary -> sections that wrote it
   for (const Op& op : program.ops()) {
     check_slots(program, op, op.def->inputs, op.inputs, "input");
     check_slots(program, op, op.def->outputs, op.outputs, "output");
-    const Predicate& when = program.sections()[op.section].when;
     for (VarId id : op.inputs) {
       if (id == kNoVar || program.var(id).kind != VarKind::kTemporary) continue;
-      bool set = false;
-      for (int section : written[id]) set |= program.sections()[section].when.covers(when);
-      if (!set) broken(program, op, "reads '" + program.var(id).name + "' before it is set");
+      if (!sections.cover(written[id], op.section)) {
+        broken(program, op, "reads '" + program.var(id).name + "' before it is set");
+      }
     }
     for (VarId id : op.outputs) {
       if (id == kNoVar) continue;
@@ -43,10 +77,11 @@ void verify(const Program& program) {
       if (var.kind == VarKind::kFeed) broken(program, op, "writes the feed '" + var.name + "'");
       const bool updates = std::find(op.inputs.begin(), op.inputs.end(), id) != op.inputs.end();
       if (var.kind == VarKind::kTemporary) {
-        if (!written[id].empty() && !updates) {
+        if (!updates && !sections.exclude(written[id], op.section)) {
           broken(program, op, "writes '" + var.name + "' a second time");
         }
-        written[id].push_back(op.section);
+        std::vector<SectionId>& by = written[id];
+        if (std::find(by.begin(), by.end(), op.section) == by.end()) by.push_back(op.section);
       }
     }
   }

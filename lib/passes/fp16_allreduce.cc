@@ -12,7 +12,7 @@ class Fp16AllReduce : public Pass {
   bool run(Program& program, const PassContext& context) override {
     const SectionId backward = program.find_section("backward");
     FLEET_CHECK(backward >= 0, "fp16_allreduce before the backward pass");
-    if (context.world_size <= 1) return false;
+    if (context.data_parallel_degree() <= 1) return false;
     std::map<VarId, VarId> parameter_of;  // by float32 gradient
     for (VarId parameter : program.parameters()) {
       const VarId gradient = program.gradient(parameter);

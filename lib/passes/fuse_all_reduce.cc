@@ -26,17 +26,19 @@ class FuseAllReduce : public Pass {
                 .exact_count = options.integer("exact_count"),
                 .last_megabytes = options.number("last_megabytes")},
         communicators_(options.integer("communicators")),
-        one_after_another_(options.boolean("one_after_another")) {
+        first_sum_(static_cast<int>(options.integer("first_sum"))),
+        one_after_another_(options.boolean("one_after_another")),
+        section_(options.text("section")) {
     FLEET_CHECK(communicators_ >= 1, "allreduces over no communicator");
   }
 
   bool run(Program& program, const PassContext& context) override {
-    if (context.world_size <= 1) return false;
+    if (context.data_parallel_degree() <= 1) return false;
     const std::vector<Gradient> gradients = find_gradients(program);
     if (gradients.empty()) return false;
     const auto buckets = fuse_ ? group_gradients(sizes_of(program, gradients), limits_)
                                : group_gradients(sizes_of(program, gradients), {.exact_count = 1});
-    insert(program, gradients, buckets);
+    insert(program, gradients, buckets, add_groups(program, context));
     if (fuse_) {
       spdlog::info(
           "Find all_reduce operators: {}. To make the speed faster, some all_reduce ops are fused "
@@ -85,31 +87,44 @@ class FuseAllReduce : public Pass {
     return sizes;
   }
 
+  // One for each communicator, all of the same ranks.
+  std::vector<GroupId> add_groups(Program& program, const PassContext& context) const {
+    std::vector<GroupId> groups;
+    for (int64_t i = 0; i < communicators_; ++i) {
+      groups.push_back(program.add_group({.name = "data parallel",
+                                          .ranks = context.data_parallel_ranks(),
+                                          .first_sum = first_sum_}));
+    }
+    return groups;
+  }
+
   // The allreduce of bucket `number`.
-  Op all_reduce(Program& program, SectionId section, const std::vector<VarId>& vars,
-                size_t number) const {
-    const int64_t communicator = static_cast<int64_t>(number) % communicators_;
+  Op all_reduce(Program& program, SectionId section, const std::vector<VarId>& vars, size_t number,
+                const std::vector<GroupId>& groups) const {
+    const size_t turn = number % groups.size();
     Op op = program.make_op(section, "all_reduce", vars, vars,
                             {{"op", std::string("sum")},
-                             {"communicator", communicator},
+                             {"communicator", int64_t{groups[turn]}},
                              {"after_previous", one_after_another_ && communicators_ > 1}});
-    op.stream = kCommunicationStream + static_cast<int>(communicator);
+    op.stream = kCommunicationStream + static_cast<int>(turn);
     return op;
   }
 
   void insert(Program& program, const std::vector<Gradient>& gradients,
-              const std::vector<std::vector<int>>& buckets) const {
+              const std::vector<std::vector<int>>& buckets,
+              const std::vector<GroupId>& groups) const {
     std::vector<Op> ops;
     size_t next = 0;
     for (size_t i = 0; i < program.ops().size(); ++i) {
-      const SectionId section = program.ops()[i].section;
+      const SectionId section =
+          section_.empty() ? program.ops()[i].section : program.find_section(section_);
       ops.push_back(std::move(program.ops()[i]));
       for (; next < buckets.size(); ++next) {
         const std::vector<int>& bucket = buckets[next];
         if (gradients[bucket.back()].computed_by != static_cast<int>(i)) break;
         std::vector<VarId> vars;
         for (int index : bucket) vars.push_back(gradients[index].var);
-        ops.push_back(all_reduce(program, section, vars, next));
+        ops.push_back(all_reduce(program, section, vars, next, groups));
       }
     }
     FLEET_CHECK(next == buckets.size(), "a bucket of gradients found no place");
@@ -119,7 +134,9 @@ class FuseAllReduce : public Pass {
   bool fuse_;
   BucketLimits limits_;
   int64_t communicators_;
+  int first_sum_;
   bool one_after_another_;
+  std::string section_;
 };
 
 }  // namespace
@@ -132,7 +149,10 @@ FLEET_PASS(fuse_all_reduce) {
                  {"exact_count", int64_t{0}},
                  {"last_megabytes", 0.0},
                  {"communicators", int64_t{1}},
-                 {"one_after_another", true}};
+                 {"first_sum", int64_t{1}},  // ranks that sum among themselves first
+                 {"one_after_another", true},
+                 // where the allreduces run; empty: with what computes the gradients
+                 {"section", std::string()}};
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseAllReduce>(options);
   };

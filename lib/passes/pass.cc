@@ -1,6 +1,15 @@
 #include "passes/pass.h"
 
+#include <numeric>
+
 namespace fleet {
+
+std::vector<int> PassContext::data_parallel_ranks() const {
+  if (!data_parallel.empty()) return data_parallel;
+  std::vector<int> all(ranks);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
 
 Registry<PassDef>& pass_registry() {
   static Registry<PassDef> registry("pass");

@@ -11,13 +11,23 @@
 
 namespace fleet {
 
+// The rank that a Program is for, and what it computes on.
 struct PassContext {
-  int world_size = 1;
-  int nodes = 1;  // that the ranks are on
+  int rank = 0;   // in the job; each rank's Program may be another
+  int ranks = 1;  // of the job
+  int nodes = 1;  // that they are on
+  // The ranks that train the same parameters on other samples, this one among them; empty: all.
+  std::vector<int> data_parallel;
   // Low floating types the backend computes in, the preferred first; none: why, in a clause.
   std::vector<DType> low_types;
   std::string no_low_type;
-  std::string backend = "cpu";  // the program is for
+  std::string backend = "cpu";         // the program is for
+  std::string optimizer = "momentum";  // that the job trains with
+  // The loss is scaled in bfloat16 too, where it need not be: for tests on the CPU.
+  bool scale_low_loss = false;
+
+  std::vector<int> data_parallel_ranks() const;
+  int data_parallel_degree() const { return static_cast<int>(data_parallel_ranks().size()); }
 };
 
 class Pass {

@@ -4,15 +4,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/text.h"
-#include "train/safetensors.h"
+#include "train/checkpoint_content.h"
 
 namespace fleet {
 namespace {
@@ -23,96 +24,8 @@ using Json = nlohmann::ordered_json;
 constexpr char kModelFile[] = "model.safetensors";
 constexpr char kOptimizerFile[] = "optimizer.safetensors";
 constexpr char kStateFile[] = "state.json";
-
-// A state named "<parameter>.<something>" or "optimizer.<something>" belongs to the optimizer;
-// other states (running statistics) to the model.
-bool belongs_to_optimizer(const Program& program, const Var& var) {
-  if (var.kind != VarKind::kState) return false;
-  if (var.name.starts_with("optimizer.")) return true;  // its step counter
-  const size_t dot = var.name.rfind('.');
-  if (dot == std::string::npos) return true;
-  const VarId owner = program.find(var.name.substr(0, dot));
-  return owner != kNoVar && program.var(owner).kind == VarKind::kParameter;
-}
-
-// States that a run with a scaled loss has and one without has not; the counters only where the
-// scale changes. They are no part of what was learnt: a run may have others than its checkpoint.
-bool of_loss_scaling(const std::string& name) {
-  return name == "optimizer.loss_scaling" || name == "optimizer.good_steps" ||
-         name == "optimizer.bad_steps";
-}
-
-TensorFile gather(Executor& executor, bool optimizer) {
-  TensorFile file;
-  const Program& program = executor.program();
-  for (VarId id = 0; id < program.var_count(); ++id) {
-    const Var& var = program.var(id);
-    if (!is_saved(var) || belongs_to_optimizer(program, var) != optimizer) continue;
-    HostTensor tensor{var.dtype, var.shape, {}};
-    tensor.data.resize(var.shape.elements() * size_of(var.dtype));
-    executor.read(id, tensor.data.data());
-    file.tensors.emplace(var.name, std::move(tensor));
-  }
-  file.metadata["format"] = "pt";
-  return file;
-}
-
-// Every variable of the program on this side against the file, but for loss scaling's that only one
-// of them has; kUsage at the first that does not fit.
-void check_fit(const Executor& executor, const TensorFile& file, bool optimizer,
-               const std::string& path) {
-  const Program& program = executor.program();
-  const auto misfit = [&](const std::string& what) {
-    throw Error(ErrorCode::kUsage, what, path,
-                "it is of another model or optimizer; give one that fits, or set checkpoint.resume "
-                "to \"no\"");
-  };
-  for (VarId id = 0; id < program.var_count(); ++id) {
-    const Var& var = program.var(id);
-    if (!is_saved(var) || belongs_to_optimizer(program, var) != optimizer) continue;
-    const auto found = file.tensors.find(var.name);
-    if (found == file.tensors.end()) {
-      if (optimizer && of_loss_scaling(var.name)) continue;
-      misfit("has no '" + var.name + "'");
-    }
-    if (found->second.shape != var.shape || found->second.dtype != var.dtype) {
-      misfit("'" + var.name + "' is " + name_of(found->second.dtype) + found->second.shape.text() +
-             ", the model's is " + name_of(var.dtype) + var.shape.text());
-    }
-  }
-  for (const auto& [name, tensor] : file.tensors) {
-    const VarId id = program.find(name);
-    if (id == kNoVar || !is_saved(program.var(id))) {
-      if (optimizer && of_loss_scaling(name)) continue;
-      misfit("has '" + name + "', which the model has not");
-    }
-  }
-}
-
-// Drops what the file has of loss scaling and the program has not. Returns a line about that and
-// about what the program has and the file has not, which stays as it is; "" where both are alike.
-std::string drop_other_loss_scaling(TensorFile& file, const Program& program) {
-  std::vector<std::string> dropped, fresh;
-  std::erase_if(file.tensors, [&](const auto& entry) {
-    if (!of_loss_scaling(entry.first) || program.find(entry.first) != kNoVar) return false;
-    dropped.push_back(entry.first);
-    return true;
-  });
-  for (VarId id = 0; id < program.var_count(); ++id) {
-    const std::string& name = program.var(id).name;
-    if (of_loss_scaling(name) && !file.tensors.contains(name)) fresh.push_back(name);
-  }
-  std::vector<std::string> parts;
-  if (!fresh.empty()) parts.push_back("started afresh: " + join(fresh, ", "));
-  if (!dropped.empty()) parts.push_back("dropped: " + join(dropped, ", "));
-  return parts.empty() ? "" : "loss scaling is not as in the checkpoint: " + join(parts, "; ");
-}
-
-void scatter(const TensorFile& file, Executor& executor) {
-  for (const auto& [name, tensor] : file.tensors) {
-    executor.write(executor.program().find(name), tensor.data.data());
-  }
-}
+constexpr char kShareFolder[] =
+    "set train.output to a folder that all nodes share: each rank saves states of its own there";
 
 void sync_folder(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -122,6 +35,12 @@ void sync_folder(const std::string& path) {
 std::string name_of_step(int64_t step) {
   char name[40];
   std::snprintf(name, sizeof name, "step_%08lld", static_cast<long long>(step));
+  return name;
+}
+
+std::string name_of_part(int rank) {
+  char name[40];
+  std::snprintf(name, sizeof name, "rank_%05d.safetensors", rank);
   return name;
 }
 
@@ -140,19 +59,20 @@ std::vector<std::string> all_checkpoints(const std::string& root) {
   return found;
 }
 
-std::string state_text(const TrainingPosition& position) {
-  return Json{{"version", 1},
-              {"step", position.step},
-              {"epoch", position.epoch},
-              {"batch", position.batch},
-              {"seed", position.seed},
-              {"global_batch", position.global_batch},
-              {"model", position.model}}
-             .dump(2) +
-         "\n";
+// ranks: whose parts lie beside it; 0: none do.
+std::string state_text(const TrainingPosition& position, int ranks) {
+  Json state = {{"version", 1},
+                {"step", position.step},
+                {"epoch", position.epoch},
+                {"batch", position.batch},
+                {"seed", position.seed},
+                {"global_batch", position.global_batch},
+                {"model", position.model}};
+  if (ranks > 0) state["ranks"] = ranks;
+  return state.dump(2) + "\n";
 }
 
-TrainingPosition parse_state(const std::string& path) {
+TrainingPosition parse_state(const std::string& path, int* ranks) {
   const auto damaged = [&](const std::string& what) {
     return Error(ErrorCode::kUsage, what, path,
                  "it is damaged or no checkpoint; remove this folder to use the one before");
@@ -166,24 +86,137 @@ TrainingPosition parse_state(const std::string& path) {
     if (position.step < 0 || position.epoch < 0 || position.batch < 0) {
       throw damaged("a position below zero");
     }
+    *ranks = state.value("ranks", 0);
     return position;
   } catch (const nlohmann::json::exception&) {
     throw damaged("not the state of a checkpoint");
   }
 }
 
+// "'a.residual', 'b.residual' and 3 more"
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 3;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) shown.push_back("'" + names[i] + "'");
+  const std::string text = join(shown, ", ");
+  const size_t more = names.size() - shown.size();
+  return more == 0 ? text : text + " and " + std::to_string(more) + " more";
+}
+
+std::vector<std::string> names_of_rank_states(const Program& program) {
+  std::vector<std::string> names;
+  for (const VarId id : rank_states(program)) names.push_back(program.var(id).name);
+  return names;
+}
+
+// Whether the parts of a checkpoint of `ranks` ranks (0: without parts) are those that this job
+// needs.
+void check_ranks(const std::string& folder, int ranks, const Program& program, const JobRank& own) {
+  std::vector<std::string> names = names_of_rank_states(program);
+  const std::string anew =
+      "checkpoint.weights to its model.safetensors and checkpoint.resume to \"no\", to start anew "
+      "from the weights";
+  const auto count = [](int n) { return std::to_string(n) + (n == 1 ? " rank" : " ranks"); };
+  if (names.empty() && ranks > 0) {
+    const std::string part = folder + "/" + name_of_part(0);
+    if (fs::exists(part)) {
+      for (const auto& [name, tensor] : read_safetensors(part).tensors) names.push_back(name);
+    }
+    throw Error(ErrorCode::kUsage,
+                "holds states of each of " + count(ranks) + " (" + some_of(names) +
+                    ") that this job has no use for",
+                folder, "set the strategy that it was trained with, or " + anew);
+  }
+  if (!names.empty() && ranks == 0) {
+    throw Error(ErrorCode::kUsage,
+                "holds no states of each rank; this job needs " + some_of(names) + " of each of " +
+                    count(own.world),
+                folder, "set the strategy that it was trained with, or " + anew);
+  }
+  if (!names.empty() && ranks != own.world) {
+    throw Error(ErrorCode::kUsage,
+                "holds states of each of " + count(ranks) + " (" + some_of(names) +
+                    "), this job has " + count(own.world),
+                folder, "start with " + count(ranks) + ", or set " + anew);
+  }
+}
+
+// What a part says of itself, so that one that was copied to the wrong place is noticed.
+std::map<std::string, std::string> part_metadata(const JobRank& own, int64_t step) {
+  return {{"format", "pt"},
+          {"step", std::to_string(step)},
+          {"rank", std::to_string(own.rank)},
+          {"ranks", std::to_string(own.world)}};
+}
+
+TensorFile read_part(const std::string& folder, const JobRank& own, int64_t step,
+                     const Program& program) {
+  const std::string path = folder + "/" + name_of_part(own.rank);
+  const std::string use = "use a checkpoint that is whole, in a folder that all nodes share";
+  if (!fs::exists(path)) throw Error(ErrorCode::kUsage, "there is no such file", path, use);
+  TensorFile part = read_safetensors(path);
+  if (part.metadata != part_metadata(own, step)) {
+    throw Error(ErrorCode::kUsage,
+                "is not of rank " + std::to_string(own.rank) + " of " + std::to_string(own.world) +
+                    " at step " + std::to_string(step),
+                path, use);
+  }
+  check_fit(program, part, CheckpointFile::kRank, path);
+  return part;
+}
+
 }  // namespace
 
-std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
-                            Executor& executor, int keep) {
+std::string begin_checkpoint(const std::string& root, int64_t step) {
   make_directories(root);
-  const std::string folder = root + "/" + name_of_step(position.step);
-  const std::string aside = folder + ".part";
+  const std::string aside = root + "/" + name_of_step(step) + ".part";
   fs::remove_all(aside);
   make_directories(aside);
-  write_safetensors(aside + "/" + kModelFile, gather(executor, false));
-  write_safetensors(aside + "/" + kOptimizerFile, gather(executor, true));
-  write_file_atomically(aside + "/" + kStateFile, state_text(position));
+  return aside;
+}
+
+size_t save_rank_part(const std::string& root, int64_t step, Executor& executor,
+                      const JobRank& own) {
+  const std::string aside = root + "/" + name_of_step(step) + ".part";
+  if (!fs::is_directory(aside)) {
+    throw Error(ErrorCode::kIo,
+                "the folder that rank 0 made is not there for rank " + std::to_string(own.rank),
+                aside, kShareFolder);
+  }
+  TensorFile part = gather(executor, CheckpointFile::kRank);
+  part.metadata = part_metadata(own, step);
+  const std::string path = aside + "/" + name_of_part(own.rank);
+  write_safetensors(path, part);
+  std::error_code error;
+  const auto bytes = fs::file_size(path, error);
+  if (error) throw Error(ErrorCode::kIo, "cannot read it back: " + error.message(), path);
+  return bytes;
+}
+
+std::string finish_checkpoint(const std::string& root, const TrainingPosition& position,
+                              Executor& executor, int keep, std::span<const size_t> part_bytes) {
+  const std::string folder = root + "/" + name_of_step(position.step);
+  const std::string aside = folder + ".part";
+  for (size_t rank = 0; rank < part_bytes.size(); ++rank) {
+    const std::string path = aside + "/" + name_of_part(static_cast<int>(rank));
+    std::error_code error;
+    const auto bytes = fs::file_size(path, error);
+    if (error) {
+      throw Error(ErrorCode::kIo,
+                  "rank " + std::to_string(rank) + " wrote it, rank 0 does not see it", path,
+                  kShareFolder);
+    }
+    if (bytes != part_bytes[rank]) {
+      throw Error(ErrorCode::kIo,
+                  "rank " + std::to_string(rank) + " wrote " + std::to_string(part_bytes[rank]) +
+                      " bytes, rank 0 sees " + std::to_string(bytes),
+                  path, kShareFolder);
+    }
+  }
+  write_safetensors(aside + "/" + kModelFile, gather(executor, CheckpointFile::kModel));
+  write_safetensors(aside + "/" + kOptimizerFile, gather(executor, CheckpointFile::kOptimizer));
+  write_file_atomically(aside + "/" + kStateFile,
+                        state_text(position, static_cast<int>(part_bytes.size())));
   sync_folder(aside);
   // Where a run saved this step before, both change places at once: there is always a whole one.
   const unsigned flags = fs::exists(folder) ? RENAME_EXCHANGE : 0;
@@ -197,6 +230,75 @@ std::string save_checkpoint(const std::string& root, const TrainingPosition& pos
   std::erase_if(all, [&](const std::string& other) { return other > folder; });
   for (size_t i = 0; keep > 0 && i + keep < all.size(); ++i) fs::remove_all(all[i]);
   return folder;
+}
+
+std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
+                            Executor& executor, int keep) {
+  FLEET_CHECK(rank_states(executor.program()).empty(), "each rank has a part of this checkpoint");
+  begin_checkpoint(root, position.step);
+  return finish_checkpoint(root, position, executor, keep, {});
+}
+
+std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
+                              Executor& executor, int keep, const JobRank& own, Control& control) {
+  const bool leads = own.rank == 0;
+  std::string folder;
+  if (rank_states(executor.program()).empty()) {
+    if (leads) folder = save_checkpoint(root, position, executor, keep);
+    control.barrier();
+    return folder;
+  }
+  control.all_succeed("begin a checkpoint", [&] {
+    if (leads) begin_checkpoint(root, position.step);
+    return 0.0;
+  });
+  try {
+    const std::vector<double> parts = control.all_succeed("write its part of a checkpoint", [&] {
+      return static_cast<double>(save_rank_part(root, position.step, executor, own));
+    });
+    control.all_succeed("finish a checkpoint", [&] {
+      const std::vector<size_t> part_bytes(parts.begin(), parts.end());
+      if (leads) folder = finish_checkpoint(root, position, executor, keep, part_bytes);
+      return 0.0;
+    });
+  } catch (...) {
+    std::error_code ignored;  // what stays is no checkpoint, and the next save removes it
+    if (leads) fs::remove_all(root + "/" + name_of_step(position.step) + ".part", ignored);
+    throw;
+  }
+  return folder;
+}
+
+void check_folder_is_shared(const std::string& folder, const JobRank& own, Control& control) {
+  const bool leads = own.rank == 0;
+  std::string probe;
+  const auto name = [&](double number) {
+    return folder + "/shared_" + std::to_string(static_cast<int64_t>(number));
+  };
+  const double number = control.all_succeed("write to the output folder", [&] {
+    if (!leads) return 0.0;
+    // No other run took it: below 2^53 until the year 2255.
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto own_number =
+        static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+    probe = name(own_number);
+    write_file_atomically(probe, "");
+    return own_number;
+  })[0];
+  try {
+    control.all_succeed("see rank 0's output folder", [&] {
+      if (fs::exists(name(number))) return 0.0;
+      throw Error(ErrorCode::kUsage,
+                  "rank " + std::to_string(own.rank) + " does not see what rank 0 wrote", folder,
+                  kShareFolder);
+    });
+  } catch (...) {
+    std::error_code ignored;
+    if (leads) fs::remove(probe, ignored);
+    throw;
+  }
+  std::error_code ignored;
+  if (leads) fs::remove(probe, ignored);
 }
 
 std::optional<std::string> set_checkpoints_aside(const std::string& root) {
@@ -216,26 +318,32 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
 }
 
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
-                                 Executor& executor, std::string* note) {
+                                 Executor& executor, std::string* note, const JobRank& own) {
   if (!fs::is_directory(folder)) {
     throw Error(ErrorCode::kUsage, "no such checkpoint folder", folder,
                 "give the path of a folder such as step_00000120");
   }
-  const TrainingPosition position = parse_state(folder + "/" + kStateFile);
+  int ranks = 0;
+  const TrainingPosition position = parse_state(folder + "/" + kStateFile, &ranks);
   if (position.model != model) {
     throw Error(
         ErrorCode::kUsage,
         "is a checkpoint of the model '" + position.model + "', the job trains '" + model + "'",
         folder, "give one of the same model, or set checkpoint.resume to \"no\"");
   }
+  const Program& program = executor.program();
+  check_ranks(folder, ranks, program, own);
   const TensorFile weights = read_safetensors(folder + "/" + kModelFile);
   TensorFile states = read_safetensors(folder + "/" + kOptimizerFile);
-  check_fit(executor, weights, false, folder + "/" + kModelFile);
-  check_fit(executor, states, true, folder + "/" + kOptimizerFile);
-  const std::string other = drop_other_loss_scaling(states, executor.program());
+  check_fit(program, weights, CheckpointFile::kModel, folder + "/" + kModelFile);
+  check_fit(program, states, CheckpointFile::kOptimizer, folder + "/" + kOptimizerFile);
+  TensorFile part;
+  if (ranks > 0) part = read_part(folder, own, position.step, program);
+  const std::string other = drop_other_loss_scaling(states, program);
   if (note) *note = other;
   scatter(weights, executor);
   scatter(states, executor);
+  scatter(part, executor);
   return position;
 }
 
@@ -244,7 +352,7 @@ void load_weights(const std::string& path, Executor& executor) {
   // PyTorch counts batches beside the running statistics; nothing here needs the number.
   std::erase_if(file.tensors,
                 [](const auto& entry) { return entry.first.ends_with(".num_batches_tracked"); });
-  check_fit(executor, file, false, path);
+  check_fit(executor.program(), file, CheckpointFile::kModel, path);
   scatter(file, executor);
 }
 

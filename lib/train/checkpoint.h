@@ -1,14 +1,17 @@
 // Checkpoints: one folder a step, "<root>/step_00000120", with model.safetensors (parameters and
 // running statistics under the model's names), optimizer.safetensors (the optimizer's states) and
-// state.json (where training is).
+// state.json (where training is). Where a Program has states of each rank (Var::per_rank), also
+// rank_00000.safetensors and so on, one a rank, and their number in state.json as "ranks".
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "exec/executor.h"
+#include "train/control.h"
+#include "train/rank_state.h"
 
 namespace fleet {
 
@@ -23,9 +26,31 @@ struct TrainingPosition {
 };
 
 // Writes a checkpoint of every parameter and state, aside and renamed when all of it is on the
-// disk; then removes all but the newest `keep` (0: keeps all). Returns its folder. kIo.
+// disk; then removes all but the newest `keep` (0: keeps all). Returns its folder. kIo. Of a
+// Program without states of each rank.
 std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
                             Executor& executor, int keep);
+
+// The same by all ranks together, which all call it, with the same position; returns on all when it
+// is on the disk, the folder on rank 0 and "" elsewhere. Where the Program has states of each rank,
+// every rank writes its part, and a failure of any rank is one of all: the checkpoint is not there
+// then. kIo: the disk, or a part that rank 0 does not see, as where nodes share no folder;
+// kPeerLost: another rank failed.
+std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
+                              Executor& executor, int keep, const JobRank& own, Control& control);
+
+// Before hours of training end in a checkpoint whose parts are on different disks: all ranks call
+// it. kUsage where a rank does not see what rank 0 writes to this folder, kPeerLost on the others.
+void check_folder_is_shared(const std::string& folder, const JobRank& own, Control& control);
+
+// The steps of save_on_all_ranks(), each after the one before has ended on all ranks: rank 0 makes
+// "step_00000120.part" and returns it; each rank writes its part into it and returns the part's
+// bytes; rank 0 checks that it sees all of them (part_bytes, by rank), writes the rest and renames.
+std::string begin_checkpoint(const std::string& root, int64_t step);
+size_t save_rank_part(const std::string& root, int64_t step, Executor& executor,
+                      const JobRank& own);
+std::string finish_checkpoint(const std::string& root, const TrainingPosition& position,
+                              Executor& executor, int keep, std::span<const size_t> part_bytes);
 
 // The newest complete checkpoint below root, if there is one.
 std::optional<std::string> latest_checkpoint(const std::string& root);
@@ -37,12 +62,15 @@ std::optional<std::string> set_checkpoints_aside(const std::string& root);
 // Reads a checkpoint into the executor. kUsage where it is truncated, of another model, or lacks
 // something: nothing is changed then. Only the states of loss scaling may differ, as where float16
 // goes on in float32: those it lacks keep their values, those the program has not are left out.
-// note: a line about that, "" where nothing differs.
+// note: a line about that, "" where nothing differs. States of each rank come from this rank's
+// part; kUsage where the checkpoint's number of ranks is another, or only one of both has such
+// states.
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
-                                 Executor& executor, std::string* note = nullptr);
+                                 Executor& executor, std::string* note = nullptr,
+                                 const JobRank& own = {});
 
 // Reads parameters and running statistics only (a safetensors file under the model's names), to
-// start from.
+// start from. States of each rank begin anew.
 void load_weights(const std::string& path, Executor& executor);
 
 }  // namespace fleet

@@ -1,7 +1,7 @@
 #include "train/control.h"
 
+#include <exception>
 #include <numeric>
-#include <vector>
 
 namespace fleet {
 
@@ -40,6 +40,33 @@ void Control::barrier() {
   if (!communicator_) return;
   communicator_->barrier(stream_);
   stream_.synchronize();
+}
+
+std::vector<double> Control::all_succeed(const std::string& what,
+                                         const std::function<double()>& action) {
+  if (!communicator_) return {action()};
+  const size_t rank = communicator_->rank(), size = communicator_->size();
+  std::vector<double> all(2 * size);  // values, then failures
+  std::exception_ptr own;
+  try {
+    all[rank] = action();
+  } catch (...) {
+    own = std::current_exception();
+    all[size + rank] = 1;
+  }
+  try {
+    sum(all);
+  } catch (...) {
+    if (!own) throw;
+  }
+  if (own) std::rethrow_exception(own);
+  for (size_t other = 0; other < size; ++other) {
+    if (all[size + other] == 0) continue;
+    throw Error(ErrorCode::kPeerLost, "could not " + what, "rank " + std::to_string(other),
+                "its own message says why");
+  }
+  all.resize(size);
+  return all;
 }
 
 }  // namespace fleet

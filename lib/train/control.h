@@ -1,8 +1,11 @@
 // What ranks tell each other beside the gradients: whether to stop, and sums of metrics.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "tensor/host.h"
@@ -25,6 +28,10 @@ class Control {
   void sum(std::span<double> values);
   // Waits until all ranks are here.
   void barrier();
+  // Runs `action` on this rank, waits for the others, and returns what it returned on each, by
+  // rank. Where it threw on any of them this throws on all: there what it threw, on the others
+  // kPeerLost naming the first such rank and `what`, as in "finish a checkpoint".
+  std::vector<double> all_succeed(const std::string& what, const std::function<double()>& action);
 
  private:
   std::unique_ptr<Communicator> communicator_;

@@ -9,6 +9,7 @@
 #include "tensor/caching_allocator.h"
 #include "train/device_settings.h"
 #include "train/feeder.h"
+#include "train/rank_state.h"
 
 namespace fleet {
 
@@ -32,8 +33,10 @@ static std::optional<Normalization> normalization(const Job& job, const ProgramO
 }
 
 static PassContext context_of(const ProgramOptions& options) {
-  PassContext context{.world_size = options.world,
+  PassContext context{.rank = options.rank,
+                      .ranks = options.world,
                       .nodes = options.nodes,
+                      .data_parallel = {},
                       .low_types = {},
                       .no_low_type = {},
                       .backend = options.backend};
@@ -41,9 +44,22 @@ static PassContext context_of(const ProgramOptions& options) {
   return context;
 }
 
+static PassContext context_of(const Job& job, const ProgramOptions& options) {
+  PassContext context = context_of(options);
+  context.optimizer = job.optimizer.text("name");
+  return context;
+}
+
+DataPart data_part(const ProgramOptions& options) {
+  const std::vector<int> ranks = context_of(options).data_parallel_ranks();
+  const auto own = std::find(ranks.begin(), ranks.end(), options.rank);
+  FLEET_CHECK(own != ranks.end(), "a rank that trains no samples");
+  return {static_cast<int>(own - ranks.begin()), static_cast<int>(ranks.size())};
+}
+
 void check_job(const Job& job, const ProgramOptions& options) {
   device_options(job);
-  check_strategy(strategy_from(job.strategy), context_of(options));
+  Strategy(strategy_from(job.strategy), context_of(job, options));
 }
 
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
@@ -56,28 +72,29 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
                 .image = options.image,
                 .label_smoothing = job.train.number("label_smoothing"),
                 .bytes = normalization(job, options)});
-  const PassContext context = context_of(options);
-  const Strategy strategy = check_strategy(strategy_from(job.strategy), context);
-  built.communication = strategy.communication;
-  const BackwardResult backward =
-      apply_strategy(program, strategy, built.training.forward, built.training.loss, context);
-  append_optimizer(program, strategy, backward, built.training.learning_rate, job.optimizer,
-                   context);
+  built.strategy = std::make_unique<Strategy>(strategy_from(job.strategy), context_of(options));
+  Strategy& strategy = *built.strategy;
+  const BackwardResult& backward =
+      strategy.append_backward(program, built.training.forward, built.training.loss);
+  strategy.append_optimizer(built.training.learning_rate, job.optimizer);
   built.loss_scaling = backward.loss_scaling;
   const Training& training = built.training;
   built.keep = {training.loss, training.training_metrics.losses, training.training_metrics.counts,
                 training.evaluation_metrics.losses, training.evaluation_metrics.counts};
+  built.keep.insert(built.keep.end(), strategy.keep().begin(), strategy.keep().end());
   return built;
 }
 
 Session::Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
                  Communicator* communicator)
     : options_(options), communicator_(communicator) {
-  BuiltProgram built = build_program(
-      job,
-      {.image = image, .world = options.world, .nodes = options.nodes, .backend = options.backend});
-  communicators_ = std::make_unique<CommunicatorSet>(
-      communicator, built.communication.communicators, built.communication.group_size);
+  BuiltProgram built = build_program(job, {.image = image,
+                                           .rank = options.rank,
+                                           .world = options.world,
+                                           .nodes = options.nodes,
+                                           .backend = options.backend});
+  communicators_ = std::make_unique<CommunicatorSet>(built.program.groups(), communicator);
+  strategy_ = std::move(built.strategy);
   built_training_ = built.training;
   loss_scaling_ = built.loss_scaling;
   Plan plan = make_plan(std::move(built.program), built.keep,
@@ -97,7 +114,8 @@ Session::Session(const Job& job, const Shape& image, const SessionOptions& optio
 // pieces, where the device is one that takes its memory so.
 static size_t bytes_taken(const Plan& plan, const Device& device) {
   std::vector<size_t> regions = plan.workspace_bytes;
-  regions.insert(regions.end(), {plan.persistent_bytes, plan.arena_bytes, plan.bucket_bytes});
+  regions.insert(regions.end(), {plan.persistent_bytes, plan.arena_bytes});
+  regions.insert(regions.end(), plan.bucket_bytes.begin(), plan.bucket_bytes.end());
   if (!device.runs_beside_host()) return std::accumulate(regions.begin(), regions.end(), size_t{0});
   constexpr size_t kPadding = 4096;  // between a slot's feeds
   regions.insert(regions.end(), Feeder::kDepth, plan.memory().feeds + kPadding);
@@ -115,6 +133,7 @@ void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned
   spdlog::set_level(spdlog::level::off);  // passes say what they did once, not for every try
   const auto plan_of = [&](int64_t batch) {
     BuiltProgram built = build_program(job, {.image = image,
+                                             .rank = options_.rank,
                                              .world = options_.world,
                                              .nodes = options_.nodes,
                                              .batch = batch,
@@ -145,19 +164,17 @@ DType Session::precision() const {
   return DType::kFloat32;
 }
 
+StepInfo Session::prepare(StepInfo info, double learning_rate) {
+  HostStep step{.info = info, .learning_rate = learning_rate, .read = [this](VarId id) {
+                  return executor_->values<float>(id);
+                }};
+  strategy_->before_step(step);
+  return info;
+}
+
 void Session::compare_plans(Store& store, std::chrono::milliseconds timeout) const {
-  const auto key = [](int rank) { return "plan/" + std::to_string(rank); };
-  const std::string mine = std::to_string(executor_->plan().hash());
-  store.set(key(options_.rank), mine);
-  for (int rank = 0; rank < options_.world; ++rank) {
-    if (store.get(key(rank), timeout) == mine) continue;
-    throw Error(ErrorCode::kUsage,
-                "rank " + std::to_string(rank) + " has another plan than rank " +
-                    std::to_string(options_.rank),
-                {},
-                "start all ranks with the same job file, overrides and version of fleetrun, on "
-                "machines of one kind");
-  }
+  compare_agreements(executor_->plan().agreements(options_.rank), options_.rank, options_.world,
+                     store, timeout);
 }
 
 void Session::broadcast(const std::vector<VarId>& vars) {
@@ -171,27 +188,11 @@ void Session::broadcast(const std::vector<VarId>& vars) {
   communicator_->throw_if_failed();
 }
 
-void Session::broadcast_all() {
-  std::vector<VarId> vars;
-  const Program& program = executor_->program();
-  for (VarId id = 0; id < program.var_count(); ++id) {
-    if (is_saved(program.var(id))) vars.push_back(id);
-  }
-  broadcast(vars);
-}
+void Session::broadcast_all() { broadcast(shared_vars(executor_->program())); }
 
 void Session::broadcast_statistics() {
-  // A state that the forward section writes is a statistic of the model.
-  std::vector<VarId> vars;
-  const Program& program = executor_->program();
-  for (const Op& op : program.ops()) {
-    if (op.section != built_training_.forward) continue;
-    for (VarId id : op.outputs) {
-      if (id != kNoVar && program.var(id).kind == VarKind::kState) vars.push_back(id);
-    }
-  }
   executor_->synchronize();
-  broadcast(vars);
+  broadcast(shared_statistics(executor_->program(), built_training_.forward));
 }
 
 MetricSums Session::read_metrics(bool evaluation) {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "comm/communicator_set.h"
+#include "exec/communicator_set.h"
 #include "exec/executor.h"
 #include "models/training.h"
 #include "store/store.h"
@@ -25,16 +25,23 @@ struct BuiltProgram {
   Training training;
   VarId loss_scaling = kNoVar;  // float32 [1], a state; kNoVar: the loss is not scaled
   std::vector<VarId> keep;      // what the host reads
-  Communication communication;
+  std::unique_ptr<Strategy> strategy;
 };
 
 struct ProgramOptions {
   Shape image;                  // channels, height, width of the samples
-  int world = 1;                // ranks
+  int rank = 0;                 // that the Program is for
+  int world = 1;                // ranks of the job
   int nodes = 1;                // that they are on
   int64_t batch = 0;            // samples a step and rank; 0: data.batch_size
   std::string backend = "cpu";  // decides in which type mixed precision computes
 };
+
+// Which of the samples a rank trains: part `part` of `parts`.
+struct DataPart {
+  int part = 0, parts = 1;
+};
+DataPart data_part(const ProgramOptions& options);
 
 // Checks what is checked without making the Program: the strategy, and the device's options.
 // kUsage, kUnsupported, as build_program() has them.
@@ -63,10 +70,12 @@ class Session {
   const Training& training() const { return built_training_; }
   // What the forward part computes in: amp's type, where any of it does, else float32.
   DType precision() const;
-  // Every rank publishes its Plan's hash and compares; kPeerLost naming the first rank that
-  // differs.
+  // Lets the strategy decide about the training step at hand.
+  StepInfo prepare(StepInfo info, double learning_rate);
+  // Every rank publishes what it does in its groups and compares (compare_agreements()); kUsage
+  // naming the first rank that differs, and in what.
   void compare_plans(Store& store, std::chrono::milliseconds timeout) const;
-  // Parameters and states of rank 0 to all.
+  // Parameters and states of rank 0 to all, but for states of each rank.
   void broadcast_all();
   // Rank 0's running statistics to all (not the optimizer's states, which are alike).
   void broadcast_statistics();
@@ -84,6 +93,7 @@ class Session {
   std::unique_ptr<CommunicatorSet> communicators_;
   Training built_training_;
   VarId loss_scaling_ = kNoVar;
+  std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Stream> stream_;
 };

@@ -33,9 +33,25 @@ static void make_output_folder(const std::string& path) {
   }
 }
 
+// saved: the step of the checkpoint that each rank loaded, by rank; -1: none.
+static void check_same_start(const std::vector<double>& saved) {
+  const auto start = [&](size_t rank) {
+    const std::string who = "rank " + std::to_string(rank);
+    return saved[rank] < 0
+               ? who + " found no checkpoint"
+               : who + " resumed from step " + std::to_string(static_cast<int64_t>(saved[rank]));
+  };
+  for (size_t rank = 1; rank < saved.size(); ++rank) {
+    if (saved[rank] == saved[0]) continue;
+    throw Error(ErrorCode::kUsage, start(0) + ", " + start(rank), "train.output",
+                "choose a folder that all nodes share, or copy the checkpoint to each node");
+  }
+}
+
 Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     : job_(job), device_(device), options_(options) {
   begun_ = monotonic_seconds();
+  part_ = data_part({.image = {}, .rank = options.rank, .world = options.world});
   open_data();
   if (leads()) make_output_folder(job_.train.text("output"));
   const data::ImageShape image = train_data_->image();
@@ -56,7 +72,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   schedule_ = std::make_unique<Schedule>(job_.schedule, train_data_->batches(),
                                          job_.train.integer("epochs"));
   position_ = {.seed = seed,
-               .global_batch = train_data_->batch_size() * options.world,
+               .global_batch = train_data_->batch_size() * part_.parts,
                .model = job_.model_name};
   load();
   session_->broadcast_all();
@@ -78,8 +94,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
 Trainer::~Trainer() = default;
 
 void Trainer::open_data() {
-  data::PipelineContext context{.rank = options_.rank,
-                                .ranks = options_.world,
+  data::PipelineContext context{.rank = part_.part,
+                                .ranks = part_.parts,
                                 .seed = static_cast<uint64_t>(job_.train.integer("seed")),
                                 .classes = job_.model.integer("num_classes"),
                                 .bytes = feeds_bytes(job_, device_.backend()),
@@ -111,7 +127,18 @@ void Trainer::load() {
   if (options_.restarted && std::filesystem::exists(mark)) own = read_file(mark) == options_.run;
   control_->sum({&own, 1});
   const bool goes_on = own == options_.world;
-  resume(goes_on ? "auto" : job_.checkpoint.text("resume"));
+  const std::vector<double> steps = control_->all_succeed("load the checkpoint", [&] {
+    resume(goes_on ? "auto" : job_.checkpoint.text("resume"));
+    return static_cast<double>(saved_step_);
+  });
+  check_same_start(steps);
+  const bool saves = job_.checkpoint.boolean("at_end") ||
+                     job_.checkpoint.integer("every_steps") > 0 ||
+                     job_.checkpoint.integer("every_epochs") > 0;
+  if (saves && !rank_states(session_->executor().program()).empty()) {
+    check_folder_is_shared(job_.train.text("output"), {options_.rank, options_.world}, *control_);
+  }
+  sync_.emplace(session_->executor(), position_.step);  // checkpoints are saved after a sync
   if (leads() && !goes_on && !options_.run.empty()) write_file_atomically(mark, options_.run);
 }
 
@@ -129,8 +156,8 @@ void Trainer::resume(const std::string& resume) {
     folder = *latest;
   }
   std::string note;
-  const TrainingPosition saved =
-      load_checkpoint(folder, job_.model_name, session_->executor(), &note);
+  const TrainingPosition saved = load_checkpoint(folder, job_.model_name, session_->executor(),
+                                                 &note, {options_.rank, options_.world});
   if (saved.global_batch != position_.global_batch) {
     throw Error(ErrorCode::kUsage,
                 "was trained with a global batch of " + std::to_string(saved.global_batch) +
@@ -244,7 +271,7 @@ void Trainer::train_step(const data::Batch& batch) {
   const bool fetch = (step + 1) % job_.train.integer("fetch_every") == 0;
   Executor& executor = session_->executor();
   feed(batch, rate);
-  executor.run({.step = step, .evaluate = false, .fetch = fetch});
+  executor.run(session_->prepare({.step = step, .fetch = fetch}, rate));
   feeder_->release();  // the batch's memory is used anew by the next one
   // Where the host runs ahead, steps are done later than they were issued: the sums are right
   // wherever it waits.
@@ -323,6 +350,7 @@ void Trainer::add_telemetry(EventLine* line) {
 void Trainer::evaluate(int64_t epoch) {
   if (!test_data_ || evaluated_step_ == position_.step) return;
   const double begun = monotonic_seconds();
+  sync_->run(position_.step);
   session_->broadcast_statistics();
   test_data_->start_epoch(0);
   MetricSums sums;
@@ -360,16 +388,15 @@ void Trainer::evaluate(int64_t epoch) {
 void Trainer::save() {
   if (saved_step_ == position_.step) return;
   progress_->finish();  // the log must not be written into the bar
+  sync_->run(position_.step);
   session_->broadcast_statistics();
   saved_step_ = position_.step;
-  if (leads()) {
-    const std::string folder =
-        save_checkpoint(job_.train.text("output") + "/checkpoints", position_, session_->executor(),
-                        static_cast<int>(job_.checkpoint.integer("keep")));
-    spdlog::info("saved {}", folder);
-  }
   // Nobody goes on (and perhaps dies) before what all of them may resume from is on the disk.
-  control_->barrier();
+  const std::string folder =
+      save_on_all_ranks(job_.train.text("output") + "/checkpoints", position_, session_->executor(),
+                        static_cast<int>(job_.checkpoint.integer("keep")),
+                        {options_.rank, options_.world}, *control_);
+  if (leads()) spdlog::info("saved {}", folder);
   published_.saved(position_.step);
 }
 

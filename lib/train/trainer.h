@@ -82,8 +82,10 @@ class Trainer {
   StepMeter meter_;
   MovingAverage utilization_, clock_;  // of the device, as it tells
   size_t most_memory_ = 0;
+  DataPart part_;
   TrainingPosition position_;
   int64_t saved_step_ = -1, evaluated_step_ = -1;
+  std::optional<RankSync> sync_;  // once a checkpoint is loaded
   bool warned_of_nan_ = false;
   std::optional<double> loss_scaling_;  // at the last fetch
   TrainResult result_;

@@ -13,16 +13,16 @@
 #include "exec/executor.h"
 #include "models/model.h"
 #include "models/training.h"
-#include "strategy/strategy.h"
 #include "tensor/host.h"
 #include "tests/bench/times.h"
+#include "tests/strategy/strategy_text.h"
 
 namespace fleet {
 namespace {
 
 struct Job {
   std::string name;
-  Strategy strategy;
+  std::string strategy;  // switches of its build strategy; what is not named is fused
   std::unique_ptr<Executor> executor;
   Training training;
   std::vector<double> seconds = {};
@@ -36,7 +36,8 @@ void build(Job& job, int64_t batch, Device& device) {
                 .model_settings = ConfigTree::from_json("{}", "bench").validate(def.schema),
                 .batch = batch,
                 .image = def.image});
-  apply_strategy(program, job.strategy, job.training.forward, job.training.loss, {});
+  make_strategy("build_strategy { " + job.strategy + " }")
+      .append_backward(program, job.training.forward, job.training.loss);
   job.executor = std::make_unique<Executor>(make_plan(std::move(program), {job.training.loss}),
                                             device, nullptr);
   job.executor->initialize(1);
@@ -59,18 +60,12 @@ double step(Executor& executor) {
 int run(int64_t batch, int rounds, bool profile) {
   HostDevice device;
   std::vector<Job> jobs;
-  const Strategy none = {.fuse_bn_act = false,
-                         .fuse_elewise_add_act = false,
-                         .fuse_bn_add_act = false,
-                         .auto_fusion = false};
-  Strategy some = none;
-  jobs.push_back({"nothing", some});
-  some.fuse_bn_act = some.fuse_elewise_add_act = true;
-  jobs.push_back({"fuse_bn_act, fuse_elewise_add_act", some});
-  some.auto_fusion = true;
-  jobs.push_back({"... and enable_auto_fusion", some});
-  some.fuse_bn_add_act = true;
-  jobs.push_back({"... and fuse_bn_add_act", some});
+  const std::string no_activations = "fuse_bn_act_ops: false fuse_elewise_add_act_ops: false ";
+  const std::string no_sums = "enable_auto_fusion: false ", no_add = "fuse_bn_add_act_ops: false ";
+  jobs.push_back({"nothing", no_activations + no_sums + no_add});
+  jobs.push_back({"fuse_bn_act, fuse_elewise_add_act", no_sums + no_add});
+  jobs.push_back({"... and enable_auto_fusion", no_add});
+  jobs.push_back({"... and fuse_bn_add_act", ""});
   for (Job& job : jobs) build(job, batch, device);
   for (int round = 0; round <= rounds; ++round) {
     for (Job& job : jobs) {

@@ -49,6 +49,24 @@ TEST(NanHunt, Overflow_NamesTheOperationItsOutputStepAndSection) {
             HasSubstr("3 elements, the first is inf"), Not(HasSubstr("before"))));
 }
 
+TEST(NanHunt, Sync_IsNamedAsSuch) {
+  Program program;
+  const SectionId section = program.add_section("average", {.training = false, .sync = true});
+  const VarId x = program.feed("x", DType::kFloat32, {1});
+  program.emit(section, "scale", {x}, {{"scale", 1e30}});
+  HostDevice device;
+  Executor executor(make_plan(program, {}), device, nullptr);
+  executor.set_checking(true);
+  const float huge = 1e30f;
+  executor.feed(x, &huge);
+  try {
+    executor.run({.step = 7, .sync = true});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.where(), HasSubstr("sync after step 7, section average"));
+  }
+}
+
 TEST(NanHunt, FeedThatIsNotFinite_IsNamedToo) {
   EXPECT_THAT(failure_of(Net(), {0, kNan, 0, 0}),
               AllOf(HasSubstr("scale made 'y.out'"), HasSubstr("the first is nan"),

@@ -17,6 +17,7 @@ Program summed(int communicators, bool after_previous) {
   Program program;
   const SectionId section = program.add_section("backward", {});
   const VarId x = program.feed("x", DType::kFloat32, {4});
+  for (int i = 0; i < communicators; ++i) program.add_group({.name = "all", .ranks = {0, 1}});
   for (int i = 0; i < kRounds; ++i) {
     const VarId y =
         program.emit(section, "scale", {x}, {{"scale", 1.0 + i}}, "y" + std::to_string(i))[0];

@@ -1,5 +1,5 @@
-// What sgd, momentum and adam have in common: many parameters in one operation, gradients in low
-// types, copies, skipped updates.
+// What sgd, momentum, adam, lars and lamb have in common: many parameters in one operation,
+// gradients in low types, copies, skipped updates.
 #include "optim/update_op.h"
 
 #include <gtest/gtest.h>
@@ -20,6 +20,9 @@ const char* const kRules[] = {
     R"({"name": "momentum", "use_nesterov": true})",
     R"({"name": "adam", "weight_decay": 0.01})",
     R"({"name": "adamw"})",
+    R"({"name": "lars", "lars_coeff": 0.02, "weight_decay": 0.01})",
+    R"({"name": "lars", "weight_decay": 0})",
+    R"({"name": "lamb", "coupled_weight_decay": 0.01})",
 };
 
 struct Setup {

@@ -37,8 +37,7 @@ std::vector<const Op*> all_reduces(const Program& program) {
 
 size_t buckets(const std::string& model, int classes, double megabytes, int64_t count) {
   Program program = trained(model, classes);
-  run_pass("fuse_all_reduce", program, {.world_size = 2},
-           {{"megabytes", megabytes}, {"count", count}});
+  run_pass("fuse_all_reduce", program, {.ranks = 2}, {{"megabytes", megabytes}, {"count", count}});
   return all_reduces(program).size();
 }
 
@@ -66,7 +65,7 @@ TEST(FuseAllReduce, Fused_SaysSoInTheKnownWords) {
 
 TEST(FuseAllReduce, NotFused_IsOneForEachGradient) {
   Program program = trained("resnet18", 10);
-  run_pass("fuse_all_reduce", program, {.world_size = 2}, {{"fuse", false}});
+  run_pass("fuse_all_reduce", program, {.ranks = 2}, {{"fuse", false}});
   const auto ops = all_reduces(program);
   EXPECT_EQ(ops.size(), 62u);
   for (const Op* op : ops) EXPECT_EQ(op->inputs.size(), 1u);
@@ -75,7 +74,7 @@ TEST(FuseAllReduce, NotFused_IsOneForEachGradient) {
 TEST(FuseAllReduce, SeveralCommunicators_TakeTurnsEachWithItsStream) {
   for (bool one_after_another : {false, true}) {
     Program program = trained("resnet18", 10);
-    run_pass("fuse_all_reduce", program, {.world_size = 2},
+    run_pass("fuse_all_reduce", program, {.ranks = 2},
              {{"exact_count", int64_t{5}},
               {"communicators", int64_t{3}},
               {"one_after_another", one_after_another}});
@@ -89,16 +88,34 @@ TEST(FuseAllReduce, SeveralCommunicators_TakeTurnsEachWithItsStream) {
   }
 }
 
+TEST(FuseAllReduce, EachCommunicator_IsAGroupOfAllRanks) {
+  Program program = trained("lenet", 10);
+  program.add_group({.name = "another strategy's", .ranks = {0, 2}});
+  run_pass("fuse_all_reduce", program, {.ranks = 4},
+           {{"exact_count", int64_t{2}}, {"communicators", int64_t{2}}, {"first_sum", int64_t{2}}});
+  ASSERT_EQ(program.groups().size(), 3u);
+  for (int group : {1, 2}) {
+    EXPECT_EQ(program.groups()[group].ranks, (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(program.groups()[group].first_sum, 2);
+  }
+  const auto ops = all_reduces(program);
+  ASSERT_GE(ops.size(), 2u);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    EXPECT_EQ(ops[i]->attributes.integer("communicator"), static_cast<int64_t>(1 + i % 2));
+    EXPECT_EQ(ops[i]->stream, static_cast<int>(1 + i % 2));
+  }
+}
+
 TEST(FuseAllReduce, OneRank_ChangesNothing) {
   Program program = trained("lenet", 10);
   const std::string before = print_text(program);
-  EXPECT_FALSE(run_pass("fuse_all_reduce", program, {.world_size = 1}));
+  EXPECT_FALSE(run_pass("fuse_all_reduce", program, {.ranks = 1}));
   EXPECT_EQ(print_text(program), before);
 }
 
 TEST(FuseAllReduce, EveryGradient_IsReducedOnceInPlaceRightBehindItsBucketsLast) {
   Program program = trained("resnet50", 1000);
-  run_pass("fuse_all_reduce", program, {.world_size = 2});
+  run_pass("fuse_all_reduce", program, {.ranks = 2});
   std::set<VarId> reduced, written;
   const std::vector<Op>& ops = program.ops();
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -125,7 +142,7 @@ TEST(FuseAllReduce, EveryGradient_IsReducedOnceInPlaceRightBehindItsBucketsLast)
 
 TEST(FuseAllReduce, Buckets_OverlapTheBackwardPass) {
   Program program = trained("resnet50", 1000);
-  run_pass("fuse_all_reduce", program, {.world_size = 2});
+  run_pass("fuse_all_reduce", program, {.ranks = 2});
   size_t behind = 0;  // operations behind the first allreduce
   bool seen = false;
   for (const Op& op : program.ops()) {
@@ -138,21 +155,19 @@ TEST(FuseAllReduce, Buckets_OverlapTheBackwardPass) {
 TEST(FuseAllReduce, BeforeBackward_IsAnError) {
   Program program;
   program.add_section("forward", {});
-  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.world_size = 2}), Error);
+  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.ranks = 2}), Error);
 }
 
 TEST(FuseAllReduce, Twice_IsAnError) {
   Program program = trained("lenet", 10);
-  run_pass("fuse_all_reduce", program, {.world_size = 2});
-  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.world_size = 2}), Error);
+  run_pass("fuse_all_reduce", program, {.ranks = 2});
+  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.ranks = 2}), Error);
 }
 
 TEST(RunPass, UnknownOption_IsAnError) {
   Program program = trained("lenet", 10);
-  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.world_size = 2}, {{"megabites", 1.0}}),
-               Error);
-  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.world_size = 2}, {{"megabytes", true}}),
-               Error);
+  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.ranks = 2}, {{"megabites", 1.0}}), Error);
+  EXPECT_THROW(run_pass("fuse_all_reduce", program, {.ranks = 2}, {{"megabytes", true}}), Error);
   EXPECT_THROW(run_pass("fuse_all_reduces", program, {}), Error);
 }
 

@@ -1,26 +1,25 @@
-#include "strategy/amp.h"
+#include "strategy/meta/amp.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
-
-#include <sstream>
 
 #include "base/error.h"
 #include "models/model.h"
 #include "models/training.h"
-#include "strategy/strategy.h"
+#include "tests/said.h"
+#include "tests/strategy/strategy_text.h"
 
 namespace fleet {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 AmpStrategy checked(const std::string& text) {
-  StrategyProto proto;
-  merge_strategy_text("amp: true amp_configs { " + text + " }", "test", &proto);
-  return check_strategy(proto).amp;
+  const StrategyProto proto = strategy_proto("amp: true amp_configs { " + text + " }");
+  Strategy{proto};  // what no meta-optimizer takes
+  return check_amp(proto);
 }
 
 std::string refusal(const std::string& text) {
@@ -32,21 +31,8 @@ std::string refusal(const std::string& text) {
   return "no error";
 }
 
-// What is logged while `body` runs.
-template <typename Body>
-std::string said(Body body) {
-  std::ostringstream out;
-  const auto before = spdlog::default_logger();
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(out)));
-  body();
-  spdlog::set_default_logger(before);
-  return out.str();
-}
-
 TEST(CheckAmp, Empty_HasPaddlesDefaults) {
   const AmpStrategy amp = checked("");
-  EXPECT_TRUE(amp.on);
   EXPECT_FALSE(amp.pure);
   EXPECT_FALSE(amp.wanted.has_value());
   EXPECT_EQ(amp.scaling.initial, 32768);
@@ -58,10 +44,9 @@ TEST(CheckAmp, Empty_HasPaddlesDefaults) {
 }
 
 TEST(CheckAmp, Off_HasNoEffect) {
-  EXPECT_FALSE(check_strategy({}).amp.on);
-  StrategyProto proto;
-  merge_strategy_text("amp_configs { incr_ratio: 0.5 }", "test", &proto);
-  EXPECT_FALSE(check_strategy(proto).amp.on);
+  EXPECT_THAT(Strategy().names(), Not(Contains("amp")));
+  EXPECT_THAT(make_strategy("amp_configs { incr_ratio: 0.5 }").names(), Not(Contains("amp")));
+  EXPECT_THAT(make_strategy("amp: true").names(), Contains("amp"));
 }
 
 TEST(CheckAmp, Types_AreTaken) {
@@ -94,7 +79,6 @@ TEST(ChooseLowType, Offered_DecideWithoutAWish) {
   EXPECT_EQ(choose_low_type(amp, {.low_types = {DType::kFloat16, DType::kBFloat16}}),
             DType::kFloat16);
   EXPECT_EQ(choose_low_type(amp, {.low_types = {DType::kBFloat16}}), DType::kBFloat16);
-  EXPECT_EQ(choose_low_type({}, {.low_types = {DType::kBFloat16}}), std::nullopt);
 }
 
 TEST(ChooseLowType, Wish_IsFollowedWherePossible) {
@@ -120,8 +104,9 @@ TEST(ChooseLowType, Bfloat16WithScalingKeys_SaysTheyHaveNoEffect) {
 }
 
 // A whole training Program, with the optimizer.
-Program trained(const Strategy& strategy, const PassContext& context,
+Program trained(const std::string& text, const PassContext& context,
                 const std::string& model = "resnet18", const std::string& settings = "{}") {
+  Strategy strategy = make_strategy(text, context);
   Program program;
   const ModelDef& def = model_registry().get(model);
   const Training training = build_training(
@@ -129,12 +114,10 @@ Program trained(const Strategy& strategy, const PassContext& context,
                 .model_settings = ConfigTree::from_json(settings, "test").validate(def.schema),
                 .batch = 2,
                 .image = def.image});
-  const BackwardResult backward =
-      apply_strategy(program, strategy, training.forward, training.loss, context);
-  append_optimizer(program, strategy, backward, training.learning_rate,
-                   ConfigTree::from_json(R"({"name": "momentum"})", "test")
-                       .validate(optimizer_schema("momentum")),
-                   context);
+  strategy.append_backward(program, training.forward, training.loss);
+  strategy.append_optimizer(training.learning_rate,
+                            ConfigTree::from_json(R"({"name": "momentum"})", "test")
+                                .validate(optimizer_schema("momentum")));
   return program;
 }
 
@@ -146,18 +129,17 @@ std::vector<const Op*> all_of(const Program& program, const std::string& type) {
   return found;
 }
 
-const PassContext kBfloat16{.world_size = 2, .low_types = {DType::kBFloat16}};
-const PassContext kFloat16{.world_size = 2, .low_types = {DType::kFloat16}};
+const PassContext kBfloat16{.ranks = 2, .low_types = {DType::kBFloat16}};
+const PassContext kFloat16{.ranks = 2, .low_types = {DType::kFloat16}};
 
 // The number Paddle's users know from their logs: buckets of mixed types are split.
 TEST(AmpStrategy, Resnet50_MakesTheKnownNumberOfBuckets) {
-  const Program program =
-      trained({.amp = checked("")}, kFloat16, "resnet50", R"({"num_classes": 102})");
+  const Program program = trained("amp: true", kFloat16, "resnet50", R"({"num_classes": 102})");
   EXPECT_EQ(all_of(program, "all_reduce").size(), 8u);
 }
 
 TEST(AmpStrategy, Float16_ScalesTheLossAndChecksBeforeTheUpdates) {
-  const Program program = trained({.amp = checked("")}, kFloat16);
+  const Program program = trained("amp: true", kFloat16);
   EXPECT_EQ(all_of(program, "fill").size(), 0u);
   const auto seed = all_of(program, "scale");
   ASSERT_EQ(seed.size(), 1u);
@@ -175,13 +157,14 @@ TEST(AmpStrategy, Float16_ScalesTheLossAndChecksBeforeTheUpdates) {
 }
 
 TEST(AmpStrategy, Bfloat16_ScalesNothing) {
-  const Program program = trained({.amp = checked("")}, kBfloat16);
+  const Program program = trained("amp: true", kBfloat16);
   EXPECT_EQ(program.find("optimizer.loss_scaling"), kNoVar);
   EXPECT_EQ(all_of(program, "check_finite_and_unscale").size(), 0u);
 }
 
 TEST(AmpStrategy, StaticScale_IsNotUpdated) {
-  const Program program = trained({.amp = checked("use_dynamic_loss_scaling: false")}, kFloat16);
+  const Program program =
+      trained("amp: true amp_configs { use_dynamic_loss_scaling: false }", kFloat16);
   EXPECT_EQ(all_of(program, "check_finite_and_unscale").size(), 1u);
   EXPECT_EQ(all_of(program, "update_loss_scaling").size(), 0u);
 }
@@ -189,7 +172,7 @@ TEST(AmpStrategy, StaticScale_IsNotUpdated) {
 // No cast is needed but for the image and at the network's end, in both directions; the others are
 // those of the refresh.
 TEST(AmpStrategy, Resnet_HasNoNeedlessCasts) {
-  const Program program = trained({.amp = checked("")}, kBfloat16);
+  const Program program = trained("amp: true", kBfloat16);
   std::vector<std::string> cast;
   for (const Op* op : all_of(program, "cast")) {
     const std::string section = program.sections()[op->section].name;
@@ -201,7 +184,7 @@ TEST(AmpStrategy, Resnet_HasNoNeedlessCasts) {
 }
 
 TEST(AmpStrategy, Parameters_KeepFloat32AndGetCopiesWhereLowOperationsReadThem) {
-  const Program program = trained({.amp = checked("")}, kBfloat16);
+  const Program program = trained("amp: true", kBfloat16);
   int copies = 0;
   for (VarId parameter : program.parameters()) {
     const Var& var = program.var(parameter);
@@ -220,11 +203,8 @@ TEST(AmpStrategy, Parameters_KeepFloat32AndGetCopiesWhereLowOperationsReadThem) 
   EXPECT_EQ(copies, 22);
 }
 
-Strategy with_resunit(bool amp) {
-  StrategyProto proto;
-  merge_strategy_text("build_strategy { fuse_resunit: true }", "test", &proto);
-  proto.set_amp(amp);
-  return check_strategy(proto);
+std::string with_resunit(bool amp) {
+  return std::string("build_strategy { fuse_resunit: true } amp: ") + (amp ? "true" : "false");
 }
 
 TEST(FuseResunit, Float16OnAGpu_TakesInTheNormalisations) {
@@ -233,7 +213,7 @@ TEST(FuseResunit, Float16OnAGpu_TakesInTheNormalisations) {
   const std::string line = said([&] { program = trained(with_resunit(true), gpu); });
   EXPECT_THAT(line, HasSubstr("---  detected 20 subgraphs (fuse_resunit)"));
   EXPECT_EQ(all_of(program, "conv2d_sums").size(), 20u);
-  EXPECT_EQ(all_of(trained({.amp = checked("")}, gpu), "conv2d_sums").size(), 0u);  // not unasked
+  EXPECT_EQ(all_of(trained("amp: true", gpu), "conv2d_sums").size(), 0u);  // not unasked
 }
 
 TEST(FuseResunit, Elsewhere_HasNoEffectAndSaysSo) {
@@ -252,20 +232,19 @@ TEST(FuseResunit, Elsewhere_HasNoEffectAndSaysSo) {
 }
 
 TEST(Fp16AllReduce, Gradients_TravelInFloat16) {
-  StrategyProto proto;
-  merge_strategy_text("fp16_allreduce: true", "test", &proto);
-  const Program program = trained(check_strategy(proto), {.world_size = 2});
+  const Program program = trained("fp16_allreduce: true", {.ranks = 2});
   for (const Op* op : all_of(program, "all_reduce")) {
     for (VarId id : op->inputs) EXPECT_EQ(program.var(id).dtype, DType::kFloat16);
   }
   EXPECT_EQ(all_of(program, "cast").size(), program.parameters().size());
-  EXPECT_EQ(all_of(trained(check_strategy(proto), {}), "cast").size(), 0u);
+  EXPECT_EQ(all_of(trained("fp16_allreduce: true", {}), "cast").size(), 0u);
 }
 
 TEST(Fp16AllReduce, WithAmp_IsSwitchedOffAndSaysSo) {
-  StrategyProto proto;
-  merge_strategy_text("fp16_allreduce: true amp: true", "test", &proto);
-  const std::string line = said([&] { EXPECT_FALSE(check_strategy(proto).fp16_allreduce); });
+  const std::string line = said([&] {
+    EXPECT_THAT(make_strategy("fp16_allreduce: true amp: true").names(),
+                Not(Contains("fp16_allreduce")));
+  });
   EXPECT_THAT(line, HasSubstr("fp16_allreduce is switched off: it does not go with amp"));
 }
 

@@ -2,30 +2,31 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
-
-#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "models/model.h"
 #include "models/training.h"
+#include "strategy/meta/all_reduce.h"
+#include "tests/said.h"
+#include "tests/strategy/strategy_text.h"
 
 namespace fleet {
 namespace {
 
 using testing::HasSubstr;
 
-Strategy checked(const std::string& text) {
-  StrategyProto proto;
-  merge_strategy_text(text, "test", &proto);
-  return check_strategy(proto);
+using testing::Contains;
+using testing::IsSupersetOf;
+using testing::Not;
+
+AllReduceSettings checked(const std::string& text) {
+  return check_all_reduce(strategy_proto(text), {});
 }
 
 std::string refusal(const std::string& text) {
   try {
-    checked(text);
+    make_strategy(text);
   } catch (const Error& error) {
     return error.what();
   }
@@ -33,28 +34,31 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(CheckStrategy, Empty_FusesWithPaddlesLimits) {
-  const Strategy strategy = checked("");
-  EXPECT_TRUE(strategy.fuse_all_reduce);
-  EXPECT_EQ(strategy.buckets.megabytes, 32);
-  EXPECT_EQ(strategy.buckets.count, 50);
-  EXPECT_EQ(strategy.buckets.exact_count, 0);
-  EXPECT_TRUE(strategy.fuse_bn_act);
-  EXPECT_TRUE(strategy.fuse_elewise_add_act);
+  const AllReduceSettings sums = checked("");
+  EXPECT_TRUE(sums.fuse);
+  EXPECT_EQ(sums.buckets.megabytes, 32);
+  EXPECT_EQ(sums.buckets.count, 50);
+  EXPECT_EQ(sums.buckets.exact_count, 0);
+  EXPECT_THAT(Strategy().names(),
+              IsSupersetOf({"fuse_bn_act", "fuse_elewise_add_act", "fuse_bn_add_act",
+                            "enable_auto_fusion", "fuse_all_optimizer_ops"}));
 }
 
 TEST(CheckStrategy, GivenFields_AreTaken) {
-  const Strategy strategy = checked(R"(
-    fuse_all_reduce_ops: false fuse_grad_size_in_MB: 16 fuse_grad_size_in_TFLOPS: 20
+  const AllReduceSettings sums =
+      checked("fuse_all_reduce_ops: false fuse_grad_size_in_MB: 16 fuse_grad_size_in_TFLOPS: 20");
+  EXPECT_FALSE(sums.fuse);
+  EXPECT_EQ(sums.buckets.megabytes, 16);
+  EXPECT_EQ(sums.buckets.count, 20);
+  const Strategy strategy = make_strategy(R"(
     build_strategy { fuse_bn_act_ops: false fuse_elewise_add_act_ops: false
-                     fuse_bn_add_act_ops: false enable_auto_fusion: false debug_graphviz_path: "a.dot" })");
-  EXPECT_FALSE(strategy.fuse_all_reduce);
-  EXPECT_EQ(strategy.buckets.megabytes, 16);
-  EXPECT_EQ(strategy.buckets.count, 20);
-  EXPECT_FALSE(strategy.fuse_bn_act);
-  EXPECT_FALSE(strategy.fuse_elewise_add_act);
-  EXPECT_FALSE(strategy.fuse_bn_add_act);
-  EXPECT_FALSE(strategy.auto_fusion);
-  EXPECT_EQ(strategy.graphviz_path, "a.dot");
+                     fuse_bn_add_act_ops: false enable_auto_fusion: false
+                     fuse_all_optimizer_ops: false debug_graphviz_path: "a.dot" })");
+  for (const char* name : {"fuse_bn_act", "fuse_elewise_add_act", "fuse_bn_add_act",
+                           "enable_auto_fusion", "fuse_all_optimizer_ops"}) {
+    EXPECT_THAT(strategy.names(), Not(Contains(name)));
+  }
+  EXPECT_THAT(strategy.names(), Contains("debug_graphviz_path"));
 }
 
 TEST(CheckStrategy, NumberOfGradients_TakesTheOtherLimitsPlace) {
@@ -64,27 +68,10 @@ TEST(CheckStrategy, NumberOfGradients_TakesTheOtherLimitsPlace) {
   EXPECT_THAT(refusal("fuse_grad_size_in_num: 0"), HasSubstr("from 1 up"));
 }
 
-// Keeps what the log says while it lives.
-class Listener {
- public:
-  Listener() {
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-        "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said_)));
-  }
-  ~Listener() { spdlog::set_default_logger(before_); }
-  std::string said() const { return said_.str(); }
-
- private:
-  std::ostringstream said_;
-  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-};
-
-Communication communication_for(const std::string& text, const PassContext& context,
-                                std::string* said = nullptr) {
-  StrategyProto proto;
-  merge_strategy_text(text, "test", &proto);
+AllReduceSettings sums_for(const std::string& text, const PassContext& context,
+                           std::string* said = nullptr) {
   const Listener listener;
-  const Communication result = check_strategy(proto, context).communication;
+  const AllReduceSettings result = check_all_reduce(strategy_proto(text), context);
   if (said) *said = listener.said();
   return result;
 }
@@ -96,60 +83,60 @@ TEST(CheckStrategy, LastBucket_IsSmallOnlyWhereItIsAskedFor) {
               HasSubstr("does not go with"));
 }
 
-TEST(Communication, Defaults_AreOneCommunicatorInOrder) {
-  const Communication result = communication_for("", {.world_size = 4, .nodes = 2});
+TEST(AllReduceSettings, Defaults_AreOneCommunicatorInOrder) {
+  const AllReduceSettings result = sums_for("", {.ranks = 4, .nodes = 2});
   EXPECT_EQ(result.communicators, 1);
   EXPECT_TRUE(result.one_after_another);
   EXPECT_EQ(result.group_size, 1);
 }
 
-TEST(Communication, SeveralCommunicatorsInOrder_HintsThatTheyCannotOverlap) {
+TEST(AllReduceSettings, SeveralCommunicatorsInOrder_HintsThatTheyCannotOverlap) {
   std::string said;
-  EXPECT_EQ(communication_for("nccl_comm_num: 2", {.world_size = 2}, &said).communicators, 2);
+  EXPECT_EQ(sums_for("nccl_comm_num: 2", {.ranks = 2}, &said).communicators, 2);
   EXPECT_THAT(said, HasSubstr("nccl_comm_num > 1, you may need to set sync_nccl_allreduce=False to "
                               "ensure that different nccl comms can overlap"));
-  const Communication free =
-      communication_for("nccl_comm_num: 2 sync_nccl_allreduce: false", {.world_size = 2}, &said);
+  const AllReduceSettings free =
+      sums_for("nccl_comm_num: 2 sync_nccl_allreduce: false", {.ranks = 2}, &said);
   EXPECT_FALSE(free.one_after_another);
   EXPECT_EQ(said, "");
 }
 
-TEST(Communication, OneRank_HasOneCommunicator) {
+TEST(AllReduceSettings, OneRank_HasOneCommunicator) {
   std::string said;
-  EXPECT_EQ(communication_for("nccl_comm_num: 3", {}, &said).communicators, 1);
+  EXPECT_EQ(sums_for("nccl_comm_num: 3", {}, &said).communicators, 1);
   EXPECT_THAT(said, HasSubstr("set nccl_comm_num=1 since you only have 1 node."));
 }
 
-TEST(Communication, GroupsOnOneNode_AreOffWithAWarning) {
+TEST(AllReduceSettings, GroupsOnOneNode_AreOffWithAWarning) {
   const std::string text =
       "use_hierarchical_allreduce: true hierarchical_allreduce_inter_nranks: 4";
   std::string said;
-  EXPECT_EQ(communication_for(text, {.world_size = 8, .nodes = 1}, &said).group_size, 1);
+  EXPECT_EQ(sums_for(text, {.ranks = 8, .nodes = 1}, &said).group_size, 1);
   EXPECT_THAT(said, HasSubstr("set hierachical_allreduce=False since you only have 1 node."));
-  EXPECT_EQ(communication_for(text, {.world_size = 8, .nodes = 2}, &said).group_size, 4);
+  EXPECT_EQ(sums_for(text, {.ranks = 8, .nodes = 2}, &said).group_size, 4);
   EXPECT_EQ(said, "");
 }
 
-TEST(Communication, ImpossibleValues_AreRefused) {
-  const PassContext context{.world_size = 8, .nodes = 2};
+TEST(AllReduceSettings, ImpossibleValues_AreRefused) {
+  const PassContext context{.ranks = 8, .nodes = 2};
   for (const char* text :
        {"nccl_comm_num: 0", "use_hierarchical_allreduce: true",
         "use_hierarchical_allreduce: true hierarchical_allreduce_inter_nranks: 3",
         "use_hierarchical_allreduce: true hierarchical_allreduce_inter_nranks: 8"}) {
-    EXPECT_THROW(communication_for(text, context), Error) << text;
+    EXPECT_THROW(sums_for(text, context), Error) << text;
   }
 }
 
-TEST(Communication, GroupSizeWithoutGroups_IsSaidToHaveNoEffect) {
+TEST(AllReduceSettings, GroupSizeWithoutGroups_IsSaidToHaveNoEffect) {
   std::string said;
-  communication_for("hierarchical_allreduce_inter_nranks: 4", {.world_size = 8, .nodes = 2}, &said);
+  sums_for("hierarchical_allreduce_inter_nranks: 4", {.ranks = 8, .nodes = 2}, &said);
   EXPECT_THAT(said, HasSubstr("hierarchical_allreduce_inter_nranks has no effect"));
 }
 
 TEST(CheckStrategy, PersistentBatchNorm_IsSaidToHaveNoEffect) {
   for (const char* value : {"true", "false"}) {
     const Listener listener;
-    checked(std::string("cudnn_batchnorm_spatial_persistent: ") + value);
+    make_strategy(std::string("cudnn_batchnorm_spatial_persistent: ") + value);
     EXPECT_EQ(listener.said().find("cudnn_batchnorm_spatial_persistent has no effect") !=
                   std::string::npos,
               value == std::string("true"));
@@ -178,7 +165,8 @@ TEST(CheckStrategy, ConfigurationOfWhatIsOff_HasNoEffect) {
             "no error");
 }
 
-Program applied(const Strategy& strategy, int world_size, const std::string& model = "resnet18") {
+Program applied(const std::string& text, int ranks, const std::string& model = "resnet18") {
+  Strategy strategy = make_strategy(text, {.ranks = ranks});
   Program program;
   const ModelDef& def = model_registry().get(model);
   const Training training = build_training(
@@ -186,9 +174,11 @@ Program applied(const Strategy& strategy, int world_size, const std::string& mod
                 .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
                 .batch = 2,
                 .image = def.image});
-  const BackwardResult result = apply_strategy(program, strategy, training.forward, training.loss,
-                                               {.world_size = world_size});
+  const BackwardResult& result = strategy.append_backward(program, training.forward, training.loss);
   EXPECT_EQ(result.parameters.size(), program.parameters().size());
+  strategy.append_optimizer(training.learning_rate,
+                            ConfigTree::from_json(R"({"name": "momentum"})", "test")
+                                .validate(optimizer_schema("momentum")));
   return program;
 }
 
@@ -199,7 +189,7 @@ int count(const Program& program, const std::string& type) {
 }
 
 TEST(ApplyStrategy, Resnet_HasNoActivationsOfItsOwn) {
-  const Program program = applied({}, 2);
+  const Program program = applied("", 2);
   EXPECT_EQ(count(program, "relu"), 0);
   EXPECT_GT(count(program, "all_reduce"), 0);
 }
@@ -207,21 +197,23 @@ TEST(ApplyStrategy, Resnet_HasNoActivationsOfItsOwn) {
 // What users look for in the log; the evaluation's are not counted.
 TEST(ApplyStrategy, Resnet50_SaysWhatItFused) {
   const Listener listener;
-  applied({}, 2, "resnet50");
+  applied("", 2, "resnet50");
   EXPECT_THAT(listener.said(), HasSubstr("---  detected 33 subgraphs (fuse_bn_act)"));
   EXPECT_THAT(listener.said(), HasSubstr("---  detected 16 subgraphs (fuse_elewise_add_act)"));
   EXPECT_THAT(listener.said(), HasSubstr("---  detected 16 subgraphs (fuse_bn_add_act)"));
 }
 
 TEST(ApplyStrategy, FusionsOff_KeepsActivations) {
-  const Program program =
-      applied({.fuse_bn_act = false, .fuse_elewise_add_act = false, .fuse_bn_add_act = false}, 1);
+  const Program program = applied(
+      "build_strategy { fuse_bn_act_ops: false fuse_elewise_add_act_ops: false "
+      "fuse_bn_add_act_ops: false }",
+      1);
   EXPECT_EQ(count(program, "relu"), 2 * 17);  // training and evaluation
   EXPECT_EQ(count(program, "all_reduce"), 0);
 }
 
 TEST(ApplyStrategy, LossGradient_IsOneOverRanks) {
-  const Program program = applied({}, 4, "mlp");
+  const Program program = applied("", 4, "mlp");
   for (const Op& op : program.ops()) {
     if (op.type() != "fill") continue;
     EXPECT_EQ(op.attributes.number("value"), 0.25);
@@ -231,12 +223,13 @@ TEST(ApplyStrategy, LossGradient_IsOneOverRanks) {
 
 TEST(ApplyStrategy, GraphvizPath_GetsTheProgram) {
   const std::string path = testing::TempDir() + "strategy_test.dot";
-  const Program program = applied({.graphviz_path = path}, 2, "mlp");
+  const Program program =
+      applied("build_strategy { debug_graphviz_path: '" + path + "' }", 2, "mlp");
   EXPECT_EQ(read_file(path), print_dot(program));
 }
 
 TEST(ApplyStrategy, SameInput_GivesTheSameText) {
-  EXPECT_EQ(print_text(applied({}, 2)), print_text(applied({}, 2)));
+  EXPECT_EQ(print_text(applied("", 2)), print_text(applied("", 2)));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include "exec/backend.h"
 #include "models/model.h"
 #include "models/training.h"
-#include "strategy/strategy.h"
 #include "tensor/host.h"
+#include "tests/strategy/strategy_text.h"
 #include "train/checkpoint.h"
 
 namespace fleet {
@@ -20,7 +20,8 @@ using ::testing::HasSubstr;
 // A network trained on made-up images, each step the same for the same number.
 class Net {
  public:
-  Net(const std::string& model, const Strategy& strategy, const std::string& optimizer = kMomentum)
+  Net(const std::string& model, const std::string& strategy_text,
+      const std::string& optimizer = kMomentum)
       : def_(model_registry().get(model)) {
     Program program;
     training_ = build_training(
@@ -29,12 +30,13 @@ class Net {
                       ConfigTree::from_json(R"({"num_classes": 10})", "test").validate(def_.schema),
                   .batch = kBatch,
                   .image = def_.image});
-    const PassContext context{.low_types = {DType::kBFloat16}, .no_low_type = {}};
-    const BackwardResult backward =
-        apply_strategy(program, strategy, training_.forward, training_.loss, context);
+    Strategy strategy = make_strategy(strategy_text, {.low_types = {DType::kBFloat16},
+                                                      .no_low_type = {},
+                                                      .scale_low_loss = scales(strategy_text)});
+    strategy.append_backward(program, training_.forward, training_.loss);
     ConfigTree tree = ConfigTree::from_json(optimizer, "test");
-    append_optimizer(program, strategy, backward, training_.learning_rate,
-                     tree.validate(optimizer_schema(*tree.peek("name"))), context);
+    strategy.append_optimizer(training_.learning_rate,
+                              tree.validate(optimizer_schema(*tree.peek("name"))));
     executor_ = std::make_unique<Executor>(make_plan(program, {training_.loss}), device_, nullptr);
     executor_->initialize(3);
   }
@@ -82,6 +84,9 @@ class Net {
   static constexpr const char* kMomentum = R"({"name": "momentum", "weight_decay": 1e-4})";
 
  private:
+  static bool scales(const std::string& strategy_text) {
+    return strategy_text.find("init_loss_scaling") != std::string::npos;
+  }
   static constexpr int64_t kBatch = 16;
   const ModelDef& def_;
   Training training_;
@@ -89,14 +94,10 @@ class Net {
   std::unique_ptr<Executor> executor_;
 };
 
-Strategy amp(std::optional<LossScaling> scaling = {}) {
-  Strategy strategy;
-  strategy.amp.on = true;
-  if (scaling) {
-    strategy.amp.scaling = *scaling;
-    strategy.amp.scale_loss = true;
-  }
-  return strategy;
+const std::string kAmp = "amp: true";
+// With a scaled loss, which bfloat16 does not need.
+std::string scaled_amp(const std::string& configs) {
+  return kAmp + " amp_configs { " + configs + " }";
 }
 
 using Values = std::map<std::string, std::vector<float>>;
@@ -126,7 +127,7 @@ class AmpTraining : public ::testing::Test {
 };
 
 TEST_F(AmpTraining, ResnetsFirstSteps_StayCloseToFloat32) {
-  Net wide("resnet20", {}), low("resnet20", amp());
+  Net wide("resnet20", ""), low("resnet20", kAmp);
   for (int step = 0; step < 6; ++step) {
     const float want = wide.step(step), got = low.step(step);
     EXPECT_NEAR(got, want, 0.03 * want) << step;
@@ -134,9 +135,8 @@ TEST_F(AmpTraining, ResnetsFirstSteps_StayCloseToFloat32) {
 }
 
 TEST_F(AmpTraining, UpdatesInOneOperationOrMany_GiveTheSameBits) {
-  Strategy separate = amp();
-  separate.fuse_all_optimizer_ops = false;
-  Net one("resnet20", separate), all("resnet20", amp());
+  Net one("resnet20", kAmp + " build_strategy { fuse_all_optimizer_ops: false }");
+  Net all("resnet20", kAmp);
   for (int step = 0; step < 3; ++step) EXPECT_EQ(one.step(step), all.step(step));
   EXPECT_EQ(differences(one.saved(), all.saved()), "");
 }
@@ -146,8 +146,9 @@ TEST_F(AmpTraining, ScaledLoss_GivesTheBitsOfTheUnscaled) {
   for (const char* optimizer :
        {Net::kMomentum, R"({"name": "adam"})",
         R"({"name": "momentum", "clip": "global_norm", "clip_norm": 0.5})"}) {
-    Net plain("lenet", amp(), optimizer);
-    Net scaled("lenet", amp(LossScaling{.initial = 1024, .dynamic = false}), optimizer);
+    Net plain("lenet", kAmp, optimizer);
+    Net scaled("lenet", scaled_amp("init_loss_scaling: 1024 use_dynamic_loss_scaling: false"),
+               optimizer);
     for (int step = 0; step < 4; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
     EXPECT_EQ(differences(trained(plain), trained(scaled)), "") << optimizer;
   }
@@ -157,9 +158,9 @@ TEST_F(AmpTraining, ScaledLoss_GivesTheBitsOfTheUnscaled) {
 // they had not been.
 TEST_F(AmpTraining, Overflow_IsSkippedAndLowersTheScale) {
   for (const char* optimizer : {Net::kMomentum, R"({"name": "adam"})"}) {
-    Net plain("lenet", amp(), optimizer);
+    Net plain("lenet", kAmp, optimizer);
     Net scaled("lenet",
-               amp(LossScaling{.initial = 4096, .incr_every_n_steps = 3, .decr_ratio = 0.25}),
+               scaled_amp("init_loss_scaling: 4096 incr_every_n_steps: 3 decr_ratio: 0.25"),
                optimizer);
     for (int step = 0; step < 2; ++step) {
       plain.step(step);
@@ -183,7 +184,7 @@ TEST_F(AmpTraining, Overflow_IsSkippedAndLowersTheScale) {
 
 TEST_F(AmpTraining, Checkpoint_BringsBackScaleAndCounters) {
   const std::string root = ::testing::TempDir() + "/amp_test_" + std::to_string(::getpid());
-  const Strategy strategy = amp(LossScaling{.initial = 4096, .incr_every_n_steps = 3});
+  const std::string strategy = scaled_amp("init_loss_scaling: 4096 incr_every_n_steps: 3");
   Net whole("lenet", strategy), resumed("lenet", strategy);
   for (int step = 0; step < 4; ++step) whole.step(step);
   whole.step(4, /*spoil=*/true);
@@ -205,10 +206,10 @@ TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurp
     for (int step = 0; step < 3; ++step) net.step(step);
     return save_checkpoint(root, {.step = 3, .model = "lenet"}, net.executor(), 1);
   };
-  const Strategy dynamic = amp(LossScaling{.initial = 4096, .incr_every_n_steps = 2});
+  const std::string dynamic = scaled_amp("init_loss_scaling: 4096 incr_every_n_steps: 2");
   std::string note;
   {
-    Net plain("lenet", amp()), scaled("lenet", dynamic);
+    Net plain("lenet", kAmp), scaled("lenet", dynamic);
     load_checkpoint(saved(plain), "lenet", scaled.executor(), &note);
     EXPECT_EQ(differences(plain.saved(), scaled.saved()), "");
     EXPECT_EQ(scaled.scale(), 4096);
@@ -220,12 +221,12 @@ TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurp
     for (int step = 3; step < 6; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
   }
   {
-    Net scaled("lenet", dynamic), plain("lenet", amp());
+    Net scaled("lenet", dynamic), plain("lenet", kAmp);
     load_checkpoint(saved(scaled), "lenet", plain.executor(), &note);
     EXPECT_EQ(differences(plain.saved(), scaled.saved()), "");
     EXPECT_THAT(note, AllOf(HasSubstr("dropped: optimizer."), HasSubstr("optimizer.loss_scaling")));
     for (int step = 3; step < 6; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
-    Net again("lenet", amp());
+    Net again("lenet", kAmp);
     load_checkpoint(saved(plain), "lenet", again.executor(), &note);
     EXPECT_EQ(note, "");
   }
@@ -233,7 +234,7 @@ TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurp
 }
 
 TEST_F(AmpTraining, NanHuntUnderAScaledLoss_AdvisesASmallerScale) {
-  Net scaled("lenet", amp(LossScaling{}));
+  Net scaled("lenet", scaled_amp("init_loss_scaling: 32768"));
   scaled.executor().set_checking(true);
   try {
     scaled.step(0, /*spoil=*/true);
@@ -245,7 +246,7 @@ TEST_F(AmpTraining, NanHuntUnderAScaledLoss_AdvisesASmallerScale) {
 
 // Weights that the host writes reach the copies: also those of the evaluation.
 TEST_F(AmpTraining, WrittenWeights_AreUsedByTheNextStep) {
-  Net one("lenet", amp()), other("lenet", amp());
+  Net one("lenet", kAmp), other("lenet", kAmp);
   one.step(0);
   other.step(5);
   for (VarId id = 0; id < one.executor().program().var_count(); ++id) {

@@ -91,6 +91,33 @@ class TrainerTest : public ::testing::Test {
     return outcome;
   }
 
+  // Starts a job of two ranks, each from its own settings; what the ranks fail with.
+  static std::vector<std::string> start_two(const Job& first, const Job& second) {
+    const auto store = make_memory_store();
+    std::vector<std::string> messages(2);
+    std::vector<Thread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back("rank", [&, rank] {
+        HostDevice device;
+        auto communicator = make_communicator({.rank = rank,
+                                               .size = 2,
+                                               .nodes = {},
+                                               .store = store,
+                                               .backend = "inprocess",
+                                               .names = {}});
+        try {
+          Trainer trainer(
+              rank == 0 ? first : second, device,
+              {.rank = rank, .world = 2, .communicator = communicator.get(), .store = store});
+        } catch (const Error& error) {
+          messages[rank] = error.what();
+        }
+      });
+    }
+    for (Thread& thread : threads) thread.join();
+    return messages;
+  }
+
   // Those lines of metrics.jsonl.
   std::vector<nlohmann::json> events(const std::string& kind) const {
     std::vector<nlohmann::json> found;
@@ -130,6 +157,43 @@ TEST_F(TrainerTest, OneTwoAndFourRanks_Agree) {
   for (const Outcome* outcome : {&one, &two, &four}) {
     EXPECT_EQ(outcome->results[0].evaluation.weight, 37);  // each test sample exactly once
     EXPECT_NEAR(outcome->results[0].evaluation.loss, one.results[0].evaluation.loss, 1e-3);
+  }
+}
+
+const std::vector<std::string> kMergeTwo = {
+    "strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2", "model.dropout=0"};
+
+std::vector<std::string> with(std::vector<std::string> overrides,
+                              const std::vector<std::string>& more) {
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return overrides;
+}
+
+// Two batches of 8 make one update, as one of 16 does; on two ranks two of 4 each.
+TEST_F(TrainerTest, GradientMerge_TrainsAsOneLargerBatch) {
+  const Outcome plain = run(job({"data.batch_size=16", "model.dropout=0"}), 1);
+  const Outcome merged = run(job(with(kMergeTwo, {"data.batch_size=8"})), 1);
+  const Outcome two = run(job(with(kMergeTwo, {"data.batch_size=4"})), 2);
+  EXPECT_EQ(plain.results[0].steps, 8);
+  EXPECT_EQ(merged.results[0].steps, 16);
+  for (const Outcome* outcome : {&merged, &two}) {
+    Weights weights = outcome->weights[0];
+    for (const auto& [name, values] : plain.weights[0]) weights.try_emplace(name, values);
+    EXPECT_LE(distance(plain.weights[0], weights), 1e-5);
+  }
+}
+
+// Ranks that stop within a round go on with what each of them had added up.
+TEST_F(TrainerTest, GradientMergeInterrupted_GoesOnBitIdentically) {
+  const auto merge = with(kMergeTwo, {"data.batch_size=4", "train.evaluate_every=0"});
+  const Outcome whole = run(job(with(merge, {"checkpoint.every_steps=1"})), 2);
+  for (const char* cut : {"3", "4"}) {
+    fs::remove_all(output_);
+    run(job(with(merge, {std::string("train.max_steps=") + cut})), 2);
+    const Outcome resumed = run(job(with(merge, {"checkpoint.resume=auto"})), 2);
+    for (const int rank : {0, 1}) {
+      EXPECT_EQ(distance(whole.weights[rank], resumed.weights[rank]), 0) << "cut after " << cut;
+    }
   }
 }
 
@@ -182,30 +246,25 @@ TEST_F(TrainerTest, StopWishOfOneRank_StopsAllAfterTheSameStepAndSaves) {
 
 TEST_F(TrainerTest, RanksWithAnotherPlan_AreRefusedByName) {
   // Ranks whose strategies differ: rank 1 fuses less.
-  const auto store = make_memory_store();
-  std::vector<std::string> messages(2);
-  std::vector<Thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back("rank", [&, rank] {
-      HostDevice device;
-      auto communicator = make_communicator({.rank = rank,
-                                             .size = 2,
-                                             .nodes = {},
-                                             .store = store,
-                                             .backend = "inprocess",
-                                             .names = {}});
-      try {
-        Trainer trainer(
-            job({rank == 0 ? "model.hidden=32" : "model.hidden=33"}), device,
-            {.rank = rank, .world = 2, .communicator = communicator.get(), .store = store});
-      } catch (const Error& error) {
-        messages[rank] = error.what();
-      }
-    });
-  }
-  for (Thread& thread : threads) thread.join();
+  const auto messages = start_two(job({"model.hidden=32"}), job({"model.hidden=33"}));
   EXPECT_THAT(messages[0], HasSubstr("rank 1 has another plan than rank 0"));
   EXPECT_THAT(messages[1], HasSubstr("rank 0 has another plan than rank 1"));
+}
+
+// Two nodes that share no folder, and a checkpoint on one of them.
+TEST_F(TrainerTest, RanksThatResumeFromOtherCheckpoints_AreRefused) {
+  run(job({"train.max_steps=1"}), 2);
+  const Job here = job({"checkpoint.resume=auto"});
+  const std::string output = output_;
+  output_ += "/other_disk";
+  const Job there = job({"checkpoint.resume=auto"});
+  const Job nowhere = job({"checkpoint.resume=" + output_ + "/step_00000001"});
+  output_ = output;
+  EXPECT_THAT(start_two(here, there),
+              ::testing::Each(HasSubstr("rank 0 resumed from step 1, rank 1 found no checkpoint")));
+  const auto messages = start_two(here, nowhere);
+  EXPECT_THAT(messages[0], HasSubstr("rank 1: could not load the checkpoint"));
+  EXPECT_THAT(messages[1], HasSubstr("no such checkpoint folder"));
 }
 
 TEST_F(TrainerTest, CheckpointOfAnotherGlobalBatchOrSeed_IsRefused) {

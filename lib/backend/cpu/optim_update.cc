@@ -95,6 +95,7 @@ UpdateChunks::UpdateChunks(const KernelContext& context)
       found_inf_(context.inputs[kUpdateFoundInf].as<int32_t>()) {
   const UpdateGroups groups(*context.op.def, context.op.inputs.size());
   FLEET_CHECK(groups.states() <= kMaxStates, "an update of more states");
+  tensors_ = groups.count;
   gradient_dtype_ = context.inputs[groups.gradient(0)].dtype;
   if (const Argument& copy = context.outputs[groups.copy(0)]) copy_dtype_ = copy.dtype;
   FLEET_CHECK(gradient_dtype_ == DType::kFloat32 || is_low(gradient_dtype_),
@@ -112,7 +113,8 @@ UpdateChunks::UpdateChunks(const KernelContext& context)
                   .states = {},
                   .copy = nullptr,
                   .alternates = false,
-                  .count = std::min(kChunk, count - at)};
+                  .count = std::min(kChunk, count - at),
+                  .tensor = k};
       for (int s = 0; s < groups.states(); ++s) {
         chunk.states[s] = context.inputs[groups.state(k, s)].as<float>() + at;
       }
@@ -130,7 +132,8 @@ UpdateChunks::Stretch UpdateChunks::stretch_at(const Chunk& chunk, int64_t at,
   Stretch stretch{.parameter = chunk.parameter + at,
                   .gradient = widened,
                   .states = {},
-                  .count = std::min(kTile, chunk.count - at)};
+                  .count = std::min(kTile, chunk.count - at),
+                  .tensor = chunk.tensor};
   for (int s = 0; s < kMaxStates; ++s) {
     if (chunk.states[s]) stretch.states[s] = chunk.states[s] + at;
   }

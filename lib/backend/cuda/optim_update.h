@@ -85,35 +85,63 @@ __global__ void update_chunks(const Chunk* chunks, const UpdatedTensor* tensors,
   }
 }
 
+// What a launch over all parameters of an update operation reads.
+struct UpdateTables {
+  explicit UpdateTables(KernelContext& context)
+      : UpdateTables(context, UpdateGroups(*context.op.def, context.op.inputs.size())) {}
+
+  std::vector<Chunk> host_chunks;
+  Table<Chunk> chunks;
+  Table<UpdatedTensor> tensors;
+  UpdateScalars scalars;
+  DType gradient_type, copy_type;
+
+ private:
+  UpdateTables(KernelContext& context, const UpdateGroups& groups)
+      : host_chunks(chunks_of_all(context, groups)),
+        chunks(context.device, host_chunks),
+        tensors(context.device, tensors_of(context, groups)),
+        scalars{.rate = context.inputs[kUpdateLearningRate].as<const float>(),
+                .scale = context.inputs[kUpdateGradientScale].as<const float>(),
+                .found_inf = context.inputs[kUpdateFoundInf].as<const int32_t>()},
+        gradient_type(context.inputs[groups.gradient(0)].dtype),
+        copy_type(context.outputs[groups.copy(0)].dtype) {}
+
+  static std::vector<Chunk> chunks_of_all(const KernelContext& context,
+                                          const UpdateGroups& groups) {
+    std::vector<Chunk> all;
+    for (int k = 0; k < groups.count; ++k) {
+      append_chunks(all, k, context.inputs[groups.parameter(k)].layout.elements());
+    }
+    return all;
+  }
+  static std::vector<UpdatedTensor> tensors_of(const KernelContext& context,
+                                               const UpdateGroups& groups) {
+    FLEET_CHECK(groups.states() <= kMostStates, "an update of more states");
+    std::vector<UpdatedTensor> all;
+    for (int k = 0; k < groups.count; ++k) {
+      UpdatedTensor tensor{.parameter = context.inputs[groups.parameter(k)].as<float>(),
+                           .gradient = context.inputs[groups.gradient(k)].data,
+                           .states = {},
+                           .copy = context.outputs[groups.copy(k)].data};
+      for (int s = 0; s < groups.states(); ++s) {
+        tensor.states[s] = context.inputs[groups.state(k, s)].as<float>();
+      }
+      all.push_back(tensor);
+    }
+    return all;
+  }
+};
+
 template <typename Rule>
 std::unique_ptr<Kernel> update_kernel(KernelContext& context, Rule rule) {
-  const UpdateGroups groups(*context.op.def, context.op.inputs.size());
-  std::vector<Chunk> chunks;
-  std::vector<UpdatedTensor> tensors;
-  for (int k = 0; k < groups.count; ++k) {
-    const Argument& parameter = context.inputs[groups.parameter(k)];
-    append_chunks(chunks, k, parameter.layout.elements());
-    UpdatedTensor tensor{.parameter = parameter.as<float>(),
-                         .gradient = context.inputs[groups.gradient(k)].data,
-                         .states = {},
-                         .copy = context.outputs[groups.copy(k)].data};
-    FLEET_CHECK(groups.states() <= kMostStates, "an update of more states");
-    for (int s = 0; s < groups.states(); ++s) {
-      tensor.states[s] = context.inputs[groups.state(k, s)].as<float>();
-    }
-    tensors.push_back(tensor);
-  }
-  const UpdateScalars scalars{.rate = context.inputs[kUpdateLearningRate].as<const float>(),
-                              .scale = context.inputs[kUpdateGradientScale].as<const float>(),
-                              .found_inf = context.inputs[kUpdateFoundInf].as<const int32_t>()};
-  const DType copy_type = context.outputs[groups.copy(0)].dtype;
-  const Table<Chunk> chunk_table(context.device, chunks);
-  const Table<UpdatedTensor> tensor_table(context.device, tensors);
-  return dispatch(context.inputs[groups.gradient(0)].dtype, [&](auto type) {
+  const UpdateTables tables(context);
+  return dispatch(tables.gradient_type, [&](auto type) {
     using G = decltype(type);
     return make_kernel([=](Stream& stream) {
-      launch(update_chunks<Rule, G>, blocks_for(chunk_table.size(), 1), kBlock, 0,
-             stream_of(stream), chunk_table.data(), tensor_table.data(), scalars, copy_type, rule);
+      launch(update_chunks<Rule, G>, blocks_for(tables.chunks.size(), 1), kBlock, 0,
+             stream_of(stream), tables.chunks.data(), tables.tensors.data(), tables.scalars,
+             tables.copy_type, rule);
     });
   });
 }

@@ -23,7 +23,7 @@ Plan plan_of(const std::string& model, int64_t batch) {
                                .model_settings = tree.validate(model_registry().get(model).schema),
                                .batch = batch,
                                .image = model_registry().get(model).image});
-  apply_strategy(program, {}, training.forward, training.loss, {});
+  Strategy().append_backward(program, training.forward, training.loss);
   return make_plan(std::move(program), {training.loss});
 }
 

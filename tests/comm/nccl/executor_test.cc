@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/communicator_set.h"
+#include <numeric>
+
+#include "exec/communicator_set.h"
 #include "tests/comm/nccl/fake/fake_nccl.h"
 #include "tests/comm/nccl/gpus.h"
 
@@ -21,8 +23,13 @@ constexpr int kElements = 1000;
 struct Sums {
   Program program;
   std::vector<VarId> x, y;
-  Sums(int communicators, bool after_previous) {
+  Sums(int ranks, int communicators, int first_sum, bool after_previous) {
     const SectionId section = program.add_section("backward", {});
+    std::vector<int> all(ranks);
+    std::iota(all.begin(), all.end(), 0);
+    for (int i = 0; i < communicators; ++i) {
+      program.add_group({.name = "all", .ranks = all, .first_sum = first_sum});
+    }
     for (int i = 0; i < kSums; ++i) {
       x.push_back(program.feed("x" + std::to_string(i), DType::kFloat32, {kElements}));
       y.push_back(program.emit(section, "relu", {x[i]})[0]);
@@ -35,10 +42,10 @@ struct Sums {
   }
 };
 
-void run_sums(int ranks, int communicators, int group_size, bool after_previous, int steps) {
+void run_sums(int ranks, int communicators, int first_sum, bool after_previous, int steps) {
   run_ranks(on_gpus(std::vector<int>(ranks, 1)), [&](Rank& rank) {
-    const CommunicatorSet set(&rank.comm, communicators, group_size);
-    Sums sums(communicators, after_previous);
+    Sums sums(ranks, communicators, first_sum, after_previous);
+    const CommunicatorSet set(sums.program.groups(), &rank.comm);
     Executor executor(make_plan(sums.program, sums.y, {.backend = "cuda", .device = &rank.device}),
                       rank.device, set.all());
     for (int step = 0; step < steps; ++step) {

@@ -38,6 +38,7 @@ struct Net {
     const SectionId second = program.add_section("second", {.every = 2});
     x = program.feed("x", DType::kFloat32, {1000});
     const VarId y = program.emit(always, "relu", {x})[0];
+    program.add_group({.name = "all", .ranks = {0, 1}});
     Op sum = program.make_op(always, "all_reduce", {y}, {y});
     sum.stream = 1;
     program.ops().push_back(std::move(sum));

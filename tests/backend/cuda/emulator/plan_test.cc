@@ -9,13 +9,13 @@
 #include "models/model.h"
 #include "models/training.h"
 #include "optim/optimizer.h"
-#include "strategy/strategy.h"
+#include "tests/strategy/strategy_text.h"
 
 namespace fleet {
 namespace {
 
 // The training of fleet-worker on a GPU: bytes are fed.
-Plan plan_of_resnet50(const Strategy& strategy, int world_size = 1) {
+Plan plan_of_resnet50(const std::string& strategy_text, int ranks = 1) {
   Program program;
   ConfigTree model = ConfigTree::from_json("{}", "test");
   const Training training = build_training(
@@ -23,16 +23,14 @@ Plan plan_of_resnet50(const Strategy& strategy, int world_size = 1) {
                 .model_settings = model.validate(model_registry().get("resnet50").schema),
                 .batch = 256,
                 .bytes = Normalization{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}});
-  const PassContext context{.world_size = world_size,
-                            .low_types = {DType::kFloat16},
-                            .no_low_type = {},
-                            .backend = "cuda"};
-  const BackwardResult backward =
-      apply_strategy(program, strategy, training.forward, training.loss, context);
+  Strategy strategy = make_strategy(
+      strategy_text,
+      {.ranks = ranks, .low_types = {DType::kFloat16}, .no_low_type = {}, .backend = "cuda"});
+  strategy.append_backward(program, training.forward, training.loss);
   ConfigTree momentum =
       ConfigTree::from_json(R"({"name": "momentum", "weight_decay": 1e-4})", "test");
-  append_optimizer(program, strategy, backward, training.learning_rate,
-                   momentum.validate(optimizer_schema("momentum")), context);
+  strategy.append_optimizer(training.learning_rate,
+                            momentum.validate(optimizer_schema("momentum")));
   return make_plan(
       std::move(program),
       {training.loss, training.training_metrics.losses, training.training_metrics.counts,
@@ -64,9 +62,8 @@ TEST(CudaPlan, Resnet50InMixedPrecision_MovesNothingForItsLayout) {
   for (const int ranks : {1, 2}) {
     for (const bool resunit : {false, true}) {
       SCOPED_TRACE(testing::Message() << ranks << " ranks, fuse_resunit " << resunit);
-      Strategy strategy{.fuse_resunit = resunit};
-      strategy.amp.on = true;
-      const Plan plan = plan_of_resnet50(strategy, ranks);
+      const std::string fused = resunit ? " build_strategy { fuse_resunit: true }" : "";
+      const Plan plan = plan_of_resnet50("amp: true" + fused, ranks);
       EXPECT_THAT(reorders(plan), testing::IsEmpty());
       EXPECT_EQ(count(plan, "conv2d") + count(plan, "conv2d_sums"), 2 * 53);
       EXPECT_EQ(count(plan, "conv2d_sums"), resunit ? 53 : 0);
@@ -81,7 +78,7 @@ TEST(CudaPlan, Resnet50InMixedPrecision_MovesNothingForItsLayout) {
 }
 
 TEST(CudaPlan, Resnet50InFloat32_MovesNothingForItsLayout) {
-  EXPECT_THAT(reorders(plan_of_resnet50({})), testing::IsEmpty());
+  EXPECT_THAT(reorders(plan_of_resnet50("")), testing::IsEmpty());
 }
 
 // That the tests above can find something.

@@ -10,7 +10,7 @@
 #include "exec/executor.h"
 #include "models/model.h"
 #include "optim/optimizer.h"
-#include "strategy/strategy.h"
+#include "tests/strategy/strategy_text.h"
 
 namespace fleet {
 namespace {
@@ -43,15 +43,10 @@ Built build(const Job& job, bool mixed) {
                       .batch = kBatch,
                       .image = job.image});
   PassContext context;
-  Strategy strategy;
-  if (mixed) {
-    context.low_types = {*job.low};
-    strategy.amp.on = true;
-  }
-  const BackwardResult backward =
-      apply_strategy(built.program, strategy, built.training.forward, built.training.loss, context);
-  append_optimizer(built.program, strategy, backward, built.training.learning_rate,
-                   optimizer_settings(job.optimizer), context);
+  if (mixed) context.low_types = {*job.low};
+  Strategy strategy = make_strategy(mixed ? "amp: true" : "", context);
+  strategy.append_backward(built.program, built.training.forward, built.training.loss);
+  strategy.append_optimizer(built.training.learning_rate, optimizer_settings(job.optimizer));
   return built;
 }
 

@@ -1,4 +1,4 @@
-#include "strategy/amp.h"
+#include "strategy/meta/amp.h"
 
 #include <algorithm>
 #include <map>
@@ -69,8 +69,7 @@ std::optional<DType> wanted_type(const AMPConfig& configs) {
 
 AmpStrategy check_amp(const StrategyProto& proto) {
   const AMPConfig& configs = proto.amp_configs();
-  AmpStrategy amp{.on = proto.amp()};
-  if (!amp.on) return amp;
+  AmpStrategy amp;
   amp.wanted = wanted_type(configs);
   amp.pure = configs.use_pure_fp16() || configs.use_pure_bf16();
   if (amp.pure && configs.has_use_fp16_guard() && configs.use_fp16_guard()) {
@@ -96,7 +95,6 @@ AmpStrategy check_amp(const StrategyProto& proto) {
 }
 
 std::optional<DType> choose_low_type(const AmpStrategy& amp, const PassContext& context) {
-  if (!amp.on) return std::nullopt;
   const std::vector<DType>& offered = context.low_types;
   if (offered.empty()) {
     spdlog::warn("amp: training in float32: {}", context.no_low_type);
@@ -117,40 +115,80 @@ std::optional<DType> choose_low_type(const AmpStrategy& amp, const PassContext& 
   return low;
 }
 
-void apply_amp(Program& program, const AmpStrategy& amp, DType low, const PassContext& context) {
-  run_pass("amp", program, context,
-           {{"low", std::string(name_of(low))},
-            {"pure", amp.pure},
-            {"white_list", amp.white_list},
-            {"black_list", amp.black_list},
-            {"black_variables", amp.black_variables}});
-}
+namespace {
 
-VarId make_loss_scaling(Program& program, const AmpStrategy& amp, std::optional<DType> low) {
-  if (!amp.scale_loss.value_or(low == DType::kFloat16)) return kNoVar;
-  return program.state("optimizer.loss_scaling", {1}, {Init::kConstant, amp.scaling.initial});
-}
+class Amp : public MetaOptimizer {
+ public:
+  explicit Amp(AmpStrategy amp) : amp_(std::move(amp)) {}
 
-GradientScaling append_loss_scaling(Program& program, SectionId optimize, const AmpStrategy& amp,
-                                    const BackwardResult& backward) {
-  const VarId loss_scaling = backward.loss_scaling;
-  if (loss_scaling == kNoVar) return {};
-  std::vector<VarId> inputs = {loss_scaling};
-  for (VarId parameter : backward.parameters) inputs.push_back(program.gradient(parameter));
-  const GradientScaling scaling{.found_inf = program.temporary("found_inf"),
-                                .unscale = program.temporary("unscale")};
-  program.append(optimize, "check_finite_and_unscale", inputs,
-                 {scaling.found_inf, scaling.unscale});
-  if (!amp.scaling.dynamic) return scaling;
-  const VarId good = program.state("optimizer.good_steps", {1}, {}, DType::kInt64);
-  const VarId bad = program.state("optimizer.bad_steps", {1}, {}, DType::kInt64);
-  program.append(optimize, "update_loss_scaling", {scaling.found_inf, loss_scaling, good, bad},
-                 {loss_scaling, good, bad},
-                 {{"incr_every_n_steps", amp.scaling.incr_every_n_steps},
-                  {"decr_every_n_nan_or_inf", amp.scaling.decr_every_n_nan_or_inf},
-                  {"incr_ratio", amp.scaling.incr_ratio},
-                  {"decr_ratio", amp.scaling.decr_ratio}});
-  return scaling;
+  void forward(Build& build) override {
+    build.low = choose_low_type(amp_, build.context);
+    if (!build.low) return;
+    run_pass("amp", build.program, build.context,
+             {{"low", std::string(name_of(*build.low))},
+              {"pure", amp_.pure},
+              {"white_list", amp_.white_list},
+              {"black_list", amp_.black_list},
+              {"black_variables", amp_.black_variables}});
+    if (build.low == DType::kFloat16 || build.context.scale_low_loss) {
+      build.loss_scaling = build.program.state("optimizer.loss_scaling", {1},
+                                               {Init::kConstant, amp_.scaling.initial});
+    }
+  }
+
+  void gradients(Build& build) override {
+    if (build.low) run_pass("amp_parameters", build.program, build.context);
+  }
+
+  // Looks for infinite gradients, sets the next step's scale.
+  void update(Build& build) override {
+    if (build.loss_scaling == kNoVar) return;
+    Program& program = build.program;
+    std::vector<VarId> inputs = {build.loss_scaling};
+    for (VarId parameter : build.backward.parameters) inputs.push_back(program.gradient(parameter));
+    build.scaling = {.found_inf = program.temporary("found_inf"),
+                     .unscale = program.temporary("unscale")};
+    program.append(build.optimize, "check_finite_and_unscale", inputs,
+                   {build.scaling.found_inf, build.scaling.unscale});
+    if (amp_.scaling.dynamic) update_scale(build);
+  }
+
+ private:
+  void update_scale(Build& build) const {
+    Program& program = build.program;
+    const VarId good = program.state("optimizer.good_steps", {1}, {}, DType::kInt64);
+    const VarId bad = program.state("optimizer.bad_steps", {1}, {}, DType::kInt64);
+    program.append(build.optimize, "update_loss_scaling",
+                   {build.scaling.found_inf, build.loss_scaling, good, bad},
+                   {build.loss_scaling, good, bad},
+                   {{"incr_every_n_steps", amp_.scaling.incr_every_n_steps},
+                    {"decr_every_n_nan_or_inf", amp_.scaling.decr_every_n_nan_or_inf},
+                    {"incr_ratio", amp_.scaling.incr_ratio},
+                    {"decr_ratio", amp_.scaling.decr_ratio}});
+  }
+
+  const AmpStrategy amp_;
+};
+
+}  // namespace
+
+FLEET_META_OPTIMIZER(amp) {
+  def.help = "the network computes in a 16-bit type, parameters stay in float32";
+  def.position = 310;
+  def.fields = {"amp"};
+  for (const char* field :
+       {"init_loss_scaling", "incr_every_n_steps", "decr_every_n_nan_or_inf", "incr_ratio",
+        "decr_ratio", "use_dynamic_loss_scaling", "custom_white_list", "custom_black_list",
+        "custom_black_varnames", "use_pure_fp16", "use_fp16_guard", "use_pure_bf16", "dtype"}) {
+    def.fields.push_back(std::string("amp_configs.") + field);
+  }
+  def.asked = [](const StrategyProto& proto) { return proto.amp(); };
+  def.paddle_class = "AMPOptimizer";
+  def.wraps = {"lars", "lamb", "recompute"};
+  def.create = [](const StrategyProto& proto,
+                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    return std::make_unique<Amp>(check_amp(proto));
+  };
 }
 
 }  // namespace fleet

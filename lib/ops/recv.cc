@@ -1,0 +1,21 @@
+// recv: what rank `peer` of a group sends: a tensor of this shape and type.
+#include "ops/collective.h"
+#include "ops/dtype_attribute.h"
+#include "ops/shape_attribute.h"
+
+namespace fleet {
+
+FLEET_OP(recv) {
+  define_collective(def);
+  def.outputs = {{"y"}};
+  def.attributes["peer"] = int64_t{0};
+  def.attributes["shape"] = std::vector<int64_t>{};
+  def.attributes["dtype"] = std::string("float32");
+  def.infer = [](ShapeContext& context) {
+    check_member(context, "peer");
+    const Attributes& attributes = context.attributes();
+    context.set(0, to_shape(attributes.integers("shape")), to_dtype(attributes.text("dtype")));
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,42 @@
+// lars: momentum whose rate is scaled for each parameter by how large it is against its gradient
+// (You, Gitman and Ginsburg, 2017), in the form of Paddle's lars_momentum:
+//   g += coupled_weight_decay * p
+//   local = lr * lars_coeff * |p| / (|g| + weight_decay * |p| + epsilon)
+//           where weight_decay, |p| and |g| are above 0, else lr
+//   v = momentum * v + local * (g + weight_decay * p);  p -= v
+// |x| is the Euclidean norm over the whole parameter. Updates any number of parameters; see
+// optim/update_op.h for g and for the inputs and outputs that all rules share.
+#include "optim/optimizer.h"
+#include "optim/update_op.h"
+
+namespace fleet {
+
+FLEET_OP(lars) {
+  define_update_op(def, /*other_inputs=*/{}, /*states=*/{"velocity"});
+  def.attributes = {{"momentum", 0.9},
+                    {"lars_coeff", 0.001},
+                    {"weight_decay", 0.0005},
+                    {"coupled_weight_decay", 0.0},
+                    {"epsilon", 0.0}};
+}
+
+FLEET_OPTIMIZER(lars) {
+  def.help = "momentum with a rate of its own for each parameter (LARS)";
+  def.schema.number("momentum", 0.9, 0, 1, "part of the velocity that is kept")
+      .number("lars_coeff", 0.001, 0, 1e6, "the trust coefficient")
+      .number("epsilon", 0, 0, 1, "added to the norms")
+      .number("coupled_weight_decay", 0, 0, 1e6, "decay that is part of the gradient");
+  def.weight_decay = 0.0005;
+  def.append = [](UpdateContext& context, const Update& update) {
+    const Settings& settings = context.settings();
+    const VarId velocity = context.state(update.parameter, "momentum");
+    append_update_op(context, update, "lars", {}, {velocity},
+                     {{"momentum", settings.number("momentum")},
+                      {"lars_coeff", settings.number("lars_coeff")},
+                      {"weight_decay", update.weight_decay},
+                      {"coupled_weight_decay", settings.number("coupled_weight_decay")},
+                      {"epsilon", settings.number("epsilon")}});
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,104 @@
+// merge_gradients: every training step adds its gradients to float32 accumulators, which take the
+// gradients' place. Who reads them in steps that end a round of k sets them to zero again
+// (zero_accumulators, behind the updates). Runs behind the backward pass and before the sums over
+// ranks.
+#include <map>
+
+#include "passes/pass.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kSuffix[] = ".merged_gradient";
+
+class MergeGradients : public Pass {
+ public:
+  bool run(Program& program, const PassContext&) override {
+    const SectionId backward = program.find_section("backward");
+    FLEET_CHECK(backward >= 0, "merge_gradients before the backward pass");
+    std::map<VarId, VarId> parameter_of;  // by gradient
+    for (const VarId parameter : program.parameters()) {
+      const VarId gradient = program.gradient(parameter);
+      if (gradient != kNoVar && program.var(parameter).trainable) {
+        parameter_of[gradient] = parameter;
+      }
+    }
+    std::vector<int> writer(program.var_count(), -1);
+    for (size_t i = 0; i < program.ops().size(); ++i) {
+      for (const VarId id : program.ops()[i].outputs) {
+        if (id != kNoVar) writer[id] = static_cast<int>(i);
+      }
+    }
+    std::vector<Op> ops;
+    std::vector<Op> old = std::move(program.ops());
+    for (size_t i = 0; i < old.size(); ++i) {
+      const std::vector<VarId> outputs = old[i].outputs;
+      ops.push_back(std::move(old[i]));
+      for (const VarId id : outputs) {
+        const auto found = parameter_of.find(id);
+        if (found == parameter_of.end() || writer[id] != static_cast<int>(i)) continue;
+        accumulate(program, backward, found->second, id, &ops);
+      }
+    }
+    program.ops() = std::move(ops);
+    return !parameter_of.empty();
+  }
+
+ private:
+  static void accumulate(Program& program, SectionId backward, VarId parameter, VarId gradient,
+                         std::vector<Op>* ops) {
+    const Var& var = program.var(parameter);
+    const VarId merged = program.state(var.name + kSuffix, var.shape, Init());
+    program.var(merged).per_rank = true;
+    if (program.var(gradient).dtype != DType::kFloat32) {
+      const VarId wide = program.temporary(program.var(gradient).name + "@float32");
+      ops->push_back(program.make_op(backward, "cast", {gradient}, {wide}));
+      gradient = wide;
+    }
+    // The gradient first: the accumulator takes its layout.
+    ops->push_back(program.make_op(backward, "sum", {gradient, merged}, {merged}));
+    program.set_gradient(parameter, merged);
+  }
+};
+
+class ZeroAccumulators : public Pass {
+ public:
+  explicit ZeroAccumulators(std::string section) : section_(std::move(section)) {}
+  bool run(Program& program, const PassContext&) override {
+    const SectionId section = program.find_section(section_);
+    FLEET_CHECK(section >= 0, "zero_accumulators in no section");
+    bool any = false;
+    for (const VarId parameter : program.parameters()) {
+      const VarId merged = program.find(program.var(parameter).name + kSuffix);
+      if (merged == kNoVar) continue;
+      const Shape& shape = program.var(merged).shape;
+      std::vector<int64_t> dimensions;
+      for (int i = 0; i < shape.rank(); ++i) dimensions.push_back(shape[i]);
+      program.append(section, "fill", {}, {merged}, {{"shape", dimensions}});
+      any = true;
+    }
+    return any;
+  }
+
+ private:
+  const std::string section_;
+};
+
+}  // namespace
+
+FLEET_PASS(merge_gradients) {
+  def.help = "gradients of several steps are added up";
+  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
+    return std::make_unique<MergeGradients>();
+  };
+}
+
+FLEET_PASS(zero_accumulators) {
+  def.help = "the sums of merge_gradients begin anew";
+  def.options = {{"section", std::string("optimize")}};
+  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
+    return std::make_unique<ZeroAccumulators>(options.text("section"));
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,99 @@
+#include "strategy/fields.h"
+
+#include <google/protobuf/text_format.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+std::string value_text(const Message& message, const FieldDescriptor& field) {
+  std::string text;
+  google::protobuf::TextFormat::PrintFieldValueToString(message, &field, -1, &text);
+  return text;
+}
+
+bool is_default(const Message& message, const FieldDescriptor& field) {
+  if (field.is_repeated()) return message.GetReflection()->FieldSize(message, &field) == 0;
+  if (!message.GetReflection()->HasField(message, &field)) return true;
+  std::unique_ptr<Message> blank(message.New());
+  return value_text(message, field) == value_text(*blank, field);
+}
+
+// Whether this is the configuration of a feature that is there to be switched on, and is off.
+bool is_switched_off(const Message& message, const FieldDescriptor& field) {
+  const std::string suffix = "_configs", &name = field.name();
+  if (!name.ends_with(suffix)) return false;
+  const FieldDescriptor* feature =
+      message.GetDescriptor()->FindFieldByName(name.substr(0, name.size() - suffix.size()));
+  return feature && feature->cpp_type() == FieldDescriptor::CPPTYPE_BOOL &&
+         !message.GetReflection()->GetBool(message, feature);
+}
+
+void find_not_taken(const Message& message, const std::string& prefix,
+                    const std::set<std::string>& taken, bool whole,
+                    std::vector<std::string>* found) {
+  const Descriptor& type = *message.GetDescriptor();
+  const Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const std::string path = prefix + field.name();
+    const bool known = whole || taken.contains(path);
+    if (!field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (!reflection.HasField(message, &field)) continue;
+      if (is_switched_off(message, field)) {
+        spdlog::warn("strategy: {} has no effect: {} is off", path,
+                     path.substr(0, path.rfind("_configs")));
+        continue;
+      }
+      find_not_taken(reflection.GetMessage(message, &field), path + ".", taken, known, found);
+    } else if (!known && !is_default(message, field)) {
+      found->push_back(path);
+    }
+  }
+}
+
+}  // namespace
+
+bool is_field(const std::string& path) {
+  const Descriptor* type = StrategyProto::descriptor();
+  for (const std::string& name : split(path, '.')) {
+    const FieldDescriptor* field = type ? type->FindFieldByName(name) : nullptr;
+    if (!field) return false;
+    type = field->message_type();  // null behind a scalar
+  }
+  return true;
+}
+
+std::optional<bool> given_boolean(const StrategyProto& proto, const std::string& path) {
+  const Message* message = &proto;
+  const std::vector<std::string> names = split(path, '.');
+  for (size_t i = 0;; ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names[i]);
+    FLEET_CHECK(field && !field->is_repeated(), "strategy.proto has no field " + path);
+    const Reflection& reflection = *message->GetReflection();
+    if (i + 1 < names.size()) {
+      message = &reflection.GetMessage(*message, field);
+      continue;
+    }
+    FLEET_CHECK(field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL, path + " is no bool");
+    if (!reflection.HasField(*message, field)) return std::nullopt;
+    return reflection.GetBool(*message, field);
+  }
+}
+
+std::vector<std::string> fields_not_taken(const StrategyProto& proto,
+                                          const std::set<std::string>& taken) {
+  std::vector<std::string> found;
+  find_not_taken(proto, "", taken, false, &found);
+  return found;
+}
+
+}  // namespace fleet

@@ -1,0 +1,25 @@
+// The fields of a DistributedStrategy by their paths: "amp_configs.incr_ratio".
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "strategy/strategy_file.h"
+
+namespace fleet {
+
+// Whether there is such a field, or message.
+bool is_field(const std::string& path);
+
+// A bool field, where it is set. kInternal for a path that is no bool field.
+std::optional<bool> given_boolean(const StrategyProto& proto, const std::string& path);
+
+// The fields that differ from their defaults and are not among `taken`, in which a message stands
+// for all of its fields. The configuration of a feature that is off (localsgd_configs without
+// localsgd) has no effect, as in Paddle; a line in the log says so.
+std::vector<std::string> fields_not_taken(const StrategyProto& proto,
+                                          const std::set<std::string>& taken);
+
+}  // namespace fleet

@@ -1,0 +1,120 @@
+#include "strategy/meta/all_reduce.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, "strategy", next);
+}
+
+BucketLimits bucket_limits(const StrategyProto& proto) {
+  BucketLimits limits;
+  limits.megabytes = proto.fuse_grad_size_in_mb();
+  limits.count = static_cast<int64_t>(proto.fuse_grad_size_in_tflops());
+  if (proto.has_last_comm_group_size_mb()) limits.last_megabytes = proto.last_comm_group_size_mb();
+  if (!proto.has_fuse_grad_size_in_num()) return limits;
+  if (proto.fuse_grad_size_in_num() < 1) {
+    refuse("fuse_grad_size_in_num is " + std::to_string(proto.fuse_grad_size_in_num()),
+           "give a number from 1 up, or leave it out");
+  }
+  if (proto.has_fuse_grad_size_in_mb() || proto.has_fuse_grad_size_in_tflops() ||
+      proto.has_last_comm_group_size_mb()) {
+    refuse(
+        "fuse_grad_size_in_num does not go with fuse_grad_size_in_MB, fuse_grad_size_in_TFLOPS and "
+        "last_comm_group_size_MB",
+        "give the one or the others");
+  }
+  limits.exact_count = proto.fuse_grad_size_in_num();
+  return limits;
+}
+
+// The size of the groups in which gradients are summed first; 1: none.
+int group_size(const StrategyProto& proto, const PassContext& context) {
+  const int degree = context.data_parallel_degree();
+  const int size = proto.hierarchical_allreduce_inter_nranks();
+  if (!proto.use_hierarchical_allreduce()) {
+    if (size != 1) {
+      spdlog::warn(
+          "strategy: hierarchical_allreduce_inter_nranks has no effect: use_hierarchical_allreduce "
+          "is off");
+    }
+    return 1;
+  }
+  if (context.nodes <= 1) {
+    spdlog::warn("set hierachical_allreduce=False since you only have 1 node.");
+    return 1;
+  }
+  if (size <= 1 || size >= degree || degree % size != 0) {
+    refuse("hierarchical_allreduce_inter_nranks is " + std::to_string(size) + ", with " +
+               std::to_string(degree) + " ranks",
+           "give the number of ranks of a group, such as a node's: more than 1, and a divisor of "
+           "the number of ranks below it");
+  }
+  return size;
+}
+
+class AllReduce : public MetaOptimizer {
+ public:
+  explicit AllReduce(const AllReduceSettings& settings) : settings_(settings) {}
+
+  void communication(Build& build) override {
+    if (!build.sums_gradients) return;
+    const BucketLimits& limits = settings_.buckets;
+    run_pass("fuse_all_reduce", build.program, build.context,
+             {{"fuse", settings_.fuse},
+              {"megabytes", limits.megabytes},
+              {"count", limits.count},
+              {"exact_count", limits.exact_count},
+              {"last_megabytes", limits.last_megabytes},
+              {"communicators", int64_t{settings_.communicators}},
+              {"first_sum", int64_t{settings_.group_size}},
+              {"one_after_another", settings_.one_after_another},
+              {"section",
+               build.sums_in < 0 ? std::string() : build.program.sections()[build.sums_in].name}});
+  }
+
+ private:
+  const AllReduceSettings settings_;
+};
+
+}  // namespace
+
+AllReduceSettings check_all_reduce(const StrategyProto& proto, const PassContext& context) {
+  AllReduceSettings settings{.fuse = proto.fuse_all_reduce_ops(),
+                             .buckets = bucket_limits(proto),
+                             .communicators = proto.nccl_comm_num(),
+                             .one_after_another = proto.sync_nccl_allreduce(),
+                             .group_size = group_size(proto, context)};
+  if (settings.communicators < 1) {
+    refuse("nccl_comm_num is " + std::to_string(settings.communicators), "give a number from 1 up");
+  }
+  if (settings.communicators > 1 && context.data_parallel_degree() <= 1) {
+    spdlog::warn("set nccl_comm_num=1 since you only have 1 node.");
+    settings.communicators = 1;
+  }
+  if (settings.communicators > 1 && settings.one_after_another) {
+    spdlog::warn(
+        "nccl_comm_num > 1, you may need to set sync_nccl_allreduce=False to ensure that different "
+        "nccl comms can overlap");
+  }
+  return settings;
+}
+
+FLEET_META_OPTIMIZER(all_reduce) {
+  def.help = "gradients are summed over the ranks, several to an allreduce";
+  def.position = 350;
+  def.fields = {
+      "fuse_all_reduce_ops",   "fuse_grad_size_in_MB",       "fuse_grad_size_in_TFLOPS",
+      "fuse_grad_size_in_num", "last_comm_group_size_MB",    "sync_nccl_allreduce",
+      "nccl_comm_num",         "use_hierarchical_allreduce", "hierarchical_allreduce_inter_nranks"};
+  def.create = [](const StrategyProto& proto,
+                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+    return std::make_unique<AllReduce>(check_all_reduce(proto, context));
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,22 @@
+#include "base/log.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+
+// What the device is opened with (train/device_settings.h); nothing in the Program.
+FLEET_META_OPTIMIZER(device) {
+  def.help = "how cuDNN chooses its algorithms";
+  def.fields = {"cudnn_exhaustive_search", "conv_workspace_size_limit",
+                "cudnn_batchnorm_spatial_persistent"};
+  def.create = [](const StrategyProto& proto,
+                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    if (proto.cudnn_batchnorm_spatial_persistent()) {
+      spdlog::warn(
+          "strategy: cudnn_batchnorm_spatial_persistent has no effect: batch normalisation runs in "
+          "fleetrun's own kernels, not in cuDNN's");
+    }
+    return nullptr;
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,15 @@
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+
+// Where the user left it unset, fleetrun fuses (Paddle does not).
+FLEET_META_OPTIMIZER(fuse_bn_act) {
+  def.help = "batch normalisation and the activation behind it are one operation";
+  def.position = 110;
+  switch_pass(def, {.field = "build_strategy.fuse_bn_act_ops",
+                    .unset = true,
+                    .phase = PassPhase::kFuseForward,
+                    .pass = "fuse_bn_act"});
+}
+
+}  // namespace fleet

@@ -1,0 +1,35 @@
+#include "base/log.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+namespace {
+
+// Convolutions take in the batch normalisations around them, which only cuDNN can, in float16.
+class FuseResunit : public MetaOptimizer {
+ public:
+  void fuse_backward(Build& build) override {
+    const PassContext& context = build.context;
+    if (context.backend == "cuda" && build.low == DType::kFloat16) {
+      run_pass("fuse_resunit", build.program, context);
+      return;
+    }
+    spdlog::warn(
+        "strategy: build_strategy.fuse_resunit has no effect: it is for convolutions in float16 on "
+        "a GPU, and this job computes in {} on {}",
+        name_of(build.low.value_or(DType::kFloat32)), context.backend);
+  }
+};
+
+}  // namespace
+
+FLEET_META_OPTIMIZER(fuse_resunit) {
+  def.help = "convolutions take in the batch normalisations around them (float16 on a GPU)";
+  def.position = 220;
+  def.fields = {"build_strategy.fuse_resunit"};
+  def.asked = [](const StrategyProto& proto) { return proto.build_strategy().fuse_resunit(); };
+  def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    return std::make_unique<FuseResunit>();
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,60 @@
+#include "base/log.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+namespace {
+
+// Gradients of k steps are added up; every k-th step sums them over the ranks and updates the
+// parameters with them: a batch k times as large in the memory of one.
+class GradientMerge : public MetaOptimizer {
+ public:
+  GradientMerge(int64_t steps, bool average) : steps_(steps), average_(average) {}
+
+  void forward(Build& build) override {
+    if (average_) build.loss_factor /= static_cast<double>(steps_);
+    if (build.context.rank != 0) return;
+    spdlog::info(
+        "gradient_merge: parameters are updated every {} steps, as with {} times the batch size; "
+        "steps, epochs and the schedule of the learning rate count batches as they are read",
+        steps_, steps_);
+  }
+  void gradients(Build& build) override {
+    run_pass("merge_gradients", build.program, build.context);
+    build.update_when = {.every = steps_};
+    build.sums_in = build.program.add_section("sum_gradients", build.update_when);
+  }
+  void fuse_update(Build& build) override {
+    run_pass("zero_accumulators", build.program, build.context);
+  }
+
+ private:
+  const int64_t steps_;
+  const bool average_;
+};
+
+}  // namespace
+
+// Fields as Paddle's GradientMergeOptimizer.
+FLEET_META_OPTIMIZER(gradient_merge) {
+  def.help = "gradients of several steps are added up before they are summed over ranks and used";
+  def.position = 315;
+  def.fields = {"gradient_merge", "gradient_merge_configs"};
+  def.asked = [](const StrategyProto& proto) { return proto.gradient_merge(); };
+  def.obstacle = [](const StrategyProto& proto, const PassContext&) -> std::string {
+    const int steps = proto.gradient_merge_configs().k_steps();
+    if (steps < 1) {
+      throw Error(ErrorCode::kUsage, "gradient_merge_configs.k_steps is " + std::to_string(steps),
+                  "strategy", "give a number from 1 up");
+    }
+    return steps == 1 ? "gradient_merge_configs.k_steps is 1" : "";
+  };
+  def.paddle_class = "GradientMergeOptimizer";
+  def.wraps = {"amp", "lars", "lamb", "recompute"};
+  def.create = [](const StrategyProto& proto,
+                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    const auto& configs = proto.gradient_merge_configs();
+    return std::make_unique<GradientMerge>(configs.k_steps(), configs.avg());
+  };
+}
+
+}  // namespace fleet

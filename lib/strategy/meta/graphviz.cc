@@ -1,0 +1,33 @@
+#include "base/file.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+namespace {
+
+class Graphviz : public MetaOptimizer {
+ public:
+  explicit Graphviz(std::string path) : path_(std::move(path)) {}
+  void finish(const Build& build) override {
+    write_file_atomically(path_, print_dot(build.program));
+  }
+
+ private:
+  const std::string path_;
+};
+
+}  // namespace
+
+FLEET_META_OPTIMIZER(debug_graphviz_path) {
+  def.help = "the Program is written to this file, for Graphviz";
+  def.position = 900;
+  def.fields = {"build_strategy.debug_graphviz_path"};
+  def.asked = [](const StrategyProto& proto) {
+    return !proto.build_strategy().debug_graphviz_path().empty();
+  };
+  def.create = [](const StrategyProto& proto,
+                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    return std::make_unique<Graphviz>(proto.build_strategy().debug_graphviz_path());
+  };
+}
+
+}  // namespace fleet

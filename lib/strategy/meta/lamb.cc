@@ -1,0 +1,51 @@
+#include "base/text.h"
+#include "strategy/meta/other_rule.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+namespace {
+
+class Lamb : public MetaOptimizer {
+ public:
+  explicit Lamb(paddle::fleet::LambConfig config) : config_(std::move(config)) {}
+
+  void update(Build& build) override {
+    const auto number = [&](const char* key) {
+      return text_of_float(static_cast<float>(build.optimizer.number(key)));
+    };
+    const auto& excluded = config_.exclude_from_weight_decay();
+    build.optimizer =
+        other_rule(build.optimizer, "lamb",
+                   {{"beta1", number("beta1")},
+                    {"beta2", number("beta2")},
+                    {"epsilon", number("epsilon")},
+                    {"weight_decay", text_of_float(config_.lamb_weight_decay())},
+                    {"exclude_suffixes",
+                     join(std::vector<std::string>(excluded.begin(), excluded.end()), ",")}});
+  }
+
+ private:
+  const paddle::fleet::LambConfig config_;
+};
+
+}  // namespace
+
+// Fields, rule and exclusion (by the end of a parameter's name) as Paddle's LambOptimizer; the rule
+// is in optim/lamb.cc.
+FLEET_META_OPTIMIZER(lamb) {
+  def.help = "Adam with steps as long as the parameters, for large batches";
+  def.position = 400;
+  def.fields = {"lamb", "lamb_configs"};
+  def.asked = [](const StrategyProto& proto) { return proto.lamb(); };
+  def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
+    if (context.optimizer == "adam") return "";
+    return "it needs optimizer.name adam, and this job's is " + context.optimizer;
+  };
+  def.paddle_class = "LambOptimizer";
+  def.create = [](const StrategyProto& proto,
+                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    return std::make_unique<Lamb>(proto.lamb_configs());
+  };
+}
+
+}  // namespace fleet

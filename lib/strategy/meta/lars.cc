@@ -1,0 +1,52 @@
+#include "base/log.h"
+#include "base/text.h"
+#include "strategy/meta/other_rule.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+namespace {
+
+class Lars : public MetaOptimizer {
+ public:
+  explicit Lars(paddle::fleet::LarsConfig config) : config_(std::move(config)) {}
+
+  void update(Build& build) override {
+    if (build.optimizer.boolean("use_nesterov")) {
+      spdlog::warn("strategy: optimizer.use_nesterov has no effect: lars has one momentum");
+    }
+    const auto& excluded = config_.exclude_from_weight_decay();
+    build.optimizer = other_rule(
+        build.optimizer, "lars",
+        {{"momentum", text_of_float(static_cast<float>(build.optimizer.number("momentum")))},
+         {"lars_coeff", text_of_float(config_.lars_coeff())},
+         {"weight_decay", text_of_float(config_.lars_weight_decay())},
+         {"epsilon", text_of_float(config_.epsilon())},
+         {"exclude_from_weight_decay",
+          join(std::vector<std::string>(excluded.begin(), excluded.end()), ",")}});
+  }
+
+ private:
+  const paddle::fleet::LarsConfig config_;
+};
+
+}  // namespace
+
+// Fields, rule and exclusion (by a part of a parameter's name) as Paddle's LarsOptimizer; the rule
+// is in optim/lars.cc.
+FLEET_META_OPTIMIZER(lars) {
+  def.help = "momentum with a rate of its own for each parameter, for large batches";
+  def.position = 400;
+  def.fields = {"lars", "lars_configs"};
+  def.asked = [](const StrategyProto& proto) { return proto.lars(); };
+  def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
+    if (context.optimizer == "momentum") return "";
+    return "it needs optimizer.name momentum, and this job's is " + context.optimizer;
+  };
+  def.paddle_class = "LarsOptimizer";
+  def.create = [](const StrategyProto& proto,
+                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    return std::make_unique<Lars>(proto.lars_configs());
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,48 @@
+#include "strategy/meta_optimizer.h"
+
+#include "strategy/fields.h"
+
+namespace fleet {
+namespace {
+
+class OnePass : public MetaOptimizer {
+ public:
+  explicit OnePass(const PassSwitch& on) : on_(on) {}
+  void fuse_forward(Build& build) override { run(PassPhase::kFuseForward, build); }
+  void fuse_backward(Build& build) override { run(PassPhase::kFuseBackward, build); }
+  void gradients(Build& build) override { run(PassPhase::kGradients, build); }
+  void fuse_update(Build& build) override { run(PassPhase::kFuseUpdate, build); }
+
+ private:
+  void run(PassPhase phase, Build& build) const {
+    if (phase == on_.phase) run_pass(on_.pass, build.program, build.context);
+  }
+  const PassSwitch on_;
+};
+
+}  // namespace
+
+Registry<MetaOptimizerDef>& meta_optimizer_registry() {
+  static Registry<MetaOptimizerDef> registry("meta-optimizer");
+  return registry;
+}
+
+bool register_meta_optimizer(const std::string& name, void (*define)(MetaOptimizerDef&)) {
+  MetaOptimizerDef def;
+  def.name = name;
+  define(def);
+  meta_optimizer_registry().add(name, std::move(def));
+  return true;
+}
+
+void switch_pass(MetaOptimizerDef& def, const PassSwitch& on) {
+  def.fields = {on.field};
+  def.asked = [on](const StrategyProto& proto) {
+    return given_boolean(proto, on.field).value_or(on.unset);
+  };
+  def.create = [on](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    return std::make_unique<OnePass>(on);
+  };
+}
+
+}  // namespace fleet

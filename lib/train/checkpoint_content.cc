@@ -1,0 +1,103 @@
+#include "train/checkpoint_content.h"
+
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+
+// A state named "<parameter>.<something>" or "optimizer.<something>" belongs to the optimizer;
+// other states (running statistics) to the model.
+static bool belongs_to_optimizer(const Program& program, const Var& var) {
+  if (var.kind != VarKind::kState) return false;
+  if (var.name.starts_with("optimizer.")) return true;  // its step counter
+  const size_t dot = var.name.rfind('.');
+  if (dot == std::string::npos) return true;
+  const VarId owner = program.find(var.name.substr(0, dot));
+  return owner != kNoVar && program.var(owner).kind == VarKind::kParameter;
+}
+
+// States that a run with a scaled loss has and one without has not; the counters only where the
+// scale changes. They are no part of what was learnt: a run may have others than its checkpoint.
+static bool of_loss_scaling(const std::string& name) {
+  return name == "optimizer.loss_scaling" || name == "optimizer.good_steps" ||
+         name == "optimizer.bad_steps";
+}
+
+CheckpointFile file_of(const Program& program, const Var& var) {
+  if (var.per_rank) return CheckpointFile::kRank;
+  return belongs_to_optimizer(program, var) ? CheckpointFile::kOptimizer : CheckpointFile::kModel;
+}
+
+TensorFile gather(Executor& executor, CheckpointFile which) {
+  TensorFile file;
+  const Program& program = executor.program();
+  for (VarId id = 0; id < program.var_count(); ++id) {
+    const Var& var = program.var(id);
+    if (!is_saved(var) || file_of(program, var) != which) continue;
+    HostTensor tensor{var.dtype, var.shape, {}};
+    tensor.data.resize(var.shape.elements() * size_of(var.dtype));
+    executor.read(id, tensor.data.data());
+    file.tensors.emplace(var.name, std::move(tensor));
+  }
+  file.metadata["format"] = "pt";
+  return file;
+}
+
+void check_fit(const Program& program, const TensorFile& file, CheckpointFile which,
+               const std::string& path) {
+  const bool optimizer = which == CheckpointFile::kOptimizer;
+  const auto misfit = [&](const std::string& what) {
+    throw Error(ErrorCode::kUsage, what, path,
+                "it is of another model or optimizer; give one that fits, or set checkpoint.resume "
+                "to \"no\"");
+  };
+  for (VarId id = 0; id < program.var_count(); ++id) {
+    const Var& var = program.var(id);
+    if (!is_saved(var) || file_of(program, var) != which) continue;
+    const auto found = file.tensors.find(var.name);
+    if (found == file.tensors.end()) {
+      if (optimizer && of_loss_scaling(var.name)) continue;
+      misfit("has no '" + var.name + "'");
+    }
+    if (found->second.shape != var.shape || found->second.dtype != var.dtype) {
+      misfit("'" + var.name + "' is " + name_of(found->second.dtype) + found->second.shape.text() +
+             ", the model's is " + name_of(var.dtype) + var.shape.text());
+    }
+  }
+  for (const auto& [name, tensor] : file.tensors) {
+    const VarId id = program.find(name);
+    const bool has = id != kNoVar && is_saved(program.var(id)) &&
+                     program.var(id).per_rank == (which == CheckpointFile::kRank);
+    if (!has) {
+      if (optimizer && of_loss_scaling(name)) continue;
+      misfit("has '" + name + "', which the model has not");
+    }
+  }
+}
+
+std::string drop_other_loss_scaling(TensorFile& file, const Program& program) {
+  std::vector<std::string> dropped, fresh;
+  std::erase_if(file.tensors, [&](const auto& entry) {
+    if (!of_loss_scaling(entry.first) || program.find(entry.first) != kNoVar) return false;
+    dropped.push_back(entry.first);
+    return true;
+  });
+  for (VarId id = 0; id < program.var_count(); ++id) {
+    const std::string& name = program.var(id).name;
+    if (of_loss_scaling(name) && !file.tensors.contains(name)) fresh.push_back(name);
+  }
+  std::vector<std::string> parts;
+  if (!fresh.empty()) parts.push_back("started afresh: " + join(fresh, ", "));
+  if (!dropped.empty()) parts.push_back("dropped: " + join(dropped, ", "));
+  return parts.empty() ? "" : "loss scaling is not as in the checkpoint: " + join(parts, "; ");
+}
+
+void scatter(const TensorFile& file, Executor& executor) {
+  for (const auto& [name, tensor] : file.tensors) {
+    executor.write(executor.program().find(name), tensor.data.data());
+  }
+}
+
+}  // namespace fleet

@@ -1,0 +1,32 @@
+// Which variables each file of a checkpoint holds.
+#pragma once
+
+#include <string>
+
+#include "exec/executor.h"
+#include "train/safetensors.h"
+
+namespace fleet {
+
+enum class CheckpointFile {
+  kModel,      // parameters and running statistics
+  kOptimizer,  // the optimizer's states
+  kRank,       // states that each rank has a value of its own of (Var::per_rank)
+};
+
+// Of a variable that is saved.
+CheckpointFile file_of(const Program& program, const Var& var);
+
+// What that file holds, read from the executor.
+TensorFile gather(Executor& executor, CheckpointFile which);
+// Compares every variable of the program that belongs into this file with what it holds, but for
+// loss scaling's that only one of them has. kUsage naming `path` and the first that does not fit.
+void check_fit(const Program& program, const TensorFile& file, CheckpointFile which,
+               const std::string& path);
+// Drops what the file has of loss scaling and the program has not. Returns a line about that and
+// about what the program has and the file has not, which stays as it is; "" where both are alike.
+std::string drop_other_loss_scaling(TensorFile& file, const Program& program);
+// Writes all of the file to the executor.
+void scatter(const TensorFile& file, Executor& executor);
+
+}  // namespace fleet

@@ -1,0 +1,47 @@
+#include "train/rank_state.h"
+
+#include <algorithm>
+
+namespace fleet {
+
+static std::vector<VarId> saved_vars(const Program& program, bool per_rank) {
+  std::vector<VarId> vars;
+  for (VarId id = 0; id < program.var_count(); ++id) {
+    const Var& var = program.var(id);
+    if (is_saved(var) && var.per_rank == per_rank) vars.push_back(id);
+  }
+  return vars;
+}
+
+std::vector<VarId> rank_states(const Program& program) { return saved_vars(program, true); }
+
+std::vector<VarId> shared_vars(const Program& program) { return saved_vars(program, false); }
+
+std::vector<VarId> shared_statistics(const Program& program, SectionId forward) {
+  std::vector<VarId> vars;
+  for (const Op& op : program.ops()) {
+    if (op.section != forward) continue;
+    for (VarId id : op.outputs) {
+      if (id == kNoVar || program.var(id).kind != VarKind::kState) continue;
+      if (!program.var(id).per_rank) vars.push_back(id);
+    }
+  }
+  return vars;
+}
+
+static bool has_sync(const Program& program) {
+  return std::any_of(program.ops().begin(), program.ops().end(), [&](const Op& op) {
+    return program.sections()[op.section].when.holds({.sync = true});
+  });
+}
+
+RankSync::RankSync(Executor& executor, int64_t steps)
+    : executor_(executor), wanted_(has_sync(executor.program())), synced_steps_(steps) {}
+
+void RankSync::run(int64_t steps) {
+  if (!wanted_ || steps == synced_steps_) return;
+  executor_.run({.step = steps, .sync = true});
+  synced_steps_ = steps;
+}
+
+}  // namespace fleet

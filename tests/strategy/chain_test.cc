@@ -1,0 +1,66 @@
+#include "strategy/chain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// What Paddle's meta-optimizers may wrap there.
+ChainLink link(const std::string& name) {
+  static const std::vector<ChainLink> kAll = {
+      {"amp", "AMPOptimizer", {"lars", "lamb", "recompute"}},
+      {"adaptive_localsgd", "AdaptiveLocalSGDOptimizer", {"amp"}},
+      {"dgc", "DGCOptimizer", {}},
+      {"fp16_allreduce",
+       "FP16AllReduceOptimizer",
+       {"lars", "lamb", "recompute", "localsgd", "gradient_merge", "adaptive_localsgd"}},
+      {"gradient_merge", "GradientMergeOptimizer", {"amp", "lars", "lamb", "recompute"}},
+      {"lamb", "LambOptimizer", {}},
+      {"lars", "LarsOptimizer", {}},
+      {"localsgd", "LocalSGDOptimizer", {"amp"}},
+      {"recompute", "RecomputeOptimizer", {"lars", "lamb", "dgc"}},
+  };
+  for (const ChainLink& one : kAll) {
+    if (one.name == name) return one;
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+std::vector<std::string> chosen(const std::vector<std::string>& names) {
+  std::vector<ChainLink> links;
+  for (const std::string& name : names) links.push_back(link(name));
+  return choose_chain(std::move(links));
+}
+
+TEST(Chain, Nothing_IsEmpty) { EXPECT_THAT(chosen({}), IsEmpty()); }
+
+TEST(Chain, OneAlone_Acts) { EXPECT_THAT(chosen({"dgc"}), ElementsAre("dgc")); }
+
+TEST(Chain, WithoutAnEdge_TheFirstByClassWins) {
+  EXPECT_THAT(chosen({"dgc", "amp"}), ElementsAre("amp"));
+  EXPECT_THAT(chosen({"lars", "lamb"}), ElementsAre("lamb"));
+  EXPECT_THAT(chosen({"fp16_allreduce", "amp"}), ElementsAre("amp"));
+  // "AMP" and "Adaptive" come in the order of their bytes.
+  EXPECT_THAT(chosen({"localsgd", "adaptive_localsgd"}), ElementsAre("adaptive_localsgd"));
+  EXPECT_THAT(chosen({"localsgd", "gradient_merge"}), ElementsAre("gradient_merge"));
+}
+
+TEST(Chain, AllThatGoTogether_AreKept) {
+  EXPECT_THAT(chosen({"lamb", "recompute", "amp", "gradient_merge"}),
+              ElementsAre("gradient_merge", "amp", "lamb", "recompute"));
+  EXPECT_THAT(chosen({"recompute", "dgc"}), ElementsAre("recompute", "dgc"));
+}
+
+TEST(Chain, Longest_WinsOverTheFirst) {
+  // amp with lamb are two; gradient_merge with amp and lamb three.
+  EXPECT_THAT(chosen({"amp", "gradient_merge", "lamb", "dgc"}),
+              ElementsAre("gradient_merge", "amp", "lamb"));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,143 @@
+// The registry: a meta-optimizer that nothing else knows takes a field, competes with others, is
+// called in every phase and decides before each step.
+#include "strategy/meta_optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "models/model.h"
+#include "models/training.h"
+#include "strategy/fields.h"
+#include "tests/said.h"
+#include "tests/strategy/strategy_text.h"
+
+namespace fleet {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> phases;  // of the last one made
+
+// Updates only where the host says so, which it does in every second step.
+class EverySecond : public MetaOptimizer {
+ public:
+  EverySecond() { phases.clear(); }
+  void groups(Build& build) override {
+    note("groups");
+    flag_ = build.program.add_flag("update");
+  }
+  void forward(Build&) override { note("forward"); }
+  void fuse_forward(Build&) override { note("fuse_forward"); }
+  void backward(Build& build) override {
+    note(build.backward.parameters.empty() ? "no backward" : "backward");
+  }
+  void fuse_backward(Build&) override { note("fuse_backward"); }
+  void gradients(Build&) override { note("gradients"); }
+  void communication(Build& build) override {
+    note("communication");
+    build.sums_gradients = false;
+    build.update_when = {.flag = flag_};
+  }
+  void update(Build& build) override { note(build.optimize < 0 ? "no section" : "update"); }
+  void fuse_update(Build&) override { note("fuse_update"); }
+  void finish(const Build&) override { note("finish"); }
+  void before_step(HostStep& step) override {
+    if (step.info.step % 2 == 1) step.info.flags |= uint64_t{1} << flag_;
+  }
+
+ private:
+  static void note(const char* phase) { phases.push_back(phase); }
+  FlagId flag_ = kNoFlag;
+};
+
+FLEET_META_OPTIMIZER(test_every_second) {
+  def.help = "for this test";
+  def.position = 300;  // before the sums
+  def.fields = {"qat"};
+  def.asked = [](const StrategyProto& proto) { return proto.qat(); };
+  def.obstacle = [](const StrategyProto&, const PassContext& context) {
+    return std::string(context.data_parallel_degree() > 1 ? "" : "it needs several ranks");
+  };
+  def.paddle_class = "QatOptimizer";
+  def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    return std::make_unique<EverySecond>();
+  };
+}
+
+Program trained(Strategy& strategy) {
+  Program program;
+  const ModelDef& def = model_registry().get("mlp");
+  const Training training = build_training(
+      program, {.model = "mlp",
+                .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
+                .batch = 2,
+                .image = def.image});
+  strategy.append_backward(program, training.forward, training.loss);
+  strategy.append_optimizer(
+      training.learning_rate,
+      ConfigTree::from_json(R"({"name": "sgd"})", "test").validate(optimizer_schema("sgd")));
+  return program;
+}
+
+TEST(MetaOptimizer, Phases_AreCalledInOrder) {
+  Strategy strategy = make_strategy("qat: true", {.ranks = 2});
+  trained(strategy);
+  EXPECT_THAT(phases, ElementsAre("groups", "forward", "fuse_forward", "backward", "fuse_backward",
+                                  "gradients", "communication", "update", "fuse_update", "finish"));
+}
+
+TEST(MetaOptimizer, WhatItTellsOthers_IsFollowed) {
+  Strategy strategy = make_strategy("qat: true", {.ranks = 2});
+  const Program program = trained(strategy);
+  for (const Op& op : program.ops()) EXPECT_NE(op.type(), "all_reduce");
+  const SectionId optimize = program.find_section("optimize");
+  EXPECT_EQ(program.sections()[optimize].when.flag, 0);
+  EXPECT_THAT(print_text(program), HasSubstr("flag 0 is update"));
+  for (int64_t step = 0; step < 4; ++step) {
+    StepInfo info{.step = step};
+    HostStep host{.info = info, .learning_rate = 0.1, .read = {}};
+    strategy.before_step(host);
+    EXPECT_EQ(program.sections()[optimize].when.holds(info), step % 2 == 1) << step;
+  }
+}
+
+TEST(MetaOptimizer, NotAskedFor_DoesNothing) {
+  Strategy strategy = make_strategy("", {.ranks = 2});
+  phases.clear();
+  trained(strategy);
+  EXPECT_THAT(phases, ElementsAre());
+}
+
+TEST(MetaOptimizer, ThatCannotAct_IsOffAndSaysWhy) {
+  const std::string line = said(
+      [] { EXPECT_THAT(make_strategy("qat: true").names(), Not(Contains("test_every_second"))); });
+  EXPECT_THAT(line, HasSubstr("test_every_second is switched off: it needs several ranks"));
+}
+
+TEST(MetaOptimizer, ThatLoses_IsOffAndSaysAgainstWhom) {
+  const std::string line = said([] {
+    const Strategy strategy = make_strategy("qat: true amp: true", {.ranks = 2});
+    EXPECT_THAT(strategy.names(), Contains("amp"));
+    EXPECT_THAT(strategy.names(), Not(Contains("test_every_second")));
+  });
+  EXPECT_THAT(line, HasSubstr("test_every_second is switched off: it does not go with amp"));
+}
+
+// Two that took one field would both believe that it is theirs.
+TEST(MetaOptimizer, Fields_AreThereAndTakenOnce) {
+  std::set<std::string> taken;
+  for (const std::string& name : meta_optimizer_registry().names()) {
+    for (const std::string& field : meta_optimizer_registry().get(name).fields) {
+      EXPECT_TRUE(taken.insert(field).second) << field;
+      EXPECT_TRUE(is_field(field)) << field << " of " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fleet
