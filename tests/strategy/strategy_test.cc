@@ -72,6 +72,7 @@ TEST(CheckStrategy, LimitsCopiedAtTheirDefaults_DoNotCollide) {
   const std::string copied =
       "fuse_grad_size_in_MB: 32 fuse_grad_size_in_TFLOPS: 50 last_comm_group_size_MB: 1 ";
   EXPECT_EQ(checked(copied + "fuse_grad_size_in_num: 8").buckets.exact_count, 0);
+  EXPECT_EQ(checked(copied + "fuse_grad_size_in_num: 8").buckets.last_megabytes, 0);
   EXPECT_EQ(checked(copied + "fuse_grad_size_in_num: 4").buckets.exact_count, 4);
   EXPECT_EQ(checked("fuse_grad_size_in_MB: 16 fuse_grad_size_in_num: 8").buckets.megabytes, 16);
 }

@@ -29,7 +29,10 @@ BucketLimits bucket_limits(const StrategyProto& proto) {
       proto.fuse_grad_size_in_tflops() != defaults.fuse_grad_size_in_tflops() ||
       proto.last_comm_group_size_mb() != defaults.last_comm_group_size_mb();
   // A file that Paddle wrote has all of them, at their defaults where nothing else was set.
-  if (others && proto.fuse_grad_size_in_num() == defaults.fuse_grad_size_in_num()) return limits;
+  if (others && proto.fuse_grad_size_in_num() == defaults.fuse_grad_size_in_num()) {
+    if (limits.last_megabytes == defaults.last_comm_group_size_mb()) limits.last_megabytes = 0;
+    return limits;
+  }
   if (others_differ) {
     refuse(
         "fuse_grad_size_in_num does not go with fuse_grad_size_in_MB, fuse_grad_size_in_TFLOPS and "
