@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/option_group.h"
 #include "base/text.h"
+#include "strategy/save.h"
 
 namespace fleet {
 
@@ -43,6 +44,12 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
       ->check(CLI::IsMember({"text", "dot"}));
   app.add_flag("--print_plan", arguments->print_plan,
                "Print the Plan (order, layouts, memory), and end");
+  app.add_option("--save_strategy", arguments->save_strategy,
+                 "Write the job's strategy to this file, for Paddle's load_from_prototxt, and end");
+  app.add_option("--paddle", arguments->paddle,
+                 "The release of Paddle that is to read it; names it does not have are left out")
+      ->capture_default_str()
+      ->check(CLI::IsMember(paddle_releases()));
   app.add_flag("--profile", arguments->profile, "Print the time each kind of operation took");
   app.set_version_flag("--version,-V", std::string("fleet-worker ") + FLEET_VERSION);
   std::vector<std::string> words;

@@ -18,6 +18,7 @@
 #include "exec/backend.h"
 #include "rendezvous/env.h"
 #include "rendezvous/store_client.h"
+#include "strategy/save.h"
 #include "train/device_settings.h"
 #include "train/trainer.h"
 
@@ -147,6 +148,15 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   return true;
 }
 
+void save(const WorkerArguments& arguments, const ConfigTree& tree) {
+  const std::vector<std::string> left_out = save_strategy_file(
+      strategy_from(make_job(tree).strategy), arguments.paddle, arguments.save_strategy);
+  if (!left_out.empty()) {
+    spdlog::warn("not in {}, because Paddle {} does not have it: {}", arguments.save_strategy,
+                 arguments.paddle, join(left_out, ", "));
+  }
+}
+
 int run(int argc, char** argv) {
   WorkerArguments arguments;
   if (!parse_arguments(argc, argv, &arguments)) return 0;
@@ -156,6 +166,10 @@ int run(int argc, char** argv) {
   apply_overrides(tree, arguments.overrides);
   if (!arguments.device.empty()) tree.set("train.device", arguments.device, "--device");
   if (print(arguments, tree)) return 0;
+  if (!arguments.save_strategy.empty()) {
+    save(arguments, tree);
+    return 0;
+  }
 
   const Job job = make_job(tree);
   // The launcher looks at the stacks of a job that hangs, where the kernel asks for leave (Yama).
@@ -165,6 +179,9 @@ int run(int argc, char** argv) {
   std::signal(SIGHUP, ask_to_stop);
   std::signal(SIGQUIT, ask_to_stop);
   const World world = world_from_env();
+  if (world.rank == 0) {
+    for (const std::string& line : environment_without_effect()) spdlog::info("{}", line);
+  }
   // A rank that was given a GPU and does not compute on it says so itself: others may do.
   const DeviceChoice choice = choose(job, world.rank == 0 || get_env("FLAGS_selected_gpus"));
   for (const std::string& line : choice.device->description()) spdlog::info("{}", line);

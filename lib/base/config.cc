@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/python_literals.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -99,13 +100,15 @@ void spell_choice(const ConfigKey& key, Scalar* scalar) {
 // wanted.
 std::optional<Scalar> coerce(const Scalar& given, ConfigType wanted, bool loose) {
   if (loose && wanted != ConfigType::kText && std::holds_alternative<std::string>(given)) {
-    const Json json = Json::parse(std::get<std::string>(given), nullptr, false);
+    const Json json = Json::parse(json_from_python(std::get<std::string>(given)), nullptr, false);
     const auto scalar = to_scalar(json);
     return scalar ? coerce(*scalar, wanted, false) : std::nullopt;
   }
   switch (wanted) {
     case ConfigType::kBool:
       if (std::holds_alternative<bool>(given)) return given;
+      if (given == Scalar(std::string("True"))) return Scalar(true);
+      if (given == Scalar(std::string("False"))) return Scalar(false);
       break;
     case ConfigType::kInteger:
       if (std::holds_alternative<int64_t>(given)) return given;
@@ -355,7 +358,7 @@ std::string Settings::print() const {
 ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origin) {
   Json root;
   try {
-    root = Json::parse(json, nullptr, true, /*ignore_comments=*/true);
+    root = Json::parse(json_from_python(json), nullptr, true, /*ignore_comments=*/true);
   } catch (const Json::exception& error) {
     const std::string what = error.what();
     const size_t at = what.find("at line");
@@ -398,7 +401,7 @@ ConfigTree ConfigTree::from_file(const std::string& path) {
 
 void ConfigTree::set(const std::string& path, std::string_view text, const std::string& origin) {
   if (text.starts_with('[')) {
-    const auto value = to_value(Json::parse(text, nullptr, false));
+    const auto value = to_value(Json::parse(json_from_python(text), nullptr, false));
     if (value) {
       entries_[path] = {*value, origin};
       return;
@@ -420,23 +423,51 @@ std::string ConfigTree::origin(const std::string& path) const {
   return found == entries_.end() ? std::string() : found->second.origin;
 }
 
-// What the user may have meant by an unknown path: the nearest key, else those of the same section.
-static std::string meant(const std::string& path, const std::vector<std::string>& known) {
-  std::string prefix = path;
-  while (nearest_name(path, known).empty() && prefix.find('.') != std::string::npos) {
-    prefix.resize(prefix.rfind('.'));
-    std::vector<std::string> siblings;
-    for (const std::string& key : known) {
-      if (key.starts_with(prefix + ".")) siblings.push_back(key);
-    }
-    if (!siblings.empty()) return suggestion(path, siblings);
+std::vector<std::string> ConfigTree::paths(const std::string& prefix) const {
+  std::vector<std::string> found;
+  for (auto it = entries_.lower_bound(prefix);
+       it != entries_.end() && it->first.starts_with(prefix); ++it) {
+    found.push_back(it->first);
   }
+  return found;
+}
+
+void ConfigTree::overlay(const ConfigTree& other) {
+  for (const auto& [path, entry] : other.entries_) entries_[path] = entry;
+}
+
+void ConfigTree::rename(const std::string& from, const std::string& to) {
+  auto node = entries_.extract(from);
+  FLEET_CHECK(!node.empty(), "there is no '" + from + "'");
+  entries_.erase(to);
+  node.key() = to;
+  entries_.insert(std::move(node));
+}
+
+// What the user may have meant by an unknown path: a key of its section, else any, else the keys
+// beside it.
+static std::string meant(const std::string& path, const std::vector<std::string>& known) {
+  const auto keys_below = [&](const std::string& prefix) {
+    std::vector<std::string> keys;
+    for (const std::string& key : known) {
+      if (key.starts_with(prefix + ".")) keys.push_back(key);
+    }
+    return keys;
+  };
+  const std::string section = path.substr(0, path.find('.'));
+  const std::string likely = path_suggestion(path, keys_below(section));
+  if (!likely.empty()) return likely;
   const std::string nearest = nearest_name(path, known);
   if (!nearest.empty()) return "did you mean '" + nearest + "'?";
+  for (std::string prefix = path; prefix.find('.') != std::string::npos;) {
+    prefix.resize(prefix.rfind('.'));
+    const std::vector<std::string> siblings = keys_below(prefix);
+    if (!siblings.empty()) return suggestion(path, siblings);
+  }
   std::vector<std::string> sections;
   for (const std::string& key : known) {
-    const std::string section = key.substr(0, key.find('.'));
-    if (sections.empty() || sections.back() != section) sections.push_back(section);
+    const std::string name = key.substr(0, key.find('.'));
+    if (sections.empty() || sections.back() != name) sections.push_back(name);
   }
   return "known at this level: " + join(sections, ", ");
 }

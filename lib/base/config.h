@@ -91,15 +91,23 @@ class Settings {
 
 class ConfigTree {
  public:
-  // A JSON object (// comments allowed). kUsage with line and column on a syntax error.
+  // A JSON object (// comments allowed, and Python's spellings: base/python_literals.h). kUsage
+  // with line and column on a syntax error.
   static ConfigTree from_json(std::string_view json, const std::string& origin);
   static ConfigTree from_file(const std::string& path);
-  // One value from text, over what is there: "64", "true", "[1, 2]", "1,2" or any text.
+  // One value from text, over what is there: "64", "true", "[1, 2]", "1,2" or any text; several
+  // from an object, "{'a': 1}", each below the path.
   void set(const std::string& path, std::string_view text, const std::string& origin);
   // The raw text of a value before validation: to look up which registered thing declares the rest.
   std::optional<std::string> peek(const std::string& path) const;
   // "" where there is no such value.
   std::string origin(const std::string& path) const;
+  // Those of the values that there are whose path is `prefix` or begins with `prefix`.
+  std::vector<std::string> paths(const std::string& prefix) const;
+  // The other's values, over what is there.
+  void overlay(const ConfigTree& other);
+  // The value stands under another path, over what is there.
+  void rename(const std::string& from, const std::string& to);
   // The default counts again.
   void remove(const std::string& path) { entries_.erase(path); }
   // Every value checked for name, type, range and choice; defaults filled in. kUsage naming path,

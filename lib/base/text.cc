@@ -76,6 +76,33 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
   return "known: " + join(candidates, ", ");
 }
 
+static std::string_view last_name(std::string_view path) {
+  return path.substr(path.rfind('.') + 1);  // npos + 1 is 0
+}
+
+static std::string those_ending_in(std::string_view name, std::span<const std::string> known) {
+  std::string those;
+  for (const std::string& path : known) {
+    if (last_name(path) == name) those += (those.empty() ? "'" : " or '") + path + "'";
+  }
+  return those;
+}
+
+std::string path_suggestion(std::string_view path, std::span<const std::string> known) {
+  std::string meant = those_ending_in(last_name(path), known);
+  if (meant.empty()) {
+    const std::string nearest = nearest_name(path, known);
+    if (!nearest.empty()) meant = "'" + nearest + "'";
+  }
+  if (meant.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& other : known) names.emplace_back(last_name(other));
+    const std::string nearest = nearest_name(last_name(path), names);
+    if (!nearest.empty()) meant = those_ending_in(nearest, known);
+  }
+  return meant.empty() ? meant : "did you mean " + meant + "?";
+}
+
 bool parse_int(std::string_view text, long long* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   return error == std::errc() && end == text.data() + text.size();

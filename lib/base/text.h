@@ -18,6 +18,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 // "did you mean 'x'?" where a candidate is near, else "known: a, b, c".
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
+// The same for a dotted path: those that end with the same name ("a.x" for "x", "b.x"), else the
+// nearest path, else those whose last name is the nearest; "" where none is meant.
+std::string path_suggestion(std::string_view path, std::span<const std::string> known);
 
 // Whole-string conversions; false where the text is not exactly one such number or out of range.
 bool parse_int(std::string_view text, long long* value);

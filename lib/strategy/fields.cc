@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "strategy/names.h"
 
 namespace fleet {
 namespace {
@@ -20,11 +21,18 @@ std::string value_text(const Message& message, const FieldDescriptor& field) {
   return text;
 }
 
-bool is_default(const Message& message, const FieldDescriptor& field) {
-  if (field.is_repeated()) return message.GetReflection()->FieldSize(message, &field) == 0;
-  if (!message.GetReflection()->HasField(message, &field)) return true;
-  std::unique_ptr<Message> blank(message.New());
-  return value_text(message, field) == value_text(*blank, field);
+bool all_default(const Message& message) {
+  std::vector<const FieldDescriptor*> fields;
+  const Reflection& reflection = *message.GetReflection();
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const bool nested =
+        !field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    const bool same =
+        nested ? all_default(reflection.GetMessage(message, field)) : is_default(message, *field);
+    if (!same) return false;
+  }
+  return true;
 }
 
 // Whether this is the configuration of a feature that is there to be switched on, and is off.
@@ -49,8 +57,10 @@ void find_not_taken(const Message& message, const std::string& prefix,
     if (!field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       if (!reflection.HasField(message, &field)) continue;
       if (is_switched_off(message, field)) {
-        spdlog::warn("strategy: {} has no effect: {} is off", path,
-                     path.substr(0, path.rfind("_configs")));
+        if (!all_default(reflection.GetMessage(message, &field))) {
+          spdlog::warn("strategy: {} has no effect: {} is off", path,
+                       path.substr(0, path.rfind("_configs")));
+        }
         continue;
       }
       find_not_taken(reflection.GetMessage(message, &field), path + ".", taken, known, found);
@@ -62,14 +72,42 @@ void find_not_taken(const Message& message, const std::string& prefix,
 
 }  // namespace
 
-bool is_field(const std::string& path) {
-  const Descriptor* type = StrategyProto::descriptor();
-  for (const std::string& name : split(path, '.')) {
-    const FieldDescriptor* field = type ? type->FindFieldByName(name) : nullptr;
-    if (!field) return false;
-    type = field->message_type();  // null behind a scalar
+bool is_field(const std::string& path) { return find_field(path) != nullptr; }
+
+bool is_default(const Message& message, const FieldDescriptor& field) {
+  if (field.is_repeated()) return message.GetReflection()->FieldSize(message, &field) == 0;
+  if (!message.GetReflection()->HasField(message, &field)) return true;
+  std::unique_ptr<Message> blank(message.New());
+  return value_text(message, field) == value_text(*blank, field);
+}
+
+bool in_range(const FieldDescriptor& field, const Message& message) {
+  if (field.is_repeated()) return true;
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
+    return in_range(field, message.GetReflection()->GetInt32(message, &field));
   }
-  return true;
+  return field.cpp_type() != FieldDescriptor::CPPTYPE_FLOAT ||
+         in_range(field, message.GetReflection()->GetFloat(message, &field));
+}
+
+std::vector<std::string> given_fields(const StrategyProto& proto,
+                                      const std::vector<std::string>& paths) {
+  std::vector<std::string> given;
+  for (const std::string& path : paths) {
+    const Message* message = &proto;
+    const std::vector<std::string> names = split(path, '.');
+    for (size_t i = 0; i + 1 < names.size(); ++i) {
+      const FieldDescriptor* outer = message->GetDescriptor()->FindFieldByName(names[i]);
+      message = &message->GetReflection()->GetMessage(*message, outer);
+    }
+    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names.back());
+    FLEET_CHECK(field, "strategy.proto has no field " + path);
+    const Reflection& reflection = *message->GetReflection();
+    const bool there = field->is_repeated() ? reflection.FieldSize(*message, field) > 0
+                                            : reflection.HasField(*message, field);
+    if (there) given.push_back(path);
+  }
+  return given;
 }
 
 std::optional<bool> given_boolean(const StrategyProto& proto, const std::string& path) {

@@ -1,6 +1,5 @@
 #include "strategy/strategy_file.h"
 
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
 #include <limits>
@@ -8,59 +7,21 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "strategy/names.h"
+#include "strategy/text_reader.h"
 
 namespace fleet {
 namespace {
 
 using google::protobuf::Descriptor;
-using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-std::vector<std::string> field_names(const Descriptor& message) {
-  std::vector<std::string> names;
-  for (int i = 0; i < message.field_count(); ++i) names.push_back(message.field(i)->name());
-  return names;
+// Messages that are no keys of a job file.
+bool is_left_out(const FieldDescriptor& field) {
+  return field.message_type() && field.options().GetExtension(paddle::fleet::later);
 }
-
-// The text between the first two double quotes at or behind `from`.
-std::string quoted(const std::string& text, size_t from) {
-  const size_t begin = text.find('"', from);
-  if (begin == std::string::npos) return {};
-  const size_t end = text.find('"', begin + 1);
-  return end == std::string::npos ? std::string() : text.substr(begin + 1, end - begin - 1);
-}
-
-// Turns the first complaint of protobuf's parser into an Error.
-class Complaints : public google::protobuf::io::ErrorCollector {
- public:
-  explicit Complaints(std::string origin) : origin_(std::move(origin)) {}
-
-  void AddError(int line, int column, const std::string& message) override {
-    if (!what_.empty()) return;
-    where_ = origin_;
-    if (line >= 0) where_ += ":" + std::to_string(line + 1) + ":" + std::to_string(column + 1);
-    // 'Message type "paddle.fleet.X" has no field named "y".'
-    const size_t unknown = message.find("has no field named");
-    if (unknown == std::string::npos) {
-      what_ = message;
-      next_ = "correct the file; it is protobuf's text form of DistributedStrategy";
-      return;
-    }
-    const std::string field = quoted(message, unknown);
-    what_ = "unknown field '" + field + "'";
-    const Descriptor* type =
-        StrategyProto::descriptor()->file()->pool()->FindMessageTypeByName(quoted(message, 0));
-    if (type) next_ = suggestion(field, field_names(*type));
-  }
-  [[noreturn]] void raise() const {
-    throw Error(ErrorCode::kUsage, what_.empty() ? "cannot be read" : what_, where_, next_);
-  }
-
- private:
-  std::string origin_, what_, where_, next_;
-};
 
 // --- the schema ------------------------------------------------------------------------------
 
@@ -81,20 +42,42 @@ void add_list(const FieldDescriptor& field, const std::string& path, Schema* sch
   }
 }
 
+std::string other_names(const FieldDescriptor& field) {
+  const google::protobuf::FieldOptions& options = field.options();
+  std::vector<std::string> names;
+  for (int i = 0; i < options.ExtensionSize(paddle::fleet::also); ++i) {
+    names.push_back(options.GetExtension(paddle::fleet::also, i));
+  }
+  return names.empty() ? "" : ", also " + join(names, ", ");
+}
+
+template <typename Extension>
+double bound(const google::protobuf::FieldOptions& options, const Extension& which,
+             double otherwise) {
+  return options.HasExtension(which) ? options.GetExtension(which) : otherwise;
+}
+
 void add_scalar(const FieldDescriptor& field, const std::string& path, Schema* schema) {
-  const std::string help = "Paddle's field of this name";
-  constexpr double kMin = std::numeric_limits<int32_t>::min();
-  constexpr double kMax = std::numeric_limits<int32_t>::max();
+  const google::protobuf::FieldOptions& options = field.options();
+  const bool later = options.GetExtension(paddle::fleet::later);
+  const std::string help = "Paddle's field of this name" + other_names(field) +
+                           (later ? ", of later releases: at its default only" : "");
+  constexpr double kLeast = std::numeric_limits<int32_t>::min();
+  constexpr double kMost = std::numeric_limits<int32_t>::max();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       schema->boolean(path, field.default_value_bool(), help);
       return;
     case FieldDescriptor::CPPTYPE_INT32:
-      schema->integer(path, field.default_value_int32(), kMin, kMax, help);
+      schema->integer(path, field.default_value_int32(),
+                      bound(options, paddle::fleet::least, kLeast),
+                      bound(options, paddle::fleet::most, kMost), help);
       return;
     case FieldDescriptor::CPPTYPE_FLOAT:
-      schema->number(path, field.default_value_float(), -kInfinity, kInfinity, help);
+      schema->number(path, field.default_value_float(),
+                     bound(options, paddle::fleet::least, -kInfinity),
+                     bound(options, paddle::fleet::most, kInfinity), help);
       return;
     case FieldDescriptor::CPPTYPE_STRING:
       schema->text(path, field.default_value_string(), help);
@@ -116,6 +99,7 @@ void add_fields(const Descriptor& message, const std::string& prefix, Schema* sc
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
     const std::string path = prefix + field.name();
+    if (is_left_out(field)) continue;
     if (field.is_repeated()) {
       add_list(field, path, schema);
     } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
@@ -173,8 +157,9 @@ void set_scalar(const Settings& settings, const std::string& path, const FieldDe
 
 // A nested message is made only where the user gave one of its fields.
 bool any_given(const Settings& settings, const std::string& prefix, const Descriptor& message) {
-  for (const std::string& name : field_names(message)) {
-    if (settings.given(prefix + name)) return true;
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    if (!is_left_out(field) && settings.given(prefix + field.name())) return true;
   }
   return false;
 }
@@ -184,6 +169,7 @@ void set_fields(const Settings& settings, const std::string& prefix, Message* me
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
     const std::string path = prefix + field.name();
+    if (is_left_out(field)) continue;
     if (!field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       if (!any_given(settings, path + ".", *field.message_type())) continue;
       set_fields(settings, path + ".", message->GetReflection()->MutableMessage(message, &field));
@@ -232,10 +218,7 @@ void take_fields(const Message& message, const std::string& prefix, const std::s
 }  // namespace
 
 void merge_strategy_text(const std::string& text, const std::string& origin, StrategyProto* proto) {
-  Complaints complaints(origin);
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&complaints);
-  if (!parser.MergeFromString(text, proto)) complaints.raise();
+  read_strategy_text(text, origin, proto);
 }
 
 void merge_strategy_file(const std::string& path, StrategyProto* proto) {
@@ -247,6 +230,31 @@ Schema strategy_schema() {
   schema.text("file", "", "a DistributedStrategy in protobuf's text form; other keys go over it");
   add_fields(*StrategyProto::descriptor(), "", &schema);
   return schema;
+}
+
+static void name_value(const std::string& path, const std::string& field, ConfigTree* tree) {
+  const FieldDescriptor* found = find_field(field);
+  const int value = found ? named_value(*found, tree->peek(path).value_or("")) : -1;
+  if (value >= 0) tree->set(path, std::to_string(value), tree->origin(path));
+}
+
+void name_strategy_fields(const std::string& prefix, ConfigTree* tree) {
+  if (tree->peek(prefix)) tree->rename(prefix, prefix + ".file");
+  for (const std::string& path : tree->paths(prefix + ".")) {
+    const std::string typed = path.substr(prefix.size() + 1);
+    const std::string field = meant_field(typed);
+    if (field.empty()) continue;
+    name_value(path, field, tree);
+    if (field == typed) continue;
+    const std::string place = prefix + "." + field;
+    const auto other = tree->peek(place);
+    if (other && other != tree->peek(path)) {
+      throw Error(ErrorCode::kUsage,
+                  "'" + path + "' and '" + place + "' are one field, with two values",
+                  tree->origin(path), "leave one of them out");
+    }
+    tree->rename(path, place);
+  }
 }
 
 void take_strategy_file(const std::string& prefix, ConfigTree* tree) {

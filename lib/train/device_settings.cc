@@ -1,5 +1,7 @@
 #include "train/device_settings.h"
 
+#include <algorithm>
+
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -19,12 +21,20 @@ constexpr Flag kFlags[] = {
     {"FLAGS_conv_workspace_size_limit", "strategy.conv_workspace_size_limit", false, true},
     {"FLAGS_cudnn_batchnorm_spatial_persistent", "strategy.cudnn_batchnorm_spatial_persistent",
      true, false},  // on no device: the strategy says so
+    {"FLAGS_fuse_parameter_memory_size", "strategy.fuse_grad_size_in_MB", false, false},
+    {"FLAGS_fuse_parameter_groups_size", "strategy.fuse_grad_size_in_TFLOPS", false, false},
+    {"FLAGS_sync_nccl_allreduce", "strategy.sync_nccl_allreduce", true, false},
+    {"FLAGS_mkldnn_enabled_op_types", "strategy.build_strategy.mkldnn_enabled_op_types", false,
+     false},
     {"FLAGS_cudnn_deterministic", "train.deterministic", true, true},
     {"FLAGS_fraction_of_gpu_memory_to_use", "train.fraction_of_gpu_memory_to_use", false, true},
     {"FLAGS_enable_cublas_tensor_op_math", "train.enable_cublas_tensor_op_math", true, true},
     {"FLAGS_check_nan_inf", "train.check_nan_inf", true, false},
 };
 constexpr const char* kCudaGraph = "train.cuda_graph";
+// Those that others read, or set for programs of other kinds.
+constexpr const char* kFlagsElsewhere[] = {"FLAGS_selected_", "FLAGS_START_PORT",
+                                           "FLAGS_reader_queue_speed_test_mode"};
 
 std::string truth(const std::string& text, const std::string& where) {
   if (text == "1" || text == "true" || text == "True" || text == "TRUE") return "true";
@@ -32,9 +42,20 @@ std::string truth(const std::string& text, const std::string& where) {
   throw Error(ErrorCode::kUsage, "'" + text + "' is neither true nor false", where);
 }
 
+bool is_known_flag(const std::string& name) {
+  for (const Flag& flag : kFlags) {
+    if (name == flag.variable) return true;
+  }
+  for (const char* start : kFlagsElsewhere) {
+    if (name.starts_with(start)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void apply_flags(ConfigTree& tree) {
+  name_keys(tree);
   for (const Flag& flag : kFlags) {
     const auto text = get_env(flag.variable);
     if (!text) continue;
@@ -66,6 +87,24 @@ std::vector<std::string> without_effect(const Job& job, const std::string& backe
   }
   if (job.settings.given(kCudaGraph)) keys.push_back(kCudaGraph);
   return keys;
+}
+
+std::vector<std::string> environment_without_effect() {
+  std::vector<std::string> lines, unknown;
+  for (const std::string& entry : whole_environment()) {
+    const std::string name = entry.substr(0, entry.find('='));
+    if (name.starts_with("FLAGS_") && !is_known_flag(name)) unknown.push_back(name);
+  }
+  std::sort(unknown.begin(), unknown.end());
+  if (!unknown.empty()) lines.push_back("without effect here: " + join(unknown, ", "));
+  const auto places = get_env("CPU_NUM");
+  if (places && *places != "1") {
+    lines.push_back("CPU_NUM=" + *places +
+                    " has no effect: a rank is one process with one copy of the network; fleetrun "
+                    "--nproc_per_node=" +
+                    *places + " starts as many");
+  }
+  return lines;
 }
 
 DeviceWish device_wish(const std::string& wanted, const std::optional<std::string>& selected,

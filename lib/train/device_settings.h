@@ -19,6 +19,10 @@ DeviceOptions device_options(const Job& job);
 // The keys and flags the user gave that mean nothing to this backend; empty on a GPU.
 std::vector<std::string> without_effect(const Job& job, const std::string& backend);
 
+// A line for each of Paddle's variables in the environment that has no effect here: CPU_NUM, and
+// FLAGS_* that nothing reads, all of them in one.
+std::vector<std::string> environment_without_effect();
+
 // Which device this rank asks choose_device() for.
 struct DeviceWish {
   std::string name;  // "auto", "cpu", "cuda"

@@ -92,21 +92,50 @@ Schema job_schema(const ConfigTree& tree) {
   return schema;
 }
 
+void name_keys(ConfigTree& tree) {
+  if (tree.peek("data.use_dali")) tree.rename("data.use_dali", "strategy.use_dali");
+  name_strategy_fields("strategy", &tree);
+}
+
+// What one override says: a value, or an object's, each below the path.
+static ConfigTree override_of(const std::string& path, const std::string& value) {
+  if (value.starts_with('{')) {
+    return ConfigTree::from_json("{\"" + path + "\": " + value + "}", "--set " + path);
+  }
+  ConfigTree tree;
+  tree.set(path, value, "--set");
+  return tree;
+}
+
 void apply_overrides(ConfigTree& tree, const std::vector<std::string>& overrides) {
+  name_keys(tree);
   for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
       throw Error(ErrorCode::kUsage, "'" + text + "' is no override", "--set",
                   "write --set key=value, such as --set data.batch_size=64");
     }
-    tree.set(text.substr(0, equals), text.substr(equals + 1), "--set");
+    ConfigTree given = override_of(text.substr(0, equals), text.substr(equals + 1));
+    name_keys(given);  // it goes over what the file says, under whatever name
+    tree.overlay(given);
   }
+}
+
+// Paddle's executor runs so many iterations a call, of which the last can be looked at: losses are
+// read after multiples of them.
+static void fetch_with_runs(const Settings& settings, ConfigTree* tree) {
+  const std::string key = "strategy.execution_strategy.num_iteration_per_run";
+  const int64_t run = settings.integer(key), every = settings.integer("train.fetch_every");
+  if (every % run == 0) return;
+  tree->set("train.fetch_every", std::to_string((every / run + 1) * run), key);
 }
 
 Job make_job(const ConfigTree& given) {
   ConfigTree tree = given;
+  name_keys(tree);
   take_strategy_file("strategy", &tree);
   Job job;
+  fetch_with_runs(tree.validate(job_schema(tree)), &tree);
   job.settings = tree.validate(job_schema(tree));
   job.model = job.settings.section("model");
   job.data = job.settings.section("data");

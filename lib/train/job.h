@@ -19,11 +19,16 @@ struct Job {
 // model, source, optimizer or schedule.
 Schema job_schema(const ConfigTree& tree);
 
-// Overrides are "path=value" texts ("data.batch_size=64"), over what the tree has. kUsage naming
-// what is wrong.
+// Puts what is given under another name where its key is (name_strategy_fields(), use_dali). kUsage
+// where one key has two values. The functions below do it first.
+void name_keys(ConfigTree& tree);
+
+// Overrides are "path=value" texts ("data.batch_size=64", "strategy.amp_configs={'incr_ratio':
+// 3}"), over what the tree has. kUsage naming what is wrong.
 void apply_overrides(ConfigTree& tree, const std::vector<std::string>& overrides);
 
 // The checked settings; the fields of strategy.file stand among them, below what is given.
+// train.fetch_every is a multiple of the strategy's num_iteration_per_run.
 Job make_job(const ConfigTree& tree);
 
 }  // namespace fleet

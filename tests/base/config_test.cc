@@ -52,6 +52,47 @@ TEST(ConfigTree, UnknownKey_NamesNearest) {
   EXPECT_EQ(message_of(tree), "j: unknown key 'data.batchsize'; did you mean 'data.batch_size'?");
 }
 
+TEST(ConfigTree, UnknownKeyOfAnotherPlace_NamesWhereItBelongs) {
+  Schema schema = sample();
+  schema.section("data",
+                 Schema().integer("image.size", 8, 1, 99, "").integer("crop.size", 8, 1, 99, ""));
+  const auto complaint = [&](const std::string& path) -> std::string {
+    ConfigTree tree;
+    tree.set(path, "1", "j");
+    tree.set("data.root", "x", "j");
+    try {
+      tree.validate(schema);
+    } catch (const Error& error) {
+      return error.next();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(complaint("data.size"), "did you mean 'data.image.size' or 'data.crop.size'?");
+  EXPECT_EQ(complaint("data.image.batch_size"), "did you mean 'data.batch_size'?");
+  EXPECT_EQ(complaint("data.image.batch_sizes"), "did you mean 'data.batch_size'?");
+}
+
+TEST(ConfigTree, PythonsBooleans_AreTaken) {
+  ConfigTree tree = ConfigTree::from_json(R"({"data": {"root": "x"}, "shuffle": False})", "j");
+  EXPECT_FALSE(tree.validate(sample()).boolean("shuffle"));
+  tree.set("shuffle", "True", "--set");
+  EXPECT_TRUE(tree.validate(sample()).boolean("shuffle"));
+}
+
+TEST(ConfigTree, RenameAndOverlay_MoveValuesWithTheirOrigin) {
+  ConfigTree tree = ConfigTree::from_json(R"({"a": {"b": 1, "c": 2}, "ab": 3})", "job.json");
+  EXPECT_THAT(tree.paths("a."), ElementsAre("a.b", "a.c"));
+  tree.rename("a.b", "a.c");
+  EXPECT_EQ(tree.peek("a.c"), "1");
+  EXPECT_EQ(tree.peek("a.b"), std::nullopt);
+  ConfigTree over;
+  over.set("a.c", "5", "--set");
+  tree.overlay(over);
+  EXPECT_EQ(tree.peek("a.c"), "5");
+  EXPECT_EQ(tree.origin("a.c"), "--set");
+  EXPECT_EQ(tree.peek("ab"), "3");
+}
+
 TEST(ConfigTree, BadValues_SayWhatIsAllowed) {
   const auto with = [](const std::string& extra) {
     return message_of(ConfigTree::from_json("{\"data\": {\"root\": \"x\"}, " + extra + "}", "j"));

@@ -39,6 +39,17 @@ TEST(Suggestion, NothingAlike_ListsAll) {
   EXPECT_EQ(suggestion("transparent", kColours), "known: red, green, blue");
 }
 
+TEST(PathSuggestion, LastName_CountsBeforeTheWholePath) {
+  const std::vector<std::string> paths = {"amp", "amp_configs.incr_ratio", "a.k_steps",
+                                          "b.k_steps"};
+  EXPECT_EQ(path_suggestion("incr_ratio", paths), "did you mean 'amp_configs.incr_ratio'?");
+  EXPECT_EQ(path_suggestion("c.k_steps", paths), "did you mean 'a.k_steps' or 'b.k_steps'?");
+  EXPECT_EQ(path_suggestion("amp_configs.inc_ratio", paths),
+            "did you mean 'amp_configs.incr_ratio'?");
+  EXPECT_EQ(path_suggestion("inc_ratio", paths), "did you mean 'amp_configs.incr_ratio'?");
+  EXPECT_EQ(path_suggestion("transparent", paths), "");
+}
+
 TEST(ParseInt, AnythingButOneWholeNumber_IsRefused) {
   long long value = 7;
   EXPECT_TRUE(parse_int("-12", &value));

@@ -92,12 +92,82 @@ TEST(StrategyFile, UnknownField_NamesTheNearestAndThePlace) {
 
 TEST(StrategyFile, UnknownFieldWithin_NamesTheNearestOfThatMessage) {
   const std::string what = complaint("build_strategy { fuse_bn_act_op: true }");
-  EXPECT_THAT(what, HasSubstr("unknown field 'fuse_bn_act_op'"));
-  EXPECT_THAT(what, HasSubstr("did you mean 'fuse_bn_act_ops'?"));
+  EXPECT_THAT(what, HasSubstr("strategy.prototxt:1:18: unknown field"));
+  EXPECT_THAT(what, HasSubstr("unknown field 'build_strategy.fuse_bn_act_op'"));
+  EXPECT_THAT(what, HasSubstr("did you mean 'build_strategy.fuse_bn_act_ops'?"));
 }
 
-TEST(StrategyFile, WrongValue_NamesThePlace) {
-  EXPECT_THAT(complaint("nccl_comm_num: many"), HasSubstr("strategy.prototxt:1:"));
+TEST(StrategyFile, FieldInTheWrongPlace_IsToldWhereItBelongs) {
+  EXPECT_THAT(complaint("incr_ratio: 2"), HasSubstr("did you mean 'amp_configs.incr_ratio'?"));
+  EXPECT_THAT(complaint("amp_configs { amp: true }"), HasSubstr("did you mean 'amp'?"));
+  EXPECT_THAT(complaint("build_strategy { amp: true }"), HasSubstr("did you mean 'amp'?"));
+  EXPECT_THAT(complaint("sparsty: 0.9"), HasSubstr("did you mean 'dgc_configs.sparsity'?"));
+  EXPECT_THAT(complaint("begin_step: 3"), HasSubstr("did you mean 'localsgd_configs.begin_step' or "
+                                                    "'adaptive_localsgd_configs.begin_step'?"));
+}
+
+TEST(StrategyFile, WrongValue_NamesThePlaceAndWhatItMustBe) {
+  EXPECT_THAT(complaint("nccl_comm_num: many"), HasSubstr("strategy.prototxt:1:16: "));
+  EXPECT_THAT(complaint("amp: true\n\n  nccl_comm_num: 0"),
+              HasSubstr("strategy.prototxt:3:18: 'nccl_comm_num' cannot be 0; it must be an "
+                        "integer, at least 1"));
+  EXPECT_THAT(complaint("build_strategy { reduce_strategy: 2 }"), HasSubstr("from 0 to 1"));
+  EXPECT_THAT(complaint("thread_num: 3000000000"), HasSubstr("cannot be 3000000000"));
+  EXPECT_THAT(complaint("amp: 3"), HasSubstr("true or false"));
+  EXPECT_THAT(complaint("mode: SOLO"), HasSubstr("one of COLLECTIVE, PS"));
+}
+
+TEST(StrategyFile, TextThatIsNone_NamesThePlace) {
+  EXPECT_THAT(complaint("amp true"), HasSubstr("strategy.prototxt:1:5: expected ':'"));
+  EXPECT_THAT(complaint("build_strategy { amp: true"), HasSubstr("'build_strategy.amp'"));
+  EXPECT_THAT(complaint("build_strategy { enable_inplace: true"), HasSubstr("the end"));
+  EXPECT_THAT(complaint("amp: \"x"), HasSubstr("strategy.prototxt:1:"));
+  EXPECT_THAT(complaint("amp:"), HasSubstr("expected a value"));
+  EXPECT_THAT(complaint("}"), HasSubstr("expected a field's name"));
+}
+
+TEST(StrategyFile, FormsOfProtobufsText_AreRead) {
+  const StrategyProto proto = parsed(
+      "# a comment\n"
+      "amp: True, fuse_grad_size_in_TFLOPS: 20.5f; build_strategy: < enable_inplace: 1 >\n"
+      "recompute_configs { checkpoints: ['a', 'b' 'c'] checkpoints: \"d\" }\n"
+      "hybrid_configs { dp_degree: -1 }");
+  EXPECT_TRUE(proto.amp());
+  EXPECT_EQ(proto.fuse_grad_size_in_tflops(), 20.5f);
+  EXPECT_TRUE(proto.build_strategy().enable_inplace());
+  EXPECT_THAT(proto.recompute_configs().checkpoints(), ElementsAre("a", "bc", "d"));
+  EXPECT_EQ(proto.hybrid_configs().dp_degree(), -1);
+}
+
+TEST(StrategyFile, OneFieldUnderTwoNames_HasOneValue) {
+  const std::string same = "thread_num: 3 execution_strategy { num_threads: 3 }";
+  EXPECT_EQ(parsed(same).execution_strategy().num_threads(), 3);
+  EXPECT_THAT(complaint("thread_num: 3 execution_strategy { num_threads: 4 }"),
+              HasSubstr("'execution_strategy.num_threads' and 'thread_num' are one field"));
+}
+
+TEST(StrategyFile, LaterField_IsPassedOverAtItsDefaultAndElseNamed) {
+  const StrategyProto proto = parsed(
+      "build_strategy { fused_attention: false } hybrid_configs { pp_configs { profiling: false } "
+      "} "
+      "fs_client_param { }");
+  EXPECT_EQ(proto.ByteSizeLong(), 0u);
+  EXPECT_TRUE(parsed("hybrid_configs {}").has_hybrid_configs());
+  const auto refusal = [](const std::string& text) -> std::string {
+    try {
+      parsed(text);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refusal("build_strategy {\n  fused_attention: true\n}"),
+              HasSubstr("strategy.prototxt:2:3: 'build_strategy.fused_attention' is true: not "
+                        "supported, a field of Paddle 2.6"));
+  EXPECT_THAT(refusal("hybrid_configs { pp_configs { profiling: true } }"),
+              HasSubstr("'hybrid_configs.pp_configs.profiling' is true"));
+  EXPECT_THAT(refusal("fs_client_param { uri: 'x' }"), HasSubstr("'fs_client_param'"));
 }
 
 TEST(StrategyFile, Merge_OverlaysScalarsAndAppendsLists) {
@@ -122,6 +192,58 @@ TEST(StrategySection, Keys_SetTheirFieldsAndNoOthers) {
   EXPECT_FALSE(proto.has_amp_configs());
   EXPECT_THAT(proto.dgc_configs().sparsity(), ElementsAre(0.9f, 0.99f));
   EXPECT_THAT(proto.recompute_configs().checkpoints(), ElementsAre("x"));
+}
+
+StrategyProto named(ConfigTree tree) {
+  name_strategy_fields("strategy", &tree);
+  take_strategy_file("strategy", &tree);
+  return strategy_from(
+      tree.validate(Schema().section("strategy", strategy_schema())).section("strategy"));
+}
+
+TEST(StrategySection, Text_IsTheFile) {
+  const std::string path = testing::TempDir() + "named.prototxt";
+  write_file_atomically(path, "fuse_grad_size_in_MB: 12 thread_num: 3");
+  const StrategyProto proto =
+      named(ConfigTree::from_json("{\"strategy\": \"" + path + "\"}", "job.json"));
+  EXPECT_EQ(proto.fuse_grad_size_in_mb(), 12);
+  EXPECT_EQ(proto.execution_strategy().num_threads(), 3);
+}
+
+TEST(StrategySection, PythonsSpellings_AreTaken) {
+  const StrategyProto proto = named(ConfigTree::from_json(
+      "{'strategy': {'amp': True, \"a_sync\": \"False\", 'amp_configs': {\"incr_ratio\": 3.0,}}}",
+      "job.json"));
+  EXPECT_TRUE(proto.amp());
+  EXPECT_TRUE(proto.has_a_sync());
+  EXPECT_FALSE(proto.a_sync());
+  EXPECT_EQ(proto.amp_configs().incr_ratio(), 3);
+}
+
+TEST(StrategySection, OneFieldUnderTwoNames_HasOneValue) {
+  const auto json = [](const char* threads) {
+    return ConfigTree::from_json(
+        std::string(R"({"strategy": {"thread_num": 3, "execution_strategy": {"num_threads": )") +
+            threads + "}}}",
+        "job.json");
+  };
+  EXPECT_EQ(named(json("3")).execution_strategy().num_threads(), 3);
+  try {
+    named(json("4"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("job.json: 'strategy.thread_num' and "
+                                        "'strategy.execution_strategy.num_threads' are one field"));
+  }
+}
+
+TEST(StrategySection, Range_IsNamed) {
+  try {
+    named(ConfigTree::from_json(R"({"strategy": {"thread_num": -1}})", "job.json"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("from 0 to 2147483647"));
+  }
 }
 
 TEST(StrategySection, Nothing_IsAnEmptyStrategy) { EXPECT_EQ(from_json("{}").ByteSizeLong(), 0u); }

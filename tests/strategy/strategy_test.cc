@@ -63,9 +63,18 @@ TEST(CheckStrategy, GivenFields_AreTaken) {
 
 TEST(CheckStrategy, NumberOfGradients_TakesTheOtherLimitsPlace) {
   EXPECT_EQ(checked("fuse_grad_size_in_num: 8").buckets.exact_count, 8);
-  EXPECT_THAT(refusal("fuse_grad_size_in_num: 8 fuse_grad_size_in_MB: 16"),
+  EXPECT_THAT(refusal("fuse_grad_size_in_num: 4 fuse_grad_size_in_MB: 16"),
               HasSubstr("does not go with"));
   EXPECT_THAT(refusal("fuse_grad_size_in_num: 0"), HasSubstr("from 1 up"));
+}
+
+TEST(CheckStrategy, LimitsCopiedAtTheirDefaults_DoNotCollide) {
+  const std::string copied =
+      "fuse_grad_size_in_MB: 32 fuse_grad_size_in_TFLOPS: 50 last_comm_group_size_MB: 1 ";
+  EXPECT_EQ(checked(copied + "fuse_grad_size_in_num: 8").buckets.exact_count, 0);
+  EXPECT_EQ(checked(copied + "fuse_grad_size_in_num: 8").buckets.last_megabytes, 0);
+  EXPECT_EQ(checked(copied + "fuse_grad_size_in_num: 4").buckets.exact_count, 4);
+  EXPECT_EQ(checked("fuse_grad_size_in_MB: 16 fuse_grad_size_in_num: 8").buckets.megabytes, 16);
 }
 
 AllReduceSettings sums_for(const std::string& text, const PassContext& context,
@@ -79,7 +88,7 @@ AllReduceSettings sums_for(const std::string& text, const PassContext& context,
 TEST(CheckStrategy, LastBucket_IsSmallOnlyWhereItIsAskedFor) {
   EXPECT_EQ(checked("").buckets.last_megabytes, 0);
   EXPECT_EQ(checked("last_comm_group_size_MB: 2").buckets.last_megabytes, 2);
-  EXPECT_THAT(refusal("fuse_grad_size_in_num: 8 last_comm_group_size_MB: 2"),
+  EXPECT_THAT(refusal("fuse_grad_size_in_num: 4 last_comm_group_size_MB: 2"),
               HasSubstr("does not go with"));
 }
 
@@ -145,8 +154,9 @@ TEST(CheckStrategy, PersistentBatchNorm_IsSaidToHaveNoEffect) {
 
 TEST(CheckStrategy, Unsupported_IsRefusedByName) {
   const std::string what =
-      refusal("dgc: true asp: true build_strategy { fuse_broadcast_ops: true }");
-  EXPECT_THAT(what, HasSubstr("not supported yet: dgc, asp, build_strategy.fuse_broadcast_ops"));
+      refusal("dgc: true asp: true build_strategy { fuse_relu_depthwise_conv: true }");
+  EXPECT_THAT(what,
+              HasSubstr("not supported yet: dgc, asp, build_strategy.fuse_relu_depthwise_conv"));
   EXPECT_THAT(refusal("gradient_scale_configs { scale_strategy: 'sum' }"),
               HasSubstr("gradient_scale_configs.scale_strategy"));
   EXPECT_THAT(refusal("dgc: true dgc_configs { sparsity: 0.9 }"),
@@ -161,8 +171,14 @@ TEST(CheckStrategy, DefaultsWrittenOut_AreNotRefused) {
 }
 
 TEST(CheckStrategy, ConfigurationOfWhatIsOff_HasNoEffect) {
-  EXPECT_EQ(refusal("localsgd_configs { k_steps: 4 } recompute_configs { checkpoints: 'a' }"),
-            "no error");
+  const std::string line = said([] {
+    EXPECT_EQ(refusal("localsgd_configs { k_steps: 4 } recompute_configs { checkpoints: 'a' } "
+                      "dgc_configs { rampup_step: 1 }"),
+              "no error");
+  });
+  EXPECT_THAT(line, HasSubstr("localsgd_configs has no effect"));
+  EXPECT_THAT(line, HasSubstr("recompute_configs has no effect"));
+  EXPECT_THAT(line, Not(HasSubstr("dgc_configs")));  // at its default
 }
 
 Program applied(const std::string& text, int ranks, const std::string& model = "resnet18") {

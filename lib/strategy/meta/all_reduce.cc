@@ -21,13 +21,25 @@ BucketLimits bucket_limits(const StrategyProto& proto) {
     refuse("fuse_grad_size_in_num is " + std::to_string(proto.fuse_grad_size_in_num()),
            "give a number from 1 up, or leave it out");
   }
-  if (proto.has_fuse_grad_size_in_mb() || proto.has_fuse_grad_size_in_tflops() ||
-      proto.has_last_comm_group_size_mb()) {
+  const StrategyProto defaults;
+  const bool others = proto.has_fuse_grad_size_in_mb() || proto.has_fuse_grad_size_in_tflops() ||
+                      proto.has_last_comm_group_size_mb();
+  const bool others_differ =
+      proto.fuse_grad_size_in_mb() != defaults.fuse_grad_size_in_mb() ||
+      proto.fuse_grad_size_in_tflops() != defaults.fuse_grad_size_in_tflops() ||
+      proto.last_comm_group_size_mb() != defaults.last_comm_group_size_mb();
+  // A file that Paddle wrote has all of them, at their defaults where nothing else was set.
+  if (others && proto.fuse_grad_size_in_num() == defaults.fuse_grad_size_in_num()) {
+    if (limits.last_megabytes == defaults.last_comm_group_size_mb()) limits.last_megabytes = 0;
+    return limits;
+  }
+  if (others_differ) {
     refuse(
         "fuse_grad_size_in_num does not go with fuse_grad_size_in_MB, fuse_grad_size_in_TFLOPS and "
         "last_comm_group_size_MB",
         "give the one or the others");
   }
+  limits.last_megabytes = 0;
   limits.exact_count = proto.fuse_grad_size_in_num();
   return limits;
 }

@@ -1,12 +1,40 @@
+#include "base/log.h"
+#include "base/text.h"
+#include "strategy/fields.h"
 #include "strategy/meta_optimizer.h"
 
 namespace fleet {
+namespace {
 
-// Whatever these say: operations run in the program's order, and the Plan lets outputs take their
-// inputs' memory wherever that is safe.
+constexpr const char* kAlwaysSo =
+    "operations run in the program's order, the updates behind the whole backward pass; results "
+    "take "
+    "their inputs' memory wherever that is safe; memory and schedules are planned once, before the "
+    "first step, and a GPU's step is launched as one graph (train.cuda_graph)";
+
+}  // namespace
+
+// Whatever these say, true or false: kAlwaysSo.
 FLEET_META_OPTIMIZER(always_so) {
   def.help = "what is so whatever the strategy says";
-  def.fields = {"build_strategy.enable_sequential_execution", "build_strategy.enable_inplace"};
+  def.fields = {"without_graph_optimization",
+                "build_strategy.enable_sequential_execution",
+                "build_strategy.enable_inplace",
+                "build_strategy.enable_backward_optimizer_op_deps",
+                "build_strategy.cache_runtime_context",
+                "build_strategy.enable_addto",
+                "build_strategy.fix_op_run_order",
+                "build_strategy.allow_cuda_graph_capture",
+                "execution_strategy.num_iteration_per_drop_scope",
+                "execution_strategy.use_thread_barrier"};
+  def.create = [fields = def.fields](const StrategyProto& proto,
+                                     const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    const std::vector<std::string> given = given_fields(proto, fields);
+    if (!given.empty()) {
+      spdlog::info("strategy: always so, whatever is set: {} ({})", kAlwaysSo, join(given, ", "));
+    }
+    return nullptr;
+  };
 }
 
 }  // namespace fleet

@@ -1,0 +1,32 @@
+#include "base/log.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+
+// num_iteration_per_run: the job's train.fetch_every becomes a multiple of it (train/job.h).
+// num_threads: 0 is Paddle's "automatic", which its setters write.
+FLEET_META_OPTIMIZER(execution) {
+  def.help = "how the host runs steps";
+  def.fields = {"execution_strategy.num_threads", "execution_strategy.num_iteration_per_run"};
+  def.create = [](const StrategyProto& proto,
+                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    const auto& execution = proto.execution_strategy();
+    if (execution.num_threads() > 1) {
+      spdlog::info(
+          "strategy: num_threads is {}, without effect yet: one thread issues the operations in "
+          "the "
+          "program's order; OMP_NUM_THREADS is the number of threads that compute each",
+          execution.num_threads());
+    }
+    if (execution.num_iteration_per_run() > 1) {
+      spdlog::info(
+          "strategy: num_iteration_per_run is {}: the host reads a loss after a multiple of so "
+          "many "
+          "steps (train.fetch_every); parameters are updated in each step",
+          execution.num_iteration_per_run());
+    }
+    return nullptr;
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,19 @@
+#include "base/log.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+
+// Files that Paddle 2.6 writes have it, set or not: BuildStrategy's own default is true.
+FLEET_META_OPTIMIZER(fuse_broadcast_ops) {
+  def.help = "updated parameters travel together, in Reduce mode";
+  def.fields = {"build_strategy.fuse_broadcast_ops"};
+  def.asked = [](const StrategyProto& proto) {
+    return proto.build_strategy().fuse_broadcast_ops();
+  };
+  def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    spdlog::warn("Currently, fuse_broadcast_ops only works under Reduce mode.");
+    return nullptr;
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,18 @@
+#include "base/log.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+
+FLEET_META_OPTIMIZER(use_dali) {
+  def.help = "read images with DALI: without effect";
+  def.fields = {"use_dali"};
+  def.asked = [](const StrategyProto& proto) { return proto.use_dali(); };
+  def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    spdlog::info(
+        "strategy: use_dali has no effect: threads of the host (data.threads) decode and augment "
+        "ahead of the training step, and a GPU takes their bytes");
+    return nullptr;
+  };
+}
+
+}  // namespace fleet
