@@ -1,6 +1,7 @@
 // Updates of ResNet-50's 161 parameters by each rule: one operation a parameter, all in one, and
 // all in one with bfloat16 gradients and copies (mixed precision); in turns, against a copy of as
-// many bytes as the update reads and writes, in the same run.
+// many bytes as the update reads and writes, in the same run. lars and lamb against momentum and
+// adamw, all in one.
 //
 // Links: ops optim models passes exec backend_cpu
 #include <algorithm>
@@ -112,6 +113,26 @@ void compare(const std::string& rule, int states) {
   }
 }
 
+// A rule that needs the norms of whole parameters, against the elementwise one with as many states.
+void compare_rules(const std::string& rule, const std::string& elementwise, int states) {
+  constexpr double kAsked = 1.5;
+  HostDevice device;
+  Contender ours{rule, true, false}, theirs{elementwise, true, false};
+  build(ours, rule, states, device);
+  build(theirs, elementwise, states, device);
+  std::vector<double> ratios;
+  for (int round = 0; round < 2 * kRounds; ++round) {
+    for (Contender* contender : {&ours, &theirs}) {
+      contender->seconds.push_back(seconds_of(*contender->executor));
+    }
+    ratios.push_back(ours.seconds.back() / theirs.seconds.back());
+  }
+  const double ratio = median(ratios);
+  std::printf("updates_%s: ratio %.2f (ours %.2f ms, %s %.2f ms; asked for <= %.1f: %s)\n",
+              rule.c_str(), ratio, 1e3 * median(ours.seconds), elementwise.c_str(),
+              1e3 * median(theirs.seconds), kAsked, ratio <= kAsked ? "met" : "MISSED");
+}
+
 }  // namespace
 }  // namespace fleet
 
@@ -120,5 +141,7 @@ int main() {
   fleet::compare("sgd", 0);
   fleet::compare("momentum", 1);
   fleet::compare("adam", 2);
+  fleet::compare_rules("lars", "momentum", 1);
+  fleet::compare_rules("lamb", "adamw", 2);
   return 0;
 }
