@@ -142,7 +142,7 @@ const Name kNames[] = {
      "lamb is off"},
     {kStrategy, "lamb_configs.exclude_from_weight_decay", "[\".b\"]",
      "lamb_configs.exclude_from_weight_decay", "lamb is off"},
-    {kStrategy, "localsgd", "True", "localsgd", kRefused},
+    {kStrategy, "localsgd", "True", "localsgd", "localsgd is switched off: it needs several ranks"},
     {kStrategy, "localsgd_configs.k_steps", "4", "localsgd_configs.k_steps", "localsgd is off"},
     {kStrategy, "localsgd_configs.begin_step", "30", "localsgd_configs.begin_step",
      "localsgd is off"},

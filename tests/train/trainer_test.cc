@@ -129,6 +129,12 @@ class TrainerTest : public ::testing::Test {
     return found;
   }
 
+  // Without the states, which are named after their parameters.
+  static Weights parameters(Weights weights) {
+    std::erase_if(weights, [&](const auto& entry) { return entry.first.ends_with(".momentum"); });
+    return weights;
+  }
+
   // The largest difference relative to the largest value.
   static double distance(const Weights& a, const Weights& b) {
     double difference = 0, scale = 0;
@@ -194,6 +200,49 @@ TEST_F(TrainerTest, GradientMergeInterrupted_GoesOnBitIdentically) {
     for (const int rank : {0, 1}) {
       EXPECT_EQ(distance(whole.weights[rank], resumed.weights[rank]), 0) << "cut after " << cut;
     }
+  }
+}
+
+const std::vector<std::string> kLocal = {"strategy.localsgd=true",
+                                         "strategy.localsgd_configs.k_steps=2", "model.dropout=0",
+                                         "data.batch_size=8", "train.evaluate_every=0"};
+
+// All rules are linear in the gradients: averaging parameters in each step is averaging gradients.
+TEST_F(TrainerTest, LocalSgdInEachStep_TrainsAsSummedGradients) {
+  const Outcome plain = run(job({"data.batch_size=8", "model.dropout=0"}), 2);
+  const Outcome local = run(job(with(kLocal, {"strategy.localsgd_configs.k_steps=1"})), 2);
+  EXPECT_LE(distance(parameters(plain.weights[0]), parameters(local.weights[0])), 1e-5);
+}
+
+// Averages after steps 1, 3, 5, ...; in between ranks drift apart.
+TEST_F(TrainerTest, LocalSgd_RanksDriftAndMeetAgain) {
+  for (const int steps : {3, 4, 5}) {
+    const Outcome outcome = run(
+        job(with(kLocal, {"train.max_steps=" + std::to_string(steps), "checkpoint.at_end=false"})),
+        2);
+    const double apart = distance(parameters(outcome.weights[0]), parameters(outcome.weights[1]));
+    if (steps % 2 == 1) {
+      EXPECT_EQ(apart, 0) << steps;
+    } else {
+      EXPECT_GT(apart, 0) << steps;
+    }
+  }
+}
+
+// Evaluation and saving bring ranks together.
+TEST_F(TrainerTest, LocalSgdAtItsEnd_RanksAreTogether) {
+  const Outcome outcome = run(job(with(kLocal, {"train.max_steps=4"})), 2);
+  EXPECT_EQ(distance(parameters(outcome.weights[0]), parameters(outcome.weights[1])), 0);
+}
+
+TEST_F(TrainerTest, LocalSgdInterrupted_GoesOnBitIdentically) {
+  const Outcome whole = run(job(with(kLocal, {"checkpoint.every_steps=2"})), 2);
+  fs::remove_all(output_);
+  run(job(with(kLocal, {"checkpoint.every_steps=2", "train.max_steps=4"})), 2);
+  const Outcome resumed =
+      run(job(with(kLocal, {"checkpoint.every_steps=2", "checkpoint.resume=auto"})), 2);
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(distance(whole.weights[rank], resumed.weights[rank]), 0) << rank;
   }
 }
 
