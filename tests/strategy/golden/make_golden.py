@@ -4,7 +4,8 @@
 usage: PYTHON make_golden.py FOLDER
 
 With a PYTHON that has paddlepaddle the files are its own save_to_prototxt's, paddle_RELEASE_*.prototxt:
-    2.6.2 (pip install paddlepaddle==2.6.2 protobuf==3.20.2) and 3.3.1 were used.
+    2.6.2 (pip install paddlepaddle==2.6.2 protobuf==3.20.2) and 3.3.1 were used. paddle_RELEASE_fields.txt
+    has every field with its type and default, but those of parameter servers and of NCCL's groups.
 With one that has protobuf only (3.20) those of 2.0 and 2.1: printed by protobuf's text format from the
 fields' names, numbers and types of these releases, set as their setters do (all fields of what is set).
 """
@@ -16,11 +17,35 @@ def saved(strategy, folder, release, name):
     strategy.save_to_prototxt(os.path.join(folder, f"paddle_{release}_{name}.prototxt"))
 
 
+def write_fields(message, prefix, out):
+    types = {2: "float", 5: "int32", 8: "bool", 9: "string", 14: "enum"}
+    for field in message.fields:
+        path = prefix + field.name
+        repeated = field.is_repeated if hasattr(field, "is_repeated") else field.label == 3
+        if field.type == 11:
+            if not repeated and "nccl" not in path and field.name != "fs_client_param":
+                write_fields(field.message_type, path + ".", out)
+            continue
+        default = field.default_value
+        if repeated:
+            text = "list"
+        elif field.type == 14:
+            text = field.enum_type.values_by_number[default].name
+        elif field.type == 9:
+            text = f'"{default}"'
+        else:
+            text = str(default).lower() if field.type == 8 else f"{default:.7g}"
+        out.write(f"{path} {types[field.type]} {text}\n")
+
+
 def of_paddle(folder):
     import paddle
+    from paddle.distributed.fleet.proto import distributed_strategy_pb2
     from paddle.distributed import fleet
 
     release = paddle.__version__
+    with open(os.path.join(folder, f"paddle_{release}_fields.txt"), "w") as out:
+        write_fields(distributed_strategy_pb2.DistributedStrategy.DESCRIPTOR, "", out)
     saved(fleet.DistributedStrategy(), folder, release, "default")
 
     # collective_training_practice: the ResNet50 example
