@@ -187,7 +187,7 @@ TEST(PaddlesFiles, Damaged_AreReadOrRefused) {
   }
   const std::string letters = "{}<>[]:;,.-_\"'#\\ \n019aTe";
   int refused = 0;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     std::string text = texts[random() % texts.size()];
     for (int changes = 1 + random() % 4; changes > 0 && !text.empty(); --changes) {
       const size_t at = random() % text.size();
@@ -202,7 +202,7 @@ TEST(PaddlesFiles, Damaged_AreReadOrRefused) {
       ++refused;
     }
   }
-  EXPECT_GT(refused, 1000);
+  EXPECT_GT(refused, 300);
 }
 
 }  // namespace
