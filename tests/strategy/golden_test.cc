@@ -108,10 +108,11 @@ std::vector<Field> fields_of(const std::string& release) {
   std::vector<Field> fields;
   const std::string file = kFolder / ("paddle_" + release + "_fields.txt");
   for (const std::string& line : split(read_file(file), '\n')) {
-    const std::vector<std::string> words = split(line, ' ');
-    if (words.size() == 3) fields.push_back({words[0], words[1], words[2]});
+    std::vector<std::string> words = split(line, ' ');
+    words.resize(3);
+    if (!words[0].empty()) fields.push_back({words[0], words[1], words[2]});
   }
-  EXPECT_GT(fields.size(), 100u);
+  EXPECT_GT(fields.size(), 80u);
   return fields;
 }
 
@@ -164,7 +165,8 @@ void set_all(Message* message) {
 TEST(PaddlesFields, WhatIsWrittenForARelease_IsWhatItHas) {
   StrategyProto all;
   set_all(&all);
-  for (const auto& [release, version] : {std::pair("2.6", "2.6.2"), std::pair("3.3", "3.3.1")}) {
+  for (const auto& [release, version] : {std::pair("2.0", "2.0"), std::pair("2.1", "2.1"),
+                                         std::pair("2.6", "2.6.2"), std::pair("3.3", "3.3.1")}) {
     std::vector<std::string> left_out;
     strategy_text(all, release, &left_out);
     std::vector<std::string> there;
