@@ -110,6 +110,17 @@ TEST(AllReduceSettings, SeveralCommunicatorsInOrder_HintsThatTheyCannotOverlap) 
   EXPECT_EQ(said, "");
 }
 
+TEST(AllReduceSettings, OneCommunicator_HasNothingToOverlapAndSaysSo) {
+  const auto line = [](const char* text, int ranks) {
+    return said([&] { make_strategy(text, {.ranks = ranks}); });
+  };
+  EXPECT_THAT(line("sync_nccl_allreduce: false", 2),
+              HasSubstr("sync_nccl_allreduce has no effect with one communicator"));
+  EXPECT_EQ(line("sync_nccl_allreduce: true", 2), "");
+  EXPECT_EQ(line("sync_nccl_allreduce: false nccl_comm_num: 2", 2), "");
+  EXPECT_EQ(line("sync_nccl_allreduce: false", 1), "");
+}
+
 TEST(AllReduceSettings, OneRank_HasOneCommunicator) {
   std::string said;
   EXPECT_EQ(sums_for("nccl_comm_num: 3", {}, &said).communicators, 1);

@@ -46,7 +46,7 @@ TEST_F(StrategyFiles, OfPaddle_AreTrainedWith) {
 TEST_F(StrategyFiles, Saved_IsTheStrategyThatSavedIt) {
   const std::vector<std::string> overrides = {"strategy.fuse_all_optimizer_ops=False",
                                               "strategy.thread_num=2",
-                                              "strategy.amp_configs={'dtype': 'bfloat16'}"};
+                                              R"(strategy.amp_configs={"dtype": "bfloat16",})"};
   const std::string program = output(overrides, {"--print_program"});
   EXPECT_NE(program, output({}, {"--print_program"}));
   output(overrides, {"--save_strategy=saved.prototxt", "--paddle=2.1"});

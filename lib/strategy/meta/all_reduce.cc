@@ -125,7 +125,14 @@ FLEET_META_OPTIMIZER(all_reduce) {
       "nccl_comm_num",         "use_hierarchical_allreduce", "hierarchical_allreduce_inter_nranks"};
   def.create = [](const StrategyProto& proto,
                   const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
-    return std::make_unique<AllReduce>(check_all_reduce(proto, context));
+    const AllReduceSettings settings = check_all_reduce(proto, context);
+    if (!settings.one_after_another && settings.communicators == 1 &&
+        context.data_parallel_degree() > 1) {
+      spdlog::info(
+          "strategy: sync_nccl_allreduce has no effect with one communicator (nccl_comm_num): its "
+          "allreduces follow one another anyway");
+    }
+    return std::make_unique<AllReduce>(settings);
   };
 }
 

@@ -31,7 +31,7 @@ FLEET_META_OPTIMIZER(always_so) {
                                      const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     const std::vector<std::string> given = given_fields(proto, fields);
     if (!given.empty()) {
-      spdlog::info("strategy: always so, whatever is set: {} ({})", kAlwaysSo, join(given, ", "));
+      spdlog::info("strategy: {}: always so, whatever is set: {}", join(given, ", "), kAlwaysSo);
     }
     return nullptr;
   };

@@ -4,7 +4,8 @@
 usage: PYTHON make_golden.py FOLDER
 
 With a PYTHON that has paddlepaddle the files are its own save_to_prototxt's, paddle_RELEASE_*.prototxt:
-    2.6.2 (pip install paddlepaddle==2.6.2 protobuf==3.20.2) and 3.3.1 were used.
+    2.6.2 (pip install paddlepaddle==2.6.2 protobuf==3.20.2) and 3.3.1 were used. paddle_RELEASE_fields.txt
+    has every field, but those of parameter servers and of NCCL's groups; of these two with type and default.
 With one that has protobuf only (3.20) those of 2.0 and 2.1: printed by protobuf's text format from the
 fields' names, numbers and types of these releases, set as their setters do (all fields of what is set).
 """
@@ -16,11 +17,35 @@ def saved(strategy, folder, release, name):
     strategy.save_to_prototxt(os.path.join(folder, f"paddle_{release}_{name}.prototxt"))
 
 
+def write_fields(message, prefix, out):
+    types = {2: "float", 5: "int32", 8: "bool", 9: "string", 14: "enum"}
+    for field in message.fields:
+        path = prefix + field.name
+        repeated = field.is_repeated if hasattr(field, "is_repeated") else field.label == 3
+        if field.type == 11:
+            if not repeated and "nccl" not in path and field.name != "fs_client_param":
+                write_fields(field.message_type, path + ".", out)
+            continue
+        default = field.default_value
+        if repeated:
+            text = "list"
+        elif field.type == 14:
+            text = field.enum_type.values_by_number[default].name
+        elif field.type == 9:
+            text = f'"{default}"'
+        else:
+            text = str(default).lower() if field.type == 8 else f"{default:.7g}"
+        out.write(f"{path} {types[field.type]} {text}\n")
+
+
 def of_paddle(folder):
     import paddle
+    from paddle.distributed.fleet.proto import distributed_strategy_pb2
     from paddle.distributed import fleet
 
     release = paddle.__version__
+    with open(os.path.join(folder, f"paddle_{release}_fields.txt"), "w") as out:
+        write_fields(distributed_strategy_pb2.DistributedStrategy.DESCRIPTOR, "", out)
     saved(fleet.DistributedStrategy(), folder, release, "default")
 
     # collective_training_practice: the ResNet50 example
@@ -87,23 +112,66 @@ def of_paddle(folder):
     saved(on, folder, release, "on")
 
 
-BUILD = """enable_sequential_execution=1b fuse_elewise_add_act_ops=2b fuse_bn_act_ops=3b fuse_relu_depthwise_conv=4b
-    fuse_broadcast_ops=5b fuse_all_optimizer_ops=6b enable_inplace=7b enable_backward_optimizer_op_deps=8b
-    cache_runtime_context=9b fuse_bn_add_act_ops=10b enable_auto_fusion=11b enable_addto=12b"""
-EXECUTION = "num_threads=1i num_iteration_per_drop_scope=2i num_iteration_per_run=3i use_thread_barrier=4b"
+# The fields of 2.0 and 2.1: NAME=NUMBER and b(ool), i(nt32), f(loat), s(tring), *: a list, or :MESSAGE.
+COMMON = {
+    "Recompute": "checkpoints=1s* enable_offload=2b checkpoint_shape=3i*",
+    "LocalSGD": "k_steps=1i begin_step=2i",
+    "AdaptiveLocalSGD": "init_k_steps=1i begin_step=2i",
+    "GradientMerge": "k_steps=1i avg=2b",
+    "DGC": "rampup_begin_step=1i rampup_step=2i sparsity=3f*",
+    "Lars": "lars_coeff=1f lars_weight_decay=2f epsilon=3f exclude_from_weight_decay=4s*",
+    "Lamb": "lamb_weight_decay=1f exclude_from_weight_decay=2s*",
+    "Build": """enable_sequential_execution=1b fuse_elewise_add_act_ops=2b fuse_bn_act_ops=3b
+        fuse_relu_depthwise_conv=4b fuse_broadcast_ops=5b fuse_all_optimizer_ops=6b enable_inplace=7b
+        enable_backward_optimizer_op_deps=8b cache_runtime_context=9b fuse_bn_add_act_ops=10b enable_auto_fusion=11b
+        enable_addto=12b""",
+    "Execution": "num_threads=1i num_iteration_per_drop_scope=2i num_iteration_per_run=3i use_thread_barrier=4b",
+}
 AMP = """init_loss_scaling=1f incr_every_n_steps=2i decr_every_n_nan_or_inf=3i incr_ratio=4f decr_ratio=5f
     use_dynamic_loss_scaling=6b custom_white_list=7s* custom_black_list=8s* custom_black_varnames=9s*"""
-SHARDING = {
-    "2.0": "fuse_broadcast_MB=1f hybrid_dp=2b sharding_group_size=3i",
-    "2.1": """sharding_segment_strategy=1s segment_broadcast_MB=2f segment_anchors=3s* sharding_degree=4i mp_degree=5i
-        dp_degree=6i hybrid_dp=7b gradient_merge_acc_step=8i optimize_offload=9b pp_allreduce_in_optimize=10b
-        pp_degree=11i""",
+ASYNC = """k_steps=1i max_merge_var_num=2i send_queue_size=3i independent_recv_thread=4b
+    min_send_grad_num_before_recv=5i thread_pool_size=6i send_wait_times=7i runtime_split_send_recv=8b
+    launch_barrier=9b heter_worker_device_guard=10s"""
+STRATEGY = """mode=1i amp=2b recompute=3b localsgd=4b dgc=5b gradient_merge=6b lars=7b lamb=8b pipeline=9b elastic=10b
+    auto=11b a_sync=12b sync_nccl_allreduce=13b nccl_comm_num=14i use_hierarchical_allreduce=15b
+    hierarchical_allreduce_inter_nranks=16i sync_batch_norm=17b fuse_all_reduce_ops=18b fuse_grad_size_in_MB=19i
+    fuse_grad_size_in_TFLOPS=20f cudnn_exhaustive_search=21b conv_workspace_size_limit=22i
+    cudnn_batchnorm_spatial_persistent=23b adaptive_localsgd=24b fp16_allreduce=25b sharding=26b
+    last_comm_group_size_MB=27f recompute_configs=101:Recompute amp_configs=102:AMP localsgd_configs=103:LocalSGD
+    gradient_merge_configs=104:GradientMerge dgc_configs=105:DGC pipeline_configs=106:Pipeline
+    a_sync_configs=107:Async lars_configs=108:Lars lamb_configs=109:Lamb
+    adaptive_localsgd_configs=110:AdaptiveLocalSGD sharding_configs=111:Sharding build_strategy=201:Build
+    execution_strategy=202:Execution"""
+TABLES = {
+    "2.0": COMMON | {
+        "AMP": AMP,
+        "Async": ASYNC,
+        "Pipeline": "micro_batch=1i",
+        "Sharding": "fuse_broadcast_MB=1f hybrid_dp=2b sharding_group_size=3i",
+        "Strategy": STRATEGY,
+    },
+    "2.1": COMMON | {
+        "AMP": AMP + " use_pure_fp16=10b use_fp16_guard=11b",
+        "Async": ASYNC + " lr_decay_steps=11i use_ps_gpu=12i",
+        "Pipeline": "micro_batch_size=1i accumulate_steps=2i schedule_mode=3s",
+        "Sharding": """sharding_segment_strategy=1s segment_broadcast_MB=2f segment_anchors=3s* sharding_degree=4i
+            mp_degree=5i dp_degree=6i hybrid_dp=7b gradient_merge_acc_step=8i optimize_offload=9b
+            pp_allreduce_in_optimize=10b pp_degree=11i""",
+        "Hybrid": "dp_degree=1i mp_degree=2i pp_degree=3i",
+        "TensorParallel": "tensor_parallel_degree=1i tensor_init_seed=2i",
+        "Strategy": STRATEGY + """ find_unused_parameters=28b tensor_parallel=29b without_graph_optimization=30b
+            hybrid_configs=112:Hybrid tensor_parallel_configs=113:TensorParallel""",
+    },
 }
-PIPELINE = {"2.0": "micro_batch=1i", "2.1": "micro_batch_size=1i accumulate_steps=2i schedule_mode=3s"}
-STRATEGY = """amp=2b pipeline=9b a_sync=12b sync_nccl_allreduce=13b nccl_comm_num=14i fuse_all_reduce_ops=18b
-    fuse_grad_size_in_MB=19i fuse_grad_size_in_TFLOPS=20f cudnn_exhaustive_search=21b conv_workspace_size_limit=22i
-    cudnn_batchnorm_spatial_persistent=23b sharding=26b amp_configs=102:AMP pipeline_configs=106:Pipeline
-    a_sync_configs=107:Async sharding_configs=111:Sharding build_strategy=201:Build execution_strategy=202:Execution"""
+
+
+def write_names(tables, message, prefix, out):
+    for entry in tables[message].split():
+        name, rest = entry.split("=")
+        if ":" in rest:
+            write_names(tables, rest.split(":")[1], prefix + name + ".", out)
+        else:
+            out.write(f"{prefix}{name}\n")
 
 
 def message_of(release):
@@ -112,9 +180,7 @@ def message_of(release):
 
     file = descriptor_pb2.FileDescriptorProto(name=f"strategy{release}.proto", package="p" + release.replace(".", "_"))
     types = {"b": 8, "i": 5, "f": 2, "s": 9}
-    tables = {"AMP": AMP, "Pipeline": PIPELINE[release], "Async": "k_steps=1i", "Sharding": SHARDING[release],
-              "Build": BUILD, "Execution": EXECUTION, "Strategy": STRATEGY}
-    for name, table in tables.items():
+    for name, table in TABLES[release].items():
         message = file.message_type.add(name=name)
         for entry in table.split():
             field_name, rest = entry.split("=")
@@ -137,6 +203,9 @@ def of_tables(folder):
         def write(strategy, name):
             with open(os.path.join(folder, f"paddle_{release}_{name}.prototxt"), "w") as out:
                 out.write(str(strategy))
+
+        with open(os.path.join(folder, f"paddle_{release}_fields.txt"), "w") as out:
+            write_names(TABLES[release], "Strategy", "", out)
 
         # On a GPU the constructor copies these four from the process's flags.
         default = message_of(release)(sync_nccl_allreduce=True, cudnn_exhaustive_search=False,
