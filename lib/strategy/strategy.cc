@@ -56,7 +56,7 @@ Defs without_losers(Defs defs) {
                       std::find(winners.begin(), winners.end(), def->name) == winners.end();
     if (lost) {
       spdlog::warn(
-          "strategy: {} is switched off: it does not go with {}, which wins by Paddle's rules; "
+          "strategy: {} is switched off: it does not go with {}, which Paddle's rules prefer; "
           "leave one of them out",
           def->name, join(winners, ", "));
     }

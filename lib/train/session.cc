@@ -72,7 +72,8 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
                 .image = options.image,
                 .label_smoothing = job.train.number("label_smoothing"),
                 .bytes = normalization(job, options)});
-  built.strategy = std::make_unique<Strategy>(strategy_from(job.strategy), context_of(options));
+  built.strategy =
+      std::make_unique<Strategy>(strategy_from(job.strategy), context_of(job, options));
   Strategy& strategy = *built.strategy;
   const BackwardResult& backward =
       strategy.append_backward(program, built.training.forward, built.training.loss);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/thread.h"
 #include "comm/factory.h"
@@ -244,6 +245,21 @@ TEST_F(TrainerTest, LocalSgdInterrupted_GoesOnBitIdentically) {
   for (const int rank : {0, 1}) {
     EXPECT_EQ(distance(whole.weights[rank], resumed.weights[rank]), 0) << rank;
   }
+}
+
+TEST(BuildProgram, StrategyLooksAtTheJobsOptimizer) {
+  const Job job = make_job(ConfigTree::from_json(R"({
+    "model": {"name": "mlp", "num_classes": 4},
+    "data": {"source": "synthetic", "batch_size": 4, "image": {"channels": 1, "height": 8, "width": 8}},
+    "optimizer": {"name": "adam"},
+    "strategy": {"lars": true, "lamb": true}
+  })",
+                                                 "test"));
+  const BuiltProgram built = build_program(job, {.image = {1, 8, 8}, .world = 2});
+  std::set<std::string> types;
+  for (const Op& op : built.program.ops()) types.insert(op.type());
+  EXPECT_TRUE(types.contains("lamb"));
+  for (const char* other : {"lars", "adam", "momentum"}) EXPECT_FALSE(types.contains(other));
 }
 
 TEST_F(TrainerTest, InterruptedAndResumed_IsBitIdentical) {
