@@ -74,12 +74,13 @@ struct Lamb {
                       .correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
                       .decay = static_cast<float>(decay),
                       .coupled = static_cast<float>(coupled)};
-    chunks.measure([=](const Stretch& at) { return measure(at, k); }, sums, scratch);
-    chunks.run([&](const Stretch& at) { update(at, k, rate_of(at.tensor)); });
+    chunks.run_measured([=](const Stretch& at) { return measure(at, k); },
+                        [&](const Stretch& at, const Sums& sums) { update(at, k, rate_of(sums)); },
+                        scratch);
   }
 
-  float rate_of(int tensor) const {
-    const double p = std::sqrt(sums[tensor].first), r = std::sqrt(sums[tensor].second);
+  float rate_of(const Sums& sums) const {
+    const double p = std::sqrt(sums.first), r = std::sqrt(sums.second);
     const double trust = p > 0 && r > 0 ? p / r : 1;
     return static_cast<float>(chunks.learning_rate() * trust);
   }
@@ -87,7 +88,7 @@ struct Lamb {
   UpdateChunks chunks;
   const int64_t* step;
   double beta1, beta2, epsilon, decay, coupled;
-  std::vector<Sums> sums, scratch;
+  std::vector<Sums> scratch;
 };
 
 }  // namespace

@@ -49,16 +49,18 @@ struct Lars {
 
   void operator()(Stream&) {
     const Constants k{chunks.gradient_scale(), momentum, static_cast<float>(decay), coupled};
-    if (decay > 0) {
-      chunks.measure([=](const Stretch& at) { return squares(at, k); }, sums, scratch);
+    if (decay <= 0) {
+      chunks.run([=, rate = chunks.learning_rate()](const Stretch& at) { update(at, k, rate); });
+      return;
     }
-    chunks.run([&](const Stretch& at) { update(at, k, rate_of(at.tensor)); });
+    chunks.run_measured([=](const Stretch& at) { return squares(at, k); },
+                        [&](const Stretch& at, const Sums& sums) { update(at, k, rate_of(sums)); },
+                        scratch);
   }
 
-  float rate_of(int tensor) const {
-    const double rate = chunks.learning_rate();
-    if (decay <= 0) return static_cast<float>(rate);
-    const double p = std::sqrt(sums[tensor].first), g = std::sqrt(sums[tensor].second);
+  float rate_of(const Sums& sums) const {
+    const double rate = chunks.learning_rate(), p = std::sqrt(sums.first),
+                 g = std::sqrt(sums.second);
     const bool scaled = p > 0 && g > 0;
     return static_cast<float>(scaled ? rate * coeff * p / (g + decay * p + epsilon) : rate);
   }
@@ -66,7 +68,7 @@ struct Lars {
   UpdateChunks chunks;
   float momentum, coupled;
   double coeff, decay, epsilon;
-  std::vector<Sums> sums, scratch;
+  std::vector<Sums> scratch;
 };
 
 }  // namespace

@@ -100,11 +100,18 @@ UpdateChunks::UpdateChunks(const KernelContext& context)
   if (const Argument& copy = context.outputs[groups.copy(0)]) copy_dtype_ = copy.dtype;
   FLEET_CHECK(gradient_dtype_ == DType::kFloat32 || is_low(gradient_dtype_),
               std::string("gradients of type ") + name_of(gradient_dtype_));
+  int64_t block_elements = 0;
   for (int k = 0; k < groups.count; ++k) {
     const Argument& parameter = context.inputs[groups.parameter(k)];
     FLEET_CHECK(parameter.data == context.outputs[groups.output(k)].data,
                 context.op.type() + " works in place");
     const int64_t count = parameter.layout.elements();
+    if (block_elements == 0 || block_elements + count > kBlock) {
+      const auto begin = static_cast<int64_t>(chunks_.size());
+      blocks_.push_back({begin, begin});
+      block_elements = 0;
+    }
+    block_elements += count;
     elements_ += count;
     for (int64_t at = 0; at < count; at += kChunk) {
       Chunk chunk{.parameter = parameter.as<float>() + at,
@@ -124,6 +131,7 @@ UpdateChunks::UpdateChunks(const KernelContext& context)
       }
       chunks_.push_back(chunk);
     }
+    blocks_.back().end = static_cast<int64_t>(chunks_.size());
   }
 }
 

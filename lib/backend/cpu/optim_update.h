@@ -35,39 +35,22 @@ class UpdateChunks {
   // their copies.
   template <typename Rule>
   void run(const Rule& rule) const {
-    const bool skipped = found_inf_ && *found_inf_ != 0;
-    if (skipped && !has_copies()) return;
-    const int64_t count = static_cast<int64_t>(chunks_.size());
-#pragma omp parallel for if (elements_ >= kParallelElements)
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t at = 0; at < chunks_[i].count; at += kTile) {
-        alignas(64) float widened[kTile];
-        const Stretch stretch = stretch_at(chunks_[i], at, widened);
-        if (!skipped) rule(stretch);
-        write_copy(chunks_[i], at, stretch);
-      }
-    }
+    run_chunks({0, static_cast<int64_t>(chunks_.size())}, rule);
   }
 
   // For rules that need sums over a whole parameter before they change it: adds up what
-  // measure(stretch) returns, stretch by stretch in the order of the elements, so that the sums do
-  // not depend on threads or on what else is in the operation. Where an overflow was found nothing
-  // is measured. by_tensor: one a parameter; scratch: its memory is used anew in each step.
-  template <typename Measure>
-  void measure(const Measure& measure, std::vector<Sums>& by_tensor,
-               std::vector<Sums>& scratch) const {
-    by_tensor.assign(static_cast<size_t>(tensors_), Sums());
-    if (found_inf_ && *found_inf_ != 0) return;
-    const int64_t count = static_cast<int64_t>(chunks_.size());
-    scratch.assign(chunks_.size(), Sums());
-#pragma omp parallel for if (elements_ >= kParallelElements)
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t at = 0; at < chunks_[i].count; at += kTile) {
-        alignas(64) float widened[kTile];
-        add(measure(stretch_at(chunks_[i], at, widened)), scratch[i]);
-      }
+  // measure(stretch) returns, in the order of the elements, so that the sums do not depend on
+  // threads or on what else is in the operation; then calls rule(stretch, sums) as run() does. A
+  // few parameters at a time, so that the second reading finds them in the cache. scratch: memory
+  // that is used anew in each step.
+  template <typename Measure, typename Rule>
+  void run_measured(const Measure& measure, const Rule& rule, std::vector<Sums>& scratch) const {
+    scratch.resize(chunks_.size() + static_cast<size_t>(tensors_));
+    Sums* by_tensor = scratch.data() + chunks_.size();
+    for (const Range& range : blocks_) {
+      if (!skipped()) measure_chunks(range, measure, scratch.data(), by_tensor);
+      run_chunks(range, [&](const Stretch& at) { rule(at, by_tensor[at.tensor]); });
     }
-    for (int64_t i = 0; i < count; ++i) add(scratch[i], by_tensor[chunks_[i].tensor]);
   }
 
   float learning_rate() const { return *rate_; }
@@ -75,6 +58,10 @@ class UpdateChunks {
 
  private:
   static constexpr int64_t kChunk = 16384, kTile = 1024;  // elements; a tile stays in the L1 cache
+  static constexpr int64_t kBlock = 512 << 10;  // elements of whole parameters that stay in the L3
+  struct Range {                                // of chunks
+    int64_t begin, end;
+  };
   struct Chunk {
     float* parameter;
     const void* gradient;
@@ -90,11 +77,44 @@ class UpdateChunks {
     to.second += more.second;
   }
 
+  bool skipped() const { return found_inf_ && *found_inf_ != 0; }
+
+  template <typename Rule>
+  void run_chunks(Range range, const Rule& rule) const {
+    const bool skips = skipped();
+    if (skips && !has_copies()) return;
+#pragma omp parallel for if (elements_ >= kParallelElements)
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      for (int64_t at = 0; at < chunks_[i].count; at += kTile) {
+        alignas(64) float widened[kTile];
+        const Stretch stretch = stretch_at(chunks_[i], at, widened);
+        if (!skips) rule(stretch);
+        write_copy(chunks_[i], at, stretch);
+      }
+    }
+  }
+
+  template <typename Measure>
+  void measure_chunks(Range range, const Measure& measure, Sums* by_chunk, Sums* by_tensor) const {
+#pragma omp parallel for if (elements_ >= kParallelElements)
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      by_chunk[i] = Sums();
+      for (int64_t at = 0; at < chunks_[i].count; at += kTile) {
+        alignas(64) float widened[kTile];
+        add(measure(stretch_at(chunks_[i], at, widened)), by_chunk[i]);
+      }
+    }
+    for (int64_t i = range.begin; i < range.end; ++i) by_tensor[chunks_[i].tensor] = Sums();
+    for (int64_t i = range.begin; i < range.end; ++i)
+      add(by_chunk[i], by_tensor[chunks_[i].tensor]);
+  }
+
   Stretch stretch_at(const Chunk& chunk, int64_t at, float* widened) const;
   bool has_copies() const { return chunks_.front().copy != nullptr; }
   void write_copy(const Chunk& chunk, int64_t at, const Stretch& stretch) const;
 
   std::vector<Chunk> chunks_;
+  std::vector<Range> blocks_;  // of whole parameters
   int64_t elements_ = 0;
   int tensors_ = 0;
   DType gradient_dtype_ = DType::kFloat32, copy_dtype_ = DType::kFloat32;
