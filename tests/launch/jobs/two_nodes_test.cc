@@ -160,6 +160,12 @@ TEST_F(TwoNodes, SignalToBothWithinAMoment_LeavesRanksTheirGrace) {
 
 TEST_F(TwoNodes, Stacks_ShowsTheRanksOfBothAndTheJobGoesOn) {
   start_both(": >ready.$RANK; exec sleep 1000", {"--job_id=looked-at"});  // all in the same call
+  // A shell that has said ready may not be sleep yet, nor sleep be in its call.
+  for (int tries = 0; tries < 100; ++tries) {
+    Fleetrun stacks(job, "begin." + std::to_string(tries), {"stacks", "looked-at"});
+    EXPECT_EQ(stacks.wait(), 0) << stacks.output();
+    if (stacks.output().find("ranks 0-3: ") != std::string::npos) break;
+  }
   for (const char* format : {"text", "json"}) {
     Fleetrun stacks(job, std::string("stacks.") + format,
                     {"stacks", "looked-at", std::string("--format=") + format});
