@@ -95,8 +95,8 @@ class ConfigTree {
   // with line and column on a syntax error.
   static ConfigTree from_json(std::string_view json, const std::string& origin);
   static ConfigTree from_file(const std::string& path);
-  // One value from text, over what is there: "64", "true", "[1, 2]", "1,2" or any text; several
-  // from an object, "{'a': 1}", each below the path.
+  // Sets a value from text: "64", "true", "[1, 2]", "1,2" or any other text. An object, "{'a': 1}",
+  // sets several values below the path.
   void set(const std::string& path, std::string_view text, const std::string& origin);
   // The raw text of a value before validation: to look up which registered thing declares the rest.
   std::optional<std::string> peek(const std::string& path) const;
@@ -104,9 +104,9 @@ class ConfigTree {
   std::string origin(const std::string& path) const;
   // Those of the values that there are whose path is `prefix` or begins with `prefix`.
   std::vector<std::string> paths(const std::string& prefix) const;
-  // The other's values, over what is there.
+  // Takes all values of the other tree, which replace values of the same path.
   void overlay(const ConfigTree& other);
-  // The value stands under another path, over what is there.
+  // Moves a value to another path, where it replaces any value.
   void rename(const std::string& from, const std::string& to);
   // The default counts again.
   void remove(const std::string& path) { entries_.erase(path); }

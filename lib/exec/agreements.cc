@@ -161,7 +161,7 @@ std::vector<int> ranks_in(const std::string& name) {
   return ranks;
 }
 
-// A long line's beginning and what is around this place.
+// The beginning of a long line, and the text around this place.
 std::string excerpt(const std::string& line, size_t place) {
   constexpr size_t kHead = 80, kAround = 60;
   if (line.size() <= kHead + 2 * kAround) return line;

@@ -19,7 +19,7 @@ View view_of(const Argument& argument) {
 }
 
 // All inputs and what lies between them (OpDef::contiguous_inputs), so that one call does for all.
-// Nobody reads what comes out between.
+// The gaps between inputs are summed too; no operation reads them.
 View bucket_view(const KernelContext& context) {
   const Argument& first = context.inputs.front();
   const Argument& last = context.inputs.back();

@@ -12,9 +12,9 @@ namespace fleet {
 
 // Two operations of one stream run in the order of the Plan. Two of different streams are in order
 // where one writes what the other reads or writes: the later one waits (Plan::schedule()). Orders
-// chain, a before b before c, only where b runs in every run that has both a and c: sections that
-// do not run wait for nothing. What is certain is kept as a vector clock for each operation: of
-// every stream, the last operation that has ended.
+// chain, a before b before c, only where b runs in every run that has both a and c: a section that
+// does not run waits for nothing. Each operation has a vector clock: for every stream, the last
+// operation that has certainly ended.
 //
 // A step's streams begin when the step before has ended on all of them, so this is about one run.
 class StreamOrder {

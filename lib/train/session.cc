@@ -32,26 +32,21 @@ static std::optional<Normalization> normalization(const Job& job, const ProgramO
   return Normalization{spread(job.data.numbers("mean")), spread(job.data.numbers("std"))};
 }
 
-static PassContext context_of(const ProgramOptions& options) {
+static PassContext context_of(const Job& job, const ProgramOptions& options) {
   PassContext context{.rank = options.rank,
                       .ranks = options.world,
                       .nodes = options.nodes,
                       .data_parallel = {},
                       .low_types = {},
                       .no_low_type = {},
-                      .backend = options.backend};
+                      .backend = options.backend,
+                      .optimizer = job.optimizer.text("name")};
   context.low_types = low_precision_types(options.backend, &context.no_low_type);
   return context;
 }
 
-static PassContext context_of(const Job& job, const ProgramOptions& options) {
-  PassContext context = context_of(options);
-  context.optimizer = job.optimizer.text("name");
-  return context;
-}
-
-DataPart data_part(const ProgramOptions& options) {
-  const std::vector<int> ranks = context_of(options).data_parallel_ranks();
+DataPart data_part(const Job& job, const ProgramOptions& options) {
+  const std::vector<int> ranks = context_of(job, options).data_parallel_ranks();
   const auto own = std::find(ranks.begin(), ranks.end(), options.rank);
   FLEET_CHECK(own != ranks.end(), "a rank that trains no samples");
   return {static_cast<int>(own - ranks.begin()), static_cast<int>(ranks.size())};

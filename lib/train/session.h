@@ -41,7 +41,7 @@ struct ProgramOptions {
 struct DataPart {
   int part = 0, parts = 1;
 };
-DataPart data_part(const ProgramOptions& options);
+DataPart data_part(const Job& job, const ProgramOptions& options);
 
 // Checks what is checked without making the Program: the strategy, and the device's options.
 // kUsage, kUnsupported, as build_program() has them.

@@ -51,7 +51,7 @@ static void check_same_start(const std::vector<double>& saved) {
 Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     : job_(job), device_(device), options_(options) {
   begun_ = monotonic_seconds();
-  part_ = data_part({.image = {}, .rank = options.rank, .world = options.world});
+  part_ = data_part(job, {.image = {}, .rank = options.rank, .world = options.world});
   open_data();
   if (leads()) make_output_folder(job_.train.text("output"));
   const data::ImageShape image = train_data_->image();

@@ -87,6 +87,12 @@ TEST(LocalSgd, WhereItCannotAct_IsOffAndSaysWhy) {
   EXPECT_THROW(make_strategy("localsgd: true localsgd_configs { k_steps: 0 }"), Error);
 }
 
+TEST(LocalSgd, FieldsOfGradientSums_AreSaidToHaveNoEffect) {
+  const std::string line = said(
+      [] { Trained("localsgd: true nccl_comm_num: 2 fuse_grad_size_in_MB: 32", {.ranks = 2}); });
+  EXPECT_THAT(line, HasSubstr("no effect, for gradients do not travel: nccl_comm_num\n"));
+}
+
 TEST(LocalSgd, HalfPrecisionSums_HaveNoEffect) {
   const std::string line = said([] {
     const Trained trained("localsgd: true fp16_allreduce: true", {.ranks = 2});

@@ -2,7 +2,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
+#include "strategy/fields.h"
 #include "strategy/meta_optimizer.h"
+#include "strategy/names.h"
 
 namespace fleet {
 namespace {
@@ -71,10 +74,17 @@ int group_size(const StrategyProto& proto, const PassContext& context) {
 
 class AllReduce : public MetaOptimizer {
  public:
-  explicit AllReduce(const AllReduceSettings& settings) : settings_(settings) {}
+  // given: the fields that the user set to other values than their defaults
+  AllReduce(const AllReduceSettings& settings, std::vector<std::string> given)
+      : settings_(settings), given_(std::move(given)) {}
 
   void communication(Build& build) override {
-    if (!build.sums_gradients) return;
+    if (!build.sums_gradients) {
+      if (!given_.empty()) {
+        spdlog::warn("strategy: no effect, for gradients do not travel: {}", join(given_, ", "));
+      }
+      return;
+    }
     const BucketLimits& limits = settings_.buckets;
     run_pass("fuse_all_reduce", build.program, build.context,
              {{"fuse", settings_.fuse},
@@ -91,6 +101,7 @@ class AllReduce : public MetaOptimizer {
 
  private:
   const AllReduceSettings settings_;
+  const std::vector<std::string> given_;
 };
 
 }  // namespace
@@ -123,8 +134,8 @@ FLEET_META_OPTIMIZER(all_reduce) {
       "fuse_all_reduce_ops",   "fuse_grad_size_in_MB",       "fuse_grad_size_in_TFLOPS",
       "fuse_grad_size_in_num", "last_comm_group_size_MB",    "sync_nccl_allreduce",
       "nccl_comm_num",         "use_hierarchical_allreduce", "hierarchical_allreduce_inter_nranks"};
-  def.create = [](const StrategyProto& proto,
-                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [fields = def.fields](const StrategyProto& proto,
+                                     const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
     const AllReduceSettings settings = check_all_reduce(proto, context);
     if (!settings.one_after_another && settings.communicators == 1 &&
         context.data_parallel_degree() > 1) {
@@ -132,7 +143,9 @@ FLEET_META_OPTIMIZER(all_reduce) {
           "strategy: sync_nccl_allreduce has no effect with one communicator (nccl_comm_num): its "
           "allreduces follow one another anyway");
     }
-    return std::make_unique<AllReduce>(settings);
+    std::vector<std::string> given = given_fields(proto, fields);
+    std::erase_if(given, [&](const auto& path) { return is_default(proto, *find_field(path)); });
+    return std::make_unique<AllReduce>(settings, std::move(given));
   };
 }
 

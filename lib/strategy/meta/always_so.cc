@@ -8,8 +8,8 @@ namespace {
 
 constexpr const char* kAlwaysSo =
     "operations run in the program's order, the updates behind the whole backward pass; results "
-    "take "
-    "their inputs' memory wherever that is safe; memory and schedules are planned once, before the "
+    "take their inputs' memory wherever that is safe; memory and schedules are planned once, "
+    "before the "
     "first step, and a GPU's step is launched as one graph (train.cuda_graph)";
 
 }  // namespace

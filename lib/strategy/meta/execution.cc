@@ -14,15 +14,13 @@ FLEET_META_OPTIMIZER(execution) {
     if (execution.num_threads() > 1) {
       spdlog::info(
           "strategy: num_threads is {}, without effect yet: one thread issues the operations in "
-          "the "
-          "program's order; OMP_NUM_THREADS is the number of threads that compute each",
+          "the program's order; OMP_NUM_THREADS is the number of threads that compute each",
           execution.num_threads());
     }
     if (execution.num_iteration_per_run() > 1) {
       spdlog::info(
           "strategy: num_iteration_per_run is {}: the host reads a loss after a multiple of so "
-          "many "
-          "steps (train.fetch_every); parameters are updated in each step",
+          "many steps (train.fetch_every); parameters are updated in each step",
           execution.num_iteration_per_run());
     }
     return nullptr;

@@ -12,8 +12,7 @@ FLEET_META_OPTIMIZER(mkldnn_enabled_op_types) {
   def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     spdlog::info(
         "strategy: mkldnn_enabled_op_types has no effect: each operation has one kernel on the "
-        "CPU, "
-        "oneDNN's where that is the faster one");
+        "CPU, oneDNN's where that is the faster one");
     return nullptr;
   };
 }
