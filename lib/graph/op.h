@@ -82,6 +82,7 @@ enum class Precision { kWhite, kBlack, kGray };
 
 class ShapeContext;
 class GradientContext;
+class ElementwiseContext;
 
 struct OpDef {
   std::string type;
@@ -97,6 +98,9 @@ struct OpDef {
   // "activation".
   bool is_activation = false;
   std::vector<std::string> fuses_activations;  // which ones this operation takes in so
+  // Each element of the outputs is this arithmetic on the same element of the inputs
+  // (graph/elementwise.h): the pass fuse_elementwise joins such operations. Null: it is not so.
+  std::function<void(ElementwiseContext&)> elementwise;
   // Output o may take the memory of input i: {i, o}. For a state that is updated, the same variable
   // is given as both.
   std::vector<std::pair<int, int>> inplace;
