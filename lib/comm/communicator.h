@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/error.h"
+#include "comm/traffic.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 
@@ -63,6 +65,11 @@ class Communicator {
   // To be called after each launch of a Recording that holds calls of this communicator, with the
   // stream it was launched on: they are watched from then on as if they had been issued now.
   virtual void launched(Stream& /*stream*/) {}
+
+  // What this rank has exchanged through this communicator (not through those split from it), as
+  // far as it has been waited for. Empty where the transport does not tell: nccl chooses its
+  // algorithm itself. Any thread.
+  virtual std::optional<Traffic> traffic() const { return std::nullopt; }
 };
 
 }  // namespace fleet

@@ -53,7 +53,7 @@ GlooCommunicator::GlooCommunicator(std::shared_ptr<GlooLink> link, Group group,
       link_(std::move(link)),
       members_(std::move(members)),
       id_(id & ~uint64_t{0xff}),
-      operation_{&members_, id_, 0} {}
+      operation_{&members_, id_, 0, &traffic_} {}
 
 Buffer GlooCommunicator::allocate(size_t bytes) {
   link_->check();
@@ -300,7 +300,7 @@ void GlooCommunicator::do_reduce_scatter(View in, View out, ReduceOp op) {
 void GlooCommunicator::do_send(View data, int peer) {
   link_->check();
   const std::vector<int> both = {members_[peer]};
-  const GlooLink::Operation operation = {&both, id_, 0};
+  const GlooLink::Operation operation = {&both, id_, 0, &traffic_};
   GlooLink::Wire wire(*link_, operation, data.data, data.bytes());
   wire.send(members_[peer], id_ | kMessage, 0, data.bytes());
   wire.wait_send(members_[peer]);
@@ -309,7 +309,7 @@ void GlooCommunicator::do_send(View data, int peer) {
 void GlooCommunicator::do_recv(View data, int peer) {
   link_->check();
   const std::vector<int> both = {members_[peer]};
-  const GlooLink::Operation operation = {&both, id_, 0};
+  const GlooLink::Operation operation = {&both, id_, 0, &traffic_};
   GlooLink::Wire wire(*link_, operation, data.data, data.bytes());
   wire.recv(members_[peer], id_ | kMessage, 0, data.bytes());
   wire.wait_recv(members_[peer]);

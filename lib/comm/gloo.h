@@ -26,11 +26,13 @@ class GlooCommunicator : public HostCommunicator {
   std::unique_ptr<GlooCommunicator> subgroup(std::span<const int> ranks);
   void abort(const Error& why) override { link_->abort(why); }
 
-  // Where this group works for a larger one: it counts as late who is late there.
+  // Where this group works for a larger one: it counts as late who is late there, and its messages
+  // as that one's.
   void work_for(const GlooLink::Operation* operation) { asked_ = operation; }
   GlooLink& link() { return *link_; }
   const std::vector<int>& members() const { return members_; }
   uint64_t id() const { return id_; }
+  TrafficCounter& counter() { return traffic_; }
 
   void do_all_reduce(View in, View out, ReduceOp op) override;
   void do_reduce(View in, View out, ReduceOp op, int root) override;

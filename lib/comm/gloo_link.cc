@@ -209,6 +209,8 @@ void GlooLink::Wire::send(int to, uint64_t slot, size_t offset, size_t bytes) {
     buffer_->send(to, slot, offset, bytes);
     return true;
   });
+  const std::vector<std::string>& nodes = link_.options_.nodes;
+  operation_.traffic->sent(bytes, nodes[to] != nodes[link_.group_.rank]);
 }
 
 void GlooLink::Wire::recv(int from, uint64_t slot, size_t offset, size_t bytes) {
@@ -217,6 +219,7 @@ void GlooLink::Wire::recv(int from, uint64_t slot, size_t offset, size_t bytes) 
     buffer_->recv(from, slot, offset, bytes);
     return true;
   });
+  operation_.traffic->received(bytes);
 }
 
 void GlooLink::Wire::wait_send(int to) {

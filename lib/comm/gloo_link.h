@@ -35,10 +35,12 @@ class GlooLink {
   void check() const;
   void abort(const Error& why);
 
-  // An operation that a wait belongs to: who takes part, and which it is, to find out who is late.
+  // An operation that a wait belongs to: who takes part, and which it is, to find out who is late;
+  // and where its messages are counted.
   struct Operation {
     const std::vector<int>* ranks;  // of the link
     uint64_t group_id, count;
+    TrafficCounter* traffic;
   };
 
   // Names of those who are late in it, or "".

@@ -54,6 +54,14 @@ void GroupedCommunicator::launched(Stream& stream) {
   if (outer_) outer_->launched(stream);
 }
 
+std::optional<Traffic> GroupedCommunicator::traffic() const {
+  std::optional<Traffic> sum = flat_.traffic();
+  if (!sum) return sum;
+  *sum += inner_->traffic().value();
+  if (outer_) *sum += outer_->traffic().value();
+  return sum;
+}
+
 bool sums_inside_hosts_first(const Communicator& communicator) {
   return dynamic_cast<const HierarchicalCommunicator*>(&communicator) != nullptr;
 }

@@ -41,6 +41,7 @@ class GroupedCommunicator : public Communicator {
   void abort(const Error& why) override;
   void throw_if_failed() const override;
   void launched(Stream& stream) override;
+  std::optional<Traffic> traffic() const override;
 
  private:
   GroupedCommunicator(Communicator& flat, std::unique_ptr<Communicator> inner,

@@ -63,7 +63,7 @@ HierarchicalCommunicator::HierarchicalCommunicator(Group group, std::vector<std:
     leaders.push_back(ranks[0]);
     if (equal_hosts_) fellows.push_back(ranks[topology_.place_of[rank()]]);
   }
-  operation_ = {&flat_->members(), ~flat_->id(), 0};
+  operation_ = {&flat_->members(), ~flat_->id(), 0, &flat_->counter()};
   if (leads()) {
     leaders_ = flat_->subgroup(leaders);
     leaders_->work_for(&operation_);
@@ -98,6 +98,11 @@ std::unique_ptr<Communicator> HierarchicalCommunicator::split(std::span<const in
 void HierarchicalCommunicator::abort(const Error& why) {
   inner_->abort(why);
   flat_->abort(why);
+}
+
+std::optional<Traffic> HierarchicalCommunicator::traffic() const {
+  Traffic sum = flat_->traffic().value();
+  return sum += inner_->traffic().value();
 }
 
 template <typename Body>

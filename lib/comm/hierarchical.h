@@ -24,6 +24,7 @@ class HierarchicalCommunicator : public HostCommunicator {
   Buffer allocate(size_t bytes) override;
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
   void abort(const Error& why) override;
+  std::optional<Traffic> traffic() const override;
 
   void do_all_reduce(View in, View out, ReduceOp op) override;
   void do_reduce(View in, View out, ReduceOp op, int root) override;

@@ -28,6 +28,7 @@ class HostCommunicator : public Communicator {
   void send(View data, int peer, Stream& stream) final;
   void recv(View data, int peer, Stream& stream) final;
   void barrier(Stream& stream) final;
+  std::optional<Traffic> traffic() const override { return traffic_.read(); }
 
   virtual void do_all_reduce(View in, View out, ReduceOp op) = 0;
   virtual void do_reduce(View in, View out, ReduceOp op, int root) = 0;
@@ -40,6 +41,7 @@ class HostCommunicator : public Communicator {
 
  protected:
   const Group group_;
+  TrafficCounter traffic_;
 };
 
 }  // namespace fleet

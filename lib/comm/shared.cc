@@ -214,8 +214,8 @@ bool SharedCommunicator::show(const Call& call, Place in, Place out) {
   return true;
 }
 
-void SharedCommunicator::reduce_part(DType dtype, ReduceOp op, char* const* outs, int n_out,
-                                     char* const* ins, size_t count) {
+size_t SharedCommunicator::reduce_part(DType dtype, ReduceOp op, char* const* outs, int n_out,
+                                       char* const* ins, size_t count) {
   const size_t even = (count + size() - 1) / size();
   const size_t part = (even + kPartElements - 1) / kPartElements * kPartElements;
   const size_t begin = std::min(rank() * part, count), end = std::min(begin + part, count);
@@ -223,6 +223,33 @@ void SharedCommunicator::reduce_part(DType dtype, ReduceOp op, char* const* outs
   for (int i = 0; i < size(); ++i) from_[i] = ins[i] + offset;
   for (int i = 0; i < n_out; ++i) to_[i] = outs[i] + offset;
   reduce_elements(dtype, op, to_.data(), n_out, from_.data(), size(), end - begin);
+  return (end - begin) * size_of(dtype);
+}
+
+void SharedCommunicator::count_same(size_t bytes) {
+  traffic_.sent(bytes);
+  traffic_.received(bytes);
+}
+
+// Of `bytes` each rank reads its part from the others, and writes the result to them.
+void SharedCommunicator::count_all_reduce(size_t bytes, size_t own_part) {
+  count_same(bytes - own_part + others() * own_part);
+}
+
+// Of `bytes` each rank reads its part from the others, and writes the result to the root.
+void SharedCommunicator::count_reduce(size_t bytes, size_t own_part, bool is_root) {
+  traffic_.sent(bytes - own_part + (is_root ? 0 : own_part));
+  traffic_.received(others() * own_part + (is_root ? bytes - own_part : 0));
+}
+
+void SharedCommunicator::count_to_or_from(bool is_root, size_t to_root, size_t from_root) {
+  if (is_root) {
+    traffic_.sent(others() * from_root);
+    traffic_.received(others() * to_root);
+  } else {
+    traffic_.sent(to_root);
+    traffic_.received(from_root);
+  }
 }
 
 void SharedCommunicator::reduce_slots(DType dtype, ReduceOp op, void* out, size_t offset,
@@ -240,11 +267,13 @@ void SharedCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
     copy(slot(rank()), in.data, in.bytes());
     step(call);
     reduce_slots(in.dtype, op, out.data, 0, in.count);
+    count_same(others() * in.bytes());
     return;
   }
   if (show(call, place_of(in), place_of(out))) {
-    reduce_part(in.dtype, op, outs_.data(), size(), ins_.data(), in.count);
+    const size_t own = reduce_part(in.dtype, op, outs_.data(), size(), ins_.data(), in.count);
     step(call);
+    count_all_reduce(in.bytes(), own);
     return;
   }
   const size_t piece = kStageBytes / size_of(in.dtype);
@@ -252,8 +281,10 @@ void SharedCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
     const View part = {at(in, done), std::min(piece, in.count - done), in.dtype};
     copy(stage(rank()), part.data, part.bytes());
     step(call);
-    reduce_part(in.dtype, op, stages_.data(), size(), stages_.data(), part.count);
+    const size_t own =
+        reduce_part(in.dtype, op, stages_.data(), size(), stages_.data(), part.count);
     step(call);
+    count_all_reduce(part.bytes(), own);
     copy(at(out, done), stage(rank()), part.bytes());
   }
 }
@@ -267,11 +298,13 @@ void SharedCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
     copy(slot(rank()), in.data, in.bytes());
     step(call);
     if (is_root) reduce_slots(in.dtype, op, out.data, 0, in.count);
+    count_to_or_from(is_root, in.bytes(), 0);
     return;
   }
   if (show(call, place_of(in), is_root ? place_of(out) : kNotNeeded)) {
-    reduce_part(in.dtype, op, &outs_[root], 1, ins_.data(), in.count);
+    const size_t own = reduce_part(in.dtype, op, &outs_[root], 1, ins_.data(), in.count);
     step(call);
+    count_reduce(in.bytes(), own, is_root);
     return;
   }
   const size_t piece = kStageBytes / size_of(in.dtype);
@@ -279,8 +312,9 @@ void SharedCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
     const View part = {at(in, done), std::min(piece, in.count - done), in.dtype};
     copy(stage(rank()), part.data, part.bytes());
     step(call);
-    reduce_part(in.dtype, op, &stages_[root], 1, stages_.data(), part.count);
+    const size_t own = reduce_part(in.dtype, op, &stages_[root], 1, stages_.data(), part.count);
     step(call);
+    count_reduce(part.bytes(), own, is_root);
     if (is_root) copy(at(out, done), stage(rank()), part.bytes());
   }
 }
@@ -289,6 +323,7 @@ void SharedCommunicator::do_broadcast(View data, int root) {
   board_->check();
   const Call call = {"broadcast", data.dtype, ReduceOp::kSum, root, data.count};
   const bool is_root = rank() == root;
+  count_to_or_from(is_root, 0, data.bytes());
   if (data.bytes() <= kSlotBytes) {
     ++small_calls_;
     if (is_root) copy(slot(rank()), data.data, data.bytes());
@@ -314,6 +349,7 @@ void SharedCommunicator::do_broadcast(View data, int root) {
 void SharedCommunicator::do_all_gather(View in, View out) {
   board_->check();
   const Call call = {"all_gather", in.dtype, ReduceOp::kSum, 0, in.count};
+  count_same(others() * in.bytes());
   if (in.bytes() <= kSlotBytes) {
     ++small_calls_;
     copy(slot(rank()), in.data, in.bytes());
@@ -342,6 +378,7 @@ void SharedCommunicator::do_reduce_scatter(View in, View out, ReduceOp op) {
   board_->check();
   const Call call = {"reduce_scatter", in.dtype, op, 0, out.count};
   const size_t element = size_of(in.dtype);
+  count_same(others() * out.bytes());
   if (in.bytes() <= kSlotBytes) {
     ++small_calls_;
     copy(slot(rank()), in.data, in.bytes());
@@ -375,6 +412,7 @@ void SharedCommunicator::do_reduce_scatter(View in, View out, ReduceOp op) {
 
 void SharedCommunicator::do_send(View data, int peer) {
   board_->check();
+  traffic_.sent(data.bytes());
   Box* to = box(rank(), peer);
   size_t done = 0;
   do {
@@ -391,6 +429,7 @@ void SharedCommunicator::do_send(View data, int peer) {
 
 void SharedCommunicator::do_recv(View data, int peer) {
   board_->check();
+  traffic_.received(data.bytes());
   Box* from = box(peer, rank());
   size_t done = 0;
   do {

@@ -73,11 +73,19 @@ class SharedCommunicator : public HostCommunicator {
   // (null where nothing was shown).
   bool show(const Call& call, Place in, Place out);
   void step(const Call& call) { board_->step(Board::kStream, call); }
-  // Reduces this rank's part of `count` elements of all `ins` into the outs.
-  void reduce_part(DType dtype, ReduceOp op, char* const* outs, int n_out, char* const* ins,
-                   size_t count);
+  // Reduces this rank's part of `count` elements of all `ins` into the outs. Returns its bytes.
+  size_t reduce_part(DType dtype, ReduceOp op, char* const* outs, int n_out, char* const* ins,
+                     size_t count);
   // Reduces elements of everybody's slots, from byte `offset` on, into out.
   void reduce_slots(DType dtype, ReduceOp op, void* out, size_t offset, size_t count);
+
+  // What operations move from one rank's memory to another's, whoever copies it.
+  size_t others() const { return static_cast<size_t>(size()) - 1; }
+  void count_same(size_t bytes);  // sent as well as received
+  void count_all_reduce(size_t bytes, size_t own_part);
+  void count_reduce(size_t bytes, size_t own_part, bool is_root);
+  // Each of the others gives the root `to_root` bytes and gets `from_root` from it.
+  void count_to_or_from(bool is_root, size_t to_root, size_t from_root);
 
   const CommOptions options_;
   const bool in_process_;

@@ -67,6 +67,8 @@ class Session {
           Communicator* communicator);
 
   Executor& executor() { return *executor_; }
+  // By GroupId of the Program; null for groups of one rank, and those that this rank is not in.
+  const std::vector<Communicator*>& communicators() const { return communicators_->all(); }
   const Training& training() const { return built_training_; }
   // What the forward part computes in: amp's type, where any of it does, else float32.
   DType precision() const;

@@ -67,6 +67,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   }
   session_->executor().set_recording(job_.train.boolean("cuda_graph"));
   session_->executor().set_checking(job_.train.boolean("check_nan_inf"));
+  traffic_.emplace(session_->communicators());
   make_feeder();
   control_ = std::make_unique<Control>(options.control ? options.control : options.communicator);
   schedule_ = std::make_unique<Schedule>(job_.schedule, train_data_->batches(),
@@ -210,7 +211,7 @@ TrainResult Trainer::run() {
   control_->sum({&damaged, 1});
   result_.damaged = static_cast<int64_t>(damaged);
   result_.steps = position_.step;
-  if (leads()) summarize();
+  summarize();
   return result_;
 }
 
@@ -271,7 +272,10 @@ void Trainer::train_step(const data::Batch& batch) {
   const bool fetch = (step + 1) % job_.train.integer("fetch_every") == 0;
   Executor& executor = session_->executor();
   feed(batch, rate);
-  executor.run(session_->prepare({.step = step, .fetch = fetch}, rate));
+  const StepInfo info = session_->prepare({.step = step, .fetch = fetch}, rate);
+  traffic_->step_begins();
+  executor.run(info);
+  traffic_->step_done();
   feeder_->release();  // the batch's memory is used anew by the next one
   // Where the host runs ahead, steps are done later than they were issued: the sums are right
   // wherever it waits.
@@ -332,6 +336,7 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
       .add("batch_time", meter_.batch_time().mean())
       .add("speed", meter_.speed());
   if (scaling) line.add("loss_scaling", *scaling);
+  traffic_->add_to(&line);
   add_telemetry(&line);
   events_->write(line);
 }
@@ -400,7 +405,10 @@ void Trainer::save() {
   published_.saved(position_.step);
 }
 
-void Trainer::summarize() const {
+void Trainer::summarize() {
+  EventLine summary("summary");
+  traffic_->summarize(*control_, options_.rank, options_.world, leads() ? &summary : nullptr);
+  if (!leads()) return;
   const double seconds = monotonic_seconds() - begun_;
   std::printf(
       "%s after %lld steps (epoch %lld) in %.1f s; speed: %.1f samples/s a rank, data_time %.4f s, "
@@ -421,7 +429,6 @@ void Trainer::summarize() const {
                 result_.evaluation.acc1());
   }
   std::fflush(stdout);
-  EventLine summary("summary");
   summary.add("steps", position_.step)
       .add("epochs", position_.epoch)
       .add("seconds", seconds)

@@ -14,6 +14,7 @@
 #include "train/control.h"
 #include "train/feeder.h"
 #include "train/session.h"
+#include "train/step_traffic.h"
 
 namespace fleet {
 
@@ -63,7 +64,7 @@ class Trainer {
   bool wants_to_stop() const { return options_.stop && options_.stop->load() != 0; }
   void evaluate(int64_t epoch);
   void save();
-  void summarize() const;
+  void summarize();
   bool leads() const { return options_.rank == 0; }
 
   const Job job_;
@@ -80,6 +81,7 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   StepMeter meter_;
+  std::optional<StepTraffic> traffic_;
   MovingAverage utilization_, clock_;  // of the device, as it tells
   size_t most_memory_ = 0;
   DataPart part_;

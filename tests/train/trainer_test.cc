@@ -190,6 +190,44 @@ TEST_F(TrainerTest, GradientMerge_TrainsAsOneLargerBatch) {
   }
 }
 
+// 64 x 32 + 32 + 32 x 4 + 4 parameters in one message; in the fetched steps, sums of the metrics
+// too.
+TEST_F(TrainerTest, Traffic_IsCountedByTheTransport) {
+  const std::vector<std::string> base = {"data.batch_size=4", "train.fetch_every=4"};
+  run(job(base), 2);
+  constexpr int64_t kGradients = 2212 * 4;
+  int64_t total = 0;
+  for (const auto& line : events("train")) {
+    const int64_t sent = line["sent_bytes"];
+    EXPECT_GE(sent, kGradients);
+    EXPECT_LT(sent, kGradients + 2048);
+    EXPECT_EQ(line["received_bytes"], sent);
+    EXPECT_EQ(line["sent_bytes_between_hosts"], 0);
+    total += 4 * sent;
+    EXPECT_EQ(line["sent_bytes_total"], total);
+  }
+  const auto summary = events("summary").at(0);
+  EXPECT_EQ(summary["sent_bytes"].size(), 2u);
+  EXPECT_EQ(summary["sent_bytes"][1], events("train").back()["sent_bytes"]);
+}
+
+TEST_F(TrainerTest, TrafficOfGradientMerge_IsOfEveryKthStep) {
+  const auto merged = with(kMergeTwo, {"data.batch_size=4", "train.fetch_every=1"});
+  run(job(merged), 2);
+  const auto lines = events("train");
+  for (size_t i = 0; i < lines.size(); i += 2) {
+    const int64_t first = lines[i]["sent_bytes"], second = lines[i + 1]["sent_bytes"];
+    EXPECT_LT(first, 512);
+    EXPECT_GE(second - first, 2212 * 4);
+  }
+}
+
+TEST_F(TrainerTest, TrafficOfOneRank_IsNotWritten) {
+  run(job({"train.max_steps=3"}), 1);
+  EXPECT_FALSE(events("train").at(0).contains("sent_bytes"));
+  EXPECT_FALSE(events("summary").at(0).contains("sent_bytes"));
+}
+
 // Ranks that stop within a round go on with what each of them had added up.
 TEST_F(TrainerTest, GradientMergeInterrupted_GoesOnBitIdentically) {
   const auto merge = with(kMergeTwo, {"data.batch_size=4", "train.evaluate_every=0"});
