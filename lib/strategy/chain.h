@@ -1,6 +1,7 @@
 // Which meta-optimizers act where several are asked for that do not all go together: the rules of
-// Paddle's strategy compiler (python/paddle/distributed/fleet/base/strategy_compiler.py,
-// maximum_path_len_algo), so that a strategy means here what it means there.
+// the strategy compiler of Paddle 2.2 to 2.6 (python/paddle/distributed/fleet/base/
+// strategy_compiler.py), so that a strategy means here what it means there. tests/strategy/golden/
+// has its outcomes; docs/differences.md has those of 2.0 and 2.1.
 #pragma once
 
 #include <string>
@@ -14,8 +15,13 @@ struct ChainLink {
   std::vector<std::string> wraps;  // the names it may wrap
 };
 
-// Each link with all those it may wrap is a candidate; the longest wins, of equally long ones the
-// first by class. Returns the winner's names, the wrapping one first.
+// Two links of which one may wrap the other are a chain; a chain to a link and one from it join to
+// a longer one where the first link may also wrap the last. The longest wins, as far as Paddle
+// finds it; where no two go together, the first by class. Returns the winner's names, the outermost
+// first. No link may wrap itself, directly or through others.
 std::vector<std::string> choose_chain(std::vector<ChainLink> links);
+
+// The names among `winners` that `loser` does not go with: neither may wrap the other.
+std::vector<std::string> conflicts(const ChainLink& loser, const std::vector<ChainLink>& winners);
 
 }  // namespace fleet

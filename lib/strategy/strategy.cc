@@ -38,29 +38,46 @@ Defs that_can_act(Defs defs, const StrategyProto& proto, const PassContext& cont
   std::erase_if(defs, [&](const MetaOptimizerDef* def) {
     if (def->asked && !def->asked(proto)) return true;
     const std::string obstacle = def->obstacle ? def->obstacle(proto, context) : "";
-    if (!obstacle.empty()) spdlog::warn("strategy: {} is switched off: {}", def->name, obstacle);
+    if (!obstacle.empty()) {
+      spdlog::warn("strategy: {} is switched off: {}; change that, or leave {} out", def->name,
+                   obstacle, def->name);
+    }
     return !obstacle.empty();
   });
   return defs;
+}
+
+ChainLink link_of(const MetaOptimizerDef& def) { return {def.name, def.paddle_class, def.wraps}; }
+
+void report_loser(const ChainLink& loser, const std::vector<std::string>& order,
+                  const std::vector<ChainLink>& winners) {
+  // Where it goes with each of them, but not with all at once, leaving out any may do.
+  std::vector<std::string> against = conflicts(loser, winners);
+  if (against.empty()) against = order;
+  spdlog::warn(
+      "strategy: {} is switched off: it does not go with {}; by Paddle's rules {} act{}; leave out "
+      "{}, or {}",
+      loser.name, join(against, " and "), join(order, " > "), order.size() == 1 ? "s" : "",
+      loser.name, join(against, " and "));
 }
 
 // Without those that lose against others by Paddle's rules: not in silence, as there.
 Defs without_losers(Defs defs) {
   std::vector<ChainLink> links;
   for (const MetaOptimizerDef* def : defs) {
-    if (!def->paddle_class.empty()) links.push_back({def->name, def->paddle_class, def->wraps});
+    if (!def->paddle_class.empty()) links.push_back(link_of(*def));
   }
-  const std::vector<std::string> winners = choose_chain(std::move(links));
+  const std::vector<std::string> order = choose_chain(links);
+  const auto wins = [&](const std::string& name) {
+    return std::find(order.begin(), order.end(), name) != order.end();
+  };
+  std::vector<ChainLink> winners = links;
+  std::erase_if(winners, [&](const ChainLink& link) { return !wins(link.name); });
+  for (const ChainLink& link : links) {
+    if (!wins(link.name)) report_loser(link, order, winners);
+  }
   std::erase_if(defs, [&](const MetaOptimizerDef* def) {
-    const bool lost = !def->paddle_class.empty() &&
-                      std::find(winners.begin(), winners.end(), def->name) == winners.end();
-    if (lost) {
-      spdlog::warn(
-          "strategy: {} is switched off: it does not go with {}, which Paddle's rules prefer; "
-          "leave one of them out",
-          def->name, join(winners, ", "));
-    }
-    return lost;
+    return !def->paddle_class.empty() && !wins(def->name);
   });
   return defs;
 }

@@ -52,7 +52,7 @@ TEST(Chain, WithoutAnEdge_TheFirstByClassWins) {
 
 TEST(Chain, AllThatGoTogether_AreKept) {
   EXPECT_THAT(chosen({"lamb", "recompute", "amp", "gradient_merge"}),
-              ElementsAre("gradient_merge", "amp", "lamb", "recompute"));
+              ElementsAre("gradient_merge", "amp", "recompute", "lamb"));
   EXPECT_THAT(chosen({"recompute", "dgc"}), ElementsAre("recompute", "dgc"));
 }
 
@@ -60,6 +60,23 @@ TEST(Chain, Longest_WinsOverTheFirst) {
   // amp with lamb are two; gradient_merge with amp and lamb three.
   EXPECT_THAT(chosen({"amp", "gradient_merge", "lamb", "dgc"}),
               ElementsAre("gradient_merge", "amp", "lamb"));
+}
+
+TEST(Chain, WhatOneWraps_NeedNotGoTogether) {
+  // recompute may wrap both, but dgc does not go with lars.
+  EXPECT_THAT(chosen({"dgc", "lars", "recompute"}), ElementsAre("recompute", "dgc"));
+  EXPECT_THAT(chosen({"adaptive_localsgd", "fp16_allreduce", "localsgd"}),
+              ElementsAre("fp16_allreduce", "adaptive_localsgd"));
+}
+
+TEST(Chain, OfPaddle_TheOneThatGrewLastWins) {
+  EXPECT_THAT(chosen({"fp16_allreduce", "gradient_merge", "lars", "recompute"}),
+              ElementsAre("gradient_merge", "recompute", "lars"));
+}
+
+TEST(Chain, Conflicts_AreWithWhatNeitherMayWrap) {
+  EXPECT_THAT(conflicts(link("fp16_allreduce"), {link("amp"), link("lars")}), ElementsAre("amp"));
+  EXPECT_THAT(conflicts(link("lars"), {link("recompute"), link("dgc")}), ElementsAre("dgc"));
 }
 
 }  // namespace

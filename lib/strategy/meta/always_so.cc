@@ -17,8 +17,7 @@ constexpr const char* kAlwaysSo =
 // Whatever these say, true or false: kAlwaysSo.
 FLEET_META_OPTIMIZER(always_so) {
   def.help = "what is so whatever the strategy says";
-  def.fields = {"without_graph_optimization",
-                "build_strategy.enable_sequential_execution",
+  def.fields = {"build_strategy.enable_sequential_execution",
                 "build_strategy.enable_inplace",
                 "build_strategy.enable_backward_optimizer_op_deps",
                 "build_strategy.cache_runtime_context",
