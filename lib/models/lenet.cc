@@ -16,13 +16,17 @@ FLEET_MODEL(lenet) {
                           .padding = padding,
                           .bias = true,
                           .init = WeightInit::kTorchDefault});
-      return network.pool(network.relu(x), {});
+      return network.block(name, network.pool(network.relu(x), {}));
     };
     const double dropout = settings.number("dropout");
     VarId x = conv("conv1", image, 6, 2);
     x = network.flatten(conv("conv2", x, 16, 0));
-    x = network.dropout(network.relu(network.linear("fc1", x, {.features = 120})), dropout);
-    x = network.dropout(network.relu(network.linear("fc2", x, {.features = 84})), dropout);
+    const auto linear = [&](const char* name, int64_t features) {
+      x = network.relu(network.linear(name, x, {.features = features}));
+      x = network.block(name, network.dropout(x, dropout));
+    };
+    linear("fc1", 120);
+    linear("fc2", 84);
     return network.linear("fc3", x, {.features = settings.integer("num_classes")});
   };
 }

@@ -17,8 +17,9 @@ FLEET_MODEL(mlp) {
         throw Error(ErrorCode::kUsage, "a hidden layer of " + std::to_string(features) + " outputs",
                     "model.hidden", "give numbers from 1 up");
       }
-      x = network.linear("fc" + std::to_string(number++), x, {.features = features});
-      x = network.dropout(network.relu(x), settings.number("dropout"));
+      const std::string name = "fc" + std::to_string(number++);
+      x = network.relu(network.linear(name, x, {.features = features}));
+      x = network.block(name, network.dropout(x, settings.number("dropout")));
     }
     return network.linear("fc" + std::to_string(number), x,
                           {.features = settings.integer("num_classes")});

@@ -8,11 +8,12 @@
 namespace fleet {
 namespace {
 
-struct Block {
+struct Separable {
   int64_t channels, stride;
 };
-constexpr Block kBlocks[] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2}, {512, 1},
-                             {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
+constexpr Separable kBlocks[] = {{64, 1},  {128, 2},  {128, 1}, {256, 2}, {256, 1},
+                                 {512, 2}, {512, 1},  {512, 1}, {512, 1}, {512, 1},
+                                 {512, 1}, {1024, 2}, {1024, 1}};
 
 VarId conv_bn_relu(Network& network, VarId x, const std::string& conv, const std::string& bn,
                    const Conv2d& layer) {
@@ -33,9 +34,10 @@ FLEET_MODEL(mobilenet_v1) {
     };
     VarId x = conv_bn_relu(network, image, "conv1", "bn1",
                            {.channels = wide(32), .kernel = 3, .stride = 2, .padding = 1});
+    network.block("stem", x);
     int number = 0;
-    for (const Block& block : kBlocks) {
-      const std::string name = "blocks." + std::to_string(number++) + ".";
+    for (const Separable& block : kBlocks) {
+      const std::string base = "blocks." + std::to_string(number++), name = base + ".";
       const int64_t inputs = network.shape(x)[1];
       x = conv_bn_relu(network, x, name + "depthwise", name + "bn1",
                        {.channels = inputs,
@@ -45,6 +47,7 @@ FLEET_MODEL(mobilenet_v1) {
                         .groups = inputs});
       x = conv_bn_relu(network, x, name + "pointwise", name + "bn2",
                        {.channels = wide(block.channels), .kernel = 1});
+      network.block(base, x);
     }
     x = network.dropout(network.flatten(network.global_pool(x)), settings.number("dropout"));
     return network.linear(

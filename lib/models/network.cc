@@ -126,6 +126,14 @@ VarId Network::dropout(VarId x, double p) {
   return emit("dropout", {x, sample_key_}, {{"p", p}, {"salt", dropouts_++}}, "dropout");
 }
 
+VarId Network::block(const std::string& name, VarId x) {
+  for (const Block& block : blocks_) {
+    FLEET_CHECK(block.name != name, "block '" + name + "' is there twice");
+  }
+  blocks_.push_back({name, x});
+  return x;
+}
+
 VarId Network::parameter(const std::string& name, const Shape& shape, Init init) {
   const VarId id = find(name, VarKind::kParameter, shape);
   return id == kNoVar ? program_.parameter(name, shape, init) : id;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/block.h"
 #include "graph/program.h"
 
 namespace fleet {
@@ -88,6 +89,10 @@ class Network {
   // Dropouts are numbered in the order they are made. p = 0 and evaluation add nothing.
   VarId dropout(VarId x, double p);
 
+  // Ends a block: x is its output. Strategies cut the network there. Returns x.
+  VarId block(const std::string& name, VarId x);
+  const std::vector<Block>& blocks() const { return blocks_; }
+
   // The parameter or state of this name, made where this is the first build. Two layers of one
   // build may share a parameter by asking for it here.
   VarId parameter(const std::string& name, const Shape& shape, Init init);
@@ -107,6 +112,7 @@ class Network {
   VarId sample_key_;
   int64_t dropouts_ = 0;
   std::set<std::string> layers_;
+  std::vector<Block> blocks_;
 };
 
 }  // namespace fleet

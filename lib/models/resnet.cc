@@ -21,12 +21,12 @@ class Builder {
 
   VarId build(VarId image) {
     VarId x = conv_bn(image, "conv1", "bn1", width_, 7, 2);
-    x = net_.pool(net_.relu(x), {.kernel = 3, .stride = 2, .padding = 1});
+    x = net_.block("stem", net_.pool(net_.relu(x), {.kernel = 3, .stride = 2, .padding = 1}));
     for (size_t stage = 0; stage < depth_.blocks.size(); ++stage) {
       for (int i = 0; i < depth_.blocks[stage]; ++i) {
-        const std::string name =
-            "layer" + std::to_string(stage + 1) + "." + std::to_string(i) + ".";
-        x = block(x, name, width_ << stage, stage > 0 && i == 0 ? 2 : 1);
+        const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
+        x = block(x, name + ".", width_ << stage, stage > 0 && i == 0 ? 2 : 1);
+        net_.block(name, x);
       }
     }
     return net_.linear("fc", net_.flatten(net_.global_pool(x)), {.features = classes_});

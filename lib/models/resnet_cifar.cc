@@ -31,11 +31,12 @@ FLEET_MODEL(resnet20) {
   def.schema = model_schema(10);
   def.build = [](Network& network, VarId image, const Settings& settings) {
     VarId x = network.relu(conv_bn(network, image, "conv1", "bn1", 16, 3, 1));
+    network.block("stem", x);
     for (int stage = 0; stage < 3; ++stage) {
       for (int i = 0; i < 3; ++i) {
-        const std::string name =
-            "layer" + std::to_string(stage + 1) + "." + std::to_string(i) + ".";
-        x = block(network, x, name, 16 << stage, stage > 0 && i == 0 ? 2 : 1);
+        const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
+        x = block(network, x, name + ".", 16 << stage, stage > 0 && i == 0 ? 2 : 1);
+        network.block(name, x);
       }
     }
     return network.linear("fc", network.flatten(network.global_pool(x)),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "graph/block.h"
 #include "graph/program.h"
 
 namespace fleet {
@@ -48,7 +49,8 @@ struct Training {
   // loss: float32 [1], the mean over all N samples: padded ones count like the others, so that
   // every rank divides by the same number.
   VarId loss = kNoVar;
-  VarId logits = kNoVar;  // of the forward section, float32 [N, num_classes]
+  std::vector<Block> blocks;  // of the forward section
+  VarId logits = kNoVar;      // of the forward section, float32 [N, num_classes]
   VarId evaluate_logits = kNoVar;
   Metrics training_metrics, evaluation_metrics;
   int64_t top_k = 5;  // the k of counts[1]: 5, or the number of classes where that is smaller

@@ -50,8 +50,7 @@ FLEET_MODEL(vgg16) {
         x = network.relu(x);
         ++number;
       }
-      x = network.pool(x, {});
-      ++number;
+      x = network.block("features." + std::to_string(number++), network.pool(x, {}));
     }
     return classify(network, network.flatten(pool_features(network, x)), settings);
   };

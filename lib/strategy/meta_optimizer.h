@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/block.h"
 #include "optim/optimizer.h"
 #include "passes/backward.h"
 #include "passes/pass.h"
@@ -22,8 +23,9 @@ struct Build {
   const PassContext& context;
   SectionId forward = -1;
   VarId loss = kNoVar;
-  std::optional<DType> low;     // the low type that the forward part computes in
-  VarId loss_scaling = kNoVar;  // float32 [1] that the loss is multiplied with
+  std::vector<Block> blocks = {};  // of the forward section, where the model says
+  std::optional<DType> low;        // the low type that the forward part computes in
+  VarId loss_scaling = kNoVar;     // float32 [1] that the loss is multiplied with
   // What d(loss) is multiplied with: 1 / data-parallel ranks, so that a sum over them averages.
   double loss_factor = 1;
   bool sums_gradients = true;  // false: another meta-optimizer combines them

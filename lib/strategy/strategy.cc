@@ -99,12 +99,14 @@ void Strategy::run(void (MetaOptimizer::*phase)(Build&)) {
   for (const auto& part : parts_) (part.get()->*phase)(*build_);
 }
 
-const BackwardResult& Strategy::append_backward(Program& program, SectionId forward, VarId loss) {
+const BackwardResult& Strategy::append_backward(Program& program, SectionId forward, VarId loss,
+                                                std::vector<Block> blocks) {
   FLEET_CHECK(!build_, "a strategy is for one program");
   build_ = std::make_unique<Build>(Build{.program = program,
                                          .context = context_,
                                          .forward = forward,
                                          .loss = loss,
+                                         .blocks = std::move(blocks),
                                          .low = {},
                                          .loss_factor = 1.0 / context_.data_parallel_degree(),
                                          .backward = {},

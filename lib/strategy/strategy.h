@@ -25,7 +25,9 @@ class Strategy {
   // `loss`, fusions of the backward section, what combines gradients over the ranks. The loss is
   // scaled so that gradients are means over the data-parallel ranks. append_optimizer() comes
   // behind it.
-  const BackwardResult& append_backward(Program& program, SectionId forward, VarId loss);
+  // blocks: of the forward section, for strategies that cut it.
+  const BackwardResult& append_backward(Program& program, SectionId forward, VarId loss,
+                                        std::vector<Block> blocks = {});
 
   // Appends section "optimize": checks of scaled gradients, clipping and updates (append_updates()
   // in optim/optimizer.h says what learning_rate and settings are).

@@ -70,8 +70,8 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   built.strategy =
       std::make_unique<Strategy>(strategy_from(job.strategy), context_of(job, options));
   Strategy& strategy = *built.strategy;
-  const BackwardResult& backward =
-      strategy.append_backward(program, built.training.forward, built.training.loss);
+  const BackwardResult& backward = strategy.append_backward(
+      program, built.training.forward, built.training.loss, built.training.blocks);
   strategy.append_optimizer(built.training.learning_rate, job.optimizer);
   built.loss_scaling = backward.loss_scaling;
   const Training& training = built.training;

@@ -14,7 +14,11 @@ class ResNet50Step {
  public:
   // amp: mixed precision in the low type of the device's backend.
   ResNet50Step(Device& device, int64_t batch, bool amp)
-      : session_(job_of(batch, amp), {3, 224, 224}, {.backend = device.backend()}, device, nullptr),
+      : ResNet50Step(device, batch, amp ? R"({"amp": true})" : "{}") {}
+  // strategy: in JSON.
+  ResNet50Step(Device& device, int64_t batch, const char* strategy)
+      : session_(job_of(batch, strategy), {3, 224, 224}, {.backend = device.backend()}, device,
+                 nullptr),
         images_(batch * 3 * 224 * 224),
         labels_(batch),
         weights_(batch, 1.0f),
@@ -44,15 +48,15 @@ class ResNet50Step {
   Executor& executor() { return session_.executor(); }
 
  private:
-  static Job job_of(int64_t batch, bool amp) {
+  static Job job_of(int64_t batch, const std::string& strategy) {
     const std::string text = R"({
       "model": {"name": "resnet50"},
       "data": {"source": "synthetic", "batch_size": )" +
                              std::to_string(batch) + R"(},
       "optimizer": {"name": "momentum", "momentum": 0.9, "weight_decay": 1e-4},
       "learning_rate": {"name": "constant", "base": 0.1},
-      "strategy": {"amp": )" +
-                             (amp ? "true" : "false") + "}}";
+      "strategy": )" + strategy +
+                             "}";
     ConfigTree tree = ConfigTree::from_json(text, "resnet50");
     return make_job(tree);
   }

@@ -1,14 +1,10 @@
 // Training in mixed precision on the CPU: against float32, with a scaled loss, saved and resumed.
 #include <gmock/gmock.h>
 
-#include <cmath>
 #include <filesystem>
 
 #include "exec/backend.h"
-#include "models/model.h"
-#include "models/training.h"
-#include "tensor/host.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/train/small_net.h"
 #include "train/checkpoint.h"
 
 namespace fleet {
@@ -17,105 +13,17 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A network trained on made-up images, each step the same for the same number.
-class Net {
- public:
-  Net(const std::string& model, const std::string& strategy_text,
-      const std::string& optimizer = kMomentum)
-      : def_(model_registry().get(model)) {
-    Program program;
-    training_ = build_training(
-        program, {.model = model,
-                  .model_settings =
-                      ConfigTree::from_json(R"({"num_classes": 10})", "test").validate(def_.schema),
-                  .batch = kBatch,
-                  .image = def_.image});
-    Strategy strategy = make_strategy(strategy_text, {.low_types = {DType::kBFloat16},
-                                                      .no_low_type = {},
-                                                      .scale_low_loss = scales(strategy_text)});
-    strategy.append_backward(program, training_.forward, training_.loss);
-    ConfigTree tree = ConfigTree::from_json(optimizer, "test");
-    strategy.append_optimizer(training_.learning_rate,
-                              tree.validate(optimizer_schema(*tree.peek("name"))));
-    executor_ = std::make_unique<Executor>(make_plan(program, {training_.loss}), device_, nullptr);
-    executor_->initialize(3);
-  }
-
-  // Returns the loss. spoil: an infinite pixel, whose weights' gradients are infinite or undefined.
-  float step(int number, bool spoil = false) {
-    std::vector<float> images(kBatch * def_.image.elements());
-    std::vector<int64_t> labels(kBatch);
-    for (size_t i = 0; i < images.size(); ++i) {
-      images[i] = static_cast<float>((i * 31 + number * 17) % 127) / 64 - 1;
-    }
-    if (spoil) images[500] = INFINITY;
-    for (int64_t i = 0; i < kBatch; ++i) labels[i] = (i + number) % 10;
-    const std::vector<float> weights(kBatch, 1);
-    const std::vector<int64_t> keys(kBatch);
-    const float rate = 0.05f;
-    executor_->feed(training_.image, images.data());
-    executor_->feed(training_.label, labels.data());
-    executor_->feed(training_.weight, weights.data());
-    executor_->feed(training_.sample_key, keys.data());
-    executor_->feed(training_.learning_rate, &rate);
-    executor_->run({.step = number});
-    return executor_->values<float>(training_.loss)[0];
-  }
-
-  // What a checkpoint holds.
-  std::map<std::string, std::vector<float>> saved() {
-    std::map<std::string, std::vector<float>> all;
-    for (VarId id = 0; id < executor_->program().var_count(); ++id) {
-      const Var& var = executor_->program().var(id);
-      if (is_saved(var) && var.dtype == DType::kFloat32) {
-        all[var.name] = executor_->values<float>(id);
-      }
-    }
-    return all;
-  }
-  float scale() {
-    return executor_->values<float>(executor_->program().find("optimizer.loss_scaling"))[0];
-  }
-  int64_t counter(const std::string& name) {
-    return executor_->values<int64_t>(executor_->program().find("optimizer." + name))[0];
-  }
-  Executor& executor() { return *executor_; }
-
-  static constexpr const char* kMomentum = R"({"name": "momentum", "weight_decay": 1e-4})";
-
- private:
-  static bool scales(const std::string& strategy_text) {
-    return strategy_text.find("init_loss_scaling") != std::string::npos;
-  }
-  static constexpr int64_t kBatch = 16;
-  const ModelDef& def_;
-  Training training_;
-  HostDevice device_;
-  std::unique_ptr<Executor> executor_;
-};
-
 const std::string kAmp = "amp: true";
 // With a scaled loss, which bfloat16 does not need.
 std::string scaled_amp(const std::string& configs) {
   return kAmp + " amp_configs { " + configs + " }";
 }
 
-using Values = std::map<std::string, std::vector<float>>;
-
 // Parameters and optimizer states without the scale itself.
-Values trained(Net& net) {
+Values trained(SmallNet& net) {
   Values all = net.saved();
   all.erase("optimizer.loss_scaling");
   return all;
-}
-
-// Names of those that are not the same bits.
-std::string differences(const Values& a, const Values& b) {
-  std::string names;
-  for (const auto& [name, values] : a) {
-    if (b.at(name) != values) names += name + " ";
-  }
-  return names;
 }
 
 class AmpTraining : public ::testing::Test {
@@ -127,7 +35,7 @@ class AmpTraining : public ::testing::Test {
 };
 
 TEST_F(AmpTraining, ResnetsFirstSteps_StayCloseToFloat32) {
-  Net wide("resnet20", ""), low("resnet20", kAmp);
+  SmallNet wide("resnet20", ""), low("resnet20", kAmp);
   for (int step = 0; step < 6; ++step) {
     const float want = wide.step(step), got = low.step(step);
     EXPECT_NEAR(got, want, 0.03 * want) << step;
@@ -135,8 +43,8 @@ TEST_F(AmpTraining, ResnetsFirstSteps_StayCloseToFloat32) {
 }
 
 TEST_F(AmpTraining, UpdatesInOneOperationOrMany_GiveTheSameBits) {
-  Net one("resnet20", kAmp + " build_strategy { fuse_all_optimizer_ops: false }");
-  Net all("resnet20", kAmp);
+  SmallNet one("resnet20", kAmp + " build_strategy { fuse_all_optimizer_ops: false }");
+  SmallNet all("resnet20", kAmp);
   for (int step = 0; step < 3; ++step) EXPECT_EQ(one.step(step), all.step(step));
   EXPECT_EQ(differences(one.saved(), all.saved()), "");
 }
@@ -144,11 +52,11 @@ TEST_F(AmpTraining, UpdatesInOneOperationOrMany_GiveTheSameBits) {
 // A scale that is a power of two changes exponents only.
 TEST_F(AmpTraining, ScaledLoss_GivesTheBitsOfTheUnscaled) {
   for (const char* optimizer :
-       {Net::kMomentum, R"({"name": "adam"})",
+       {SmallNet::kMomentum, R"({"name": "adam"})",
         R"({"name": "momentum", "clip": "global_norm", "clip_norm": 0.5})"}) {
-    Net plain("lenet", kAmp, optimizer);
-    Net scaled("lenet", scaled_amp("init_loss_scaling: 1024 use_dynamic_loss_scaling: false"),
-               optimizer);
+    SmallNet plain("lenet", kAmp, optimizer);
+    SmallNet scaled("lenet", scaled_amp("init_loss_scaling: 1024 use_dynamic_loss_scaling: false"),
+                    optimizer);
     for (int step = 0; step < 4; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
     EXPECT_EQ(differences(trained(plain), trained(scaled)), "") << optimizer;
   }
@@ -157,11 +65,11 @@ TEST_F(AmpTraining, ScaledLoss_GivesTheBitsOfTheUnscaled) {
 // Overflows in steps 2 and 3: nothing is updated, the scale falls once, then training goes on as if
 // they had not been.
 TEST_F(AmpTraining, Overflow_IsSkippedAndLowersTheScale) {
-  for (const char* optimizer : {Net::kMomentum, R"({"name": "adam"})"}) {
-    Net plain("lenet", kAmp, optimizer);
-    Net scaled("lenet",
-               scaled_amp("init_loss_scaling: 4096 incr_every_n_steps: 3 decr_ratio: 0.25"),
-               optimizer);
+  for (const char* optimizer : {SmallNet::kMomentum, R"({"name": "adam"})"}) {
+    SmallNet plain("lenet", kAmp, optimizer);
+    SmallNet scaled("lenet",
+                    scaled_amp("init_loss_scaling: 4096 incr_every_n_steps: 3 decr_ratio: 0.25"),
+                    optimizer);
     for (int step = 0; step < 2; ++step) {
       plain.step(step);
       scaled.step(step);
@@ -185,7 +93,7 @@ TEST_F(AmpTraining, Overflow_IsSkippedAndLowersTheScale) {
 TEST_F(AmpTraining, Checkpoint_BringsBackScaleAndCounters) {
   const std::string root = ::testing::TempDir() + "/amp_test_" + std::to_string(::getpid());
   const std::string strategy = scaled_amp("init_loss_scaling: 4096 incr_every_n_steps: 3");
-  Net whole("lenet", strategy), resumed("lenet", strategy);
+  SmallNet whole("lenet", strategy), resumed("lenet", strategy);
   for (int step = 0; step < 4; ++step) whole.step(step);
   whole.step(4, /*spoil=*/true);
   const std::string folder =
@@ -202,14 +110,14 @@ TEST_F(AmpTraining, Checkpoint_BringsBackScaleAndCounters) {
 // A run in float16 goes on in float32, and the other way round.
 TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurplus) {
   const std::string root = ::testing::TempDir() + "/amp_test_" + std::to_string(::getpid());
-  const auto saved = [&](Net& net) {
+  const auto saved = [&](SmallNet& net) {
     for (int step = 0; step < 3; ++step) net.step(step);
     return save_checkpoint(root, {.step = 3, .model = "lenet"}, net.executor(), 1);
   };
   const std::string dynamic = scaled_amp("init_loss_scaling: 4096 incr_every_n_steps: 2");
   std::string note;
   {
-    Net plain("lenet", kAmp), scaled("lenet", dynamic);
+    SmallNet plain("lenet", kAmp), scaled("lenet", dynamic);
     load_checkpoint(saved(plain), "lenet", scaled.executor(), &note);
     EXPECT_EQ(differences(plain.saved(), scaled.saved()), "");
     EXPECT_EQ(scaled.scale(), 4096);
@@ -221,12 +129,12 @@ TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurp
     for (int step = 3; step < 6; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
   }
   {
-    Net scaled("lenet", dynamic), plain("lenet", kAmp);
+    SmallNet scaled("lenet", dynamic), plain("lenet", kAmp);
     load_checkpoint(saved(scaled), "lenet", plain.executor(), &note);
     EXPECT_EQ(differences(plain.saved(), scaled.saved()), "");
     EXPECT_THAT(note, AllOf(HasSubstr("dropped: optimizer."), HasSubstr("optimizer.loss_scaling")));
     for (int step = 3; step < 6; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
-    Net again("lenet", kAmp);
+    SmallNet again("lenet", kAmp);
     load_checkpoint(saved(plain), "lenet", again.executor(), &note);
     EXPECT_EQ(note, "");
   }
@@ -234,7 +142,7 @@ TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurp
 }
 
 TEST_F(AmpTraining, NanHuntUnderAScaledLoss_AdvisesASmallerScale) {
-  Net scaled("lenet", scaled_amp("init_loss_scaling: 32768"));
+  SmallNet scaled("lenet", scaled_amp("init_loss_scaling: 32768"));
   scaled.executor().set_checking(true);
   try {
     scaled.step(0, /*spoil=*/true);
@@ -246,7 +154,7 @@ TEST_F(AmpTraining, NanHuntUnderAScaledLoss_AdvisesASmallerScale) {
 
 // Weights that the host writes reach the copies: also those of the evaluation.
 TEST_F(AmpTraining, WrittenWeights_AreUsedByTheNextStep) {
-  Net one("lenet", kAmp), other("lenet", kAmp);
+  SmallNet one("lenet", kAmp), other("lenet", kAmp);
   one.step(0);
   other.step(5);
   for (VarId id = 0; id < one.executor().program().var_count(); ++id) {

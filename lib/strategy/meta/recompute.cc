@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kConfigs[] = "strategy recompute_configs.checkpoints";
+
+// "every block" is 1, "every 3 blocks" is 3; nothing where it is a name.
+std::optional<int> blocks_between(const std::string& text) {
+  constexpr std::string_view kBegin = "every ", kEnd = " blocks";
+  if (text == "every block") return 1;
+  if (!text.starts_with(kBegin) || !text.ends_with(kEnd)) return std::nullopt;
+  const char* begin = text.data() + kBegin.size();
+  const char* end = text.data() + text.size() - kEnd.size();
+  int count = 0;
+  const auto [rest, error] = std::from_chars(begin, std::max(begin, end), count);
+  if (error == std::errc() && rest == end && count >= 1) return count;
+  throw Error(ErrorCode::kUsage, "'" + text + "' is no number of blocks", kConfigs,
+              "write \"every block\" or, for example, \"every 2 blocks\"");
+}
+
+void refuse_offload(const StrategyProto& proto) {
+  if (!proto.recompute_configs().enable_offload()) return;
+  throw Error(ErrorCode::kUnsupported, "not supported yet",
+              "strategy recompute_configs.enable_offload", "leave it at false");
+}
+
+class Recompute : public MetaOptimizer {
+ public:
+  explicit Recompute(std::vector<std::string> checkpoints) : checkpoints_(std::move(checkpoints)) {}
+
+  // Finds them before other rewrites, so that a name that is wrong is told in the model's words.
+  void forward(Build& build) override {
+    for (const std::string& checkpoint : checkpoints_) {
+      if (const std::optional<int> every = blocks_between(checkpoint)) {
+        add_every(build, *every);
+      } else {
+        found_.push_back(find(build, checkpoint));
+      }
+    }
+  }
+
+  void fuse_backward(Build& build) override {
+    std::vector<std::string> names;
+    for (const VarId id : found_) {
+      require_made(build, id);
+      names.push_back(build.program.var(id).name);
+    }
+    run_pass("recompute", build.program, build.context,
+             {{"forward", build.program.sections()[build.forward].name}, {"checkpoints", names}});
+  }
+
+ private:
+  void add_every(const Build& build, int count) {
+    const std::vector<Block>& blocks = build.blocks;
+    for (size_t i = count - 1; i < blocks.size(); i += count) found_.push_back(blocks[i].output);
+    if (blocks.size() >= static_cast<size_t>(count)) return;
+    throw Error(ErrorCode::kUsage,
+                "the model has " + std::to_string(blocks.size()) + " blocks: too few for every " +
+                    std::to_string(count),
+                kConfigs, "give a smaller number, or name variables of the model");
+  }
+
+  static VarId find(const Build& build, const std::string& name) {
+    std::vector<std::string> known;
+    for (const Block& block : build.blocks) {
+      if (block.name == name) return block.output;
+      known.push_back(block.name);
+    }
+    for (const Op& op : build.program.ops()) {
+      if (op.section != build.forward) continue;
+      for (const VarId id : op.outputs) {
+        if (id == kNoVar || build.program.var(id).kind != VarKind::kTemporary) continue;
+        if (build.program.var(id).name == name) return id;
+        known.push_back(build.program.var(id).name);
+      }
+    }
+    std::string blocks = "every block";
+    for (const Block& block : build.blocks) blocks += ", " + block.name;
+    throw Error(ErrorCode::kUsage, "the model computes no '" + name + "'", kConfigs,
+                suggestion(name, known) + "; its blocks: " + blocks);
+  }
+
+  static void require_made(const Build& build, VarId id) {
+    for (const Op& op : build.program.ops()) {
+      if (op.section != build.forward) continue;
+      if (std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end()) return;
+    }
+    throw Error(
+        ErrorCode::kUsage,
+        "'" + build.program.var(id).name + "' is not computed any more: a fusion took it in",
+        kConfigs, "name what follows it, such as its activation or its block");
+  }
+
+  const std::vector<std::string> checkpoints_;
+  std::vector<VarId> found_;
+};
+
+}  // namespace
+
+// Fields as Paddle's RecomputeOptimizer; the rewrite is in passes/recompute.cc.
+FLEET_META_OPTIMIZER(recompute) {
+  def.help = "what lies between checkpoints is computed again in backward instead of kept";
+  def.position = 290;
+  def.fields = {"recompute", "recompute_configs"};
+  def.asked = [](const StrategyProto& proto) { return proto.recompute(); };
+  def.obstacle = [](const StrategyProto& proto, const PassContext&) -> std::string {
+    if (!proto.recompute_configs().checkpoints().empty()) return "";
+    return "recompute_configs.checkpoints is empty: name blocks or variables of the model, or "
+           "\"every block\"";
+  };
+  def.paddle_class = "RecomputeOptimizer";
+  def.wraps = {"lars", "lamb", "dgc"};
+  def.create = [](const StrategyProto& proto,
+                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    refuse_offload(proto);
+    const auto& names = proto.recompute_configs().checkpoints();
+    return std::make_unique<Recompute>(std::vector<std::string>(names.begin(), names.end()));
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,132 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/model.h"
+#include "models/training.h"
+#include "tests/said.h"
+#include "tests/strategy/strategy_text.h"
+
+namespace fleet {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string checkpoints(const std::vector<std::string>& names) {
+  std::string text = "recompute: true recompute_configs {";
+  for (const std::string& name : names) text += " checkpoints: \"" + name + "\"";
+  return text + " }";
+}
+
+Program trained(const std::string& text, const std::string& model = "lenet",
+                const PassContext& context = {}) {
+  Strategy strategy = make_strategy(text, context);
+  Program program;
+  const ModelDef& def = model_registry().get(model);
+  const Training training = build_training(
+      program, {.model = model,
+                .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
+                .batch = 2,
+                .image = def.image});
+  strategy.append_backward(program, training.forward, training.loss, training.blocks);
+  return program;
+}
+
+int count(const Program& program, const std::string& section, const std::string& type) {
+  int found = 0;
+  for (const Op& op : program.ops()) {
+    found += op.type() == type && program.sections()[op.section].name == section;
+  }
+  return found;
+}
+
+TEST(Recompute, Blocks_AreComputedAgain) {
+  const Program program = trained(checkpoints({"conv1", "conv2"}));
+  EXPECT_EQ(count(program, "backward", "conv2d"), 2);
+  EXPECT_EQ(count(program, "backward", "fc"), 0) << "behind the last checkpoint";
+}
+
+TEST(Recompute, WhatTheBackwardPassDoesNotRead_IsNotComputedAgain) {
+  const Program program = trained(checkpoints({"conv1"}));
+  EXPECT_EQ(count(program, "forward", "pool2d"), 2);
+  EXPECT_EQ(count(program, "backward", "pool2d"), 1) << "its mask is read";
+  EXPECT_EQ(count(trained(checkpoints({"fc1"})), "backward", "flatten"), 1);
+}
+
+// What the forward part makes between checkpoints lives no longer than the forward part.
+TEST(Recompute, BackwardPass_ReadsOnlyCheckpointsOfTheForwardPart) {
+  const Program program = trained(checkpoints({"every block"}), "resnet20");
+  std::set<VarId> made, read;
+  for (const Op& op : program.ops()) {
+    const std::string& section = program.sections()[op.section].name;
+    if (section == "forward" && op.type() == "pool2d") break;  // behind the last block
+    if (section == "forward") made.insert(op.outputs.begin(), op.outputs.end());
+  }
+  for (const Op& op : program.ops()) {
+    if (program.sections()[op.section].name != "backward") continue;
+    for (const VarId id : op.inputs) {
+      const bool temporary = id != kNoVar && program.var(id).kind == VarKind::kTemporary;
+      if (temporary && made.contains(id)) read.insert(id);
+    }
+  }
+  EXPECT_EQ(read.size(), 9u) << "the last block's output is read by nothing behind it";
+}
+
+TEST(Recompute, RunningStatistics_AreWrittenOnce) {
+  const Program program = trained(checkpoints({"every block"}), "resnet20");
+  std::map<VarId, int> writers;
+  for (const Op& op : program.ops()) {
+    for (const VarId id : op.outputs) {
+      if (id != kNoVar && program.var(id).kind == VarKind::kState) ++writers[id];
+    }
+  }
+  ASSERT_FALSE(writers.empty());
+  for (const auto& [id, times] : writers) EXPECT_EQ(times, 1) << program.var(id).name;
+}
+
+TEST(Recompute, EveryNBlocks_IsEveryNth) {
+  const std::string two = said([] { trained(checkpoints({"every 2 blocks"}), "resnet20"); });
+  EXPECT_THAT(two, HasSubstr("recompute: 5 segments"));
+  EXPECT_THAT(said([] { trained(checkpoints({"every block"}), "resnet20"); }),
+              HasSubstr("recompute: 10 segments"));
+}
+
+TEST(Recompute, Variables_AreCheckpointsToo) {
+  const Program program = trained(checkpoints({"relu.out"}));
+  EXPECT_EQ(count(program, "backward", "conv2d"), 0) << "the relu's gradient reads its output";
+}
+
+std::string refusal(const std::string& checkpoint, const std::string& more = "") {
+  try {
+    trained(checkpoints({checkpoint}) + more, "resnet20");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Recompute, UnknownCheckpoint_IsNamedWithTheNearestOne) {
+  EXPECT_THAT(refusal("layer1.O"), HasSubstr("the model computes no 'layer1.O'"));
+  EXPECT_THAT(refusal("layer1.O"), HasSubstr("layer1.0"));
+  EXPECT_THAT(refusal("every 0 blocks"), HasSubstr("'every 0 blocks' is no number of blocks"));
+  EXPECT_THAT(refusal("every  blocks"), HasSubstr("is no number of blocks"));
+  EXPECT_THAT(refusal("every 99 blocks"), HasSubstr("the model has 10 blocks"));
+}
+
+TEST(Recompute, CheckpointThatAFusionTookIn_IsRefused) {
+  EXPECT_EQ(refusal("layer1.0.bn1.out", " build_strategy { fuse_bn_act_ops: false }"), "");
+  EXPECT_THAT(refusal("layer1.0.bn1.out", " build_strategy { fuse_bn_act_ops: true }"),
+              HasSubstr("a fusion took it in"));
+}
+
+TEST(Recompute, NoCheckpoints_IsOffAndSaysHow) {
+  const std::string line = said(
+      [] { EXPECT_THAT(make_strategy("recompute: true").names(), Not(Contains("recompute"))); });
+  EXPECT_THAT(line, HasSubstr("recompute is switched off: recompute_configs.checkpoints is empty"));
+  EXPECT_THAT(line, HasSubstr("every block"));
+}
+
+}  // namespace
+}  // namespace fleet
