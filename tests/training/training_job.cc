@@ -29,9 +29,10 @@ TrainingJob::TrainingJob() { write_file_atomically(path("job.json"), kJob); }
 
 std::unique_ptr<Fleetrun> TrainingJob::start(const std::string& name,
                                              std::vector<std::string> options,
-                                             const std::vector<std::string>& overrides) {
+                                             const std::vector<std::string>& overrides,
+                                             const std::string& file) {
   options.push_back("--log_dir=log." + name);
-  options.push_back("job.json");
+  options.push_back(file);
   for (const std::string& text : overrides) {
     options.push_back("--set");
     options.push_back(text);

@@ -19,7 +19,8 @@ class TrainingJob {
   std::string path(const std::string& file) const { return folder_.path() + "/" + file; }
   // fleetrun with these options, the job file and these overrides ("key=value"); logs in log.NAME.
   std::unique_ptr<Fleetrun> start(const std::string& name, std::vector<std::string> options,
-                                  const std::vector<std::string>& overrides);
+                                  const std::vector<std::string>& overrides,
+                                  const std::string& file = "job.json");
   // The same as two nodes of `ranks` ranks each, 127.0.0.1 and 127.0.0.2; waits for both: the first
   // one's exit code.
   int run_on_two_nodes(const std::string& name, int ranks,
