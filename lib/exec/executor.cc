@@ -34,6 +34,7 @@ Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communi
     : plan_(std::move(plan)), device_(device), communicators_(std::move(communicators)) {
   persistent_ = device_.allocate(plan_.persistent_bytes);
   arena_ = device_.allocate(plan_.arena_bytes);
+  if (plan_.host_bytes > 0) host_ = device_.allocate_host(plan_.host_bytes);
   for (size_t group = 0; group < plan_.bucket_bytes.size(); ++group) {
     const size_t bytes = plan_.bucket_bytes[group];
     Communicator* communicator = bytes > 0 ? communicator_of(static_cast<GroupId>(group)) : nullptr;
@@ -98,6 +99,7 @@ void Executor::check_communicators() const {
 void* Executor::address(const PlannedVar& planned) const {
   const Buffer& region = planned.region == Region::kPersistent ? persistent_
                          : planned.region == Region::kArena    ? arena_
+                         : planned.region == Region::kHost     ? host_
                                                                : buckets_[planned.group];
   return static_cast<char*>(region.data()) + planned.offset;
 }

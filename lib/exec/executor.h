@@ -85,7 +85,7 @@ class Executor {
   Plan plan_;
   Device& device_;
   std::vector<Communicator*> communicators_;
-  Buffer persistent_, arena_;
+  Buffer persistent_, arena_, host_;
   std::vector<Buffer> buckets_;                   // by group
   std::vector<Buffer> workspaces_;                // by stream
   std::vector<std::unique_ptr<Stream>> streams_;  // the first computes, the others run beside it

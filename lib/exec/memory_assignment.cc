@@ -5,6 +5,7 @@
 
 #include "exec/adjacency.h"
 #include "exec/stream_order.h"
+#include "ops/offload.h"
 
 namespace fleet {
 namespace {
@@ -48,6 +49,7 @@ class Assignment {
     find_uses();
     place_buckets();
     place_persistent();
+    plan_.host_bytes = place_on_host();
     make_pieces();
     plan_.arena_bytes = place(pieces_, 0);
     for (const PlannedOp& planned : plan_.ops) {
@@ -115,6 +117,19 @@ class Assignment {
       var.offset = plan_.persistent_bytes;
       plan_.persistent_bytes += aligned(var.bytes);
     }
+  }
+
+  // Returns the bytes they take.
+  size_t place_on_host() {
+    std::vector<Piece> pieces;
+    for (const PlannedOp& planned : plan_.ops) {
+      if (!writes_host_memory(*planned.op.def)) continue;
+      for (VarId id : planned.op.outputs) {
+        plan_.vars[id].region = Region::kHost;
+        pieces.push_back({uses_[id], aligned(plan_.vars[id].bytes), 0, {{id, 0}}});
+      }
+    }
+    return place(pieces, 0);
   }
 
   bool in_arena(VarId id) const {

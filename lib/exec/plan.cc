@@ -93,10 +93,11 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
 }
 
 PlannedMemory Plan::memory() const {
-  PlannedMemory memory{.activations = arena_bytes};
+  PlannedMemory memory{.activations = arena_bytes, .host = host_bytes};
   for (const size_t bytes : bucket_bytes) memory.gradients += bytes;
   for (VarId id = 0; id < program.var_count(); ++id) {
-    if (!vars[id].used || vars[id].region == Region::kArena) continue;
+    const bool reused = vars[id].region == Region::kArena || vars[id].region == Region::kHost;
+    if (!vars[id].used || reused) continue;
     const bool bucket = vars[id].region == Region::kBucket;
     const VarKind kind = program.var(id).kind;
     if (bucket && kind == VarKind::kTemporary) continue;
@@ -113,13 +114,14 @@ PlannedMemory Plan::memory() const {
 std::string PlannedMemory::text() const {
   return "parameters " + mebibytes(parameters) + ", optimizer state " + mebibytes(states) +
          ", gradients " + mebibytes(gradients) + ", activations " + mebibytes(activations) +
-         ", feeds " + mebibytes(feeds) + ", workspace " + mebibytes(workspace);
+         ", feeds " + mebibytes(feeds) + ", workspace " + mebibytes(workspace) +
+         (host > 0 ? ", in the host's memory " + mebibytes(host) : "");
 }
 
 std::string Plan::text() const {
   std::ostringstream out;
   out << "memory: " << memory().text() << "; streams: " << streams() << "\n";
-  const char* regions[] = {"persistent", "arena", "bucket"};
+  const char* regions[] = {"persistent", "arena", "host", "bucket"};
   for (const auto& [i, waits] : schedule(std::vector<bool>(program.sections().size(), true))) {
     const PlannedOp& planned = ops[i];
     out << i << " [" << program.sections()[planned.op.section].name << "] " << planned.op.type();

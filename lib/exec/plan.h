@@ -39,6 +39,7 @@ struct ScheduledOp {
 enum class Region {
   kPersistent,  // feeds, parameters, states, and what is fetched: own memory
   kArena,       // temporaries: one arena, reused by liveness
+  kHost,        // the same in the host's memory: see ops/offload.h
   kBucket,      // what collectives take side by side, in the memory of their group's communicator
 };
 
@@ -61,6 +62,7 @@ struct PlannedMemory {
   size_t activations = 0;  // everything that lives within a step
   size_t feeds = 0;        // and what the host reads
   size_t workspace = 0;
+  size_t host = 0;  // in the host's memory; not in total()
   size_t total() const { return parameters + states + gradients + activations + feeds + workspace; }
   std::string text() const;  // "parameters 97.5 MiB, optimizer state 97.7 MiB, ..."
 };
@@ -71,7 +73,7 @@ struct Plan {
   Program program;  // with the reorders' variables
   std::vector<PlannedOp> ops;
   std::vector<PlannedVar> vars;  // by VarId
-  size_t persistent_bytes = 0, arena_bytes = 0;
+  size_t persistent_bytes = 0, arena_bytes = 0, host_bytes = 0;
   std::vector<size_t> bucket_bytes;  // by group; of those that have none, the last are left out
   std::vector<size_t> workspace_bytes = {0};  // by stream: kernels of one never run side by side
 

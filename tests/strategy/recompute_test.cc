@@ -20,7 +20,7 @@ std::string checkpoints(const std::vector<std::string>& names) {
 }
 
 Program trained(const std::string& text, const std::string& model = "lenet",
-                const PassContext& context = {}) {
+                const PassContext& context = {}, bool updates = false) {
   Strategy strategy = make_strategy(text, context);
   Program program;
   const ModelDef& def = model_registry().get(model);
@@ -30,7 +30,16 @@ Program trained(const std::string& text, const std::string& model = "lenet",
                 .batch = 2,
                 .image = def.image});
   strategy.append_backward(program, training.forward, training.loss, training.blocks);
+  if (updates) {
+    strategy.append_optimizer(training.learning_rate,
+                              ConfigTree::from_json(R"({"name": "momentum"})", "test")
+                                  .validate(optimizer_schema("momentum")));
+  }
   return program;
+}
+
+Program trained_with_updates(const std::string& text, const PassContext& context) {
+  return trained(text, "resnet20", context, true);
 }
 
 int count(const Program& program, const std::string& section, const std::string& type) {
@@ -119,6 +128,35 @@ TEST(Recompute, CheckpointThatAFusionTookIn_IsRefused) {
   EXPECT_EQ(refusal("layer1.0.bn1.out", " build_strategy { fuse_bn_act_ops: false }"), "");
   EXPECT_THAT(refusal("layer1.0.bn1.out", " build_strategy { fuse_bn_act_ops: true }"),
               HasSubstr("a fusion took it in"));
+}
+
+constexpr char kOffload[] =
+    "recompute: true recompute_configs { checkpoints: \"every block\" enable_offload: true }";
+
+TEST(Recompute, Offload_MovesAllCheckpointsButTheLast) {
+  const Program program = trained(kOffload, "resnet20", {.backend = "cuda"});
+  EXPECT_EQ(count(program, "forward", "copy_to_host"), 0) << "not before the updates";
+  std::string line = said([] { trained_with_updates(kOffload, {.backend = "cuda"}); });
+  EXPECT_THAT(line, HasSubstr("offload: 8 of 9 checkpoints wait in the host's memory"));
+}
+
+// Otherwise communication and copies would wait for each other.
+TEST(Recompute, Offload_HasAStreamOfItsOwn) {
+  const Program program = trained_with_updates(std::string(kOffload) + " nccl_comm_num: 2",
+                                               {.ranks = 2, .backend = "cuda"});
+  std::set<int> sums, copies;
+  for (const Op& op : program.ops()) {
+    if (op.type() == "all_reduce") sums.insert(op.stream);
+    if (op.type() == "copy_to_host" || op.type() == "copy_from_host") copies.insert(op.stream);
+  }
+  EXPECT_EQ(copies.size(), 1u);
+  EXPECT_FALSE(sums.contains(*copies.begin()));
+  EXPECT_FALSE(copies.contains(0));
+}
+
+TEST(Recompute, OffloadOnCpus_HasNoEffectAndSaysSo) {
+  EXPECT_THAT(said([] { make_strategy(kOffload); }),
+              HasSubstr("enable_offload has no effect on CPUs"));
 }
 
 TEST(Recompute, NoCheckpoints_IsOffAndSaysHow) {

@@ -43,6 +43,14 @@ TEST(RecomputeTraining, FewerCheckpoints_GiveTheSameBits) {
   expect_same_bits(plain, recomputed);
 }
 
+TEST(RecomputeTraining, Offload_GivesTheSameBitsInLessMemory) {
+  const std::string offload =
+      " recompute: true recompute_configs { checkpoints: \"every block\" enable_offload: true }";
+  SmallNet kept("resnet20", kEvery), offloaded("resnet20", offload);
+  EXPECT_GT(offloaded.executor().plan().host_bytes, 0u);
+  expect_same_bits(kept, offloaded);
+}
+
 TEST(RecomputeTraining, UnderGradientMergeAmpAndLamb_GivesTheSameBits) {
   std::string why;
   if (low_precision_types("cpu", &why).empty()) GTEST_SKIP() << why;

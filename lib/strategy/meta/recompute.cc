@@ -25,15 +25,25 @@ std::optional<int> blocks_between(const std::string& text) {
               "write \"every block\" or, for example, \"every 2 blocks\"");
 }
 
-void refuse_offload(const StrategyProto& proto) {
-  if (!proto.recompute_configs().enable_offload()) return;
-  throw Error(ErrorCode::kUnsupported, "not supported yet",
-              "strategy recompute_configs.enable_offload", "leave it at false");
+bool offloads(const paddle::fleet::RecomputeConfig& configs, const PassContext& context) {
+  if (!configs.checkpoint_shape().empty()) {
+    spdlog::info(
+        "strategy: recompute_configs.checkpoint_shape has no effect: the shapes of checkpoints are "
+        "known");
+  }
+  if (configs.enable_offload() && context.backend == "cpu") {
+    spdlog::warn(
+        "strategy: recompute_configs.enable_offload has no effect on CPUs, whose memory is the "
+        "host's");
+    return false;
+  }
+  return configs.enable_offload();
 }
 
 class Recompute : public MetaOptimizer {
  public:
-  explicit Recompute(std::vector<std::string> checkpoints) : checkpoints_(std::move(checkpoints)) {}
+  Recompute(std::vector<std::string> checkpoints, bool offload)
+      : checkpoints_(std::move(checkpoints)), offload_(offload) {}
 
   // Finds them before other rewrites, so that a name that is wrong is told in the model's words.
   void forward(Build& build) override {
@@ -47,13 +57,19 @@ class Recompute : public MetaOptimizer {
   }
 
   void fuse_backward(Build& build) override {
-    std::vector<std::string> names;
     for (const VarId id : found_) {
       require_made(build, id);
-      names.push_back(build.program.var(id).name);
+      names_.push_back(build.program.var(id).name);
     }
     run_pass("recompute", build.program, build.context,
-             {{"forward", build.program.sections()[build.forward].name}, {"checkpoints", names}});
+             {{"forward", build.program.sections()[build.forward].name}, {"checkpoints", names_}});
+  }
+
+  // Behind the communication, so that the copies get a stream of their own.
+  void fuse_update(Build& build) override {
+    if (!offload_) return;
+    run_pass("offload", build.program, build.context,
+             {{"forward", build.program.sections()[build.forward].name}, {"variables", names_}});
   }
 
  private:
@@ -99,7 +115,9 @@ class Recompute : public MetaOptimizer {
   }
 
   const std::vector<std::string> checkpoints_;
+  const bool offload_;
   std::vector<VarId> found_;
+  std::vector<std::string> names_;  // of found_
 };
 
 }  // namespace
@@ -118,10 +136,11 @@ FLEET_META_OPTIMIZER(recompute) {
   def.paddle_class = "RecomputeOptimizer";
   def.wraps = {"lars", "lamb", "dgc"};
   def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
-    refuse_offload(proto);
-    const auto& names = proto.recompute_configs().checkpoints();
-    return std::make_unique<Recompute>(std::vector<std::string>(names.begin(), names.end()));
+                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+    const auto& configs = proto.recompute_configs();
+    const auto& names = configs.checkpoints();
+    return std::make_unique<Recompute>(std::vector<std::string>(names.begin(), names.end()),
+                                       offloads(configs, context));
   };
 }
 
