@@ -1,13 +1,14 @@
-// The parts of a training batch_norm around convolutions that compute the rest of it
-// (conv2d_sums.cc). The pass fuse_resunit makes them.
+// The parts of a training batch_norm whose other parts convolutions compute (conv2d_sums.cc), or
+// operations of their own with a sum over ranks in between (batch_norm_sums.cc). The passes
+// fuse_resunit and sync_batch_norm make them.
 #include "graph/program.h"
 #include "ops/dtype_attribute.h"
 
 namespace fleet {
 
-// From the sums of x and of its squares over `count` values a channel: the batch's statistics, the
-// running ones, and the normalisation as factor x + constant, rounded to the type `low`.
-// inverse: 1 / sqrt(saved_variance + epsilon).
+// From the sums of x and of its squares over `count` values a channel (with `shifted`: of x - mean
+// and its squares): the batch's statistics, the running ones, and the normalisation as
+// factor x + constant, rounded to the type `low`. inverse: 1 / sqrt(saved_variance + epsilon).
 FLEET_OP(batch_norm_finalize) {
   def.inputs = {{"sum"}, {"squares"}, {"scale"}, {"bias"}, {"mean"}, {"variance"}};
   def.outputs = {{"mean_out", Slot::kOptional},
@@ -17,8 +18,11 @@ FLEET_OP(batch_norm_finalize) {
                  {"inverse", Slot::kOptional},
                  {"factor", Slot::kOptional},
                  {"constant", Slot::kOptional}};
-  def.attributes = {
-      {"epsilon", 1e-5}, {"momentum", 0.1}, {"count", int64_t{2}}, {"low", std::string("float16")}};
+  def.attributes = {{"epsilon", 1e-5},
+                    {"momentum", 0.1},
+                    {"count", int64_t{2}},
+                    {"shifted", false},
+                    {"low", std::string("float16")}};
   def.precision = Precision::kBlack;
   def.infer = [](ShapeContext& context) {
     for (int i = 1; i < 6; ++i) {
@@ -36,12 +40,14 @@ FLEET_OP(batch_norm_finalize) {
   };
 }
 
-// dx of a training batch_norm from dz, the gradient of its result before any activation, and its
-// parameters' gradients.
+// dx of a training batch_norm from dz, the gradient of its result before any activation (with a
+// mask: behind it), and its parameters' gradients, summed over `count` values a channel; 0: over
+// those of x.
 FLEET_OP(batch_norm_data_grad) {
-  def.inputs = {{"x"}, {"scale"}, {"mean"}, {"variance"}, {"dscale"}, {"dbias"}, {"dz"}};
+  def.inputs = {{"x"},      {"scale"}, {"mean"}, {"variance"},
+                {"dscale"}, {"dbias"}, {"dz"},   {"mask", Slot::kOptional}};
   def.outputs = {{"dx"}};
-  def.attributes = {{"epsilon", 1e-5}};
+  def.attributes = {{"epsilon", 1e-5}, {"count", int64_t{0}}};
   def.precision = Precision::kGray;
   def.inplace = {{6, 0}};
   def.infer = [](ShapeContext& context) {

@@ -56,7 +56,8 @@ class FuseAllReduce : public Pass {
     std::vector<int> writer(program.var_count(), -1);
     for (size_t i = 0; i < program.ops().size(); ++i) {
       const Op& op = program.ops()[i];
-      FLEET_CHECK(op.type() != "all_reduce", "gradients are reduced already");
+      FLEET_CHECK(op.type() != "all_reduce" || !reduces_gradients(program, op),
+                  "gradients are reduced already");
       if (op.section != backward) continue;
       for (VarId id : op.outputs) {
         if (id != kNoVar) writer[id] = static_cast<int>(i);
@@ -73,6 +74,13 @@ class FuseAllReduce : public Pass {
       return a.computed_by < b.computed_by;
     });
     return gradients;
+  }
+
+  static bool reduces_gradients(const Program& program, const Op& op) {
+    return std::any_of(op.inputs.begin(), op.inputs.end(), [&](VarId id) {
+      const VarId of = program.var(id).gradient_of;
+      return of != kNoVar && program.gradient(of) == id;
+    });
   }
 
   static std::vector<GradientSize> sizes_of(const Program& program,

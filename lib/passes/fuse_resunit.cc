@@ -221,7 +221,7 @@ class FuseResunit : public Pass {
                                           {dz, dscale, dbias}, geometry(data))};
     replaced_[unit.gradient] = {
         make(unit.gradient, "batch_norm_data_grad",
-             {image.x, norm.inputs[1], norm.outputs[3], norm.outputs[4], dscale, dbias, dz},
+             {image.x, norm.inputs[1], norm.outputs[3], norm.outputs[4], dscale, dbias, dz, kNoVar},
              {gradient.outputs[0]}, {{"epsilon", norm.attributes.number("epsilon")}})};
   }
 

@@ -17,8 +17,6 @@ class Conv2dSums : public testing::Test {
     if (op_device().backend() != "cuda") GTEST_SKIP() << "no kernel on " << op_device().name();
   }
 };
-using BatchNormFinalize = Conv2dSums;
-using BatchNormDataGrad = Conv2dSums;
 
 CheckInput channels(int64_t count, double low = -1, double high = 1) {
   return {.shape = {count}, .dtype = DType::kFloat32, .low = low, .high = high};
@@ -138,64 +136,6 @@ TEST_F(Conv2dSums, WeightGradient_MatchesReference) {
                     }
                   }
                   return std::vector<Values>{dweight};
-                },
-            .check_gradient = false});
-}
-
-TEST_F(BatchNormFinalize, Sums_BecomeStatisticsAndOneFactorAndConstant) {
-  const double epsilon = 1e-3, momentum = 0.25;
-  const int64_t count = 50;
-  check_op({.type = "batch_norm_finalize",
-            .attributes = {{"epsilon", epsilon},
-                           {"momentum", momentum},
-                           {"count", count},
-                           {"low", std::string("float32")}},
-            .inputs = {channels(5, -20, 20), channels(5, 60, 90), channels(5, 0.5, 2), channels(5),
-                       channels(5), channels(5, 0.5, 2)},
-            .reference =
-                [=](const std::vector<Values>& in) {
-                  std::vector<Values> out(7, Values(5));
-                  for (int c = 0; c < 5; ++c) {
-                    const double mean = in[0][c] / count;
-                    const double variance = in[1][c] / count - mean * mean;
-                    const double inverse = 1 / std::sqrt(variance + epsilon);
-                    out[0][c] = (1 - momentum) * in[4][c] + momentum * mean;
-                    out[1][c] =
-                        (1 - momentum) * in[5][c] + momentum * variance * count / (count - 1.0);
-                    out[2][c] = mean;
-                    out[3][c] = variance;
-                    out[4][c] = inverse;
-                    out[5][c] = in[2][c] * inverse;
-                    out[6][c] = in[3][c] - mean * in[2][c] * inverse;
-                  }
-                  return out;
-                },
-            .check_gradient = false});
-}
-
-TEST_F(BatchNormDataGrad, MatchesReference) {
-  const Shape x{3, 8, 2, 3};
-  const double epsilon = 1e-3, rows = 18;
-  check_op({.type = "batch_norm_data_grad",
-            .attributes = {{"epsilon", epsilon}},
-            .inputs = {{.shape = x},
-                       channels(8, 0.5, 2),
-                       channels(8),
-                       channels(8, 0.5, 2),
-                       channels(8),
-                       channels(8),
-                       {.shape = x}},
-            .reference =
-                [=](const std::vector<Values>& in) {
-                  Values dx(x.elements());
-                  for (size_t i = 0; i < dx.size(); ++i) {
-                    const double inverse = 1 / std::sqrt(channel(x, in[3], i) + epsilon);
-                    const double normal = (in[0][i] - channel(x, in[2], i)) * inverse;
-                    dx[i] = channel(x, in[1], i) * inverse *
-                            (in[6][i] - channel(x, in[5], i) / rows -
-                             normal * channel(x, in[4], i) / rows);
-                  }
-                  return std::vector<Values>{dx};
                 },
             .check_gradient = false});
 }

@@ -106,6 +106,33 @@ TEST(FuseResunit, Bottleneck_LosesItsInnerNormalisations) {
   EXPECT_EQ(count(block.program, "batch_norm_grad"), 0);
 }
 
+// For two ranks: without the other one, all must be as before.
+void sync_alone(Program& program) {
+  const GroupId group = program.add_group({.name = "batch norm", .ranks = {0, 1}});
+  run_pass("sync_batch_norm", program, {.ranks = 2}, {{"communicator", int64_t{group}}});
+  std::erase_if(program.ops(), [](const Op& op) { return op.type() == "all_reduce"; });
+  for (Op& op : program.ops()) {
+    if (!op.attributes.has("count")) continue;
+    op.attributes.set("count", op.attributes.integer("count") / 2);
+  }
+}
+
+TEST(FuseResunit, SyncBatchNorm_SumsWhatConvolutionsSummed) {
+  Block block;
+  run_pass("fuse_resunit", block.program, {});
+  const GroupId group = block.program.add_group({.name = "batch norm", .ranks = {0, 1}});
+  EXPECT_TRUE(
+      run_pass("sync_batch_norm", block.program, {.ranks = 2}, {{"communicator", int64_t{group}}}));
+  EXPECT_EQ(count(block.program, "all_reduce"), 6);
+  EXPECT_EQ(count(block.program, "batch_norm_sums"), 0);
+  EXPECT_EQ(count(block.program, "batch_norm_data_grad"), 3);
+  EXPECT_EQ(count(block.program, "batch_norm_gradient_sums"), 1);
+  for (const Op& op : block.program.ops()) {
+    if (op.type() != "batch_norm_finalize") continue;
+    EXPECT_EQ(op.attributes.integer("count"), 2 * 2 * 6 * 5);
+  }
+}
+
 TEST(FuseResunit, ResultThatIsReadElsewhere_IsComputed) {
   Block block;
   VarId inner = kNoVar;
@@ -128,11 +155,12 @@ TEST(FuseResunit, Float32_IsLeftAlone) {
   EXPECT_FALSE(run_pass("fuse_resunit", program, {}));
 }
 
-TEST(FuseResunit, Bottleneck_ComputesTheSame) {
+void expect_same(bool synced) {
   if (op_device().backend() != "cuda") GTEST_SKIP() << "no kernels on " << op_device().name();
   try {
     Block apart, fused;
     run_pass("fuse_resunit", fused.program, {});
+    if (synced) sync_alone(fused.program);
     const auto expected = apart.results(), results = fused.results();
     ASSERT_EQ(results.size(), expected.size());
     for (size_t i = 0; i < results.size(); ++i) {
@@ -151,6 +179,9 @@ TEST(FuseResunit, Bottleneck_ComputesTheSame) {
     GTEST_SKIP() << error.what();
   }
 }
+
+TEST(FuseResunit, Bottleneck_ComputesTheSame) { expect_same(false); }
+TEST(FuseResunit, BottleneckWithSyncBatchNorm_ComputesTheSame) { expect_same(true); }
 
 }  // namespace
 }  // namespace fleet

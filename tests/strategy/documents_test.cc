@@ -82,7 +82,7 @@ const Name kNames[] = {
     {kCollective, "auto", "True", "auto", kRefused},
     {kCollective, "a_sync", "True", "a_sync", "a_sync: of parameter servers"},
     {kCollective, "a_sync", "False", "a_sync", "a_sync: of parameter servers"},
-    {kCollective, "sync_batch_norm", "True", "sync_batch_norm", kRefused},
+    {kCollective, "sync_batch_norm", "True", "sync_batch_norm", ""},
     {kCollective, "cudnn_exhaustive_search", "True", "cudnn_exhaustive_search", ""},
     {kCollective, "conv_workspace_size_limit", "4000", "conv_workspace_size_limit", ""},
     {kCollective, "cudnn_batchnorm_spatial_persistent", "True",

@@ -28,9 +28,11 @@ class TrainerTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(output_); }
 
-  Job job(const std::vector<std::string>& overrides) const {
+  Job job(const std::vector<std::string>& overrides,
+          const std::string& model =
+              R"({"name": "mlp", "num_classes": 4, "hidden": [32], "dropout": 0.2})") const {
     ConfigTree tree = ConfigTree::from_json(R"({
-      "model": {"name": "mlp", "num_classes": 4, "hidden": [32], "dropout": 0.2},
+      "model": )" + model + R"(,
       "data": {"source": "synthetic", "batch_size": 16, "image": {"channels": 1, "height": 8, "width": 8},
                "train": {"samples": 64}, "test": {"samples": 37}},
       "optimizer": {"name": "momentum", "momentum": 0.9, "weight_decay": 1e-4},
@@ -283,6 +285,40 @@ TEST_F(TrainerTest, LocalSgdInterrupted_GoesOnBitIdentically) {
   for (const int rank : {0, 1}) {
     EXPECT_EQ(distance(whole.weights[rank], resumed.weights[rank]), 0) << rank;
   }
+}
+
+const std::string kNormedModel = R"({"name": "resnet20", "num_classes": 4})";
+const std::vector<std::string> kNormed = {"data.image={'channels': 3, 'height': 8, 'width': 8}",
+                                          "train.max_steps=3", "train.evaluate_every=0"};
+
+// Two ranks with half a batch each take the steps of one rank with the whole, whatever is fused;
+// with statistics of their own they do not.
+TEST_F(TrainerTest, SyncBatchNorm_TrainsAsOneRank) {
+  const std::vector<std::string> kApart = {
+      "strategy.build_strategy={'fuse_bn_act_ops': False, 'fuse_bn_add_act_ops': False, "
+      "'enable_auto_fusion': False, 'fuse_elewise_add_act_ops': False}"};
+  const Outcome one = run(job(with(kNormed, {"data.batch_size=16"}), kNormedModel), 1);
+  const auto half = with(kNormed, {"data.batch_size=8"});
+  for (const auto& fused : {std::vector<std::string>{}, kApart}) {
+    const Outcome two =
+        run(job(with(with(half, {"strategy.sync_batch_norm=true"}), fused), kNormedModel), 2);
+    EXPECT_EQ(distance(two.weights[0], two.weights[1]), 0);  // running statistics too
+    EXPECT_LE(distance(one.weights[0], two.weights[0]), 1e-5);
+  }
+  const Outcome apart = run(job(half, kNormedModel), 2);
+  EXPECT_GT(distance(one.weights[0], apart.weights[0]), 1e-3);
+}
+
+TEST_F(TrainerTest, SyncBatchNormWithAmp_TrainsAsOneRank) {
+  const auto low = with(kNormed, {"strategy.amp=true", "train.max_steps=1"});
+  const Outcome one = run(job(with(low, {"data.batch_size=16"}), kNormedModel), 1);
+  const auto half = with(low, {"data.batch_size=8"});
+  const Outcome two = run(job(with(half, {"strategy.sync_batch_norm=true"}), kNormedModel), 2);
+  const Outcome apart = run(job(half, kNormedModel), 2);
+  EXPECT_EQ(distance(two.weights[0], two.weights[1]), 0);
+  EXPECT_LE(distance(one.weights[0], two.weights[0]), 0.01);
+  EXPECT_GT(distance(one.weights[0], apart.weights[0]),
+            2 * distance(one.weights[0], two.weights[0]));
 }
 
 TEST(BuildProgram, StrategyLooksAtTheJobsOptimizer) {

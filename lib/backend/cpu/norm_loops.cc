@@ -2,204 +2,20 @@
 
 #include <cmath>
 
-#include "backend/cpu/tiles.h"
+#include "backend/cpu/norm_runs.h"
 
 namespace fleet::cpu {
 namespace {
 
+using norm_runs::add_moments;
+using norm_runs::add_products;
+using norm_runs::Factors;
+using norm_runs::kBlock;
+using norm_runs::Partial;
+using norm_runs::Terms;
+
 // A group of channels is done after the other, so that what the first sweep over its memory brings
 // into the cache serves the second.
-
-constexpr int64_t kBlock = 64 * kTile;  // elements between additions in double; stays in the cache
-
-// A mask has a word a tile of each run: bit l for element l.
-template <bool masked, typename T>
-FLEET_INLINE Tile load_where(const T* from, const uint16_t* mask) {
-  if constexpr (masked) return where_bits(*mask, load(from));
-  return load(from);
-}
-
-FLEET_INLINE bool passes(const uint16_t* mask, int64_t i) {
-  return mask[i / kTile] >> (i % kTile) & 1;
-}
-
-constexpr int64_t whole_tiles(int64_t count) { return count - count % kTile; }
-
-// sums[i] += x - shift, squares[i] += (x - shift)^2 over the elements of each place of the tile.
-template <typename T>
-FLEET_SIMD void add_moments(const T* x, const float* shift, int64_t count, double* sums,
-                            double* squares) {
-  const Tile from = load(shift);
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t length = std::min(kBlock, count - begin), whole = whole_tiles(length);
-    const T* at = x + begin;
-    Tile sum[4] = {}, square[4] = {};  // side by side: an addition need not wait for the last
-    int64_t i = 0;
-    for (; i + 4 * kTile <= whole; i += 4 * kTile) {
-      for (int k = 0; k < 4; ++k) {
-        const Tile value = load(at + i + k * kTile) - from;
-        sum[k] += value;
-        square[k] += value * value;
-      }
-    }
-    for (; i < whole; i += kTile) {
-      const Tile value = load(at + i) - from;
-      sum[0] += value;
-      square[0] += value * value;
-    }
-    for (int64_t l = 0; l < length - whole; ++l) {
-      const float value = at[whole + l] - shift[l];
-      sum[1][l] += value;
-      square[1][l] += value * value;
-    }
-    const Tile all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    const Tile all_squares = (square[0] + square[1]) + (square[2] + square[3]);
-    for (int64_t l = 0; l < kTile; ++l) {
-      sums[l] += all[l];
-      squares[l] += all_squares[l];
-    }
-  }
-}
-
-// For apply(), of each group.
-struct Terms {
-  float mean[kTile], factor[kTile], bias[kTile];
-};
-
-template <bool masked, typename T>
-FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count, T* y,
-                           uint16_t* mask) {
-  const Tile mean = load(t.mean), factor = load(t.factor), bias = load(t.bias), zero = {};
-  const int64_t whole = whole_tiles(count);
-  for (int64_t i = 0; i < whole; i += kTile) {
-    const Tile value = (load(x + i) - mean) * factor + bias + load(z + i);
-    const TileFlags flags = value > zero;
-    if constexpr (masked) mask[i / kTile] = bits_of(flags);
-    store(y + i, value > zero ? value : zero);
-  }
-  uint16_t bits = 0;
-  for (int64_t l = 0; l < count - whole; ++l) {
-    const float value = (x[whole + l] - t.mean[l]) * t.factor[l] + t.bias[l] + z[whole + l];
-    bits |= static_cast<uint16_t>((value > 0) << l);
-    y[whole + l] = value > 0 ? value : 0.0f;
-  }
-  if (masked && whole < count) mask[whole / kTile] = bits;
-}
-
-// y = max((x - mean) * factor + bias + z, 0); mask (where there is one): y > 0.
-template <typename T>
-FLEET_SIMD void apply(const T* x, const T* z, const Terms& terms, int64_t count, T* y,
-                      uint16_t* mask) {
-  mask ? apply_as<true>(x, z, terms, count, y, mask) : apply_as<false>(x, z, terms, count, y, mask);
-}
-
-// g = a where the mask passes it (+ b alike) (+ what g was, with `more`).
-template <bool two, bool masked, bool more, typename T>
-FLEET_INLINE void form_as(const T* a, const T* b, const uint16_t* mask, int64_t count, T* g) {
-  const int64_t whole = whole_tiles(count);
-  for (int64_t i = 0; i < whole; i += kTile) {
-    Tile value = load_where<masked>(a + i, mask + i / kTile);
-    if constexpr (two) value += load_where<masked>(b + i, mask + i / kTile);
-    if constexpr (more) value += load(g + i);
-    store(g + i, value);
-  }
-  for (int64_t i = whole; i < count; ++i) {
-    float value = a[i];
-    if constexpr (two) value += b[i];
-    if constexpr (masked) value = passes(mask, i) ? value : 0;
-    if constexpr (more) value += g[i];
-    g[i] = value;
-  }
-}
-
-template <typename T>
-FLEET_SIMD void form(const T* a, const T* b, const uint16_t* mask, bool more, int64_t count, T* g) {
-  if (more) {
-    mask ? form_as<false, true, true>(a, b, mask, count, g)
-         : form_as<false, false, true>(a, b, mask, count, g);
-  } else if (b) {
-    mask ? form_as<true, true, false>(a, b, mask, count, g)
-         : form_as<true, false, false>(a, b, mask, count, g);
-  } else {
-    mask ? form_as<false, true, false>(a, b, mask, count, g)
-         : form_as<false, false, false>(a, b, mask, count, g);
-  }
-}
-
-template <bool masked, typename T>
-FLEET_INLINE void add_products_as(const T* dy, const uint16_t* mask, const T* x, const float* mean,
-                                  int64_t count, double* sums, double* products) {
-  const Tile from = load(mean);
-  const int64_t whole = whole_tiles(count);
-  Tile sum[4] = {}, product[4] = {};
-  int64_t i = 0;
-  for (; i + 4 * kTile <= whole; i += 4 * kTile) {
-    for (int k = 0; k < 4; ++k) {
-      const Tile g = load_where<masked>(dy + i + k * kTile, mask + i / kTile + k);
-      sum[k] += g;
-      product[k] += g * (load(x + i + k * kTile) - from);
-    }
-  }
-  for (; i < whole; i += kTile) {
-    const Tile g = load_where<masked>(dy + i, mask + i / kTile);
-    sum[0] += g;
-    product[0] += g * (load(x + i) - from);
-  }
-  for (int64_t l = 0; l < count - whole; ++l) {
-    float g = dy[whole + l];
-    if constexpr (masked) g = passes(mask, whole + l) ? g : 0;
-    sum[1][l] += g;
-    product[1][l] += g * (x[whole + l] - mean[l]);
-  }
-  const Tile all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-  const Tile all_products = (product[0] + product[1]) + (product[2] + product[3]);
-  for (int64_t l = 0; l < kTile; ++l) {
-    sums[l] += all[l];
-    products[l] += all_products[l];
-  }
-}
-
-// sums[i] += g, products[i] += g * (x - mean) over the elements of each place of the tile; g is dy
-// where the mask passes it.
-template <typename T>
-FLEET_SIMD void add_products(const T* dy, const uint16_t* mask, const T* x, const float* mean,
-                             int64_t count, double* sums, double* products) {
-  mask ? add_products_as<true>(dy, mask, x, mean, count, sums, products)
-       : add_products_as<false>(dy, mask, x, mean, count, sums, products);
-}
-
-// For combine(), of each group.
-struct Factors {
-  float mean[kTile], a[kTile], b[kTile], c[kTile];
-};
-
-template <bool masked, typename T>
-FLEET_INLINE void combine_as(const T* dy, const uint16_t* mask, const T* x, const Factors& f,
-                             int64_t count, T* dx) {
-  const Tile mean = load(f.mean), a = load(f.a), b = load(f.b), c = load(f.c);
-  const int64_t whole = whole_tiles(count);
-  for (int64_t i = 0; i < whole; i += kTile) {
-    const Tile g = load_where<masked>(dy + i, mask + i / kTile);
-    store(dx + i, g * a + ((load(x + i) - mean) * b + c));
-  }
-  for (int64_t l = 0; l < count - whole; ++l) {
-    float g = dy[whole + l];
-    if constexpr (masked) g = passes(mask, whole + l) ? g : 0;
-    dx[whole + l] = g * f.a[l] + ((x[whole + l] - f.mean[l]) * f.b[l] + f.c[l]);
-  }
-}
-
-// dx = g * a + (x - mean) * b + c; g is dy where the mask passes it.
-template <typename T>
-FLEET_SIMD void combine(const T* dy, const uint16_t* mask, const T* x, const Factors& f,
-                        int64_t count, T* dx) {
-  mask ? combine_as<true>(dy, mask, x, f, count, dx) : combine_as<false>(dy, mask, x, f, count, dx);
-}
-
-// Of one run: two sums for each place of the tile.
-struct Partial {
-  double first[kTile], second[kTile];
-};
 
 // Mean and biased variance, from those of parts (Chan et al. 1979).
 struct Moments {
@@ -234,8 +50,8 @@ class Forward {
         [&](int64_t group) { settle(group); },
         [&](int64_t group, int64_t image) {
           const int64_t at = runs_.offset(image, group);
-          apply(x_ + at, z_ + at, terms_[group], runs_.length, y_ + at,
-                arg_.mask ? arg_.mask + runs_.tile(image, group) : nullptr);
+          norm_runs::apply(x_ + at, z_ + at, terms_[group], true, runs_.length, y_ + at,
+                           arg_.mask ? arg_.mask + runs_.tile(image, group) : nullptr);
         });
   }
 
@@ -343,8 +159,9 @@ class Backward {
         [&](int64_t group, int64_t image) {
           if (!dx_) return;
           const int64_t at = runs_.offset(image, group);
-          combine(read_ + at, read_mask_ ? read_mask_ + runs_.tile(image, group) : nullptr, x_ + at,
-                  factors_[group], runs_.length, dx_ + at);
+          norm_runs::combine(read_ + at,
+                             read_mask_ ? read_mask_ + runs_.tile(image, group) : nullptr, x_ + at,
+                             factors_[group], runs_.length, dx_ + at);
         });
   }
 
@@ -366,9 +183,9 @@ class Backward {
   void form_at(int64_t at, int64_t tile, int64_t count) {
     const uint16_t* mask = arg_.mask ? arg_.mask + tile : nullptr;
     const T* second = dy_.size() > 1 ? dy_[1] + at : nullptr;
-    form(dy_[0] + at, second, mask, false, count, formed_ + at);
+    norm_runs::form(dy_[0] + at, second, mask, false, count, formed_ + at);
     for (size_t k = 2; k < dy_.size(); ++k) {
-      form<T>(dy_[k] + at, nullptr, mask, true, count, formed_ + at);
+      norm_runs::form<T>(dy_[k] + at, nullptr, mask, true, count, formed_ + at);
     }
   }
 

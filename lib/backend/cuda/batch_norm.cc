@@ -3,26 +3,17 @@
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/layouts.h"
-#include "backend/cuda/norm.h"
+#include "backend/cuda/norm_layouts.h"
 #include "base/error.h"
 #include "exec/kernel.h"
 
 namespace fleet {
 namespace {
 
+using cuda::norm_mask_layout;
+using cuda::norm_shape;
 using cuda::NormShape;
-
-NormShape norm_shape(const Shape& x, DType dtype) {
-  return {.dtype = dtype, .rows = x.elements() / x[1], .channels = x[1]};
-}
-
-Layout rows_of_channels(const Shape& x) {
-  return x.rank() == 2 ? Layout::plain(x) : Layout::channels_last(x);
-}
-
-Layout mask_layout(const NormShape& shape) {
-  return Layout::opaque(cuda::norm_mask_bytes(shape), "batch_norm_mask");
-}
+using cuda::rows_of_channels;
 
 void forward_layouts(LayoutQuery& query) {
   const Var& x = query.input_var(0);
@@ -31,7 +22,7 @@ void forward_layouts(LayoutQuery& query) {
   query.need(0, layout);
   if (query.input_count() > 5) query.need(5, layout);
   query.give(0, layout);
-  if (query.has_output(5)) query.give(5, mask_layout(shape));
+  if (query.has_output(5)) query.give(5, norm_mask_layout(shape));
   query.workspace(norm_workspace(shape));
 }
 

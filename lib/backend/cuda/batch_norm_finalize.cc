@@ -1,6 +1,7 @@
 // What is left of a batch normalisation whose other parts convolutions took in.
 #include "backend/cuda/device.h"
 #include "backend/cuda/layouts.h"
+#include "backend/cuda/norm_layouts.h"
 #include "backend/cuda/norm_parts.h"
 #include "exec/kernel.h"
 
@@ -25,6 +26,7 @@ FLEET_KERNEL(cuda, batch_norm_finalize) {
                                   .factor = out[5].data,
                                   .constant = out[6].data,
                                   .low = out[5] ? out[5].dtype : DType::kFloat32,
+                                  .shifted = context.attributes().boolean("shifted"),
                                   .epsilon = context.attributes().number("epsilon"),
                                   .momentum = context.attributes().number("momentum")};
     return make_kernel([finish](Stream& stream) { norm_finish(finish, cuda::stream_of(stream)); });
@@ -34,25 +36,26 @@ FLEET_KERNEL(cuda, batch_norm_finalize) {
 FLEET_KERNEL(cuda, batch_norm_data_grad) {
   def.dtypes = cuda::kernel_types();
   def.layouts = [](LayoutQuery& query) {
-    const Layout layout = Layout::channels_last(query.input_var(0).shape);
+    const Layout layout = cuda::rows_of_channels(query.input_var(0).shape);
     query.need(0, layout);
     query.need(6, layout);
+    if (query.has_input(7)) query.need(7, *query.input(7));
     query.give(0, layout);
   };
   def.create = [](KernelContext& context) {
     const std::vector<Argument>& in = context.inputs;
-    const Shape& x = in[0].shape;
-    const cuda::NormBackward norm{
-        .shape = {.dtype = in[0].dtype, .rows = x.elements() / x[1], .channels = x[1]},
-        .x = in[0].data,
-        .scale = in[1].as<float>(),
-        .mean = in[2].as<float>(),
-        .variance = in[3].as<float>(),
-        .dx = context.outputs[0].data,
-        .dz = in[6].data,
-        .dscale = in[4].as<float>(),
-        .dbias = in[5].as<float>(),
-        .epsilon = context.attributes().number("epsilon")};
+    const cuda::NormBackward norm{.shape = cuda::norm_shape(in[0].shape, in[0].dtype),
+                                  .x = in[0].data,
+                                  .scale = in[1].as<float>(),
+                                  .mean = in[2].as<float>(),
+                                  .variance = in[3].as<float>(),
+                                  .mask = in[7].as<uint8_t>(),
+                                  .dx = context.outputs[0].data,
+                                  .dz = in[6].data,
+                                  .dscale = in[4].as<float>(),
+                                  .dbias = in[5].as<float>(),
+                                  .epsilon = context.attributes().number("epsilon"),
+                                  .count = context.attributes().integer("count")};
     return make_kernel(
         [norm](Stream& stream) { norm_data_gradient(norm, cuda::stream_of(stream)); });
   };

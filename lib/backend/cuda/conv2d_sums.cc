@@ -102,7 +102,7 @@ FLEET_KERNEL(cuda, conv2d_sums) {
       const cudaStream_t on = cuda::stream_of(stream);
       if (factor) scale_bias_relu(image, x.data, factor.data, constant.data, from, on);
       product->run(stream);
-      sum_squares(result, y.data, sum.as<float>(), squares.as<float>(), workspace, on);
+      sum_squares(result, y.data, nullptr, sum.as<float>(), squares.as<float>(), workspace, on);
     });
   };
 }

@@ -154,13 +154,20 @@ __global__ void sum_gradients(NormTiling t, const T* x, Gradients<T> g, T* dz, T
   store_part<pack>(t, p, first, second, partial);
 }
 
+struct ParameterGradients {
+  float *dscale, *dbias;
+  float *product, *sum;  // the same once more, or null
+};
+
 __global__ void finish_gradients(const float* partial, int64_t channels, int64_t parts,
-                                 float* dscale, float* dbias) {
+                                 ParameterGradients g) {
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
   const NormSums sums = add_parts(partial, channels, channel, parts);
   if (threadIdx.y != 0 || channel >= channels) return;
-  dbias[channel] = sums.first;
-  dscale[channel] = sums.second;
+  g.dbias[channel] = sums.first;
+  g.dscale[channel] = sums.second;
+  if (g.sum) g.sum[channel] = sums.first;
+  if (g.product) g.product[channel] = sums.second;
 }
 
 // dx = scale / deviation (gradient - its mean - normalised x times their mean product); the means
@@ -263,7 +270,8 @@ template <int pack, typename T>
 void run_data_gradient(const NormBackward& n, const Gradients<T>& g, const float* dscale,
                        const float* dbias, cudaStream_t stream) {
   const NormLaunch l = norm_launch(n.shape);
-  const float share = n.is_test ? 0 : 1 / static_cast<float>(n.shape.rows);
+  const float rows = static_cast<float>(n.count > 0 ? n.count : n.shape.rows);
+  const float share = n.is_test ? 0 : 1 / rows;
   launch(data_gradient<pack, T>, l.grid, kBlock, 0, stream, l.tiling, static_cast<const T*>(n.x), g,
          static_cast<T*>(n.dx), transform_of(n), dscale, dbias, share);
 }
@@ -286,7 +294,7 @@ void norm_backward(const NormBackward& n, cudaStream_t stream) {
     launch(sum_gradients<kSize, T>, l.grid, kBlock, 0, stream, l.tiling, static_cast<const T*>(n.x),
            g, dz, transform_of(n), partial);
     launch(finish_gradients, finish_grid(n.shape), dim3(kWarp, kFinishLanes), 0, stream, partial,
-           channels, l.parts, dscale, dbias);
+           channels, l.parts, ParameterGradients{dscale, dbias, n.product, n.sum});
     if (!n.dx) return;
     // dz holds the gradient by now, and may lie where a dy was.
     if (dz) g = {{dz}, 1, nullptr};
@@ -297,7 +305,7 @@ void norm_backward(const NormBackward& n, cudaStream_t stream) {
 void norm_data_gradient(const NormBackward& n, cudaStream_t stream) {
   dispatch_norm(n.shape, [&](auto type, auto pack) {
     using T = decltype(type);
-    const Gradients<T> g{{static_cast<const T*>(n.dz)}, 1, nullptr};
+    const Gradients<T> g{{static_cast<const T*>(n.dz)}, 1, n.mask};
     run_data_gradient<decltype(pack)::value>(n, g, n.dscale, n.dbias, stream);
   });
 }

@@ -52,12 +52,15 @@ struct NormBackward {
   void* dx = nullptr;  // may be one of dy
   void* dz = nullptr;  // may be dy[0]
   float *dscale = nullptr, *dbias = nullptr;
+  float *product = nullptr, *sum = nullptr;  // the values of dscale and dbias once more
   bool is_test = false;
   double epsilon = 0;
+  int64_t count = 0;  // rows that dscale and dbias are sums over, for dx; 0: those of x
   void* workspace = nullptr;
 };
 void norm_backward(const NormBackward& norm, cudaStream_t stream);
-// Only the last part of it: dx from dz, the one gradient, and the parameters' gradients.
+// Only the last part of it: dx from dz, the one gradient (behind the relu where there is a mask),
+// and the parameters' gradients.
 void norm_data_gradient(const NormBackward& norm, cudaStream_t stream);
 
 }  // namespace fleet::cuda

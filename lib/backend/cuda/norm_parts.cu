@@ -24,17 +24,21 @@ __global__ void transform(NormTiling t, const T* x, const T* factor, const T* co
 }
 
 template <int pack, typename T>
-__global__ void sum_powers(NormTiling t, const T* x, float* partial) {
+__global__ void sum_powers(NormTiling t, const T* x, const float* pivot, float* partial) {
   const NormPlace p = place_of<pack>(t);
   float first[pack] = {}, second[pack] = {};
   if (p.inside(t)) {
+    float from[pack] = {};
+#pragma unroll
+    for (int i = 0; i < pack; ++i) from[i] = pivot ? pivot[p.channel + i] : 0;
 #pragma unroll 4
     for (int64_t row = p.begin + p.lane; row < p.end; row += p.lanes) {
       const auto values = load_floats<pack>(x, row * t.channels + p.channel);
 #pragma unroll
       for (int i = 0; i < pack; ++i) {
-        first[i] += values.at[i];
-        second[i] += values.at[i] * values.at[i];
+        const float difference = values.at[i] - from[i];
+        first[i] += difference;
+        second[i] += difference * difference;
       }
     }
   }
@@ -83,7 +87,9 @@ __global__ void finish_norm(NormFinish f, float epsilon, float momentum, T* fact
   const int64_t c = thread_index();
   if (c >= f.channels) return;
   const float count = static_cast<float>(f.count);
-  const float mean = f.sum[c] / count, raw = f.squares[c] / count - mean * mean;
+  const float difference = f.sum[c] / count;
+  const float mean = f.shifted ? f.mean[c] + difference : difference;
+  const float raw = f.squares[c] / count - difference * difference;
   const float variance = raw > 0 ? raw : 0, inverse = 1 / sqrtf(variance + epsilon);
   f.saved_mean[c] = mean;
   f.saved_variance[c] = variance;
@@ -110,14 +116,14 @@ void scale_bias_relu(const NormShape& shape, const void* x, const void* factor,
   });
 }
 
-void sum_squares(const NormShape& shape, const void* x, float* sum, float* squares, void* workspace,
-                 cudaStream_t stream) {
+void sum_squares(const NormShape& shape, const void* x, const float* pivot, float* sum,
+                 float* squares, void* workspace, cudaStream_t stream) {
   const NormLaunch l = norm_launch(shape);
   float* partial = static_cast<float*>(workspace);
   dispatch_norm(shape, [&](auto type, auto pack) {
     using T = decltype(type);
     launch(sum_powers<decltype(pack)::value, T>, l.grid, kBlock, 0, stream, l.tiling,
-           static_cast<const T*>(x), partial);
+           static_cast<const T*>(x), pivot, partial);
   });
   launch(finish_sums, finish_grid(shape), dim3(kWarp, kFinishLanes), 0, stream, partial,
          shape.channels, l.parts, sum, squares);

@@ -11,9 +11,10 @@ namespace fleet::cuda {
 void scale_bias_relu(const NormShape& shape, const void* x, const void* factor,
                      const void* constant, void* y, cudaStream_t stream);
 
-// sum and squares[channels]: of x, and of x squared. Workspace: norm_workspace().
-void sum_squares(const NormShape& shape, const void* x, float* sum, float* squares, void* workspace,
-                 cudaStream_t stream);
+// sum and squares[channels]: of x, and of x squared; with a pivot[channels] of x - pivot.
+// Workspace: norm_workspace().
+void sum_squares(const NormShape& shape, const void* x, const float* pivot, float* sum,
+                 float* squares, void* workspace, cudaStream_t stream);
 
 // From sums over `count` rows: the batch's statistics, the running ones, and the normalisation as
 // one factor and constant a channel. Every output but saved_mean and saved_variance may be null.
@@ -26,6 +27,7 @@ struct NormFinish {
   float* inverse = nullptr;  // 1 / sqrt(variance + epsilon)
   void *factor = nullptr, *constant = nullptr;
   DType low = DType::kFloat16;  // of factor and constant
+  bool shifted = false;         // sums are of x - mean
   double epsilon = 0, momentum = 0;
 };
 void norm_finish(const NormFinish& finish, cudaStream_t stream);

@@ -1,5 +1,7 @@
 #include "strategy/meta/all_reduce.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -110,8 +112,12 @@ AllReduceSettings check_all_reduce(const StrategyProto& proto, const PassContext
   AllReduceSettings settings{.fuse = proto.fuse_all_reduce_ops(),
                              .buckets = bucket_limits(proto),
                              .communicators = proto.nccl_comm_num(),
-                             .one_after_another = proto.sync_nccl_allreduce(),
-                             .group_size = group_size(proto, context)};
+                             .one_after_another = proto.sync_nccl_allreduce()};
+  if (proto.sync_batch_norm() && context.data_parallel_degree() > 1) {
+    settings.communicators = std::min(settings.communicators, 1);  // as Paddle, which says so
+  } else {
+    settings.group_size = group_size(proto, context);
+  }
   if (settings.communicators < 1) {
     refuse("nccl_comm_num is " + std::to_string(settings.communicators), "give a number from 1 up");
   }
