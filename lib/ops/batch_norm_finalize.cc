@@ -11,8 +11,10 @@ namespace fleet {
 // factor x + constant, rounded to the type `low`. inverse: 1 / sqrt(saved_variance + epsilon).
 FLEET_OP(batch_norm_finalize) {
   def.inputs = {{"sum"}, {"squares"}, {"scale"}, {"bias"}, {"mean"}, {"variance"}};
-  def.outputs = {{"mean_out", Slot::kOptional},
-                 {"variance_out", Slot::kOptional},
+  // The states are not optional: whoever runs operations a second time (the pass recompute) keeps
+  // this one's results, since `mean` is another by then.
+  def.outputs = {{"mean_out"},
+                 {"variance_out"},
                  {"saved_mean"},
                  {"saved_variance"},
                  {"inverse", Slot::kOptional},

@@ -73,7 +73,8 @@ class FuseResunit : public Pass {
 
   static bool is_norm(const Op& op) {
     return (op.type() == "batch_norm" || op.type() == "fused_bn_add_activation") &&
-           !op.attributes.boolean("is_test") && op.outputs[3] != kNoVar && op.outputs[4] != kNoVar;
+           !op.attributes.boolean("is_test") &&
+           std::count(op.outputs.begin() + 1, op.outputs.begin() + 5, kNoVar) == 0;
   }
   static bool is_norm_gradient(const Op& op) {
     return (op.type() == "batch_norm_grad" || op.type() == "fused_bn_add_activation_grad") &&

@@ -86,12 +86,14 @@ class SyncBatchNorm : public Pass {
     ++norms_;
     const std::vector<VarId>&in = norm.inputs, &out = norm.outputs;
     const VarId y = out[0], sum = temporary(y, ".sum"), squares = temporary(y, ".squares");
-    const VarId mean = out[3] != kNoVar ? out[3] : temporary(y, ".batch_mean");
-    const VarId variance = out[4] != kNoVar ? out[4] : temporary(y, ".batch_variance");
+    const auto made = [&](int slot, const char* suffix) {
+      return out[slot] != kNoVar ? out[slot] : temporary(y, suffix);
+    };
+    const VarId mean = made(3, ".batch_mean"), variance = made(4, ".batch_variance");
     append(norm, "batch_norm_sums", {in[0], in[3]}, {sum, squares});
     add_up(norm, sum, squares);
     append(norm, "batch_norm_finalize", {sum, squares, in[1], in[2], in[3], in[4]},
-           {out[1], out[2], mean, variance, kNoVar, kNoVar, kNoVar},
+           {made(1, ".mean"), made(2, ".variance"), mean, variance, kNoVar, kNoVar, kNoVar},
            {{"epsilon", norm.attributes.number("epsilon")},
             {"momentum", norm.attributes.number("momentum")},
             {"count", count_of(in[0])},

@@ -74,8 +74,9 @@ TEST(SyncBatchNorm, EvaluationAndFusions_Stay) {
 
 TEST(SyncBatchNorm, OtherCommunicatorsAndGroups_AreOffInPaddlesWords) {
   const std::string line = said([] {
-    const Trained trained(kSync + "nccl_comm_num: 3 use_hierarchical_allreduce: true "
-                                  "hierarchical_allreduce_inter_nranks: 2",
+    const Trained trained(kSync +
+                              "nccl_comm_num: 3 use_hierarchical_allreduce: true "
+                              "hierarchical_allreduce_inter_nranks: 2",
                           {.ranks = 4, .nodes = 2});
     ASSERT_EQ(trained.program.groups().size(), 2u);
     for (const RankGroup& group : trained.program.groups()) EXPECT_EQ(group.first_sum, 1);

@@ -321,6 +321,18 @@ TEST_F(TrainerTest, SyncBatchNormWithAmp_TrainsAsOneRank) {
             2 * distance(one.weights[0], two.weights[0]));
 }
 
+// What runs a second time finds other running statistics: the batch's are kept.
+TEST_F(TrainerTest, SyncBatchNormWithRecompute_GivesTheSameBits) {
+  const auto synced = with(kNormed, {"data.batch_size=8", "strategy.sync_batch_norm=true"});
+  const Outcome plain = run(job(synced, kNormedModel), 2);
+  const Outcome again = run(job(with(synced, {"strategy.recompute=true",
+                                              "strategy.recompute_configs.checkpoints=['every "
+                                              "block']"}),
+                                kNormedModel),
+                            2);
+  EXPECT_EQ(distance(plain.weights[0], again.weights[0]), 0);
+}
+
 TEST(BuildProgram, StrategyLooksAtTheJobsOptimizer) {
   const Job job = make_job(ConfigTree::from_json(R"({
     "model": {"name": "mlp", "num_classes": 4},
