@@ -4,6 +4,10 @@
 // use_cudnn: on a GPU; false demands a kernel of our own, which there is for depthwise ones, and
 // which is taken there anyway.
 //
+// input_activation "relu": x passes through it on the way in, of depthwise convolutions (groups and
+// filters as many as channels): what relu gives is never stored. The pass fuse_relu_depthwise_conv
+// sets it. The weight's gradient applies it again, the data's ends in relu's.
+//
 // The gradient is two operations, the weight's first: so it reaches its bucket while the data
 // gradient is still computed, and the activation x dies one operation earlier.
 #include "ops/window.h"
@@ -17,11 +21,20 @@ const std::map<std::string, Attribute> kAttributes = {
     {"dilations", std::vector<int64_t>{1, 1}},
     {"groups", int64_t{1}},
     {"use_cudnn", true},
+    {"input_activation", std::string()},
 };
 
 Attributes with(Attributes attributes, const std::string& name, std::vector<int64_t> value) {
   attributes.set(name, std::move(value));
   return attributes;
+}
+
+void check_input_activation(ShapeContext& context, int64_t channels, const Shape& weight) {
+  const std::string& activation = context.attributes().text("input_activation");
+  if (activation.empty()) return;
+  const int64_t groups = context.attributes().integer("groups");
+  context.require(activation == "relu" && groups == channels && groups == weight[0],
+                  "input_activation '" + activation + "': relu it is, of a depthwise convolution");
 }
 
 void infer_conv2d(ShapeContext& context) {
@@ -32,6 +45,7 @@ void infer_conv2d(ShapeContext& context) {
   context.require(groups >= 1 && x[1] == weight[1] * groups && weight[0] % groups == 0,
                   "x " + x.text() + " does not fit weight " + weight.text() + " in " +
                       std::to_string(groups) + " groups");
+  check_input_activation(context, x[1], weight);
   if (context.has_input(2)) {
     context.require(context.shape(2) == Shape{weight[0]},
                     "bias " + context.shape(2).text() + " must have one value an output channel");
@@ -52,7 +66,9 @@ void conv2d_gradient(GradientContext& context) {
                    with(context.attributes(), "kernel", {weight[2], weight[3]}));
   }
   if (context.needs(0)) {
-    context.append("conv2d_data_grad", {context.input(1), dy}, {context.input_gradient(0)},
+    std::vector<VarId> inputs = {context.input(1), dy, kNoVar};
+    if (!context.attributes().text("input_activation").empty()) inputs[2] = context.input(0);
+    context.append("conv2d_data_grad", inputs, {context.input_gradient(0)},
                    with(context.attributes(), "size", {x[2], x[3]}));
   }
 }
@@ -84,9 +100,9 @@ FLEET_OP(conv2d_weight_grad) {
   };
 }
 
-// dx[N, I, size...] from weight and dy.
+// dx[N, I, size...] from weight and dy; with an input_activation also from x, what that was of.
 FLEET_OP(conv2d_data_grad) {
-  def.inputs = {{"weight"}, {"dy"}};
+  def.inputs = {{"weight"}, {"dy"}, {"x", Slot::kOptional}};
   def.outputs = {{"dx"}};
   def.attributes = kAttributes;
   def.attributes["size"] = std::vector<int64_t>{1, 1};

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "passes/backward.h"
 #include "tests/ops/naive_convolution.h"
 #include "tests/ops/op_check.h"
+#include "tests/ops/op_device.h"
 
 namespace fleet {
 namespace {
@@ -12,7 +14,13 @@ struct Case {
   int64_t groups = 1;
   bool bias = false;
   bool use_cudnn = true;
+  bool relu = false;  // x passes through it on the way in
 };
+
+Values relu(Values x) {
+  for (double& value : x) value = std::max(value, 0.0);
+  return x;
+}
 
 void check(const Case& c) {
   SCOPED_TRACE("x " + c.x.text() + " weight " + c.weight.text() + " groups " +
@@ -22,15 +30,18 @@ void check(const Case& c) {
                            {"paddings", c.paddings},
                            {"dilations", c.dilations},
                            {"groups", c.groups},
-                           {"use_cudnn", c.use_cudnn}},
+                           {"use_cudnn", c.use_cudnn},
+                           {"input_activation", std::string(c.relu ? "relu" : "")}},
             .inputs = {{.shape = c.x},
                        {.shape = c.weight, .kind = VarKind::kParameter},
                        {.shape = {c.weight[0]}, .kind = VarKind::kParameter, .present = c.bias}},
-            .reference = [&](const std::vector<Values>& in) {
-              return std::vector<Values>{
-                  naive_convolution({c.x, c.weight, c.strides, c.paddings, c.dilations, c.groups},
-                                    in[0], in[1], in[2])};
-            }});
+            .reference =
+                [&](const std::vector<Values>& in) {
+                  return std::vector<Values>{naive_convolution(
+                      {c.x, c.weight, c.strides, c.paddings, c.dilations, c.groups},
+                      c.relu ? relu(in[0]) : in[0], in[1], in[2])};
+                },
+            .step = c.relu ? 1e-6 : 1e-4});
 }
 
 TEST(Conv2d, OneByOne_MatchesReference) {
@@ -86,6 +97,63 @@ TEST(Conv2d, Depthwise_MatchesReference) {
          .bias = true});
   check({.x = {1, 10, 5, 5}, .weight = {20, 1, 3, 3}, .groups = 10});  // two outputs a channel
   check({.x = {1, 9, 5, 5}, .weight = {9, 1, 2, 3}, .groups = 9, .use_cudnn = false});
+}
+
+TEST(Conv2d, DepthwiseWithRelu_MatchesReference) {
+  check({.x = {2, 32, 6, 6},
+         .weight = {32, 1, 3, 3},
+         .paddings = {1, 1},
+         .groups = 32,
+         .relu = true});
+  check({.x = {6, 10, 6, 5},
+         .weight = {10, 1, 3, 3},
+         .strides = {2, 2},
+         .paddings = {1, 1},
+         .groups = 10,
+         .bias = true,
+         .relu = true});
+  check({.x = {1, 9, 5, 5}, .weight = {9, 1, 2, 3}, .groups = 9, .relu = true});
+}
+
+// So large that relu and convolution take turns, slice by slice of the batch.
+TEST(Conv2d, DepthwiseWithReluOfManyImages_IsReluThenConvolution) {
+  if (op_may_lack_kernel()) GTEST_SKIP() << "convolutions need a library";
+  const Shape x{6, 32, 128, 130}, weight{32, 1, 3, 3};
+  const auto conv = [&](bool fused) {
+    Program program;
+    const SectionId section = program.add_section("forward", {});
+    const Init draw{.kind = Init::kNormal, .a = 0, .b = 1};
+    VarId image = program.parameter("x", x, draw);
+    const VarId w = program.parameter("w", weight, draw);
+    const VarId b = program.parameter("b", {32}, draw);
+    if (!fused) image = program.emit(section, "relu", {image})[0];
+    const VarId y = program.emit(section, "conv2d", {image, w, b},
+                                 {{"groups", int64_t{32}},
+                                  {"paddings", std::vector<int64_t>{1, 1}},
+                                  {"input_activation", std::string(fused ? "relu" : "")}})[0];
+    const VarId slope = program.state("slope", program.var(y).shape, draw);
+    const VarId loss =
+        program.emit(section, "mean", {program.emit(section, "elementwise_mul", {y, slope})[0]})[0];
+    append_backward(program, section, loss, 1000);
+    std::vector<VarId> kept = {y};
+    for (const char* name : {"x", "w", "b"}) kept.push_back(program.gradient(program.find(name)));
+    Executor executor(make_plan(program, kept, op_plan_options()), op_device(), nullptr);
+    executor.initialize(3);
+    executor.run({});
+    std::vector<std::vector<float>> values;
+    for (VarId id : kept) values.push_back(executor.values<float>(id));
+    return values;
+  };
+  const auto apart = conv(false), fused = conv(true);
+  EXPECT_EQ(fused[0], apart[0]) << "y";
+  EXPECT_EQ(fused[1], apart[1]) << "dx";
+  for (size_t i = 2; i < 4; ++i) {  // sums over the batch, in another order
+    for (size_t k = 0; k < fused[i].size(); ++k) EXPECT_NEAR(fused[i][k], apart[i][k], 1e-4);
+  }
+}
+
+TEST(Conv2d, InputActivationOfAnother_IsRefused) {
+  EXPECT_THROW(check({.x = {1, 4, 5, 5}, .weight = {8, 4, 3, 3}, .relu = true}), Error);
 }
 
 TEST(Conv2d, ChannelsLastImage_MatchesReference) {

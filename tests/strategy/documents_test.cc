@@ -88,7 +88,7 @@ const Name kNames[] = {
     {kCollective, "cudnn_batchnorm_spatial_persistent", "True",
      "cudnn_batchnorm_spatial_persistent", "cudnn_batchnorm_spatial_persistent has no effect"},
     {kCollective, "build_strategy.fuse_relu_depthwise_conv", "True",
-     "build_strategy.fuse_relu_depthwise_conv", kRefused},
+     "build_strategy.fuse_relu_depthwise_conv", ""},
     {kCollective, "build_strategy.fuse_broadcast_ops", "True", "build_strategy.fuse_broadcast_ops",
      "Currently, fuse_broadcast_ops only works under Reduce mode."},
     {kCollective, "build_strategy.enable_inplace", "False", "build_strategy.enable_inplace",
@@ -101,7 +101,7 @@ const Name kNames[] = {
      "execution_strategy.use_thread_barrier", "always so"},
 
     {kFusion, "build_strategy.fuse_relu_depthwise_conv", "True",
-     "build_strategy.fuse_relu_depthwise_conv", kRefused},
+     "build_strategy.fuse_relu_depthwise_conv", ""},
     {kFusion, "build_strategy.fuse_broadcast_ops", "True", "build_strategy.fuse_broadcast_ops",
      "Currently, fuse_broadcast_ops only works under Reduce mode."},
     {kFusion, "_fuse_grad_size_in_TFLOPS", "50", "fuse_grad_size_in_TFLOPS", ""},

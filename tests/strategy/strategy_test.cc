@@ -165,9 +165,8 @@ TEST(CheckStrategy, PersistentBatchNorm_IsSaidToHaveNoEffect) {
 
 TEST(CheckStrategy, Unsupported_IsRefusedByName) {
   const std::string what =
-      refusal("dgc: true asp: true build_strategy { fuse_relu_depthwise_conv: true }");
-  EXPECT_THAT(what,
-              HasSubstr("not supported yet: dgc, asp, build_strategy.fuse_relu_depthwise_conv"));
+      refusal("dgc: true asp: true build_strategy { fuse_gemm_epilogue: true }");
+  EXPECT_THAT(what, HasSubstr("not supported yet: dgc, asp, build_strategy.fuse_gemm_epilogue"));
   EXPECT_THAT(refusal("gradient_scale_configs { scale_strategy: 'sum' }"),
               HasSubstr("gradient_scale_configs.scale_strategy"));
   EXPECT_THAT(refusal("dgc: true dgc_configs { sparsity: 0.9 }"),

@@ -1,11 +1,22 @@
 #include "backend/cpu/channels.h"
 #include "backend/cpu/convolution.h"
+#include "backend/cpu/relu_depthwise.h"
 
 namespace fleet {
 namespace {
 
 using cpu::Convolution;
 using cpu::ConvolutionChoice;
+using cpu::ReluDepthwise;
+
+bool has_relu(const Attributes& attributes) { return !attributes.text("input_activation").empty(); }
+
+// The kernel's scratch memory.
+size_t workspace_of(const LayoutQuery& query, const Convolution& conv,
+                    const ConvolutionChoice& choice) {
+  if (!has_relu(query.attributes())) return choice.workspace;
+  return ReluDepthwise(conv, choice.x, choice.weight, choice.y).workspace();
+}
 
 // An image stays as it comes where that is fast, so that no reorder is needed; a weight that nobody
 // has laid out yet takes the layout the forward convolution likes.
@@ -23,7 +34,7 @@ void forward_layouts(LayoutQuery& query) {
   query.need(0, choice.x);
   query.need(1, choice.weight);
   query.give(0, choice.y);
-  query.workspace(choice.workspace);
+  query.workspace(workspace_of(query, conv, choice));
 }
 
 // The gradient of a parameter must end in the parameter's layout: written so if that is fast.
@@ -47,7 +58,7 @@ void weight_layouts(LayoutQuery& query) {
   query.need(0, choice.x);
   query.need(1, choice.y);
   query.give(0, choice.weight);
-  query.workspace(choice.workspace);
+  query.workspace(workspace_of(query, conv, choice));
 }
 
 void data_layouts(LayoutQuery& query) {
@@ -63,7 +74,8 @@ void data_layouts(LayoutQuery& query) {
   query.need(0, choice.weight);
   query.need(1, choice.y);
   query.give(0, choice.x);
-  query.workspace(choice.workspace);
+  if (query.has_input(2)) query.need(2, choice.x);
+  query.workspace(workspace_of(query, conv, choice));
 }
 
 }  // namespace
@@ -77,6 +89,10 @@ FLEET_KERNEL(cpu, conv2d) {
     Convolution conv = cpu::convolution_of(Convolution::kForward, context.attributes(), x.shape,
                                            weight.shape, y.shape, x.dtype, weight.dtype);
     if (bias) conv.bias = bias.dtype;
+    if (has_relu(context.attributes())) {
+      return ReluDepthwise(conv, x.layout, weight.layout, y.layout)
+          .make_forward(x, weight, bias, y, context.workspace);
+    }
     return cpu::make_convolution(conv, x, weight, bias, y, context.workspace);
   };
 }
@@ -93,6 +109,10 @@ FLEET_KERNEL(cpu, conv2d_weight_grad) {
     Convolution conv = cpu::convolution_of(Convolution::kWeight, context.attributes(), x.shape,
                                            dweight.shape, dy.shape, x.dtype, dweight.dtype);
     if (dbias) conv.bias = dbias.dtype;
+    if (has_relu(context.attributes())) {
+      return ReluDepthwise(conv, x.layout, dweight.layout, dy.layout)
+          .make_weight(x, dy, dweight, dbias, context.workspace);
+    }
     return cpu::make_convolution(conv, x, dweight, dbias, dy, context.workspace);
   };
 }
@@ -104,6 +124,10 @@ FLEET_KERNEL(cpu, conv2d_data_grad) {
     const Argument &weight = context.inputs[0], &dy = context.inputs[1], &dx = context.outputs[0];
     const Convolution conv = cpu::convolution_of(Convolution::kData, context.attributes(), dx.shape,
                                                  weight.shape, dy.shape, dy.dtype, weight.dtype);
+    if (has_relu(context.attributes())) {
+      return ReluDepthwise(conv, dx.layout, weight.layout, dy.layout)
+          .make_data(weight, dy, context.inputs[2], dx, context.workspace);
+    }
     return cpu::make_convolution(conv, dx, weight, {}, dy, context.workspace);
   };
 }

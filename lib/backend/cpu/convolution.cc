@@ -113,9 +113,12 @@ dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts&
   }
   if (conv.direction == Convolution::kForward) return forward(conv, x, weight, bias, y);
   const Geometry g = geometry_of(conv.window);
-  // What the gradients' descriptors are told about the forward one: only its kind counts.
+  // What the gradients' descriptors are told about the forward one: only its kind counts. A
+  // weight's gradient may be of a wider type than the weight.
+  Convolution told = conv;
+  told.weight_type = conv.type;
   const auto hint =
-      forward(conv, desc_of(conv.x, conv.type, std::nullopt), weight_desc(conv, std::nullopt),
+      forward(told, desc_of(conv.x, conv.type, std::nullopt), weight_desc(told, std::nullopt),
               memory::desc(), desc_of(conv.y, conv.type, std::nullopt));
   if (conv.direction == Convolution::kData) {
     const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, x, weight, y,
@@ -180,6 +183,14 @@ ConvolutionChoice choose(const Convolution& conv,
       if (const auto choice = complete(conv, pd)) return *choice;
     }
     throw Error(ErrorCode::kUnsupported, "oneDNN has no implementation", text_of(conv));
+  });
+}
+
+size_t convolution_workspace(const Convolution& conv, const ConvolutionLayouts& layouts) {
+  return translated(text_of(conv), [&] {
+    const dnnl::primitive_desc pd = describe(conv, layouts);
+    FLEET_CHECK(pd, "no implementation for the layouts chosen for a " + text_of(conv));
+    return scratchpad_bytes(pd);
   });
 }
 

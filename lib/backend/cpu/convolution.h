@@ -34,6 +34,9 @@ struct ConvolutionChoice {
 ConvolutionChoice choose(const Convolution& convolution,
                          const std::vector<ConvolutionLayouts>& candidates);
 
+// Scratch memory of the primitive for three layouts that were chosen before.
+size_t convolution_workspace(const Convolution& convolution, const ConvolutionLayouts& layouts);
+
 // The primitive, with its arguments, for layouts that were chosen before.
 std::unique_ptr<PrimitiveKernel> make_convolution(const Convolution& convolution, const Argument& x,
                                                   const Argument& weight, const Argument& bias,

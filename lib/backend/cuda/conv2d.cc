@@ -50,6 +50,7 @@ void data_layouts(LayoutQuery& query) {
   query.need(0, problem.weight());
   query.need(1, problem.y());
   query.give(0, problem.x());
+  if (query.has_input(2)) query.need(2, problem.x());
   if (problem.takes_own(query.attributes())) return;
   query.workspace(workspace_of(query.device(), problem.conv()));
 }
@@ -121,8 +122,8 @@ FLEET_KERNEL(cuda, conv2d_data_grad) {
     const Problem problem(Direction::kData, context.attributes(), dx.shape, weight.shape, dy.shape,
                           dy.dtype);
     if (problem.takes_own(context.attributes())) {
-      return make_kernel([=, conv = problem.own()](Stream& stream) {
-        depthwise_data_grad(conv, weight.data, dy.data, dx.data, cuda::stream_of(stream));
+      return make_kernel([=, conv = problem.own(), x = context.inputs[2]](Stream& stream) {
+        depthwise_data_grad(conv, weight.data, dy.data, x.data, dx.data, cuda::stream_of(stream));
       });
     }
     return make_kernel(context.device, problem.conv(), dx.data, weight.data, dy.data, nullptr,

@@ -18,20 +18,26 @@ ConvolutionProblem::ConvolutionProblem(Direction direction, const Attributes& at
            .weight = stored(weight, block_),
            .y = y,
            .dtype = dtype};
-  own_ = {.dtype = dtype,
-          .batch = x[0],
-          .channels = x[1],
-          .filters = y[1],
-          .groups = attributes.integer("groups"),
-          .in = {x[2], x[3]},
-          .out = {y[2], y[3]},
-          .in_pixel = x[1],
-          .out_pixel = y[1],
-          .window = conv_.window};
+  own_ = {
+      .dtype = dtype,
+      .batch = x[0],
+      .channels = x[1],
+      .filters = y[1],
+      .groups = attributes.integer("groups"),
+      .in = {x[2], x[3]},
+      .out = {y[2], y[3]},
+      .in_pixel = x[1],
+      .out_pixel = y[1],
+      .window = conv_.window,
+      .relu = attributes.has("input_activation") && attributes.text("input_activation") == "relu"};
 }
 
 bool ConvolutionProblem::takes_own(const Attributes& attributes) const {
   if (is_depthwise(own_)) return true;
+  if (own_.relu) {
+    throw Error(ErrorCode::kUnsupported, "conv2d: no kernel of our own takes in a relu here",
+                "weight " + weight_.text(), "switch build_strategy.fuse_relu_depthwise_conv off");
+  }
   if (attributes.boolean("use_cudnn")) return false;
   throw Error(ErrorCode::kUnsupported,
               "conv2d: use_cudnn=false, but only depthwise ones have a kernel of our own",

@@ -78,10 +78,19 @@ __device__ inline int64_t other_pixel(const Geometry& g, const Place& at, int ta
   return (at.image * g.height[1 - to] + row) * g.width[1 - to] + column;
 }
 
+// What relu lets through, of `values`, where x is above 0.
+template <int pack>
+__device__ inline void mask(Pack<float, pack>& values, const Pack<float, pack>& x) {
+#pragma unroll
+  for (int i = 0; i < pack; ++i) values.at[i] = x.at[i] > 0 ? values.at[i] : 0;
+}
+
 // Side `to` from the other side, each channel by its own taps: y of x (to = 1), or dx of dy (to =
-// 0). The taps lie in shared memory as [tap][channel], so that neighbours read neighbours.
-template <int pack, int to, typename T>
-__global__ void depthwise(Geometry g, const T* from, const T* weight, const T* bias, T* target) {
+// 0). The taps lie in shared memory as [tap][channel], so that neighbours read neighbours. relu: x
+// passes through it, so dx is masked by x.
+template <int pack, int to, bool relu, typename T>
+__global__ void depthwise(Geometry g, const T* from, const T* weight, const T* bias, const T* x,
+                          T* target) {
   float* taps = dynamic_shared<float>();
   const int lane = threadIdx.y * kColumns + threadIdx.x;
   const int64_t first = static_cast<int64_t>(blockIdx.y) * kColumns * pack;
@@ -106,37 +115,40 @@ __global__ void depthwise(Geometry g, const T* from, const T* weight, const T* b
     for (int tap = 0; tap < g.taps() && channel < g.channels; ++tap) {
       const int64_t source = other_pixel<to>(g, at, tap);
       if (source < 0) continue;
-      const auto values = load_floats<pack>(from, source * g.pixel[1 - to] + channel);
+      auto values = load_floats<pack>(from, source * g.pixel[1 - to] + channel);
+      if constexpr (relu && to == 1) mask(values, values);
       const float* own = taps + (tap * kColumns + threadIdx.x) * pack;
 #pragma unroll
       for (int i = 0; i < pack; ++i) sum.at[i] += values.at[i] * own[i];
     }
-    store_floats<pack>(target, pixel * g.pixel[to] + channel, sum);
+    const int64_t at_target = pixel * g.pixel[to] + channel;
+    if constexpr (relu && to == 0) mask(sum, load_floats<pack>(x, at_target));
+    store_floats<pack>(target, at_target, sum);
   }
 }
 
-template <int pack, int to, typename T>
-bool try_depthwise(const Geometry& g, const T* from, const T* weight, const T* bias, T* target,
-                   cudaStream_t stream) {
+template <int pack, int to, bool relu, typename T>
+bool try_depthwise(const Geometry& g, const T* from, const T* weight, const T* bias, const T* x,
+                   T* target, cudaStream_t stream) {
   const size_t shared = static_cast<size_t>(g.taps()) * kColumns * pack * sizeof(float);
   if (g.pixel[0] % pack != 0 || g.pixel[1] % pack != 0 || shared > kMostShared) return false;
   const dim3 grid(blocks_for(g.pixels(to), kPixels), blocks_for(g.pixel[to], kColumns * pack));
-  launch(depthwise<pack, to, T>, grid, dim3(kColumns, kRows), shared, stream, g, from, weight, bias,
-         target);
+  launch(depthwise<pack, to, relu, T>, grid, dim3(kColumns, kRows), shared, stream, g, from, weight,
+         bias, x, target);
   return true;
 }
 
-template <int to>
+template <int to, bool relu>
 void run_depthwise(const Convolution& c, const void* from, const void* weight, const void* bias,
-                   void* target, cudaStream_t stream) {
+                   const void* x, void* target, cudaStream_t stream) {
   const Geometry g = geometry_of(c);
   const bool done = dispatch(c.dtype, [&](auto type) {
     using T = decltype(type);
-    const T *x = static_cast<const T*>(from), *w = static_cast<const T*>(weight);
-    const T* b = static_cast<const T*>(bias);
-    T* y = static_cast<T*>(target);
-    return try_depthwise<kPack<T>, to, T>(g, x, w, b, y, stream) ||
-           try_depthwise<1, to, T>(g, x, w, b, y, stream);
+    const T *f = static_cast<const T*>(from), *w = static_cast<const T*>(weight);
+    const T *b = static_cast<const T*>(bias), *m = static_cast<const T*>(x);
+    T* t = static_cast<T*>(target);
+    return try_depthwise<kPack<T>, to, relu, T>(g, f, w, b, m, t, stream) ||
+           try_depthwise<1, to, relu, T>(g, f, w, b, m, t, stream);
   });
   FLEET_CHECK(done, "a depthwise kernel of so many taps");
 }
@@ -147,7 +159,7 @@ int64_t parts_of(const Convolution& c) {
   return std::clamp<int64_t>(c.batch * c.out[0] * c.out[1] / 2048, 1, 64);
 }
 
-template <int pack, typename T>
+template <int pack, bool relu, typename T>
 __global__ void weight_parts(Geometry g, const T* x, const T* dy, int64_t part_pixels,
                              float* partial) {
   __shared__ float rows[kRows][kColumns * pack];
@@ -165,7 +177,8 @@ __global__ void weight_parts(Geometry g, const T* x, const T* dy, int64_t part_p
     }
     const int64_t source = other_pixel<1>(g, Place(g, 1, pixel), tap);
     if (source < 0) continue;
-    const auto values = load_floats<pack>(x, source * g.pixel[0] + channel);
+    auto values = load_floats<pack>(x, source * g.pixel[0] + channel);
+    if constexpr (relu) mask(values, values);
 #pragma unroll
     for (int i = 0; i < pack; ++i) sums[i] += values.at[i] * slope.at[i];
   }
@@ -241,12 +254,14 @@ bool is_depthwise(const Convolution& c) {
 
 void depthwise_forward(const Convolution& c, const void* x, const void* weight, const void* bias,
                        void* y, cudaStream_t stream) {
-  run_depthwise<1>(c, x, weight, bias, y, stream);
+  const auto run = c.relu ? run_depthwise<1, true> : run_depthwise<1, false>;
+  run(c, x, weight, bias, nullptr, y, stream);
 }
 
-void depthwise_data_grad(const Convolution& c, const void* weight, const void* dy, void* dx,
-                         cudaStream_t stream) {
-  run_depthwise<0>(c, dy, weight, nullptr, dx, stream);
+void depthwise_data_grad(const Convolution& c, const void* weight, const void* dy, const void* x,
+                         void* dx, cudaStream_t stream) {
+  const auto run = c.relu ? run_depthwise<0, true> : run_depthwise<0, false>;
+  run(c, dy, weight, nullptr, x, dx, stream);
 }
 
 size_t depthwise_weight_grad_workspace(const Convolution& c) {
@@ -264,9 +279,11 @@ void depthwise_weight_grad(const Convolution& c, const void* x, const void* dy, 
     const bool wide = g.pixel[0] % kPack<T> == 0 && g.pixel[1] % kPack<T> == 0;
     const dim3 grid(blocks_for(g.channels, wide ? kColumns * kPack<T> : kColumns),
                     static_cast<unsigned>(parts), static_cast<unsigned>(g.taps() + 1));
-    launch(wide ? weight_parts<kPack<T>, T> : weight_parts<1, T>, grid, dim3(kColumns, kRows), 0,
-           stream, g, static_cast<const T*>(x), static_cast<const T*>(dy),
-           ceil_div(g.pixels(1), parts), partial);
+    const auto plain = wide ? weight_parts<kPack<T>, false, T> : weight_parts<1, false, T>;
+    const auto masked = wide ? weight_parts<kPack<T>, true, T> : weight_parts<1, true, T>;
+    launch(c.relu ? masked : plain, grid, dim3(kColumns, kRows), 0, stream, g,
+           static_cast<const T*>(x), static_cast<const T*>(dy), ceil_div(g.pixels(1), parts),
+           partial);
     launch(sum_weights<T>, blocks_for((g.taps() + 1) * g.channels), kBlock, 0, stream, g, partial,
            parts, static_cast<T*>(dweight), static_cast<T*>(dbias));
   });

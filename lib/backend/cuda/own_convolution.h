@@ -22,6 +22,7 @@ struct Convolution {
   // Elements from one pixel to the next: the channels, padding included.
   int64_t in_pixel = 0, out_pixel = 0;
   Window window = {};
+  bool relu = false;  // x passes through relu on the way in: depthwise ones only
 };
 
 // Whether the depthwise kernels take it: groups = channels = filters.
@@ -31,9 +32,10 @@ bool is_depthwise(const Convolution& convolution);
 // zeroed.
 void depthwise_forward(const Convolution& convolution, const void* x, const void* weight,
                        const void* bias, void* y, cudaStream_t stream);
-// dx from weight and dy. Padding of dx is zeroed.
+// dx from weight and dy, and with relu from x[...], what that was of (else null). Padding of dx is
+// zeroed.
 void depthwise_data_grad(const Convolution& convolution, const void* weight, const void* dy,
-                         void* dx, cudaStream_t stream);
+                         const void* x, void* dx, cudaStream_t stream);
 // dweight and dbias (either may be null) from x and dy, with `workspace` of as many bytes.
 size_t depthwise_weight_grad_workspace(const Convolution& convolution);
 void depthwise_weight_grad(const Convolution& convolution, const void* x, const void* dy,

@@ -160,7 +160,7 @@ TEST(OwnConvolution, DepthwiseDataGradient_MatchesTheFormula) {
     t.fill_weight();
     std::vector<double> want(t.c.batch * t.c.in[0] * t.c.in[1] * t.c.in_pixel);
     t.for_products([&](int64_t x, int64_t y, int64_t w) { want[x] += t.y.at(y) * t.weight.at(w); });
-    depthwise_data_grad(t.c, t.weight.data(), t.y.data(), t.x.data(), nullptr);
+    depthwise_data_grad(t.c, t.weight.data(), t.y.data(), nullptr, t.x.data(), nullptr);
     expect_near(t.x, want, t.c.dtype);
   }
 }
@@ -180,6 +180,34 @@ TEST(OwnConvolution, DepthwiseWeightGradient_MatchesTheFormula) {
                           workspace.data(), nullptr);
     expect_near(t.weight, weights, t.c.dtype);
     expect_near(t.bias, biases, t.c.dtype);
+  }
+}
+
+// x passes through relu on the way in; dx is masked by the x that lies where it is written.
+TEST(OwnConvolution, DepthwiseWithRelu_MatchesTheFormula) {
+  for (const Convolution& convolution : depthwise_cases()) {
+    Case t(convolution);
+    t.c.relu = true;
+    t.fill_x();
+    t.fill_y();
+    t.fill_weight();
+    const auto relu = [](double x) { return x > 0 ? x : 0; };
+    std::vector<double> y(t.c.batch * t.c.out[0] * t.c.out[1] * t.c.out_pixel);
+    std::vector<double> dx(t.c.batch * t.c.in[0] * t.c.in[1] * t.c.in_pixel), dw(t.weights());
+    t.for_products([&](int64_t x, int64_t y_at, int64_t w) {
+      y[y_at] += relu(t.x.at(x)) * t.weight.at(w);
+      dw[w] += relu(t.x.at(x)) * t.y.at(y_at);
+      if (t.x.at(x) > 0) dx[x] += t.y.at(y_at) * t.weight.at(w);
+    });
+    std::vector<char> workspace(depthwise_weight_grad_workspace(t.c));
+    Memory got_dx(t.c.dtype, static_cast<int64_t>(dx.size())), got_dw(t.c.dtype, t.weights());
+    depthwise_data_grad(t.c, t.weight.data(), t.y.data(), t.x.data(), got_dx.data(), nullptr);
+    expect_near(got_dx, dx, t.c.dtype);
+    depthwise_weight_grad(t.c, t.x.data(), t.y.data(), got_dw.data(), nullptr, workspace.data(),
+                          nullptr);
+    expect_near(got_dw, dw, t.c.dtype);
+    depthwise_forward(t.c, t.x.data(), t.weight.data(), nullptr, t.y.data(), nullptr);
+    expect_near(t.y, y, t.c.dtype);
   }
 }
 

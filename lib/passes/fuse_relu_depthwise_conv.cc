@@ -1,0 +1,102 @@
+// fuse_relu_depthwise_conv: a relu that only a depthwise convolution reads is applied as that one
+// reads its image: what relu gives is neither written nor stored. Its mask comes from relu's input,
+// which the backward pass needs in its place: memory is saved where something else keeps that one
+// anyway (a convolution around relu and this one). Runs before the backward pass, behind
+// fuse_bn_act: a batch normalisation that has taken the relu in keeps it.
+#include "base/log.h"
+#include "passes/fuse_activation.h"
+#include "passes/pass.h"
+
+namespace fleet {
+namespace {
+
+constexpr int64_t kMostTaps = 64;  // what every backend's kernel takes
+
+class FuseReluDepthwiseConv : public Pass {
+ public:
+  bool run(Program& program, const PassContext&) override {
+    FLEET_CHECK(program.find_section("backward") < 0,
+                "fuse_relu_depthwise_conv after the backward pass");
+    find_uses(program);
+    std::vector<Op>& ops = program.ops();
+    std::vector<bool> removed(ops.size(), false);
+    int fused = 0, with_norm = 0;
+    for (Op& op : ops) {
+      if (!is_depthwise(program, op)) continue;
+      const VarId x = op.inputs[0];
+      if (writer_[x] < 0) continue;
+      const Op& maker = ops[writer_[x]];
+      const bool trains = program.sections()[op.section].when.training;
+      with_norm += trains && is_norm_with_relu(maker);
+      if (maker.type() != "relu" || maker.section != op.section || readers_[x] != 1) continue;
+      removed[writer_[x]] = true;
+      op = take_in(program, op, maker.inputs[0]);
+      fused += trains;
+    }
+    say(fused, with_norm);
+    if (!fused) return false;
+    std::vector<Op> kept;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (!removed[i]) kept.push_back(std::move(ops[i]));
+    }
+    ops = std::move(kept);
+    return true;
+  }
+
+ private:
+  void find_uses(const Program& program) {
+    readers_.assign(program.var_count(), 0);
+    writer_.assign(program.var_count(), -1);
+    for (size_t i = 0; i < program.ops().size(); ++i) {
+      for (VarId id : program.ops()[i].inputs) {
+        if (id != kNoVar) ++readers_[id];
+      }
+      for (VarId id : program.ops()[i].outputs) {
+        if (id != kNoVar) writer_[id] = static_cast<int>(i);
+      }
+    }
+  }
+
+  static bool is_depthwise(const Program& program, const Op& op) {
+    if (op.type() != "conv2d" || !op.attributes.text("input_activation").empty()) return false;
+    const Shape &x = program.var(op.inputs[0]).shape, &weight = program.var(op.inputs[1]).shape;
+    const int64_t groups = op.attributes.integer("groups");
+    return groups > 1 && groups == x[1] && groups == weight[0] &&
+           weight[2] * weight[3] <= kMostTaps;
+  }
+
+  static bool is_norm_with_relu(const Op& op) {
+    return (op.type() == "batch_norm" || op.type() == "fused_bn_add_activation") &&
+           op.attributes.text("activation") == "relu";
+  }
+
+  static Op take_in(Program& program, const Op& conv, VarId x) {
+    std::vector<VarId> inputs = conv.inputs;
+    inputs[0] = x;
+    Attributes attributes = conv.attributes;
+    attributes.set("input_activation", std::string("relu"));
+    return program.make_op(conv.section, conv.type(), inputs, conv.outputs, attributes);
+  }
+
+  static void say(int fused, int with_norm) {
+    log_fused("fuse_relu_depthwise_conv", fused);
+    if (with_norm == 0) return;
+    spdlog::info(
+        "fuse_relu_depthwise_conv: {} relus in front of depthwise convolutions stay with the batch "
+        "normalisation that computes them: fuse_bn_act_ops goes first, and saves as much",
+        with_norm);
+  }
+
+  std::vector<int> readers_, writer_;  // by variable
+};
+
+}  // namespace
+
+FLEET_PASS(fuse_relu_depthwise_conv) {
+  def.help = "a depthwise convolution applies the relu in front of it";
+  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
+    return std::make_unique<FuseReluDepthwiseConv>();
+  };
+}
+
+}  // namespace fleet

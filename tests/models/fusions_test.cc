@@ -1,0 +1,150 @@
+// Whole networks with and without a fusion: the same loss and gradients, and less memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "exec/executor.h"
+#include "models/model.h"
+#include "models/network.h"
+#include "models/training.h"
+#include "tensor/host.h"
+#include "tests/said.h"
+#include "tests/strategy/strategy_text.h"
+
+namespace fleet {
+namespace {
+
+using testing::HasSubstr;
+
+struct Result {
+  std::vector<float> loss;
+  std::map<std::string, std::vector<float>> gradients;
+  size_t arena = 0;
+  int relus = 0, fused = 0;
+  std::string said;
+};
+
+Result result_of(Program program, VarId loss, const std::map<VarId, std::vector<float>>& images,
+                 const std::map<VarId, std::vector<int64_t>>& labels) {
+  Result result;
+  for (const Op& op : program.ops()) {
+    result.relus += op.type() == "relu";
+    result.fused += op.type() == "fused_elementwise" ||
+                    (op.type() == "conv2d" && op.attributes.text("input_activation") == "relu");
+  }
+  // The memory of a step in which nothing is kept for the test.
+  result.arena = make_plan(program, {loss}).arena_bytes;
+  std::vector<VarId> keep = {loss};
+  for (VarId id : program.parameters()) keep.push_back(program.gradient(id));
+  HostDevice device;
+  Executor executor(make_plan(program, keep), device, nullptr);
+  executor.initialize(7);
+  for (const auto& [id, values] : images) executor.feed(id, values.data());
+  for (const auto& [id, values] : labels) executor.feed(id, values.data());
+  executor.synchronize();
+  executor.run({});
+  executor.synchronize();
+  result.loss = executor.values<float>(loss);
+  for (VarId id : program.parameters()) {
+    result.gradients[program.var(id).name] = executor.values<float>(program.gradient(id));
+  }
+  return result;
+}
+
+std::vector<float> image_of(int64_t count) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
+  }
+  return values;
+}
+
+Result mobilenet(const std::string& build_strategy) {
+  const ModelDef& def = model_registry().get("mobilenet_v1");
+  Program program;
+  const Training training = build_training(
+      program,
+      {.model = "mobilenet_v1",
+       .model_settings = ConfigTree::from_json(R"({"width": 0.25})", "test").validate(def.schema),
+       .batch = 4,
+       .image = {3, 64, 64}});
+  std::string line;
+  {
+    const Listener listener;
+    make_strategy("build_strategy { " + build_strategy + " }")
+        .append_backward(program, training.forward, training.loss);
+    line = listener.said();
+  }
+  Result result =
+      result_of(std::move(program), training.loss, {{training.image, image_of(4 * 3 * 64 * 64)}},
+                {{training.label, std::vector<int64_t>{1, 2, 3, 4}}});
+  result.said = line;
+  return result;
+}
+
+// Units as Xception's: relu in front of depthwise convolutions, and a convolution around both,
+// whose weight gradient reads what relu does.
+Result separable_units(bool fuse) {
+  Program program;
+  const SectionId forward = program.add_section("forward", {});
+  Network network(program, forward, true, kNoVar);
+  const VarId image = program.feed("image", DType::kFloat32, {4, 16, 32, 32});
+  VarId x = network.conv2d("stem", image, {.channels = 16, .kernel = 1});
+  for (int unit = 0; unit < 4; ++unit) {
+    const std::string name = "unit" + std::to_string(unit) + ".";
+    const VarId y = network.conv2d(name + "depthwise", network.relu(x),
+                                   {.channels = 16, .padding = 1, .groups = 16, .bias = true});
+    x = network.add(network.conv2d(name + "pointwise", y, {.channels = 16, .kernel = 1}),
+                    network.conv2d(name + "around", x, {.channels = 16, .kernel = 1}));
+  }
+  const VarId loss = program.emit(forward, "mean", {x})[0];
+  make_strategy(std::string("build_strategy { fuse_relu_depthwise_conv: ") +
+                (fuse ? "true }" : "false }"))
+      .append_backward(program, forward, loss);
+  return result_of(std::move(program), loss, {{image, image_of(4 * 16 * 32 * 32)}}, {});
+}
+
+void expect_same(const Result& got, const Result& want, double tolerance) {
+  EXPECT_NEAR(got.loss[0], want.loss[0], tolerance * std::abs(want.loss[0]));
+  ASSERT_EQ(got.gradients.size(), want.gradients.size());
+  for (const auto& [name, values] : want.gradients) {
+    double largest = 1e-6;
+    for (float value : values) largest = std::max<double>(largest, std::abs(value));
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_NEAR(got.gradients.at(name)[i], values[i], tolerance * largest) << name;
+    }
+  }
+}
+
+TEST(FuseReluDepthwiseConv, MobilenetWithoutFuseBnAct_TrainsTheSame) {
+  const Result apart = mobilenet("fuse_bn_act_ops: false");
+  const Result fused = mobilenet("fuse_bn_act_ops: false fuse_relu_depthwise_conv: true");
+  EXPECT_EQ(apart.fused, 0);
+  EXPECT_EQ(fused.fused, 2 * 13) << "in training and in evaluation";
+  EXPECT_EQ(apart.relus - fused.relus, 2 * 13);
+  EXPECT_LE(fused.arena, apart.arena);
+  EXPECT_THAT(fused.said, HasSubstr("---  detected 13 subgraphs (fuse_relu_depthwise_conv)"));
+  expect_same(fused, apart, 1e-3);
+}
+
+TEST(FuseReluDepthwiseConv, Mobilenet_SaysThatBatchNormHasTheRelus) {
+  const Result result = mobilenet("fuse_relu_depthwise_conv: true");
+  EXPECT_EQ(result.fused, 0);
+  EXPECT_THAT(result.said, HasSubstr("13 relus in front of depthwise convolutions stay with the "
+                                     "batch normalisation"));
+}
+
+TEST(FuseReluDepthwiseConv, UnitsWithAWayAround_NeedLessMemory) {
+  const Result apart = separable_units(false), fused = separable_units(true);
+  EXPECT_EQ(apart.relus - fused.relus, 4);
+  EXPECT_EQ(fused.fused, 4);
+  // What relu gave of three of the units at least, which the backward pass would have waited for.
+  const size_t image = 4 * 16 * 32 * 32 * sizeof(float);
+  EXPECT_LE(fused.arena + 3 * image, apart.arena);
+  std::printf("[   NOTE   ] activations: %zu bytes apart, %zu fused\n", apart.arena, fused.arena);
+  expect_same(fused, apart, 1e-5);
+}
+
+}  // namespace
+}  // namespace fleet
