@@ -1,4 +1,5 @@
 // cast: y = x in the element type `to`. To integers it truncates toward zero.
+#include "graph/elementwise.h"
 #include "graph/program.h"
 #include "ops/dtype_attribute.h"
 
@@ -9,6 +10,7 @@ FLEET_OP(cast) {
   def.outputs = {{"y"}};
   def.attributes = {{"to", std::string("float32")}};
   def.precision = Precision::kGray;
+  def.elementwise = [](ElementwiseContext& context) { context.output(0, context.input(0)); };
   def.infer = [](ShapeContext& context) {
     context.set(0, context.shape(0), to_dtype(context.attributes().text("to")));
   };

@@ -1,4 +1,5 @@
 // clip: y = min(max(x, min), max).
+#include "graph/elementwise.h"
 #include "graph/program.h"
 
 namespace fleet {
@@ -8,6 +9,11 @@ FLEET_OP(clip) {
   def.outputs = {{"y"}};
   def.attributes = {{"min", 0.0}, {"max", 0.0}};
   def.inplace = {{0, 0}};
+  def.elementwise = [](ElementwiseContext& context) {
+    const Attributes& attributes = context.attributes();
+    context.output(
+        0, context.clamp(context.input(0), attributes.number("min"), attributes.number("max")));
+  };
   def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
   def.gradient = [](GradientContext& context) {
     context.append(
@@ -22,6 +28,11 @@ FLEET_OP(clip_grad) {
   def.outputs = {{"dx"}};
   def.attributes = {{"min", 0.0}, {"max", 0.0}};
   def.inplace = {{1, 0}};
+  def.elementwise = [](ElementwiseContext& context) {
+    const Attributes& attributes = context.attributes();
+    context.output(0, context.where_within(context.input(0), attributes.number("min"),
+                                           attributes.number("max"), context.input(1)));
+  };
   def.infer = [](ShapeContext& context) { context.set_like(0, 1); };
 }
 

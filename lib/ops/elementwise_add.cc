@@ -1,5 +1,8 @@
 // elementwise_add: out = activation(x + y), y spread over x along `axis` (ops/broadcast.h). With
-// activation "relu" it is the join of a residual block.
+// activation "relu" it is the join of a residual block. activation and y_activation are "relu",
+// "tanh" or "scale" (t * scale + bias) or nothing, one of them at most; with y_activation out = x +
+// y_activation(y). What lies between is never stored.
+#include "graph/elementwise.h"
 #include "graph/program.h"
 #include "ops/broadcast.h"
 #include "ops/shape_attribute.h"
@@ -7,35 +10,118 @@
 namespace fleet {
 namespace {
 
-void gradient_of_same_shapes(GradientContext& context) {
-  VarId gradient = context.output_gradient(0);
-  if (context.attributes().text("activation").empty()) {
-    context.pass_gradient(0, gradient);
-    context.pass_gradient(1, gradient);
-    return;
-  }
-  // One masked gradient serves both sides.
-  const int first = context.needs(0) ? 0 : 1;
-  const VarId masked = context.input_gradient(first);
-  context.append("relu_grad", {context.output(0), gradient}, {masked});
-  if (first == 0) context.pass_gradient(1, masked);
+bool is_known(const std::string& activation) {
+  return activation.empty() || activation == "relu" || activation == "tanh" ||
+         activation == "scale";
 }
 
-void gradient_of_broadcast(GradientContext& context) {
-  const std::string activation = context.attributes().text("activation");
-  VarId dx = kNoVar;
-  if (activation.empty()) {
-    context.pass_gradient(0, context.output_gradient(0));
+void infer(ShapeContext& context) {
+  const Attributes& attributes = context.attributes();
+  const std::string &after = attributes.text("activation"), &of_y = attributes.text("y_activation");
+  context.require(
+      broadcast_of(context.shape(0), context.shape(1), attributes.integer("axis")).has_value(),
+      "cannot add " + context.shape(1).text() + " to " + context.shape(0).text());
+  context.require(is_known(after) && is_known(of_y) && (after.empty() || of_y.empty()),
+                  "cannot take in '" + after + "' and '" + of_y + "'");
+  context.set_like(0, 0);
+}
+
+ElementwiseContext::Value activated(ElementwiseContext& context, const std::string& activation,
+                                    ElementwiseContext::Value value) {
+  const Attributes& attributes = context.attributes();
+  if (activation == "relu") return context.where_above(value, 0, value);
+  if (activation == "tanh") return context.tanh(value);
+  if (activation.empty()) return value;
+  return context.scale(value, attributes.number("scale"), attributes.number("bias"));
+}
+
+void formula(ElementwiseContext& context) {
+  const Attributes& attributes = context.attributes();
+  const auto x = context.input(0), y = context.input(1, attributes.integer("axis"));
+  const auto sum = context.add(x, activated(context, attributes.text("y_activation"), y));
+  context.output(0, activated(context, attributes.text("activation"), sum));
+}
+
+bool is_same_shape(const GradientContext& context) {
+  return context.input_var(0).shape == context.input_var(1).shape;
+}
+
+VarId new_temporary(GradientContext& context, int input) {
+  return context.program().temporary(context.input_var(input).name + "@GRAD");
+}
+
+// dx = dy * (1 - tanh(y)^2).
+void append_tanh_gradient_of_argument(GradientContext& context, VarId y, VarId dy, VarId dx) {
+  const Var& var = context.program().var(y);
+  ElementFormula formula;
+  formula.axes = {-1, -1};
+  const int of = formula.append({.code = ElementCode::kInput, .a = 0});
+  const int gradient = formula.append({.code = ElementCode::kInput, .a = 1});
+  const int t = formula.append({.code = ElementCode::kTanh, .a = of});
+  const int minus = formula.append({.code = ElementCode::kScale, .a = t, .p = -1});
+  const int slope =
+      formula.append({.code = ElementCode::kMultiplyPlus, .a = minus, .b = t, .q = 1});
+  const int result = formula.append({.code = ElementCode::kMultiply, .a = gradient, .b = slope});
+  formula.results = {result};
+  context.append("fused_elementwise", {y, dy}, {dx},
+                 fused_attributes(formula, var.shape, {var.dtype}));
+}
+
+// dx = activation's gradient where it gave `y`, of `dy`.
+void append_activation_gradient(GradientContext& context, const std::string& activation, VarId y,
+                                VarId dy, VarId dx) {
+  if (activation == "scale") {
+    context.append("scale", {dy}, {dx}, {{"scale", context.attributes().number("scale")}});
   } else {
-    dx = context.input_gradient(0);
+    context.append(activation + "_grad", {y, dy}, {dx});
   }
-  const VarId dy = context.input_gradient(1);
-  if (dx == kNoVar && dy == kNoVar) return;
-  const VarId out = activation.empty() ? kNoVar : context.output(0);
-  context.append("elementwise_add_grad", {context.output_gradient(0), out}, {dx, dy},
+}
+
+// dy = dsum, added up where y spreads; with relu behind the sum masked by `out`, and so written to
+// dx too.
+void append_spread_gradient(GradientContext& context, VarId dsum, VarId out, VarId dx, VarId dy) {
+  context.append("elementwise_add_grad", {dsum, out}, {dx, dy},
                  {{"axis", context.attributes().integer("axis")},
-                  {"activation", activation},
+                  {"activation", std::string(out == kNoVar ? "" : "relu")},
                   {"y_shape", to_attribute(context.input_var(1).shape)}});
+}
+
+// Of activation(x + y).
+void gradient_behind(GradientContext& context, const std::string& activation) {
+  const VarId out = context.output(0), gradient = context.output_gradient(0);
+  if (is_same_shape(context)) {
+    // One gradient of the sum serves both sides.
+    const int first = context.needs(0) ? 0 : 1;
+    const VarId dsum = context.input_gradient(first);
+    append_activation_gradient(context, activation, out, gradient, dsum);
+    if (first == 0) context.pass_gradient(1, dsum);
+    return;
+  }
+  const VarId dx = context.input_gradient(0), dy = context.input_gradient(1);
+  if (dx == kNoVar && dy == kNoVar) return;
+  if (activation == "relu") return append_spread_gradient(context, gradient, out, dx, dy);
+  const VarId dsum = dx == kNoVar ? new_temporary(context, 0) : dx;
+  append_activation_gradient(context, activation, out, gradient, dsum);
+  if (dy != kNoVar) append_spread_gradient(context, dsum, kNoVar, kNoVar, dy);
+}
+
+// Of x + activation(y), or x + y.
+void gradient_of_sum(GradientContext& context, const std::string& activation) {
+  VarId gradient = context.output_gradient(0);
+  context.pass_gradient(0, gradient);
+  if (activation.empty() && is_same_shape(context)) return context.pass_gradient(1, gradient);
+  const VarId dy = context.input_gradient(1);
+  if (dy == kNoVar) return;
+  if (!is_same_shape(context)) {
+    const VarId sum = activation.empty() ? dy : new_temporary(context, 1);
+    append_spread_gradient(context, gradient, kNoVar, kNoVar, sum);
+    gradient = sum;
+  }
+  if (activation.empty()) return;
+  if (activation == "tanh") {
+    return append_tanh_gradient_of_argument(context, context.input(1), gradient, dy);
+  }
+  append_activation_gradient(context, activation, context.input(1), gradient, dy);
 }
 
 }  // namespace
@@ -43,20 +129,20 @@ void gradient_of_broadcast(GradientContext& context) {
 FLEET_OP(elementwise_add) {
   def.inputs = {{"x"}, {"y"}};
   def.outputs = {{"out"}};
-  def.attributes = {{"axis", int64_t{-1}}, {"activation", std::string()}};
+  def.attributes = {{"axis", int64_t{-1}},
+                    {"activation", std::string()},
+                    {"y_activation", std::string()},
+                    {"scale", 1.0},
+                    {"bias", 0.0}};
   def.precision = Precision::kGray;
-  def.fuses_activations = {"relu"};
+  def.fuses_activations = {"relu", "tanh"};
   def.inplace = {{0, 0}};
-  def.infer = [](ShapeContext& context) {
-    context.require(
-        broadcast_of(context.shape(0), context.shape(1), context.attributes().integer("axis"))
-            .has_value(),
-        "cannot add " + context.shape(1).text() + " to " + context.shape(0).text());
-    context.set_like(0, 0);
-  };
+  def.elementwise = formula;
+  def.infer = infer;
   def.gradient = [](GradientContext& context) {
-    const bool same = context.input_var(0).shape == context.input_var(1).shape;
-    same ? gradient_of_same_shapes(context) : gradient_of_broadcast(context);
+    const std::string activation = context.attributes().text("activation");
+    if (!activation.empty()) return gradient_behind(context, activation);
+    gradient_of_sum(context, context.attributes().text("y_activation"));
   };
 }
 
@@ -69,6 +155,10 @@ FLEET_OP(elementwise_add_grad) {
       {"axis", int64_t{-1}}, {"activation", std::string()}, {"y_shape", std::vector<int64_t>()}};
   def.precision = Precision::kGray;
   def.inplace = {{0, 0}};
+  def.elementwise = [](ElementwiseContext& context) {
+    if (context.has_output(1) || !context.has_input(1)) return;  // it sums
+    context.output(0, context.where_above(context.input(1), 0, context.input(0)));
+  };
   def.infer = [](ShapeContext& context) {
     context.set_like(0, 0);
     context.set(1, to_shape(context.attributes().integers("y_shape")), context.dtype(0));

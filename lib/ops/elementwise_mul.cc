@@ -1,4 +1,5 @@
 // elementwise_mul: out = x * y, y spread over x along `axis` (ops/broadcast.h).
+#include "graph/elementwise.h"
 #include "graph/program.h"
 #include "ops/broadcast.h"
 
@@ -10,6 +11,10 @@ FLEET_OP(elementwise_mul) {
   def.attributes = {{"axis", int64_t{-1}}};
   def.precision = Precision::kGray;
   def.inplace = {{0, 0}};
+  def.elementwise = [](ElementwiseContext& context) {
+    const int64_t axis = context.attributes().integer("axis");
+    context.output(0, context.multiply(context.input(0), context.input(1, axis)));
+  };
   def.infer = [](ShapeContext& context) {
     context.require(
         broadcast_of(context.shape(0), context.shape(1), context.attributes().integer("axis"))
@@ -33,6 +38,15 @@ FLEET_OP(elementwise_mul_grad) {
   def.attributes = {{"axis", int64_t{-1}}};
   def.precision = Precision::kGray;
   def.inplace = {{2, 0}};
+  def.elementwise = [](ElementwiseContext& context) {
+    if (context.shape(0) != context.shape(1) && context.has_output(1)) return;  // it sums
+    const int64_t axis = context.attributes().integer("axis");
+    const auto slope = context.input(2);
+    if (context.has_output(0)) {
+      context.output(0, context.multiply(slope, context.input(1, axis)));
+    }
+    if (context.has_output(1)) context.output(1, context.multiply(slope, context.input(0)));
+  };
   def.infer = [](ShapeContext& context) {
     context.set_like(0, 0);
     context.set_like(1, 1);

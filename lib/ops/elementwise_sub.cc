@@ -1,4 +1,5 @@
 // elementwise_sub: out = x - y, y spread over x along `axis` (ops/broadcast.h).
+#include "graph/elementwise.h"
 #include "graph/program.h"
 #include "ops/broadcast.h"
 #include "ops/shape_attribute.h"
@@ -11,6 +12,10 @@ FLEET_OP(elementwise_sub) {
   def.attributes = {{"axis", int64_t{-1}}};
   def.precision = Precision::kGray;
   def.inplace = {{0, 0}};
+  def.elementwise = [](ElementwiseContext& context) {
+    const int64_t axis = context.attributes().integer("axis");
+    context.output(0, context.subtract(context.input(0), context.input(1, axis)));
+  };
   def.infer = [](ShapeContext& context) {
     context.require(
         broadcast_of(context.shape(0), context.shape(1), context.attributes().integer("axis"))
@@ -35,6 +40,10 @@ FLEET_OP(elementwise_sub_grad) {
   def.attributes = {{"axis", int64_t{-1}}, {"y_shape", std::vector<int64_t>()}};
   def.precision = Precision::kGray;
   def.inplace = {{0, 0}};
+  def.elementwise = [](ElementwiseContext& context) {
+    const Shape y = to_shape(context.attributes().integers("y_shape"));
+    if (y == context.shape(0)) context.output(0, context.scale(context.input(0), -1));
+  };
   def.infer = [](ShapeContext& context) {
     context.set(0, to_shape(context.attributes().integers("y_shape")), context.dtype(0));
   };

@@ -1,11 +1,23 @@
 // relu: y = max(x, 0).
+#include "graph/elementwise.h"
 #include "ops/activation.h"
 
 namespace fleet {
 
-FLEET_OP(relu) { define_activation(&def, "relu_grad"); }
+FLEET_OP(relu) {
+  define_activation(&def, "relu_grad");
+  def.elementwise = [](ElementwiseContext& context) {
+    const auto x = context.input(0);
+    context.output(0, context.where_above(x, 0, x));
+  };
+}
 
 // dx = y > 0 ? dy : 0
-FLEET_OP(relu_grad) { define_activation_gradient(&def); }
+FLEET_OP(relu_grad) {
+  define_activation_gradient(&def);
+  def.elementwise = [](ElementwiseContext& context) {
+    context.output(0, context.where_above(context.input(0), 0, context.input(1)));
+  };
+}
 
 }  // namespace fleet

@@ -1,11 +1,23 @@
 // relu6: y = min(max(x, 0), 6).
+#include "graph/elementwise.h"
 #include "ops/activation.h"
 
 namespace fleet {
 
-FLEET_OP(relu6) { define_activation(&def, "relu6_grad"); }
+FLEET_OP(relu6) {
+  define_activation(&def, "relu6_grad");
+  def.elementwise = [](ElementwiseContext& context) {
+    context.output(0, context.clamp(context.input(0), 0, 6));
+  };
+}
 
 // dx = 0 < y < 6 ? dy : 0
-FLEET_OP(relu6_grad) { define_activation_gradient(&def); }
+FLEET_OP(relu6_grad) {
+  define_activation_gradient(&def);
+  def.elementwise = [](ElementwiseContext& context) {
+    const auto y = context.input(0);
+    context.output(0, context.where_above(y, 0, context.where_below(y, 6, context.input(1))));
+  };
+}
 
 }  // namespace fleet

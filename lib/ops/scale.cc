@@ -1,4 +1,5 @@
 // scale: y = x * scale + bias.
+#include "graph/elementwise.h"
 #include "graph/program.h"
 
 namespace fleet {
@@ -9,6 +10,11 @@ FLEET_OP(scale) {
   def.attributes = {{"scale", 1.0}, {"bias", 0.0}};
   def.precision = Precision::kGray;
   def.inplace = {{0, 0}};
+  def.elementwise = [](ElementwiseContext& context) {
+    const Attributes& attributes = context.attributes();
+    context.output(
+        0, context.scale(context.input(0), attributes.number("scale"), attributes.number("bias")));
+  };
   def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
   def.gradient = [](GradientContext& context) {
     context.append("scale", {context.output_gradient(0)}, {context.input_gradient(0)},

@@ -1,5 +1,6 @@
 // sum: out = x0 + x1 + ..., all of one shape. Adds what several readers of a variable contribute to
 // its gradient; of one input it is a copy.
+#include "graph/elementwise.h"
 #include "graph/program.h"
 
 namespace fleet {
@@ -8,6 +9,11 @@ FLEET_OP(sum) {
   def.inputs = {{"x", Slot::kVariadic}};
   def.outputs = {{"out"}};
   def.inplace = {{0, 0}};
+  def.elementwise = [](ElementwiseContext& context) {
+    auto sum = context.input(0);
+    for (int i = 1; i < context.input_count(); ++i) sum = context.add(sum, context.input(i));
+    context.output(0, sum);
+  };
   def.infer = [](ShapeContext& context) {
     for (int i = 1; i < context.input_count(); ++i) {
       context.require(context.shape(i) == context.shape(0),

@@ -1,5 +1,6 @@
 // sum_relu_grad: dx = y > 0 ? dy0 + dy1 + ... : 0: relu_grad of the sum of what several readers of
 // y contribute, in one pass over memory. The pass fuse_gradient_sums makes it.
+#include "graph/elementwise.h"
 #include "graph/program.h"
 
 namespace fleet {
@@ -9,6 +10,11 @@ FLEET_OP(sum_relu_grad) {
   def.outputs = {{"dx"}};
   def.precision = Precision::kGray;
   def.inplace = {{1, 0}};
+  def.elementwise = [](ElementwiseContext& context) {
+    auto sum = context.input(1);
+    for (int i = 2; i < context.input_count(); ++i) sum = context.add(sum, context.input(i));
+    context.output(0, context.where_above(context.input(0), 0, sum));
+  };
   def.infer = [](ShapeContext& context) {
     for (int i = 1; i < context.input_count(); ++i) {
       context.require(context.shape(i) == context.shape(0),

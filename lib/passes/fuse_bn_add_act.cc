@@ -50,6 +50,7 @@ class FuseBnAddAct : public Pass {
   // The index of the batch_norm that this addition can take in; of two, the later; -1: none.
   int norm_of(const Program& program, const Op& add) const {
     if (add.type() != "elementwise_add" || add.attributes.text("activation") != "relu") return -1;
+    if (!add.attributes.text("y_activation").empty()) return -1;
     if (program.var(add.inputs[0]).shape != program.var(add.inputs[1]).shape) return -1;
     int best = -1;
     for (VarId id : add.inputs) {

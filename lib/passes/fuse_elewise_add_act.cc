@@ -1,4 +1,7 @@
-// fuse_elewise_add_act: an addition computes the activation that follows it.
+// fuse_elewise_add_act: an addition computes the relu, tanh or scale that follows it, or the one in
+// front of one of its operands. Runs before the backward pass.
+#include <algorithm>
+
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
 
@@ -8,16 +11,113 @@ namespace {
 class FuseElewiseAddAct : public Pass {
  public:
   bool run(Program& program, const PassContext&) override {
-    const int fused = fuse_activations(program, "elementwise_add");
-    if (fused) log_fused("fuse_elewise_add_act", count_fused(program, "elementwise_add"));
+    int fused = fuse_activations(program, "elementwise_add");
+    program_ = &program;
+    find_uses();
+    removed_.assign(program.ops().size(), false);
+    for (size_t i = 0; i < program.ops().size(); ++i) {
+      Op& op = program.ops()[i];
+      if (is_plain_sum(op)) fused += take_scale_behind(op) || take_in_front(op);
+    }
+    std::vector<Op> kept;
+    for (size_t i = 0; i < removed_.size(); ++i) {
+      if (!removed_[i]) kept.push_back(std::move(program.ops()[i]));
+    }
+    program.ops() = std::move(kept);
+    if (fused) log_fused("fuse_elewise_add_act", count());
     return fused > 0;
   }
+
+ private:
+  void find_uses() {
+    readers_.assign(program_->var_count(), {});
+    writer_.assign(program_->var_count(), -1);
+    for (size_t i = 0; i < program_->ops().size(); ++i) {
+      for (VarId id : program_->ops()[i].inputs) {
+        if (id != kNoVar) readers_[id].push_back(static_cast<int>(i));
+      }
+      for (VarId id : program_->ops()[i].outputs) {
+        if (id != kNoVar) writer_[id] = static_cast<int>(i);
+      }
+    }
+  }
+
+  static bool is_plain_sum(const Op& op) {
+    return op.type() == "elementwise_add" && op.attributes.text("activation").empty() &&
+           op.attributes.text("y_activation").empty();
+  }
+
+  bool is_between(VarId id) const {
+    return program_->var(id).kind == VarKind::kTemporary && readers_[id].size() == 1;
+  }
+
+  // The operation that the sum `op` becomes, with `act` in one of its places.
+  Op with(const Op& op, const Op& act, const std::string& place, std::vector<VarId> inputs,
+          std::vector<VarId> outputs) const {
+    Attributes attributes = op.attributes;
+    attributes.set(place, act.type());
+    if (act.type() == "scale") {
+      attributes.set("scale", act.attributes.number("scale"));
+      attributes.set("bias", act.attributes.number("bias"));
+    }
+    return program_->make_op(op.section, op.type(), std::move(inputs), std::move(outputs),
+                             attributes);
+  }
+
+  bool take_scale_behind(Op& op) {
+    const VarId sum = op.outputs[0];
+    if (!is_between(sum)) return false;
+    const int at = readers_[sum][0];
+    const Op& scale = program_->ops()[at];
+    const bool takes = scale.type() == "scale" && scale.section == op.section &&
+                       program_->var(scale.outputs[0]).kind == VarKind::kTemporary;
+    if (!takes) return false;
+    op = with(op, scale, "activation", op.inputs, scale.outputs);
+    removed_[at] = true;
+    return true;
+  }
+
+  // Of two operands of one shape either may be the second.
+  bool take_in_front(Op& op) {
+    const VarId x = op.inputs[0], y = op.inputs[1];
+    if (can_take(op, y)) return take(op, x, y);
+    const bool either = program_->var(x).shape == program_->var(y).shape;
+    return either && can_take(op, x) && take(op, y, x);
+  }
+
+  bool can_take(const Op& op, VarId y) const {
+    if (!is_between(y) || writer_[y] < 0 || removed_[writer_[y]]) return false;
+    const Op& act = program_->ops()[writer_[y]];
+    const bool takes = act.type() == "relu" || act.type() == "tanh" || act.type() == "scale";
+    return takes && act.section == op.section;
+  }
+
+  bool take(Op& op, VarId x, VarId y) {
+    const Op& act = program_->ops()[writer_[y]];
+    removed_[writer_[y]] = true;
+    op = with(op, act, "y_activation", {x, act.inputs[0]}, op.outputs);
+    return true;
+  }
+
+  // Those in training.
+  int count() const {
+    return static_cast<int>(
+        std::count_if(program_->ops().begin(), program_->ops().end(), [&](const Op& op) {
+          return op.type() == "elementwise_add" && !is_plain_sum(op) &&
+                 program_->sections()[op.section].when.training;
+        }));
+  }
+
+  Program* program_ = nullptr;
+  std::vector<std::vector<int>> readers_;  // by variable
+  std::vector<int> writer_;                // by variable
+  std::vector<bool> removed_;              // by operation
 };
 
 }  // namespace
 
 FLEET_PASS(fuse_elewise_add_act) {
-  def.help = "an addition computes the activation that follows it";
+  def.help = "an addition computes the relu, tanh or scale behind it or in front of it";
   def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseElewiseAddAct>();
   };

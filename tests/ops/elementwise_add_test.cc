@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "passes/backward.h"
 #include "tensor/host.h"
 #include "tests/ops/elementwise.h"
@@ -33,6 +35,73 @@ TEST(ElementwiseAdd, WithReluOneGradientWanted_MatchesReference) {
     check_relu(operands, true, false);
     check_relu(operands, false, true);
   }
+}
+
+struct TakenIn {
+  std::string activation;
+  double (*function)(double);
+};
+const TakenIn kTakenIn[] = {{"relu", [](double t) { return std::max(t, 0.0); }},
+                            {"tanh", [](double t) { return std::tanh(t); }},
+                            {"scale", [](double t) { return t * -1.5 + 0.25; }}};
+
+// behind: function(x + y), else x + function(y).
+void check_taken_in(const Operands& operands, const TakenIn& taken, bool behind, bool first = true,
+                    bool second = true) {
+  SCOPED_TRACE(taken.activation + (behind ? " behind " : " of y ") + operands.x.text() + " + " +
+               operands.y.text());
+  check_op({.type = "elementwise_add",
+            .attributes = {{"axis", operands.axis},
+                           {behind ? "activation" : "y_activation", taken.activation},
+                           {"scale", -1.5},
+                           {"bias", 0.25}},
+            .inputs = {{.shape = operands.x, .differentiate = first},
+                       {.shape = operands.y, .differentiate = second}},
+            .reference =
+                [&](const std::vector<Values>& in) {
+                  std::vector<Values> terms = in;
+                  if (!behind) {
+                    for (double& y : terms[1]) y = taken.function(y);
+                  }
+                  auto out =
+                      naive_elementwise(operands, terms, [](double x, double y) { return x + y; });
+                  if (behind) {
+                    for (double& value : out[0]) value = taken.function(value);
+                  }
+                  return out;
+                },
+            .step = 1e-6,
+            .check_gradient = small(operands)});
+}
+
+TEST(ElementwiseAdd, WhatIsTakenIn_MatchesReference) {
+  for (const TakenIn& taken : kTakenIn) {
+    for (const bool behind : {true, false}) {
+      check_taken_in({{2, 3, 4, 5}, {2, 3, 4, 5}}, taken, behind);
+      for (const Operands& operands : spreads()) check_taken_in(operands, taken, behind);
+    }
+  }
+}
+
+TEST(ElementwiseAdd, WhatIsTakenInOneGradientWanted_MatchesReference) {
+  for (const TakenIn& taken : kTakenIn) {
+    for (const bool behind : {true, false}) {
+      for (const Operands& operands : {Operands{{4, 6}, {6}}, Operands{{4, 6}, {4, 6}}}) {
+        check_taken_in(operands, taken, behind, true, false);
+        check_taken_in(operands, taken, behind, false, true);
+      }
+    }
+  }
+}
+
+TEST(ElementwiseAdd, BothPlacesAtOnce_IsRefused) {
+  Program program;
+  const SectionId section = program.add_section("forward", {});
+  const VarId x = program.feed("x", DType::kFloat32, {3});
+  EXPECT_THROW(
+      program.emit(section, "elementwise_add", {x, x},
+                   {{"activation", std::string("relu")}, {"y_activation", std::string("tanh")}}),
+      Error);
 }
 
 // A gradient that is passed on must not be taken over in place while another reads it.

@@ -1,27 +1,71 @@
 #include "backend/cpu/broadcast_loops.h"
+#include "backend/cpu/simd_math.h"
 
 namespace fleet {
 namespace {
 
-template <typename T>
-FLEET_SIMD void add(const T* x, const T* y, T* out, int64_t count) {
+struct Identity {
+  FLEET_INLINE float operator()(float t) const { return t; }
+};
+struct Relu {
+  FLEET_INLINE float operator()(float t) const { return cpu::where_positive(t, t); }
+};
+struct Tanh {
+  FLEET_INLINE float operator()(float t) const { return cpu::fast_tanh(t); }
+};
+struct Scale {
+  float factor, bias;
+  FLEET_INLINE float operator()(float t) const { return t * factor + bias; }
+};
+
+template <typename F>
+struct Behind {  // f(x + y)
+  F f;
+  FLEET_INLINE float operator()(float x, float y) const { return f(x + y); }
+};
+template <typename F>
+struct OfY {  // x + f(y)
+  F f;
+  FLEET_INLINE float operator()(float x, float y) const { return x + f(y); }
+};
+
+template <typename T, typename F>
+FLEET_SIMD void combine(const T* x, const T* y, T* out, int64_t count, F function) {
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) out[i] = x[i] + y[i];
+  for (int64_t i = 0; i < count; ++i) out[i] = function(x[i], y[i]);
 }
 
-template <typename T>
-FLEET_SIMD void add_relu(const T* x, const T* y, T* out, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    const float sum = x[i] + y[i];
-    out[i] = sum > 0 ? sum : 0;
-  }
+template <typename F>
+std::unique_ptr<Kernel> add_kernel(KernelContext& context, F function) {
+  const Broadcast b =
+      cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
+  if (!b.same()) return cpu::spread_kernel(context, b, function);
+  const int64_t count = context.outputs[0].layout.elements();
+  return cpu::with_loop_type(context.inputs[0].dtype, [&]<typename T>(T) {
+    const T* x = context.inputs[0].as<T>();
+    const T* y = context.inputs[1].as<T>();
+    T* out = context.outputs[0].as<T>();
+    return make_kernel([=](Stream&) {
+      cpu::parallel_ranges(count, [=](int64_t begin, int64_t end) {
+        combine(x + begin, y + begin, out + begin, end - begin, function);
+      });
+    });
+  });
+}
+
+// Where: Behind or OfY.
+template <template <typename> typename Where>
+std::unique_ptr<Kernel> add_kernel_with(KernelContext& context, const std::string& activation) {
+  const Attributes& attributes = context.attributes();
+  if (activation == "relu") return add_kernel(context, Where<Relu>{});
+  if (activation == "tanh") return add_kernel(context, Where<Tanh>{});
+  FLEET_CHECK(activation == "scale", "elementwise_add of " + activation);
+  return add_kernel(context, Where<Scale>{{static_cast<float>(attributes.number("scale")),
+                                           static_cast<float>(attributes.number("bias"))}});
 }
 
 bool has_relu(const KernelContext& context) {
-  const std::string& activation = context.attributes().text("activation");
-  FLEET_CHECK(activation.empty() || activation == "relu", "elementwise_add of " + activation);
-  return !activation.empty();
+  return !context.attributes().text("activation").empty();
 }
 
 // dy and, with relu, dx in one pass over memory.
@@ -72,16 +116,16 @@ std::unique_ptr<Kernel> spread_add_grad(KernelContext& context) {
 
 FLEET_KERNEL(cpu, elementwise_add) {
   def.dtypes = cpu::kLoopTypes;
-  def.layouts = [](LayoutQuery& query) { cpu::broadcast_layouts(query, 0, 1); };
+  def.layouts = [](LayoutQuery& query) {
+    if (query.input_var(0).shape != query.input_var(1).shape) return;
+    same_layout(query, /*keeps_zeros=*/query.attributes().number("bias") == 0);
+  };
   def.create = [](KernelContext& context) {
-    const Broadcast b =
-        cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
-    if (has_relu(context)) {
-      if (b.same()) return cpu::binary_kernel<add_relu<float>, add_relu<BFloat16>>(context);
-      return cpu::spread_kernel(context, b, [](float x, float y) { return std::max(x + y, 0.0f); });
-    }
-    if (b.same()) return cpu::binary_kernel<add<float>, add<BFloat16>>(context);
-    return cpu::spread_kernel(context, b, [](float x, float y) { return x + y; });
+    const std::string &behind = context.attributes().text("activation"),
+                      &of_y = context.attributes().text("y_activation");
+    if (!behind.empty()) return add_kernel_with<Behind>(context, behind);
+    if (!of_y.empty()) return add_kernel_with<OfY>(context, of_y);
+    return add_kernel(context, Behind<Identity>{});
   };
 }
 

@@ -4,13 +4,42 @@
 namespace fleet {
 namespace {
 
-struct Add {
-  __device__ float operator()(float x, float y) const { return x + y; }
+struct Identity {
+  __device__ float operator()(float t) const { return t; }
+};
+struct Relu {
+  __device__ float operator()(float t) const { return t > 0 ? t : 0; }
+};
+struct Tanh {
+  __device__ float operator()(float t) const { return tanhf(t); }
+};
+struct Scale {
+  float factor, bias;
+  __device__ float operator()(float t) const { return t * factor + bias; }
 };
 
-struct AddRelu {
-  __device__ float operator()(float x, float y) const { return x + y > 0 ? x + y : 0; }
+template <typename F>
+struct Behind {  // f(x + y)
+  F f;
+  __device__ float operator()(float x, float y) const { return f(x + y); }
 };
+template <typename F>
+struct OfY {  // x + f(y)
+  F f;
+  __device__ float operator()(float x, float y) const { return x + f(y); }
+};
+
+// Where: Behind or OfY.
+template <template <typename> typename Where>
+std::unique_ptr<Kernel> add_kernel_with(KernelContext& context, const std::string& activation) {
+  const Attributes& attributes = context.attributes();
+  if (activation == "relu") return cuda::spread_kernel(context, Where<Relu>{});
+  if (activation == "tanh") return cuda::spread_kernel(context, Where<Tanh>{});
+  FLEET_CHECK(activation == "scale", "elementwise_add of " + activation);
+  return cuda::spread_kernel(context,
+                             Where<Scale>{{static_cast<float>(attributes.number("scale")),
+                                           static_cast<float>(attributes.number("bias"))}});
+}
 
 // What an element of dout gives to dx and dy. out: where relu passed something on; may be null, as
 // may dx.
@@ -26,18 +55,12 @@ struct AddGrad {
   }
 };
 
-bool has_relu(const Attributes& attributes) {
-  const std::string& activation = attributes.text("activation");
-  FLEET_CHECK(activation.empty() || activation == "relu", "elementwise_add of " + activation);
-  return !activation.empty();
-}
-
 std::unique_ptr<Kernel> make_grad(KernelContext& context) {
   const Argument dout = context.inputs[0], out = context.inputs[1];
   const Argument dx = context.outputs[0], dy = context.outputs[1];
   const cuda::Spread spread =
       cuda::spread_of(context, to_shape(context.attributes().integers("y_shape")));
-  const bool masked = has_relu(context.attributes());
+  const bool masked = !context.attributes().text("activation").empty();
   float* partial = static_cast<float*>(context.workspace);
   return cuda::dispatch(dout.dtype, [&](auto type) {
     using T = decltype(type);
@@ -52,10 +75,17 @@ std::unique_ptr<Kernel> make_grad(KernelContext& context) {
 
 FLEET_KERNEL(cuda, elementwise_add) {
   def.dtypes = cuda::floating_types();
-  def.layouts = [](LayoutQuery& query) { cuda::spread_layouts(query, query.input_var(1).shape); };
+  def.layouts = [](LayoutQuery& query) {
+    const Shape& y = query.input_var(1).shape;
+    if (query.attributes().number("bias") == 0) return cuda::spread_layouts(query, y);
+    if (query.input_var(0).shape == y) cuda::keep_unpadded_layout(query);
+  };
   def.create = [](KernelContext& context) {
-    return has_relu(context.attributes()) ? cuda::spread_kernel(context, AddRelu())
-                                          : cuda::spread_kernel(context, Add());
+    const std::string &behind = context.attributes().text("activation"),
+                      &of_y = context.attributes().text("y_activation");
+    if (!behind.empty()) return add_kernel_with<Behind>(context, behind);
+    if (!of_y.empty()) return add_kernel_with<OfY>(context, of_y);
+    return cuda::spread_kernel(context, Behind<Identity>{});
   };
 }
 

@@ -1,15 +1,42 @@
+#include "strategy/fields.h"
 #include "strategy/meta_optimizer.h"
 
 namespace fleet {
+namespace {
 
-// Where the user left it unset, fleetrun fuses (Paddle does not).
+constexpr const char* kField = "build_strategy.enable_auto_fusion";
+
+// Sums of gradients are joined with what reads them wherever nobody has set the field to false;
+// chains of elementwise operations where it is set to true.
+class EnableAutoFusion : public MetaOptimizer {
+ public:
+  explicit EnableAutoFusion(bool chains) : chains_(chains) {}
+
+  void fuse_backward(Build& build) override {
+    run_pass("fuse_gradient_sums", build.program, build.context);
+    if (!chains_) return;
+    std::vector<std::string> keep = {build.program.var(build.loss).name};
+    for (VarId id : build.keep) keep.push_back(build.program.var(id).name);
+    run_pass("fuse_elementwise", build.program, build.context, {{"keep", keep}});
+  }
+
+ private:
+  const bool chains_;
+};
+
+}  // namespace
+
 FLEET_META_OPTIMIZER(enable_auto_fusion) {
-  def.help = "sums of gradients are joined with the operation that made their last addend";
+  def.help = "chains of elementwise operations become one kernel";
   def.position = 210;
-  switch_pass(def, {.field = "build_strategy.enable_auto_fusion",
-                    .unset = true,
-                    .phase = PassPhase::kFuseBackward,
-                    .pass = "fuse_gradient_sums"});
+  def.fields = {kField};
+  def.asked = [](const StrategyProto& proto) {
+    return given_boolean(proto, kField).value_or(true);
+  };
+  def.create = [](const StrategyProto& proto,
+                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    return std::make_unique<EnableAutoFusion>(given_boolean(proto, kField).value_or(false));
+  };
 }
 
 }  // namespace fleet

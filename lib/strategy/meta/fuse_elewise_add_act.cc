@@ -4,7 +4,7 @@ namespace fleet {
 
 // Where the user left it unset, fleetrun fuses (Paddle does not).
 FLEET_META_OPTIMIZER(fuse_elewise_add_act) {
-  def.help = "a sum and the activation behind it are one operation";
+  def.help = "a sum and the relu, tanh or scale behind or in front of it are one operation";
   def.position = 120;
   switch_pass(def, {.field = "build_strategy.fuse_elewise_add_act_ops",
                     .unset = true,

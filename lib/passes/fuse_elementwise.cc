@@ -1,0 +1,358 @@
+// fuse_elementwise: chains and trees of elementwise operations of one shape become one operation
+// (ops/fused_elementwise.cc): values between them stay in registers or in the first cache, and only
+// what others read is written to memory. Which operations are elementwise they say themselves
+// (OpDef::elementwise). Runs after the backward pass, so that both directions are fused; operations
+// of different sections never are.
+//
+// Every operation begins as a group of its own. Where one reads what another wrote, their groups
+// become one if the result can stand in the place of either: of the later one if nobody else reads
+// or overwrites in between what the earlier one writes or reads; of the earlier one if all that the
+// later one reads is there by then.
+//
+// What a group reads that another one has computed is computed again where that makes it read less:
+// backward chains need the input of the forward chain only, not what lies within it, which then is
+// neither written nor stored.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "graph/elementwise.h"
+#include "passes/fuse_activation.h"
+#include "passes/pass.h"
+
+namespace fleet {
+namespace {
+
+struct Group {
+  std::vector<int> ops;  // ascending
+  int slot = -1;         // the operation in whose place it stands
+  // Operations of other groups that it computes again, ascending.
+  std::vector<int> again;
+};
+
+// A group as one operation.
+struct Fused {
+  ElementFormula formula;
+  std::vector<VarId> inputs, outputs;
+};
+
+class FuseElementwise : public Pass {
+ public:
+  explicit FuseElementwise(const Attributes& options) : keep_(options.texts("keep")) {}
+
+  bool run(Program& program, const PassContext&) override {
+    program_ = &program;
+    find_uses();
+    find_groups();
+    const int count = static_cast<int>(program.ops().size());
+    for (int i = 0; i < count; ++i) {
+      if (group_of_[i] < 0) continue;
+      for (VarId id : op(i).inputs) {
+        if (id == kNoVar) continue;
+        for (int writer : writers_[id]) {
+          if (writer < i && group_of_[writer] >= 0) try_to_join(group_of_[writer], group_of_[i]);
+        }
+      }
+    }
+    for (int g : by_slot()) {
+      while (compute_again(groups_[g])) {
+      }
+    }
+    return rewrite();
+  }
+
+ private:
+  const Op& op(int i) const { return program_->ops()[i]; }
+  const Var& var(VarId id) const { return program_->var(id); }
+
+  void find_uses() {
+    readers_.assign(program_->var_count(), {});
+    writers_.assign(program_->var_count(), {});
+    for (size_t i = 0; i < program_->ops().size(); ++i) {
+      for (VarId id : op(static_cast<int>(i)).inputs) {
+        if (id != kNoVar) readers_[id].push_back(static_cast<int>(i));
+      }
+      for (VarId id : op(static_cast<int>(i)).outputs) {
+        if (id != kNoVar) writers_[id].push_back(static_cast<int>(i));
+      }
+    }
+    for (const std::string& name : keep_) kept_.insert(program_->find(name));
+    for (VarId parameter : program_->parameters()) kept_.insert(program_->gradient(parameter));
+  }
+
+  // Those that can be part of a formula, each a group.
+  void find_groups() {
+    group_of_.assign(program_->ops().size(), -1);
+    for (size_t i = 0; i < program_->ops().size(); ++i) {
+      const int at = static_cast<int>(i);
+      if (!is_candidate(op(at))) continue;
+      const Group alone{.ops = {at}, .slot = at};
+      if (!fuse(alone)) continue;
+      group_of_[i] = static_cast<int>(groups_.size());
+      groups_.push_back(alone);
+    }
+  }
+
+  static bool is_float(DType dtype) {
+    return dtype == DType::kFloat32 || dtype == DType::kBFloat16 || dtype == DType::kFloat16;
+  }
+
+  bool is_candidate(const Op& op) const {
+    if (!op.def->elementwise || op.inputs.empty()) return false;
+    const Shape shape = shape_of(op);
+    bool same_shape = false;
+    for (VarId id : op.inputs) {
+      if (id == kNoVar) continue;
+      if (!is_float(var(id).dtype)) return false;
+      same_shape = same_shape || var(id).shape == shape;
+    }
+    for (VarId id : op.outputs) {
+      if (id == kNoVar) continue;
+      const Var& out = var(id);
+      if (!is_float(out.dtype) || out.shape != shape || out.kind != VarKind::kTemporary ||
+          writers_[id].size() != 1) {
+        return false;
+      }
+    }
+    return same_shape;
+  }
+
+  const Shape& shape_of(const Op& op) const {
+    for (VarId id : op.outputs) {
+      if (id != kNoVar) return var(id).shape;
+    }
+    FLEET_CHECK(false, op.type() + " has no output");
+  }
+
+  // The place of an operation in the order, as it stands by now.
+  int slot_of(int i) const { return group_of_[i] < 0 ? i : groups_[group_of_[i]].slot; }
+  static bool contains(const Group& group, int i) {
+    return std::binary_search(group.ops.begin(), group.ops.end(), i);
+  }
+
+  // Whether no operation but the members writes what `moved` reads, or reads what it writes, from
+  // place `begin` to place `end`.
+  bool can_move(const Group& moved, const Group& other, int begin, int end) const {
+    const auto is_between = [&](int i) {
+      if (contains(moved, i) || contains(other, i)) return false;
+      return slot_of(i) >= begin && slot_of(i) <= end;
+    };
+    for (int i : moved.ops) {
+      for (VarId id : op(i).inputs) {
+        if (id == kNoVar) continue;
+        if (std::any_of(writers_[id].begin(), writers_[id].end(), is_between)) return false;
+      }
+      for (VarId id : op(i).outputs) {
+        if (id == kNoVar) continue;
+        if (std::any_of(readers_[id].begin(), readers_[id].end(), is_between)) return false;
+      }
+    }
+    return true;
+  }
+
+  void try_to_join(int a, int b) {
+    if (a == b) return;
+    const int from = groups_[a].slot < groups_[b].slot ? a : b, to = a + b - from;
+    const Group &early = groups_[from], &late = groups_[to];
+    const Op &first = op(early.slot), &second = op(late.slot);
+    if (first.section != second.section || first.stream != second.stream ||
+        shape_of(first) != shape_of(second)) {
+      return;
+    }
+    Group joined;
+    std::merge(early.ops.begin(), early.ops.end(), late.ops.begin(), late.ops.end(),
+               std::back_inserter(joined.ops));
+    if (can_move(early, late, early.slot, late.slot)) {
+      joined.slot = late.slot;
+    } else if (can_move(late, early, early.slot, late.slot)) {
+      joined.slot = early.slot;
+    } else {
+      return;
+    }
+    if (!fuse(joined)) return;
+    groups_[from] = joined;
+    for (int i : joined.ops) group_of_[i] = from;
+    groups_[to].ops.clear();
+  }
+
+  // Whether somebody outside reads it, or may: not those who compute it again themselves.
+  bool is_needed(const Group& group, VarId id) const {
+    const std::vector<int>& readers = readers_[id];
+    const int writer = writers_[id][0];
+    return readers.empty() || kept_.contains(id) ||
+           !std::all_of(readers.begin(), readers.end(), [&](int i) {
+             return contains(group, i) ||
+                    (group_of_[i] >= 0 && is_in(groups_[group_of_[i]].again, writer));
+           });
+  }
+
+  static bool is_in(const std::vector<int>& ops, int i) {
+    return std::binary_search(ops.begin(), ops.end(), i);
+  }
+  static std::vector<int> joined(const std::vector<int>& a, const std::vector<int>& b) {
+    std::vector<int> all;
+    std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(all));
+    return all;
+  }
+
+  std::vector<int> by_slot() const {
+    std::vector<int> order;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (!groups_[g].ops.empty()) order.push_back(static_cast<int>(g));
+    }
+    std::sort(order.begin(), order.end(),
+              [&](int a, int b) { return groups_[a].slot < groups_[b].slot; });
+    return order;
+  }
+
+  size_t bytes_of(const std::vector<VarId>& vars) const {
+    size_t bytes = 0;
+    for (VarId id : vars) bytes += var(id).shape.elements() * size_of(var(id).dtype);
+    return bytes;
+  }
+
+  // Of the operations `from`, those that `id` is made by.
+  void add_makers(const std::vector<int>& from, VarId id, std::set<int>& makers) const {
+    if (writers_[id].size() != 1 || !is_in(from, writers_[id][0])) return;
+    if (!makers.insert(writers_[id][0]).second) return;
+    for (VarId input : op(writers_[id][0]).inputs) {
+      if (input != kNoVar) add_makers(from, input, makers);
+    }
+  }
+
+  // Whether it still has, in the group's place, the value that it had before.
+  bool lasts(VarId id) const {
+    return writers_[id].size() == (var(id).kind == VarKind::kTemporary ? 1 : 0);
+  }
+
+  static std::vector<VarId> without(std::vector<VarId> from, const std::vector<VarId>& those) {
+    std::erase_if(
+        from, [&](VarId id) { return std::find(those.begin(), those.end(), id) != those.end(); });
+    return from;
+  }
+
+  // Whether `then` reads less than `now`, and what it reads instead, which must live until then, is
+  // not more than what needs no longer be stored.
+  bool pays(const Group& group, const Fused& now, const Fused& then) const {
+    if (bytes_of(then.inputs) >= bytes_of(now.inputs)) return false;
+    const std::vector<VarId> more = without(then.inputs, now.inputs);
+    std::vector<VarId> less = without(now.inputs, then.inputs);
+    std::erase_if(less, [&](VarId id) {
+      const Group& maker = groups_[group_of_[writers_[id][0]]];
+      return kept_.contains(id) ||
+             !std::all_of(readers_[id].begin(), readers_[id].end(), [&](int i) {
+               return contains(maker, i) || contains(group, i) ||
+                      (group_of_[i] >= 0 && is_in(groups_[group_of_[i]].again, writers_[id][0]));
+             });
+    });
+    return std::all_of(more.begin(), more.end(), [&](VarId id) { return lasts(id); }) &&
+           bytes_of(more) <= bytes_of(less);
+  }
+
+  // Computes again what another group has made of some input, if less is read then. Returns
+  // whether it does.
+  bool compute_again(Group& group) {
+    const Fused now = *fuse(group);
+    for (VarId id : now.inputs) {
+      const int writer = writers_[id].size() == 1 ? writers_[id][0] : -1;
+      if (writer < 0 || group_of_[writer] < 0) continue;
+      const Group& other = groups_[group_of_[writer]];
+      if (shape_of(op(writer)) != shape_of(op(group.slot))) continue;
+      const std::vector<int> from = joined(other.ops, other.again);
+      std::set<int> makers;
+      for (VarId input : now.inputs) add_makers(from, input, makers);
+      Group trial = group;
+      trial.again = joined(group.again, std::vector<int>(makers.begin(), makers.end()));
+      const std::optional<Fused> then = fuse(trial);
+      if (!then || !pays(group, now, *then)) continue;
+      group = trial;
+      return true;
+    }
+    return false;
+  }
+
+  // Nothing where it is more than kernels take.
+  std::optional<Fused> fuse(const Group& group) const {
+    Fused fused;
+    std::map<VarId, int> values;
+    size_t narrowest = sizeof(double);
+    for (int i : joined(group.again, group.ops)) {
+      if (!add_to_formula(*program_, op(i), fused.formula, values, fused.inputs)) return {};
+      for (VarId id : op(i).outputs) {
+        if (id == kNoVar || !contains(group, i) || !is_needed(group, id)) continue;
+        fused.outputs.push_back(id);
+        fused.formula.results.push_back(values.at(id));
+        narrowest = std::min(narrowest, size_of(var(id).dtype));
+      }
+    }
+    // What spreads must be smaller than every output (ops/fused_elementwise.cc).
+    const Shape& shape = shape_of(op(group.slot));
+    for (VarId id : fused.inputs) {
+      if (var(id).shape != shape && size_of(var(id).dtype) > narrowest) return {};
+    }
+    if (fused.inputs.size() > kMostElementInputs || fused.outputs.size() > kMostElementOutputs) {
+      return {};
+    }
+    const ElementProgram code = assign_registers(fused.formula);
+    const bool fits = code.registers <= kMostElementRegisters &&
+                      static_cast<int>(code.lines.size()) <= kMostElementLines;
+    return fits ? std::optional(std::move(fused)) : std::nullopt;
+  }
+
+  Op make(const Group& group, const Fused& fused) const {
+    const Op& like = op(group.slot);
+    std::vector<DType> types;
+    for (VarId id : fused.outputs) types.push_back(var(id).dtype);
+    Op made = program_->make_op(like.section, "fused_elementwise", fused.inputs, fused.outputs,
+                                fused_attributes(fused.formula, shape_of(like), types));
+    made.stream = like.stream;
+    return made;
+  }
+
+  bool rewrite() {
+    std::vector<Op> ops;
+    int in_training = 0;
+    bool changed = false;
+    for (size_t i = 0; i < program_->ops().size(); ++i) {
+      const int at = static_cast<int>(i);
+      const Group* group = group_of_[i] < 0 ? nullptr : &groups_[group_of_[i]];
+      if (!group) {
+        ops.push_back(op(at));
+        continue;
+      }
+      if (group->slot != at) continue;
+      const Fused fused = *fuse(*group);
+      if (fused.outputs.empty()) continue;  // others compute it again
+      if (group->ops.size() == 1 && group->again.empty()) {
+        ops.push_back(op(at));
+      } else {
+        ops.push_back(make(*group, fused));
+        in_training += program_->sections()[op(at).section].when.training;
+        changed = true;
+      }
+    }
+    program_->ops() = std::move(ops);
+    log_fused("fuse_elementwise", in_training);
+    return changed;
+  }
+
+  Program* program_ = nullptr;
+  const std::vector<std::string> keep_;
+  std::set<VarId> kept_;
+  std::vector<std::vector<int>> readers_, writers_;  // by variable
+  std::vector<int> group_of_;                        // by operation; -1: not elementwise
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+FLEET_PASS(fuse_elementwise) {
+  def.help = "chains of elementwise operations become one";
+  def.options = {{"keep", std::vector<std::string>()}};  // variables that the host reads
+  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
+    return std::make_unique<FuseElementwise>(options);
+  };
+}
+
+}  // namespace fleet
