@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "exec/backend.h"
 #include "exec/executor.h"
 #include "models/model.h"
 #include "models/network.h"
@@ -105,6 +106,37 @@ Result separable_units(bool fuse) {
   return result_of(std::move(program), loss, {{image, image_of(4 * 16 * 32 * 32)}}, {});
 }
 
+// A perceptron whose gelu is written out, and whose output is bounded and gated.
+Result perceptron(const std::string& strategy) {
+  Program program;
+  const SectionId forward = program.add_section("forward", {});
+  Network network(program, forward, true, kNoVar);
+  const VarId image = program.feed("image", DType::kFloat32, {16, 96});
+  const auto emit = [&](const char* type, std::vector<VarId> inputs, Attributes attributes = {}) {
+    return program.emit(forward, type, std::move(inputs), std::move(attributes))[0];
+  };
+  VarId x = image;
+  for (int layer = 0; layer < 3; ++layer) {
+    x = network.linear("fc" + std::to_string(layer), x, {.features = 96});
+    const VarId cube = emit("elementwise_mul", {emit("elementwise_mul", {x, x}), x});
+    const VarId inner = emit("elementwise_add", {x, emit("scale", {cube}, {{"scale", 0.044715}})});
+    const VarId t = emit("tanh", {emit("scale", {inner}, {{"scale", 0.7978845608}})});
+    x = emit("elementwise_mul", {x, emit("scale", {t}, {{"scale", 0.5}, {"bias", 0.5}})});
+  }
+  const VarId gate = network.linear("gate", image, {.features = 96});
+  const VarId loss = emit("mean", {emit("elementwise_mul", {x, emit("sigmoid", {gate})})});
+  std::string line;
+  {
+    const Listener listener;
+    make_strategy(strategy, {.low_types = {DType::kBFloat16}})
+        .append_backward(program, forward, loss);
+    line = listener.said();
+  }
+  Result result = result_of(std::move(program), loss, {{image, image_of(16 * 96)}}, {});
+  result.said = line;
+  return result;
+}
+
 void expect_same(const Result& got, const Result& want, double tolerance) {
   EXPECT_NEAR(got.loss[0], want.loss[0], tolerance * std::abs(want.loss[0]));
   ASSERT_EQ(got.gradients.size(), want.gradients.size());
@@ -144,6 +176,29 @@ TEST(FuseReluDepthwiseConv, UnitsWithAWayAround_NeedLessMemory) {
   EXPECT_LE(fused.arena + 3 * image, apart.arena);
   std::printf("[   NOTE   ] activations: %zu bytes apart, %zu fused\n", apart.arena, fused.arena);
   expect_same(fused, apart, 1e-5);
+}
+
+TEST(EnableAutoFusion, PerceptronOfSmallOperations_TrainsTheSameInLessMemory) {
+  const Result apart = perceptron("build_strategy { enable_auto_fusion: false }");
+  const Result fused = perceptron("build_strategy { enable_auto_fusion: true }");
+  EXPECT_EQ(apart.fused, 0);
+  EXPECT_GE(fused.fused, 2 * 3);
+  EXPECT_LT(fused.arena, apart.arena * 2 / 3);
+  EXPECT_THAT(fused.said, HasSubstr("subgraphs (fuse_elementwise)"));
+  EXPECT_EQ(fused.loss, apart.loss);
+  EXPECT_EQ(fused.gradients, apart.gradients);
+}
+
+TEST(EnableAutoFusion, Unset_FusesNoChains) { EXPECT_EQ(perceptron("").fused, 0); }
+
+TEST(EnableAutoFusion, MixedPrecision_TrainsTheSame) {
+  std::string why;
+  if (low_precision_types("cpu", &why).empty()) GTEST_SKIP() << why;
+  const std::string amp = "amp: true ";
+  const Result apart = perceptron(amp + "build_strategy { enable_auto_fusion: false }");
+  const Result fused = perceptron(amp + "build_strategy { enable_auto_fusion: true }");
+  EXPECT_GE(fused.fused, 2 * 3);
+  expect_same(fused, apart, 0.02);
 }
 
 }  // namespace

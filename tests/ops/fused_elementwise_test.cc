@@ -80,7 +80,7 @@ void expect_same(const Build& build) {
     }
     ASSERT_EQ(values[0].size(), values[1].size());
     const bool exact = op_plan_options().backend == "cpu" && variant.dtype == DType::kFloat32;
-    const double tolerance = std::max(1e-6, 4 * rounding_tolerance(variant.dtype));
+    const double tolerance = std::max(2e-6, 4 * rounding_tolerance(variant.dtype));
     for (size_t k = 0; k < values[0].size(); ++k) {
       if (exact) {
         EXPECT_EQ(values[1][k], values[0][k]) << (k ? "gradient " : "result ") << k;
