@@ -27,7 +27,7 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
       "Trains what a job file says, as one rank. fleetrun starts it; alone it is a job of one "
       "rank."};
   app.name("fleet-worker");
-  app.add_option("job", arguments->job_file, "Job file (JSON)")->required();
+  app.add_option("job", arguments->job_file, "Job file (JSON)");
   app.add_option("--set", arguments->overrides, "key=value over the job file, any number of times")
       ->allow_extra_args(false);
   app.add_option("--device", arguments->device,
@@ -37,6 +37,11 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
                "Print each setting and where it came from, and end");
   app.add_flag("--print_keys", arguments->print_keys,
                "Print the keys this job file may have, and end");
+  app.add_option("--print_flags", arguments->print_flags,
+                 "Print every option of a strategy, as text or markdown, and end; needs no job")
+      ->expected(0, 1)
+      ->default_str("text")
+      ->check(CLI::IsMember({"text", "markdown"}));
   app.add_option("--print_program", arguments->print_program,
                  "Print the Program as text or dot, and end")
       ->expected(0, 1)
@@ -74,6 +79,12 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   }
   if (app.count("--print_program") > 0 && arguments->print_program.empty()) {
     arguments->print_program = "text";
+  }
+  if (app.count("--print_flags") > 0 && arguments->print_flags.empty()) {
+    arguments->print_flags = "text";
+  }
+  if (arguments->job_file.empty() && arguments->print_flags.empty()) {
+    throw Error(ErrorCode::kUsage, "job is required", {}, "see fleet-worker --help");
   }
   return true;
 }

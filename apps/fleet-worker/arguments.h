@@ -18,6 +18,7 @@ struct WorkerArguments {
   bool print_keys = false;
   bool print_plan = false;
   std::string print_program;   // "", "text" or "dot"
+  std::string print_flags;     // "", "text" or "markdown"
   std::string save_strategy;   // "": no
   std::string paddle = "2.6";  // the release that is to read it
   bool profile = false;

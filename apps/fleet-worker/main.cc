@@ -18,6 +18,7 @@
 #include "exec/backend.h"
 #include "rendezvous/env.h"
 #include "rendezvous/store_client.h"
+#include "strategy/reference.h"
 #include "strategy/save.h"
 #include "train/device_settings.h"
 #include "train/trainer.h"
@@ -160,6 +161,11 @@ void save(const WorkerArguments& arguments, const ConfigTree& tree) {
 int run(int argc, char** argv) {
   WorkerArguments arguments;
   if (!parse_arguments(argc, argv, &arguments)) return 0;
+  if (!arguments.print_flags.empty()) {
+    const bool markdown = arguments.print_flags == "markdown";
+    std::fputs((markdown ? reference_markdown() : reference_text()).c_str(), stdout);
+    return 0;
+  }
   set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));
   ConfigTree tree = ConfigTree::from_file(arguments.job_file);
   apply_flags(tree);

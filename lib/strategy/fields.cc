@@ -110,6 +110,20 @@ std::vector<std::string> given_fields(const StrategyProto& proto,
   return given;
 }
 
+void clear_field(const std::string& path, StrategyProto* proto) {
+  Message* message = proto;
+  const std::vector<std::string> names = split(path, '.');
+  for (size_t i = 0; i < names.size(); ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names[i]);
+    FLEET_CHECK(field, "strategy.proto has no field " + path);
+    if (i + 1 == names.size()) {
+      message->GetReflection()->ClearField(message, field);
+    } else {
+      message = message->GetReflection()->MutableMessage(message, field);
+    }
+  }
+}
+
 std::optional<bool> given_boolean(const StrategyProto& proto, const std::string& path) {
   const Message* message = &proto;
   const std::vector<std::string> names = split(path, '.');

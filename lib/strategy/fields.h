@@ -25,6 +25,9 @@ bool in_range(const google::protobuf::FieldDescriptor& field,
 std::vector<std::string> given_fields(const StrategyProto& proto,
                                       const std::vector<std::string>& paths);
 
+// Takes back what a field, or a message, was set to. kInternal for an unknown path.
+void clear_field(const std::string& path, StrategyProto* proto);
+
 // A bool field, where it is set. kInternal for a path that is no bool field.
 std::optional<bool> given_boolean(const StrategyProto& proto, const std::string& path);
 

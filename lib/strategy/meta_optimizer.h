@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,6 +85,12 @@ struct MetaOptimizerDef {
   // Checks its fields (kUsage, kUnsupported naming them); null: there is nothing to do in the
   // Program.
   std::function<std::unique_ptr<MetaOptimizer>(const StrategyProto&, const PassContext&)> create;
+  // What users read of it (strategy/reference.h). By path, a line on each of its fields; the only
+  // field, and the one of the same name, need none: theirs is `help`.
+  std::map<std::string, std::string> field_help = {};
+  std::string when = {};    // when to use it, a sentence
+  std::string cost = {};    // what it costs, a sentence
+  std::string figure = {};  // something measured, with its command or page; empty: nothing yet
 };
 
 Registry<MetaOptimizerDef>& meta_optimizer_registry();

@@ -265,6 +265,11 @@ void take_strategy_file(const std::string& prefix, ConfigTree* tree) {
   take_fields(proto, prefix + ".", prefix + ".file " + path, tree);
 }
 
+void take_strategy(const StrategyProto& proto, const std::string& prefix, const std::string& origin,
+                   ConfigTree* tree) {
+  take_fields(proto, prefix + ".", origin, tree);
+}
+
 StrategyProto strategy_from(const Settings& section) {
   StrategyProto proto;
   if (!section.text("file").empty()) merge_strategy_file(section.text("file"), &proto);

@@ -30,6 +30,10 @@ void name_strategy_fields(const std::string& prefix, ConfigTree* tree);
 // has none, with the origin "PREFIX.file PATH": what is printed and asked for is what is used.
 void take_strategy_file(const std::string& prefix, ConfigTree* tree);
 
+// Puts what a strategy has set under the keys PREFIX.*, where the tree has none.
+void take_strategy(const StrategyProto& proto, const std::string& prefix, const std::string& origin,
+                   ConfigTree* tree);
+
 // The file the section names, with the keys it gives over it: a given list replaces the file's.
 StrategyProto strategy_from(const Settings& section);
 

@@ -153,6 +153,32 @@ FLEET_META_OPTIMIZER(all_reduce) {
     std::erase_if(given, [&](const auto& path) { return is_default(proto, *find_field(path)); });
     return std::make_unique<AllReduce>(settings, std::move(given));
   };
+  def.field_help = {
+      {"fuse_all_reduce_ops", "several gradients travel in one allreduce; false: each in its own"},
+      {"fuse_grad_size_in_MB",
+       "a group of gradients is closed at so many MiB; 0 or less: a group a layer"},
+      {"fuse_grad_size_in_TFLOPS",
+       "a group is closed behind so many gradients, whatever the name says; also "
+       "FLAGS_fuse_parameter_groups_size"},
+      {"fuse_grad_size_in_num",
+       "groups of exactly so many gradients, in place of the limits above; used only where it is "
+       "given without them"},
+      {"last_comm_group_size_MB",
+       "where it is given, the last group, which the step waits for, has at most so many MiB"},
+      {"sync_nccl_allreduce",
+       "an allreduce begins when the one before has ended, also on another communicator"},
+      {"nccl_comm_num", "communicators that allreduces take in turn, each with a stream"},
+      {"use_hierarchical_allreduce",
+       "sums within groups of ranks first, then between them; needs several nodes"},
+      {"hierarchical_allreduce_inter_nranks",
+       "ranks of such a group, such as a node's: above 1, a divisor of the number of ranks"}};
+  def.when =
+      "always with several ranks: smaller groups begin to travel earlier, larger ones use the "
+      "network better; a tenth of all gradients is a good start";
+  def.cost = "the last group cannot hide behind the backward pass; each communicator has buffers";
+  def.figure =
+      "ResNet50's 161 gradients travel in 6 groups with 16 MiB and 50, in 5 with 32 MiB "
+      "(`fleet-worker --print_program`)";
 }
 
 }  // namespace fleet

@@ -34,6 +34,26 @@ FLEET_META_OPTIMIZER(always_so) {
     }
     return nullptr;
   };
+  def.field_help = {
+      {"without_graph_optimization", "without effect: passes run as the options say, one by one"},
+      {"build_strategy.enable_sequential_execution",
+       "always so: operations run in the program's order"},
+      {"build_strategy.enable_inplace",
+       "always so: results take their inputs' memory wherever that is safe"},
+      {"build_strategy.enable_backward_optimizer_op_deps",
+       "always so: updates come behind the whole backward pass"},
+      {"build_strategy.cache_runtime_context",
+       "always so: schedules are made once, before the first step"},
+      {"build_strategy.enable_addto", "always so: sums of gradients take an addend's memory"},
+      {"build_strategy.fix_op_run_order", "always so: the order is the Plan's"},
+      {"build_strategy.allow_cuda_graph_capture",
+       "always so: a GPU's step is launched as one graph (train.cuda_graph)"},
+      {"execution_strategy.num_iteration_per_drop_scope",
+       "without effect: memory is planned once, there are no scopes to drop"},
+      {"execution_strategy.use_thread_barrier",
+       "without effect: one thread issues the operations"}};
+  def.when = "never: scripts set them, and a line names those that were given";
+  def.cost = "nothing";
 }
 
 }  // namespace fleet

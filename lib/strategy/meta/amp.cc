@@ -77,6 +77,11 @@ AmpStrategy check_amp(const StrategyProto& proto) {
            "leave it out, or set it to false: the whole network runs in the low type",
            ErrorCode::kUnsupported);
   }
+  if (configs.has_use_fp16_guard()) {
+    spdlog::info(
+        "amp: use_fp16_guard has no effect: no network here marks parts with it, the whole network "
+        "computes in the low type");
+  }
   amp.white_list = own_names(configs.custom_white_list());
   amp.black_list = own_names(configs.custom_black_list());
   amp.black_variables.assign(configs.custom_black_varnames().begin(),
@@ -189,6 +194,31 @@ FLEET_META_OPTIMIZER(amp) {
                   const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     return std::make_unique<Amp>(check_amp(proto));
   };
+  def.field_help = {
+      {"amp_configs.init_loss_scaling", "what the loss is multiplied with at first; float16 only"},
+      {"amp_configs.incr_every_n_steps",
+       "steps without overflow after which the scale grows; float16 only"},
+      {"amp_configs.decr_every_n_nan_or_inf",
+       "steps with overflow after which the scale falls; float16 only"},
+      {"amp_configs.incr_ratio", "factor by which the scale grows, above 1; float16 only"},
+      {"amp_configs.decr_ratio", "factor by which it falls, between 0 and 1; float16 only"},
+      {"amp_configs.use_dynamic_loss_scaling", "false: the scale stays as it is; float16 only"},
+      {"amp_configs.custom_white_list", "operations that compute in the low type too"},
+      {"amp_configs.custom_black_list", "operations that stay in float32"},
+      {"amp_configs.custom_black_varnames",
+       "operations that read or write one of these variables stay in float32"},
+      {"amp_configs.use_pure_fp16",
+       "gray operations take float16 too, whatever their inputs come from"},
+      {"amp_configs.use_fp16_guard",
+       "no network here marks parts with it: true beside a pure mode is refused"},
+      {"amp_configs.use_pure_bf16", "the same in bfloat16"},
+      {"amp_configs.dtype",
+       "the low type: auto (the device's best), float16, bfloat16; fleetrun's own"}};
+  def.when =
+      "on GPUs from Volta on, on CPUs with avx512_bf16: convolutions and products dominate there";
+  def.cost = "activations of 8 or 11 bits; a copy of the weights in the low type";
+  def.figure =
+      "ResNet50 on two cores, images/s: 26.4 in bfloat16, 15.9 in float32 (docs/performance.md)";
 }
 
 }  // namespace fleet

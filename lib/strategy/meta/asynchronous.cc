@@ -18,6 +18,18 @@ FLEET_META_OPTIMIZER(asynchronous) {
     }
     return nullptr;
   };
+  for (const char* field :
+       {"a_sync", "a_sync_configs.k_steps", "a_sync_configs.max_merge_var_num",
+        "a_sync_configs.send_queue_size", "a_sync_configs.independent_recv_thread",
+        "a_sync_configs.min_send_grad_num_before_recv", "a_sync_configs.thread_pool_size",
+        "a_sync_configs.send_wait_times", "a_sync_configs.runtime_split_send_recv",
+        "a_sync_configs.launch_barrier", "a_sync_configs.heter_worker_device_guard",
+        "a_sync_configs.lr_decay_steps", "a_sync_configs.use_ps_gpu"}) {
+    def.field_help[field] = "of parameter servers: without meaning in collective training";
+  }
+  def.field_help["a_sync_configs.use_gpu_graph"] = def.field_help["a_sync"];
+  def.when = "never: scripts for parameter servers set them";
+  def.cost = "nothing";
 }
 
 }  // namespace fleet

@@ -17,6 +17,17 @@ FLEET_META_OPTIMIZER(device) {
     }
     return nullptr;
   };
+  def.field_help = {
+      {"cudnn_exhaustive_search",
+       "cuDNN measures its algorithms for each shape and takes the fastest; else it guesses. GPU "
+       "only; also FLAGS_cudnn_exhaustive_search"},
+      {"conv_workspace_size_limit",
+       "MiB that an algorithm of cuDNN may use beside its operands. GPU only; also "
+       "FLAGS_conv_workspace_size_limit"},
+      {"cudnn_batchnorm_spatial_persistent",
+       "without effect, and a line says so: batch normalisation runs in fleetrun's own kernels"}};
+  def.when = "on a GPU, for networks of convolutions that train for more than minutes";
+  def.cost = "the search takes seconds at the start; the workspace is memory";
 }
 
 }  // namespace fleet

@@ -25,6 +25,15 @@ FLEET_META_OPTIMIZER(execution) {
     }
     return nullptr;
   };
+  def.field_help = {
+      {"execution_strategy.num_threads",
+       "threads that issue operations, 0: automatic; without effect yet, and a line says so from 2 "
+       "on"},
+      {"execution_strategy.num_iteration_per_run",
+       "the host looks at a loss after a multiple of so many steps: train.fetch_every is rounded "
+       "up to it"}};
+  def.when = "with steps so short that waiting for the loss shows";
+  def.cost = "losses are seen later";
 }
 
 }  // namespace fleet

@@ -28,6 +28,13 @@ FLEET_META_OPTIMIZER(fp16_allreduce) {
   def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     return std::make_unique<Fp16AllReduce>();
   };
+  def.when =
+      "where the network between ranks is the bottleneck and the job computes in float32; amp's "
+      "gradients travel in 16 bits anyway";
+  def.cost =
+      "sums have float16's 11 bits, and what is above 65504 becomes infinite; two casts a "
+      "gradient";
+  def.figure = "half the bytes on the wire";
 }
 
 }  // namespace fleet

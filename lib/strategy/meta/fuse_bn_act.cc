@@ -10,6 +10,8 @@ FLEET_META_OPTIMIZER(fuse_bn_act) {
                     .unset = true,
                     .phase = PassPhase::kFuseForward,
                     .pass = "fuse_bn_act"});
+  def.when = "always, for networks with batch normalisation";
+  def.cost = "nothing: it saves a pass over the activations, forward and backward";
 }
 
 }  // namespace fleet

@@ -14,6 +14,8 @@ FLEET_META_OPTIMIZER(fuse_broadcast_ops) {
     spdlog::warn("Currently, fuse_broadcast_ops only works under Reduce mode.");
     return nullptr;
   };
+  def.when = "with reduce_strategy Reduce; otherwise one line says that it has no effect";
+  def.cost = "nothing";
 }
 
 }  // namespace fleet

@@ -55,6 +55,14 @@ FLEET_META_OPTIMIZER(gradient_merge) {
     const auto& configs = proto.gradient_merge_configs();
     return std::make_unique<GradientMerge>(configs.k_steps(), configs.avg());
   };
+  def.field_help = {
+      {"gradient_merge_configs.k_steps", "steps between two updates, from 1 up; 1: it is off"},
+      {"gradient_merge_configs.avg",
+       "gradients are averaged over the steps; false: they are added up"}};
+  def.when =
+      "for a batch larger than the memory holds, and to send gradients only every k-th step over a "
+      "slow network";
+  def.cost = "float32 accumulators as large as the parameters; k times fewer updates an epoch";
 }
 
 }  // namespace fleet

@@ -46,6 +46,15 @@ FLEET_META_OPTIMIZER(lamb) {
                   const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     return std::make_unique<Lamb>(proto.lamb_configs());
   };
+  def.field_help = {
+      {"lamb_configs.lamb_weight_decay", "of the rule, beside optimizer.weight_decay"},
+      {"lamb_configs.exclude_from_weight_decay",
+       "parameters whose names end with one of these do not decay"}};
+  def.when = "for batches of thousands of samples with Adam, as in BERT's pre-training";
+  def.cost = "norms of each parameter and of its step: it is read twice";
+  def.figure =
+      "1.42 to 1.52 times the time of adamw's update at ResNet50's parameters (`scripts/bench.sh "
+      "updates`)";
 }
 
 }  // namespace fleet

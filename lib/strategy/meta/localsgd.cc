@@ -97,6 +97,14 @@ FLEET_META_OPTIMIZER(localsgd) {
     const auto& configs = proto.localsgd_configs();
     return std::make_unique<LocalSgd>(configs.k_steps(), configs.begin_step());
   };
+  def.field_help = {
+      {"localsgd_configs.k_steps", "steps between two averages of the parameters, from 1 up"},
+      {"localsgd_configs.begin_step",
+       "up to this step, counted from 1, the parameters are averaged after each step"}};
+  def.when = "over slow networks, where a little accuracy may go for fewer bytes";
+  def.cost =
+      "ranks drift apart between two averages; momentum stays each rank's own, and "
+      "checkpoints hold every rank's part";
 }
 
 }  // namespace fleet

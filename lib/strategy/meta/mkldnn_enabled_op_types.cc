@@ -15,6 +15,8 @@ FLEET_META_OPTIMIZER(mkldnn_enabled_op_types) {
         "CPU, oneDNN's where that is the faster one");
     return nullptr;
   };
+  def.when = "never: scripts of Paddle 1 set it";
+  def.cost = "nothing";
 }
 
 }  // namespace fleet

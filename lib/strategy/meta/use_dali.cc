@@ -13,6 +13,8 @@ FLEET_META_OPTIMIZER(use_dali) {
         "ahead of the training step, and a GPU takes their bytes");
     return nullptr;
   };
+  def.when = "never: the documents' data loaders set it";
+  def.cost = "nothing";
 }
 
 }  // namespace fleet

@@ -1,0 +1,244 @@
+#include "strategy/reference.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "strategy/fields.h"
+#include "strategy/names.h"
+
+namespace fleet {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+using Defs = std::vector<const MetaOptimizerDef*>;
+
+Defs all_by_position() {
+  Defs defs;
+  for (const std::string& name : meta_optimizer_registry().names()) {
+    defs.push_back(&meta_optimizer_registry().get(name));
+  }
+  std::stable_sort(defs.begin(), defs.end(),
+                   [](const auto* a, const auto* b) { return a->position < b->position; });
+  return defs;
+}
+
+std::string type_of(const FieldDescriptor& field) {
+  const std::string many = field.is_repeated() ? "s" : "";
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "bool" + many;
+    case FieldDescriptor::CPPTYPE_INT32:
+      return "integer" + many;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return "number" + many;
+    default:
+      return "text" + many;
+  }
+}
+
+std::string default_of(const FieldDescriptor& field) {
+  if (field.is_repeated()) return "none";
+  const Message& blank =
+      *google::protobuf::MessageFactory::generated_factory()->GetPrototype(field.containing_type());
+  std::string text;
+  google::protobuf::TextFormat::PrintFieldValueToString(blank, &field, -1, &text);
+  return text == "\"\"" ? "none" : text;
+}
+
+bool takes(const MetaOptimizerDef& def, const std::string& path) {
+  return std::any_of(def.fields.begin(), def.fields.end(), [&](const std::string& field) {
+    return path == field || path.starts_with(field + ".");
+  });
+}
+
+const MetaOptimizerDef* taker_of(const std::string& path, const Defs& defs) {
+  const MetaOptimizerDef* found = nullptr;
+  for (const MetaOptimizerDef* def : defs) {
+    if (!takes(*def, path)) continue;
+    FLEET_CHECK(!found, path + " is taken by " + (found ? found->name : "") + " and " + def->name);
+    found = def;
+  }
+  return found;
+}
+
+bool acts_where_unset(const FieldDescriptor& field, const MetaOptimizerDef* def) {
+  return def && def->fields.size() == 1 && def->asked && def->asked({}) &&
+         field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL && !field.default_value_bool();
+}
+
+// The default as readers see it.
+std::string shown_default(const OptionRow& row) {
+  return row.initial + (row.unset_is_on ? ", unset: on" : "");
+}
+
+std::string help_of(const std::string& path, const MetaOptimizerDef* def) {
+  if (is_later(path)) return "of " + first_release(path) + ": nothing here does what it says";
+  if (!def) return "nothing here does what it says yet";
+  const auto found = def->field_help.find(path);
+  if (found != def->field_help.end()) return found->second;
+  const bool only = def->fields.size() == 1 && def->fields[0] == path;
+  return only || path == def->name ? def->help : "";
+}
+
+void check_field_help(const Defs& defs) {
+  for (const MetaOptimizerDef* def : defs) {
+    for (const auto& [path, help] : def->field_help) {
+      FLEET_CHECK(is_field(path) && takes(*def, path),
+                  "field_help of " + def->name + " names " + path + ", which it does not take");
+    }
+  }
+}
+
+std::vector<std::string> other_names(const FieldDescriptor& field) {
+  std::vector<std::string> names;
+  const google::protobuf::FieldOptions& options = field.options();
+  for (int i = 0; i < options.ExtensionSize(paddle::fleet::also); ++i) {
+    names.push_back(options.GetExtension(paddle::fleet::also, i));
+  }
+  return names;
+}
+
+// "a", "a and b", "a, b and c"
+std::string listing(const std::vector<std::string>& names) {
+  if (names.size() < 2) return join(names, "");
+  return join(std::span(names).first(names.size() - 1), ", ") + " and " + names.back();
+}
+
+// --- pages -------------------------------------------------------------------------------------
+
+std::string cell(std::string text) {
+  for (size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) {
+    text.replace(at, 1, "\\|");
+  }
+  return text;
+}
+
+std::string code(const std::string& text) { return "`" + text + "`"; }
+
+std::string markdown_row(const OptionRow& row) {
+  std::string help = row.help;
+  if (!row.also.empty()) help += "; also typed as " + listing(row.also);
+  const std::string type = row.type + (row.range.empty() ? "" : ", " + row.range);
+  return "| " + code(row.path) + " | " + type + " | " + code(cell(shown_default(row))) + " | " +
+         cell(help) + " |\n";
+}
+
+// The outermost message of a later release that the field is in; "": none.
+std::string later_message(const std::string& path) {
+  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1)) {
+    if (is_later(path.substr(0, dot))) return path.substr(0, dot);
+  }
+  return "";
+}
+
+constexpr const char* kHeader = "| option | type | default | what it does |\n|---|---|---|---|\n";
+
+std::string markdown_of(const MetaOptimizerDef& def, const std::vector<OptionRow>& rows) {
+  std::string text = "### " + def.name + "\n\n";
+  text += static_cast<char>(std::toupper(static_cast<unsigned char>(def.help[0])));
+  text += def.help.substr(1) + ".\n\n";
+  const auto line = [&](const char* what, const std::string& value) {
+    if (!value.empty()) text += std::string("- ") + what + ": " + value + "\n";
+  };
+  line("When", def.when);
+  line("Cost", def.cost);
+  line("Goes with", goes_with(def));
+  line("Measured", def.figure);
+  text += std::string("\n") + kHeader;
+  for (const OptionRow& row : rows) {
+    if (row.def == &def) text += markdown_row(row);
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::vector<OptionRow> option_rows() {
+  const Defs defs = all_by_position();
+  check_field_help(defs);
+  std::vector<OptionRow> rows;
+  for (const std::string& path : field_paths()) {
+    const FieldDescriptor& field = *find_field(path);
+    OptionRow row{.path = path,
+                  .type = type_of(field),
+                  .initial = default_of(field),
+                  .range = range_of(field),
+                  .also = other_names(field),
+                  .def = taker_of(path, defs)};
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) row.range = wanted_of(field);
+    row.help = help_of(path, row.def);
+    row.unset_is_on = acts_where_unset(field, row.def);
+    if (is_later(path)) row.def = nullptr;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string goes_with(const MetaOptimizerDef& def) {
+  if (def.paddle_class.empty()) return "all others";
+  std::vector<std::string> wrapped, wraps_it;
+  for (const MetaOptimizerDef* other : all_by_position()) {
+    const auto has = [](const MetaOptimizerDef& outer, const std::string& inner) {
+      return std::find(outer.wraps.begin(), outer.wraps.end(), inner) != outer.wraps.end();
+    };
+    if (has(def, other->name)) wrapped.push_back(other->name);
+    if (has(*other, def.name)) wraps_it.push_back(other->name);
+  }
+  std::string text;
+  if (!wrapped.empty()) text += "it takes in " + listing(wrapped);
+  if (!wraps_it.empty()) {
+    text += std::string(text.empty() ? "" : "; ") + listing(wraps_it) + " take" +
+            (wraps_it.size() == 1 ? "s" : "") + " it in";
+  }
+  if (text.empty()) text = "none of those that compete";
+  return text + "; among others the longest chain wins, and a line names the loser";
+}
+
+std::string reference_text() {
+  std::string text;
+  for (const OptionRow& row : option_rows()) {
+    text += row.path + " = " + shown_default(row);
+    text += "  (" + (row.def ? row.def->name : std::string("default only")) + ") " + row.help;
+    if (!row.range.empty()) text += ", " + row.range;
+    if (!row.also.empty()) text += "; also " + join(row.also, ", ");
+    text += "\n";
+  }
+  return text;
+}
+
+std::string reference_markdown() {
+  const std::vector<OptionRow> rows = option_rows();
+  std::string text =
+      "## Options\n\n"
+      "One heading a meta-optimizer, in the order in which they rewrite the Program; those that "
+      "change nothing in it stand last.\n\n";
+  for (const MetaOptimizerDef* def : all_by_position()) {
+    const bool any =
+        std::any_of(rows.begin(), rows.end(), [&](const OptionRow& row) { return row.def == def; });
+    if (any) text += markdown_of(*def, rows);
+  }
+  text += std::string(
+              "## Accepted at their defaults only\n\n"
+              "Another value is an error that names the option.\n\n") +
+          kHeader;
+  std::set<std::string> messages;  // of later releases, one row each
+  for (const OptionRow& row : rows) {
+    if (row.def) continue;
+    const std::string message = later_message(row.path);
+    if (message.empty()) {
+      text += markdown_row(row);
+    } else if (messages.insert(message).second) {
+      text += "| " + code(message + ".*") + " | | | " + row.help + " |\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace fleet
