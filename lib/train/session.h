@@ -10,6 +10,7 @@
 #include "store/store.h"
 #include "strategy/strategy.h"
 #include "train/job.h"
+#include "train/metric_sums.h"
 
 namespace fleet {
 
@@ -49,15 +50,6 @@ void check_job(const Job& job, const ProgramOptions& options);
 
 // The whole Program of a job: model, backward, strategy, optimizer.
 BuiltProgram build_program(const Job& job, const ProgramOptions& options);
-
-// Sums of one step's or one evaluation's samples.
-struct MetricSums {
-  double loss = 0, loss_weight = 0, top1 = 0, topk = 0, weight = 0;
-  double mean_loss() const { return loss_weight > 0 ? loss / loss_weight : 0; }
-  double acc1() const { return weight > 0 ? top1 / weight : 0; }
-  double acck() const { return weight > 0 ? topk / weight : 0; }
-  void add(const MetricSums& other);
-};
 
 class Session {
  public:

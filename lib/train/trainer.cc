@@ -52,38 +52,32 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     : job_(job), device_(device), options_(options) {
   begun_ = monotonic_seconds();
   part_ = data_part(job, {.image = {}, .rank = options.rank, .world = options.world});
-  open_data();
+  data_ = std::make_unique<JobData>(job_, device_, part_);
   if (leads()) make_output_folder(job_.train.text("output"));
-  const data::ImageShape image = train_data_->image();
+  const data::ImageShape image = data_->train().image();
   const uint64_t seed = static_cast<uint64_t>(job_.train.integer("seed"));
-  session_ = std::make_unique<Session>(
-      job_, Shape{image.channels, image.height, image.width},
-      SessionOptions{options.rank, options.world, options.nodes, seed, device.backend()}, device,
-      options.communicator);
-  if (options.store && options.world > 1) {
-    session_->compare_plans(
-        *options.store,
-        std::chrono::milliseconds(static_cast<int64_t>(job_.comm.number("timeout") * 1000)));
-  }
-  session_->executor().set_recording(job_.train.boolean("cuda_graph"));
-  session_->executor().set_checking(job_.train.boolean("check_nan_inf"));
-  traffic_.emplace(session_->communicators());
-  make_feeder();
-  control_ = std::make_unique<Control>(options.control ? options.control : options.communicator);
-  schedule_ = std::make_unique<Schedule>(job_.schedule, train_data_->batches(),
+  runner_ =
+      std::make_unique<StepRunner>(job_, Shape{image.channels, image.height, image.width}, device_,
+                                   StepRunnerOptions{.rank = options.rank,
+                                                     .world = options.world,
+                                                     .nodes = options.nodes,
+                                                     .communicator = options.communicator,
+                                                     .control = options.control,
+                                                     .store = options.store.get()});
+  schedule_ = std::make_unique<Schedule>(job_.schedule, data_->train().batches(),
                                          job_.train.integer("epochs"));
   position_ = {.seed = seed,
-               .global_batch = train_data_->batch_size() * part_.parts,
+               .global_batch = data_->train().batch_size() * part_.parts,
                .model = job_.model_name};
   load();
-  session_->broadcast_all();
+  runner_->begin(position_.step);
   if (leads()) {
     events_ = std::make_unique<EventFile>(job_.train.text("output") + "/metrics.jsonl");
     events_->write(EventLine("start")
                        .add("model", job_.model_name)
                        .add("ranks", options.world)
                        .add("device", device_.name())
-                       .add("precision", name_of(session_->precision()))
+                       .add("precision", name_of(session().precision()))
                        .add("global_batch", position_.global_batch)
                        .add("seed", job_.train.integer("seed"))
                        .add("step", position_.step));
@@ -94,41 +88,18 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
 
 Trainer::~Trainer() = default;
 
-void Trainer::open_data() {
-  data::PipelineContext context{.rank = part_.part,
-                                .ranks = part_.parts,
-                                .seed = static_cast<uint64_t>(job_.train.integer("seed")),
-                                .classes = job_.model.integer("num_classes"),
-                                .bytes = feeds_bytes(job_, device_.backend()),
-                                .image_memory = {}};
-  if (device_.runs_beside_host()) {
-    context.image_memory = [this](size_t bytes) {
-      image_memory_.push_back(device_.allocate_host(bytes));
-      return image_memory_.back().data();
-    };
-  }
-  train_data_ = data::make_pipeline(job_.data, true, context);
-  test_data_ = data::make_pipeline(job_.data, false, context);
-  if (test_data_ && test_data_->image() != train_data_->image()) {
-    throw Error(ErrorCode::kUsage,
-                "test images are " + test_data_->image().text() + ", training images " +
-                    train_data_->image().text(),
-                "data", "give both the same size");
-  }
-}
-
 // A run that was restarted, and had come as far as to call the output folder its own, goes on from
 // the checkpoints there, whatever checkpoint.resume says. All ranks agree on it, and none writes
 // before all have looked.
 void Trainer::load() {
   const std::string weights = job_.checkpoint.text("weights");
-  if (!weights.empty()) load_weights(weights, session_->executor());
+  if (!weights.empty()) load_weights(weights, runner_->executor());
   const std::string mark = job_.train.text("output") + "/checkpoints.run";
   double own = 0;
   if (options_.restarted && std::filesystem::exists(mark)) own = read_file(mark) == options_.run;
-  control_->sum({&own, 1});
+  runner_->control().sum({&own, 1});
   const bool goes_on = own == options_.world;
-  const std::vector<double> steps = control_->all_succeed("load the checkpoint", [&] {
+  const std::vector<double> steps = runner_->control().all_succeed("load the checkpoint", [&] {
     resume(goes_on ? "auto" : job_.checkpoint.text("resume"));
     return static_cast<double>(saved_step_);
   });
@@ -136,10 +107,10 @@ void Trainer::load() {
   const bool saves = job_.checkpoint.boolean("at_end") ||
                      job_.checkpoint.integer("every_steps") > 0 ||
                      job_.checkpoint.integer("every_epochs") > 0;
-  if (saves && !rank_states(session_->executor().program()).empty()) {
-    check_folder_is_shared(job_.train.text("output"), {options_.rank, options_.world}, *control_);
+  if (saves && !rank_states(runner_->executor().program()).empty()) {
+    check_folder_is_shared(job_.train.text("output"), {options_.rank, options_.world},
+                           runner_->control());
   }
-  sync_.emplace(session_->executor(), position_.step);  // checkpoints are saved after a sync
   if (leads() && !goes_on && !options_.run.empty()) write_file_atomically(mark, options_.run);
 }
 
@@ -157,7 +128,7 @@ void Trainer::resume(const std::string& resume) {
     folder = *latest;
   }
   std::string note;
-  const TrainingPosition saved = load_checkpoint(folder, job_.model_name, session_->executor(),
+  const TrainingPosition saved = load_checkpoint(folder, job_.model_name, runner_->executor(),
                                                  &note, {options_.rank, options_.world});
   if (saved.global_batch != position_.global_batch) {
     throw Error(ErrorCode::kUsage,
@@ -170,10 +141,10 @@ void Trainer::resume(const std::string& resume) {
                 folder,
                 "set the same train.seed, or checkpoint.weights to start anew from its weights");
   }
-  if (saved.batch > train_data_->batches()) {
+  if (saved.batch > data_->train().batches()) {
     throw Error(ErrorCode::kUsage,
                 "stands at batch " + std::to_string(saved.batch) + " of an epoch, the data has " +
-                    std::to_string(train_data_->batches()),
+                    std::to_string(data_->train().batches()),
                 folder, "resume with the data it was trained with");
   }
   position_ = saved;
@@ -200,15 +171,15 @@ TrainResult Trainer::run() {
     const int64_t every = job_.train.integer("evaluate_every");
     if (every > 0 && position_.epoch % every == 0) evaluate(epoch);
   }
-  session_->executor().synchronize();
+  runner_->executor().synchronize();
   if (job_.checkpoint.boolean("at_end")) save();
   if (!result_.stopped && job_.train.integer("evaluate_every") > 0) {
     evaluate(position_.batch > 0 ? position_.epoch : position_.epoch - 1);  // the last trained in
   }
   published_.finish();
   result_.evaluated = evaluated_step_ == position_.step;
-  double damaged = static_cast<double>(train_data_->stats().damaged);
-  control_->sum({&damaged, 1});
+  double damaged = static_cast<double>(data_->train().stats().damaged);
+  runner_->control().sum({&damaged, 1});
   result_.damaged = static_cast<int64_t>(damaged);
   result_.steps = position_.step;
   summarize();
@@ -216,21 +187,21 @@ TrainResult Trainer::run() {
 }
 
 void Trainer::train_epoch(int64_t epoch) {
-  train_data_->start_epoch(epoch, position_.batch);
+  data_->train().start_epoch(epoch, position_.batch);
   progress_->start(format("Epoch %lld/%lld", static_cast<long long>(epoch + 1),
                           static_cast<long long>(job_.train.integer("epochs"))),
-                   train_data_->batches(), position_.batch);
+                   data_->train().batches(), position_.batch);
   const int64_t max_steps = job_.train.integer("max_steps");
   meter_.start();
   while (max_steps == 0 || position_.step < max_steps) {
-    const data::Batch* batch = train_data_->next();
+    const data::Batch* batch = data_->train().next();
     if (!batch) {
       position_.epoch += 1;
       position_.batch = 0;
       break;
     }
     train_step(*batch);
-    if (control_->agree_to_stop(wants_to_stop())) {
+    if (runner_->control().agree_to_stop(wants_to_stop())) {
       result_.stopped = true;
       break;
     }
@@ -238,52 +209,18 @@ void Trainer::train_epoch(int64_t epoch) {
   progress_->finish();
 }
 
-// What is fed, in the order of feed().
-void Trainer::make_feeder() {
-  const Training& net = session_->training();
-  std::vector<VarId> vars;
-  for (VarId var : {net.image, net.pixels, net.flip, net.label, net.weight, net.sample_key,
-                    net.learning_rate}) {
-    if (var != kNoVar) vars.push_back(var);
-  }
-  feeder_ = std::make_unique<Feeder>(session_->executor(), device_, vars);
-}
-
-void Trainer::feed(const data::Batch& batch, float rate) {
-  const Training& net = session_->training();
-  std::vector<Feeder::Feed>& feeds = feeds_;
-  feeds.clear();
-  for (const Feeder::Feed& feed : {Feeder::Feed{net.image, batch.images},
-                                   {net.pixels, batch.pixels},
-                                   {net.flip, batch.flips},
-                                   {net.label, batch.labels},
-                                   {net.weight, batch.weights},
-                                   {net.sample_key, batch.keys},
-                                   {net.learning_rate, &rate}}) {
-    if (feed.var != kNoVar) feeds.push_back(feed);
-  }
-  feeder_->feed(feeds);
-}
-
 void Trainer::train_step(const data::Batch& batch) {
   meter_.data_ready();
   const int64_t step = position_.step;
   const float rate = static_cast<float>(schedule_->learning_rate(step));
   const bool fetch = (step + 1) % job_.train.integer("fetch_every") == 0;
-  Executor& executor = session_->executor();
-  feed(batch, rate);
-  const StepInfo info = session_->prepare({.step = step, .fetch = fetch}, rate);
-  traffic_->step_begins();
-  executor.run(info);
-  traffic_->step_done();
-  feeder_->release();  // the batch's memory is used anew by the next one
+  runner_->train(batch, {.step = step, .fetch = fetch}, rate);
   // Where the host runs ahead, steps are done later than they were issued: the sums are right
   // wherever it waits.
-  if (fetch || batch.index + 1 == train_data_->batches() || saves_after(step + 1) ||
+  if (fetch || batch.index + 1 == data_->train().batches() || saves_after(step + 1) ||
       step + 1 == job_.train.integer("max_steps")) {
-    executor.synchronize();
+    runner_->executor().synchronize();
   }
-  executor.check_communicators();
   meter_.step_done(static_cast<double>(batch.size));
   position_.step += 1;
   position_.batch = batch.index + 1;
@@ -306,7 +243,7 @@ void Trainer::after_step() {
 }
 
 void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
-  const MetricSums sums = session_->read_metrics(false);
+  const MetricSums sums = session().read_metrics(false);
   if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_) {
     warned_of_nan_ = true;
     spdlog::warn("the loss of step {} is {}: lower learning_rate.base, or look at the data", step,
@@ -317,8 +254,8 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
   progress_->print(format("[Epoch %lld, batch %lld] loss: %.5f, acc1: %.5f, acc%lld: %.5f",
                           static_cast<long long>(batch.epoch), static_cast<long long>(batch.index),
                           sums.mean_loss(), sums.acc1(),
-                          static_cast<long long>(session_->training().top_k), sums.acck()));
-  const std::optional<double> scaling = session_->read_loss_scaling();
+                          static_cast<long long>(session().training().top_k), sums.acck()));
+  const std::optional<double> scaling = session().read_loss_scaling();
   if (scaling && loss_scaling_ && *scaling < *loss_scaling_ && leads()) {
     spdlog::info("gradients overflowed: the loss is scaled by {} now", *scaling);
   }
@@ -330,13 +267,13 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
       .add("batch", batch.index)
       .add("loss", sums.mean_loss())
       .add("acc1", sums.acc1())
-      .add("acc" + std::to_string(session_->training().top_k), sums.acck())
+      .add("acc" + std::to_string(session().training().top_k), sums.acck())
       .add("learning_rate", rate)
       .add("data_time", meter_.data_time().mean())
       .add("batch_time", meter_.batch_time().mean())
       .add("speed", meter_.speed());
   if (scaling) line.add("loss_scaling", *scaling);
-  traffic_->add_to(&line);
+  runner_->traffic().add_to(&line);
   add_telemetry(&line);
   events_->write(line);
 }
@@ -353,30 +290,27 @@ void Trainer::add_telemetry(EventLine* line) {
 }
 
 void Trainer::evaluate(int64_t epoch) {
-  if (!test_data_ || evaluated_step_ == position_.step) return;
+  data::InputPipeline* test = data_->test();
+  if (!test || evaluated_step_ == position_.step) return;
   const double begun = monotonic_seconds();
-  sync_->run(position_.step);
-  session_->broadcast_statistics();
-  test_data_->start_epoch(0);
+  runner_->bring_together(position_.step);
+  test->start_epoch(0);
   MetricSums sums;
-  while (const data::Batch* batch = test_data_->next()) {
-    feed(*batch, 0);
-    session_->executor().run({.step = position_.step, .evaluate = true, .fetch = true});
-    feeder_->release();
-    sums.add(session_->read_metrics(true));
+  while (const data::Batch* batch = test->next()) {
+    sums.add(runner_->evaluate(*batch, position_.step));
     published_.pulse();
-    if (control_->agree_to_stop(wants_to_stop())) {
+    if (runner_->control().agree_to_stop(wants_to_stop())) {
       result_.stopped = true;
       return;
     }
   }
   double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
-  control_->sum(all);
+  runner_->control().sum(all);
   sums = {all[0], all[1], all[2], all[3], all[4]};
   result_.evaluation = sums;
   evaluated_step_ = position_.step;
   if (!leads()) return;
-  const int64_t k = session_->training().top_k;
+  const int64_t k = session().training().top_k;
   progress_->print(format("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
                           static_cast<long long>(epoch), sums.weight, sums.mean_loss(), sums.acc1(),
                           static_cast<long long>(k), sums.acck()));
@@ -393,21 +327,21 @@ void Trainer::evaluate(int64_t epoch) {
 void Trainer::save() {
   if (saved_step_ == position_.step) return;
   progress_->finish();  // the log must not be written into the bar
-  sync_->run(position_.step);
-  session_->broadcast_statistics();
+  runner_->bring_together(position_.step);
   saved_step_ = position_.step;
   // Nobody goes on (and perhaps dies) before what all of them may resume from is on the disk.
   const std::string folder =
-      save_on_all_ranks(job_.train.text("output") + "/checkpoints", position_, session_->executor(),
+      save_on_all_ranks(job_.train.text("output") + "/checkpoints", position_, runner_->executor(),
                         static_cast<int>(job_.checkpoint.integer("keep")),
-                        {options_.rank, options_.world}, *control_);
+                        {options_.rank, options_.world}, runner_->control());
   if (leads()) spdlog::info("saved {}", folder);
   published_.saved(position_.step);
 }
 
 void Trainer::summarize() {
   EventLine summary("summary");
-  traffic_->summarize(*control_, options_.rank, options_.world, leads() ? &summary : nullptr);
+  runner_->traffic().summarize(runner_->control(), options_.rank, options_.world,
+                               leads() ? &summary : nullptr);
   if (!leads()) return;
   const double seconds = monotonic_seconds() - begun_;
   std::printf(

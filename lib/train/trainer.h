@@ -4,17 +4,14 @@
 #include <atomic>
 #include <memory>
 
-#include "data/pipeline.h"
 #include "observe/event_file.h"
 #include "observe/meter.h"
 #include "observe/progress.h"
 #include "observe/rank_progress.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
-#include "train/control.h"
-#include "train/feeder.h"
-#include "train/session.h"
-#include "train/step_traffic.h"
+#include "train/job_data.h"
+#include "train/step_runner.h"
 
 namespace fleet {
 
@@ -47,16 +44,13 @@ class Trainer {
   Trainer(const Job& job, Device& device, const TrainerOptions& options);
   ~Trainer();
   TrainResult run();
-  Session& session() { return *session_; }
+  Session& session() const { return runner_->session(); }
 
  private:
-  void open_data();
-  void make_feeder();
   void load();
   void resume(const std::string& resume);
   void train_epoch(int64_t epoch);
   void train_step(const data::Batch& batch);
-  void feed(const data::Batch& batch, float rate);
   void add_telemetry(EventLine* line);
   void report(const data::Batch& batch, int64_t step, double rate);
   bool saves_after(int64_t steps) const;  // whether a checkpoint follows so many steps
@@ -70,24 +64,18 @@ class Trainer {
   const Job job_;
   Device& device_;
   const TrainerOptions options_;
-  std::vector<Buffer> image_memory_;  // of the pipelines' batches, where copies are fast from it
-  std::unique_ptr<data::InputPipeline> train_data_, test_data_;
-  std::unique_ptr<Session> session_;
-  std::unique_ptr<Feeder> feeder_;
-  std::vector<Feeder::Feed> feeds_;  // of the step at hand
-  std::unique_ptr<Control> control_;
+  std::unique_ptr<JobData> data_;
+  std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<EventFile> events_;  // rank 0
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   StepMeter meter_;
-  std::optional<StepTraffic> traffic_;
   MovingAverage utilization_, clock_;  // of the device, as it tells
   size_t most_memory_ = 0;
   DataPart part_;
   TrainingPosition position_;
   int64_t saved_step_ = -1, evaluated_step_ = -1;
-  std::optional<RankSync> sync_;  // once a checkpoint is loaded
   bool warned_of_nan_ = false;
   std::optional<double> loss_scaling_;  // at the last fetch
   TrainResult result_;
