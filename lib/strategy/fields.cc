@@ -53,7 +53,9 @@ void find_not_taken(const Message& message, const std::string& prefix,
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
     const std::string path = prefix + field.name();
-    const bool known = whole || taken.contains(path);
+    // Whoever takes a message takes no fields that came later, and that nothing here can do.
+    const bool later = field.options().GetExtension(paddle::fleet::later);
+    const bool known = taken.contains(path) || (whole && !later);
     if (!field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       if (!reflection.HasField(message, &field)) continue;
       if (is_switched_off(message, field)) {

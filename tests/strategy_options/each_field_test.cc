@@ -122,7 +122,7 @@ const std::map<std::string, std::string>& chosen_values() {
       {"fuse_grad_size_in_MB", "0"},
       {"amp_configs.decr_ratio", "0.5"},
       {"amp_configs.dtype", "float16"},
-      {"recompute_configs.checkpoints", "layer2.0.conv1"},
+      {"recompute_configs.checkpoints", "every block"},
       {"recompute_configs.checkpoint_shape", "2,64,8,8"},
       {"lars_configs.exclude_from_weight_decay", "bn"},
       {"lamb_configs.exclude_from_weight_decay", "bias"},
@@ -157,10 +157,10 @@ std::string other_value(const std::string& path) {
 // What must be on for a field to have a say.
 std::vector<std::string> needed_by(const std::string& path) {
   static const std::map<std::string, std::vector<std::string>> more = {
-      {"recompute_configs.enable_offload", {"recompute_configs.checkpoints=layer2.0.conv1"}},
+      {"recompute_configs.enable_offload", {"recompute_configs.checkpoints=every block"}},
       {"recompute_configs.checkpoint_shape",
-       {"recompute_configs.checkpoints=layer2.0.conv1", "recompute_configs.enable_offload=true"}},
-      {"recompute_configs.enable_tuning", {"recompute_configs.checkpoints=layer2.0.conv1"}},
+       {"recompute_configs.checkpoints=every block", "recompute_configs.enable_offload=true"}},
+      {"recompute_configs.enable_tuning", {"recompute_configs.checkpoints=every block"}},
       {"gradient_merge_configs.avg", {"gradient_merge_configs.k_steps=4"}},
       {"localsgd_configs.begin_step", {"localsgd_configs.k_steps=4"}},
       {"adaptive_localsgd_configs.begin_step", {"adaptive_localsgd_configs.init_k_steps=4"}},
@@ -232,6 +232,14 @@ TEST(EachField, AnotherValueThanItsDefault_IsSeen) {
     EXPECT_TRUE(is_shown(path, value, needed_by(path)))
         << path << "=" << value << " changes nothing, in silence";
   }
+}
+
+// recompute takes its message whole, but not what Paddle 2.6 added to it.
+TEST(EachField, LaterFieldOfAMessageThatIsTaken_IsRefused) {
+  const Seen seen = look(
+      kKinds[0], {"strategy.recompute=true", "strategy.recompute_configs.checkpoints=every block",
+                  "strategy.recompute_configs.enable_tuning=true"});
+  EXPECT_THAT(seen.refusal, testing::HasSubstr("recompute_configs.enable_tuning"));
 }
 
 // A feature that is off, and a configuration for it.

@@ -35,7 +35,6 @@ FLEET_META_OPTIMIZER(always_so) {
     return nullptr;
   };
   def.field_help = {
-      {"without_graph_optimization", "without effect: passes run as the options say, one by one"},
       {"build_strategy.enable_sequential_execution",
        "always so: operations run in the program's order"},
       {"build_strategy.enable_inplace",

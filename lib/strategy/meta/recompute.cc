@@ -142,6 +142,13 @@ FLEET_META_OPTIMIZER(recompute) {
     return std::make_unique<Recompute>(std::vector<std::string>(names.begin(), names.end()),
                                        offloads(configs, context));
   };
+  def.field_help = {
+      {"recompute_configs.checkpoints",
+       "what is kept: blocks or variables of the model, or \"every block\"; empty: it is off"},
+      {"recompute_configs.enable_offload", "checkpoints wait in the host's memory; for GPUs"},
+      {"recompute_configs.checkpoint_shape", "without effect: shapes are known"}};
+  def.when = "where activations do not fit into memory, or a larger batch should";
+  def.cost = "most of the forward pass runs twice: up to a third more time";
 }
 
 }  // namespace fleet
