@@ -1,23 +1,16 @@
 // fleet-worker: one rank of a training job.
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <exception>
-#include <set>
 
+#include "api/worker.h"
 #include "arguments.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "comm/factory.h"
 #include "exec/backend.h"
 #include "rendezvous/env.h"
-#include "rendezvous/store_client.h"
 #include "strategy/reference.h"
 #include "strategy/save.h"
 #include "train/device_settings.h"
@@ -25,79 +18,6 @@
 
 namespace fleet {
 namespace {
-
-std::atomic<int> stop_signal{0};
-
-void ask_to_stop(int signal) { stop_signal = signal; }
-
-// Which rank this is, from what the launcher set; alone a job of one rank.
-struct World {
-  int rank = 0, size = 1;
-  std::vector<std::string> nodes;  // by rank
-  std::shared_ptr<Store> store;
-  int node_count() const {
-    return std::max<int>(1, static_cast<int>(std::set(nodes.begin(), nodes.end()).size()));
-  }
-};
-
-World world_from_env() {
-  World world;
-  world.rank = static_cast<int>(env_int_or("PADDLE_TRAINER_ID", 0));
-  world.size = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1));
-  for (const std::string& endpoint :
-       split(get_env_or_file("PADDLE_TRAINER_ENDPOINTS").value_or(""), ',')) {
-    world.nodes.push_back(endpoint.substr(0, endpoint.rfind(':')));
-  }
-  world.store = connect_store_from_env();
-  if (world.size > 1 && !world.store) {
-    throw Error(ErrorCode::kUsage, "no rendezvous for a job of several ranks",
-                "environment FLEET_STORE_ADDRESS", "start it with fleetrun");
-  }
-  return world;
-}
-
-// What the ranks of a job reach each other by: the device's memory, and the host's.
-struct Connection {
-  std::unique_ptr<Communicator> compute, control;  // null in a job of one rank
-};
-
-Connection connect(const Job& job, const World& world, Device& device) {
-  Connection connection;
-  if (world.size == 1) return connection;
-  CommOptions options{.rank = world.rank,
-                      .size = world.size,
-                      .nodes = world.nodes,
-                      .store = world.store,
-                      .names = {}};
-  apply(job.comm, &options);
-  if (device.backend() != "cpu") {
-    CommOptions host = options;
-    host.group = "control";
-    host.backend = "auto";
-    connection.control = make_communicator(host);
-    options.device = &device;
-  }
-  connection.compute = make_communicator(options);
-  if (world.rank == 0) {
-    spdlog::info("{} ranks communicate through {}", world.size, connection.compute->name());
-  }
-  return connection;
-}
-
-// Where this rank computes. One line says why it is the CPU where that was not asked for.
-DeviceChoice choose(const Job& job, bool speaks) {
-  const DeviceWish wish = device_wish(job.train.text("device"), get_env("FLAGS_selected_gpus"),
-                                      get_env("PADDLE_TRAINER_ID").has_value());
-  DeviceChoice choice = choose_device(wish.name, wish.index, device_options(job));
-  if (!speaks) return choice;
-  if (!wish.note.empty()) spdlog::info("training runs on the CPU: {}", wish.note);
-  if (!choice.note.empty()) {
-    spdlog::log(wish.name == "cuda" ? spdlog::level::warn : spdlog::level::info, "{}", choice.note);
-  }
-  const auto vain = without_effect(job, choice.device->backend());
-  if (!vain.empty()) spdlog::warn("without effect on the CPU: {}", join(vain, ", "));
-  return choice;
-}
 
 // The Plan of train.device, also where that is a GPU that is not here: kernels then answer without
 // asking it.
@@ -126,7 +46,7 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   if (!program && !arguments.print_plan) return true;
   options.image = image_shape(job.model_name, job.data.integer("image.channels"),
                               job.data.integer("image.height"), job.data.integer("image.width"));
-  const DeviceChoice choice = choose(job, false);
+  const DeviceChoice choice = choose_job_device(job, false);
   const bool absent = job.train.text("device") == "cuda" && choice.device->backend() != "cuda";
   options.backend = absent ? "cuda" : choice.device->backend();
   if (absent && !has_backend(options.backend)) {
@@ -178,18 +98,11 @@ int run(int argc, char** argv) {
   }
 
   const Job job = make_job(tree);
-  // The launcher looks at the stacks of a job that hangs, where the kernel asks for leave (Yama).
-  if (get_env(kEnvStoreAddress)) ::prctl(PR_SET_PTRACER, ::getppid(), 0, 0, 0);
-  std::signal(SIGTERM, ask_to_stop);
-  std::signal(SIGINT, ask_to_stop);
-  std::signal(SIGHUP, ask_to_stop);
-  std::signal(SIGQUIT, ask_to_stop);
-  const World world = world_from_env();
-  if (world.rank == 0) {
-    for (const std::string& line : environment_without_effect()) spdlog::info("{}", line);
-  }
+  const Worker worker = join_job();
+  const World& world = worker.world();
   // A rank that was given a GPU and does not compute on it says so itself: others may do.
-  const DeviceChoice choice = choose(job, world.rank == 0 || get_env("FLAGS_selected_gpus"));
+  const DeviceChoice choice =
+      choose_job_device(job, world.rank == 0 || get_env("FLAGS_selected_gpus"));
   for (const std::string& line : choice.device->description()) spdlog::info("{}", line);
   const Connection connection = connect(job, world, *choice.device);
   Trainer trainer(
@@ -200,7 +113,7 @@ int run(int argc, char** argv) {
        .communicator = connection.compute.get(),
        .control = connection.control.get(),
        .store = world.store,
-       .stop = &stop_signal,
+       .stop = worker.stop_signal(),
        .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1))),
        .run = env_or(kEnvRun, ""),
        .restarted = env_int_or(kEnvEpoch, 1) > 1});

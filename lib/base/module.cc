@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <vector>
 
 namespace fleet {
 
@@ -10,7 +11,13 @@ std::string load_module(const std::string& name, const std::string& what) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& place : {folder, folder.parent_path() / "lib/fleetrun"}) {
+  std::vector<fs::path> places = {folder, folder.parent_path() / "lib/fleetrun"};
+  // Programs of one's own lie elsewhere: beside the library that this is in.
+  Dl_info info;
+  if (::dladdr(reinterpret_cast<void*>(&load_module), &info) != 0) {
+    places.push_back(fs::path(info.dli_fname).parent_path() / "fleetrun");
+  }
+  for (const fs::path& place : places) {
     const fs::path module = place / ("lib" + name + ".so");
     if (!fs::exists(module, error)) continue;
     if (::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL)) return "";

@@ -6,9 +6,9 @@
 
 namespace fleet {
 
-// Loads lib<name>.so from beside the program or from ../lib/fleetrun; what is in it registers
-// itself. It stays loaded as long as the process. Returns "" or, in a clause, why it could not be
-// loaded.
+// Loads lib<name>.so from beside the program, from ../lib/fleetrun, or from fleetrun/ beside the
+// shared library that this is linked into; what is in it registers itself. It stays loaded as long
+// as the process. Returns "" or, in a clause, why it could not be loaded.
 //   what  it holds, for the message: "cuda backend"
 std::string load_module(const std::string& name, const std::string& what);
 

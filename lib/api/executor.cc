@@ -1,0 +1,202 @@
+#include "api/executor.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "api/recipe.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "data/random.h"
+#include "optim/schedule.h"
+#include "train/device_settings.h"
+#include "train/step_runner.h"
+
+namespace fleet {
+namespace {
+
+Job job_of(const Recipe& recipe, const Values& keys) {
+  if (!recipe.minimized) {
+    throw Error(ErrorCode::kUsage, "the model has no optimizer", "ProgramExecutor",
+                "call distributed_optimizer(...).minimize(model.loss()) first");
+  }
+  if (recipe.opened) {
+    throw Error(ErrorCode::kUsage, "the model has an executor already", "ProgramExecutor");
+  }
+  ConfigTree tree = recipe.tree;
+  apply_flags(tree);
+  for (const auto& [key, value] : keys) tree.set(key, value.text(), "ProgramExecutor");
+  return make_job(tree);
+}
+
+std::shared_ptr<Opened> open(const Job& job, const Recipe& recipe, const World& world) {
+  auto opened = std::make_shared<Opened>();
+  DeviceChoice choice =
+      choose_job_device(job, world.rank == 0 || get_env("FLAGS_selected_gpus").has_value());
+  for (const std::string& line : choice.device->description()) spdlog::info("{}", line);
+  opened->device = std::move(choice.device);
+  opened->connection = connect(job, world, *opened->device);
+  if (recipe.own_image) return opened;
+  const DataPart part = data_part(job, {.image = {}, .rank = world.rank, .world = world.size});
+  opened->data = std::make_unique<JobData>(job, *opened->device, part);
+  return opened;
+}
+
+}  // namespace
+
+ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const Values& keys)
+    : world_(worker.world()), job_(job_of(*model.recipe(), keys)) {
+  Recipe& recipe = *model.recipe();
+  opened_ = open(job_, recipe, world_);
+  Shape image = recipe.own_image.value_or(Shape{});
+  int64_t batches = 1;
+  if (opened_->data) {
+    const data::ImageShape shape = opened_->data->train().image();
+    image = Shape{shape.channels, shape.height, shape.width};
+    batches = opened_->data->train().batches();
+  }
+  runner_ = std::make_unique<StepRunner>(
+      job_, image, *opened_->device,
+      StepRunnerOptions{.rank = world_.rank,
+                        .world = world_.size,
+                        .nodes = world_.node_count(),
+                        .communicator = opened_->connection.compute.get(),
+                        .control = opened_->connection.control.get(),
+                        .store = world_.store.get()});
+  schedule_ = std::make_unique<Schedule>(job_.schedule, batches, job_.train.integer("epochs"));
+  batch_size_ = job_.data.integer("batch_size");
+  const DataPart part = data_part(job_, {.image = {}, .rank = world_.rank, .world = world_.size});
+  position_ = {.seed = static_cast<uint64_t>(job_.train.integer("seed")),
+               .global_batch = batch_size_ * part.parts,
+               .model = job_.model_name};
+  runner_->begin(0);
+  recipe.opened = opened_;
+}
+
+ProgramExecutor::~ProgramExecutor() = default;
+
+// A program's own batches may leave out weights and keys.
+void ProgramExecutor::complete(const data::Batch& batch) {
+  if (batch.size != batch_size_) {
+    throw Error(ErrorCode::kUsage, "a batch of " + std::to_string(batch.size) + " samples",
+                "ProgramExecutor", "it was made for " + std::to_string(batch_size_));
+  }
+  batch_ = batch;
+  if (!batch_.weights) {
+    weights_.assign(batch_size_, 1);
+    batch_.weights = weights_.data();
+  }
+  if (batch_.keys) return;
+  keys_.resize(batch_size_);
+  const int64_t first = position_.step * position_.global_batch + world_.rank * batch_size_;
+  for (int64_t i = 0; i < batch_size_; ++i) {
+    keys_[i] = data::sample_key(position_.seed, 0, first + i);
+  }
+  batch_.keys = keys_.data();
+}
+
+void ProgramExecutor::train(const data::Batch& batch, bool fetch) {
+  complete(batch);
+  rate_ = own_rate_ ? *own_rate_ : schedule_->learning_rate(position_.step);
+  runner_->train(batch_, {.step = position_.step, .fetch = fetch}, rate_);
+  position_.step += 1;
+  position_.epoch = batch.epoch;
+  position_.batch = batch.index + 1;
+}
+
+void ProgramExecutor::run(const data::Batch& batch) { train(batch, false); }
+
+std::vector<double> ProgramExecutor::run(const data::Batch& batch,
+                                         const std::vector<std::string>& fetch_list) {
+  for (const std::string& name : fetch_list) fetched(name, {});  // before anything is changed
+  train(batch, !fetch_list.empty());
+  if (fetch_list.empty()) return {};
+  const MetricSums sums = runner_->session().read_metrics(false);
+  std::vector<double> values;
+  for (const std::string& name : fetch_list) values.push_back(fetched(name, sums));
+  return values;
+}
+
+double ProgramExecutor::fetched(const std::string& name, const MetricSums& sums) {
+  const std::string top_k = "acc" + std::to_string(runner_->session().training().top_k);
+  if (name == "loss") return sums.mean_loss();
+  if (name == "acc1") return sums.acc1();
+  if (name == top_k) return sums.acck();
+  if (name == "learning_rate") return rate_;
+  if (name == "loss_scaling") return runner_->session().read_loss_scaling().value_or(1);
+  const std::vector<std::string> known = {"loss", "acc1", top_k, "learning_rate", "loss_scaling"};
+  throw Error(ErrorCode::kUsage, "cannot fetch '" + name + "'", "ProgramExecutor",
+              suggestion(name, known));
+}
+
+MetricSums ProgramExecutor::evaluate(Loader& test) {
+  runner_->bring_together(position_.step);
+  test.start_epoch(0);
+  MetricSums sums;
+  while (const data::Batch* batch = test.next()) {
+    sums.add(runner_->evaluate(*batch, position_.step));
+  }
+  double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
+  runner_->control().sum(all);
+  return {all[0], all[1], all[2], all[3], all[4]};
+}
+
+bool ProgramExecutor::agree_to_stop(bool wish) { return runner_->control().agree_to_stop(wish); }
+
+void ProgramExecutor::wait() { runner_->executor().synchronize(); }
+
+std::string ProgramExecutor::save(const std::string& root, int keep) {
+  wait();
+  runner_->bring_together(position_.step);
+  return save_on_all_ranks(root, position_, runner_->executor(), keep, {world_.rank, world_.size},
+                           runner_->control());
+}
+
+TrainingPosition ProgramExecutor::load(const std::string& folder) {
+  wait();
+  runner_->control().all_succeed("load the checkpoint", [&] {
+    std::string from = folder;
+    if (!std::filesystem::exists(folder + "/state.json")) {
+      const auto latest = latest_checkpoint(folder);
+      if (!latest) throw Error(ErrorCode::kNotFound, "there is no checkpoint", folder);
+      from = *latest;
+    }
+    position_ = load_checkpoint(from, job_.model_name, runner_->executor(), nullptr,
+                                {world_.rank, world_.size});
+    return static_cast<double>(position_.step);
+  });
+  runner_->begin(position_.step);
+  return position_;
+}
+
+void ProgramExecutor::load_weights(const std::string& path) {
+  wait();
+  runner_->control().all_succeed("load the weights", [&] {
+    fleet::load_weights(path, runner_->executor());
+    return 0.0;
+  });
+  runner_->begin(position_.step);
+}
+
+std::vector<float> ProgramExecutor::values(const std::string& name) {
+  const Program& program = runner_->executor().program();
+  const VarId id = program.find(name);
+  const auto& metrics = runner_->session().training().training_metrics;
+  const bool kept = id != kNoVar && (program.var(id).kind == VarKind::kParameter ||
+                                     program.var(id).kind == VarKind::kState ||
+                                     id == metrics.losses || id == metrics.counts);
+  if (!kept || program.var(id).dtype != DType::kFloat32) {
+    throw Error(ErrorCode::kUsage, "'" + name + "' is no parameter, state or metric in float32",
+                "ProgramExecutor", "program_text() lists the variables");
+  }
+  return runner_->executor().values<float>(id);
+}
+
+std::string ProgramExecutor::program_text() const {
+  return print_text(runner_->executor().program());
+}
+
+std::string ProgramExecutor::device() const { return opened_->device->name(); }
+
+}  // namespace fleet

@@ -1,0 +1,32 @@
+// What Model, Loader, minimize() and ProgramExecutor share. Not for programs.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "api/world.h"
+#include "base/config.h"
+#include "train/job_data.h"
+
+namespace fleet {
+
+// What a ProgramExecutor opened. Ends in the reverse order.
+struct Opened {
+  std::unique_ptr<Device> device;
+  Connection connection;
+  std::unique_ptr<JobData> data;  // null where the program makes its own batches
+};
+
+struct Recipe {
+  ConfigTree tree;
+  bool has_data = false;
+  std::optional<Shape> own_image;  // the program makes its own batches
+  bool minimized = false;
+  std::shared_ptr<Opened> opened;
+
+  void set(const std::string& prefix, const Values& values, const std::string& origin) {
+    for (const auto& [key, value] : values) tree.set(prefix + key, value.text(), origin);
+  }
+};
+
+}  // namespace fleet

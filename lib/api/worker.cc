@@ -1,0 +1,45 @@
+#include "api/worker.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "rendezvous/env.h"
+#include "train/device_settings.h"
+
+namespace fleet {
+namespace {
+
+std::atomic<int> received{0};
+
+void ask_to_stop(int signal) { received = signal; }
+
+}  // namespace
+
+const std::atomic<int>* Worker::stop_signal() const { return &received; }
+
+Worker init_collective(const InitOptions& options) {
+  const std::string level =
+      options.log_level.empty() ? env_or(kEnvLogLevel, "INFO") : options.log_level;
+  set_up_logging(level, "rank " + env_or(kEnvRank, "0"));
+  return join_job(options.handle_signals);
+}
+
+Worker join_job(bool handle_signals) {
+  // The launcher looks at the stacks of a job that hangs, where the kernel asks for leave (Yama).
+  if (get_env(kEnvStoreAddress)) ::prctl(PR_SET_PTRACER, ::getppid(), 0, 0, 0);
+  if (handle_signals) {
+    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) std::signal(signal, ask_to_stop);
+  }
+  Worker worker(world_from_env());
+  if (worker.is_first()) {
+    for (const std::string& line : environment_without_effect()) spdlog::info("{}", line);
+  }
+  return worker;
+}
+
+}  // namespace fleet

@@ -1,0 +1,43 @@
+// fleet.init(): this process becomes one rank of a job.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "api/world.h"
+
+namespace fleet {
+
+struct InitOptions {
+  std::string log_level;       // DEBUG, INFO, WARNING, ERROR; "": FLEET_LOG_LEVEL, else INFO
+  bool handle_signals = true;  // SIGTERM, SIGINT, SIGHUP and SIGQUIT set wants_to_stop()
+};
+
+// One a process. Used by the thread that made it; wants_to_stop() by any.
+class Worker {
+ public:
+  explicit Worker(World world) : world_(std::move(world)) {}
+  Worker(Worker&&) = default;
+
+  int rank() const { return world_.rank; }  // from 0
+  int size() const { return world_.size; }  // of the job
+  int nodes() const { return world_.node_count(); }
+  bool is_first() const { return world_.rank == 0; }
+  const World& world() const { return world_; }
+  // Whether a signal asked this rank to end; ProgramExecutor::agree_to_stop() makes it a decision
+  // of all ranks.
+  bool wants_to_stop() const { return stop_signal()->load() != 0; }
+  // Not 0 once a signal came. Lives as long as the process.
+  const std::atomic<int>* stop_signal() const;
+
+ private:
+  World world_;
+};
+
+// Sets up the log and reads the environment that fleetrun made; without one it is a job of one
+// rank. kUsage where there are several ranks and no rendezvous: start the program with fleetrun.
+Worker init_collective(const InitOptions& options = {});
+// The same without the log, for programs that have set it up.
+Worker join_job(bool handle_signals = true);
+
+}  // namespace fleet

@@ -1,0 +1,73 @@
+#include "api/world.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "comm/factory.h"
+#include "rendezvous/store_client.h"
+#include "train/device_settings.h"
+
+namespace fleet {
+
+int World::node_count() const {
+  return std::max<int>(1, static_cast<int>(std::set(nodes.begin(), nodes.end()).size()));
+}
+
+World world_from_env() {
+  World world;
+  world.rank = static_cast<int>(env_int_or("PADDLE_TRAINER_ID", 0));
+  world.size = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1));
+  for (const std::string& endpoint :
+       split(get_env_or_file("PADDLE_TRAINER_ENDPOINTS").value_or(""), ',')) {
+    world.nodes.push_back(endpoint.substr(0, endpoint.rfind(':')));
+  }
+  world.store = connect_store_from_env();
+  if (world.size > 1 && !world.store) {
+    throw Error(ErrorCode::kUsage, "no rendezvous for a job of several ranks",
+                "environment FLEET_STORE_ADDRESS", "start it with fleetrun");
+  }
+  return world;
+}
+
+Connection connect(const Job& job, const World& world, Device& device) {
+  Connection connection;
+  if (world.size == 1) return connection;
+  CommOptions options{.rank = world.rank,
+                      .size = world.size,
+                      .nodes = world.nodes,
+                      .store = world.store,
+                      .names = {}};
+  apply(job.comm, &options);
+  if (device.backend() != "cpu") {
+    CommOptions host = options;
+    host.group = "control";
+    host.backend = "auto";
+    connection.control = make_communicator(host);
+    options.device = &device;
+  }
+  connection.compute = make_communicator(options);
+  if (world.rank == 0) {
+    spdlog::info("{} ranks communicate through {}", world.size, connection.compute->name());
+  }
+  return connection;
+}
+
+DeviceChoice choose_job_device(const Job& job, bool speaks) {
+  const DeviceWish wish = device_wish(job.train.text("device"), get_env("FLAGS_selected_gpus"),
+                                      get_env("PADDLE_TRAINER_ID").has_value());
+  DeviceChoice choice = choose_device(wish.name, wish.index, device_options(job));
+  if (!speaks) return choice;
+  if (!wish.note.empty()) spdlog::info("training runs on the CPU: {}", wish.note);
+  if (!choice.note.empty()) {
+    spdlog::log(wish.name == "cuda" ? spdlog::level::warn : spdlog::level::info, "{}", choice.note);
+  }
+  const auto vain = without_effect(job, choice.device->backend());
+  if (!vain.empty()) spdlog::warn("without effect on the CPU: {}", join(vain, ", "));
+  return choice;
+}
+
+}  // namespace fleet

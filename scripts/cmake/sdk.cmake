@@ -1,0 +1,22 @@
+# What `cmake --install` adds for those who write their own trainer (component development; not in the packages): libfleetrun.so,
+# the engine's headers below include/fleetrun, find_package(fleetrun), the examples. Include it behind the target fleetrun_library.
+include(CMakePackageConfigHelpers)
+set(FLEET_SDK_CMAKE lib/cmake/fleetrun)
+
+set_target_properties(fleetrun_library PROPERTIES INSTALL_RPATH "$ORIGIN/fleetrun")
+target_link_options(fleetrun_library PRIVATE -Wl,--disable-new-dtags)
+# Headers include one another by room ("graph/program.h"), programs write <fleetrun/api/fleet.h>.
+target_include_directories(fleetrun_library INTERFACE $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/fleetrun>)
+install(TARGETS fleetrun_library EXPORT fleetrunTargets LIBRARY DESTINATION lib COMPONENT development)
+install(EXPORT fleetrunTargets NAMESPACE fleetrun:: DESTINATION ${FLEET_SDK_CMAKE} COMPONENT development)
+foreach(room base observe store tensor comm graph ops optim models passes strategy exec data train api)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/lib/${room} DESTINATION include/fleetrun COMPONENT development FILES_MATCHING
+          PATTERN "*.h" PATTERN meta EXCLUDE PATTERN nccl EXCLUDE)
+endforeach()
+install(FILES ${CMAKE_BINARY_DIR}/proto/gen/proto/strategy.pb.h DESTINATION include/fleetrun/proto COMPONENT development)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/fleetrunConfig.cmake.in ${CMAKE_BINARY_DIR}/fleetrunConfig.cmake
+                              INSTALL_DESTINATION ${FLEET_SDK_CMAKE})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/fleetrunConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/fleetrunConfig.cmake ${CMAKE_BINARY_DIR}/fleetrunConfigVersion.cmake
+        DESTINATION ${FLEET_SDK_CMAKE} COMPONENT development)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/examples DESTINATION share/fleetrun COMPONENT development)

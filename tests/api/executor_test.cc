@@ -1,0 +1,174 @@
+// A program's own loop trains what fleet-worker's does.
+#include "api/executor.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "api/optimizer.h"
+#include "base/error.h"
+#include "exec/backend.h"
+#include "train/trainer.h"
+
+namespace fleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const Values kData = {{"source", "synthetic"}, {"batch_size", 8},     {"train.samples", 64},
+                      {"test.samples", 24},    {"image.channels", 1}, {"image.height", 28},
+                      {"image.width", 28}};
+
+std::string folder(const std::string& name) {
+  const std::string path = testing::TempDir() + "api_executor." + name;
+  std::filesystem::remove_all(path);
+  return path;
+}
+
+struct Trained {
+  Worker worker = Worker(World{});
+  Model model = Model("lenet", {{"dropout", 0.5}});
+  Loader loader = model.train_loader(kData);
+  std::unique_ptr<ProgramExecutor> exe;
+
+  explicit Trained(const DistributedStrategy& strategy = {}) {
+    distributed_optimizer(Momentum(0.05, 0.9, {{"weight_decay", 1e-4}}), strategy)
+        .minimize(model.loss());
+    exe = std::make_unique<ProgramExecutor>(worker, model,
+                                            Values{{"train.device", "cpu"}, {"train.seed", 3}});
+  }
+  void train(int64_t steps, int64_t first = 0) {
+    loader.start_epoch(0, first);
+    for (int64_t i = 0; i < steps; ++i) exe->run(*loader.next());
+  }
+};
+
+TEST(ProgramExecutor, SameJob_TrainsBitForBitWhatATrainerDoes) {
+  Trained own;
+  own.train(5);
+  ConfigTree tree = ConfigTree::from_json(
+      R"({"model": {"name": "lenet", "dropout": 0.5},
+          "data": {"source": "synthetic", "batch_size": 8, "train": {"samples": 64},
+                   "image": {"channels": 1, "height": 28, "width": 28}},
+          "optimizer": {"name": "momentum", "momentum": 0.9, "weight_decay": 1e-4},
+          "learning_rate": {"base": 0.05},
+          "train": {"device": "cpu", "seed": 3, "max_steps": 5, "evaluate_every": 0},
+          "checkpoint": {"at_end": false}})",
+      "test");
+  tree.set("train.output", folder("trainer"), "test");
+  const Job job = make_job(tree);
+  const DeviceChoice choice = choose_device("cpu", 0);
+  Trainer trainer(job, *choice.device, {});
+  trainer.run();
+  Executor& executor = trainer.session().executor();
+  for (const VarId id : executor.program().parameters()) {
+    const std::string& name = executor.program().var(id).name;
+    EXPECT_EQ(own.exe->values(name), executor.values<float>(id)) << name;
+  }
+}
+
+TEST(ProgramExecutor, FetchList_HasTheValuesInItsOrder) {
+  Trained own;
+  own.loader.start_epoch(0);
+  const auto values = own.exe->run(*own.loader.next(), {"acc1", "loss", "learning_rate"});
+  ASSERT_EQ(values.size(), 3U);
+  EXPECT_GE(values[0], 0);
+  EXPECT_LE(values[0], 1);
+  EXPECT_NEAR(values[1], 2.3, 0.5);  // of ten classes
+  EXPECT_FLOAT_EQ(static_cast<float>(values[2]), 0.05F);
+  EXPECT_THAT(own.exe->run(*own.loader.next(), {}), ElementsAre());
+  own.exe->set_learning_rate(0.01);
+  EXPECT_THAT(own.exe->run(*own.loader.next(), {"learning_rate"}), ElementsAre(0.01));
+  const int64_t before = own.exe->steps();
+  try {
+    own.exe->run(*own.loader.next(), {"los"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("did you mean 'loss'?"));
+  }
+  EXPECT_EQ(own.exe->steps(), before);
+}
+
+TEST(ProgramExecutor, Resumed_EndsWhereAnUninterruptedRunDoes) {
+  Trained whole;
+  whole.train(6);
+  const std::string root = folder("resume");
+  {
+    Trained first;
+    first.train(4);
+    EXPECT_EQ(first.exe->save(root), root + "/step_00000004");
+  }
+  Trained second;
+  const TrainingPosition position = second.exe->load(root);
+  EXPECT_EQ(position.batch, 4);
+  second.train(2, position.batch);
+  EXPECT_EQ(second.exe->steps(), 6);
+  EXPECT_EQ(second.exe->values("fc1.weight"), whole.exe->values("fc1.weight"));
+  Trained other;
+  EXPECT_THROW(other.exe->load(folder("nothing")), Error);
+}
+
+TEST(ProgramExecutor, Evaluation_CountsEachTestSampleOnce) {
+  Trained own;
+  Loader test = own.model.test_loader();
+  const MetricSums sums = own.exe->evaluate(test);
+  EXPECT_EQ(sums.weight, 24);
+  EXPECT_NEAR(sums.mean_loss(), 2.3, 0.5);
+}
+
+TEST(ProgramExecutor, Strategy_RewritesTheProgram) {
+  DistributedStrategy strategy;
+  strategy.set("gradient_merge", true).set_fields("gradient_merge_configs", {{"k_steps", 2}});
+  EXPECT_THAT(Trained(strategy).exe->program_text(), HasSubstr("every 2"));
+}
+
+TEST(ProgramExecutor, WrongOrderOfCalls_IsToldWhatToDoFirst) {
+  const auto failure = [](auto action) -> std::string {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return error.what();
+    }
+    return "no error";
+  };
+  Worker worker(World{});
+  Model model("lenet");
+  EXPECT_THAT(failure([&] { distributed_optimizer(Sgd(0.1)).minimize(model.loss()); }),
+              HasSubstr("train_loader() or own_data()"));
+  Loader loader = model.train_loader(kData);
+  EXPECT_THAT(failure([&] { loader.next(); }), HasSubstr("ProgramExecutor"));
+  EXPECT_THAT(failure([&] { ProgramExecutor(worker, model); }), HasSubstr("minimize"));
+  EXPECT_THAT(failure([&] {
+                distributed_optimizer(Sgd(0.1, {{"momentun", 1}})).minimize(model.loss());
+              }),
+              HasSubstr("optimizer.momentun"));
+  distributed_optimizer(Sgd(0.1)).minimize(model.loss());
+  EXPECT_THAT(failure([&] { distributed_optimizer(Sgd(0.1)).minimize(model.loss()); }),
+              HasSubstr("has an optimizer already"));
+  EXPECT_THAT(failure([] { Model("lenot"); }), HasSubstr("lenet"));
+}
+
+// Images and labels are enough; weights and keys are made.
+TEST(ProgramExecutor, OwnBatches_NeedImagesAndLabelsOnly) {
+  Worker worker(World{});
+  Model model("lenet", {{"dropout", 0.5}});
+  model.own_data({1, 28, 28}, 4);
+  distributed_optimizer(Sgd(0.1)).minimize(model.loss());
+  ProgramExecutor exe(worker, model, {{"train.device", "cpu"}});
+  std::vector<float> images(4 * 28 * 28, 0.5F);
+  std::vector<int64_t> labels = {1, 2, 1, 2};
+  data::Batch batch;
+  batch.images = images.data();
+  batch.labels = labels.data();
+  batch.size = 4;
+  const double first = exe.run(batch, {"loss"})[0];
+  for (int i = 0; i < 20; ++i) exe.run(batch);
+  EXPECT_LT(exe.run(batch, {"loss"})[0], first);
+  batch.size = 3;
+  EXPECT_THROW(exe.run(batch), Error);
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# What `cmake --install` puts down is enough to write a trainer: the examples are built out of the tree against it and trained
+# by two ranks; a checkpoint of one is resumed.
+#
+#   tests/package/own_trainer_test.sh BUILD_FOLDER
+set -euo pipefail
+build=$1
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+for program in bin/fleetrun bin/fleet-worker lib/libfleetrun.so share/fleetrun.1; do
+  [ -e "$build/$program" ] || { echo "SKIPPED: $build/$program is not built"; exit 77; }
+done
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+quietly() { "$@" >"$folder/output" 2>&1 || { tail -n 40 "$folder/output"; fail "$*"; }; }
+prints() { grep -q -- "$1" "$folder/output" || { cat "$folder/output"; fail "not printed: $1"; }; }
+
+prefix=$folder/prefix
+quietly cmake --install "$build" --component runtime --strip --prefix "$prefix"
+quietly cmake --install "$build" --component development --strip --prefix "$prefix"
+cp -r "$prefix/share/fleetrun/examples" "$folder/trainer"
+quietly cmake -S "$folder/trainer" -B "$folder/trainer/build" -DCMAKE_PREFIX_PATH="$prefix"
+grep -q "fleetrun_DIR:PATH=$prefix/" "$folder/trainer/build/CMakeCache.txt" || fail "another fleetrun was found"
+quietly cmake --build "$folder/trainer/build" -j 2
+# Nothing of the tree is on their search paths.
+! grep -rqF "$root" "$folder/trainer/build" --include='*.make' --include='*.d' || fail "a file of the source tree was used"
+
+cd "$folder/trainer/build"
+train() { quietly timeout 200 "$prefix/bin/fleetrun" --nproc_per_node=2 --log_dir="$folder/log" "$@"; }
+train ./example_collective --steps=2
+prints '^worker_index: 0, step1 cost = [0-9.]*, speed: [0-9.]*$'
+for line in 'amp: true' 'nccl_comm_num: 2' '  init_loss_scaling: 128' '  decr_ratio: 0.5' '  fuse_bn_act_ops: true' '  num_threads: 3'; do
+  grep -qx -- "$line" dist_strategy.prototxt || { cat dist_strategy.prototxt; fail "dist_strategy.prototxt has no line '$line'"; }
+done
+train ./example_collective --steps=2 --fetch_every=2
+prints '^worker_index: 0, step1 cost'
+! grep -q 'step0 cost' "$folder/output" || fail "a step that was not fetched was printed"
+
+if "$prefix/bin/fleet-worker" --print_flags | grep -q '^build_strategy.fuse_relu_depthwise_conv .*(default only)'; then
+  echo "SKIPPED: train_fleet_op_fusion: this build has no fuse_relu_depthwise_conv"
+else
+train ./train_fleet_op_fusion --steps=1
+prints 'Currently, fuse_broadcast_ops only works under Reduce mode.'
+prints 'Find momentum operators : 161, and 161 for dense gradients.'
+prints 'Find all_reduce operators: 161.*the number of all_reduce ops is 6\.'
+prints '^\[Epoch 0, batch 0\] loss: [0-9.]*, acc1: [0-9.]*, acc5: [0-9.]*$'
+fi
+
+printf 'gradient_merge: true\ngradient_merge_configs { k_steps: 2 }\n' >merge.prototxt
+train ./own_network --save="$folder/saved" --strategy=merge.prototxt
+prints "^saved $folder/saved/step_00000060"
+prints 'gradient_merge: parameters are updated every 2 steps'
+train ./own_network --resume="$folder/saved" --strategy=merge.prototxt --steps=20
+prints '^worker_index: 0, step79 cost = 0\.[01]'
+
+# A mistake of the program is a line and exit code 2.
+if timeout 60 ./own_network --strategy="$folder/nowhere.prototxt" 2>"$folder/output"; then fail "a missing file was not noticed"; fi
+prints 'own_network: .*nowhere.prototxt'
+# Alone it is a job of one rank.
+quietly timeout 100 ./own_network --steps=5
+prints '^worker_index: 0, step4 cost'
+echo "ok: $(find "$prefix/include" -name '*.h' | wc -l) headers, libfleetrun.so $(stat -Lc %s "$prefix/lib/libfleetrun.so") bytes"
