@@ -44,6 +44,10 @@ FLEET_META_OPTIMIZER(enable_auto_fusion) {
   def.when =
       "true for networks with chains of elementwise operations, such as activations of one's own";
   def.cost = "nothing: it saves a pass over what is joined";
+  def.figure =
+      "gelu written out as eight operations, 4 layers of 512: 1.2 to 2.9 times the speed of a "
+      "step, "
+      "activations 8.0 MiB, without 21.0 (`scripts/bench.sh fusions`)";
 }
 
 }  // namespace fleet
