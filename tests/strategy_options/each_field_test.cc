@@ -66,13 +66,17 @@ std::string settings_beside_strategy(const Job& job) {
 
 std::string graphviz_file() { return testing::TempDir() + "each_field.dot"; }
 
-// What the host decides before each of some steps, while the loss falls.
-std::string flags_of_steps(Strategy& strategy) {
+// What the host decides before each of some steps, while the loss falls and states stay what they
+// begin as.
+std::string flags_of_steps(const Program& program, Strategy& strategy) {
   std::string text;
   for (int64_t i = 0; i < 12; ++i) {
     StepInfo info{.step = i};
-    HostStep step{.info = info, .learning_rate = 0.1, .read = [i](VarId) {
-                    return std::vector<float>{1 / static_cast<float>(1 + i)};
+    HostStep step{.info = info, .learning_rate = 0.1, .read = [&](VarId id) {
+                    const Var& var = program.var(id);
+                    const bool kept = var.kind == VarKind::kState;
+                    const double value = kept ? var.init.a : 1.0 / static_cast<double>(1 + i);
+                    return std::vector<float>(var.shape.elements(), static_cast<float>(value));
                   }};
     strategy.before_step(step);
     text += std::to_string(info.flags) + " ";
@@ -84,7 +88,8 @@ std::string program_and_plan(const Job& job, const JobKind& kind) {
   BuiltProgram built = build_program(
       job,
       {.image = image_shape(job.model_name, 0, 32, 32), .world = kind.world, .nodes = kind.nodes});
-  std::string text = print_text(built.program) + flags_of_steps(*built.strategy);
+  std::string text = print_text(built.program);
+  text += flags_of_steps(built.program, *built.strategy);
   if (std::remove(graphviz_file().c_str()) == 0) text += "and a file\n";
   const PlanOptions options{.backend = "cpu", .initial_layouts = {}};
   return text + make_plan(std::move(built.program), built.keep, options).text();

@@ -63,6 +63,9 @@ FLEET_META_OPTIMIZER(gradient_merge) {
       "for a batch larger than the memory holds, and to send gradients only every k-th step over a "
       "slow network";
   def.cost = "float32 accumulators as large as the parameters; k times fewer updates an epoch";
+  def.figure =
+      "ResNet18, k = 4: a quarter of the bytes on the wire, 11.24 MB a step for 44.97 "
+      "(docs/performance.md)";
 }
 
 }  // namespace fleet
