@@ -196,16 +196,17 @@ for out in [64] * 2 + [128] * 2 + [256] * 3 + [512] * 6:
     weights.append(out * channels * 9)
     others += out
     channels = out
-weights += [512 * width, width * width, width * 10]
-others += 2 * width + 10
+weights += [512 * width, width * width, width * 100]
+others += 2 * width + 100
 print(sum(int(n * 0.001) for n in weights if n >= 16384), 4 * (others + sum(n for n in weights if n < 16384)))
 PYTHON
 }
 
 bench_dgc() {
   local round batch=32 width=512 dgc=(strategy.dgc=true 'strategy.dgc_configs.sparsity=[0.999]')
+  # 100 classes: of 10 the last layer would travel as 16 rows, as it lies in memory.
   cat >vgg16.json <<JOB
-{"model": {"name": "vgg16", "num_classes": 10, "classifier_width": $width, "dropout": 0},
+{"model": {"name": "vgg16", "num_classes": 100, "classifier_width": $width, "dropout": 0},
  "data": {"source": "synthetic", "batch_size": $batch, "image": {"channels": 3, "height": 32, "width": 32}, "train": {"samples": 100000}},
  "optimizer": {"name": "momentum", "momentum": 0.9},
  "learning_rate": {"name": "constant", "base": 0.001},
