@@ -1,21 +1,14 @@
 // fuse_all_reduce: sums the gradients over the ranks, several to an allreduce. Each allreduce
 // follows the operation that computes the last of its gradients, on a stream of its own, so that it
 // runs beside the rest of the backward pass. Several communicators take turns, each with a stream.
-#include <algorithm>
-
 #include "base/log.h"
-#include "passes/buckets.h"
+#include "passes/gradients.h"
 #include "passes/pass.h"
 
 namespace fleet {
 namespace {
 
 constexpr int kCommunicationStream = 1;  // of the first communicator
-
-struct Gradient {
-  VarId var;
-  int computed_by;  // index of the operation that writes it last
-};
 
 class FuseAllReduce : public Pass {
  public:
@@ -49,52 +42,6 @@ class FuseAllReduce : public Pass {
   }
 
  private:
-  // In the order in which the backward pass completes them.
-  static std::vector<Gradient> find_gradients(const Program& program) {
-    const SectionId backward = program.find_section("backward");
-    FLEET_CHECK(backward >= 0, "fuse_all_reduce runs after the backward pass");
-    std::vector<int> writer(program.var_count(), -1);
-    for (size_t i = 0; i < program.ops().size(); ++i) {
-      const Op& op = program.ops()[i];
-      FLEET_CHECK(op.type() != "all_reduce" || !reduces_gradients(program, op),
-                  "gradients are reduced already");
-      if (op.section != backward) continue;
-      for (VarId id : op.outputs) {
-        if (id != kNoVar) writer[id] = static_cast<int>(i);
-      }
-    }
-    std::vector<Gradient> gradients;
-    for (VarId parameter : program.parameters()) {
-      const VarId gradient = program.gradient(parameter);
-      if (gradient == kNoVar || !program.var(parameter).trainable) continue;
-      if (writer[gradient] >= 0) gradients.push_back({gradient, writer[gradient]});
-      writer[gradient] = -1;  // two parameters may share one gradient
-    }
-    std::stable_sort(gradients.begin(), gradients.end(), [](const Gradient& a, const Gradient& b) {
-      return a.computed_by < b.computed_by;
-    });
-    return gradients;
-  }
-
-  static bool reduces_gradients(const Program& program, const Op& op) {
-    return std::any_of(op.inputs.begin(), op.inputs.end(), [&](VarId id) {
-      const VarId of = program.var(id).gradient_of;
-      return of != kNoVar && program.gradient(of) == id;
-    });
-  }
-
-  static std::vector<GradientSize> sizes_of(const Program& program,
-                                            const std::vector<Gradient>& gradients) {
-    std::vector<GradientSize> sizes;
-    for (const Gradient& gradient : gradients) {
-      const Var& var = program.var(gradient.var);
-      sizes.push_back({.parameter = program.var(var.gradient_of).name,
-                       .bytes = var.shape.elements() * size_of(var.dtype),
-                       .dtype = var.dtype});
-    }
-    return sizes;
-  }
-
   // One for each communicator, all of the same ranks.
   std::vector<GroupId> add_groups(Program& program, const PassContext& context) const {
     std::vector<GroupId> groups;

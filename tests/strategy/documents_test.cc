@@ -169,7 +169,7 @@ const Name kNames[] = {
     {kSingle, "build_strategy.reduce_strategy", "fluid.BuildStrategy.ReduceStrategy.AllReduce",
      "build_strategy.reduce_strategy", ""},
     {kSingle, "build_strategy.reduce_strategy", "fluid.BuildStrategy.ReduceStrategy.Reduce",
-     "build_strategy.reduce_strategy", kRefused},
+     "build_strategy.reduce_strategy", ""},
     {kSingle, "build_strategy.fuse_all_reduce_ops", "False", "fuse_all_reduce_ops", ""},
     {kSingle, "build_strategy.mkldnn_enabled_op_types", "[\"conv2d\"]",
      "build_strategy.mkldnn_enabled_op_types", "mkldnn_enabled_op_types has no effect"},

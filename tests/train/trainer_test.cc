@@ -30,12 +30,14 @@ class TrainerTest : public ::testing::Test {
 
   Job job(const std::vector<std::string>& overrides,
           const std::string& model =
-              R"({"name": "mlp", "num_classes": 4, "hidden": [32], "dropout": 0.2})") const {
+              R"({"name": "mlp", "num_classes": 4, "hidden": [32], "dropout": 0.2})",
+          const std::string& optimizer =
+              R"({"name": "momentum", "momentum": 0.9, "weight_decay": 1e-4})") const {
     ConfigTree tree = ConfigTree::from_json(R"({
       "model": )" + model + R"(,
       "data": {"source": "synthetic", "batch_size": 16, "image": {"channels": 1, "height": 8, "width": 8},
                "train": {"samples": 64}, "test": {"samples": 37}},
-      "optimizer": {"name": "momentum", "momentum": 0.9, "weight_decay": 1e-4},
+      "optimizer": )" + optimizer + R"(,
       "learning_rate": {"name": "constant", "base": 0.05},
       "train": {"epochs": 2, "fetch_every": 3}
     })",
@@ -331,6 +333,71 @@ TEST_F(TrainerTest, SyncBatchNormWithRecompute_GivesTheSameBits) {
                                 kNormedModel),
                             2);
   EXPECT_EQ(distance(plain.weights[0], again.weights[0]), 0);
+}
+
+TEST_F(TrainerTest, Metrics_TellHowFullTheReadersQueueIs) {
+  run(job({"data.prefetch=3"}), 1);
+  const auto lines = events("train");
+  ASSERT_FALSE(lines.empty());
+  for (const auto& line : lines) {
+    EXPECT_EQ(line["reader_queue_capacity"], 3);
+    EXPECT_GE(line["reader_queue"], 0);
+    EXPECT_LE(line["reader_queue"], 3);
+  }
+}
+
+const std::string kReduceMode = "strategy.build_strategy.reduce_strategy=Reduce";
+
+// On two ranks a sum has one order: parameters and states, which owners sent before saving.
+TEST_F(TrainerTest, ReduceMode_GivesTheBitsOfAllReduceMode) {
+  const std::string kModel = R"({"name": "mlp", "num_classes": 4, "hidden": [32]})";
+  const std::string kMomentum = R"({"name": "momentum", "weight_decay": 1e-4})";
+  const std::string kAdam = R"({"name": "adam", "weight_decay": 1e-4})";
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {kMomentum, {}},
+      {kMomentum, {"strategy.build_strategy.fuse_broadcast_ops=true"}},
+      {kAdam, {"strategy.fuse_all_reduce_ops=false"}},
+      {kMomentum, {"strategy.amp=true", "optimizer.clip=value"}},
+      {kAdam, {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2"}}};
+  for (const auto& [optimizer, more] : cases) {
+    SCOPED_TRACE(optimizer + (more.empty() ? "" : more[0]));
+    const auto base = with(more, {"data.batch_size=8"});
+    fs::remove_all(output_);
+    const Outcome all = run(job(base, kModel, optimizer), 2);
+    fs::remove_all(output_);
+    const Outcome owned = run(job(with(base, {kReduceMode}), kModel, optimizer), 2);
+    for (const int rank : {0, 1}) {
+      ASSERT_EQ(all.weights[rank].size(), owned.weights[rank].size());
+      EXPECT_EQ(distance(all.weights[rank], owned.weights[rank]), 0) << rank;
+    }
+  }
+}
+
+// More ranks than some have parameters; the norm of all gradients is a sum over owners.
+TEST_F(TrainerTest, ReduceModeWithGlobalNorm_TrainsAsAllReduceMode) {
+  const std::vector<std::string> base = {"optimizer.clip=global_norm", "optimizer.clip_norm=0.1",
+                                         "model.hidden=[]", "model.dropout=0", "data.batch_size=4"};
+  const Outcome all = run(job(base), 4);
+  const Outcome owned = run(job(with(base, {kReduceMode})), 4);
+  EXPECT_LE(distance(all.weights[0], owned.weights[3]), 1e-5);
+  EXPECT_EQ(distance(owned.weights[0], owned.weights[3]), 0);
+}
+
+TEST_F(TrainerTest, ReduceModeInterrupted_GoesOnWithAnyNumberOfRanks) {
+  const std::vector<std::string> base = {"data.batch_size=8", "model.dropout=0", kReduceMode,
+                                         "checkpoint.every_steps=2"};
+  const Outcome whole = run(job(base), 2);
+  const auto cut = with(base, {"train.max_steps=4"});
+  fs::remove_all(output_);
+  run(job(cut), 2);
+  const Outcome resumed = run(job(with(base, {"checkpoint.resume=auto"})), 2);
+  EXPECT_EQ(distance(whole.weights[0], resumed.weights[0]), 0);
+  EXPECT_EQ(distance(whole.weights[1], resumed.weights[1]), 0);
+  fs::remove_all(output_);
+  run(job(cut), 2);
+  const Outcome alone = run(job(with(base, {"checkpoint.resume=auto", "data.batch_size=16"})), 1);
+  EXPECT_EQ(alone.results[0].steps, 8);
+  EXPECT_LE(distance(whole.weights[0], alone.weights[0]), 1e-5);
 }
 
 TEST(BuildProgram, StrategyLooksAtTheJobsOptimizer) {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "strategy/fields.h"
+#include "strategy/meta/reduce.h"
 #include "strategy/meta_optimizer.h"
 #include "strategy/names.h"
 
@@ -142,6 +143,7 @@ FLEET_META_OPTIMIZER(all_reduce) {
       "nccl_comm_num",         "use_hierarchical_allreduce", "hierarchical_allreduce_inter_nranks"};
   def.create = [fields = def.fields](const StrategyProto& proto,
                                      const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+    if (reduces_to_owners(proto, context)) return nullptr;
     const AllReduceSettings settings = check_all_reduce(proto, context);
     if (!settings.one_after_another && settings.communicators == 1 &&
         context.data_parallel_degree() > 1) {

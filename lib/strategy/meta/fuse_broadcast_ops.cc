@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "strategy/meta/reduce.h"
 #include "strategy/meta_optimizer.h"
 
 namespace fleet {
@@ -10,7 +11,9 @@ FLEET_META_OPTIMIZER(fuse_broadcast_ops) {
   def.asked = [](const StrategyProto& proto) {
     return proto.build_strategy().fuse_broadcast_ops();
   };
-  def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto,
+                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+    if (reduces_to_owners(proto, context)) return nullptr;  // strategy/meta/reduce.cc
     spdlog::warn("Currently, fuse_broadcast_ops only works under Reduce mode.");
     return nullptr;
   };

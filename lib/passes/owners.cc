@@ -1,0 +1,206 @@
+#include "passes/owners.h"
+
+#include <algorithm>
+#include <set>
+
+#include "passes/gradients.h"
+
+namespace fleet {
+namespace {
+
+bool is_update(const Op& op) { return !op.def->input_group.empty(); }
+
+std::vector<Op>::iterator find_op(Program& program, SectionId section, const std::string& type) {
+  return std::find_if(program.ops().begin(), program.ops().end(),
+                      [&](const Op& op) { return op.section == section && op.type() == type; });
+}
+
+// The gradients that have another owner than `place`.
+std::set<VarId> foreign_gradients(const Program& program, const Owners& owners, int place) {
+  std::set<VarId> foreign;
+  for (const auto& [parameter, owner] : owners) {
+    if (owner != place) foreign.insert(program.gradient(parameter));
+  }
+  return foreign;
+}
+
+// Lets the operation look at own gradients only, or at a zero where there is none, and combines its
+// result over the ranks.
+void look_at_own(Program& program, std::vector<Op>::iterator op, const std::set<VarId>& foreign,
+                 int first, const std::string& reduction, const OwnerMessages& messages) {
+  std::vector<Op> before;
+  std::vector<VarId> inputs(op->inputs.begin(), op->inputs.begin() + first);
+  for (size_t i = first; i < op->inputs.size(); ++i) {
+    if (!foreign.contains(op->inputs[i])) inputs.push_back(op->inputs[i]);
+  }
+  if (static_cast<int>(inputs.size()) == first) {
+    inputs.push_back(program.temporary("no_gradient"));
+    before.push_back(program.make_op(op->section, "fill", {}, {inputs.back()},
+                                     {{"shape", std::vector<int64_t>{1}}, {"value", 0.0}}));
+  }
+  op->inputs = inputs;
+  const VarId result = op->outputs[0];
+  Op sum = program.make_op(op->section, "all_reduce", {result}, {result},
+                           {{"op", reduction}, {"communicator", int64_t{messages.group}}});
+  sum.stream = messages.stream;
+  const auto behind = program.ops().insert(op + 1, std::move(sum));
+  program.ops().insert(behind - 1, before.begin(), before.end());
+}
+
+// Operations of the section whose results only operations of `never` read follow them there.
+void move_what_nobody_reads(Program& program, SectionId section, SectionId never) {
+  std::set<VarId> wanted;
+  for (auto op = program.ops().rbegin(); op != program.ops().rend(); ++op) {
+    const auto is_wanted = [&](VarId id) {
+      return id != kNoVar && (wanted.contains(id) || program.var(id).kind != VarKind::kTemporary);
+    };
+    const bool moves = op->section == section && !op->def->is_collective && !op->outputs.empty() &&
+                       std::none_of(op->outputs.begin(), op->outputs.end(), is_wanted);
+    if (moves) op->section = never;
+    if (op->section != never) wanted.insert(op->inputs.begin(), op->inputs.end());
+  }
+}
+
+// The states that the update of each parameter writes.
+std::map<VarId, std::vector<VarId>> states_of(const Program& program) {
+  std::map<VarId, std::vector<VarId>> states;
+  for (const Op& op : program.ops()) {
+    if (!is_update(op)) continue;
+    for (size_t i = 1; i < op.outputs.size(); ++i) {
+      const VarId id = op.outputs[i];
+      if (id == kNoVar || program.var(id).copy_of != kNoVar) continue;
+      states[op.outputs[0]].push_back(id);
+    }
+  }
+  return states;
+}
+
+// Parameters by their owners, in the order in which they were made.
+std::map<int, std::vector<VarId>> by_owner(const Owners& owners) {
+  std::map<int, std::vector<VarId>> parameters;
+  for (const auto& [parameter, owner] : owners) parameters[owner].push_back(parameter);
+  return parameters;
+}
+
+void broadcast(Program& program, SectionId section, const std::vector<VarId>& vars, int owner,
+               const OwnerMessages& messages) {
+  program
+      .append(section, "broadcast", vars, vars,
+              {{"root", int64_t{owner}}, {"communicator", int64_t{messages.group}}})
+      .stream = messages.stream;
+}
+
+}  // namespace
+
+Owners assign_owners(const Program& program, int ranks) {
+  const std::vector<Gradient> gradients = find_gradients(program);
+  std::map<VarId, int> of_gradient;
+  std::vector<int64_t> load(ranks);
+  for (const Gradient& gradient : gradients) {
+    const Var& var = program.var(gradient.parameter);
+    const auto least = std::min_element(load.begin(), load.end());
+    *least += var.shape.elements() * static_cast<int64_t>(size_of(var.dtype));
+    of_gradient[gradient.var] = static_cast<int>(least - load.begin());
+  }
+  Owners owners;
+  for (const VarId parameter : program.parameters()) {
+    const auto found = of_gradient.find(program.gradient(parameter));
+    const bool trained = found != of_gradient.end() && program.var(parameter).trainable;
+    if (trained) owners[parameter] = found->second;
+  }
+  return owners;
+}
+
+int reduce_to_owners(Program& program, const Owners& owners, const OwnerMessages& messages) {
+  const std::vector<Gradient> gradients = find_gradients(program);
+  const std::vector<std::vector<int>> buckets =
+      group_gradients(sizes_of(program, gradients),
+                      messages.fuse ? messages.buckets : BucketLimits{.exact_count = 1});
+  std::vector<Op> ops;
+  size_t next = 0;
+  int count = 0;
+  for (size_t i = 0; i < program.ops().size(); ++i) {
+    const SectionId section = messages.section < 0 ? program.ops()[i].section : messages.section;
+    ops.push_back(std::move(program.ops()[i]));
+    for (; next < buckets.size(); ++next) {
+      if (gradients[buckets[next].back()].computed_by != static_cast<int>(i)) break;
+      std::map<int, std::vector<VarId>> vars;
+      for (const int index : buckets[next]) {
+        vars[owners.at(gradients[index].parameter)].push_back(gradients[index].var);
+      }
+      for (const auto& [owner, own] : vars) {
+        ops.push_back(
+            program.make_op(section, "reduce", own, own,
+                            {{"root", int64_t{owner}}, {"communicator", int64_t{messages.group}}}));
+        ops.back().stream = messages.stream;
+        ++count;
+      }
+    }
+  }
+  FLEET_CHECK(next == buckets.size(), "a bucket of gradients found no place");
+  program.ops() = std::move(ops);
+  return count;
+}
+
+void check_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
+                     const OwnerMessages& messages) {
+  const auto check = find_op(program, optimize, "check_finite_and_unscale");
+  if (check == program.ops().end()) return;
+  look_at_own(program, check, foreign_gradients(program, owners, place), /*first=*/1, "max",
+              messages);
+}
+
+void update_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
+                      bool global_norm, const OwnerMessages& messages) {
+  if (global_norm) {
+    const auto squares = find_op(program, optimize, "sum_of_squares");
+    FLEET_CHECK(squares != program.ops().end(), "a norm of all gradients that nobody computes");
+    look_at_own(program, squares, foreign_gradients(program, owners, place), /*first=*/0, "sum",
+                messages);
+  }
+  Predicate elsewhere = program.sections()[optimize].when;
+  elsewhere.flag = program.add_flag("update what other ranks own");
+  const SectionId never = program.add_section("update_elsewhere", elsewhere);
+  const SectionId sync = program.add_section("gather_states", {.training = false, .sync = true});
+  const std::map<VarId, std::vector<VarId>> states = states_of(program);
+  for (Op& op : program.ops()) {
+    if (is_update(op) && op.section == optimize && owners.at(op.outputs[0]) != place) {
+      op.section = never;
+    }
+  }
+  move_what_nobody_reads(program, optimize, never);
+  for (const auto& [owner, parameters] : by_owner(owners)) {
+    std::vector<VarId> all;
+    for (const VarId parameter : parameters) {
+      const auto found = states.find(parameter);
+      if (found == states.end()) continue;
+      all.insert(all.end(), found->second.begin(), found->second.end());
+    }
+    if (!all.empty()) broadcast(program, sync, all, owner, messages);
+  }
+}
+
+int broadcast_from_owners(Program& program, SectionId optimize, const Owners& owners, int place,
+                          bool fuse, const OwnerMessages& messages) {
+  int count = 0;
+  for (const auto& [owner, parameters] : by_owner(owners)) {
+    if (fuse) {
+      broadcast(program, optimize, parameters, owner, messages);
+      ++count;
+      continue;
+    }
+    for (const VarId parameter : parameters) {
+      broadcast(program, optimize, {parameter}, owner, messages);
+      ++count;
+    }
+  }
+  for (const auto& [parameter, owner] : owners) {
+    const VarId copy = program.copy_of(parameter);
+    if (copy == kNoVar || owner == place) continue;
+    program.append(optimize, "cast", {parameter}, {copy},
+                   {{"to", std::string(name_of(program.var(copy).dtype))}});
+  }
+  return count;
+}
+
+}  // namespace fleet

@@ -1,0 +1,99 @@
+#include "strategy/meta/reduce.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "passes/owners.h"
+#include "strategy/meta/all_reduce.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+namespace {
+
+constexpr int kReduce = 1;  // BuildStrategy.ReduceStrategy.Reduce
+
+class Reduce : public MetaOptimizer {
+ public:
+  Reduce(const AllReduceSettings& settings, bool fuse_broadcasts)
+      : settings_(settings), fuse_broadcasts_(fuse_broadcasts) {}
+
+  void communication(Build& build) override {
+    if (!build.sums_gradients) {
+      spdlog::warn("strategy: reduce_strategy has no effect: gradients do not travel");
+      return;
+    }
+    const std::vector<int> ranks = build.context.data_parallel_ranks();
+    place_ =
+        static_cast<int>(std::find(ranks.begin(), ranks.end(), build.context.rank) - ranks.begin());
+    owners_ = assign_owners(build.program, static_cast<int>(ranks.size()));
+    if (owners_.empty()) return;
+    messages_ = {.group = build.program.add_group({.name = "data parallel", .ranks = ranks}),
+                 .fuse = settings_.fuse,
+                 .buckets = settings_.buckets,
+                 .section = build.sums_in};
+    sums_ = reduce_to_owners(build.program, owners_, messages_);
+  }
+
+  void update(Build& build) override {
+    if (owners_.empty()) return;
+    check_on_owners(build.program, build.optimize, owners_, place_, messages_);
+  }
+
+  void fuse_update(Build& build) override {
+    if (owners_.empty()) return;
+    const bool global_norm = build.optimizer.text("clip") == "global_norm";
+    update_on_owners(build.program, build.optimize, owners_, place_, global_norm, messages_);
+    const int broadcasts = broadcast_from_owners(build.program, build.optimize, owners_, place_,
+                                                 fuse_broadcasts_, messages_);
+    const auto own = std::count_if(owners_.begin(), owners_.end(),
+                                   [&](const auto& entry) { return entry.second == place_; });
+    spdlog::info(
+        "Reduce mode: this rank updates {} of {} parameters; gradients travel to their owners in "
+        "{} messages, parameters back in {}",
+        own, owners_.size(), sums_, broadcasts);
+  }
+
+ private:
+  const AllReduceSettings settings_;
+  const bool fuse_broadcasts_;
+  int place_ = 0, sums_ = 0;
+  Owners owners_;
+  OwnerMessages messages_;
+};
+
+}  // namespace
+
+bool reduces_to_owners(const StrategyProto& proto, const PassContext& context) {
+  return proto.build_strategy().reduce_strategy() == kReduce && context.data_parallel_degree() > 1;
+}
+
+// In place of all_reduce: behind what looks for infinite gradients, before updates are joined.
+FLEET_META_OPTIMIZER(reduce) {
+  def.help = "each parameter is updated on one rank, its owner, which sends it to the others";
+  def.position = 405;
+  def.fields = {"build_strategy.reduce_strategy"};
+  def.asked = [](const StrategyProto& proto) {
+    return proto.build_strategy().reduce_strategy() == kReduce;
+  };
+  def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
+    return context.data_parallel_degree() <= 1 ? "it needs several ranks" : "";
+  };
+  def.create = [](const StrategyProto& proto,
+                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+    const AllReduceSettings settings = check_all_reduce(proto, context);
+    if (settings.communicators > 1 || settings.group_size > 1) {
+      spdlog::warn(
+          "strategy: nccl_comm_num and use_hierarchical_allreduce have no effect in Reduce mode: "
+          "all its messages travel over one communicator");
+    }
+    return std::make_unique<Reduce>(settings, proto.build_strategy().fuse_broadcast_ops());
+  };
+  def.field_help = {
+      {"build_strategy.reduce_strategy",
+       "0, AllReduce: every rank updates every parameter; 1, Reduce: each parameter's gradient is "
+       "summed on its owner, updated there and sent to all"}};
+  def.when = "where updates take long (lamb, adam of many parameters) and the network is fast";
+  def.cost = "parameters travel as gradients do, behind the updates; no memory is saved";
+}
+
+}  // namespace fleet
