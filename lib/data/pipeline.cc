@@ -122,7 +122,13 @@ class InputPipeline::Impl {
 
   PipelineStats stats() const {
     const std::lock_guard lock(mutex_);
-    return {samples_, static_cast<int64_t>(damaged_.size()), waiting_time_};
+    const int64_t front = options_.speed_test ? first_ : given_;
+    const auto waits = [&](const Slot& slot) { return slot.made >= front; };
+    return {.samples = samples_,
+            .damaged = static_cast<int64_t>(damaged_.size()),
+            .waiting_time = waiting_time_,
+            .queued = std::count_if(slots_.begin(), slots_.end(), waits),
+            .capacity = static_cast<int64_t>(slots_.size()) - 1};
   }
 
   const Options& options() const { return options_; }

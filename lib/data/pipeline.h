@@ -39,12 +39,15 @@ struct PipelineStats {
   int64_t samples = 0;      // made so far, padding included
   int64_t damaged = 0;      // different damaged images met so far
   double waiting_time = 0;  // seconds that next() waited, in all
+  int64_t queued = 0;       // finished batches that wait for the consumer
+  int64_t capacity = 0;     // the most that can (data.prefetch); 0 without threads of its own
 };
 
 struct PipelineContext {
   int rank = 0, ranks = 1;
   uint64_t seed = 0;
-  int64_t classes = 0;  // the model's; labels are checked against it. 0: not checked
+  int64_t classes = 0;           // the model's; labels are checked against it. 0: not checked
+  int64_t ignored_label = -100;  // that of samples which the loss leaves out: no class
   // Batches hold bytes: resized and cropped images rounded to 8 bits, for normalize_image.
   bool bytes = false;
   // Memory for the images of one batch that lives as long as the pipeline; called once for each of

@@ -14,7 +14,9 @@ std::string under_root(const std::string& root, const std::string& path) {
   return root.ends_with('/') ? root + path : root + "/" + path;
 }
 
-void check_label(int64_t label, int64_t classes, const std::string& where) {
+void check_label(int64_t label, const SourceContext& context, const std::string& where) {
+  const int64_t classes = context.classes;
+  if (label == context.ignored_label) return;
   if (label >= 0 && (classes == 0 || label < classes)) return;
   throw Error(ErrorCode::kUsage, "the label " + std::to_string(label) + " is out of range", where,
               classes == 0 ? "labels start at 0"

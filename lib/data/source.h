@@ -37,6 +37,7 @@ struct SourceContext {
   std::string root;                         // data.root: relative paths start here
   bool train = true;                        // which split, for messages
   int64_t classes = 0;                      // labels must be below; 0: not checked
+  int64_t ignored_label = -100;             // but for this one
   uint64_t seed = 0;                        // the job's
   int channels = 0, height = 0, width = 0;  // data.image.*; 0 where not given
   const Settings* train_split = nullptr;    // data.train.*, when the test split is opened
@@ -62,7 +63,8 @@ Registry<SourceType>& sources();
 
 // Shared by sources: root + "/" + path unless path is absolute or root empty.
 std::string under_root(const std::string& root, const std::string& path);
-// kUsage, at `where`, unless 0 <= label < classes (classes 0: any label from 0).
-void check_label(int64_t label, int64_t classes, const std::string& where);
+// kUsage, at `where`, unless 0 <= label < classes (classes 0: any label from 0), or it is the label
+// of samples that the loss leaves out.
+void check_label(int64_t label, const SourceContext& context, const std::string& where);
 
 }  // namespace fleet::data

@@ -136,7 +136,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   }
   for (size_t i = 0; i < labels.bytes.size(); ++i) {
     if (context.classes > 0 && labels.bytes[i] >= context.classes) {
-      check_label(labels.bytes[i], context.classes, labels.path + "[" + std::to_string(i) + "]");
+      check_label(labels.bytes[i], context, labels.path + "[" + std::to_string(i) + "]");
     }
   }
   return std::make_unique<IdxSource>(std::move(images), std::move(labels));

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 // each.
 constexpr size_t kFilesChecked = 100000;
 
-ImageFile parse_line(std::string_view line, const std::string& root, int64_t classes,
+ImageFile parse_line(std::string_view line, const SourceContext& context,
                      const std::string& where) {
   const size_t blank = line.find_last_of(" \t");
   long long label = 0;
@@ -28,12 +28,12 @@ ImageFile parse_line(std::string_view line, const std::string& root, int64_t cla
                 "'" + std::string(line.substr(0, 200)) + "' is not \"path label\"", where,
                 "write the image's path, a blank and its class as a number from 0");
   }
-  check_label(label, classes, where);
-  return {under_root(root, std::string(trim(line.substr(0, blank)))), label};
+  check_label(label, context, where);
+  return {under_root(context.root, std::string(trim(line.substr(0, blank)))), label};
 }
 
 // Also remembers the lines' numbers, for messages.
-std::vector<ImageFile> parse(const std::string& list, const std::string& root, int64_t classes,
+std::vector<ImageFile> parse(const std::string& list, const SourceContext& context,
                              std::vector<int64_t>* numbers) {
   const std::string text = read_file(list);
   std::vector<ImageFile> files;
@@ -44,7 +44,7 @@ std::vector<ImageFile> parse(const std::string& list, const std::string& root, i
     start = end + 1;
     ++number;
     if (line.empty()) continue;
-    files.push_back(parse_line(line, root, classes, list + ":" + std::to_string(number)));
+    files.push_back(parse_line(line, context, list + ":" + std::to_string(number)));
     numbers->push_back(number);
   }
   if (files.empty()) {
@@ -71,10 +71,10 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
                 std::string("set ") + (context.train ? "data.train.list" : "data.test.list") +
                     " to its path, or relative to data.root");
   }
-  const std::string root =
-      context.root.empty() ? fs::path(list).parent_path().string() : context.root;
+  SourceContext beside = context;
+  if (context.root.empty()) beside.root = fs::path(list).parent_path().string();
   std::vector<int64_t> numbers;
-  std::vector<ImageFile> files = parse(list, root, context.classes, &numbers);
+  std::vector<ImageFile> files = parse(list, beside, &numbers);
   const size_t step = files.size() / kFilesChecked + 1;
   for (size_t i = 0; i < files.size(); i += step) {
     struct stat status {};

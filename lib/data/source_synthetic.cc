@@ -84,8 +84,7 @@ Schema schema(bool train) {
 std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
   int64_t classes = split.integer("classes");
   if (classes == 0) classes = context.classes > 0 ? context.classes : 10;
-  check_label(classes - 1, context.classes,
-              context.train ? "data.train.classes" : "data.test.classes");
+  check_label(classes - 1, context, context.train ? "data.train.classes" : "data.test.classes");
   return std::make_unique<Synthetic>(split.integer("samples"), classes, context);
 }
 

@@ -16,7 +16,10 @@ bool register_model(const std::string& name, void (*define)(ModelDef&)) {
 }
 
 Schema model_schema(int64_t num_classes) {
-  return Schema().integer("num_classes", num_classes, 1, 1e7, "how many classes there are");
+  return Schema()
+      .integer("num_classes", num_classes, 1, 1e7, "how many classes there are")
+      .boolean("use_cudnn", true,
+               "on a GPU; false: kernels of fleetrun's own, where an operation has one");
 }
 
 }  // namespace fleet

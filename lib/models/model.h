@@ -21,7 +21,7 @@ struct ModelDef {
 Registry<ModelDef>& model_registry();
 bool register_model(const std::string& name, void (*define)(ModelDef&));
 
-// The key every model has.
+// The keys every model has.
 Schema model_schema(int64_t num_classes = 1000);
 
 // FLEET_MODEL(lenet) { def.schema = ...; def.build = ...; } in lib/models/lenet.cc.

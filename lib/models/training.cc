@@ -19,11 +19,21 @@ Metrics append_metrics(Program& program, SectionId section, const Training& trai
 
 // The loss of each sample.
 VarId append_losses(Program& program, SectionId section, VarId logits, VarId label,
-                    double smoothing, const std::string& prefix) {
+                    const TrainingOptions& options, const std::string& prefix) {
   const VarId losses = program.temporary(prefix + "sample_losses");
-  program.append(section, "softmax_with_cross_entropy", {logits, label}, {losses},
-                 {{"label_smoothing", smoothing}});
+  program.append(
+      section, "softmax_with_cross_entropy", {logits, label}, {losses},
+      {{"label_smoothing", options.label_smoothing}, {"ignore_index", options.ignore_index}});
   return losses;
+}
+
+// Convolutions that there is a kernel of our own for.
+void leave_cudnn(Program& program) {
+  for (Op& op : program.ops()) {
+    const bool depthwise = op.type() == "conv2d" && op.attributes.integer("groups") > 1 &&
+                           program.var(op.inputs[1]).shape[1] == 1;
+    if (depthwise || op.type() == "conv2d_transpose") op.attributes.set("use_cudnn", false);
+  }
 }
 
 void add_feeds(Program& program, const TrainingOptions& options, Training* training) {
@@ -71,8 +81,8 @@ Training build_training(Program& program, const TrainingOptions& options) {
   training.blocks = network.blocks();
   FLEET_CHECK((program.var(training.logits).shape == Shape{options.batch, classes}),
               "the model's logits are " + program.var(training.logits).shape.text());
-  VarId losses = append_losses(program, training.forward, training.logits, training.label,
-                               options.label_smoothing, "");
+  VarId losses =
+      append_losses(program, training.forward, training.logits, training.label, options, "");
   training.loss = program.emit(training.forward, "mean", {losses}, {}, "loss")[0];
 
   training.fetch = program.add_section("fetch", {.training = true, .fetch_only = true});
@@ -84,9 +94,10 @@ Training build_training(Program& program, const TrainingOptions& options) {
   const VarId evaluated = append_image(program, training.evaluate, options, training, "evaluate/");
   training.evaluate_logits = model.build(evaluation, evaluated, options.model_settings);
   losses = append_losses(program, training.evaluate, training.evaluate_logits, training.label,
-                         options.label_smoothing, "evaluate/");
+                         options, "evaluate/");
   training.evaluation_metrics = append_metrics(program, training.evaluate, training,
                                                training.evaluate_logits, losses, "evaluate/");
+  if (!options.model_settings.boolean("use_cudnn")) leave_cudnn(program);
   verify(program);
   return training;
 }

@@ -23,6 +23,7 @@ struct TrainingOptions {
   int64_t batch = 1;                        // samples a step on this rank
   Shape image = {3, 224, 224};              // channels, height, width
   double label_smoothing = 0;               // of the training loss and the evaluation loss
+  int64_t ignore_index = -100;              // samples with this label have loss 0
   std::optional<Normalization> bytes = {};  // images are fed as bytes; else as normalised floats
 };
 

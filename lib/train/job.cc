@@ -25,6 +25,9 @@ Schema train_schema() {
       .integer("evaluate_every", 1, 0, kMany, "epochs between two evaluations; 0: never")
       .integer("seed", 1, 0, kMany, "of initial values, order of samples, augmentation and dropout")
       .number("label_smoothing", 0, 0, 1, "of the loss")
+      .integer("ignore_index", -100, -kMany, kMany,
+               "samples with this label have loss 0; it need not be a class")
+      .boolean("numeric_stable_mode", true, "of the loss: always so, whatever it says")
       .choice("device", "auto", {"auto", "cpu", "cuda"},
               "what to compute on; auto: the GPU that this rank was given, or is there")
       .boolean("cuda_graph", true,

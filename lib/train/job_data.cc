@@ -10,6 +10,7 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
                                 .ranks = part.parts,
                                 .seed = static_cast<uint64_t>(job.train.integer("seed")),
                                 .classes = job.model.integer("num_classes"),
+                                .ignored_label = job.train.integer("ignore_index"),
                                 .bytes = feeds_bytes(job, device.backend()),
                                 .image_memory = {}};
   if (device.runs_beside_host()) {

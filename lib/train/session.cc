@@ -57,7 +57,26 @@ void check_job(const Job& job, const ProgramOptions& options) {
   Strategy(strategy_from(job.strategy), context_of(job, options));
 }
 
+// What Paddle's layers let users choose, and has another effect here, or none.
+static void say_choices(const Job& job, const ProgramOptions& options) {
+  if (options.rank != 0) return;
+  if (!job.train.boolean("numeric_stable_mode")) {
+    spdlog::info(
+        "train.numeric_stable_mode has no effect: the loss is always computed from the distances "
+        "to the largest logit");
+  }
+  if (job.model.boolean("use_cudnn")) return;
+  if (options.backend == "cpu") {
+    spdlog::info("model.use_cudnn has no effect on the CPU: there is no cuDNN");
+    return;
+  }
+  spdlog::info(
+      "model.use_cudnn is false: depthwise and transposed convolutions run in fleetrun's own "
+      "kernels, pooling does anyway; for other convolutions there is cuDNN only");
+}
+
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
+  say_choices(job, options);
   BuiltProgram built;
   Program& program = built.program;
   built.training = build_training(
@@ -66,6 +85,7 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
                 .batch = options.batch > 0 ? options.batch : job.data.integer("batch_size"),
                 .image = options.image,
                 .label_smoothing = job.train.number("label_smoothing"),
+                .ignore_index = job.train.integer("ignore_index"),
                 .bytes = normalization(job, options)});
   built.strategy =
       std::make_unique<Strategy>(strategy_from(job.strategy), context_of(job, options));

@@ -272,6 +272,8 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
       .add("data_time", meter_.data_time().mean())
       .add("batch_time", meter_.batch_time().mean())
       .add("speed", meter_.speed());
+  const data::PipelineStats reader = data_->train().stats();
+  line.add("reader_queue", reader.queued).add("reader_queue_capacity", reader.capacity);
   if (scaling) line.add("loss_scaling", *scaling);
   runner_->traffic().add_to(&line);
   add_telemetry(&line);

@@ -187,6 +187,28 @@ TEST(InputPipeline, Shuffle_DiffersByEpochAndCanBeOff) {
   EXPECT_THAT(copy_of(*ordered->next()).samples, ElementsAre(0, 1, 2, 3));
 }
 
+TEST(InputPipeline, Queue_FillsWhileNobodyTakesFromIt) {
+  auto pipeline = synthetic(R"("batch_size": 4, "prefetch": 3)", {});
+  pipeline->start_epoch(0);
+  EXPECT_EQ(pipeline->stats().capacity, 3);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto fill_to = [&](int64_t batches) {
+    while (pipeline->stats().queued < batches && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    return pipeline->stats().queued;
+  };
+  pipeline->next();
+  EXPECT_EQ(fill_to(3), 3);  // beside the one in hand
+  for (int64_t left = pipeline->batches() - 1; left > 0; --left) pipeline->next();
+  EXPECT_EQ(pipeline->stats().queued, 0);
+  auto synchronous = synthetic(R"("batch_size": 4, "async": false)", {});
+  synchronous->start_epoch(0);
+  synchronous->next();
+  EXPECT_EQ(synchronous->stats().capacity, 0);
+  EXPECT_EQ(synchronous->stats().queued, 0);
+}
+
 TEST(InputPipeline, DamagedImageSkipped_ReplacedByTheNextAndCounted) {
   TempFolder folder;
   write_images(folder, 6);

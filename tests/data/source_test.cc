@@ -113,6 +113,17 @@ TEST(ImageListSource, Lines_GivePathsAndLabels) {
   }
 }
 
+TEST(ImageListSource, LabelThatTheLossLeavesOut_NeedBeNoClass) {
+  TempFolder folder;
+  testing::write(folder / "a.jpg", "A");
+  testing::write(folder / "list.txt", "a.jpg 255\na.jpg 9\n");
+  SourceContext context = in(folder, 10);
+  const auto open_list = [&] { return open("image_list", R"({"list": "list.txt"})", context); };
+  EXPECT_THAT(message_of([&] { open_list(); }), HasSubstr("the label 255 is out of range"));
+  context.ignored_label = 255;
+  EXPECT_EQ(open_list()->label(0), 255);
+}
+
 TEST(ImageListSource, BadLines_AreNamedByFileAndLine) {
   TempFolder folder;
   testing::write(folder / "a.jpg", "A");

@@ -1,0 +1,78 @@
+// Keys of a job file that reach operations: train.ignore_index, train.numeric_stable_mode,
+// model.use_cudnn.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/said.h"
+#include "train/job.h"
+#include "train/session.h"
+
+namespace fleet {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Job job(const std::string& model, const std::vector<std::string>& overrides) {
+  ConfigTree tree = ConfigTree::from_json(R"({
+    "model": {"name": ")" + model + R"("},
+    "data": {"source": "synthetic", "batch_size": 2}
+  })",
+                                          "test");
+  apply_overrides(tree, overrides);
+  return make_job(tree);
+}
+
+Program program_of(const std::string& model, const std::vector<std::string>& overrides,
+                   const std::string& backend = "cpu") {
+  ProgramOptions options{.image = {3, 224, 224}};
+  options.backend = backend;
+  return build_program(job(model, overrides), options).program;
+}
+
+TEST(JobOptions, IgnoreIndex_IsThatOfTheLossAndItsGradient) {
+  for (const int64_t index : {int64_t{-100}, int64_t{255}}) {
+    const Program program =
+        program_of("mobilenet_v1", {"train.ignore_index=" + std::to_string(index)});
+    int found = 0;
+    for (const Op& op : program.ops()) {
+      if (!op.type().starts_with("softmax_with_cross_entropy")) continue;
+      EXPECT_EQ(op.attributes.integer("ignore_index"), index);
+      ++found;
+    }
+    EXPECT_EQ(found, 3);  // training, its gradient, evaluation
+  }
+}
+
+TEST(JobOptions, UseCudnn_IsOffWhereThereIsAKernelOfOurOwn) {
+  const Program as_it_is = program_of("mobilenet_v1", {});
+  for (const Op& op : as_it_is.ops()) {
+    if (op.attributes.has("use_cudnn")) EXPECT_TRUE(op.attributes.boolean("use_cudnn"));
+  }
+  const Program own = program_of("mobilenet_v1", {"model.use_cudnn=false"});
+  int depthwise = 0, others = 0;
+  for (const Op& op : own.ops()) {
+    if (op.type() != "conv2d") continue;
+    const bool is_depthwise = op.attributes.integer("groups") > 1;
+    EXPECT_EQ(op.attributes.boolean("use_cudnn"), !is_depthwise);
+    ++(is_depthwise ? depthwise : others);
+  }
+  EXPECT_EQ(depthwise, 2 * 13);  // training and evaluation
+  EXPECT_EQ(others, 2 * 14);
+}
+
+TEST(JobOptions, ChoicesWithoutEffect_AreSaid) {
+  const auto line = [](const std::string& choice, const std::string& backend) {
+    return said([&] { program_of("lenet", {choice, "model.num_classes=10"}, backend); });
+  };
+  EXPECT_THAT(line("model.use_cudnn=false", "cpu"),
+              HasSubstr("model.use_cudnn has no effect on the CPU"));
+  EXPECT_THAT(line("train.numeric_stable_mode=false", "cpu"),
+              HasSubstr("train.numeric_stable_mode has no effect"));
+  EXPECT_THAT(line("train.numeric_stable_mode=true", "cpu"),
+              AllOf(Not(HasSubstr("numeric_stable_mode")), Not(HasSubstr("use_cudnn"))));
+}
+
+}  // namespace
+}  // namespace fleet
