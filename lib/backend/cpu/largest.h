@@ -1,0 +1,81 @@
+// The elements of tensors with the largest absolute values: exactly, and mostly in two passes over
+// a small part of their memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace fleet::cpu {
+
+// The bits of |x|, in whose order absolute values are: NaN is the largest.
+inline constexpr uint32_t kMagnitude = 0x7fffffff;
+
+// How the k largest of a tensor are found. The k-th largest of its tiles' largest elements is a
+// bound that at least k elements reach and, where k is small, not many more; few tiles hold one of
+// them, and the others are not looked at again. The elements above the bound are listed, and the
+// k-th of the list is found by histograms of its digits. Where the list would be long (k is a large
+// part of the tensor, or all large ones are in a few tiles), histograms of the tensor itself raise
+// the bound, in the end to the k-th largest value.
+//
+// Not thread-safe: a kernel's own. Threads share the tensors of a call.
+class Largest {
+ public:
+  static constexpr int64_t kTile = 64;
+  static constexpr int64_t kChunk = 16384;  // what a thread takes at once; whole tiles
+
+  struct Tensor {
+    const float* x;
+    int64_t count;
+    int64_t k;        // from 1 to count
+    int32_t* places;  // written: of the k largest, ascending; of equal ones the lowest
+  };
+  // A stretch of a tensor that begins with a tile.
+  struct Piece {
+    int tensor;
+    int64_t begin, end;
+  };
+
+  explicit Largest(std::vector<Tensor> tensors);
+
+  // All tensors in stretches of up to kChunk.
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  // By tile of a tensor, the largest kMagnitude of its elements: written before select().
+  uint32_t* maxima(int tensor) { return maxima_.data() + states_[tensor].tiles; }
+  void select();
+
+ private:
+  // Elements above a tensor's bound, and at it: of a piece, or of those before it.
+  struct Counts {
+    int64_t above = 0, equal = 0;
+  };
+  struct State {
+    int64_t tiles = 0;   // its first among maxima_
+    int64_t pieces = 0;  // its first
+    int64_t last_piece = 0;
+    int64_t listed = 0;  // its first entry of the lists
+    int64_t most = 0;    // that its list can hold
+    uint32_t bound = 0;
+    Counts counts = {};  // of the whole tensor
+  };
+
+  void bound_by_tiles(int tensor);
+  void count_pieces(int64_t begin, int64_t end);
+  void raise_bound(int tensor);
+  void sum_counts(int tensor);
+  void list_piece(int64_t piece);
+  void choose_from_list(int tensor);
+  template <typename Use>
+  void visit_tiles(const Piece& piece, uint32_t least, const Use& use) const;
+  template <typename Use>
+  void visit(const Piece& piece, uint32_t least, const Use& use) const;
+
+  const std::vector<Tensor> tensors_;
+  std::vector<State> states_;
+  std::vector<Piece> pieces_;
+  std::vector<Counts> counts_;  // by piece
+  std::vector<uint32_t> maxima_;
+  std::vector<int32_t> listed_places_;
+  std::vector<uint32_t> listed_magnitudes_;
+};
+
+}  // namespace fleet::cpu
