@@ -38,6 +38,9 @@ class Writer {
   Agreements write() {
     for (const PlannedOp& planned : plan_.ops) {
       if (planned.op.def->is_collective) add(planned.op);
+      for (const VarId id : planned.op.outputs) {
+        if (id != kNoVar) made_by_[id] = &planned;
+      }
     }
     add_memory();
     for (auto& [name, lines] : pairs_) {
@@ -88,8 +91,22 @@ class Writer {
     for (VarId id : op.inputs) {
       line += " " + tensor(id);
       if (op.def->contiguous_inputs) line += "+" + std::to_string(plan_.vars[id].offset - begin);
+      line += places(id);
     }
     return line;
+  }
+
+  // Integers that an operation made of floats are places in their memory (ops/dgc_select.cc): they
+  // mean the same on ranks where that lies alike.
+  std::string places(VarId id) const {
+    const auto made = made_by_.find(id);
+    if (is_floating(program_.var(id).dtype) || made == made_by_.end()) return "";
+    std::string text;
+    for (const VarId input : made->second->op.inputs) {
+      if (input == kNoVar || !is_floating(program_.var(input).dtype)) continue;
+      text += " of " + tensor(input);
+    }
+    return text;
   }
 
   void add_message(const Op& op, const RankGroup& group) {
@@ -121,7 +138,8 @@ class Writer {
   const Plan& plan_;
   const Program& program_;
   const int rank_;
-  std::vector<int> ordinals_;  // of each group among those of the same ranks
+  std::map<VarId, const PlannedOp*> made_by_;  // of the operations so far
+  std::vector<int> ordinals_;                  // of each group among those of the same ranks
   Agreements agreements_;
   std::map<std::string, std::map<std::string, std::vector<std::string>>> pairs_;
 };

@@ -227,5 +227,31 @@ TEST(CompareAgreements, RankThatHasNone_FailsBoth) {
   EXPECT_EQ(errors[2], "");
 }
 
+// Places in memory mean the same on ranks whose tensors lie alike.
+TEST(Agreements, OfGatheredPlaces_TellHowTheirTensorsLie) {
+  const Shape shape = {2, 4, 2, 2};
+  const auto hash = [&](const Layout& layout) {
+    Net net;
+    const GroupId group = net.group({0, 1});
+    PlanOptions options;
+    std::vector<VarId> tensors;
+    for (const char* name : {"p", "g", "u", "v"}) {
+      tensors.push_back(net.program.state(name, shape, Init()));
+      options.initial_layouts[tensors.back()] = layout;
+    }
+    const VarId encoded = net.program.temporary("encoded");
+    const VarId gathered = net.program.temporary("gathered");
+    net.program.append(
+        net.section, "dgc_select", {tensors[0], tensors[1], tensors[2], tensors[3], kNoVar},
+        {encoded, tensors[2], tensors[3]},
+        {{"counts", std::vector<int64_t>{2}}, {"weight_decays", std::vector<double>{0}}});
+    net.program.append(net.section, "all_gather", {encoded}, {gathered},
+                       {{"communicator", int64_t{group}}});
+    return make_plan(net.program, {}, options).agreements(0).at("ranks 0 1").hash();
+  };
+  EXPECT_EQ(hash(Layout::plain(shape)), hash(Layout::plain(shape)));
+  EXPECT_NE(hash(Layout::plain(shape)), hash(Layout::channels_last(shape)));
+}
+
 }  // namespace
 }  // namespace fleet
