@@ -5,11 +5,6 @@
 namespace fleet {
 namespace {
 
-bool excluded(const std::string& name, const std::vector<std::string>& parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](const std::string& part) { return name.find(part) != std::string::npos; });
-}
-
 // The factor min(1, clip_norm / norm) of these gradients taken together.
 VarId append_clip_scale(Program& program, SectionId section, const std::vector<VarId>& gradients,
                         double clip_norm, VarId unscale, const std::string& hint) {
@@ -107,18 +102,23 @@ Schema optimizer_schema(const std::string& name) {
   return schema;
 }
 
+double weight_decay_of(const Settings& settings, const std::string& parameter) {
+  const std::vector<std::string> parts = settings.texts("exclude_from_weight_decay");
+  const bool excluded = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+    return parameter.find(part) != std::string::npos;
+  });
+  return excluded ? 0 : settings.number("weight_decay");
+}
+
 void append_updates(Program& program, SectionId optimize, const std::vector<VarId>& parameters,
                     VarId learning_rate, const Settings& settings, const GradientScaling& scaling) {
   const OptimizerDef& def = optimizer_registry().get(settings.text("name"));
-  const double decay = settings.number("weight_decay");
-  const std::vector<std::string> exclusions = settings.texts("exclude_from_weight_decay");
   std::vector<Update> updates;
   for (VarId parameter : parameters) {
     const Var& var = program.var(parameter);
     const VarId gradient = program.gradient(parameter);
     if (!var.trainable || gradient == kNoVar) continue;
-    updates.push_back(
-        {parameter, gradient, scaling.unscale, excluded(var.name, exclusions) ? 0 : decay});
+    updates.push_back({parameter, gradient, scaling.unscale, weight_decay_of(settings, var.name)});
   }
   append_clipping(program, optimize, settings, scaling.unscale, updates);
   UpdateContext context(program, optimize, learning_rate, settings, scaling);

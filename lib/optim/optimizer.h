@@ -68,6 +68,9 @@ bool register_optimizer(const std::string& name, void (*define)(OptimizerDef&));
 // exclude_from_weight_decay, clip, clip_norm, clip_value. kUsage for an unknown name.
 Schema optimizer_schema(const std::string& name);
 
+// What `settings` say of one parameter: weight_decay, or 0 where its name is excluded.
+double weight_decay_of(const Settings& settings, const std::string& parameter);
+
 // Appends, in section `optimize`: clipping, then an update of each of `parameters` that is
 // trainable and has a gradient (Program::gradient). settings: validated by optimizer_schema(); its
 // key "name" chooses the rule. learning_rate: a feed float32 [1], set before each step from

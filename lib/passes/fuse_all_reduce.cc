@@ -1,6 +1,8 @@
 // fuse_all_reduce: sums the gradients over the ranks, several to an allreduce. Each allreduce
 // follows the operation that computes the last of its gradients, on a stream of its own, so that it
 // runs beside the rest of the backward pass. Several communicators take turns, each with a stream.
+#include <set>
+
 #include "base/log.h"
 #include "passes/gradients.h"
 #include "passes/pass.h"
@@ -9,6 +11,11 @@ namespace fleet {
 namespace {
 
 constexpr int kCommunicationStream = 1;  // of the first communicator
+
+std::set<std::string> names_in(const Attributes& options, const char* option) {
+  const std::vector<std::string>& names = options.texts(option);
+  return {names.begin(), names.end()};
+}
 
 class FuseAllReduce : public Pass {
  public:
@@ -21,13 +28,18 @@ class FuseAllReduce : public Pass {
         communicators_(options.integer("communicators")),
         first_sum_(static_cast<int>(options.integer("first_sum"))),
         one_after_another_(options.boolean("one_after_another")),
-        section_(options.text("section")) {
+        section_(options.text("section")),
+        only_(names_in(options, "only")),
+        without_(names_in(options, "without")) {
     FLEET_CHECK(communicators_ >= 1, "allreduces over no communicator");
   }
 
   bool run(Program& program, const PassContext& context) override {
     if (context.data_parallel_degree() <= 1) return false;
-    const std::vector<Gradient> gradients = find_gradients(program);
+    const std::vector<Gradient> gradients = find_gradients(program, [&](const Var& parameter) {
+      return (only_.empty() || only_.contains(parameter.name)) &&
+             !without_.contains(parameter.name);
+    });
     if (gradients.empty()) return false;
     const auto buckets = fuse_ ? group_gradients(sizes_of(program, gradients), limits_)
                                : group_gradients(sizes_of(program, gradients), {.exact_count = 1});
@@ -92,6 +104,7 @@ class FuseAllReduce : public Pass {
   int first_sum_;
   bool one_after_another_;
   std::string section_;
+  std::set<std::string> only_, without_;  // parameters
 };
 
 }  // namespace
@@ -107,7 +120,10 @@ FLEET_PASS(fuse_all_reduce) {
                  {"first_sum", int64_t{1}},  // ranks that sum among themselves first
                  {"one_after_another", true},
                  // where the allreduces run; empty: with what computes the gradients
-                 {"section", std::string()}};
+                 {"section", std::string()},
+                 // names of parameters: of these only (none: of all), and not of those
+                 {"only", std::vector<std::string>()},
+                 {"without", std::vector<std::string>()}};
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseAllReduce>(options);
   };

@@ -1,27 +1,21 @@
 #include "passes/gradients.h"
 
 #include <algorithm>
+#include <set>
 
 namespace fleet {
-namespace {
 
-bool reduces_gradients(const Program& program, const Op& op) {
-  if (op.type() != "all_reduce" && op.type() != "reduce") return false;
-  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](VarId id) {
-    const VarId of = program.var(id).gradient_of;
-    return of != kNoVar && program.gradient(of) == id;
-  });
-}
-
-}  // namespace
-
-std::vector<Gradient> find_gradients(const Program& program) {
+std::vector<Gradient> find_gradients(const Program& program,
+                                     const std::function<bool(const Var&)>& concerns) {
   const SectionId backward = program.find_section("backward");
   FLEET_CHECK(backward >= 0, "gradients before the backward pass");
   std::vector<int> writer(program.var_count(), -1);
+  std::set<VarId> reduced;
   for (size_t i = 0; i < program.ops().size(); ++i) {
     const Op& op = program.ops()[i];
-    FLEET_CHECK(!reduces_gradients(program, op), "gradients are reduced already");
+    if (op.type() == "all_reduce" || op.type() == "reduce") {
+      reduced.insert(op.outputs.begin(), op.outputs.end());
+    }
     if (op.section != backward) continue;
     for (VarId id : op.outputs) {
       if (id != kNoVar) writer[id] = static_cast<int>(i);
@@ -31,6 +25,8 @@ std::vector<Gradient> find_gradients(const Program& program) {
   for (VarId parameter : program.parameters()) {
     const VarId gradient = program.gradient(parameter);
     if (gradient == kNoVar || !program.var(parameter).trainable) continue;
+    if (concerns && !concerns(program.var(parameter))) continue;
+    FLEET_CHECK(!reduced.contains(gradient), "gradients are reduced already");
     if (writer[gradient] >= 0) gradients.push_back({parameter, gradient, writer[gradient]});
     writer[gradient] = -1;  // two parameters may share one gradient
   }

@@ -31,12 +31,16 @@ struct Build {
   double loss_factor = 1;
   bool sums_gradients = true;  // false: another meta-optimizer combines them
   SectionId sums_in = -1;      // the section of the sums; -1: where gradients are computed
-  BackwardResult backward;     // from the phase backward() on
-  SectionId optimize = -1;     // where updates go, from the phase update() on
-  Predicate update_when;       // when they run; to be set before that
-  Settings optimizer;          // of the rule of the updates, in and behind update(): to be replaced
-  GradientScaling scaling;     // what updates need to know of scaled gradients
-  std::vector<VarId> keep;     // what before_step() reads
+  // Parameters that a meta-optimizer updates by itself, with the section in which their gradients
+  // are summed as others are; -1: they are not.
+  std::map<VarId, SectionId> apart = {};
+  BackwardResult backward;       // from the phase backward() on
+  SectionId optimize = -1;       // where updates go, from the phase update() on
+  VarId learning_rate = kNoVar;  // float32 [1], from the phase update() on
+  Predicate update_when;         // when they run; to be set before that
+  Settings optimizer;       // of the rule of the updates, in and behind update(): to be replaced
+  GradientScaling scaling;  // what updates need to know of scaled gradients
+  std::vector<VarId> keep;  // what before_step() reads
 };
 
 // A training step that is about to run.

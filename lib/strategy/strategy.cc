@@ -136,10 +136,13 @@ void Strategy::append_optimizer(VarId learning_rate, const Settings& settings) {
   FLEET_CHECK(build_ && build_->optimize < 0, "an optimizer, once, behind the backward pass");
   Build& build = *build_;
   build.optimizer = settings;
+  build.learning_rate = learning_rate;
   build.optimize = build.program.add_section("optimize", build.update_when);
   run(&MetaOptimizer::update);
-  append_updates(build.program, build.optimize, build.backward.parameters, learning_rate,
-                 build.optimizer, build.scaling);
+  std::vector<VarId> parameters = build.backward.parameters;
+  std::erase_if(parameters, [&](VarId parameter) { return build.apart.contains(parameter); });
+  append_updates(build.program, build.optimize, parameters, learning_rate, build.optimizer,
+                 build.scaling);
   run(&MetaOptimizer::fuse_update);
   verify(build.program);
   for (const auto& part : parts_) part->finish(build);

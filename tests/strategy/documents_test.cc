@@ -152,7 +152,7 @@ const Name kNames[] = {
      "adaptive_localsgd_configs.init_k_steps", "adaptive_localsgd is off"},
     {kStrategy, "adaptive_localsgd_configs.begin_step", "30",
      "adaptive_localsgd_configs.begin_step", "adaptive_localsgd is off"},
-    {kStrategy, "dgc", "True", "dgc", kRefused},
+    {kStrategy, "dgc", "True", "dgc", "dgc is switched off: it needs several ranks"},
     {kStrategy, "dgc_configs.rampup_begin_step", "1252", "dgc_configs.rampup_begin_step",
      "dgc is off"},
     {kStrategy, "dgc_configs.rampup_step", "100", "dgc_configs.rampup_step", "dgc is off"},

@@ -165,12 +165,13 @@ TEST(CheckStrategy, PersistentBatchNorm_IsSaidToHaveNoEffect) {
 
 TEST(CheckStrategy, Unsupported_IsRefusedByName) {
   const std::string what =
-      refusal("dgc: true asp: true build_strategy { fuse_gemm_epilogue: true }");
-  EXPECT_THAT(what, HasSubstr("not supported yet: dgc, asp, build_strategy.fuse_gemm_epilogue"));
+      refusal("pipeline: true asp: true build_strategy { fuse_gemm_epilogue: true }");
+  EXPECT_THAT(what,
+              HasSubstr("not supported yet: pipeline, asp, build_strategy.fuse_gemm_epilogue"));
   EXPECT_THAT(refusal("gradient_scale_configs { scale_strategy: 'sum' }"),
               HasSubstr("gradient_scale_configs.scale_strategy"));
-  EXPECT_THAT(refusal("dgc: true dgc_configs { sparsity: 0.9 }"),
-              HasSubstr("dgc, dgc_configs.sparsity"));
+  EXPECT_THAT(refusal("pipeline: true pipeline_configs { micro_batch: 2 }"),
+              HasSubstr("pipeline, pipeline_configs.micro_batch"));
 }
 
 TEST(CheckStrategy, DefaultsWrittenOut_AreNotRefused) {

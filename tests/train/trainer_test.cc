@@ -400,6 +400,51 @@ TEST_F(TrainerTest, ReduceModeInterrupted_GoesOnWithAnyNumberOfRanks) {
   EXPECT_LE(distance(whole.weights[0], alone.weights[0]), 1e-5);
 }
 
+// A weight of 64 x 256 elements travels as its largest ones, from step 2 on in two stages.
+const std::vector<std::string> kDgc = {"strategy.dgc=true",
+                                       "strategy.dgc_configs.rampup_begin_step=2",
+                                       "strategy.dgc_configs.rampup_step=4",
+                                       "strategy.dgc_configs.sparsity=[0.9, 0.99]",
+                                       "model.hidden=[256]",
+                                       "data.batch_size=8",
+                                       "train.evaluate_every=0"};
+
+TEST_F(TrainerTest, Dgc_RanksStayTogether) {
+  const Outcome outcome = run(job(kDgc), 4);
+  for (const int rank : {1, 2, 3}) {
+    EXPECT_EQ(outcome.weights[0].at("fc1.weight"), outcome.weights[rank].at("fc1.weight"));
+    EXPECT_NE(outcome.weights[0].at("fc1.weight.residual"),
+              outcome.weights[rank].at("fc1.weight.residual"));
+  }
+}
+
+TEST_F(TrainerTest, DgcInterrupted_GoesOnBitIdentically) {
+  const Outcome whole = run(job(with(kDgc, {"checkpoint.every_steps=1"})), 2);
+  for (const char* cut : {"1", "3", "5"}) {
+    fs::remove_all(output_);
+    run(job(with(kDgc, {std::string("train.max_steps=") + cut})), 2);
+    const Outcome resumed = run(job(with(kDgc, {"checkpoint.resume=auto"})), 2);
+    for (const int rank : {0, 1}) {
+      EXPECT_EQ(distance(whole.weights[rank], resumed.weights[rank]), 0) << "cut after " << cut;
+    }
+  }
+}
+
+// The large weight: 2 x 4 bytes of 1638, then of 163 elements to each other rank. 256 + 256 x 4 + 4
+// elements are summed whole: a ring of 2 ranks sends all of them once.
+TEST_F(TrainerTest, TrafficOfDgc_IsWhatIsSent) {
+  run(job(with(kDgc, {"train.fetch_every=1"})), 2);
+  const auto lines = events("train");
+  ASSERT_GE(lines.size(), 6u);
+  constexpr int64_t kDense = 4 * (256 + 256 * 4 + 4), kMetrics = 512;
+  const int64_t expected[] = {4 * 64 * 256, 4 * 64 * 256, 8 * 1638, 8 * 1638, 8 * 163, 8 * 163};
+  for (int step = 0; step < 6; ++step) {
+    const int64_t sent = lines[step]["sent_bytes"];
+    EXPECT_GE(sent, kDense + expected[step]) << step;
+    EXPECT_LT(sent, kDense + expected[step] + kMetrics) << step;
+  }
+}
+
 TEST(BuildProgram, StrategyLooksAtTheJobsOptimizer) {
   const Job job = make_job(ConfigTree::from_json(R"({
     "model": {"name": "mlp", "num_classes": 4},

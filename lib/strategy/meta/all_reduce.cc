@@ -1,6 +1,7 @@
 #include "strategy/meta/all_reduce.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -88,21 +89,31 @@ class AllReduce : public MetaOptimizer {
       }
       return;
     }
-    const BucketLimits& limits = settings_.buckets;
-    run_pass("fuse_all_reduce", build.program, build.context,
-             {{"fuse", settings_.fuse},
-              {"megabytes", limits.megabytes},
-              {"count", limits.count},
-              {"exact_count", limits.exact_count},
-              {"last_megabytes", limits.last_megabytes},
-              {"communicators", int64_t{settings_.communicators}},
-              {"first_sum", int64_t{settings_.group_size}},
-              {"one_after_another", settings_.one_after_another},
-              {"section",
-               build.sums_in < 0 ? std::string() : build.program.sections()[build.sums_in].name}});
+    std::map<SectionId, std::vector<std::string>> elsewhere;
+    std::vector<std::string> apart;
+    for (const auto& [parameter, section] : build.apart) {
+      apart.push_back(build.program.var(parameter).name);
+      if (section >= 0) elsewhere[section].push_back(apart.back());
+    }
+    sum(build, build.sums_in, {{"without", apart}});
+    for (const auto& [section, names] : elsewhere) sum(build, section, {{"only", names}});
   }
 
  private:
+  void sum(Build& build, SectionId section, Attributes options) const {
+    const BucketLimits& limits = settings_.buckets;
+    options.set("fuse", settings_.fuse);
+    options.set("megabytes", limits.megabytes);
+    options.set("count", limits.count);
+    options.set("exact_count", limits.exact_count);
+    options.set("last_megabytes", limits.last_megabytes);
+    options.set("communicators", int64_t{settings_.communicators});
+    options.set("first_sum", int64_t{settings_.group_size});
+    options.set("one_after_another", settings_.one_after_another);
+    if (section >= 0) options.set("section", build.program.sections()[section].name);
+    run_pass("fuse_all_reduce", build.program, build.context, std::move(options));
+  }
+
   const AllReduceSettings settings_;
   const std::vector<std::string> given_;
 };
