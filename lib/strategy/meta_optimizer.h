@@ -68,6 +68,8 @@ class MetaOptimizer {
   virtual void finish(const Build&) {}   // looks at the whole Program
   // On the host, before each training step.
   virtual void before_step(HostStep&) {}
+  // Adds what a line of metrics.jsonl says of it, by key; behind before_step().
+  virtual void measure(std::map<std::string, double>&) const {}
 };
 
 struct MetaOptimizerDef {

@@ -152,4 +152,10 @@ void Strategy::before_step(HostStep& step) {
   for (const auto& part : parts_) part->before_step(step);
 }
 
+std::map<std::string, double> Strategy::measures() const {
+  std::map<std::string, double> values;
+  for (const auto& part : parts_) part->measure(values);
+  return values;
+}
+
 }  // namespace fleet

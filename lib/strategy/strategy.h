@@ -1,6 +1,7 @@
 // What a DistributedStrategy asks for, checked, and its application to a Program.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ class Strategy {
   const std::vector<VarId>& keep() const { return build_->keep; }
   // Lets the meta-optimizers decide about the step at hand.
   void before_step(HostStep& step);
+  // What a line of metrics.jsonl says of the step that was decided last.
+  std::map<std::string, double> measures() const;
 
  private:
   void run(void (MetaOptimizer::*phase)(Build&));

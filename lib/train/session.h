@@ -66,6 +66,7 @@ class Session {
   DType precision() const;
   // Lets the strategy decide about the training step at hand.
   StepInfo prepare(StepInfo info, double learning_rate);
+  std::map<std::string, double> strategy_measures() const { return strategy_->measures(); }
   // Every rank publishes what it does in its groups and compares (compare_agreements()); kUsage
   // naming the first rank that differs, and in what.
   void compare_plans(Store& store, std::chrono::milliseconds timeout) const;

@@ -276,6 +276,7 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
   line.add("reader_queue", reader.queued).add("reader_queue_capacity", reader.capacity);
   if (scaling) line.add("loss_scaling", *scaling);
   runner_->traffic().add_to(&line);
+  for (const auto& [key, value] : session().strategy_measures()) line.add(key, value);
   add_telemetry(&line);
   events_->write(line);
 }

@@ -169,7 +169,7 @@ std::vector<std::string> needed_by(const std::string& path) {
       {"gradient_merge_configs.avg", {"gradient_merge_configs.k_steps=4"}},
       {"localsgd_configs.begin_step", {"localsgd_configs.k_steps=4"}},
       {"adaptive_localsgd_configs.begin_step", {"adaptive_localsgd_configs.init_k_steps=4"}},
-      {"dgc_configs.rampup_step", {"dgc_configs.sparsity=0.5,0.75"}},
+      {"dgc_configs.rampup_step", {"dgc_configs.sparsity=0.5,0.75,0.875"}},
       {"dgc_configs.rampup_begin_step", {"dgc_configs.sparsity=0.5,0.75"}},
       {"hierarchical_allreduce_inter_nranks", {"use_hierarchical_allreduce=true"}},
       {"sync_nccl_allreduce", {"nccl_comm_num=2"}},

@@ -400,6 +400,36 @@ TEST_F(TrainerTest, ReduceModeInterrupted_GoesOnWithAnyNumberOfRanks) {
   EXPECT_LE(distance(whole.weights[0], alone.weights[0]), 1e-5);
 }
 
+const std::vector<std::string> kAdaptive = {"strategy.adaptive_localsgd=true",
+                                            "strategy.adaptive_localsgd_configs.init_k_steps=3",
+                                            "model.dropout=0",
+                                            "data.batch_size=4",
+                                            "train.fetch_every=1",
+                                            "train.evaluate_every=0"};
+
+TEST_F(TrainerTest, AdaptiveLocalSgdInterrupted_GoesOnBitIdentically) {
+  const auto often = with(kAdaptive, {"checkpoint.every_steps=1"});
+  const Outcome whole = run(job(often), 2);
+  EXPECT_EQ(whole.weights[0].at("adaptive_localsgd.steps"),
+            whole.weights[1].at("adaptive_localsgd.steps"));
+  for (const char* cut : {"1", "5", "6", "7", "8"}) {
+    fs::remove_all(output_);
+    run(job(with(often, {std::string("train.max_steps=") + cut})), 2);
+    const Outcome resumed = run(job(with(often, {"checkpoint.resume=auto"})), 2);
+    for (const int rank : {0, 1}) {
+      EXPECT_EQ(distance(whole.weights[rank], resumed.weights[rank]), 0) << "cut after " << cut;
+    }
+  }
+}
+
+TEST_F(TrainerTest, AdaptiveLocalSgd_SaysHowManyStepsItChose) {
+  run(job(kAdaptive), 2);
+  for (const auto& line : events("train")) {
+    const double steps = line["local_steps"];
+    EXPECT_TRUE(steps >= 1 && steps <= 16) << steps;
+  }
+}
+
 // A weight of 64 x 256 elements travels as its largest ones, from step 2 on in two stages.
 const std::vector<std::string> kDgc = {"strategy.dgc=true",
                                        "strategy.dgc_configs.rampup_begin_step=2",
@@ -430,13 +460,13 @@ TEST_F(TrainerTest, DgcInterrupted_GoesOnBitIdentically) {
   }
 }
 
-// The large weight: 2 x 4 bytes of 1638, then of 163 elements to each other rank. 256 + 256 x 4 + 4
-// elements are summed whole: a ring of 2 ranks sends all of them once.
+// The large weight: 2 x 4 bytes of 1638, then of 163 elements to each other rank. 256 + 256 x 16 +
+// 16 elements are summed whole: a ring of 2 ranks sends all of them once.
 TEST_F(TrainerTest, TrafficOfDgc_IsWhatIsSent) {
-  run(job(with(kDgc, {"train.fetch_every=1"})), 2);
+  run(job(with(kDgc, {"train.fetch_every=1", "model.num_classes=16"})), 2);
   const auto lines = events("train");
   ASSERT_GE(lines.size(), 6u);
-  constexpr int64_t kDense = 4 * (256 + 256 * 4 + 4), kMetrics = 512;
+  constexpr int64_t kDense = 4 * (256 + 256 * 16 + 16), kMetrics = 512;
   const int64_t expected[] = {4 * 64 * 256, 4 * 64 * 256, 8 * 1638, 8 * 1638, 8 * 163, 8 * 163};
   for (int step = 0; step < 6; ++step) {
     const int64_t sent = lines[step]["sent_bytes"];

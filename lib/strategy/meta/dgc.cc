@@ -252,6 +252,17 @@ FLEET_META_OPTIMIZER(dgc) {
                   const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     return std::make_unique<Dgc>(stages_of(proto.dgc_configs()));
   };
+  def.field_help = {
+      {"dgc_configs.rampup_begin_step",
+       "the first step, counted from 0, in which large gradients travel in parts; until then they "
+       "are summed whole"},
+      {"dgc_configs.rampup_step", "steps that the sparsities share, one after the other"},
+      {"dgc_configs.sparsity",
+       "parts of the elements that are not sent, above 0 and below 1; none: 0.999"}};
+  def.when = "over slow networks, for models with large weights";
+  def.cost =
+      "two states as large as the parameters, which each rank saves; a pass over them in each "
+      "step; a little accuracy, less with a ramp";
 }
 
 }  // namespace fleet

@@ -1,0 +1,115 @@
+// adaptive_localsgd: localsgd whose number of steps between averages follows the loss (Wang and
+// Joshi, 2019, in the form of Paddle's AdaptiveLocalSGDOptimizer). Steps count from 1: parameters
+// are averaged after each one up to begin_step, then whenever k steps have passed since; k begins
+// as init_k_steps and is chosen anew at each of the later averages (ops/local_steps.cc).
+#include "base/log.h"
+#include "strategy/meta/average_parameters.h"
+
+namespace fleet {
+namespace {
+
+class AdaptiveLocalSgd : public MetaOptimizer {
+ public:
+  AdaptiveLocalSgd(int init_steps, int64_t begin) : init_steps_(init_steps), begin_(begin) {}
+
+  void groups(Build& build) override {
+    average_.groups(build);
+    first_ = build.program.add_flag("the first step");
+    adapts_ = build.program.add_flag("choose the number of local steps");
+    leads_ = build.context.rank == 0;
+  }
+  void forward(Build& build) override { average_.forward(build); }
+
+  void fuse_update(Build& build) override {
+    average_.fuse_update(build);
+    Program& program = build.program;
+    steps_ = program.state("adaptive_localsgd.steps", {4}, Init());
+    build.keep.push_back(steps_);
+    append(build, "count_local_step", {}, "step");
+    append(build, "first_local_step", {.flag = first_}, "first");
+    append(build, "choose_local_steps", {.flag = adapts_}, "adapt");
+    append(build, "local_steps_done", {.flag = average_.flag()}, "average");
+  }
+
+  void before_step(HostStep& step) override {
+    const int64_t number = step.info.step + 1;
+    if (stale_) look(step, number);
+    const auto set = [&](FlagId flag) { step.info.flags |= uint64_t{1} << flag; };
+    if (number == 1) set(first_);
+    const bool begins = number <= begin_;
+    if (!begins && number - averaged_ != k_) return;
+    average_.ask(step);
+    averaged_ = number;
+    if (begins) return;
+    set(adapts_);
+    stale_ = true;
+  }
+
+  void measure(std::map<std::string, double>& values) const override {
+    values["local_steps"] = static_cast<double>(k_);
+  }
+
+ private:
+  // What the states say: at the start, of a resumed run too, and once k was chosen.
+  void look(HostStep& step, int64_t number) {
+    const std::vector<float> steps = step.read(steps_);
+    const int64_t before = k_;
+    k_ = steps[2] > 0 ? static_cast<int64_t>(steps[2]) : init_steps_;
+    averaged_ = number - 1 - static_cast<int64_t>(steps[3]);
+    stale_ = false;
+    if (leads_ && k_ != before) {
+      spdlog::debug("adaptive_localsgd: after step {} parameters are averaged every {} steps",
+                    averaged_, k_);
+    }
+  }
+
+  void append(Build& build, const std::string& name, Predicate when, const std::string& event) {
+    Program& program = build.program;
+    const SectionId section = program.add_section(name, when);
+    const bool looks = event == "first" || event == "adapt";
+    const VarId loss = looks ? average_.append_mean(build, section, build.loss) : kNoVar;
+    program.append(section, "local_steps", {steps_, loss, looks ? build.learning_rate : kNoVar},
+                   {steps_}, {{"event", event}, {"init_steps", int64_t{init_steps_}}});
+  }
+
+  const int init_steps_;
+  const int64_t begin_;
+  AverageParameters average_;
+  FlagId first_ = kNoFlag, adapts_ = kNoFlag;
+  VarId steps_ = kNoVar;
+  bool leads_ = false;
+  bool stale_ = true;  // the states know more than this
+  int64_t k_ = 0, averaged_ = 0;
+};
+
+}  // namespace
+
+FLEET_META_OPTIMIZER(adaptive_localsgd) {
+  def.help = "ranks train apart and average their parameters, the less often the higher the loss";
+  def.position = 340;
+  def.fields = {"adaptive_localsgd", "adaptive_localsgd_configs"};
+  def.asked = [](const StrategyProto& proto) { return proto.adaptive_localsgd(); };
+  def.obstacle = [](const StrategyProto& proto, const PassContext& context) {
+    const auto& configs = proto.adaptive_localsgd_configs();
+    require_positive("adaptive_localsgd_configs", "init_k_steps", configs.init_k_steps());
+    require_positive("adaptive_localsgd_configs", "begin_step", configs.begin_step());
+    return why_no_averages(context);
+  };
+  def.paddle_class = "AdaptiveLocalSGDOptimizer";
+  def.wraps = {"amp"};
+  def.create = [](const StrategyProto& proto,
+                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+    const auto& configs = proto.adaptive_localsgd_configs();
+    return std::make_unique<AdaptiveLocalSgd>(configs.init_k_steps(), configs.begin_step());
+  };
+  def.field_help = {
+      {"adaptive_localsgd_configs.init_k_steps",
+       "steps between two averages until others are chosen, and a factor within the root of the "
+       "rule that chooses them; from 1 up"},
+      {"adaptive_localsgd_configs.begin_step",
+       "up to this step, counted from 1, the parameters are averaged after each step"}};
+  def.when = "as localsgd, where nobody wants to choose how often";
+  def.cost = "as localsgd; each average also sums the loss, and the host waits for it";
+}
+
+}  // namespace fleet
