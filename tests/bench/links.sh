@@ -231,7 +231,7 @@ JOB
 }
 
 names=("$@")
-[ $# -gt 0 ] || names=(gradient_merge localsgd hierarchical overlap fused_gradients)
+[ $# -gt 0 ] || names=(gradient_merge localsgd hierarchical overlap fused_gradients dgc)
 for name in "${names[@]}"; do
   declare -F "bench_$name" >/dev/null || { echo "no benchmark '$name' of links"; exit 2; }
   "bench_$name"

@@ -35,8 +35,11 @@ class StrategyJob : public ::testing::TestWithParam<std::string> {
   // some steps only it does within these.
   std::unique_ptr<Fleetrun> start(const std::string& name, const std::string& output,
                                   const std::vector<std::string>& more) {
-    const std::string file =
-        fs::path(FLEET_SOURCE_DIR) / "config/strategies" / (GetParam() + ".json");
+    return start(GetParam(), name, output, more);
+  }
+  std::unique_ptr<Fleetrun> start(const std::string& job, const std::string& name,
+                                  const std::string& output, const std::vector<std::string>& more) {
+    const std::string file = fs::path(FLEET_SOURCE_DIR) / "config/strategies" / (job + ".json");
     const ConfigTree tree = ConfigTree::from_file(file);
     const auto model = tree.peek("model.name");
     const bool gray = model == "lenet" || model == "mlp";
@@ -97,6 +100,22 @@ TEST_P(StrategyJob, RankKilled_ResumedRunIsBitIdentical) {
   EXPECT_TRUE(expected.contains("model.safetensors"));
   EXPECT_EQ(distance(job_.weights("whole"), job_.weights("cut")), 0);
   EXPECT_TRUE(expected == actual) << "the checkpoints' tensors differ";
+}
+
+class StrategyPair : public StrategyJob {};
+
+// Both replace the update: by Paddle's rules dgc stays, and trains as if lars had not been asked
+// for.
+TEST_F(StrategyPair, DgcOverLars_TrainsAndSaysSo) {
+  auto both = start("dgc", "both", "both", {"strategy.lars=true", "train.max_steps=30"});
+  ASSERT_EQ(both->wait(), 0) << both->output();
+  EXPECT_THAT(both->output(),
+              HasSubstr("lars is switched off: it does not go with dgc; by Paddle's "
+                        "rules dgc acts; leave out lars, or dgc"));
+  auto alone = start("dgc", "alone", "alone", {"train.max_steps=30"});
+  ASSERT_EQ(alone->wait(), 0) << alone->output();
+  EXPECT_FALSE(tensors("both").empty());
+  EXPECT_TRUE(tensors("both") == tensors("alone")) << "the checkpoints' tensors differ";
 }
 
 INSTANTIATE_TEST_SUITE_P(OfConfig, StrategyJob, ::testing::ValuesIn(job_names()),
