@@ -240,6 +240,23 @@ TEST(Fp16AllReduce, Gradients_TravelInFloat16) {
   EXPECT_EQ(all_of(trained("fp16_allreduce: true", {}), "cast").size(), 0u);
 }
 
+TEST(Bf16AllReduce, Gradients_TravelInBFloat16) {
+  const Program program = trained("bf16_allreduce: true", {.ranks = 2});
+  for (const Op* op : all_of(program, "all_reduce")) {
+    for (VarId id : op->inputs) EXPECT_EQ(program.var(id).dtype, DType::kBFloat16);
+  }
+  EXPECT_EQ(all_of(program, "cast").size(), program.parameters().size());
+}
+
+TEST(Bf16AllReduce, WithFp16AllReduce_IsSwitchedOffAndSaysSo) {
+  const std::string line = said([&] {
+    EXPECT_THAT(make_strategy("fp16_allreduce: true bf16_allreduce: true", {.ranks = 2}).names(),
+                Not(Contains("bf16_allreduce")));
+  });
+  EXPECT_THAT(line,
+              HasSubstr("bf16_allreduce is switched off: it does not go with fp16_allreduce"));
+}
+
 TEST(Fp16AllReduce, WithAmp_IsSwitchedOffAndSaysSo) {
   const std::string line = said([&] {
     EXPECT_THAT(make_strategy("fp16_allreduce: true amp: true").names(),

@@ -528,6 +528,14 @@ TEST_F(TrainerTest, Float16Allreduce_RanksAgree) {
   EXPECT_LE(distance(one.weights[0], two.weights[0]), 1e-3);
 }
 
+TEST_F(TrainerTest, Bfloat16Allreduce_RanksAgree) {
+  const Outcome two = run(job({"data.batch_size=8", "strategy.bf16_allreduce=true"}), 2);
+  const Outcome one = run(job({"data.batch_size=16"}), 1);
+  EXPECT_EQ(distance(two.weights[0], two.weights[1]), 0);
+  EXPECT_GT(distance(one.weights[0], two.weights[0]), 0);
+  EXPECT_LE(distance(one.weights[0], two.weights[0]), 1e-2);
+}
+
 TEST_F(TrainerTest, StopWishOfOneRank_StopsAllAfterTheSameStepAndSaves) {
   const std::atomic<int> stop{SIGTERM};
   const Outcome outcome = run(job({"train.epochs=50"}), 2, &stop);

@@ -1,17 +1,20 @@
-// fp16_allreduce: gradients travel between ranks in float16; updates widen them. No guard against
-// overflow, as in Paddle. Runs after the backward pass and before fuse_all_reduce.
+// narrow_gradients: float32 gradients travel between ranks in a low type; updates widen them. No
+// guard against overflow, as in Paddle's fp16_allreduce. Runs after the backward pass and before
+// fuse_all_reduce.
 #include <map>
 
+#include "ops/dtype_attribute.h"
 #include "passes/pass.h"
 
 namespace fleet {
 namespace {
 
-class Fp16AllReduce : public Pass {
+class NarrowGradients : public Pass {
  public:
+  explicit NarrowGradients(DType low) : low_(low) {}
   bool run(Program& program, const PassContext& context) override {
     const SectionId backward = program.find_section("backward");
-    FLEET_CHECK(backward >= 0, "fp16_allreduce before the backward pass");
+    FLEET_CHECK(backward >= 0, "narrow_gradients before the backward pass");
     if (context.data_parallel_degree() <= 1) return false;
     std::map<VarId, VarId> parameter_of;  // by float32 gradient
     for (VarId parameter : program.parameters()) {
@@ -26,23 +29,27 @@ class Fp16AllReduce : public Pass {
       for (VarId id : outputs) {
         const auto found = parameter_of.find(id);
         if (found == parameter_of.end() || ops.back().section != backward) continue;
-        const VarId narrow = program.temporary(program.var(id).name + "@float16");
+        const VarId narrow = program.temporary(program.var(id).name + "@" + name_of(low_));
         ops.push_back(program.make_op(backward, "cast", {id}, {narrow},
-                                      {{"to", std::string(name_of(DType::kFloat16))}}));
+                                      {{"to", std::string(name_of(low_))}}));
         program.set_gradient(found->second, narrow);
       }
     }
     program.ops() = std::move(ops);
     return !parameter_of.empty();
   }
+
+ private:
+  const DType low_;
 };
 
 }  // namespace
 
-FLEET_PASS(fp16_allreduce) {
-  def.help = "gradients travel between ranks in float16";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<Fp16AllReduce>();
+FLEET_PASS(narrow_gradients) {
+  def.help = "gradients travel between ranks in a low type";
+  def.options = {{"to", std::string("float16")}};
+  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
+    return std::make_unique<NarrowGradients>(to_dtype(options.text("to")));
   };
 }
 

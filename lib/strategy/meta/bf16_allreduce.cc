@@ -1,0 +1,13 @@
+#include "strategy/meta/narrow_gradients.h"
+
+namespace fleet {
+
+// Not in Paddle: it competes as fp16_allreduce does, and loses against that.
+FLEET_META_OPTIMIZER(bf16_allreduce) {
+  def.help = "gradients travel in bfloat16";
+  narrow_gradients(def, "bf16_allreduce", DType::kBFloat16);
+  def.paddle_class = "FP16AllReduceOptimizer in bfloat16";
+  def.cost = "sums have bfloat16's 8 bits, and float32's range; two casts a gradient";
+}
+
+}  // namespace fleet
