@@ -147,7 +147,7 @@ def mean_curve(runs):
         for line in lines:
             if line["event"] == "train":
                 by_step[line["step"]].append(line["loss"])
-    last = max(line["epoch"] for lines in runs for line in lines if line["event"] == "train") + 1
+    last = max((line["epoch"] for lines in runs for line in lines if line["event"] == "train"), default=0) + 1
     points = []
     for i in range(0, len(steps), 3):
         some = steps[i : i + 3]
@@ -171,13 +171,16 @@ def main():
         for name in names:
             runs[name].append(run(name, seed, options))
             print(f"{name} seed {seed}: acc1 {runs[name][-1][-1]['acc1']:.4f}", file=sys.stderr, flush=True)
-    print(f"| strategy | acc1 of the test images | loss of the test images | seeds |\n|---|---|---|---|")
+    print("| strategy | acc1 of the test images | loss of the test images | seeds |\n|---|---|---|---|")
     for name in names:
         tests = [[line for line in lines if line["event"] == "test"][-1] for lines in runs[name]]
         acc = mean_and_error([test["acc1"] for test in tests])
         loss = mean_and_error([test["loss"] for test in tests])
         print(f"| {name} | {acc} | {loss} | {len(tests)} |")
-    draw({name: mean_curve(lines) for name, lines in runs.items()}, os.path.join(options.output, "strategies_loss.svg"))
+    curves = {name: mean_curve(lines) for name, lines in runs.items()}
+    curves = {name: points for name, points in curves.items() if len(points) > 1}
+    if curves:
+        draw(curves, os.path.join(options.output, "strategies_loss.svg"))
 
 
 main()

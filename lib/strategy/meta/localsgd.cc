@@ -50,6 +50,7 @@ FLEET_META_OPTIMIZER(localsgd) {
   def.cost =
       "ranks drift apart between two averages; momentum stays each rank's own, and "
       "checkpoints hold every rank's part";
+  def.figure = "ResNet-18, k_steps of 4: a quarter of the bytes on the wire";
 }
 
 }  // namespace fleet

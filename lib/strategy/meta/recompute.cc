@@ -149,6 +149,9 @@ FLEET_META_OPTIMIZER(recompute) {
       {"recompute_configs.checkpoint_shape", "without effect: shapes are known"}};
   def.when = "where activations do not fit into memory, or a larger batch should";
   def.cost = "most of the forward pass runs twice: up to a third more time";
+  def.figure =
+      "ResNet-50, a checkpoint a block: 0.38 × the memory for activations, 1.34 × the time of a "
+      "step";
 }
 
 }  // namespace fleet
