@@ -103,7 +103,7 @@ TEST_F(BadInput, ImageTheModelCannotTake_IsRefused) {
 }
 
 TEST_F(BadInput, UnsupportedStrategy_IsNamed) {
-  EXPECT_THAT(refusal({"strategy.dgc=true"}), HasSubstr("dgc"));
+  EXPECT_THAT(refusal({"strategy.sharding=true"}), HasSubstr("sharding"));
 }
 
 TEST_F(BadInput, Checkpoint_TruncatedOrOfAnotherModel_IsRefused) {
