@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -13,29 +14,18 @@ bool takes_in(const Op& op, const Op& activation) {
          std::find(types.begin(), types.end(), activation.type()) != types.end();
 }
 
-// By variable: the operations that read it.
-std::vector<std::vector<int>> readers_of(const Program& program) {
-  std::vector<std::vector<int>> readers(program.var_count());
-  for (size_t i = 0; i < program.ops().size(); ++i) {
-    for (VarId id : program.ops()[i].inputs) {
-      if (id != kNoVar) readers[id].push_back(static_cast<int>(i));
-    }
-  }
-  return readers;
-}
-
 }  // namespace
 
 int fuse_activations(Program& program, const std::string& type) {
   FLEET_CHECK(program.find_section("backward") < 0, "fusing activations after the backward pass");
-  const auto readers = readers_of(program);
+  const Uses uses(program);
   std::vector<bool> removed(program.ops().size(), false);
   int fused = 0;
   for (Op& op : program.ops()) {
     if (op.type() != type || !op.attributes.text("activation").empty()) continue;
     const VarId y = op.outputs[0];
-    if (program.var(y).kind != VarKind::kTemporary || readers[y].size() != 1) continue;
-    const Op& activation = program.ops()[readers[y][0]];
+    if (program.var(y).kind != VarKind::kTemporary || uses.readers(y).size() != 1) continue;
+    const Op& activation = program.ops()[uses.readers(y)[0]];
     if (activation.section != op.section || !takes_in(op, activation)) continue;
     op = program.make_op(
         op.section, type, op.inputs,
@@ -49,14 +39,10 @@ int fuse_activations(Program& program, const std::string& type) {
           attributes.set("activation", activation.type());
           return attributes;
         }());
-    removed[readers[y][0]] = true;
+    removed[uses.readers(y)[0]] = true;
     ++fused;
   }
-  std::vector<Op> kept;
-  for (size_t i = 0; i < removed.size(); ++i) {
-    if (!removed[i]) kept.push_back(std::move(program.ops()[i]));
-  }
-  program.ops() = std::move(kept);
+  remove_ops(program, removed);
   return fused;
 }
 

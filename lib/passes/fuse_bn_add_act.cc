@@ -3,6 +3,7 @@
 // and before the backward pass.
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -11,12 +12,12 @@ class FuseBnAddAct : public Pass {
  public:
   bool run(Program& program, const PassContext&) override {
     FLEET_CHECK(program.find_section("backward") < 0, "fuse_bn_add_act after the backward pass");
-    find_uses(program);
+    const Uses uses(program);
     std::vector<Op>& ops = program.ops();
     std::vector<bool> removed(ops.size(), false);
     int fused = 0;
     for (Op& op : ops) {
-      const int norm = norm_of(program, op);
+      const int norm = norm_of(program, uses, op);
       if (norm < 0) continue;
       const VarId z = op.inputs[op.inputs[0] == ops[norm].outputs[0] ? 1 : 0];
       op = join(program, ops[norm], op, z);
@@ -24,41 +25,25 @@ class FuseBnAddAct : public Pass {
       ++fused;
     }
     if (!fused) return false;
-    std::vector<Op> kept;
-    for (size_t i = 0; i < ops.size(); ++i) {
-      if (!removed[i]) kept.push_back(std::move(ops[i]));
-    }
-    ops = std::move(kept);
+    remove_ops(program, removed);
     log_fused("fuse_bn_add_act", count_fused(program, "fused_bn_add_activation"));
     return true;
   }
 
  private:
-  void find_uses(const Program& program) {
-    readers_.assign(program.var_count(), 0);
-    writer_.assign(program.var_count(), -1);
-    for (size_t i = 0; i < program.ops().size(); ++i) {
-      for (VarId id : program.ops()[i].inputs) {
-        if (id != kNoVar) ++readers_[id];
-      }
-      for (VarId id : program.ops()[i].outputs) {
-        if (id != kNoVar) writer_[id] = static_cast<int>(i);
-      }
-    }
-  }
-
   // The index of the batch_norm that this addition can take in; of two, the later; -1: none.
-  int norm_of(const Program& program, const Op& add) const {
+  static int norm_of(const Program& program, const Uses& uses, const Op& add) {
     if (add.type() != "elementwise_add" || add.attributes.text("activation") != "relu") return -1;
     if (!add.attributes.text("y_activation").empty()) return -1;
     if (program.var(add.inputs[0]).shape != program.var(add.inputs[1]).shape) return -1;
     int best = -1;
     for (VarId id : add.inputs) {
-      if (writer_[id] < 0 || readers_[id] != 1) continue;
-      const Op& norm = program.ops()[writer_[id]];
+      const int writer = uses.writer(id);
+      if (writer < 0 || uses.readers(id).size() != 1) continue;
+      const Op& norm = program.ops()[writer];
       const bool fits = norm.type() == "batch_norm" && norm.section == add.section &&
                         norm.outputs[0] == id && norm.attributes.text("activation").empty();
-      if (fits) best = std::max(best, writer_[id]);
+      if (fits) best = std::max(best, writer);
     }
     return best;
   }
@@ -74,8 +59,6 @@ class FuseBnAddAct : public Pass {
     attributes.set("activation", add.attributes.text("activation"));
     return program.make_op(add.section, "fused_bn_add_activation", inputs, outputs, attributes);
   }
-
-  std::vector<int> readers_, writer_;  // by variable
 };
 
 }  // namespace

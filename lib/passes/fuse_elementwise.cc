@@ -20,6 +20,7 @@
 #include "graph/elementwise.h"
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -43,14 +44,16 @@ class FuseElementwise : public Pass {
 
   bool run(Program& program, const PassContext&) override {
     program_ = &program;
-    find_uses();
+    uses_.emplace(program);
+    for (const std::string& name : keep_) kept_.insert(program.find(name));
+    for (VarId parameter : program.parameters()) kept_.insert(program.gradient(parameter));
     find_groups();
     const int count = static_cast<int>(program.ops().size());
     for (int i = 0; i < count; ++i) {
       if (group_of_[i] < 0) continue;
       for (VarId id : op(i).inputs) {
         if (id == kNoVar) continue;
-        for (int writer : writers_[id]) {
+        for (int writer : uses_->writers(id)) {
           if (writer < i && group_of_[writer] >= 0) try_to_join(group_of_[writer], group_of_[i]);
         }
       }
@@ -65,21 +68,6 @@ class FuseElementwise : public Pass {
  private:
   const Op& op(int i) const { return program_->ops()[i]; }
   const Var& var(VarId id) const { return program_->var(id); }
-
-  void find_uses() {
-    readers_.assign(program_->var_count(), {});
-    writers_.assign(program_->var_count(), {});
-    for (size_t i = 0; i < program_->ops().size(); ++i) {
-      for (VarId id : op(static_cast<int>(i)).inputs) {
-        if (id != kNoVar) readers_[id].push_back(static_cast<int>(i));
-      }
-      for (VarId id : op(static_cast<int>(i)).outputs) {
-        if (id != kNoVar) writers_[id].push_back(static_cast<int>(i));
-      }
-    }
-    for (const std::string& name : keep_) kept_.insert(program_->find(name));
-    for (VarId parameter : program_->parameters()) kept_.insert(program_->gradient(parameter));
-  }
 
   // Those that can be part of a formula, each a group.
   void find_groups() {
@@ -111,7 +99,7 @@ class FuseElementwise : public Pass {
       if (id == kNoVar) continue;
       const Var& out = var(id);
       if (!is_float(out.dtype) || out.shape != shape || out.kind != VarKind::kTemporary ||
-          writers_[id].size() != 1) {
+          uses_->writers(id).size() != 1) {
         return false;
       }
     }
@@ -141,11 +129,13 @@ class FuseElementwise : public Pass {
     for (int i : moved.ops) {
       for (VarId id : op(i).inputs) {
         if (id == kNoVar) continue;
-        if (std::any_of(writers_[id].begin(), writers_[id].end(), is_between)) return false;
+        if (std::any_of(uses_->writers(id).begin(), uses_->writers(id).end(), is_between))
+          return false;
       }
       for (VarId id : op(i).outputs) {
         if (id == kNoVar) continue;
-        if (std::any_of(readers_[id].begin(), readers_[id].end(), is_between)) return false;
+        if (std::any_of(uses_->readers(id).begin(), uses_->readers(id).end(), is_between))
+          return false;
       }
     }
     return true;
@@ -178,8 +168,8 @@ class FuseElementwise : public Pass {
 
   // Whether somebody outside reads it, or may: not those who compute it again themselves.
   bool is_needed(const Group& group, VarId id) const {
-    const std::vector<int>& readers = readers_[id];
-    const int writer = writers_[id][0];
+    const std::vector<int>& readers = uses_->readers(id);
+    const int writer = uses_->writers(id)[0];
     return readers.empty() || kept_.contains(id) ||
            !std::all_of(readers.begin(), readers.end(), [&](int i) {
              return contains(group, i) ||
@@ -214,16 +204,16 @@ class FuseElementwise : public Pass {
 
   // Of the operations `from`, those that `id` is made by.
   void add_makers(const std::vector<int>& from, VarId id, std::set<int>& makers) const {
-    if (writers_[id].size() != 1 || !is_in(from, writers_[id][0])) return;
-    if (!makers.insert(writers_[id][0]).second) return;
-    for (VarId input : op(writers_[id][0]).inputs) {
+    if (uses_->writers(id).size() != 1 || !is_in(from, uses_->writers(id)[0])) return;
+    if (!makers.insert(uses_->writers(id)[0]).second) return;
+    for (VarId input : op(uses_->writers(id)[0]).inputs) {
       if (input != kNoVar) add_makers(from, input, makers);
     }
   }
 
   // Whether it still has, in the group's place, the value that it had before.
   bool lasts(VarId id) const {
-    return writers_[id].size() == (var(id).kind == VarKind::kTemporary ? 1 : 0);
+    return uses_->writers(id).size() == (var(id).kind == VarKind::kTemporary ? 1 : 0);
   }
 
   static std::vector<VarId> without(std::vector<VarId> from, const std::vector<VarId>& those) {
@@ -239,11 +229,12 @@ class FuseElementwise : public Pass {
     const std::vector<VarId> more = without(then.inputs, now.inputs);
     std::vector<VarId> less = without(now.inputs, then.inputs);
     std::erase_if(less, [&](VarId id) {
-      const Group& maker = groups_[group_of_[writers_[id][0]]];
+      const Group& maker = groups_[group_of_[uses_->writers(id)[0]]];
       return kept_.contains(id) ||
-             !std::all_of(readers_[id].begin(), readers_[id].end(), [&](int i) {
+             !std::all_of(uses_->readers(id).begin(), uses_->readers(id).end(), [&](int i) {
                return contains(maker, i) || contains(group, i) ||
-                      (group_of_[i] >= 0 && is_in(groups_[group_of_[i]].again, writers_[id][0]));
+                      (group_of_[i] >= 0 &&
+                       is_in(groups_[group_of_[i]].again, uses_->writers(id)[0]));
              });
     });
     return std::all_of(more.begin(), more.end(), [&](VarId id) { return lasts(id); }) &&
@@ -255,7 +246,7 @@ class FuseElementwise : public Pass {
   bool compute_again(Group& group) {
     const Fused now = *fuse(group);
     for (VarId id : now.inputs) {
-      const int writer = writers_[id].size() == 1 ? writers_[id][0] : -1;
+      const int writer = uses_->writers(id).size() == 1 ? uses_->writers(id)[0] : -1;
       if (writer < 0 || group_of_[writer] < 0) continue;
       const Group& other = groups_[group_of_[writer]];
       if (shape_of(op(writer)) != shape_of(op(group.slot))) continue;
@@ -340,8 +331,8 @@ class FuseElementwise : public Pass {
   Program* program_ = nullptr;
   const std::vector<std::string> keep_;
   std::set<VarId> kept_;
-  std::vector<std::vector<int>> readers_, writers_;  // by variable
-  std::vector<int> group_of_;                        // by operation; -1: not elementwise
+  std::optional<Uses> uses_;
+  std::vector<int> group_of_;  // by operation; -1: not elementwise
   std::vector<Group> groups_;
 };
 

@@ -1,9 +1,11 @@
 // fuse_elewise_add_act: an addition computes the relu, tanh or scale that follows it, or the one in
 // front of one of its operands. Runs before the backward pass.
 #include <algorithm>
+#include <optional>
 
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -13,42 +15,25 @@ class FuseElewiseAddAct : public Pass {
   bool run(Program& program, const PassContext&) override {
     int fused = fuse_activations(program, "elementwise_add");
     program_ = &program;
-    find_uses();
+    uses_.emplace(program);
     removed_.assign(program.ops().size(), false);
     for (size_t i = 0; i < program.ops().size(); ++i) {
       Op& op = program.ops()[i];
       if (is_plain_sum(op)) fused += take_scale_behind(op) || take_in_front(op);
     }
-    std::vector<Op> kept;
-    for (size_t i = 0; i < removed_.size(); ++i) {
-      if (!removed_[i]) kept.push_back(std::move(program.ops()[i]));
-    }
-    program.ops() = std::move(kept);
+    remove_ops(program, removed_);
     if (fused) log_fused("fuse_elewise_add_act", count());
     return fused > 0;
   }
 
  private:
-  void find_uses() {
-    readers_.assign(program_->var_count(), {});
-    writer_.assign(program_->var_count(), -1);
-    for (size_t i = 0; i < program_->ops().size(); ++i) {
-      for (VarId id : program_->ops()[i].inputs) {
-        if (id != kNoVar) readers_[id].push_back(static_cast<int>(i));
-      }
-      for (VarId id : program_->ops()[i].outputs) {
-        if (id != kNoVar) writer_[id] = static_cast<int>(i);
-      }
-    }
-  }
-
   static bool is_plain_sum(const Op& op) {
     return op.type() == "elementwise_add" && op.attributes.text("activation").empty() &&
            op.attributes.text("y_activation").empty();
   }
 
   bool is_between(VarId id) const {
-    return program_->var(id).kind == VarKind::kTemporary && readers_[id].size() == 1;
+    return program_->var(id).kind == VarKind::kTemporary && uses_->readers(id).size() == 1;
   }
 
   // The operation that the sum `op` becomes, with `act` in one of its places.
@@ -67,7 +52,7 @@ class FuseElewiseAddAct : public Pass {
   bool take_scale_behind(Op& op) {
     const VarId sum = op.outputs[0];
     if (!is_between(sum)) return false;
-    const int at = readers_[sum][0];
+    const int at = uses_->readers(sum)[0];
     const Op& scale = program_->ops()[at];
     const bool takes = scale.type() == "scale" && scale.section == op.section &&
                        program_->var(scale.outputs[0]).kind == VarKind::kTemporary;
@@ -86,15 +71,15 @@ class FuseElewiseAddAct : public Pass {
   }
 
   bool can_take(const Op& op, VarId y) const {
-    if (!is_between(y) || writer_[y] < 0 || removed_[writer_[y]]) return false;
-    const Op& act = program_->ops()[writer_[y]];
+    if (!is_between(y) || uses_->writer(y) < 0 || removed_[uses_->writer(y)]) return false;
+    const Op& act = program_->ops()[uses_->writer(y)];
     const bool takes = act.type() == "relu" || act.type() == "tanh" || act.type() == "scale";
     return takes && act.section == op.section;
   }
 
   bool take(Op& op, VarId x, VarId y) {
-    const Op& act = program_->ops()[writer_[y]];
-    removed_[writer_[y]] = true;
+    const Op& act = program_->ops()[uses_->writer(y)];
+    removed_[uses_->writer(y)] = true;
     op = with(op, act, "y_activation", {x, act.inputs[0]}, op.outputs);
     return true;
   }
@@ -109,9 +94,8 @@ class FuseElewiseAddAct : public Pass {
   }
 
   Program* program_ = nullptr;
-  std::vector<std::vector<int>> readers_;  // by variable
-  std::vector<int> writer_;                // by variable
-  std::vector<bool> removed_;              // by operation
+  std::optional<Uses> uses_;
+  std::vector<bool> removed_;  // by operation
 };
 
 }  // namespace

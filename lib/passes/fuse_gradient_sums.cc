@@ -3,6 +3,7 @@
 // over memory instead of two. Runs after the backward pass.
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -17,14 +18,14 @@ int gradient_input(const Op& op) {
 class FuseGradientSums : public Pass {
  public:
   bool run(Program& program, const PassContext&) override {
-    find_uses(program);
+    const Uses uses(program);
     std::vector<Op>& ops = program.ops();
     std::vector<bool> removed(ops.size(), false);
     int fused = 0;
     for (Op& op : ops) {
       const int at = gradient_input(op);
-      if (at < 0 || !is_own_sum(ops, op, op.inputs[at])) continue;
-      const int sum = writer_[op.inputs[at]];
+      if (at < 0 || !is_own_sum(program, uses, op, op.inputs[at])) continue;
+      const int sum = uses.writer(op.inputs[at]);
       std::vector<VarId> inputs(op.inputs.begin(), op.inputs.begin() + at);
       inputs.insert(inputs.end(), ops[sum].inputs.begin(), ops[sum].inputs.end());
       const std::string type = op.type() == "relu_grad" ? "sum_relu_grad" : op.type();
@@ -33,37 +34,18 @@ class FuseGradientSums : public Pass {
       ++fused;
     }
     if (!fused) return false;
-    std::vector<Op> kept;
-    for (size_t i = 0; i < ops.size(); ++i) {
-      if (!removed[i]) kept.push_back(std::move(ops[i]));
-    }
-    ops = std::move(kept);
+    remove_ops(program, removed);
     log_fused("fuse_gradient_sums", fused);
     return true;
   }
 
  private:
-  void find_uses(const Program& program) {
-    readers_.assign(program.var_count(), 0);
-    writer_.assign(program.var_count(), -1);
-    for (size_t i = 0; i < program.ops().size(); ++i) {
-      for (VarId id : program.ops()[i].inputs) {
-        if (id != kNoVar) ++readers_[id];
-      }
-      for (VarId id : program.ops()[i].outputs) {
-        if (id != kNoVar) writer_[id] = static_cast<int>(i);
-      }
-    }
-  }
-
   // Whether dy is a sum that nobody but this operation reads.
-  bool is_own_sum(const std::vector<Op>& ops, const Op& reader, VarId dy) const {
-    if (writer_[dy] < 0 || readers_[dy] != 1) return false;
-    const Op& sum = ops[writer_[dy]];
+  static bool is_own_sum(const Program& program, const Uses& uses, const Op& reader, VarId dy) {
+    if (uses.writer(dy) < 0 || uses.readers(dy).size() != 1) return false;
+    const Op& sum = program.ops()[uses.writer(dy)];
     return sum.type() == "sum" && sum.section == reader.section && sum.inputs.size() > 1;
   }
-
-  std::vector<int> readers_, writer_;  // by variable
 };
 
 }  // namespace

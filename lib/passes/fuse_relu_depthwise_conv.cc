@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -17,46 +18,31 @@ class FuseReluDepthwiseConv : public Pass {
   bool run(Program& program, const PassContext&) override {
     FLEET_CHECK(program.find_section("backward") < 0,
                 "fuse_relu_depthwise_conv after the backward pass");
-    find_uses(program);
+    const Uses uses(program);
     std::vector<Op>& ops = program.ops();
     std::vector<bool> removed(ops.size(), false);
     int fused = 0, with_norm = 0;
     for (Op& op : ops) {
       if (!is_depthwise(program, op)) continue;
       const VarId x = op.inputs[0];
-      if (writer_[x] < 0) continue;
-      const Op& maker = ops[writer_[x]];
+      const int writer = uses.writer(x);
+      if (writer < 0) continue;
+      const Op& maker = ops[writer];
       const bool trains = program.sections()[op.section].when.training;
       with_norm += trains && is_norm_with_relu(maker);
-      if (maker.type() != "relu" || maker.section != op.section || readers_[x] != 1) continue;
-      removed[writer_[x]] = true;
+      if (maker.type() != "relu" || maker.section != op.section || uses.readers(x).size() != 1)
+        continue;
+      removed[writer] = true;
       op = take_in(program, op, maker.inputs[0]);
       fused += trains;
     }
     say(fused, with_norm);
     if (!fused) return false;
-    std::vector<Op> kept;
-    for (size_t i = 0; i < ops.size(); ++i) {
-      if (!removed[i]) kept.push_back(std::move(ops[i]));
-    }
-    ops = std::move(kept);
+    remove_ops(program, removed);
     return true;
   }
 
  private:
-  void find_uses(const Program& program) {
-    readers_.assign(program.var_count(), 0);
-    writer_.assign(program.var_count(), -1);
-    for (size_t i = 0; i < program.ops().size(); ++i) {
-      for (VarId id : program.ops()[i].inputs) {
-        if (id != kNoVar) ++readers_[id];
-      }
-      for (VarId id : program.ops()[i].outputs) {
-        if (id != kNoVar) writer_[id] = static_cast<int>(i);
-      }
-    }
-  }
-
   static bool is_depthwise(const Program& program, const Op& op) {
     if (op.type() != "conv2d" || !op.attributes.text("input_activation").empty()) return false;
     const Shape &x = program.var(op.inputs[0]).shape, &weight = program.var(op.inputs[1]).shape;
@@ -86,8 +72,6 @@ class FuseReluDepthwiseConv : public Pass {
         "normalisation that computes them: fuse_bn_act_ops goes first, and saves as much",
         with_norm);
   }
-
-  std::vector<int> readers_, writer_;  // by variable
 };
 
 }  // namespace

@@ -8,10 +8,12 @@
 // float16 only: cuDNN has these graphs for no other type. Runs after the backward pass and
 // fuse_gradient_sums. Factor and constant of an inner normalisation are rounded to float16.
 #include <algorithm>
+#include <optional>
 
 #include "base/log.h"
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -32,7 +34,7 @@ class FuseResunit : public Pass {
   bool run(Program& program, const PassContext&) override {
     FLEET_CHECK(program.find_section("backward") >= 0, "fuse_resunit before the backward pass");
     program_ = &program;
-    find_uses();
+    uses_.emplace(program);
     find_units();
     if (units_.empty()) {
       spdlog::info("---  detected 0 subgraphs (fuse_resunit): it fuses convolutions in float16");
@@ -58,19 +60,6 @@ class FuseResunit : public Pass {
   const Op& op(int i) const { return program_->ops()[i]; }
   const Var& var(VarId id) const { return program_->var(id); }
 
-  void find_uses() {
-    readers_.assign(program_->var_count(), {});
-    writer_.assign(program_->var_count(), -1);
-    for (size_t i = 0; i < program_->ops().size(); ++i) {
-      for (VarId id : program_->ops()[i].inputs) {
-        if (id != kNoVar) readers_[id].push_back(static_cast<int>(i));
-      }
-      for (VarId id : program_->ops()[i].outputs) {
-        if (id != kNoVar) writer_[id] = static_cast<int>(i);
-      }
-    }
-  }
-
   static bool is_norm(const Op& op) {
     return (op.type() == "batch_norm" || op.type() == "fused_bn_add_activation") &&
            !op.attributes.boolean("is_test") &&
@@ -92,8 +81,8 @@ class FuseResunit : public Pass {
       const Op& conv = op(static_cast<int>(i));
       if (conv.type() != "conv2d" || conv.inputs[2] != kNoVar || is_own(conv)) continue;
       const VarId y = conv.outputs[0];
-      if (var(conv.inputs[0]).dtype != DType::kFloat16 || readers_[y].size() != 2) continue;
-      const int norm = readers_[y][0], gradient = readers_[y][1];
+      if (var(conv.inputs[0]).dtype != DType::kFloat16 || uses_->readers(y).size() != 2) continue;
+      const int norm = uses_->readers(y)[0], gradient = uses_->readers(y)[1];
       if (!is_norm(op(norm)) || op(norm).inputs[0] != y || op(norm).section != conv.section) {
         continue;
       }
@@ -112,19 +101,21 @@ class FuseResunit : public Pass {
     const Op &norm = op(unit.norm), &gradient = op(unit.gradient);
     const VarId z = norm.outputs[0];
     if (norm.type() != "batch_norm" || norm.attributes.text("activation") != "relu") return;
-    if (var(z).shape[1] % kWholeChannels != 0 || readers_[z].empty() || readers_[z].size() > 2) {
+    if (var(z).shape[1] % kWholeChannels != 0 || uses_->readers(z).empty() ||
+        uses_->readers(z).size() > 2) {
       return;
     }
-    const int reader = readers_[z][0];
-    const int weight_gradient = readers_[z].size() == 2 ? readers_[z][1] : -1;
+    const int reader = uses_->readers(z)[0];
+    const int weight_gradient = uses_->readers(z).size() == 2 ? uses_->readers(z)[1] : -1;
     if (!is_unit(reader) || op(reader).attributes.integer("groups") != 1) return;
     if (weight_gradient >= 0 && (op(weight_gradient).type() != "conv2d_weight_grad" ||
                                  op(weight_gradient).outputs[0] == kNoVar)) {
       return;
     }
     const VarId dz = gradient.inputs[5];
-    const int data_gradient = writer_[dz];
-    if (data_gradient < 0 || readers_[dz].size() != 1 || gradient.outputs[0] == kNoVar) return;
+    const int data_gradient = uses_->writer(dz);
+    if (data_gradient < 0 || uses_->readers(dz).size() != 1 || gradient.outputs[0] == kNoVar)
+      return;
     const Op& data = op(data_gradient);
     if (data.type() != "conv2d_data_grad" || data.inputs[0] != op(reader).inputs[1]) return;
     unit.reader = reader;
@@ -227,8 +218,7 @@ class FuseResunit : public Pass {
   }
 
   Program* program_ = nullptr;
-  std::vector<std::vector<int>> readers_;  // by variable
-  std::vector<int> writer_;
+  std::optional<Uses> uses_;
   std::vector<Unit> units_;
   std::map<VarId, Image> images_;            // what is not computed -> what stands for it
   std::map<int, std::vector<Op>> replaced_;  // by index of what was there

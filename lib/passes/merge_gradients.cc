@@ -5,6 +5,7 @@
 #include <map>
 
 #include "passes/pass.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -23,12 +24,7 @@ class MergeGradients : public Pass {
         parameter_of[gradient] = parameter;
       }
     }
-    std::vector<int> writer(program.var_count(), -1);
-    for (size_t i = 0; i < program.ops().size(); ++i) {
-      for (const VarId id : program.ops()[i].outputs) {
-        if (id != kNoVar) writer[id] = static_cast<int>(i);
-      }
-    }
+    const Uses uses(program);
     std::vector<Op> ops;
     std::vector<Op> old = std::move(program.ops());
     for (size_t i = 0; i < old.size(); ++i) {
@@ -36,7 +32,7 @@ class MergeGradients : public Pass {
       ops.push_back(std::move(old[i]));
       for (const VarId id : outputs) {
         const auto found = parameter_of.find(id);
-        if (found == parameter_of.end() || writer[id] != static_cast<int>(i)) continue;
+        if (found == parameter_of.end() || uses.writer(id) != static_cast<int>(i)) continue;
         accumulate(program, backward, found->second, id, &ops);
       }
     }
