@@ -10,8 +10,6 @@
 namespace fleet {
 namespace {
 
-constexpr int kCommunicationStream = 1;  // of the first communicator
-
 std::set<std::string> names_in(const Attributes& options, const char* option) {
   const std::vector<std::string>& names = options.texts(option);
   return {names.begin(), names.end()};

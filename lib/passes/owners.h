@@ -20,7 +20,7 @@ Owners assign_owners(const Program& program, int ranks);
 // What joins parameters into messages and where those are; `group` are the ranks, in their order.
 struct OwnerMessages {
   GroupId group = -1;
-  int stream = 1;
+  int stream = kCommunicationStream;
   bool fuse = true;           // gradients of one owner and bucket travel together
   BucketLimits buckets = {};  // as of allreduces
   SectionId section = -1;     // of the sums; -1: that of what computes a gradient

@@ -30,6 +30,9 @@ struct PassContext {
   int data_parallel_degree() const { return static_cast<int>(data_parallel_ranks().size()); }
 };
 
+// Operations of stream 0 compute; collectives run beside them from this stream on.
+inline constexpr int kCommunicationStream = 1;
+
 class Pass {
  public:
   virtual ~Pass() = default;

@@ -5,8 +5,6 @@
 namespace fleet {
 namespace {
 
-constexpr int kCommunicationStream = 1;
-
 void mark_states(Program& program, SectionId optimize) {
   for (const Op& op : program.ops()) {
     if (op.section != optimize) continue;

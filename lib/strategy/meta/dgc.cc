@@ -15,7 +15,6 @@
 namespace fleet {
 namespace {
 
-constexpr int kCommunicationStream = 1;
 constexpr int64_t kFewestElements = 16384;
 
 // Steps of one sparsity.
