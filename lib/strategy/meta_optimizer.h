@@ -34,7 +34,7 @@ struct Build {
   // Parameters that a meta-optimizer updates by itself, with the section in which their gradients
   // are summed as others are; -1: they are not.
   std::map<VarId, SectionId> apart = {};
-  BackwardResult backward;       // from the phase backward() on
+  BackwardResult backward;       // from the phase fuse_backward() on
   SectionId optimize = -1;       // where updates go, from the phase update() on
   VarId learning_rate = kNoVar;  // float32 [1], from the phase update() on
   Predicate update_when;         // when they run; to be set before that
@@ -59,8 +59,7 @@ class MetaOptimizer {
   virtual void groups(Build&) {}         // asks for groups of ranks
   virtual void forward(Build&) {}        // rewrites the model's operations
   virtual void fuse_forward(Build&) {}   // joins them
-  virtual void backward(Build&) {}       // rewrites what the backward pass has appended
-  virtual void fuse_backward(Build&) {}  // joins it
+  virtual void fuse_backward(Build&) {}  // joins what the backward pass has appended
   virtual void gradients(Build&) {}      // changes the types in which gradients travel
   virtual void communication(Build&) {}  // combines gradients over the ranks
   virtual void update(Build&) {}         // what comes before the updates of parameters

@@ -124,7 +124,6 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
   run(&MetaOptimizer::fuse_forward);
   build_->backward =
       fleet::append_backward(program, forward, loss, build_->loss_factor, build_->loss_scaling);
-  run(&MetaOptimizer::backward);
   run(&MetaOptimizer::fuse_backward);
   run(&MetaOptimizer::gradients);
   run(&MetaOptimizer::communication);

@@ -7,11 +7,9 @@
 
 #include <set>
 
-#include "models/model.h"
-#include "models/training.h"
 #include "strategy/fields.h"
 #include "tests/said.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/strategy/strategy_training.h"
 
 namespace fleet {
 namespace {
@@ -33,10 +31,9 @@ class EverySecond : public MetaOptimizer {
   }
   void forward(Build&) override { note("forward"); }
   void fuse_forward(Build&) override { note("fuse_forward"); }
-  void backward(Build& build) override {
-    note(build.backward.parameters.empty() ? "no backward" : "backward");
+  void fuse_backward(Build& build) override {
+    note(build.backward.parameters.empty() ? "no backward" : "fuse_backward");
   }
-  void fuse_backward(Build&) override { note("fuse_backward"); }
   void gradients(Build&) override { note("gradients"); }
   void communication(Build& build) override {
     note("communication");
@@ -71,24 +68,15 @@ FLEET_META_OPTIMIZER(test_every_second) {
 
 Program trained(Strategy& strategy) {
   Program program;
-  const ModelDef& def = model_registry().get("mlp");
-  const Training training = build_training(
-      program, {.model = "mlp",
-                .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
-                .batch = 2,
-                .image = def.image});
-  strategy.append_backward(program, training.forward, training.loss);
-  strategy.append_optimizer(
-      training.learning_rate,
-      ConfigTree::from_json(R"({"name": "sgd"})", "test").validate(optimizer_schema("sgd")));
+  append_training(program, strategy, {.model = "mlp", .optimizer = R"({"name": "sgd"})"});
   return program;
 }
 
 TEST(MetaOptimizer, Phases_AreCalledInOrder) {
   Strategy strategy = make_strategy("qat: true", {.ranks = 2});
   trained(strategy);
-  EXPECT_THAT(phases, ElementsAre("groups", "forward", "fuse_forward", "backward", "fuse_backward",
-                                  "gradients", "communication", "update", "fuse_update", "finish"));
+  EXPECT_THAT(phases, ElementsAre("groups", "forward", "fuse_forward", "fuse_backward", "gradients",
+                                  "communication", "update", "fuse_update", "finish"));
 }
 
 TEST(MetaOptimizer, WhatItTellsOthers_IsFollowed) {
