@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "models/model.h"
-#include "models/training.h"
 #include "tests/said.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/strategy/strategy_training.h"
 
 namespace fleet {
 namespace {
@@ -106,19 +104,7 @@ TEST(ChooseLowType, Bfloat16WithScalingKeys_SaysTheyHaveNoEffect) {
 // A whole training Program, with the optimizer.
 Program trained(const std::string& text, const PassContext& context,
                 const std::string& model = "resnet18", const std::string& settings = "{}") {
-  Strategy strategy = make_strategy(text, context);
-  Program program;
-  const ModelDef& def = model_registry().get(model);
-  const Training training = build_training(
-      program, {.model = model,
-                .model_settings = ConfigTree::from_json(settings, "test").validate(def.schema),
-                .batch = 2,
-                .image = def.image});
-  strategy.append_backward(program, training.forward, training.loss);
-  strategy.append_optimizer(training.learning_rate,
-                            ConfigTree::from_json(R"({"name": "momentum"})", "test")
-                                .validate(optimizer_schema("momentum")));
-  return program;
+  return trained_program(text, context, {.model = model, .settings = settings});
 }
 
 std::vector<const Op*> all_of(const Program& program, const std::string& type) {

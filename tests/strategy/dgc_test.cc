@@ -1,10 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/model.h"
-#include "models/training.h"
 #include "tests/said.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/strategy/strategy_training.h"
 
 namespace fleet {
 namespace {
@@ -17,20 +15,8 @@ using testing::Not;
 // Weights of 784 x 32 = 25088 and 32 x 10 elements, and their biases.
 Program trained(const std::string& text, const PassContext& context,
                 const std::string& optimizer = R"({"name": "momentum"})") {
-  Strategy strategy = make_strategy(text, context);
-  Program program;
-  const ModelDef& def = model_registry().get("mlp");
-  const Training training = build_training(
-      program,
-      {.model = "mlp",
-       .model_settings = ConfigTree::from_json(R"({"hidden": [32]})", "test").validate(def.schema),
-       .batch = 2,
-       .image = def.image});
-  strategy.append_backward(program, training.forward, training.loss);
-  strategy.append_optimizer(
-      training.learning_rate,
-      ConfigTree::from_json(optimizer, "test").validate(optimizer_schema("momentum")));
-  return program;
+  return trained_program(
+      text, context, {.model = "mlp", .settings = R"({"hidden": [32]})", .optimizer = optimizer});
 }
 
 std::vector<const Op*> ops_of(const Program& program, const std::string& type) {
@@ -181,16 +167,9 @@ TEST(Dgc, OverLars_Wins) {
 
 TEST(Dgc, NoLargeParameter_IsSaid) {
   const std::string line = said([] {
-    Strategy strategy = make_strategy("dgc: true", {.ranks = 2});
-    Program program;
-    const ModelDef& def = model_registry().get("mlp");
-    const Training training = build_training(
-        program,
-        {.model = "mlp",
-         .model_settings = ConfigTree::from_json(R"({"hidden": [8]})", "test").validate(def.schema),
-         .batch = 2,
-         .image = def.image});
-    strategy.append_backward(program, training.forward, training.loss);
+    const Program program =
+        trained_program("dgc: true", {.ranks = 2},
+                        {.model = "mlp", .settings = R"({"hidden": [8]})", .optimizer = ""});
     EXPECT_FALSE(ops_of(program, "all_reduce").empty());
   });
   EXPECT_THAT(line, HasSubstr("dgc: no effect: no parameter has 16384 elements"));

@@ -1,10 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/model.h"
-#include "models/training.h"
 #include "tests/said.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/strategy/strategy_training.h"
 
 namespace fleet {
 namespace {
@@ -16,19 +14,7 @@ using testing::Not;
 const std::string kMerge = "gradient_merge: true gradient_merge_configs { k_steps: 4 }";
 
 Program trained(const std::string& text, const PassContext& context) {
-  Strategy strategy = make_strategy(text, context);
-  Program program;
-  const ModelDef& def = model_registry().get("lenet");
-  const Training training = build_training(
-      program, {.model = "lenet",
-                .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
-                .batch = 2,
-                .image = def.image});
-  strategy.append_backward(program, training.forward, training.loss);
-  strategy.append_optimizer(training.learning_rate,
-                            ConfigTree::from_json(R"({"name": "momentum"})", "test")
-                                .validate(optimizer_schema("momentum")));
-  return program;
+  return trained_program(text, context);
 }
 
 TEST(GradientMerge, SumsAndUpdates_RunInEveryKthStep) {

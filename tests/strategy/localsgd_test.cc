@@ -1,10 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/model.h"
-#include "models/training.h"
 #include "tests/said.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/strategy/strategy_training.h"
 
 namespace fleet {
 namespace {
@@ -17,16 +15,7 @@ using testing::Not;
 struct Trained {
   Trained(const std::string& text, const PassContext& context)
       : strategy(make_strategy(text, context)) {
-    const ModelDef& def = model_registry().get("mlp");
-    const Training training = build_training(
-        program, {.model = "mlp",
-                  .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
-                  .batch = 2,
-                  .image = def.image});
-    strategy.append_backward(program, training.forward, training.loss);
-    strategy.append_optimizer(training.learning_rate,
-                              ConfigTree::from_json(R"({"name": "momentum"})", "test")
-                                  .validate(optimizer_schema("momentum")));
+    append_training(program, strategy, {.model = "mlp"});
   }
   // The steps, from 1, after which parameters are averaged.
   std::vector<int64_t> averaged(int64_t steps) {

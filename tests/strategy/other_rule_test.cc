@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "models/model.h"
-#include "models/training.h"
 #include "tests/said.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/strategy/strategy_training.h"
 
 namespace fleet {
 namespace {
@@ -20,17 +18,7 @@ using testing::Not;
 Program trained(const std::string& text, const std::string& optimizer) {
   ConfigTree tree = ConfigTree::from_json(optimizer, "test");
   const std::string name = *tree.peek("name");
-  Strategy strategy = make_strategy(text, {.ranks = 2, .optimizer = name});
-  Program program;
-  const ModelDef& def = model_registry().get("lenet");
-  const Training training = build_training(
-      program, {.model = "lenet",
-                .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
-                .batch = 2,
-                .image = def.image});
-  strategy.append_backward(program, training.forward, training.loss);
-  strategy.append_optimizer(training.learning_rate, tree.validate(optimizer_schema(name)));
-  return program;
+  return trained_program(text, {.ranks = 2, .optimizer = name}, {.optimizer = optimizer});
 }
 
 // The update that changes this parameter.

@@ -1,10 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/model.h"
-#include "models/training.h"
 #include "tests/said.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/strategy/strategy_training.h"
 
 namespace fleet {
 namespace {
@@ -21,21 +19,8 @@ std::string checkpoints(const std::vector<std::string>& names) {
 
 Program trained(const std::string& text, const std::string& model = "lenet",
                 const PassContext& context = {}, bool updates = false) {
-  Strategy strategy = make_strategy(text, context);
-  Program program;
-  const ModelDef& def = model_registry().get(model);
-  const Training training = build_training(
-      program, {.model = model,
-                .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
-                .batch = 2,
-                .image = def.image});
-  strategy.append_backward(program, training.forward, training.loss, training.blocks);
-  if (updates) {
-    strategy.append_optimizer(training.learning_rate,
-                              ConfigTree::from_json(R"({"name": "momentum"})", "test")
-                                  .validate(optimizer_schema("momentum")));
-  }
-  return program;
+  const std::string optimizer = updates ? TrainingSetup().optimizer : "";
+  return trained_program(text, context, {.model = model, .optimizer = optimizer});
 }
 
 Program trained_with_updates(const std::string& text, const PassContext& context) {
@@ -119,8 +104,9 @@ std::string refusal(const std::string& checkpoint, const std::string& more = "")
 TEST(Recompute, UnknownCheckpoint_IsNamedWithTheNearestOne) {
   EXPECT_THAT(refusal("layer1.O"), HasSubstr("the model computes no 'layer1.O'"));
   EXPECT_THAT(refusal("layer1.O"), HasSubstr("layer1.0"));
-  EXPECT_THAT(refusal("every 0 blocks"), HasSubstr("'every 0 blocks' is no number of blocks"));
-  EXPECT_THAT(refusal("every  blocks"), HasSubstr("is no number of blocks"));
+  EXPECT_THAT(refusal("every 0 blocks"),
+              HasSubstr("'every 0 blocks' does not name a number of blocks"));
+  EXPECT_THAT(refusal("every  blocks"), HasSubstr("does not name a number of blocks"));
   EXPECT_THAT(refusal("every 99 blocks"), HasSubstr("the model has 10 blocks"));
 }
 

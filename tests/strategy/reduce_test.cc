@@ -4,10 +4,8 @@
 #include <map>
 #include <set>
 
-#include "models/model.h"
-#include "models/training.h"
 #include "tests/said.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/strategy/strategy_training.h"
 
 namespace fleet {
 namespace {
@@ -19,17 +17,7 @@ using testing::Not;
 
 struct Trained {
   explicit Trained(const std::string& text, const PassContext& context = {.ranks = 2}) {
-    const ModelDef& def = model_registry().get("lenet");
-    const Training training = build_training(
-        program, {.model = "lenet",
-                  .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
-                  .batch = 2,
-                  .image = def.image});
-    Strategy strategy = make_strategy(text, context);
-    strategy.append_backward(program, training.forward, training.loss);
-    strategy.append_optimizer(training.learning_rate,
-                              ConfigTree::from_json(R"({"name": "momentum"})", "test")
-                                  .validate(optimizer_schema("momentum")));
+    program = trained_program(text, context);
   }
   std::string section(const Op& op) const { return program.sections()[op.section].name; }
   int count(const std::string& type, const std::string& in) const {

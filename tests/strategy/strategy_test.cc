@@ -5,11 +5,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "models/model.h"
-#include "models/training.h"
 #include "strategy/meta/all_reduce.h"
 #include "tests/said.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/strategy/strategy_training.h"
 
 namespace fleet {
 namespace {
@@ -193,20 +191,7 @@ TEST(CheckStrategy, ConfigurationOfWhatIsOff_HasNoEffect) {
 }
 
 Program applied(const std::string& text, int ranks, const std::string& model = "resnet18") {
-  Strategy strategy = make_strategy(text, {.ranks = ranks});
-  Program program;
-  const ModelDef& def = model_registry().get(model);
-  const Training training = build_training(
-      program, {.model = model,
-                .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
-                .batch = 2,
-                .image = def.image});
-  const BackwardResult& result = strategy.append_backward(program, training.forward, training.loss);
-  EXPECT_EQ(result.parameters.size(), program.parameters().size());
-  strategy.append_optimizer(training.learning_rate,
-                            ConfigTree::from_json(R"({"name": "momentum"})", "test")
-                                .validate(optimizer_schema("momentum")));
-  return program;
+  return trained_program(text, {.ranks = ranks}, {.model = model});
 }
 
 int count(const Program& program, const std::string& type) {

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 
-#include "models/model.h"
-#include "models/training.h"
 #include "tests/said.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/strategy/strategy_training.h"
 
 namespace fleet {
 namespace {
@@ -19,14 +17,7 @@ using testing::Not;
 struct Trained {
   explicit Trained(const std::string& text, const PassContext& context = {.ranks = 2},
                    const std::string& model = "resnet20") {
-    const ModelDef& def = model_registry().get(model);
-    const Training training = build_training(
-        program, {.model = model,
-                  .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
-                  .batch = 2,
-                  .image = def.image});
-    Strategy strategy = make_strategy(text, context);
-    strategy.append_backward(program, training.forward, training.loss);
+    program = trained_program(text, context, {.model = model, .optimizer = ""});
   }
   int count(const std::string& type) const {
     return static_cast<int>(std::count_if(program.ops().begin(), program.ops().end(),
