@@ -1,7 +1,7 @@
 // Which meta-optimizers act where several are asked for that do not all go together: the rules of
-// the strategy compiler of Paddle 2.2 to 2.6 (python/paddle/distributed/fleet/base/
+// the strategy compiler of Paddle 2.0 to 2.6 (python/paddle/distributed/fleet/base/
 // strategy_compiler.py), so that a strategy means here what it means there. tests/strategy/golden/
-// has its outcomes; docs/differences.md has those of 2.0 and 2.1.
+// has its outcomes, and what is known of releases before 2.6.
 #pragma once
 
 #include <string>

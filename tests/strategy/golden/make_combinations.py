@@ -11,13 +11,11 @@ Of a file's columns the first 4 are with without_graph_optimization=False, the d
 others with True, that of later ones: RawProgramOptimizer, which sums the gradients there, then competes too. Since it
 may wrap neither FP16AllReduceOptimizer nor AdaptiveLocalSGDOptimizer, these two then mostly lose.
 
-Releases before 2.2 have another strategy compiler (the file of the same name at their tags): each meta-optimizer with
-all those on its white list is a candidate, whether these go together or not; the longest wins, of equally long ones the
-first by name. The lists and the conditions are the same. So they differ in subsets such as
-    dgc, lars, recompute:             recompute with dgc and lars, both of which replace the update; here recompute > dgc
-    fp16_allreduce and both localsgd: all three;                              here fp16_allreduce > adaptive_localsgd
-    amp, fp16_allreduce, gradient_merge, lars: all but amp;                   here all
-    amp, fp16_allreduce, lars, recompute: all but fp16_allreduce;             here all but amp
+2.0 and 2.1 choose by the same rule: the longest path came with Paddle's pull request 27867 of October 2020. The white
+lists of a source of early 2021, between the two, are those of 2.6.2 and GraphExecutionOptimizer, which 2.6.2 no longer
+has and which does not compete there: it is chosen beside the chain. So 2.1.0 differs from the first 4 columns in
+nothing that was found, and has no other columns: without_graph_optimization came with 2.1.1 (pull request 33511), false
+by default. Before that pull request of 2020 a meta-optimizer and all those on its white list were taken together.
 """
 import contextlib
 import io
