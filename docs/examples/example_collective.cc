@@ -102,7 +102,7 @@ void run(const Arguments& arguments) {
   // exe.run(fluid.default_startup_program())
   fleet::ProgramExecutor exe(worker, model);
 
-  const int fetch_every = arguments.number("fetch_every", 1);
+  const int fetch_every = arguments.number("fetch_every", 1, 1);
   const int64_t steps = arguments.number("steps", 4);  // 0: the whole epoch
   // for i, data in enumerate(loader()):
   loader.start_epoch(0);
@@ -132,11 +132,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    run(Arguments(argc, argv));
-    return 0;
-  } catch (const fleet::Error& error) {
-    std::fprintf(stderr, "example_collective: %s\n", error.what());
-    return fleet::exit_code_for(error.code());
-  }
+  return run_example("example_collective",
+                     {"data", "list", "image", "batch", "classes", "steps", "fetch_every", "save"},
+                     argc, argv, run);
 }

@@ -56,7 +56,7 @@ struct Batches {
 
 void run(const Arguments& arguments) {
   const fleet::Worker worker = fleet::init_collective();
-  fleet::Model model("halves", {{"channels", arguments.number("channels", 8)}});
+  fleet::Model model("halves", {{"channels", arguments.number("channels", 8, 1)}});
   model.own_data({1, kSide, kSide}, kBatch);
 
   fleet::DistributedStrategy strategy;
@@ -88,11 +88,6 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    run(Arguments(argc, argv));
-    return 0;
-  } catch (const fleet::Error& error) {
-    std::fprintf(stderr, "own_network: %s\n", error.what());
-    return fleet::exit_code_for(error.code());
-  }
+  return run_example("own_network", {"channels", "strategy", "resume", "steps", "save"}, argc, argv,
+                     run);
 }

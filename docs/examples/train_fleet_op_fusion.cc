@@ -1,5 +1,5 @@
 // The example of Paddle's "OP fusion (computation, communication)": the comments are its lines in
-// Python. The log says what was fused, and the number of allreduces that is left.
+// Python. The log says what was fused, and how many allreduces are left.
 //
 //   fleetrun --nproc_per_node=2 ./train_fleet_op_fusion
 //   fleetrun --gpus=0,1 ./train_fleet_op_fusion --data=/pathto/imagenet --steps=0
@@ -64,11 +64,6 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    run(Arguments(argc, argv));
-    return 0;
-  } catch (const fleet::Error& error) {
-    std::fprintf(stderr, "train_fleet_op_fusion: %s\n", error.what());
-    return fleet::exit_code_for(error.code());
-  }
+  return run_example("train_fleet_op_fusion",
+                     {"data", "list", "image", "batch", "classes", "steps"}, argc, argv, run);
 }

@@ -52,6 +52,12 @@ prints '^worker_index: 0, step79 cost = 0\.[01]'
 # A mistake of the program is a line and exit code 2.
 if timeout 60 ./own_network --strategy="$folder/nowhere.prototxt" 2>"$folder/output"; then fail "a missing file was not noticed"; fi
 prints 'own_network: .*nowhere.prototxt'
+for mistake in --setps=5 --steps=five steps; do
+  code=0
+  timeout 60 ./own_network "$mistake" 2>"$folder/output" || code=$?
+  [ $code = 2 ] || fail "$mistake ended with $code"
+  prints "own_network: .*$mistake\|own_network: there is no argument --setps"
+done
 # Alone it is a job of one rank.
 quietly timeout 100 ./own_network --steps=5
 prints '^worker_index: 0, step4 cost'
