@@ -1,5 +1,6 @@
 #include "train/control.h"
 
+#include <algorithm>
 #include <exception>
 #include <numeric>
 
@@ -34,6 +35,20 @@ void Control::sum(std::span<double> values) {
   const View view{values.data(), values.size(), DType::kFloat64};
   communicator_->all_reduce(view, view, ReduceOp::kSum, stream_);
   stream_.synchronize();
+}
+
+std::vector<std::vector<double>> Control::by_rank(std::span<const double> values) {
+  const size_t rank = communicator_ ? communicator_->rank() : 0;
+  const size_t ranks = communicator_ ? communicator_->size() : 1;
+  std::vector<double> all(ranks * values.size());
+  std::copy(values.begin(), values.end(), all.begin() + rank * values.size());
+  sum(all);
+  std::vector<std::vector<double>> result(ranks);
+  for (size_t r = 0; r < ranks; ++r) {
+    const auto begin = all.begin() + r * values.size();
+    result[r].assign(begin, begin + values.size());
+  }
+  return result;
 }
 
 void Control::barrier() {

@@ -26,6 +26,8 @@ class Control {
   bool agree_to_stop(bool wish);
   // Sums over all ranks, in place.
   void sum(std::span<double> values);
+  // The values of each rank, by rank; as many on all of them.
+  std::vector<std::vector<double>> by_rank(std::span<const double> values);
   // Waits until all ranks are here.
   void barrier();
   // Runs `action` on this rank, waits for the others, and returns what it returned on each, by

@@ -55,21 +55,18 @@ void StepTraffic::add_to(EventLine* line) {
   recent_ = {};
 }
 
-void StepTraffic::summarize(Control& control, int rank, int ranks, EventLine* line) const {
-  std::vector<double> values;  // by figure and rank
-  for (const auto& figure : kFigures) {
-    values.resize(values.size() + ranks);
-    values[values.size() - ranks + rank] = overall_.mean(figure.bytes);
-  }
-  values.insert(values.end(), {all_tell_ ? 0. : 1., counted() ? 1. : 0.});
-  control.sum(values);
-  const bool all_tell = values.end()[-2] == 0, any_counted = values.back() > 0;
-  if (!line || !all_tell || !any_counted) return;
-  auto value = values.begin();
-  for (const auto& figure : kFigures) {
+void StepTraffic::summarize(Control& control, EventLine* line) const {
+  std::vector<double> values = {all_tell_ ? 1. : 0., counted() ? 1. : 0.};
+  for (const auto& figure : kFigures) values.push_back(overall_.mean(figure.bytes));
+  const auto ranks = control.by_rank(values);
+  const auto tells = [](const std::vector<double>& rank) { return rank[0] > 0; };
+  const auto counts = [](const std::vector<double>& rank) { return rank[1] > 0; };
+  if (!line || !std::all_of(ranks.begin(), ranks.end(), tells)) return;
+  if (std::none_of(ranks.begin(), ranks.end(), counts)) return;
+  for (size_t f = 0; f < std::size(kFigures); ++f) {
     std::vector<int64_t> by_rank;
-    for (int r = 0; r < ranks; ++r) by_rank.push_back(std::lround(*value++));
-    line->add(figure.name, std::move(by_rank));
+    for (const auto& rank : ranks) by_rank.push_back(std::lround(rank[2 + f]));
+    line->add(kFigures[f].name, std::move(by_rank));
   }
 }
 

@@ -22,7 +22,7 @@ class StepTraffic {
   void add_to(EventLine* line);
   // To the line "summary": of the mean step of each rank, by rank. Collective over control's ranks;
   // line: null where this rank writes none.
-  void summarize(Control& control, int rank, int ranks, EventLine* line) const;
+  void summarize(Control& control, EventLine* line) const;
 
  private:
   struct Sum {

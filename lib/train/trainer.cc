@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process_memory.h"
 #include "base/text.h"
 #include "comm/peer_wait.h"
 #include "train/device_settings.h"
@@ -271,7 +272,8 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
       .add("learning_rate", rate)
       .add("data_time", meter_.data_time().mean())
       .add("batch_time", meter_.batch_time().mean())
-      .add("speed", meter_.speed());
+      .add("speed", meter_.speed())
+      .add("peak_host_memory", process_memory().peak);
   const data::PipelineStats reader = data_->train().stats();
   line.add("reader_queue", reader.queued).add("reader_queue_capacity", reader.capacity);
   if (scaling) line.add("loss_scaling", *scaling);
@@ -343,8 +345,9 @@ void Trainer::save() {
 
 void Trainer::summarize() {
   EventLine summary("summary");
-  runner_->traffic().summarize(runner_->control(), options_.rank, options_.world,
-                               leads() ? &summary : nullptr);
+  runner_->traffic().summarize(runner_->control(), leads() ? &summary : nullptr);
+  const double peak = static_cast<double>(process_memory().peak);
+  const auto peaks = runner_->control().by_rank({&peak, 1});
   if (!leads()) return;
   const double seconds = monotonic_seconds() - begun_;
   std::printf(
@@ -366,12 +369,15 @@ void Trainer::summarize() {
                 result_.evaluation.acc1());
   }
   std::fflush(stdout);
+  std::vector<int64_t> by_rank;
+  for (const auto& rank : peaks) by_rank.push_back(std::llround(rank[0]));
   summary.add("steps", position_.step)
       .add("epochs", position_.epoch)
       .add("seconds", seconds)
       .add("stopped", result_.stopped)
       .add("speed", meter_.overall_speed())
-      .add("damaged", result_.damaged);
+      .add("damaged", result_.damaged)
+      .add("peak_host_memory", by_rank);
   if (utilization_.count() > 0) {
     summary.add("gpu_utilization", utilization_.overall_mean())
         .add("gpu_memory", static_cast<int64_t>(most_memory_))

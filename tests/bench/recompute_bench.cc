@@ -11,11 +11,11 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <string>
 
 #include "base/log.h"
+#include "base/process_memory.h"
 #include "tensor/host.h"
 #include "tests/bench/resnet50_step.h"
 #include "tests/bench/times.h"
@@ -27,19 +27,6 @@ constexpr int kRounds = 7;
 constexpr char kKeep[] = "{}";
 constexpr char kRecompute[] =
     R"({"recompute": true, "recompute_configs": {"checkpoints": ["every block"]}})";
-
-// Of this process, in MiB.
-double status_mib(const std::string& key) {
-  std::ifstream file("/proc/self/status");
-  std::string word;
-  while (file >> word) {
-    if (word != key + ":") continue;
-    double kib = 0;
-    file >> kib;
-    return kib / 1024;
-  }
-  return 0;
-}
 
 // A process that runs a step for every byte it is sent, and answers with {milliseconds, MiB of
 // memory that the steps so far took}.
@@ -83,17 +70,16 @@ class StepProcess {
  private:
   static void serve(int64_t batch, const char* strategy, int in, int out) {
     HostDevice device;
-    const double before = status_mib("VmRSS");
+    const int64_t before = process_memory().resident;
     bench::ResNet50Step step(device, batch, strategy);
     const PlannedMemory memory = step.executor().plan().memory();
-    const double others =
-        static_cast<double>(memory.parameters + memory.states + memory.feeds) / (1 << 20);
+    const int64_t others = before + memory.parameters + memory.states + memory.feeds;
     char byte;
     while (::read(in, &byte, 1) == 1) {
       const auto begin = std::chrono::steady_clock::now();
       step.run();
       Answer answer{.milliseconds = ms_since(begin)};
-      answer.mib = status_mib("VmHWM") - before - others;
+      answer.mib = static_cast<double>(process_memory().peak - others) / (1 << 20);
       answer.loss = step.loss();
       if (::write(out, &answer, sizeof answer) != sizeof answer) return;
     }
