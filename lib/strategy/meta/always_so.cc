@@ -9,14 +9,13 @@ namespace {
 constexpr const char* kAlwaysSo =
     "operations run in the program's order, the updates behind the whole backward pass; results "
     "take their inputs' memory wherever that is safe; memory and schedules are planned once, "
-    "before the "
-    "first step, and a GPU's step is launched as one graph (train.cuda_graph)";
+    "before the first step, and a GPU's step is launched as one graph (train.cuda_graph)";
 
 }  // namespace
 
 // Whatever these say, true or false: kAlwaysSo.
 FLEET_META_OPTIMIZER(always_so) {
-  def.help = "what is so whatever the strategy says";
+  def.help = "properties that every Program here has; the fields cannot change them";
   def.fields = {"build_strategy.enable_sequential_execution",
                 "build_strategy.enable_inplace",
                 "build_strategy.enable_backward_optimizer_op_deps",

@@ -21,7 +21,7 @@ std::optional<int> blocks_between(const std::string& text) {
   int count = 0;
   const auto [rest, error] = std::from_chars(begin, std::max(begin, end), count);
   if (error == std::errc() && rest == end && count >= 1) return count;
-  throw Error(ErrorCode::kUsage, "'" + text + "' is no number of blocks", kConfigs,
+  throw Error(ErrorCode::kUsage, "'" + text + "' does not name a number of blocks", kConfigs,
               "write \"every block\" or, for example, \"every 2 blocks\"");
 }
 
