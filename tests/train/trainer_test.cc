@@ -299,8 +299,9 @@ TEST_F(TrainerTest, SyncBatchNorm_TrainsAsOneRank) {
   const std::vector<std::string> kApart = {
       "strategy.build_strategy={'fuse_bn_act_ops': False, 'fuse_bn_add_act_ops': False, "
       "'enable_auto_fusion': False, 'fuse_elewise_add_act_ops': False}"};
-  const Outcome one = run(job(with(kNormed, {"data.batch_size=16"}), kNormedModel), 1);
-  const auto half = with(kNormed, {"data.batch_size=8"});
+  const auto normed = with(kNormed, {"data.train.samples=192"});
+  const Outcome one = run(job(with(normed, {"data.batch_size=64"}), kNormedModel), 1);
+  const auto half = with(normed, {"data.batch_size=32"});
   for (const auto& fused : {std::vector<std::string>{}, kApart}) {
     const Outcome two =
         run(job(with(with(half, {"strategy.sync_batch_norm=true"}), fused), kNormedModel), 2);
