@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -355,10 +356,46 @@ std::string Settings::print() const {
   return text;
 }
 
+namespace {
+
+// An empty object leaves an entry under its path with this behind it: validate() tells a section
+// from a key that lacks its value, and from a name that does not exist.
+constexpr char kEmptyObject = '.';
+
+[[noreturn]] void given_twice(const std::string& path, const std::string& origin) {
+  throw Error(ErrorCode::kUsage, "the key '" + path + "' is given twice", origin,
+              "leave one of them out");
+}
+
+// Refuses names that an object has twice: the parser would keep one of the values in silence.
+class DuplicateCheck {
+ public:
+  explicit DuplicateCheck(const std::string& origin) : origin_(origin) {}
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    if (event == Json::parse_event_t::object_start) {
+      names_.resize(depth + 1);
+      names_.back().clear();
+    } else if (event == Json::parse_event_t::key) {
+      path_.resize(depth);
+      path_.back() = parsed.get<std::string>();
+      if (!names_[depth - 1].insert(path_.back()).second) given_twice(join(path_, "."), origin_);
+    }
+    return true;
+  }
+
+ private:
+  const std::string& origin_;
+  std::vector<std::set<std::string>> names_;  // by depth, of the objects that are open
+  std::vector<std::string> path_;
+};
+
+}  // namespace
+
 ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origin) {
   Json root;
   try {
-    root = Json::parse(json_from_python(json), nullptr, true, /*ignore_comments=*/true);
+    root = Json::parse(json_from_python(json), DuplicateCheck(origin), true,
+                       /*ignore_comments=*/true);
   } catch (const Json::exception& error) {
     const std::string what = error.what();
     const size_t at = what.find("at line");
@@ -373,16 +410,21 @@ ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origi
   const auto walk = [&](const auto& self, const Json& node, const std::string& prefix) -> void {
     for (const auto& [name, child] : node.items()) {
       const std::string path = prefix.empty() ? name : prefix + "." + name;
-      if (child.is_object()) {
+      if (child.is_object() && !child.empty()) {
         self(self, child, path);
+        continue;
+      }
+      if (child.is_object()) {
+        tree.entries_[path + kEmptyObject] = {ConfigValue{Scalar("{}")}, origin};
         continue;
       }
       const auto value = to_value(child);
       if (!value) {
-        throw Error(ErrorCode::kUsage, "'" + path + "' cannot be " + child.dump(), origin,
-                    "write a scalar, or a list of scalars");
+        throw Error(ErrorCode::kUsage, "'" + path + "' cannot be " + dump(child), origin,
+                    child.is_null() ? "leave it out for its default"
+                                    : "write a scalar, or a list of scalars");
       }
-      tree.entries_[path] = {*value, origin};
+      if (!tree.entries_.emplace(path, Entry{*value, origin}).second) given_twice(path, origin);
     }
   };
   walk(walk, root, "");
@@ -444,32 +486,68 @@ void ConfigTree::rename(const std::string& from, const std::string& to) {
   entries_.insert(std::move(node));
 }
 
+// The known keys below a section.
+static std::vector<std::string> keys_below(const std::string& section,
+                                           const std::vector<std::string>& known) {
+  std::vector<std::string> keys;
+  for (const std::string& key : known) {
+    if (key.starts_with(section + ".")) keys.push_back(key);
+  }
+  return keys;
+}
+
 // What the user may have meant by an unknown path: a key of its section, else any, else the keys
 // beside it.
 static std::string meant(const std::string& path, const std::vector<std::string>& known) {
-  const auto keys_below = [&](const std::string& prefix) {
-    std::vector<std::string> keys;
-    for (const std::string& key : known) {
-      if (key.starts_with(prefix + ".")) keys.push_back(key);
-    }
-    return keys;
-  };
   const std::string section = path.substr(0, path.find('.'));
-  const std::string likely = path_suggestion(path, keys_below(section));
+  const std::string likely = path_suggestion(path, keys_below(section, known));
   if (!likely.empty()) return likely;
   const std::string nearest = nearest_name(path, known);
   if (!nearest.empty()) return "did you mean '" + nearest + "'?";
   for (std::string prefix = path; prefix.find('.') != std::string::npos;) {
     prefix.resize(prefix.rfind('.'));
-    const std::vector<std::string> siblings = keys_below(prefix);
+    const std::vector<std::string> siblings = keys_below(prefix, known);
     if (!siblings.empty()) return suggestion(path, siblings);
   }
+  return path_suggestion(path, known);
+}
+
+static std::vector<std::string> sections_of(const std::vector<std::string>& known) {
   std::vector<std::string> sections;
   for (const std::string& key : known) {
-    const std::string name = key.substr(0, key.find('.'));
-    if (sections.empty() || sections.back() != name) sections.push_back(name);
+    const size_t dot = key.find('.');
+    if (dot == std::string::npos) continue;
+    const std::string name = key.substr(0, dot);
+    if (std::find(sections.begin(), sections.end(), name) == sections.end()) {
+      sections.push_back(name);
+    }
   }
-  return "known at this level: " + join(sections, ", ");
+  return sections;
+}
+
+// Why an entry is none of the known keys. object: it is an empty object; nothing where that is a
+// section.
+static std::optional<Error> unknown(const std::string& path, bool object, const std::string& origin,
+                                    const std::vector<std::string>& known) {
+  const std::vector<std::string> inside = keys_below(path, known);
+  if (!inside.empty()) {
+    if (object) return std::nullopt;
+    return Error(ErrorCode::kUsage, "'" + path + "' is a section, and no value", origin,
+                 "write an object with its keys, such as '" + inside.front() + "'");
+  }
+  if (object && std::find(known.begin(), known.end(), path) != known.end()) {
+    return Error(ErrorCode::kUsage, "'" + path + "' cannot be {}", origin, "it takes a value");
+  }
+  const std::vector<std::string> sections = sections_of(known);
+  const std::string section = path.substr(0, path.find('.'));
+  const bool in_section = section != path || object;
+  if (in_section && std::find(sections.begin(), sections.end(), section) == sections.end()) {
+    return Error(ErrorCode::kUsage, "unknown section '" + section + "'", origin,
+                 suggestion(section, sections));
+  }
+  std::string hint = meant(path, known);
+  if (hint.empty()) hint = "known at this level: " + join(sections, ", ");
+  return Error(ErrorCode::kUsage, "unknown key '" + path + "'", origin, hint);
 }
 
 // All that is wrong, a line each.
@@ -485,11 +563,13 @@ Settings ConfigTree::validate(const Schema& schema) const {
   std::vector<std::string> known;
   std::vector<Error> errors;
   for (const ConfigKey& key : schema.keys()) known.push_back(key.path);
+  std::set<std::string> said;
   for (const auto& [path, entry] : entries_) {
-    if (std::find(known.begin(), known.end(), path) == known.end()) {
-      errors.emplace_back(ErrorCode::kUsage, "unknown key '" + path + "'", entry.origin,
-                          meant(path, known));
-    }
+    if (std::find(known.begin(), known.end(), path) != known.end()) continue;
+    const bool object = path.ends_with(kEmptyObject);
+    const auto error =
+        unknown(object ? path.substr(0, path.size() - 1) : path, object, entry.origin, known);
+    if (error && said.insert(error->what()).second) errors.push_back(*error);
   }
   Settings settings;
   for (const ConfigKey& key : schema.keys()) {

@@ -101,7 +101,43 @@ TEST(ConfigTree, BadValues_SayWhatIsAllowed) {
   EXPECT_THAT(with("\"mode\": \"quick\""), HasSubstr("one of fast, slow"));
   EXPECT_THAT(with("\"shuffle\": 1"), HasSubstr("true or false"));
   EXPECT_THAT(with("\"steps\": [1, 2.5]"), HasSubstr("a list of integers"));
-  EXPECT_THAT(with("\"lr\": {}"), HasSubstr("no error"));  // an empty object sets nothing
+  EXPECT_THAT(with("\"lr\": {}"), HasSubstr("j: 'lr' cannot be {}; it takes a value"));
+}
+
+TEST(ConfigTree, SectionsThatAreNone_AreNamed) {
+  const auto complaint = [](const std::string& extra) {
+    return message_of(ConfigTree::from_json("{\"data\": {\"root\": \"x\"}, " + extra + "}", "j"));
+  };
+  EXPECT_EQ(complaint("\"dta\": {\"root\": \"y\", \"batch_size\": 3}"),
+            "j: unknown section 'dta'; did you mean 'data'?");
+  EXPECT_EQ(complaint("\"logging\": {}"), "j: unknown section 'logging'; known: data");
+  EXPECT_THAT(complaint("\"data.mode\": {}"), HasSubstr("unknown key 'data.mode'"));
+  ConfigTree tree;
+  tree.set("data", "5", "--set");
+  tree.set("data.root", "x", "--set");
+  EXPECT_THAT(message_of(tree), HasSubstr("--set: 'data' is a section, and no value"));
+  EXPECT_EQ(message_of(ConfigTree::from_json(R"({"data": {}})", "j")),
+            "the required key 'data.root' is missing; folder");
+}
+
+TEST(ConfigTree, KeyGivenTwice_IsNamed) {
+  const auto complaint = [](const std::string& json) -> std::string {
+    try {
+      ConfigTree::from_json(json, "j");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(complaint(R"({"lr": 1, "data": {"root": "x"}, "lr": 2})"),
+              HasSubstr("j: the key 'lr' is given twice"));
+  EXPECT_THAT(complaint(R"({"data": {"root": "x", "root": "x"}})"),
+              HasSubstr("'data.root' is given twice"));
+  EXPECT_THAT(complaint(R"({"data": {"root": "x"}, "lr": 1, "data": {"batch_size": 1}})"),
+              HasSubstr("'data' is given twice"));
+  EXPECT_THAT(complaint(R"({"data": {"root": "x"}, "data.root": "y"})"),
+              HasSubstr("'data.root' is given twice"));
+  EXPECT_EQ(complaint(R"({"a": {"root": 1}, "b": {"root": 1, "c": {"root": 2}}})"), "no error");
 }
 
 TEST(ConfigTree, RequiredKeyMissing_Error) {
