@@ -64,12 +64,13 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
                         .communicator = opened_->connection.compute.get(),
                         .control = opened_->connection.control.get(),
                         .store = world_.store.get()});
-  schedule_ = std::make_unique<Schedule>(job_.schedule, batches, job_.train.integer("epochs"));
   batch_size_ = job_.data.integer("batch_size");
   const DataPart part = data_part(job_, {.image = {}, .rank = world_.rank, .world = world_.size});
   position_ = {.seed = static_cast<uint64_t>(job_.train.integer("seed")),
                .global_batch = batch_size_ * part.parts,
                .model = job_.model_name};
+  schedule_ = std::make_unique<Schedule>(job_.schedule, batches, job_.train.integer("epochs"),
+                                         position_.global_batch);
   runner_->begin(0);
   recipe.opened = opened_;
 }

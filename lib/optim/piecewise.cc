@@ -1,5 +1,6 @@
 // piecewise: one value up to each boundary (Paddle's PiecewiseDecay): values[i] before
-// boundaries[i], the last value after all.
+// boundaries[i], the last value after all. Where base is given, each is multiplied with base /
+// values[0].
 #include <algorithm>
 #include <cmath>
 
@@ -18,17 +19,30 @@ std::vector<int64_t> boundaries_in_steps(const Settings& settings, const Schedul
   return steps;
 }
 
+void scale_to_base(const Settings& settings, std::vector<double>* values) {
+  if (!settings.given("base")) return;
+  const double first = values->front();
+  if (first <= 0) {
+    throw Error(ErrorCode::kUsage, "base cannot scale values that begin with 0", "learning_rate",
+                "leave base out");
+  }
+  for (double& value : *values) value *= settings.number("base") / first;
+}
+
 }  // namespace
 
 FLEET_SCHEDULE(piecewise) {
   def.help = "a learning rate for each piece between boundaries";
   def.schema.numbers("boundaries", {}, "where the next value begins, ascending").required();
   def.schema.numbers("values", {}, "learning rates, one more than boundaries").required();
+  def.schema.number("base", 0, 0, 1e6,
+                    "learning rate of the first piece, the others in proportion; left out: values "
+                    "as they are");
   def.schema.choice("unit", "epoch", {"epoch", "step"},
                     "what boundaries count, from the start of the job");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const std::vector<int64_t> boundaries = boundaries_in_steps(settings, span);
-    const std::vector<double> values = settings.numbers("values");
+    std::vector<double> values = settings.numbers("values");
     if (values.size() != boundaries.size() + 1) {
       throw Error(ErrorCode::kUsage,
                   std::to_string(values.size()) + " values for " +
@@ -38,6 +52,7 @@ FLEET_SCHEDULE(piecewise) {
     if (!std::is_sorted(boundaries.begin(), boundaries.end())) {
       throw Error(ErrorCode::kUsage, "boundaries do not ascend", "learning_rate", "sort them");
     }
+    scale_to_base(settings, &values);
     return [boundaries, values](int64_t step) {
       return values[std::upper_bound(boundaries.begin(), boundaries.end(), step) -
                     boundaries.begin()];

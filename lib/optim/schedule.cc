@@ -31,10 +31,27 @@ Schema schedule_schema(const std::string& name) {
   schema.number("warmup_epochs", 0, 0, 1e6, "epochs of linear rise before the schedule begins");
   schema.integer("warmup_steps", 0, 0, 1e12, "the same in steps, instead");
   schema.number("warmup_start", 0, 0, 1e6, "learning rate of the first step of the rise");
+  schema.boolean("scale_with_global_batch", false,
+                 "multiply the schedule's rates with data.batch_size x ranks / reference_batch");
+  schema.integer("reference_batch", 256, 1, 1e12,
+                 "the global batch that the rates are made for (scale_with_global_batch)");
   return schema;
 }
 
-Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs) {
+static double scale_of(const Settings& settings, int64_t global_batch) {
+  if (!settings.boolean("scale_with_global_batch")) {
+    if (!settings.given("reference_batch")) return 1;
+    throw Error(ErrorCode::kUsage, "reference_batch has no effect without scale_with_global_batch",
+                "learning_rate", "set that too, or leave it out");
+  }
+  FLEET_CHECK(global_batch > 0, "the global batch is not known");
+  return static_cast<double>(global_batch) /
+         static_cast<double>(settings.integer("reference_batch"));
+}
+
+Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs,
+                   int64_t global_batch)
+    : scale_(scale_of(settings, global_batch)) {
   FLEET_CHECK(steps_per_epoch > 0 && epochs > 0, "a schedule of no steps");
   warmup_steps_ = settings.integer("warmup_steps");
   const double warmup_epochs = settings.number("warmup_epochs");
@@ -54,7 +71,8 @@ Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t ep
   const ScheduleSpan span{.steps_per_epoch = steps_per_epoch,
                           .begin = warmup_steps_,
                           .end = std::max(steps_per_epoch * epochs, warmup_steps_ + 1)};
-  rate_ = schedule_registry().get(settings.text("name")).make(settings, span);
+  rate_ = [rate = schedule_registry().get(settings.text("name")).make(settings, span),
+           scale = scale_](int64_t step) { return scale * rate(step); };
 }
 
 double Schedule::learning_rate(int64_t step) const {

@@ -32,15 +32,20 @@ Registry<ScheduleDef>& schedule_registry();
 bool register_schedule(const std::string& name, void (*define)(ScheduleDef&));
 
 // The keys of a job's "learning_rate" section for this schedule: name, its own, per, warmup_epochs,
-// warmup_steps, warmup_start. kUsage for an unknown name.
+// warmup_steps, warmup_start, scale_with_global_batch, reference_batch. kUsage for an unknown name.
 Schema schedule_schema(const std::string& name);
 
 // A schedule as a job asks for it, with its warm-up. Immutable: any thread.
 class Schedule {
  public:
-  // settings: validated by schedule_schema(); its key "name" chooses. epochs: of the job. kUsage
-  // where values do not fit together.
-  Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs);
+  // settings: validated by schedule_schema(); its key "name" chooses. epochs: of the job.
+  // global_batch: samples a step over all ranks, for scale_with_global_batch. kUsage where values
+  // do not fit together.
+  Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs,
+           int64_t global_batch = 0);
+  // What the schedule's rates are multiplied with by the linear rule (Goyal et al., 2017):
+  // global_batch / reference_batch, or 1. Not warmup_start.
+  double scale() const { return scale_; }
   // The learning rate of training step `step`, from 0. The warm-up rises linearly from warmup_start
   // to what the schedule has where the warm-up ends. Falling schedules (cosine, polynomial) begin
   // there; boundaries (piecewise) count from the job's start.
@@ -51,6 +56,7 @@ class Schedule {
   int64_t warmup_steps_ = 0;
   int64_t granularity_ = 1;  // steps for which the rate is held
   double warmup_start_ = 0;
+  double scale_ = 1;
 };
 
 // FLEET_SCHEDULE(cosine) { def.make = ...; } in lib/optim/cosine.cc.

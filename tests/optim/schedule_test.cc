@@ -7,9 +7,11 @@
 namespace fleet {
 namespace {
 
-Schedule make(const std::string& json, int64_t steps_per_epoch, int64_t epochs) {
+Schedule make(const std::string& json, int64_t steps_per_epoch, int64_t epochs,
+              int64_t global_batch = 0) {
   const ConfigTree tree = ConfigTree::from_json(json, "test");
-  return Schedule(tree.validate(schedule_schema(*tree.peek("name"))), steps_per_epoch, epochs);
+  return Schedule(tree.validate(schedule_schema(*tree.peek("name"))), steps_per_epoch, epochs,
+                  global_batch);
 }
 
 TEST(Schedule, Constant_Stays) {
@@ -34,6 +36,40 @@ TEST(Schedule, PiecewiseInSteps_ChangesAtItsBoundaries) {
       make(R"({"name": "piecewise", "unit": "step", "boundaries": [3], "values": [1, 2]})", 10, 4);
   EXPECT_EQ(schedule.learning_rate(2), 1);
   EXPECT_EQ(schedule.learning_rate(3), 2);
+}
+
+TEST(Schedule, PiecewiseWithABase_KeepsItsProportions) {
+  const Schedule schedule = make(
+      R"({"name": "piecewise", "boundaries": [1, 2], "values": [0.1, 0.05, 0.001], "base": 0.4})",
+      10, 4);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(0), 0.4);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(10), 0.2);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(20), 0.004);
+  EXPECT_THROW(
+      make(R"({"name": "piecewise", "boundaries": [1], "values": [0, 1], "base": 1})", 1, 1),
+      Error);
+}
+
+// Goyal et al. 2017: k times the batch, k times the rate, reached from the same start.
+TEST(Schedule, ScaledWithTheGlobalBatch_FollowsTheLinearRule) {
+  for (const std::string& name : schedule_registry().names()) {
+    const std::string own =
+        name == "piecewise" ? R"(, "boundaries": [1], "values": [0.1, 0.01])" : "";
+    const std::string begin = R"({"name": ")" + name + "\"" + own + R"(, "warmup_steps": 4,
+      "warmup_start": 0.01)";
+    const Schedule plain = make(begin + "}", 10, 4, 512);
+    const std::string scaled = begin + R"(, "scale_with_global_batch": true)";
+    const Schedule twice = make(scaled + "}", 10, 4, 512);
+    const Schedule four = make(scaled + R"(, "reference_batch": 128})", 10, 4, 512);
+    EXPECT_EQ(plain.scale(), 1);
+    EXPECT_EQ(twice.scale(), 2);
+    EXPECT_DOUBLE_EQ(twice.learning_rate(0), 0.01) << name;
+    for (const int64_t step : {4, 15, 30}) {
+      EXPECT_DOUBLE_EQ(twice.learning_rate(step), 2 * plain.learning_rate(step)) << name;
+      EXPECT_DOUBLE_EQ(four.learning_rate(step), 4 * plain.learning_rate(step)) << name;
+    }
+  }
+  EXPECT_THROW(make(R"({"name": "constant", "reference_batch": 128})", 1, 1, 128), Error);
 }
 
 TEST(Schedule, PiecewiseThatDoesNotFit_IsRefused) {
