@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 
 #include "base/error.h"
 #include "data/decode_format.h"
@@ -19,6 +20,25 @@ void axis(double at, double extent, int count, int low, int size, int* from, int
       std::clamp(static_cast<int>(std::ceil(at + extent + reach)), first + 1, low + size);
   *from = first;
   *length = end - first;
+}
+
+// The name of another image format by the bytes that it begins with; "" where it is none known.
+std::string format_of(std::span<const uint8_t> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto has = [&](size_t at, std::string_view magic) {
+    return text.size() >= at + magic.size() && text.substr(at, magic.size()) == magic;
+  };
+  using namespace std::string_view_literals;
+  if (has(0, "RIFF") && has(8, "WEBP")) return "WebP";
+  if (has(0, "GIF8")) return "GIF";
+  if (has(0, "BM")) return "BMP";
+  if (has(0, "II*\0"sv) || has(0, "MM\0*"sv)) return "TIFF";
+  if (has(4, "ftypavif")) return "AVIF";
+  if (has(4, "ftyphei") || has(4, "ftypmif1")) return "HEIF";
+  if (has(4, "jP  ")) return "JPEG 2000";
+  if (has(0, "\xff\x0a") || has(4, "JXL ")) return "JPEG XL";
+  if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7') return "PNM";
+  return "";
 }
 
 }  // namespace
@@ -50,7 +70,9 @@ bool Decoder::open(std::span<const uint8_t> bytes, int channels) {
     if (!png_) png_ = make_png_format();
     current_ = png_.get();
   } else {
-    why_ = bytes.empty() ? "the file is empty" : "neither JPEG nor PNG";
+    const std::string format = format_of(bytes);
+    why_ = bytes.empty() ? "the file is empty"
+                         : "neither JPEG nor PNG" + (format.empty() ? "" : ", but " + format);
     return false;
   }
   if (current_->open(bytes, channels)) return true;

@@ -134,6 +134,7 @@ class InputPipeline::Impl {
   const Options& options() const { return options_; }
   const Sampler& sampler() const { return sampler_; }
   int64_t samples() const { return source_->size(); }
+  const Source& source() const { return *source_; }
 
  private:
   static SamplerOptions sampler_options(const Options& options, const Source& source) {
@@ -334,6 +335,7 @@ int64_t InputPipeline::batches() const { return impl_->sampler().batches(); }
 int64_t InputPipeline::samples() const { return impl_->samples(); }
 int64_t InputPipeline::batch_size() const { return impl_->options().sampler.batch; }
 const ImageShape& InputPipeline::image() const { return impl_->options().image; }
+const Source& InputPipeline::source() const { return impl_->source(); }
 PipelineStats InputPipeline::stats() const { return impl_->stats(); }
 
 }  // namespace fleet::data

@@ -88,6 +88,7 @@ class InputPipeline {
   int64_t samples() const;  // in the source
   int64_t batch_size() const;
   const ImageShape& image() const;
+  const Source& source() const;
   PipelineStats stats() const;
 
  private:

@@ -49,7 +49,8 @@ std::unique_ptr<Source> open_source(const Settings& data, bool train,
                             .channels = static_cast<int>(data.integer("image.channels")),
                             .height = static_cast<int>(data.integer("image.height")),
                             .width = static_cast<int>(data.integer("image.width")),
-                            .train_split = train ? nullptr : &train_split};
+                            .train_split = train ? nullptr : &train_split,
+                            .speaks = context.rank == 0};
   const std::string& name = data.text("source");
   auto source = sources().get(name).open(train ? train_split : data.section("test"), where);
   if (source || !train) return source;

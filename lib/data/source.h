@@ -41,6 +41,7 @@ struct SourceContext {
   uint64_t seed = 0;                        // the job's
   int channels = 0, height = 0, width = 0;  // data.image.*; 0 where not given
   const Settings* train_split = nullptr;    // data.train.*, when the test split is opened
+  bool speaks = true;                       // whether lines of the log tell what is left out
 };
 
 struct SourceType {

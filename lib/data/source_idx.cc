@@ -37,6 +37,12 @@ class Reader {
       count -= got;
     }
   }
+  bool at_end() {
+    uint8_t byte = 0;
+    const int got = gzread(file_, &byte, 1);
+    if (got < 0) bad_file(path_, "damaged gzip data");
+    return got == 0;
+  }
   int64_t big_endian_32() {
     uint8_t b[4];
     read(b, 4);
@@ -57,12 +63,37 @@ std::string existing(const std::string& path, const std::string& key) {
   throw Error(ErrorCode::kUsage, "there is no such file", path, "set data.root or " + key);
 }
 
+// What else an IDX file may hold, of which the third byte tells.
+std::string type_text(int64_t magic) {
+  if (magic >> 16 != 0) return "";
+  switch (magic >> 8) {
+    case 0x09:
+      return ", but of signed bytes";
+    case 0x0b:
+      return ", but of 16-bit integers";
+    case 0x0c:
+      return ", but of 32-bit integers";
+    case 0x0d:
+      return ", but of floats";
+    case 0x0e:
+      return ", but of doubles";
+    default:
+      return "";
+  }
+}
+
+std::string sizes_text(const std::vector<int64_t>& dims) {
+  std::string text;
+  for (const int64_t dim : dims) text += (text.empty() ? "" : " x ") + std::to_string(dim);
+  return text;
+}
+
 Idx load(const std::string& path, size_t fewest_dims, size_t most_dims) {
   Reader reader(path);
   Idx idx{.path = path, .dims = {}, .bytes = {}};
   const int64_t magic = reader.big_endian_32();
   const size_t dims = magic & 0xff;
-  if (magic >> 8 != 0x08) bad_file(path, "not an IDX file of unsigned bytes");
+  if (magic >> 8 != 0x08) bad_file(path, "not an IDX file of unsigned bytes" + type_text(magic));
   if (dims < fewest_dims || dims > most_dims) {
     bad_file(path, "it has " + std::to_string(dims) + " dimensions instead of " +
                        std::to_string(fewest_dims));
@@ -81,6 +112,9 @@ Idx load(const std::string& path, size_t fewest_dims, size_t most_dims) {
     const int64_t size = std::min(kStep, count - done);
     idx.bytes.resize(done + size);
     reader.read(idx.bytes.data() + done, size);
+  }
+  if (!reader.at_end()) {
+    bad_file(path, "the file is longer than its header says (" + sizes_text(idx.dims) + " bytes)");
   }
   return idx;
 }

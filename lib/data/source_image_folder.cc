@@ -1,10 +1,13 @@
-// A folder with a folder of JPEG and PNG files for each class. Labels number the class folders by
-// name.
+// A folder with a folder of JPEG and PNG files for each class, which may be in folders below it.
+// Labels number the class folders by name, as in torchvision's ImageFolder.
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
+#include "data/class_files.h"
 #include "data/image_files.h"
 
 namespace fleet::data {
@@ -12,34 +15,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_image(const fs::path& path) {
-  std::string extension = path.extension();
-  std::transform(extension.begin(), extension.end(), extension.begin(), ::tolower);
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
-
 std::string key_of(bool train) { return train ? "data.train.folder" : "data.test.folder"; }
 
-// The folder's entries of one kind, sorted by name. Hidden ones are left out.
-template <typename Wanted>
-std::vector<std::string> names_in(const std::string& folder, Wanted wanted) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with('.') && wanted(entry)) names.push_back(name);
-  }
-  if (error) throw Error(ErrorCode::kIo, "cannot be listed: " + error.message(), folder);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::vector<std::string> classes_in(const std::string& folder, bool train) {
+// The class folders by name. Hidden ones are left out, and *beside is how many images lie beside
+// them.
+std::vector<std::string> classes_in(const std::string& folder, bool train, int64_t* beside) {
   if (!fs::is_directory(folder)) {
     throw Error(ErrorCode::kUsage, "there is no such folder", folder,
                 "set data.root or " + key_of(train));
   }
-  auto classes = names_in(folder, [](const auto& entry) { return entry.is_directory(); });
+  std::vector<std::string> classes;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    std::error_code unknown;
+    if (name.starts_with('.')) continue;
+    if (entry.is_directory(unknown)) {
+      classes.push_back(name);
+    } else if (is_image_name(name)) {
+      *beside += 1;
+    }
+  }
+  if (error) throw Error(ErrorCode::kIo, "cannot be listed: " + error.message(), folder);
+  std::sort(classes.begin(), classes.end());
   if (classes.empty()) {
     throw Error(ErrorCode::kUsage, "it has no class folders", folder,
                 "put each class's images into a folder of their own");
@@ -47,21 +45,53 @@ std::vector<std::string> classes_in(const std::string& folder, bool train) {
   return classes;
 }
 
+// The first names of a list that may be long.
+std::string some(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 10;
+  const std::span<const std::string> all(names);
+  if (all.size() <= kShown) return join(all, ", ");
+  return join(all.first(kShown), ", ") + " and " + std::to_string(all.size() - kShown) + " more";
+}
+
+// Classes of which nothing can be learned, or tested.
+void check_empty(const std::vector<std::string>& empty, const std::string& folder,
+                 const std::string& others, const SourceContext& context) {
+  if (empty.empty()) return;
+  const std::string what = "class folders without a .jpg, .jpeg or .png file: " + some(empty) +
+                           (others.empty() ? "" : "; other files: " + others);
+  if (context.train) {
+    throw Error(ErrorCode::kUsage, what, folder, "put images into them, or remove them");
+  }
+  if (context.speaks) spdlog::warn("{}: {}", folder, what);
+}
+
+void say_left_out(const std::string& folder, const std::string& others, int64_t beside) {
+  if (!others.empty()) {
+    spdlog::warn("{}: only JPEG and PNG files are read; left out are {}", folder, others);
+  }
+  if (beside > 0) {
+    spdlog::warn("{}: {} images beside the class folders are left out", folder, beside);
+  }
+}
+
 Schema schema(bool train) {
   Schema schema;
   schema.text("folder", train ? "train" : "test",
-              "Folder with a folder of JPEG and PNG files for each class; relative to data.root");
+              "Folder with a folder of JPEG and PNG files (also in folders below) for each class; "
+              "relative to data.root");
   return schema;
 }
 
 std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
   if (split.text("folder").empty()) return nullptr;
   const std::string folder = under_root(context.root, split.text("folder"));
-  const auto there = classes_in(folder, context.train);
+  int64_t beside = 0, ignored = 0;
+  const auto there = classes_in(folder, context.train, &beside);
   // A class may be missing from the test images: labels are those of training.
   auto classes = there;
   if (context.train_split && !context.train_split->text("folder").empty()) {
-    classes = classes_in(under_root(context.root, context.train_split->text("folder")), true);
+    classes =
+        classes_in(under_root(context.root, context.train_split->text("folder")), true, &ignored);
   }
   if (context.classes > 0 && static_cast<int64_t>(classes.size()) > context.classes) {
     throw Error(ErrorCode::kUsage,
@@ -70,21 +100,29 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
                 folder, "give the model as many classes, or remove folders");
   }
   std::vector<ImageFile> files;
+  std::vector<std::string> empty;
+  LeftOutByEnding left_out;
   for (const std::string& name : there) {
     const auto found = std::lower_bound(classes.begin(), classes.end(), name);
     if (found == classes.end() || *found != name) {
       throw Error(ErrorCode::kUsage, "the class '" + name + "' is not among the training classes",
                   folder, suggestion(name, classes));
     }
-    const std::string inside = folder + "/" + name;
-    for (const std::string& file :
-         names_in(inside, [](const auto& entry) { return is_image(entry.path()); })) {
-      files.push_back({inside + "/" + file, found - classes.begin()});
+    const size_t before = files.size();
+    for (std::string& path : images_below(folder + "/" + name, &left_out)) {
+      files.push_back({std::move(path), found - classes.begin()});
     }
+    if (files.size() == before) empty.push_back(name);
   }
+  const std::string others = text_of(left_out);
   if (files.empty()) {
-    throw Error(ErrorCode::kUsage, "its class folders hold no .jpg, .jpeg or .png file", folder);
+    throw Error(ErrorCode::kUsage,
+                "its class folders hold no .jpg, .jpeg or .png file" +
+                    (others.empty() ? "" : ", but " + others),
+                folder);
   }
+  check_empty(empty, folder, others, context);
+  if (context.speaks) say_left_out(folder, others, beside);
   return std::make_unique<ImageFiles>(std::move(files));
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "tests/data/helpers.h"
+#include "tests/said.h"
 
 namespace fleet::data {
 namespace {
@@ -87,6 +88,12 @@ TEST(IdxSource, BadFiles_AreNamed) {
   EXPECT_THAT(message(good.substr(0, 20), labels), HasSubstr("images: the file is shorter"));
   EXPECT_THAT(message(gzip(good).substr(0, 30), labels), HasSubstr("images: "));
   EXPECT_THAT(message(labels, labels), HasSubstr("1 dimensions instead of 3"));
+  EXPECT_THAT(message(good + "x", labels), HasSubstr("longer than its header says (2 x 2 x 3"));
+  EXPECT_THAT(message(gzip(good + "x"), labels), HasSubstr("images: the file is longer"));
+  EXPECT_THAT(message(good, labels + "x"), HasSubstr("labels: the file is longer"));
+  std::string floats = good;
+  floats[2] = 0x0d;
+  EXPECT_THAT(message(floats, labels), HasSubstr("of unsigned bytes, but of floats"));
   EXPECT_THAT(message(idx_of({-1, -1, -1}, {}), labels), HasSubstr("header claims too much"));
   EXPECT_THAT(message(good, idx_of({3}, {1, 2, 3})), HasSubstr("2 images and 3 labels"));
   EXPECT_THAT(message(good, labels, 7),
@@ -180,6 +187,56 @@ TEST(ImageFolderSource, Classes_AreNumberedByName) {
               AllOf(HasSubstr("'dogs' is not among the training classes"), HasSubstr("'dog'")));
 }
 
+// torchvision.datasets.ImageFolder's order: folder by folder by path, within each by name.
+TEST(ImageFolderSource, ImagesInFoldersBelow_AreTaken) {
+  TempFolder folder;
+  for (const char* file : {"train/a/z.jpg", "train/a/sub/2.jpg", "train/a/sub/1.jpg",
+                           "train/a/sub/deep/0.png", "train/a/b/9.jpg", "train/b/1.jpg"}) {
+    testing::write(folder / file, "x");
+  }
+  std::filesystem::create_directory_symlink(folder / "train/a", folder / "train/a/sub/round");
+  const auto source = open("image_folder", "{}", in(folder));
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < source->size(); ++i) {
+    names.push_back(source->name(i).substr((folder / "train/").size()));
+  }
+  EXPECT_THAT(names, ElementsAre("a/z.jpg", "a/b/9.jpg", "a/sub/1.jpg", "a/sub/2.jpg",
+                                 "a/sub/deep/0.png", "b/1.jpg"));
+  EXPECT_EQ(source->label(4), 0);
+  EXPECT_EQ(source->label(5), 1);
+}
+
+TEST(ImageFolderSource, ClassWithoutImages_IsNamed) {
+  TempFolder folder;
+  testing::write(folder / "train/a/1.jpg", "x");
+  testing::write(folder / "train/b/1.webp", "x");
+  testing::write(folder / "test/a/1.jpg", "x");
+  testing::write(folder / "test/b/1.webp", "x");
+  EXPECT_THAT(message_of([&] { open("image_folder", "{}", in(folder)); }),
+              AllOf(HasSubstr("without a .jpg, .jpeg or .png file: b"), HasSubstr(".webp (1, ")));
+  SourceContext context = in(folder);  // classes may be missing in tests
+  context.train = false;
+  EXPECT_THAT(said([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 1); }),
+              HasSubstr("without a .jpg, .jpeg or .png file: b"));
+}
+
+TEST(ImageFolderSource, FilesLeftOut_AreSaid) {
+  TempFolder folder;
+  for (const char* file : {"train/a/1.jpg", "train/a/1.WEBP", "train/a/2.webp", "train/a/notes",
+                           "train/b/1.jpg", "train/b/x.txt", "train/astray.jpg"}) {
+    testing::write(folder / file, "x");
+  }
+  SourceContext context = in(folder);
+  const std::string lines =
+      said([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 2); });
+  EXPECT_THAT(lines,
+              AllOf(HasSubstr("only JPEG and PNG files are read"), HasSubstr(".webp (2, such as "),
+                    HasSubstr("without ending (1, "), HasSubstr(".txt (1, "),
+                    HasSubstr("1 images beside the class folders are left out")));
+  context.speaks = false;  // another rank says it
+  EXPECT_EQ(said([&] { open("image_folder", "{}", context); }), "");
+}
+
 TEST(ImageFolderSource, BadFolders_AreNamed) {
   TempFolder folder;
   const auto message = [&](int64_t classes = 0) {
@@ -191,6 +248,7 @@ TEST(ImageFolderSource, BadFolders_AreNamed) {
   EXPECT_THAT(message(), HasSubstr("no class folders"));
   testing::write(folder / "train/a/readme", "x");
   EXPECT_THAT(message(), HasSubstr("hold no .jpg"));
+  testing::write(folder / "train/a/1.jpg", "x");
   testing::write(folder / "train/b/1.jpg", "x");
   EXPECT_THAT(message(1), HasSubstr("2 class folders, and the model has 1 classes"));
 }

@@ -1,0 +1,102 @@
+#include "data/class_files.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+
+namespace fleet::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ending_of(const std::string& name) {
+  std::string ending = fs::path(name).extension();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return ending;
+}
+
+// Formats that others read and this library does not.
+bool is_other_image(const std::string& ending) {
+  static const std::set<std::string> endings = {".webp", ".bmp", ".gif",  ".tif",  ".tiff", ".ppm",
+                                                ".pgm",  ".jp2", ".avif", ".heic", ".heif", ".jxl"};
+  return endings.contains(ending);
+}
+
+class Walk {
+ public:
+  explicit Walk(LeftOutByEnding* left_out) : left_out_(*left_out) {}
+
+  void enter(const std::string& folder) {
+    if (!enter_once(folder)) return;
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with('.')) continue;
+      std::error_code unknown;  // of a link to nothing: it is a file that cannot be read
+      if (entry.is_directory(unknown)) {
+        enter(entry.path());
+      } else if (is_image_name(name)) {
+        names.push_back(name);
+      } else {
+        LeftOut& left_out = left_out_[ending_of(name)];
+        if (left_out.count++ == 0) left_out.example = entry.path();
+      }
+    }
+    if (error) throw Error(ErrorCode::kIo, "cannot be listed: " + error.message(), folder);
+    std::sort(names.begin(), names.end());
+    by_folder_.emplace_back(folder, std::move(names));
+  }
+
+  std::vector<std::string> take() {
+    std::sort(by_folder_.begin(), by_folder_.end());
+    std::vector<std::string> paths;
+    for (const auto& [folder, names] : by_folder_) {
+      for (const std::string& name : names) paths.push_back(folder + "/" + name);
+    }
+    return paths;
+  }
+
+ private:
+  bool enter_once(const std::string& folder) {
+    struct stat status {};
+    if (::stat(folder.c_str(), &status) != 0) return true;  // listing it says why
+    return entered_.emplace(status.st_dev, status.st_ino).second;
+  }
+
+  LeftOutByEnding& left_out_;
+  std::set<std::pair<dev_t, ino_t>> entered_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_folder_;
+};
+
+}  // namespace
+
+bool is_image_name(const std::string& name) {
+  const std::string ending = ending_of(name);
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+std::vector<std::string> images_below(const std::string& folder, LeftOutByEnding* left_out) {
+  Walk walk(left_out);
+  walk.enter(folder);
+  return walk.take();
+}
+
+std::string text_of(const LeftOutByEnding& left_out) {
+  std::string images, others;
+  for (const auto& [ending, files] : left_out) {
+    std::string& text = is_other_image(ending) ? images : others;
+    text += (text.empty() ? "" : ", ") + (ending.empty() ? "without ending" : ending) + " (" +
+            std::to_string(files.count) + ", such as " + files.example + ")";
+  }
+  return images + (images.empty() || others.empty() ? "" : ", ") + others;
+}
+
+}  // namespace fleet::data

@@ -1,0 +1,30 @@
+// The images below a class folder.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fleet::data {
+
+// Files that are no .jpg, .jpeg or .png, by their ending in lower case ("" for none): how many, and
+// one of them.
+struct LeftOut {
+  int64_t count = 0;
+  std::string example;
+};
+using LeftOutByEnding = std::map<std::string, LeftOut>;
+
+bool is_image_name(const std::string& name);
+
+// The paths of the images in the folder and in the folders below, in the order of torchvision's
+// ImageFolder: folder by folder by path, within each by name. Links are followed, each folder is
+// entered once. Hidden files and folders are skipped, other files counted in *left_out. kIo where a
+// folder cannot be listed.
+std::vector<std::string> images_below(const std::string& folder, LeftOutByEnding* left_out);
+
+// ".webp (12, such as a/b.webp), .txt (1, such as a/c.txt)"; known image formats first.
+std::string text_of(const LeftOutByEnding& left_out);
+
+}  // namespace fleet::data

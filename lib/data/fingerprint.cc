@@ -1,0 +1,70 @@
+#include "data/fingerprint.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace fleet::data {
+namespace {
+
+constexpr int64_t kLookedAt = 2'000'000, kRead = 8;
+
+// At most `most` indices below `size`, evenly spaced.
+template <typename Body>
+void evenly(int64_t size, int64_t most, const Body& body) {
+  const int64_t count = std::min(size, most);
+  for (int64_t i = 0; i < count; ++i) {
+    body(static_cast<int64_t>(static_cast<double>(i) / static_cast<double>(count) *
+                              static_cast<double>(size)));
+  }
+}
+
+// Where a path leaves the folder that it shares with another.
+size_t shared_folder(std::string_view a, std::string_view b) {
+  const size_t least = std::min(a.size(), b.size());
+  const size_t same = std::mismatch(a.begin(), a.begin() + least, b.begin()).first - a.begin();
+  const size_t slash = a.substr(0, same).rfind('/');
+  return slash == std::string_view::npos ? 0 : slash + 1;
+}
+
+uint64_t hash_files(const Source& source) {
+  const std::string first = source.name(0);
+  size_t root = shared_folder(first, first);
+  evenly(source.size(), kLookedAt,
+         [&](int64_t index) { root = std::min(root, shared_folder(first, source.name(index))); });
+  uint64_t hash = 1;
+  evenly(source.size(), kLookedAt, [&](int64_t index) {
+    hash = hash_text(std::string_view(source.name(index)).substr(root), hash);
+  });
+  return hash;
+}
+
+}  // namespace
+
+Fingerprint fingerprint(const Source& source) {
+  Fingerprint print{.samples = source.size()};
+  evenly(source.size(), kLookedAt, [&](int64_t index) {
+    const int64_t label = source.label(index);
+    print.classes = std::max(print.classes, label + 1);
+    print.labels = hash_bytes(&label, sizeof label, print.labels);
+  });
+  bool files = false;
+  std::vector<uint8_t> scratch;
+  evenly(source.size(), kRead, [&](int64_t index) {
+    try {
+      const Sample sample = source.read(index, scratch);
+      files |= sample.encoded;
+      print.images = hash_bytes(sample.bytes.data(), sample.bytes.size(), print.images);
+    } catch (const Error&) {
+      files = true;
+      print.images = hash_text("unreadable", print.images);
+    }
+  });
+  if (files) print.files = hash_files(source);
+  return print;
+}
+
+}  // namespace fleet::data
