@@ -13,6 +13,28 @@ namespace fleet {
 
 namespace {
 
+// Options whose value may be left out, which is "text" then.
+struct Printed {
+  const char* option;
+  std::vector<std::string> values;
+};
+const std::vector<Printed>& printed() {
+  static const std::vector<Printed> all = {{"--print_flags", {"text", "markdown"}},
+                                           {"--print_program", {"text", "dot"}}};
+  return all;
+}
+
+// The word with the value "text" where it is one of these options and none follows: what follows
+// may be the job file.
+std::string with_value(const std::string& word, const std::string& next) {
+  for (const Printed& option : printed()) {
+    if (word != option.option) continue;
+    const auto& values = option.values;
+    if (std::find(values.begin(), values.end(), next) == values.end()) return word + "=text";
+  }
+  return word;
+}
+
 // In the names of options a dash is an underscore.
 std::string declared(const std::string& word) {
   if (!word.starts_with("--")) return word;
@@ -37,16 +59,14 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
                "Print each setting and where it came from, and end");
   app.add_flag("--print_keys", arguments->print_keys,
                "Print the keys this job file may have, and end");
-  app.add_option("--print_flags", arguments->print_flags,
-                 "Print every option of a strategy, as text or markdown, and end; needs no job")
-      ->expected(0, 1)
-      ->default_str("text")
-      ->check(CLI::IsMember({"text", "markdown"}));
+  app.add_option(
+         "--print_flags", arguments->print_flags,
+         "Print every option of a strategy, as text (where nothing is said) or markdown, and "
+         "end; needs no job")
+      ->check(CLI::IsMember(printed()[0].values));
   app.add_option("--print_program", arguments->print_program,
-                 "Print the Program as text or dot, and end")
-      ->expected(0, 1)
-      ->default_str("text")
-      ->check(CLI::IsMember({"text", "dot"}));
+                 "Print the Program as text (where nothing is said) or dot, and end")
+      ->check(CLI::IsMember(printed()[1].values));
   app.add_flag("--print_plan", arguments->print_plan,
                "Print the Plan (order, layouts, memory), and end");
   app.add_option("--save_strategy", arguments->save_strategy,
@@ -58,8 +78,9 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   app.add_flag("--profile", arguments->profile, "Print the time each kind of operation took");
   app.set_version_flag("--version,-V", std::string("fleet-worker ") + FLEET_VERSION);
   std::vector<std::string> words;
-  for (int i = argc - 1; i > 0; --i)
-    words.push_back(declared(argv[i]));  // CLI11 wants the last first
+  for (int i = argc - 1; i > 0; --i) {  // CLI11 wants the last first
+    words.push_back(with_value(declared(argv[i]), i + 1 < argc ? argv[i + 1] : ""));
+  }
   try {
     app.parse(words);
   } catch (const CLI::CallForHelp&) {
@@ -76,12 +97,6 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
                 suggestion(first.substr(0, first.find('=')), known));
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::kUsage, error.what(), {}, "see fleet-worker --help");
-  }
-  if (app.count("--print_program") > 0 && arguments->print_program.empty()) {
-    arguments->print_program = "text";
-  }
-  if (app.count("--print_flags") > 0 && arguments->print_flags.empty()) {
-    arguments->print_flags = "text";
   }
   if (arguments->job_file.empty() && arguments->print_flags.empty()) {
     throw Error(ErrorCode::kUsage, "job is required", {}, "see fleet-worker --help");

@@ -46,7 +46,7 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   if (!program && !arguments.print_plan) return true;
   options.image = image_shape(job.model_name, job.data.integer("image.channels"),
                               job.data.integer("image.height"), job.data.integer("image.width"));
-  const DeviceChoice choice = choose_job_device(job, false);
+  const DeviceChoice choice = choose_device_to_print(job);
   const bool absent = job.train.text("device") == "cuda" && choice.device->backend() != "cuda";
   options.backend = absent ? "cuda" : choice.device->backend();
   if (absent && !has_backend(options.backend)) {
@@ -89,7 +89,10 @@ int run(int argc, char** argv) {
   set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));
   ConfigTree tree = ConfigTree::from_file(arguments.job_file);
   apply_flags(tree);
-  apply_overrides(tree, arguments.overrides);
+  const std::vector<std::string> left_out = apply_overrides(tree, arguments.overrides);
+  if (env_int_or("PADDLE_TRAINER_ID", 0) == 0) {
+    for (const std::string& line : left_out) spdlog::info("{}", line);
+  }
   if (!arguments.device.empty()) tree.set("train.device", arguments.device, "--device");
   if (print(arguments, tree)) return 0;
   if (!arguments.save_strategy.empty()) {

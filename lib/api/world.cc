@@ -56,18 +56,31 @@ Connection connect(const Job& job, const World& world, Device& device) {
   return connection;
 }
 
+static DeviceChoice choose(const Job& job, const DeviceWish& wish) {
+  return choose_device(wish.name, wish.index, device_options(job));
+}
+
+static DeviceWish wish_of(const Job& job) {
+  return device_wish(job.train.text("device"), get_env("FLAGS_selected_gpus"),
+                     get_env("PADDLE_TRAINER_ID").has_value());
+}
+
 DeviceChoice choose_job_device(const Job& job, bool speaks) {
-  const DeviceWish wish = device_wish(job.train.text("device"), get_env("FLAGS_selected_gpus"),
-                                      get_env("PADDLE_TRAINER_ID").has_value());
-  DeviceChoice choice = choose_device(wish.name, wish.index, device_options(job));
+  const DeviceWish wish = wish_of(job);
+  DeviceChoice choice = choose(job, wish);
+  if (wish.name == "cuda" && choice.device->backend() != "cuda") {
+    throw Error(ErrorCode::kUnsupported, "cuda was asked for: " + choice.reason,
+                "train.device (" + job.settings.origin("train.device") + ")",
+                "auto takes the CPU where there is no GPU; docs/gpu.md tells what a GPU needs");
+  }
   if (!speaks) return choice;
   if (!wish.note.empty()) spdlog::info("training runs on the CPU: {}", wish.note);
-  if (!choice.note.empty()) {
-    spdlog::log(wish.name == "cuda" ? spdlog::level::warn : spdlog::level::info, "{}", choice.note);
-  }
+  if (!choice.note.empty()) spdlog::info("{}", choice.note);
   const auto vain = without_effect(job, choice.device->backend());
   if (!vain.empty()) spdlog::warn("without effect on the CPU: {}", join(vain, ", "));
   return choice;
 }
+
+DeviceChoice choose_device_to_print(const Job& job) { return choose(job, wish_of(job)); }
 
 }  // namespace fleet

@@ -36,8 +36,11 @@ struct Connection {
 Connection connect(const Job& job, const World& world, Device& device);
 
 // Where this rank computes (train.device and FLAGS_selected_gpus). One line of the log says why it
-// is the CPU where that was not asked for, and one what has no effect there; speaks: whether they
-// are printed. Errors of choose_device().
+// is the CPU where train.device is auto, and one what has no effect there; speaks: whether they are
+// printed. Errors of choose_device(); kUnsupported where train.device is cuda and no GPU can be
+// used.
 DeviceChoice choose_job_device(const Job& job, bool speaks);
+// The same for printing what a rank would run: says nothing, and without a GPU it is the CPU.
+DeviceChoice choose_device_to_print(const Job& job);
 
 }  // namespace fleet

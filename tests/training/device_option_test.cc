@@ -48,5 +48,23 @@ TEST_F(DeviceOption, BesideSet_Wins) {
       << error_;
 }
 
+TEST_F(DeviceOption, Cuda_WithoutAGpu_IsRefused) {
+  if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_EQ(job_.run_worker({"job.json", "--device=cuda"}, &error_), 2);
+  EXPECT_THAT(error_, AllOf(HasSubstr("train.device (--device): cuda was asked for: "),
+                            HasSubstr("docs/gpu.md")));
+  EXPECT_FALSE(std::filesystem::exists(job_.path("output")));
+}
+
+TEST_F(DeviceOption, PrintProgramBeforeTheJobFile_LeavesItThat) {
+  EXPECT_EQ(job_.run_worker({"--print_program", "job.json", "--set", "model.name=mlp"}, &error_), 0)
+      << error_;
+  EXPECT_THAT(job_.folder().read("worker.out"), HasSubstr("softmax_with_cross_entropy"));
+  EXPECT_EQ(job_.run_worker({"--print_program", "dot", "job.json"}, &error_), 0) << error_;
+  EXPECT_THAT(job_.folder().read("worker.out"), HasSubstr("digraph"));
+  EXPECT_EQ(job_.run_worker({"--print_flags", "--device", "cpu"}, &error_), 0) << error_;
+  EXPECT_EQ(job_.run_worker({"job.json", "--print_program=dto"}, &error_), 2);
+}
+
 }  // namespace
 }  // namespace fleet
