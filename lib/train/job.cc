@@ -3,14 +3,10 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "comm/factory.h"
-#include "data/pipeline.h"
-#include "models/model.h"
-#include "optim/optimizer.h"
-#include "optim/schedule.h"
 #include "strategy/strategy.h"
 #include "tensor/device.h"
+#include "train/job_choices.h"
 
 namespace fleet {
 namespace {
@@ -57,37 +53,11 @@ Schema checkpoint_schema() {
   return schema;
 }
 
-// The value of a key that chooses what else there is.
-std::string chosen(const ConfigTree& tree, const std::string& path, const std::string& otherwise) {
-  return tree.peek(path).value_or(otherwise);
-}
-
-template <typename Thing>
-const Thing& look_up(const Registry<Thing>& registry, const std::string& name,
-                     const std::string& path) {
-  try {
-    return registry.get(name);
-  } catch (const Error& error) {
-    throw Error(ErrorCode::kUsage, error.failure(), path, error.next());
-  }
-}
-
 }  // namespace
 
 Schema job_schema(const ConfigTree& tree) {
-  const std::string model = chosen(tree, "model.name", "");
-  if (model.empty()) {
-    throw Error(ErrorCode::kUsage, "the required key 'model.name' is missing", {},
-                "known models: " + join(model_registry().names(), ", "));
-  }
-  const std::string optimizer = chosen(tree, "optimizer.name", "sgd");
-  const std::string schedule = chosen(tree, "learning_rate.name", "constant");
   Schema schema;
-  schema.text("model.name", model, "the network")
-      .section("model", look_up(model_registry(), model, "model.name").schema)
-      .section("data", data::data_schema(chosen(tree, "data.source", "image_list")))
-      .section("optimizer", optimizer_schema(optimizer))
-      .section("learning_rate", schedule_schema(schedule))
+  schema.section("", chosen_sections(tree))
       .section("train", train_schema())
       .section("checkpoint", checkpoint_schema())
       .section("comm", comm_schema())
@@ -98,30 +68,6 @@ Schema job_schema(const ConfigTree& tree) {
 void name_keys(ConfigTree& tree) {
   if (tree.peek("data.use_dali")) tree.rename("data.use_dali", "strategy.use_dali");
   name_strategy_fields("strategy", &tree);
-}
-
-// What one override says: a value, or an object's, each below the path.
-static ConfigTree override_of(const std::string& path, const std::string& value) {
-  if (value.starts_with('{')) {
-    return ConfigTree::from_json("{\"" + path + "\": " + value + "}", "--set " + path);
-  }
-  ConfigTree tree;
-  tree.set(path, value, "--set");
-  return tree;
-}
-
-void apply_overrides(ConfigTree& tree, const std::vector<std::string>& overrides) {
-  name_keys(tree);
-  for (const std::string& text : overrides) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw Error(ErrorCode::kUsage, "'" + text + "' is no override", "--set",
-                  "write --set key=value, such as --set data.batch_size=64");
-    }
-    ConfigTree given = override_of(text.substr(0, equals), text.substr(equals + 1));
-    name_keys(given);  // it goes over what the file says, under whatever name
-    tree.overlay(given);
-  }
 }
 
 // Paddle's executor runs so many iterations a call, of which the last can be looked at: losses are
@@ -137,6 +83,7 @@ Job make_job(const ConfigTree& given) {
   ConfigTree tree = given;
   name_keys(tree);
   take_strategy_file("strategy", &tree);
+  refuse_keys_of_others(tree);
   Job job;
   fetch_with_runs(tree.validate(job_schema(tree)), &tree);
   job.settings = tree.validate(job_schema(tree));

@@ -24,8 +24,11 @@ Schema job_schema(const ConfigTree& tree);
 void name_keys(ConfigTree& tree);
 
 // Overrides are "path=value" texts ("data.batch_size=64", "strategy.amp_configs={'incr_ratio':
-// 3}"), over what the tree has. kUsage naming what is wrong.
-void apply_overrides(ConfigTree& tree, const std::vector<std::string>& overrides);
+// 3}"), over what the tree has; "path=null" removes a key or section, and "section={...}" replaces
+// a section. Where one chooses another optimizer, schedule, model or source, what belongs to the
+// former only goes. Returns a line on each section that so loses keys. kUsage naming what is wrong.
+std::vector<std::string> apply_overrides(ConfigTree& tree,
+                                         const std::vector<std::string>& overrides);
 
 // The checked settings; the fields of strategy.file stand among them, below what is given.
 // train.fetch_every is a multiple of the strategy's num_iteration_per_run.

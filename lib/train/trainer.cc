@@ -11,7 +11,9 @@
 #include "base/process_memory.h"
 #include "base/text.h"
 #include "comm/peer_wait.h"
+#include "data/fingerprint.h"
 #include "train/device_settings.h"
+#include "train/unused_options.h"
 
 namespace fleet {
 namespace {
@@ -65,11 +67,17 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                                                      .communicator = options.communicator,
                                                      .control = options.control,
                                                      .store = options.store.get()});
-  schedule_ = std::make_unique<Schedule>(job_.schedule, data_->train().batches(),
-                                         job_.train.integer("epochs"));
   position_ = {.seed = seed,
                .global_batch = data_->train().batch_size() * part_.parts,
                .model = job_.model_name};
+  schedule_ = std::make_unique<Schedule>(job_.schedule, data_->train().batches(),
+                                         job_.train.integer("epochs"), position_.global_batch);
+  if (leads() && schedule_->scale() != 1) {
+    spdlog::info("learning rates x {:g}: the global batch is {}, they are made for {}",
+                 schedule_->scale(), position_.global_batch,
+                 job_.schedule.integer("reference_batch"));
+  }
+  if (leads()) say_unused();
   load();
   runner_->begin(position_.step);
   if (leads()) {
@@ -89,6 +97,18 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
 
 Trainer::~Trainer() = default;
 
+// Nothing that users give goes unused in silence.
+void Trainer::say_unused() {
+  const JobFacts facts{.world = options_.world,
+                       .evaluates = data_->test() != nullptr,
+                       .steps = data_->train().batches() * job_.train.integer("epochs"),
+                       .data_classes = data::fingerprint(data_->train().source()).classes};
+  for (const std::string& line : unused_options(job_, facts)) spdlog::warn("{}", line);
+  for (const auto& line : unused_parameter_names(job_, runner_->executor().program())) {
+    spdlog::warn("{}", line);
+  }
+}
+
 // A run that was restarted, and had come as far as to call the output folder its own, goes on from
 // the checkpoints there, whatever checkpoint.resume says. All ranks agree on it, and none writes
 // before all have looked.
@@ -104,6 +124,9 @@ void Trainer::load() {
     resume(goes_on ? "auto" : job_.checkpoint.text("resume"));
     return static_cast<double>(saved_step_);
   });
+  if (leads() && !weights.empty() && saved_step_ >= 0) {
+    spdlog::warn("checkpoint.weights has no effect: the job goes on from a checkpoint");
+  }
   check_same_start(steps);
   const bool saves = job_.checkpoint.boolean("at_end") ||
                      job_.checkpoint.integer("every_steps") > 0 ||

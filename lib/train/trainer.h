@@ -47,6 +47,7 @@ class Trainer {
   Session& session() const { return runner_->session(); }
 
  private:
+  void say_unused();
   void load();
   void resume(const std::string& resume);
   void train_epoch(int64_t epoch);

@@ -1,0 +1,107 @@
+// apply_overrides(): --set over a job file.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "train/job.h"
+#include "train/job_choices.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kOrigin[] = "--set";
+
+struct Override {
+  std::string path, value;
+  bool removes() const { return value == "null" || value == "None"; }
+  bool is_section() const { return value.starts_with('{') && path.find('.') == std::string::npos; }
+};
+
+Override parse(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw Error(ErrorCode::kUsage, "'" + text + "' is no override", kOrigin,
+                "write --set key=value, such as --set data.batch_size=64");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+// What one override says: a value, or an object's, each below the path.
+ConfigTree tree_of(const Override& given) {
+  if (given.value.starts_with('{')) {
+    return ConfigTree::from_json("{\"" + given.path + "\": " + given.value + "}",
+                                 std::string(kOrigin) + " " + given.path);
+  }
+  ConfigTree tree;
+  tree.set(given.path, given.value, kOrigin);
+  return tree;
+}
+
+// The path as the schema has it, whatever name of a strategy's field was given.
+std::string named(const std::string& path) {
+  if (path.find('.') == std::string::npos) return path;
+  ConfigTree tree;
+  tree.set(path, "", kOrigin);
+  name_keys(tree);
+  return tree.paths("").front();
+}
+
+std::vector<std::string> at_and_below(const ConfigTree& tree, const std::string& path) {
+  std::vector<std::string> found = tree.paths(path + ".");
+  if (!tree.origin(path).empty()) found.push_back(path);
+  return found;
+}
+
+// A key that is not there may still be one, whose default counts anyway.
+void check_known(const ConfigTree& tree, const std::string& path) {
+  std::vector<std::string> known;
+  const Schema schema = job_schema(tree);
+  for (const ConfigKey& key : schema.keys()) {
+    if (key.path == path || key.path.starts_with(path + ".")) return;
+    known.push_back(key.path);
+  }
+  throw Error(ErrorCode::kUsage, "unknown key '" + path + "'", kOrigin,
+              path_suggestion(path, known));
+}
+
+// The whole section is what the override says: a line on what else it had.
+void replace_section(const Override& given, const ConfigTree& content, ConfigTree* tree,
+                     std::vector<std::string>* lines) {
+  std::vector<std::string> dropped;
+  for (const std::string& path : tree->paths(given.path + ".")) {
+    if (content.origin(path).empty()) dropped.push_back(path);
+    tree->remove(path);
+  }
+  if (dropped.empty()) return;
+  lines->push_back("--set " + given.path + "={...} sets the whole section: left out is " +
+                   join(dropped, ", "));
+}
+
+}  // namespace
+
+std::vector<std::string> apply_overrides(ConfigTree& tree,
+                                         const std::vector<std::string>& overrides) {
+  name_keys(tree);
+  const ConfigTree before = tree;
+  std::vector<std::string> lines, not_there;
+  for (const std::string& text : overrides) {
+    const Override given = parse(text);
+    if (given.removes()) {
+      const std::string path = named(given.path);
+      const std::vector<std::string> found = at_and_below(tree, path);
+      for (const std::string& key : found) tree.remove(key);
+      if (found.empty()) not_there.push_back(path);
+      continue;
+    }
+    ConfigTree content = tree_of(given);
+    name_keys(content);  // it goes over what the file says, under whatever name
+    if (given.is_section()) replace_section(given, content, &tree, &lines);
+    tree.overlay(content);
+  }
+  const std::vector<std::string> dropped = drop_keys_of_former(before, &tree);
+  lines.insert(lines.end(), dropped.begin(), dropped.end());
+  for (const std::string& path : not_there) check_known(tree, path);
+  return lines;
+}
+
+}  // namespace fleet

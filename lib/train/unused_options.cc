@@ -1,0 +1,107 @@
+#include "train/unused_options.h"
+
+#include <functional>
+
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+class Lines {
+ public:
+  explicit Lines(const Job& job) : given_(job.settings) {}
+  // Where `when`: a line on those of the keys that are given.
+  void add(bool when, const std::vector<std::string>& keys, const std::string& why) {
+    std::vector<std::string> unused;
+    for (const std::string& key : keys) {
+      if (when && given_.given(key)) unused.push_back(key);
+    }
+    if (unused.empty()) return;
+    lines_.push_back(join(unused, ", ") + (unused.size() == 1 ? " has" : " have") +
+                     " no effect: " + why);
+  }
+  void say(bool when, const std::string& line) {
+    if (when) lines_.push_back(line);
+  }
+  std::vector<std::string> take() { return std::move(lines_); }
+
+ private:
+  const Settings& given_;
+  std::vector<std::string> lines_;
+};
+
+void add_data(const Job& job, Lines* lines) {
+  const std::string& source = job.data.text("source");
+  lines->add(!job.data.boolean("async"), {"data.threads", "data.prefetch"},
+             "data.async is false: batches are made by one thread, when they are asked for");
+  lines->add(source == "synthetic", {"data.root"}, "the source synthetic reads no files");
+  lines->add(source == "synthetic" || source == "idx", {"data.on_damaged"},
+             "images of the source " + source + " are not decoded");
+  lines->add(!job.data.boolean("augment.random_resized_crop"),
+             {"data.augment.random_resized_crop_scale", "data.augment.random_resized_crop_ratio"},
+             "data.augment.random_resized_crop is false");
+}
+
+void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
+  lines->add(!facts.evaluates, {"train.evaluate_every", "data.eval.resize"},
+             "no test data are named (data.test)");
+  const int64_t most = job.train.integer("max_steps");
+  lines->say(facts.steps > 0 && most > facts.steps,
+             "train.max_steps " + std::to_string(most) +
+                 " is not reached: " + std::to_string(job.train.integer("epochs")) +
+                 " epochs are " + std::to_string(facts.steps) + " steps; train.epochs decides");
+  const bool saves = job.checkpoint.boolean("at_end") ||
+                     job.checkpoint.integer("every_steps") > 0 ||
+                     job.checkpoint.integer("every_epochs") > 0;
+  lines->add(!saves, {"checkpoint.keep"}, "nothing is saved");
+  lines->add(facts.world == 1, {"comm.backend", "comm.timeout"}, "the job has one rank");
+  const int64_t classes = job.model.integer("num_classes");
+  lines->say(facts.data_classes > 0 && facts.data_classes < classes,
+             "the model has " + std::to_string(classes) + " classes, the training data name " +
+                 std::to_string(facts.data_classes) + " (model.num_classes)");
+}
+
+void add_optimizer(const Job& job, Lines* lines) {
+  lines->add(job.optimizer.number("weight_decay") == 0, {"optimizer.exclude_from_weight_decay"},
+             "optimizer.weight_decay is 0");
+  const std::string& rule = job.optimizer.text("name");
+  lines->add(rule == "momentum" && job.optimizer.number("momentum") == 0,
+             {"optimizer.use_nesterov"}, "optimizer.momentum is 0");
+  lines->add(job.schedule.text("name") == "constant", {"learning_rate.per"},
+             "the schedule constant does not move");
+}
+
+}  // namespace
+
+std::vector<std::string> unused_options(const Job& job, const JobFacts& facts) {
+  Lines lines(job);
+  add_data(job, &lines);
+  add_training(job, facts, &lines);
+  add_optimizer(job, &lines);
+  return lines.take();
+}
+
+std::vector<std::string> unused_parameter_names(const Job& job, const Program& program) {
+  using Fits = std::function<bool(const std::string& parameter, const std::string& part)>;
+  std::vector<std::string> lines;
+  const auto look = [&](const std::string& key, const Fits& fits) {
+    for (const std::string& part : job.optimizer.texts(key)) {
+      bool found = false;
+      for (VarId id = 0; id < program.var_count() && !found; ++id) {
+        const Var& var = program.var(id);
+        found = var.kind == VarKind::kParameter && fits(var.name, part);
+      }
+      if (!found) lines.push_back("optimizer." + key + ": no parameter fits '" + part + "'");
+    }
+  };
+  look("exclude_from_weight_decay", [](const std::string& name, const std::string& part) {
+    return name.find(part) != std::string::npos;
+  });
+  if (job.optimizer.text("name") == "lamb") {
+    look("exclude_suffixes",
+         [](const std::string& name, const std::string& part) { return name.ends_with(part); });
+  }
+  return lines;
+}
+
+}  // namespace fleet
