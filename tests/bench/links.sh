@@ -4,10 +4,12 @@
 #   scripts/bench.sh links [NAME...]     all without a name; ROUNDS=5 for other medians than of 3
 #
 #   gradient_merge   ResNet-18 at 64x64, k = 4 at 200 Mbit/s against each step: bytes, and the step against compute + communication/4
-#   localsgd         the same net, k = 4: bytes
+#   localsgd         the same net, k = 4 and adaptive: bytes, and what adaptive chose
+#   bytes            an mlp, seconds long, for tests: bytes of gradient_merge, localsgd and fp16_allreduce; times are only shown
 #   hierarchical     2 hosts x 4 ranks at 200 Mbit/s: against a flat ring in node order (comm.backend=gloo), 25 MB and 64 KB
-#   overlap          ResNet-18 at 224x224 where communication takes half as long as backward: the share of it that is hidden, and the step
-#                    against PyTorch's DDP over Gloo (FLEET_TORCH_PYTHON, or Debian's python3-torch)
+#   overlap          ResNet-18 at 224x224 with last_comm_group_size_MB = 1, where communication takes half as long as backward: the
+#                    share of it that is hidden, and the step against PyTorch's DDP over Gloo (FLEET_TORCH_PYTHON, or Debian's
+#                    python3-torch)
 #   fused_gradients  a deep net of gradients of 16 KB at 1 Gbit/s: communication in groups against one message a gradient
 #   dgc              VGG-16 at 32x32, sparsity 0.999 at 200 Mbit/s against dense: bytes and the step
 #
@@ -23,8 +25,10 @@ command -v python3 >/dev/null || skip "python3 is not installed"
 new_host a b
 cable "$a" eth0 10.79.0.1/24 "$b" eth0 10.79.0.2/24
 
-shape() {  # shape RATE: of the link in bit/s, in each direction; what 0.2 ms carry may go at once
-  local host burst=$(($1 / 40000))
+# shape RATE [MICROSECONDS]: of the link in bit/s, in each direction; what so many microseconds carry may go at once. With less than
+# about 1000 the bucket is often empty when the kernel looks, and two directions at once reach only half the rate.
+shape() {
+  local host burst=$(($1 * ${2:-1000} / 8000000))
   [ $burst -ge 10000 ] || burst=10000
   for host in "$a" "$b"; do
     ip netns exec "$host" tc qdisc replace dev eth0 root tbf rate "$1" burst $burst latency 200ms 2>/dev/null ||
@@ -109,6 +113,42 @@ bench_localsgd() {
   each=$(median local_each.bytes) k4=$(median local_k4.bytes)
   echo "localsgd: each step $(median local_each.seconds) s, k = 4 $(median local_k4.seconds) s"
   report localsgd_bytes "$(calculate "$each / $k4")" 3.98 "ours $k4 bytes a step, each step $each bytes"
+  train local_adaptive resnet18.json 48 strategy.adaptive_localsgd=true strategy.adaptive_localsgd_configs.init_k_steps=4
+  # A line is of the steps since the one before: 4, of which ones of k steps have a k-th part of all bytes.
+  local chosen allowed
+  read -r chosen allowed <<<"$(python3 - out.local_adaptive/metrics.jsonl "$each" <<'PYTHON'
+import json, sys
+train = [line for line in map(json.loads, open(sys.argv[1])) if line["event"] == "train"][2:]
+chosen = [int(line["local_steps"]) for line in train]
+print(",".join(map(str, chosen)), sum(float(sys.argv[2]) / k for k in chosen) / len(chosen))
+PYTHON
+)"
+  echo "adaptive_localsgd: a step $(median local_adaptive.seconds) s; averages every $chosen steps"
+  report adaptive_localsgd_bytes "$(calculate "$allowed / $(median local_adaptive.bytes)")" 0.98 \
+    "ours $(median local_adaptive.bytes) bytes a step, of the steps it chose $allowed bytes"
+}
+
+bench_bytes() {
+  local name each
+  cat >mlp.json <<JOB
+{"model": {"name": "mlp", "num_classes": 128, "hidden": [1024]},
+ "data": {"source": "synthetic", "batch_size": 4, "image": {"channels": 1, "height": 16, "width": 16}, "train": {"samples": 100000}},
+ "optimizer": {"name": "momentum", "momentum": 0.9},
+ "learning_rate": {"name": "constant", "base": 0.001},
+ "train": {"epochs": 1, "fetch_every": 4, "evaluate_every": 0}}
+JOB
+  shape 100000000
+  train each mlp.json 24
+  train gradient_merge mlp.json 24 strategy.gradient_merge=true strategy.gradient_merge_configs.k_steps=4
+  train localsgd mlp.json 24 strategy.localsgd=true strategy.localsgd_configs.k_steps=4
+  train fp16_allreduce mlp.json 24 strategy.fp16_allreduce=true
+  each=$(median each.bytes)
+  for name in gradient_merge:4 localsgd:4 fp16_allreduce:2; do
+    local asked=${name#*:}
+    name=${name%:*}
+    report "$name" "$(calculate "$each / $(median "$name.bytes")")" "$(calculate "$asked * 0.995")" \
+      "ours $(median "$name.bytes") bytes and $(median "$name.seconds") s a step, each step $each bytes and $(median each.seconds) s"
+  done
 }
 
 all_reduce() {  # all_reduce NAME RANKS_A_HOST OPTIONS...: the median is appended to NAME.ms
@@ -119,10 +159,11 @@ all_reduce() {  # all_reduce NAME RANKS_A_HOST OPTIONS...: the median is appende
 }
 
 bench_hierarchical() {
-  local round bytes label
-  shape 200000000
-  for label in 25MB:26214400:1.4 64KB:65536:3; do
-    IFS=: read -r label bytes asked <<<"$label"
+  local round bytes label asked burst
+  # A bucket of 1 ms would let most of 64 KB through at once.
+  for label in 25MB:26214400:1.4:1000 64KB:65536:3:400; do
+    IFS=: read -r label bytes asked burst <<<"$label"
+    shape 200000000 "$burst"
     for ((round = 0; round < rounds; ++round)); do
       all_reduce "flat_$label" 4 --backend=gloo --bytes="$bytes" --rounds=$((bytes > 1000000 ? 5 : 51))
       all_reduce "hierarchical_$label" 4 --backend=hierarchical --bytes="$bytes" --rounds=$((bytes > 1000000 ? 5 : 51))
@@ -132,35 +173,44 @@ bench_hierarchical() {
   done
 }
 
+# The last group of gradients is ready when backward ends, so that nothing hides it: it is to be small.
+small_end=(strategy.last_comm_group_size_MB=1)
+
 bench_overlap() {
-  local round rate compute each batch=16 size=224  # much to compute for each byte, or copying bytes takes the cores
+  local name round rate compute each free=100000000000 batch=16 size=224  # much to compute for each byte, or copying takes the cores
   resnet18 $batch $size
   # The link's rate follows from a step without communication, of which backward is about two thirds.
-  shape 10000000000
-  train overlap_try resnet18.json 12 train.fetch_every=2 "${apart[@]}"
+  shape $free
+  train overlap_apart resnet18.json 12 train.fetch_every=2 "${apart[@]}"
   train overlap_bytes resnet18.json 6 train.fetch_every=2
-  compute=$(median overlap_try.seconds) each=$(median overlap_bytes.bytes)
+  compute=$(median overlap_apart.seconds) each=$(median overlap_bytes.bytes)
   rate=$(calculate "int($each * 8 / ($compute * 2 / 3 / 2))")
-  echo "overlap: a step computes $compute s and sends $each bytes: link of $rate bit/s"
-  shape "$rate"
+  echo "overlap: a step of ranks that never meet takes $compute s; a step sends $each bytes: link of $rate bit/s"
   local python=${FLEET_TORCH_PYTHON:-/usr/bin/python3} peer=1
   "$python" -c 'import torch' 2>/dev/null || { peer=0; echo "overlap: PyTorch SKIPPED: not in $python (FLEET_TORCH_PYTHON)"; }
+  # Against the same job on a link that takes no time: there too ranks wait for the slower one. Cores of a shared machine change
+  # their speed within minutes: short runs, and the share of each round by itself.
   for ((round = 0; round < rounds; ++round)); do
-    train overlap_ours resnet18.json 20 train.fetch_every=2
-    train overlap_apart resnet18.json 16 train.fetch_every=2 "${apart[@]}"
-    all_reduce overlap_alone 1 --backend=gloo --bytes="$(calculate "int($each)")" --rounds=3
+    rm -f overlap_{ours,free,ddp}.seconds overlap_alone.ms
+    shape $free
+    train overlap_free resnet18.json 12 train.fetch_every=1 "${small_end[@]}"
+    shape "$rate"
+    train overlap_ours resnet18.json 12 train.fetch_every=1 "${small_end[@]}"
+    all_reduce overlap_alone 1 --backend=gloo --bytes="$(calculate "int($each)")" --rounds=3 >/dev/null
     [ $peer = 0 ] || {
-      on_both overlap_ddp 1 "$python" "$root/tests/bench/peers/ddp_resnet18.py" --batch=$batch --size=$size --steps=12
-      cat overlap_ddp.a.out log.overlap_ddp.a/workerlog.0 2>/dev/null | sed -n 's/^median: \([0-9.]*\) s.*/\1/p' | head -n 1 >>overlap_ddp.seconds
+      on_both overlap_ddp 1 "$python" "$root/tests/bench/peers/ddp_resnet18.py" --batch=$batch --size=$size --steps=8
+      cat overlap_ddp.a.out log.overlap_ddp.a/workerlog.0 2>/dev/null | sed -n 's/^median: \([0-9.]*\) s.*/\1/p' | head -n 1 >overlap_ddp.seconds
+      calculate "$(<overlap_ddp.seconds) / $(<overlap_ours.seconds)" >>overlap.rounds
+      echo >>overlap.rounds
     }
+    calculate "1 - 1000 * ($(<overlap_ours.seconds) - $(<overlap_free.seconds)) / $(<overlap_alone.ms)" >>hidden.rounds
+    echo >>hidden.rounds
+    for name in ours.seconds free.seconds ddp.seconds alone.ms; do cat "overlap_$name" >>"all.$name" 2>/dev/null || true; done
   done
-  local ours alone
-  ours=$(median overlap_ours.seconds) compute=$(median overlap_apart.seconds)
-  alone=$(calculate "$(median overlap_alone.ms) / 1000")
-  report overlap_hidden "$(calculate "1 - ($ours - $compute) / $alone")" 0.8 \
-    "ours $ours s a step, $compute s without communication, which takes $alone s alone"
-  [ $peer = 0 ] || report overlap "$(calculate "$(median overlap_ddp.seconds) / $ours")" 1 \
-    "ours $ours s, PyTorch DDP over Gloo $(median overlap_ddp.seconds) s"
+  report overlap_hidden "$(median hidden.rounds)" 0.8 \
+    "ours $(median all.ours.seconds) s a step, $(median all.free.seconds) s where the link takes no time; alone $(median all.alone.ms) ms"
+  [ $peer = 0 ] || report overlap "$(median overlap.rounds)" 1 \
+    "ours $(median all.ours.seconds) s, PyTorch DDP over Gloo $(median all.ddp.seconds) s"
 }
 
 bench_fused_gradients() {
