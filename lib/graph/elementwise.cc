@@ -77,9 +77,9 @@ float computed(const ElementStep& step, float a, float b, float c) {
     case ElementCode::kClamp:
       return a < p ? p : (a > q ? q : a);
     case ElementCode::kWhereAbove:
-      return a > p ? b : 0;
+      return a <= p ? 0 : b;
     case ElementCode::kWhereBelow:
-      return a < q ? b : 0;
+      return a >= q ? 0 : b;
     case ElementCode::kWhereWithin:
       return a >= p && a <= q ? b : 0;
     case ElementCode::kTanh:

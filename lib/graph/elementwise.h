@@ -21,8 +21,8 @@ enum class ElementCode : int {
   kMultiplyAdd,   // a * b + c, with one rounding where the processor can
   kMultiplyPlus,  // a * b + q, likewise
   kClamp,         // a, but at least p and at most q
-  kWhereAbove,    // b where a > p, else 0
-  kWhereBelow,    // b where a < q, else 0
+  kWhereAbove,    // b where a > p or NaN, else 0
+  kWhereBelow,    // b where a < q or NaN, else 0
   kWhereWithin,   // b where p <= a <= q, else 0
   kTanh,
   kSigmoid,

@@ -3,7 +3,8 @@
 //
 // Training: mean and variance are the batch's (biased variance). The running ones follow as in
 // PyTorch: running = (1 - momentum) running + momentum batch, with the unbiased variance (Paddle's
-// momentum is 1 - this one). mean_out and variance_out are the states themselves.
+// momentum is 1 - this one). mean_out and variance_out are the states themselves. Of a channel
+// whose batch has no finite statistics they stay as they are (PyTorch's become NaN for good).
 // is_test: mean and variance are the running ones, which do not change.
 //
 // saved_mean, saved_variance: the batch's statistics for the gradient. mask: which elements the

@@ -1,4 +1,4 @@
-// relu: y = max(x, 0).
+// relu: y = max(x, 0); NaN stays NaN, as in torch.
 #include "graph/elementwise.h"
 #include "ops/activation.h"
 
@@ -12,7 +12,7 @@ FLEET_OP(relu) {
   };
 }
 
-// dx = y > 0 ? dy : 0
+// dx = y > 0 or NaN ? dy : 0
 FLEET_OP(relu_grad) {
   define_activation_gradient(&def);
   def.elementwise = [](ElementwiseContext& context) {

@@ -1,4 +1,4 @@
-// relu6: y = min(max(x, 0), 6).
+// relu6: y = min(max(x, 0), 6); NaN stays NaN, as in torch.
 #include "graph/elementwise.h"
 #include "ops/activation.h"
 
@@ -11,7 +11,7 @@ FLEET_OP(relu6) {
   };
 }
 
-// dx = 0 < y < 6 ? dy : 0
+// dx = 0 < y < 6 or NaN ? dy : 0
 FLEET_OP(relu6_grad) {
   define_activation_gradient(&def);
   def.elementwise = [](ElementwiseContext& context) {

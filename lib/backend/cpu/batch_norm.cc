@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 
+#include "backend/cpu/channels.h"
 #include "backend/cpu/dnnl_glue.h"
 
 namespace fleet {
@@ -106,6 +108,20 @@ void backward_layouts(LayoutQuery& query) {
   });
 }
 
+// The same tensor with four dimensions.
+Argument as_image(const Argument& x) {
+  const int rank = x.shape.rank();
+  if (rank == 4) return x;
+  const Shape& padded = x.layout.padded();
+  const std::vector<int64_t>& s = x.layout.strides();
+  const int64_t length = rank == 3 ? x.shape[2] : 1, step = rank == 3 ? s[2] : 1;
+  Argument image = x;
+  image.shape = {x.shape[0], x.shape[1], 1, length};
+  image.layout = Layout::blocked({padded[0], padded[1], 1, rank == 3 ? padded[2] : 1},
+                                 {s[0], s[1], step * length, step}, x.layout.inner());
+  return image;
+}
+
 // y and the batch's statistics; then the running ones follow.
 class BatchNormKernel : public PrimitiveKernel {
  public:
@@ -116,6 +132,10 @@ class BatchNormKernel : public PrimitiveKernel {
     values_ = x.shape.elements() / channels_;
     momentum_ = context.attributes().number("momentum");
     is_test_ = context.attributes().boolean("is_test");
+    relu_ = !context.attributes().text("activation").empty();
+    y_ = as_image(context.outputs[0]);
+    scale_ = context.inputs[1].as<float>();
+    bias_ = context.inputs[2].as<float>();
     mean_ = context.inputs[3].as<float>();
     variance_ = context.inputs[4].as<float>();
     mean_out_ = context.outputs[1].as<float>();
@@ -139,19 +159,43 @@ class BatchNormKernel : public PrimitiveKernel {
 
   void run(Stream&) override {
     execute();
-    is_test_ ? copy_statistics() : update_statistics();
+    if (is_test_) return copy_statistics();
+    update_statistics();
+    if (relu_) pass_nan_on();
   }
 
  private:
+  bool has_statistics(int64_t c) const {
+    return std::isfinite(saved_mean_[c]) && std::isfinite(saved_variance_[c]);
+  }
+
   void update_statistics() {
     const float keep = static_cast<float>(1 - momentum_), add = static_cast<float>(momentum_);
     const float add_unbiased = static_cast<float>(momentum_ * values_ / (values_ - 1));
     for (int64_t c = 0; c < channels_ && mean_out_; ++c) {
-      mean_out_[c] = keep * mean_[c] + add * saved_mean_[c];
+      mean_out_[c] = has_statistics(c) ? keep * mean_[c] + add * saved_mean_[c] : mean_[c];
     }
     for (int64_t c = 0; c < channels_ && variance_out_; ++c) {
-      variance_out_[c] = keep * variance_[c] + add_unbiased * saved_variance_[c];
+      variance_out_[c] = has_statistics(c) ? keep * variance_[c] + add_unbiased * saved_variance_[c]
+                                           : variance_[c];
     }
+  }
+
+  // oneDNN's relu makes 0 of NaN. A NaN in x or in what it is multiplied with makes all values of
+  // its channel NaN: each value of the channel moves by its mean.
+  void pass_nan_on() {
+    bool any = false;
+    offset_.resize(channels_);
+    for (int64_t c = 0; c < channels_; ++c) {
+      const float value = saved_mean_[c] * saved_variance_[c] * scale_[c] + bias_[c];
+      offset_[c] = std::isnan(value) ? value : 0;
+      any = any || std::isnan(value);
+    }
+    if (!any) return;
+    cpu::Channels(y_).add({.data = offset_.data(),
+                           .dtype = DType::kFloat32,
+                           .shape = {channels_},
+                           .layout = Layout::plain({channels_})});
   }
 
   // Only where somebody wants them in other variables.
@@ -167,8 +211,10 @@ class BatchNormKernel : public PrimitiveKernel {
 
   int64_t channels_, values_;
   double momentum_;
-  bool is_test_;
-  const float *mean_, *variance_;
+  bool is_test_, relu_;
+  Argument y_;
+  std::vector<float> offset_;  // of each channel
+  const float *mean_, *variance_, *scale_, *bias_;
   float *mean_out_, *variance_out_, *saved_mean_, *saved_variance_;
 };
 

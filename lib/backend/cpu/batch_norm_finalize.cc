@@ -28,8 +28,10 @@ struct Finish {
     set(saved_mean, batch_mean);
     set(saved_variance, batch_variance);
     set(inverse, 1 / std::sqrt(batch_variance + epsilon));
-    set(mean_out, (1 - momentum) * mean[c] + momentum * batch_mean);
-    set(variance_out, (1 - momentum) * variance[c] + momentum * unbiased);
+    const bool finite = std::isfinite(static_cast<float>(batch_mean)) &&
+                        std::isfinite(static_cast<float>(unbiased));
+    set(mean_out, finite ? (1 - momentum) * mean[c] + momentum * batch_mean : mean[c]);
+    set(variance_out, finite ? (1 - momentum) * variance[c] + momentum * unbiased : variance[c]);
     set(factor, scaled);
     set(constant, bias[c] - batch_mean * scaled);
   }

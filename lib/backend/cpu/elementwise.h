@@ -70,9 +70,9 @@ inline void parallel_copy(void* to, const void* from, int64_t bytes) {
   });
 }
 
-// What relu lets through, of a gradient. Takes values, not memory: a load under a condition would
-// keep the loop from becoming vector code.
-FLEET_INLINE float where_positive(float y, float value) { return y > 0 ? value : 0; }
+// What relu lets through, of a gradient: where y is above 0 or NaN, as torch's. Takes values, not
+// memory: a load under a condition would keep the loop from becoming vector code.
+FLEET_INLINE float where_positive(float y, float value) { return y <= 0 ? 0 : value; }
 
 inline void keep_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/true); }
 inline void keep_unpadded_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/false); }

@@ -39,8 +39,8 @@ FLEET_LINE(erf, cpu::fast_erf(a[i]))
 
 // Values, not memory, under a condition: else the loop would not become vector code.
 FLEET_INLINE float clamped(float a, float p, float q) { return a < p ? p : (a > q ? q : a); }
-FLEET_INLINE float above(float a, float p, float b) { return a > p ? b : 0; }
-FLEET_INLINE float below(float a, float q, float b) { return a < q ? b : 0; }
+FLEET_INLINE float above(float a, float p, float b) { return a <= p ? 0 : b; }
+FLEET_INLINE float below(float a, float q, float b) { return a >= q ? 0 : b; }
 FLEET_INLINE float within(float a, float p, float q, float b) {
   return (a >= p) & (a <= q) ? b : 0;
 }

@@ -102,9 +102,12 @@ class Forward {
     const auto set = [&](float* to, double value) {
       if (to) to[channel] = static_cast<float>(value);
     };
-    set(arg_.mean_out, keep * arg_.mean[channel] + add * moments.mean);
+    const bool finite = std::isfinite(static_cast<float>(moments.mean)) &&
+                        std::isfinite(static_cast<float>(moments.squares));
+    const double mean = arg_.mean[channel], variance = arg_.variance[channel];
+    set(arg_.mean_out, finite ? keep * mean + add * moments.mean : mean);
     set(arg_.variance_out,
-        keep * arg_.variance[channel] + add * moments.squares / (moments.count - 1));
+        finite ? keep * variance + add * moments.squares / (moments.count - 1) : variance);
     set(arg_.saved_mean, moments.mean);
     set(arg_.saved_variance, moments.squares / moments.count);
   }

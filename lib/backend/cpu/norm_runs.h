@@ -71,23 +71,24 @@ FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count
   for (int64_t i = 0; i < whole; i += kTile) {
     Tile value = (load(x + i) - mean) * factor + bias;
     if constexpr (added) value += load(z + i);
-    const TileFlags flags = value > zero;
-    if constexpr (masked) mask[i / kTile] = bits_of(flags);
-    if constexpr (relu) value = value > zero ? value : zero;
+    const TileFlags stopped = value <= zero;  // not of NaN, which passes as in torch
+    if constexpr (masked) mask[i / kTile] = bits_of(~stopped);
+    if constexpr (relu) value = stopped ? zero : value;
     store(y + i, value);
   }
   uint16_t bits = 0;
   for (int64_t l = 0; l < count - whole; ++l) {
     float value = (x[whole + l] - t.mean[l]) * t.factor[l] + t.bias[l];
     if constexpr (added) value += z[whole + l];
-    bits |= static_cast<uint16_t>((value > 0) << l);
-    y[whole + l] = !relu || value > 0 ? value : 0.0f;
+    const bool stopped = value <= 0;
+    bits |= static_cast<uint16_t>(!stopped << l);
+    y[whole + l] = relu && stopped ? 0.0f : value;
   }
   if (masked && whole < count) mask[whole / kTile] = bits;
 }
 
 // y = max((x - mean) * factor + bias + z, 0); without relu there is no max and no mask, z is left
-// out where it is null; mask (where there is one): y > 0.
+// out where it is null; mask (where there is one): y > 0 or NaN.
 template <typename T>
 static FLEET_SIMD void apply(const T* x, const T* z, const Terms& terms, bool relu, int64_t count,
                              T* y, uint16_t* mask) {

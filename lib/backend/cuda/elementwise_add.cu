@@ -8,7 +8,7 @@ struct Identity {
   __device__ float operator()(float t) const { return t; }
 };
 struct Relu {
-  __device__ float operator()(float t) const { return t > 0 ? t : 0; }
+  __device__ float operator()(float t) const { return t <= 0 ? 0 : t; }
 };
 struct Tanh {
   __device__ float operator()(float t) const { return tanhf(t); }
@@ -49,7 +49,7 @@ struct AddGrad {
   T* dx;
   __device__ float operator()(int64_t i, int64_t) const {
     const float slope = cuda::to_float(dout[i]);
-    const float value = !out || cuda::to_float(out[i]) > 0 ? slope : 0;
+    const float value = out && cuda::to_float(out[i]) <= 0 ? 0 : slope;
     if (dx) dx[i] = cuda::from_float<T>(value);
     return value;
   }

@@ -111,9 +111,9 @@ __device__ Values computed(const Line& line, const Values& a, const Values& b, c
     case ElementCode::kClamp:
       return each([&](int i) { return a.at[i] < p ? p : (a.at[i] > q ? q : a.at[i]); });
     case ElementCode::kWhereAbove:
-      return each([&](int i) { return a.at[i] > p ? b.at[i] : 0; });
+      return each([&](int i) { return a.at[i] <= p ? 0 : b.at[i]; });
     case ElementCode::kWhereBelow:
-      return each([&](int i) { return a.at[i] < q ? b.at[i] : 0; });
+      return each([&](int i) { return a.at[i] >= q ? 0 : b.at[i]; });
     case ElementCode::kWhereWithin:
       return each([&](int i) { return a.at[i] >= p && a.at[i] <= q ? b.at[i] : 0; });
     case ElementCode::kTanh:

@@ -41,15 +41,19 @@ __global__ void finish_moments(const float* partial, const T* x, int64_t rows, i
   const float count = static_cast<float>(rows), shift = sums.first / count;
   const float mean = to_float(x[channel]) + shift;
   const float raw = sums.second / count - shift * shift;
-  const float variance = raw > 0 ? raw : 0;
+  const float variance = raw < 0 ? 0 : raw;  // NaN stays
   s.saved_mean[channel] = mean;
   s.saved_variance[channel] = variance;
+  const bool moves = has_statistics(mean, variance);
   if (s.mean_out) {
-    s.mean_out[channel] = (1 - s.momentum) * s.mean[channel] + s.momentum * mean;
+    s.mean_out[channel] =
+        moves ? (1 - s.momentum) * s.mean[channel] + s.momentum * mean : s.mean[channel];
   }
-  if (s.variance_out) {
+  if (s.variance_out && moves) {
     s.variance_out[channel] =
         (1 - s.momentum) * s.variance[channel] + s.momentum * (count / (count - 1)) * variance;
+  } else if (s.variance_out) {
+    s.variance_out[channel] = s.variance[channel];
   }
 }
 
@@ -90,8 +94,9 @@ __global__ void transform(NormTiling t, const T* x, const T* z, T* y, uint8_t* m
       unsigned bits = 0;
 #pragma unroll
       for (int i = 0; i < pack; ++i) {
-        bits |= (values.at[i] > 0 ? 1u : 0u) << i;
-        values.at[i] = values.at[i] > 0 ? values.at[i] : 0;
+        const bool stopped = values.at[i] <= 0;  // not of NaN, which passes as in torch
+        bits |= (stopped ? 0u : 1u) << i;
+        values.at[i] = stopped ? 0 : values.at[i];
       }
       if (mask) mask[at / pack] = static_cast<uint8_t>(bits);
     }

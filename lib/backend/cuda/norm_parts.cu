@@ -17,7 +17,7 @@ __global__ void transform(NormTiling t, const T* x, const T* factor, const T* co
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
       const float value = values.at[i] * factors.at[i] + constants.at[i];
-      values.at[i] = value > 0 ? value : 0;
+      values.at[i] = value <= 0 ? 0 : value;
     }
     store_floats<pack>(y, at, values);
   }
@@ -63,7 +63,7 @@ __global__ void stop_gradients(NormTiling t, const T* x, T* dz, Backward b, floa
       for (int i = 0; i < pack; ++i) {
         const int64_t c = p.channel + i;
         const float normal = (values.at[i] - b.mean[c]) * b.inverse[c];
-        gradient.at[i] = normal * b.scale[c] + b.bias[c] > 0 ? gradient.at[i] : 0;
+        gradient.at[i] = normal * b.scale[c] + b.bias[c] <= 0 ? 0 : gradient.at[i];
         first[i] += gradient.at[i];
         second[i] += gradient.at[i] * normal;
       }
@@ -90,14 +90,17 @@ __global__ void finish_norm(NormFinish f, float epsilon, float momentum, T* fact
   const float difference = f.sum[c] / count;
   const float mean = f.shifted ? f.mean[c] + difference : difference;
   const float raw = f.squares[c] / count - difference * difference;
-  const float variance = raw > 0 ? raw : 0, inverse = 1 / sqrtf(variance + epsilon);
+  const float variance = raw < 0 ? 0 : raw, inverse = 1 / sqrtf(variance + epsilon);
   f.saved_mean[c] = mean;
   f.saved_variance[c] = variance;
   if (f.inverse) f.inverse[c] = inverse;
-  if (f.mean_out) f.mean_out[c] = (1 - momentum) * f.mean[c] + momentum * mean;
-  if (f.variance_out) {
+  const bool moves = has_statistics(mean, variance);
+  if (f.mean_out) f.mean_out[c] = moves ? (1 - momentum) * f.mean[c] + momentum * mean : f.mean[c];
+  if (f.variance_out && moves) {
     f.variance_out[c] =
         (1 - momentum) * f.variance[c] + momentum * (count / (count - 1)) * variance;
+  } else if (f.variance_out) {
+    f.variance_out[c] = f.variance[c];
   }
   if (factor) factor[c] = from_float<T>(f.scale[c] * inverse);
   if (constant) constant[c] = from_float<T>(f.bias[c] - mean * f.scale[c] * inverse);

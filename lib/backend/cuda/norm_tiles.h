@@ -23,6 +23,11 @@ inline constexpr int64_t kRowsAThread = 4;  // at least, if there is more than o
 inline constexpr int kMostColumns = 32;
 inline constexpr int kFinishLanes = 32;
 
+// Whether a batch has statistics that the running ones can follow.
+__device__ inline bool has_statistics(float mean, float variance) {
+  return mean - mean == 0 && variance - variance == 0;  // not of infinities and NaN
+}
+
 struct NormPlace {
   int64_t channel;  // the first of the thread's pack
   int64_t begin, end;

@@ -78,11 +78,11 @@ __device__ inline int64_t other_pixel(const Geometry& g, const Place& at, int ta
   return (at.image * g.height[1 - to] + row) * g.width[1 - to] + column;
 }
 
-// What relu lets through, of `values`, where x is above 0.
+// What relu lets through, of `values`: where x is above 0 or NaN.
 template <int pack>
 __device__ inline void mask(Pack<float, pack>& values, const Pack<float, pack>& x) {
 #pragma unroll
-  for (int i = 0; i < pack; ++i) values.at[i] = x.at[i] > 0 ? values.at[i] : 0;
+  for (int i = 0; i < pack; ++i) values.at[i] = x.at[i] <= 0 ? 0 : values.at[i];
 }
 
 // Side `to` from the other side, each channel by its own taps: y of x (to = 1), or dx of dy (to =

@@ -1,15 +1,15 @@
-// relu and its gradient, which is taken from the output.
+// relu and its gradient, which is taken from the output. NaN passes, as in torch.
 #include "backend/cuda/elementwise.h"
 
 namespace fleet {
 namespace {
 
 struct Relu {
-  __device__ float operator()(float x) const { return x > 0 ? x : 0; }
+  __device__ float operator()(float x) const { return x <= 0 ? 0 : x; }
 };
 
 struct ReluGrad {
-  __device__ float operator()(float y, float dy) const { return y > 0 ? dy : 0; }
+  __device__ float operator()(float y, float dy) const { return y <= 0 ? 0 : dy; }
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ struct Relu6 {
 };
 
 struct Relu6Grad {
-  __device__ float operator()(float y, float dy) const { return y > 0 && y < 6 ? dy : 0; }
+  __device__ float operator()(float y, float dy) const { return y <= 0 || y >= 6 ? 0 : dy; }
 };
 
 }  // namespace

@@ -15,7 +15,8 @@ struct Addends {
   int count;
 };
 
-// out = where(mask > 0) x0 + x1 + ..., a pack a thread; mask may be null. out may be one of them.
+// out = where(mask > 0 or NaN) x0 + x1 + ..., a pack a thread; mask may be null. out may be one of
+// them.
 template <int pack, typename T>
 __global__ void add_elements(int64_t count, const T* mask, Addends<T> x, T* out) {
   const int64_t begin = thread_index() * pack;
@@ -29,7 +30,7 @@ __global__ void add_elements(int64_t count, const T* mask, Addends<T> x, T* out)
   if (mask != nullptr) {
     const Pack<float, pack> passed = load_floats<pack>(mask, begin);
 #pragma unroll
-    for (int i = 0; i < pack; ++i) sum.at[i] = passed.at[i] > 0 ? sum.at[i] : 0;
+    for (int i = 0; i < pack; ++i) sum.at[i] = passed.at[i] <= 0 ? 0 : sum.at[i];
   }
   store_floats<pack>(out, begin, sum);
 }
