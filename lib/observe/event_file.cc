@@ -16,11 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json to_json(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
+Json to_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json to_json(const std::vector<double>& values) {
   Json list = Json::array();
   for (double value : values) list.push_back(to_json(value));

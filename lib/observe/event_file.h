@@ -39,8 +39,8 @@ class EventLine {
     return put(std::move(name), std::move(value));
   }
 
-  // The line without its newline. JSON has no number for them, so a value that is not finite is
-  // written as the text "nan", "inf" or "-inf"; bytes that are not UTF-8 become U+FFFD. `time`:
+  // The line without its newline. A value that is not finite is null: JSON has no number for it,
+  // and a text would change the type of a column. Bytes that are not UTF-8 become U+FFFD. `time`:
   // seconds since 1970.
   std::string json(double time) const;
 

@@ -35,12 +35,12 @@ TEST(EventLine, TextWithQuotesNewlinesAndBadBytes_StaysOneValidLine) {
             "{\"event\":\"note\",\"time\":0.0,\"text\":\"a\\\"b\\\\c\\nd\\u0001\xEF\xBF\xBD\"}");
 }
 
-TEST(EventLine, NumbersThatAreNotFinite_BecomeText) {
+TEST(EventLine, NumbersThatAreNotFinite_AreNull) {
   const double inf = std::numeric_limits<double>::infinity();
   EventLine event("e");
   event.add("a", std::numeric_limits<double>::quiet_NaN())
       .add("b", std::vector<double>{inf, -inf, 1});
-  EXPECT_EQ(event.json(0), R"({"event":"e","time":0.0,"a":"nan","b":["inf","-inf",1.0]})");
+  EXPECT_EQ(event.json(0), R"({"event":"e","time":0.0,"a":null,"b":[null,null,1.0]})");
 }
 
 class EventFileTest : public ::testing::Test {
