@@ -97,10 +97,12 @@ class Writer {
   }
 
   // Integers that an operation made of floats are places in their memory (ops/dgc_select.cc): they
-  // mean the same on ranks where that lies alike.
+  // mean the same on ranks where that lies alike. A single one is a flag: whether what a rank
+  // looked at is finite.
   std::string places(VarId id) const {
     const auto made = made_by_.find(id);
-    if (is_floating(program_.var(id).dtype) || made == made_by_.end()) return "";
+    const Var& var = program_.var(id);
+    if (is_floating(var.dtype) || var.shape.elements() == 1 || made == made_by_.end()) return "";
     std::string text;
     for (const VarId input : made->second->op.inputs) {
       if (input == kNoVar || !is_floating(program_.var(input).dtype)) continue;

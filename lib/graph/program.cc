@@ -4,9 +4,12 @@
 
 namespace fleet {
 
+// A state whose name begins so counts what this process has seen.
+constexpr char kUnsaved[] = "unsaved.";
+
 bool is_saved(const Var& var) {
   const bool lasts = var.kind == VarKind::kParameter || var.kind == VarKind::kState;
-  return lasts && var.copy_of == kNoVar;
+  return lasts && var.copy_of == kNoVar && !var.name.starts_with(kUnsaved);
 }
 
 SectionId Program::add_section(const std::string& name, Predicate when) {

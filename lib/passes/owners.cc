@@ -144,10 +144,13 @@ int reduce_to_owners(Program& program, const Owners& owners, const OwnerMessages
 
 void check_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
                      const OwnerMessages& messages) {
-  const auto check = find_op(program, optimize, "check_finite_and_unscale");
-  if (check == program.ops().end()) return;
-  look_at_own(program, check, foreign_gradients(program, owners, place), /*first=*/1, "max",
-              messages);
+  // Gradients come behind the scale, or behind the record and the loss.
+  for (const auto& [type, first] :
+       {std::pair("check_finite_and_unscale", 1), {"check_finite", 2}}) {
+    const auto check = find_op(program, optimize, type);
+    if (check == program.ops().end()) continue;
+    look_at_own(program, check, foreign_gradients(program, owners, place), first, "max", messages);
+  }
 }
 
 void update_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,

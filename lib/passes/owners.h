@@ -41,7 +41,7 @@ int reduce_to_owners(Program& program, const Owners& owners, const OwnerMessages
 void update_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
                       bool global_norm, const OwnerMessages& messages);
 
-// Looks for infinite gradients on their owners, and combines what they found.
+// Looks for gradients that are not finite on their owners, and combines what they found.
 void check_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
                      const OwnerMessages& messages);
 

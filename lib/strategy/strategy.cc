@@ -131,12 +131,34 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
   return build_->backward;
 }
 
-void Strategy::append_optimizer(VarId learning_rate, const Settings& settings) {
+// A rank that leaves out an update that the others make would drift away from them: where it could
+// be alone in that, nobody leaves it out.
+void Strategy::append_check(OnNan on_nan) {
+  Build& build = *build_;
+  if (on_nan == OnNan::kContinue || build.loss_scaling != kNoVar) return;
+  const bool agreed = build.apart.empty();
+  if (!agreed && on_nan == OnNan::kSkip) {
+    throw Error(ErrorCode::kUsage,
+                "skip does not go with gradients that stay on their rank in part (dgc)",
+                "train.on_nan", "set it to stop or continue, or leave dgc out");
+  }
+  std::vector<VarId> gradients;
+  for (const VarId parameter : build.backward.parameters) {
+    const VarId gradient = build.program.gradient(parameter);
+    if (gradient != kNoVar) gradients.push_back(gradient);
+  }
+  if (gradients.empty()) return;
+  const VarId found = append_check_finite(build.program, build.optimize, build.loss, gradients);
+  if (agreed) build.scaling.found_inf = found;
+}
+
+void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, OnNan on_nan) {
   FLEET_CHECK(build_ && build_->optimize < 0, "an optimizer, once, behind the backward pass");
   Build& build = *build_;
   build.optimizer = settings;
   build.learning_rate = learning_rate;
   build.optimize = build.program.add_section("optimize", build.update_when);
+  append_check(on_nan);
   run(&MetaOptimizer::update);
   std::vector<VarId> parameters = build.backward.parameters;
   std::erase_if(parameters, [&](VarId parameter) { return build.apart.contains(parameter); });

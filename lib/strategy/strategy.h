@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "optim/check_finite.h"
 #include "strategy/meta_optimizer.h"
 
 namespace fleet {
@@ -30,9 +31,12 @@ class Strategy {
   const BackwardResult& append_backward(Program& program, SectionId forward, VarId loss,
                                         std::vector<Block> blocks = {});
 
-  // Appends section "optimize": checks of scaled gradients, clipping and updates (append_updates()
-  // in optim/optimizer.h says what learning_rate and settings are).
-  void append_optimizer(VarId learning_rate, const Settings& settings);
+  // Appends section "optimize": checks of gradients, clipping and updates (append_updates() in
+  // optim/optimizer.h says what learning_rate and settings are). on_nan: a scaled loss has a check
+  // of its own, which leaves updates out whatever this says; where gradients do not travel whole
+  // (dgc) kStop makes the update all the same, and kSkip is kUsage.
+  void append_optimizer(VarId learning_rate, const Settings& settings,
+                        OnNan on_nan = OnNan::kContinue);
 
   // What the host must be able to read after a step, for before_step().
   const std::vector<VarId>& keep() const { return build_->keep; }
@@ -43,6 +47,7 @@ class Strategy {
 
  private:
   void run(void (MetaOptimizer::*phase)(Build&));
+  void append_check(OnNan on_nan);
 
   const PassContext context_;
   std::vector<std::string> names_;

@@ -13,6 +13,7 @@ struct TrainingSetup {
   std::string model = "lenet";
   std::string settings = "{}";                        // of the model, in JSON
   std::string optimizer = R"({"name": "momentum"})";  // in JSON; empty: there are no updates
+  OnNan on_nan = OnNan::kContinue;
 };
 
 inline Training append_training(Program& program, Strategy& strategy,
@@ -28,7 +29,7 @@ inline Training append_training(Program& program, Strategy& strategy,
   if (setup.optimizer.empty()) return training;
   ConfigTree tree = ConfigTree::from_json(setup.optimizer, "test");
   strategy.append_optimizer(training.learning_rate,
-                            tree.validate(optimizer_schema(*tree.peek("name"))));
+                            tree.validate(optimizer_schema(*tree.peek("name"))), setup.on_nan);
   return training;
 }
 

@@ -1,5 +1,5 @@
 #include "backend/cuda/device.h"
-#include "backend/cuda/tables.h"
+#include "backend/cuda/special_values.h"
 
 namespace fleet {
 namespace {
@@ -9,47 +9,11 @@ struct Gradient {
   DType dtype;
 };
 
-// Infinities and NaNs have all bits of the exponent.
-template <typename Word, uint32_t exponent>
-__device__ bool is_special(Word word) {
-  return (word & exponent) == exponent;
-}
-
-template <typename Word, uint32_t exponent>
-__device__ bool any_special(const Word* words, int64_t count) {
-  constexpr int kWide = 16 / static_cast<int>(sizeof(Word));
-  const int64_t whole = count / kWide * kWide;
-  bool found = false;
-  for (int64_t i = static_cast<int64_t>(threadIdx.x) * kWide; i < whole;
-       i += cuda::kBlock * kWide) {
-    const auto pack = cuda::load_pack<kWide>(words, i);
-#pragma unroll
-    for (int k = 0; k < kWide; ++k) found = found || is_special<Word, exponent>(pack.at[k]);
-  }
-  for (int64_t i = whole + threadIdx.x; i < count; i += cuda::kBlock) {
-    found = found || is_special<Word, exponent>(words[i]);
-  }
-  return found;
-}
-
 // *found_inf is 0 before. All blocks that write it write the same.
 __global__ void look(const cuda::Chunk* chunks, const Gradient* gradients, int32_t* found_inf) {
   const cuda::Chunk chunk = chunks[blockIdx.x];
   const Gradient gradient = gradients[chunk.tensor];
-  bool found = false;
-  switch (gradient.dtype) {
-    case DType::kFloat16:
-      found = any_special<uint16_t, 0x7c00>(
-          static_cast<const uint16_t*>(gradient.data) + chunk.begin, chunk.count);
-      break;
-    case DType::kBFloat16:
-      found = any_special<uint16_t, 0x7f80>(
-          static_cast<const uint16_t*>(gradient.data) + chunk.begin, chunk.count);
-      break;
-    default:
-      found = any_special<uint32_t, 0x7f800000>(
-          static_cast<const uint32_t*>(gradient.data) + chunk.begin, chunk.count);
-  }
+  const bool found = cuda::any_special(gradient.data, gradient.dtype, chunk.begin, chunk.count);
   if (cuda::ballot(found) != 0 && threadIdx.x % cuda::kWarp == 0) *found_inf = 1;
 }
 
