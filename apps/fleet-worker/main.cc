@@ -134,6 +134,10 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return fleet::run(argc, argv);
+  } catch (const fleet::NotFiniteError& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "fleet-worker: %s\n", error.what());
+    return fleet::kExitNotFinite;
   } catch (const fleet::Error& error) {
     std::fflush(stdout);
     std::fprintf(stderr, "fleet-worker: %s\n", error.what());

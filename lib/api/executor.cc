@@ -113,6 +113,7 @@ std::vector<double> ProgramExecutor::run(const data::Batch& batch,
   for (const std::string& name : fetch_list) fetched(name, {});  // before anything is changed
   train(batch, !fetch_list.empty());
   if (fetch_list.empty()) return {};
+  look_for_nan();
   const MetricSums sums = runner_->session().read_metrics(false);
   std::vector<double> values;
   for (const std::string& name : fetch_list) values.push_back(fetched(name, sums));
@@ -147,9 +148,25 @@ bool ProgramExecutor::agree_to_stop(bool wish) { return runner_->control().agree
 
 void ProgramExecutor::wait() { runner_->executor().synchronize(); }
 
+void ProgramExecutor::look_for_nan() {
+  const std::optional<BadUpdates> bad = runner_->finite_watch().look();
+  if (!bad) return;
+  if (!runner_->finite_watch().skips()) {
+    throw NotFiniteError(bad->text(), "step " + std::to_string(bad->step),
+                         "lower the learning rate, or look at the data");
+  }
+  if (world_.rank == 0) spdlog::warn("step {}: {}", bad->step, bad->left_out());
+}
+
 std::string ProgramExecutor::save(const std::string& root, int keep) {
   wait();
+  look_for_nan();
   runner_->bring_together(position_.step);
+  const std::string bad = runner_->finite_watch().bad_state();
+  if (!bad.empty()) {
+    throw NotFiniteError("'" + bad + "' is not finite", "step " + std::to_string(position_.step),
+                         "go on from an earlier checkpoint");
+  }
   return save_on_all_ranks(root, position_, runner_->executor(), keep, {world_.rank, world_.size},
                            runner_->control());
 }

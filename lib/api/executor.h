@@ -18,7 +18,10 @@ class StepRunner;
 struct Opened;
 
 // All ranks make the same calls in the same order; only the thread that made it drives it. Throws
-// fleet::Error: kPeerLost where another rank died, kNoMemory with the batch that would fit.
+// fleet::Error: kPeerLost where another rank died, kNoMemory with the batch that would fit. Where
+// train.on_nan is not "continue", an update whose loss or gradients are not finite is left out;
+// with "stop", the default, the next run() that fetches, or save(), then throws NotFiniteError
+// (train/finite_watch.h) on all ranks.
 class ProgramExecutor {
  public:
   // Opens device, communicators and data, builds Program and Plan, compares them with the other
@@ -47,7 +50,8 @@ class ProgramExecutor {
   void wait();  // until all that was issued is done
 
   // Writes a checkpoint below `root`, as fleet-worker does, of which the newest `keep` stay (0:
-  // all). Its folder on rank 0, "" elsewhere. Errors of save_on_all_ranks().
+  // all). Its folder on rank 0, "" elsewhere. Errors of save_on_all_ranks(); NotFiniteError where a
+  // parameter or state is not finite.
   std::string save(const std::string& root, int keep = 3);
   // Reads one: a folder that save() returned, or the newest below a root. The loader goes on at
   // start_epoch(epoch, batch) of what it returns. kUsage where it is of another model, kNotFound.
@@ -63,6 +67,7 @@ class ProgramExecutor {
  private:
   void complete(const data::Batch& batch);
   void train(const data::Batch& batch, bool fetch);
+  void look_for_nan();
   double fetched(const std::string& name, const MetricSums& sums);
 
   const World& world_;

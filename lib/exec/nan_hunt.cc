@@ -8,26 +8,40 @@
 namespace fleet {
 namespace {
 
-template <typename T>
-void scan(const void* data, int64_t count, NotFinite* found) {
+// Whether one of them has all bits of the exponent. Vector code.
+template <typename Word>
+bool any_special(const Word* words, int64_t count, Word exponent) {
+  Word found = 0;
+  for (int64_t i = 0; i < count; ++i) found |= (words[i] & exponent) == exponent;
+  return found != 0;
+}
+
+template <typename T, typename Word>
+void scan(const void* data, int64_t count, Word exponent, NotFinite* found) {
+  constexpr int64_t kBlock = 4096;  // elements; most have nothing
   const T* values = static_cast<const T*>(data);
-  for (int64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<double>(values[i]);
-    if (std::isfinite(value)) continue;
-    if (found->count++ == 0) found->value = value;
+  const Word* words = static_cast<const Word*>(data);
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, count);
+    if (!any_special(words + begin, end - begin, exponent)) continue;
+    for (int64_t i = begin; i < end; ++i) {
+      const auto value = static_cast<double>(values[i]);
+      if (std::isfinite(value)) continue;
+      if (found->count++ == 0) found->value = value;
+    }
   }
 }
 
 void scan(DType dtype, const void* data, int64_t count, NotFinite* found) {
   switch (dtype) {
     case DType::kFloat32:
-      return scan<float>(data, count, found);
+      return scan<float, uint32_t>(data, count, 0x7f800000, found);
     case DType::kFloat64:
-      return scan<double>(data, count, found);
+      return scan<double, uint64_t>(data, count, 0x7ff0000000000000, found);
     case DType::kFloat16:
-      return scan<Float16>(data, count, found);
+      return scan<Float16, uint16_t>(data, count, 0x7c00, found);
     case DType::kBFloat16:
-      return scan<BFloat16>(data, count, found);
+      return scan<BFloat16, uint16_t>(data, count, 0x7f80, found);
     default:
       FLEET_CHECK(false, "integers are always finite");
   }

@@ -32,6 +32,10 @@ Schema train_schema() {
                "on a GPU only algorithms that repeat bit by bit; the CPU's always do")
       .boolean("check_nan_inf", false,
                "look at what each operation made, and end at the first value that is not finite")
+      .choice(
+          "on_nan", "stop", {"stop", "skip", "continue"},
+          "where the loss or a gradient is infinite or NaN: end the job, leave the update out, or "
+          "go on; a scaled loss (amp in float16) leaves it out always")
       .boolean("enable_cublas_tensor_op_math", false,
                "TF32 for float32 products and convolutions on a GPU")
       .number("fraction_of_gpu_memory_to_use", DeviceOptions().memory_fraction, 0.01, 1,

@@ -9,6 +9,7 @@
 #include "tensor/caching_allocator.h"
 #include "train/device_settings.h"
 #include "train/feeder.h"
+#include "train/finite_watch.h"
 #include "train/rank_state.h"
 
 namespace fleet {
@@ -92,7 +93,7 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   Strategy& strategy = *built.strategy;
   const BackwardResult& backward = strategy.append_backward(
       program, built.training.forward, built.training.loss, built.training.blocks);
-  strategy.append_optimizer(built.training.learning_rate, job.optimizer);
+  strategy.append_optimizer(built.training.learning_rate, job.optimizer, on_nan_of(job));
   built.loss_scaling = backward.loss_scaling;
   const Training& training = built.training;
   built.keep = {training.loss, training.training_metrics.losses, training.training_metrics.counts,

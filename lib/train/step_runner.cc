@@ -23,6 +23,7 @@ StepRunner::StepRunner(const Job& job, const Shape& image, Device& device,
   traffic_.emplace(session_->communicators());
   make_feeder();
   control_ = std::make_unique<Control>(options.control ? options.control : options.communicator);
+  watch_.emplace(executor(), device, *control_, options.rank, on_nan_of(job));
 }
 
 // What is fed, in the order of feed().
@@ -63,6 +64,7 @@ void StepRunner::train(const data::Batch& batch, const StepInfo& info, double le
   const float rate = static_cast<float>(learning_rate);
   feed(batch, rate);
   const StepInfo prepared = session_->prepare(info, rate);
+  watch_->step_begins(prepared);
   traffic_->step_begins();
   executor().run(prepared);
   traffic_->step_done();

@@ -10,6 +10,7 @@
 #include "data/pipeline.h"
 #include "train/control.h"
 #include "train/feeder.h"
+#include "train/finite_watch.h"
 #include "train/rank_state.h"
 #include "train/session.h"
 #include "train/step_traffic.h"
@@ -35,6 +36,7 @@ class StepRunner {
   Executor& executor() { return session_->executor(); }
   Control& control() { return *control_; }
   StepTraffic& traffic() { return *traffic_; }  // of the training steps
+  FiniteWatch& finite_watch() { return *watch_; }
 
   // Once parameters and states are what training begins with: gives rank 0's to all. steps: trained
   // so far.
@@ -59,6 +61,7 @@ class StepRunner {
   std::unique_ptr<Feeder> feeder_;
   std::vector<Feeder::Feed> feeds_;  // of the step at hand
   std::unique_ptr<Control> control_;
+  std::optional<FiniteWatch> watch_;
   std::optional<RankSync> sync_;  // from begin() on
 };
 

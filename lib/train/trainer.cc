@@ -196,6 +196,7 @@ TrainResult Trainer::run() {
     if (every > 0 && position_.epoch % every == 0) evaluate(epoch);
   }
   runner_->executor().synchronize();
+  if (const auto bad = look_for_nan()) act_on(*bad);
   if (job_.checkpoint.boolean("at_end")) save();
   if (!result_.stopped && job_.train.integer("evaluate_every") > 0) {
     evaluate(position_.batch > 0 ? position_.epoch : position_.epoch - 1);  // the last trained in
@@ -207,6 +208,7 @@ TrainResult Trainer::run() {
   result_.damaged = static_cast<int64_t>(damaged);
   result_.steps = position_.step;
   summarize();
+  if (!unsaved_.empty()) end_for_nan("'" + unsaved_ + "' is not finite", position_.step);
   return result_;
 }
 
@@ -241,15 +243,16 @@ void Trainer::train_step(const data::Batch& batch) {
   runner_->train(batch, {.step = step, .fetch = fetch}, rate);
   // Where the host runs ahead, steps are done later than they were issued: the sums are right
   // wherever it waits.
-  if (fetch || batch.index + 1 == data_->train().batches() || saves_after(step + 1) ||
-      step + 1 == job_.train.integer("max_steps")) {
-    runner_->executor().synchronize();
-  }
+  const bool waits = fetch || batch.index + 1 == data_->train().batches() ||
+                     saves_after(step + 1) || step + 1 == job_.train.integer("max_steps");
+  if (waits) runner_->executor().synchronize();
+  const std::optional<BadUpdates> bad = waits ? look_for_nan() : std::nullopt;
   meter_.step_done(static_cast<double>(batch.size));
   position_.step += 1;
   position_.batch = batch.index + 1;
   published_.step_done(position_.step, position_.epoch, PeerWait::total_ns());
   if (fetch) report(batch, step, rate);
+  if (bad) act_on(*bad);
   progress_->update(position_.batch, format("speed %.1f", meter_.speed()));
   after_step();
 }
@@ -268,7 +271,7 @@ void Trainer::after_step() {
 
 void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
   const MetricSums sums = session().read_metrics(false);
-  if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_) {
+  if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_ && !runner_->finite_watch().looks()) {
     warned_of_nan_ = true;
     spdlog::warn("the loss of step {} is {}: lower learning_rate.base, or look at the data", step,
                  sums.mean_loss());
@@ -300,10 +303,50 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
   const data::PipelineStats reader = data_->train().stats();
   line.add("reader_queue", reader.queued).add("reader_queue_capacity", reader.capacity);
   if (scaling) line.add("loss_scaling", *scaling);
+  if (skips()) line.add("skipped_updates", result_.skipped);
   runner_->traffic().add_to(&line);
   for (const auto& [key, value] : session().strategy_measures()) line.add(key, value);
   add_telemetry(&line);
   events_->write(line);
+}
+
+std::optional<BadUpdates> Trainer::look_for_nan() {
+  const std::optional<BadUpdates> bad = runner_->finite_watch().look();
+  if (bad) result_.skipped += bad->count;
+  return bad;
+}
+
+void Trainer::act_on(const BadUpdates& bad) {
+  progress_->finish();  // the log must not be written into the bar
+  if (events_) {
+    EventLine line("not_finite");
+    line.add("step", bad.step).add("what", bad.what).add("updates", bad.count);
+    if (bad.rank >= 0) line.add("rank", bad.rank);
+    events_->write(line);
+  }
+  if (!skips()) end_for_nan(bad.text(), bad.step);
+  if (leads()) {
+    spdlog::warn("step {}: {}, {} so far", bad.step, bad.left_out(), result_.skipped);
+  }
+}
+
+void Trainer::end_for_nan(const std::string& what, int64_t step) {
+  throw NotFiniteError(what, "step " + std::to_string(step),
+                       "lower learning_rate.base, or look at the data; " + newest_checkpoint());
+}
+
+std::string Trainer::newest_checkpoint() const {
+  const auto newest = latest_checkpoint(job_.train.text("output") + "/checkpoints");
+  return newest ? "the newest good checkpoint is " + *newest : "there is no checkpoint yet";
+}
+
+// A checkpoint that nobody can go on from must not take the place of a good one.
+void Trainer::say_unsaved() {
+  const std::string what = "'" + unsaved_ + "' is not finite";
+  if (runner_->finite_watch().on_nan() == OnNan::kStop) end_for_nan(what, position_.step);
+  if (leads()) {
+    spdlog::warn("step {} is not saved: {}; {}", position_.step, what, newest_checkpoint());
+  }
 }
 
 void Trainer::add_telemetry(EventLine* line) {
@@ -356,6 +399,8 @@ void Trainer::save() {
   if (saved_step_ == position_.step) return;
   progress_->finish();  // the log must not be written into the bar
   runner_->bring_together(position_.step);
+  unsaved_ = runner_->finite_watch().bad_state();
+  if (!unsaved_.empty()) return say_unsaved();
   saved_step_ = position_.step;
   // Nobody goes on (and perhaps dies) before what all of them may resume from is on the disk.
   const std::string folder =
@@ -382,6 +427,9 @@ void Trainer::summarize() {
   if (result_.damaged > 0) {
     std::printf("damaged images replaced: %lld\n", static_cast<long long>(result_.damaged));
   }
+  if (result_.skipped > 0) {
+    std::printf("updates left out: %lld\n", static_cast<long long>(result_.skipped));
+  }
   if (utilization_.count() > 0) {
     std::printf("gpu utilization: %.0f %%, memory: %s, clock: %.0f MHz\n",
                 utilization_.overall_mean(), mebibytes(most_memory_).c_str(),
@@ -406,6 +454,7 @@ void Trainer::summarize() {
         .add("gpu_memory", static_cast<int64_t>(most_memory_))
         .add("gpu_clock", clock_.overall_mean());
   }
+  if (skips()) summary.add("skipped_updates", result_.skipped);
   if (result_.evaluated) summary.add("acc1", result_.evaluation.acc1());
   events_->write(summary);
 }

@@ -31,6 +31,7 @@ struct TrainResult {
   int64_t steps = 0;
   bool stopped = false;    // asked to
   int64_t damaged = 0;     // images replaced, over all ranks
+  int64_t skipped = 0;     // updates left out for what was not finite (train.on_nan)
   bool evaluated = false;  // after the last step
   MetricSums evaluation;   // the last one, over all ranks
 };
@@ -43,6 +44,8 @@ class Trainer {
   // start.
   Trainer(const Job& job, Device& device, const TrainerOptions& options);
   ~Trainer();
+  // NotFiniteError (train/finite_watch.h) on all ranks where train.on_nan says so, and at the end
+  // where the last state could not be saved because it is not finite.
   TrainResult run();
   Session& session() const { return runner_->session(); }
 
@@ -56,11 +59,17 @@ class Trainer {
   void report(const data::Batch& batch, int64_t step, double rate);
   bool saves_after(int64_t steps) const;  // whether a checkpoint follows so many steps
   void after_step();
+  std::optional<BadUpdates> look_for_nan();
+  void act_on(const BadUpdates& bad);
+  [[noreturn]] void end_for_nan(const std::string& what, int64_t step);
+  std::string newest_checkpoint() const;
+  void say_unsaved();
   bool wants_to_stop() const { return options_.stop && options_.stop->load() != 0; }
   void evaluate(int64_t epoch);
   void save();
   void summarize();
   bool leads() const { return options_.rank == 0; }
+  bool skips() const { return runner_->finite_watch().skips(); }
 
   const Job job_;
   Device& device_;
@@ -77,6 +86,7 @@ class Trainer {
   DataPart part_;
   TrainingPosition position_;
   int64_t saved_step_ = -1, evaluated_step_ = -1;
+  std::string unsaved_;  // what kept the last checkpoint from being saved
   bool warned_of_nan_ = false;
   std::optional<double> loss_scaling_;  // at the last fetch
   TrainResult result_;

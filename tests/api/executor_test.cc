@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "api/optimizer.h"
@@ -121,6 +122,56 @@ TEST(ProgramExecutor, Strategy_RewritesTheProgram) {
   DistributedStrategy strategy;
   strategy.set("gradient_merge", true).set_fields("gradient_merge_configs", {{"k_steps", 2}});
   EXPECT_THAT(Trained(strategy).exe->program_text(), HasSubstr("every 2"));
+}
+
+// Own images through a network with batch normalisation: what one bad batch leaves behind.
+struct OwnImages {
+  static constexpr int64_t kBatch = 4, kPixels = 3 * 32 * 32;
+  Worker worker = Worker(World{});
+  Model model = Model("resnet20", {});
+  std::unique_ptr<ProgramExecutor> exe;
+  std::vector<float> images = std::vector<float>(kBatch * kPixels);
+  std::vector<int64_t> labels = {0, 1, 2, 3};
+
+  explicit OwnImages(const char* on_nan) {
+    model.own_data({3, 32, 32}, kBatch);
+    distributed_optimizer(Momentum(0.05, 0.9), {}).minimize(model.loss());
+    exe = std::make_unique<ProgramExecutor>(
+        worker, model, Values{{"train.device", "cpu"}, {"train.on_nan", on_nan}});
+  }
+  data::Batch batch(int number, bool bad) {
+    for (size_t i = 0; i < images.size(); ++i) {
+      images[i] = static_cast<float>((i * 31 + number * 17) % 127) / 64 - 1;
+    }
+    if (bad) images[500] = NAN;
+    data::Batch made;
+    made.size = kBatch;
+    made.images = images.data();
+    made.labels = labels.data();
+    return made;
+  }
+};
+
+TEST(ProgramExecutor, ABadBatchSkipped_LeavesNothingBehind) {
+  OwnImages with("skip"), without("skip");
+  for (const auto& [number, bad] : {std::pair(0, false), {1, true}, {2, false}}) {
+    const std::vector<double> loss = with.exe->run(with.batch(number, bad), {"loss"});
+    EXPECT_EQ(std::isnan(loss[0]), bad) << "relu keeps NaN";
+    if (!bad) without.exe->run(without.batch(number, false));
+  }
+  for (const std::string name :
+       {"conv1.weight", "bn1.running_mean", "bn1.running_var", "fc.weight", "fc.weight.momentum"}) {
+    EXPECT_EQ(with.exe->values(name), without.exe->values(name)) << name;
+  }
+}
+
+TEST(ProgramExecutor, ABadBatch_EndsTheProgramByDefault) {
+  OwnImages own("stop");
+  own.exe->run(own.batch(0, true));
+  EXPECT_THROW(own.exe->save(folder("nan")), NotFiniteError);
+  own.exe->run(own.batch(1, false));
+  const std::string saved = own.exe->save(folder("good"));
+  own.exe->load(saved);  // its parameters are what they were before the bad batch
 }
 
 TEST(ProgramExecutor, WrongOrderOfCalls_IsToldWhatToDoFirst) {
