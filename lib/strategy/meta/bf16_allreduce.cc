@@ -8,6 +8,9 @@ FLEET_META_OPTIMIZER(bf16_allreduce) {
   narrow_gradients(def, "bf16_allreduce", DType::kBFloat16);
   def.paddle_class = "FP16AllReduceOptimizer in bfloat16";
   def.cost = "sums have bfloat16's 8 bits, and float32's range; two casts a gradient";
+  def.figure =
+      "half the bytes on the wire; memory for gradients is halved too (`scripts/bench.sh "
+      "strategy_costs`)";
 }
 
 }  // namespace fleet

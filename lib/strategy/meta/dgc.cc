@@ -262,6 +262,9 @@ FLEET_META_OPTIMIZER(dgc) {
   def.cost =
       "two states as large as the parameters, which each rank saves; a pass over them in each "
       "step; a little accuracy, less with a ramp";
+  def.figure =
+      "VGG-16 at 32 x 32, 15.3 M parameters, sparsity 0.999, 200 Mbit/s: 0.15 MB a step for 61.2, "
+      "4.6 times the speed (`scripts/bench.sh links dgc`)";
 }
 
 }  // namespace fleet

@@ -94,6 +94,8 @@ FLEET_META_OPTIMIZER(reduce) {
        "summed on its owner, updated there and sent to all"}};
   def.when = "where updates take long (lamb, adam of many parameters) and the network is fast";
   def.cost = "parameters travel as gradients do, behind the updates; no memory is saved";
+  def.figure =
+      "2 ranks, Gloo: 1.15 times the bytes on the wire (`scripts/bench.sh strategy_costs`)";
 }
 
 }  // namespace fleet

