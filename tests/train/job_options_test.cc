@@ -48,7 +48,8 @@ TEST(JobOptions, IgnoreIndex_IsThatOfTheLossAndItsGradient) {
 TEST(JobOptions, UseCudnn_IsOffWhereThereIsAKernelOfOurOwn) {
   const Program as_it_is = program_of("mobilenet_v1", {});
   for (const Op& op : as_it_is.ops()) {
-    if (op.attributes.has("use_cudnn")) EXPECT_TRUE(op.attributes.boolean("use_cudnn"));
+    if (!op.attributes.has("use_cudnn")) continue;
+    EXPECT_TRUE(op.attributes.boolean("use_cudnn"));
   }
   const Program own = program_of("mobilenet_v1", {"model.use_cudnn=false"});
   int depthwise = 0, others = 0;
