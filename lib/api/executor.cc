@@ -40,6 +40,7 @@ std::shared_ptr<Opened> open(const Job& job, const Recipe& recipe, const World& 
   if (recipe.own_image) return opened;
   const DataPart part = data_part(job, {.image = {}, .rank = world.rank, .world = world.size});
   opened->data = std::make_unique<JobData>(job, *opened->device, part);
+  if (world.size > 1) opened->data->compare(job, {world.rank, world.size}, *world.store);
   return opened;
 }
 

@@ -10,6 +10,7 @@
 #include "comm/factory.h"
 #include "rendezvous/store_client.h"
 #include "train/device_settings.h"
+#include "train/same_start.h"
 
 namespace fleet {
 
@@ -42,6 +43,9 @@ Connection connect(const Job& job, const World& world, Device& device) {
                       .store = world.store,
                       .names = {}};
   apply(job.comm, &options);
+  StartComparison(claims_of_job(job, device.backend()), "job", {world.rank, world.size},
+                  *world.store, options.timeout)
+      .wait();
   if (device.backend() != "cpu") {
     CommOptions host = options;
     host.group = "control";

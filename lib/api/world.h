@@ -31,8 +31,9 @@ struct Connection {
   std::unique_ptr<Communicator> control;  // null where `compute` is of the host's memory too
 };
 
-// Collective, once for each World: all ranks call it alike. The device must outlive the connection.
-// Errors of make_communicator().
+// Collective, once for each World: all ranks call it alike. Compares the jobs of all ranks first
+// (train/same_start.h). The device must outlive the connection. Errors of StartComparison and
+// make_communicator().
 Connection connect(const Job& job, const World& world, Device& device);
 
 // Where this rank computes (train.device and FLAGS_selected_gpus). One line of the log says why it

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "train/device_settings.h"
+#include "train/same_start.h"
 
 namespace fleet {
 
@@ -27,6 +28,19 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
         "test images are " + test_->image().text() + ", training images " + train_->image().text(),
         "data", "give both the same size");
   }
+}
+
+const data::Fingerprint& JobData::fingerprint() {
+  if (!fingerprint_) fingerprint_ = data::fingerprint(train_->source());
+  return *fingerprint_;
+}
+
+void JobData::compare(const Job& job, JobRank rank, Store& store) {
+  std::optional<data::Fingerprint> test;
+  if (test_) test = data::fingerprint(test_->source());
+  StartComparison(claims_of_data(job, fingerprint(), test ? &*test : nullptr), "data", rank, store,
+                  timeout_of(job))
+      .wait();
 }
 
 }  // namespace fleet

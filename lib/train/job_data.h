@@ -2,10 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "data/fingerprint.h"
 #include "data/pipeline.h"
+#include "store/store.h"
 #include "tensor/device.h"
+#include "train/rank_state.h"
 #include "train/session.h"
 
 namespace fleet {
@@ -19,10 +23,16 @@ class JobData {
 
   data::InputPipeline& train() { return *train_; }
   data::InputPipeline* test() { return test_.get(); }  // null where the job names none
+  // Of the training data; looks at them the first time.
+  const data::Fingerprint& fingerprint();
+  // Compares the data and the weights to start from with the other ranks'. Collective, once for a
+  // Store. Errors of StartComparison.
+  void compare(const Job& job, JobRank rank, Store& store);
 
  private:
   std::vector<Buffer> image_memory_;  // of the batches, where copies are fast from it
   std::unique_ptr<data::InputPipeline> train_, test_;
+  std::optional<data::Fingerprint> fingerprint_;
 };
 
 }  // namespace fleet

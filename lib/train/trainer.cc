@@ -11,7 +11,6 @@
 #include "base/process_memory.h"
 #include "base/text.h"
 #include "comm/peer_wait.h"
-#include "data/fingerprint.h"
 #include "train/device_settings.h"
 #include "train/unused_options.h"
 
@@ -56,6 +55,9 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   begun_ = monotonic_seconds();
   part_ = data_part(job, {.image = {}, .rank = options.rank, .world = options.world});
   data_ = std::make_unique<JobData>(job_, device_, part_);
+  if (options.store && options.world > 1) {
+    data_->compare(job_, {options.rank, options.world}, *options.store);
+  }
   if (leads()) make_output_folder(job_.train.text("output"));
   const data::ImageShape image = data_->train().image();
   const uint64_t seed = static_cast<uint64_t>(job_.train.integer("seed"));
@@ -102,7 +104,7 @@ void Trainer::say_unused() {
   const JobFacts facts{.world = options_.world,
                        .evaluates = data_->test() != nullptr,
                        .steps = data_->train().batches() * job_.train.integer("epochs"),
-                       .data_classes = data::fingerprint(data_->train().source()).classes};
+                       .data_classes = data_->fingerprint().classes};
   for (const std::string& line : unused_options(job_, facts)) spdlog::warn("{}", line);
   for (const auto& line : unused_parameter_names(job_, runner_->executor().program())) {
     spdlog::warn("{}", line);

@@ -122,14 +122,53 @@ TEST_F(BadInput, Checkpoint_TruncatedOrOfAnotherModel_IsRefused) {
   EXPECT_THAT(refusal({"checkpoint.resume=" + folder}), HasSubstr("model.safetensors: truncated"));
 }
 
-TEST_F(BadInput, RankWithAnotherPlan_IsNamed) {
-  // A script that gives one rank another job, as a mixed-up cluster would.
-  write("rank.sh", "#!/bin/sh\nexec '" + program_folder() +
-                       "/fleet-worker' job.json --set data.batch_size=$((8 + 8 * RANK)) --set "
-                       "model.num_classes=$((10 + RANK))\n");
-  Fleetrun fleetrun(job_.folder(), "plans", {"--nproc_per_node=2", "sh", "rank.sh"});
-  EXPECT_EQ(fleetrun.wait(), 2) << fleetrun.output();
-  EXPECT_THAT(fleetrun.output(), HasSubstr("has another plan than rank"));
+// A script that gives one rank another job, as a mixed-up cluster would.
+class MixedRanks : public BadInput {
+ protected:
+  // What three ranks of which number 1 has these overrides end with, exit code 2.
+  std::string output_of(const std::string& overrides) {
+    write("rank.sh", "#!/bin/sh\nmore=''; [ $RANK = 1 ] && more='" + overrides + "'\nexec '" +
+                         program_folder() + "/fleet-worker' job.json $more\n");
+    Fleetrun fleetrun(job_.folder(), "mixed", {"--nproc_per_node=3", "sh", "rank.sh"});
+    EXPECT_EQ(fleetrun.wait(), 2) << fleetrun.output();
+    EXPECT_THAT(fleetrun.output(), HasSubstr("rank 1 differs from ranks 0, 2: "));
+    EXPECT_FALSE(std::filesystem::exists(job_.path("output")));
+    return fleetrun.output();
+  }
+};
+
+TEST_F(MixedRanks, AnotherJob_IsNamedByKey) {
+  EXPECT_THAT(output_of("--set data.batch_size=16 --set model.num_classes=11"),
+              AllOf(HasSubstr("data.batch_size is 16 (--set), not 32 (default)"),
+                    HasSubstr("model.num_classes is 11 (--set), not 10 (job.json)")));
+}
+
+// Would end before the others, which would wait for it until comm.timeout.
+TEST_F(MixedRanks, AnotherMaxSteps_IsNamed) {
+  EXPECT_THAT(output_of("--set train.max_steps=3"),
+              HasSubstr("train.max_steps is 3 (--set), not 0 (default)"));
+}
+
+// The ranks could not even meet.
+TEST_F(MixedRanks, AnotherTransport_IsNamed) {
+  EXPECT_THAT(output_of("--set comm.backend=gloo"),
+              HasSubstr("comm.backend is \"gloo\" (--set), not \"auto\" (default)"));
+}
+
+TEST_F(MixedRanks, OtherData_AreNamed) {
+  const char* kFolders = R"({"model": {"name": "lenet", "num_classes": 2},
+    "data": {"source": "image_folder", "root": "one", "test": {"folder": ""},
+             "image": {"channels": 1, "height": 28, "width": 28}}})";
+  write("job.json", kFolders);
+  for (const std::string root : {"one", "two"}) {
+    for (const std::string name : {"a", "b"}) {
+      std::filesystem::create_directories(job_.path(root + "/train/" + name));
+      for (int i = 0; i < 40; ++i)
+        write(root + "/train/" + name + "/" + std::to_string(i) + ".png", "x");
+    }
+  }
+  write("two/train/b/more.png", "x");
+  EXPECT_THAT(output_of("--set data.root=two"), HasSubstr("data.train's samples is 81, not 80"));
 }
 
 }  // namespace
