@@ -15,19 +15,57 @@ Control::Control(Communicator* communicator) : stream_(communicator ? "control" 
 
 Control::~Control() = default;
 
-bool Control::agree_to_stop(bool wish) {
+bool Control::next_turn(const Turn& turn, bool wish) {
   if (!communicator_) return wish;
   bool agreed = false;
   if (posted_) {
     exchanged_.synchronize();
-    agreed = wish_ > 0;
+    check_turns();
+    agreed = sums_[0] > 0;
   }
-  wish_ = wish || agreed ? 1.f : 0.f;
-  const View view{&wish_, 1, DType::kFloat32};
-  communicator_->all_reduce(view, view, ReduceOp::kMax, stream_);
+  turn_ = turn;
+  told_[0] = wish || agreed ? 1 : 0;
+  told_[1] = turn.works ? 1 : 0;
+  told_[2] = turn.works ? communicator_->rank() : 0;
+  communicator_->all_reduce({told_, 3, DType::kFloat64}, {sums_, 3, DType::kFloat64},
+                            ReduceOp::kSum, stream_);
   stream_.record(exchanged_);
   posted_ = true;
-  return agreed;
+  if (turn.works) return agreed;
+  exchanged_.synchronize();
+  check_turns();
+  return sums_[0] > 0;
+}
+
+void Control::check_turns() const {
+  const int size = communicator_->size(), working = static_cast<int>(sums_[1]);
+  if (working == 0 || working == size) return;
+  const bool few_work = 2 * working <= size, few_rest = 2 * working >= size;
+  const int odd = few_work ? working : size - working;
+  const double every = static_cast<double>(size) * (size - 1) / 2;
+  const int first = static_cast<int>(few_work ? sums_[2] : every - sums_[2]);  // where it is one
+  const std::string who =
+      odd == 1 ? "rank " + std::to_string(first) + " has " : std::to_string(odd) + " ranks have ";
+  const std::string others =
+      size == 2 ? "rank " + std::to_string(1 - first) : "the other " + std::to_string(size - odd);
+  const bool mine = (turn_.works && few_work) || (!turn_.works && few_rest);
+  throw Error(mine ? ErrorCode::kUsage : ErrorCode::kPeerLost,
+              who + (few_work ? "a step " : "no step ") + std::to_string(turn_.step) +
+                  (few_work ? " left to do, " : " left to do as ") + others +
+                  (few_work    ? " not"
+                   : size == 2 ? " has"
+                               : " have"),
+              {}, "give all ranks the same train.epochs, train.max_steps and data");
+}
+
+void Control::explain_lost_peer() {
+  if (!communicator_ || !posted_) return;
+  try {
+    exchanged_.synchronize();
+  } catch (const Error&) {
+    return;
+  }
+  check_turns();
 }
 
 void Control::sum(std::span<double> values) {

@@ -20,10 +20,22 @@ class Control {
   explicit Control(Communicator* communicator);
   ~Control();
 
-  // Once a step. Tells the others whether this rank wishes to stop; true once any rank wished so in
-  // the call before: hence on all ranks in the same step, without waiting for the slowest of this
-  // one.
-  bool agree_to_stop(bool wish);
+  // Before each step, and once where there is none left (works: false). Tells the others this and
+  // whether this rank wishes to stop; true once any rank wished so in the call before, or in this
+  // one where it is the last: hence on all ranks before the same step, without waiting for the
+  // slowest of this one. Where some ranks have a step left and others do not, whoever notices
+  // throws kUsage on those in the minority (on all where there is none), else kPeerLost; both name
+  // the rank. step: counted from 0, for that message.
+  struct Turn {
+    int64_t step = 0;
+    bool works = true;
+  };
+  bool next_turn(const Turn& turn, bool wish);
+  // Once a step, for loops that always have another: next_turn() without its checks.
+  bool agree_to_stop(bool wish) { return next_turn({}, wish); }
+  // To be called where a step failed because another rank was lost: throws as next_turn() does
+  // where that rank had no step left.
+  void explain_lost_peer();
   // Sums over all ranks, in place.
   void sum(std::span<double> values);
   // The values of each rank, by rank; as many on all of them.
@@ -39,8 +51,11 @@ class Control {
   std::unique_ptr<Communicator> communicator_;
   HostEvent exchanged_;
   HostStream stream_;  // behind the event: it ends first, with what it still has to record
+  void check_turns() const;
+
   bool posted_ = false;
-  float wish_ = 0;
+  Turn turn_;                           // the last one told
+  double told_[3] = {}, sums_[3] = {};  // wishes, ranks that work, and the sum of their numbers
 };
 
 }  // namespace fleet

@@ -221,17 +221,21 @@ void Trainer::train_epoch(int64_t epoch) {
                    data_->train().batches(), position_.batch);
   const int64_t max_steps = job_.train.integer("max_steps");
   meter_.start();
-  while (max_steps == 0 || position_.step < max_steps) {
-    const data::Batch* batch = data_->train().next();
-    if (!batch) {
+  for (;;) {
+    const bool more = max_steps == 0 || position_.step < max_steps;
+    const data::Batch* batch = more ? data_->train().next() : nullptr;
+    if (more && !batch) {
       position_.epoch += 1;
       position_.batch = 0;
-      break;
     }
-    train_step(*batch);
-    if (runner_->control().agree_to_stop(wants_to_stop())) {
-      result_.stopped = true;
-      break;
+    const Control::Turn turn{.step = position_.step, .works = batch != nullptr};
+    result_.stopped |= runner_->control().next_turn(turn, wants_to_stop());
+    if (!batch || result_.stopped) break;
+    try {
+      train_step(*batch);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kPeerLost) runner_->control().explain_lost_peer();
+      throw;
     }
   }
   progress_->finish();
@@ -369,13 +373,16 @@ void Trainer::evaluate(int64_t epoch) {
   runner_->bring_together(position_.step);
   test->start_epoch(0);
   MetricSums sums;
-  while (const data::Batch* batch = test->next()) {
-    sums.add(runner_->evaluate(*batch, position_.step));
-    published_.pulse();
-    if (runner_->control().agree_to_stop(wants_to_stop())) {
+  for (;;) {
+    const data::Batch* batch = test->next();
+    const Control::Turn turn{.step = position_.step, .works = batch != nullptr};
+    if (runner_->control().next_turn(turn, wants_to_stop())) {
       result_.stopped = true;
       return;
     }
+    if (!batch) break;
+    sums.add(runner_->evaluate(*batch, position_.step));
+    published_.pulse();
   }
   double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
   runner_->control().sum(all);

@@ -1,0 +1,106 @@
+// Ranks of which some have a step left and others do not.
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "base/thread.h"
+#include "comm/factory.h"
+#include "train/control.h"
+
+namespace fleet {
+namespace {
+
+struct Ends {
+  std::vector<std::string> messages;  // by rank; "": none
+  std::vector<ErrorCode> codes;
+  std::vector<int64_t> steps;  // done
+};
+
+// Each rank has so many steps, which it does together with the others (a sum over them); one that
+// fails leaves.
+Ends run(const std::vector<int64_t>& steps) {
+  const int world = static_cast<int>(steps.size());
+  Ends ends{std::vector<std::string>(world), std::vector<ErrorCode>(world),
+            std::vector<int64_t>(world)};
+  const auto store = make_memory_store();
+  const auto one_rank = [&](int rank) {
+    const auto communicator = make_communicator({.rank = rank,
+                                                 .size = world,
+                                                 .nodes = {},
+                                                 .store = store,
+                                                 .backend = "inprocess",
+                                                 .names = {}});
+    Control control(communicator.get());
+    HostStream stream("work");
+    const auto step = [&] {
+      float value = 1;
+      const View view{&value, 1, DType::kFloat32};
+      communicator->all_reduce(view, view, ReduceOp::kSum, stream);
+      stream.synchronize();
+    };
+    try {
+      for (int64_t i = 0;; ++i) {
+        const bool works = i < steps[rank];
+        if (control.next_turn({.step = i, .works = works}, false) || !works) return;
+        try {
+          step();
+        } catch (const Error&) {
+          control.explain_lost_peer();
+          throw;
+        }
+        ends.steps[rank] = i + 1;
+      }
+    } catch (const Error& error) {
+      ends.codes[rank] = error.code();
+      ends.messages[rank] = error.what();
+      communicator->abort(error);
+    }
+  };
+  std::vector<Thread> threads;
+  for (int rank = 0; rank < world; ++rank) {
+    threads.emplace_back("rank" + std::to_string(rank), [&one_rank, rank] { one_rank(rank); });
+  }
+  threads.clear();
+  return ends;
+}
+
+TEST(Turns, AsManySteps_EndTogether) {
+  const Ends ends = run({5, 5, 5});
+  EXPECT_EQ(ends.messages, std::vector<std::string>(3));
+  EXPECT_EQ(ends.steps, std::vector<int64_t>(3, 5));
+}
+
+// The others wait for it in a sum: without this until comm.timeout, ten minutes.
+TEST(Turns, RankThatStopsEarly_NamesItself) {
+  const Ends ends = run({5, 5, 3, 5});
+  EXPECT_EQ(ends.codes[2], ErrorCode::kUsage);
+  EXPECT_THAT(ends.messages[2],
+              ::testing::HasSubstr("rank 2 has no step 3 left to do as the other 3 have"));
+  for (const int rank : {0, 1, 3}) {
+    EXPECT_EQ(ends.codes[rank], ErrorCode::kPeerLost) << ends.messages[rank];
+    EXPECT_THAT(ends.messages[rank], ::testing::HasSubstr("rank 2"));
+    EXPECT_EQ(ends.steps[rank], 3);
+  }
+}
+
+TEST(Turns, RankThatGoesOnAlone_IsTheOneNamed) {
+  const Ends ends = run({3, 5, 3, 3});
+  EXPECT_EQ(ends.codes[1], ErrorCode::kUsage) << ends.messages[1];
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_THAT(ends.messages[rank],
+                ::testing::HasSubstr("rank 1 has a step 3 left to do, the other 3 not"));
+    if (rank != 1) EXPECT_EQ(ends.codes[rank], ErrorCode::kPeerLost);
+  }
+}
+
+TEST(Turns, OneOfTwoRanks_IsNamedByBoth) {
+  const Ends ends = run({3, 4});
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(ends.codes[rank], ErrorCode::kUsage) << ends.messages[rank];
+    EXPECT_THAT(ends.messages[rank],
+                ::testing::HasSubstr("rank 1 has a step 3 left to do, rank 0 not"));
+  }
+}
+
+}  // namespace
+}  // namespace fleet
