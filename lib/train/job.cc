@@ -36,6 +36,8 @@ Schema train_schema() {
           "on_nan", "stop", {"stop", "skip", "continue"},
           "where the loss or a gradient is infinite or NaN: end the job, leave the update out, or "
           "go on; a scaled loss (amp in float16) leaves it out always")
+      .integer("compare_ranks_every", 100, 0, kMany,
+               "steps between two comparisons of the parameters of all ranks; 0: never")
       .boolean("enable_cublas_tensor_op_math", false,
                "TF32 for float32 products and convolutions on a GPU")
       .number("fraction_of_gpu_memory_to_use", DeviceOptions().memory_fraction, 0.01, 1,

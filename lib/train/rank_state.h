@@ -20,6 +20,8 @@ std::vector<VarId> shared_vars(const Program& program);
 // What rank 0 gives to all before evaluation and saving: the statistics of the model, which are the
 // states that section `forward` writes, but for those of each rank.
 std::vector<VarId> shared_statistics(const Program& program, SectionId forward);
+// Whether ranks drift apart between two averages: some operation runs in a sync.
+bool drifts_apart(const Program& program);
 // Brings ranks that have drifted apart together before evaluation and saving, where the Program has
 // operations for it. All ranks call it alike; not thread-safe.
 class RankSync {

@@ -82,6 +82,10 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   if (leads()) say_unused();
   load();
   runner_->begin(position_.step);
+  if (options.world > 1 && job_.train.integer("compare_ranks_every") > 0) {
+    divergence_ = std::make_unique<DivergenceCheck>(
+        runner_->executor(), device_, runner_->control(), JobRank{options.rank, options.world});
+  }
   if (leads()) {
     events_ = std::make_unique<EventFile>(job_.train.text("output") + "/metrics.jsonl");
     events_->write(EventLine("start")
@@ -263,12 +267,18 @@ void Trainer::train_step(const data::Batch& batch) {
   after_step();
 }
 
+bool Trainer::compares_after(int64_t steps) const {
+  return divergence_ && !divergence_->drifts() &&
+         steps % job_.train.integer("compare_ranks_every") == 0;
+}
+
 bool Trainer::saves_after(int64_t steps) const {
   const int64_t every = job_.checkpoint.integer("every_steps");
   return every > 0 && steps % every == 0;
 }
 
 void Trainer::after_step() {
+  if (compares_after(position_.step)) divergence_->compare(position_.step);
   if (saves_after(position_.step)) {
     save();
     meter_.start();
@@ -408,6 +418,7 @@ void Trainer::save() {
   if (saved_step_ == position_.step) return;
   progress_->finish();  // the log must not be written into the bar
   runner_->bring_together(position_.step);
+  if (divergence_) divergence_->compare(position_.step);  // nothing bad goes over a good one
   unsaved_ = runner_->finite_watch().bad_state();
   if (!unsaved_.empty()) return say_unsaved();
   saved_step_ = position_.step;

@@ -10,6 +10,7 @@
 #include "observe/rank_progress.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
+#include "train/divergence.h"
 #include "train/job_data.h"
 #include "train/step_runner.h"
 
@@ -57,7 +58,8 @@ class Trainer {
   void train_step(const data::Batch& batch);
   void add_telemetry(EventLine* line);
   void report(const data::Batch& batch, int64_t step, double rate);
-  bool saves_after(int64_t steps) const;  // whether a checkpoint follows so many steps
+  bool compares_after(int64_t steps) const;  // whether ranks compare parameters after so many
+  bool saves_after(int64_t steps) const;     // whether a checkpoint follows so many steps
   void after_step();
   std::optional<BadUpdates> look_for_nan();
   void act_on(const BadUpdates& bad);
@@ -77,7 +79,8 @@ class Trainer {
   std::unique_ptr<JobData> data_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Schedule> schedule_;
-  std::unique_ptr<EventFile> events_;  // rank 0
+  std::unique_ptr<DivergenceCheck> divergence_;  // null: nothing is compared
+  std::unique_ptr<EventFile> events_;            // rank 0
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   StepMeter meter_;

@@ -559,6 +559,28 @@ TEST_F(TrainerTest, RanksWithAnotherPlan_AreRefusedByName) {
   EXPECT_THAT(messages[1], HasSubstr("rank 0 has another plan than rank 1"));
 }
 
+TEST_F(TrainerTest, RanksWithOtherData_AreRefusedByName) {
+  for (const std::string& message : start_two(job({}), job({"data.train.samples=63"}))) {
+    EXPECT_THAT(message, HasSubstr("rank 1 differs from rank 0: data.train's samples is 63"));
+  }
+}
+
+// Every strategy's ranks stay alike where they say so, bit by bit.
+TEST_F(TrainerTest, ParametersOfRanks_AreComparedAsOftenAsTheJobSays) {
+  const std::vector<std::string> kOften = {"train.compare_ranks_every=1", "train.epochs=3"};
+  for (const auto& strategy : std::vector<std::vector<std::string>>{
+           {},
+           {"optimizer.clip=global_norm"},
+           {"strategy.localsgd=true", "strategy.localsgd_configs={'k_steps': 3, 'begin_step': 1}"},
+           {"strategy.build_strategy={'reduce_strategy': 'Reduce'}"},
+           {"strategy.gradient_merge=true", "strategy.gradient_merge_configs={'k_steps': 2}"},
+           {"strategy.lars=true"},
+           {"strategy.dgc=true"}}) {
+    const Outcome outcome = run(job(with(kOften, strategy)), 2);
+    EXPECT_EQ(outcome.results[0].steps, 6);
+  }
+}
+
 // Two nodes that share no folder, and a checkpoint on one of them.
 TEST_F(TrainerTest, RanksThatResumeFromOtherCheckpoints_AreRefused) {
   run(job({"train.max_steps=1"}), 2);
