@@ -1,0 +1,32 @@
+#include "base/crc32c.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace fleet {
+namespace {
+
+// RFC 3720, B.4.
+TEST(Crc32c, KnownBytes_HaveTheStandardsValues) {
+  std::string ascending, zeros(32, '\0'), ones(32, '\xff');
+  for (int i = 0; i < 32; ++i) ascending.push_back(static_cast<char>(i));
+  for (const auto function : {crc32c, crc32c_by_table}) {
+    EXPECT_EQ(function("123456789", 0), 0xe3069283);
+    EXPECT_EQ(function(zeros, 0), 0x8a9136aa);
+    EXPECT_EQ(function(ones, 0), 0x62a8ab43);
+    EXPECT_EQ(function(ascending, 0), 0x46dd794e);
+    EXPECT_EQ(function("", 0), 0U);
+  }
+}
+
+TEST(Crc32c, Parts_GiveThatOfTheWhole) {
+  const std::string text = "a text that is cut wherever one likes";
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    const std::string_view all(text);
+    EXPECT_EQ(crc32c(all.substr(cut), crc32c(all.substr(0, cut))), crc32c_by_table(text)) << cut;
+  }
+}
+
+}  // namespace
+}  // namespace fleet
