@@ -10,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -59,27 +60,50 @@ std::vector<std::string> all_checkpoints(const std::string& root) {
   return found;
 }
 
+// Version 1 had no checksums.
+constexpr int kVersion = 2;
+constexpr char kChecksum[] = "crc32c";
+
+// Of its text without spaces.
+std::string checksum_of(const Json& state) {
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", crc32c(state.dump()));
+  return text;
+}
+
 // ranks: whose parts lie beside it; 0: none do.
 std::string state_text(const TrainingPosition& position, int ranks) {
-  Json state = {{"version", 1},
-                {"step", position.step},
-                {"epoch", position.epoch},
-                {"batch", position.batch},
-                {"seed", position.seed},
-                {"global_batch", position.global_batch},
+  Json state = {{"version", kVersion},     {"step", position.step},
+                {"epoch", position.epoch}, {"batch", position.batch},
+                {"seed", position.seed},   {"global_batch", position.global_batch},
                 {"model", position.model}};
   if (ranks > 0) state["ranks"] = ranks;
+  state[kChecksum] = checksum_of(state);
   return state.dump(2) + "\n";
 }
 
-TrainingPosition parse_state(const std::string& path, int* ranks) {
+// Sets the version, which says whether the files beside it have checksums.
+TrainingPosition parse_state(const std::string& path, int* ranks, int* version) {
   const auto damaged = [&](const std::string& what) {
-    return Error(ErrorCode::kUsage, what, path,
-                 "it is damaged or no checkpoint; remove this folder to use the one before");
+    return DamagedFile(
+        what, path, "it is damaged or no checkpoint; checkpoint.resume=auto uses the one before");
   };
   if (!fs::exists(path)) throw damaged("there is no such file");
   try {
-    const Json state = Json::parse(read_file(path));
+    Json state = Json::parse(read_file(path));
+    *version = state.at("version");
+    const std::string checksum = state.value(kChecksum, std::string());
+    state.erase(kChecksum);
+    const bool required = *version != 1 || !checksum.empty();
+    if (required && checksum != checksum_of(state)) {
+      throw damaged("its content is not what its checksum says");
+    }
+    if (*version < 1 || *version > kVersion) {
+      throw Error(ErrorCode::kUsage,
+                  "is of version " + std::to_string(*version) +
+                      ", this fleetrun reads versions 1 to " + std::to_string(kVersion),
+                  path, "go on with the release that wrote it, or a newer one");
+    }
     const TrainingPosition position = {state.at("step"),         state.at("epoch"),
                                        state.at("batch"),        state.at("seed"),
                                        state.at("global_batch"), state.at("model")};
@@ -150,11 +174,11 @@ std::map<std::string, std::string> part_metadata(const JobRank& own, int64_t ste
 }
 
 TensorFile read_part(const std::string& folder, const JobRank& own, int64_t step,
-                     const Program& program) {
+                     const Program& program, Checksum checksum) {
   const std::string path = folder + "/" + name_of_part(own.rank);
   const std::string use = "use a checkpoint that is whole, in a folder that all nodes share";
-  if (!fs::exists(path)) throw Error(ErrorCode::kUsage, "there is no such file", path, use);
-  TensorFile part = read_safetensors(path);
+  if (!fs::exists(path)) throw DamagedFile("there is no such file", path, use);
+  TensorFile part = read_safetensors(path, checksum);
   if (part.metadata != part_metadata(own, step)) {
     throw Error(ErrorCode::kUsage,
                 "is not of rank " + std::to_string(own.rank) + " of " + std::to_string(own.world) +
@@ -311,8 +335,16 @@ std::optional<std::string> set_checkpoints_aside(const std::string& root) {
   }
 }
 
-std::optional<std::string> latest_checkpoint(const std::string& root) {
-  const std::vector<std::string> all = all_checkpoints(root);
+int64_t step_of_checkpoint(const std::string& folder) {
+  long long step = -1;
+  const std::string name = fs::path(folder).filename();
+  if (name.starts_with("step_")) parse_int(name.substr(5), &step);
+  return step;
+}
+
+std::optional<std::string> latest_checkpoint(const std::string& root, int64_t below) {
+  std::vector<std::string> all = all_checkpoints(root);
+  std::erase_if(all, [&](const auto& folder) { return step_of_checkpoint(folder) >= below; });
   if (all.empty()) return std::nullopt;
   return all.back();
 }
@@ -323,8 +355,14 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
     throw Error(ErrorCode::kUsage, "no such checkpoint folder", folder,
                 "give the path of a folder such as step_00000120");
   }
-  int ranks = 0;
-  const TrainingPosition position = parse_state(folder + "/" + kStateFile, &ranks);
+  int ranks = 0, version = 0;
+  const TrainingPosition position = parse_state(folder + "/" + kStateFile, &ranks, &version);
+  const Checksum checksum = version == 1 ? Checksum::kIfThere : Checksum::kRequired;
+  const auto read = [&](const char* file) {
+    const std::string path = folder + "/" + file;
+    if (fs::exists(path)) return read_safetensors(path, checksum);
+    throw DamagedFile("there is no such file", path, "use a checkpoint that is whole");
+  };
   if (position.model != model) {
     throw Error(
         ErrorCode::kUsage,
@@ -333,12 +371,12 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   }
   const Program& program = executor.program();
   check_ranks(folder, ranks, program, own);
-  const TensorFile weights = read_safetensors(folder + "/" + kModelFile);
-  TensorFile states = read_safetensors(folder + "/" + kOptimizerFile);
+  const TensorFile weights = read(kModelFile);
+  TensorFile states = read(kOptimizerFile);
   check_fit(program, weights, CheckpointFile::kModel, folder + "/" + kModelFile);
   check_fit(program, states, CheckpointFile::kOptimizer, folder + "/" + kOptimizerFile);
   TensorFile part;
-  if (ranks > 0) part = read_part(folder, own, position.step, program);
+  if (ranks > 0) part = read_part(folder, own, position.step, program, checksum);
   const std::string other = drop_other_loss_scaling(states, program);
   if (note) *note = other;
   scatter(weights, executor);

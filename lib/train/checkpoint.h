@@ -1,7 +1,8 @@
 // Checkpoints: one folder a step, "<root>/step_00000120", with model.safetensors (parameters and
 // running statistics under the model's names), optimizer.safetensors (the optimizer's states) and
-// state.json (where training is). Where a Program has states of each rank (Var::per_rank), also
-// rank_00000.safetensors and so on, one a rank, and their number in state.json as "ranks".
+// state.json (where training is). Each has a checksum, CRC-32C. Where a Program has states of each
+// rank (Var::per_rank), also rank_00000.safetensors and so on, one a rank, and their number in
+// state.json as "ranks".
 #pragma once
 
 #include <cstdint>
@@ -52,15 +53,18 @@ size_t save_rank_part(const std::string& root, int64_t step, Executor& executor,
 std::string finish_checkpoint(const std::string& root, const TrainingPosition& position,
                               Executor& executor, int keep, std::span<const size_t> part_bytes);
 
-// The newest complete checkpoint below root, if there is one.
-std::optional<std::string> latest_checkpoint(const std::string& root);
+// The newest complete checkpoint in the folder root of a step below this one, if there is one.
+std::optional<std::string> latest_checkpoint(const std::string& root, int64_t below = kForever);
+// Of such a folder, by its name; -1: it is none.
+int64_t step_of_checkpoint(const std::string& folder);
 
 // Renames a root that holds checkpoints to "<root>.1" (or the next free number), so that a new run
 // does not mix with an earlier one's; returns where they are then.
 std::optional<std::string> set_checkpoints_aside(const std::string& root);
 
-// Reads a checkpoint into the executor. kUsage where it is truncated, of another model, or lacks
-// something: nothing is changed then. Only the states of loss scaling may differ, as where float16
+// Reads a checkpoint into the executor. DamagedFile where it is truncated, lacks a file or is not
+// what its checksums say; kUsage where it is of another model or version, or lacks something:
+// nothing is changed then. Only the states of loss scaling may differ, as where float16
 // goes on in float32: those it lacks keep their values, those the program has not are left out.
 // note: a line about that, "" where nothing differs. States of each rank come from this rank's
 // part; kUsage where the checkpoint's number of ranks is another, or only one of both has such

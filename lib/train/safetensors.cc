@@ -1,8 +1,10 @@
 #include "train/safetensors.h"
 
+#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -28,8 +30,7 @@ const char* type_name(DType dtype) {
 }
 
 [[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw Error(ErrorCode::kUsage, what, path,
-              "it is damaged or no safetensors file; use another one");
+  throw DamagedFile(what, path, "it is damaged or no safetensors file; use another one");
 }
 
 HostTensor parse_tensor(const std::string& path, const std::string& name, const Json& entry,
@@ -56,11 +57,47 @@ HostTensor parse_tensor(const std::string& path, const std::string& name, const 
   return tensor;
 }
 
+constexpr char kChecksum[] = "crc32c";
+constexpr char kNoChecksum[] = "00000000";
+
+// Where the checksum's digits are in the content: the metadata comes first, its keys in order.
+size_t place_of_checksum(std::string_view content) {
+  const std::string before = std::string("\"") + kChecksum + "\":\"";
+  const size_t found = content.find(before);
+  const size_t place = found + before.size();
+  return found == std::string_view::npos || place + 8 > content.size() ? std::string_view::npos
+                                                                       : place;
+}
+
+std::string checksum_of(const std::string& content, size_t place) {
+  const std::string_view all(content);
+  const uint32_t before = crc32c(kNoChecksum, crc32c(all.substr(0, place)));
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", crc32c(all.substr(place + 8), before));
+  return text;
+}
+
+void check_checksum(const std::string& path, const std::string& content, TensorFile* file,
+                    Checksum checksum) {
+  const auto found = file->metadata.find(kChecksum);
+  if (found == file->metadata.end()) {
+    if (checksum == Checksum::kRequired) bad(path, "has no checksum");
+    return;
+  }
+  const size_t place = place_of_checksum(content);
+  if (place == std::string_view::npos || checksum_of(content, place) != found->second) {
+    bad(path, "its content is not what its checksum says");
+  }
+  file->metadata.erase(found);
+}
+
 }  // namespace
 
 void write_safetensors(const std::string& path, const TensorFile& file) {
   Json header = Json::object();
-  if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+  std::map<std::string, std::string> metadata = file.metadata;
+  metadata[kChecksum] = kNoChecksum;
+  header["__metadata__"] = metadata;
   uint64_t offset = 0;
   for (const auto& [name, tensor] : file.tensors) {
     const auto dims = tensor.shape.dims();
@@ -78,10 +115,12 @@ void write_safetensors(const std::string& path, const TensorFile& file) {
   for (const auto& [name, tensor] : file.tensors) {
     content.append(tensor.data.data(), tensor.data.size());
   }
+  const size_t place = place_of_checksum(content);
+  content.replace(place, 8, checksum_of(content, place));
   write_file_atomically(path, content);
 }
 
-TensorFile read_safetensors(const std::string& path) {
+TensorFile read_safetensors(const std::string& path, Checksum checksum) {
   const std::string content = read_file(path);
   uint64_t length = 0;
   if (content.size() < sizeof length) bad(path, "truncated: no header");
@@ -102,6 +141,7 @@ TensorFile read_safetensors(const std::string& path) {
   } catch (const nlohmann::json::exception&) {
     bad(path, "the header is not what a safetensors file has");
   }
+  check_checksum(path, content, &file, checksum);
   return file;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -23,9 +24,20 @@ struct TensorFile {
   std::map<std::string, std::string> metadata;
 };
 
-// Written aside, synced and renamed. kIo.
+// A file that is not what was written: truncated, or with bits that flipped. kUsage.
+class DamagedFile : public Error {
+ public:
+  DamagedFile(const std::string& what, const std::string& path, const std::string& next)
+      : Error(ErrorCode::kUsage, what, path, next) {}
+};
+
+enum class Checksum { kIfThere, kRequired };
+
+// Written aside, synced and renamed, with a checksum in its metadata: "crc32c", eight hexadecimal
+// digits, of the whole file as it is with zeros in their place. kIo.
 void write_safetensors(const std::string& path, const TensorFile& file);
-// kUsage naming the path where it is truncated or not such a file.
-TensorFile read_safetensors(const std::string& path);
+// DamagedFile naming the path where it is truncated, not such a file, or not as its checksum says.
+// The metadata is what write_safetensors() was given.
+TensorFile read_safetensors(const std::string& path, Checksum checksum = Checksum::kIfThere);
 
 }  // namespace fleet

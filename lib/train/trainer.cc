@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "comm/peer_wait.h"
 #include "train/device_settings.h"
+#include "train/safetensors.h"
 #include "train/unused_options.h"
 
 namespace fleet {
@@ -126,10 +127,7 @@ void Trainer::load() {
   if (options_.restarted && std::filesystem::exists(mark)) own = read_file(mark) == options_.run;
   runner_->control().sum({&own, 1});
   const bool goes_on = own == options_.world;
-  const std::vector<double> steps = runner_->control().all_succeed("load the checkpoint", [&] {
-    resume(goes_on ? "auto" : job_.checkpoint.text("resume"));
-    return static_cast<double>(saved_step_);
-  });
+  const std::vector<double> steps = resume_on_all_ranks(goes_on);
   if (leads() && !weights.empty() && saved_step_ >= 0) {
     spdlog::warn("checkpoint.weights has no effect: the job goes on from a checkpoint");
   }
@@ -144,18 +142,44 @@ void Trainer::load() {
   if (leads() && !goes_on && !options_.run.empty()) write_file_atomically(mark, options_.run);
 }
 
-void Trainer::resume(const std::string& resume) {
-  if (resume == "no") {
+// The step of the checkpoint that each rank loaded; -1: none. With "auto" a damaged one is passed
+// over, by all ranks together.
+std::vector<double> Trainer::resume_on_all_ranks(bool goes_on) {
+  const std::string wanted = goes_on ? "auto" : job_.checkpoint.text("resume");
+  const std::string root = job_.train.text("output") + "/checkpoints";
+  for (int64_t below = kForever;;) {
+    const auto folder = wanted == "auto" ? latest_checkpoint(root, below) : std::nullopt;
+    std::string damage;
+    const std::vector<double> steps = runner_->control().all_succeed("load the checkpoint", [&] {
+      if (below != kForever && !folder) {
+        throw Error(ErrorCode::kUsage, "every checkpoint is damaged", root,
+                    "repair one, or set checkpoint.resume to \"no\" to start anew");
+      }
+      try {
+        if (wanted != "auto" || folder) resume(folder.value_or(wanted));
+        return static_cast<double>(saved_step_);
+      } catch (const DamagedFile& error) {
+        if (wanted != "auto") throw;
+        damage = error.where() + ": " + error.failure();
+        return -2.0 - static_cast<double>(step_of_checkpoint(*folder));
+      }
+    });
+    const auto damaged =
+        std::find_if(steps.begin(), steps.end(), [](double step) { return step < -1; });
+    if (damaged == steps.end()) return steps;
+    if (damaged - steps.begin() == options_.rank) {  // one line of what all may see
+      spdlog::warn("{}: the checkpoint before it is taken", damage);
+    }
+    below = static_cast<int64_t>(-2 - *damaged);
+  }
+}
+
+void Trainer::resume(const std::string& folder) {
+  if (folder == "no") {
     if (!leads()) return;
     const auto aside = set_checkpoints_aside(job_.train.text("output") + "/checkpoints");
     if (aside) spdlog::info("checkpoints of an earlier run are now in {}", *aside);
     return;
-  }
-  std::string folder = resume;
-  if (resume == "auto") {
-    const auto latest = latest_checkpoint(job_.train.text("output") + "/checkpoints");
-    if (!latest) return;
-    folder = *latest;
   }
   std::string note;
   const TrainingPosition saved = load_checkpoint(folder, job_.model_name, runner_->executor(),

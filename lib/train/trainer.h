@@ -53,7 +53,8 @@ class Trainer {
  private:
   void say_unused();
   void load();
-  void resume(const std::string& resume);
+  std::vector<double> resume_on_all_ranks(bool goes_on);
+  void resume(const std::string& folder);  // or "no"
   void train_epoch(int64_t epoch);
   void train_step(const data::Batch& batch);
   void add_telemetry(EventLine* line);

@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cctype>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "tensor/host.h"
@@ -151,6 +155,68 @@ TEST_F(Checkpoint, Truncated_IsRefused) {
   EXPECT_THAT(load_message(folder, "mlp", 3), HasSubstr("optimizer.safetensors: truncated"));
   write_file_atomically(folder + "/state.json", "{");
   EXPECT_THAT(load_message(folder, "mlp", 3), HasSubstr("state.json: not the state"));
+}
+
+// Each bit of each file of a small checkpoint. Spaces in state.json mean nothing.
+TEST_F(Checkpoint, OneFlippedBitAnywhere_IsRefused) {
+  auto executor = make(2, 1);
+  const std::string folder = save_checkpoint(root_, position_, *executor, 0);
+  int64_t flips = 0;
+  for (const char* file : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
+    const std::string path = folder + "/" + file, content = read_file(path);
+    for (size_t i = 0; i < content.size(); ++i) {
+      for (int bit = 0; bit < 8; ++bit) {
+        std::string other = content;
+        other[i] = static_cast<char>(other[i] ^ 1 << bit);
+        std::ofstream(path, std::ios::binary | std::ios::trunc) << other;
+        try {
+          load_checkpoint(folder, "mlp", *executor);
+          EXPECT_TRUE(std::isspace(content[i]) && std::isspace(other[i]))
+              << file << ": bit " << bit << " of byte " << i;
+        } catch (const DamagedFile&) {
+          ++flips;
+        }
+      }
+    }
+    write_file_atomically(path, content);
+  }
+  EXPECT_GT(flips, 4000);
+  load_checkpoint(folder, "mlp", *executor);
+}
+
+TEST_F(Checkpoint, WithoutAFile_IsDamaged) {
+  auto executor = make(2, 1);
+  for (const char* file : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
+    const std::string folder = save_checkpoint(root_, position_, *executor, 0);
+    fs::remove(folder + "/" + file);
+    EXPECT_THROW(load_checkpoint(folder, "mlp", *executor), DamagedFile) << file;
+  }
+}
+
+// Its checksum fits: a later release wrote it.
+TEST_F(Checkpoint, OfAnUnknownVersion_IsRefusedByNumber) {
+  auto executor = make(2, 1);
+  const std::string folder = save_checkpoint(root_, position_, *executor, 0);
+  auto state = nlohmann::ordered_json::parse(read_file(folder + "/state.json"));
+  state["version"] = 3;
+  state.erase("crc32c");
+  char checksum[9];
+  std::snprintf(checksum, sizeof checksum, "%08x", crc32c(state.dump()));
+  state["crc32c"] = checksum;
+  write_file_atomically(folder + "/state.json", state.dump());
+  EXPECT_THAT(load_message(folder, "mlp", 2), HasSubstr("is of version 3, this fleetrun reads"));
+}
+
+// As releases before wrote them.
+TEST_F(Checkpoint, OfVersion1_IsReadWithoutChecksums) {
+  auto executor = make(2, 1), loaded = make(2, 2);
+  const std::string folder = save_checkpoint(root_, position_, *executor, 0);
+  auto state = nlohmann::ordered_json::parse(read_file(folder + "/state.json"));
+  state["version"] = 1;
+  state.erase("crc32c");
+  write_file_atomically(folder + "/state.json", state.dump());
+  EXPECT_EQ(load_checkpoint(folder, "mlp", *loaded).step, 7);
+  EXPECT_EQ(all_values(*loaded), all_values(*executor));
 }
 
 TEST_F(Checkpoint, OfAnotherModel_IsRefused) {
