@@ -240,5 +240,19 @@ TEST(Decoder, HeaderThatClaimsTooMuch_IsDamaged) {
   EXPECT_THAT(decoder.why(), HasSubstr("header claims"));
 }
 
+TEST(Decoder, FormatThatIsNotRead_IsNamed) {
+  const auto why = [](std::string bytes) {
+    bytes.resize(std::max<size_t>(bytes.size(), 64));
+    Decoder decoder;
+    EXPECT_FALSE(decoder.open({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, 3));
+    return decoder.why();
+  };
+  EXPECT_EQ(why(std::string("RIFF\x10\0\0\0WEBPVP8 ", 16)), "neither JPEG nor PNG, but WebP");
+  EXPECT_EQ(why("GIF89a"), "neither JPEG nor PNG, but GIF");
+  EXPECT_EQ(why("BM6"), "neither JPEG nor PNG, but BMP");
+  EXPECT_EQ(why(std::string("II*\0", 4)), "neither JPEG nor PNG, but TIFF");
+  EXPECT_EQ(why("hello"), "neither JPEG nor PNG");
+}
+
 }  // namespace
 }  // namespace fleet::data
