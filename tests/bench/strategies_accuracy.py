@@ -81,7 +81,7 @@ def run(name, seed, options):
     folder = os.path.join(options.output, f"{name}-{seed}")
     metrics = os.path.join(folder, "metrics.jsonl")
     lines = read(metrics)
-    if not lines or lines[-1]["event"] != "summary":
+    if not lines or lines[-1]["event"] != "summary" or lines[-1]["stopped"]:
         subprocess.run(["rm", "-rf", folder], check=True)
         os.makedirs(folder)
         job = os.path.join(folder, "job.json")
