@@ -124,7 +124,7 @@ def draw(curves, path):
         y = least_y + (most_y - least_y) * i / 5
         out.append(f'<text x="{left - 8}" y="{at(0, y)[1] + 4:.0f}" text-anchor="end">{y:.2f}</text>')
         out.append(f'<line x1="{left}" x2="{left + plot}" y1="{at(0, y)[1]:.1f}" y2="{at(0, y)[1]:.1f}" stroke="#ddd"/>')
-    for epoch in range(int(most_x) + 1):
+    for epoch in range(0, int(most_x) + 1, 1 + int(most_x) // 12):
         out.append(f'<text x="{at(epoch, 0)[0]:.0f}" y="{height - 22}" text-anchor="middle">{epoch}</text>')
     out.append(f'<text x="{left + plot / 2:.0f}" y="{height - 6}" text-anchor="middle">epoch</text>')
     out.append(f'<text x="14" y="{height / 2:.0f}" transform="rotate(-90 14 {height / 2:.0f})" text-anchor="middle">training loss</text>')
