@@ -89,7 +89,7 @@ TEST(Turns, RankThatGoesOnAlone_IsTheOneNamed) {
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_THAT(ends.messages[rank],
                 ::testing::HasSubstr("rank 1 has a step 3 left to do, the other 3 not"));
-    if (rank != 1) EXPECT_EQ(ends.codes[rank], ErrorCode::kPeerLost);
+    EXPECT_EQ(ends.codes[rank], rank == 1 ? ErrorCode::kUsage : ErrorCode::kPeerLost);
   }
 }
 

@@ -86,6 +86,7 @@ constexpr std::pair<const char*, const char*> kExitStatus[] = {
     {"115", "the job hung, with --hang_timeout"},
     {"116", "the job failed again and again and came no further, with --max_restart"},
     {"117", "a check of --preflight or fleetrun doctor has failed; no rank was started"},
+    {"118", "the loss, a gradient or the state to be saved was infinite or NaN"},
 };
 
 constexpr std::pair<const char*, const char*> kFiles[] = {
