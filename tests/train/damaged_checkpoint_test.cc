@@ -5,9 +5,8 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "base/thread.h"
-#include "comm/factory.h"
 #include "tensor/host.h"
+#include "tests/train/rank_threads.h"
 #include "train/trainer.h"
 
 namespace fleet {
@@ -48,33 +47,18 @@ class DamagedCheckpoint : public ::testing::Test {
   };
   std::vector<Outcome> run(const Job& job, int world) const {
     std::vector<Outcome> outcomes(world);
-    const auto store = make_memory_store();
-    std::vector<Thread> threads;
-    for (int rank = 0; rank < world; ++rank) {
-      threads.emplace_back("rank", [&, rank] {
-        HostDevice device;
-        std::unique_ptr<Communicator> communicator;
-        if (world > 1) {
-          communicator = make_communicator({.rank = rank,
-                                            .size = world,
-                                            .nodes = {},
-                                            .store = store,
-                                            .backend = "inprocess",
-                                            .names = {}});
-        }
-        try {
-          Trainer trainer(
-              job, device,
-              {.rank = rank, .world = world, .communicator = communicator.get(), .store = store});
-          trainer.run();
-          Executor& executor = trainer.session().executor();
-          outcomes[rank].weights = executor.values<float>(executor.program().find("fc1.weight"));
-        } catch (const Error& error) {
-          outcomes[rank].error = error.what();
-        }
-      });
-    }
-    threads.clear();
+    const auto ends = run_ranks(world, [&](RankThread& rank) {
+      HostDevice device;
+      Trainer trainer(job, device,
+                      {.rank = rank.rank,
+                       .world = world,
+                       .communicator = rank.communicator,
+                       .store = rank.store});
+      trainer.run();
+      Executor& executor = trainer.session().executor();
+      outcomes[rank.rank].weights = executor.values<float>(executor.program().find("fc1.weight"));
+    });
+    for (int rank = 0; rank < world; ++rank) outcomes[rank].error = ends[rank].message;
     return outcomes;
   }
 

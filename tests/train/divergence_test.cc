@@ -6,9 +6,8 @@
 #include <cstring>
 #include <functional>
 
-#include "base/thread.h"
-#include "comm/factory.h"
 #include "tensor/host.h"
+#include "tests/train/rank_threads.h"
 
 namespace fleet {
 namespace {
@@ -34,16 +33,10 @@ struct Ends {
 // Ranks that begin alike; `change` may do something to the values of one.
 Ends compare(int world, const std::function<void(int rank, Executor&)>& change) {
   Ends ends{std::vector<std::string>(world), std::vector<ErrorCode>(world)};
-  const auto store = make_memory_store();
-  const auto one_rank = [&](int rank) {
+  run_ranks_well(world, [&](RankThread& thread) {
+    const int rank = thread.rank;
     HostDevice device;
-    const auto communicator = make_communicator({.rank = rank,
-                                                 .size = world,
-                                                 .nodes = {},
-                                                 .store = store,
-                                                 .backend = "inprocess",
-                                                 .names = {}});
-    Control control(communicator.get());
+    Control control(thread.communicator);
     Executor executor(make_plan(small_program(), {}), device, nullptr);
     executor.initialize(1);
     change(rank, executor);
@@ -54,12 +47,7 @@ Ends compare(int world, const std::function<void(int rank, Executor&)>& change) 
       ends.messages[rank] = error.what();
     }
     control.barrier();
-  };
-  std::vector<Thread> threads;
-  for (int rank = 0; rank < world; ++rank) {
-    threads.emplace_back("rank" + std::to_string(rank), [&one_rank, rank] { one_rank(rank); });
-  }
-  threads.clear();
+  });
   return ends;
 }
 

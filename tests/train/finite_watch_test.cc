@@ -4,9 +4,8 @@
 
 #include <cmath>
 
-#include "base/thread.h"
-#include "comm/factory.h"
 #include "tensor/host.h"
+#include "tests/train/rank_threads.h"
 
 namespace fleet {
 namespace {
@@ -109,29 +108,19 @@ TEST(FiniteWatch, BadState_IsNamed) {
 
 // Each rank's loss is its own; gradients are summed, and so all ranks see the same.
 TEST(FiniteWatch, SeveralRanks_KnowWhoseLossItWas) {
-  const auto store = make_memory_store();
   std::vector<BadUpdates> one(2), both(2);
   std::vector<std::string> states(2);
-  std::vector<Thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back("rank", [&, rank] {
-      const auto communicator = make_communicator({.rank = rank,
-                                                   .size = 2,
-                                                   .nodes = {},
-                                                   .store = store,
-                                                   .backend = "inprocess",
-                                                   .names = {}});
-      Control control(communicator.get());
-      Watched watched(control, rank);
-      watched.step(1, rank == 1 ? NAN : 1, NAN, NAN);
-      one[rank] = watched.watch().look().value_or(BadUpdates{});
-      watched.step(3, 1, NAN, NAN);
-      both[rank] = watched.watch().look().value_or(BadUpdates{});
-      if (rank == 0) watched.set_parameter(1, INFINITY);  // what is saved is rank 0's
-      states[rank] = watched.watch().bad_state();
-    });
-  }
-  threads.clear();
+  run_ranks_well(2, [&](RankThread& thread) {
+    const int rank = thread.rank;
+    Control control(thread.communicator);
+    Watched watched(control, rank);
+    watched.step(1, rank == 1 ? NAN : 1, NAN, NAN);
+    one[rank] = watched.watch().look().value_or(BadUpdates{});
+    watched.step(3, 1, NAN, NAN);
+    both[rank] = watched.watch().look().value_or(BadUpdates{});
+    if (rank == 0) watched.set_parameter(1, INFINITY);  // what is saved is rank 0's
+    states[rank] = watched.watch().bad_state();
+  });
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(one[rank].text(), "the loss of rank 1 is not finite") << rank;
     EXPECT_EQ(both[rank].text(), "the gradient of 'a' is not finite") << rank;

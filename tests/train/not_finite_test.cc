@@ -6,9 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/thread.h"
-#include "comm/factory.h"
 #include "tensor/host.h"
+#include "tests/train/rank_threads.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
 
@@ -56,31 +55,19 @@ class NotFiniteTest : public ::testing::Test {
   };
   std::vector<Outcome> run(const Job& job, int world) const {
     std::vector<Outcome> outcomes(world);
-    const auto store = make_memory_store();
-    std::vector<Thread> threads;
-    for (int rank = 0; rank < world; ++rank) {
-      threads.emplace_back("rank", [&, rank] {
-        HostDevice device;
-        std::unique_ptr<Communicator> communicator;
-        if (world > 1) {
-          communicator = make_communicator({.rank = rank,
-                                            .size = world,
-                                            .nodes = {},
-                                            .store = store,
-                                            .backend = "inprocess",
-                                            .names = {}});
-        }
-        try {
-          Trainer trainer(
-              job, device,
-              {.rank = rank, .world = world, .communicator = communicator.get(), .store = store});
-          outcomes[rank].result = trainer.run();
-        } catch (const NotFiniteError& error) {
-          outcomes[rank].error = error.what();
-        }
-      });
-    }
-    threads.clear();
+    run_ranks_well(world, [&](RankThread& rank) {
+      HostDevice device;
+      Trainer trainer(job, device,
+                      {.rank = rank.rank,
+                       .world = world,
+                       .communicator = rank.communicator,
+                       .store = rank.store});
+      try {
+        outcomes[rank.rank].result = trainer.run();
+      } catch (const NotFiniteError& error) {
+        outcomes[rank.rank].error = error.what();
+      }
+    });
     return outcomes;
   }
 

@@ -6,10 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "base/thread.h"
-#include "comm/factory.h"
-#include "store/store.h"
 #include "tensor/host.h"
+#include "tests/train/rank_threads.h"
 #include "train/checkpoint.h"
 #include "train/safetensors.h"
 
@@ -56,16 +54,10 @@ class RankParts : public ::testing::Test {
   std::vector<std::string> run(int world, bool parts, const std::function<void(Rank&)>& body) {
     std::vector<std::string> failures(world);
     codes_.assign(world, std::nullopt);
-    const auto store = make_memory_store();
-    const auto one_rank = [&](int rank) {
+    run_ranks_well(world, [&](RankThread& thread) {
+      const int rank = thread.rank;
       HostDevice device;
-      const auto communicator = make_communicator({.rank = rank,
-                                                   .size = world,
-                                                   .nodes = {},
-                                                   .store = store,
-                                                   .backend = "inprocess",
-                                                   .names = {}});
-      Control control(communicator.get());
+      Control control(thread.communicator);
       Executor executor(make_plan(small_program(parts), {}), device, nullptr);
       executor.initialize(10 + rank);
       Rank self{{rank, world}, control, executor};
@@ -76,12 +68,7 @@ class RankParts : public ::testing::Test {
         failures[rank] = error.what();
       }
       if (failures[rank] != kKilled) control.barrier();  // nobody leaves while another waits
-    };
-    std::vector<Thread> threads;
-    for (int rank = 0; rank < world; ++rank) {
-      threads.emplace_back("rank" + std::to_string(rank), [&one_rank, rank] { one_rank(rank); });
-    }
-    for (Thread& thread : threads) thread.join();
+    });
     return failures;
   }
   std::vector<std::string> save(int world, bool parts = true) {

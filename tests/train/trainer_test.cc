@@ -8,10 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/thread.h"
-#include "comm/factory.h"
 #include "exec/backend.h"
 #include "tensor/host.h"
+#include "tests/train/rank_threads.h"
 
 namespace fleet {
 namespace {
@@ -67,60 +66,29 @@ class TrainerTest : public ::testing::Test {
 
   Outcome run(const Job& job, int world, const std::atomic<int>* stop = nullptr) {
     Outcome outcome{std::vector<Weights>(world), std::vector<TrainResult>(world)};
-    const auto store = make_memory_store();
-    const auto one_rank = [&](int rank) {
+    run_ranks_well(world, [&](RankThread& rank) {
       HostDevice device;
-      std::unique_ptr<Communicator> communicator;
-      if (world > 1) {
-        communicator = make_communicator({.rank = rank,
-                                          .size = world,
-                                          .nodes = {},
-                                          .store = store,
-                                          .backend = "inprocess",
-                                          .names = {}});
-      }
       Trainer trainer(job, device,
-                      {.rank = rank,
+                      {.rank = rank.rank,
                        .world = world,
-                       .communicator = communicator.get(),
-                       .store = store,
-                       .stop = rank == world - 1 ? stop : nullptr});
-      outcome.results[rank] = trainer.run();
-      outcome.weights[rank] = weights_of(trainer.session().executor());
-    };
-    std::vector<Thread> threads;
-    for (int rank = 0; rank < world; ++rank) {
-      threads.emplace_back("rank" + std::to_string(rank), [&one_rank, rank] { one_rank(rank); });
-    }
-    for (Thread& thread : threads) thread.join();
+                       .communicator = rank.communicator,
+                       .store = rank.store,
+                       .stop = rank.rank == world - 1 ? stop : nullptr});
+      outcome.results[rank.rank] = trainer.run();
+      outcome.weights[rank.rank] = weights_of(trainer.session().executor());
+    });
     return outcome;
   }
 
   // Starts a job of two ranks, each from its own settings; what the ranks fail with.
   static std::vector<std::string> start_two(const Job& first, const Job& second) {
-    const auto store = make_memory_store();
-    std::vector<std::string> messages(2);
-    std::vector<Thread> threads;
-    for (int rank = 0; rank < 2; ++rank) {
-      threads.emplace_back("rank", [&, rank] {
-        HostDevice device;
-        auto communicator = make_communicator({.rank = rank,
-                                               .size = 2,
-                                               .nodes = {},
-                                               .store = store,
-                                               .backend = "inprocess",
-                                               .names = {}});
-        try {
-          Trainer trainer(
-              rank == 0 ? first : second, device,
-              {.rank = rank, .world = 2, .communicator = communicator.get(), .store = store});
-        } catch (const Error& error) {
-          messages[rank] = error.what();
-        }
-      });
-    }
-    for (Thread& thread : threads) thread.join();
-    return messages;
+    const auto ends = run_ranks(2, [&](RankThread& rank) {
+      HostDevice device;
+      Trainer trainer(
+          rank.rank == 0 ? first : second, device,
+          {.rank = rank.rank, .world = 2, .communicator = rank.communicator, .store = rank.store});
+    });
+    return {ends[0].message, ends[1].message};
   }
 
   // Those lines of metrics.jsonl.

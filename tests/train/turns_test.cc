@@ -3,8 +3,7 @@
 
 #include <functional>
 
-#include "base/thread.h"
-#include "comm/factory.h"
+#include "tests/train/rank_threads.h"
 #include "train/control.h"
 
 namespace fleet {
@@ -22,20 +21,14 @@ Ends run(const std::vector<int64_t>& steps) {
   const int world = static_cast<int>(steps.size());
   Ends ends{std::vector<std::string>(world), std::vector<ErrorCode>(world),
             std::vector<int64_t>(world)};
-  const auto store = make_memory_store();
-  const auto one_rank = [&](int rank) {
-    const auto communicator = make_communicator({.rank = rank,
-                                                 .size = world,
-                                                 .nodes = {},
-                                                 .store = store,
-                                                 .backend = "inprocess",
-                                                 .names = {}});
-    Control control(communicator.get());
+  run_ranks_well(world, [&](RankThread& thread) {
+    const int rank = thread.rank;
+    Control control(thread.communicator);
     HostStream stream("work");
     const auto step = [&] {
       float value = 1;
       const View view{&value, 1, DType::kFloat32};
-      communicator->all_reduce(view, view, ReduceOp::kSum, stream);
+      thread.communicator->all_reduce(view, view, ReduceOp::kSum, stream);
       stream.synchronize();
     };
     try {
@@ -53,14 +46,9 @@ Ends run(const std::vector<int64_t>& steps) {
     } catch (const Error& error) {
       ends.codes[rank] = error.code();
       ends.messages[rank] = error.what();
-      communicator->abort(error);
+      thread.communicator->abort(error);
     }
-  };
-  std::vector<Thread> threads;
-  for (int rank = 0; rank < world; ++rank) {
-    threads.emplace_back("rank" + std::to_string(rank), [&one_rank, rank] { one_rank(rank); });
-  }
-  threads.clear();
+  });
   return ends;
 }
 
