@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "tensor/host.h"
-#include "tests/train/rank_threads.h"
+#include "tests/train/trainer_job.h"
 #include "train/trainer.h"
 
 namespace fleet {
@@ -15,14 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class DamagedCheckpoint : public ::testing::Test {
+class DamagedCheckpoint : public TrainerTest {
  protected:
-  void SetUp() override {
-    output_ = ::testing::TempDir() + "/damaged_checkpoint_test_" + std::to_string(::getpid());
-    fs::remove_all(output_);
-  }
-  void TearDown() override { fs::remove_all(output_); }
-
   Job job(int64_t max_steps, const std::string& resume, bool per_rank) const {
     ConfigTree tree = ConfigTree::from_json(R"({
       "model": {"name": "mlp", "num_classes": 4, "hidden": [16]},
@@ -68,7 +62,6 @@ class DamagedCheckpoint : public ::testing::Test {
     content[content.size() - 5] = static_cast<char>(content[content.size() - 5] ^ 4);
     write_file_atomically(path, content);
   }
-  std::string output_;
 };
 
 // From the one before training ends where it would have ended.

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tensor/host.h"
-#include "tests/train/rank_threads.h"
+#include "tests/train/trainer_job.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
 
@@ -19,14 +19,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class NotFiniteTest : public ::testing::Test {
+class NotFiniteTest : public TrainerTest {
  protected:
-  void SetUp() override {
-    output_ = ::testing::TempDir() + "/not_finite_test_" + std::to_string(::getpid());
-    fs::remove_all(output_);
-  }
-  void TearDown() override { fs::remove_all(output_); }
-
   // The fifth step's update takes the parameters to where the sixth step's loss is NaN (rate 1e30),
   // or to where they are infinite themselves (1e39).
   Job job(const std::string& on_nan, const std::string& rate, int world,
@@ -88,16 +82,6 @@ class NotFiniteTest : public ::testing::Test {
       }
     }
   }
-  std::vector<nlohmann::json> events(const std::string& kind) const {
-    std::vector<nlohmann::json> found;
-    std::ifstream file(output_ + "/metrics.jsonl");
-    for (std::string line; std::getline(file, line);) {
-      const auto event = nlohmann::json::parse(line);
-      if (event["event"] == kind) found.push_back(event);
-    }
-    return found;
-  }
-  std::string output_;
 };
 
 TEST_F(NotFiniteTest, Stop_EndsTheJobAndKeepsTheGoodCheckpoints) {
