@@ -113,9 +113,15 @@ bool LogReader::open_next() {
   UniqueFd written = open(path_);
   // It has been closed: what comes behind it? Where it is not found it has been removed, and so
   // has everything before the oldest.
-  const std::vector<LogPiece> pieces = find_log_pieces(path_);
+  std::vector<LogPiece> pieces = find_log_pieces(path_);
   for (const LogPiece& piece : pieces) {
     if (piece.number > last_ && same_file(file_.get(), piece.path)) last_ = piece.number;
+  }
+  // A listing may miss a name that came while it ran and have a later one: the next has both.
+  const auto later = [&](const LogPiece& piece) { return piece.number > last_; };
+  const auto next_listed = std::find_if(pieces.begin(), pieces.end(), later);
+  if (next_listed != pieces.end() && next_listed->number > last_ + 1) {
+    pieces = find_log_pieces(path_);
   }
   for (const LogPiece& piece : pieces) {
     if (piece.number <= last_) continue;
