@@ -73,27 +73,38 @@ void LogReader::use(UniqueFd file) {
 // False if what is kept does not have the file any more.
 bool LogReader::open_marked(UniqueFd* written, const std::vector<LogPiece>& pieces) {
   if (begin_.file == 0) return false;
-  const auto begin_here = [&](UniqueFd file) {
-    const struct stat status = status_of(file.get());
-    if (!file || status.st_ino != begin_.file) return false;
-    if (status.st_size >= begin_.at) ::lseek(file.get(), begin_.at, SEEK_SET);
-    use(std::move(file));
+  const auto begin_here = [&](UniqueFd* file) {
+    const struct stat status = status_of(file->get());
+    if (!*file || status.st_ino != begin_.file) return false;
+    if (status.st_size >= begin_.at) ::lseek(file->get(), begin_.at, SEEK_SET);
+    use(std::move(*file));
     return true;
   };
   for (const LogPiece& piece : pieces) {
     last_ = piece.number;
-    if (begin_here(open(piece.path))) return true;
+    UniqueFd closed = open(piece.path);
+    if (begin_here(&closed)) return true;
   }
-  return begin_here(std::move(*written));
+  return begin_here(written);
 }
 
-// What is written now may be closed at any moment: it is opened before what was closed is looked
-// for, so that nothing between the two is missed.
+// Opens the file that is written now and lists the pieces that were closed before it. A listing may
+// miss names that come while it runs, and have later ones: where something may have been closed
+// meanwhile, a second listing has the oldest for certain.
+std::vector<LogPiece> LogReader::list(UniqueFd* written) const {
+  for (;;) {
+    *written = open(path_);
+    std::vector<LogPiece> pieces = find_log_pieces(path_);
+    if (*written ? same_file(written->get(), path_) : !open(path_)) return pieces;
+    pieces = find_log_pieces(path_);
+    if (*written || !pieces.empty()) return pieces;
+  }
+}
+
 bool LogReader::open_first() {
-  UniqueFd written = open(path_);
-  const std::vector<LogPiece> pieces = find_log_pieces(path_);
+  UniqueFd written;
+  const std::vector<LogPiece> pieces = list(&written);
   if (open_marked(&written, pieces)) return true;
-  if (!written) written = open(path_);
   last_ = 0;
   for (const LogPiece& piece : pieces) {
     if (current_) {
@@ -110,29 +121,28 @@ bool LogReader::open_first() {
 
 bool LogReader::open_next() {
   if (same_file(file_.get(), path_)) return false;
-  UniqueFd written = open(path_);
   // It has been closed: what comes behind it? Where it is not found it has been removed, and so
-  // has everything before the oldest.
-  std::vector<LogPiece> pieces = find_log_pieces(path_);
+  // has everything before the oldest. The file that is written now is opened first: it comes next
+  // only where nothing was closed before.
+  UniqueFd written = open(path_);
+  const std::vector<LogPiece> pieces = find_log_pieces(path_);
   for (const LogPiece& piece : pieces) {
     if (piece.number > last_ && same_file(file_.get(), piece.path)) last_ = piece.number;
   }
-  // A listing may miss a name that came while it ran and have a later one: the next has both.
-  const auto later = [&](const LogPiece& piece) { return piece.number > last_; };
-  const auto next_listed = std::find_if(pieces.begin(), pieces.end(), later);
-  if (next_listed != pieces.end() && next_listed->number > last_ + 1) {
-    pieces = find_log_pieces(path_);
+  int number = last_ + 1;  // asked for by name: a listing may miss it and have later ones
+  UniqueFd next = open(path_ + "." + std::to_string(number));
+  for (size_t i = 0; !next && i < pieces.size(); ++i) {
+    if (pieces[i].number <= last_) continue;
+    number = pieces[i].number;
+    next = open(pieces[i].path);
   }
-  for (const LogPiece& piece : pieces) {
-    if (piece.number <= last_) continue;
-    UniqueFd next = open(piece.path);
-    if (!next) continue;
-    last_ = piece.number;
-    use(std::move(next));
-    return true;
+  if (next) {
+    last_ = number;
+  } else {
+    next = std::move(written);
   }
-  if (!written) return false;
-  use(std::move(written));
+  if (!next) return false;
+  use(std::move(next));
   return true;
 }
 

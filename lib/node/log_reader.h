@@ -44,6 +44,7 @@ class LogReader {
   bool read(const std::function<void(std::string_view)>& take);
 
  private:
+  std::vector<LogPiece> list(UniqueFd* written) const;
   bool open_first();
   bool open_marked(UniqueFd* written, const std::vector<LogPiece>& pieces);
   void use(UniqueFd file);
