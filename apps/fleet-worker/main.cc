@@ -117,15 +117,16 @@ int run(int argc, char** argv) {
        .control = connection.control.get(),
        .store = world.store,
        .stop = worker.stop_signal(),
+       .saves = worker.saves_asked(),
        .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1))),
        .run = env_or(kEnvRun, ""),
        .restarted = env_int_or(kEnvEpoch, 1) > 1});
   if (arguments.profile) trainer.session().executor().set_profiling(true);
-  trainer.run();
+  const TrainResult result = trainer.run();
   if (arguments.profile && world.rank == 0) {
     std::fputs(trainer.session().executor().profile().c_str(), stdout);
   }
-  return 0;
+  return result.stopped_by == 0 ? 0 : 128 + result.stopped_by;
 }
 
 }  // namespace

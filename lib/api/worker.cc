@@ -14,13 +14,15 @@
 namespace fleet {
 namespace {
 
-std::atomic<int> received{0};
+std::atomic<int> received{0}, saves{0};
 
 void ask_to_stop(int signal) { received = signal; }
+void ask_to_save(int) { ++saves; }
 
 }  // namespace
 
 const std::atomic<int>* Worker::stop_signal() const { return &received; }
+const std::atomic<int>* Worker::saves_asked() const { return &saves; }
 
 Worker init_collective(const InitOptions& options) {
   const std::string level =
@@ -34,6 +36,7 @@ Worker join_job(bool handle_signals) {
   if (get_env(kEnvStoreAddress)) ::prctl(PR_SET_PTRACER, ::getppid(), 0, 0, 0);
   if (handle_signals) {
     for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) std::signal(signal, ask_to_stop);
+    for (int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, ask_to_save);
   }
   Worker worker(world_from_env());
   if (worker.is_first()) {

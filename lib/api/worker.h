@@ -10,7 +10,8 @@ namespace fleet {
 
 struct InitOptions {
   std::string log_level;       // DEBUG, INFO, WARNING, ERROR; "": FLEET_LOG_LEVEL, else INFO
-  bool handle_signals = true;  // SIGTERM, SIGINT, SIGHUP and SIGQUIT set wants_to_stop()
+  bool handle_signals = true;  // SIGTERM, SIGINT, SIGHUP and SIGQUIT set wants_to_stop(), SIGUSR1
+                               // and SIGUSR2 count in saves_asked()
 };
 
 // One a process. Used by the thread that made it; wants_to_stop() by any.
@@ -27,8 +28,10 @@ class Worker {
   // Whether a signal asked this rank to end; ProgramExecutor::agree_to_stop() makes it a decision
   // of all ranks.
   bool wants_to_stop() const { return stop_signal()->load() != 0; }
-  // Not 0 once a signal came. Lives as long as the process.
+  // The signal that came, 0 before. Lives as long as the process.
   const std::atomic<int>* stop_signal() const;
+  // How often SIGUSR1 or SIGUSR2 has asked for a checkpoint. Lives as long as the process.
+  const std::atomic<int>* saves_asked() const;
 
  private:
   World world_;

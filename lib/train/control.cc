@@ -5,6 +5,17 @@
 #include <numeric>
 
 namespace fleet {
+namespace {
+
+// A number that is none of these stands for SIGTERM.
+constexpr std::array kStopSignals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+
+size_t slot_of(int signal) {
+  const auto found = std::find(kStopSignals.begin(), kStopSignals.end(), signal);
+  return found == kStopSignals.end() ? 0 : found - kStopSignals.begin();
+}
+
+}  // namespace
 
 Control::Control(Communicator* communicator) : stream_(communicator ? "control" : "") {
   if (!communicator) return;
@@ -15,35 +26,50 @@ Control::Control(Communicator* communicator) : stream_(communicator ? "control" 
 
 Control::~Control() = default;
 
-bool Control::next_turn(const Turn& turn, bool wish) {
-  if (!communicator_) return wish;
-  bool agreed = false;
+Control::Request Control::next_turn(const Turn& turn, const Request& own) {
+  if (!communicator_) return own;
+  Request agreed;
   if (posted_) {
     exchanged_.synchronize();
     check_turns();
-    agreed = sums_[0] > 0;
+    agreed = requested();
   }
   turn_ = turn;
-  told_[0] = wish || agreed ? 1 : 0;
-  told_[1] = turn.works ? 1 : 0;
-  told_[2] = turn.works ? communicator_->rank() : 0;
-  communicator_->all_reduce({told_, 3, DType::kFloat64}, {sums_, 3, DType::kFloat64},
+  told_ = {};
+  const int stop = agreed.stop != 0 ? agreed.stop : own.stop;
+  if (stop != 0) told_.stops[slot_of(stop)] = 1;
+  told_.saves = own.save ? 1 : 0;
+  told_.working = turn.works ? 1 : 0;
+  told_.working_ranks = turn.works ? communicator_->rank() : 0;
+  constexpr size_t kCount = sizeof(Message) / sizeof(double);
+  communicator_->all_reduce({&told_, kCount, DType::kFloat64}, {&sums_, kCount, DType::kFloat64},
                             ReduceOp::kSum, stream_);
   stream_.record(exchanged_);
   posted_ = true;
   if (turn.works) return agreed;
   exchanged_.synchronize();
   check_turns();
-  return sums_[0] > 0;
+  agreed.save |= requested().save;
+  agreed.stop = requested().stop;
+  return agreed;
+}
+
+Control::Request Control::requested() const {
+  Request request{.save = sums_.saves > 0};
+  const auto first =
+      std::find_if(sums_.stops.begin(), sums_.stops.end(), [](double ranks) { return ranks > 0; });
+  if (first != sums_.stops.end()) request.stop = kStopSignals[first - sums_.stops.begin()];
+  return request;
 }
 
 void Control::check_turns() const {
-  const int size = communicator_->size(), working = static_cast<int>(sums_[1]);
+  const int size = communicator_->size(), working = static_cast<int>(sums_.working);
   if (working == 0 || working == size) return;
   const bool few_work = 2 * working <= size, few_rest = 2 * working >= size;
   const int odd = few_work ? working : size - working;
   const double every = static_cast<double>(size) * (size - 1) / 2;
-  const int first = static_cast<int>(few_work ? sums_[2] : every - sums_[2]);  // where it is one
+  const int first = static_cast<int>(few_work ? sums_.working_ranks
+                                              : every - sums_.working_ranks);  // where it is one
   const std::string who =
       odd == 1 ? "rank " + std::to_string(first) + " has " : std::to_string(odd) + " ranks have ";
   const std::string others =

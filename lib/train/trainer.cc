@@ -214,7 +214,7 @@ TrainResult Trainer::run() {
   const int64_t epochs = job_.train.integer("epochs");
   const int64_t max_steps = job_.train.integer("max_steps");
   const auto finished = [&] {
-    return result_.stopped || (max_steps > 0 && position_.step >= max_steps);
+    return result_.stopped_by != 0 || (max_steps > 0 && position_.step >= max_steps);
   };
   while (position_.epoch < epochs && !finished()) {
     const int64_t epoch = position_.epoch;
@@ -228,7 +228,7 @@ TrainResult Trainer::run() {
   runner_->executor().synchronize();
   if (const auto bad = look_for_nan()) act_on(*bad);
   if (job_.checkpoint.boolean("at_end")) save();
-  if (!result_.stopped && job_.train.integer("evaluate_every") > 0) {
+  if (result_.stopped_by == 0 && job_.train.integer("evaluate_every") > 0) {
     evaluate(position_.batch > 0 ? position_.epoch : position_.epoch - 1);  // the last trained in
   }
   published_.finish();
@@ -256,9 +256,8 @@ void Trainer::train_epoch(int64_t epoch) {
       position_.epoch += 1;
       position_.batch = 0;
     }
-    const Control::Turn turn{.step = position_.step, .works = batch != nullptr};
-    result_.stopped |= runner_->control().next_turn(turn, wants_to_stop());
-    if (!batch || result_.stopped) break;
+    if (!next_turn(batch != nullptr) || !batch) break;
+    save_if_asked();
     try {
       train_step(*batch);
     } catch (const Error& error) {
@@ -267,6 +266,26 @@ void Trainer::train_epoch(int64_t epoch) {
     }
   }
   progress_->finish();
+}
+
+bool Trainer::next_turn(bool works) {
+  Control::Request own{.stop = options_.stop ? options_.stop->load() : 0};
+  const int saves = options_.saves ? options_.saves->load() : 0;
+  own.save = std::exchange(saves_asked_, saves) != saves;
+  const Control::Request all =
+      runner_->control().next_turn({.step = position_.step, .works = works}, own);
+  save_asked_ |= all.save;
+  if (result_.stopped_by == 0) result_.stopped_by = all.stop;
+  return all.stop == 0;
+}
+
+// A signal came: sbatch sends one before the time of a job is over, for example.
+void Trainer::save_if_asked() {
+  if (!std::exchange(save_asked_, false)) return;
+  runner_->executor().synchronize();
+  if (const auto bad = look_for_nan()) act_on(*bad);
+  save();
+  meter_.start();
 }
 
 void Trainer::train_step(const data::Batch& batch) {
@@ -409,11 +428,7 @@ void Trainer::evaluate(int64_t epoch) {
   MetricSums sums;
   for (;;) {
     const data::Batch* batch = test->next();
-    const Control::Turn turn{.step = position_.step, .works = batch != nullptr};
-    if (runner_->control().next_turn(turn, wants_to_stop())) {
-      result_.stopped = true;
-      return;
-    }
+    if (!next_turn(batch != nullptr)) return;
     if (!batch) break;
     sums.add(runner_->evaluate(*batch, position_.step));
     published_.pulse();
@@ -465,9 +480,10 @@ void Trainer::summarize() {
   std::printf(
       "%s after %lld steps (epoch %lld) in %.1f s; speed: %.1f samples/s a rank, data_time %.4f s, "
       "batch_time %.4f s\n",
-      result_.stopped ? "stopped as asked" : "trained", static_cast<long long>(position_.step),
-      static_cast<long long>(position_.epoch), seconds, meter_.overall_speed(),
-      meter_.data_time().overall_mean(), meter_.batch_time().overall_mean());
+      result_.stopped_by != 0 ? "stopped as asked" : "trained",
+      static_cast<long long>(position_.step), static_cast<long long>(position_.epoch), seconds,
+      meter_.overall_speed(), meter_.data_time().overall_mean(),
+      meter_.batch_time().overall_mean());
   if (result_.damaged > 0) {
     std::printf("damaged images replaced: %lld\n", static_cast<long long>(result_.damaged));
   }
@@ -489,7 +505,7 @@ void Trainer::summarize() {
   summary.add("steps", position_.step)
       .add("epochs", position_.epoch)
       .add("seconds", seconds)
-      .add("stopped", result_.stopped)
+      .add("stopped", result_.stopped_by != 0)
       .add("speed", meter_.overall_speed())
       .add("damaged", result_.damaged)
       .add("peak_host_memory", by_rank);

@@ -18,19 +18,21 @@ namespace fleet {
 
 struct TrainerOptions {
   int rank = 0, world = 1;
-  int nodes = 1;                           // that the ranks are on
-  Communicator* communicator = nullptr;    // of the device; null in a job of one rank
-  Communicator* control = nullptr;         // of the host; null where `communicator` is that too
-  std::shared_ptr<Store> store;            // null in a job of one rank
-  const std::atomic<int>* stop = nullptr;  // not 0: stop after the next step all ranks agree on
-  int terminal_width = 0;                  // of standard output; 0: plain lines
-  std::string run;                         // names all starts of one job; "": it has only one
-  bool restarted = false;                  // the launcher has started this run before
+  int nodes = 1;                         // that the ranks are on
+  Communicator* communicator = nullptr;  // of the device; null in a job of one rank
+  Communicator* control = nullptr;       // of the host; null where `communicator` is that too
+  std::shared_ptr<Store> store;          // null in a job of one rank
+  // A signal (not 0): stop after the next step that all ranks agree on.
+  const std::atomic<int>* stop = nullptr;
+  const std::atomic<int>* saves = nullptr;  // how often a signal has asked for a checkpoint
+  int terminal_width = 0;                   // of standard output; 0: plain lines
+  std::string run;                          // names all starts of one job; "": it has only one
+  bool restarted = false;                   // the launcher has started this run before
 };
 
 struct TrainResult {
   int64_t steps = 0;
-  bool stopped = false;    // asked to
+  int stopped_by = 0;      // the signal that asked to; 0: none did
   int64_t damaged = 0;     // images replaced, over all ranks
   int64_t skipped = 0;     // updates left out for what was not finite (train.on_nan)
   bool evaluated = false;  // after the last step
@@ -67,7 +69,8 @@ class Trainer {
   [[noreturn]] void end_for_nan(const std::string& what, int64_t step);
   std::string newest_checkpoint() const;
   void say_unsaved();
-  bool wants_to_stop() const { return options_.stop && options_.stop->load() != 0; }
+  bool next_turn(bool works);  // false: all ranks stop
+  void save_if_asked();
   void evaluate(int64_t epoch);
   void save();
   void summarize();
@@ -92,6 +95,8 @@ class Trainer {
   int64_t saved_step_ = -1, evaluated_step_ = -1;
   std::string unsaved_;  // what kept the last checkpoint from being saved
   bool warned_of_nan_ = false;
+  int saves_asked_ = 0;                 // by signals that all ranks know of
+  bool save_asked_ = false;             // and not done yet
   std::optional<double> loss_scaling_;  // at the last fetch
   TrainResult result_;
   double begun_ = 0;

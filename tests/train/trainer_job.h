@@ -63,7 +63,9 @@ class TrainerTest : public ::testing::Test {
     return weights;
   }
 
-  Outcome run(const Job& job, int world, const std::atomic<int>* stop = nullptr) {
+  // Signals come to the last rank.
+  Outcome run(const Job& job, int world, const std::atomic<int>* stop = nullptr,
+              const std::atomic<int>* saves = nullptr) {
     Outcome outcome{std::vector<Weights>(world), std::vector<TrainResult>(world)};
     run_ranks_well(world, [&](RankThread& rank) {
       HostDevice device;
@@ -72,7 +74,8 @@ class TrainerTest : public ::testing::Test {
                        .world = world,
                        .communicator = rank.communicator,
                        .store = rank.store,
-                       .stop = rank.rank == world - 1 ? stop : nullptr});
+                       .stop = rank.rank == world - 1 ? stop : nullptr,
+                       .saves = rank.rank == world - 1 ? saves : nullptr});
       outcome.results[rank.rank] = trainer.run();
       outcome.weights[rank.rank] = weights_of(trainer.session().executor());
     });

@@ -82,10 +82,37 @@ TEST_F(TrainerTest, InterruptedAndResumed_IsBitIdentical) {
 TEST_F(TrainerTest, StopWishOfOneRank_StopsAllAfterTheSameStepAndSaves) {
   const std::atomic<int> stop{SIGTERM};
   const Outcome outcome = run(job({"train.epochs=50"}), 2, &stop);
-  EXPECT_TRUE(outcome.results[0].stopped);
+  EXPECT_EQ(outcome.results[0].stopped_by, SIGTERM);
+  EXPECT_EQ(outcome.results[1].stopped_by, SIGTERM);
   EXPECT_EQ(outcome.results[0].steps, outcome.results[1].steps);
   EXPECT_LE(outcome.results[0].steps, 2);
   EXPECT_TRUE(latest_checkpoint(output_ + "/checkpoints").has_value());
+}
+
+TEST_F(TrainerTest, SignalsOfBothRanks_AreToldToBoth) {
+  for (const int signal : {SIGINT, SIGHUP, SIGQUIT}) {
+    const std::atomic<int> stop{signal};
+    EXPECT_EQ(run(job({"train.epochs=50"}), 2, &stop).results[0].stopped_by, signal);
+  }
+}
+
+TEST_F(TrainerTest, SaveSignalOfOneRank_SavesOnceAndGoesOn) {
+  const std::atomic<int> saves{1};
+  for (const int world : {1, 2}) {
+    fs::remove_all(output_);
+    const Outcome outcome =
+        run(job({"train.epochs=20", "checkpoint.at_end=false"}), world, nullptr, &saves);
+    EXPECT_EQ(outcome.results[0].stopped_by, 0);
+    EXPECT_EQ(outcome.results[0].steps, world == 1 ? 80 : 40);
+    int count = 0;
+    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(output_ + "/checkpoints")) {
+      ++count;
+    }
+    EXPECT_EQ(count, 1);
+    const auto saved = latest_checkpoint(output_ + "/checkpoints");
+    ASSERT_TRUE(saved.has_value());
+    EXPECT_EQ(step_of_checkpoint(*saved), world == 1 ? 0 : 1);
+  }
 }
 
 TEST_F(TrainerTest, RanksWithAnotherPlan_AreRefusedByName) {

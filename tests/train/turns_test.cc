@@ -34,7 +34,7 @@ Ends run(const std::vector<int64_t>& steps) {
     try {
       for (int64_t i = 0;; ++i) {
         const bool works = i < steps[rank];
-        if (control.next_turn({.step = i, .works = works}, false) || !works) return;
+        if (control.next_turn({.step = i, .works = works}, {}).stop != 0 || !works) return;
         try {
           step();
         } catch (const Error&) {

@@ -1,8 +1,10 @@
 // What a job leaves when it is killed or asked to stop, and how it goes on.
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "tests/training/training_job.h"
 #include "train/checkpoint.h"
@@ -85,6 +87,40 @@ TEST(KillAndResume, Sigterm_SavesTheSameStepOnAllRanksAndEndsWith143) {
   const auto latest = latest_checkpoint(job.path("stop/checkpoints"));
   ASSERT_TRUE(latest.has_value());
   EXPECT_TRUE(std::filesystem::exists(*latest + "/state.json"));
+}
+
+// Slurm sends one before a job's time is over: sbatch --signal=USR1@120.
+TEST(KillAndResume, Sigusr1_SavesAndGoesOn) {
+  TrainingJob job;
+  auto fleetrun = job.start("saves", {"--nproc_per_node=2"},
+                            {"train.epochs=100", "train.evaluate_every=0", "train.output=saves"});
+  job.folder().wait_for("saves/metrics.jsonl");
+  const auto checkpoint = [&] { return latest_checkpoint(job.path("saves/checkpoints")); };
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    const auto before = checkpoint();
+    fleetrun->signal(signal);
+    for (int i = 0; i < 6000 && checkpoint() == before; ++i) ::usleep(10'000);
+    ASSERT_NE(checkpoint(), before) << fleetrun->output();
+  }
+  fleetrun->signal(SIGTERM);
+  EXPECT_EQ(fleetrun->wait(), 128 + SIGTERM) << fleetrun->output();
+}
+
+// Alone, a rank says itself that it did not come to its end.
+TEST(KillAndResume, SigtermToAWorkerAlone_EndsWith143) {
+  TrainingJob job;
+  std::string error;
+  std::thread killer([&] {
+    wait_for_checkpoint(job, "alone");
+    for (const pid_t worker : job.folder().processes("fleet-worker")) kill(worker, SIGTERM);
+  });
+  std::vector<std::string> arguments = {"job.json"};
+  for (const std::string& text : long_job("alone")) {
+    arguments.insert(arguments.end(), {"--set", text});
+  }
+  EXPECT_EQ(job.run_worker(arguments, &error), 128 + SIGTERM) << error;
+  killer.join();
+  EXPECT_THAT(job.folder().read("worker.out"), HasSubstr("stopped as asked after"));
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ int TrainingJob::run_on_two_nodes(const std::string& name, int ranks,
 }
 
 int TrainingJob::run_worker(const std::vector<std::string>& arguments, std::string* error) {
-  std::string command = "cd '" + folder_.path() + "' && '" + program_folder() + "/fleet-worker'";
+  std::string command = "cd '" + folder_.path() + "' && " + folder_.marked_environment() + " '" +
+                        program_folder() + "/fleet-worker'";
   for (const std::string& argument : arguments) command += " '" + argument + "'";
   const int status = std::system((command + " >worker.out 2>worker.err").c_str());
   *error = folder_.read("worker.err");

@@ -59,9 +59,11 @@ JobFolder::~JobFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+std::string JobFolder::marked_environment() const { return std::string(kMark) + "=" + mark_; }
+
 std::vector<pid_t> JobFolder::processes() const {
   std::vector<pid_t> found;
-  const std::string wanted = std::string(kMark) + "=" + mark_;
+  const std::string wanted = marked_environment();
   DIR* proc = ::opendir("/proc");
   while (const dirent* entry = ::readdir(proc)) {
     long long number = 0;

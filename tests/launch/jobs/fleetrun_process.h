@@ -16,6 +16,7 @@ class JobFolder {
   ~JobFolder();  // also kills what is left, so that a failed test leaves nothing behind
   const std::string& path() const { return path_; }
   const std::string& mark() const { return mark_; }
+  std::string marked_environment() const;  // "NAME=mark"
   // The processes that carry the mark: fleetrun, its guardian, ranks, and all they have started.
   std::vector<pid_t> processes() const;
   // Those of them that run under this name (/proc/PID/comm).
