@@ -9,6 +9,11 @@ double ScheduleSpan::part(int64_t step) const {
   return std::clamp(static_cast<double>(step - begin) / static_cast<double>(end - begin), 0.0, 1.0);
 }
 
+int64_t ScheduleSpan::steps_of(double time, const std::string& unit) const {
+  const double steps = unit == "epoch" ? time * static_cast<double>(steps_per_epoch) : time;
+  return std::max<int64_t>(1, std::llround(steps));
+}
+
 Registry<ScheduleDef>& schedule_registry() {
   static Registry<ScheduleDef> registry("learning-rate schedule");
   return registry;

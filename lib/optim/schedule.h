@@ -17,6 +17,8 @@ struct ScheduleSpan {
   int64_t begin = 0, end = 1;
   // How far a step is in it, from 0 to 1.
   double part(int64_t step) const;
+  // A time that settings give in this unit ("epoch" or "step"), in whole steps, at least 1.
+  int64_t steps_of(double time, const std::string& unit) const;
 };
 
 // The learning rate at a step of the job, from span.begin on; beyond the end it stays.
@@ -47,8 +49,8 @@ class Schedule {
   // global_batch / reference_batch, or 1. Not warmup_start.
   double scale() const { return scale_; }
   // The learning rate of training step `step`, from 0. The warm-up rises linearly from warmup_start
-  // to what the schedule has where the warm-up ends. Falling schedules (cosine, polynomial) begin
-  // there; boundaries (piecewise) count from the job's start.
+  // to what the schedule has where the warm-up ends. Schedules begin there, but for piecewise,
+  // whose boundaries count from the job's start.
   double learning_rate(int64_t step) const;
 
  private:
