@@ -64,7 +64,8 @@ TEST(Clip, GlobalNorm_DoesNotCountTheDecay) {
 }
 
 TEST(Clip, EveryRule_TakesTheScale) {
-  for (const std::string name : {"sgd", "momentum", "adam", "adamw"}) {
+  for (const std::string name :
+       {"sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad", "lion"}) {
     Trained clipped = torch_recipe(), scaled = torch_recipe();
     for (std::vector<float>& gradient : scaled.gradients) {
       double square = 0;

@@ -166,6 +166,9 @@ TEST_F(TrainerStrategies, ReduceMode_GivesTheBitsOfAllReduceMode) {
       {kMomentum, {"strategy.build_strategy.fuse_broadcast_ops=true"}},
       {kAdam, {"strategy.fuse_all_reduce_ops=false"}},
       {kMomentum, {"strategy.amp=true", "optimizer.clip=value"}},
+      {R"({"name": "rmsprop", "centered": true, "momentum": 0.9})", {"strategy.amp=true"}},
+      {R"({"name": "adagrad", "initial_accumulator_value": 0.1})", {}},
+      {R"({"name": "lion"})", {}},
       {kAdam, {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2"}}};
   for (const auto& [optimizer, more] : cases) {
     SCOPED_TRACE(optimizer + (more.empty() ? "" : more[0]));

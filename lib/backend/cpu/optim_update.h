@@ -15,7 +15,7 @@ void update_layouts(LayoutQuery& query);
 // give the same bits however parameters are merged into operations.
 class UpdateChunks {
  public:
-  static constexpr int kMaxStates = 2;
+  static constexpr int kMaxStates = 3;
   // A stretch of a parameter with its gradient in float32: what a rule works on.
   struct Stretch {
     float* parameter;

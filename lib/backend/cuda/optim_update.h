@@ -7,7 +7,7 @@
 
 namespace fleet::cuda {
 
-inline constexpr int kMostStates = 2;
+inline constexpr int kMostStates = 3;
 
 // One parameter with what belongs to it; all in one layout.
 struct UpdatedTensor {
@@ -51,7 +51,12 @@ __device__ inline void update_pack(const UpdatedTensor& tensor, int64_t at, DTyp
     for (int s = 0; s < Constants::kStates; ++s) states[s] = load_pack<pack>(tensor.states[s], at);
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
-      constants.update(parameter.at[i], gradient.at[i], states[0].at[i], states[1].at[i]);
+      if constexpr (requires(float& x) { constants.update(x, x, x, x, x); }) {
+        constants.update(parameter.at[i], gradient.at[i], states[0].at[i], states[1].at[i],
+                         states[2].at[i]);
+      } else {
+        constants.update(parameter.at[i], gradient.at[i], states[0].at[i], states[1].at[i]);
+      }
     }
     store_pack<pack>(tensor.parameter, at, parameter);
 #pragma unroll
@@ -66,7 +71,7 @@ __device__ inline void update_pack(const UpdatedTensor& tensor, int64_t at, DTyp
 }
 
 // A block a chunk. Rule::at(rate, scale) gives the Constants of this step, whose update(p, g, s0,
-// s1) changes one element.
+// s1) or update(p, g, s0, s1, s2) changes one element.
 template <typename Rule, typename G>
 __global__ void update_chunks(const Chunk* chunks, const UpdatedTensor* tensors,
                               UpdateScalars scalars, DType copy_type, Rule rule) {

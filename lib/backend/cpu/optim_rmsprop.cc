@@ -1,0 +1,74 @@
+#include <cmath>
+
+#include "backend/cpu/optim_update.h"
+
+namespace fleet {
+namespace {
+
+using Stretch = cpu::UpdateChunks::Stretch;
+
+struct Constants {
+  float scale, rate, decay;
+  float alpha, rest;  // rest: 1 - alpha, rounded once
+  float epsilon, momentum;
+};
+
+template <bool centered, bool with_momentum>
+FLEET_INLINE void loop(const Stretch& at, Constants k) {
+  float *parameter = at.parameter, *square = at.states[0];
+  float *mean = at.states[1], *momentum = at.states[centered ? 2 : 1];
+  const float* gradient = at.gradient;
+#pragma omp simd
+  for (int64_t i = 0; i < at.count; ++i) {
+    const float g = gradient[i] * k.scale + k.decay * parameter[i];
+    const float s = k.alpha * square[i] + k.rest * g * g;
+    square[i] = s;
+    float variance = s;
+    if constexpr (centered) {
+      const float m = k.alpha * mean[i] + k.rest * g;
+      mean[i] = m;
+      variance = s - m * m;
+      variance = variance < 0 ? 0 : variance;  // keeps NaN
+    }
+    float d = g / (std::sqrt(variance) + k.epsilon);
+    if constexpr (with_momentum) {
+      d = k.momentum * momentum[i] + d;
+      momentum[i] = d;
+    }
+    parameter[i] -= k.rate * d;
+  }
+}
+
+FLEET_SIMD void plain(const Stretch& at, Constants k) { loop<false, false>(at, k); }
+FLEET_SIMD void with_momentum(const Stretch& at, Constants k) { loop<false, true>(at, k); }
+FLEET_SIMD void centered(const Stretch& at, Constants k) { loop<true, false>(at, k); }
+FLEET_SIMD void centered_momentum(const Stretch& at, Constants k) { loop<true, true>(at, k); }
+
+void define(KernelDef& def, void (*update)(const Stretch&, Constants)) {
+  def.layouts = cpu::update_layouts;
+  def.create = [update](KernelContext& context) {
+    const Attributes& attributes = context.attributes();
+    const double alpha = attributes.number("alpha");
+    Constants k{.scale = 1,
+                .rate = 0,
+                .decay = static_cast<float>(attributes.number("weight_decay")),
+                .alpha = static_cast<float>(alpha),
+                .rest = static_cast<float>(1 - alpha),
+                .epsilon = static_cast<float>(attributes.number("epsilon")),
+                .momentum = static_cast<float>(attributes.number("momentum"))};
+    return make_kernel([=, chunks = cpu::UpdateChunks(context)](Stream&) mutable {
+      k.scale = chunks.gradient_scale();
+      k.rate = chunks.learning_rate();
+      chunks.run([=](const Stretch& at) { update(at, k); });
+    });
+  };
+}
+
+}  // namespace
+
+FLEET_KERNEL(cpu, rmsprop) { define(def, plain); }
+FLEET_KERNEL(cpu, rmsprop_momentum) { define(def, with_momentum); }
+FLEET_KERNEL(cpu, rmsprop_centered) { define(def, centered); }
+FLEET_KERNEL(cpu, rmsprop_centered_momentum) { define(def, centered_momentum); }
+
+}  // namespace fleet

@@ -1,0 +1,63 @@
+#include "backend/cuda/optim_update.h"
+
+namespace fleet {
+namespace {
+
+template <bool centered, bool with_momentum>
+struct Constants {
+  static constexpr int kStates = 1 + centered + with_momentum;
+  float scale, rate, decay;
+  float alpha, rest;  // rest: 1 - alpha, rounded once
+  float epsilon, momentum;
+  // The states: square, then mean and momentum as far as there are any.
+  __device__ void update(float& parameter, float gradient, float& square, float& second,
+                         float& third) const {
+    const float g = gradient * scale + decay * parameter;
+    square = alpha * square + rest * g * g;
+    float variance = square;
+    if constexpr (centered) {
+      float& mean = second;
+      mean = alpha * mean + rest * g;
+      variance = square - mean * mean;
+      variance = variance < 0 ? 0 : variance;  // keeps NaN
+    }
+    float d = g / (sqrtf(variance) + epsilon);
+    if constexpr (with_momentum) {
+      float& velocity = centered ? third : second;
+      d = momentum * velocity + d;
+      velocity = d;
+    }
+    parameter -= rate * d;
+  }
+};
+
+template <bool centered, bool with_momentum>
+struct Rule {
+  float decay, alpha, rest, epsilon, momentum;
+  explicit Rule(const Attributes& attributes)
+      : decay(static_cast<float>(attributes.number("weight_decay"))),
+        alpha(static_cast<float>(attributes.number("alpha"))),
+        rest(static_cast<float>(1 - attributes.number("alpha"))),
+        epsilon(static_cast<float>(attributes.number("epsilon"))),
+        momentum(static_cast<float>(attributes.number("momentum"))) {}
+  __device__ Constants<centered, with_momentum> at(float rate, float scale) const {
+    return {scale, rate, decay, alpha, rest, epsilon, momentum};
+  }
+};
+
+template <bool centered, bool with_momentum>
+void define(KernelDef& def) {
+  def.layouts = cuda::update_layouts;
+  def.create = [](KernelContext& context) {
+    return cuda::update_kernel(context, Rule<centered, with_momentum>(context.attributes()));
+  };
+}
+
+}  // namespace
+
+FLEET_KERNEL(cuda, rmsprop) { define<false, false>(def); }
+FLEET_KERNEL(cuda, rmsprop_momentum) { define<false, true>(def); }
+FLEET_KERNEL(cuda, rmsprop_centered) { define<true, false>(def); }
+FLEET_KERNEL(cuda, rmsprop_centered_momentum) { define<true, true>(def); }
+
+}  // namespace fleet

@@ -1,0 +1,34 @@
+// adagrad (Duchi, Hazan and Singer, 2011), in PyTorch's form, t = number of updates:
+//   g += weight_decay * p;  s = s + g^2, beginning at initial_accumulator_value
+//   p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + epsilon)
+// Updates any number of parameters; see optim/update_op.h for g and for the inputs and outputs that
+// all rules share. step: int64 [1], t.
+#include "optim/optimizer.h"
+#include "optim/update_op.h"
+
+namespace fleet {
+
+FLEET_OP(adagrad) {
+  define_update_op(def, /*other_inputs=*/{"step"}, /*states=*/{"sum"});
+  def.attributes = {{"epsilon", 1e-10}, {"lr_decay", 0.0}, {"weight_decay", 0.0}};
+}
+
+FLEET_OPTIMIZER(adagrad) {
+  def.help = "steps divided by the root of the sum of all squares of the gradient (Adagrad)";
+  def.schema.number("epsilon", 1e-10, 0, 1, "added to the root of the sum")
+      .number("lr_decay", 0, 0, 1e6, "how fast the rate falls with the number of updates")
+      .number("initial_accumulator_value", 0, 0, 1e30, "where the sum begins");
+  def.append = [](UpdateContext& context, const Update& update) {
+    const Settings& settings = context.settings();
+    const Var& parameter = context.program().var(update.parameter);
+    const VarId sum =
+        context.program().state(parameter.name + ".sum", parameter.shape,
+                                {Init::kConstant, settings.number("initial_accumulator_value")});
+    append_update_op(context, update, "adagrad", {context.step()}, {sum},
+                     {{"epsilon", settings.number("epsilon")},
+                      {"lr_decay", settings.number("lr_decay")},
+                      {"weight_decay", update.weight_decay}});
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,30 @@
+// lion (Chen et al., 2023, "Symbolic Discovery of Optimization Algorithms"):
+//   d = sign(beta1 m + (1 - beta1) g), where sign(0) and sign(NaN) are 0
+//   p -= lr * (d + weight_decay * p);  m = beta2 m + (1 - beta2) g
+// Every element moves by the same amount: rates are 3 to 10 times smaller than adamw's, and
+// weight_decay so many times larger. Updates any number of parameters; see optim/update_op.h for g
+// and for the inputs and outputs that all rules share.
+#include "optim/optimizer.h"
+#include "optim/update_op.h"
+
+namespace fleet {
+
+FLEET_OP(lion) {
+  define_update_op(def, /*other_inputs=*/{}, /*states=*/{"momentum"});
+  def.attributes = {{"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0.0}};
+}
+
+FLEET_OPTIMIZER(lion) {
+  def.help = "steps of the sign of the momentum (Lion); weight decay is apart from the gradient";
+  def.schema.number("beta1", 0.9, 0, 1, "part of the momentum in a step")
+      .number("beta2", 0.99, 0, 1, "decay of the momentum");
+  def.append = [](UpdateContext& context, const Update& update) {
+    const VarId momentum = context.state(update.parameter, "momentum");
+    append_update_op(context, update, "lion", {}, {momentum},
+                     {{"beta1", context.settings().number("beta1")},
+                      {"beta2", context.settings().number("beta2")},
+                      {"weight_decay", update.weight_decay}});
+  };
+}
+
+}  // namespace fleet
