@@ -142,7 +142,11 @@ MetricSums ProgramExecutor::evaluate(Loader& test) {
   }
   double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
   runner_->control().sum(all);
-  return {all[0], all[1], all[2], all[3], all[4]};
+  const MetricSums totals = {all[0], all[1], all[2], all[3], all[4]};
+  const std::string line = schedule_->observe(position_.step, {totals.mean_loss(), totals.acc1()});
+  position_.schedule = schedule_->state();
+  if (!line.empty() && world_.rank == 0) spdlog::info("{}", line);
+  return totals;
 }
 
 bool ProgramExecutor::agree_to_stop(bool wish) { return runner_->control().agree_to_stop(wish); }
@@ -183,6 +187,7 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
     }
     position_ = load_checkpoint(from, job_.model_name, runner_->executor(), nullptr,
                                 {world_.rank, world_.size});
+    schedule_->restore(position_.schedule);
     return static_cast<double>(position_.step);
   });
   runner_->begin(position_.step);

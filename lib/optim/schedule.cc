@@ -76,16 +76,44 @@ Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t ep
   const ScheduleSpan span{.steps_per_epoch = steps_per_epoch,
                           .begin = warmup_steps_,
                           .end = std::max(steps_per_epoch * epochs, warmup_steps_ + 1)};
-  rate_ = [rate = schedule_registry().get(settings.text("name")).make(settings, span),
-           scale = scale_](int64_t step) { return scale * rate(step); };
+  const ScheduleDef& def = schedule_registry().get(settings.text("name"));
+  if (def.follow) follower_ = def.follow(settings);
+  rate_ = [rate = def.make(settings, span), scale = scale_](int64_t step) {
+    return scale * rate(step);
+  };
 }
 
 double Schedule::learning_rate(int64_t step) const {
+  const auto scheduled = [&](int64_t at) {
+    const double rate = rate_(at);
+    return follower_ ? follower_->follow(rate) : rate;
+  };
   if (step < warmup_steps_) {
     const double part = static_cast<double>(step) / static_cast<double>(warmup_steps_);
-    return warmup_start_ + (rate_(warmup_steps_) - warmup_start_) * part;
+    return warmup_start_ + (scheduled(warmup_steps_) - warmup_start_) * part;
   }
-  return rate_(std::max(step / granularity_ * granularity_, warmup_steps_));
+  return scheduled(std::max(step / granularity_ * granularity_, warmup_steps_));
+}
+
+std::string Schedule::observe(int64_t step, const Evaluated& evaluated) {
+  if (!follower_ || step == observed_step_) return "";
+  observed_step_ = step;
+  return follower_->observe(evaluated);
+}
+
+std::vector<double> Schedule::state() const {
+  if (!follower_) return {};
+  std::vector<double> state = follower_->state();
+  state.insert(state.begin(), static_cast<double>(observed_step_));
+  return state;
+}
+
+void Schedule::restore(std::span<const double> state) {
+  if (!follower_ || state.empty()) return;
+  observed_step_ = static_cast<int64_t>(state[0]);
+  if (follower_->restore(state.subspan(1))) return;
+  throw Error(ErrorCode::kUsage, "the checkpoint's schedule is another one", "learning_rate",
+              "set the schedule it was trained with, or checkpoint.weights to start anew");
 }
 
 }  // namespace fleet

@@ -1,9 +1,13 @@
-// Learning-rate schedules: pure functions of the training step.
+// Learning-rate schedules: functions of the training step, and for some of what evaluations
+// measure.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "base/registry.h"
@@ -24,10 +28,32 @@ struct ScheduleSpan {
 // The learning rate at a step of the job, from span.begin on; beyond the end it stays.
 using RateFunction = std::function<double(int64_t step)>;
 
+// What an evaluation measured: means over all samples of all ranks.
+struct Evaluated {
+  double loss = 0;
+  double acc1 = 0;  // share of hits, 0 to 1
+};
+
+// Follows evaluations. A function of what it observed, so that ranks that observe the same values
+// have the same rate. One thread at a time.
+class RateFollower {
+ public:
+  virtual ~RateFollower() = default;
+  // Returns what is to be said where the rate changes by it, else "".
+  virtual std::string observe(const Evaluated& evaluated) = 0;
+  // The rate in place of the schedule's.
+  virtual double follow(double rate) const = 0;
+  // For a checkpoint: finite numbers. restore() is given what state() returned; false: it did not.
+  virtual std::vector<double> state() const = 0;
+  virtual bool restore(std::span<const double> state) = 0;
+};
+
 struct ScheduleDef {
   std::string help;  // one line
   Schema schema;     // its own keys
   std::function<RateFunction(const Settings&, const ScheduleSpan&)> make;
+  // Null: the rate does not depend on evaluations.
+  std::function<std::unique_ptr<RateFollower>(const Settings&)> follow;
 };
 
 Registry<ScheduleDef>& schedule_registry();
@@ -37,7 +63,7 @@ bool register_schedule(const std::string& name, void (*define)(ScheduleDef&));
 // warmup_steps, warmup_start, scale_with_global_batch, reference_batch. kUsage for an unknown name.
 Schema schedule_schema(const std::string& name);
 
-// A schedule as a job asks for it, with its warm-up. Immutable: any thread.
+// A schedule as a job asks for it, with its warm-up. One thread at a time.
 class Schedule {
  public:
   // settings: validated by schedule_schema(); its key "name" chooses. epochs: of the job.
@@ -53,8 +79,22 @@ class Schedule {
   // whose boundaries count from the job's start.
   double learning_rate(int64_t step) const;
 
+  // Whether the rate depends on evaluations; observe() and restore() are for such schedules.
+  bool follows_evaluations() const { return follower_ != nullptr; }
+  // Takes an evaluation after `step` training steps into account, each step once. Returns what is
+  // to be said where the rate changes by it, else "".
+  std::string observe(int64_t step, const Evaluated& evaluated);
+  // The step that observe() was last called with; -1: never.
+  int64_t observed_step() const { return observed_step_; }
+  // What a checkpoint has to keep; {}: nothing. restore() of {} starts afresh; kUsage where it is
+  // another schedule's.
+  std::vector<double> state() const;
+  void restore(std::span<const double> state);
+
  private:
   RateFunction rate_;
+  std::unique_ptr<RateFollower> follower_;
+  int64_t observed_step_ = -1;
   int64_t warmup_steps_ = 0;
   int64_t granularity_ = 1;  // steps for which the rate is held
   double warmup_start_ = 0;

@@ -78,6 +78,7 @@ std::string state_text(const TrainingPosition& position, int ranks) {
                 {"seed", position.seed},   {"global_batch", position.global_batch},
                 {"model", position.model}};
   if (ranks > 0) state["ranks"] = ranks;
+  if (!position.schedule.empty()) state["schedule"] = position.schedule;
   state[kChecksum] = checksum_of(state);
   return state.dump(2) + "\n";
 }
@@ -104,9 +105,13 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
                       ", this fleetrun reads versions 1 to " + std::to_string(kVersion),
                   path, "go on with the release that wrote it, or a newer one");
     }
-    const TrainingPosition position = {state.at("step"),         state.at("epoch"),
-                                       state.at("batch"),        state.at("seed"),
-                                       state.at("global_batch"), state.at("model")};
+    const TrainingPosition position = {state.at("step"),
+                                       state.at("epoch"),
+                                       state.at("batch"),
+                                       state.at("seed"),
+                                       state.at("global_batch"),
+                                       state.at("model"),
+                                       state.value("schedule", std::vector<double>())};
     if (position.step < 0 || position.epoch < 0 || position.batch < 0) {
       throw damaged("a position below zero");
     }

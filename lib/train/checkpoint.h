@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "exec/executor.h"
 #include "train/control.h"
@@ -24,6 +25,7 @@ struct TrainingPosition {
   uint64_t seed = 0;
   int64_t global_batch = 0;  // samples a step, over all ranks
   std::string model;
+  std::vector<double> schedule = {};  // Schedule::state()
 };
 
 // Writes a checkpoint of every parameter and state, aside and renamed when all of it is on the

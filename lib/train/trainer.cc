@@ -75,6 +75,12 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                .model = job_.model_name};
   schedule_ = std::make_unique<Schedule>(job_.schedule, data_->train().batches(),
                                          job_.train.integer("epochs"), position_.global_batch);
+  if (schedule_->follows_evaluations() &&
+      (!data_->test() || job_.train.integer("evaluate_every") == 0)) {
+    throw Error(ErrorCode::kUsage, "the schedule follows evaluations, and there are none",
+                "learning_rate.name " + job_.schedule.text("name"),
+                "name test data (data.test) and set train.evaluate_every to 1 or more");
+  }
   if (leads() && schedule_->scale() != 1) {
     spdlog::info("learning rates x {:g}: the global batch is {}, they are made for {}",
                  schedule_->scale(), position_.global_batch,
@@ -201,6 +207,7 @@ void Trainer::resume(const std::string& folder) {
                     std::to_string(data_->train().batches()),
                 folder, "resume with the data it was trained with");
   }
+  schedule_->restore(saved.schedule);
   position_ = saved;
   saved_step_ = saved.step;
   if (leads()) {
@@ -216,6 +223,7 @@ TrainResult Trainer::run() {
   const auto finished = [&] {
     return result_.stopped_by != 0 || (max_steps > 0 && position_.step >= max_steps);
   };
+  evaluate_what_was_missed();
   while (position_.epoch < epochs && !finished()) {
     const int64_t epoch = position_.epoch;
     train_epoch(epoch);
@@ -438,6 +446,7 @@ void Trainer::evaluate(int64_t epoch) {
   sums = {all[0], all[1], all[2], all[3], all[4]};
   result_.evaluation = sums;
   evaluated_step_ = position_.step;
+  follow_evaluation();
   if (!leads()) return;
   const int64_t k = session().training().top_k;
   progress_->print(format("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
@@ -451,6 +460,24 @@ void Trainer::evaluate(int64_t epoch) {
                      .add("acc1", sums.acc1())
                      .add("acc" + std::to_string(k), sums.acck())
                      .add("seconds", monotonic_seconds() - begun));
+}
+
+// Only evaluations that an uninterrupted run makes too count: those at the ends of epochs.
+void Trainer::follow_evaluation() {
+  if (position_.batch != 0 || position_.epoch % job_.train.integer("evaluate_every") != 0) return;
+  const Evaluated evaluated{result_.evaluation.mean_loss(), result_.evaluation.acc1()};
+  const std::string line = schedule_->observe(position_.step, evaluated);
+  position_.schedule = schedule_->state();
+  if (line.empty() || !leads()) return;
+  progress_->finish();  // the log must not be written into the bar
+  spdlog::info("{}", line);
+}
+
+// A checkpoint at the end of an epoch is older than the evaluation there, which the schedule needs.
+void Trainer::evaluate_what_was_missed() {
+  if (!schedule_->follows_evaluations() || position_.step == 0 || position_.batch != 0) return;
+  if (position_.epoch % job_.train.integer("evaluate_every") != 0) return;
+  if (schedule_->observed_step() != position_.step) evaluate(position_.epoch - 1);
 }
 
 void Trainer::save() {

@@ -72,6 +72,8 @@ class Trainer {
   bool next_turn(bool works);  // false: all ranks stop
   void save_if_asked();
   void evaluate(int64_t epoch);
+  void evaluate_what_was_missed();
+  void follow_evaluation();
   void save();
   void summarize();
   bool leads() const { return options_.rank == 0; }

@@ -68,8 +68,9 @@ void add_optimizer(const Job& job, Lines* lines) {
   const std::string& rule = job.optimizer.text("name");
   lines->add(rule == "momentum" && job.optimizer.number("momentum") == 0,
              {"optimizer.use_nesterov"}, "optimizer.momentum is 0");
-  lines->add(job.schedule.text("name") == "constant", {"learning_rate.per"},
-             "the schedule constant does not move");
+  const std::string& schedule = job.schedule.text("name");
+  lines->add(schedule == "constant" || schedule == "plateau", {"learning_rate.per"},
+             "the schedule " + schedule + " does not move with the steps");
 }
 
 }  // namespace

@@ -134,6 +134,89 @@ TEST(ScheduleTorch, OneCycleInThreePhases_GivesItsRates) {
                Error);
 }
 
+// The rates after each of these test losses (or accuracies).
+std::vector<double> rates_after(Schedule schedule, const std::vector<double>& values) {
+  std::vector<double> rates;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto step = static_cast<int64_t>(i);
+    schedule.observe(step, {.loss = values[i], .acc1 = values[i]});
+    rates.push_back(schedule.learning_rate(step + 1));
+  }
+  return rates;
+}
+
+void expect_all_near(const std::vector<double>& got, const std::vector<double>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-12) << i;
+}
+
+const std::vector<double> kLosses = {1,  .9, .9, .91, .92, .8999, .9, .5, .6,
+                                     .6, .6, .6, .6,  .6,  .6,    .4, .4, .4};
+
+// ReduceLROnPlateau(factor=.5, patience=2)
+TEST(ScheduleTorch, Plateau_GivesItsRates) {
+  expect_all_near(
+      rates_after(make(R"({"name": "plateau", "base": 0.5, "factor": 0.5, "patience": 2})", 10, 2),
+                  kLosses),
+      {0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.0625, 0.0625,
+       0.0625, 0.0625, 0.0625});
+}
+
+// ReduceLROnPlateau(factor=.1, patience=1, cooldown=2, min_lr=.004)
+TEST(ScheduleTorch, PlateauWithCooldown_GivesItsRates) {
+  expect_all_near(rates_after(make(R"({"name": "plateau", "base": 0.5, "patience": 1, "cooldown": 2,
+                                       "min_rate": 0.004})",
+                                   10, 2),
+                              kLosses),
+                  {0.5, 0.5, 0.5, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.005, 0.005, 0.005, 0.005,
+                   0.004, 0.004, 0.004, 0.004, 0.004});
+}
+
+// ReduceLROnPlateau(factor=.5, patience=1, threshold=.05, threshold_mode='abs')
+TEST(ScheduleTorch, PlateauWithAbsoluteThreshold_GivesItsRates) {
+  expect_all_near(rates_after(make(R"({"name": "plateau", "base": 0.5, "factor": 0.5, "patience": 1,
+                           "threshold": 0.05, "threshold_mode": "abs"})",
+                                   10, 2),
+                              kLosses),
+                  {0.5, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125, 0.125, 0.125, 0.0625, 0.0625, 0.03125,
+                   0.03125, 0.015625, 0.015625, 0.015625, 0.015625, 0.0078125});
+}
+
+// ReduceLROnPlateau(factor=.5, patience=1, mode='max', threshold=.01)
+TEST(ScheduleTorch, PlateauOfAccuracy_GivesItsRates) {
+  expect_all_near(rates_after(make(R"({"name": "plateau", "base": 0.5, "metric": "acc1",
+                                       "factor": 0.5, "patience": 1, "threshold": 0.01})",
+                                   10, 2),
+                              {.1, .2, .2, .2, .1, .3, .3001, .3, .3, .3}),
+                  {0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.125, 0.125, 0.0625});
+}
+
+TEST(SchedulePlateau, StateOfACheckpoint_GoesOnAlike) {
+  const std::string json = R"({"name": "plateau", "factor": 0.5, "patience": 1, "cooldown": 1})";
+  Schedule whole = make(json, 10, 2), resumed = make(json, 10, 2);
+  for (size_t i = 0; i < kLosses.size(); ++i) {
+    const auto step = static_cast<int64_t>(i);
+    whole.observe(step, {.loss = kLosses[i]});
+    resumed.observe(step, {.loss = kLosses[i]});
+    EXPECT_EQ(resumed.observed_step(), step);
+    EXPECT_EQ(resumed.learning_rate(step), whole.learning_rate(step));
+    const std::vector<double> state = resumed.state();
+    resumed = make(json, 10, 2);
+    resumed.restore(state);
+  }
+  EXPECT_EQ(resumed.state(), whole.state());
+  EXPECT_TRUE(make(R"({"name": "constant"})", 1, 1).state().empty());
+  EXPECT_THROW(whole.restore(std::vector<double>{1, 2}), Error);
+}
+
+TEST(SchedulePlateau, EvaluationOfAStep_CountsOnce) {
+  Schedule schedule = make(R"({"name": "plateau", "patience": 1})", 10, 2);
+  for (int i = 0; i < 9; ++i) schedule.observe(i < 5 ? 1 : 2, {.loss = 1});
+  EXPECT_EQ(schedule.learning_rate(3), 0.1);
+  EXPECT_NE(schedule.observe(3, {.loss = 1}), "");
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(3), 0.01);
+}
+
 // LinearLR in front of each, as SequentialLR does it: the schedule begins where the warm-up ends.
 TEST(ScheduleTorch, WarmUp_StandsInFrontOfEverySchedule) {
   for (const std::string& name : schedule_registry().names()) {

@@ -1,0 +1,111 @@
+// plateau: base, multiplied with factor each time when a metric of the evaluation has not improved
+// for more than `patience` evaluations (PyTorch's ReduceLROnPlateau; mode min for loss, max for
+// acc1). An evaluation improves on the best one where it is better by more than the threshold: a
+// part of the best (rel) or so much (abs). After a fall the next `cooldown` evaluations do not
+// count. An evaluation that is NaN does not improve on anything.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "optim/schedule.h"
+
+namespace fleet {
+namespace {
+
+class Plateau : public RateFollower {
+ public:
+  explicit Plateau(const Settings& settings)
+      : metric_(settings.text("metric")),
+        relative_(settings.text("threshold_mode") == "rel"),
+        factor_(settings.number("factor")),
+        threshold_(settings.number("threshold")),
+        min_rate_(settings.number("min_rate")),
+        patience_(settings.integer("patience")),
+        cooldown_(settings.integer("cooldown")) {}
+
+  std::string observe(const Evaluated& evaluated) override {
+    const double value = metric_ == "loss" ? evaluated.loss : evaluated.acc1;
+    if (improves(value)) {
+      best_ = value;
+      has_best_ = true;
+      bad_ = 0;
+    } else {
+      ++bad_;
+    }
+    if (resting_ > 0) {
+      --resting_;
+      bad_ = 0;
+    }
+    if (bad_ <= patience_) return "";
+    const std::string line = "the learning rate falls by " + text_of(factor_) + ": test " +
+                             metric_ + " has not improved on " + text_of(best_) + " for " +
+                             std::to_string(bad_) + " evaluations";
+    share_ *= factor_;
+    resting_ = cooldown_;
+    bad_ = 0;
+    return line;
+  }
+
+  double follow(double rate) const override {
+    return std::max(rate * share_, std::min(rate, min_rate_));
+  }
+
+  std::vector<double> state() const override {
+    return {share_, has_best_ ? 1.0 : 0.0, best_, static_cast<double>(bad_),
+            static_cast<double>(resting_)};
+  }
+
+  bool restore(std::span<const double> state) override {
+    if (state.size() != 5) return false;
+    share_ = state[0];
+    has_best_ = state[1] != 0;
+    best_ = state[2];
+    bad_ = static_cast<int64_t>(state[3]);
+    resting_ = static_cast<int64_t>(state[4]);
+    return true;
+  }
+
+ private:
+  static std::string text_of(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.5g", value);
+    return text;
+  }
+
+  bool improves(double value) const {
+    if (!has_best_) return std::isfinite(value);
+    if (metric_ == "loss") {
+      return value < (relative_ ? best_ * (1 - threshold_) : best_ - threshold_);
+    }
+    return value > (relative_ ? best_ * (1 + threshold_) : best_ + threshold_);
+  }
+
+  const std::string metric_;
+  const bool relative_;
+  const double factor_, threshold_, min_rate_;
+  const int64_t patience_, cooldown_;
+  double share_ = 1;  // of the schedule's rate
+  bool has_best_ = false;
+  double best_ = 0;
+  int64_t bad_ = 0, resting_ = 0;  // evaluations
+};
+
+}  // namespace
+
+FLEET_SCHEDULE(plateau) {
+  def.help = "the learning rate falls where the evaluation does not improve";
+  def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
+      .choice("metric", "loss", {"loss", "acc1"}, "what has to improve, on the test data")
+      .number("factor", 0.1, 0, 1, "by which the rate falls")
+      .integer("patience", 10, 0, 1e9, "evaluations without improvement that are let pass")
+      .number("threshold", 1e-4, 0, 1e6, "how much better counts as improvement")
+      .choice("threshold_mode", "rel", {"rel", "abs"}, "a part of the best value, or so much")
+      .integer("cooldown", 0, 0, 1e9, "evaluations after a fall that do not count")
+      .number("min_rate", 0, 0, 1e6, "the rate falls no further");
+  def.make = [](const Settings& settings, const ScheduleSpan&) -> RateFunction {
+    return [base = settings.number("base")](int64_t) { return base; };
+  };
+  def.follow = [](const Settings& settings) { return std::make_unique<Plateau>(settings); };
+}
+
+}  // namespace fleet
