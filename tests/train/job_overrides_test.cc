@@ -69,7 +69,7 @@ TEST(JobOverrides, AnotherScheduleModelOrSource_DoesSoToo) {
 TEST(JobOverrides, KeyThatBelongsToAnother_IsRefusedByTheCommandLineAndTheFile) {
   EXPECT_THAT(refusal({"optimizer.name=adam", "optimizer.momentum=0.8"}),
               AllOf(HasSubstr("--set: 'optimizer.momentum' belongs to the optimizer lars or "
-                              "momentum, not to adam"),
+                              "momentum or rmsprop, not to adam"),
                     Not(HasSubstr("use_nesterov"))));
   EXPECT_THAT(refusal({}, R"({"model": {"name": "mlp"}, "learning_rate": {"name": "constant",
                               "values": [1]}})"),
