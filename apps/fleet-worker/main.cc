@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include "api/worker.h"
 #include "arguments.h"
@@ -92,6 +93,9 @@ int run(int argc, char** argv) {
   const std::vector<std::string> left_out = apply_overrides(tree, arguments.overrides);
   if (env_int_or("PADDLE_TRAINER_ID", 0) == 0) {
     for (const std::string& line : left_out) spdlog::info("{}", line);
+  }
+  if (!tree.peek("train.name")) {
+    tree.set("train.name", std::filesystem::path(arguments.job_file).stem().string(), "its name");
   }
   if (!arguments.device.empty()) tree.set("train.device", arguments.device, "--device");
   if (print(arguments, tree)) return 0;

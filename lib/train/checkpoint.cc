@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "train/checkpoint_content.h"
+#include "train/run_folder.h"
 
 namespace fleet {
 namespace {
@@ -332,12 +333,7 @@ void check_folder_is_shared(const std::string& folder, const JobRank& own, Contr
 
 std::optional<std::string> set_checkpoints_aside(const std::string& root) {
   if (all_checkpoints(root).empty()) return std::nullopt;
-  for (int number = 1;; ++number) {
-    const std::string aside = root + "." + std::to_string(number);
-    if (fs::exists(aside)) continue;
-    if (::rename(root.c_str(), aside.c_str()) != 0) throw_errno("cannot rename", root);
-    return aside;
-  }
+  return set_aside(root);
 }
 
 int64_t step_of_checkpoint(const std::string& folder) {

@@ -42,7 +42,10 @@ Schema train_schema() {
                "TF32 for float32 products and convolutions on a GPU")
       .number("fraction_of_gpu_memory_to_use", DeviceOptions().memory_fraction, 0.01, 1,
               "of the GPU's memory that a rank may take")
-      .text("output", "output", "folder of metrics.jsonl and of the checkpoints");
+      .text("name", "", "of the job; where none is given, the job file's without its ending")
+      .text("output", "",
+            "folder of the run: metrics.jsonl and checkpoints; where none is given, "
+            "output/NAME/run-001, then run-002...; output/NAME/latest leads to the newest");
   return schema;
 }
 

@@ -37,6 +37,7 @@ bool is_of_machine(const std::string& path) {
                                                "train.cuda_graph",
                                                "train.device",
                                                "train.fraction_of_gpu_memory_to_use",
+                                               "train.name",
                                                "train.output"};
   return std::binary_search(all.begin(), all.end(), path);
 }

@@ -13,6 +13,7 @@
 #include "comm/peer_wait.h"
 #include "train/device_settings.h"
 #include "train/safetensors.h"
+#include "train/same_start.h"
 #include "train/unused_options.h"
 
 namespace fleet {
@@ -25,16 +26,6 @@ std::string format(const char* pattern, auto... values) {
 }
 
 }  // namespace
-
-// Before hours of training end in a folder that cannot be written.
-static void make_output_folder(const std::string& path) {
-  try {
-    make_directories(path);
-  } catch (const Error& error) {
-    throw Error(ErrorCode::kUsage, error.failure(), "train.output " + path,
-                "choose a folder that can be written");
-  }
-}
 
 // saved: the step of the checkpoint that each rank loaded, by rank; -1: none.
 static void check_same_start(const std::vector<double>& saved) {
@@ -59,7 +50,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   if (options.store && options.world > 1) {
     data_->compare(job_, {options.rank, options.world}, *options.store);
   }
-  if (leads()) make_output_folder(job_.train.text("output"));
+  open_folder();
   const data::ImageShape image = data_->train().image();
   const uint64_t seed = static_cast<uint64_t>(job_.train.integer("seed"));
   runner_ =
@@ -93,22 +84,45 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     divergence_ = std::make_unique<DivergenceCheck>(
         runner_->executor(), device_, runner_->control(), JobRank{options.rank, options.world});
   }
-  if (leads()) {
-    events_ = std::make_unique<EventFile>(job_.train.text("output") + "/metrics.jsonl");
-    events_->write(EventLine("start")
-                       .add("model", job_.model_name)
-                       .add("ranks", options.world)
-                       .add("device", device_.name())
-                       .add("precision", name_of(session().precision()))
-                       .add("global_batch", position_.global_batch)
-                       .add("seed", job_.train.integer("seed"))
-                       .add("step", position_.step));
-  }
+  if (leads()) open_metrics();
   progress_ = std::make_unique<Progress>(Progress::Options{
       .width = leads() ? options.terminal_width : 0, .plain_seconds = 0, .write = {}});
 }
 
 Trainer::~Trainer() = default;
+
+// Before hours of training end in a folder that cannot be written.
+void Trainer::open_folder() {
+  output_ = job_.train.text("output");
+  if (leads()) {
+    const std::string name = job_.train.text("name");
+    run_folder_ = RunFolder({.output = output_,
+                             .name = name.empty() ? job_.model_name : name,
+                             .resumes = job_.checkpoint.text("resume") == "auto",
+                             .run = options_.run,
+                             .restarted = options_.restarted});
+    output_ = run_folder_.path();
+    spdlog::info("output folder: {}", output_);
+    if (options_.world > 1) options_.store->set("run_folder", output_);
+  } else if (output_.empty()) {
+    output_ = options_.store->get("run_folder", timeout_of(job_));
+  }
+}
+
+void Trainer::open_metrics() {
+  const std::string path = output_ + "/metrics.jsonl";
+  const auto aside = goes_on_ ? std::nullopt : set_aside(path);
+  if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
+  events_ = std::make_unique<EventFile>(path);
+  events_->write(EventLine("start")
+                     .add("model", job_.model_name)
+                     .add("ranks", options_.world)
+                     .add("device", device_.name())
+                     .add("precision", name_of(session().precision()))
+                     .add("global_batch", position_.global_batch)
+                     .add("seed", job_.train.integer("seed"))
+                     .add("step", position_.step));
+}
 
 // Nothing that users give goes unused in silence.
 void Trainer::say_unused() {
@@ -128,12 +142,10 @@ void Trainer::say_unused() {
 void Trainer::load() {
   const std::string weights = job_.checkpoint.text("weights");
   if (!weights.empty()) load_weights(weights, runner_->executor());
-  const std::string mark = job_.train.text("output") + "/checkpoints.run";
-  double own = 0;
-  if (options_.restarted && std::filesystem::exists(mark)) own = read_file(mark) == options_.run;
+  double own = options_.restarted && is_of_run(output_, options_.run) ? 1 : 0;
   runner_->control().sum({&own, 1});
-  const bool goes_on = own == options_.world;
-  const std::vector<double> steps = resume_on_all_ranks(goes_on);
+  goes_on_ = own == options_.world;
+  const std::vector<double> steps = resume_on_all_ranks(goes_on_);
   if (leads() && !weights.empty() && saved_step_ >= 0) {
     spdlog::warn("checkpoint.weights has no effect: the job goes on from a checkpoint");
   }
@@ -142,17 +154,16 @@ void Trainer::load() {
                      job_.checkpoint.integer("every_steps") > 0 ||
                      job_.checkpoint.integer("every_epochs") > 0;
   if (saves && !rank_states(runner_->executor().program()).empty()) {
-    check_folder_is_shared(job_.train.text("output"), {options_.rank, options_.world},
-                           runner_->control());
+    check_folder_is_shared(output_, {options_.rank, options_.world}, runner_->control());
   }
-  if (leads() && !goes_on && !options_.run.empty()) write_file_atomically(mark, options_.run);
+  if (leads()) mark_as_of_run(output_, options_.run);
 }
 
 // The step of the checkpoint that each rank loaded; -1: none. With "auto" a damaged one is passed
 // over, by all ranks together.
 std::vector<double> Trainer::resume_on_all_ranks(bool goes_on) {
   const std::string wanted = goes_on ? "auto" : job_.checkpoint.text("resume");
-  const std::string root = job_.train.text("output") + "/checkpoints";
+  const std::string root = checkpoints();
   for (int64_t below = kForever;;) {
     const auto folder = wanted == "auto" ? latest_checkpoint(root, below) : std::nullopt;
     std::string damage;
@@ -180,11 +191,15 @@ std::vector<double> Trainer::resume_on_all_ranks(bool goes_on) {
   }
 }
 
+void Trainer::set_aside_other_checkpoints() {
+  if (!leads()) return;
+  const auto aside = set_checkpoints_aside(checkpoints());
+  if (aside) spdlog::info("checkpoints of an earlier run are now in {}", *aside);
+}
+
 void Trainer::resume(const std::string& folder) {
   if (folder == "no") {
-    if (!leads()) return;
-    const auto aside = set_checkpoints_aside(job_.train.text("output") + "/checkpoints");
-    if (aside) spdlog::info("checkpoints of an earlier run are now in {}", *aside);
+    set_aside_other_checkpoints();
     return;
   }
   std::string note;
@@ -210,6 +225,12 @@ void Trainer::resume(const std::string& folder) {
   schedule_->restore(saved.schedule);
   position_ = saved;
   saved_step_ = saved.step;
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool own =
+      fs::equivalent(fs::path(folder + "/..").lexically_normal(), checkpoints(), error);
+  if (!own) set_aside_other_checkpoints();
+  goes_on_ |= own;
   if (leads()) {
     spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,
                  saved.batch);
@@ -403,7 +424,7 @@ void Trainer::end_for_nan(const std::string& what, int64_t step) {
 }
 
 std::string Trainer::newest_checkpoint() const {
-  const auto newest = latest_checkpoint(job_.train.text("output") + "/checkpoints");
+  const auto newest = latest_checkpoint(checkpoints());
   return newest ? "the newest good checkpoint is " + *newest : "there is no checkpoint yet";
 }
 
@@ -489,10 +510,9 @@ void Trainer::save() {
   if (!unsaved_.empty()) return say_unsaved();
   saved_step_ = position_.step;
   // Nobody goes on (and perhaps dies) before what all of them may resume from is on the disk.
-  const std::string folder =
-      save_on_all_ranks(job_.train.text("output") + "/checkpoints", position_, runner_->executor(),
-                        static_cast<int>(job_.checkpoint.integer("keep")),
-                        {options_.rank, options_.world}, runner_->control());
+  const std::string folder = save_on_all_ranks(checkpoints(), position_, runner_->executor(),
+                                               static_cast<int>(job_.checkpoint.integer("keep")),
+                                               {options_.rank, options_.world}, runner_->control());
   if (leads()) spdlog::info("saved {}", folder);
   published_.saved(position_.step);
 }

@@ -12,6 +12,7 @@
 #include "train/checkpoint.h"
 #include "train/divergence.h"
 #include "train/job_data.h"
+#include "train/run_folder.h"
 #include "train/step_runner.h"
 
 namespace fleet {
@@ -53,10 +54,14 @@ class Trainer {
   Session& session() const { return runner_->session(); }
 
  private:
+  void open_folder();
+  void open_metrics();
+  std::string checkpoints() const { return output_ + "/checkpoints"; }
   void say_unused();
   void load();
   std::vector<double> resume_on_all_ranks(bool goes_on);
   void resume(const std::string& folder);  // or "no"
+  void set_aside_other_checkpoints();
   void train_epoch(int64_t epoch);
   void train_step(const data::Batch& batch);
   void add_telemetry(EventLine* line);
@@ -82,6 +87,9 @@ class Trainer {
   const Job job_;
   Device& device_;
   const TrainerOptions options_;
+  RunFolder run_folder_;  // rank 0
+  std::string output_;    // its path, on all ranks
+  bool goes_on_ = false;  // from a checkpoint of this folder, or this run had begun in it
   std::unique_ptr<JobData> data_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Schedule> schedule_;

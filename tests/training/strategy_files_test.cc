@@ -68,7 +68,8 @@ TEST_F(StrategyFiles, IterationsARun_SpaceTheLosses) {
   output({"strategy.num_iteration_per_run=4", "train.fetch_every=1", "train.max_steps=10"});
   EXPECT_THAT(said_, HasSubstr("num_iteration_per_run is 4"));
   std::vector<std::string> steps;
-  for (const std::string& line : split(read_file(job_.path("output/metrics.jsonl")), '\n')) {
+  for (const std::string& line :
+       split(read_file(job_.path("output/job/latest/metrics.jsonl")), '\n')) {
     if (line.find("\"event\":\"train\"") == std::string::npos) continue;
     const size_t at = line.find("\"step\":") + 7;
     steps.push_back(line.substr(at, line.find(',', at) - at));

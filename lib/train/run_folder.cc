@@ -1,0 +1,171 @@
+#include "train/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/owned_file.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kRoot[] = "output";
+constexpr char kPrefix[] = "run-";
+constexpr char kMark[] = "/checkpoints.run";
+constexpr char kLock[] = "/.lock";
+
+Error unusable(const std::string& failure, const std::string& folder) {
+  return Error(ErrorCode::kUsage, failure, "the output folder " + folder,
+               "set train.output to a folder that can be written");
+}
+
+void check_name(const std::string& name) {
+  if (!name.empty() && name.find('/') == name.npos && name != "." && name != "..") return;
+  throw Error(ErrorCode::kUsage, "'" + name + "' is not the name of a folder", "train.name",
+              "choose one without '/'");
+}
+
+int number_of(const std::string& folder) {
+  long long number = 0;
+  const std::string name = fs::path(folder).filename();
+  if (!name.starts_with(kPrefix)) return 0;
+  return parse_int(name.substr(std::strlen(kPrefix)), &number) && number > 0 &&
+                 number < 1'000'000'000
+             ? static_cast<int>(number)
+             : 0;
+}
+
+// The run with the highest number; "": there is none.
+std::string newest_run(const std::string& root) {
+  std::string newest;
+  std::error_code error;
+  for (fs::directory_iterator entry(root, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path();
+    if (number_of(path) > (newest.empty() ? 0 : number_of(newest))) newest = path;
+  }
+  return newest;
+}
+
+// Two jobs that start at once get two folders.
+std::string make_run(const std::string& root) {
+  const std::string newest = newest_run(root);
+  for (int number = newest.empty() ? 1 : number_of(newest) + 1;; ++number) {
+    char name[32];
+    std::snprintf(name, sizeof name, "%s%03d", kPrefix, number);
+    const std::string path = root + "/" + name;
+    if (::mkdir(path.c_str(), 0777) == 0) return path;
+    if (errno != EEXIST) throw unusable(std::strerror(errno), path);
+  }
+}
+
+void link_latest(const std::string& root, const std::string& run) {
+  const std::string aside = root + "/.latest." + std::to_string(::getpid());
+  const std::string latest = root + "/latest";
+  ::unlink(aside.c_str());
+  if (::symlink(fs::path(run).filename().c_str(), aside.c_str()) == 0 &&
+      ::rename(aside.c_str(), latest.c_str()) == 0) {
+    return;
+  }
+  spdlog::warn("{} does not lead to this run: {}", latest, std::strerror(errno));
+  ::unlink(aside.c_str());
+}
+
+std::string choose(const RunFolderOptions& options) {
+  check_name(options.name);
+  const std::string root = std::string(kRoot) + "/" + options.name;
+  try {
+    make_directories(root);
+  } catch (const Error& error) {
+    throw unusable(error.failure(), root);
+  }
+  std::string path = newest_run(root);
+  const bool own = options.restarted && is_of_run(path, options.run);
+  if (path.empty() || !(own || options.resumes)) path = make_run(root);
+  link_latest(root, path);
+  return path;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const RunFolderOptions& options) : path_(options.output) {
+  if (path_.empty()) {
+    path_ = choose(options);
+  } else {
+    try {
+      make_directories(path_);
+    } catch (const Error& error) {
+      throw unusable(error.failure(), path_);
+    }
+  }
+  lock(options.run);
+}
+
+// The lock goes with the process. Where a rank of this run is on its way out it is waited for.
+void RunFolder::lock(const std::string& run) {
+  const std::string path = path_ + kLock;
+  try {
+    lock_ = open_owned_file(path, O_RDWR | O_CREAT);
+  } catch (const Error& error) {
+    throw unusable(error.failure(), path_);
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) {  // a file system without locks
+      spdlog::info("{}: {}; a second job in this folder would not be noticed", path,
+                   std::strerror(errno));
+      return;
+    }
+    const std::string holder(trim(read_file(path)));  // "RUN WHO"
+    const size_t space = holder.find(' ');
+    const bool own = !run.empty() && holder.substr(0, space) == run;
+    if (!own || std::chrono::steady_clock::now() > until) {
+      const std::string who = space == holder.npos ? "" : " (" + holder.substr(space + 1) + ")";
+      throw Error(ErrorCode::kUsage, "another job writes there" + who, "the output folder " + path_,
+                  "wait until it has ended, or set train.output to another folder");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const std::string holder =
+      (run.empty() ? "-" : run) + " process " + std::to_string(::getpid()) + " on " + host + "\n";
+  if (::ftruncate(lock_.get(), 0) != 0) throw_errno("cannot be written", path);
+  write_all(lock_.get(), holder, path);
+}
+
+bool is_of_run(const std::string& folder, const std::string& run) {
+  const std::string mark = folder + kMark;
+  return !run.empty() && fs::exists(mark) && read_file(mark) == run;
+}
+
+void mark_as_of_run(const std::string& folder, const std::string& run) {
+  if (!run.empty()) write_file_atomically(folder + kMark, run);
+}
+
+std::optional<std::string> set_aside(const std::string& path) {
+  if (!fs::exists(path)) return std::nullopt;
+  for (int number = 1;; ++number) {
+    const std::string aside = path + "." + std::to_string(number);
+    if (fs::exists(aside)) continue;
+    if (::rename(path.c_str(), aside.c_str()) != 0) throw_errno("cannot rename", path);
+    return aside;
+  }
+}
+
+}  // namespace fleet

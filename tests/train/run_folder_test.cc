@@ -1,0 +1,110 @@
+#include "train/run_folder.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// In a working folder of its own.
+class RunFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    before_ = fs::current_path();
+    folder_ = fs::path(::testing::TempDir()) / ("run_folder_" + std::to_string(::getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    fs::current_path(folder_);
+  }
+  void TearDown() override {
+    fs::current_path(before_);
+    fs::remove_all(folder_);
+  }
+
+  static std::string failure_of(const RunFolderOptions& options) {
+    try {
+      RunFolder folder(options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return error.what();
+    }
+    return "";
+  }
+
+  fs::path before_, folder_;
+};
+
+TEST_F(RunFolderTest, EachRun_HasAFolderOfItsOwn) {
+  for (const char* wanted : {"output/net/run-001", "output/net/run-002", "output/net/run-003"}) {
+    EXPECT_EQ(RunFolder({.name = "net"}).path(), wanted);
+    EXPECT_TRUE(fs::equivalent("output/net/latest", wanted));
+  }
+  EXPECT_EQ(RunFolder({.name = "other"}).path(), "output/other/run-001");
+  fs::remove_all("output/net/run-002");  // a number is not used twice while a later one is there
+  fs::create_directories("output/net/run-1000");
+  EXPECT_EQ(RunFolder({.name = "net"}).path(), "output/net/run-1001");
+}
+
+TEST_F(RunFolderTest, RunsAtOnce_HaveTwoFolders) {
+  const RunFolder first({.name = "net"}), second({.name = "net"});
+  EXPECT_NE(first.path(), second.path());
+}
+
+TEST_F(RunFolderTest, Resuming_TakesTheNewestRun) {
+  EXPECT_EQ(RunFolder({.name = "net", .resumes = true}).path(), "output/net/run-001");
+  EXPECT_EQ(RunFolder({.name = "net"}).path(), "output/net/run-002");
+  EXPECT_EQ(RunFolder({.name = "net", .resumes = true}).path(), "output/net/run-002");
+}
+
+TEST_F(RunFolderTest, RestartedRun_GoesOnInItsFolder) {
+  mark_as_of_run(RunFolder({.name = "net", .run = "a"}).path(), "a");
+  EXPECT_EQ(RunFolder({.name = "net", .run = "a", .restarted = true}).path(), "output/net/run-001");
+  EXPECT_EQ(RunFolder({.name = "net", .run = "b", .restarted = true}).path(), "output/net/run-002");
+}
+
+TEST_F(RunFolderTest, FolderOfARunningJob_IsRefused) {
+  const RunFolder first({.output = "mine", .name = "net", .run = "a"});
+  EXPECT_EQ(first.path(), "mine");
+  EXPECT_THAT(failure_of({.output = "mine", .name = "net", .run = "b"}),
+              HasSubstr("the output folder mine: another job writes there (process " +
+                        std::to_string(::getpid()) + " on "));
+  const RunFolder run({.name = "net", .run = "a"});
+  EXPECT_THAT(failure_of({.name = "net", .resumes = true}), HasSubstr("output/net/run-001"));
+}
+
+TEST_F(RunFolderTest, FolderOfAJobThatHasEnded_IsTaken) {
+  { const RunFolder first({.output = "mine", .run = "a"}); }
+  EXPECT_EQ(failure_of({.output = "mine", .run = "b"}), "");
+}
+
+TEST_F(RunFolderTest, NamesThatAreNoFolder_AreRefused) {
+  for (const char* name : {"", "..", ".", "a/b"}) {
+    EXPECT_THAT(failure_of({.name = name}), HasSubstr("train.name")) << name;
+  }
+}
+
+TEST_F(RunFolderTest, WhatCannotBeWritten_IsRefused) {
+  { UniqueFd made(::creat("file", 0644)); }
+  EXPECT_THAT(failure_of({.output = "file"}), HasSubstr("set train.output to a folder"));
+  EXPECT_THAT(failure_of({.output = "file/below"}), HasSubstr("set train.output to a folder"));
+}
+
+TEST_F(RunFolderTest, SetAside_KeepsWhatIsThere) {
+  EXPECT_FALSE(set_aside("metrics.jsonl").has_value());
+  for (const char* wanted : {"metrics.jsonl.1", "metrics.jsonl.2"}) {
+    write_file_atomically("metrics.jsonl", wanted);
+    EXPECT_EQ(set_aside("metrics.jsonl"), wanted);
+  }
+  EXPECT_EQ(read_file("metrics.jsonl.1"), "metrics.jsonl.1");
+}
+
+}  // namespace
+}  // namespace fleet
