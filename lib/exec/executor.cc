@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdio>
 #include <set>
+#include <span>
 
 #include "exec/initialize.h"
 #include "exec/nan_hunt.h"
+#include "tensor/relayout.h"
 
 namespace fleet {
 
@@ -219,15 +221,19 @@ void Executor::synchronize() {
 }
 
 void Executor::initialize(uint64_t seed) {
+  std::vector<float> values;
   for (VarId id = 0; id < program().var_count(); ++id) {
     const Var& var = program().var(id);
     if (!is_saved(var)) continue;
-    const std::vector<float> values = initial_values(var, seed);
+    const auto count = static_cast<size_t>(var.shape.elements());
+    if (values.size() < count) values.resize(count);
+    draw_initial_values(var, seed, std::span(values.data(), count));
     if (var.dtype == DType::kFloat32) {
       write(id, values.data());
     } else {
       FLEET_CHECK(var.dtype == DType::kInt64, "a state of type " + std::string(name_of(var.dtype)));
-      const std::vector<int64_t> integers(values.begin(), values.end());
+      const std::vector<int64_t> integers(values.begin(),
+                                          values.begin() + static_cast<std::ptrdiff_t>(count));
       write(id, integers.data());
     }
   }
@@ -239,26 +245,54 @@ void Executor::feed(VarId id, const void* data) {
   device_.copy(address(planned), data, planned.bytes, *streams_[0]);
 }
 
+// Memory order is logical order, without padding.
+static bool is_row_major(const Argument& argument) {
+  return argument.layout.is_plain() && argument.layout.elements() == argument.shape.elements();
+}
+
+const void* Executor::on_host(VarId id) const {
+  FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' was not kept for reading");
+  return device_.runs_beside_host() ? nullptr : address(plan_.vars[id]);
+}
+
+void Executor::copy_out(VarId id, void* data) {
+  FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' was not kept for reading");
+  const Argument from = argument(id);
+  for (size_t i = 1; i < streams_.size(); ++i) streams_[i]->synchronize();
+  device_.copy(data, from.data, from.bytes(), *streams_[0]);
+}
+
 void Executor::read(VarId id, void* data) {
   const Argument from = argument(id);
-  FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' was not kept for reading");
-  std::vector<char> raw(from.bytes());
+  const Layout plain = Layout::plain(from.shape);
+  if (is_row_major(from)) {
+    copy_out(id, data);
+    return synchronize();
+  }
   synchronize();
-  device_.copy(raw.data(), from.data, raw.size(), *streams_[0]);
-  streams_[0]->synchronize();
-  relayout(from.shape, size_of(from.dtype), from.layout, raw.data(), Layout::plain(from.shape),
-           data);
+  if (const void* there = on_host(id)) {
+    return relayout(from.shape, size_of(from.dtype), from.layout, there, plain, data);
+  }
+  const auto raw = std::make_unique_for_overwrite<char[]>(from.bytes());
+  copy_out(id, raw.get());
+  synchronize();
+  relayout(from.shape, size_of(from.dtype), from.layout, raw.get(), plain, data);
 }
 
 void Executor::write(VarId id, const void* data) {
   const Argument to = argument(id);
   FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' lives within a step only");
-  std::vector<char> raw(to.bytes());
-  relayout(to.shape, size_of(to.dtype), Layout::plain(to.shape), data, to.layout, raw.data());
+  const Layout plain = Layout::plain(to.shape);
   synchronize();
-  device_.copy(to.data, raw.data(), raw.size(), *streams_[0]);
-  streams_[0]->synchronize();
   stale_ = true;
+  if (on_host(id)) return relayout(to.shape, size_of(to.dtype), plain, data, to.layout, to.data);
+  std::unique_ptr<char[]> raw;
+  if (!is_row_major(to)) {
+    raw = std::make_unique_for_overwrite<char[]>(to.bytes());
+    relayout(to.shape, size_of(to.dtype), plain, data, to.layout, raw.get());
+  }
+  device_.copy(to.data, raw ? raw.get() : data, to.bytes(), *streams_[0]);
+  streams_[0]->synchronize();
 }
 
 void Executor::set_profiling(bool on) {

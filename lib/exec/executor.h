@@ -50,6 +50,12 @@ class Executor {
     read(var, all.data());
     return all;
   }
+  // Copies those values as they lie in memory, argument(var).bytes() in argument(var).layout. Only
+  // issued: they are there after synchronize().
+  void copy_out(VarId var, void* data);
+  // Where the host can read them at once after synchronize(); null where the device keeps them in
+  // memory of its own.
+  const void* on_host(VarId var) const;
   // Memory and layout of a variable as kernels see it.
   Argument argument(VarId var) const;
 

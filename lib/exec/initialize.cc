@@ -1,44 +1,41 @@
 #include "exec/initialize.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include "exec/normal_deviates.h"
 
 namespace fleet {
 namespace {
 
-uint64_t next(uint64_t& state) {
-  uint64_t z = (state += 0x9e3779b97f4a7c15ull);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
-double uniform(uint64_t& state) {  // in (0, 1)
-  return (static_cast<double>(next(state) >> 11) + 0.5) * 0x1p-53;
+void fill(const Init& init, SplitMix64 draws, std::span<float> values) {
+  switch (init.kind) {
+    case Init::kConstant:
+      std::fill(values.begin(), values.end(), static_cast<float>(init.a));
+      break;
+    case Init::kUniform:
+      for (float& value : values) {
+        value = static_cast<float>(init.a + (init.b - init.a) * draws.uniform());
+      }
+      break;
+    case Init::kNormal:
+      draw_normal(init.a, init.b, draws, values);
+      break;
+  }
 }
 
 }  // namespace
 
-std::vector<float> initial_values(const Var& var, uint64_t seed) {
+void draw_initial_values(const Var& var, uint64_t seed, std::span<float> values) {
   uint64_t state = seed ^ 14695981039346656037ull;
   for (unsigned char c : var.name) state = (state ^ c) * 1099511628211ull;
+  fill(var.init, SplitMix64(state), values);
+}
+
+std::vector<float> initial_values(const Var& var, uint64_t seed) {
   std::vector<float> values(var.shape.elements());
-  for (float& value : values) {
-    switch (var.init.kind) {
-      case Init::kConstant:
-        value = static_cast<float>(var.init.a);
-        break;
-      case Init::kUniform:
-        value = static_cast<float>(var.init.a + (var.init.b - var.init.a) * uniform(state));
-        break;
-      case Init::kNormal: {
-        const double radius = std::sqrt(-2 * std::log(uniform(state)));
-        const double angle = 2 * std::numbers::pi * uniform(state);
-        value = static_cast<float>(var.init.a + var.init.b * radius * std::cos(angle));
-        break;
-      }
-    }
-  }
+  draw_initial_values(var, seed, values);
   return values;
 }
 

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "graph/program.h"
 
 namespace fleet {
 
-// The initial values of a variable, row-major: they depend on (seed, name) only, so that every rank
-// draws the same. Generator: splitmix64; normal deviates by Box and Muller.
+// The initial values of a variable, row-major, into `values`, one an element: they depend on (seed,
+// name) only, so that every rank draws the same. Generator: splitmix64; normal deviates by Box and
+// Muller. Thread-safe.
+void draw_initial_values(const Var& var, uint64_t seed, std::span<float> values);
 std::vector<float> initial_values(const Var& var, uint64_t seed);
 
 }  // namespace fleet

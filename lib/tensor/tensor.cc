@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "base/error.h"
@@ -145,24 +144,6 @@ std::string Layout::text() const {
     text += std::to_string(block.size) + static_cast<char>('a' + block.axis);
   }
   return text.empty() ? "scalar" : text;
-}
-
-void relayout(const Shape& shape, size_t size, const Layout& from, const void* source,
-              const Layout& to, void* target) {
-  FLEET_CHECK(!from.is_opaque() && !to.is_opaque(), "an opaque layout cannot be read");
-  const char* in = static_cast<const char*>(source);
-  char* out = static_cast<char*>(target);
-  if (from == to) {
-    std::memcpy(out, in, to.elements() * size);
-    return;
-  }
-  if (to.elements() != shape.elements()) std::memset(out, 0, to.elements() * size);
-  std::array<int64_t, Shape::kMaxRank> index{};
-  const std::span<const int64_t> indices(index.data(), static_cast<size_t>(shape.rank()));
-  for (int64_t left = shape.elements(); left > 0; --left) {
-    std::memcpy(out + to.offset(indices) * size, in + from.offset(indices) * size, size);
-    for (int d = shape.rank() - 1; d >= 0 && ++index[d] == shape[d]; --d) index[d] = 0;
-  }
 }
 
 }  // namespace fleet

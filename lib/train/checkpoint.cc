@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "train/checkpoint_content.h"
 #include "train/run_folder.h"
 
@@ -243,8 +244,10 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
                   path, kShareFolder);
     }
   }
+  const TensorFile states = gather(executor, CheckpointFile::kOptimizer);
+  Thread other("save", [&] { write_safetensors(aside + "/" + kOptimizerFile, states); });
   write_safetensors(aside + "/" + kModelFile, gather(executor, CheckpointFile::kModel));
-  write_safetensors(aside + "/" + kOptimizerFile, gather(executor, CheckpointFile::kOptimizer));
+  other.join();
   write_file_atomically(aside + "/" + kStateFile,
                         state_text(position, static_cast<int>(part_bytes.size())));
   sync_folder(aside);

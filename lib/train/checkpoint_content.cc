@@ -36,11 +36,17 @@ TensorFile gather(Executor& executor, CheckpointFile which) {
   for (VarId id = 0; id < program.var_count(); ++id) {
     const Var& var = program.var(id);
     if (!is_saved(var) || file_of(program, var) != which) continue;
-    HostTensor tensor{var.dtype, var.shape, {}};
-    tensor.data.resize(var.shape.elements() * size_of(var.dtype));
-    executor.read(id, tensor.data.data());
+    const Argument argument = executor.argument(id);
+    HostTensor tensor{var.dtype, var.shape, {}, argument.layout};
+    if (const void* values = executor.on_host(id)) {
+      tensor.data = TensorBytes::view(values, argument.bytes());
+    } else {
+      tensor.data = TensorBytes(argument.bytes());
+      executor.copy_out(id, tensor.data.data());
+    }
     file.tensors.emplace(var.name, std::move(tensor));
   }
+  executor.synchronize();
   file.metadata["format"] = "pt";
   return file;
 }

@@ -17,7 +17,8 @@ enum class CheckpointFile {
 // Of a variable that is saved.
 CheckpointFile file_of(const Program& program, const Var& var);
 
-// What that file holds, read from the executor.
+// What that file holds, as it lies in the executor's memory: until the next run, for where that is
+// the host's it is not copied. Waits for the steps so far.
 TensorFile gather(Executor& executor, CheckpointFile which);
 // Compares every variable of the program that belongs into this file with what it holds, but for
 // loss scaling's that only one of them has. kUsage naming `path` and the first that does not fit.

@@ -1,12 +1,21 @@
 #include "train/safetensors.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/owned_file.h"
+#include "tensor/relayout.h"
 
 namespace fleet {
 namespace {
@@ -33,8 +42,21 @@ const char* type_name(DType dtype) {
   throw DamagedFile(what, path, "it is damaged or no safetensors file; use another one");
 }
 
+// A whole file in memory.
+struct Content {
+  std::shared_ptr<char[]> memory;
+  size_t size = 0;
+  size_t header = 0;     // bytes of its header
+  std::string checksum;  // of the whole, where its metadata has one
+
+  std::string_view all() const { return {memory.get(), size}; }
+};
+
+constexpr size_t kLength = sizeof(uint64_t);  // of the header's length
+
 HostTensor parse_tensor(const std::string& path, const std::string& name, const Json& entry,
-                        std::string_view data) {
+                        const Content& content) {
+  const size_t begin = kLength + content.header;
   HostTensor tensor;
   const std::string type = entry.at("dtype");
   bool known = false;
@@ -52,46 +74,166 @@ HostTensor parse_tensor(const std::string& path, const std::string& name, const 
   if (place.size() != 2 || place[0] > place[1] || place[1] - place[0] != bytes) {
     bad(path, "tensor '" + name + "' does not fit its shape");
   }
-  if (place[1] > data.size()) bad(path, "truncated: tensor '" + name + "' is cut off");
-  tensor.data.assign(data.begin() + place[0], data.begin() + place[1]);
+  if (place[1] > content.size - begin) bad(path, "truncated: tensor '" + name + "' is cut off");
+  char* const data = content.memory.get() + begin + place[0];
+  if (reinterpret_cast<uintptr_t>(data) % size_of(tensor.dtype) == 0) {
+    tensor.data = TensorBytes(content.memory, data, bytes);
+  } else {
+    tensor.data = TensorBytes(bytes);
+    std::memcpy(tensor.data.data(), data, bytes);
+  }
   return tensor;
 }
 
 constexpr char kChecksum[] = "crc32c";
 constexpr char kNoChecksum[] = "00000000";
 
-// Where the checksum's digits are in the content: the metadata comes first, its keys in order.
-size_t place_of_checksum(std::string_view content) {
+// Where the checksum's digits are in the header: the metadata comes first, its keys in order.
+size_t place_of_checksum(std::string_view header) {
   const std::string before = std::string("\"") + kChecksum + "\":\"";
-  const size_t found = content.find(before);
+  const size_t found = header.find(before);
   const size_t place = found + before.size();
-  return found == std::string_view::npos || place + 8 > content.size() ? std::string_view::npos
-                                                                       : place;
+  return found == std::string_view::npos || place + 8 > header.size() ? std::string_view::npos
+                                                                      : place;
 }
 
-std::string checksum_of(const std::string& content, size_t place) {
-  const std::string_view all(content);
-  const uint32_t before = crc32c(kNoChecksum, crc32c(all.substr(0, place)));
+std::string digits_of(uint32_t checksum) {
   char text[9];
-  std::snprintf(text, sizeof text, "%08x", crc32c(all.substr(place + 8), before));
+  std::snprintf(text, sizeof text, "%08x", checksum);
   return text;
 }
 
-void check_checksum(const std::string& path, const std::string& content, TensorFile* file,
+// Of the file's beginning, with zeros in place of the checksum.
+uint32_t checksum_of_start(std::string_view length_and_header, size_t place) {
+  const uint32_t before = crc32c(kNoChecksum, crc32c(length_and_header.substr(0, place)));
+  return crc32c(length_and_header.substr(place + 8), before);
+}
+
+void check_checksum(const std::string& path, const Content& content, TensorFile* file,
                     Checksum checksum) {
   const auto found = file->metadata.find(kChecksum);
   if (found == file->metadata.end()) {
     if (checksum == Checksum::kRequired) bad(path, "has no checksum");
     return;
   }
-  const size_t place = place_of_checksum(content);
-  if (place == std::string_view::npos || checksum_of(content, place) != found->second) {
-    bad(path, "its content is not what its checksum says");
-  }
+  if (content.checksum != found->second) bad(path, "its content is not what its checksum says");
   file->metadata.erase(found);
 }
 
+// What is written or read at once: small enough to stay in the caches until it is summed.
+constexpr size_t kPiece = size_t{1} << 18;
+
+// Reads `size` bytes, or as many as there are.
+size_t read_some(int fd, char* to, size_t size, const std::string& path) {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::read(fd, to + done, size - done);
+    if (n == 0) break;
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_errno("cannot read the file", path);
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+Content read_content(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) {
+    const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
+    throw Error(code, std::string("cannot open the file: ") + std::strerror(errno), path);
+  }
+  struct stat status = {};
+  if (::fstat(fd.get(), &status) != 0) throw_errno("cannot look at the file", path);
+  if (!S_ISREG(status.st_mode)) bad(path, "it is no regular file");
+  const auto size = static_cast<size_t>(status.st_size);
+  Content content{.memory = std::make_shared_for_overwrite<char[]>(std::max(size, kLength))};
+  const auto read_to = [&](size_t end) {
+    content.size +=
+        read_some(fd.get(), content.memory.get() + content.size, end - content.size, path);
+    return content.size == end;
+  };
+  if (size < kLength || !read_to(kLength)) bad(path, "truncated: no header");
+  uint64_t header = 0;
+  std::memcpy(&header, content.memory.get(), kLength);
+  if (header > size - kLength || !read_to(kLength + header)) {
+    bad(path, "truncated: the header is cut off");
+  }
+  content.header = header;
+  const size_t place = place_of_checksum(content.all());
+  uint32_t sum = 0;
+  if (place != std::string_view::npos) sum = checksum_of_start(content.all(), place);
+  for (bool more = true; more && content.size < size;) {
+    const size_t begin = content.size;
+    more = read_to(std::min(size, begin + kPiece));
+    if (place != std::string_view::npos) sum = crc32c(content.all().substr(begin), sum);
+  }
+  if (place != std::string_view::npos) content.checksum = digits_of(sum);
+  return content;
+}
+
+// A file that is written from its beginning to its end, aside, and then renamed.
+class FileAside {
+ public:
+  explicit FileAside(const std::string& path)
+      : path_(path), aside_(path + ".part." + std::to_string(::getpid())) {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+    fd_ = UniqueFd(::open(aside_.c_str(), kFlags, 0644));
+    if (!fd_) throw_errno("cannot create the file", path);
+  }
+  ~FileAside() {
+    if (fd_) ::unlink(aside_.c_str());
+  }
+  FileAside(const FileAside&) = delete;
+
+  void write(std::string_view bytes) { write_all(fd_.get(), bytes, path_); }
+  void write_at(size_t place, std::string_view bytes) {
+    if (::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(place)) !=
+        static_cast<ssize_t>(bytes.size())) {
+      throw_errno("cannot write the file", path_);
+    }
+  }
+  void finish() {
+    if (::fsync(fd_.get()) != 0) throw_errno("cannot sync the file", path_);
+    if (::rename(aside_.c_str(), path_.c_str()) != 0) {
+      throw_errno("cannot rename the new file into place", path_);
+    }
+    fd_.reset();
+  }
+
+ private:
+  const std::string path_, aside_;
+  UniqueFd fd_;
+};
+
+// Gives the tensor's values, row-major, a piece at a time.
+void for_each_piece(const HostTensor& tensor, std::vector<char>* scratch,
+                    const std::function<void(std::string_view)>& action) {
+  const size_t width = size_of(tensor.dtype);
+  const auto elements = static_cast<size_t>(tensor.shape.elements());
+  if (!tensor.layout || tensor.layout->is_plain()) {
+    const std::string_view all(tensor.data.data(), elements * width);
+    for (size_t at = 0; at < all.size(); at += kPiece) action(all.substr(at, kPiece));
+    return;
+  }
+  const Relayout copy(tensor.shape, width, *tensor.layout, Layout::plain(tensor.shape));
+  const int64_t rows = std::max<int64_t>(copy.rows(), 1), step = copy.row_step();
+  const size_t row = elements * width / static_cast<size_t>(rows);
+  const int64_t fit = static_cast<int64_t>(kPiece / std::max<size_t>(row, 1));
+  const int64_t at_once = std::max(step, fit / step * step);
+  for (int64_t begin = 0; begin < rows; begin += at_once) {
+    const int64_t end = std::min(rows, begin + at_once);
+    const size_t bytes = static_cast<size_t>(end - begin) * row;
+    if (scratch->size() < bytes) scratch->resize(bytes);
+    copy.run(begin, end, tensor.data.data(), scratch->data());
+    action({scratch->data(), bytes});
+  }
+}
+
 }  // namespace
+
+TensorBytes::TensorBytes(const std::vector<char>& bytes) : TensorBytes(bytes.size()) {
+  std::memcpy(data_, bytes.data(), bytes.size());
+}
 
 void write_safetensors(const std::string& path, const TensorFile& file) {
   Json header = Json::object();
@@ -101,41 +243,41 @@ void write_safetensors(const std::string& path, const TensorFile& file) {
   uint64_t offset = 0;
   for (const auto& [name, tensor] : file.tensors) {
     const auto dims = tensor.shape.dims();
+    const uint64_t bytes = tensor.shape.elements() * size_of(tensor.dtype);
     header[name] = {{"dtype", type_name(tensor.dtype)},
                     {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
-                    {"data_offsets", {offset, offset + tensor.data.size()}}};
-    offset += tensor.data.size();
+                    {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
-  std::string content(reinterpret_cast<const char*>(&length), sizeof length);
-  content.reserve(sizeof length + text.size() + offset);
-  content += text;
+  text.insert(0, reinterpret_cast<const char*>(&length), sizeof length);
+  const size_t place = place_of_checksum(text);
+  uint32_t sum = checksum_of_start(text, place);
+  FileAside out(path);
+  out.write(text);
+  std::vector<char> scratch;
   for (const auto& [name, tensor] : file.tensors) {
-    content.append(tensor.data.data(), tensor.data.size());
+    for_each_piece(tensor, &scratch, [&](std::string_view piece) {
+      sum = crc32c(piece, sum);
+      out.write(piece);
+    });
   }
-  const size_t place = place_of_checksum(content);
-  content.replace(place, 8, checksum_of(content, place));
-  write_file_atomically(path, content);
+  out.write_at(place, digits_of(sum));
+  out.finish();
 }
 
 TensorFile read_safetensors(const std::string& path, Checksum checksum) {
-  const std::string content = read_file(path);
-  uint64_t length = 0;
-  if (content.size() < sizeof length) bad(path, "truncated: no header");
-  std::memcpy(&length, content.data(), sizeof length);
-  if (length > content.size() - sizeof length) bad(path, "truncated: the header is cut off");
-  const std::string_view all(content);
-  const std::string_view data = all.substr(sizeof length + length);
+  const Content content = read_content(path);
   TensorFile file;
   try {
-    const Json header = Json::parse(all.substr(sizeof length, length));
+    const Json header = Json::parse(content.all().substr(kLength, content.header));
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
         file.metadata = entry.get<std::map<std::string, std::string>>();
       } else {
-        file.tensors.emplace(name, parse_tensor(path, name, entry, data));
+        file.tensors.emplace(name, parse_tensor(path, name, entry, content));
       }
     }
   } catch (const nlohmann::json::exception&) {

@@ -28,5 +28,17 @@ TEST(Crc32c, Parts_GiveThatOfTheWhole) {
   }
 }
 
+// Long ones are summed in parts at once.
+TEST(Crc32c, LongBytes_AreThatOfTheTable) {
+  std::string bytes(3 * 12288 + 100, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i >> 3 ^ i);
+  for (const size_t size : {12287, 12288, 12289, 24576, 36864, 36964}) {
+    for (const size_t from : {0, 1, 7}) {
+      const std::string_view part = std::string_view(bytes).substr(from, size - from);
+      EXPECT_EQ(crc32c(part, 5), crc32c_by_table(part, 5)) << size << " from " << from;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fleet

@@ -1,7 +1,9 @@
 #include "train/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <array>
 #include <cstring>
 #include <filesystem>
 
@@ -43,8 +45,34 @@ TEST_F(Safetensors, WriteThenRead_IsIdentity) {
   ASSERT_EQ(back.tensors.size(), 2u);
   const HostTensor& tensor = back.tensors.at("layer.weight");
   EXPECT_EQ(tensor.shape, (Shape{2, 3}));
-  EXPECT_EQ(tensor.data, file_.tensors["layer.weight"].data);
+  ASSERT_EQ(tensor.data.size(), 24u);
+  EXPECT_EQ(std::memcmp(tensor.data.data(), file_.tensors["layer.weight"].data.data(), 24), 0);
   EXPECT_EQ(back.tensors.at("a").dtype, DType::kInt64);
+}
+
+// As an executor keeps it: 4800 x 20 elements in blocks of 16 rows, more than is written at once.
+TEST_F(Safetensors, ValuesInALayout_AreWrittenRowMajor) {
+  const Shape shape{4800, 20};
+  const Layout layout = Layout::blocked(shape, {320, 16}, {{0, 16}});
+  TensorFile file;
+  HostTensor tensor{DType::kFloat32, shape, TensorBytes(4800 * 20 * 4), layout};
+  auto* values = reinterpret_cast<float*>(tensor.data.data());
+  for (int64_t i = 0; i < 4800; ++i) {
+    for (int64_t j = 0; j < 20; ++j) {
+      values[layout.offset(std::array<int64_t, 2>{i, j})] = static_cast<float>(i * 20 + j);
+    }
+  }
+  file.tensors["weight"] = tensor;
+  write_safetensors(path_, file);
+  const TensorFile back = read_safetensors(path_, Checksum::kRequired);
+  const auto* read = reinterpret_cast<const float*>(back.tensors.at("weight").data.data());
+  for (int64_t i = 0; i < shape.elements(); ++i) ASSERT_EQ(read[i], static_cast<float>(i));
+}
+
+TEST_F(Safetensors, NoRegularFile_IsRefusedAtOnce) {
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_NE(message().find("no regular file"), std::string::npos);
 }
 
 TEST_F(Safetensors, HeaderIsAlignedAndJson) {
