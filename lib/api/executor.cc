@@ -11,6 +11,7 @@
 #include "data/random.h"
 #include "optim/schedule.h"
 #include "train/device_settings.h"
+#include "train/initial_weights.h"
 #include "train/step_runner.h"
 
 namespace fleet {
@@ -197,7 +198,7 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
 void ProgramExecutor::load_weights(const std::string& path) {
   wait();
   runner_->control().all_succeed("load the weights", [&] {
-    fleet::load_weights(path, runner_->executor());
+    fleet::load_weights(path, {}, runner_->executor());
     return 0.0;
   });
   runner_->begin(position_.step);

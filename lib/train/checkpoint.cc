@@ -389,13 +389,4 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   return position;
 }
 
-void load_weights(const std::string& path, Executor& executor) {
-  TensorFile file = read_safetensors(path);
-  // PyTorch counts batches beside the running statistics; nothing here needs the number.
-  std::erase_if(file.tensors,
-                [](const auto& entry) { return entry.first.ends_with(".num_batches_tracked"); });
-  check_fit(executor.program(), file, CheckpointFile::kModel, path);
-  scatter(file, executor);
-}
-
 }  // namespace fleet

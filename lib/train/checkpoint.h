@@ -75,8 +75,4 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
                                  Executor& executor, std::string* note = nullptr,
                                  const JobRank& own = {});
 
-// Reads parameters and running statistics only (a safetensors file under the model's names), to
-// start from. States of each rank begin anew.
-void load_weights(const std::string& path, Executor& executor);
-
 }  // namespace fleet

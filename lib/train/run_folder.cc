@@ -33,6 +33,14 @@ Error unusable(const std::string& failure, const std::string& folder) {
                "set train.output to a folder that can be written");
 }
 
+void make(const std::string& folder) {
+  try {
+    make_directories(folder);
+  } catch (const Error& error) {
+    throw unusable(error.failure(), folder);
+  }
+}
+
 void check_name(const std::string& name) {
   if (!name.empty() && name.find('/') == name.npos && name != "." && name != "..") return;
   throw Error(ErrorCode::kUsage, "'" + name + "' is not the name of a folder", "train.name",
@@ -85,34 +93,37 @@ void link_latest(const std::string& root, const std::string& run) {
   ::unlink(aside.c_str());
 }
 
-std::string choose(const RunFolderOptions& options) {
-  check_name(options.name);
-  const std::string root = std::string(kRoot) + "/" + options.name;
-  try {
-    make_directories(root);
-  } catch (const Error& error) {
-    throw unusable(error.failure(), root);
-  }
-  std::string path = newest_run(root);
-  const bool own = options.restarted && is_of_run(path, options.run);
-  if (path.empty() || !(own || options.resumes)) path = make_run(root);
-  link_latest(root, path);
-  return path;
-}
-
 }  // namespace
 
 RunFolder::RunFolder(const RunFolderOptions& options) : path_(options.output) {
   if (path_.empty()) {
-    path_ = choose(options);
+    choose(options);
   } else {
-    try {
-      make_directories(path_);
-    } catch (const Error& error) {
-      throw unusable(error.failure(), path_);
-    }
+    make(path_);
   }
   lock(options.run);
+}
+
+RunFolder::~RunFolder() {
+  if (!made_) return;
+  ::unlink((path_ + kLock).c_str());
+  ::rmdir(path_.c_str());  // stays where something is in it
+}
+
+void RunFolder::choose(const RunFolderOptions& options) {
+  check_name(options.name);
+  root_ = std::string(kRoot) + "/" + options.name;
+  make(root_);
+  path_ = newest_run(root_);
+  const bool own = options.restarted && is_of_run(path_, options.run);
+  if (!path_.empty() && (own || options.resumes)) return;
+  path_ = make_run(root_);
+  made_ = true;
+}
+
+void RunFolder::begin() {
+  made_ = false;
+  if (!root_.empty()) link_latest(root_, path_);
 }
 
 // The lock goes with the process. Where a rank of this run is on its way out it is waited for.

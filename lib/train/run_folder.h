@@ -20,16 +20,23 @@ struct RunFolderOptions {
 // it too. Not thread-safe.
 class RunFolder {
  public:
-  RunFolder() = default;
-  // Chooses the folder, makes it, and locks it. Below output/NAME the link `latest` leads to it.
-  // kUsage where it cannot be written, or another job that is running writes there.
+  // Chooses the folder, makes it, and locks it. kUsage where it cannot be written, or another job
+  // that is running writes there.
   explicit RunFolder(const RunFolderOptions& options);
+  // Removes a folder of its own below output/NAME where the run has not begun.
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
   const std::string& path() const { return path_; }
+  // The run writes from now on: below output/NAME the link `latest` leads to it.
+  void begin();
 
  private:
+  void choose(const RunFolderOptions& options);
   void lock(const std::string& run);
 
   std::string path_;
+  std::string root_;   // output/NAME; "": the folder was given
+  bool made_ = false;  // for this run, which has not begun yet
   UniqueFd lock_;
 };
 

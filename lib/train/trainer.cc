@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "comm/peer_wait.h"
 #include "train/device_settings.h"
+#include "train/initial_weights.h"
 #include "train/safetensors.h"
 #include "train/same_start.h"
 #include "train/unused_options.h"
@@ -96,12 +97,13 @@ void Trainer::open_folder() {
   output_ = job_.train.text("output");
   if (leads()) {
     const std::string name = job_.train.text("name");
-    run_folder_ = RunFolder({.output = output_,
-                             .name = name.empty() ? job_.model_name : name,
-                             .resumes = job_.checkpoint.text("resume") == "auto",
-                             .run = options_.run,
-                             .restarted = options_.restarted});
-    output_ = run_folder_.path();
+    run_folder_ = std::make_unique<RunFolder>(
+        RunFolderOptions{.output = output_,
+                         .name = name.empty() ? job_.model_name : name,
+                         .resumes = job_.checkpoint.text("resume") == "auto",
+                         .run = options_.run,
+                         .restarted = options_.restarted});
+    output_ = run_folder_->path();
     spdlog::info("output folder: {}", output_);
     if (options_.world > 1) options_.store->set("run_folder", output_);
   } else if (output_.empty()) {
@@ -110,6 +112,7 @@ void Trainer::open_folder() {
 }
 
 void Trainer::open_metrics() {
+  run_folder_->begin();
   const std::string path = output_ + "/metrics.jsonl";
   const auto aside = goes_on_ ? std::nullopt : set_aside(path);
   if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
@@ -141,7 +144,12 @@ void Trainer::say_unused() {
 // before all have looked.
 void Trainer::load() {
   const std::string weights = job_.checkpoint.text("weights");
-  if (!weights.empty()) load_weights(weights, runner_->executor());
+  if (!weights.empty()) {
+    const WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
+    for (const auto& line : load_weights(weights, options, runner_->executor())) {
+      if (leads()) spdlog::info("{}: {}", weights, line);
+    }
+  }
   double own = options_.restarted && is_of_run(output_, options_.run) ? 1 : 0;
   runner_->control().sum({&own, 1});
   goes_on_ = own == options_.world;

@@ -87,8 +87,8 @@ class Trainer {
   const Job job_;
   Device& device_;
   const TrainerOptions options_;
-  RunFolder run_folder_;  // rank 0
-  std::string output_;    // its path, on all ranks
+  std::unique_ptr<RunFolder> run_folder_;  // rank 0
+  std::string output_;                     // its path, on all ranks
   bool goes_on_ = false;  // from a checkpoint of this folder, or this run had begun in it
   std::unique_ptr<JobData> data_;
   std::unique_ptr<StepRunner> runner_;

@@ -54,6 +54,8 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
                      job.checkpoint.integer("every_steps") > 0 ||
                      job.checkpoint.integer("every_epochs") > 0;
   lines->add(!saves, {"checkpoint.keep"}, "nothing is saved");
+  lines->add(job.checkpoint.text("weights").empty(), {"checkpoint.weights_skip"},
+             "no weights are given (checkpoint.weights)");
   lines->add(facts.world == 1, {"comm.backend", "comm.timeout", "train.compare_ranks_every"},
              "the job has one rank");
   const int64_t classes = job.model.integer("num_classes");

@@ -6,7 +6,7 @@
 #include "tensor/host.h"
 #include "tests/golden/golden.h"
 #include "tests/places.h"
-#include "train/checkpoint.h"
+#include "train/initial_weights.h"
 
 namespace fleet {
 namespace {
@@ -24,7 +24,7 @@ TEST(LoadWeights, OfPyTorch_GiveItsLogits) {
   HostDevice device;
   Executor executor(make_plan(program, {training.evaluate_logits}), device, nullptr);
   executor.initialize(5);
-  load_weights(source_folder() + "/tests/golden/lenet.safetensors", executor);
+  load_weights(source_folder() + "/tests/golden/lenet.safetensors", {}, executor);
 
   const std::vector<float> image =
       golden::tensor("input", executor.program().var(training.image).shape);

@@ -9,6 +9,7 @@
 #include "tensor/host.h"
 #include "tests/train/rank_threads.h"
 #include "train/checkpoint.h"
+#include "train/initial_weights.h"
 #include "train/safetensors.h"
 
 namespace fleet {
@@ -290,7 +291,7 @@ TEST_F(RankParts, Weights_StartWithoutTheParts) {
   Executor executor(make_plan(small_program(true), {}), device, nullptr);
   executor.initialize(50);
   const auto before = values(executor);
-  load_weights(folder() + "/model.safetensors", executor);
+  load_weights(folder() + "/model.safetensors", {}, executor);
   EXPECT_NE(values(executor).at("fc.weight"), before.at("fc.weight"));
   EXPECT_EQ(values(executor).at("fc.weight.residual"), before.at("fc.weight.residual"));
 }

@@ -42,15 +42,29 @@ class RunFolderTest : public ::testing::Test {
   fs::path before_, folder_;
 };
 
+// Of a run that has written, and ended.
+std::string begun(const RunFolderOptions& options) {
+  RunFolder folder(options);
+  folder.begin();
+  return folder.path();
+}
+
 TEST_F(RunFolderTest, EachRun_HasAFolderOfItsOwn) {
   for (const char* wanted : {"output/net/run-001", "output/net/run-002", "output/net/run-003"}) {
-    EXPECT_EQ(RunFolder({.name = "net"}).path(), wanted);
+    EXPECT_EQ(begun({.name = "net"}), wanted);
     EXPECT_TRUE(fs::equivalent("output/net/latest", wanted));
   }
-  EXPECT_EQ(RunFolder({.name = "other"}).path(), "output/other/run-001");
+  EXPECT_EQ(begun({.name = "other"}), "output/other/run-001");
   fs::remove_all("output/net/run-002");  // a number is not used twice while a later one is there
   fs::create_directories("output/net/run-1000");
-  EXPECT_EQ(RunFolder({.name = "net"}).path(), "output/net/run-1001");
+  EXPECT_EQ(begun({.name = "net"}), "output/net/run-1001");
+}
+
+TEST_F(RunFolderTest, RunThatDidNotBegin_LeavesNothing) {
+  EXPECT_EQ(begun({.name = "net"}), "output/net/run-001");
+  { const RunFolder failed({.name = "net"}); }
+  EXPECT_FALSE(fs::exists("output/net/run-002"));
+  EXPECT_TRUE(fs::equivalent("output/net/latest", "output/net/run-001"));
 }
 
 TEST_F(RunFolderTest, RunsAtOnce_HaveTwoFolders) {
@@ -59,15 +73,15 @@ TEST_F(RunFolderTest, RunsAtOnce_HaveTwoFolders) {
 }
 
 TEST_F(RunFolderTest, Resuming_TakesTheNewestRun) {
-  EXPECT_EQ(RunFolder({.name = "net", .resumes = true}).path(), "output/net/run-001");
-  EXPECT_EQ(RunFolder({.name = "net"}).path(), "output/net/run-002");
-  EXPECT_EQ(RunFolder({.name = "net", .resumes = true}).path(), "output/net/run-002");
+  EXPECT_EQ(begun({.name = "net", .resumes = true}), "output/net/run-001");
+  EXPECT_EQ(begun({.name = "net"}), "output/net/run-002");
+  EXPECT_EQ(begun({.name = "net", .resumes = true}), "output/net/run-002");
 }
 
 TEST_F(RunFolderTest, RestartedRun_GoesOnInItsFolder) {
-  mark_as_of_run(RunFolder({.name = "net", .run = "a"}).path(), "a");
-  EXPECT_EQ(RunFolder({.name = "net", .run = "a", .restarted = true}).path(), "output/net/run-001");
-  EXPECT_EQ(RunFolder({.name = "net", .run = "b", .restarted = true}).path(), "output/net/run-002");
+  mark_as_of_run(begun({.name = "net", .run = "a"}), "a");
+  EXPECT_EQ(begun({.name = "net", .run = "a", .restarted = true}), "output/net/run-001");
+  EXPECT_EQ(begun({.name = "net", .run = "b", .restarted = true}), "output/net/run-002");
 }
 
 TEST_F(RunFolderTest, FolderOfARunningJob_IsRefused) {

@@ -1,0 +1,194 @@
+#include "train/initial_weights.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "tensor/float16.h"
+#include "train/checkpoint_content.h"
+
+namespace fleet {
+namespace {
+
+// What wrappers of PyTorch put before every name.
+constexpr const char* kPrefixes[] = {"module.", "_orig_mod.", "model."};
+
+bool any_matches(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
+// Drops the prefixes that all names have, and tells which.
+std::string drop_prefixes(TensorFile* file) {
+  std::string dropped;
+  for (bool found = true; found && !file->tensors.empty();) {
+    found = false;
+    for (const std::string prefix : kPrefixes) {
+      const auto has = [&](const auto& entry) { return entry.first.starts_with(prefix); };
+      if (!std::all_of(file->tensors.begin(), file->tensors.end(), has)) continue;
+      std::map<std::string, HostTensor> renamed;
+      for (auto& [name, tensor] : file->tensors) {
+        renamed.emplace(name.substr(prefix.size()), std::move(tensor));
+      }
+      file->tensors = std::move(renamed);
+      dropped += prefix;
+      found = true;
+    }
+  }
+  return dropped;
+}
+
+template <typename From>
+void convert_from(const HostTensor& tensor, HostTensor* to) {
+  const auto* from = reinterpret_cast<const From*>(tensor.data.data());
+  const auto count = static_cast<size_t>(tensor.shape.elements());
+  const auto write = [&]<typename To>(To* target) {
+    for (size_t i = 0; i < count; ++i) target[i] = static_cast<To>(static_cast<float>(from[i]));
+  };
+  to->data.resize(count * size_of(to->dtype));
+  char* data = to->data.data();
+  if (to->dtype == DType::kFloat32) write(reinterpret_cast<float*>(data));
+  if (to->dtype == DType::kFloat64) write(reinterpret_cast<double*>(data));
+  if (to->dtype == DType::kFloat16) write(reinterpret_cast<Float16*>(data));
+  if (to->dtype == DType::kBFloat16) write(reinterpret_cast<BFloat16*>(data));
+}
+
+// The variables that a file of weights may hold.
+std::vector<const Var*> model_vars(const Program& program) {
+  std::vector<const Var*> vars;
+  for (VarId id = 0; id < program.var_count(); ++id) {
+    const Var& var = program.var(id);
+    if (is_saved(var) && file_of(program, var) == CheckpointFile::kModel) vars.push_back(&var);
+  }
+  return vars;
+}
+
+struct Misfit {
+  std::string name, what;
+};
+
+// Names of the file's that the model does not know come last.
+std::vector<Misfit> misfits_of(const TensorFile& file, const std::vector<const Var*>& vars) {
+  std::vector<Misfit> misfits;
+  std::set<std::string> known;
+  for (const Var* var : vars) {
+    known.insert(var->name);
+    const auto found = file.tensors.find(var->name);
+    if (found == file.tensors.end()) {
+      misfits.push_back({var->name, "has no '" + var->name + "'"});
+    } else if (const HostTensor& tensor = found->second; tensor.shape != var->shape) {
+      misfits.push_back({var->name, "'" + var->name + "' is " + tensor.shape.text() +
+                                        ", the model's is " + var->shape.text()});
+    } else if (tensor.dtype != var->dtype &&
+               !(is_floating(tensor.dtype) && is_floating(var->dtype))) {
+      misfits.push_back({var->name, "'" + var->name + "' is of " + name_of(tensor.dtype) +
+                                        ", the model's of " + name_of(var->dtype)});
+    }
+  }
+  for (const auto& [name, tensor] : file.tensors) {
+    if (!known.contains(name)) misfits.push_back({name, "has '" + name + "', the model has not"});
+  }
+  return misfits;
+}
+
+// "fc.*" for fc.weight and fc.bias.
+std::vector<std::string> patterns_of(const std::vector<Misfit>& misfits) {
+  std::set<std::string> patterns;
+  for (const Misfit& misfit : misfits) {
+    const size_t dot = misfit.name.rfind('.');
+    patterns.insert(dot == std::string::npos ? misfit.name : misfit.name.substr(0, dot) + ".*");
+  }
+  return {patterns.begin(), patterns.end()};
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::vector<Misfit>& misfits) {
+  constexpr size_t kFew = 3;
+  const std::vector<std::string> patterns = patterns_of(misfits);
+  const std::string next =
+      patterns.size() <= kFew
+          ? "to start that anew add to checkpoint.weights_skip: '" + join(patterns, "', '") + "'"
+          : "give weights of the same model, or what differs to checkpoint.weights_skip";
+  const std::string more =
+      misfits.size() > 1 ? " (and " + std::to_string(misfits.size() - 1) + " more)" : "";
+  throw Error(ErrorCode::kUsage, misfits.front().what + more, path, next);
+}
+
+// Removes what is skipped; a line on it.
+std::vector<std::string> skip(const std::vector<std::string>& patterns, TensorFile* file,
+                              std::vector<const Var*>* vars) {
+  std::vector<std::string> lines, anew;
+  for (const std::string& pattern : patterns) {
+    const auto named = [&](const Var* var) { return any_matches({pattern}, var->name); };
+    const auto has = [&](const auto& entry) { return any_matches({pattern}, entry.first); };
+    if (std::none_of(vars->begin(), vars->end(), named) &&
+        std::none_of(file->tensors.begin(), file->tensors.end(), has)) {
+      lines.push_back("checkpoint.weights_skip: no parameter is called '" + pattern + "'");
+    }
+  }
+  std::erase_if(*vars, [&](const Var* var) {
+    const bool skipped = any_matches(patterns, var->name);
+    if (skipped) anew.push_back(var->name);
+    return skipped;
+  });
+  std::erase_if(file->tensors,
+                [&](const auto& entry) { return any_matches(patterns, entry.first); });
+  if (!anew.empty()) lines.push_back("keep their initial values: " + join(anew, ", "));
+  return lines;
+}
+
+}  // namespace
+
+HostTensor converted(const HostTensor& tensor, DType dtype) {
+  if (tensor.dtype == dtype) return tensor;
+  FLEET_CHECK(is_floating(tensor.dtype) && is_floating(dtype), "types that are no floats");
+  HostTensor to{dtype, tensor.shape, {}};
+  switch (tensor.dtype) {
+    case DType::kFloat64:
+      convert_from<double>(tensor, &to);
+      break;
+    case DType::kFloat16:
+      convert_from<Float16>(tensor, &to);
+      break;
+    case DType::kBFloat16:
+      convert_from<BFloat16>(tensor, &to);
+      break;
+    default:
+      convert_from<float>(tensor, &to);
+  }
+  return to;
+}
+
+std::vector<std::string> load_weights(const std::string& path, const WeightsOptions& options,
+                                      Executor& executor) {
+  TensorFile file = read_safetensors(path);
+  std::vector<std::string> lines;
+  if (const std::string dropped = drop_prefixes(&file); !dropped.empty()) {
+    lines.push_back("the names in it begin with '" + dropped + "', which is left out");
+  }
+  // PyTorch counts batches beside the running statistics; nothing here needs the number.
+  std::erase_if(file.tensors,
+                [](const auto& entry) { return entry.first.ends_with(".num_batches_tracked"); });
+  std::vector<const Var*> vars = model_vars(executor.program());
+  for (std::string& line : skip(options.skip, &file, &vars)) lines.push_back(std::move(line));
+  if (const auto misfits = misfits_of(file, vars); !misfits.empty()) refuse(path, misfits);
+  std::set<std::string> types;
+  for (const Var* var : vars) {
+    HostTensor& tensor = file.tensors.at(var->name);
+    if (tensor.dtype == var->dtype) continue;
+    types.insert(name_of(tensor.dtype));
+    tensor = converted(tensor, var->dtype);
+  }
+  if (!types.empty()) {
+    lines.push_back("converted from " +
+                    join(std::vector<std::string>(types.begin(), types.end()), " and "));
+  }
+  scatter(file, executor);
+  return lines;
+}
+
+}  // namespace fleet

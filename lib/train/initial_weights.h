@@ -1,0 +1,29 @@
+// Parameters to start from that another run, or another program, has trained.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exec/executor.h"
+#include "train/safetensors.h"
+
+namespace fleet {
+
+struct WeightsOptions {
+  // Shell patterns (fnmatch(3)) of parameters that keep their initial values, whatever the file
+  // has: "fc.*" for another number of classes.
+  std::vector<std::string> skip;
+};
+
+// Writes the parameters and running statistics of a safetensors file to the executor. All names of
+// the file may have a prefix that wrappers put there ("module.", "_orig_mod.", "model."); floating
+// types become the model's. Returns lines on what was left out or changed. kUsage naming the file
+// where it has not all that the model needs, or has more, but for what is skipped; DamagedFile as
+// read_safetensors().
+std::vector<std::string> load_weights(const std::string& path, const WeightsOptions& options,
+                                      Executor& executor);
+
+// The same values as another floating type. kUsage where one of the types is not floating.
+HostTensor converted(const HostTensor& tensor, DType dtype);
+
+}  // namespace fleet

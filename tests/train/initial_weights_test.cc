@@ -1,0 +1,155 @@
+#include "train/initial_weights.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "models/model.h"
+#include "models/training.h"
+#include "tensor/float16.h"
+#include "tensor/host.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+HostTensor floats(const Shape& shape, float value) {
+  HostTensor tensor{DType::kFloat32, shape, {}};
+  tensor.data.resize(shape.elements() * sizeof(float));
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    const float element = value + static_cast<float>(i) / 8;
+    std::memcpy(tensor.data.data() + i * sizeof(float), &element, sizeof element);
+  }
+  return tensor;
+}
+
+// An mlp of four inputs, two hidden units and three classes, and a file of weights for it.
+class InitialWeights : public ::testing::Test {
+ protected:
+  InitialWeights() {
+    const Settings settings = ConfigTree::from_json(R"({"hidden": [2], "num_classes": 3})", "test")
+                                  .validate(model_registry().get("mlp").schema);
+    training_ = build_training(
+        program_, {.model = "mlp", .model_settings = settings, .batch = 1, .image = {1, 2, 2}});
+    executor_ = std::make_unique<Executor>(make_plan(program_, {training_.evaluate_logits}),
+                                           device_, nullptr);
+    executor_->initialize(5);
+    for (VarId id = 0; id < program_.var_count(); ++id) {
+      const Var& var = program_.var(id);
+      if (var.kind != VarKind::kParameter) continue;
+      names_.push_back(var.name);
+      file_.tensors[var.name] = floats(var.shape, 1);
+    }
+    head_ = names_.back().substr(0, names_.back().rfind('.'));
+  }
+  ~InitialWeights() override { std::filesystem::remove(path_); }
+
+  std::vector<std::string> load(const WeightsOptions& options = {}) {
+    write_safetensors(path_, file_);
+    return load_weights(path_, options, *executor_);
+  }
+  std::string failure(const WeightsOptions& options = {}) {
+    try {
+      load(options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return error.what();
+    }
+    return "";
+  }
+  std::vector<float> values(const std::string& name) {
+    return executor_->values<float>(executor_->program().find(name));
+  }
+  // As they were initialised.
+  void expect_fresh(const std::string& name) {
+    Executor fresh(make_plan(program_, {training_.evaluate_logits}), device_, nullptr);
+    fresh.initialize(5);
+    EXPECT_EQ(values(name), fresh.values<float>(fresh.program().find(name))) << name;
+  }
+
+  Program program_;
+  Training training_;
+  HostDevice device_;
+  std::unique_ptr<Executor> executor_;
+  std::vector<std::string> names_;  // of the parameters
+  std::string head_;                // the last layer's
+  TensorFile file_;
+  std::string path_ =
+      ::testing::TempDir() + "/initial_" + std::to_string(::getpid()) + ".safetensors";
+};
+
+TEST_F(InitialWeights, WholeFile_IsTaken) {
+  EXPECT_THAT(load(), IsEmpty());
+  EXPECT_EQ(values(head_ + ".bias"), std::vector<float>({1, 1.125, 1.25}));
+}
+
+TEST_F(InitialWeights, PrefixesOfWrappers_AreLeftOut) {
+  TensorFile wrapped;
+  for (const auto& [name, tensor] : file_.tensors) {
+    wrapped.tensors["module._orig_mod." + name] = tensor;
+  }
+  file_ = wrapped;
+  EXPECT_THAT(load(), ElementsAre(HasSubstr("'module._orig_mod.'")));
+  EXPECT_EQ(values(head_ + ".bias"), std::vector<float>({1, 1.125, 1.25}));
+}
+
+TEST_F(InitialWeights, PrefixOfSomeNames_IsPartOfThem) {
+  file_.tensors["module.more"] = floats({1}, 0);
+  EXPECT_THAT(failure(), HasSubstr("has 'module.more', the model has not"));
+}
+
+TEST_F(InitialWeights, OtherFloats_AreConverted) {
+  for (const DType dtype : {DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
+    TensorFile other;
+    for (const auto& [name, tensor] : file_.tensors) {
+      other.tensors[name] = converted(tensor, dtype);
+      EXPECT_EQ(other.tensors[name].data.size(), tensor.shape.elements() * size_of(dtype));
+    }
+    executor_->initialize(5);
+    std::swap(file_, other);
+    EXPECT_THAT(load(), ElementsAre(std::string("converted from ") + name_of(dtype)));
+    EXPECT_EQ(values(head_ + ".bias"), std::vector<float>({1, 1.125, 1.25}));
+    std::swap(file_, other);
+  }
+}
+
+TEST_F(InitialWeights, AnotherHead_IsRefusedWithWhatToDo) {
+  file_.tensors[head_ + ".weight"] = floats({7, 2}, 0);
+  file_.tensors[head_ + ".bias"] = floats({7}, 0);
+  const std::string message = failure();
+  EXPECT_THAT(message,
+              HasSubstr("'" + head_ + ".weight' is [7, 2], the model's is [3, 2] (and 1 more)"));
+  EXPECT_THAT(message, HasSubstr("add to checkpoint.weights_skip: '" + head_ + ".*'"));
+  expect_fresh(names_.front());  // nothing is half done
+}
+
+TEST_F(InitialWeights, SkippedHead_KeepsItsInitialValues) {
+  file_.tensors[head_ + ".weight"] = floats({7, 2}, 0);
+  file_.tensors.erase(head_ + ".bias");
+  file_.tensors["head.more"] = floats({1}, 0);
+  EXPECT_THAT(load({.skip = {head_ + ".*", "head.*"}}),
+              ElementsAre("keep their initial values: " + head_ + ".weight, " + head_ + ".bias"));
+  expect_fresh(head_ + ".weight");
+  expect_fresh(head_ + ".bias");
+  EXPECT_EQ(values(names_.front())[0], 1);
+}
+
+TEST_F(InitialWeights, PatternThatNamesNothing_IsSaid) {
+  EXPECT_THAT(load({.skip = {"head.*"}}),
+              ElementsAre(HasSubstr("no parameter is called 'head.*'")));
+}
+
+TEST_F(InitialWeights, MissingAndOtherTypes_AreRefused) {
+  file_.tensors[head_ + ".bias"] = HostTensor{DType::kInt32, {3}, std::vector<char>(12)};
+  EXPECT_THAT(failure(), HasSubstr("'" + head_ + ".bias' is of int32"));
+  file_.tensors.erase(head_ + ".bias");
+  EXPECT_THAT(failure(), HasSubstr("has no '" + head_ + ".bias'"));
+}
+
+}  // namespace
+}  // namespace fleet
