@@ -1,6 +1,7 @@
 #include "observe/event_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/owned_file.h"
 
 namespace fleet {
@@ -45,18 +47,34 @@ std::string EventLine::json(double time) const {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-EventFile::EventFile(const std::string& path) : path_(path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
+EventFile::EventFile(const std::string& path) : path_(path) { open(); }
+
+void EventFile::open() {
+  const std::string folder = std::filesystem::path(path_).parent_path().string();
   if (!folder.empty()) make_directories(folder);
-  fd_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!fd_) throw_errno("cannot open the event file", path);
+  fd_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd_) throw_errno("cannot open the event file", path_);
   if (ends_within_a_line(fd_.get())) write_all(fd_.get(), "\n", path_);
 }
 
 void EventFile::write(const EventLine& event) {
   const std::string line = event.json(unix_seconds()) + "\n";
   std::lock_guard lock(mutex_);
-  write_all(fd_.get(), line, path_);
+  struct stat status = {}, there = {};
+  const bool open_still = fd_ && ::fstat(fd_.get(), &status) == 0 &&
+                          ::stat(path_.c_str(), &there) == 0 && there.st_ino == status.st_ino &&
+                          there.st_dev == status.st_dev;
+  if (!open_still) {  // removed or moved away, perhaps with its folder
+    fd_.reset();
+    open();
+    status.st_size = ::lseek(fd_.get(), 0, SEEK_END);
+  }
+  try {
+    write_all(fd_.get(), line, path_);
+  } catch (const Error&) {  // no part of a line stays, as where the disk is full
+    (void)!::ftruncate(fd_.get(), status.st_size);
+    throw;
+  }
 }
 
 }  // namespace fleet

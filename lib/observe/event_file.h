@@ -53,9 +53,10 @@ class EventLine {
   std::vector<std::pair<std::string, Value>> values_;
 };
 
-// Appends to a file, made with its folder where missing. Each line is on its way to the disk when
-// write() returns, so what a killed run wrote can be read. A last line that a crash cut off is
-// ended, not continued. Thread-safe. kIo.
+// Appends to a file, made with its folder where missing, also later. Each line is on its way to the
+// disk when write() returns, so what a killed run wrote can be read. A last line that a crash cut
+// off is ended, not continued. Thread-safe. kIo: the line is not in the file, and later ones may
+// be.
 class EventFile {
  public:
   explicit EventFile(const std::string& path);
@@ -63,6 +64,7 @@ class EventFile {
   const std::string& path() const { return path_; }
 
  private:
+  void open();
   std::string path_;
   UniqueFd fd_;
   std::mutex mutex_;

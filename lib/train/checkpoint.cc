@@ -206,7 +206,19 @@ std::string begin_checkpoint(const std::string& root, int64_t step) {
   return aside;
 }
 
-size_t save_rank_part(const std::string& root, int64_t step, Executor& executor,
+CheckpointValues values_of(Executor& executor, const JobRank& own, bool copied) {
+  CheckpointValues values;
+  if (own.rank == 0) {
+    values.model = gather(executor, CheckpointFile::kModel, copied);
+    values.optimizer = gather(executor, CheckpointFile::kOptimizer, copied);
+  }
+  if (!rank_states(executor.program()).empty()) {
+    values.part = gather(executor, CheckpointFile::kRank, copied);
+  }
+  return values;
+}
+
+size_t save_rank_part(const std::string& root, int64_t step, const CheckpointValues& values,
                       const JobRank& own) {
   const std::string aside = root + "/" + name_of_step(step) + ".part";
   if (!fs::is_directory(aside)) {
@@ -214,7 +226,7 @@ size_t save_rank_part(const std::string& root, int64_t step, Executor& executor,
                 "the folder that rank 0 made is not there for rank " + std::to_string(own.rank),
                 aside, kShareFolder);
   }
-  TensorFile part = gather(executor, CheckpointFile::kRank);
+  TensorFile part = values.part.value();
   part.metadata = part_metadata(own, step);
   const std::string path = aside + "/" + name_of_part(own.rank);
   write_safetensors(path, part);
@@ -225,7 +237,8 @@ size_t save_rank_part(const std::string& root, int64_t step, Executor& executor,
 }
 
 std::string finish_checkpoint(const std::string& root, const TrainingPosition& position,
-                              Executor& executor, int keep, std::span<const size_t> part_bytes) {
+                              const CheckpointValues& values, const Keep& keep,
+                              std::span<const size_t> part_bytes) {
   const std::string folder = root + "/" + name_of_step(position.step);
   const std::string aside = folder + ".part";
   for (size_t rank = 0; rank < part_bytes.size(); ++rank) {
@@ -244,9 +257,8 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
                   path, kShareFolder);
     }
   }
-  const TensorFile states = gather(executor, CheckpointFile::kOptimizer);
-  Thread other("save", [&] { write_safetensors(aside + "/" + kOptimizerFile, states); });
-  write_safetensors(aside + "/" + kModelFile, gather(executor, CheckpointFile::kModel));
+  Thread other("save", [&] { write_safetensors(aside + "/" + kOptimizerFile, values.optimizer); });
+  write_safetensors(aside + "/" + kModelFile, values.model);
   other.join();
   write_file_atomically(aside + "/" + kStateFile,
                         state_text(position, static_cast<int>(part_bytes.size())));
@@ -257,49 +269,68 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
     throw_errno("cannot rename", folder);
   }
   sync_folder(root);
-  fs::remove_all(aside);
+  std::error_code ignored;
+  fs::remove_all(aside, ignored);
   // Older ones than this only: whatever else lies here, what was just saved stays.
   std::vector<std::string> all = all_checkpoints(root);
-  std::erase_if(all, [&](const std::string& other) { return other > folder; });
-  for (size_t i = 0; keep > 0 && i + keep < all.size(); ++i) fs::remove_all(all[i]);
+  std::erase_if(all, [&](const std::string& other) {
+    return other > folder || step_of_checkpoint(other) == keep.also_step;
+  });
+  const auto newest = static_cast<size_t>(keep.newest);
+  for (size_t i = 0; newest > 0 && i + newest < all.size(); ++i) fs::remove_all(all[i], ignored);
   return folder;
 }
 
 std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
                             Executor& executor, int keep) {
   FLEET_CHECK(rank_states(executor.program()).empty(), "each rank has a part of this checkpoint");
-  begin_checkpoint(root, position.step);
-  return finish_checkpoint(root, position, executor, keep, {});
+  Control alone(nullptr);
+  return save_on_all_ranks(root, position, executor, keep, {}, alone);
 }
 
 std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
                               Executor& executor, int keep, const JobRank& own, Control& control) {
-  const bool leads = own.rank == 0;
+  const CheckpointValues values = values_of(executor, own, false);
+  const std::string folder =
+      save_on_all_ranks(root, position, values, {.newest = keep}, own, control);
+  if (!values.part) control.barrier();
+  return folder;
+}
+
+// Of a Program with states of each rank. Returns the folder on rank 0.
+static std::string save_with_parts(const std::string& root, const TrainingPosition& position,
+                                   const CheckpointValues& values, const Keep& keep,
+                                   const JobRank& own, Control& control) {
   std::string folder;
-  if (rank_states(executor.program()).empty()) {
-    if (leads) folder = save_checkpoint(root, position, executor, keep);
-    control.barrier();
-    return folder;
-  }
   control.all_succeed("begin a checkpoint", [&] {
-    if (leads) begin_checkpoint(root, position.step);
+    if (own.rank == 0) begin_checkpoint(root, position.step);
     return 0.0;
   });
+  const std::vector<double> parts = control.all_succeed("write its part of a checkpoint", [&] {
+    return static_cast<double>(save_rank_part(root, position.step, values, own));
+  });
+  control.all_succeed("finish a checkpoint", [&] {
+    const std::vector<size_t> part_bytes(parts.begin(), parts.end());
+    if (own.rank == 0) folder = finish_checkpoint(root, position, values, keep, part_bytes);
+    return 0.0;
+  });
+  return folder;
+}
+
+std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
+                              const CheckpointValues& values, const Keep& keep, const JobRank& own,
+                              Control& control) {
+  const bool leads = own.rank == 0;
   try {
-    const std::vector<double> parts = control.all_succeed("write its part of a checkpoint", [&] {
-      return static_cast<double>(save_rank_part(root, position.step, executor, own));
-    });
-    control.all_succeed("finish a checkpoint", [&] {
-      const std::vector<size_t> part_bytes(parts.begin(), parts.end());
-      if (leads) folder = finish_checkpoint(root, position, executor, keep, part_bytes);
-      return 0.0;
-    });
+    if (values.part) return save_with_parts(root, position, values, keep, own, control);
+    if (!leads) return "";
+    begin_checkpoint(root, position.step);
+    return finish_checkpoint(root, position, values, keep, {});
   } catch (...) {
-    std::error_code ignored;  // what stays is no checkpoint, and the next save removes it
+    std::error_code ignored;  // what stays is no checkpoint
     if (leads) fs::remove_all(root + "/" + name_of_step(position.step) + ".part", ignored);
     throw;
   }
-  return folder;
 }
 
 void check_folder_is_shared(const std::string& folder, const JobRank& own, Control& control) {

@@ -14,6 +14,7 @@
 #include "exec/executor.h"
 #include "train/control.h"
 #include "train/rank_state.h"
+#include "train/safetensors.h"
 
 namespace fleet {
 
@@ -28,9 +29,24 @@ struct TrainingPosition {
   std::vector<double> schedule = {};  // Schedule::state()
 };
 
+// What a rank writes of a checkpoint.
+struct CheckpointValues {
+  TensorFile model, optimizer;     // rank 0
+  std::optional<TensorFile> part;  // where the Program has states of each rank
+};
+// As they are after the steps so far, for which this waits. copied: false: they are the executor's
+// own memory where the host can read it, until its next run.
+CheckpointValues values_of(Executor& executor, const JobRank& own, bool copied);
+
+// Which checkpoints stay.
+struct Keep {
+  int newest = 0;          // so many; 0: all
+  int64_t also_step = -1;  // and the one of this step
+};
+
 // Writes a checkpoint of every parameter and state, aside and renamed when all of it is on the
-// disk; then removes all but the newest `keep` (0: keeps all). Returns its folder. kIo. Of a
-// Program without states of each rank.
+// disk; then removes those that do not stay. Returns its folder. kIo. Of a Program without states
+// of each rank.
 std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
                             Executor& executor, int keep);
 
@@ -38,9 +54,12 @@ std::string save_checkpoint(const std::string& root, const TrainingPosition& pos
 // is on the disk, the folder on rank 0 and "" elsewhere. Where the Program has states of each rank,
 // every rank writes its part, and a failure of any rank is one of all: the checkpoint is not there
 // then. kIo: the disk, or a part that rank 0 does not see, as where nodes share no folder;
-// kPeerLost: another rank failed.
+// kPeerLost: another rank failed. With values any thread may call it, if no other uses the control.
 std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
                               Executor& executor, int keep, const JobRank& own, Control& control);
+std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
+                              const CheckpointValues& values, const Keep& keep, const JobRank& own,
+                              Control& control);
 
 // Before hours of training end in a checkpoint whose parts are on different disks: all ranks call
 // it. kUsage where a rank does not see what rank 0 writes to this folder, kPeerLost on the others.
@@ -50,10 +69,11 @@ void check_folder_is_shared(const std::string& folder, const JobRank& own, Contr
 // "step_00000120.part" and returns it; each rank writes its part into it and returns the part's
 // bytes; rank 0 checks that it sees all of them (part_bytes, by rank), writes the rest and renames.
 std::string begin_checkpoint(const std::string& root, int64_t step);
-size_t save_rank_part(const std::string& root, int64_t step, Executor& executor,
+size_t save_rank_part(const std::string& root, int64_t step, const CheckpointValues& values,
                       const JobRank& own);
 std::string finish_checkpoint(const std::string& root, const TrainingPosition& position,
-                              Executor& executor, int keep, std::span<const size_t> part_bytes);
+                              const CheckpointValues& values, const Keep& keep,
+                              std::span<const size_t> part_bytes);
 
 // The newest complete checkpoint in the folder root of a step below this one, if there is one.
 std::optional<std::string> latest_checkpoint(const std::string& root, int64_t below = kForever);

@@ -30,7 +30,7 @@ CheckpointFile file_of(const Program& program, const Var& var) {
   return belongs_to_optimizer(program, var) ? CheckpointFile::kOptimizer : CheckpointFile::kModel;
 }
 
-TensorFile gather(Executor& executor, CheckpointFile which) {
+TensorFile gather(Executor& executor, CheckpointFile which, bool copied) {
   TensorFile file;
   const Program& program = executor.program();
   for (VarId id = 0; id < program.var_count(); ++id) {
@@ -38,7 +38,7 @@ TensorFile gather(Executor& executor, CheckpointFile which) {
     if (!is_saved(var) || file_of(program, var) != which) continue;
     const Argument argument = executor.argument(id);
     HostTensor tensor{var.dtype, var.shape, {}, argument.layout};
-    if (const void* values = executor.on_host(id)) {
+    if (const void* values = copied ? nullptr : executor.on_host(id)) {
       tensor.data = TensorBytes::view(values, argument.bytes());
     } else {
       tensor.data = TensorBytes(argument.bytes());

@@ -17,9 +17,9 @@ enum class CheckpointFile {
 // Of a variable that is saved.
 CheckpointFile file_of(const Program& program, const Var& var);
 
-// What that file holds, as it lies in the executor's memory: until the next run, for where that is
-// the host's it is not copied. Waits for the steps so far.
-TensorFile gather(Executor& executor, CheckpointFile which);
+// What that file holds, as it lies in the executor's memory. copied: false: where the host can read
+// that memory it is not copied, and changes with the next run. Waits for the steps so far.
+TensorFile gather(Executor& executor, CheckpointFile which, bool copied);
 // Compares every variable of the program that belongs into this file with what it holds, but for
 // loss scaling's that only one of them has. kUsage naming `path` and the first that does not fit.
 void check_fit(const Program& program, const TensorFile& file, CheckpointFile which,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 
 #include "base/clock.h"
@@ -27,6 +28,18 @@ std::string format(const char* pattern, auto... values) {
 }
 
 }  // namespace
+
+// Why a checkpoint was not saved, where that is of the disk or of another rank's; else rethrows.
+static std::string saving_failure(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIo && error.code() != ErrorCode::kPeerLost) throw;
+    return error.what();
+  } catch (const std::filesystem::filesystem_error& error) {
+    return error.what();
+  }
+}
 
 // saved: the step of the checkpoint that each rank loaded, by rank; -1: none.
 static void check_same_start(const std::vector<double>& saved) {
@@ -80,10 +93,17 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   }
   if (leads()) say_unused();
   load();
+  const JobRank own{options.rank, options.world};
+  std::unique_ptr<Control> of_saver;  // whose thread has turns of its own
+  if (!rank_states(runner_->executor().program()).empty()) {
+    of_saver = std::make_unique<Control>(options.control ? options.control : options.communicator);
+  }
+  saver_ = std::make_unique<CheckpointSaver>(checkpoints(), runner_->executor(), own,
+                                             std::move(of_saver));
   runner_->begin(position_.step);
   if (options.world > 1 && job_.train.integer("compare_ranks_every") > 0) {
-    divergence_ = std::make_unique<DivergenceCheck>(
-        runner_->executor(), device_, runner_->control(), JobRank{options.rank, options.world});
+    divergence_ =
+        std::make_unique<DivergenceCheck>(runner_->executor(), device_, runner_->control(), own);
   }
   if (leads()) open_metrics();
   progress_ = std::make_unique<Progress>(Progress::Options{
@@ -117,14 +137,14 @@ void Trainer::open_metrics() {
   const auto aside = goes_on_ ? std::nullopt : set_aside(path);
   if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
   events_ = std::make_unique<EventFile>(path);
-  events_->write(EventLine("start")
-                     .add("model", job_.model_name)
-                     .add("ranks", options_.world)
-                     .add("device", device_.name())
-                     .add("precision", name_of(session().precision()))
-                     .add("global_batch", position_.global_batch)
-                     .add("seed", job_.train.integer("seed"))
-                     .add("step", position_.step));
+  write_event(EventLine("start")
+                  .add("model", job_.model_name)
+                  .add("ranks", options_.world)
+                  .add("device", device_.name())
+                  .add("precision", name_of(session().precision()))
+                  .add("global_batch", position_.global_batch)
+                  .add("seed", job_.train.integer("seed"))
+                  .add("step", position_.step));
 }
 
 // Nothing that users give goes unused in silence.
@@ -232,7 +252,7 @@ void Trainer::resume(const std::string& folder) {
   }
   schedule_->restore(saved.schedule);
   position_ = saved;
-  saved_step_ = saved.step;
+  saved_step_ = kept_step_ = saved.step;
   namespace fs = std::filesystem;
   std::error_code error;
   const bool own =
@@ -264,10 +284,11 @@ TrainResult Trainer::run() {
   }
   runner_->executor().synchronize();
   if (const auto bad = look_for_nan()) act_on(*bad);
-  if (job_.checkpoint.boolean("at_end")) save();
+  save_at_end();
   if (result_.stopped_by == 0 && job_.train.integer("evaluate_every") > 0) {
     evaluate(position_.batch > 0 ? position_.epoch : position_.epoch - 1);  // the last trained in
   }
+  if (save_failed_) save(true);  // once more: nothing but time is lost
   published_.finish();
   result_.evaluated = evaluated_step_ == position_.step;
   double damaged = static_cast<double>(data_->train().stats().damaged);
@@ -276,6 +297,10 @@ TrainResult Trainer::run() {
   result_.steps = position_.step;
   summarize();
   if (!unsaved_.empty()) end_for_nan("'" + unsaved_ + "' is not finite", position_.step);
+  if (!save_failure_.empty()) {
+    throw Error(ErrorCode::kIo, "the last checkpoint could not be saved: " + save_failure_,
+                "step " + std::to_string(position_.step), newest_checkpoint());
+  }
   return result_;
 }
 
@@ -358,6 +383,7 @@ bool Trainer::saves_after(int64_t steps) const {
 }
 
 void Trainer::after_step() {
+  if (saving_) look_for_saved(false);
   if (compares_after(position_.step)) divergence_->compare(position_.step);
   if (saves_after(position_.step)) {
     save();
@@ -403,7 +429,7 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
   runner_->traffic().add_to(&line);
   for (const auto& [key, value] : session().strategy_measures()) line.add(key, value);
   add_telemetry(&line);
-  events_->write(line);
+  write_event(line);
 }
 
 std::optional<BadUpdates> Trainer::look_for_nan() {
@@ -418,7 +444,7 @@ void Trainer::act_on(const BadUpdates& bad) {
     EventLine line("not_finite");
     line.add("step", bad.step).add("what", bad.what).add("updates", bad.count);
     if (bad.rank >= 0) line.add("rank", bad.rank);
-    events_->write(line);
+    write_event(line);
   }
   if (!skips()) end_for_nan(bad.text(), bad.step);
   if (leads()) {
@@ -427,11 +453,13 @@ void Trainer::act_on(const BadUpdates& bad) {
 }
 
 void Trainer::end_for_nan(const std::string& what, int64_t step) {
+  settle_save();  // all ranks name the same checkpoint
   throw NotFiniteError(what, "step " + std::to_string(step),
                        "lower learning_rate.base, or look at the data; " + newest_checkpoint());
 }
 
-std::string Trainer::newest_checkpoint() const {
+std::string Trainer::newest_checkpoint() {
+  if (saving_) look_for_saved(true);
   const auto newest = latest_checkpoint(checkpoints());
   return newest ? "the newest good checkpoint is " + *newest : "there is no checkpoint yet";
 }
@@ -481,14 +509,14 @@ void Trainer::evaluate(int64_t epoch) {
   progress_->print(format("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
                           static_cast<long long>(epoch), sums.weight, sums.mean_loss(), sums.acc1(),
                           static_cast<long long>(k), sums.acck()));
-  events_->write(EventLine("test")
-                     .add("step", position_.step)
-                     .add("epoch", epoch)
-                     .add("samples", sums.weight)
-                     .add("loss", sums.mean_loss())
-                     .add("acc1", sums.acc1())
-                     .add("acc" + std::to_string(k), sums.acck())
-                     .add("seconds", monotonic_seconds() - begun));
+  write_event(EventLine("test")
+                  .add("step", position_.step)
+                  .add("epoch", epoch)
+                  .add("samples", sums.weight)
+                  .add("loss", sums.mean_loss())
+                  .add("acc1", sums.acc1())
+                  .add("acc" + std::to_string(k), sums.acck())
+                  .add("seconds", monotonic_seconds() - begun));
 }
 
 // Only evaluations that an uninterrupted run makes too count: those at the ends of epochs.
@@ -509,7 +537,8 @@ void Trainer::evaluate_what_was_missed() {
   if (schedule_->observed_step() != position_.step) evaluate(position_.epoch - 1);
 }
 
-void Trainer::save() {
+void Trainer::save(bool at_end) {
+  settle_save();
   if (saved_step_ == position_.step) return;
   progress_->finish();  // the log must not be written into the bar
   runner_->bring_together(position_.step);
@@ -517,12 +546,55 @@ void Trainer::save() {
   unsaved_ = runner_->finite_watch().bad_state();
   if (!unsaved_.empty()) return say_unsaved();
   saved_step_ = position_.step;
-  // Nobody goes on (and perhaps dies) before what all of them may resume from is on the disk.
-  const std::string folder = save_on_all_ranks(checkpoints(), position_, runner_->executor(),
-                                               static_cast<int>(job_.checkpoint.integer("keep")),
-                                               {options_.rank, options_.world}, runner_->control());
-  if (leads()) spdlog::info("saved {}", folder);
-  published_.saved(position_.step);
+  saving_ = true;
+  const Keep keep{.newest = static_cast<int>(job_.checkpoint.integer("keep"))};
+  if (!at_end) return saver_->begin(position_, keep);
+  saver_->save(position_, keep);
+  settle_save();
+}
+
+// Training does not end for a line: the disk may be full for a while only.
+void Trainer::write_event(const EventLine& line) {
+  try {
+    events_->write(line);
+    events_fail_ = false;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIo) throw;
+    if (std::exchange(events_fail_, true)) return;
+    if (progress_) progress_->finish();
+    spdlog::warn("{}; training goes on without this line, and the next ones while that lasts",
+                 error.what());
+  }
+}
+
+// What became of a save that a thread does. Training goes on without it: the next may succeed.
+void Trainer::look_for_saved(bool wait) {
+  const auto outcome = saver_->take(wait);
+  if (!outcome) return;
+  progress_->finish();
+  save_failure_.clear();
+  if (!outcome->failure) {
+    if (leads()) spdlog::info("saved {}", outcome->folder);
+    return published_.saved(outcome->step);
+  }
+  save_failure_ = saving_failure(outcome->failure);
+  spdlog::warn("step {} is not saved: {}; training goes on, the next checkpoint may succeed",
+               outcome->step, save_failure_);
+}
+
+// Waits for the save before, and for what all ranks know of it.
+void Trainer::settle_save() {
+  if (!std::exchange(saving_, false)) return;
+  look_for_saved(true);
+  double failed = save_failure_.empty() ? 0 : 1;
+  runner_->control().sum({&failed, 1});
+  save_failed_ = failed > 0;
+  (save_failed_ ? saved_step_ : kept_step_) = save_failed_ ? kept_step_ : saved_step_;
+}
+
+void Trainer::save_at_end() {
+  settle_save();
+  if (job_.checkpoint.boolean("at_end") || save_failed_) save(true);
 }
 
 void Trainer::summarize() {
@@ -571,7 +643,7 @@ void Trainer::summarize() {
   }
   if (skips()) summary.add("skipped_updates", result_.skipped);
   if (result_.evaluated) summary.add("acc1", result_.evaluation.acc1());
-  events_->write(summary);
+  write_event(summary);
 }
 
 }  // namespace fleet

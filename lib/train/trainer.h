@@ -10,6 +10,7 @@
 #include "observe/rank_progress.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_saver.h"
 #include "train/divergence.h"
 #include "train/job_data.h"
 #include "train/run_folder.h"
@@ -65,6 +66,7 @@ class Trainer {
   void train_epoch(int64_t epoch);
   void train_step(const data::Batch& batch);
   void add_telemetry(EventLine* line);
+  void write_event(const EventLine& line);
   void report(const data::Batch& batch, int64_t step, double rate);
   bool compares_after(int64_t steps) const;  // whether ranks compare parameters after so many
   bool saves_after(int64_t steps) const;     // whether a checkpoint follows so many steps
@@ -72,14 +74,17 @@ class Trainer {
   std::optional<BadUpdates> look_for_nan();
   void act_on(const BadUpdates& bad);
   [[noreturn]] void end_for_nan(const std::string& what, int64_t step);
-  std::string newest_checkpoint() const;
+  std::string newest_checkpoint();
   void say_unsaved();
   bool next_turn(bool works);  // false: all ranks stop
   void save_if_asked();
   void evaluate(int64_t epoch);
   void evaluate_what_was_missed();
   void follow_evaluation();
-  void save();
+  void save(bool at_end = false);
+  void look_for_saved(bool wait);
+  void settle_save();
+  void save_at_end();
   void summarize();
   bool leads() const { return options_.rank == 0; }
   bool skips() const { return runner_->finite_watch().skips(); }
@@ -95,6 +100,7 @@ class Trainer {
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<DivergenceCheck> divergence_;  // null: nothing is compared
   std::unique_ptr<EventFile> events_;            // rank 0
+  bool events_fail_ = false;
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   StepMeter meter_;
@@ -102,8 +108,13 @@ class Trainer {
   size_t most_memory_ = 0;
   DataPart part_;
   TrainingPosition position_;
-  int64_t saved_step_ = -1, evaluated_step_ = -1;
-  std::string unsaved_;  // what kept the last checkpoint from being saved
+  // saved_step_: saved, or being saved; kept_step_: the one before it.
+  int64_t saved_step_ = -1, kept_step_ = -1, evaluated_step_ = -1;
+  std::unique_ptr<CheckpointSaver> saver_;
+  bool saving_ = false;       // and not agreed on by all ranks what became of it
+  bool save_failed_ = false;  // the last one, on some rank
+  std::string save_failure_;  // of this rank
+  std::string unsaved_;       // what kept the last checkpoint from being saved
   bool warned_of_nan_ = false;
   int saves_asked_ = 0;                 // by signals that all ranks know of
   bool save_asked_ = false;             // and not done yet

@@ -1,7 +1,9 @@
 #include "observe/event_file.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -52,6 +54,37 @@ class EventFileTest : public ::testing::Test {
   ~EventFileTest() override { std::filesystem::remove_all(folder_); }
   std::vector<std::string> lines() const { return split(trim(read_file(path_)), '\n'); }
 };
+
+TEST_F(EventFileTest, RemovedWithItsFolder_IsMadeAnew) {
+  EventFile file(path_);
+  file.write(EventLine("one"));
+  std::filesystem::remove_all(folder_);
+  file.write(EventLine("two"));
+  EXPECT_THAT(lines(), ElementsAre(HasSubstr("two")));
+  std::filesystem::remove_all(folder_);
+  std::ofstream(folder_) << "in the way";
+  EXPECT_THROW(file.write(EventLine("three")), Error);
+  std::filesystem::remove(folder_);
+  file.write(EventLine("four"));
+  EXPECT_THAT(lines(), ElementsAre(HasSubstr("four")));
+}
+
+// A limit on the size of files stands for a disk that is full.
+TEST_F(EventFileTest, FullDisk_KeepsWholeLinesAndGoesOnLater) {
+  EventFile file(path_);
+  file.write(EventLine("one"));
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = std::filesystem::file_size(path_) + 10;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_THROW(file.write(EventLine("two")), Error);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  file.write(EventLine("three"));
+  EXPECT_THAT(lines(), ElementsAre(HasSubstr("one"), HasSubstr("three")));
+}
 
 TEST_F(EventFileTest, OpenedAgain_Appends) {
   EventFile(path_).write(EventLine("one"));

@@ -232,21 +232,23 @@ TEST_F(RankParts, CutOffAnywhere_LeavesTheOneBefore) {
   executor.initialize(1);
   const std::string aside = begin_checkpoint(root_, 9);
   EXPECT_EQ(latest_checkpoint(root_), before);
-  std::vector<size_t> bytes = {save_rank_part(root_, 9, executor, {0, 2})};
+  std::vector<size_t> bytes = {
+      save_rank_part(root_, 9, values_of(executor, {0, 2}, false), {0, 2})};
   EXPECT_EQ(latest_checkpoint(root_), before);
-  bytes.push_back(save_rank_part(root_, 9, executor, {1, 2}));
+  bytes.push_back(save_rank_part(root_, 9, values_of(executor, {1, 2}, false), {1, 2}));
   EXPECT_EQ(latest_checkpoint(root_), before);
   // Rank 1's part was cut behind its back.
   const std::string path = aside + "/rank_00001.safetensors";
   write_file_atomically(path, read_file(path).substr(0, 20));
-  EXPECT_THROW(finish_checkpoint(root_, later, executor, 0, bytes), Error);
+  EXPECT_THROW(finish_checkpoint(root_, later, values_of(executor, {}, false), {}, bytes), Error);
   EXPECT_EQ(latest_checkpoint(root_), before);
   // The next save of that step begins anew: nothing old is taken for a part.
   begin_checkpoint(root_, 9);
-  bytes[0] = save_rank_part(root_, 9, executor, {0, 2});
-  EXPECT_THROW(finish_checkpoint(root_, later, executor, 0, bytes), Error);
-  bytes[1] = save_rank_part(root_, 9, executor, {1, 2});
-  EXPECT_EQ(finish_checkpoint(root_, later, executor, 0, bytes), root_ + "/step_00000009");
+  bytes[0] = save_rank_part(root_, 9, values_of(executor, {0, 2}, false), {0, 2});
+  EXPECT_THROW(finish_checkpoint(root_, later, values_of(executor, {}, false), {}, bytes), Error);
+  bytes[1] = save_rank_part(root_, 9, values_of(executor, {1, 2}, false), {1, 2});
+  EXPECT_EQ(finish_checkpoint(root_, later, values_of(executor, {}, false), {}, bytes),
+            root_ + "/step_00000009");
   EXPECT_EQ(latest_checkpoint(root_), root_ + "/step_00000009");
   EXPECT_FALSE(fs::exists(aside));
 }
