@@ -110,7 +110,8 @@ TEST(FusedElementwise, WrittenOutGelu_IsThatOfTheOperations) {
 }
 
 TEST(FusedElementwise, EveryOperation_IsThatOfTheOperations) {
-  for (const char* type : {"relu", "relu6", "tanh", "sigmoid", "gelu"}) {
+  for (const char* type :
+       {"relu", "relu6", "tanh", "sigmoid", "gelu", "hardsigmoid", "hardswish", "silu"}) {
     SCOPED_TRACE(type);
     expect_same([&](Chain& chain) {
       const VarId x = chain.input({5, 131}, 4);
