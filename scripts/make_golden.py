@@ -127,19 +127,73 @@ MODELS = {
     "resnet18": (lambda: torchvision.models.resnet18(num_classes=CLASSES), (4, 3, 64, 64)),
     "mobilenet_v1": (MobileNetV1, (4, 3, 64, 64)),
 }
+# Of torchvision, without dropout. Small files: few elements of each tensor.
+OF_TORCHVISION = {
+    "vgg11_bn": (2, 3, 32, 32),
+    "mobilenet_v2": (4, 3, 64, 64),
+    "densenet121": (4, 3, 64, 64),
+    "googlenet": (4, 3, 64, 64),
+    "mobilenet_v3_small": (4, 3, 64, 64),
+    "mobilenet_v3_large": (4, 3, 64, 64),
+    "efficientnet_b0": (4, 3, 64, 64),
+    "convnext_tiny": (2, 3, 64, 64),
+    "vit_b_16": (2, 3, 64, 64),
+}
+FEW_SAMPLES = 2
 
 
-def summary(values):
-    """Norm, sum, and SAMPLES elements at even distances: enough to tell a wrong tensor from a right one."""
+def of_torchvision(name):
+    if name == "googlenet":
+        return torchvision.models.googlenet(num_classes=CLASSES, aux_logits=False, init_weights=False, dropout=0)
+    if name == "densenet121":
+        return torchvision.models.densenet121(num_classes=CLASSES)
+    if name == "vit_b_16":
+        return torchvision.models.vit_b_16(num_classes=CLASSES, image_size=OF_TORCHVISION[name][2])
+    model = getattr(torchvision.models, name)(num_classes=CLASSES)
+    if name.startswith("vgg"):
+        model.avgpool = nn.Identity()  # small images go into the classifier as they are
+        model.classifier[0] = nn.Linear(512, 4096)
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        if isinstance(module, torchvision.ops.StochasticDepth):
+            module.p = 0.0
+    return model
+
+
+for key, shape in OF_TORCHVISION.items():
+    MODELS[key] = (lambda key=key: of_torchvision(key), shape)
+
+
+def summary(values, samples=SAMPLES):
+    """Norm, sum, and `samples` elements at even distances: enough to tell a wrong tensor from a right one."""
     flat = values.detach().double().flatten()
-    step = max(1, len(flat) // SAMPLES)
-    return {
-        "shape": list(values.shape),
-        "norm": float(flat.norm()),
-        "sum": float(flat.sum()),
+    step = max(1, len(flat) // samples)
+    few = {"shape": list(values.shape)} if samples == SAMPLES else {"samples": samples}
+    digits = (lambda v: float(v)) if samples == SAMPLES else (lambda v: float(f"{float(v):.9g}"))
+    return few | {
+        "norm": digits(flat.norm()),
+        "sum": digits(flat.sum()),
         "step": step,
-        "values": [float(v) for v in flat[::step][:SAMPLES]],
+        "values": [digits(v) for v in flat[::step][:samples]],
     }
+
+
+def write_json(path, result, few):
+    """One line a tensor where there are many."""
+    if not few:
+        text = json.dumps(result, indent=1)
+    else:
+        lines = []
+        for key, value in result.items():
+            if isinstance(value, dict):
+                inner = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items())
+                lines.append(f" {json.dumps(key)}: {{\n{inner}\n }}")
+            else:
+                lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
+        text = "{\n" + ",\n".join(lines) + "\n}"
+    with open(path, "w") as file:
+        file.write(text + "\n")
 
 
 def write_safetensors(path, tensors):
@@ -157,6 +211,7 @@ def write_safetensors(path, tensors):
 
 def make(name):
     build, shape = MODELS[name]
+    samples = FEW_SAMPLES if name in OF_TORCHVISION else SAMPLES
     model = build().double()
     values = {
         key: tensor(key, tuple(value.shape))
@@ -182,12 +237,12 @@ def make(name):
         "loss": loss.item(),
         "logits": logits.flatten().tolist(),
         "eval_logits": evaluated.flatten().tolist(),
-        "gradients": {key: summary(value.grad) for key, value in model.named_parameters()},
-        "running_after": {key: summary(value) for key, value in model.named_buffers() if key.endswith(("mean", "var"))},
+        "gradients": {key: summary(value.grad, samples) for key, value in model.named_parameters()},
+        "running_after": {
+            key: summary(value, samples) for key, value in model.named_buffers() if key.endswith(("mean", "var"))
+        },
     }
-    with open(os.path.join(options.out, name + ".json"), "w") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
+    write_json(os.path.join(options.out, name + ".json"), result, name in OF_TORCHVISION)
     if options.safetensors:
         os.makedirs(options.safetensors, exist_ok=True)
         write_safetensors(os.path.join(options.safetensors, name + ".safetensors"), values)

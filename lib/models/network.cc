@@ -14,6 +14,11 @@ Init kaiming_normal_fan_out(const Shape& weight) {
   return normal(std::sqrt(2.0 / static_cast<double>(fan_out)));
 }
 
+Init kaiming_normal_fan_in(const Shape& weight) {
+  return normal(
+      std::sqrt(2.0 * static_cast<double>(weight[0]) / static_cast<double>(weight.elements())));
+}
+
 Init torch_default(const Shape& weight) {
   const int64_t fan_in = weight.elements() / weight[0];
   return uniform(1 / std::sqrt(static_cast<double>(fan_in)));
@@ -26,9 +31,14 @@ namespace {
 Init weight_init(WeightInit kind, const Shape& weight) {
   switch (kind) {
     case WeightInit::kTorchDefault:
+    case WeightInit::kTorchDefaultNoBias:
       return init::torch_default(weight);
     case WeightInit::kKaimingNormalFanOut:
       return init::kaiming_normal_fan_out(weight);
+    case WeightInit::kKaimingNormalFanIn:
+      return init::kaiming_normal_fan_in(weight);
+    case WeightInit::kUniformFanOut:
+      return init::uniform(1 / std::sqrt(static_cast<double>(weight[0])));
     case WeightInit::kNormal001:
       return init::normal(0.01);
   }
@@ -119,6 +129,32 @@ VarId Network::linear(const std::string& name, VarId x, const Linear& layer) {
 VarId Network::activation(const std::string& type, VarId x) { return emit(type, {x}, {}, type); }
 
 VarId Network::add(VarId a, VarId b) { return emit("elementwise_add", {a, b}, {}, "add"); }
+
+VarId Network::concat(const std::vector<VarId>& parts) {
+  return emit("concat", parts, {{"axis", int64_t{1}}}, "concat");
+}
+
+VarId Network::scale_channels(VarId x, VarId gate) {
+  return emit("elementwise_mul", {x, gate}, {{"axis", int64_t{0}}}, "scale_channels");
+}
+
+VarId Network::squeeze_excitation(const std::string& name, VarId x, int64_t squeezed,
+                                  const std::string& inner, const std::string& outer) {
+  const int64_t channels = shape(x)[1];
+  VarId gate =
+      conv2d(name + ".fc1", global_pool(x), {.channels = squeezed, .kernel = 1, .bias = true});
+  gate = conv2d(name + ".fc2", activation(inner, gate),
+                {.channels = channels, .kernel = 1, .bias = true});
+  return scale_channels(x, activation(outer, gate));
+}
+
+VarId Network::drop_path(VarId x, double p) {
+  if (p == 0 || !training_) return x;
+  const int64_t samples = shape(x)[0];
+  const VarId ones =
+      emit("fill", {}, {{"shape", std::vector<int64_t>{samples}}, {"value", 1.0}}, "drop_path");
+  return emit("elementwise_mul", {x, dropout(ones, p)}, {{"axis", int64_t{0}}}, "drop_path");
+}
 
 VarId Network::dropout(VarId x, double p) {
   if (p == 0 || !training_) return x;

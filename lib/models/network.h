@@ -19,6 +19,8 @@ Init normal(double deviation);
 // Normal with deviation sqrt(2 / fan_out), as torchvision's networks with ReLU; the fan out of a
 // convolution is out_channels * kernel height * kernel width, groups not counted.
 Init kaiming_normal_fan_out(const Shape& weight);
+// Normal with deviation sqrt(2 / fan_in).
+Init kaiming_normal_fan_in(const Shape& weight);
 // Uniform in +-1 / sqrt(fan_in): what PyTorch's Conv2d and Linear draw weight and bias from.
 Init torch_default(const Shape& weight);
 }  // namespace init
@@ -26,8 +28,11 @@ Init torch_default(const Shape& weight);
 // Which of them a layer's weight and bias get.
 enum class WeightInit {
   kTorchDefault,         // weight and bias uniform in +-1 / sqrt(fan_in)
+  kTorchDefaultNoBias,   // weight uniform in +-1 / sqrt(fan_in); bias 0
   kKaimingNormalFanOut,  // weight; bias 0
+  kKaimingNormalFanIn,   // weight; bias 0
   kNormal001,            // weight normal with deviation 0.01; bias 0
+  kUniformFanOut,        // weight uniform in +-1 / sqrt(features out); bias 0
 };
 
 struct Conv2d {
@@ -83,9 +88,20 @@ class Network {
   VarId global_pool(VarId x);  // the mean of each channel: N, C, 1, 1
   VarId flatten(VarId x);      // N, everything else
   VarId linear(const std::string& name, VarId x, const Linear& layer);
-  VarId activation(const std::string& type, VarId x);  // "relu", "relu6", "sigmoid", "tanh", "gelu"
+  // "relu", "relu6", "sigmoid", "tanh", "gelu", "hardswish", "hardsigmoid", "silu"
+  VarId activation(const std::string& type, VarId x);
   VarId relu(VarId x) { return activation("relu", x); }
   VarId add(VarId a, VarId b);
+  VarId concat(const std::vector<VarId>& parts);  // of channels
+  // x times a value for each channel of each sample: gate is N, C, 1, 1.
+  VarId scale_channels(VarId x, VarId gate);
+  // Squeeze and excitation (Hu et al. 2017), torchvision's names: x times a gate made of the means
+  // of its channels, by NAME.fc1, `inner`, NAME.fc2 and `outer`. squeezed: channels in between.
+  VarId squeeze_excitation(const std::string& name, VarId x, int64_t squeezed,
+                           const std::string& inner, const std::string& outer);
+  // Stochastic depth (Huang et al. 2016, torchvision's mode "row"): whole samples of x become zeros
+  // with probability p, the others are scaled by 1 / (1 - p). Counts as a dropout.
+  VarId drop_path(VarId x, double p);
   // Dropouts are numbered in the order they are made. p = 0 and evaluation add nothing.
   VarId dropout(VarId x, double p);
 

@@ -1,5 +1,7 @@
-// vgg16: Simonyan and Zisserman 2014, configuration D, with torchvision's names (features.N,
-// classifier.N) and initialisation.
+// vgg11, 13, 16, 19: Simonyan and Zisserman 2014, configurations A, B, D and E, with torchvision's
+// names (features.N, classifier.N) and initialisation; _bn with batch norm behind each convolution.
+#include <algorithm>
+
 #include "models/model.h"
 
 namespace fleet {
@@ -28,22 +30,21 @@ VarId classify(Network& network, VarId x, const Settings& settings) {
   return x;
 }
 
-}  // namespace
-
-FLEET_MODEL(vgg16) {
-  def.help = "VGG of 16 layers, torchvision's names";
+// convolutions: how many each of the five stages has.
+void define(ModelDef& def, const std::vector<int>& convolutions, bool batch_norm_default) {
+  def.help = "VGG, torchvision's names";
   def.schema =
       model_schema()
-          .boolean("batch_norm", false, "batch norm behind each convolution (vgg16_bn)")
+          .boolean("batch_norm", batch_norm_default, "batch norm behind each convolution (_bn)")
           .number("dropout", 0.5, 0, 0.99, "share of the classifier's outputs dropped")
           .integer("classifier_width", 4096, 1, 65536, "outputs of the classifier's hidden layers");
-  def.build = [](Network& network, VarId image, const Settings& settings) {
+  def.build = [convolutions](Network& network, VarId image, const Settings& settings) {
     const bool batch_norm = settings.boolean("batch_norm");
     VarId x = image;
     int number = 0;  // the modules in torchvision's "features", ReLU and pooling counted
-    for (const auto& stage : std::vector<std::vector<int64_t>>{
-             {64, 64}, {128, 128}, {256, 256, 256}, {512, 512, 512}, {512, 512, 512}}) {
-      for (int64_t channels : stage) {
+    for (size_t stage = 0; stage < convolutions.size(); ++stage) {
+      const int64_t channels = std::min<int64_t>(64 << stage, 512);
+      for (int i = 0; i < convolutions[stage]; ++i) {
         x = network.conv2d("features." + std::to_string(number++), x,
                            {.channels = channels, .kernel = 3, .padding = 1, .bias = true});
         if (batch_norm) x = network.batch_norm("features." + std::to_string(number++), x);
@@ -55,5 +56,16 @@ FLEET_MODEL(vgg16) {
     return classify(network, network.flatten(pool_features(network, x)), settings);
   };
 }
+
+}  // namespace
+
+FLEET_MODEL(vgg11) { define(def, {1, 1, 2, 2, 2}, false); }
+FLEET_MODEL(vgg13) { define(def, {2, 2, 2, 2, 2}, false); }
+FLEET_MODEL(vgg16) { define(def, {2, 2, 3, 3, 3}, false); }
+FLEET_MODEL(vgg19) { define(def, {2, 2, 4, 4, 4}, false); }
+FLEET_MODEL(vgg11_bn) { define(def, {1, 1, 2, 2, 2}, true); }
+FLEET_MODEL(vgg13_bn) { define(def, {2, 2, 2, 2, 2}, true); }
+FLEET_MODEL(vgg16_bn) { define(def, {2, 2, 3, 3, 3}, true); }
+FLEET_MODEL(vgg19_bn) { define(def, {2, 2, 4, 4, 4}, true); }
 
 }  // namespace fleet

@@ -27,8 +27,16 @@ TEST(GoldenFormula, LenetsWeights_AreBitForBitWhatPythonWrote) {
 }
 
 TEST(GoldenFiles, EachModel_HasGradientsAndFiniteLosses) {
-  const std::map<std::string, size_t> parameters = {
-      {"lenet", 10}, {"resnet18", 62}, {"mobilenet_v1", 83}};
+  const std::map<std::string, size_t> parameters = {{"lenet", 10},
+                                                    {"resnet18", 62},
+                                                    {"mobilenet_v1", 83},
+                                                    {"vgg11_bn", 38},
+                                                    {"mobilenet_v2", 158},
+                                                    {"densenet121", 364},
+                                                    {"googlenet", 173},
+                                                    {"mobilenet_v3_small", 142},
+                                                    {"mobilenet_v3_large", 174},
+                                                    {"efficientnet_b0", 213}};
   for (const auto& [model, count] : parameters) {
     const golden::Golden golden = golden::load(model);
     EXPECT_EQ(golden.gradients.size(), count) << model;

@@ -54,18 +54,21 @@ inline std::vector<float> tensor(const std::string& name, const Shape& shape) {
 struct Summary {
   double norm = 0, sum = 0;
   size_t step = 1;             // values[k] is element k * step, row-major
-  std::vector<double> values;  // up to 8
+  std::vector<double> values;  // up to `samples`
+  size_t samples = 8;
 };
 
 // The same of a tensor of ours.
-inline Summary summarize(const std::vector<float>& tensor) {
+inline Summary summarize(const std::vector<float>& tensor, size_t samples = 8) {
   Summary summary;
-  summary.step = tensor.size() < 8 ? 1 : tensor.size() / 8;
+  summary.samples = samples;
+  summary.step = tensor.size() < samples ? 1 : tensor.size() / samples;
   double squares = 0;
   for (size_t i = 0; i < tensor.size(); ++i) {
     squares += static_cast<double>(tensor[i]) * tensor[i];
     summary.sum += tensor[i];
-    if (i % summary.step == 0 && summary.values.size() < 8) summary.values.push_back(tensor[i]);
+    if (i % summary.step == 0 && summary.values.size() < samples)
+      summary.values.push_back(tensor[i]);
   }
   summary.norm = std::sqrt(squares);
   return summary;
@@ -90,7 +93,8 @@ inline Golden load(const std::string& model) {
   const auto summaries = [](const nlohmann::json& from) {
     std::map<std::string, Summary> all;
     for (const auto& [name, one] : from.items()) {
-      all[name] = {one.at("norm"), one.at("sum"), one.at("step"), one.at("values")};
+      all[name] = {one.at("norm"), one.at("sum"), one.at("step"), one.at("values"),
+                   one.value("samples", size_t{8})};
     }
     return all;
   };

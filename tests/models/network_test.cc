@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "exec/executor.h"
+#include "tensor/host.h"
 
 namespace fleet {
 namespace {
@@ -75,6 +79,39 @@ TEST(Init, Formulas_ArePyTorchs) {
   EXPECT_EQ(torch.kind, Init::kUniform);
   EXPECT_DOUBLE_EQ(torch.b, 1 / std::sqrt(400.0));
   EXPECT_DOUBLE_EQ(torch.a, -torch.b);
+}
+
+// Whole samples are left out or scaled, by their keys; evaluation leaves all as they are.
+TEST(NetworkDropPath, Samples_AreZeroOrScaled) {
+  constexpr int64_t kSamples = 64, kEach = 18;
+  Program program;
+  const SectionId forward = program.add_section("forward", {});
+  const VarId image = program.feed("image", DType::kFloat32, {kSamples, 2, 3, 3});
+  const VarId key = program.feed("key", DType::kInt64, {kSamples});
+  Network training(program, forward, true, key), evaluation(program, forward, false, kNoVar);
+  EXPECT_EQ(evaluation.drop_path(image, 0.75), image);
+  EXPECT_EQ(training.drop_path(image, 0), image);
+  const VarId y = training.drop_path(image, 0.75);
+  HostDevice device;
+  Executor executor(make_plan(program, {y}), device, nullptr);
+  executor.initialize(1);
+  const std::vector<float> ones(kSamples * kEach, 1);
+  std::vector<int64_t> keys(kSamples);
+  for (int64_t i = 0; i < kSamples; ++i) keys[i] = 1000 + 17 * (i % 32);
+  executor.feed(image, ones.data());
+  executor.feed(key, keys.data());
+  executor.run({});
+  const std::vector<float> values = executor.values<float>(y);
+  int kept = 0;
+  for (int64_t n = 0; n < kSamples; ++n) {
+    const float value = values[n * kEach];
+    EXPECT_TRUE(value == 0 || value == 4) << value;
+    for (int64_t i = 0; i < kEach; ++i) EXPECT_EQ(values[n * kEach + i], value);
+    EXPECT_EQ(value, values[n % 32 * kEach]) << "the same key, another fate";
+    kept += value != 0;
+  }
+  EXPECT_GT(kept, 0);
+  EXPECT_LT(kept, kSamples / 2);
 }
 
 }  // namespace

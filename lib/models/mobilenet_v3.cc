@@ -1,0 +1,137 @@
+// mobilenet_v3_small, mobilenet_v3_large: Howard et al. 2019; torchvision's names and
+// initialisation.
+#include "models/model.h"
+#include "models/round_channels.h"
+
+namespace fleet {
+namespace {
+
+struct Bottleneck {
+  int64_t kernel, expanded, channels;
+  bool squeezes, hard;  // squeeze and excitation; hardswish, else relu
+  int64_t stride;
+};
+struct Form {
+  std::vector<Bottleneck> blocks;
+  int64_t last;  // features of the classifier's hidden layer
+};
+
+const Form& small() {
+  static const Form form{{{3, 16, 16, true, false, 2},
+                          {3, 72, 24, false, false, 2},
+                          {3, 88, 24, false, false, 1},
+                          {5, 96, 40, true, true, 2},
+                          {5, 240, 40, true, true, 1},
+                          {5, 240, 40, true, true, 1},
+                          {5, 120, 48, true, true, 1},
+                          {5, 144, 48, true, true, 1},
+                          {5, 288, 96, true, true, 2},
+                          {5, 576, 96, true, true, 1},
+                          {5, 576, 96, true, true, 1}},
+                         1024};
+  return form;
+}
+
+const Form& large() {
+  static const Form form{{{3, 16, 16, false, false, 1},
+                          {3, 64, 24, false, false, 2},
+                          {3, 72, 24, false, false, 1},
+                          {5, 72, 40, true, false, 2},
+                          {5, 120, 40, true, false, 1},
+                          {5, 120, 40, true, false, 1},
+                          {3, 240, 80, false, true, 2},
+                          {3, 200, 80, false, true, 1},
+                          {3, 184, 80, false, true, 1},
+                          {3, 184, 80, false, true, 1},
+                          {3, 480, 112, true, true, 1},
+                          {3, 672, 112, true, true, 1},
+                          {5, 672, 160, true, true, 2},
+                          {5, 960, 160, true, true, 1},
+                          {5, 960, 160, true, true, 1}},
+                         1280};
+  return form;
+}
+
+class Builder {
+ public:
+  Builder(Network& network, double width) : net_(network), width_(width) {}
+
+  int64_t wide(int64_t channels) const {
+    return round_channels(static_cast<double>(channels) * width_);
+  }
+
+  // torchvision's Conv2dNormActivation: NAME.0, NAME.1 and an activation ("": none).
+  VarId conv_bn(VarId x, const std::string& name, const Conv2d& layer,
+                const std::string& activation) {
+    x = net_.conv2d(name + ".0", x, layer);
+    x = net_.batch_norm(name + ".1", x, {.epsilon = 1e-3, .momentum = 0.01});
+    return activation.empty() ? x : net_.activation(activation, x);
+  }
+
+  VarId bottleneck(VarId x, const std::string& name, const Bottleneck& block) {
+    const std::string activation = block.hard ? "hardswish" : "relu";
+    const int64_t inputs = net_.shape(x)[1], expanded = wide(block.expanded);
+    const int64_t channels = wide(block.channels);
+    int number = 0;
+    const auto next = [&] { return name + ".block." + std::to_string(number++); };
+    VarId y = x;
+    if (expanded != inputs) {
+      y = conv_bn(y, next(), {.channels = expanded, .kernel = 1}, activation);
+    }
+    y = conv_bn(y, next(),
+                {.channels = expanded,
+                 .kernel = block.kernel,
+                 .stride = block.stride,
+                 .padding = block.kernel / 2,
+                 .groups = expanded},
+                activation);
+    if (block.squeezes) {
+      const int64_t squeezed = round_channels(static_cast<double>(expanded / 4));
+      y = net_.squeeze_excitation(next(), y, squeezed, "relu", "hardsigmoid");
+    }
+    y = conv_bn(y, next(), {.channels = channels, .kernel = 1}, "");
+    const bool residual = block.stride == 1 && inputs == channels;
+    return net_.block(name, residual ? net_.add(y, x) : y);
+  }
+
+ private:
+  Network& net_;
+  const double width_;
+};
+
+VarId build(Network& network, VarId image, const Settings& settings, const Form& form) {
+  Builder builder(network, settings.number("width"));
+  VarId x = builder.conv_bn(image, "features.0",
+                            {.channels = builder.wide(16), .kernel = 3, .stride = 2, .padding = 1},
+                            "hardswish");
+  network.block("features.0", x);
+  int number = 1;
+  for (const Bottleneck& block : form.blocks) {
+    x = builder.bottleneck(x, "features." + std::to_string(number++), block);
+  }
+  x = builder.conv_bn(x, "features." + std::to_string(number),
+                      {.channels = 6 * network.shape(x)[1], .kernel = 1}, "hardswish");
+  x = network.linear("classifier.0", network.flatten(network.global_pool(x)),
+                     {.features = builder.wide(form.last), .init = WeightInit::kNormal001});
+  x = network.dropout(network.activation("hardswish", x), settings.number("dropout"));
+  return network.linear(
+      "classifier.3", x,
+      {.features = settings.integer("num_classes"), .init = WeightInit::kNormal001});
+}
+
+void define(ModelDef& def, const Form& form) {
+  def.help = "MobileNet version 3, torchvision's names";
+  def.schema = model_schema()
+                   .number("width", 1, 0.05, 8, "multiplies the channels of every layer")
+                   .number("dropout", 0.2, 0, 0.99, "share of the last layer's inputs dropped");
+  def.build = [&form](Network& network, VarId image, const Settings& settings) {
+    return build(network, image, settings, form);
+  };
+}
+
+}  // namespace
+
+FLEET_MODEL(mobilenet_v3_small) { define(def, small()); }
+FLEET_MODEL(mobilenet_v3_large) { define(def, large()); }
+
+}  // namespace fleet
