@@ -50,7 +50,7 @@ void convert_from(const HostTensor& tensor, HostTensor* to) {
   const auto write = [&]<typename To>(To* target) {
     for (size_t i = 0; i < count; ++i) target[i] = static_cast<To>(static_cast<float>(from[i]));
   };
-  to->data.resize(count * size_of(to->dtype));
+  to->data = TensorBytes(count * size_of(to->dtype));
   char* data = to->data.data();
   if (to->dtype == DType::kFloat32) write(reinterpret_cast<float*>(data));
   if (to->dtype == DType::kFloat64) write(reinterpret_cast<double*>(data));

@@ -15,6 +15,7 @@
 #include "tensor/host.h"
 #include "tests/bench/times.h"
 #include "train/checkpoint.h"
+#include "train/initial_weights.h"
 #include "train/session.h"
 
 namespace fleet {
@@ -43,7 +44,7 @@ int run(const std::string& root, int rounds) {
     std::filesystem::remove_all(root);
     save = std::min(save, seconds_of([&] { save_checkpoint(root, position, executor, 1); }));
     const std::string weights = *latest_checkpoint(root) + "/model.safetensors";
-    load = std::min(load, seconds_of([&] { load_weights(weights, executor); }));
+    load = std::min(load, seconds_of([&] { load_weights(weights, {}, executor); }));
   }
   size_t bytes[2] = {};
   const std::string folder = *latest_checkpoint(root);

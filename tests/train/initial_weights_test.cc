@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 HostTensor floats(const Shape& shape, float value) {
   HostTensor tensor{DType::kFloat32, shape, {}};
-  tensor.data.resize(shape.elements() * sizeof(float));
+  tensor.data = TensorBytes(shape.elements() * sizeof(float));
   for (int64_t i = 0; i < shape.elements(); ++i) {
     const float element = value + static_cast<float>(i) / 8;
     std::memcpy(tensor.data.data() + i * sizeof(float), &element, sizeof element);
