@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/python_literals.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -367,11 +367,25 @@ constexpr char kEmptyObject = '.';
               "leave one of them out");
 }
 
-// Refuses names that an object has twice: the parser would keep one of the values in silence.
-class DuplicateCheck {
+// What no job file has, and a damaged or made-up one may.
+constexpr int64_t kLargestFile = 4 << 20;  // bytes
+constexpr int kDeepest = 32, kMostKeys = 2000;
+constexpr size_t kLongestKey = 200, kErrorsShown = 20;
+
+// Refuses too much of anything, and names that an object has twice: the parser would keep one of
+// the values in silence.
+class JobFileCheck {
  public:
-  explicit DuplicateCheck(const std::string& origin) : origin_(origin) {}
+  explicit JobFileCheck(const std::string& origin) : origin_(origin) {}
   bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    if (depth > kDeepest) too_much("is nested more than " + std::to_string(kDeepest) + " deep");
+    if (event == Json::parse_event_t::key && ++keys_ > kMostKeys) {
+      too_much("has more than " + std::to_string(kMostKeys) + " keys");
+    }
+    if (event == Json::parse_event_t::key &&
+        parsed.get_ref<const std::string&>().size() > kLongestKey) {
+      too_much("has a key of more than " + std::to_string(kLongestKey) + " bytes");
+    }
     if (event == Json::parse_event_t::object_start) {
       names_.resize(depth + 1);
       names_.back().clear();
@@ -384,7 +398,12 @@ class DuplicateCheck {
   }
 
  private:
+  [[noreturn]] void too_much(const std::string& what) const {
+    throw Error(ErrorCode::kUsage, "it " + what, origin_, "give a job file");
+  }
+
   const std::string& origin_;
+  int keys_ = 0;
   std::vector<std::set<std::string>> names_;  // by depth, of the objects that are open
   std::vector<std::string> path_;
 };
@@ -394,7 +413,7 @@ class DuplicateCheck {
 ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origin) {
   Json root;
   try {
-    root = Json::parse(json_from_python(json), DuplicateCheck(origin), true,
+    root = Json::parse(json_from_python(json), JobFileCheck(origin), true,
                        /*ignore_comments=*/true);
   } catch (const Json::exception& error) {
     const std::string what = error.what();
@@ -434,7 +453,7 @@ ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origi
 ConfigTree ConfigTree::from_file(const std::string& path) {
   std::string content;
   try {
-    content = read_file(path);
+    content = read_regular_file(path, kLargestFile);
   } catch (const Error& error) {
     throw Error(ErrorCode::kUsage, error.failure(), path, "give the path of a job file");
   }
@@ -554,8 +573,13 @@ static std::optional<Error> unknown(const std::string& path, bool object, const 
 static void throw_all(const std::vector<Error>& errors) {
   if (errors.empty()) return;
   if (errors.size() == 1) throw errors[0];
-  std::string text = std::to_string(errors.size()) + " settings cannot be used:";
-  for (const Error& error : errors) text += std::string("\n  ") + error.what();
+  const bool more = errors.size() > kErrorsShown;
+  std::string text =
+      (more ? "more than " + std::to_string(kErrorsShown) : std::to_string(errors.size())) +
+      " settings cannot be used:";
+  for (size_t i = 0; i < std::min(errors.size(), kErrorsShown); ++i) {
+    text += std::string("\n  ") + errors[i].what();
+  }
   throw Error(ErrorCode::kUsage, text);
 }
 
@@ -570,6 +594,7 @@ Settings ConfigTree::validate(const Schema& schema) const {
     const auto error =
         unknown(object ? path.substr(0, path.size() - 1) : path, object, entry.origin, known);
     if (error && said.insert(error->what()).second) errors.push_back(*error);
+    if (errors.size() > kErrorsShown) break;
   }
   Settings settings;
   for (const ConfigKey& key : schema.keys()) {

@@ -1,13 +1,20 @@
 #include "base/error.h"
 
+#include "base/terminal_text.h"
+
 namespace fleet {
 namespace {
 
+constexpr size_t kLongest = 16 << 10;  // bytes: a message may quote what somebody else has written
+
+// Names and texts of others are quoted: nothing of them may command a terminal, and a place is one
+// line.
 std::string compose(const std::string& what, const std::string& where, const std::string& next) {
   std::string text;
-  if (!where.empty()) text += where + ": ";
-  text += what;
-  if (!next.empty()) text += "; " + next;
+  if (!where.empty()) text += shown_path(where) + ": ";
+  text += escape_controls(std::string_view(what).substr(0, kLongest));
+  if (what.size() > kLongest) text += "...";
+  if (!next.empty()) text += "; " + escape_controls(std::string_view(next).substr(0, kLongest));
   return text;
 }
 

@@ -26,6 +26,9 @@ std::string escape_controls(std::string_view text, bool colors = false);
 // columns.
 std::string shown_name(std::string_view name, size_t most = 64);
 
+// The same for a path, wherever a message names one.
+inline std::string shown_path(std::string_view path) { return shown_name(path, 4096); }
+
 // `text` in at most `columns`: what is too much at its end, with "..." in its place.
 std::string cut_to_columns(std::string_view text, size_t columns);
 size_t columns_of_text(std::string_view text);

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "strategy/names.h"
 #include "strategy/text_reader.h"
@@ -222,7 +222,8 @@ void merge_strategy_text(const std::string& text, const std::string& origin, Str
 }
 
 void merge_strategy_file(const std::string& path, StrategyProto* proto) {
-  merge_strategy_text(read_file(path), path, proto);
+  constexpr int64_t kLargest = 4 << 20;  // bytes
+  merge_strategy_text(read_regular_file(path, kLargest), path, proto);
 }
 
 Schema strategy_schema() {

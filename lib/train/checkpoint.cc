@@ -13,6 +13,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "train/checkpoint_content.h"
@@ -93,7 +94,12 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
   };
   if (!fs::exists(path)) throw damaged("there is no such file");
   try {
-    Json state = Json::parse(read_file(path));
+    constexpr int64_t kLargest = 1 << 20;  // bytes
+    Json state = Json::parse(read_regular_file(path, kLargest),
+                             [&](int depth, Json::parse_event_t, const Json&) {
+                               if (depth > 8) throw damaged("it is nested too deep");
+                               return true;
+                             });
     *version = state.at("version");
     const std::string checksum = state.value(kChecksum, std::string());
     state.erase(kChecksum);

@@ -53,6 +53,9 @@ struct Content {
 };
 
 constexpr size_t kLength = sizeof(uint64_t);  // of the header's length
+// As safetensors' own reader has it.
+constexpr uint64_t kLargestHeader = 100'000'000;
+constexpr int kDeepestHeader = 8;
 
 HostTensor parse_tensor(const std::string& path, const std::string& name, const Json& entry,
                         const Content& content) {
@@ -155,10 +158,14 @@ Content read_content(const std::string& path) {
   if (size < kLength || !read_to(kLength)) bad(path, "truncated: no header");
   uint64_t header = 0;
   std::memcpy(&header, content.memory.get(), kLength);
-  if (header > size - kLength || !read_to(kLength + header)) {
+  if (header > size - kLength || header > kLargestHeader || !read_to(kLength + header)) {
     bad(path, "truncated: the header is cut off");
   }
   content.header = header;
+  // Before all the rest is read.
+  if (header == 0 || content.all()[kLength] != '{') {
+    bad(path, "the header is not what a safetensors file has");
+  }
   const size_t place = place_of_checksum(content.all());
   uint32_t sum = 0;
   if (place != std::string_view::npos) sum = checksum_of_start(content.all(), place);
@@ -272,7 +279,11 @@ TensorFile read_safetensors(const std::string& path, Checksum checksum) {
   const Content content = read_content(path);
   TensorFile file;
   try {
-    const Json header = Json::parse(content.all().substr(kLength, content.header));
+    const auto check = [&](int depth, Json::parse_event_t, const Json&) {
+      if (depth > kDeepestHeader) bad(path, "its header is nested too deep");
+      return true;
+    };
+    const Json header = Json::parse(content.all().substr(kLength, content.header), check);
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
         file.metadata = entry.get<std::map<std::string, std::string>>();

@@ -22,6 +22,15 @@ TEST(Error, PartsLeftOut_LeaveNoPunctuation) {
   EXPECT_STREQ(Error(ErrorCode::kIo, "disk full", "/x").what(), "/x: disk full");
 }
 
+// What others have named or written is quoted in messages.
+TEST(Error, Controls_AreWrittenOut) {
+  const Error error(ErrorCode::kUsage, "the class '\x1b[2J' is unknown", "a\x1b[31m\nb",
+                    "see \x9b");
+  EXPECT_STREQ(error.what(), "a\\x1b[31m\\nb: the class '\\x1b[2J' is unknown; see \\x9b");
+  EXPECT_EQ(error.where(), "a\x1b[31m\nb");
+  EXPECT_LT(std::string(Error(ErrorCode::kUsage, std::string(1 << 20, 'x')).what()).size(), 20000u);
+}
+
 TEST(ExitCodeFor, WhatTheUserMustChange_IsTwo) {
   EXPECT_EQ(exit_code_for(ErrorCode::kUsage), 2);
   EXPECT_EQ(exit_code_for(ErrorCode::kUnsupported), 2);

@@ -1,0 +1,70 @@
+#include "base/regular_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+[[noreturn]] void throw_kind(mode_t mode, const std::string& path) {
+  throw Error(ErrorCode::kUsage, std::string("it is ") + kind_of(mode) + ", not a file", path,
+              "give a regular file");
+}
+
+}  // namespace
+
+RegularFile open_regular_file(const std::string& path) {
+  struct stat status {};
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) {
+    const int why = errno;  // a socket cannot be opened
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && why == ENXIO) {
+      throw_kind(status.st_mode, path);
+    }
+    throw Error(why == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+                std::string("cannot open the file: ") + std::strerror(why), path);
+  }
+  if (::fstat(fd.get(), &status) != 0) throw_errno("cannot look at the file", path);
+  if (!S_ISREG(status.st_mode)) throw_kind(status.st_mode, path);
+  return {std::move(fd), static_cast<int64_t>(status.st_size)};
+}
+
+std::string read_regular_file(const std::string& path, int64_t most) {
+  const RegularFile file = open_regular_file(path);
+  const auto too_large = [&] {
+    return Error(ErrorCode::kUsage,
+                 "the file is larger than " + mebibytes(static_cast<size_t>(most)), path,
+                 "give the right one");
+  };
+  if (file.size > most) throw too_large();
+  // Files of /proc have no size; others may grow. One byte more, so that the end is seen at once.
+  std::string content(static_cast<size_t>(file.size) + 1, '\0');
+  size_t done = 0;
+  for (;;) {
+    const ssize_t got = ::read(file.fd.get(), content.data() + done, content.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno("cannot read the file", path);
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+    if (done > static_cast<size_t>(most)) throw too_large();
+    if (done == content.size()) content.resize(2 * content.size());
+  }
+  content.resize(done);
+  return content;
+}
+
+}  // namespace fleet

@@ -1,0 +1,55 @@
+#include "base/regular_file.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ReadRegularFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "fleet-regular-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string refusal(const std::string& path, ErrorCode code, int64_t most = 100) {
+    try {
+      read_regular_file(path, most);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << path << " was read";
+    return {};
+  }
+  std::string folder_;
+};
+
+TEST_F(ReadRegularFile, Content_UpToTheLimit) {
+  std::ofstream(folder_ + "/a") << "hundred";
+  EXPECT_EQ(read_regular_file(folder_ + "/a", 7), "hundred");
+  EXPECT_THAT(refusal(folder_ + "/a", ErrorCode::kUsage, 6), HasSubstr("is larger than"));
+  EXPECT_FALSE(read_regular_file("/proc/self/status", 1 << 20).empty()) << "a file without a size";
+}
+
+// A pipe that nobody writes to would be waited for for ever.
+TEST_F(ReadRegularFile, WhatIsNoFile_IsNamedAtOnce) {
+  ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_THAT(refusal(folder_ + "/pipe", ErrorCode::kUsage), HasSubstr("it is a pipe, not a file"));
+  EXPECT_THAT(refusal("/dev/zero", ErrorCode::kUsage), HasSubstr("it is a device, not a file"));
+  EXPECT_THAT(refusal(folder_, ErrorCode::kUsage), HasSubstr("it is a folder, not a file"));
+  EXPECT_THAT(refusal(folder_ + "/no", ErrorCode::kNotFound), HasSubstr("cannot open the file"));
+}
+
+}  // namespace
+}  // namespace fleet
