@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/terminal_text.h"
 
 namespace fleet::data {
 namespace {
@@ -31,7 +32,7 @@ bool is_other_image(const std::string& ending) {
 
 class Walk {
  public:
-  explicit Walk(LeftOutByEnding* left_out) : left_out_(*left_out) {}
+  explicit Walk(ClassFolderNotes* notes) : notes_(*notes) {}
 
   void enter(const std::string& folder) {
     if (!enter_once(folder)) return;
@@ -45,9 +46,9 @@ class Walk {
         enter(entry.path());
       } else if (is_image_name(name)) {
         names.push_back(name);
+        if (!entry.is_regular_file(unknown)) count(entry.path(), &notes_.no_files);
       } else {
-        LeftOut& left_out = left_out_[ending_of(name)];
-        if (left_out.count++ == 0) left_out.example = entry.path();
+        count(entry.path(), &notes_.left_out[ending_of(name)]);
       }
     }
     if (error) throw Error(ErrorCode::kIo, "cannot be listed: " + error.message(), folder);
@@ -65,13 +66,17 @@ class Walk {
   }
 
  private:
+  static void count(const std::string& path, LeftOut* left_out) {
+    if (left_out->count++ == 0) left_out->example = path;
+  }
+
   bool enter_once(const std::string& folder) {
     struct stat status {};
     if (::stat(folder.c_str(), &status) != 0) return true;  // listing it says why
     return entered_.emplace(status.st_dev, status.st_ino).second;
   }
 
-  LeftOutByEnding& left_out_;
+  ClassFolderNotes& notes_;
   std::set<std::pair<dev_t, ino_t>> entered_;
   std::vector<std::pair<std::string, std::vector<std::string>>> by_folder_;
 };
@@ -83,8 +88,8 @@ bool is_image_name(const std::string& name) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
-std::vector<std::string> images_below(const std::string& folder, LeftOutByEnding* left_out) {
-  Walk walk(left_out);
+std::vector<std::string> images_below(const std::string& folder, ClassFolderNotes* notes) {
+  Walk walk(notes);
   walk.enter(folder);
   return walk.take();
 }
@@ -93,8 +98,8 @@ std::string text_of(const LeftOutByEnding& left_out) {
   std::string images, others;
   for (const auto& [ending, files] : left_out) {
     std::string& text = is_other_image(ending) ? images : others;
-    text += (text.empty() ? "" : ", ") + (ending.empty() ? "without ending" : ending) + " (" +
-            std::to_string(files.count) + ", such as " + files.example + ")";
+    text += (text.empty() ? "" : ", ") + (ending.empty() ? "without ending" : shown_name(ending)) +
+            " (" + std::to_string(files.count) + ", such as " + shown_path(files.example) + ")";
   }
   return images + (images.empty() || others.empty() ? "" : ", ") + others;
 }

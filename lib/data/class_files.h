@@ -16,13 +16,19 @@ struct LeftOut {
 };
 using LeftOutByEnding = std::map<std::string, LeftOut>;
 
+// What lies beside the images in a class folder.
+struct ClassFolderNotes {
+  LeftOutByEnding left_out;
+  LeftOut no_files;  // images by name that are a broken link, a pipe or a device
+};
+
 bool is_image_name(const std::string& name);
 
 // The paths of the images in the folder and in the folders below, in the order of torchvision's
 // ImageFolder: folder by folder by path, within each by name. Links are followed, each folder is
-// entered once. Hidden files and folders are skipped, other files counted in *left_out. kIo where a
-// folder cannot be listed.
-std::vector<std::string> images_below(const std::string& folder, LeftOutByEnding* left_out);
+// entered once. Hidden files and folders are skipped. What else is there is added to *notes; what
+// has an image's name and is no file is among the paths too. kIo where a folder cannot be listed.
+std::vector<std::string> images_below(const std::string& folder, ClassFolderNotes* notes);
 
 // ".webp (12, such as a/b.webp), .txt (1, such as a/c.txt)"; known image formats first.
 std::string text_of(const LeftOutByEnding& left_out);

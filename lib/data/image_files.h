@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/terminal_text.h"
 #include "data/source.h"
 
 namespace fleet::data {
@@ -13,14 +14,15 @@ struct ImageFile {
   int64_t label = 0;
 };
 
-// Reads the file's bytes into the scratch. kIo, naming the path.
+// Reads the file's bytes into the scratch. kIo, kNotFound or kUsage (no regular file), naming the
+// path; in none of these cases does it wait, but where the file system itself does not answer.
 class ImageFiles : public Source {
  public:
   explicit ImageFiles(std::vector<ImageFile> files) : files_(std::move(files)) {}
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   int64_t label(int64_t index) const override { return files_[index].label; }
   Sample read(int64_t index, std::vector<uint8_t>& scratch) const override;
-  std::string name(int64_t index) const override { return files_[index].path; }
+  std::string name(int64_t index) const override { return shown_path(files_[index].path); }
 
  private:
   std::vector<ImageFile> files_;

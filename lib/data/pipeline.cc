@@ -4,41 +4,54 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <set>
 #include <vector>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/thread.h"
+#include "data/batch_slot.h"
+#include "data/damage.h"
 #include "data/sample_maker.h"
 
 namespace fleet::data {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Slot = BatchSlot;
 
-// So many damaged images in a row are no accident.
-constexpr int kReplacements = 100;
+// How often somebody who waits looks at the readers; after how long a read is named; and how long
+// one may hold up the end of everything.
+constexpr Clock::duration kLook = std::chrono::milliseconds(200);
+constexpr Clock::duration kSlow = std::chrono::seconds(10), kAtTheEnd = std::chrono::seconds(5);
 
-struct FreeMemory {
-  void operator()(void* memory) const { std::free(memory); }
+// Items [from, end) of batch `index`; `at` is the one in the making.
+struct Chunk {
+  bool busy = false;  // somebody makes it
+  int64_t index = 0, from = 0, at = 0, end = 0;
 };
 
-// A batch buffer of the ring.
-struct Slot {
-  Batch batch;
-  std::unique_ptr<void, FreeMemory> owned_images;
-  std::vector<uint8_t> flips;
-  std::vector<int64_t> labels, samples;
-  std::vector<float> weights;
-  std::vector<uint64_t> keys;
-  int64_t missing = 0;       // samples still to be made
-  int64_t made = -1;         // the batch that is complete in here
-  std::exception_ptr error;  // of a worker that made one of its samples
+// What a worker thread works with: all that is left to it once it is given up.
+struct Hand : Chunk {
+  Hand(std::shared_ptr<const Source> from, const AugmentChain& chain)
+      : source(std::move(from)), maker(*source, chain) {}
+  std::shared_ptr<const Source> source;
+  SampleMaker maker;
 };
+
+struct Worker {
+  std::shared_ptr<Hand> hand;
+  Thread thread;
+};
+
+// Threads that wait in the kernel are never joined.
+void leave_behind(Thread thread) {
+  static std::mutex mutex;
+  static auto& threads = *new std::vector<Thread>;
+  const std::lock_guard lock(mutex);
+  threads.push_back(std::move(thread));
+}
 
 }  // namespace
 
@@ -51,24 +64,33 @@ class InputPipeline::Impl {
       : source_(std::move(source)),
         chain_(std::move(chain)),
         options_(options),
+        damage_(*source_, {.fail = options.fail_on_damaged,
+                           .evaluation = options.evaluation,
+                           .read_timeout = options.read_timeout}),
         sampler_(sampler_options(options, *source_)),
         slots_(options.async ? std::max(options.prefetch, 1) + 1 : 1) {
     FLEET_CHECK(options.image == chain_.image(),
                 "chain and pipeline make images of different sizes");
     const int makers = options.async ? std::max(options.threads, 1) : 1;
-    for (int i = 0; i < makers; ++i) {
-      makers_.push_back(std::make_unique<SampleMaker>(*source_, chain_));
+    for (Slot& slot : slots_) {
+      slot.prepare(options.sampler.batch, options.image, options.bytes, options.image_memory);
     }
-    for (Slot& slot : slots_) prepare(slot);
     // Small enough that workers share a batch evenly, large enough that the lock is not felt.
     chunk_ = std::clamp<int64_t>(options.sampler.batch / (4 * makers), 1, 64);
+    if (!options.async) own_hand_ = std::make_shared<Hand>(source_, chain_);
     for (int i = 0; options.async && i < makers; ++i) {
-      workers_.emplace_back("data-" + std::to_string(i), [this, i] { work(*makers_[i]); });
+      workers_.push_back({std::make_shared<Hand>(source_, chain_), {}});
+      start(&workers_.back());
     }
   }
 
   ~Impl() {
     stop();
+    std::unique_lock lock(mutex_);
+    while (!idle_.wait_for(lock, kLook, [&] { return busy_ == 0; })) {
+      for (Worker& worker : workers_) give_up(&worker, std::min(timeout(), kAtTheEnd));
+    }
+    lock.unlock();
     workers_.clear();
   }
 
@@ -78,9 +100,10 @@ class InputPipeline::Impl {
     if (stopped_) return;
     running_ = false;
     abandon_ = true;
-    idle_.wait(lock, [&] { return busy_ == 0; });
+    while (!idle_.wait_for(lock, kLook, [&] { return busy_ == 0; })) watch_readers();
     abandon_ = stopped_;
     sampler_.start_epoch(epoch);
+    stand_ins_ = 0;
     first_ = taken_ = given_ = released_ = first;
     next_item_ = 0;
     for (Slot& slot : slots_) slot.made = -1;
@@ -88,11 +111,12 @@ class InputPipeline::Impl {
     work_there_.notify_all();
   }
 
-  const Batch* next() {
+  const Batch* next(const std::atomic<int>* interrupt) {
     const auto start = Clock::now();
     std::unique_lock lock(mutex_);
     FLEET_CHECK(running_ || stopped_, "next() before start_epoch()");
-    if (stopped_ || given_ == sampler_.batches()) return nullptr;
+    interrupted_ = false;
+    if (stopped_ || given_ + stand_ins_ >= sampler_.batches()) return nullptr;
     // In the speed test the front of the queue is read and not popped.
     const int64_t wanted = options_.speed_test ? first_ : given_;
     Slot& slot = slots_[wanted % slots_.size()];
@@ -101,16 +125,45 @@ class InputPipeline::Impl {
       work_there_.notify_all();
     }
     if (options_.async) {
-      ready_.wait(lock, [&] { return stopped_ || slot.made == wanted; });
+      while (!ready_.wait_for(lock, kLook, [&] { return stopped_ || slot.made == wanted; })) {
+        watch_readers();
+        if (interrupt && interrupt->load() != 0) {
+          interrupted_ = true;
+          return nullptr;
+        }
+      }
     } else if (slot.made != wanted) {
       make_all(slot, wanted, lock);
     }
     if (stopped_) return nullptr;
     if (slot.error) std::rethrow_exception(slot.error);
+    damaged_.insert(slot.damaged.begin(), slot.damaged.end());
     slot.batch.index = given_++;
     slot.batch.data_time = std::chrono::duration<double>(Clock::now() - start).count();
     waiting_time_ += slot.batch.data_time;
     return &slot.batch;
+  }
+
+  bool at_end() const {
+    const std::lock_guard lock(mutex_);
+    return !interrupted_;
+  }
+
+  const Batch* stand_in() {
+    const std::lock_guard lock(mutex_);
+    if (!stand_in_) {
+      stand_in_ = std::make_unique<Slot>();
+      stand_in_->prepare(options_.sampler.batch, options_.image, options_.bytes, {});
+      stand_in_->blank(options_.ignored_label);
+    }
+    stand_in_->batch.epoch = sampler_.epoch();
+    stand_in_->batch.index = given_ + stand_ins_++;
+    return &stand_in_->batch;
+  }
+
+  std::vector<int64_t> damaged() const {
+    const std::lock_guard lock(mutex_);
+    return {damaged_.begin(), damaged_.end()};
   }
 
   void stop() {
@@ -143,50 +196,14 @@ class InputPipeline::Impl {
     return sampler;
   }
 
-  void prepare(Slot& slot) {
-    const int64_t size = options_.sampler.batch;
-    slot.labels.resize(size);
-    slot.samples.resize(size);
-    slot.weights.resize(size);
-    slot.keys.resize(size);
-    Batch& batch = slot.batch;
-    const size_t bytes = static_cast<size_t>(size) * image_bytes();
-    void* memory = nullptr;
-    if (options_.image_memory) {
-      memory = options_.image_memory(bytes);
-    } else {
-      slot.owned_images.reset(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
-      memory = slot.owned_images.get();
-    }
-    if (!memory) throw std::bad_alloc();
-    if (options_.bytes) {
-      slot.flips.resize(size);
-      batch.pixels = static_cast<uint8_t*>(memory);
-      batch.flips = slot.flips.data();
-    } else {
-      batch.images = static_cast<float*>(memory);
-    }
-    batch.labels = slot.labels.data();
-    batch.samples = slot.samples.data();
-    batch.weights = slot.weights.data();
-    batch.keys = slot.keys.data();
-    batch.size = size;
-    batch.image = options_.image;
-  }
-
-  size_t image_bytes() const {  // of one image
-    const ImageShape& image = options_.image;
-    return options_.bytes ? size_t(image.height) * image.width * bytes_a_pixel(image)
-                          : image.count() * sizeof(float);
-  }
-
   bool make_image(SampleMaker& maker, Slot& slot, int64_t i, int64_t sample, uint64_t key,
                   std::string* why) {
+    if (damage_.is_stalled(sample, why)) return false;
     if (!options_.bytes) {
       return maker.make(sample, key, slot.batch.images + i * options_.image.count(), why);
     }
     bool flip = false;
-    if (!maker.make_bytes(sample, key, slot.batch.pixels + i * image_bytes(), &flip, why)) {
+    if (!maker.make_bytes(sample, key, slot.batch.pixels + i * slot.image_bytes(), &flip, why)) {
       return false;
     }
     slot.flips[i] = flip ? 1 : 0;
@@ -200,6 +217,7 @@ class InputPipeline::Impl {
     slot.missing = slot.batch.size;
     slot.made = -1;
     slot.error = nullptr;
+    slot.damaged.clear();
   }
 
   // With mutex_ held: the slot's last sample is there.
@@ -214,96 +232,134 @@ class InputPipeline::Impl {
            taken_ < released_ + static_cast<int64_t>(slots_.size());
   }
 
-  void work(SampleMaker& maker) {
+  Clock::duration timeout() const {
+    if (options_.read_timeout == 0) return Clock::duration::max();
+    return std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(options_.read_timeout));
+  }
+
+  void start(Worker* worker) {
+    worker->thread = Thread("data", [this, hand = worker->hand] { work(*hand); });
+  }
+
+  void work(Hand& hand) {
     std::unique_lock lock(mutex_);
     for (;;) {
-      work_there_.wait(lock, [&] { return stopped_ || work_to_take(); });
-      if (stopped_) return;
-      const int64_t index = taken_, from = next_item_;
-      Slot& slot = slots_[index % slots_.size()];
-      if (from == 0) begin(slot, index);
-      const int64_t end = next_item_ = std::min(from + chunk_, slot.batch.size);
-      if (end == slot.batch.size) {
-        ++taken_;
-        next_item_ = 0;
+      if (!hand.busy) {
+        work_there_.wait(lock, [&] { return stopped_ || work_to_take(); });
+        if (stopped_) return;
+        take_work(&hand);
       }
-      ++busy_;
       lock.unlock();
-      const std::exception_ptr error = make_range(maker, slot, index, from, end);
+      const std::exception_ptr error = make_range(hand);
       lock.lock();
+      Slot& slot = slots_[hand.index % slots_.size()];
       if (error) slot.error = error;
-      slot.missing -= end - from;
+      slot.missing -= hand.end - hand.from;
+      hand.busy = false;
       if (slot.missing == 0) {
-        complete(slot, index);
+        complete(slot, hand.index);
         ready_.notify_all();
       }
       if (--busy_ == 0) idle_.notify_all();
     }
   }
 
+  // With mutex_ held.
+  void take_work(Hand* hand) {
+    const int64_t index = taken_, from = next_item_;
+    Slot& slot = slots_[index % slots_.size()];
+    if (from == 0) begin(slot, index);
+    const int64_t end = next_item_ = std::min(from + chunk_, slot.batch.size);
+    if (end == slot.batch.size) {
+      ++taken_;
+      next_item_ = 0;
+    }
+    hand->busy = true;
+    hand->index = index;
+    hand->from = hand->at = from;
+    hand->end = end;
+    ++busy_;
+  }
+
+  // With mutex_ held, by whoever waits: what a dead mount holds up goes to a new thread.
+  void watch_readers() {
+    for (Worker& worker : workers_) {
+      int64_t sample = 0;
+      if (timeout() > kSlow && worker.hand->maker.watch().is_slow(kSlow, &sample)) {
+        damage_.name_slow(sample, kSlow / std::chrono::seconds(1));
+      }
+      give_up(&worker, timeout());
+    }
+  }
+
+  void give_up(Worker* worker, Clock::duration limit) {
+    int64_t sample = 0;
+    if (!worker->hand->maker.watch().give_up(limit, &sample)) return;
+    leave_behind(std::move(worker->thread));
+    const std::shared_ptr<Hand> old = std::move(worker->hand);
+    damage_.stalled(sample);
+    worker->hand = std::make_shared<Hand>(source_, chain_);
+    static_cast<Chunk&>(*worker->hand) = *old;
+    start(worker);
+  }
+
   // The synchronous reader: the consumer's own thread makes the batch.
   void make_all(Slot& slot, int64_t index, std::unique_lock<std::mutex>& lock) {
     begin(slot, index);
     lock.unlock();
-    const std::exception_ptr error = make_range(*makers_[0], slot, index, 0, slot.batch.size);
+    own_hand_->index = index;
+    own_hand_->at = 0;
+    own_hand_->end = slot.batch.size;
+    const std::exception_ptr error = make_range(*own_hand_);
     lock.lock();
     slot.error = error;
     complete(slot, index);
   }
 
-  std::exception_ptr make_range(SampleMaker& maker, Slot& slot, int64_t index, int64_t from,
-                                int64_t end) {
+  std::exception_ptr make_range(Hand& hand) {
     try {
-      for (int64_t i = from; i < end && !abandon_; ++i) make(maker, slot, index, i);
+      for (; hand.at < hand.end && !abandon_; ++hand.at) make(hand);
       return nullptr;
+    } catch (const GivenUp&) {
+      throw;
     } catch (...) {
       return std::current_exception();
     }
   }
 
-  void make(SampleMaker& maker, Slot& slot, int64_t index, int64_t i) {
-    const Pick pick = sampler_.pick(index, i);
+  // A damaged image is replaced by the one behind it in the source: the same for every rank and
+  // thread.
+  void make(Hand& hand) {
+    Slot& slot = slots_[hand.index % slots_.size()];
+    const int64_t i = hand.at;
+    const Pick pick = sampler_.pick(hand.index, i);
     const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.sample);
+    std::vector<Damaged> damaged;
     int64_t sample = pick.sample;
-    std::string why;
-    // A damaged image is replaced by the one behind it in the source: the same for every rank and
-    // thread.
-    for (int replaced = 0; !make_image(maker, slot, i, sample, key, &why); ++replaced) {
-      on_damaged(sample, why);
-      if (replaced == kReplacements) {
-        throw Error(ErrorCode::kUsage,
-                    std::to_string(kReplacements) + " images in a row are damaged",
-                    source_->name(sample), "check the data");
-      }
+    for (std::string why; !make_image(hand.maker, slot, i, sample, key, &why);) {
+      damaged.push_back({sample, why});
+      damage_.check(damaged);
       sample = (sample + 1) % source_->size();
     }
-    const bool counts = pick.real && !(options_.evaluation && sample != pick.sample);
+    const bool counts = pick.real && !(options_.evaluation && !damaged.empty());
     slot.labels[i] = source_->label(sample);
     slot.samples[i] = sample;
     slot.keys[i] = key;
     slot.weights[i] = counts ? 1.0f : 0.0f;
+    if (damaged.empty()) return;
+    damage_.name(damaged);
+    const std::lock_guard lock(mutex_);
+    for (const Damaged& one : damaged) slot.damaged.insert(one.sample);
   }
 
-  void on_damaged(int64_t sample, const std::string& why) {
-    const std::string name = source_->name(sample);
-    if (options_.fail_on_damaged) {
-      throw Error(ErrorCode::kUsage, "damaged image (" + why + ")", name,
-                  "repair or remove it, or set data.on_damaged to skip");
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      if (!damaged_.insert(sample).second) return;
-    }
-    spdlog::warn("{}: damaged image ({}); {}", name, why,
-                 options_.evaluation ? "it does not count in the evaluation"
-                                     : "the image behind it takes its place");
-  }
-
-  const std::unique_ptr<Source> source_;
+  const std::shared_ptr<const Source> source_;
   const AugmentChain chain_;
   const Options options_;
+  DamageLog damage_;
   Sampler sampler_;  // changes only while nobody is busy
-  std::vector<std::unique_ptr<SampleMaker>> makers_;
+  std::unique_ptr<Slot> stand_in_;
+  std::shared_ptr<Hand> own_hand_;  // without threads
   int64_t chunk_ = 1;
   std::atomic<bool> abandon_{false};  // samples in the making are not wanted any more
 
@@ -311,16 +367,18 @@ class InputPipeline::Impl {
   std::condition_variable work_there_, ready_, idle_;
   std::vector<Slot> slots_;
   bool running_ = false, stopped_ = false;
-  int busy_ = 0;           // workers that make samples
-  int64_t first_ = 0;      // the batch at which this epoch was begun
-  int64_t taken_ = 0;      // batches handed out to workers wholly; the next is being handed out
-  int64_t next_item_ = 0;  // of batch taken_
-  int64_t released_ = 0;   // batches before this one are no longer in the consumer's hands
-  int64_t given_ = 0;      // batches given to the consumer
-  std::set<int64_t> damaged_;
+  int busy_ = 0;               // workers that make samples
+  int64_t first_ = 0;          // the batch at which this epoch was begun
+  int64_t taken_ = 0;          // batches handed out to workers wholly; the next is being handed out
+  int64_t next_item_ = 0;      // of batch taken_
+  int64_t released_ = 0;       // batches before this one are no longer in the consumer's hands
+  int64_t given_ = 0;          // batches given to the consumer
+  std::set<int64_t> damaged_;  // of the batches given
+  int64_t stand_ins_ = 0;      // given in this epoch
+  bool interrupted_ = false;   // the last next()
   int64_t samples_ = 0;
   double waiting_time_ = 0;
-  std::vector<Thread> workers_;  // last: they use all of the above
+  std::vector<Worker> workers_;  // last: they use all of the above
 };
 
 InputPipeline::InputPipeline(std::unique_ptr<Source> source, AugmentChain chain,
@@ -329,7 +387,12 @@ InputPipeline::InputPipeline(std::unique_ptr<Source> source, AugmentChain chain,
 InputPipeline::~InputPipeline() = default;
 
 void InputPipeline::start_epoch(int64_t epoch, int64_t first) { impl_->start_epoch(epoch, first); }
-const Batch* InputPipeline::next() { return impl_->next(); }
+const Batch* InputPipeline::next(const std::atomic<int>* interrupt) {
+  return impl_->next(interrupt);
+}
+bool InputPipeline::at_end() const { return impl_->at_end(); }
+const Batch* InputPipeline::stand_in() { return impl_->stand_in(); }
+std::vector<int64_t> InputPipeline::damaged() const { return impl_->damaged(); }
 void InputPipeline::stop() { impl_->stop(); }
 int64_t InputPipeline::batches() const { return impl_->sampler().batches(); }
 int64_t InputPipeline::samples() const { return impl_->samples(); }

@@ -4,6 +4,7 @@
 // only, never on threads or timing.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,7 +38,7 @@ inline int64_t bytes_a_pixel(const ImageShape& image) { return image.channels ==
 
 struct PipelineStats {
   int64_t samples = 0;      // made so far, padding included
-  int64_t damaged = 0;      // different damaged images met so far
+  int64_t damaged = 0;      // different damaged images in the batches given so far
   double waiting_time = 0;  // seconds that next() waited, in all
   int64_t queued = 0;       // finished batches that wait for the consumer
   int64_t capacity = 0;     // the most that can (data.prefetch); 0 without threads of its own
@@ -65,6 +66,8 @@ class InputPipeline {
     int prefetch = 2;        // finished batches to keep ahead
     bool async = true;
     bool fail_on_damaged = false;
+    double read_timeout = 0;  // seconds after which a read that does not end is given up; 0: never
+    int64_t ignored_label = -100;  // of a stand-in
     bool evaluation = false;  // a damaged image weighs 0 instead of counting as its replacement
     bool speed_test =
         false;  // the first batch of an epoch is given again and again: the reader costs nothing
@@ -78,9 +81,19 @@ class InputPipeline {
   // Begins epoch e at batch `first`; drops what was being made. Needed once before the first
   // next().
   void start_epoch(int64_t epoch, int64_t first = 0);
-  // The epoch's next batch, valid until the following next() or start_epoch(); null at its end and
-  // after stop(). Rethrows what went wrong in a worker.
-  const Batch* next();
+  // The epoch's next batch, valid until the following next() or start_epoch(); null at its end,
+  // after stop(), and where it waits while *interrupt is not 0. Rethrows what went wrong in a
+  // worker: of an epoch, nothing more comes then.
+  //
+  // With threads, a file whose reading does not end within data.read_timeout counts as damaged. Its
+  // thread is left behind: nobody can end a thread that waits for a dead mount in the kernel.
+  const Batch* next(const std::atomic<int>* interrupt = nullptr);
+  // Where next() gave null: whether the epoch is over (or stop() was called).
+  bool at_end() const;
+  // Where next() threw, or gave null before the end: in place of its batch, black images that the
+  // loss and the metrics leave out, so that this rank can take part in one more step. It counts as
+  // a batch of the epoch.
+  const Batch* stand_in();
   // Ends workers after the sample in hand; a next() that waits returns null.
   void stop();
 
@@ -90,6 +103,9 @@ class InputPipeline {
   const ImageShape& image() const;
   const Source& source() const;
   PipelineStats stats() const;
+  // Which samples were damaged in the batches given so far, or in place of such, ascending. Depends
+  // on those batches only.
+  std::vector<int64_t> damaged() const;
 
  private:
   class Impl;

@@ -46,8 +46,22 @@ struct SampleMaker::Target {
   const std::vector<float>&scale, &bias;
 };
 
+bool SampleMaker::read(int64_t index, Sample* sample, std::string* why) {
+  watch_.begin(index);
+  try {
+    *sample = source_.read(index, scratch_);
+  } catch (const Error& error) {
+    watch_.end();
+    *why = error.failure();
+    return false;
+  }
+  watch_.end();
+  return true;
+}
+
 bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target, std::string* why) {
-  const Sample sample = source_.read(index, scratch_);
+  Sample sample;
+  if (!read(index, &sample, why)) return false;
   const ImageShape& image = chain_.image();
   int height = sample.height, width = sample.width;
   if (sample.encoded) {
@@ -58,7 +72,14 @@ bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target,
     height = decoder_.height();
     width = decoder_.width();
   }
-  Placement placement = chain_.place(height, width, key, [&] { return source_.name(index); });
+  Placement placement;
+  try {
+    placement = chain_.place(height, width, key, [&] { return source_.name(index); });
+  } catch (const Error& error) {
+    if (!sample.encoded) throw;
+    *why = error.failure() + "; " + error.next();
+    return false;
+  }
   if (target.flip) *target.flip = std::exchange(placement.flip, false);
   Pixels pixels;
   if (!sample.encoded) {
@@ -114,16 +135,23 @@ bool SampleMaker::make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* fl
   return true;
 }
 
-ImageShape shape_of(const Source& source, int64_t index) {
+ImageShape first_shape(const Source& source) {
+  constexpr int64_t kTried = 100;
   std::vector<uint8_t> scratch;
-  const Sample sample = source.read(index, scratch);
-  if (!sample.encoded) return {sample.channels, sample.height, sample.width};
-  Decoder decoder;
-  if (!decoder.open(sample.bytes, 3)) {
-    throw Error(ErrorCode::kUsage, "damaged image: " + decoder.why(), source.name(index),
-                "give data.image's channels, height and width");
+  std::string why;
+  for (int64_t index = 0; index < std::min(source.size(), kTried); ++index) {
+    try {
+      const Sample sample = source.read(index, scratch);
+      if (!sample.encoded) return {sample.channels, sample.height, sample.width};
+      Decoder decoder;
+      if (decoder.open(sample.bytes, 3)) return {3, decoder.height(), decoder.width()};
+      if (why.empty()) why = decoder.why();
+    } catch (const Error& error) {
+      if (why.empty()) why = error.failure();
+    }
   }
-  return {3, decoder.height(), decoder.width()};
+  throw Error(ErrorCode::kUsage, "damaged image: " + why, source.name(0),
+              "give data.image's channels, height and width");
 }
 
 }  // namespace fleet::data

@@ -31,7 +31,7 @@ ImageShape image_of(const Settings& data, const Source& source) {
                    static_cast<int>(data.integer("image.height")),
                    static_cast<int>(data.integer("image.width"))};
   if (image.count() > 0) return image;
-  const ImageShape first = shape_of(source, 0);
+  const ImageShape first = first_shape(source);
   if (image.channels == 0) image.channels = first.channels;
   if (image.height == 0) image.height = first.height;
   if (image.width == 0) image.width = first.width;
@@ -50,7 +50,8 @@ std::unique_ptr<Source> open_source(const Settings& data, bool train,
                             .height = static_cast<int>(data.integer("image.height")),
                             .width = static_cast<int>(data.integer("image.width")),
                             .train_split = train ? nullptr : &train_split,
-                            .speaks = context.rank == 0};
+                            .speaks = context.rank == 0,
+                            .replaces_damaged = data.text("on_damaged") == "skip"};
   const std::string& name = data.text("source");
   auto source = sources().get(name).open(train ? train_split : data.section("test"), where);
   if (source || !train) return source;
@@ -81,7 +82,10 @@ Schema data_schema(const std::string& source) {
           "An epoch's last, partial batch: filled up with samples that weigh nothing in metrics, "
           "or left out")
       .choice("on_damaged", "skip", {"skip", "fail"},
-              "A damaged image: replaced by the one behind it, with a warning, or the job fails")
+              "An image that is damaged or cannot be read: replaced by the one behind it, with a "
+              "warning, or the job fails")
+      .number("read_timeout", 60, 0, 1e6,
+              "Seconds after which a file whose reading does not end counts as damaged; 0: never")
       .section("image", image)
       .choice("pixels", "auto", {"auto", "float32", "uint8"},
               "What batches bring to the device: normalised floats, or bytes that it normalises; "
@@ -120,6 +124,8 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
       .prefetch = static_cast<int>(data.integer("prefetch")),
       .async = data.boolean("async"),
       .fail_on_damaged = data.text("on_damaged") == "fail",
+      .read_timeout = data.number("read_timeout"),
+      .ignored_label = context.ignored_label,
       .evaluation = !train,
       .speed_test = train && flag("FLAGS_reader_queue_speed_test_mode"),
       .bytes = context.bytes,

@@ -27,9 +27,10 @@ class Source {
   virtual ~Source() = default;
   virtual int64_t size() const = 0;
   virtual int64_t label(int64_t index) const = 0;
-  // Sample `index`, 0 <= index < size(). `scratch` is the caller's, one a thread. kIo.
+  // Sample `index`, 0 <= index < size(). `scratch` is the caller's, one a thread. An Error where it
+  // cannot be read.
   virtual Sample read(int64_t index, std::vector<uint8_t>& scratch) const = 0;
-  // For messages: a path, or "train-images[17]".
+  // For messages, as text that a terminal may get: a path, or "train-images[17]".
   virtual std::string name(int64_t index) const = 0;
 };
 
@@ -42,6 +43,7 @@ struct SourceContext {
   int channels = 0, height = 0, width = 0;  // data.image.*; 0 where not given
   const Settings* train_split = nullptr;    // data.train.*, when the test split is opened
   bool speaks = true;                       // whether lines of the log tell what is left out
+  bool replaces_damaged = true;  // data.on_damaged: what cannot be read is no reason to end
 };
 
 struct SourceType {

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/regular_file.h"
+#include "base/terminal_text.h"
 #include "data/source.h"
 
 namespace fleet::data {
@@ -22,8 +24,12 @@ struct Idx {
 // zlib reads plain files as they are.
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
+  explicit Reader(const std::string& path) : path_(path) {
+    RegularFile file = open_regular_file(path);
+    size_ = file.size;
+    file_ = gzdopen(file.fd.get(), "rb");
     if (!file_) throw Error(ErrorCode::kIo, "cannot be opened", path);
+    file.fd.release();
     gzbuffer(file_, 1 << 18);
   }
   ~Reader() { gzclose(file_); }
@@ -49,9 +55,13 @@ class Reader {
     return (int64_t{b[0]} << 24) | (int64_t{b[1]} << 16) | (int64_t{b[2]} << 8) | int64_t{b[3]};
   }
 
+  // Deflate makes at most 1032 bytes of one.
+  bool can_hold(int64_t bytes) const { return bytes / 1032 <= size_; }
+
  private:
   std::string path_;
-  gzFile file_;
+  int64_t size_ = 0;
+  gzFile file_ = nullptr;
 };
 
 // The path as it is, or with .gz added or taken away.
@@ -60,6 +70,7 @@ std::string existing(const std::string& path, const std::string& key) {
   if (fs::is_regular_file(path)) return path;
   const std::string other = path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path + ".gz";
   if (fs::is_regular_file(other)) return other;
+  if (fs::exists(path)) return path;  // opening it says what it is
   throw Error(ErrorCode::kUsage, "there is no such file", path, "set data.root or " + key);
 }
 
@@ -105,6 +116,7 @@ Idx load(const std::string& path, size_t fewest_dims, size_t most_dims) {
     if (idx.dims.back() > (int64_t{1} << 40) / count) bad_file(path, "its header claims too much");
     count *= idx.dims.back();
   }
+  if (!reader.can_hold(count)) bad_file(path, "the file is shorter than its header says");
   // In steps, so that a header that claims too much ends in a message and not in all memory being
   // taken.
   constexpr int64_t kStep = int64_t{1} << 26;
@@ -137,7 +149,7 @@ class IdxSource : public Source {
             .channels = channels_};
   }
   std::string name(int64_t index) const override {
-    return images_.path + "[" + std::to_string(index) + "]";
+    return shown_path(images_.path) + "[" + std::to_string(index) + "]";
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "data/class_files.h"
 #include "data/image_files.h"
@@ -48,7 +49,9 @@ std::vector<std::string> classes_in(const std::string& folder, bool train, int64
 // The first names of a list that may be long.
 std::string some(const std::vector<std::string>& names) {
   constexpr size_t kShown = 10;
-  const std::span<const std::string> all(names);
+  std::vector<std::string> shown;
+  for (const std::string& name : names) shown.push_back(shown_name(name));
+  const std::span<const std::string> all(shown);
   if (all.size() <= kShown) return join(all, ", ");
   return join(all.first(kShown), ", ") + " and " + std::to_string(all.size() - kShown) + " more";
 }
@@ -62,16 +65,29 @@ void check_empty(const std::vector<std::string>& empty, const std::string& folde
   if (context.train) {
     throw Error(ErrorCode::kUsage, what, folder, "put images into them, or remove them");
   }
-  if (context.speaks) spdlog::warn("{}: {}", folder, what);
+  if (context.speaks) spdlog::warn("{}: {}", shown_path(folder), what);
 }
 
 void say_left_out(const std::string& folder, const std::string& others, int64_t beside) {
   if (!others.empty()) {
-    spdlog::warn("{}: only JPEG and PNG files are read; left out are {}", folder, others);
+    spdlog::warn("{}: only JPEG and PNG files are read; left out are {}", shown_path(folder),
+                 others);
   }
   if (beside > 0) {
-    spdlog::warn("{}: {} images beside the class folders are left out", folder, beside);
+    spdlog::warn("{}: {} images beside the class folders are left out", shown_path(folder), beside);
   }
+}
+
+// As for lists: a job does not start hours before it meets what could have been seen.
+void check_files(const LeftOut& no_files, const std::string& folder, const SourceContext& context) {
+  if (no_files.count == 0) return;
+  const std::string what = "images that are no files (a broken link, a pipe, a device): " +
+                           std::to_string(no_files.count) + ", such as " +
+                           shown_path(no_files.example);
+  if (!context.replaces_damaged) {
+    throw Error(ErrorCode::kUsage, what, folder, "remove them, or set data.on_damaged to skip");
+  }
+  if (context.speaks) spdlog::warn("{}: {}; others take their place", shown_path(folder), what);
 }
 
 Schema schema(bool train) {
@@ -101,20 +117,21 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   }
   std::vector<ImageFile> files;
   std::vector<std::string> empty;
-  LeftOutByEnding left_out;
+  ClassFolderNotes notes;
   for (const std::string& name : there) {
     const auto found = std::lower_bound(classes.begin(), classes.end(), name);
     if (found == classes.end() || *found != name) {
-      throw Error(ErrorCode::kUsage, "the class '" + name + "' is not among the training classes",
-                  folder, suggestion(name, classes));
+      throw Error(ErrorCode::kUsage,
+                  "the class '" + shown_name(name) + "' is not among the training classes", folder,
+                  suggestion(name, classes));
     }
     const size_t before = files.size();
-    for (std::string& path : images_below(folder + "/" + name, &left_out)) {
+    for (std::string& path : images_below(folder + "/" + name, &notes)) {
       files.push_back({std::move(path), found - classes.begin()});
     }
     if (files.size() == before) empty.push_back(name);
   }
-  const std::string others = text_of(left_out);
+  const std::string others = text_of(notes.left_out);
   if (files.empty()) {
     throw Error(ErrorCode::kUsage,
                 "its class folders hold no .jpg, .jpeg or .png file" +
@@ -122,6 +139,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
                 folder);
   }
   check_empty(empty, folder, others, context);
+  check_files(notes.no_files, folder, context);
   if (context.speaks) say_left_out(folder, others, beside);
   return std::make_unique<ImageFiles>(std::move(files));
 }

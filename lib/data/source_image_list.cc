@@ -1,11 +1,14 @@
 // A text file that lists images: "path label" a line.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/regular_file.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "data/image_files.h"
 
@@ -24,29 +27,54 @@ ImageFile parse_line(std::string_view line, const SourceContext& context,
   const size_t blank = line.find_last_of(" \t");
   long long label = 0;
   if (blank == std::string_view::npos || !parse_int(line.substr(blank + 1), &label)) {
-    throw Error(ErrorCode::kUsage,
-                "'" + std::string(line.substr(0, 200)) + "' is not \"path label\"", where,
+    throw Error(ErrorCode::kUsage, "'" + shown_name(line, 200) + "' is not \"path label\"", where,
                 "write the image's path, a blank and its class as a number from 0");
   }
   check_label(label, context, where);
   return {under_root(context.root, std::string(trim(line.substr(0, blank)))), label};
 }
 
+// Calls body for each line of the file, which is never in memory as a whole. What is no text ends
+// soon: a line is no longer than a path can be.
+template <typename Body>
+void for_each_line(const std::string& list, const Body& body) {
+  constexpr size_t kLongest = 8192, kPiece = 1 << 16;
+  const RegularFile file = open_regular_file(list);
+  std::string rest;  // from the beginning of a line on
+  int64_t number = 0;
+  for (;;) {
+    char piece[kPiece];
+    const ssize_t got = ::read(file.fd.get(), piece, sizeof piece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno("cannot read the list", list);
+    rest.append(piece, static_cast<size_t>(got));
+    size_t start = 0;
+    for (size_t end; (end = rest.find('\n', start)) != std::string::npos; start = end + 1) {
+      ++number;
+      body(std::string_view(rest).substr(start, end - start));
+    }
+    rest.erase(0, start);
+    if (rest.size() > kLongest || rest.find('\0') != std::string::npos) {
+      throw Error(ErrorCode::kUsage, "the line is no text, or longer than a path can be",
+                  list + ":" + std::to_string(number + 1), "give a list of \"path label\" lines");
+    }
+    if (got == 0) break;
+  }
+  if (!rest.empty()) body(rest);
+}
+
 // Also remembers the lines' numbers, for messages.
 std::vector<ImageFile> parse(const std::string& list, const SourceContext& context,
                              std::vector<int64_t>* numbers) {
-  const std::string text = read_file(list);
   std::vector<ImageFile> files;
   int64_t number = 0;
-  for (size_t start = 0; start < text.size();) {
-    const size_t end = std::min(text.find('\n', start), text.size());
-    const std::string_view line = trim(std::string_view(text).substr(start, end - start));
-    start = end + 1;
+  for_each_line(list, [&](std::string_view given) {
+    const std::string_view line = trim(given);
     ++number;
-    if (line.empty()) continue;
+    if (line.empty()) return;
     files.push_back(parse_line(line, context, list + ":" + std::to_string(number)));
     numbers->push_back(number);
-  }
+  });
   if (files.empty()) {
     throw Error(ErrorCode::kUsage, "the list names no image", list, "write \"path label\" lines");
   }
@@ -65,8 +93,8 @@ Schema schema(bool) {
 std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
   std::string list = split.text("list");
   if (list.empty()) return nullptr;
-  if (!fs::is_regular_file(list)) list = under_root(context.root, list);
-  if (!fs::is_regular_file(list)) {
+  if (!fs::exists(list)) list = under_root(context.root, list);
+  if (!fs::exists(list)) {
     throw Error(ErrorCode::kUsage, "there is no such list file", split.text("list"),
                 std::string("set ") + (context.train ? "data.train.list" : "data.test.list") +
                     " to its path, or relative to data.root");
@@ -79,7 +107,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   for (size_t i = 0; i < files.size(); i += step) {
     struct stat status {};
     if (::stat(files[i].path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) continue;
-    throw Error(ErrorCode::kUsage, "there is no file '" + files[i].path + "'",
+    throw Error(ErrorCode::kUsage, "there is no file '" + shown_path(files[i].path) + "'",
                 list + ":" + std::to_string(numbers[i]), "correct the line, or set data.root");
   }
   return std::make_unique<ImageFiles>(std::move(files));

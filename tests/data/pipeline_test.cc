@@ -13,6 +13,7 @@
 namespace fleet::data {
 namespace {
 
+using ::testing::AllOf;
 using testing::Copy;
 using testing::copy_of;
 using ::testing::ElementsAre;
@@ -270,7 +271,8 @@ TEST(InputPipeline, WrongImageSize_SaysBothSizesAndWhatToSet) {
   auto pipeline = make_pipeline(settings, true, {});
   pipeline->start_epoch(0);
   const std::string message = message_of([&] { pipeline->next(); });
-  EXPECT_THAT(message, HasSubstr(".jpg: the image is 4"));
+  EXPECT_THAT(message,
+              AllOf(HasSubstr(".jpg: 2 images in a row"), HasSubstr("the last: the image is 4")));
   EXPECT_THAT(message, HasSubstr("data.image says 32x32"));
   EXPECT_THAT(message, HasSubstr("data.augment.random_resized_crop"));
 }

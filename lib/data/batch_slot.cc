@@ -1,0 +1,56 @@
+#include "data/batch_slot.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace fleet::data {
+
+size_t BatchSlot::image_bytes() const {
+  const ImageShape& image = batch.image;
+  return batch.pixels ? size_t(image.height) * image.width * bytes_a_pixel(image)
+                      : image.count() * sizeof(float);
+}
+
+void BatchSlot::prepare(int64_t size, const ImageShape& image, bool bytes,
+                        const std::function<void*(size_t bytes)>& image_memory) {
+  labels.resize(size);
+  samples.resize(size);
+  weights.resize(size);
+  keys.resize(size);
+  const size_t one = bytes ? size_t(image.height) * image.width * bytes_a_pixel(image)
+                           : image.count() * sizeof(float);
+  const size_t all = static_cast<size_t>(size) * one;
+  if (image_memory) {
+    memory_ = image_memory(all);
+  } else {
+    owned_.reset(std::aligned_alloc(64, (all + 63) / 64 * 64));
+    memory_ = owned_.get();
+  }
+  if (!memory_) throw std::bad_alloc();
+  if (bytes) {
+    flips.resize(size);
+    batch.pixels = static_cast<uint8_t*>(memory_);
+    batch.flips = flips.data();
+  } else {
+    batch.images = static_cast<float*>(memory_);
+  }
+  batch.labels = labels.data();
+  batch.samples = samples.data();
+  batch.weights = weights.data();
+  batch.keys = keys.data();
+  batch.size = size;
+  batch.image = image;
+}
+
+void BatchSlot::blank(int64_t ignored_label) {
+  std::memset(memory_, 0, static_cast<size_t>(batch.size) * image_bytes());
+  std::fill(flips.begin(), flips.end(), uint8_t{0});
+  std::fill(labels.begin(), labels.end(), ignored_label);
+  std::fill(weights.begin(), weights.end(), 0.0f);
+  std::fill(samples.begin(), samples.end(), 0);
+  std::fill(keys.begin(), keys.end(), 0);
+  batch.real = 0;
+}
+
+}  // namespace fleet::data

@@ -1,0 +1,70 @@
+#include "data/damage.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace fleet::data {
+namespace {
+
+// So many in a row, or reads that do not end, are no accident.
+constexpr int64_t kInARow = 100;
+constexpr size_t kMostStalls = 16;
+
+}  // namespace
+
+void DamageLog::stalled(int64_t sample) {
+  const std::lock_guard lock(mutex_);
+  stalled_.insert(sample);
+  any_stalled_ = true;
+}
+
+bool DamageLog::is_stalled(int64_t sample, std::string* why) const {
+  if (!any_stalled_) return false;
+  const std::lock_guard lock(mutex_);
+  if (stalled_.size() > kMostStalls) {
+    throw Error(
+        ErrorCode::kIo,
+        "reading this file and " + std::to_string(stalled_.size() - 1) + " others does not end",
+        source_.name(*stalled_.begin()), "see whether their file system answers");
+  }
+  if (!stalled_.contains(sample)) return false;
+  char text[80];
+  std::snprintf(text, sizeof text, "reading it did not end within %g s", options_.read_timeout);
+  *why = text;
+  return true;
+}
+
+void DamageLog::check(const std::vector<Damaged>& damaged) const {
+  const Damaged& last = damaged.back();
+  if (options_.fail) {
+    throw Error(ErrorCode::kUsage, "damaged image (" + last.why + ")", source_.name(last.sample),
+                "repair or remove it, or set data.on_damaged to skip");
+  }
+  const int64_t most = std::min(kInARow, source_.size());
+  if (static_cast<int64_t>(damaged.size()) < most) return;
+  throw Error(ErrorCode::kUsage,
+              std::to_string(most) + " images in a row are damaged, the last: " + last.why,
+              source_.name(last.sample), "check the data");
+}
+
+void DamageLog::name(const std::vector<Damaged>& damaged) {
+  for (const auto& [sample, why] : damaged) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!named_.insert(sample).second) continue;
+    }
+    spdlog::warn("{}: damaged image ({}); {}", source_.name(sample), why,
+                 options_.evaluation ? "it does not count in the evaluation"
+                                     : "the image behind it takes its place");
+  }
+}
+
+void DamageLog::name_slow(int64_t sample, int64_t seconds) const {
+  spdlog::warn("{}: has been read for {} s; does its file system answer?", source_.name(sample),
+               seconds);
+}
+
+}  // namespace fleet::data
