@@ -39,6 +39,7 @@ Control::Request Control::next_turn(const Turn& turn, const Request& own) {
   const int stop = agreed.stop != 0 ? agreed.stop : own.stop;
   if (stop != 0) told_.stops[slot_of(stop)] = 1;
   told_.saves = own.save ? 1 : 0;
+  told_.ends = agreed.end || own.end ? 1 : 0;
   told_.working = turn.works ? 1 : 0;
   told_.working_ranks = turn.works ? communicator_->rank() : 0;
   constexpr size_t kCount = sizeof(Message) / sizeof(double);
@@ -50,12 +51,13 @@ Control::Request Control::next_turn(const Turn& turn, const Request& own) {
   exchanged_.synchronize();
   check_turns();
   agreed.save |= requested().save;
+  agreed.end = requested().end;
   agreed.stop = requested().stop;
   return agreed;
 }
 
 Control::Request Control::requested() const {
-  Request request{.save = sums_.saves > 0};
+  Request request{.save = sums_.saves > 0, .end = sums_.ends > 0};
   const auto first =
       std::find_if(sums_.stops.begin(), sums_.stops.end(), [](double ranks) { return ranks > 0; });
   if (first != sums_.stops.end()) request.stop = kStopSignals[first - sums_.stops.begin()];

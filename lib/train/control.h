@@ -26,14 +26,15 @@ class Control {
   struct Request {
     int stop = 0;       // the signal that asks to stop; 0: none
     bool save = false;  // a checkpoint
+    bool end = false;   // no signal: this rank cannot go on
   };
   // Before each step, and once where there is none left (works: false). Tells the others this and
   // what this rank is asked for. Returns what any rank was asked for in the call before, or in this
   // one where it is the last: hence the same on all ranks before the same step, without waiting for
-  // the slowest of this one. A stop is repeated; a save is returned once for each call that asked.
-  // Where some ranks have a step left and others do not, whoever notices
-  // throws kUsage on those in the minority (on all where there is none), else kPeerLost; both name
-  // the rank. step: counted from 0, for that message.
+  // the slowest of this one. A stop and an end are repeated; a save is returned once for each call
+  // that asked. Where some ranks have a step left and others do not, whoever notices throws kUsage
+  // on those in the minority (on all where there is none), else kPeerLost; both name the rank.
+  // step: counted from 0, for that message.
   struct Turn {
     int64_t step = 0;
     bool works = true;
@@ -62,7 +63,7 @@ class Control {
   // Summed over the ranks.
   struct Message {
     double working = 0, working_ranks = 0;  // ranks with a step left, and the sum of their numbers
-    double saves = 0;
+    double saves = 0, ends = 0;
     std::array<double, 4> stops = {};  // by signal
   };
   void check_turns() const;

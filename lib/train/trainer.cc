@@ -12,6 +12,7 @@
 #include "base/process_memory.h"
 #include "base/text.h"
 #include "comm/peer_wait.h"
+#include "train/damaged_samples.h"
 #include "train/device_settings.h"
 #include "train/initial_weights.h"
 #include "train/safetensors.h"
@@ -270,7 +271,7 @@ TrainResult Trainer::run() {
   const int64_t epochs = job_.train.integer("epochs");
   const int64_t max_steps = job_.train.integer("max_steps");
   const auto finished = [&] {
-    return result_.stopped_by != 0 || (max_steps > 0 && position_.step >= max_steps);
+    return result_.stopped_by != 0 || ends_ || (max_steps > 0 && position_.step >= max_steps);
   };
   evaluate_what_was_missed();
   while (position_.epoch < epochs && !finished()) {
@@ -284,16 +285,16 @@ TrainResult Trainer::run() {
   }
   runner_->executor().synchronize();
   if (const auto bad = look_for_nan()) act_on(*bad);
+  if (ends_) end_for_failure();
   save_at_end();
   if (result_.stopped_by == 0 && job_.train.integer("evaluate_every") > 0) {
     evaluate(position_.batch > 0 ? position_.epoch : position_.epoch - 1);  // the last trained in
+    if (ends_) end_for_failure();
   }
   if (save_failed_) save(true);  // once more: nothing but time is lost
   published_.finish();
   result_.evaluated = evaluated_step_ == position_.step;
-  double damaged = static_cast<double>(data_->train().stats().damaged);
-  runner_->control().sum({&damaged, 1});
-  result_.damaged = static_cast<int64_t>(damaged);
+  result_.damaged = count_damaged(data_->train(), runner_->control());
   result_.steps = position_.step;
   summarize();
   if (!unsaved_.empty()) end_for_nan("'" + unsaved_ + "' is not finite", position_.step);
@@ -313,7 +314,7 @@ void Trainer::train_epoch(int64_t epoch) {
   meter_.start();
   for (;;) {
     const bool more = max_steps == 0 || position_.step < max_steps;
-    const data::Batch* batch = more ? data_->train().next() : nullptr;
+    const data::Batch* batch = more ? next_batch(data_->train()) : nullptr;
     if (more && !batch) {
       position_.epoch += 1;
       position_.batch = 0;
@@ -331,14 +332,44 @@ void Trainer::train_epoch(int64_t epoch) {
 }
 
 bool Trainer::next_turn(bool works) {
-  Control::Request own{.stop = options_.stop ? options_.stop->load() : 0};
+  Control::Request own{.stop = options_.stop ? options_.stop->load() : 0,
+                       .end = failure_ != nullptr};
   const int saves = options_.saves ? options_.saves->load() : 0;
   own.save = std::exchange(saves_asked_, saves) != saves;
   const Control::Request all =
       runner_->control().next_turn({.step = position_.step, .works = works}, own);
   save_asked_ |= all.save;
   if (result_.stopped_by == 0) result_.stopped_by = all.stop;
-  return all.stop == 0;
+  ends_ = all.end;
+  return all.stop == 0 && !ends_;
+}
+
+// Null at the end of the epoch. A rank without a batch takes part in one more step, because the
+// others may have begun it: they do not wait for each other to know.
+const data::Batch* Trainer::next_batch(data::InputPipeline& from) {
+  try {
+    const data::Batch* batch = from.next(options_.stop);
+    if (batch || from.at_end()) return batch;
+  } catch (...) {
+    if (!failure_) failure_ = std::current_exception();
+  }
+  return from.stand_in();
+}
+
+// Hours of training are not lost to what another start may read.
+void Trainer::end_for_failure() {
+  if (job_.checkpoint.boolean("at_end") || job_.checkpoint.integer("every_steps") > 0 ||
+      job_.checkpoint.integer("every_epochs") > 0) {
+    save(true);
+  }
+  settle_save();
+  const double failed = failure_ ? 1 : 0;
+  const auto failures = runner_->control().by_rank({&failed, 1});
+  if (failure_) std::rethrow_exception(failure_);
+  const auto first =
+      std::find_if(failures.begin(), failures.end(), [](const auto& rank) { return rank[0] != 0; });
+  throw Error(ErrorCode::kPeerLost, "cannot go on",
+              "rank " + std::to_string(first - failures.begin()), "its own message says why");
 }
 
 // A signal came: sbatch sends one before the time of a job is over, for example.
@@ -492,7 +523,7 @@ void Trainer::evaluate(int64_t epoch) {
   test->start_epoch(0);
   MetricSums sums;
   for (;;) {
-    const data::Batch* batch = test->next();
+    const data::Batch* batch = next_batch(*test);
     if (!next_turn(batch != nullptr)) return;
     if (!batch) break;
     sums.add(runner_->evaluate(*batch, position_.step));

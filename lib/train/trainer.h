@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
 
 #include "observe/event_file.h"
@@ -77,6 +78,8 @@ class Trainer {
   std::string newest_checkpoint();
   void say_unsaved();
   bool next_turn(bool works);  // false: all ranks stop
+  const data::Batch* next_batch(data::InputPipeline& from);
+  [[noreturn]] void end_for_failure();
   void save_if_asked();
   void evaluate(int64_t epoch);
   void evaluate_what_was_missed();
@@ -116,6 +119,8 @@ class Trainer {
   std::string save_failure_;  // of this rank
   std::string unsaved_;       // what kept the last checkpoint from being saved
   bool warned_of_nan_ = false;
+  std::exception_ptr failure_;          // of this rank's data
+  bool ends_ = false;                   // all ranks, because one of them cannot go on
   int saves_asked_ = 0;                 // by signals that all ranks know of
   bool save_asked_ = false;             // and not done yet
   std::optional<double> loss_scaling_;  // at the last fetch
