@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "exec/backend.h"
 #include "rendezvous/env.h"
@@ -41,7 +42,7 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
                          .world = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)),
                          .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1))};
   if (arguments.print_config) {
-    std::fputs(job.settings.print().c_str(), stdout);
+    std::fputs(escape_controls(job.settings.print()).c_str(), stdout);
     if (!program && !arguments.print_plan) check_job(job, options);
   }
   if (!program && !arguments.print_plan) return true;
@@ -149,7 +150,7 @@ int main(int argc, char** argv) {
     return fleet::exit_code_for(error.code());
   } catch (const std::exception& error) {
     std::fflush(stdout);
-    std::fprintf(stderr, "fleet-worker: %s\n", error.what());
+    std::fprintf(stderr, "fleet-worker: %s\n", fleet::escape_controls(error.what()).c_str());
     return 1;
   }
 }

@@ -1,5 +1,6 @@
 // Bad input to a training job: one clear line, exit code 2, nothing half-done.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class BadInput : public ::testing::Test {
@@ -64,6 +66,90 @@ TEST_F(BadInput, JobFileThatIsMissingOrNoJson_IsNamed) {
   write("broken.json", "{\n  \"model\": }\n");
   EXPECT_EQ(job_.run_worker({"broken.json"}, &error), 2);
   EXPECT_THAT(error, AllOf(HasSubstr("broken.json: not valid JSON"), HasSubstr("line 2")));
+}
+
+// Damaged, made-up or endless ones: a line at once, whatever the parser would do with them.
+TEST_F(BadInput, JobFileBeyondAllMeasure_IsRefused) {
+  const auto refused = [&](const std::string& content) {
+    write("huge.json", content);
+    std::string error;
+    EXPECT_EQ(job_.run_worker({"huge.json"}, &error), 2);
+    EXPECT_LT(error.size(), 5000u);
+    return error;
+  };
+  std::string deep = R"({"model": )";
+  for (int i = 0; i < 1000000; ++i) deep += R"({"a":)";
+  EXPECT_THAT(refused(deep), HasSubstr("huge.json: the file is larger than 4.0 MiB"));
+  EXPECT_THAT(refused(deep.substr(0, 3000000)),
+              HasSubstr("huge.json: it is nested more than 32 deep"));
+  EXPECT_THAT(refused(R"({"model": )" + std::string(3000000, '[')),
+              HasSubstr("huge.json: it is nested more than 32 deep"));
+  std::string keys = "{";
+  for (int i = 0; i < 100000; ++i) keys += "\"key" + std::to_string(i) + "\": 1, ";
+  EXPECT_THAT(refused(keys + "}"), HasSubstr("huge.json: it has more than 2000 keys"));
+  EXPECT_THAT(refused("{\"" + std::string(100000, 'k') + "\": 1}"),
+              HasSubstr("huge.json: it has a key of more than 200 bytes"));
+}
+
+// A pipe without a writer would be waited for, and /dev/zero read, for ever.
+TEST_F(BadInput, WhatIsNoFile_IsRefusedWhereverAFileBelongs) {
+  ASSERT_EQ(::mkfifo(job_.path("pipe").c_str(), 0600), 0);
+  std::string error;
+  for (const std::string file : {"pipe", "/dev/zero", "."}) {
+    EXPECT_EQ(job_.run_worker({file}, &error), 2);
+    EXPECT_THAT(error, HasSubstr("not a file"));
+    EXPECT_THAT(refusal({"strategy.file=" + file}), HasSubstr("not a file"));
+    EXPECT_THAT(refusal({"checkpoint.weights=" + file}), HasSubstr("no regular file"));
+  }
+  write("list.json", R"({"model": {"name": "lenet"}, "data": {"source": "image_list",
+    "image": {"channels": 1, "height": 28, "width": 28}}})");
+  write("idx.json",
+        R"({"model": {"name": "lenet"}, "data": {"source": "idx", "test": {"images": ""},
+    "train": {"labels": "no"}}})");
+  for (const std::string file : {"pipe", "/dev/zero"}) {
+    EXPECT_EQ(job_.run_worker({"list.json", "--set", "data.train.list=" + file}, &error), 2);
+    EXPECT_THAT(error, HasSubstr("not a file"));
+    EXPECT_EQ(job_.run_worker({"idx.json", "--set", "data.train.images=" + file}, &error), 2);
+    EXPECT_THAT(error, HasSubstr("not a file"));
+  }
+}
+
+TEST_F(BadInput, ListThatIsNoText_EndsAtItsBeginning) {
+  write("list.json", R"({"model": {"name": "lenet"}, "data": {"source": "image_list",
+    "train": {"list": "train.txt"}, "image": {"channels": 1, "height": 28, "width": 28}}})");
+  write("train.txt", "");
+  std::filesystem::resize_file(job_.path("train.txt"), uint64_t{1} << 40);  // takes no space
+  std::string error;
+  EXPECT_EQ(job_.run_worker({"list.json"}, &error), 2);
+  EXPECT_THAT(error, HasSubstr("train.txt:1: the line is no text"));
+}
+
+TEST_F(BadInput, IdxHeaderThatClaimsTooMuch_IsRefusedAtOnce) {
+  write("idx.json",
+        R"({"model": {"name": "lenet"}, "data": {"source": "idx", "test": {"images": ""},
+    "train": {"images": "images", "labels": "images"}}})");
+  write("images", std::string("\0\0\x08\x03\0\xff\xff\xff\0\0\x01\0\0\0\x01\0", 16));
+  std::string error;
+  EXPECT_EQ(job_.run_worker({"idx.json"}, &error), 2);
+  EXPECT_THAT(error, HasSubstr("shorter than its header says"));
+}
+
+TEST_F(BadInput, NamesThatATerminalObeys_AreWrittenOut) {
+  const std::string evil = "a\x1b[2J\nERROR all is lost";
+  write("list.json", R"({"model": {"name": "lenet"}, "data": {"source": "image_list",
+    "train": {"list": "train.txt"}, "image": {"channels": 1, "height": 28, "width": 28}}})");
+  write("train.txt", "a\x1b[2J.png 1\n");
+  std::string error;
+  EXPECT_EQ(job_.run_worker({"list.json"}, &error), 2);
+  EXPECT_THAT(error, AllOf(HasSubstr("a\\x1b[2J.png"), Not(HasSubstr("\x1b"))));
+  EXPECT_EQ(job_.run_worker({evil}, &error), 2);
+  EXPECT_THAT(error, AllOf(HasSubstr("a\\x1b[2J\\nERROR"), Not(HasSubstr("\x1b"))));
+  for (const std::string option : {"--set", "--device", evil.c_str()}) {
+    EXPECT_EQ(job_.run_worker({"job.json", option, evil}, &error), 2);
+    EXPECT_THAT(error, Not(HasSubstr("\x1b"))) << option;
+  }
+  EXPECT_EQ(job_.run_worker({"job.json", "--set", "model.name=" + evil}, &error), 2);
+  EXPECT_THAT(error, Not(HasSubstr("\x1b")));
 }
 
 TEST_F(BadInput, UnknownModelSourceOptimizer_AreNamed) {
