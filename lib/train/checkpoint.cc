@@ -74,6 +74,28 @@ std::string checksum_of(const Json& state) {
   return text;
 }
 
+Json to_json(const BestValue& best) {
+  return {{"metric", best.metric}, {"value", best.value}, {"step", best.step}};
+}
+
+Json to_json(const EvaluationRecord& record) {
+  return {{"kept", to_json(record.kept)},
+          {"stopping", to_json(record.stopping)},
+          {"without", record.without},
+          {"observed_step", record.observed_step}};
+}
+
+BestValue best_from(const Json& json) {
+  return {json.at("metric"), json.at("value"), json.at("step")};
+}
+
+EvaluationRecord record_from(const Json& state) {
+  if (!state.contains("evaluations")) return {};
+  const Json& json = state.at("evaluations");
+  return {best_from(json.at("kept")), best_from(json.at("stopping")), json.at("without"),
+          json.at("observed_step")};
+}
+
 // ranks: whose parts lie beside it; 0: none do.
 std::string state_text(const TrainingPosition& position, int ranks) {
   Json state = {{"version", kVersion},     {"step", position.step},
@@ -82,6 +104,7 @@ std::string state_text(const TrainingPosition& position, int ranks) {
                 {"model", position.model}};
   if (ranks > 0) state["ranks"] = ranks;
   if (!position.schedule.empty()) state["schedule"] = position.schedule;
+  if (position.evaluations.observed_step >= 0) state["evaluations"] = to_json(position.evaluations);
   state[kChecksum] = checksum_of(state);
   return state.dump(2) + "\n";
 }
@@ -119,7 +142,8 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
                                        state.at("seed"),
                                        state.at("global_batch"),
                                        state.at("model"),
-                                       state.value("schedule", std::vector<double>())};
+                                       state.value("schedule", std::vector<double>()),
+                                       record_from(state)};
     if (position.step < 0 || position.epoch < 0 || position.batch < 0) {
       throw damaged("a position below zero");
     }
@@ -245,7 +269,7 @@ size_t save_rank_part(const std::string& root, int64_t step, const CheckpointVal
 std::string finish_checkpoint(const std::string& root, const TrainingPosition& position,
                               const CheckpointValues& values, const Keep& keep,
                               std::span<const size_t> part_bytes) {
-  const std::string folder = root + "/" + name_of_step(position.step);
+  const std::string folder = folder_of_step(root, position.step);
   const std::string aside = folder + ".part";
   for (size_t rank = 0; rank < part_bytes.size(); ++rank) {
     const std::string path = aside + "/" + name_of_part(static_cast<int>(rank));
@@ -374,6 +398,10 @@ void check_folder_is_shared(const std::string& folder, const JobRank& own, Contr
 std::optional<std::string> set_checkpoints_aside(const std::string& root) {
   if (all_checkpoints(root).empty()) return std::nullopt;
   return set_aside(root);
+}
+
+std::string folder_of_step(const std::string& root, int64_t step) {
+  return root + "/" + name_of_step(step);
 }
 
 int64_t step_of_checkpoint(const std::string& folder) {

@@ -13,6 +13,7 @@
 
 #include "exec/executor.h"
 #include "train/control.h"
+#include "train/evaluation_record.h"
 #include "train/rank_state.h"
 #include "train/safetensors.h"
 
@@ -27,6 +28,7 @@ struct TrainingPosition {
   int64_t global_batch = 0;  // samples a step, over all ranks
   std::string model;
   std::vector<double> schedule = {};  // Schedule::state()
+  EvaluationRecord evaluations = {};
 };
 
 // What a rank writes of a checkpoint.
@@ -79,6 +81,8 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
 std::optional<std::string> latest_checkpoint(const std::string& root, int64_t below = kForever);
 // Of such a folder, by its name; -1: it is none.
 int64_t step_of_checkpoint(const std::string& folder);
+// "<root>/step_00000120".
+std::string folder_of_step(const std::string& root, int64_t step);
 
 // Renames a root that holds checkpoints to "<root>.1" (or the next free number), so that a new run
 // does not mix with an earlier one's; returns where they are then.

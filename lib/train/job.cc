@@ -6,6 +6,7 @@
 #include "comm/factory.h"
 #include "strategy/strategy.h"
 #include "tensor/device.h"
+#include "train/evaluation_watch.h"
 #include "train/job_choices.h"
 
 namespace fleet {
@@ -46,6 +47,7 @@ Schema train_schema() {
       .text("output", "",
             "folder of the run: metrics.jsonl and checkpoints; where none is given, "
             "output/NAME/run-001, then run-002...; output/NAME/latest leads to the newest");
+  add_early_stopping_keys(&schema);
   return schema;
 }
 
@@ -62,6 +64,7 @@ Schema checkpoint_schema() {
       .texts("weights_skip", {},
              "parameters that keep their initial values, as shell patterns: [\"fc.*\"] for a head "
              "of one's own");
+  add_keep_best_keys(&schema);
   return schema;
 }
 
@@ -79,6 +82,7 @@ Schema job_schema(const ConfigTree& tree) {
 
 void name_keys(ConfigTree& tree) {
   if (tree.peek("data.use_dali")) tree.rename("data.use_dali", "strategy.use_dali");
+  name_evaluation_keys(&tree);
   name_strategy_fields("strategy", &tree);
 }
 

@@ -87,6 +87,12 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                 "learning_rate.name " + job_.schedule.text("name"),
                 "name test data (data.test) and set train.evaluate_every to 1 or more");
   }
+  const bool evaluates = data_->test() && job_.train.integer("evaluate_every") > 0;
+  std::vector<std::string> metrics;
+  for (const auto& [name, value] : evaluated_metrics()) {
+    if (evaluates) metrics.push_back(name);
+  }
+  watch_ = std::make_unique<EvaluationWatch>(job_, metrics);
   if (leads() && schedule_->scale() != 1) {
     spdlog::info("learning rates x {:g}: the global batch is {}, they are made for {}",
                  schedule_->scale(), position_.global_batch,
@@ -181,7 +187,7 @@ void Trainer::load() {
   check_same_start(steps);
   const bool saves = job_.checkpoint.boolean("at_end") ||
                      job_.checkpoint.integer("every_steps") > 0 ||
-                     job_.checkpoint.integer("every_epochs") > 0;
+                     job_.checkpoint.integer("every_epochs") > 0 || watch_->keeps_best();
   if (saves && !rank_states(runner_->executor().program()).empty()) {
     check_folder_is_shared(output_, {options_.rank, options_.world}, runner_->control());
   }
@@ -252,13 +258,18 @@ void Trainer::resume(const std::string& folder) {
                 folder, "resume with the data it was trained with");
   }
   schedule_->restore(saved.schedule);
+  watch_->restore(saved.evaluations);
   position_ = saved;
   saved_step_ = kept_step_ = saved.step;
   namespace fs = std::filesystem;
   std::error_code error;
   const bool own =
       fs::equivalent(fs::path(folder + "/..").lexically_normal(), checkpoints(), error);
-  if (!own) set_aside_other_checkpoints();
+  if (!own) {
+    set_aside_other_checkpoints();
+    watch_->take_back({.metric = watch_->record().kept.metric});  // it is not here
+  }
+  position_.evaluations = watch_->record();
   goes_on_ |= own;
   if (leads()) {
     spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,
@@ -271,7 +282,8 @@ TrainResult Trainer::run() {
   const int64_t epochs = job_.train.integer("epochs");
   const int64_t max_steps = job_.train.integer("max_steps");
   const auto finished = [&] {
-    return result_.stopped_by != 0 || ends_ || (max_steps > 0 && position_.step >= max_steps);
+    return result_.stopped_by != 0 || ends_ || watch_->stops() ||
+           (max_steps > 0 && position_.step >= max_steps);
   };
   evaluate_what_was_missed();
   while (position_.epoch < epochs && !finished()) {
@@ -291,11 +303,13 @@ TrainResult Trainer::run() {
     evaluate(position_.batch > 0 ? position_.epoch : position_.epoch - 1);  // the last trained in
     if (ends_) end_for_failure();
   }
+  settle_save();
   if (save_failed_) save(true);  // once more: nothing but time is lost
   published_.finish();
   result_.evaluated = evaluated_step_ == position_.step;
   result_.damaged = count_damaged(data_->train(), runner_->control());
   result_.steps = position_.step;
+  result_.stopped_early = watch_->stops();
   summarize();
   if (!unsaved_.empty()) end_for_nan("'" + unsaved_ + "' is not finite", position_.step);
   if (!save_failure_.empty()) {
@@ -534,8 +548,20 @@ void Trainer::evaluate(int64_t epoch) {
   sums = {all[0], all[1], all[2], all[3], all[4]};
   result_.evaluation = sums;
   evaluated_step_ = position_.step;
-  follow_evaluation();
-  if (!leads()) return;
+  const bool best = follow_evaluation();
+  if (leads()) report_evaluation(epoch, monotonic_seconds() - begun);
+  if (best) save();  // where this step is not saved yet
+}
+
+EvaluatedMetrics Trainer::evaluated_metrics() const {
+  const MetricSums& sums = result_.evaluation;
+  return {{"loss", sums.mean_loss()},
+          {"acc1", sums.acc1()},
+          {"acc" + std::to_string(session().training().top_k), sums.acck()}};
+}
+
+void Trainer::report_evaluation(int64_t epoch, double seconds) {
+  const MetricSums& sums = result_.evaluation;
   const int64_t k = session().training().top_k;
   progress_->print(format("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
                           static_cast<long long>(epoch), sums.weight, sums.mean_loss(), sums.acc1(),
@@ -547,25 +573,44 @@ void Trainer::evaluate(int64_t epoch) {
                   .add("loss", sums.mean_loss())
                   .add("acc1", sums.acc1())
                   .add("acc" + std::to_string(k), sums.acck())
-                  .add("seconds", monotonic_seconds() - begun));
+                  .add("seconds", seconds));
 }
 
-// Only evaluations that an uninterrupted run makes too count: those at the ends of epochs.
-void Trainer::follow_evaluation() {
-  if (position_.batch != 0 || position_.epoch % job_.train.integer("evaluate_every") != 0) return;
+// Schedules and early stopping count only evaluations that an uninterrupted run makes too: those at
+// the ends of epochs. Returns whether this one is the best so far.
+bool Trainer::follow_evaluation() {
+  const bool counts =
+      position_.batch == 0 && position_.epoch % job_.train.integer("evaluate_every") == 0;
+  if (counts && schedule_->observed_step() != position_.step) follow_schedule();
+  const BestValue before = watch_->record().kept;
+  const bool best = watch_->observe(position_.step, evaluated_metrics(), counts);
+  if (best) kept_before_ = before;
+  if (watch_->wanted()) position_.evaluations = watch_->record();
+  if (leads() && watch_->stops()) {
+    progress_->finish();  // the log must not be written into the bar
+    spdlog::info("training ends early: {}", watch_->why_it_stops());
+  }
+  return best;
+}
+
+void Trainer::follow_schedule() {
   const Evaluated evaluated{result_.evaluation.mean_loss(), result_.evaluation.acc1()};
   const std::string line = schedule_->observe(position_.step, evaluated);
   position_.schedule = schedule_->state();
   if (line.empty() || !leads()) return;
-  progress_->finish();  // the log must not be written into the bar
+  progress_->finish();
   spdlog::info("{}", line);
 }
 
-// A checkpoint at the end of an epoch is older than the evaluation there, which the schedule needs.
+// A checkpoint at the end of an epoch is older than the evaluation there, which schedule, best
+// checkpoint and early stopping need.
 void Trainer::evaluate_what_was_missed() {
-  if (!schedule_->follows_evaluations() || position_.step == 0 || position_.batch != 0) return;
+  const bool by_schedule =
+      schedule_->follows_evaluations() && schedule_->observed_step() != position_.step;
+  const bool by_watch = watch_->wanted() && watch_->record().observed_step != position_.step;
+  if ((!by_schedule && !by_watch) || position_.step == 0 || position_.batch != 0) return;
   if (position_.epoch % job_.train.integer("evaluate_every") != 0) return;
-  if (schedule_->observed_step() != position_.step) evaluate(position_.epoch - 1);
+  evaluate(position_.epoch - 1);
 }
 
 void Trainer::save(bool at_end) {
@@ -578,7 +623,8 @@ void Trainer::save(bool at_end) {
   if (!unsaved_.empty()) return say_unsaved();
   saved_step_ = position_.step;
   saving_ = true;
-  const Keep keep{.newest = static_cast<int>(job_.checkpoint.integer("keep"))};
+  const Keep keep{.newest = static_cast<int>(job_.checkpoint.integer("keep")),
+                  .also_step = watch_->record().kept.step};
   if (!at_end) return saver_->begin(position_, keep);
   saver_->save(position_, keep);
   settle_save();
@@ -620,12 +666,26 @@ void Trainer::settle_save() {
   double failed = save_failure_.empty() ? 0 : 1;
   runner_->control().sum({&failed, 1});
   save_failed_ = failed > 0;
+  if (save_failed_ && watch_->record().kept.step == saved_step_) watch_->take_back(kept_before_);
   (save_failed_ ? saved_step_ : kept_step_) = save_failed_ ? kept_step_ : saved_step_;
 }
 
 void Trainer::save_at_end() {
   settle_save();
   if (job_.checkpoint.boolean("at_end") || save_failed_) save(true);
+}
+
+void Trainer::tell_best(EventLine* summary) {
+  if (watch_->may_stop()) summary->add("stopped_early", watch_->stops());
+  const BestValue& best = watch_->record().kept;
+  if (best.step < 0) return;
+  const std::string folder = folder_of_step(checkpoints(), best.step);
+  std::printf("best %s: %g at step %lld, %s\n", best.metric.c_str(), best.value,
+              static_cast<long long>(best.step), folder.c_str());
+  summary->add("best_metric", best.metric)
+      .add("best", best.value)
+      .add("best_step", best.step)
+      .add("best_checkpoint", folder);
 }
 
 void Trainer::summarize() {
@@ -657,6 +717,8 @@ void Trainer::summarize() {
     std::printf("test loss: %.4f, acc1: %.4f\n", result_.evaluation.mean_loss(),
                 result_.evaluation.acc1());
   }
+  if (watch_->stops()) std::printf("ended early: %s\n", watch_->why_it_stops().c_str());
+  tell_best(&summary);
   std::fflush(stdout);
   std::vector<int64_t> by_rank;
   for (const auto& rank : peaks) by_rank.push_back(std::llround(rank[0]));

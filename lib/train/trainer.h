@@ -13,6 +13,7 @@
 #include "train/checkpoint.h"
 #include "train/checkpoint_saver.h"
 #include "train/divergence.h"
+#include "train/evaluation_watch.h"
 #include "train/job_data.h"
 #include "train/run_folder.h"
 #include "train/step_runner.h"
@@ -35,11 +36,12 @@ struct TrainerOptions {
 
 struct TrainResult {
   int64_t steps = 0;
-  int stopped_by = 0;      // the signal that asked to; 0: none did
-  int64_t damaged = 0;     // images replaced, over all ranks
-  int64_t skipped = 0;     // updates left out for what was not finite (train.on_nan)
-  bool evaluated = false;  // after the last step
-  MetricSums evaluation;   // the last one, over all ranks
+  int stopped_by = 0;          // the signal that asked to; 0: none did
+  int64_t damaged = 0;         // images replaced, over all ranks
+  int64_t skipped = 0;         // updates left out for what was not finite (train.on_nan)
+  bool evaluated = false;      // after the last step
+  MetricSums evaluation;       // the last one, over all ranks
+  bool stopped_early = false;  // by train.early_stopping
 };
 
 // Trains, evaluates, saves, as the job says. Prints to standard output what users look for and
@@ -83,7 +85,11 @@ class Trainer {
   void save_if_asked();
   void evaluate(int64_t epoch);
   void evaluate_what_was_missed();
-  void follow_evaluation();
+  EvaluatedMetrics evaluated_metrics() const;
+  void report_evaluation(int64_t epoch, double seconds);
+  bool follow_evaluation();
+  void follow_schedule();
+  void tell_best(EventLine* summary);
   void save(bool at_end = false);
   void look_for_saved(bool wait);
   void settle_save();
@@ -101,6 +107,8 @@ class Trainer {
   std::unique_ptr<JobData> data_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<EvaluationWatch> watch_;
+  BestValue kept_before_;                        // the best before the last one
   std::unique_ptr<DivergenceCheck> divergence_;  // null: nothing is compared
   std::unique_ptr<EventFile> events_;            // rank 0
   bool events_fail_ = false;

@@ -52,8 +52,15 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
                  " epochs are " + std::to_string(facts.steps) + " steps; train.epochs decides");
   const bool saves = job.checkpoint.boolean("at_end") ||
                      job.checkpoint.integer("every_steps") > 0 ||
-                     job.checkpoint.integer("every_epochs") > 0;
+                     job.checkpoint.integer("every_epochs") > 0 ||
+                     !job.checkpoint.text("keep_best.metric").empty();
   lines->add(!saves, {"checkpoint.keep"}, "nothing is saved");
+  lines->add(job.checkpoint.text("keep_best.metric").empty(), {"checkpoint.keep_best.mode"},
+             "checkpoint.keep_best.metric is not set");
+  lines->add(job.train.text("early_stopping.metric").empty(),
+             {"train.early_stopping.mode", "train.early_stopping.patience",
+              "train.early_stopping.min_delta"},
+             "train.early_stopping.metric is not set");
   lines->add(job.checkpoint.text("weights").empty(), {"checkpoint.weights_skip"},
              "no weights are given (checkpoint.weights)");
   lines->add(facts.world == 1, {"comm.backend", "comm.timeout", "train.compare_ranks_every"},

@@ -1,0 +1,27 @@
+// What is known of the evaluations so far; checkpoints hold it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fleet {
+
+// The best value of a metric so far.
+struct BestValue {
+  std::string metric;  // "": nothing is looked for
+  double value = 0;
+  int64_t step = -1;  // -1: there was none yet
+
+  bool operator==(const BestValue&) const = default;
+};
+
+struct EvaluationRecord {
+  BestValue kept;              // of checkpoint.keep_best
+  BestValue stopping;          // of train.early_stopping
+  int64_t without = 0;         // evaluations since that got better
+  int64_t observed_step = -1;  // of the last evaluation
+
+  bool operator==(const EvaluationRecord&) const = default;
+};
+
+}  // namespace fleet
