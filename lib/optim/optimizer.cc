@@ -1,6 +1,9 @@
 #include "optim/optimizer.h"
 
 #include <algorithm>
+#include <map>
+
+#include "optim/parameter_groups.h"
 
 namespace fleet {
 namespace {
@@ -95,6 +98,10 @@ Schema optimizer_schema(const std::string& name) {
   schema.number("weight_decay", def.weight_decay, 0, 1e6, "decay of parameters toward zero");
   schema.texts("exclude_from_weight_decay", {},
                "parameters whose name contains one of these do not decay");
+  schema.texts("groups", {},
+               "'PATTERN: rate=0.1 weight_decay=0' for parameters whose names fit; the first that "
+               "fits counts; rate multiplies the schedule's");
+  schema.texts("frozen", {}, "patterns of parameters that are not trained");
   schema.choice("clip", "none", {"none", "global_norm", "norm", "value"},
                 "bound gradients: by the norm of all, by each one's norm, or each element");
   schema.number("clip_norm", 1, 1e-30, 1e30, "largest norm (clip: global_norm or norm)");
@@ -107,21 +114,48 @@ double weight_decay_of(const Settings& settings, const std::string& parameter) {
   const bool excluded = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
     return parameter.find(part) != std::string::npos;
   });
-  return excluded ? 0 : settings.number("weight_decay");
+  if (excluded) return 0;
+  const std::vector<ParameterGroup> groups = parameter_groups(settings);
+  const ParameterGroup* group = group_of(groups, parameter);
+  return group && group->weight_decay ? *group->weight_decay : settings.number("weight_decay");
 }
+
+// The rate of each group: the schedule's times a number, computed once for each number.
+class GroupRates {
+ public:
+  GroupRates(Program& program, SectionId section, VarId learning_rate, const Settings& settings)
+      : program_(program), section_(section), groups_(parameter_groups(settings)) {
+    by_factor_[1] = learning_rate;
+  }
+  VarId of(const std::string& parameter) {
+    const ParameterGroup* group = group_of(groups_, parameter);
+    const double factor = group ? group->rate : 1;
+    if (const auto found = by_factor_.find(factor); found != by_factor_.end()) return found->second;
+    return by_factor_[factor] = program_.emit(section_, "scale", {by_factor_[1]},
+                                              {{"scale", factor}}, "learning_rate.group")[0];
+  }
+
+ private:
+  Program& program_;
+  const SectionId section_;
+  const std::vector<ParameterGroup> groups_;
+  std::map<double, VarId> by_factor_;
+};
 
 void append_updates(Program& program, SectionId optimize, const std::vector<VarId>& parameters,
                     VarId learning_rate, const Settings& settings, const GradientScaling& scaling) {
   const OptimizerDef& def = optimizer_registry().get(settings.text("name"));
   std::vector<Update> updates;
+  GroupRates rates(program, optimize, learning_rate, settings);
   for (VarId parameter : parameters) {
-    const Var& var = program.var(parameter);
+    const std::string name = program.var(parameter).name;
     const VarId gradient = program.gradient(parameter);
-    if (!var.trainable || gradient == kNoVar) continue;
-    updates.push_back({parameter, gradient, scaling.unscale, weight_decay_of(settings, var.name)});
+    if (!program.var(parameter).trainable || gradient == kNoVar) continue;
+    updates.push_back(
+        {parameter, gradient, scaling.unscale, weight_decay_of(settings, name), rates.of(name)});
   }
   append_clipping(program, optimize, settings, scaling.unscale, updates);
-  UpdateContext context(program, optimize, learning_rate, settings, scaling);
+  UpdateContext context(program, optimize, settings, scaling);
   for (const Update& update : updates) def.append(context, update);
 }
 

@@ -17,6 +17,7 @@ struct Update {
   VarId gradient;
   VarId gradient_scale;  // shape [1]: multiplies the gradient (clipping, scaling); kNoVar: 1
   double weight_decay;   // 0 where excluded
+  VarId learning_rate;   // float32 [1]: its group's
 };
 
 // Of a loss that was scaled: what updates need to know of the gradients. Both kNoVar: not scaled.
@@ -28,16 +29,11 @@ struct GradientScaling {
 // What a rule builds with.
 class UpdateContext {
  public:
-  UpdateContext(Program& program, SectionId section, VarId learning_rate, const Settings& settings,
+  UpdateContext(Program& program, SectionId section, const Settings& settings,
                 const GradientScaling& scaling)
-      : program_(program),
-        section_(section),
-        learning_rate_(learning_rate),
-        settings_(settings),
-        scaling_(scaling) {}
+      : program_(program), section_(section), settings_(settings), scaling_(scaling) {}
   Program& program() { return program_; }
   SectionId section() const { return section_; }
-  VarId learning_rate() const { return learning_rate_; }
   const Settings& settings() const { return settings_; }
   const GradientScaling& scaling() const { return scaling_; }
   // A state of the parameter's shape that begins as zeros, named "<parameter>.<name>".
@@ -48,7 +44,6 @@ class UpdateContext {
  private:
   Program& program_;
   SectionId section_;
-  VarId learning_rate_;
   const Settings& settings_;
   const GradientScaling scaling_;
   VarId step_ = kNoVar;
@@ -65,10 +60,12 @@ Registry<OptimizerDef>& optimizer_registry();
 bool register_optimizer(const std::string& name, void (*define)(OptimizerDef&));
 
 // The keys of a job's "optimizer" section for this optimizer: name, its own, weight_decay,
-// exclude_from_weight_decay, clip, clip_norm, clip_value. kUsage for an unknown name.
+// exclude_from_weight_decay, groups, frozen, clip, clip_norm, clip_value. kUsage for an unknown
+// name. optim/parameter_groups.h has what groups and frozen say.
 Schema optimizer_schema(const std::string& name);
 
-// What `settings` say of one parameter: weight_decay, or 0 where its name is excluded.
+// What `settings` say of one parameter: 0 where its name is excluded, else its group's, else
+// weight_decay.
 double weight_decay_of(const Settings& settings, const std::string& parameter);
 
 // Appends, in section `optimize`: clipping, then an update of each of `parameters` that is

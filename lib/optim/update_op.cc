@@ -52,7 +52,7 @@ void define_update_op(OpDef& def, const std::vector<std::string>& other_inputs,
 void append_update_op(UpdateContext& context, const Update& update, const std::string& type,
                       const std::vector<VarId>& other_inputs, const std::vector<VarId>& states,
                       Attributes attributes) {
-  std::vector<VarId> inputs = {context.learning_rate(), update.gradient_scale,
+  std::vector<VarId> inputs = {update.learning_rate, update.gradient_scale,
                                context.scaling().found_inf};
   inputs.insert(inputs.end(), other_inputs.begin(), other_inputs.end());
   inputs.insert(inputs.end(), {update.parameter, update.gradient});

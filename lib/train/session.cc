@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "exec/backend.h"
 #include "exec/memory_error.h"
+#include "optim/parameter_groups.h"
 #include "tensor/caching_allocator.h"
 #include "train/device_settings.h"
 #include "train/feeder.h"
@@ -88,6 +89,10 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
                 .label_smoothing = job.train.number("label_smoothing"),
                 .ignore_index = job.train.integer("ignore_index"),
                 .bytes = normalization(job, options)});
+  const int frozen = freeze_parameters(program, job.optimizer);
+  if (frozen > 0 && options.rank == 0) {
+    spdlog::info("{} of {} parameters are frozen", frozen, program.parameters().size());
+  }
   built.strategy =
       std::make_unique<Strategy>(strategy_from(job.strategy), context_of(job, options));
   Strategy& strategy = *built.strategy;

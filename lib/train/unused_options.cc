@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "base/text.h"
+#include "optim/parameter_groups.h"
 
 namespace fleet {
 namespace {
@@ -107,6 +108,11 @@ std::vector<std::string> unused_parameter_names(const Job& job, const Program& p
   };
   look("exclude_from_weight_decay", [](const std::string& name, const std::string& part) {
     return name.find(part) != std::string::npos;
+  });
+  look("frozen",
+       [](const std::string& name, const std::string& pattern) { return fits(pattern, name); });
+  look("groups", [](const std::string& name, const std::string& group) {
+    return fits(group.substr(0, group.find(':')), name);
   });
   if (job.optimizer.text("name") == "lamb") {
     look("exclude_suffixes",

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "optim/parameter_groups.h"
 #include "strategy/meta/reduce.h"
 #include "strategy/meta_optimizer.h"
 
@@ -74,6 +75,11 @@ class Dgc : public MetaOptimizer {
   void update(Build& build) override {
     if (parameters_.empty()) return;
     check_clipping(build.optimizer);
+    for (const ParameterGroup& group : parameter_groups(build.optimizer)) {
+      if (group.rate == 1) continue;
+      throw Error(ErrorCode::kUsage, "dgc has one rate for all parameters", "optimizer.groups",
+                  "leave 'rate' out of '" + group.pattern + "', or leave dgc out");
+    }
     Program& program = build.program;
     if (starts() > 0) {
       const Predicate dense = between(build, 0, starts());

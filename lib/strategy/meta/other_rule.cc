@@ -37,6 +37,10 @@ Settings other_rule(const Settings& inner, const std::string& rule,
     }
     tree.set("coupled_weight_decay", text_of_double(decay), origin);
   }
+  if (!inner.texts("groups").empty()) {
+    throw Error(ErrorCode::kUsage, "does not go with the strategy " + rule, "optimizer.groups",
+                "leave it out, or set optimizer.name to " + rule + " in place of the strategy");
+  }
   for (const auto& [key, value] : values) tree.set(key, value, origin);
   return tree.validate(optimizer_schema(rule));
 }

@@ -1,0 +1,90 @@
+#include "optim/parameter_groups.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+namespace fleet {
+namespace {
+
+[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+  throw Error(ErrorCode::kUsage, "'" + text + "': " + why, "optimizer.groups",
+              "write groups as \"layer1.*: rate=0.1 weight_decay=0\"");
+}
+
+double number_of(const std::string& text, const std::string& group) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != 0 || !(value >= 0 && value <= 1e6)) {
+    refuse(group, "'" + text + "' is no number from 0 to 1e6");
+  }
+  return value;
+}
+
+ParameterGroup parse(const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) refuse(text, "there is no ':' behind the pattern");
+  ParameterGroup group{.pattern = text.substr(0, colon), .rate = 1, .weight_decay = {}};
+  if (group.pattern.empty()) refuse(text, "there is no pattern");
+  std::istringstream words(text.substr(colon + 1));
+  for (std::string word; words >> word;) {
+    const size_t equals = std::min(word.find('='), word.size());
+    const std::string key = word.substr(0, equals);
+    const std::string value = equals < word.size() ? word.substr(equals + 1) : "";
+    if (key == "rate") {
+      group.rate = number_of(value, text);
+      if (group.rate == 0) refuse(text, "a rate of 0 trains nothing; use optimizer.frozen");
+    } else if (key == "weight_decay") {
+      group.weight_decay = number_of(value, text);
+    } else {
+      refuse(text, "'" + key + "' is neither rate nor weight_decay");
+    }
+  }
+  if (group.rate == 1 && !group.weight_decay) refuse(text, "it changes nothing");
+  return group;
+}
+
+}  // namespace
+
+bool fits(const std::string& pattern, const std::string& parameter) {
+  return ::fnmatch(pattern.c_str(), parameter.c_str(), 0) == 0;
+}
+
+std::vector<ParameterGroup> parameter_groups(const Settings& optimizer) {
+  std::vector<ParameterGroup> groups;
+  for (const std::string& text : optimizer.texts("groups")) groups.push_back(parse(text));
+  return groups;
+}
+
+const ParameterGroup* group_of(const std::vector<ParameterGroup>& groups,
+                               const std::string& parameter) {
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const ParameterGroup& group) {
+    return fits(group.pattern, parameter);
+  });
+  return found == groups.end() ? nullptr : &*found;
+}
+
+int freeze_parameters(Program& program, const Settings& optimizer) {
+  const std::vector<std::string> patterns = optimizer.texts("frozen");
+  if (patterns.empty()) return 0;
+  int frozen = 0;
+  const std::vector<VarId> parameters = program.parameters();
+  for (const VarId id : parameters) {
+    Var& var = program.var(id);
+    const bool is_frozen =
+        std::any_of(patterns.begin(), patterns.end(),
+                    [&](const std::string& pattern) { return fits(pattern, var.name); });
+    if (!is_frozen) continue;
+    var.trainable = false;
+    ++frozen;
+  }
+  if (frozen == static_cast<int>(parameters.size())) {
+    throw Error(ErrorCode::kUsage, "every parameter is frozen", "optimizer.frozen",
+                "leave out a pattern: there is nothing to train");
+  }
+  return frozen;
+}
+
+}  // namespace fleet
