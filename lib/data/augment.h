@@ -38,6 +38,7 @@ struct Placement {
   int tap_x = 0, tap_y = 0, tap_width = 0, tap_height = 0;
   bool flip = false;    // mirrored left to right
   bool placed = false;  // an augmentation chose the box; otherwise sizes must match
+  bool scaled = true;   // a JPEG may be decoded at a half, a quarter or an eighth of its size
 };
 
 class Augment {
@@ -105,6 +106,7 @@ class AugmentChain {
     std::shared_ptr<const Augment> augment;
   };
   ImageShape image_;
+  bool scaled_ = true;
   std::vector<Link> links_;
   std::vector<float> scale_, bias_;
 };

@@ -30,11 +30,11 @@ Region region_of(const Placement& placement);
 // Reusable; one a thread. A damaged image is a value (false, and why()), not an exception.
 //
 // A JPEG is entropy-decoded down to the region's last row; only blocks that the region touches are
-// transformed, by an inverse DCT of half, quarter or eighth size where the region stays at least as
-// large as the output. Grey, YCbCr, RGB, CMYK and YCCK become what is asked for; 16-bit PNGs lose
-// their low byte and transparency is ignored, and
-// so is EXIF's orientation, as in Pillow and torchvision. Where a JPEG ends early or its entropy
-// code is broken within what was read, it counts as damaged.
+// transformed, by an inverse DCT of half, quarter or eighth size where the placement allows it and
+// the region stays at least as large as the output. Grey, YCbCr, RGB, CMYK and YCCK become what is
+// asked for; 16-bit PNGs lose their low byte and transparency is ignored, and so is EXIF's
+// orientation, as in Pillow and torchvision. Where a JPEG ends early or its entropy code is broken
+// within what was read, it counts as damaged.
 class Decoder {
  public:
   Decoder();

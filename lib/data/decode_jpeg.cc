@@ -100,7 +100,7 @@ class Jpeg : public Decoder::Format {
   // The largest reduction by which the box does not get smaller than the output.
   static int reduction(const Placement& p) {
     int reduced = 1;
-    while (reduced < 8 && p.width >= p.out_width * reduced * 2 &&
+    while (p.scaled && reduced < 8 && p.width >= p.out_width * reduced * 2 &&
            p.height >= p.out_height * reduced * 2) {
       reduced *= 2;
     }
