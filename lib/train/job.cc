@@ -20,6 +20,12 @@ Schema train_schema() {
       .integer("max_steps", 0, 0, kMany, "stop after so many steps in all; 0: no limit")
       .integer("fetch_every", 10, 1, kMany, "steps between two lines of loss and accuracy")
       .integer("evaluate_every", 1, 0, kMany, "epochs between two evaluations; 0: never")
+      .integer("evaluate_every_steps", 0, 0, kMany,
+               "steps between two more evaluations; 0: at the ends of epochs only")
+      .boolean("evaluate_only", false,
+               "evaluate what checkpoint.resume or checkpoint.weights gives, and end")
+      .boolean("evaluate_classes", false,
+               "accuracy of each class in metrics.jsonl, and confusion_matrix.csv beside it")
       .integer("seed", 1, 0, kMany, "of initial values, order of samples, augmentation and dropout")
       .number("label_smoothing", 0, 0, 1, "of the loss")
       .integer("ignore_index", -100, -kMany, kMany,

@@ -103,6 +103,7 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   const Training& training = built.training;
   built.keep = {training.loss, training.training_metrics.losses, training.training_metrics.counts,
                 training.evaluation_metrics.losses, training.evaluation_metrics.counts};
+  if (job.train.boolean("evaluate_classes")) built.keep.push_back(training.evaluate_logits);
   built.keep.insert(built.keep.end(), strategy.keep().begin(), strategy.keep().end());
   return built;
 }

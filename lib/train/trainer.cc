@@ -81,13 +81,15 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                .model = job_.model_name};
   schedule_ = std::make_unique<Schedule>(job_.schedule, data_->train().batches(),
                                          job_.train.integer("epochs"), position_.global_batch);
+  check_evaluates();
   if (schedule_->follows_evaluations() &&
       (!data_->test() || job_.train.integer("evaluate_every") == 0)) {
     throw Error(ErrorCode::kUsage, "the schedule follows evaluations, and there are none",
                 "learning_rate.name " + job_.schedule.text("name"),
                 "name test data (data.test) and set train.evaluate_every to 1 or more");
   }
-  const bool evaluates = data_->test() && job_.train.integer("evaluate_every") > 0;
+  const bool evaluates = data_->test() && (job_.train.integer("evaluate_every") > 0 ||
+                                           job_.train.integer("evaluate_every_steps") > 0);
   std::vector<std::string> metrics;
   for (const auto& [name, value] : evaluated_metrics()) {
     if (evaluates) metrics.push_back(name);
@@ -141,7 +143,7 @@ void Trainer::open_folder() {
 void Trainer::open_metrics() {
   run_folder_->begin();
   const std::string path = output_ + "/metrics.jsonl";
-  const auto aside = goes_on_ ? std::nullopt : set_aside(path);
+  const auto aside = goes_on_ || evaluates_only() ? std::nullopt : set_aside(path);
   if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
   events_ = std::make_unique<EventFile>(path);
   write_event(EventLine("start")
@@ -185,6 +187,10 @@ void Trainer::load() {
     spdlog::warn("checkpoint.weights has no effect: the job goes on from a checkpoint");
   }
   check_same_start(steps);
+  if (evaluates_only() && weights.empty() && saved_step_ < 0) {
+    throw Error(ErrorCode::kUsage, "there is nothing to evaluate", "train.evaluate_only",
+                "set checkpoint.weights to a file, or checkpoint.resume to a checkpoint's folder");
+  }
   const bool saves = job_.checkpoint.boolean("at_end") ||
                      job_.checkpoint.integer("every_steps") > 0 ||
                      job_.checkpoint.integer("every_epochs") > 0 || watch_->keeps_best();
@@ -234,12 +240,35 @@ void Trainer::set_aside_other_checkpoints() {
 
 void Trainer::resume(const std::string& folder) {
   if (folder == "no") {
-    set_aside_other_checkpoints();
+    if (!evaluates_only()) set_aside_other_checkpoints();
     return;
   }
   std::string note;
   const TrainingPosition saved = load_checkpoint(folder, job_.model_name, runner_->executor(),
                                                  &note, {options_.rank, options_.world});
+  if (!evaluates_only()) check_goes_on(saved, folder);
+  schedule_->restore(saved.schedule);
+  watch_->restore(saved.evaluations);
+  position_ = saved;
+  saved_step_ = kept_step_ = saved.step;
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool own =
+      fs::equivalent(fs::path(folder + "/..").lexically_normal(), checkpoints(), error);
+  if (!own && !evaluates_only()) {
+    set_aside_other_checkpoints();
+    watch_->take_back({.metric = watch_->record().kept.metric});  // it is not here
+  }
+  position_.evaluations = watch_->record();
+  goes_on_ |= own;
+  if (leads()) {
+    spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,
+                 saved.batch);
+    if (!note.empty()) spdlog::info("{}", note);
+  }
+}
+
+void Trainer::check_goes_on(const TrainingPosition& saved, const std::string& folder) const {
   if (saved.global_batch != position_.global_batch) {
     throw Error(ErrorCode::kUsage,
                 "was trained with a global batch of " + std::to_string(saved.global_batch) +
@@ -257,28 +286,21 @@ void Trainer::resume(const std::string& folder) {
                     std::to_string(data_->train().batches()),
                 folder, "resume with the data it was trained with");
   }
-  schedule_->restore(saved.schedule);
-  watch_->restore(saved.evaluations);
-  position_ = saved;
-  saved_step_ = kept_step_ = saved.step;
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const bool own =
-      fs::equivalent(fs::path(folder + "/..").lexically_normal(), checkpoints(), error);
-  if (!own) {
-    set_aside_other_checkpoints();
-    watch_->take_back({.metric = watch_->record().kept.metric});  // it is not here
-  }
-  position_.evaluations = watch_->record();
-  goes_on_ |= own;
-  if (leads()) {
-    spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,
-                 saved.batch);
-    if (!note.empty()) spdlog::info("{}", note);
-  }
+}
+
+void Trainer::check_evaluates() const {
+  if (!evaluates_only() || data_->test()) return;
+  throw Error(ErrorCode::kUsage, "there are no test data", "train.evaluate_only",
+              "name them in data.test");
+}
+
+TrainResult Trainer::evaluate_only() {
+  evaluate(position_.batch > 0 ? position_.epoch : std::max<int64_t>(position_.epoch - 1, 0));
+  return finish();
 }
 
 TrainResult Trainer::run() {
+  if (evaluates_only()) return evaluate_only();
   const int64_t epochs = job_.train.integer("epochs");
   const int64_t max_steps = job_.train.integer("max_steps");
   const auto finished = [&] {
@@ -305,6 +327,10 @@ TrainResult Trainer::run() {
   }
   settle_save();
   if (save_failed_) save(true);  // once more: nothing but time is lost
+  return finish();
+}
+
+TrainResult Trainer::finish() {
   published_.finish();
   result_.evaluated = evaluated_step_ == position_.step;
   result_.damaged = count_damaged(data_->train(), runner_->control());
@@ -427,11 +453,24 @@ bool Trainer::saves_after(int64_t steps) const {
   return every > 0 && steps % every == 0;
 }
 
+// Not where the end of the epoch follows with an evaluation of its own.
+bool Trainer::evaluates_after(int64_t steps) const {
+  const int64_t every = job_.train.integer("evaluate_every_steps");
+  if (every == 0 || steps % every != 0 || !data_->test()) return false;
+  const int64_t epochs = job_.train.integer("evaluate_every");
+  const bool ends = position_.batch == data_->train().batches();
+  return !ends || epochs == 0 || (position_.epoch + 1) % epochs != 0;
+}
+
 void Trainer::after_step() {
   if (saving_) look_for_saved(false);
   if (compares_after(position_.step)) divergence_->compare(position_.step);
   if (saves_after(position_.step)) {
     save();
+    meter_.start();
+  }
+  if (evaluates_after(position_.step)) {
+    evaluate(position_.epoch);
     meter_.start();
   }
 }
@@ -530,27 +569,20 @@ void Trainer::add_telemetry(EventLine* line) {
 }
 
 void Trainer::evaluate(int64_t epoch) {
-  data::InputPipeline* test = data_->test();
-  if (!test || evaluated_step_ == position_.step) return;
+  if (!data_->test() || evaluated_step_ == position_.step) return;
   const double begun = monotonic_seconds();
-  runner_->bring_together(position_.step);
-  test->start_epoch(0);
-  MetricSums sums;
-  for (;;) {
-    const data::Batch* batch = next_batch(*test);
-    if (!next_turn(batch != nullptr)) return;
-    if (!batch) break;
-    sums.add(runner_->evaluate(*batch, position_.step));
-    published_.pulse();
-  }
-  double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
-  runner_->control().sum(all);
-  sums = {all[0], all[1], all[2], all[3], all[4]};
-  result_.evaluation = sums;
+  const EvaluationOptions options{.step = position_.step,
+                                  .by_class = job_.train.boolean("evaluate_classes"),
+                                  .next_batch = [this] { return next_batch(*data_->test()); },
+                                  .next_turn = [this](bool works) { return next_turn(works); },
+                                  .batch_done = [this] { published_.pulse(); }};
+  const auto evaluation = fleet::evaluate(*data_->test(), *runner_, options);
+  if (!evaluation) return;
+  result_.evaluation = evaluation->sums;
   evaluated_step_ = position_.step;
   const bool best = follow_evaluation();
-  if (leads()) report_evaluation(epoch, monotonic_seconds() - begun);
-  if (best) save();  // where this step is not saved yet
+  if (leads()) report_evaluation(*evaluation, epoch, monotonic_seconds() - begun);
+  if (best && !evaluates_only()) save();  // where this step is not saved yet
 }
 
 EvaluatedMetrics Trainer::evaluated_metrics() const {
@@ -560,27 +592,36 @@ EvaluatedMetrics Trainer::evaluated_metrics() const {
           {"acc" + std::to_string(session().training().top_k), sums.acck()}};
 }
 
-void Trainer::report_evaluation(int64_t epoch, double seconds) {
-  const MetricSums& sums = result_.evaluation;
+void Trainer::report_evaluation(const Evaluation& evaluation, int64_t epoch, double seconds) {
+  const MetricSums& sums = evaluation.sums;
   const int64_t k = session().training().top_k;
   progress_->print(format("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
                           static_cast<long long>(epoch), sums.weight, sums.mean_loss(), sums.acc1(),
                           static_cast<long long>(k), sums.acck()));
-  write_event(EventLine("test")
-                  .add("step", position_.step)
-                  .add("epoch", epoch)
-                  .add("samples", sums.weight)
-                  .add("loss", sums.mean_loss())
-                  .add("acc1", sums.acc1())
-                  .add("acc" + std::to_string(k), sums.acck())
-                  .add("seconds", seconds));
+  EventLine line("test");
+  line.add("step", position_.step)
+      .add("epoch", epoch)
+      .add("samples", sums.weight)
+      .add("loss", sums.mean_loss())
+      .add("acc1", sums.acc1())
+      .add("acc" + std::to_string(k), sums.acck())
+      .add("seconds", seconds);
+  if (evaluation.classes) {
+    line.add("class_samples", evaluation.classes->samples())
+        .add("class_acc1", evaluation.classes->accuracies());
+    write_file_atomically(output_ + "/confusion_matrix.csv", evaluation.classes->csv());
+  }
+  write_event(line);
 }
 
 // Schedules and early stopping count only evaluations that an uninterrupted run makes too: those at
-// the ends of epochs. Returns whether this one is the best so far.
+// the ends of epochs, or every so many steps where there are no others. Returns whether this one is
+// the best so far.
 bool Trainer::follow_evaluation() {
-  const bool counts =
-      position_.batch == 0 && position_.epoch % job_.train.integer("evaluate_every") == 0;
+  const int64_t every = job_.train.integer("evaluate_every");
+  const int64_t steps = job_.train.integer("evaluate_every_steps");
+  const bool counts = every > 0 ? position_.batch == 0 && position_.epoch % every == 0
+                                : steps > 0 && position_.step % steps == 0;
   if (counts && schedule_->observed_step() != position_.step) follow_schedule();
   const BestValue before = watch_->record().kept;
   const bool best = watch_->observe(position_.step, evaluated_metrics(), counts);

@@ -13,6 +13,7 @@
 #include "train/checkpoint.h"
 #include "train/checkpoint_saver.h"
 #include "train/divergence.h"
+#include "train/evaluation.h"
 #include "train/evaluation_watch.h"
 #include "train/job_data.h"
 #include "train/run_folder.h"
@@ -66,6 +67,10 @@ class Trainer {
   std::vector<double> resume_on_all_ranks(bool goes_on);
   void resume(const std::string& folder);  // or "no"
   void set_aside_other_checkpoints();
+  void check_goes_on(const TrainingPosition& saved, const std::string& folder) const;
+  TrainResult evaluate_only();
+  TrainResult finish();
+  void check_evaluates() const;
   void train_epoch(int64_t epoch);
   void train_step(const data::Batch& batch);
   void add_telemetry(EventLine* line);
@@ -83,10 +88,12 @@ class Trainer {
   const data::Batch* next_batch(data::InputPipeline& from);
   [[noreturn]] void end_for_failure();
   void save_if_asked();
+  bool evaluates_only() const { return job_.train.boolean("evaluate_only"); }
+  bool evaluates_after(int64_t steps) const;  // within an epoch
   void evaluate(int64_t epoch);
+  void report_evaluation(const Evaluation& evaluation, int64_t epoch, double seconds);
   void evaluate_what_was_missed();
   EvaluatedMetrics evaluated_metrics() const;
-  void report_evaluation(int64_t epoch, double seconds);
   bool follow_evaluation();
   void follow_schedule();
   void tell_best(EventLine* summary);

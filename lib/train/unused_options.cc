@@ -44,7 +44,9 @@ void add_data(const Job& job, Lines* lines) {
 }
 
 void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
-  lines->add(!facts.evaluates, {"train.evaluate_every", "data.eval.resize"},
+  lines->add(!facts.evaluates,
+             {"train.evaluate_every", "train.evaluate_every_steps", "train.evaluate_classes",
+              "data.eval.resize"},
              "no test data are named (data.test)");
   const int64_t most = job.train.integer("max_steps");
   lines->say(facts.steps > 0 && most > facts.steps,
