@@ -115,7 +115,10 @@ class Jpeg : public Decoder::Format {
     const int end = std::min((region.y + region.height + reduced - 1) / reduced, out_height);
     const int left = std::min(region.x / reduced, out_width - 1);
     const int right = std::min((region.x + region.width + reduced - 1) / reduced, out_width);
-    JDIMENSION x = left, across = right - left;
+    // Chroma is interpolated from both sides: at a cut it would have one only.
+    constexpr int kBeside = 2;
+    const int from = std::max(left - kBeside, 0);
+    JDIMENSION x = from, across = std::min(right + kBeside, out_width) - from;
     if (static_cast<int>(across) < out_width) jpeg_crop_scanline(&info_, &x, &across);
 
     const int step = info_.output_components;
