@@ -1,6 +1,6 @@
-// How long ResNet-50's state takes to draw, to save (model and momentum, synced) and to read back
-// (the weights): prints seconds, the best of ROUNDS, which tests/bench/checkpoint.sh compares with
-// safetensors.torch.
+// How long ResNet-50's state takes to draw, to save (model and momentum, synced), to copy for a
+// save by a thread (the pause of training), and to read back (the weights): prints seconds, the
+// best of ROUNDS, which tests/bench/checkpoint.sh compares with safetensors.torch.
 //
 //   bench_checkpoint_files FOLDER [ROUNDS]
 //
@@ -15,6 +15,7 @@
 #include "tensor/host.h"
 #include "tests/bench/times.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_saver.h"
 #include "train/initial_weights.h"
 #include "train/session.h"
 
@@ -38,11 +39,14 @@ int run(const std::string& root, int rounds) {
   Session session(make_job(tree), {3, 224, 224}, {}, device, nullptr);
   Executor& executor = session.executor();
   const TrainingPosition position{.step = 1, .model = "resnet50"};
-  double draw = 1e9, save = 1e9, load = 1e9;
+  double draw = 1e9, save = 1e9, load = 1e9, pause = 1e9;
+  CheckpointSaver saver(root, executor, {}, nullptr);
   for (int round = 0; round < rounds; ++round) {
     draw = std::min(draw, seconds_of([&] { executor.initialize(1); }));
     std::filesystem::remove_all(root);
     save = std::min(save, seconds_of([&] { save_checkpoint(root, position, executor, 1); }));
+    pause = std::min(pause, seconds_of([&] { saver.begin(position, {}); }));
+    saver.take(true);
     const std::string weights = *latest_checkpoint(root) + "/model.safetensors";
     load = std::min(load, seconds_of([&] { load_weights(weights, {}, executor); }));
   }
@@ -51,8 +55,8 @@ int run(const std::string& root, int rounds) {
   bytes[0] = std::filesystem::file_size(folder + "/model.safetensors");
   bytes[1] = std::filesystem::file_size(folder + "/optimizer.safetensors");
   std::filesystem::remove_all(root);
-  std::printf("draw %.4f s\nsave %.4f s %zu bytes\nload %.4f s %zu bytes\n", draw, save,
-              bytes[0] + bytes[1], load, bytes[0]);
+  std::printf("draw %.4f s\npause %.4f s\nsave %.4f s %zu bytes\nload %.4f s %zu bytes\n", draw,
+              pause, save, bytes[0] + bytes[1], load, bytes[0]);
   return 0;
 }
 
