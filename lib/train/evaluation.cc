@@ -2,6 +2,12 @@
 
 namespace fleet {
 
+MetricSums sum_over_ranks(const MetricSums& sums, Control& control) {
+  double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
+  control.sum(all);
+  return {all[0], all[1], all[2], all[3], all[4]};
+}
+
 std::optional<Evaluation> evaluate(data::InputPipeline& test, StepRunner& runner,
                                    const EvaluationOptions& options) {
   runner.bring_together(options.step);
@@ -23,10 +29,7 @@ std::optional<Evaluation> evaluate(data::InputPipeline& test, StepRunner& runner
     }
     options.batch_done();
   }
-  MetricSums& sums = result.sums;
-  double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
-  runner.control().sum(all);
-  sums = {all[0], all[1], all[2], all[3], all[4]};
+  result.sums = sum_over_ranks(result.sums, runner.control());
   if (result.classes) result.classes->sum(runner.control());
   return result;
 }

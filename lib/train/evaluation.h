@@ -27,6 +27,9 @@ struct EvaluationOptions {
   std::function<void()> batch_done;
 };
 
+// Of a batch or a pass. Collective.
+MetricSums sum_over_ranks(const MetricSums& sums, Control& control);
+
 // Collective. Nothing where next_turn() ended it. Errors of the pipeline and of
 // StepRunner::evaluate().
 std::optional<Evaluation> evaluate(data::InputPipeline& test, StepRunner& runner,

@@ -36,7 +36,7 @@ Schema train_schema() {
       .boolean("cuda_graph", true,
                "launch a step as one graph on a GPU; false: its operations one by one")
       .boolean("deterministic", false,
-               "on a GPU only algorithms that repeat bit by bit; the CPU's always do")
+               "on a GPU only algorithms that repeat bit by bit; a CPU's do, with as many threads")
       .boolean("check_nan_inf", false,
                "look at what each operation made, and end at the first value that is not finite")
       .choice(

@@ -433,7 +433,7 @@ void Trainer::train_step(const data::Batch& batch) {
                      saves_after(step + 1) || step + 1 == job_.train.integer("max_steps");
   if (waits) runner_->executor().synchronize();
   const std::optional<BadUpdates> bad = waits ? look_for_nan() : std::nullopt;
-  meter_.step_done(static_cast<double>(batch.size));
+  meter_.step_done(static_cast<double>(batch.real));  // padding is no work that was wanted
   position_.step += 1;
   position_.batch = batch.index + 1;
   published_.step_done(position_.step, position_.epoch, PeerWait::total_ns());
@@ -476,7 +476,7 @@ void Trainer::after_step() {
 }
 
 void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
-  const MetricSums sums = session().read_metrics(false);
+  const MetricSums sums = sum_over_ranks(session().read_metrics(false), runner_->control());
   if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_ && !runner_->finite_watch().looks()) {
     warned_of_nan_ = true;
     spdlog::warn("the loss of step {} is {}: lower learning_rate.base, or look at the data", step,

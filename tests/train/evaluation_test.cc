@@ -47,6 +47,20 @@ TEST(ClassCounts, CountsByOwnClassAndLargestLogit) {
   EXPECT_EQ(counts.csv(), "class,0,1,2\n0,1,0,0\n1,1,1,0\n2,0,0,0\n");
 }
 
+// The same global batch on one rank and on two.
+TEST_F(EvaluationTest, TrainingLoss_IsThatOfAllRanks) {
+  run(job({"data.batch_size=32", "train.fetch_every=1"}), 1);
+  const auto whole = events("train");
+  fs::remove_all(output_);
+  run(job({"data.batch_size=16", "train.fetch_every=1"}), 2);
+  const auto halves = events("train");
+  ASSERT_EQ(whole.size(), halves.size());
+  for (size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_NEAR(whole[i]["loss"], halves[i]["loss"], 1e-4) << i;
+    EXPECT_EQ(whole[i]["acc1"], halves[i]["acc1"]) << i;
+  }
+}
+
 TEST_F(EvaluationTest, EverySteps_BesideTheEndsOfEpochs) {
   run(job({"train.evaluate_every_steps=3"}), 1);  // two epochs of four steps
   EXPECT_THAT(steps_of_tests(), ElementsAre(3, 4, 6, 8));
