@@ -1,0 +1,111 @@
+// What a Trainer saves, and when.
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+
+#include "base/log.h"
+#include "train/trainer.h"
+
+namespace fleet {
+
+// Why a checkpoint was not saved, where that is of the disk or of another rank's; else rethrows.
+static std::string saving_failure(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIo && error.code() != ErrorCode::kPeerLost) throw;
+    return error.what();
+  } catch (const std::filesystem::filesystem_error& error) {
+    return error.what();
+  }
+}
+
+// Hours of training are not lost to what another start may read.
+void Trainer::end_for_failure() {
+  if (job_.checkpoint.boolean("at_end") || job_.checkpoint.integer("every_steps") > 0 ||
+      job_.checkpoint.integer("every_epochs") > 0) {
+    save(true);
+  }
+  settle_save();
+  const double failed = failure_ ? 1 : 0;
+  const auto failures = runner_->control().by_rank({&failed, 1});
+  if (failure_) std::rethrow_exception(failure_);
+  const auto first =
+      std::find_if(failures.begin(), failures.end(), [](const auto& rank) { return rank[0] != 0; });
+  throw Error(ErrorCode::kPeerLost, "cannot go on",
+              "rank " + std::to_string(first - failures.begin()), "its own message says why");
+}
+
+// A signal came: sbatch sends one before the time of a job is over, for example.
+void Trainer::save_if_asked() {
+  if (!std::exchange(save_asked_, false)) return;
+  runner_->executor().synchronize();
+  if (const auto bad = look_for_nan()) act_on(*bad);
+  save();
+  meter_.start();
+}
+
+std::string Trainer::newest_checkpoint() {
+  if (saving_) look_for_saved(true);
+  const auto newest = latest_checkpoint(checkpoints());
+  return newest ? "the newest good checkpoint is " + *newest : "there is no checkpoint yet";
+}
+
+// A checkpoint that nobody can go on from must not take the place of a good one.
+void Trainer::say_unsaved() {
+  const std::string what = "'" + unsaved_ + "' is not finite";
+  if (runner_->finite_watch().on_nan() == OnNan::kStop) end_for_nan(what, position_.step);
+  if (leads()) {
+    spdlog::warn("step {} is not saved: {}; {}", position_.step, what, newest_checkpoint());
+  }
+}
+
+void Trainer::save(bool at_end) {
+  settle_save();
+  if (saved_step_ == position_.step) return;
+  progress_->finish();  // the log must not be written into the bar
+  runner_->bring_together(position_.step);
+  if (divergence_) divergence_->compare(position_.step);  // nothing bad goes over a good one
+  unsaved_ = runner_->finite_watch().bad_state();
+  if (!unsaved_.empty()) return say_unsaved();
+  saved_step_ = position_.step;
+  saving_ = true;
+  const Keep keep{.newest = static_cast<int>(job_.checkpoint.integer("keep")),
+                  .also_step = watch_->record().kept.step};
+  if (!at_end) return saver_->begin(position_, keep);
+  saver_->save(position_, keep);
+  settle_save();
+}
+
+// What became of a save that a thread does. Training goes on without it: the next may succeed.
+void Trainer::look_for_saved(bool wait) {
+  const auto outcome = saver_->take(wait);
+  if (!outcome) return;
+  progress_->finish();
+  save_failure_.clear();
+  if (!outcome->failure) {
+    if (leads()) spdlog::info("saved {}", outcome->folder);
+    return published_.saved(outcome->step);
+  }
+  save_failure_ = saving_failure(outcome->failure);
+  spdlog::warn("step {} is not saved: {}; training goes on, the next checkpoint may succeed",
+               outcome->step, save_failure_);
+}
+
+// Waits for the save before, and for what all ranks know of it.
+void Trainer::settle_save() {
+  if (!std::exchange(saving_, false)) return;
+  look_for_saved(true);
+  double failed = save_failure_.empty() ? 0 : 1;
+  runner_->control().sum({&failed, 1});
+  save_failed_ = failed > 0;
+  if (save_failed_ && watch_->record().kept.step == saved_step_) watch_->take_back(kept_before_);
+  (save_failed_ ? saved_step_ : kept_step_) = save_failed_ ? kept_step_ : saved_step_;
+}
+
+void Trainer::save_at_end() {
+  settle_save();
+  if (job_.checkpoint.boolean("at_end") || save_failed_) save(true);
+}
+
+}  // namespace fleet

@@ -1,0 +1,185 @@
+// What a Trainer prints, and writes to metrics.jsonl.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/process_memory.h"
+#include "base/text.h"
+#include "train/printed.h"
+#include "train/trainer.h"
+
+namespace fleet {
+
+void Trainer::open_metrics() {
+  run_folder_->begin();
+  const std::string path = output_ + "/metrics.jsonl";
+  const auto aside = goes_on_ || evaluates_only() ? std::nullopt : set_aside(path);
+  if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
+  events_ = std::make_unique<EventFile>(path);
+  write_event(EventLine("start")
+                  .add("model", job_.model_name)
+                  .add("ranks", options_.world)
+                  .add("device", device_.name())
+                  .add("precision", name_of(session().precision()))
+                  .add("global_batch", position_.global_batch)
+                  .add("seed", job_.train.integer("seed"))
+                  .add("step", position_.step));
+}
+
+void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
+  const MetricSums sums = sum_over_ranks(session().read_metrics(false), runner_->control());
+  if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_ && !runner_->finite_watch().looks()) {
+    warned_of_nan_ = true;
+    spdlog::warn("the loss of step {} is {}: lower learning_rate.base, or look at the data", step,
+                 sums.mean_loss());
+  }
+  progress_->print(printed("worker_index: %d, step%lld cost = %f, speed: %f", options_.rank,
+                           static_cast<long long>(step), sums.mean_loss(), meter_.speed()));
+  progress_->print(printed("[Epoch %lld, batch %lld] loss: %.5f, acc1: %.5f, acc%lld: %.5f",
+                           static_cast<long long>(batch.epoch), static_cast<long long>(batch.index),
+                           sums.mean_loss(), sums.acc1(),
+                           static_cast<long long>(session().training().top_k), sums.acck()));
+  const std::optional<double> scaling = session().read_loss_scaling();
+  if (scaling && loss_scaling_ && *scaling < *loss_scaling_ && leads()) {
+    spdlog::info("gradients overflowed: the loss is scaled by {} now", *scaling);
+  }
+  loss_scaling_ = scaling;
+  if (!events_) return;
+  EventLine line("train");
+  line.add("step", step)
+      .add("epoch", batch.epoch)
+      .add("batch", batch.index)
+      .add("loss", sums.mean_loss())
+      .add("acc1", sums.acc1())
+      .add("acc" + std::to_string(session().training().top_k), sums.acck())
+      .add("learning_rate", rate)
+      .add("data_time", meter_.data_time().mean())
+      .add("batch_time", meter_.batch_time().mean())
+      .add("speed", meter_.speed())
+      .add("peak_host_memory", process_memory().peak);
+  const data::PipelineStats reader = data_->train().stats();
+  line.add("reader_queue", reader.queued).add("reader_queue_capacity", reader.capacity);
+  if (scaling) line.add("loss_scaling", *scaling);
+  if (skips()) line.add("skipped_updates", result_.skipped);
+  runner_->traffic().add_to(&line);
+  for (const auto& [key, value] : session().strategy_measures()) line.add(key, value);
+  add_telemetry(&line);
+  write_event(line);
+}
+
+void Trainer::add_telemetry(EventLine* line) {
+  const std::optional<Telemetry> now = device_.telemetry();
+  if (!now) return;
+  utilization_.add(now->utilization);
+  clock_.add(now->clock);
+  most_memory_ = std::max(most_memory_, now->memory_used);
+  line->add("gpu_utilization", now->utilization)
+      .add("gpu_memory", static_cast<int64_t>(now->memory_used))
+      .add("gpu_clock", now->clock);
+}
+
+void Trainer::report_evaluation(const Evaluation& evaluation, int64_t epoch, double seconds) {
+  const MetricSums& sums = evaluation.sums;
+  const int64_t k = session().training().top_k;
+  progress_->print(
+      printed("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
+              static_cast<long long>(epoch), sums.weight, sums.mean_loss(), sums.acc1(),
+              static_cast<long long>(k), sums.acck()));
+  EventLine line("test");
+  line.add("step", position_.step)
+      .add("epoch", epoch)
+      .add("samples", sums.weight)
+      .add("loss", sums.mean_loss())
+      .add("acc1", sums.acc1())
+      .add("acc" + std::to_string(k), sums.acck())
+      .add("seconds", seconds);
+  if (evaluation.classes) {
+    line.add("class_samples", evaluation.classes->samples())
+        .add("class_acc1", evaluation.classes->accuracies());
+    write_file_atomically(output_ + "/confusion_matrix.csv", evaluation.classes->csv());
+  }
+  write_event(line);
+}
+
+// Training does not end for a line: the disk may be full for a while only.
+void Trainer::write_event(const EventLine& line) {
+  try {
+    events_->write(line);
+    events_fail_ = false;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIo) throw;
+    if (std::exchange(events_fail_, true)) return;
+    if (progress_) progress_->finish();
+    spdlog::warn("{}; training goes on without this line, and the next ones while that lasts",
+                 error.what());
+  }
+}
+
+void Trainer::tell_best(EventLine* summary) {
+  if (watch_->may_stop()) summary->add("stopped_early", watch_->stops());
+  const BestValue& best = watch_->record().kept;
+  if (best.step < 0) return;
+  const std::string folder = folder_of_step(checkpoints(), best.step);
+  std::printf("best %s: %g at step %lld, %s\n", best.metric.c_str(), best.value,
+              static_cast<long long>(best.step), folder.c_str());
+  summary->add("best_metric", best.metric)
+      .add("best", best.value)
+      .add("best_step", best.step)
+      .add("best_checkpoint", folder);
+}
+
+void Trainer::summarize() {
+  EventLine summary("summary");
+  runner_->traffic().summarize(runner_->control(), leads() ? &summary : nullptr);
+  const double peak = static_cast<double>(process_memory().peak);
+  const auto peaks = runner_->control().by_rank({&peak, 1});
+  if (!leads()) return;
+  const double seconds = monotonic_seconds() - begun_;
+  std::printf(
+      "%s after %lld steps (epoch %lld) in %.1f s; speed: %.1f samples/s a rank, data_time %.4f s, "
+      "batch_time %.4f s\n",
+      result_.stopped_by != 0 ? "stopped as asked" : "trained",
+      static_cast<long long>(position_.step), static_cast<long long>(position_.epoch), seconds,
+      meter_.overall_speed(), meter_.data_time().overall_mean(),
+      meter_.batch_time().overall_mean());
+  if (result_.damaged > 0) {
+    std::printf("damaged images replaced: %lld\n", static_cast<long long>(result_.damaged));
+  }
+  if (result_.skipped > 0) {
+    std::printf("updates left out: %lld\n", static_cast<long long>(result_.skipped));
+  }
+  if (utilization_.count() > 0) {
+    std::printf("gpu utilization: %.0f %%, memory: %s, clock: %.0f MHz\n",
+                utilization_.overall_mean(), mebibytes(most_memory_).c_str(),
+                clock_.overall_mean());
+  }
+  if (result_.evaluated) {
+    std::printf("test loss: %.4f, acc1: %.4f\n", result_.evaluation.mean_loss(),
+                result_.evaluation.acc1());
+  }
+  if (watch_->stops()) std::printf("ended early: %s\n", watch_->why_it_stops().c_str());
+  tell_best(&summary);
+  std::fflush(stdout);
+  std::vector<int64_t> by_rank;
+  for (const auto& rank : peaks) by_rank.push_back(std::llround(rank[0]));
+  summary.add("steps", position_.step)
+      .add("epochs", position_.epoch)
+      .add("seconds", seconds)
+      .add("stopped", result_.stopped_by != 0)
+      .add("speed", meter_.overall_speed())
+      .add("damaged", result_.damaged)
+      .add("peak_host_memory", by_rank);
+  if (utilization_.count() > 0) {
+    summary.add("gpu_utilization", utilization_.overall_mean())
+        .add("gpu_memory", static_cast<int64_t>(most_memory_))
+        .add("gpu_clock", clock_.overall_mean());
+  }
+  if (skips()) summary.add("skipped_updates", result_.skipped);
+  if (result_.evaluated) summary.add("acc1", result_.evaluation.acc1());
+  write_event(summary);
+}
+
+}  // namespace fleet

@@ -1,0 +1,252 @@
+// How a Trainer starts: its folder, its data, and what it goes on from.
+#include <algorithm>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "train/device_settings.h"
+#include "train/initial_weights.h"
+#include "train/safetensors.h"
+#include "train/same_start.h"
+#include "train/trainer.h"
+#include "train/unused_options.h"
+
+namespace fleet {
+
+// saved: the step of the checkpoint that each rank loaded, by rank; -1: none.
+static void check_same_start(const std::vector<double>& saved) {
+  const auto start = [&](size_t rank) {
+    const std::string who = "rank " + std::to_string(rank);
+    return saved[rank] < 0
+               ? who + " found no checkpoint"
+               : who + " resumed from step " + std::to_string(static_cast<int64_t>(saved[rank]));
+  };
+  for (size_t rank = 1; rank < saved.size(); ++rank) {
+    if (saved[rank] == saved[0]) continue;
+    throw Error(ErrorCode::kUsage, start(0) + ", " + start(rank), "train.output",
+                "choose a folder that all nodes share, or copy the checkpoint to each node");
+  }
+}
+
+Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
+    : job_(job), device_(device), options_(options) {
+  begun_ = monotonic_seconds();
+  part_ = data_part(job, {.image = {}, .rank = options.rank, .world = options.world});
+  data_ = std::make_unique<JobData>(job_, device_, part_);
+  if (options.store && options.world > 1) {
+    data_->compare(job_, {options.rank, options.world}, *options.store);
+  }
+  open_folder();
+  const data::ImageShape image = data_->train().image();
+  const uint64_t seed = static_cast<uint64_t>(job_.train.integer("seed"));
+  runner_ =
+      std::make_unique<StepRunner>(job_, Shape{image.channels, image.height, image.width}, device_,
+                                   StepRunnerOptions{.rank = options.rank,
+                                                     .world = options.world,
+                                                     .nodes = options.nodes,
+                                                     .communicator = options.communicator,
+                                                     .control = options.control,
+                                                     .store = options.store.get()});
+  position_ = {.seed = seed,
+               .global_batch = data_->train().batch_size() * part_.parts,
+               .model = job_.model_name};
+  schedule_ = std::make_unique<Schedule>(job_.schedule, data_->train().batches(),
+                                         job_.train.integer("epochs"), position_.global_batch);
+  check_evaluates();
+  if (schedule_->follows_evaluations() &&
+      (!data_->test() || job_.train.integer("evaluate_every") == 0)) {
+    throw Error(ErrorCode::kUsage, "the schedule follows evaluations, and there are none",
+                "learning_rate.name " + job_.schedule.text("name"),
+                "name test data (data.test) and set train.evaluate_every to 1 or more");
+  }
+  const bool evaluates = data_->test() && (job_.train.integer("evaluate_every") > 0 ||
+                                           job_.train.integer("evaluate_every_steps") > 0);
+  std::vector<std::string> metrics;
+  for (const auto& [name, value] : evaluated_metrics()) {
+    if (evaluates) metrics.push_back(name);
+  }
+  watch_ = std::make_unique<EvaluationWatch>(job_, metrics);
+  if (leads() && schedule_->scale() != 1) {
+    spdlog::info("learning rates x {:g}: the global batch is {}, they are made for {}",
+                 schedule_->scale(), position_.global_batch,
+                 job_.schedule.integer("reference_batch"));
+  }
+  if (leads()) say_unused();
+  load();
+  const JobRank own{options.rank, options.world};
+  std::unique_ptr<Control> of_saver;  // whose thread has turns of its own
+  if (!rank_states(runner_->executor().program()).empty()) {
+    of_saver = std::make_unique<Control>(options.control ? options.control : options.communicator);
+  }
+  saver_ = std::make_unique<CheckpointSaver>(checkpoints(), runner_->executor(), own,
+                                             std::move(of_saver));
+  runner_->begin(position_.step);
+  if (options.world > 1 && job_.train.integer("compare_ranks_every") > 0) {
+    divergence_ =
+        std::make_unique<DivergenceCheck>(runner_->executor(), device_, runner_->control(), own);
+  }
+  if (leads()) open_metrics();
+  progress_ = std::make_unique<Progress>(Progress::Options{
+      .width = leads() ? options.terminal_width : 0, .plain_seconds = 0, .write = {}});
+}
+
+Trainer::~Trainer() = default;
+
+// Before hours of training end in a folder that cannot be written.
+void Trainer::open_folder() {
+  output_ = job_.train.text("output");
+  if (leads()) {
+    const std::string name = job_.train.text("name");
+    run_folder_ = std::make_unique<RunFolder>(
+        RunFolderOptions{.output = output_,
+                         .name = name.empty() ? job_.model_name : name,
+                         .resumes = job_.checkpoint.text("resume") == "auto",
+                         .run = options_.run,
+                         .restarted = options_.restarted});
+    output_ = run_folder_->path();
+    spdlog::info("output folder: {}", output_);
+    if (options_.world > 1) options_.store->set("run_folder", output_);
+  } else if (output_.empty()) {
+    output_ = options_.store->get("run_folder", timeout_of(job_));
+  }
+}
+
+// Nothing that users give goes unused in silence.
+void Trainer::say_unused() {
+  const JobFacts facts{.world = options_.world,
+                       .evaluates = data_->test() != nullptr,
+                       .steps = data_->train().batches() * job_.train.integer("epochs"),
+                       .data_classes = data_->fingerprint().classes};
+  for (const std::string& line : unused_options(job_, facts)) spdlog::warn("{}", line);
+  for (const auto& line : unused_parameter_names(job_, runner_->executor().program())) {
+    spdlog::warn("{}", line);
+  }
+}
+
+// A run that was restarted, and had come as far as to call the output folder its own, goes on from
+// the checkpoints there, whatever checkpoint.resume says. All ranks agree on it, and none writes
+// before all have looked.
+void Trainer::load() {
+  const std::string weights = job_.checkpoint.text("weights");
+  if (!weights.empty()) {
+    const WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
+    for (const auto& line : load_weights(weights, options, runner_->executor())) {
+      if (leads()) spdlog::info("{}: {}", weights, line);
+    }
+  }
+  double own = options_.restarted && is_of_run(output_, options_.run) ? 1 : 0;
+  runner_->control().sum({&own, 1});
+  goes_on_ = own == options_.world;
+  const std::vector<double> steps = resume_on_all_ranks(goes_on_);
+  if (leads() && !weights.empty() && saved_step_ >= 0) {
+    spdlog::warn("checkpoint.weights has no effect: the job goes on from a checkpoint");
+  }
+  check_same_start(steps);
+  if (evaluates_only() && weights.empty() && saved_step_ < 0) {
+    throw Error(ErrorCode::kUsage, "there is nothing to evaluate", "train.evaluate_only",
+                "set checkpoint.weights to a file, or checkpoint.resume to a checkpoint's folder");
+  }
+  const bool saves = job_.checkpoint.boolean("at_end") ||
+                     job_.checkpoint.integer("every_steps") > 0 ||
+                     job_.checkpoint.integer("every_epochs") > 0 || watch_->keeps_best();
+  if (saves && !rank_states(runner_->executor().program()).empty()) {
+    check_folder_is_shared(output_, {options_.rank, options_.world}, runner_->control());
+  }
+  if (leads()) mark_as_of_run(output_, options_.run);
+}
+
+// The step of the checkpoint that each rank loaded; -1: none. With "auto" a damaged one is passed
+// over, by all ranks together.
+std::vector<double> Trainer::resume_on_all_ranks(bool goes_on) {
+  const std::string wanted = goes_on ? "auto" : job_.checkpoint.text("resume");
+  const std::string root = checkpoints();
+  for (int64_t below = kForever;;) {
+    const auto folder = wanted == "auto" ? latest_checkpoint(root, below) : std::nullopt;
+    std::string damage;
+    const std::vector<double> steps = runner_->control().all_succeed("load the checkpoint", [&] {
+      if (below != kForever && !folder) {
+        throw Error(ErrorCode::kUsage, "every checkpoint is damaged", root,
+                    "repair one, or set checkpoint.resume to \"no\" to start anew");
+      }
+      try {
+        if (wanted != "auto" || folder) resume(folder.value_or(wanted));
+        return static_cast<double>(saved_step_);
+      } catch (const DamagedFile& error) {
+        if (wanted != "auto") throw;
+        damage = error.where() + ": " + error.failure();
+        return -2.0 - static_cast<double>(step_of_checkpoint(*folder));
+      }
+    });
+    const auto damaged =
+        std::find_if(steps.begin(), steps.end(), [](double step) { return step < -1; });
+    if (damaged == steps.end()) return steps;
+    if (damaged - steps.begin() == options_.rank) {  // one line of what all may see
+      spdlog::warn("{}: the checkpoint before it is taken", damage);
+    }
+    below = static_cast<int64_t>(-2 - *damaged);
+  }
+}
+
+void Trainer::set_aside_other_checkpoints() {
+  if (!leads()) return;
+  const auto aside = set_checkpoints_aside(checkpoints());
+  if (aside) spdlog::info("checkpoints of an earlier run are now in {}", *aside);
+}
+
+void Trainer::resume(const std::string& folder) {
+  if (folder == "no") {
+    if (!evaluates_only()) set_aside_other_checkpoints();
+    return;
+  }
+  std::string note;
+  const TrainingPosition saved = load_checkpoint(folder, job_.model_name, runner_->executor(),
+                                                 &note, {options_.rank, options_.world});
+  if (!evaluates_only()) check_goes_on(saved, folder);
+  schedule_->restore(saved.schedule);
+  watch_->restore(saved.evaluations);
+  position_ = saved;
+  saved_step_ = kept_step_ = saved.step;
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool own =
+      fs::equivalent(fs::path(folder + "/..").lexically_normal(), checkpoints(), error);
+  if (!own && !evaluates_only()) {
+    set_aside_other_checkpoints();
+    watch_->take_back({.metric = watch_->record().kept.metric});  // it is not here
+  }
+  position_.evaluations = watch_->record();
+  goes_on_ |= own;
+  if (leads()) {
+    spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,
+                 saved.batch);
+    if (!note.empty()) spdlog::info("{}", note);
+  }
+}
+
+void Trainer::check_goes_on(const TrainingPosition& saved, const std::string& folder) const {
+  if (saved.global_batch != position_.global_batch) {
+    throw Error(ErrorCode::kUsage,
+                "was trained with a global batch of " + std::to_string(saved.global_batch) +
+                    ", this job's is " + std::to_string(position_.global_batch),
+                folder, "set data.batch_size so that data.batch_size x ranks is the same");
+  }
+  if (saved.seed != position_.seed) {
+    throw Error(ErrorCode::kUsage, "was trained with train.seed " + std::to_string(saved.seed),
+                folder,
+                "set the same train.seed, or checkpoint.weights to start anew from its weights");
+  }
+  if (saved.batch > data_->train().batches()) {
+    throw Error(ErrorCode::kUsage,
+                "stands at batch " + std::to_string(saved.batch) + " of an epoch, the data has " +
+                    std::to_string(data_->train().batches()),
+                folder, "resume with the data it was trained with");
+  }
+}
+
+void Trainer::check_evaluates() const {
+  if (!evaluates_only() || data_->test()) return;
+  throw Error(ErrorCode::kUsage, "there are no test data", "train.evaluate_only",
+              "name them in data.test");
+}
+
+}  // namespace fleet
