@@ -41,7 +41,8 @@ STRATEGIES = {
     "fp16_allreduce": ({"fp16_allreduce": True}, MOMENTUM, "plain", PARAMETERS / 2, LARGEST - 0.5),
     "bf16_allreduce": ({"bf16_allreduce": True}, MOMENTUM, "plain", PARAMETERS / 2, LARGEST - 0.5),
     # A gradient's owner sends its half of the sum too (Gloo's reduce is a reduce-scatter and a gather), then the parameter.
-    "reduce": ({"build_strategy": {"reduce_strategy": 1}}, MOMENTUM, "plain", (PARAMETERS, 1.5 * PARAMETERS), 0),
+    # It sums in a copy of each gradient.
+    "reduce": ({"build_strategy": {"reduce_strategy": 1}}, MOMENTUM, "plain", (PARAMETERS, 1.5 * PARAMETERS), LARGEST),
     "lars": ({"lars": True}, MOMENTUM, "plain", PARAMETERS, 0),
     "adam": ({}, ADAM, "plain", PARAMETERS, 1),
     "lamb": ({"lamb": True}, ADAM, "adam", PARAMETERS, 0),

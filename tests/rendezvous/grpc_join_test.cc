@@ -126,7 +126,7 @@ TEST(GrpcJoin, Mismatches_AreRefusedWithTheDifference) {
   EXPECT_THAT(refusal_of(address, info).what(), HasSubstr("expects 7 nodes"));
   info = node_of(job, "10.0.0.2");
   info.job.agreed["--run_mode"] = "p\xffs";  // whatever bytes a command line has
-  EXPECT_THAT(refusal_of(address, info).what(), HasSubstr("--run_mode is 'p\xffs' there"));
+  EXPECT_THAT(refusal_of(address, info).what(), HasSubstr("--run_mode is 'p\\xffs' there"));
   EXPECT_THAT(refusal_of(address, node_of(job, "10.0.0.1")).what(), HasSubstr("joined already"));
   EXPECT_THAT(refusal_of(address, node_of(job, "10.0.0.9")).what(), HasSubstr("not one of"));
   TestNode right(address);
