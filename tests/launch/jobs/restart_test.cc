@@ -32,7 +32,8 @@ struct Restart : ::testing::Test {
 TEST_F(Restart, RankFailsOnce_TheSecondStartSucceeds) {
   const std::string script =
       "echo \"start $FLEET_EPOCH $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS\"; "
-      "test $FLEET_EPOCH = 2 || { test $RANK = 0 || { echo it broke; exit 5; }; exec sleep 1000; }";
+      ": >up.$RANK; test $FLEET_EPOCH = 2 || { test $RANK = 0 || "
+      "{ until test -e up.0; do sleep 0.01; done; echo it broke; exit 5; }; exec sleep 1000; }";
   EXPECT_EQ(run({"--nproc_per_node=2", "--max_restart=2", "sh", "-c", script}), 0)
       << fleetrun->output();
   EXPECT_EQ(job.read("log/workerlog.0"), "start 2 1 of 2\n");
