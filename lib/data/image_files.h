@@ -18,14 +18,17 @@ struct ImageFile {
 // path; in none of these cases does it wait, but where the file system itself does not answer.
 class ImageFiles : public Source {
  public:
-  explicit ImageFiles(std::vector<ImageFile> files) : files_(std::move(files)) {}
+  explicit ImageFiles(std::vector<ImageFile> files, std::vector<std::string> class_names = {})
+      : files_(std::move(files)), class_names_(std::move(class_names)) {}
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   int64_t label(int64_t index) const override { return files_[index].label; }
   Sample read(int64_t index, std::vector<uint8_t>& scratch) const override;
   std::string name(int64_t index) const override { return shown_path(files_[index].path); }
+  std::vector<std::string> class_names() const override { return class_names_; }
 
  private:
   std::vector<ImageFile> files_;
+  std::vector<std::string> class_names_;
 };
 
 }  // namespace fleet::data

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "data/augment.h"
@@ -115,6 +116,10 @@ class InputPipeline {
 // The keys of the job file's "data" section for a source ("idx", "image_list", ...), without the
 // "data." in front. kUsage naming the nearest source where there is no such one.
 Schema data_schema(const std::string& source);
+
+// Names of the classes by label: the source's, or data.class_names; none where neither has them.
+// classes: the model's; 0: not checked. kUsage where the names do not fit.
+std::vector<std::string> class_names(const Settings& data, const Source& source, int64_t classes);
 
 // The pipeline of one split as the settings (of data_schema()) say: training or evaluation. In
 // evaluation each sample counts exactly once. Null where `train` is false and no test split is

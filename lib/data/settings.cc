@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/terminal_text.h"
 #include "base/thread.h"
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
@@ -62,6 +63,26 @@ std::unique_ptr<Source> open_source(const Settings& data, bool train,
 
 }  // namespace
 
+std::vector<std::string> class_names(const Settings& data, const Source& source, int64_t classes) {
+  std::vector<std::string> names = source.class_names();
+  const std::vector<std::string> given = data.texts("class_names");
+  if (given.empty()) return names;
+  const auto refuse = [](const std::string& what, const std::string& next) {
+    throw Error(ErrorCode::kUsage, what, "data.class_names", next);
+  };
+  if (!names.empty() && names != given) {
+    refuse("the class folders have other names", "leave data.class_names out");
+  }
+  if (classes > 0 && static_cast<int64_t>(given.size()) != classes) {
+    refuse(std::to_string(given.size()) + " names, and the model has " + std::to_string(classes) +
+               " classes",
+           "name each class once, in the order of the labels");
+  }
+  names.clear();
+  for (const std::string& name : given) names.push_back(shown_path(name));
+  return names;
+}
+
 Schema data_schema(const std::string& source) {
   const SourceType& type = sources().get(source);
   Schema image;
@@ -90,6 +111,8 @@ Schema data_schema(const std::string& source) {
       .choice("pixels", "auto", {"auto", "float32", "uint8"},
               "What batches bring to the device: normalised floats, or bytes that it normalises; "
               "auto: floats on the CPU, bytes on a GPU")
+      .texts("class_names", {},
+             "Names of the classes, by label; class folders have theirs. Checkpoints hold them")
       .numbers("mean", {0}, "Subtracted from values in [0, 1]; one, or one a channel")
       .numbers("std", {1}, "Divides after that; one, or one a channel")
       .section("augment", augment_schema(true))

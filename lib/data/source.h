@@ -32,6 +32,9 @@ class Source {
   virtual Sample read(int64_t index, std::vector<uint8_t>& scratch) const = 0;
   // For messages, as text that a terminal may get: a path, or "train-images[17]".
   virtual std::string name(int64_t index) const = 0;
+  // Names of the classes by label, as text that a terminal may get; none where the source has only
+  // numbers.
+  virtual std::vector<std::string> class_names() const { return {}; }
 };
 
 struct SourceContext {

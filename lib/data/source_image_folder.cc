@@ -141,7 +141,9 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   check_empty(empty, folder, others, context);
   check_files(notes.no_files, folder, context);
   if (context.speaks) say_left_out(folder, others, beside);
-  return std::make_unique<ImageFiles>(std::move(files));
+  std::vector<std::string> names;
+  for (const std::string& name : classes) names.push_back(shown_path(name));
+  return std::make_unique<ImageFiles>(std::move(files), std::move(names));
 }
 
 }  // namespace

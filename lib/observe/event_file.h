@@ -18,8 +18,8 @@ namespace fleet {
 //   -> {"event":"train","time":1769000000.123,"step":3,"loss":0.25}
 class EventLine {
  public:
-  using Value =
-      std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+  using Value = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
+                             std::vector<double>, std::vector<std::string>>;
 
   explicit EventLine(std::string kind) : kind_(std::move(kind)) {}
   EventLine& add(std::string name, bool value) { return put(std::move(name), value); }
@@ -36,6 +36,10 @@ class EventLine {
     return put(std::move(name), std::move(value));
   }
   EventLine& add(std::string name, std::vector<double> value) {
+    return put(std::move(name), std::move(value));
+  }
+
+  EventLine& add(std::string name, std::vector<std::string> value) {
     return put(std::move(name), std::move(value));
   }
 

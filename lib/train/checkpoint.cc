@@ -288,7 +288,9 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
     }
   }
   Thread other("save", [&] { write_safetensors(aside + "/" + kOptimizerFile, values.optimizer); });
-  write_safetensors(aside + "/" + kModelFile, values.model);
+  TensorFile model = values.model;
+  write_card(position.card, &model.metadata);
+  write_safetensors(aside + "/" + kModelFile, model);
   other.join();
   write_file_atomically(aside + "/" + kStateFile,
                         state_text(position, static_cast<int>(part_bytes.size())));
@@ -425,7 +427,7 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
                 "give the path of a folder such as step_00000120");
   }
   int ranks = 0, version = 0;
-  const TrainingPosition position = parse_state(folder + "/" + kStateFile, &ranks, &version);
+  TrainingPosition position = parse_state(folder + "/" + kStateFile, &ranks, &version);
   const Checksum checksum = version == 1 ? Checksum::kIfThere : Checksum::kRequired;
   const auto read = [&](const char* file) {
     const std::string path = folder + "/" + file;
@@ -441,6 +443,7 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   const Program& program = executor.program();
   check_ranks(folder, ranks, program, own);
   const TensorFile weights = read(kModelFile);
+  position.card = read_card(weights.metadata);
   TensorFile states = read(kOptimizerFile);
   check_fit(program, weights, CheckpointFile::kModel, folder + "/" + kModelFile);
   check_fit(program, states, CheckpointFile::kOptimizer, folder + "/" + kOptimizerFile);

@@ -14,6 +14,7 @@
 #include "exec/executor.h"
 #include "train/control.h"
 #include "train/evaluation_record.h"
+#include "train/model_card.h"
 #include "train/rank_state.h"
 #include "train/safetensors.h"
 
@@ -29,6 +30,7 @@ struct TrainingPosition {
   std::string model;
   std::vector<double> schedule = {};  // Schedule::state()
   EvaluationRecord evaluations = {};
+  ModelCard card = {};  // in the metadata of model.safetensors
 };
 
 // What a rank writes of a checkpoint.

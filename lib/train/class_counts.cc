@@ -32,11 +32,23 @@ std::vector<double> ClassCounts::accuracies() const {
   return accuracies;
 }
 
-std::string ClassCounts::csv() const {
+// A field of a line, as RFC 4180 has it.
+static std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string ClassCounts::csv(const std::vector<std::string>& names) const {
+  const auto name = [&](int64_t label) {
+    const auto index = static_cast<size_t>(label);
+    return index < names.size() ? field(names[index]) : std::to_string(label);
+  };
   std::string text = "class";
-  for (int64_t other = 0; other < classes_; ++other) text += "," + std::to_string(other);
+  for (int64_t other = 0; other < classes_; ++other) text += "," + name(other);
   for (int64_t own = 0; own < classes_; ++own) {
-    text += "\n" + std::to_string(own);
+    text += "\n" + name(own);
     for (int64_t other = 0; other < classes_; ++other)
       text += "," + std::to_string(count(own, other));
   }

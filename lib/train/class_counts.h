@@ -28,8 +28,9 @@ class ClassCounts {
   }
   std::vector<int64_t> samples() const;    // of each class
   std::vector<double> accuracies() const;  // of each class; NaN where it has no samples
-  // A line a class, its counts with commas between them; the first line numbers the columns.
-  std::string csv() const;
+  // A line a class, its counts with commas between them; the first line names the columns. names:
+  // of the classes; one that is not there is its number.
+  std::string csv(const std::vector<std::string>& names) const;
 
  private:
   int64_t classes_;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "tensor/float16.h"
 #include "train/checkpoint_content.h"
+#include "train/model_card.h"
 
 namespace fleet {
 namespace {
@@ -166,6 +167,8 @@ HostTensor converted(const HostTensor& tensor, DType dtype) {
 std::vector<std::string> load_weights(const std::string& path, const WeightsOptions& options,
                                       Executor& executor) {
   TensorFile file = read_safetensors(path);
+  check_same_classes(read_card(file.metadata).classes, options.classes, path,
+                     "give the data that the weights were trained with");
   std::vector<std::string> lines;
   if (const std::string dropped = drop_prefixes(&file); !dropped.empty()) {
     lines.push_back("the names in it begin with '" + dropped + "', which is left out");

@@ -13,6 +13,8 @@ struct WeightsOptions {
   // Shell patterns (fnmatch(3)) of parameters that keep their initial values, whatever the file
   // has: "fc.*" for another number of classes.
   std::vector<std::string> skip;
+  // Names of the job's classes that the file's, where it has names, must be; none: not compared.
+  std::vector<std::string> classes = {};
 };
 
 // Writes the parameters and running statistics of a safetensors file to the executor. All names of

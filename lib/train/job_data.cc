@@ -30,6 +30,12 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
   }
 }
 
+ModelCard JobData::card(const Job& job) const {
+  const data::ImageShape& image = train_->image();
+  return {data::class_names(job.data, train_->source(), job.model.integer("num_classes")),
+          {image.channels, image.height, image.width}};
+}
+
 const data::Fingerprint& JobData::fingerprint() {
   if (!fingerprint_) fingerprint_ = data::fingerprint(train_->source());
   return *fingerprint_;

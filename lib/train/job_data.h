@@ -9,6 +9,7 @@
 #include "data/pipeline.h"
 #include "store/store.h"
 #include "tensor/device.h"
+#include "train/model_card.h"
 #include "train/rank_state.h"
 #include "train/session.h"
 
@@ -23,6 +24,8 @@ class JobData {
 
   data::InputPipeline& train() { return *train_; }
   data::InputPipeline* test() { return test_.get(); }  // null where the job names none
+  // What the job's data are: names of the classes, size of the images.
+  ModelCard card(const Job& job) const;
   // Of the training data; looks at them the first time.
   const data::Fingerprint& fingerprint();
   // Compares the data and the weights to start from with the other ranks'. Collective, once for a

@@ -99,7 +99,9 @@ void Trainer::report_evaluation(const Evaluation& evaluation, int64_t epoch, dou
   if (evaluation.classes) {
     line.add("class_samples", evaluation.classes->samples())
         .add("class_acc1", evaluation.classes->accuracies());
-    write_file_atomically(output_ + "/confusion_matrix.csv", evaluation.classes->csv());
+    const std::vector<std::string>& names = position_.card.classes;
+    if (!names.empty()) line.add("class_names", names);
+    write_file_atomically(output_ + "/confusion_matrix.csv", evaluation.classes->csv(names));
   }
   write_event(line);
 }

@@ -49,7 +49,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                                                      .store = options.store.get()});
   position_ = {.seed = seed,
                .global_batch = data_->train().batch_size() * part_.parts,
-               .model = job_.model_name};
+               .model = job_.model_name,
+               .card = data_->card(job_)};
   schedule_ = std::make_unique<Schedule>(job_.schedule, data_->train().batches(),
                                          job_.train.integer("epochs"), position_.global_batch);
   check_evaluates();
@@ -129,7 +130,8 @@ void Trainer::say_unused() {
 void Trainer::load() {
   const std::string weights = job_.checkpoint.text("weights");
   if (!weights.empty()) {
-    const WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
+    WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
+    if (evaluates_only()) options.classes = position_.card.classes;
     for (const auto& line : load_weights(weights, options, runner_->executor())) {
       if (leads()) spdlog::info("{}: {}", weights, line);
     }
@@ -202,9 +204,15 @@ void Trainer::resume(const std::string& folder) {
   const TrainingPosition saved = load_checkpoint(folder, job_.model_name, runner_->executor(),
                                                  &note, {options_.rank, options_.world});
   if (!evaluates_only()) check_goes_on(saved, folder);
+  check_same_classes(
+      saved.card.classes, position_.card.classes, folder,
+      "give the data it was trained with, or checkpoint.weights to train a new head");
   schedule_->restore(saved.schedule);
   watch_->restore(saved.evaluations);
+  ModelCard card = std::move(position_.card);
+  if (card.classes.empty()) card.classes = saved.card.classes;
   position_ = saved;
+  position_.card = std::move(card);
   saved_step_ = kept_step_ = saved.step;
   namespace fs = std::filesystem;
   std::error_code error;

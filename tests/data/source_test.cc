@@ -175,6 +175,7 @@ TEST(ImageFolderSource, Classes_AreNumberedByName) {
   EXPECT_THAT(source->name(1), EndsWith("dog/1.PNG"));
   EXPECT_EQ(source->label(0), 0);
   EXPECT_EQ(source->label(2), 1);
+  EXPECT_THAT(source->class_names(), ElementsAre("cat", "dog"));
 
   // Test images of dogs alone are still class 1.
   SourceContext context = in(folder, 2);

@@ -44,7 +44,10 @@ TEST(ClassCounts, CountsByOwnClassAndLargestLogit) {
   EXPECT_THAT(counts.samples(), ElementsAre(1, 2, 0));  // no padding, no ignored label
   EXPECT_EQ(counts.accuracies()[1], 0.5);
   EXPECT_TRUE(std::isnan(counts.accuracies()[2]));
-  EXPECT_EQ(counts.csv(), "class,0,1,2\n0,1,0,0\n1,1,1,0\n2,0,0,0\n");
+  EXPECT_EQ(counts.csv({}), "class,0,1,2\n0,1,0,0\n1,1,1,0\n2,0,0,0\n");
+  EXPECT_EQ(counts.csv({"cat", "dog, big", "a \"b\""}),
+            "class,cat,\"dog, big\",\"a \"\"b\"\"\"\n"
+            "cat,1,0,0\n\"dog, big\",1,1,0\n\"a \"\"b\"\"\",0,0,0\n");
 }
 
 // The same global batch on one rank and on two.
