@@ -38,6 +38,9 @@ class Strategy {
   void append_optimizer(VarId learning_rate, const Settings& settings,
                         OnNan on_nan = OnNan::kContinue);
 
+  // int32 [1], not 0 where this step's update is left out; kNoVar: none ever is. From
+  // append_optimizer() on.
+  VarId left_out() const { return build_->scaling.found_inf; }
   // What the host must be able to read after a step, for before_step().
   const std::vector<VarId>& keep() const { return build_->keep; }
   // Lets the meta-optimizers decide about the step at hand.

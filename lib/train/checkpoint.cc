@@ -16,6 +16,7 @@
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "optim/ema.h"
 #include "train/checkpoint_content.h"
 #include "train/run_folder.h"
 
@@ -27,6 +28,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kModelFile[] = "model.safetensors";
 constexpr char kOptimizerFile[] = "optimizer.safetensors";
+constexpr char kAverageFile[] = "ema.safetensors";
 constexpr char kStateFile[] = "state.json";
 constexpr char kShareFolder[] =
     "set train.output to a folder that all nodes share: each rank saves states of its own there";
@@ -226,6 +228,13 @@ TensorFile read_part(const std::string& folder, const JobRank& own, int64_t step
   return part;
 }
 
+// A line where only the checkpoint or only the job has averages.
+std::string other_averages(bool held, const Program& program) {
+  if (held == has_averages(program)) return "";
+  return held ? "the average of the weights in it is left out: train.ema.decay is 0"
+              : "it has no average of the weights: that begins with the weights (train.ema)";
+}
+
 }  // namespace
 
 std::string begin_checkpoint(const std::string& root, int64_t step) {
@@ -241,6 +250,9 @@ CheckpointValues values_of(Executor& executor, const JobRank& own, bool copied) 
   if (own.rank == 0) {
     values.model = gather(executor, CheckpointFile::kModel, copied);
     values.optimizer = gather(executor, CheckpointFile::kOptimizer, copied);
+    if (has_averages(executor.program())) {
+      values.ema = gather(executor, CheckpointFile::kAverage, copied);
+    }
   }
   if (!rank_states(executor.program()).empty()) {
     values.part = gather(executor, CheckpointFile::kRank, copied);
@@ -288,9 +300,12 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
     }
   }
   Thread other("save", [&] { write_safetensors(aside + "/" + kOptimizerFile, values.optimizer); });
-  TensorFile model = values.model;
-  write_card(position.card, &model.metadata);
-  write_safetensors(aside + "/" + kModelFile, model);
+  const auto write_weights = [&](const char* name, TensorFile file) {
+    write_card(position.card, &file.metadata);
+    write_safetensors(aside + "/" + name, file);
+  };
+  write_weights(kModelFile, values.model);
+  if (values.ema) write_weights(kAverageFile, *values.ema);
   other.join();
   write_file_atomically(aside + "/" + kStateFile,
                         state_text(position, static_cast<int>(part_bytes.size())));
@@ -447,13 +462,21 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   TensorFile states = read(kOptimizerFile);
   check_fit(program, weights, CheckpointFile::kModel, folder + "/" + kModelFile);
   check_fit(program, states, CheckpointFile::kOptimizer, folder + "/" + kOptimizerFile);
+  const bool averaged = states.tensors.contains(kEmaUpdates);
+  TensorFile averages;
+  if (averaged && has_averages(program)) averages = read(kAverageFile);
+  if (!averages.tensors.empty()) {
+    check_fit(program, averages, CheckpointFile::kAverage, folder + "/" + kAverageFile);
+  }
   TensorFile part;
   if (ranks > 0) part = read_part(folder, own, position.step, program, checksum);
-  const std::string other = drop_other_loss_scaling(states, program);
+  std::string other = drop_others(states, program);
+  if (other.empty()) other = other_averages(averaged, program);
   if (note) *note = other;
-  scatter(weights, executor);
-  scatter(states, executor);
-  scatter(part, executor);
+  scatter(weights, CheckpointFile::kModel, executor);
+  scatter(averages, CheckpointFile::kAverage, executor);
+  scatter(states, CheckpointFile::kOptimizer, executor);
+  scatter(part, CheckpointFile::kRank, executor);
   return position;
 }
 

@@ -1,8 +1,9 @@
 // Checkpoints: one folder a step, "<root>/step_00000120", with model.safetensors (parameters and
 // running statistics under the model's names), optimizer.safetensors (the optimizer's states) and
-// state.json (where training is). Each has a checksum, CRC-32C. Where a Program has states of each
-// rank (Var::per_rank), also rank_00000.safetensors and so on, one a rank, and their number in
-// state.json as "ranks".
+// state.json (where training is); where the job averages its weights (optim/ema.h) also
+// ema.safetensors, with the averages under the model's names. Each has a checksum, CRC-32C. Where a
+// Program has states of each rank (Var::per_rank), also rank_00000.safetensors and so on, one a
+// rank, and their number in state.json as "ranks".
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,7 @@ struct TrainingPosition {
 // What a rank writes of a checkpoint.
 struct CheckpointValues {
   TensorFile model, optimizer;     // rank 0
+  std::optional<TensorFile> ema;   // rank 0, where the Program has averages
   std::optional<TensorFile> part;  // where the Program has states of each rank
 };
 // As they are after the steps so far, for which this waits. copied: false: they are the executor's
@@ -93,10 +95,10 @@ std::optional<std::string> set_checkpoints_aside(const std::string& root);
 // Reads a checkpoint into the executor. DamagedFile where it is truncated, lacks a file or is not
 // what its checksums say; kUsage where it is of another model or version, or lacks something:
 // nothing is changed then. Only the states of loss scaling may differ, as where float16
-// goes on in float32: those it lacks keep their values, those the program has not are left out.
-// note: a line about that, "" where nothing differs. States of each rank come from this rank's
-// part; kUsage where the checkpoint's number of ranks is another, or only one of both has such
-// states.
+// goes on in float32: those it lacks keep their values, those the program has not are left out;
+// and averages of the weights, which begin as the weights where it has none. note: a line about
+// that, "" where nothing differs. States of each rank come from this rank's part; kUsage where the
+// checkpoint's number of ranks is another, or only one of both has such states.
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
                                  Executor& executor, std::string* note = nullptr,
                                  const JobRank& own = {});

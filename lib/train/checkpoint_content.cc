@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "optim/ema.h"
 
 namespace fleet {
 
@@ -25,14 +26,26 @@ static bool of_loss_scaling(const std::string& name) {
          name == "optimizer.bad_steps";
 }
 
+// What only one of a checkpoint and a run may have.
+static bool may_differ(const std::string& name) {
+  return of_loss_scaling(name) || name == kEmaUpdates;
+}
+
+// What stands before a variable's name in the file.
+static std::string prefix_of(CheckpointFile which) {
+  return which == CheckpointFile::kAverage ? kEmaPrefix : "";
+}
+
 CheckpointFile file_of(const Program& program, const Var& var) {
   if (var.per_rank) return CheckpointFile::kRank;
+  if (var.name.starts_with(kEmaPrefix)) return CheckpointFile::kAverage;
   return belongs_to_optimizer(program, var) ? CheckpointFile::kOptimizer : CheckpointFile::kModel;
 }
 
 TensorFile gather(Executor& executor, CheckpointFile which, bool copied) {
   TensorFile file;
   const Program& program = executor.program();
+  const std::string prefix = prefix_of(which);
   for (VarId id = 0; id < program.var_count(); ++id) {
     const Var& var = program.var(id);
     if (!is_saved(var) || file_of(program, var) != which) continue;
@@ -44,7 +57,7 @@ TensorFile gather(Executor& executor, CheckpointFile which, bool copied) {
       tensor.data = TensorBytes(argument.bytes());
       executor.copy_out(id, tensor.data.data());
     }
-    file.tensors.emplace(var.name, std::move(tensor));
+    file.tensors.emplace(var.name.substr(prefix.size()), std::move(tensor));
   }
   executor.synchronize();
   file.metadata["format"] = "pt";
@@ -54,6 +67,7 @@ TensorFile gather(Executor& executor, CheckpointFile which, bool copied) {
 void check_fit(const Program& program, const TensorFile& file, CheckpointFile which,
                const std::string& path) {
   const bool optimizer = which == CheckpointFile::kOptimizer;
+  const std::string prefix = prefix_of(which);
   const auto misfit = [&](const std::string& what) {
     throw Error(ErrorCode::kUsage, what, path,
                 "it is of another model or optimizer; give one that fits, or set checkpoint.resume "
@@ -62,9 +76,9 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
   for (VarId id = 0; id < program.var_count(); ++id) {
     const Var& var = program.var(id);
     if (!is_saved(var) || file_of(program, var) != which) continue;
-    const auto found = file.tensors.find(var.name);
+    const auto found = file.tensors.find(var.name.substr(prefix.size()));
     if (found == file.tensors.end()) {
-      if (optimizer && of_loss_scaling(var.name)) continue;
+      if (optimizer && may_differ(var.name)) continue;
       misfit("has no '" + var.name + "'");
     }
     if (found->second.shape != var.shape || found->second.dtype != var.dtype) {
@@ -73,21 +87,21 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
     }
   }
   for (const auto& [name, tensor] : file.tensors) {
-    const VarId id = program.find(name);
+    const VarId id = program.find(prefix + name);
     const bool has = id != kNoVar && is_saved(program.var(id)) &&
                      program.var(id).per_rank == (which == CheckpointFile::kRank);
     if (!has) {
-      if (optimizer && of_loss_scaling(name)) continue;
+      if (optimizer && may_differ(name)) continue;
       misfit("has '" + name + "', which the model has not");
     }
   }
 }
 
-std::string drop_other_loss_scaling(TensorFile& file, const Program& program) {
+std::string drop_others(TensorFile& file, const Program& program) {
   std::vector<std::string> dropped, fresh;
   std::erase_if(file.tensors, [&](const auto& entry) {
-    if (!of_loss_scaling(entry.first) || program.find(entry.first) != kNoVar) return false;
-    dropped.push_back(entry.first);
+    if (!may_differ(entry.first) || program.find(entry.first) != kNoVar) return false;
+    if (of_loss_scaling(entry.first)) dropped.push_back(entry.first);
     return true;
   });
   for (VarId id = 0; id < program.var_count(); ++id) {
@@ -100,9 +114,12 @@ std::string drop_other_loss_scaling(TensorFile& file, const Program& program) {
   return parts.empty() ? "" : "loss scaling is not as in the checkpoint: " + join(parts, "; ");
 }
 
-void scatter(const TensorFile& file, Executor& executor) {
+bool has_averages(const Program& program) { return program.find(kEmaUpdates) != kNoVar; }
+
+void scatter(const TensorFile& file, CheckpointFile which, Executor& executor) {
+  const std::string prefix = prefix_of(which);
   for (const auto& [name, tensor] : file.tensors) {
-    executor.write(executor.program().find(name), tensor.data.data());
+    executor.write(executor.program().find(prefix + name), tensor.data.data());
   }
 }
 

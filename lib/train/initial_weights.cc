@@ -190,7 +190,7 @@ std::vector<std::string> load_weights(const std::string& path, const WeightsOpti
     lines.push_back("converted from " +
                     join(std::vector<std::string>(types.begin(), types.end()), " and "));
   }
-  scatter(file, executor);
+  scatter(file, CheckpointFile::kModel, executor);
   return lines;
 }
 

@@ -54,6 +54,13 @@ Schema train_schema() {
             "folder of the run: metrics.jsonl and checkpoints; where none is given, "
             "output/NAME/run-001, then run-002...; output/NAME/latest leads to the newest");
   add_early_stopping_keys(&schema);
+  schema
+      .number("ema.decay", 0, 0, 0.9999999,
+              "of an average of the weights over the updates, which evaluation uses; 0: none")
+      .boolean("ema.warmup", false,
+               "the decay begins small: 1 - (1 + updates / warmup_gamma) ^ -warmup_power")
+      .number("ema.warmup_gamma", 1, 1e-6, kMany, "of train.ema.warmup")
+      .number("ema.warmup_power", 2.0 / 3, 1e-6, 100, "of train.ema.warmup");
   return schema;
 }
 
@@ -89,6 +96,7 @@ Schema job_schema(const ConfigTree& tree) {
 void name_keys(ConfigTree& tree) {
   if (tree.peek("data.use_dali")) tree.rename("data.use_dali", "strategy.use_dali");
   name_evaluation_keys(&tree);
+  if (tree.peek("train.ema")) tree.rename("train.ema", "train.ema.decay");
   name_strategy_fields("strategy", &tree);
 }
 

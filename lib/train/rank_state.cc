@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "optim/ema.h"
+
 namespace fleet {
 
 static std::vector<VarId> saved_vars(const Program& program, bool per_rank) {
@@ -19,8 +21,13 @@ std::vector<VarId> shared_vars(const Program& program) { return saved_vars(progr
 
 std::vector<VarId> shared_statistics(const Program& program, SectionId forward) {
   std::vector<VarId> vars;
+  const auto is_statistic = [&](VarId id) {
+    return std::find(vars.begin(), vars.end(), id) != vars.end();
+  };
   for (const Op& op : program.ops()) {
-    if (op.section != forward) continue;
+    const bool follows = program.sections()[op.section].name == kEmaSection &&
+                         std::any_of(op.inputs.begin(), op.inputs.end(), is_statistic);
+    if (op.section != forward && !follows) continue;
     for (VarId id : op.outputs) {
       if (id == kNoVar || program.var(id).kind != VarKind::kState) continue;
       if (!program.var(id).per_rank) vars.push_back(id);

@@ -18,7 +18,7 @@ std::vector<VarId> rank_states(const Program& program);
 // What rank 0 gives to all at the start: all that is saved but the states of each rank.
 std::vector<VarId> shared_vars(const Program& program);
 // What rank 0 gives to all before evaluation and saving: the statistics of the model, which are the
-// states that section `forward` writes, but for those of each rank.
+// states that section `forward` writes, but for those of each rank, and the averages of those.
 std::vector<VarId> shared_statistics(const Program& program, SectionId forward);
 // Whether ranks drift apart between two averages: some operation runs in a sync.
 bool drifts_apart(const Program& program);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "exec/backend.h"
 #include "exec/memory_error.h"
+#include "optim/ema.h"
 #include "optim/parameter_groups.h"
 #include "tensor/caching_allocator.h"
 #include "train/device_settings.h"
@@ -77,6 +78,39 @@ static void say_choices(const Job& job, const ProgramOptions& options) {
       "kernels, pooling does anyway; for other convolutions there is cuDNN only");
 }
 
+// Whether ranks' weights differ until they are averaged over the ranks (localsgd).
+static bool averages_over_ranks(const Program& program) {
+  return std::any_of(program.ops().begin(), program.ops().end(), [&](const Op& op) {
+    if (!program.sections()[op.section].when.holds({.sync = true})) return false;
+    return std::any_of(op.outputs.begin(), op.outputs.end(), [&](VarId id) {
+      return id != kNoVar && program.var(id).kind == VarKind::kParameter;
+    });
+  });
+}
+
+// train.ema. Where ranks drift apart, their averages would too.
+static void average_weights(const Job& job, int rank, BuiltProgram* built) {
+  const double decay = job.train.number("ema.decay");
+  if (decay == 0) return;
+  Program& program = built->program;
+  if (averages_over_ranks(program)) {
+    throw Error(ErrorCode::kUsage,
+                "does not go with localsgd, where each rank has weights of its own between two "
+                "averages over the ranks",
+                "train.ema.decay", "set it to 0, or leave the strategy out");
+  }
+  const Training& training = built->training;
+  append_ema(program, training.forward, training.evaluate, program.find_section("optimize"),
+             built->strategy->left_out(),
+             {.decay = decay,
+              .warmup = job.train.boolean("ema.warmup"),
+              .gamma = job.train.number("ema.warmup_gamma"),
+              .power = job.train.number("ema.warmup_power")});
+  if (rank == 0) {
+    spdlog::info("evaluation uses the average of the weights (train.ema.decay {:g})", decay);
+  }
+}
+
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   say_choices(job, options);
   BuiltProgram built;
@@ -99,6 +133,7 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   const BackwardResult& backward = strategy.append_backward(
       program, built.training.forward, built.training.loss, built.training.blocks);
   strategy.append_optimizer(built.training.learning_rate, job.optimizer, on_nan_of(job));
+  average_weights(job, options.rank, &built);
   built.loss_scaling = backward.loss_scaling;
   const Training& training = built.training;
   built.keep = {training.loss, training.training_metrics.losses, training.training_metrics.counts,

@@ -64,6 +64,11 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
              {"train.early_stopping.mode", "train.early_stopping.patience",
               "train.early_stopping.min_delta"},
              "train.early_stopping.metric is not set");
+  lines->add(job.train.number("ema.decay") == 0,
+             {"train.ema.warmup", "train.ema.warmup_gamma", "train.ema.warmup_power"},
+             "train.ema.decay is 0");
+  lines->add(!job.train.boolean("ema.warmup"), {"train.ema.warmup_gamma", "train.ema.warmup_power"},
+             "train.ema.warmup is false");
   lines->add(job.checkpoint.text("weights").empty(), {"checkpoint.weights_skip"},
              "no weights are given (checkpoint.weights)");
   lines->add(facts.world == 1, {"comm.backend", "comm.timeout", "train.compare_ranks_every"},
