@@ -41,6 +41,10 @@ Init weight_init(WeightInit kind, const Shape& weight) {
       return init::uniform(1 / std::sqrt(static_cast<double>(weight[0])));
     case WeightInit::kNormal001:
       return init::normal(0.01);
+    case WeightInit::kNormal002:
+      return init::normal(0.02);
+    case WeightInit::kZero:
+      return init::constant(0);
   }
   FLEET_CHECK(false, "unknown initialisation");
 }
@@ -116,14 +120,32 @@ VarId Network::flatten(VarId x) { return emit("flatten", {x}, {}, "flatten"); }
 
 VarId Network::linear(const std::string& name, VarId x, const Linear& layer) {
   claim(name);
-  FLEET_CHECK(shape(x).rank() == 2, "linear '" + name + "' of " + shape(x).text());
-  const Shape weight = {layer.features, shape(x)[1]};
+  const int64_t last = shape(x).rank() - 1;
+  FLEET_CHECK(last >= 1, "linear '" + name + "' of " + shape(x).text());
+  const Shape weight = {layer.features, shape(x)[static_cast<int>(last)]};
   std::vector<VarId> inputs = {
       x, parameter(name + ".weight", weight, weight_init(layer.init, weight))};
   if (layer.bias) {
     inputs.push_back(parameter(name + ".bias", {layer.features}, bias_init(layer.init, weight)));
   }
-  return emit("fc", inputs, {}, name);
+  return emit("fc", inputs, {{"axis", last}}, name);
+}
+
+VarId Network::layer_norm(const std::string& name, VarId x, const LayerNorm& layer) {
+  claim(name);
+  const int64_t last = shape(x).rank() - 1;
+  const Shape row = {shape(x)[static_cast<int>(last)]};
+  const VarId scale = parameter(name + ".weight", row, init::constant(1));
+  const VarId bias = parameter(name + ".bias", row, init::constant(0));
+  const std::string base = hint(name);
+  std::vector<VarId> outputs = {program_.temporary(base + ".out")};
+  if (training_) {
+    outputs.insert(outputs.end(), {program_.temporary(base + ".saved_mean"),
+                                   program_.temporary(base + ".saved_variance")});
+  }
+  program_.append(section_, "layer_norm", {x, scale, bias}, outputs,
+                  {{"epsilon", layer.epsilon}, {"begin_norm_axis", last}});
+  return outputs[0];
 }
 
 VarId Network::activation(const std::string& type, VarId x) { return emit(type, {x}, {}, type); }
@@ -132,6 +154,18 @@ VarId Network::add(VarId a, VarId b) { return emit("elementwise_add", {a, b}, {}
 
 VarId Network::concat(const std::vector<VarId>& parts) {
   return emit("concat", parts, {{"axis", int64_t{1}}}, "concat");
+}
+
+VarId Network::transpose(VarId x, const std::vector<int64_t>& perm) {
+  return emit("transpose", {x}, {{"perm", perm}}, "transpose");
+}
+
+VarId Network::reshape(VarId x, const std::vector<int64_t>& shape) {
+  return emit("reshape", {x}, {{"shape", shape}}, "reshape");
+}
+
+VarId Network::apply(const std::string& type, std::vector<VarId> inputs, Attributes attributes) {
+  return emit(type, std::move(inputs), std::move(attributes), type);
 }
 
 VarId Network::scale_channels(VarId x, VarId gate) {

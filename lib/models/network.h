@@ -32,6 +32,8 @@ enum class WeightInit {
   kKaimingNormalFanOut,  // weight; bias 0
   kKaimingNormalFanIn,   // weight; bias 0
   kNormal001,            // weight normal with deviation 0.01; bias 0
+  kNormal002,            // weight normal with deviation 0.02; bias 0
+  kZero,                 // weight and bias 0
   kUniformFanOut,        // weight uniform in +-1 / sqrt(features out); bias 0
 };
 
@@ -66,6 +68,10 @@ struct BatchNorm {
   double momentum = 0.1;  // running statistics, as in PyTorch: new = 0.9 * old + 0.1 * batch
 };
 
+struct LayerNorm {
+  double epsilon = 1e-5;
+};
+
 // One build of a network into one section of a Program. A network is built once for training and
 // once for evaluation; the second build finds the parameters and states of the first by their
 // names. Layers are named as torchvision names modules: "layer1.0.conv1" makes
@@ -87,12 +93,21 @@ class Network {
   VarId pool(VarId x, const Pool2d& layer);
   VarId global_pool(VarId x);  // the mean of each channel: N, C, 1, 1
   VarId flatten(VarId x);      // N, everything else
+  // Of the last dimension.
   VarId linear(const std::string& name, VarId x, const Linear& layer);
+  // Over the last dimension; scale and bias begin as 1 and 0.
+  VarId layer_norm(const std::string& name, VarId x, const LayerNorm& layer = {});
   // "relu", "relu6", "sigmoid", "tanh", "gelu", "hardswish", "hardsigmoid", "silu"
   VarId activation(const std::string& type, VarId x);
   VarId relu(VarId x) { return activation("relu", x); }
   VarId add(VarId a, VarId b);
   VarId concat(const std::vector<VarId>& parts);  // of channels
+  // Axis d of what comes out is axis perm[d] of x.
+  VarId transpose(VarId x, const std::vector<int64_t>& perm);
+  // 0 keeps x's dimension there, one -1 takes what is left.
+  VarId reshape(VarId x, const std::vector<int64_t>& shape);
+  // Any operation, by its type; its first output.
+  VarId apply(const std::string& type, std::vector<VarId> inputs, Attributes attributes = {});
   // x times a value for each channel of each sample: gate is N, C, 1, 1.
   VarId scale_channels(VarId x, VarId gate);
   // Squeeze and excitation (Hu et al. 2017), torchvision's names: x times a gate made of the means

@@ -177,6 +177,10 @@ TEST(Golden, MobilenetV3Large_MatchesTorchvision) {
 TEST(Golden, EfficientnetB0_MatchesTorchvision) {
   expect_golden("efficientnet_b0", "", 1e-2, kNoDropout + R"(, "stochastic_depth": 0)");
 }
+TEST(Golden, ConvnextTiny_MatchesTorchvision) {
+  expect_golden("convnext_tiny", "", 1e-3, R"(, "stochastic_depth": 0)");
+}
+TEST(Golden, VitB16_MatchesTorchvision) { expect_golden("vit_b_16", "", 1e-3); }
 
 }  // namespace
 }  // namespace fleet

@@ -67,6 +67,13 @@ TEST(Models, Default_HaveTheKnownNumberOfParameters) {
   EXPECT_EQ(count("efficientnet_b0"), (Count{213, 5288548}));
   EXPECT_EQ(count("efficientnet_b4"), (Count{418, 19341616}));
   EXPECT_EQ(count("googlenet"), (Count{173, 6624904}));
+  EXPECT_EQ(count("convnext_tiny"), (Count{182, 28589128}));
+  EXPECT_EQ(count("convnext_small"), (Count{344, 50223688}));
+  EXPECT_EQ(count("convnext_base"), (Count{344, 88591464}));
+  EXPECT_EQ(count("convnext_large"), (Count{344, 197767336}));
+  EXPECT_EQ(count("vit_b_16"), (Count{152, 86567656}));
+  EXPECT_EQ(count("vit_b_32"), (Count{152, 88224232}));
+  EXPECT_EQ(count("vit_l_16"), (Count{296, 304326632}));
   EXPECT_EQ(count("mobilenet_v1"), (Count{83, 4231976}));
   EXPECT_EQ(count("resnet20"), (Count{65, 272474}));
   EXPECT_EQ(count("lenet"), (Count{10, 61706}));

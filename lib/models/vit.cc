@@ -1,0 +1,130 @@
+// vit_b_16, b_32, l_16 and l_32: the vision transformer (Dosovitskiy et al. 2021): patches of an
+// image as tokens, encoder layers with attention, a class token that is classified; torchvision's
+// names and initialisation. The positions fit the image's size, as they do there.
+#include <cmath>
+
+#include "base/error.h"
+#include "models/model.h"
+
+namespace fleet {
+namespace {
+
+struct Size {
+  int64_t patch, layers, heads, width, mlp;
+};
+
+// Xavier uniform (Glorot and Bengio 2010).
+Init xavier(const Shape& weight) {
+  return init::uniform(std::sqrt(6.0 / static_cast<double>(weight[0] + weight[1])));
+}
+
+class Builder {
+ public:
+  Builder(Network& network, const Size& size, double dropout)
+      : net_(network), size_(size), dropout_(dropout) {}
+
+  // N, 1 + patches, width: the class token, then the patches row by row, each with its position.
+  VarId tokens(VarId image) {
+    const int64_t patch = size_.patch, width = size_.width;
+    const Shape in = net_.shape(image), weight = {width, in[1], patch, patch};
+    if (in[2] % patch != 0 || in[3] % patch != 0) {
+      throw Error(ErrorCode::kUsage,
+                  "images of " + std::to_string(in[2]) + " x " + std::to_string(in[3]) +
+                      " are no whole patches of " + std::to_string(patch) + " x " +
+                      std::to_string(patch),
+                  "vit", "choose an image size that is a multiple of that");
+    }
+    const double fan_in = static_cast<double>(weight.elements() / width);
+    const VarId kernel =
+        net_.parameter("conv_proj.weight", weight, init::normal(std::sqrt(1 / fan_in)));
+    const VarId bias = net_.parameter("conv_proj.bias", {width}, init::constant(0));
+    VarId x = net_.apply("conv2d", {image, kernel, bias}, {{"strides", Integers{patch, patch}}});
+    x = net_.transpose(net_.reshape(x, {0, width, -1}), {0, 2, 1});
+    const VarId token = net_.parameter("class_token", {1, 1, width}, init::constant(0));
+    const VarId zeros = net_.apply("fill", {}, {{"shape", Integers{in[0], 1, width}}});
+    x = net_.apply("concat", {net_.apply("elementwise_add", {zeros, token}), x},
+                   {{"axis", int64_t{1}}});
+    const VarId position =
+        net_.parameter("encoder.pos_embedding", {1, net_.shape(x)[1], width}, init::normal(0.02));
+    return net_.dropout(net_.apply("elementwise_add", {x, position}), dropout_);
+  }
+
+  VarId layer(VarId x, const std::string& name) {
+    VarId y = attention(net_.layer_norm(name + ".ln_1", x, kNorm), name + ".self_attention");
+    x = net_.add(net_.dropout(y, dropout_), x);
+    y = linear(net_.layer_norm(name + ".ln_2", x, kNorm), name + ".mlp.0", size_.mlp);
+    y = net_.dropout(net_.activation("gelu", y), dropout_);
+    y = net_.dropout(linear(y, name + ".mlp.3", size_.width), dropout_);
+    return net_.block(name, net_.add(x, y));
+  }
+
+  static constexpr LayerNorm kNorm{.epsilon = 1e-6};
+
+ private:
+  using Integers = std::vector<int64_t>;
+
+  VarId linear(VarId x, const std::string& name, int64_t features) {
+    const Shape weight = {features, net_.shape(x)[2]};
+    return net_.apply("fc",
+                      {x, net_.parameter(name + ".weight", weight, xavier(weight)),
+                       net_.parameter(name + ".bias", {features}, init::normal(1e-6))},
+                      {{"axis", int64_t{2}}});
+  }
+
+  // Part `index` of N, tokens, 3 * width as N, heads, tokens, width / heads.
+  VarId head_part(VarId x, int64_t index) {
+    const int64_t width = size_.width;
+    x = net_.apply("slice", {x},
+                   {{"axis", int64_t{2}}, {"start", index * width}, {"end", (index + 1) * width}});
+    return net_.transpose(net_.reshape(x, {0, 0, size_.heads, width / size_.heads}), {0, 2, 1, 3});
+  }
+
+  // softmax(q kᵀ / sqrt(width / heads)) v of each head (Vaswani et al. 2017).
+  VarId attention(VarId x, const std::string& name) {
+    const int64_t width = size_.width;
+    const Shape weight = {3 * width, width};
+    x = net_.apply("fc",
+                   {x, net_.parameter(name + ".in_proj_weight", weight, xavier(weight)),
+                    net_.parameter(name + ".in_proj_bias", {3 * width}, init::constant(0))},
+                   {{"axis", int64_t{2}}});
+    const double factor =
+        1 / std::sqrt(static_cast<double>(width) / static_cast<double>(size_.heads));
+    const VarId query = net_.apply("scale", {head_part(x, 0)}, {{"scale", factor}});
+    const VarId scores = net_.apply("matmul", {query, head_part(x, 1)}, {{"transpose_y", true}});
+    x = net_.apply("matmul", {net_.apply("softmax", {scores}), head_part(x, 2)});
+    x = net_.reshape(net_.transpose(x, {0, 2, 1, 3}), {0, 0, width});
+    return net_.linear(name + ".out_proj", x,
+                       {.features = width, .init = WeightInit::kTorchDefaultNoBias});
+  }
+
+  Network& net_;
+  const Size size_;
+  const double dropout_;
+};
+
+void define(ModelDef& def, const Size& size) {
+  def.help = "vision transformer, torchvision's names";
+  def.schema = model_schema().number("dropout", 0, 0, 0.99,
+                                     "share dropped of embeddings and of each layer's outputs");
+  def.build = [size](Network& network, VarId image, const Settings& settings) {
+    Builder builder(network, size, settings.number("dropout"));
+    VarId x = network.block("embedding", builder.tokens(image));
+    for (int64_t i = 0; i < size.layers; ++i) {
+      x = builder.layer(x, "encoder.layers.encoder_layer_" + std::to_string(i));
+    }
+    x = network.layer_norm("encoder.ln", x, Builder::kNorm);
+    x = network.apply("slice", {x},
+                      {{"axis", int64_t{1}}, {"start", int64_t{0}}, {"end", int64_t{1}}});
+    return network.linear("heads.head", network.flatten(x),
+                          {.features = settings.integer("num_classes"), .init = WeightInit::kZero});
+  };
+}
+
+}  // namespace
+
+FLEET_MODEL(vit_b_16) { define(def, {16, 12, 12, 768, 3072}); }
+FLEET_MODEL(vit_b_32) { define(def, {32, 12, 12, 768, 3072}); }
+FLEET_MODEL(vit_l_16) { define(def, {16, 24, 16, 1024, 4096}); }
+FLEET_MODEL(vit_l_32) { define(def, {32, 24, 16, 1024, 4096}); }
+
+}  // namespace fleet
