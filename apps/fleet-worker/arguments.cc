@@ -75,6 +75,9 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
                  "The release of Paddle that is to read it; names it does not have are left out")
       ->capture_default_str()
       ->check(CLI::IsMember(paddle_releases()));
+  app.add_option("--export_onnx", arguments->export_onnx,
+                 "Write the trained network to this ONNX file, and end: of checkpoint.weights, "
+                 "checkpoint.resume, or the newest run");
   app.add_flag("--profile", arguments->profile, "Print the time each kind of operation took");
   app.set_version_flag("--version,-V", std::string("fleet-worker ") + FLEET_VERSION);
   std::vector<std::string> words;

@@ -21,6 +21,7 @@ struct WorkerArguments {
   std::string print_flags;     // "", "text" or "markdown"
   std::string save_strategy;   // "": no
   std::string paddle = "2.6";  // the release that is to read it
+  std::string export_onnx;     // "": no
   bool profile = false;
 };
 

@@ -12,6 +12,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "exec/backend.h"
+#include "onnx/export.h"
 #include "rendezvous/env.h"
 #include "strategy/reference.h"
 #include "strategy/save.h"
@@ -106,6 +107,10 @@ int run(int argc, char** argv) {
   }
 
   const Job job = make_job(tree);
+  if (!arguments.export_onnx.empty()) {
+    std::puts(escape_controls(export_onnx(job, arguments.export_onnx)).c_str());
+    return 0;
+  }
   const Worker worker = join_job();
   const World& world = worker.world();
   // A rank that was given a GPU and does not compute on it says so itself: others may do.
