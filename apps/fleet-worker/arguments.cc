@@ -54,6 +54,10 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
       ->allow_extra_args(false);
   app.add_option("--device", arguments->device,
                  "auto, cpu or cuda; short for --set train.device=, over which it goes");
+  app.add_option(
+      "--predict", arguments->predict,
+      "Predict the classes of these images, folders or lists (.txt) instead of training; "
+      "behind the job file. Short for --set predict.input=");
   app.add_option("--log_level", arguments->log_level, "DEBUG, INFO, WARNING or ERROR");
   app.add_flag("--print_config", arguments->print_config,
                "Print each setting and where it came from, and end");

@@ -14,6 +14,7 @@ struct WorkerArguments {
   std::string device;                  // "": as the job file says
   std::vector<std::string> overrides;  // "key=value"
   std::string log_level = env_or(kEnvLogLevel, "INFO");
+  std::vector<std::string> predict;  // images, folders, lists
   bool print_config = false;
   bool print_keys = false;
   bool print_plan = false;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "api/worker.h"
 #include "arguments.h"
@@ -17,6 +18,7 @@
 #include "strategy/reference.h"
 #include "strategy/save.h"
 #include "train/device_settings.h"
+#include "train/predict.h"
 #include "train/trainer.h"
 
 namespace fleet {
@@ -81,6 +83,24 @@ void save(const WorkerArguments& arguments, const ConfigTree& tree) {
   }
 }
 
+int predict_images(const Job& job, const World& world, Device& device, const Connection& connection,
+                   const Worker& worker) {
+  Communicator* control = connection.control ? connection.control.get() : connection.compute.get();
+  const PredictResult result = predict(job, device,
+                                       {.rank = world.rank,
+                                        .world = world.size,
+                                        .control = control,
+                                        .store = world.store,
+                                        .stop = worker.stop_signal()});
+  if (result.stopped_by != 0) return 128 + result.stopped_by;
+  if (world.rank == 0) {
+    const std::string& output = job.settings.text("predict.output");
+    spdlog::info("predicted {} images ({} could not be used){}", result.images, result.failed,
+                 output == "-" ? "" : ": " + output);
+  }
+  return 0;
+}
+
 int run(int argc, char** argv) {
   WorkerArguments arguments;
   if (!parse_arguments(argc, argv, &arguments)) return 0;
@@ -100,6 +120,9 @@ int run(int argc, char** argv) {
     tree.set("train.name", std::filesystem::path(arguments.job_file).stem().string(), "its name");
   }
   if (!arguments.device.empty()) tree.set("train.device", arguments.device, "--device");
+  if (!arguments.predict.empty()) {
+    tree.set("predict.input", nlohmann::json(arguments.predict).dump(), "--predict");
+  }
   if (print(arguments, tree)) return 0;
   if (!arguments.save_strategy.empty()) {
     save(arguments, tree);
@@ -118,6 +141,7 @@ int run(int argc, char** argv) {
       choose_job_device(job, world.rank == 0 || get_env("FLAGS_selected_gpus"));
   for (const std::string& line : choice.device->description()) spdlog::info("{}", line);
   const Connection connection = connect(job, world, *choice.device);
+  if (predicts(job)) return predict_images(job, world, *choice.device, connection, worker);
   Trainer trainer(
       job, *choice.device,
       {.rank = world.rank,

@@ -43,11 +43,17 @@ void BatchSlot::prepare(int64_t size, const ImageShape& image, bool bytes,
   batch.image = image;
 }
 
+void BatchSlot::blacken(int64_t i) {
+  if (batch.pixels) flips[i] = 0;
+  std::memset(static_cast<char*>(memory_) + i * image_bytes(), 0, image_bytes());
+}
+
 void BatchSlot::blank(int64_t ignored_label) {
   std::memset(memory_, 0, static_cast<size_t>(batch.size) * image_bytes());
   std::fill(flips.begin(), flips.end(), uint8_t{0});
   std::fill(labels.begin(), labels.end(), ignored_label);
   std::fill(weights.begin(), weights.end(), 0.0f);
+  std::fill(class_weights.begin(), class_weights.end(), 0.0f);
   std::fill(samples.begin(), samples.end(), 0);
   std::fill(keys.begin(), keys.end(), 0);
   batch.real = 0;

@@ -74,6 +74,8 @@ class InputPipeline::Impl {
     const int makers = options.async ? std::max(options.threads, 1) : 1;
     for (Slot& slot : slots_) {
       slot.prepare(options.sampler.batch, options.image, options.bytes, options.image_memory);
+      if (options.tells_damaged) slot.why.resize(options.sampler.batch);
+      slot.batch.why = slot.why.data();
     }
     // Small enough that workers share a batch evenly, large enough that the lock is not felt.
     chunk_ = std::clamp<int64_t>(options.sampler.batch / (4 * makers), 1, 64);
@@ -92,6 +94,13 @@ class InputPipeline::Impl {
     }
     lock.unlock();
     workers_.clear();
+  }
+
+  void set_class_weights(std::vector<float> weights) {
+    const std::lock_guard lock(mutex_);
+    FLEET_CHECK(!running_, "class weights after start_epoch()");
+    class_weights_ = std::move(weights);
+    for (Slot& slot : slots_) prepare_class_weights(slot);
   }
 
   void start_epoch(int64_t epoch, int64_t first) {
@@ -154,6 +163,7 @@ class InputPipeline::Impl {
     if (!stand_in_) {
       stand_in_ = std::make_unique<Slot>();
       stand_in_->prepare(options_.sampler.batch, options_.image, options_.bytes, {});
+      prepare_class_weights(*stand_in_);
       stand_in_->blank(options_.ignored_label);
     }
     stand_in_->batch.epoch = sampler_.epoch();
@@ -196,6 +206,30 @@ class InputPipeline::Impl {
     return sampler;
   }
 
+  void prepare_class_weights(Slot& slot) {
+    if (class_weights_.empty()) return;
+    slot.class_weights = class_weights_;
+    slot.batch.class_weights = slot.class_weights.data();
+  }
+
+  // Every rank knows the labels of all ranks' batches. An image that is damaged counts with its own
+  // label here, not with that of the one in its place.
+  void scale_class_weights(Slot& slot, int64_t index) {
+    const auto classes = static_cast<int64_t>(class_weights_.size());
+    const int64_t global = sampler_.global_batch();
+    double sum = 0;
+    for (int64_t i = 0; i < global; ++i) {
+      const int64_t label = source_->label(sampler_.at(index * global + i).sample);
+      if (label >= 0 && label < classes && label != options_.ignored_label) {
+        sum += static_cast<double>(class_weights_[label]);
+      }
+    }
+    const double scale = sum > 0 ? static_cast<double>(global) / sum : 0;
+    for (int64_t c = 0; c < classes; ++c) {
+      slot.class_weights[c] = static_cast<float>(scale * static_cast<double>(class_weights_[c]));
+    }
+  }
+
   bool make_image(SampleMaker& maker, Slot& slot, int64_t i, int64_t sample, uint64_t key,
                   std::string* why) {
     if (damage_.is_stalled(sample, why)) return false;
@@ -218,6 +252,7 @@ class InputPipeline::Impl {
     slot.made = -1;
     slot.error = nullptr;
     slot.damaged.clear();
+    if (!class_weights_.empty() && !options_.evaluation) scale_class_weights(slot, index);
   }
 
   // With mutex_ held: the slot's last sample is there.
@@ -334,10 +369,15 @@ class InputPipeline::Impl {
     Slot& slot = slots_[hand.index % slots_.size()];
     const int64_t i = hand.at;
     const Pick pick = sampler_.pick(hand.index, i);
-    const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.sample);
+    const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.draw);
     std::vector<Damaged> damaged;
     int64_t sample = pick.sample;
     for (std::string why; !make_image(hand.maker, slot, i, sample, key, &why);) {
+      if (options_.tells_damaged) {
+        damaged.push_back({sample, why});
+        slot.blacken(i);
+        break;
+      }
       damaged.push_back({sample, why});
       damage_.check(damaged);
       sample = (sample + 1) % source_->size();
@@ -347,8 +387,9 @@ class InputPipeline::Impl {
     slot.samples[i] = sample;
     slot.keys[i] = key;
     slot.weights[i] = counts ? 1.0f : 0.0f;
+    if (options_.tells_damaged) slot.why[i] = damaged.empty() ? "" : damaged[0].why;
     if (damaged.empty()) return;
-    damage_.name(damaged);
+    if (!options_.tells_damaged) damage_.name(damaged);
     const std::lock_guard lock(mutex_);
     for (const Damaged& one : damaged) slot.damaged.insert(one.sample);
   }
@@ -357,7 +398,8 @@ class InputPipeline::Impl {
   const AugmentChain chain_;
   const Options options_;
   DamageLog damage_;
-  Sampler sampler_;  // changes only while nobody is busy
+  Sampler sampler_;                   // changes only while nobody is busy
+  std::vector<float> class_weights_;  // by label; none: not asked for
   std::unique_ptr<Slot> stand_in_;
   std::shared_ptr<Hand> own_hand_;  // without threads
   int64_t chunk_ = 1;
@@ -386,6 +428,9 @@ InputPipeline::InputPipeline(std::unique_ptr<Source> source, AugmentChain chain,
     : impl_(std::make_unique<Impl>(std::move(source), std::move(chain), options)) {}
 InputPipeline::~InputPipeline() = default;
 
+void InputPipeline::set_class_weights(std::vector<float> weights) {
+  impl_->set_class_weights(std::move(weights));
+}
 void InputPipeline::start_epoch(int64_t epoch, int64_t first) { impl_->start_epoch(epoch, first); }
 const Batch* InputPipeline::next(const std::atomic<int>* interrupt) {
   return impl_->next(interrupt);

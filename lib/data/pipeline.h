@@ -27,6 +27,11 @@ struct Batch {
   float* weights = nullptr;    // size: 1, or 0 for padding (tail; a damaged image in evaluation)
   uint64_t* keys = nullptr;    // size: sample_key(seed, epoch, sample), what dropout is keyed by
   int64_t* samples = nullptr;  // size: index in the source
+  // By class, where set_class_weights() was called. In training times G / (their sum over the
+  // labels of the G samples of all ranks' batches): the mean over all ranks' samples of the losses
+  // weighted so is the weighted mean.
+  const float* class_weights = nullptr;
+  const std::string* why = nullptr;  // size: see Options::tells_damaged
   int64_t size = 0;
   ImageShape image;
   int64_t epoch = 0, index = 0;  // position: batch `index` of the epoch
@@ -70,6 +75,9 @@ class InputPipeline {
     double read_timeout = 0;  // seconds after which a read that does not end is given up; 0: never
     int64_t ignored_label = -100;  // of a stand-in
     bool evaluation = false;  // a damaged image weighs 0 instead of counting as its replacement
+    // An image that cannot be made is not replaced: it is black, weighs 0, and batches say why; ""
+    // for the others.
+    bool tells_damaged = false;
     bool speed_test =
         false;  // the first batch of an epoch is given again and again: the reader costs nothing
     bool bytes = false;
@@ -79,6 +87,8 @@ class InputPipeline {
   ~InputPipeline();
   InputPipeline(const InputPipeline&) = delete;
 
+  // By label; before the first start_epoch(). Labels that are no class weigh 0.
+  void set_class_weights(std::vector<float> weights);
   // Begins epoch e at batch `first`; drops what was being made. Needed once before the first
   // next().
   void start_epoch(int64_t epoch, int64_t first = 0);
@@ -120,6 +130,17 @@ Schema data_schema(const std::string& source);
 // Names of the classes by label: the source's, or data.class_names; none where neither has them.
 // classes: the model's; 0: not checked. kUsage where the names do not fit.
 std::vector<std::string> class_names(const Settings& data, const Source& source, int64_t classes);
+
+// How often the samples of each class are trained on, or count: for class weights and sampling.
+std::vector<int64_t> samples_by_class(const Source& source);
+
+// Images without labels, in the source's order, as an evaluation sees them; what cannot be made is
+// told (Options::tells_damaged). image: what is 0 there is as data.image says, or as the first
+// image is.
+std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
+                                                        std::unique_ptr<Source> source,
+                                                        ImageShape image,
+                                                        const PipelineContext& context);
 
 // The pipeline of one split as the settings (of data_schema()) say: training or evaluation. In
 // evaluation each sample counts exactly once. Null where `train` is false and no test split is

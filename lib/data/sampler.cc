@@ -34,12 +34,13 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
 
 void Sampler::start_epoch(int64_t epoch) {
   epoch_ = epoch;
-  if (!options_.shuffle) return;
+  if (!options_.shuffle && !options_.classes) return;
   order_.resize(options_.samples);
-  std::iota(order_.begin(), order_.end(), int64_t{0});
   // Fisher-Yates from the identity, so that an epoch's order does not depend on earlier epochs. One
   // mix() a draw: its 64 bits make the bias of multiplying negligible.
   const uint64_t key = mix(mix(options_.seed ^ 0x6f72646572u) + static_cast<uint64_t>(epoch));
+  if (options_.classes) return draw_classes(key);
+  std::iota(order_.begin(), order_.end(), int64_t{0});
   for (int64_t i = options_.samples - 1; i > 0; --i) {
     const auto draw = static_cast<unsigned __int128>(mix(key + static_cast<uint64_t>(i)));
     const auto j = static_cast<int64_t>((draw * static_cast<uint64_t>(i + 1)) >> 64);
@@ -47,10 +48,24 @@ void Sampler::start_epoch(int64_t epoch) {
   }
 }
 
-Pick Sampler::pick(int64_t batch, int64_t i) const {
-  const int64_t position = (batch * options_.ranks + options_.rank) * options_.batch + i;
+void Sampler::draw_classes(uint64_t key) {
+  const auto below = [&](int64_t draw, size_t count) {
+    const auto bits = static_cast<unsigned __int128>(mix(key + static_cast<uint64_t>(draw)));
+    return static_cast<size_t>((bits * count) >> 64);
+  };
+  const auto& classes = *options_.classes;
+  for (int64_t i = 0; i < options_.samples; ++i) {
+    const std::vector<int64_t>& samples = classes[below(2 * i, classes.size())];
+    order_[i] = samples[below(2 * i + 1, samples.size())];
+  }
+}
+
+Pick Sampler::at(int64_t position) const {
   const int64_t wrapped = position % options_.samples;
-  return {order_.empty() ? wrapped : order_[wrapped], position < options_.samples};
+  const int64_t sample = order_.empty() ? wrapped : order_[wrapped];
+  // The same sample may be drawn twice: not with the same crop.
+  const int64_t draw = options_.classes ? options_.samples + wrapped : sample;
+  return {sample, position < options_.samples, draw};
 }
 
 }  // namespace fleet::data

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,15 @@ struct SamplerOptions {
   uint64_t seed = 0;
   bool shuffle = true;  // false: in the source's order, each epoch
   Tail tail = Tail::kPad;
+  // The samples of each class: an epoch is then as many draws with replacement, each of a class
+  // that is as likely as the others and of one of its samples. Null: every sample comes once.
+  std::shared_ptr<const std::vector<std::vector<int64_t>>> classes = nullptr;
 };
 
 struct Pick {
   int64_t sample;
-  bool real;  // false: padding, to weigh nothing in metrics
+  bool real;     // false: padding, to weigh nothing in metrics
+  int64_t draw;  // what its random draws are keyed by: no two of an epoch have the same
 };
 
 class Sampler {
@@ -39,9 +44,16 @@ class Sampler {
   // Makes the permutation of this epoch. Not thread-safe against pick().
   void start_epoch(int64_t epoch);
   // The i-th sample of this rank's part of global batch b in the current epoch. Thread-safe.
-  Pick pick(int64_t batch, int64_t i) const;
+  Pick pick(int64_t batch, int64_t i) const {
+    return at((batch * options_.ranks + options_.rank) * options_.batch + i);
+  }
+  // The same by its position in the epoch, from 0, of any rank: global batch b has [b*G, (b+1)*G).
+  Pick at(int64_t position) const;
+  int64_t global_batch() const { return options_.batch * options_.ranks; }  // G
 
  private:
+  void draw_classes(uint64_t key);
+
   SamplerOptions options_;
   int64_t batches_ = 0, epoch_ = 0;
   std::vector<int64_t> order_;  // empty: the source's order

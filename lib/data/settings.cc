@@ -1,5 +1,6 @@
 // The job file's "data" section.
 #include <algorithm>
+#include <map>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -7,6 +8,7 @@
 #include "base/thread.h"
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
+#include "data/subset.h"
 
 namespace fleet::data {
 namespace {
@@ -39,8 +41,8 @@ ImageShape image_of(const Settings& data, const Source& source) {
   return image;
 }
 
-std::unique_ptr<Source> open_source(const Settings& data, bool train,
-                                    const PipelineContext& context) {
+std::unique_ptr<Source> open_split(const Settings& data, bool train, bool speaks,
+                                   const PipelineContext& context) {
   const Settings train_split = data.section("train");
   const SourceContext where{.root = data.text("root"),
                             .train = train,
@@ -51,7 +53,7 @@ std::unique_ptr<Source> open_source(const Settings& data, bool train,
                             .height = static_cast<int>(data.integer("image.height")),
                             .width = static_cast<int>(data.integer("image.width")),
                             .train_split = train ? nullptr : &train_split,
-                            .speaks = context.rank == 0,
+                            .speaks = speaks,
                             .replaces_damaged = data.text("on_damaged") == "skip"};
   const std::string& name = data.text("source");
   auto source = sources().get(name).open(train ? train_split : data.section("test"), where);
@@ -59,6 +61,77 @@ std::unique_ptr<Source> open_source(const Settings& data, bool train,
   throw Error(
       ErrorCode::kUsage, "no training data is named", "data.train",
       "set what the source '" + name + "' needs:\n" + sources().get(name).schema(true).help());
+}
+
+// data.validation_split: the test split is a part of the training data.
+std::unique_ptr<Source> open_part(const Settings& data, bool train,
+                                  const PipelineContext& context) {
+  const Schema test = sources().get(data.text("source")).schema(false);
+  for (const ConfigKey& key : test.keys()) {
+    if (!data.given("test." + key.path)) continue;
+    throw Error(ErrorCode::kUsage, "there are test data already (data.test." + key.path + ")",
+                "data.validation_split", "set one of both");
+  }
+  auto all = open_split(data, true, train && context.rank == 0, context);
+  Split split = split_by_class(*all, data.number("validation_split"),
+                               static_cast<uint64_t>(data.integer("validation_seed")));
+  return subset_of(std::move(all), std::move(train ? split.train : split.validation));
+}
+
+std::unique_ptr<Source> open_source(const Settings& data, bool train,
+                                    const PipelineContext& context) {
+  if (data.number("validation_split") > 0) return open_part(data, train, context);
+  return open_split(data, train, context.rank == 0, context);
+}
+
+// data.sampling.
+std::shared_ptr<const std::vector<std::vector<int64_t>>> classes_to_draw(
+    const Settings& data, const Source& source, const PipelineContext& context) {
+  if (data.text("sampling") != "balanced") return nullptr;
+  if (!data.boolean("shuffle")) {
+    throw Error(ErrorCode::kUsage, "balanced samples are drawn", "data.shuffle",
+                "leave it true, or set data.sampling to \"all\"");
+  }
+  std::map<int64_t, std::vector<int64_t>> by_label;
+  for (int64_t i = 0; i < source.size(); ++i) {
+    const int64_t label = source.label(i);
+    if (label != context.ignored_label) by_label[label].push_back(i);
+  }
+  if (by_label.empty()) {
+    throw Error(ErrorCode::kUsage, "no sample has a class", "data.sampling",
+                "set it to \"all\", or label the data");
+  }
+  auto classes = std::make_shared<std::vector<std::vector<int64_t>>>();
+  for (auto& [label, samples] : by_label) classes->push_back(std::move(samples));
+  return classes;
+}
+
+ImageShape checked_image(const Settings& data, const Source& source, ImageShape image) {
+  if (image.count() == 0) image = image_of(data, source);
+  if (image.channels == 1 || image.channels == 3) return image;
+  throw Error(ErrorCode::kUsage,
+              "images cannot have " + std::to_string(image.channels) + " channels",
+              "data.image.channels", "1 is grey, 3 is RGB");
+}
+
+// What every pipeline of these settings has.
+InputPipeline::Options options_of(const Settings& data, const ImageShape& image,
+                                  const PipelineContext& context) {
+  return {.sampler = {.batch = data.integer("batch_size"),
+                      .rank = context.rank,
+                      .ranks = context.ranks,
+                      .seed = context.seed,
+                      .shuffle = false,
+                      .tail = Tail::kPad},
+          .image = image,
+          .threads = threads_of(data),
+          .prefetch = static_cast<int>(data.integer("prefetch")),
+          .async = data.boolean("async"),
+          .read_timeout = data.number("read_timeout"),
+          .ignored_label = context.ignored_label,
+          .evaluation = true,
+          .bytes = context.bytes,
+          .image_memory = context.image_memory};
 }
 
 }  // namespace
@@ -98,6 +171,13 @@ Schema data_schema(const std::string& source) {
       .boolean("async", true,
                "Make batches ahead on worker threads; false: when they are asked for")
       .boolean("shuffle", true, "Train in a new random order each epoch")
+      .choice("sampling", "all", {"all", "balanced"},
+              "What an epoch trains on: every sample once, or as many draws with replacement, each "
+              "class as often as the others")
+      .number("validation_split", 0, 0, 0.9,
+              "This part of each class's training samples is evaluated on, and not trained on; 0: "
+              "none")
+      .integer("validation_seed", 1, 0, 9e15, "Which samples those are")
       .choice(
           "tail", "pad", {"pad", "drop"},
           "An epoch's last, partial batch: filled up with samples that weigh nothing in metrics, "
@@ -122,37 +202,44 @@ Schema data_schema(const std::string& source) {
   return schema;
 }
 
+std::vector<int64_t> samples_by_class(const Source& source) {
+  std::vector<int64_t> counts;
+  for (int64_t i = 0; i < source.size(); ++i) {
+    const int64_t label = source.label(i);
+    if (label < 0) continue;
+    if (label >= static_cast<int64_t>(counts.size())) counts.resize(label + 1);
+    counts[label] += 1;
+  }
+  return counts;
+}
+
+std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
+                                                        std::unique_ptr<Source> source,
+                                                        ImageShape image,
+                                                        const PipelineContext& context) {
+  image = checked_image(data, *source, image);
+  AugmentChain chain(data.section("eval"), false, image, data.numbers("mean"), data.numbers("std"));
+  InputPipeline::Options options = options_of(data, image, context);
+  options.tells_damaged = true;
+  return std::make_unique<InputPipeline>(std::move(source), std::move(chain), options);
+}
+
 std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
                                              const PipelineContext& context) {
   auto source = open_source(data, train, context);
   if (!source) return nullptr;
-  const ImageShape image = image_of(data, *source);
-  if (image.channels != 1 && image.channels != 3) {
-    throw Error(ErrorCode::kUsage,
-                "images cannot have " + std::to_string(image.channels) + " channels",
-                "data.image.channels", "1 is grey, 3 is RGB");
-  }
+  const ImageShape image = checked_image(data, *source, {});
   AugmentChain chain(data.section(train ? "augment" : "eval"), train, image, data.numbers("mean"),
                      data.numbers("std"));
-  InputPipeline::Options options{
-      .sampler = {.samples = source->size(),
-                  .batch = data.integer("batch_size"),
-                  .rank = context.rank,
-                  .ranks = context.ranks,
-                  .seed = context.seed,
-                  .shuffle = train && data.boolean("shuffle"),
-                  .tail = train ? parse_tail(data.text("tail")) : Tail::kPad},
-      .image = image,
-      .threads = threads_of(data),
-      .prefetch = static_cast<int>(data.integer("prefetch")),
-      .async = data.boolean("async"),
-      .fail_on_damaged = data.text("on_damaged") == "fail",
-      .read_timeout = data.number("read_timeout"),
-      .ignored_label = context.ignored_label,
-      .evaluation = !train,
-      .speed_test = train && flag("FLAGS_reader_queue_speed_test_mode"),
-      .bytes = context.bytes,
-      .image_memory = context.image_memory};
+  InputPipeline::Options options = options_of(data, image, context);
+  options.fail_on_damaged = data.text("on_damaged") == "fail";
+  if (train) {
+    options.evaluation = false;
+    options.sampler.shuffle = data.boolean("shuffle");
+    options.sampler.tail = parse_tail(data.text("tail"));
+    options.sampler.classes = classes_to_draw(data, *source, context);
+    options.speed_test = flag("FLAGS_reader_queue_speed_test_mode");
+  }
   return std::make_unique<InputPipeline>(std::move(source), std::move(chain), options);
 }
 

@@ -1,16 +1,14 @@
 // A text file that lists images: "path label" a line.
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/regular_file.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "data/image_files.h"
+#include "data/list_lines.h"
 
 namespace fleet::data {
 namespace {
@@ -32,35 +30,6 @@ ImageFile parse_line(std::string_view line, const SourceContext& context,
   }
   check_label(label, context, where);
   return {under_root(context.root, std::string(trim(line.substr(0, blank)))), label};
-}
-
-// Calls body for each line of the file, which is never in memory as a whole. What is no text ends
-// soon: a line is no longer than a path can be.
-template <typename Body>
-void for_each_line(const std::string& list, const Body& body) {
-  constexpr size_t kLongest = 8192, kPiece = 1 << 16;
-  const RegularFile file = open_regular_file(list);
-  std::string rest;  // from the beginning of a line on
-  int64_t number = 0;
-  for (;;) {
-    char piece[kPiece];
-    const ssize_t got = ::read(file.fd.get(), piece, sizeof piece);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_errno("cannot read the list", list);
-    rest.append(piece, static_cast<size_t>(got));
-    size_t start = 0;
-    for (size_t end; (end = rest.find('\n', start)) != std::string::npos; start = end + 1) {
-      ++number;
-      body(std::string_view(rest).substr(start, end - start));
-    }
-    rest.erase(0, start);
-    if (rest.size() > kLongest || rest.find('\0') != std::string::npos) {
-      throw Error(ErrorCode::kUsage, "the line is no text, or longer than a path can be",
-                  list + ":" + std::to_string(number + 1), "give a list of \"path label\" lines");
-    }
-    if (got == 0) break;
-  }
-  if (!rest.empty()) body(rest);
 }
 
 // Also remembers the lines' numbers, for messages.

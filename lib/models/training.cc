@@ -7,24 +7,39 @@
 namespace fleet {
 namespace {
 
+// Of each sample.
+struct Losses {
+  VarId values;
+  VarId weights = kNoVar;  // the label's, where classes have weights
+};
+
 Metrics append_metrics(Program& program, SectionId section, const Training& training, VarId logits,
-                       VarId losses, const std::string& prefix) {
+                       const Losses& losses, const std::string& prefix) {
   Metrics metrics;
-  metrics.losses =
-      program.emit(section, "weighted_sum", {losses, training.weight}, {}, prefix + "losses")[0];
+  const auto sum = [&](VarId values, const char* name) {
+    return program.emit(section, "weighted_sum", {values, training.weight}, {}, prefix + name)[0];
+  };
+  metrics.losses = sum(losses.values, "losses");
+  if (losses.weights != kNoVar) metrics.loss_weights = sum(losses.weights, "loss_weights");
   metrics.counts = program.emit(section, "accuracy", {logits, training.label, training.weight},
                                 {{"k", training.top_k}}, prefix + "counts")[0];
   return metrics;
 }
 
-// The loss of each sample.
-VarId append_losses(Program& program, SectionId section, VarId logits, VarId label,
-                    const TrainingOptions& options, const std::string& prefix) {
+Losses append_losses(Program& program, SectionId section, VarId logits, const Training& training,
+                     const TrainingOptions& options, const std::string& prefix) {
+  const VarId label = training.label;
+  const Attributes attributes = {{"label_smoothing", options.label_smoothing},
+                                 {"ignore_index", options.ignore_index}};
   const VarId losses = program.temporary(prefix + "sample_losses");
-  program.append(
-      section, "softmax_with_cross_entropy", {logits, label}, {losses},
-      {{"label_smoothing", options.label_smoothing}, {"ignore_index", options.ignore_index}});
-  return losses;
+  if (!options.class_weights) {
+    program.append(section, "softmax_with_cross_entropy", {logits, label}, {losses}, attributes);
+    return {losses};
+  }
+  const VarId weights = program.temporary(prefix + "sample_weights");
+  program.append(section, "weighted_cross_entropy", {logits, label, training.class_weights},
+                 {losses, weights}, attributes);
+  return {losses, weights};
 }
 
 // Convolutions that there is a kernel of our own for.
@@ -52,6 +67,10 @@ void add_feeds(Program& program, const TrainingOptions& options, Training* train
   training->weight = program.feed("weight", DType::kFloat32, samples);
   training->sample_key = program.feed("sample_key", DType::kInt64, samples);
   training->learning_rate = program.feed("learning_rate", DType::kFloat32, {1});
+  if (options.class_weights) {
+    const int64_t classes = options.model_settings.integer("num_classes");
+    training->class_weights = program.feed("class_weights", DType::kFloat32, {classes});
+  }
 }
 
 // What a section's network reads.
@@ -81,9 +100,8 @@ Training build_training(Program& program, const TrainingOptions& options) {
   training.blocks = network.blocks();
   FLEET_CHECK((program.var(training.logits).shape == Shape{options.batch, classes}),
               "the model's logits are " + program.var(training.logits).shape.text());
-  VarId losses =
-      append_losses(program, training.forward, training.logits, training.label, options, "");
-  training.loss = program.emit(training.forward, "mean", {losses}, {}, "loss")[0];
+  Losses losses = append_losses(program, training.forward, training.logits, training, options, "");
+  training.loss = program.emit(training.forward, "mean", {losses.values}, {}, "loss")[0];
 
   training.fetch = program.add_section("fetch", {.training = true, .fetch_only = true});
   training.training_metrics =
@@ -93,8 +111,8 @@ Training build_training(Program& program, const TrainingOptions& options) {
   Network evaluation(program, training.evaluate, false, kNoVar);
   const VarId evaluated = append_image(program, training.evaluate, options, training, "evaluate/");
   training.evaluate_logits = model.build(evaluation, evaluated, options.model_settings);
-  losses = append_losses(program, training.evaluate, training.evaluate_logits, training.label,
-                         options, "evaluate/");
+  losses = append_losses(program, training.evaluate, training.evaluate_logits, training, options,
+                         "evaluate/");
   training.evaluation_metrics = append_metrics(program, training.evaluate, training,
                                                training.evaluate_logits, losses, "evaluate/");
   if (!options.model_settings.boolean("use_cudnn")) leave_cudnn(program);

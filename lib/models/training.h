@@ -24,6 +24,7 @@ struct TrainingOptions {
   Shape image = {3, 224, 224};              // channels, height, width
   double label_smoothing = 0;               // of the training loss and the evaluation loss
   int64_t ignore_index = -100;              // samples with this label have loss 0
+  bool class_weights = false;               // the loss weighs classes: they are fed
   std::optional<Normalization> bytes = {};  // images are fed as bytes; else as normalised floats
 };
 
@@ -31,6 +32,9 @@ struct TrainingOptions {
 // weight 0. Means are quotients: loss = losses[0] / losses[1], acc1 = counts[0] / counts[2].
 struct Metrics {
   VarId losses = kNoVar;  // float32 [2]: sum of weight * loss, sum of weight
+  // float32 [2], with class weights: sum of weight * the label's, which the loss is divided by
+  // then.
+  VarId loss_weights = kNoVar;
   VarId counts =
       kNoVar;  // float32 [3]: hits among the first, hits among the first k, sum of weight
 };
@@ -47,8 +51,9 @@ struct Training {
   VarId weight = kNoVar;         // float32 [N]: 1, or 0 for a padded sample; metrics only
   VarId sample_key = kNoVar;     // int64 [N]: what dropout of a sample is keyed by
   VarId learning_rate = kNoVar;  // float32 [1]: for the optimizer
+  VarId class_weights = kNoVar;  // float32 [num_classes], where options say so
   // loss: float32 [1], the mean over all N samples: padded ones count like the others, so that
-  // every rank divides by the same number.
+  // every rank divides by the same number. With class weights it is the mean of what they weigh.
   VarId loss = kNoVar;
   std::vector<Block> blocks;  // of the forward section
   VarId logits = kNoVar;      // of the forward section, float32 [N, num_classes]

@@ -107,6 +107,7 @@ std::string state_text(const TrainingPosition& position, int ranks) {
   if (ranks > 0) state["ranks"] = ranks;
   if (!position.schedule.empty()) state["schedule"] = position.schedule;
   if (position.evaluations.observed_step >= 0) state["evaluations"] = to_json(position.evaluations);
+  if (!position.validation.empty()) state["validation"] = position.validation;
   state[kChecksum] = checksum_of(state);
   return state.dump(2) + "\n";
 }
@@ -138,14 +139,15 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
                       ", this fleetrun reads versions 1 to " + std::to_string(kVersion),
                   path, "go on with the release that wrote it, or a newer one");
     }
-    const TrainingPosition position = {state.at("step"),
-                                       state.at("epoch"),
-                                       state.at("batch"),
-                                       state.at("seed"),
-                                       state.at("global_batch"),
-                                       state.at("model"),
-                                       state.value("schedule", std::vector<double>()),
-                                       record_from(state)};
+    const TrainingPosition position = {.step = state.at("step"),
+                                       .epoch = state.at("epoch"),
+                                       .batch = state.at("batch"),
+                                       .seed = state.at("seed"),
+                                       .global_batch = state.at("global_batch"),
+                                       .model = state.at("model"),
+                                       .schedule = state.value("schedule", std::vector<double>()),
+                                       .evaluations = record_from(state),
+                                       .validation = state.value("validation", std::string())};
     if (position.step < 0 || position.epoch < 0 || position.batch < 0) {
       throw damaged("a position below zero");
     }

@@ -31,7 +31,8 @@ struct TrainingPosition {
   std::string model;
   std::vector<double> schedule = {};  // Schedule::state()
   EvaluationRecord evaluations = {};
-  ModelCard card = {};  // in the metadata of model.safetensors
+  ModelCard card = {};          // in the metadata of model.safetensors
+  std::string validation = {};  // JobData::validation()
 };
 
 // What a rank writes of a checkpoint.

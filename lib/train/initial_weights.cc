@@ -166,7 +166,11 @@ HostTensor converted(const HostTensor& tensor, DType dtype) {
 
 std::vector<std::string> load_weights(const std::string& path, const WeightsOptions& options,
                                       Executor& executor) {
-  TensorFile file = read_safetensors(path);
+  return load_weights(read_safetensors(path), path, options, executor);
+}
+
+std::vector<std::string> load_weights(TensorFile file, const std::string& path,
+                                      const WeightsOptions& options, Executor& executor) {
   check_same_classes(read_card(file.metadata).classes, options.classes, path,
                      "give the data that the weights were trained with");
   std::vector<std::string> lines;

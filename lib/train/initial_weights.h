@@ -25,6 +25,10 @@ struct WeightsOptions {
 std::vector<std::string> load_weights(const std::string& path, const WeightsOptions& options,
                                       Executor& executor);
 
+// The same of what was read from `path`.
+std::vector<std::string> load_weights(TensorFile file, const std::string& path,
+                                      const WeightsOptions& options, Executor& executor);
+
 // The same values as another floating type. kUsage where one of the types is not floating.
 HostTensor converted(const HostTensor& tensor, DType dtype);
 

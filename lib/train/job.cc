@@ -6,8 +6,10 @@
 #include "comm/factory.h"
 #include "strategy/strategy.h"
 #include "tensor/device.h"
+#include "train/class_weights.h"
 #include "train/evaluation_watch.h"
 #include "train/job_choices.h"
+#include "train/predict.h"
 
 namespace fleet {
 namespace {
@@ -30,6 +32,9 @@ Schema train_schema() {
       .number("label_smoothing", 0, 0, 1, "of the loss")
       .integer("ignore_index", -100, -kMany, kMany,
                "samples with this label have loss 0; it need not be a class")
+      .choice("class_weights.rule", "", {"", "balanced"},
+              "weights of the classes in the loss; balanced: samples / (classes x the class's)")
+      .numbers("class_weights.values", {}, "the same, one for each class, as given")
       .boolean("numeric_stable_mode", true, "of the loss: always so, whatever it says")
       .choice("device", "auto", {"auto", "cpu", "cuda"},
               "what to compute on; auto: the GPU that this rank was given, or is there")
@@ -88,6 +93,7 @@ Schema job_schema(const ConfigTree& tree) {
   schema.section("", chosen_sections(tree))
       .section("train", train_schema())
       .section("checkpoint", checkpoint_schema())
+      .section("predict", predict_schema())
       .section("comm", comm_schema())
       .section("strategy", strategy_schema());
   return schema;
@@ -97,6 +103,7 @@ void name_keys(ConfigTree& tree) {
   if (tree.peek("data.use_dali")) tree.rename("data.use_dali", "strategy.use_dali");
   name_evaluation_keys(&tree);
   if (tree.peek("train.ema")) tree.rename("train.ema", "train.ema.decay");
+  name_class_weights(&tree);
   name_strategy_fields("strategy", &tree);
 }
 

@@ -1,6 +1,10 @@
 #include "train/job_data.h"
 
+#include <cstdio>
+
 #include "base/error.h"
+#include "data/random.h"
+#include "train/class_weights.h"
 #include "train/device_settings.h"
 #include "train/same_start.h"
 
@@ -28,6 +32,10 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
         "test images are " + test_->image().text() + ", training images " + train_->image().text(),
         "data", "give both the same size");
   }
+  if (!weighs_classes(job)) return;
+  const std::vector<float> weights = class_weights(job, train_->source());
+  train_->set_class_weights(weights);
+  if (test_) test_->set_class_weights(weights);
 }
 
 ModelCard JobData::card(const Job& job) const {
@@ -41,11 +49,26 @@ const data::Fingerprint& JobData::fingerprint() {
   return *fingerprint_;
 }
 
+const data::Fingerprint& JobData::test_fingerprint() {
+  if (!test_fingerprint_) test_fingerprint_ = data::fingerprint(test_->source());
+  return *test_fingerprint_;
+}
+
+std::string JobData::validation(const Job& job) {
+  const double part = job.data.number("validation_split");
+  if (part == 0) return "";
+  const data::Fingerprint& print = test_fingerprint();
+  char text[120];
+  std::snprintf(text, sizeof text, "%g of each class by seed %lld: %lld samples, %016llx", part,
+                static_cast<long long>(job.data.integer("validation_seed")),
+                static_cast<long long>(print.samples),
+                static_cast<unsigned long long>(data::mix(print.labels) ^ print.files));
+  return text;
+}
+
 void JobData::compare(const Job& job, JobRank rank, Store& store) {
-  std::optional<data::Fingerprint> test;
-  if (test_) test = data::fingerprint(test_->source());
-  StartComparison(claims_of_data(job, fingerprint(), test ? &*test : nullptr), "data", rank, store,
-                  timeout_of(job))
+  const data::Fingerprint* test = test_ ? &test_fingerprint() : nullptr;
+  StartComparison(claims_of_data(job, fingerprint(), test), "data", rank, store, timeout_of(job))
       .wait();
 }
 

@@ -26,6 +26,9 @@ class JobData {
   data::InputPipeline* test() { return test_.get(); }  // null where the job names none
   // What the job's data are: names of the classes, size of the images.
   ModelCard card(const Job& job) const;
+  // Which part of the training data is evaluated on (data.validation_split), as one line that is
+  // the same where the same samples are; "": none is.
+  std::string validation(const Job& job);
   // Of the training data; looks at them the first time.
   const data::Fingerprint& fingerprint();
   // Compares the data and the weights to start from with the other ranks'. Collective, once for a
@@ -35,7 +38,9 @@ class JobData {
  private:
   std::vector<Buffer> image_memory_;  // of the batches, where copies are fast from it
   std::unique_ptr<data::InputPipeline> train_, test_;
-  std::optional<data::Fingerprint> fingerprint_;
+  const data::Fingerprint& test_fingerprint();
+
+  std::optional<data::Fingerprint> fingerprint_, test_fingerprint_;
 };
 
 }  // namespace fleet

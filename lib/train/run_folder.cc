@@ -160,6 +160,20 @@ void RunFolder::lock(const std::string& run) {
   write_all(lock_.get(), holder, path);
 }
 
+std::vector<std::string> runs_of(const std::string& name) {
+  check_name(name);
+  std::vector<std::string> runs;
+  std::error_code error;
+  const std::string root = std::string(kRoot) + "/" + name;
+  for (fs::directory_iterator entry(root, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (number_of(entry->path()) > 0) runs.push_back(entry->path());
+  }
+  std::sort(runs.begin(), runs.end(),
+            [](const std::string& a, const std::string& b) { return number_of(a) > number_of(b); });
+  return runs;
+}
+
 bool is_of_run(const std::string& folder, const std::string& run) {
   const std::string mark = folder + kMark;
   return !run.empty() && fs::exists(mark) && read_file(mark) == run;

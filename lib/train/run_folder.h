@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 
@@ -39,6 +40,9 @@ class RunFolder {
   bool made_ = false;  // for this run, which has not begun yet
   UniqueFd lock_;
 };
+
+// The folders output/NAME/run-001, run-002..., the newest first.
+std::vector<std::string> runs_of(const std::string& name);
 
 // Whether this run has called the folder its own.
 bool is_of_run(const std::string& folder, const std::string& run);

@@ -9,6 +9,7 @@
 #include "optim/ema.h"
 #include "optim/parameter_groups.h"
 #include "tensor/caching_allocator.h"
+#include "train/class_weights.h"
 #include "train/device_settings.h"
 #include "train/feeder.h"
 #include "train/finite_watch.h"
@@ -122,6 +123,7 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
                 .image = options.image,
                 .label_smoothing = job.train.number("label_smoothing"),
                 .ignore_index = job.train.integer("ignore_index"),
+                .class_weights = weighs_classes(job),
                 .bytes = normalization(job, options)});
   const int frozen = freeze_parameters(program, job.optimizer);
   if (frozen > 0 && options.rank == 0) {
@@ -138,6 +140,9 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   const Training& training = built.training;
   built.keep = {training.loss, training.training_metrics.losses, training.training_metrics.counts,
                 training.evaluation_metrics.losses, training.evaluation_metrics.counts};
+  for (const Metrics& metrics : {training.training_metrics, training.evaluation_metrics}) {
+    if (metrics.loss_weights != kNoVar) built.keep.push_back(metrics.loss_weights);
+  }
   if (job.train.boolean("evaluate_classes")) built.keep.push_back(training.evaluate_logits);
   built.keep.insert(built.keep.end(), strategy.keep().begin(), strategy.keep().end());
   return built;
@@ -259,7 +264,9 @@ MetricSums Session::read_metrics(bool evaluation) {
   float losses[2], counts[3];
   executor_->read(metrics.losses, losses);
   executor_->read(metrics.counts, counts);
-  return {losses[0], losses[1], counts[0], counts[1], counts[2]};
+  float weight = losses[1];
+  if (metrics.loss_weights != kNoVar) weight = executor_->values<float>(metrics.loss_weights)[0];
+  return {losses[0], weight, counts[0], counts[1], counts[2]};
 }
 
 std::optional<double> Session::read_loss_scaling() {

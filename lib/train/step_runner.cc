@@ -31,7 +31,7 @@ void StepRunner::make_feeder() {
   const Training& net = session_->training();
   std::vector<VarId> vars;
   for (VarId var : {net.image, net.pixels, net.flip, net.label, net.weight, net.sample_key,
-                    net.learning_rate}) {
+                    net.learning_rate, net.class_weights}) {
     if (var != kNoVar) vars.push_back(var);
   }
   feeder_ = std::make_unique<Feeder>(executor(), device_, vars);
@@ -46,7 +46,8 @@ void StepRunner::feed(const data::Batch& batch, const float& rate) {
                                    {net.label, batch.labels},
                                    {net.weight, batch.weights},
                                    {net.sample_key, batch.keys},
-                                   {net.learning_rate, &rate}}) {
+                                   {net.learning_rate, &rate},
+                                   {net.class_weights, batch.class_weights}}) {
     if (feed.var == kNoVar) continue;
     FLEET_CHECK(feed.data, "a batch without " + executor().program().var(feed.var).name);
     feeds_.push_back(feed);

@@ -68,6 +68,7 @@ class Trainer {
   void resume(const std::string& folder);  // or "no"
   void set_aside_other_checkpoints();
   void check_goes_on(const TrainingPosition& saved, const std::string& folder) const;
+  void check_validation(const TrainingPosition& saved, const std::string& folder) const;
   TrainResult evaluate_only();
   TrainResult finish();
   void check_evaluates() const;

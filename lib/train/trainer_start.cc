@@ -50,7 +50,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   position_ = {.seed = seed,
                .global_batch = data_->train().batch_size() * part_.parts,
                .model = job_.model_name,
-               .card = data_->card(job_)};
+               .card = data_->card(job_),
+               .validation = data_->validation(job_)};
   schedule_ = std::make_unique<Schedule>(job_.schedule, data_->train().batches(),
                                          job_.train.integer("epochs"), position_.global_batch);
   check_evaluates();
@@ -209,10 +210,13 @@ void Trainer::resume(const std::string& folder) {
       "give the data it was trained with, or checkpoint.weights to train a new head");
   schedule_->restore(saved.schedule);
   watch_->restore(saved.evaluations);
+  check_validation(saved, folder);
+  const std::string validation = position_.validation;
   ModelCard card = std::move(position_.card);
   if (card.classes.empty()) card.classes = saved.card.classes;
   position_ = saved;
   position_.card = std::move(card);
+  position_.validation = validation;
   saved_step_ = kept_step_ = saved.step;
   namespace fs = std::filesystem;
   std::error_code error;
@@ -229,6 +233,26 @@ void Trainer::resume(const std::string& folder) {
                  saved.batch);
     if (!note.empty()) spdlog::info("{}", note);
   }
+}
+
+// Samples that it was trained on would be evaluated.
+void Trainer::check_validation(const TrainingPosition& saved, const std::string& folder) const {
+  const std::string &before = saved.validation, &now = position_.validation;
+  if (before == now) return;
+  const auto text = [](const std::string& validation) {
+    return validation.empty() ? std::string("none") : "'" + validation + "'";
+  };
+  const std::string what =
+      "was trained with the validation split " + text(before) + ", this job's is " + text(now);
+  if (evaluates_only()) {
+    if (leads() && !now.empty()) {
+      spdlog::warn("{} {}: it may have been trained with what it is evaluated on", folder, what);
+    }
+    return;
+  }
+  throw Error(ErrorCode::kUsage, what, folder,
+              "set the same data.validation_split and validation_seed, with the same data, or "
+              "checkpoint.weights to start anew from its weights");
 }
 
 void Trainer::check_goes_on(const TrainingPosition& saved, const std::string& folder) const {

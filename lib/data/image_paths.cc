@@ -1,0 +1,81 @@
+#include "data/image_paths.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/class_files.h"
+#include "data/list_lines.h"
+#include "data/source.h"
+
+namespace fleet::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_list(const std::string& path) {
+  const std::string ending = fs::path(path).extension();
+  return ending == ".txt" || ending == ".lst" || ending == ".list";
+}
+
+// A list may have labels, which nobody asks for here; a name may end in a number too.
+std::string path_of(std::string_view line, const std::string& folder) {
+  const std::string whole = under_root(folder, std::string(line));
+  const size_t blank = line.find_last_of(" \t");
+  long long label = 0;
+  std::error_code unknown;
+  if (blank == std::string_view::npos || !parse_int(line.substr(blank + 1), &label) ||
+      fs::exists(whole, unknown)) {
+    return whole;
+  }
+  return under_root(folder, std::string(trim(line.substr(0, blank))));
+}
+
+void add_list(const std::string& list, std::vector<std::string>* paths) {
+  const std::string folder = fs::path(list).parent_path().string();
+  const size_t before = paths->size();
+  for_each_line(list, [&](std::string_view given) {
+    const std::string_view line = trim(given);
+    if (!line.empty()) paths->push_back(path_of(line, folder));
+  });
+  if (paths->size() > before) return;
+  throw Error(ErrorCode::kUsage, "the list names no image", list, "write a path on each line");
+}
+
+void add_folder(const std::string& folder, std::vector<std::string>* paths) {
+  ClassFolderNotes notes;
+  const std::string plain = folder.size() > 1 && folder.ends_with('/')
+                                ? folder.substr(0, folder.find_last_not_of('/') + 1)
+                                : folder;
+  std::vector<std::string> found = images_below(plain.empty() ? "/" : plain, &notes);
+  if (found.empty()) {
+    const std::string others = text_of(notes.left_out);
+    throw Error(ErrorCode::kUsage,
+                "there is no image in it" + (others.empty() ? "" : ", but " + others), folder,
+                "name a folder with images");
+  }
+  paths->insert(paths->end(), found.begin(), found.end());
+}
+
+}  // namespace
+
+std::vector<std::string> image_paths(const std::vector<std::string>& named) {
+  std::vector<std::string> paths;
+  for (const std::string& path : named) {
+    std::error_code unknown;
+    if (fs::is_directory(path, unknown)) {
+      add_folder(path, &paths);
+    } else if (is_list(path)) {
+      add_list(path, &paths);
+    } else {
+      paths.push_back(path);
+    }
+  }
+  if (paths.empty()) {
+    throw Error(ErrorCode::kUsage, "no image is named", "predict.input",
+                "name images, folders or lists: --predict PATH");
+  }
+  return paths;
+}
+
+}  // namespace fleet::data

@@ -1,0 +1,24 @@
+// A part of another source, and how a validation split chooses it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/source.h"
+
+namespace fleet::data {
+
+// The samples of `all` at these indices, in this order.
+std::unique_ptr<Source> subset_of(std::unique_ptr<Source> all, std::vector<int64_t> indices);
+
+struct Split {
+  std::vector<int64_t> train, validation;  // indices, ascending; together all
+};
+
+// Of each class of n samples round(n x part) are for validation, but at least one where n > 1, and
+// never all. Which ones depends on (seed, index) only. kUsage where no sample is left for
+// validation. 0 < part < 1.
+Split split_by_class(const Source& source, double part, uint64_t seed);
+
+}  // namespace fleet::data

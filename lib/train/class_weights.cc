@@ -1,0 +1,71 @@
+#include "train/class_weights.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/pipeline.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kKey[] = "train.class_weights";
+
+std::vector<double> balanced(const Job& job, const data::Source& train) {
+  std::vector<int64_t> counts = data::samples_by_class(train);
+  const int64_t ignored = job.train.integer("ignore_index");
+  if (ignored >= 0 && ignored < static_cast<int64_t>(counts.size())) counts[ignored] = 0;
+  double samples = 0, classes = 0;
+  for (const int64_t count : counts) {
+    samples += static_cast<double>(count);
+    classes += count > 0 ? 1 : 0;
+  }
+  std::vector<double> weights;
+  for (const int64_t count : counts) {
+    weights.push_back(count > 0 ? samples / (classes * static_cast<double>(count)) : 0);
+  }
+  weights.resize(job.model.integer("num_classes"));
+  return weights;
+}
+
+}  // namespace
+
+void name_class_weights(ConfigTree* tree) {
+  const auto given = tree->peek(kKey);
+  if (!given) return;
+  const bool list = !given->empty() && (given->front() == '[' || given->find(',') != given->npos);
+  tree->rename(kKey, std::string(kKey) + (list ? ".values" : ".rule"));
+}
+
+bool weighs_classes(const Job& job) {
+  return !job.train.text("class_weights.rule").empty() ||
+         !job.train.numbers("class_weights.values").empty();
+}
+
+std::vector<float> class_weights(const Job& job, const data::Source& train) {
+  std::vector<double> weights = job.train.numbers("class_weights.values");
+  const int64_t classes = job.model.integer("num_classes");
+  if (!job.train.text("class_weights.rule").empty()) {
+    if (!weights.empty()) {
+      throw Error(ErrorCode::kUsage, "a rule and a list are given", kKey, "give one of both");
+    }
+    weights = balanced(job, train);
+  }
+  if (static_cast<int64_t>(weights.size()) != classes) {
+    throw Error(ErrorCode::kUsage,
+                std::to_string(weights.size()) + " weights, and the model has " +
+                    std::to_string(classes) + " classes",
+                kKey, "give one for each class");
+  }
+  const bool good = std::all_of(weights.begin(), weights.end(),
+                                [](double weight) { return std::isfinite(weight) && weight >= 0; });
+  const bool some = std::any_of(weights.begin(), weights.end(), [](double w) { return w > 0; });
+  if (!good || !some) {
+    throw Error(ErrorCode::kUsage, good ? "all weights are 0" : "a weight is below 0 or not finite",
+                kKey, "give numbers of 0 or more");
+  }
+  return {weights.begin(), weights.end()};
+}
+
+}  // namespace fleet

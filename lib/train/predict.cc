@@ -1,0 +1,245 @@
+#include "train/predict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <span>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "data/image_files.h"
+#include "data/image_paths.h"
+#include "data/pipeline.h"
+#include "models/training.h"
+#include "observe/rank_progress.h"
+#include "train/control.h"
+#include "train/prediction_file.h"
+#include "train/prediction_weights.h"
+#include "train/same_start.h"
+
+namespace fleet {
+namespace {
+
+class Predictor {
+ public:
+  Predictor(const Job& job, Device& device, const PredictOptions& options)
+      : job_(job),
+        options_(options),
+        paths_(data::image_paths(job.settings.texts("predict.input"))),
+        weights_(weights_to_predict(job)),
+        control_(options.control) {
+    classes_ = job.model.integer("num_classes");
+    top_k_ = std::min(job.settings.integer("predict.top_k"), classes_);
+    names_ = job.data.texts("class_names");
+    check_same_classes(weights_.card.classes, names_, weights_.path,
+                       "leave data.class_names out, or give the names it was trained with");
+    if (names_.empty()) names_ = weights_.card.classes;
+    compare();
+    make_pipeline();
+    build(device);
+  }
+
+  PredictResult run() {
+    const bool leads = options_.rank == 0;
+    std::unique_ptr<PredictionFile> file;
+    if (leads) {
+      file = std::make_unique<PredictionFile>(job_.settings.text("predict.output"), names_);
+    }
+    pipeline_->start_epoch(0);
+    for (;;) {
+      const data::Batch* batch = pipeline_->next(options_.stop);
+      std::vector<double> message(message_size());
+      if (options_.stop) message[0] = options_.stop->load();
+      if (batch) predict(*batch, &message);
+      const auto all = control_.by_rank(message);
+      for (const auto& rank : all) {
+        result_.stopped_by = std::max(result_.stopped_by, static_cast<int>(rank[0]));
+      }
+      if (result_.stopped_by != 0 || !batch) break;
+      for (const auto& rank : all) count(rank, file.get());
+      progress_.pulse();
+    }
+    progress_.finish();
+    if (result_.stopped_by == 0 && file) file->finish();
+    return result_;
+  }
+
+ private:
+  // What a rank tells of each image of a batch: its index + 1 (0: padding; below 0: it failed),
+  // then class and probability of each of the likeliest. In front of all the signal that asked it
+  // to stop.
+  size_t record_size() const { return 1 + 2 * static_cast<size_t>(top_k_); }
+  size_t message_size() const {
+    return 1 + record_size() * static_cast<size_t>(job_.data.integer("batch_size"));
+  }
+  std::string key_of_why(int64_t index) const { return "predict/why/" + std::to_string(index); }
+
+  void compare() {
+    if (!options_.store || options_.world == 1) return;
+    uint64_t images = 1;
+    for (const std::string& path : paths_) images = hash_text(path, images);
+    const std::vector<Claim> claims = {
+        {"predict.input's images", std::to_string(paths_.size()), ""},
+        {"predict.input's paths (hash)", std::to_string(images), ""},
+        {"predict.checkpoint's content (hash)",
+         std::to_string(hash_file(weights_.path).value_or(0)), ""}};
+    StartComparison(claims, "predict", {options_.rank, options_.world}, *options_.store,
+                    timeout_of(job_))
+        .wait();
+  }
+
+  // The size that the job names; else that of the weights' training; else of the first image.
+  data::ImageShape image() const {
+    const auto size = [&](const char* key, size_t i) {
+      const int64_t given = job_.data.integer(std::string("image.") + key);
+      if (given > 0 || weights_.card.image.empty()) return static_cast<int>(given);
+      return static_cast<int>(weights_.card.image[i]);
+    };
+    return {size("channels", 0), size("height", 1), size("width", 2)};
+  }
+
+  void make_pipeline() {
+    std::vector<data::ImageFile> files;
+    for (const std::string& path : paths_) files.push_back({path, 0});
+    pipeline_ = data::make_prediction_pipeline(
+        job_.data, std::make_unique<data::ImageFiles>(std::move(files)), image(),
+        {.rank = options_.rank, .ranks = options_.world});
+  }
+
+  void build(Device& device) {
+    const data::ImageShape& image = pipeline_->image();
+    Program program;
+    net_ = build_training(program, {.model = job_.model_name,
+                                    .model_settings = job_.model,
+                                    .batch = job_.data.integer("batch_size"),
+                                    .image = {image.channels, image.height, image.width}});
+    Plan plan = make_plan(std::move(program), {net_.evaluate_logits},
+                          {.backend = device.backend(), .initial_layouts = {}, .device = &device});
+    executor_ = std::make_unique<Executor>(std::move(plan), device, nullptr);
+    executor_->initialize(1);
+    for (const std::string& line :
+         load_weights(std::move(weights_.file), weights_.path, {}, *executor_)) {
+      if (options_.rank == 0) spdlog::info("{}: {}", weights_.path, line);
+    }
+    if (options_.rank == 0) {
+      spdlog::info("{} images, weights of {}", paths_.size(), weights_.path);
+    }
+  }
+
+  void predict(const data::Batch& batch, std::vector<double>* message) {
+    executor_->feed(net_.image, batch.images);
+    executor_->feed(net_.label, batch.labels);
+    executor_->feed(net_.weight, batch.weights);
+    executor_->run({.evaluate = true, .fetch = true});
+    const std::vector<float> logits = executor_->values<float>(net_.evaluate_logits);
+    for (int64_t i = 0; i < batch.size; ++i) {
+      double* record = message->data() + 1 + i * record_size();
+      const bool failed = !batch.why[i].empty();
+      if (batch.weights[i] == 0 && !failed) continue;  // padding
+      if (failed && !is_own(batch, i)) continue;
+      record[0] = static_cast<double>(batch.samples[i] + 1) * (failed ? -1 : 1);
+      if (failed) {
+        tell_why(batch.samples[i], batch.why[i]);
+      } else {
+        rank_classes({&logits[i * classes_], static_cast<size_t>(classes_)}, record + 1);
+      }
+    }
+  }
+
+  // Not padding: a failed image weighs nothing too.
+  bool is_own(const data::Batch& batch, int64_t i) const {
+    const int64_t part = batch.index * options_.world + options_.rank;
+    return part * batch.size + i < static_cast<int64_t>(paths_.size());
+  }
+
+  // The likeliest classes, of equal ones the first, and their softmax.
+  void rank_classes(std::span<const float> logits, double* to) const {
+    std::vector<int64_t> order(logits.size());
+    std::iota(order.begin(), order.end(), int64_t{0});
+    // NaN comes last, and is no probability.
+    const auto value = [&](int64_t c) {
+      return std::isnan(logits[c]) ? -INFINITY : static_cast<double>(logits[c]);
+    };
+    std::partial_sort(
+        order.begin(), order.begin() + top_k_, order.end(),
+        [&](int64_t a, int64_t b) { return value(a) != value(b) ? value(a) > value(b) : a < b; });
+    const double largest = logits[order[0]];
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+    for (int64_t k = 0; k < top_k_; ++k) {
+      to[2 * k] = static_cast<double>(order[k]);
+      to[2 * k + 1] = std::exp(static_cast<double>(logits[order[k]]) - largest) / sum;
+    }
+  }
+
+  void tell_why(int64_t index, const std::string& why) {
+    if (options_.rank == 0) {
+      why_[index] = why;
+    } else {
+      options_.store->set(key_of_why(index), why);
+    }
+  }
+
+  std::string why_of(int64_t index) {
+    const auto own = why_.extract(index);
+    return own ? own.mapped() : options_.store->get(key_of_why(index), timeout_of(job_));
+  }
+
+  // What a rank told of its batch. file: null but on rank 0.
+  void count(const std::vector<double>& message, PredictionFile* file) {
+    for (size_t at = 1; at < message.size(); at += record_size()) {
+      if (message[at] == 0) continue;
+      const bool failed = message[at] < 0;
+      const auto index = static_cast<int64_t>(std::abs(message[at])) - 1;
+      result_.images += 1;
+      result_.failed += failed ? 1 : 0;
+      if (!file) continue;
+      if (failed) {
+        file->add_failure(paths_[index], why_of(index));
+      } else {
+        file->add(paths_[index], {&message[at + 1], record_size() - 1});
+      }
+    }
+  }
+
+  const Job& job_;
+  const PredictOptions options_;
+  const std::vector<std::string> paths_;
+  PredictionWeights weights_;
+  Control control_;
+  int64_t classes_ = 0, top_k_ = 0;
+  std::vector<std::string> names_;
+  std::unique_ptr<data::InputPipeline> pipeline_;
+  Training net_;
+  std::unique_ptr<Executor> executor_;
+  std::map<int64_t, std::string> why_;  // of rank 0's own
+  ProgressWriter progress_ = ProgressWriter::from_env();
+  PredictResult result_;
+};
+
+}  // namespace
+
+Schema predict_schema() {
+  Schema schema;
+  schema
+      .texts(
+          "input", {},
+          "images, folders of images, or lists of them (.txt) to predict the classes of, instead "
+          "of training; --predict")
+      .text("checkpoint", "auto",
+            "weights to use: a checkpoint's folder, a file of weights, or \"auto\": the newest "
+            "checkpoint of the job")
+      .text("output", "predictions.jsonl", "JSON lines, one an image; \"-\": standard output")
+      .integer("top_k", 5, 1, 1e6, "how many of the likeliest classes a line has");
+  return schema;
+}
+
+bool predicts(const Job& job) { return !job.settings.texts("predict.input").empty(); }
+
+PredictResult predict(const Job& job, Device& device, const PredictOptions& options) {
+  return Predictor(job, device, options).run();
+}
+
+}  // namespace fleet

@@ -1,0 +1,65 @@
+#include "train/prediction_weights.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "train/checkpoint.h"
+#include "train/run_folder.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+PredictionWeights weights_in(const std::string& path) {
+  PredictionWeights weights{path, read_safetensors(path), {}};
+  weights.card = read_card(weights.file.metadata);
+  return weights;
+}
+
+// Evaluation uses the averages of the weights where the job has them, and so does this.
+PredictionWeights weights_of_checkpoint(const std::string& folder) {
+  PredictionWeights weights = weights_in(folder + "/model.safetensors");
+  const std::string averages = folder + "/ema.safetensors";
+  if (!fs::exists(averages)) return weights;
+  for (auto& [name, tensor] : read_safetensors(averages).tensors) {
+    weights.file.tensors[name] = std::move(tensor);
+  }
+  return weights;
+}
+
+std::optional<PredictionWeights> newest_below(const std::string& root) {
+  for (int64_t below = kForever;;) {
+    const auto folder = latest_checkpoint(root, below);
+    if (!folder) return std::nullopt;
+    try {
+      return weights_of_checkpoint(*folder);
+    } catch (const DamagedFile& error) {
+      spdlog::warn("{}: {}: the checkpoint before it is taken", error.where(), error.failure());
+      below = step_of_checkpoint(*folder);
+    }
+  }
+}
+
+}  // namespace
+
+PredictionWeights weights_to_predict(const Job& job) {
+  const std::string& wanted = job.settings.text("predict.checkpoint");
+  if (wanted != "auto") {
+    return fs::is_directory(wanted) ? weights_of_checkpoint(wanted) : weights_in(wanted);
+  }
+  const std::string& output = job.train.text("output");
+  const std::string& name = job.train.text("name");
+  const std::vector<std::string> runs = output.empty()
+                                            ? runs_of(name.empty() ? job.model_name : name)
+                                            : std::vector<std::string>{output};
+  for (const std::string& run : runs) {
+    if (auto weights = newest_below(run + "/checkpoints")) return std::move(*weights);
+  }
+  throw Error(ErrorCode::kUsage, "there is no checkpoint to predict with",
+              runs.empty() ? "predict.checkpoint" : runs.front() + "/checkpoints",
+              "set predict.checkpoint to a checkpoint's folder or a file of weights");
+}
+
+}  // namespace fleet
