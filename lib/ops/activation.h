@@ -1,4 +1,4 @@
-// Activations whose gradient is taken from their output, so that their input need not live.
+// What activations have in common.
 #pragma once
 
 #include <string>
@@ -8,23 +8,27 @@
 
 namespace fleet {
 
-// y = f(x), element by element. gradient: the type of the operation that makes dx of y and dy.
-inline void define_activation(OpDef* def, std::string gradient) {
+// What a gradient is computed from beside dy. From the output, the input need not live.
+enum class GradientFrom { kOutput, kInput };
+
+// y = f(x), element by element. gradient: the type of the operation that makes dx.
+inline void define_activation(OpDef* def, std::string gradient,
+                              GradientFrom from = GradientFrom::kOutput) {
   def->inputs = {{"x"}};
   def->outputs = {{"y"}};
   def->precision = Precision::kGray;
   def->is_activation = true;
   def->inplace = {{0, 0}};
   def->infer = [](ShapeContext& context) { context.set_like(0, 0); };
-  def->gradient = [type = std::move(gradient)](GradientContext& context) {
-    context.append(type, {context.output(0), context.output_gradient(0)},
-                   {context.input_gradient(0)});
+  def->gradient = [type = std::move(gradient), from](GradientContext& context) {
+    const VarId value = from == GradientFrom::kOutput ? context.output(0) : context.input(0);
+    context.append(type, {value, context.output_gradient(0)}, {context.input_gradient(0)});
   };
 }
 
-// dx = g(y, dy), element by element.
-inline void define_activation_gradient(OpDef* def) {
-  def->inputs = {{"y"}, {"dy"}};
+// dx = g(y, dy) or g(x, dy), element by element.
+inline void define_activation_gradient(OpDef* def, GradientFrom from = GradientFrom::kOutput) {
+  def->inputs = {{from == GradientFrom::kOutput ? "y" : "x"}, {"dy"}};
   def->outputs = {{"dx"}};
   def->precision = Precision::kGray;
   def->inplace = {{1, 0}};
