@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 
 #include "observe/event_file.h"
@@ -76,6 +77,7 @@ class Trainer {
   void train_step(const data::Batch& batch);
   void add_telemetry(EventLine* line);
   void write_event(const EventLine& line);
+  void keep_going(const std::function<void()>& write);
   void report(const data::Batch& batch, int64_t step, double rate);
   bool compares_after(int64_t steps) const;  // whether ranks compare parameters after so many
   bool saves_after(int64_t steps) const;     // whether a checkpoint follows so many steps

@@ -101,21 +101,29 @@ void Trainer::report_evaluation(const Evaluation& evaluation, int64_t epoch, dou
         .add("class_acc1", evaluation.classes->accuracies());
     const std::vector<std::string>& names = position_.card.classes;
     if (!names.empty()) line.add("class_names", names);
-    write_file_atomically(output_ + "/confusion_matrix.csv", evaluation.classes->csv(names));
   }
   write_event(line);
+  if (!evaluation.classes) return;
+  keep_going([&] {
+    write_file_atomically(output_ + "/confusion_matrix.csv",
+                          evaluation.classes->csv(position_.card.classes));
+  });
+}
+
+void Trainer::write_event(const EventLine& line) {
+  keep_going([&] { events_->write(line); });
 }
 
 // Training does not end for a line: the disk may be full for a while only.
-void Trainer::write_event(const EventLine& line) {
+void Trainer::keep_going(const std::function<void()>& write) {
   try {
-    events_->write(line);
+    write();
     events_fail_ = false;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kIo) throw;
     if (std::exchange(events_fail_, true)) return;
     if (progress_) progress_->finish();
-    spdlog::warn("{}; training goes on without this line, and the next ones while that lasts",
+    spdlog::warn("{}; training goes on without it, and without what follows while that lasts",
                  error.what());
   }
 }
@@ -143,7 +151,9 @@ void Trainer::summarize() {
   std::printf(
       "%s after %lld steps (epoch %lld) in %.1f s; speed: %.1f samples/s a rank, data_time %.4f s, "
       "batch_time %.4f s\n",
-      result_.stopped_by != 0 ? "stopped as asked" : "trained",
+      result_.stopped_by != 0 ? "stopped as asked"
+      : evaluates_only()      ? "evaluated"
+                              : "trained",
       static_cast<long long>(position_.step), static_cast<long long>(position_.epoch), seconds,
       meter_.overall_speed(), meter_.data_time().overall_mean(),
       meter_.batch_time().overall_mean());
