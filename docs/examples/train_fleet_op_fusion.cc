@@ -1,5 +1,5 @@
 // The example of Paddle's "OP fusion (computation, communication)": the comments are its lines in
-// Python. The log says what was fused, and how many allreduces remain.
+// Python. The log names each fusion and the number of remaining allreduces.
 //
 //   fleetrun --nproc_per_node=2 ./train_fleet_op_fusion
 //   fleetrun --gpus=0,1 ./train_fleet_op_fusion --data=/pathto/imagenet --steps=0

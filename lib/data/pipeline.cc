@@ -21,8 +21,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Slot = BatchSlot;
 
-// How often somebody who waits looks at the readers; after how long a read is named; and how long
-// one may hold up the end of everything.
+// Between two looks of a waiting thread at the readers; until a read is named; and the longest that
+// a read may delay the end of the pipeline.
 constexpr Clock::duration kLook = std::chrono::milliseconds(200);
 constexpr Clock::duration kSlow = std::chrono::seconds(10), kAtTheEnd = std::chrono::seconds(5);
 
