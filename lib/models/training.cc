@@ -51,6 +51,12 @@ void leave_cudnn(Program& program) {
   }
 }
 
+void leave_winograd(Program& program) {
+  for (Op& op : program.ops()) {
+    if (op.attributes.has("winograd")) op.attributes.set("winograd", false);
+  }
+}
+
 void add_feeds(Program& program, const TrainingOptions& options, Training* training) {
   const Shape& image = options.image;
   const Shape samples = {options.batch};
@@ -116,6 +122,7 @@ Training build_training(Program& program, const TrainingOptions& options) {
   training.evaluation_metrics = append_metrics(program, training.evaluate, training,
                                                training.evaluate_logits, losses, "evaluate/");
   if (!options.model_settings.boolean("use_cudnn")) leave_cudnn(program);
+  if (!options.model_settings.boolean("winograd")) leave_winograd(program);
   verify(program);
   return training;
 }

@@ -4,6 +4,10 @@
 // use_cudnn: on a GPU; false demands a kernel of our own, which there is for depthwise ones, and
 // which is taken there anyway.
 //
+// winograd: a backend may compute it by Winograd's method, which multiplies less and rounds more
+// (backend/cpu/winograd.h says where and how much). False: never. Not of a GPU, where cuDNN
+// decides.
+//
 // input_activation "relu": x passes through it on the way in, of depthwise convolutions (groups and
 // filters as many as channels): what relu gives is never stored. The pass fuse_relu_depthwise_conv
 // sets it. The weight's gradient applies it again, the data's ends in relu's.
@@ -21,6 +25,7 @@ const std::map<std::string, Attribute> kAttributes = {
     {"dilations", std::vector<int64_t>{1, 1}},
     {"groups", int64_t{1}},
     {"use_cudnn", true},
+    {"winograd", true},
     {"input_activation", std::string()},
 };
 

@@ -18,7 +18,7 @@ struct Flag {
 };
 constexpr Flag kFlags[] = {
     {"FLAGS_cudnn_exhaustive_search", "strategy.cudnn_exhaustive_search", true, true},
-    {"FLAGS_conv_workspace_size_limit", "strategy.conv_workspace_size_limit", false, true},
+    {"FLAGS_conv_workspace_size_limit", "strategy.conv_workspace_size_limit", false, false},
     {"FLAGS_cudnn_batchnorm_spatial_persistent", "strategy.cudnn_batchnorm_spatial_persistent",
      true, false},  // on no device: the strategy says so
     {"FLAGS_fuse_parameter_memory_size", "strategy.fuse_grad_size_in_MB", false, false},

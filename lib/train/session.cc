@@ -69,6 +69,9 @@ static void say_choices(const Job& job, const ProgramOptions& options) {
         "train.numeric_stable_mode has no effect: the loss is always computed from the distances "
         "to the largest logit");
   }
+  if (!job.model.boolean("winograd") && options.backend != "cpu") {
+    spdlog::info("model.winograd has no effect on a GPU: cuDNN decides");
+  }
   if (job.model.boolean("use_cudnn")) return;
   if (options.backend == "cpu") {
     spdlog::info("model.use_cudnn has no effect on the CPU: there is no cuDNN");

@@ -81,7 +81,7 @@ int run(const Options& options) {
   if (options.profile) std::fputs(step.executor().profile().c_str(), stdout);
   std::printf(
       "loss after %d steps: %.4f; %d threads; the primitives' convolutions run at %.1f %% "
-      "of the measured peak\n",
+      "of the measured peak, counting what the direct method multiplies\n",
       options.rounds + 1, step.loss(), omp_get_max_threads(), 100 * median(shares));
   std::printf("%s: ratio %.3f (ours %.2f images/s, primitives %.2f images/s)\n",
               options.bf16 ? "cpu_resnet50_bf16" : "cpu_resnet50", median(ratios),

@@ -1,7 +1,7 @@
 // The bound of a ResNet50 training step on a CPU: all of its convolution and batch-norm(+ReLU)
 // primitives alone, created once, run in network order over memory of their own in the layouts
 // oneDNN prefers. No residual additions, pooling, classifier, loss or optimizer, and no reorder of
-// weights for the data gradients.
+// weights for the data gradients. By Winograd's method where oneDNN has it, as the engine does.
 #pragma once
 
 #include <immintrin.h>
@@ -151,6 +151,7 @@ class ResNet50Primitives {
  private:
   using Desc = dnnl::memory::desc;
   static constexpr auto kFloat = dnnl::memory::data_type::f32;
+  static constexpr auto kDirect = dnnl::algorithm::convolution_direct;
   static constexpr auto kAny = dnnl::memory::format_tag::any;
 
   struct Memory {
@@ -183,6 +184,7 @@ class ResNet50Primitives {
     Image x, y;  // y: of the convolution
     int64_t kernel, stride;
     bool relu, first;
+    dnnl::algorithm method;
     dnnl::convolution_forward::primitive_desc convolution;
     dnnl::batch_normalization_forward::primitive_desc norm;
     Memory *scale, *shift, *mean, *variance, *mask;
@@ -254,10 +256,14 @@ class ResNet50Primitives {
             .relu = relu,
             .first = layers_.empty()};
     const Desc x_desc = x.memory ? x.memory->memory.get_desc() : any_layout(x.channels, x.size);
-    const dnnl::convolution_forward::desc convolution(
-        dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x_desc, weights(l),
-        any_layout(channels, size), {stride, stride}, {padding, padding}, {padding, padding});
-    l.convolution = {convolution, attributes_, engine_};
+    for (const dnnl::algorithm method : {dnnl::algorithm::convolution_winograd, kDirect}) {
+      const dnnl::convolution_forward::desc convolution(
+          dnnl::prop_kind::forward_training, method, x_desc, weights(l), any_layout(channels, size),
+          {stride, stride}, {padding, padding}, {padding, padding});
+      l.convolution = {convolution, attributes_, engine_, /*allow_empty=*/true};
+      l.method = method;
+      if (l.convolution) break;
+    }
     if (!x.memory) l.x.memory = make_memory(l.convolution.src_desc(), 1);
     l.y.memory = make_memory(l.convolution.dst_desc(), 1);
     const double deviation = std::sqrt(2.0 / static_cast<double>(channels * kernel * kernel));
@@ -327,9 +333,8 @@ class ResNet50Primitives {
     add_norm_backward(l, da, dy);
     const int64_t padding = l.kernel / 2;
     const dnnl::memory::dims strides = {l.stride, l.stride}, paddings = {padding, padding};
-    const dnnl::convolution_backward_weights::desc by_weights(dnnl::algorithm::convolution_direct,
-                                                              l.convolution.src_desc(), weights(l),
-                                                              y, strides, paddings, paddings);
+    const dnnl::convolution_backward_weights::desc by_weights(
+        l.method, l.convolution.src_desc(), weights(l), y, strides, paddings, paddings);
     const dnnl::convolution_backward_weights::primitive_desc weight_desc(by_weights, attributes_,
                                                                          engine_, l.convolution);
     add_call(weight_desc,
@@ -338,9 +343,8 @@ class ResNet50Primitives {
               {DNNL_ARG_DIFF_WEIGHTS, make_memory(weight_desc.diff_weights_desc(), 0)}},
              operations_of(l));
     if (l.first) return;
-    const dnnl::convolution_backward_data::desc by_data(dnnl::algorithm::convolution_direct,
-                                                        l.convolution.src_desc(), weights(l), y,
-                                                        strides, paddings, paddings);
+    const dnnl::convolution_backward_data::desc by_data(l.method, l.convolution.src_desc(),
+                                                        weights(l), y, strides, paddings, paddings);
     const dnnl::convolution_backward_data::primitive_desc data_desc(by_data, attributes_, engine_,
                                                                     l.convolution);
     const double deviation =

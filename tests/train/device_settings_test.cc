@@ -83,8 +83,8 @@ TEST_F(Flags, OfTheGpu_HaveNoEffectOnTheCpu) {
   set("FLAGS_fraction_of_gpu_memory_to_use", "0.5");
   set("FLAGS_check_nan_inf", "1");
   EXPECT_THAT(without_effect(job({"train.cuda_graph=false"}), "cpu"),
-              ElementsAre("strategy.cudnn_exhaustive_search", "strategy.conv_workspace_size_limit",
-                          "train.fraction_of_gpu_memory_to_use", "train.cuda_graph"));
+              ElementsAre("strategy.cudnn_exhaustive_search", "train.fraction_of_gpu_memory_to_use",
+                          "train.cuda_graph"));
   EXPECT_THAT(without_effect(job(), "cuda"), IsEmpty());
 }
 
@@ -97,9 +97,10 @@ TEST_F(Flags, CudnnDeterministic_IsTheJobsKey) {
 TEST_F(Flags, OfAStrategyFile_HaveNoEffectOnTheCpuEither) {
   const std::string path = testing::TempDir() + "device_settings.prototxt";
   write_file_atomically(path,
-                        "cudnn_batchnorm_spatial_persistent: true conv_workspace_size_limit: 7");
+                        "cudnn_batchnorm_spatial_persistent: true cudnn_exhaustive_search: true "
+                        "conv_workspace_size_limit: 7");
   const Job from_file = job({"strategy.file=" + path});
-  EXPECT_THAT(without_effect(from_file, "cpu"), Contains("strategy.conv_workspace_size_limit"));
+  EXPECT_THAT(without_effect(from_file, "cpu"), Contains("strategy.cudnn_exhaustive_search"));
   EXPECT_THAT(without_effect(from_file, "cpu"),
               Not(Contains("strategy.cudnn_batchnorm_spatial_persistent")));  // says so itself
   EXPECT_EQ(from_file.strategy.integer("conv_workspace_size_limit"), 100);    // the job's own

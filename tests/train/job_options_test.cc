@@ -1,8 +1,9 @@
 // Keys of a job file that reach operations: train.ignore_index, train.numeric_stable_mode,
-// model.use_cudnn.
+// model.use_cudnn, model.winograd.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "exec/backend.h"
 #include "tests/said.h"
 #include "train/job.h"
 #include "train/session.h"
@@ -63,12 +64,29 @@ TEST(JobOptions, UseCudnn_IsOffWhereThereIsAKernelOfOurOwn) {
   EXPECT_EQ(others, 2 * 14);
 }
 
+TEST(JobOptions, Winograd_CanBeSwitchedOff) {
+  for (const bool wanted : {true, false}) {
+    const Program program =
+        program_of("resnet18", {std::string("model.winograd=") + (wanted ? "true" : "false")});
+    int found = 0;
+    for (const Op& op : program.ops()) {
+      if (!op.type().starts_with("conv2d")) continue;
+      EXPECT_EQ(op.attributes.boolean("winograd"), wanted);
+      ++found;
+    }
+    EXPECT_EQ(found, 2 * 20 + 20 + 19);  // training, evaluation; gradients: none of the image
+  }
+}
+
 TEST(JobOptions, ChoicesWithoutEffect_AreSaid) {
   const auto line = [](const std::string& choice, const std::string& backend) {
     return said([&] { program_of("lenet", {choice, "model.num_classes=10"}, backend); });
   };
   EXPECT_THAT(line("model.use_cudnn=false", "cpu"),
               HasSubstr("model.use_cudnn has no effect on the CPU"));
+  if (has_backend("cuda")) {
+    EXPECT_THAT(line("model.winograd=false", "cuda"), HasSubstr("model.winograd has no effect"));
+  }
   EXPECT_THAT(line("train.numeric_stable_mode=false", "cpu"),
               HasSubstr("train.numeric_stable_mode has no effect"));
   EXPECT_THAT(line("train.numeric_stable_mode=true", "cpu"),

@@ -9,6 +9,18 @@ using cpu::Convolution;
 using cpu::ConvolutionChoice;
 using cpu::ReluDepthwise;
 
+// conv2d's own convolution. device: null where a Plan is only printed.
+Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
+                           const Device* device, const Shape& x, const Shape& weight,
+                           const Shape& y, DType type, DType weight_type) {
+  Convolution conv = cpu::convolution_of(direction, attributes, x, weight, y, type, weight_type);
+  const DeviceOptions options = device ? device->options() : DeviceOptions();
+  if (attributes.boolean("winograd")) {
+    conv.winograd_memory = static_cast<size_t>(options.conv_workspace_size_limit) << 20;
+  }
+  return conv;
+}
+
 bool has_relu(const Attributes& attributes) { return !attributes.text("input_activation").empty(); }
 
 // The kernel's scratch memory.
@@ -23,8 +35,8 @@ size_t workspace_of(const LayoutQuery& query, const Convolution& conv,
 void forward_layouts(LayoutQuery& query) {
   const Var &x = query.input_var(0), &weight = query.input_var(1);
   Convolution conv =
-      cpu::convolution_of(Convolution::kForward, query.attributes(), x.shape, weight.shape,
-                          query.output_var(0).shape, x.dtype, weight.dtype);
+      convolution_of(Convolution::kForward, query.attributes(), query.device(), x.shape,
+                     weight.shape, query.output_var(0).shape, x.dtype, weight.dtype);
   if (query.has_input(2)) conv.bias = query.input_var(2).dtype;
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.input(0), query.input(1), std::nullopt},
@@ -47,8 +59,8 @@ void weight_layouts(LayoutQuery& query) {
   }
   const Var &x = query.input_var(0), &dy = query.input_var(1);
   const Var& dweight = query.output_var(0);
-  Convolution conv = cpu::convolution_of(Convolution::kWeight, query.attributes(), x.shape,
-                                         dweight.shape, dy.shape, x.dtype, dweight.dtype);
+  Convolution conv = convolution_of(Convolution::kWeight, query.attributes(), query.device(),
+                                    x.shape, dweight.shape, dy.shape, x.dtype, dweight.dtype);
   if (query.has_output(1)) conv.bias = query.output_var(1).dtype;
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.input(0), query.bound_output(0), query.input(1)},
@@ -64,8 +76,8 @@ void weight_layouts(LayoutQuery& query) {
 void data_layouts(LayoutQuery& query) {
   const Var &weight = query.input_var(0), &dy = query.input_var(1);
   const Convolution conv =
-      cpu::convolution_of(Convolution::kData, query.attributes(), query.output_var(0).shape,
-                          weight.shape, dy.shape, dy.dtype, weight.dtype);
+      convolution_of(Convolution::kData, query.attributes(), query.device(),
+                     query.output_var(0).shape, weight.shape, dy.shape, dy.dtype, weight.dtype);
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.bound_output(0), query.input(0), query.input(1)},
                          {std::nullopt, query.input(0), query.input(1)},
@@ -86,8 +98,8 @@ FLEET_KERNEL(cpu, conv2d) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
     const Argument& y = context.outputs[0];
-    Convolution conv = cpu::convolution_of(Convolution::kForward, context.attributes(), x.shape,
-                                           weight.shape, y.shape, x.dtype, weight.dtype);
+    Convolution conv = convolution_of(Convolution::kForward, context.attributes(), &context.device,
+                                      x.shape, weight.shape, y.shape, x.dtype, weight.dtype);
     if (bias) conv.bias = bias.dtype;
     if (has_relu(context.attributes())) {
       return ReluDepthwise(conv, x.layout, weight.layout, y.layout)
@@ -106,8 +118,8 @@ FLEET_KERNEL(cpu, conv2d_weight_grad) {
     if (!dweight) {
       return make_kernel([image = cpu::Channels(dy), dbias](Stream&) { image.sum(dbias); });
     }
-    Convolution conv = cpu::convolution_of(Convolution::kWeight, context.attributes(), x.shape,
-                                           dweight.shape, dy.shape, x.dtype, dweight.dtype);
+    Convolution conv = convolution_of(Convolution::kWeight, context.attributes(), &context.device,
+                                      x.shape, dweight.shape, dy.shape, x.dtype, dweight.dtype);
     if (dbias) conv.bias = dbias.dtype;
     if (has_relu(context.attributes())) {
       return ReluDepthwise(conv, x.layout, dweight.layout, dy.layout)
@@ -122,8 +134,9 @@ FLEET_KERNEL(cpu, conv2d_data_grad) {
   def.layouts = data_layouts;
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &weight = context.inputs[0], &dy = context.inputs[1], &dx = context.outputs[0];
-    const Convolution conv = cpu::convolution_of(Convolution::kData, context.attributes(), dx.shape,
-                                                 weight.shape, dy.shape, dy.dtype, weight.dtype);
+    const Convolution conv =
+        convolution_of(Convolution::kData, context.attributes(), &context.device, dx.shape,
+                       weight.shape, dy.shape, dy.dtype, weight.dtype);
     if (has_relu(context.attributes())) {
       return ReluDepthwise(conv, dx.layout, weight.layout, dy.layout)
           .make_data(weight, dy, context.inputs[2], dx, context.workspace);

@@ -1,5 +1,7 @@
 #include "backend/cpu/convolution.h"
 
+#include "backend/cpu/winograd.h"
+
 namespace fleet::cpu {
 namespace {
 
@@ -92,16 +94,17 @@ Geometry geometry_of(const Window& window) {
 
 dnnl::convolution_forward::primitive_desc forward(const Convolution& conv, const memory::desc& x,
                                                   const memory::desc& weight,
-                                                  const memory::desc& bias, const memory::desc& y) {
+                                                  const memory::desc& bias, const memory::desc& y,
+                                                  algorithm method) {
   const Geometry g = geometry_of(conv.window);
-  const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_training,
-                                             algorithm::convolution_direct, x, weight, bias, y,
-                                             g.strides, g.dilations, g.before, g.after);
+  const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_training, method, x, weight,
+                                             bias, y, g.strides, g.dilations, g.before, g.after);
   return {desc, user_scratchpad(), engine(), /*allow_empty=*/true};
 }
 
 // Empty where there is no implementation for these layouts.
-dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts& layouts) {
+dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts& layouts,
+                              algorithm method) {
   if (layouts.weight && !fits_groups(conv, *layouts.weight)) return {};
   const memory::desc x = desc_of(conv.x, conv.type, layouts.x);
   const memory::desc weight = weight_desc(conv, layouts.weight);
@@ -111,25 +114,36 @@ dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts&
     const Shape channels{conv.y[1]};
     bias = desc_of(channels, *conv.bias, Layout::plain(channels));
   }
-  if (conv.direction == Convolution::kForward) return forward(conv, x, weight, bias, y);
+  if (conv.direction == Convolution::kForward) return forward(conv, x, weight, bias, y, method);
   const Geometry g = geometry_of(conv.window);
   // What the gradients' descriptors are told about the forward one: only its kind counts. A
   // weight's gradient may be of a wider type than the weight.
   Convolution told = conv;
   told.weight_type = conv.type;
-  const auto hint =
-      forward(told, desc_of(conv.x, conv.type, std::nullopt), weight_desc(told, std::nullopt),
-              memory::desc(), desc_of(conv.y, conv.type, std::nullopt));
+  const auto hint = forward(
+      told, desc_of(conv.x, conv.type, std::nullopt), weight_desc(told, std::nullopt),
+      memory::desc(), desc_of(conv.y, conv.type, std::nullopt), algorithm::convolution_direct);
   if (conv.direction == Convolution::kData) {
-    const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, x, weight, y,
-                                                     g.strides, g.dilations, g.before, g.after);
+    const dnnl::convolution_backward_data::desc desc(method, x, weight, y, g.strides, g.dilations,
+                                                     g.before, g.after);
     return dnnl::convolution_backward_data::primitive_desc(desc, user_scratchpad(), engine(), hint,
                                                            /*allow_empty=*/true);
   }
-  const dnnl::convolution_backward_weights::desc desc(
-      algorithm::convolution_direct, x, weight, bias, y, g.strides, g.dilations, g.before, g.after);
+  const dnnl::convolution_backward_weights::desc desc(method, x, weight, bias, y, g.strides,
+                                                      g.dilations, g.before, g.after);
   return dnnl::convolution_backward_weights::primitive_desc(desc, user_scratchpad(), engine(), hint,
                                                             /*allow_empty=*/true);
+}
+
+dnnl::primitive_desc describe_winograd(const Convolution& conv, const ConvolutionLayouts& layouts) {
+  if (!prefers_winograd(conv)) return {};
+  const dnnl::primitive_desc pd = describe(conv, layouts, algorithm::convolution_winograd);
+  return pd && scratchpad_bytes(pd) <= conv.winograd_memory ? pd : dnnl::primitive_desc();
+}
+
+dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts& layouts) {
+  const dnnl::primitive_desc pd = describe_winograd(conv, layouts);
+  return pd ? pd : describe(conv, layouts, algorithm::convolution_direct);
 }
 
 bool is_slow(const dnnl::primitive_desc& desc) {
@@ -171,14 +185,20 @@ Convolution convolution_of(Convolution::Direction direction, const Attributes& a
 ConvolutionChoice choose(const Convolution& conv,
                          const std::vector<ConvolutionLayouts>& candidates) {
   return translated(text_of(conv), [&] {
+    // Its gain is worth a reorder.
     for (const ConvolutionLayouts& candidate : candidates) {
-      const dnnl::primitive_desc pd = describe(conv, candidate);
+      const dnnl::primitive_desc pd = describe_winograd(conv, candidate);
+      if (!pd) continue;
+      if (const auto choice = complete(conv, pd)) return *choice;
+    }
+    for (const ConvolutionLayouts& candidate : candidates) {
+      const dnnl::primitive_desc pd = describe(conv, candidate, algorithm::convolution_direct);
       if (!pd || is_slow(pd)) continue;
       if (const auto choice = complete(conv, pd)) return *choice;
     }
     const ConvolutionLayouts plain_weight{std::nullopt, Layout::plain(conv.weight), std::nullopt};
     for (const ConvolutionLayouts& last : {ConvolutionLayouts(), plain_weight}) {
-      const dnnl::primitive_desc pd = describe(conv, last);
+      const dnnl::primitive_desc pd = describe(conv, last, algorithm::convolution_direct);
       if (!pd) continue;
       if (const auto choice = complete(conv, pd)) return *choice;
     }

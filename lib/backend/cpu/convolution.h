@@ -15,6 +15,7 @@ struct Convolution {
   Shape x, weight, y;
   DType type, weight_type;         // type: of x and y
   std::optional<DType> bias = {};  // forward: added; weight: its gradient is computed too
+  size_t winograd_memory = 0;      // bytes that Winograd's method may take; 0: it is not wanted
 };
 Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
                            const Shape& x, const Shape& weight, const Shape& y, DType type,

@@ -5,7 +5,7 @@ namespace fleet {
 
 // What the device is opened with (train/device_settings.h); nothing in the Program.
 FLEET_META_OPTIMIZER(device) {
-  def.help = "how cuDNN chooses its algorithms";
+  def.help = "how algorithms of convolutions are chosen";
   def.fields = {"cudnn_exhaustive_search", "conv_workspace_size_limit",
                 "cudnn_batchnorm_spatial_persistent"};
   def.create = [](const StrategyProto& proto,
@@ -22,8 +22,9 @@ FLEET_META_OPTIMIZER(device) {
        "cuDNN measures its algorithms for each shape and takes the fastest; else it guesses. GPU "
        "only; also FLAGS_cudnn_exhaustive_search"},
       {"conv_workspace_size_limit",
-       "MiB that an algorithm of cuDNN may use beside its operands. GPU only; also "
-       "FLAGS_conv_workspace_size_limit"},
+       "MiB that an algorithm of cuDNN, or Winograd's method on a CPU, may use beside its "
+       "operands; "
+       "also FLAGS_conv_workspace_size_limit"},
       {"cudnn_batchnorm_spatial_persistent",
        "without effect, and a line says so: batch normalisation runs in fleetrun's own kernels"}};
   def.when = "on a GPU, for networks of convolutions that train for more than minutes";
