@@ -99,6 +99,24 @@ TEST(Conv2d, Depthwise_MatchesReference) {
   check({.x = {1, 9, 5, 5}, .weight = {9, 1, 2, 3}, .groups = 9, .use_cudnn = false});
 }
 
+// Also where channels fill no whole block, windows leave columns over, and the kernel is wider than
+// the image.
+TEST(Conv2d, DepthwiseOfLargeKernels_MatchesReference) {
+  check({.x = {2, 32, 6, 7}, .weight = {32, 1, 7, 7}, .paddings = {3, 3}, .groups = 32});
+  check({.x = {2, 10, 9, 8},
+         .weight = {10, 1, 5, 5},
+         .strides = {2, 2},
+         .paddings = {2, 2},
+         .groups = 10,
+         .bias = true});
+  check({.x = {1, 17, 9, 12}, .weight = {17, 1, 5, 5}, .strides = {1, 3}, .groups = 17});
+  check({.x = {3, 16, 2, 3},
+         .weight = {16, 1, 7, 7},
+         .paddings = {3, 3},
+         .groups = 16,
+         .bias = true});
+}
+
 TEST(Conv2d, DepthwiseWithRelu_MatchesReference) {
   check({.x = {2, 32, 6, 6},
          .weight = {32, 1, 3, 3},

@@ -1,5 +1,6 @@
 #include "backend/cpu/channels.h"
 #include "backend/cpu/convolution.h"
+#include "backend/cpu/depthwise_weight.h"
 #include "backend/cpu/relu_depthwise.h"
 
 namespace fleet {
@@ -7,6 +8,7 @@ namespace {
 
 using cpu::Convolution;
 using cpu::ConvolutionChoice;
+using cpu::DepthwiseWeight;
 using cpu::ReluDepthwise;
 
 // conv2d's own convolution. device: null where a Plan is only printed.
@@ -49,6 +51,10 @@ void forward_layouts(LayoutQuery& query) {
   query.workspace(workspace_of(query, conv, choice));
 }
 
+bool is_own(const Attributes& attributes, const Convolution& conv) {
+  return !has_relu(attributes) && DepthwiseWeight::is_for(conv);
+}
+
 // The gradient of a parameter must end in the parameter's layout: written so if that is fast.
 void weight_layouts(LayoutQuery& query) {
   if (!query.has_output(0)) {
@@ -62,6 +68,12 @@ void weight_layouts(LayoutQuery& query) {
   Convolution conv = convolution_of(Convolution::kWeight, query.attributes(), query.device(),
                                     x.shape, dweight.shape, dy.shape, x.dtype, dweight.dtype);
   if (query.has_output(1)) conv.bias = query.output_var(1).dtype;
+  if (is_own(query.attributes(), conv)) {
+    query.need(0, DepthwiseWeight::image_layout(x.shape));
+    query.need(1, DepthwiseWeight::image_layout(dy.shape));
+    query.give(0, DepthwiseWeight::weight_layout(dweight.shape));
+    return;
+  }
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.input(0), query.bound_output(0), query.input(1)},
                          {query.input(0), std::nullopt, query.input(1)},
@@ -121,6 +133,9 @@ FLEET_KERNEL(cpu, conv2d_weight_grad) {
     Convolution conv = convolution_of(Convolution::kWeight, context.attributes(), &context.device,
                                       x.shape, dweight.shape, dy.shape, x.dtype, dweight.dtype);
     if (dbias) conv.bias = dbias.dtype;
+    if (is_own(context.attributes(), conv)) {
+      return DepthwiseWeight::make(conv, x, dy, dweight, dbias);
+    }
     if (has_relu(context.attributes())) {
       return ReluDepthwise(conv, x.layout, dweight.layout, dy.layout)
           .make_weight(x, dy, dweight, dbias, context.workspace);

@@ -200,7 +200,10 @@ ConvolutionChoice choose(const Convolution& conv,
     for (const ConvolutionLayouts& last : {ConvolutionLayouts(), plain_weight}) {
       const dnnl::primitive_desc pd = describe(conv, last, algorithm::convolution_direct);
       if (!pd) continue;
-      if (const auto choice = complete(conv, pd)) return *choice;
+      auto choice = complete(conv, pd);
+      if (!choice) continue;
+      choice->slow = is_slow(pd);
+      return *choice;
     }
     throw Error(ErrorCode::kUnsupported, "oneDNN has no implementation", text_of(conv));
   });

@@ -28,6 +28,7 @@ struct ConvolutionLayouts {
 struct ConvolutionChoice {
   Layout x, weight, y;
   size_t workspace;
+  bool slow = false;  // none of the candidates has a fast implementation
 };
 
 // The layouts of the first candidate that has a fast implementation; where none has one (groups of

@@ -1,9 +1,11 @@
 #include "backend/cpu/convolution.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <random>
 
+#include "backend/cpu/depthwise_weight.h"
 #include "exec/executor.h"
 #include "passes/backward.h"
 #include "tensor/host.h"
@@ -11,13 +13,15 @@
 namespace fleet {
 namespace {
 
-Program training_convolution(const Shape& x, const Shape& weight, int64_t padding) {
+Program training_convolution(const Shape& x, const Shape& weight, int64_t padding,
+                             int64_t groups = 1) {
   Program program;
   const SectionId forward = program.add_section("forward", {});
   const VarId image = program.feed("x", DType::kFloat32, x);
   const VarId w = program.parameter("w", weight, {.kind = Init::kNormal, .a = 0, .b = 0.1});
-  const VarId y = program.emit(forward, "conv2d", {image, w},
-                               {{"paddings", std::vector<int64_t>{padding, padding}}})[0];
+  const VarId y =
+      program.emit(forward, "conv2d", {image, w},
+                   {{"paddings", std::vector<int64_t>{padding, padding}}, {"groups", groups}})[0];
   const VarId dy = program.feed("dy", DType::kFloat32, program.var(y).shape);
   append_backward_from(program, forward, {{y, dy}}, {});
   return program;
@@ -58,6 +62,59 @@ TEST(Convolution, WeightGradient_IsTheSameBitsEveryTime) {
     if (first.empty()) first = now;
     ASSERT_EQ(now, first) << "run " << repeat;
   }
+}
+
+cpu::Convolution weight_gradient(int64_t channels, int64_t kernel, int64_t groups) {
+  const Shape image{2, channels, 14, 14};
+  const int64_t padding = kernel / 2;
+  const Attributes attributes = {{"strides", std::vector<int64_t>{1, 1}},
+                                 {"paddings", std::vector<int64_t>{padding, padding}},
+                                 {"groups", groups}};
+  return cpu::convolution_of(cpu::Convolution::kWeight, attributes, image,
+                             {channels, channels / groups, kernel, kernel}, image, DType::kFloat32,
+                             DType::kFloat32);
+}
+
+TEST(DepthwiseWeight, LargeKernels_AreItsOwn) {
+  EXPECT_TRUE(cpu::DepthwiseWeight::is_for(weight_gradient(32, 7, 32)));
+  EXPECT_TRUE(cpu::DepthwiseWeight::is_for(weight_gradient(24, 5, 24)));
+  EXPECT_FALSE(cpu::DepthwiseWeight::is_for(weight_gradient(32, 7, 1)));
+  EXPECT_FALSE(cpu::DepthwiseWeight::is_for(weight_gradient(32, 7, 2)));
+  EXPECT_FALSE(cpu::DepthwiseWeight::is_for(weight_gradient(32, 9, 32)));
+}
+
+TEST(DepthwiseWeight, ItsGradient_LiesAsTheWeightDoes) {
+  if (!__builtin_cpu_supports("avx512f")) GTEST_SKIP() << "oneDNN has blocks of 16 from AVX-512 on";
+  const Program program = training_convolution({2, 40, 14, 14}, {40, 1, 7, 7}, 3, 40);
+  const VarId w = program.find("w");
+  const Plan plan = make_plan(program, {program.gradient(w)});
+  EXPECT_EQ(plan.vars[w].layout, plan.vars[program.gradient(w)].layout);
+}
+
+TEST(DepthwiseWeight, AnyNumberOfThreads_GivesTheSameBits) {
+  const Shape x{3, 48, 14, 14};
+  const Program program = training_convolution(x, {48, 1, 7, 7}, 3, 48);
+  const VarId gradient = program.gradient(program.find("w"));
+  HostDevice device;
+  Executor executor(make_plan(program, {gradient}), device, nullptr);
+  executor.initialize(1);
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> image(x.elements());
+  for (float& value : image) value = normal(random);
+  executor.feed(program.find("x"), image.data());
+  executor.feed(program.find("dy"), image.data());
+  const int before = omp_get_max_threads();
+  std::vector<float> first;
+  for (const int threads : {1, 2, 5}) {
+    omp_set_num_threads(threads);
+    executor.run({});
+    executor.synchronize();
+    const std::vector<float> now = executor.values<float>(gradient);
+    if (first.empty()) first = now;
+    EXPECT_EQ(now, first) << threads << " threads";
+  }
+  omp_set_num_threads(before);
 }
 
 TEST(Convolution, BlocksAcrossGroups_AreNotTakenFromTheWeight) {

@@ -1,0 +1,166 @@
+#include "backend/cpu/depthwise_weight.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/channels.h"
+#include "backend/cpu/elementwise.h"
+
+namespace fleet::cpu {
+namespace {
+
+constexpr int64_t kBlock = 16;  // channels
+using Lanes = float __attribute__((vector_size(kBlock * sizeof(float))));
+
+FLEET_INLINE void load(const float* from, Lanes& to) { std::memcpy(&to, from, sizeof to); }
+
+FLEET_INLINE void load(const BFloat16* from, Lanes& to) {
+  using Halves = uint16_t __attribute__((vector_size(kBlock * sizeof(uint16_t))));
+  using Words = uint32_t __attribute__((vector_size(kBlock * sizeof(uint32_t))));
+  Halves halves;
+  std::memcpy(&halves, from, sizeof halves);
+  const Words words = __builtin_convertvector(halves, Words) << 16;
+  std::memcpy(&to, &words, sizeof to);
+}
+
+int64_t whole_blocks(int64_t channels) { return (channels + kBlock - 1) / kBlock * kBlock; }
+
+struct Geometry {
+  int64_t images, blocks;  // blocks: of channels
+  int64_t height, width, out_height, out_width;
+  int64_t kernel, stride[2], padding[2];
+
+  // Output columns from begin to end read only inside the image, whatever the tap.
+  int64_t inner_begin() const { return (padding[1] + stride[1] - 1) / stride[1]; }
+  int64_t inner_end() const {
+    const int64_t last = width - kernel + padding[1];  // of the columns read first
+    return last < 0 ? 0 : std::min(out_width, last / stride[1] + 1);
+  }
+};
+
+// The products of one row of dy with one row of x, for each of the K taps of a row of the kernel.
+template <int K, typename T>
+FLEET_INLINE void add_row(const Geometry& g, const T* x, const T* dy, Lanes* sums) {
+  Lanes row[K] = {};
+  const int64_t begin = std::min(g.inner_begin(), g.out_width);
+  const int64_t end = std::max(begin, g.inner_end());
+  const auto at_edge = [&](int64_t column) __attribute__((always_inline)) {
+    Lanes slope, value;
+    load(dy + column * kBlock, slope);
+    const int64_t first = column * g.stride[1] - g.padding[1];
+#pragma GCC unroll 8
+    for (int k = 0; k < K; ++k) {
+      if (first + k < 0 || first + k >= g.width) continue;
+      load(x + (first + k) * kBlock, value);
+      row[k] += slope * value;
+    }
+  };
+  for (int64_t column = 0; column < begin; ++column) at_edge(column);
+  for (int64_t column = begin; column < end; ++column) {
+    Lanes slope, value;
+    load(dy + column * kBlock, slope);
+    const T* read = x + (column * g.stride[1] - g.padding[1]) * kBlock;
+#pragma GCC unroll 8
+    for (int k = 0; k < K; ++k) {
+      load(read + k * kBlock, value);
+      row[k] += slope * value;
+    }
+  }
+  for (int64_t column = end; column < g.out_width; ++column) at_edge(column);
+#pragma GCC unroll 8
+  for (int k = 0; k < K; ++k) sums[k] += row[k];
+}
+
+// Row `tap` of the kernel, for one block of channels: K times 16 values.
+template <int K, typename T>
+FLEET_SIMD void sum_taps(const Geometry& g, const T* x, const T* dy, int64_t block, int64_t tap,
+                         float* taps) {
+  Lanes sums[K] = {};
+  for (int64_t image = 0; image < g.images; ++image) {
+    const int64_t plane = image * g.blocks + block;
+    for (int64_t row = 0; row < g.out_height; ++row) {
+      const int64_t read = row * g.stride[0] - g.padding[0] + tap;
+      if (read < 0 || read >= g.height) continue;
+      add_row<K>(g, x + (plane * g.height + read) * g.width * kBlock,
+                 dy + (plane * g.out_height + row) * g.out_width * kBlock, sums);
+    }
+  }
+  std::memcpy(taps, sums, sizeof sums);
+}
+
+template <int K, typename T, typename W>
+std::unique_ptr<Kernel> make_kernel_of(const Geometry& g, const Argument& x, const Argument& dy,
+                                       const Argument& dweight, const Argument& dbias) {
+  std::optional<Channels> image;
+  if (dbias) image.emplace(dy);
+  return make_kernel([=, x = x.as<T>(), slope = dy.as<T>(), weights = dweight.as<W>()](Stream&) {
+#pragma omp parallel for
+    for (int64_t item = 0; item < g.blocks * K; ++item) {
+      float taps[K * kBlock];
+      sum_taps<K>(g, x, slope, item / K, item % K, taps);
+      W* to = weights + item * K * kBlock;
+      for (int64_t i = 0; i < K * kBlock; ++i) to[i] = static_cast<W>(taps[i]);
+    }
+    if (image) image->sum(dbias);
+  });
+}
+
+template <typename T, typename W>
+std::unique_ptr<Kernel> make_of_size(const Geometry& g, const Argument& x, const Argument& dy,
+                                     const Argument& dweight, const Argument& dbias) {
+  if (g.kernel == 3) return make_kernel_of<3, T, W>(g, x, dy, dweight, dbias);
+  if (g.kernel == 5) return make_kernel_of<5, T, W>(g, x, dy, dweight, dbias);
+  return make_kernel_of<7, T, W>(g, x, dy, dweight, dbias);
+}
+
+bool is_loop_type(DType dtype) {
+  return std::find(kLoopTypes.begin(), kLoopTypes.end(), dtype) != kLoopTypes.end();
+}
+
+}  // namespace
+
+bool DepthwiseWeight::is_for(const Convolution& conv) {
+  const Window& window = conv.window;
+  const int64_t kernel = window.kernel[0];
+  const bool fits = conv.groups == conv.x[1] && conv.weight[0] == conv.x[1] &&
+                    kernel == window.kernel[1] && (kernel == 3 || kernel == 5 || kernel == 7) &&
+                    window.dilations[0] == 1 && window.dilations[1] == 1 &&
+                    is_loop_type(conv.type) && is_loop_type(conv.weight_type) && conv.groups > 1;
+  return fits && choose(conv, {{}}).slow;
+}
+
+Layout DepthwiseWeight::image_layout(const Shape& s) {
+  const Shape padded = {s[0], whole_blocks(s[1]), s[2], s[3]};
+  return Layout::blocked(padded,
+                         {padded[1] * s[2] * s[3], s[2] * s[3] * kBlock, s[3] * kBlock, kBlock},
+                         {{1, kBlock}});
+}
+
+Layout DepthwiseWeight::weight_layout(const Shape& s) {
+  const int64_t taps = s[2] * s[3] * kBlock;
+  return Layout::blocked({whole_blocks(s[0]), s[1], s[2], s[3]},
+                         {taps, taps, s[3] * kBlock, kBlock}, {{0, kBlock}});
+}
+
+std::unique_ptr<Kernel> DepthwiseWeight::make(const Convolution& conv, const Argument& x,
+                                              const Argument& dy, const Argument& dweight,
+                                              const Argument& dbias) {
+  const Window& window = conv.window;
+  const Geometry g{.images = conv.x[0],
+                   .blocks = whole_blocks(conv.x[1]) / kBlock,
+                   .height = conv.x[2],
+                   .width = conv.x[3],
+                   .out_height = conv.y[2],
+                   .out_width = conv.y[3],
+                   .kernel = window.kernel[0],
+                   .stride = {window.strides[0], window.strides[1]},
+                   .padding = {window.paddings[0], window.paddings[1]}};
+  std::unique_ptr<Kernel> kernel;
+  with_loop_type(conv.type, [&]<typename T>(T) {
+    with_loop_type(dweight.dtype,
+                   [&]<typename W>(W) { kernel = make_of_size<T, W>(g, x, dy, dweight, dbias); });
+  });
+  return kernel;
+}
+
+}  // namespace fleet::cpu
