@@ -104,7 +104,8 @@ awk '
       else if (header ~ /^boost\//) owner = "^lib/(node|launch|rendezvous|daemon)/|^apps/(fleetrun|fleetd)/"
       else if (header ~ /^nlohmann\//) owner = "\\.cc$"
       else if (header ~ /^spdlog\//) owner = "^lib/base/log\\.|^lib/base/"
-      else if (header ~ /^(jpeglib|turbojpeg|jerror|png|zlib)\.h$/) owner = "^lib/data/"
+      else if (header ~ /^(jpeglib|turbojpeg|jerror|png|zlib|gif_lib|webp\/.*)\.h$/) owner = "^lib/data/"
+      else if (header ~ /^minizip\//) owner = "^lib/train/zip_file"
       else if (header ~ /^openssl\//) owner = "^lib/rendezvous/(certificates|datagram_beats)"
       else if (header ~ /^omp\.h$/) owner = "^lib/(base|comm|backend/cpu|data)/"
       if (owner != "" && FILENAME !~ owner) report("<" header "> belongs into its adapter only")

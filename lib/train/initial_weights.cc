@@ -11,6 +11,7 @@
 #include "tensor/float16.h"
 #include "train/checkpoint_content.h"
 #include "train/model_card.h"
+#include "train/torch_file.h"
 
 namespace fleet {
 namespace {
@@ -166,7 +167,7 @@ HostTensor converted(const HostTensor& tensor, DType dtype) {
 
 std::vector<std::string> load_weights(const std::string& path, const WeightsOptions& options,
                                       Executor& executor) {
-  return load_weights(read_safetensors(path), path, options, executor);
+  return load_weights(read_weights(path), path, options, executor);
 }
 
 std::vector<std::string> load_weights(TensorFile file, const std::string& path,

@@ -17,11 +17,11 @@ struct WeightsOptions {
   std::vector<std::string> classes = {};
 };
 
-// Writes the parameters and running statistics of a safetensors file to the executor. All names of
-// the file may have a prefix that wrappers put there ("module.", "_orig_mod.", "model."); floating
-// types become the model's. Returns lines on what was left out or changed. kUsage naming the file
-// where it has not all that the model needs, or has more, but for what is skipped; DamagedFile as
-// read_safetensors().
+// Writes the parameters and running statistics of a file of weights (read_weights(): safetensors,
+// or torch.save()'s) to the executor. All names of the file may have a prefix that wrappers put
+// there ("module.", "_orig_mod.", "model."); floating types become the model's. Returns lines on
+// what was left out or changed. kUsage naming the file where it has not all that the model needs,
+// or has more, but for what is skipped; errors of read_weights().
 std::vector<std::string> load_weights(const std::string& path, const WeightsOptions& options,
                                       Executor& executor);
 

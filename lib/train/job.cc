@@ -78,7 +78,9 @@ Schema checkpoint_schema() {
       .text("resume", "no",
             "\"auto\": go on from the newest in the output folder; a folder: from that; \"no\"")
       .text("weights", "",
-            "safetensors file with parameters to start from, under torchvision's names")
+            "file with parameters to start from, under torchvision's names: safetensors, or "
+            "torch.save()'s "
+            "(.pth, .pt)")
       .texts("weights_skip", {},
              "parameters that keep their initial values, as shell patterns: [\"fc.*\"] for a head "
              "of one's own");

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "train/checkpoint.h"
 #include "train/run_folder.h"
+#include "train/torch_file.h"
 
 namespace fleet {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 PredictionWeights weights_in(const std::string& path) {
-  PredictionWeights weights{path, read_safetensors(path), {}};
+  PredictionWeights weights{path, read_weights(path), {}};
   weights.card = read_card(weights.file.metadata);
   return weights;
 }

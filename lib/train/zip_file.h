@@ -1,0 +1,41 @@
+// Entries of a zip that are stored as they are, as torch.save() writes them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/regular_file.h"
+#include "train/safetensors.h"
+
+namespace fleet {
+
+// Not thread-safe.
+class ZipFile {
+ public:
+  // DamagedFile where the file is no zip.
+  explicit ZipFile(const std::string& path);
+  ~ZipFile();
+  ZipFile(const ZipFile&) = delete;
+
+  // The name of the first entry that ends so; nothing where there is none.
+  std::optional<std::string> find(const std::string& ending) const;
+  // The bytes of an entry, whose checksum is right. DamagedFile where it is not there, is cut off,
+  // compressed or encrypted, or has more than `most` bytes.
+  TensorBytes read(const std::string& name, uint64_t most);
+
+ private:
+  void list();
+  [[noreturn]] void bad(const std::string& what) const;
+
+  const std::string path_;
+  RegularFile file_;
+  void* zip_ = nullptr;
+  struct Place {
+    uint64_t in_directory = 0, number = 0;
+  };
+  std::map<std::string, Place> entries_;
+};
+
+}  // namespace fleet
