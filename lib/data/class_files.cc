@@ -25,8 +25,8 @@ std::string ending_of(const std::string& name) {
 
 // Formats that others read and this library does not.
 bool is_other_image(const std::string& ending) {
-  static const std::set<std::string> endings = {".webp", ".bmp", ".gif",  ".tif",  ".tiff", ".ppm",
-                                                ".pgm",  ".jp2", ".avif", ".heic", ".heif", ".jxl"};
+  static const std::set<std::string> endings = {".tif",  ".tiff", ".ppm",  ".pgm", ".jp2",
+                                                ".avif", ".heic", ".heif", ".jxl"};
   return endings.contains(ending);
 }
 
@@ -84,8 +84,8 @@ class Walk {
 }  // namespace
 
 bool is_image_name(const std::string& name) {
-  const std::string ending = ending_of(name);
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+  static const std::set<std::string> endings = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif"};
+  return endings.contains(ending_of(name));
 }
 
 std::vector<std::string> images_below(const std::string& folder, ClassFolderNotes* notes) {

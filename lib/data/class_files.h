@@ -8,8 +8,8 @@
 
 namespace fleet::data {
 
-// Files that are no .jpg, .jpeg or .png, by their ending in lower case ("" for none): how many, and
-// one of them.
+// Files that are none of .jpg, .jpeg, .png, .webp, .bmp and .gif, by their ending in lower case (""
+// for none): how many, and one of them.
 struct LeftOut {
   int64_t count = 0;
   std::string example;
@@ -30,7 +30,7 @@ bool is_image_name(const std::string& name);
 // has an image's name and is no file is among the paths too. kIo where a folder cannot be listed.
 std::vector<std::string> images_below(const std::string& folder, ClassFolderNotes* notes);
 
-// ".webp (12, such as a/b.webp), .txt (1, such as a/c.txt)"; known image formats first.
+// ".tiff (12, such as a/b.tiff), .txt (1, such as a/c.txt)"; known image formats first.
 std::string text_of(const LeftOutByEnding& left_out);
 
 }  // namespace fleet::data

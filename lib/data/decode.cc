@@ -22,16 +22,16 @@ void axis(double at, double extent, int count, int low, int size, int* from, int
   *length = end - first;
 }
 
+bool is_webp(std::string_view text) {
+  return text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP";
+}
+
 // The name of another image format by the bytes that it begins with; "" where it is none known.
-std::string format_of(std::span<const uint8_t> bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+std::string format_of(std::string_view text) {
   const auto has = [&](size_t at, std::string_view magic) {
     return text.size() >= at + magic.size() && text.substr(at, magic.size()) == magic;
   };
   using namespace std::string_view_literals;
-  if (has(0, "RIFF") && has(8, "WEBP")) return "WebP";
-  if (has(0, "GIF8")) return "GIF";
-  if (has(0, "BM")) return "BMP";
   if (has(0, "II*\0"sv) || has(0, "MM\0*"sv)) return "TIFF";
   if (has(4, "ftypavif")) return "AVIF";
   if (has(4, "ftyphei") || has(4, "ftypmif1")) return "HEIF";
@@ -58,26 +58,54 @@ Decoder::Decoder() = default;
 Decoder::~Decoder() = default;
 
 bool Decoder::open(std::span<const uint8_t> bytes, int channels) {
-  static constexpr uint8_t kJpeg[] = {0xff, 0xd8}, kPng[] = {0x89, 'P', 'N', 'G'};
-  const auto starts_with = [&](std::span<const uint8_t> magic) {
-    return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
+  const auto use = [&](std::unique_ptr<Format>& format, std::unique_ptr<Format> (*make)()) {
+    if (!format) format = make();
+    current_ = format.get();
   };
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   current_ = nullptr;
-  if (starts_with(kJpeg)) {
-    if (!jpeg_) jpeg_ = make_jpeg_format();
-    current_ = jpeg_.get();
-  } else if (starts_with(kPng)) {
-    if (!png_) png_ = make_png_format();
-    current_ = png_.get();
-  } else {
-    const std::string format = format_of(bytes);
-    why_ = bytes.empty() ? "the file is empty"
-                         : "neither JPEG nor PNG" + (format.empty() ? "" : ", but " + format);
+  if (text.starts_with("\xff\xd8")) use(jpeg_, make_jpeg_format);
+  if (text.starts_with("\x89PNG")) use(png_, make_png_format);
+  if (is_webp(text)) use(webp_, make_webp_format);
+  if (text.starts_with("GIF8")) use(gif_, make_gif_format);
+  if (text.starts_with("BM")) use(bmp_, make_bmp_format);
+  if (!current_) {
+    const std::string format = format_of(text);
+    why_ = text.empty()
+               ? "the file is empty"
+               : "it is no JPEG, PNG, WebP, GIF or BMP" + (format.empty() ? "" : ", but " + format);
     return false;
   }
   if (current_->open(bytes, channels)) return true;
   why_ = current_->why;
   return false;
+}
+
+bool Decoder::Format::check_size() {
+  if (width >= 1 && height >= 1 && width <= kLargestSide && height <= kLargestSide) return true;
+  why = "its header claims " + std::to_string(width) + "x" + std::to_string(height) + " pixels";
+  return false;
+}
+
+uint8_t* Decoder::Format::reserve_rgb(int step) {
+  constexpr size_t kBehind = 64;
+  return rgb_.reserve(size_t(width) * height * step + kBehind);
+}
+
+Pixels Decoder::Format::finish_rgb(int step) {
+  uint8_t* memory = reserve_rgb(step);
+  const size_t count = size_t(width) * height;
+  for (size_t i = 0; grey_ && i < count; ++i) {
+    const uint8_t* rgb = memory + i * step;
+    memory[i] =
+        static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+  }
+  const int out = grey_ ? 1 : step;
+  return {.data = memory,
+          .step = out,
+          .stride = int64_t{out} * width,
+          .width = width,
+          .height = height};
 }
 
 int Decoder::height() const { return current_->height; }

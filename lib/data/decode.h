@@ -1,4 +1,4 @@
-// JPEG and PNG to pixels, decoding no more than what is needed.
+// JPEG, PNG, WebP, GIF and BMP to pixels, decoding no more than what is needed.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ Region region_of(const Placement& placement);
 // the region stays at least as large as the output. Grey, YCbCr, RGB, CMYK and YCCK become what is
 // asked for; 16-bit PNGs lose their low byte and transparency is ignored, and so is EXIF's
 // orientation, as in Pillow and torchvision. Where a JPEG ends early or its entropy code is broken
-// within what was read, it counts as damaged.
+// within what was read, it counts as damaged. The other formats are decoded whole; of animations
+// the first frame.
 class Decoder {
  public:
   Decoder();
@@ -51,7 +52,7 @@ class Decoder {
   class Format;  // one a file format: an adapter file each
 
  private:
-  std::unique_ptr<Format> jpeg_, png_;
+  std::unique_ptr<Format> jpeg_, png_, webp_, gif_, bmp_;
   Format* current_ = nullptr;
   std::string why_;
 };

@@ -1,4 +1,4 @@
-// What Decoder asks of a file format. Internal to data: decode.cc, decode_jpeg.cc, decode_png.cc.
+// What Decoder asks of a file format. Internal to data: decode.cc, decode_jpeg.cc, decode_png.cc...
 #pragma once
 
 #include <cstdlib>
@@ -8,18 +8,6 @@
 #include "data/decode.h"
 
 namespace fleet::data {
-
-class Decoder::Format {
- public:
-  virtual ~Format() = default;
-  virtual bool open(std::span<const uint8_t> bytes, int channels) = 0;
-  virtual bool read(const Placement& placement, Pixels* pixels) = 0;
-  int height = 0, width = 0;
-  std::string why;
-};
-
-std::unique_ptr<Decoder::Format> make_jpeg_format();
-std::unique_ptr<Decoder::Format> make_png_format();
 
 // Memory that grows and is never cleared: pixels are written over anyway.
 class PixelMemory {
@@ -40,5 +28,35 @@ class PixelMemory {
   std::unique_ptr<uint8_t, Free> memory_;
   size_t size_ = 0;
 };
+
+class Decoder::Format {
+ public:
+  virtual ~Format() = default;
+  virtual bool open(std::span<const uint8_t> bytes, int channels) = 0;
+  virtual bool read(const Placement& placement, Pixels* pixels) = 0;
+  int height = 0, width = 0;
+  std::string why;
+
+ protected:
+  // An image header may claim any size; beyond this it is not a training image but a fault.
+  static constexpr int kLargestSide = 1 << 14;
+  // For formats that are decoded whole: whether width and height may be.
+  bool check_size();
+  // Memory for all of the image, `step` bytes a pixel: red, green, blue first.
+  uint8_t* reserve_rgb(int step);
+  // What was written there; where grey_, as Pillow's grey of it.
+  Pixels finish_rgb(int step);
+
+  bool grey_ = false;
+
+ private:
+  PixelMemory rgb_;
+};
+
+std::unique_ptr<Decoder::Format> make_jpeg_format();
+std::unique_ptr<Decoder::Format> make_png_format();
+std::unique_ptr<Decoder::Format> make_webp_format();
+std::unique_ptr<Decoder::Format> make_gif_format();
+std::unique_ptr<Decoder::Format> make_bmp_format();
 
 }  // namespace fleet::data

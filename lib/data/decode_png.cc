@@ -9,9 +9,6 @@
 namespace fleet::data {
 namespace {
 
-// An image header may claim any size; beyond this it is not a training image but a fault.
-constexpr png_uint_32 kLargestSide = 1 << 14;
-
 class Png : public Decoder::Format {
  public:
   ~Png() override { close(); }

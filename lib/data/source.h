@@ -16,7 +16,7 @@ namespace fleet::data {
 // One sample as its source gives it. `bytes` lies in the source's own memory or in the scratch
 // handed to read().
 struct Sample {
-  std::span<const uint8_t> bytes;  // a JPEG or PNG file, or pixels (height x width x channels)
+  std::span<const uint8_t> bytes;  // an image file, or pixels (height x width x channels)
   bool encoded = true;
   int height = 0, width = 0, channels = 0;  // of raw pixels; 0 where encoded
 };

@@ -1,4 +1,4 @@
-// A folder with a folder of JPEG and PNG files for each class, which may be in folders below it.
+// A folder with a folder of image files for each class, which may be in folders below it.
 // Labels number the class folders by name, as in torchvision's ImageFolder.
 #include <algorithm>
 #include <filesystem>
@@ -60,8 +60,9 @@ std::string some(const std::vector<std::string>& names) {
 void check_empty(const std::vector<std::string>& empty, const std::string& folder,
                  const std::string& others, const SourceContext& context) {
   if (empty.empty()) return;
-  const std::string what = "class folders without a .jpg, .jpeg or .png file: " + some(empty) +
-                           (others.empty() ? "" : "; other files: " + others);
+  const std::string what =
+      "class folders without an image (.jpg, .jpeg, .png, .webp, .bmp, .gif): " + some(empty) +
+      (others.empty() ? "" : "; other files: " + others);
   if (context.train) {
     throw Error(ErrorCode::kUsage, what, folder, "put images into them, or remove them");
   }
@@ -70,8 +71,8 @@ void check_empty(const std::vector<std::string>& empty, const std::string& folde
 
 void say_left_out(const std::string& folder, const std::string& others, int64_t beside) {
   if (!others.empty()) {
-    spdlog::warn("{}: only JPEG and PNG files are read; left out are {}", shown_path(folder),
-                 others);
+    spdlog::warn("{}: only JPEG, PNG, WebP, BMP and GIF files are read; left out are {}",
+                 shown_path(folder), others);
   }
   if (beside > 0) {
     spdlog::warn("{}: {} images beside the class folders are left out", shown_path(folder), beside);
@@ -93,7 +94,7 @@ void check_files(const LeftOut& no_files, const std::string& folder, const Sourc
 Schema schema(bool train) {
   Schema schema;
   schema.text("folder", train ? "train" : "test",
-              "Folder with a folder of JPEG and PNG files (also in folders below) for each class; "
+              "Folder with a folder of images (also in folders below) for each class; "
               "relative to data.root");
   return schema;
 }
@@ -134,7 +135,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   const std::string others = text_of(notes.left_out);
   if (files.empty()) {
     throw Error(ErrorCode::kUsage,
-                "its class folders hold no .jpg, .jpeg or .png file" +
+                "its class folders hold no image (.jpg, .jpeg, .png, .webp, .bmp, .gif)" +
                     (others.empty() ? "" : ", but " + others),
                 folder);
   }

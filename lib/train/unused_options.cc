@@ -38,6 +38,8 @@ void add_data(const Job& job, Lines* lines) {
   lines->add(source == "synthetic", {"data.root"}, "the source synthetic reads no files");
   lines->add(source == "synthetic" || source == "idx", {"data.on_damaged"},
              "images of the source " + source + " are not decoded");
+  lines->add(job.data.number("validation_split") == 0, {"data.validation_seed"},
+             "data.validation_split is 0");
   lines->add(!job.data.boolean("augment.random_resized_crop"),
              {"data.augment.random_resized_crop_scale", "data.augment.random_resized_crop_ratio"},
              "data.augment.random_resized_crop is false");

@@ -210,30 +210,31 @@ TEST(ImageFolderSource, ImagesInFoldersBelow_AreTaken) {
 TEST(ImageFolderSource, ClassWithoutImages_IsNamed) {
   TempFolder folder;
   testing::write(folder / "train/a/1.jpg", "x");
-  testing::write(folder / "train/b/1.webp", "x");
+  testing::write(folder / "train/b/1.tiff", "x");
   testing::write(folder / "test/a/1.jpg", "x");
-  testing::write(folder / "test/b/1.webp", "x");
+  testing::write(folder / "test/b/1.tiff", "x");
   EXPECT_THAT(message_of([&] { open("image_folder", "{}", in(folder)); }),
-              AllOf(HasSubstr("without a .jpg, .jpeg or .png file: b"), HasSubstr(".webp (1, ")));
+              AllOf(HasSubstr("without an image (.jpg, .jpeg, .png, .webp, .bmp, .gif): b"),
+                    HasSubstr(".tiff (1, ")));
   SourceContext context = in(folder);  // classes may be missing in tests
   context.train = false;
   EXPECT_THAT(said([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 1); }),
-              HasSubstr("without a .jpg, .jpeg or .png file: b"));
+              HasSubstr("without an image (.jpg, .jpeg, .png, .webp, .bmp, .gif): b"));
 }
 
 TEST(ImageFolderSource, FilesLeftOut_AreSaid) {
   TempFolder folder;
-  for (const char* file : {"train/a/1.jpg", "train/a/1.WEBP", "train/a/2.webp", "train/a/notes",
+  for (const char* file : {"train/a/1.jpg", "train/a/1.TIFF", "train/a/2.tiff", "train/a/notes",
                            "train/b/1.jpg", "train/b/x.txt", "train/astray.jpg"}) {
     testing::write(folder / file, "x");
   }
   SourceContext context = in(folder);
   const std::string lines =
       said([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 2); });
-  EXPECT_THAT(lines,
-              AllOf(HasSubstr("only JPEG and PNG files are read"), HasSubstr(".webp (2, such as "),
-                    HasSubstr("without ending (1, "), HasSubstr(".txt (1, "),
-                    HasSubstr("1 images beside the class folders are left out")));
+  EXPECT_THAT(lines, AllOf(HasSubstr("only JPEG, PNG, WebP, BMP and GIF files are read"),
+                           HasSubstr(".tiff (2, such as "), HasSubstr("without ending (1, "),
+                           HasSubstr(".txt (1, "),
+                           HasSubstr("1 images beside the class folders are left out")));
   context.speaks = false;  // another rank says it
   EXPECT_EQ(said([&] { open("image_folder", "{}", context); }), "");
 }
@@ -248,7 +249,7 @@ TEST(ImageFolderSource, BadFolders_AreNamed) {
   testing::write(folder / "train/readme", "x");
   EXPECT_THAT(message(), HasSubstr("no class folders"));
   testing::write(folder / "train/a/readme", "x");
-  EXPECT_THAT(message(), HasSubstr("hold no .jpg"));
+  EXPECT_THAT(message(), HasSubstr("hold no image"));
   testing::write(folder / "train/a/1.jpg", "x");
   testing::write(folder / "train/b/1.jpg", "x");
   EXPECT_THAT(message(1), HasSubstr("2 class folders, and the model has 1 classes"));

@@ -146,7 +146,7 @@ TEST_F(Predict, BadImage_IsALineOfItsOwn) {
     const auto all = lines();
     ASSERT_EQ(all.size(), 8u);
     EXPECT_EQ(all[2]["file"], output_ + "/photos/p1b.png");
-    EXPECT_THAT(all[2]["error"].get<std::string>(), HasSubstr("neither JPEG nor PNG"));
+    EXPECT_THAT(all[2]["error"].get<std::string>(), HasSubstr("no JPEG, PNG, WebP, GIF or BMP"));
     EXPECT_EQ(all[5]["file"], cut);
     EXPECT_TRUE(all[5].contains("error"));
     EXPECT_FALSE(all[5].contains("class"));
