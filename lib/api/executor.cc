@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "data/random.h"
 #include "optim/schedule.h"
+#include "train/class_weights.h"
 #include "train/device_settings.h"
 #include "train/initial_weights.h"
 #include "train/step_runner.h"
@@ -84,6 +85,10 @@ void ProgramExecutor::complete(const data::Batch& batch) {
   if (batch.size != batch_size_) {
     throw Error(ErrorCode::kUsage, "a batch of " + std::to_string(batch.size) + " samples",
                 "ProgramExecutor", "it was made for " + std::to_string(batch_size_));
+  }
+  if (weighs_classes(job_) && !batch.class_weights) {
+    throw Error(ErrorCode::kUsage, "the batch has no class weights", "train.class_weights",
+                "take batches from a Loader, or set Batch::class_weights");
   }
   batch_ = batch;
   if (!batch_.weights) {
