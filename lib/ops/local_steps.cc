@@ -5,8 +5,10 @@
 //   "average"  none
 //   "first"    L0 = loss, r0 = learning_rate
 //   "adapt"    k = min(16, max(1, ceil(sqrt(r0 * loss / (learning_rate * L0) * init_steps))))
-// k is 1 where that is not a number. As Paddle's AdaptiveLocalSGDOptimizer, with init_steps within
-// the root. loss, learning_rate float32 [1]: of "first" and "adapt" only.
+// As Paddle's AdaptiveLocalSGDOptimizer, with init_steps within the root. A loss that is infinite
+// or NaN changes nothing (train.on_nan=skip goes on after one); without an L0, "adapt" is "first"
+// too. k is 1 where the root is not a number. loss, learning_rate float32 [1]: of "first" and
+// "adapt" only.
 #include "graph/program.h"
 
 namespace fleet {

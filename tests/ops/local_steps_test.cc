@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "exec/executor.h"
 #include "tests/ops/op_device.h"
@@ -47,7 +48,15 @@ TEST(LocalSteps, Adapt_TakesTheRootOfLossOverRate) {
   EXPECT_EQ(k(2, 0.001f, 1), 16);   // at most
   EXPECT_EQ(k(2, 0, 1), 16);        // a rate of 0: nothing moves
   EXPECT_EQ(k(-1, 0.5f, 1), 1);     // no root
-  EXPECT_EQ(k(std::nanf(""), 0.5f, 1), 1);
+}
+
+// train.on_nan=skip goes on after such a step.
+TEST(LocalSteps, LossThatIsNotFinite_ChangesNothing) {
+  for (const float loss : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    EXPECT_EQ(after("first", {0, 0, 0, 1}, loss, 0.1f), (Floats{0, 0, 0, 1}));
+    EXPECT_EQ(after("adapt", {2, 0.5f, 7, 3}, loss, 0.1f), (Floats{2, 0.5f, 7, 3}));
+  }
+  EXPECT_EQ(after("adapt", {0, 0, 0, 3}, 2.5f, 0.1f, 4), (Floats{2.5f, 0.1f, 2, 3}));
 }
 
 }  // namespace

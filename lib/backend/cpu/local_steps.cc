@@ -14,13 +14,14 @@ FLEET_KERNEL(cpu, local_steps) {
     FLEET_CHECK(context.inputs[0].data == steps, "local_steps works in place");
     if (event == "step") return make_kernel([=](Stream&) { steps[3] += 1; });
     if (event == "average") return make_kernel([=](Stream&) { steps[3] = 0; });
-    if (event == "first") {
-      return make_kernel([=](Stream&) {
+    const bool adapts = event == "adapt";
+    return make_kernel([=](Stream&) {
+      if (!std::isfinite(*loss)) return;
+      if (!adapts || steps[0] == 0) {
         steps[0] = *loss;
         steps[1] = *rate;
-      });
-    }
-    return make_kernel([=](Stream&) {
+      }
+      if (!adapts) return;
       const float square = steps[1] * *loss / (*rate * steps[0]) * init;
       steps[2] = square > 1 ? std::min(16.0f, std::ceil(std::sqrt(square))) : 1;
     });

@@ -12,10 +12,12 @@ __global__ void note(Change change, float init, const float* loss, const float* 
     steps[3] += 1;
   } else if (change == Change::kAverage) {
     steps[3] = 0;
-  } else if (change == Change::kFirst) {
-    steps[0] = *loss;
-    steps[1] = *rate;
-  } else {
+  } else if (isfinite(*loss)) {
+    if (change == Change::kFirst || steps[0] == 0) {
+      steps[0] = *loss;
+      steps[1] = *rate;
+    }
+    if (change == Change::kFirst) return;
     const float square = steps[1] * *loss / (*rate * steps[0]) * init;
     const float root = square > 1 ? ceilf(sqrtf(square)) : 1.0f;
     steps[2] = root < 16 ? root : 16.0f;
