@@ -58,8 +58,4 @@ double StepMeter::speed() const {
   return batch_time_.mean() > 0 ? samples_.mean() / batch_time_.mean() : 0;
 }
 
-double StepMeter::overall_speed() const {
-  return batch_time_.overall_mean() > 0 ? samples_.overall_mean() / batch_time_.overall_mean() : 0;
-}
-
 }  // namespace fleet

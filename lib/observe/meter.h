@@ -60,8 +60,7 @@ class StepMeter {
 
   const MovingAverage& data_time() const { return data_time_; }
   const MovingAverage& batch_time() const { return batch_time_; }
-  double speed() const;          // 0 before the first step
-  double overall_speed() const;  // all samples by all steps' time
+  double speed() const;  // 0 before the first step
   double samples() const { return samples_.overall_mean() * static_cast<double>(samples_.count()); }
 
  private:

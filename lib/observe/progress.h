@@ -12,7 +12,7 @@
 namespace fleet {
 
 struct ProgressState {
-  std::string title;  // "Epoch 1/3"
+  std::string title;  // "Epoch 1 (of 3)"
   int64_t done = 0;
   int64_t total = 0;        // 0: unknown, no bar and no ETA
   double elapsed = 0;       // seconds since the first of these steps began
@@ -23,10 +23,10 @@ struct ProgressState {
 // Seconds left at the pace so far; negative where unknown.
 double seconds_left(const ProgressState& state);
 
-// "Epoch 1/3 [=====>    ] 120/240  50%  ETA 0:12  loss 0.41", at most `width` columns: the bar
+// "Epoch 1 (of 3) [=====>    ] 120/240  50%  ETA 0:12  loss 0.41", at most `width` columns: the bar
 // gives way first, then the note is cut.
 std::string progress_bar(const ProgressState& state, int width);
-// "Epoch 1/3: 120/240 (50%), ETA 0:12, loss 0.41"
+// "Epoch 1 (of 3): 120/240 (50%), ETA 0:12, loss 0.41"
 std::string progress_text(const ProgressState& state);
 
 // The launcher tells the rank whose output it shows on a terminal how wide that is.

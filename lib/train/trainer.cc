@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,6 +15,7 @@
 namespace fleet {
 
 TrainResult Trainer::evaluate_only() {
+  started_ = monotonic_seconds();
   evaluate(position_.batch > 0 ? position_.epoch : std::max<int64_t>(position_.epoch - 1, 0));
   return finish();
 }
@@ -25,6 +28,7 @@ TrainResult Trainer::run() {
     return result_.stopped_by != 0 || ends_ || watch_->stops() ||
            (max_steps > 0 && position_.step >= max_steps);
   };
+  started_ = monotonic_seconds();
   evaluate_what_was_missed();
   while (position_.epoch < epochs && !finished()) {
     const int64_t epoch = position_.epoch;
@@ -65,7 +69,7 @@ TrainResult Trainer::finish() {
 
 void Trainer::train_epoch(int64_t epoch) {
   data_->train().start_epoch(epoch, position_.batch);
-  progress_->start(printed("Epoch %lld/%lld", static_cast<long long>(epoch + 1),
+  progress_->start(printed("Epoch %lld (of %lld)", static_cast<long long>(epoch),
                            static_cast<long long>(job_.train.integer("epochs"))),
                    data_->train().batches(), position_.batch);
   const int64_t max_steps = job_.train.integer("max_steps");
@@ -196,6 +200,7 @@ void Trainer::end_for_nan(const std::string& what, int64_t step) {
 
 void Trainer::evaluate(int64_t epoch) {
   if (!data_->test() || evaluated_step_ == position_.step) return;
+  std::optional<TimeAccount::Piece> piece(std::in_place, evaluating_);
   const double begun = monotonic_seconds();
   const EvaluationOptions options{.step = position_.step,
                                   .by_class = job_.train.boolean("evaluate_classes"),
@@ -208,6 +213,7 @@ void Trainer::evaluate(int64_t epoch) {
   evaluated_step_ = position_.step;
   const bool best = follow_evaluation();
   if (leads()) report_evaluation(*evaluation, epoch, monotonic_seconds() - begun);
+  piece.reset();
   if (best && !evaluates_only()) save();  // where this step is not saved yet
 }
 

@@ -10,6 +10,7 @@
 #include "observe/meter.h"
 #include "observe/progress.h"
 #include "observe/rank_progress.h"
+#include "observe/time_account.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_saver.h"
@@ -100,6 +101,7 @@ class Trainer {
   bool follow_evaluation();
   void follow_schedule();
   void tell_best(EventLine* summary);
+  void tell_times(EventLine* summary);
   void save(bool at_end = false);
   void look_for_saved(bool wait);
   void settle_save();
@@ -143,7 +145,8 @@ class Trainer {
   bool save_asked_ = false;             // and not done yet
   std::optional<double> loss_scaling_;  // at the last fetch
   TrainResult result_;
-  double begun_ = 0;
+  double begun_ = 0, started_ = 0;        // when the Trainer was made, when its first step began
+  TimeAccount evaluating_, saving_time_;  // what training waited for
 };
 
 }  // namespace fleet

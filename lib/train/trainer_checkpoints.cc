@@ -61,6 +61,7 @@ void Trainer::say_unsaved() {
 }
 
 void Trainer::save(bool at_end) {
+  const TimeAccount::Piece piece(saving_time_);
   settle_save();
   if (saved_step_ == position_.step) return;
   progress_->finish();  // the log must not be written into the bar
@@ -95,6 +96,7 @@ void Trainer::look_for_saved(bool wait) {
 // Waits for the save before, and for what all ranks know of it.
 void Trainer::settle_save() {
   if (!std::exchange(saving_, false)) return;
+  const TimeAccount::Piece piece(saving_time_);
   look_for_saved(true);
   double failed = save_failure_.empty() ? 0 : 1;
   runner_->control().sum({&failed, 1});

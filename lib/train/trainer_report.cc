@@ -141,22 +141,40 @@ void Trainer::tell_best(EventLine* summary) {
       .add("best_checkpoint", folder);
 }
 
+// The speed counts all that is neither start, evaluation nor saving: ends of epochs, too.
+void Trainer::tell_times(EventLine* summary) {
+  const double now = monotonic_seconds();
+  const double starting = started_ - begun_;
+  const double training =
+      std::max(now - started_ - evaluating_.seconds() - saving_time_.seconds(), 0.0);
+  const double speed = training > 0 ? meter_.samples() / training : 0;
+  std::printf("%s after %lld steps (%lld whole epochs) in %.1f s\n",
+              result_.stopped_by != 0 ? "stopped as asked"
+              : evaluates_only()      ? "evaluated"
+                                      : "trained",
+              static_cast<long long>(position_.step), static_cast<long long>(position_.epoch),
+              now - begun_);
+  std::printf("start: %.1f s, training: %.1f s, evaluation: %.1f s, saving: %.1f s\n", starting,
+              training, evaluating_.seconds(), saving_time_.seconds());
+  if (meter_.samples() > 0) {
+    std::printf("speed: %.1f samples/s a rank, data_time: %.4f s, batch_time: %.4f s\n", speed,
+                meter_.data_time().overall_mean(), meter_.batch_time().overall_mean());
+  }
+  summary->add("seconds", now - begun_)
+      .add("start_seconds", starting)
+      .add("training_seconds", training)
+      .add("evaluation_seconds", evaluating_.seconds())
+      .add("saving_seconds", saving_time_.seconds())
+      .add("speed", speed);
+}
+
 void Trainer::summarize() {
   EventLine summary("summary");
   runner_->traffic().summarize(runner_->control(), leads() ? &summary : nullptr);
   const double peak = static_cast<double>(process_memory().peak);
   const auto peaks = runner_->control().by_rank({&peak, 1});
   if (!leads()) return;
-  const double seconds = monotonic_seconds() - begun_;
-  std::printf(
-      "%s after %lld steps (epoch %lld) in %.1f s; speed: %.1f samples/s a rank, data_time %.4f s, "
-      "batch_time %.4f s\n",
-      result_.stopped_by != 0 ? "stopped as asked"
-      : evaluates_only()      ? "evaluated"
-                              : "trained",
-      static_cast<long long>(position_.step), static_cast<long long>(position_.epoch), seconds,
-      meter_.overall_speed(), meter_.data_time().overall_mean(),
-      meter_.batch_time().overall_mean());
+  tell_times(&summary);
   if (result_.damaged > 0) {
     std::printf("damaged images replaced: %lld\n", static_cast<long long>(result_.damaged));
   }
@@ -179,9 +197,7 @@ void Trainer::summarize() {
   for (const auto& rank : peaks) by_rank.push_back(std::llround(rank[0]));
   summary.add("steps", position_.step)
       .add("epochs", position_.epoch)
-      .add("seconds", seconds)
       .add("stopped", result_.stopped_by != 0)
-      .add("speed", meter_.overall_speed())
       .add("damaged", result_.damaged)
       .add("peak_host_memory", by_rank);
   if (utilization_.count() > 0) {

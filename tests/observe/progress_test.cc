@@ -9,12 +9,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 ProgressState half() {
-  return {.title = "Epoch 1/3", .done = 120, .total = 240, .elapsed = 12, .note = "loss 0.41"};
+  return {.title = "Epoch 1 (of 3)", .done = 120, .total = 240, .elapsed = 12, .note = "loss 0.41"};
 }
 
 TEST(ProgressBar, HalfDone_ShowsBarCountsAndTimeLeft) {
-  EXPECT_EQ(progress_bar(half(), 62),
-            "Epoch 1/3 [========>       ] 120/240  50%  ETA 0:12  loss 0.41");
+  EXPECT_EQ(progress_bar(half(), 67),
+            "Epoch 1 (of 3) [========>       ] 120/240  50%  ETA 0:12  loss 0.41");
 }
 
 TEST(ProgressBar, AnyWidth_NeverExceedsIt) {
@@ -54,14 +54,14 @@ TEST(Progress, PlainOutput_OneLineAnInterval) {
   Progress progress({.plain_seconds = 10,
                      .clock = [&] { return now; },
                      .write = [&](auto text) { output += text; }});
-  progress.start("Epoch 1/1", 100);
+  progress.start("Epoch 0 (of 1)", 100);
   for (int step = 1; step <= 25; ++step) {
     now += 1;
     progress.update(step, "loss 1");
   }
   EXPECT_EQ(output,
-            "Epoch 1/1: 10/100 (10%), ETA 1:30, loss 1\n"
-            "Epoch 1/1: 20/100 (20%), ETA 1:20, loss 1\n");
+            "Epoch 0 (of 1): 10/100 (10%), ETA 1:30, loss 1\n"
+            "Epoch 0 (of 1): 20/100 (20%), ETA 1:20, loss 1\n");
 }
 
 TEST(Progress, Terminal_RedrawsOnOneLineAndMakesRoomForOutput) {

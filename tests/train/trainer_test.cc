@@ -67,6 +67,21 @@ TEST_F(TrainerTest, Metrics_TellHowFullTheReadersQueueIs) {
   }
 }
 
+TEST_F(TrainerTest, Summary_TellsWhatTheTimeWentTo) {
+  run(job({"train.evaluate_every=1", "checkpoint.every_steps=1"}), 1);
+  const auto summary = events("summary").at(0);
+  double sum = 0;
+  for (const char* part : {"start", "training", "evaluation", "saving"}) {
+    const double seconds = summary[part + std::string("_seconds")];
+    EXPECT_GT(seconds, 0) << part;
+    sum += seconds;
+  }
+  EXPECT_NEAR(sum, summary["seconds"], 1e-6);
+  double evaluations = 0;
+  for (const auto& line : events("test")) evaluations += static_cast<double>(line["seconds"]);
+  EXPECT_GE(summary["evaluation_seconds"], evaluations);
+}
+
 TEST_F(TrainerTest, InterruptedAndResumed_IsBitIdentical) {
   const Outcome whole = run(job({"checkpoint.every_steps=1"}), 2);
   for (const char* cut :
