@@ -25,26 +25,12 @@ const char* kind_of(mode_t mode) {
               "give a regular file");
 }
 
-}  // namespace
-
-RegularFile open_regular_file(const std::string& path) {
-  struct stat status {};
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd) {
-    const int why = errno;  // a socket cannot be opened
-    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && why == ENXIO) {
-      throw_kind(status.st_mode, path);
-    }
-    throw Error(why == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-                std::string("cannot open the file: ") + std::strerror(why), path);
-  }
-  if (::fstat(fd.get(), &status) != 0) throw_errno("cannot look at the file", path);
-  if (!S_ISREG(status.st_mode)) throw_kind(status.st_mode, path);
-  return {std::move(fd), static_cast<int64_t>(status.st_size)};
+[[noreturn]] void throw_not_opened(int why, const std::string& path) {
+  throw Error(why == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+              std::string("cannot open the file: ") + std::strerror(why), path);
 }
 
-std::string read_regular_file(const std::string& path, int64_t most) {
-  const RegularFile file = open_regular_file(path);
+std::string read_whole(const RegularFile& file, const std::string& path, int64_t most) {
   const auto too_large = [&] {
     return Error(ErrorCode::kUsage,
                  "the file is larger than " + mebibytes(static_cast<size_t>(most)), path,
@@ -65,6 +51,33 @@ std::string read_regular_file(const std::string& path, int64_t most) {
   }
   content.resize(done);
   return content;
+}
+
+}  // namespace
+
+RegularFile open_regular_file(const std::string& path) {
+  struct stat status {};
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) {
+    const int why = errno;  // a socket cannot be opened
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && why == ENXIO) {
+      throw_kind(status.st_mode, path);
+    }
+    throw_not_opened(why, path);
+  }
+  if (::fstat(fd.get(), &status) != 0) throw_errno("cannot look at the file", path);
+  if (!S_ISREG(status.st_mode)) throw_kind(status.st_mode, path);
+  return {std::move(fd), static_cast<int64_t>(status.st_size)};
+}
+
+std::string read_regular_file(const std::string& path, int64_t most) {
+  return read_whole(open_regular_file(path), path, most);
+}
+
+std::string read_small_file(const std::string& path, int64_t most) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd) throw_not_opened(errno, path);
+  return read_whole({std::move(fd), 0}, path, most);
 }
 
 }  // namespace fleet

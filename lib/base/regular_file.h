@@ -21,4 +21,7 @@ RegularFile open_regular_file(const std::string& path);
 // read.
 std::string read_regular_file(const std::string& path, int64_t most);
 
+// The same of a pipe too, as `<(...)` of a shell is one, and of a device: waits for who writes it.
+std::string read_small_file(const std::string& path, int64_t most);
+
 }  // namespace fleet

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -143,8 +143,9 @@ std::string with_colon(const std::string& line) {
 }
 
 std::string read_host_file(const std::string& path, const std::string& origin) {
+  constexpr int64_t kLargestHostFile = 16 << 20;  // the most nodes there may be take less
   try {
-    return read_file(path);
+    return read_small_file(path, kLargestHostFile);
   } catch (const Error& error) {
     refuse(error.failure(), "@" + path, origin);
   }

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/error.h"
 
@@ -100,6 +102,15 @@ TEST_F(HostFile, BadLine_IsNamed) {
 TEST_F(HostFile, Empty_IsAnError) {
   std::ofstream(path) << "# nobody\n";
   EXPECT_THAT(refusal("@" + path), HasSubstr("lists no node"));
+}
+
+TEST_F(HostFile, WithoutEnd_IsRefused) { EXPECT_THAT(refusal("@/dev/zero"), HasSubstr("larger")); }
+
+TEST_F(HostFile, PipeOfAShell_IsRead) {
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  std::thread writer([this] { std::ofstream(path) << "a\nb\n"; });
+  EXPECT_EQ(list_text(expand_nodes("@" + path, "test")), "a,b");
+  writer.join();
 }
 
 TEST(NodeList, HostFilesOfOtherLaunchers_AreRead) {
