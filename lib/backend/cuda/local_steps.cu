@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "backend/cuda/types.h"
 #include "exec/kernel.h"
 
@@ -12,7 +14,7 @@ __global__ void note(Change change, float init, const float* loss, const float* 
     steps[3] += 1;
   } else if (change == Change::kAverage) {
     steps[3] = 0;
-  } else if (isfinite(*loss)) {
+  } else if (std::isfinite(*loss)) {
     if (change == Change::kFirst || steps[0] == 0) {
       steps[0] = *loss;
       steps[1] = *rate;
