@@ -33,9 +33,9 @@ Region region_of(const Placement& placement);
 // transformed, by an inverse DCT of half, quarter or eighth size where the placement allows it and
 // the region stays at least as large as the output. Grey, YCbCr, RGB, CMYK and YCCK become what is
 // asked for; 16-bit PNGs lose their low byte and transparency is ignored, and so is EXIF's
-// orientation, as in Pillow and torchvision. Where a JPEG ends early or its entropy code is broken
-// within what was read, it counts as damaged. The other formats are decoded whole; of animations
-// the first frame.
+// orientation, as in Pillow and torchvision. A JPEG that ends early, or whose entropy code is
+// broken, in the rows that are read counts as damaged. The other formats are decoded whole; of
+// animations the first frame.
 class Decoder {
  public:
   Decoder();

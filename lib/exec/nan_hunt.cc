@@ -4,17 +4,10 @@
 #include <cmath>
 
 #include "tensor/float16.h"
+#include "tensor/special_values.h"
 
 namespace fleet {
 namespace {
-
-// Whether one of them has all bits of the exponent. Vector code.
-template <typename Word>
-bool any_special(const Word* words, int64_t count, Word exponent) {
-  Word found = 0;
-  for (int64_t i = 0; i < count; ++i) found |= (words[i] & exponent) == exponent;
-  return found != 0;
-}
 
 template <typename T, typename Word>
 void scan(const void* data, int64_t count, Word exponent, NotFinite* found) {
@@ -35,13 +28,13 @@ void scan(const void* data, int64_t count, Word exponent, NotFinite* found) {
 void scan(DType dtype, const void* data, int64_t count, NotFinite* found) {
   switch (dtype) {
     case DType::kFloat32:
-      return scan<float, uint32_t>(data, count, 0x7f800000, found);
+      return scan<float, uint32_t>(data, count, kFloat32Exponent, found);
     case DType::kFloat64:
-      return scan<double, uint64_t>(data, count, 0x7ff0000000000000, found);
+      return scan<double, uint64_t>(data, count, kFloat64Exponent, found);
     case DType::kFloat16:
-      return scan<Float16, uint16_t>(data, count, 0x7c00, found);
+      return scan<Float16, uint16_t>(data, count, kFloat16Exponent, found);
     case DType::kBFloat16:
-      return scan<BFloat16, uint16_t>(data, count, 0x7f80, found);
+      return scan<BFloat16, uint16_t>(data, count, kBFloat16Exponent, found);
     default:
       FLEET_CHECK(false, "integers are always finite");
   }

@@ -1,28 +1,19 @@
-// Infinities and NaNs among the elements of a chunk: they have all bits of the exponent. For .cc
-// files.
+// Infinities and NaNs among the elements of a chunk. For .cc files.
 #pragma once
 
 #include "backend/cpu/optim_chunks.h"
+#include "tensor/special_values.h"
 
 namespace fleet::cpu {
 
-template <typename Word, Word kExponent>
-FLEET_INLINE bool any_special_word(const void* data, int64_t count) {
-  const Word* words = static_cast<const Word*>(data);
-  Word found = 0;
-#pragma omp simd reduction(| : found)
-  for (int64_t i = 0; i < count; ++i) found |= (words[i] & kExponent) == kExponent;
-  return found != 0;
-}
-
 static FLEET_SIMD bool special_float32(const void* data, int64_t count) {
-  return any_special_word<uint32_t, 0x7f800000>(data, count);
+  return fleet::any_special(static_cast<const uint32_t*>(data), count, kFloat32Exponent);
 }
 static FLEET_SIMD bool special_bfloat16(const void* data, int64_t count) {
-  return any_special_word<uint16_t, 0x7f80>(data, count);
+  return fleet::any_special(static_cast<const uint16_t*>(data), count, kBFloat16Exponent);
 }
 static FLEET_SIMD bool special_float16(const void* data, int64_t count) {
-  return any_special_word<uint16_t, 0x7c00>(data, count);
+  return fleet::any_special(static_cast<const uint16_t*>(data), count, kFloat16Exponent);
 }
 
 // Of one of float32, bfloat16, float16.
