@@ -1,15 +1,11 @@
 #include "backend/cuda/atomics.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/gradient_table.h"
 #include "backend/cuda/special_values.h"
 #include "optim/check_finite.h"
 
 namespace fleet {
 namespace {
-
-struct Gradient {
-  const void* data;
-  DType dtype;
-};
 
 // number: of the inputs, the loss among them, which is looked at here.
 __global__ void begin(const uint32_t* loss, int32_t number, int32_t* found) {
@@ -17,10 +13,10 @@ __global__ void begin(const uint32_t* loss, int32_t number, int32_t* found) {
 }
 
 // The lowest input makes the largest value.
-__global__ void look(const cuda::Chunk* chunks, const Gradient* gradients, int32_t number,
+__global__ void look(const cuda::Chunk* chunks, const cuda::Gradient* gradients, int32_t number,
                      int32_t* found) {
   const cuda::Chunk chunk = chunks[blockIdx.x];
-  const Gradient gradient = gradients[chunk.tensor];
+  const cuda::Gradient gradient = gradients[chunk.tensor];
   const bool special = cuda::any_special(gradient.data, gradient.dtype, chunk.begin, chunk.count);
   if (cuda::ballot(special) != 0 && threadIdx.x % cuda::kWarp == 0) {
     cuda::atomic_max(found, number - 1 - chunk.tensor);
@@ -39,34 +35,18 @@ __global__ void note(const int32_t* found, int32_t number, int64_t* record) {
 }  // namespace
 
 FLEET_KERNEL(cuda, check_finite) {
-  def.layouts = [](LayoutQuery& query) {  // as they lie: padding is zero
-    for (int i = 0; i < query.input_count(); ++i) {
-      if (query.input(i) && !query.input(i)->is_opaque()) query.need(i, *query.input(i));
-    }
-  };
+  def.layouts = cuda::take_as_they_lie;
   def.create = [](KernelContext& context) {
-    std::vector<cuda::Chunk> chunks;
-    std::vector<Gradient> gradients;
-    for (size_t i = 2; i < context.inputs.size(); ++i) {
-      const Argument& gradient = context.inputs[i];
-      FLEET_CHECK(is_floating(gradient.dtype) && gradient.dtype != DType::kFloat64,
-                  "no such gradient");
-      cuda::append_chunks(chunks, static_cast<int32_t>(gradients.size()),
-                          gradient.layout.elements());
-      gradients.push_back({gradient.data, gradient.dtype});
-    }
-    const cuda::Table<cuda::Chunk> chunk_table(context.device, chunks);
-    const cuda::Table<Gradient> gradient_table(context.device, gradients);
-    const auto number = static_cast<int32_t>(gradients.size()) + 1;
+    const cuda::GradientTable table(context, 2);
+    const auto number = table.count() + 1;
     const uint32_t* loss = context.inputs[1].as<const uint32_t>();
     int32_t* found = context.outputs[0].as<int32_t>();
     int64_t* record = context.outputs[1].as<int64_t>();
     FLEET_CHECK(context.inputs[0].data == record, "check_finite works in place");
     return make_kernel([=](Stream& stream) {
       cuda::launch(begin, 1, 1, 0, cuda::stream_of(stream), loss, number, found);
-      cuda::launch(look, cuda::blocks_for(chunk_table.size(), 1), cuda::kBlock, 0,
-                   cuda::stream_of(stream), chunk_table.data(), gradient_table.data(), number,
-                   found);
+      cuda::launch(look, cuda::blocks_for(table.chunk_count(), 1), cuda::kBlock, 0,
+                   cuda::stream_of(stream), table.chunks(), table.gradients(), number, found);
       cuda::launch(note, 1, 1, 0, cuda::stream_of(stream), found, number, record);
     });
   };
