@@ -70,6 +70,13 @@ RegularFile open_regular_file(const std::string& path) {
   return {std::move(fd), static_cast<int64_t>(status.st_size)};
 }
 
+void check_replaceable(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    throw_kind(status.st_mode, path);
+  }
+}
+
 std::string read_regular_file(const std::string& path, int64_t most) {
   return read_whole(open_regular_file(path), path, most);
 }

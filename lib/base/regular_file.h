@@ -24,4 +24,9 @@ std::string read_regular_file(const std::string& path, int64_t most);
 // The same of a pipe too, as `<(...)` of a shell is one, and of a device: waits for who writes it.
 std::string read_small_file(const std::string& path, int64_t most);
 
+// Before something is written beside `path` and renamed to it: kUsage saying what it is where the
+// name stands for something that is no regular file, which would be lost. A name that nothing has
+// passes. Links are followed.
+void check_replaceable(const std::string& path);
+
 }  // namespace fleet

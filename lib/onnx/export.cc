@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "models/model.h"
 #include "models/training.h"
@@ -165,6 +166,7 @@ std::string onnx_file(const Job& job, const Shape& image, Executor& weights,
 }
 
 std::string export_onnx(const Job& job, const std::string& path) {
+  check_replaceable(path);
   const WeightsFile file = find_weights(job);
   const ModelCard card = card_of(file.path);
   const Shape image = image_of(job, card);

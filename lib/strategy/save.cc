@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "strategy/fields.h"
 
@@ -79,6 +80,7 @@ std::string strategy_text(const StrategyProto& proto, const std::string& release
 
 std::vector<std::string> save_strategy_file(const StrategyProto& proto, const std::string& release,
                                             const std::string& path) {
+  check_replaceable(path);
   std::vector<std::string> left_out;
   write_file_atomically(path, strategy_text(proto, release, &left_out));
   return left_out;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/owned_file.h"
+#include "base/regular_file.h"
 
 namespace fleet {
 namespace {
@@ -30,6 +31,7 @@ Json probability(double value) {
 PredictionFile::PredictionFile(const std::string& path, std::vector<std::string> names)
     : path_(path), names_(std::move(names)) {
   if (path == "-") return;
+  check_replaceable(path);
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (!folder.empty()) make_directories(folder);
   aside_ = path + ".part." + std::to_string(::getpid());

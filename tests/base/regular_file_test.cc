@@ -51,5 +51,26 @@ TEST_F(ReadRegularFile, WhatIsNoFile_IsNamedAtOnce) {
   EXPECT_THAT(refusal(folder_ + "/no", ErrorCode::kNotFound), HasSubstr("cannot open the file"));
 }
 
+// A rename over /dev/null would take it away from everybody.
+TEST_F(ReadRegularFile, Replaceable_IsNothingButAFile) {
+  const auto refusal_to_replace = [](const std::string& path) -> std::string {
+    try {
+      check_replaceable(path);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return error.what();
+    }
+    return "";
+  };
+  ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("/dev/null", (folder_ + "/link").c_str()), 0);
+  std::ofstream(folder_ + "/a") << "old";
+  EXPECT_THAT(refusal_to_replace(folder_ + "/pipe"), HasSubstr("it is a pipe"));
+  EXPECT_THAT(refusal_to_replace(folder_ + "/link"), HasSubstr("it is a device"));
+  EXPECT_THAT(refusal_to_replace(folder_), HasSubstr("it is a folder"));
+  EXPECT_EQ(refusal_to_replace(folder_ + "/a"), "");
+  EXPECT_EQ(refusal_to_replace(folder_ + "/new"), "");
+}
+
 }  // namespace
 }  // namespace fleet
