@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "base/command_line.h"
 #include "base/env.h"
@@ -126,12 +127,24 @@ ConfigTree tree_of(const std::vector<GivenOption>& given) {
   return tree;
 }
 
+// One of fleet-worker's, which reads what is behind the job file.
+bool is_workers(const std::string& word) {
+  static const std::set<std::string> flags = {
+      "--set",        "--predict",     "--export_onnx", "--print_keys", "--print_program",
+      "--print_plan", "--print_flags", "--profile",     "--paddle",     "--save_strategy"};
+  return flags.contains(canonical_flag(word.substr(0, word.find('='))));
+}
+
 // All that is wrong with the options is told at once.
 CompatLine translate(const std::vector<std::string>& arguments, OptionWords* words) {
   CompatLine line(tree_of(words->options));
   line.translate(words);
   for (BadOption& bad : words->bad) {
-    if (!bad.what.empty() && bad.next.empty()) bad.next = "see fleetrun --help";
+    if (bad.what.empty() || !bad.next.empty()) continue;
+    bad.next = "see fleetrun --help";
+    if (!is_workers(arguments[bad.at])) continue;
+    bad.next = "it is fleet-worker's: write it behind the job file";
+    bad.instead = std::nullopt;
   }
   refuse_bad_options(line.prefix() + "fleetrun", arguments, words->bad, [](const auto& corrected) {
     OptionWords again =

@@ -100,6 +100,15 @@ TEST(Arguments, UnknownFlag_NamesTheNearest) {
   EXPECT_THAT(usage_error({"--xyzzyplugh", "p"}), HasSubstr("unknown option '--xyzzyplugh'"));
 }
 
+// Without the line that would leave them out: it would train where something else was asked for.
+TEST(Arguments, OptionsOfFleetWorker_BelongBehindTheJobFile) {
+  for (const char* option : {"--predict", "--export-onnx", "--set"}) {
+    const std::string message = usage_error({"--nproc_per_node=2", option, "x", "job.json"});
+    EXPECT_THAT(message, HasSubstr("write it behind the job file"));
+    EXPECT_THAT(message, Not(HasSubstr("corrected")));
+  }
+}
+
 TEST(Arguments, AllMistakes_AreToldAtOnce_WithTheCorrectedLine) {
   EXPECT_EQ(usage_error({"--ip=10.0.0.1", "--xyzzyplugh", "7", "-z", "--nproc-per-nod", "2", "p",
                          "--ip", "a b"}),
