@@ -137,7 +137,13 @@ std::string range_of(const ConfigKey& key) {
     const bool whole = value == std::floor(value) && std::abs(value) < 9e15;
     return whole ? std::to_string(static_cast<int64_t>(value)) : Json(value).dump();
   };
-  if (!key.choices.empty()) return "one of " + join(key.choices, ", ");
+  if (!key.choices.empty()) {
+    std::vector<std::string> shown = key.choices;
+    for (std::string& choice : shown) {
+      if (choice.empty()) choice = "\"\"";
+    }
+    return "one of " + join(shown, ", ");
+  }
   const bool low = std::isfinite(key.min), high = std::isfinite(key.max);
   if (low && high) return "from " + bound(key.min) + " to " + bound(key.max);
   if (low) return "at least " + bound(key.min);

@@ -29,10 +29,10 @@ class Builder {
     const Shape in = net_.shape(image), weight = {width, in[1], patch, patch};
     if (in[2] % patch != 0 || in[3] % patch != 0) {
       throw Error(ErrorCode::kUsage,
-                  "images of " + std::to_string(in[2]) + " x " + std::to_string(in[3]) +
-                      " are no whole patches of " + std::to_string(patch) + " x " +
+                  "the image, " + std::to_string(in[2]) + " x " + std::to_string(in[3]) +
+                      ", cannot be cut into patches of " + std::to_string(patch) + " x " +
                       std::to_string(patch),
-                  "vit", "choose an image size that is a multiple of that");
+                  "vit", "choose a height and a width that are multiples of that");
     }
     const double fan_in = static_cast<double>(weight.elements() / width);
     const VarId kernel =

@@ -233,8 +233,9 @@ TensorFile read_part(const std::string& folder, const JobRank& own, int64_t step
 // A line where only the checkpoint or only the job has averages.
 std::string other_averages(bool held, const Program& program) {
   if (held == has_averages(program)) return "";
-  return held ? "the average of the weights in it is left out: train.ema.decay is 0"
-              : "it has no average of the weights: that begins with the weights (train.ema)";
+  return held
+             ? "the average of the weights in it is left out: train.ema.decay is 0"
+             : "it has no average of the weights (train.ema): the average begins as a copy of them";
 }
 
 }  // namespace

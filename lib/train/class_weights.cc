@@ -1,7 +1,7 @@
 #include "train/class_weights.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -58,12 +58,14 @@ std::vector<float> class_weights(const Job& job, const data::Source& train) {
                     std::to_string(classes) + " classes",
                 kKey, "give one for each class");
   }
+  constexpr double kMost = std::numeric_limits<float>::max();
   const bool good = std::all_of(weights.begin(), weights.end(),
-                                [](double weight) { return std::isfinite(weight) && weight >= 0; });
+                                [](double weight) { return weight >= 0 && weight <= kMost; });
   const bool some = std::any_of(weights.begin(), weights.end(), [](double w) { return w > 0; });
   if (!good || !some) {
-    throw Error(ErrorCode::kUsage, good ? "all weights are 0" : "a weight is below 0 or not finite",
-                kKey, "give numbers of 0 or more");
+    throw Error(ErrorCode::kUsage,
+                good ? "all weights are 0" : "a weight is below 0 or not finite in float32", kKey,
+                "give numbers of 0 or more");
   }
   return {weights.begin(), weights.end()};
 }

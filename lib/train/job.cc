@@ -33,8 +33,10 @@ Schema train_schema() {
       .integer("ignore_index", -100, -kMany, kMany,
                "samples with this label have loss 0; it need not be a class")
       .choice("class_weights.rule", "", {"", "balanced"},
-              "weights of the classes in the loss; balanced: samples / (classes x the class's)")
-      .numbers("class_weights.values", {}, "the same, one for each class, as given")
+              "weights of the classes in the loss; balanced: samples / (classes x the class's); "
+              "train.class_weights=balanced is short for it")
+      .numbers("class_weights.values", {},
+               "the same, one for each class, as given; short: train.class_weights=[1, 2.5]")
       .boolean("numeric_stable_mode", true, "of the loss: always so, whatever it says")
       .choice("device", "auto", {"auto", "cpu", "cuda"},
               "what to compute on; auto: the GPU that this rank was given, or is there")
@@ -61,7 +63,8 @@ Schema train_schema() {
   add_early_stopping_keys(&schema);
   schema
       .number("ema.decay", 0, 0, 0.9999999,
-              "of an average of the weights over the updates, which evaluation uses; 0: none")
+              "of an average of the weights over the updates, which evaluation uses; 0: none; "
+              "train.ema=0.999 is short for it")
       .boolean("ema.warmup", false,
                "the decay begins small: 1 - (1 + updates / warmup_gamma) ^ -warmup_power")
       .number("ema.warmup_gamma", 1, 1e-6, kMany, "of train.ema.warmup")

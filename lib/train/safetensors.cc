@@ -39,7 +39,9 @@ const char* type_name(DType dtype) {
 }
 
 [[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw DamagedFile(what, path, "it is damaged or no safetensors file; use another one");
+  throw DamagedFile(
+      what, path,
+      "it is damaged, or neither safetensors nor a file of torch.save(); use another one");
 }
 
 // A whole file in memory.

@@ -75,6 +75,17 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
              "no weights are given (checkpoint.weights)");
   lines->add(facts.world == 1, {"comm.backend", "comm.timeout", "train.compare_ranks_every"},
              "the job has one rank");
+  // A job file may hold them for later.
+  std::vector<std::string> typed;
+  for (const char* key : {"predict.checkpoint", "predict.output", "predict.top_k"}) {
+    if (job.settings.origin(key) == "--set") typed.emplace_back(key);
+  }
+  lines->add(job.settings.texts("predict.input").empty(), typed,
+             "nothing is to be predicted (predict.input, --predict): the job trains");
+  lines->say(
+      job.train.text("class_weights.rule") == "balanced" && job.data.text("sampling") == "balanced",
+      "train.class_weights and data.sampling are both balanced: rare classes count twice; "
+      "leave out one of them");
   const int64_t classes = job.model.integer("num_classes");
   lines->say(facts.data_classes > 0 && facts.data_classes < classes,
              "the model has " + std::to_string(classes) + " classes, the training data name " +

@@ -47,6 +47,12 @@ TEST(ConfigTree, FileThenSet_LaterWinsWithOrigin) {
   EXPECT_THAT(settings.print(), HasSubstr("data.batch_size = 64  (--set)"));
 }
 
+TEST(ConfigTree, EmptyChoice_IsShown) {
+  Schema schema;
+  schema.choice("rule", "", {"", "balanced"}, "how");
+  EXPECT_THAT(schema.help(), HasSubstr("one of \"\", balanced"));
+}
+
 TEST(ConfigTree, UnknownKey_NamesNearest) {
   const ConfigTree tree = ConfigTree::from_json(R"({"data": {"root": "x", "batchsize": 8}})", "j");
   EXPECT_EQ(message_of(tree), "j: unknown key 'data.batchsize'; did you mean 'data.batch_size'?");

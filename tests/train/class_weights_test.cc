@@ -77,6 +77,8 @@ TEST_F(ClassWeights, Balanced_AreScikitLearns) {
 TEST_F(ClassWeights, ThatDoNotFit_AreRefused) {
   EXPECT_THAT(failure(weighted({"train.class_weights=[1, 2]"})), HasSubstr("has 4 classes"));
   EXPECT_THAT(failure(weighted({"train.class_weights=[1, 2, -1, 0]"})), HasSubstr("below 0"));
+  EXPECT_THAT(failure(weighted({"train.class_weights=[1, 2, 1e40, 0]"})),
+              HasSubstr("not finite in float32"));
   EXPECT_THAT(failure(weighted({"train.class_weights=[0, 0, 0, 0]"})), HasSubstr("are 0"));
 }
 

@@ -139,6 +139,11 @@ TEST(UnusedOptions, EachIsNamedWithItsReason) {
               ElementsAre("checkpoint.keep has no effect: nothing is saved"));
   EXPECT_THAT(unused({"comm.timeout=9"}),
               ElementsAre("comm.timeout has no effect: the job has one rank"));
+  EXPECT_THAT(unused({"predict.checkpoint=a", "predict.top_k=3"}),
+              ElementsAre(HasSubstr("predict.checkpoint, predict.top_k have no effect")));
+  EXPECT_THAT(unused({"predict.input=a", "predict.top_k=3"}), IsEmpty());
+  EXPECT_THAT(unused({"train.class_weights=balanced", "data.sampling=balanced"}),
+              ElementsAre(HasSubstr("are both balanced")));
   EXPECT_THAT(unused({}, {.data_classes = 4}),
               ElementsAre(HasSubstr("the model has 10 classes, the training data name 4")));
   EXPECT_THAT(unused({"optimizer.weight_decay=0", "optimizer.exclude_from_weight_decay=bias"}),
