@@ -95,8 +95,8 @@ int predict_images(const Job& job, const World& world, Device& device, const Con
   if (result.stopped_by != 0) return 128 + result.stopped_by;
   if (world.rank == 0) {
     const std::string& output = job.settings.text("predict.output");
-    spdlog::info("predicted {} images ({} could not be used){}", result.images, result.failed,
-                 output == "-" ? "" : ": " + output);
+    spdlog::info("predicted {} image{} ({} could not be used){}", result.images,
+                 result.images == 1 ? "" : "s", result.failed, output == "-" ? "" : ": " + output);
   }
   return 0;
 }

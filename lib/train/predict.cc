@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/terminal_text.h"
 #include "data/image_files.h"
 #include "data/image_paths.h"
 #include "data/pipeline.h"
@@ -63,6 +64,8 @@ class Predictor {
     }
     progress_.finish();
     if (result_.stopped_by == 0 && file) file->finish();
+    if (!first_failure_.empty())
+      spdlog::warn("the first that could not be used: {}", first_failure_);
     return result_;
   }
 
@@ -124,7 +127,8 @@ class Predictor {
       if (options_.rank == 0) spdlog::info("{}: {}", weights_.path, line);
     }
     if (options_.rank == 0) {
-      spdlog::info("{} images, weights of {}", paths_.size(), weights_.path);
+      spdlog::info("predicting {} image{} with {}", paths_.size(), paths_.size() == 1 ? "" : "s",
+                   weights_.what);
     }
   }
 
@@ -197,7 +201,9 @@ class Predictor {
       result_.failed += failed ? 1 : 0;
       if (!file) continue;
       if (failed) {
-        file->add_failure(paths_[index], why_of(index));
+        const std::string why = why_of(index);
+        if (first_failure_.empty()) first_failure_ = shown_path(paths_[index]) + ": " + why;
+        file->add_failure(paths_[index], why);
       } else {
         file->add(paths_[index], {&message[at + 1], record_size() - 1});
       }
@@ -217,6 +223,7 @@ class Predictor {
   std::map<int64_t, std::string> why_;  // of rank 0's own
   ProgressWriter progress_ = ProgressWriter::from_env();
   PredictResult result_;
+  std::string first_failure_;  // on rank 0: the image and why
 };
 
 }  // namespace

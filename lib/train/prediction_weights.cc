@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 PredictionWeights weights_in(const std::string& path) {
-  PredictionWeights weights{path, read_weights(path), {}};
+  PredictionWeights weights{path, "the weights of " + path, read_weights(path), {}};
   weights.card = read_card(weights.file.metadata);
   return weights;
 }
@@ -22,8 +22,10 @@ PredictionWeights weights_in(const std::string& path) {
 // Evaluation uses the averages of the weights where the job has them, and so does this.
 PredictionWeights weights_of_checkpoint(const std::string& folder) {
   PredictionWeights weights = weights_in(folder + "/model.safetensors");
+  weights.what = "the weights of " + folder;
   const std::string averages = folder + "/ema.safetensors";
   if (!fs::exists(averages)) return weights;
+  weights.what = "the average of the weights of " + folder;
   for (auto& [name, tensor] : read_safetensors(averages).tensors) {
     weights.file.tensors[name] = std::move(tensor);
   }
@@ -48,7 +50,10 @@ std::optional<PredictionWeights> newest_below(const std::string& root) {
 PredictionWeights weights_to_predict(const Job& job) {
   const std::string& wanted = job.settings.text("predict.checkpoint");
   if (wanted != "auto") {
-    return fs::is_directory(wanted) ? weights_of_checkpoint(wanted) : weights_in(wanted);
+    if (!fs::is_directory(wanted)) return weights_in(wanted);
+    if (fs::exists(wanted + "/model.safetensors")) return weights_of_checkpoint(wanted);
+    throw Error(ErrorCode::kUsage, wanted + " has no model.safetensors", "predict.checkpoint",
+                "name a checkpoint's folder, checkpoints/step_N of a run, or a file of weights");
   }
   const std::string& output = job.train.text("output");
   const std::string& name = job.train.text("name");

@@ -11,6 +11,7 @@ namespace fleet {
 
 struct PredictionWeights {
   std::string path;  // of the file
+  std::string what;  // for a message
   TensorFile file;
   ModelCard card;
 };

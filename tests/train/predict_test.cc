@@ -2,6 +2,7 @@
 #include "train/predict.h"
 
 #include <png.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "tests/places.h"
@@ -187,6 +188,15 @@ TEST_F(Predict, WhatCannotBe_IsRefused) {
   fs::create_directories(output_ + "/empty");
   EXPECT_THAT(failure(lenet({output_ + "/empty"})), HasSubstr("no image in it"));
   EXPECT_FALSE(fs::exists(lines_path()));
+  EXPECT_THAT(failure(lenet({photo(0)}, {"predict.checkpoint=" + output_})),
+              HasSubstr("name a checkpoint's folder"));
+}
+
+TEST_F(Predict, OutputThatIsNoFile_StaysAsItIs) {
+  const std::string pipe = output_ + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(failure(lenet({photo(0)}, {"predict.output=" + pipe})), HasSubstr("it is a pipe"));
+  EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
 TEST_F(Predict, RanksWithOtherImages_AreRefused) {
