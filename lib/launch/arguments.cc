@@ -142,7 +142,7 @@ CompatLine translate(const std::vector<std::string>& arguments, OptionWords* wor
   for (BadOption& bad : words->bad) {
     if (bad.what.empty() || !bad.next.empty()) continue;
     bad.next = "see fleetrun --help";
-    if (!is_workers(arguments[bad.at])) continue;
+    if (bad.at >= arguments.size() || !is_workers(arguments[bad.at])) continue;
     bad.next = "it is fleet-worker's: write it behind the job file";
     bad.instead = std::nullopt;
   }
