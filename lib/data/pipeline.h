@@ -136,7 +136,7 @@ std::vector<int64_t> samples_by_class(const Source& source);
 
 // Images without labels, in the source's order, as an evaluation sees them; what cannot be made is
 // told (Options::tells_damaged). image: what is 0 there is as data.image says, or as the first
-// image is.
+// image is. A batch is never larger than the source.
 std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
                                                         std::unique_ptr<Source> source,
                                                         ImageShape image,

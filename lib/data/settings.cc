@@ -221,6 +221,7 @@ std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
   AugmentChain chain(data.section("eval"), false, image, data.numbers("mean"), data.numbers("std"));
   InputPipeline::Options options = options_of(data, image, context);
   options.tells_damaged = true;
+  options.sampler.batch = std::min(options.sampler.batch, source->size());
   return std::make_unique<InputPipeline>(std::move(source), std::move(chain), options);
 }
 

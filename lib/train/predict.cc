@@ -33,6 +33,7 @@ class Predictor {
         control_(options.control) {
     classes_ = job.model.integer("num_classes");
     top_k_ = std::min(job.settings.integer("predict.top_k"), classes_);
+    batch_size_ = std::min(job.data.integer("batch_size"), static_cast<int64_t>(paths_.size()));
     names_ = job.data.texts("class_names");
     check_same_classes(weights_.card.classes, names_, weights_.path,
                        "leave data.class_names out, or give the names it was trained with");
@@ -74,9 +75,7 @@ class Predictor {
   // then class and probability of each of the likeliest. In front of all the signal that asked it
   // to stop.
   size_t record_size() const { return 1 + 2 * static_cast<size_t>(top_k_); }
-  size_t message_size() const {
-    return 1 + record_size() * static_cast<size_t>(job_.data.integer("batch_size"));
-  }
+  size_t message_size() const { return 1 + record_size() * static_cast<size_t>(batch_size_); }
   std::string key_of_why(int64_t index) const { return "predict/why/" + std::to_string(index); }
 
   void compare() {
@@ -116,7 +115,7 @@ class Predictor {
     Program program;
     net_ = build_training(program, {.model = job_.model_name,
                                     .model_settings = job_.model,
-                                    .batch = job_.data.integer("batch_size"),
+                                    .batch = batch_size_,
                                     .image = {image.channels, image.height, image.width}});
     Plan plan = make_plan(std::move(program), {net_.evaluate_logits},
                           {.backend = device.backend(), .initial_layouts = {}, .device = &device});
@@ -215,7 +214,7 @@ class Predictor {
   const std::vector<std::string> paths_;
   PredictionWeights weights_;
   Control control_;
-  int64_t classes_ = 0, top_k_ = 0;
+  int64_t classes_ = 0, top_k_ = 0, batch_size_ = 0;
   std::vector<std::string> names_;
   std::unique_ptr<data::InputPipeline> pipeline_;
   Training net_;

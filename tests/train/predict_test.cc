@@ -127,6 +127,17 @@ TEST_F(Predict, Folder_GivesPyTorchsProbabilitiesOnAnyNumberOfRanks) {
   }
 }
 
+// One image must not be computed as a whole batch; a batch of a million would not fit in memory.
+TEST_F(Predict, FewImages_MakeASmallBatch) {
+  for (const int world : {1, 2}) {
+    const PredictResult result =
+        predict_on(world, lenet({photo(0), photo(1)}, {"data.batch_size=1000000"}));
+    EXPECT_EQ(result.images, 2);
+    ASSERT_EQ(lines().size(), 2u);
+    EXPECT_NEAR(lines()[1]["probability"], kExpected[1].probabilities[0], 2e-6);
+  }
+}
+
 TEST_F(Predict, ListsAndFiles_KeepTheirOrder) {
   const std::string list = output_ + "/photos/some.txt";
   write_file_atomically(list, "more/p4.png 7\n\np1.png\n" + photo(0) + " 0\n");
