@@ -238,6 +238,12 @@ TEST(ApplyStrategy, GraphvizPath_GetsTheProgram) {
   const Program program =
       applied("build_strategy { debug_graphviz_path: '" + path + "' }", 2, "mlp");
   EXPECT_EQ(read_file(path), print_dot(program));
+  try {
+    applied("build_strategy { debug_graphviz_path: '" + testing::TempDir() + "' }", 2, "mlp");
+    ADD_FAILURE() << "a folder was written to";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage) << error.what();
+  }
 }
 
 TEST(ApplyStrategy, SameInput_GivesTheSameText) {

@@ -1,4 +1,5 @@
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "strategy/meta_optimizer.h"
 
 namespace fleet {
@@ -8,6 +9,7 @@ class Graphviz : public MetaOptimizer {
  public:
   explicit Graphviz(std::string path) : path_(std::move(path)) {}
   void finish(const Build& build) override {
+    check_replaceable(path_);
     write_file_atomically(path_, print_dot(build.program));
   }
 
