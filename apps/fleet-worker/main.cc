@@ -131,6 +131,7 @@ int run(int argc, char** argv) {
 
   const Job job = make_job(tree);
   if (!arguments.export_onnx.empty()) {
+    if (env_int_or("PADDLE_TRAINER_ID", 0) != 0) return 0;  // one rank writes the file
     std::puts(escape_controls(export_onnx(job, arguments.export_onnx)).c_str());
     return 0;
   }

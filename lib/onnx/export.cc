@@ -60,10 +60,11 @@ struct WeightsFile {
 };
 
 WeightsFile weights_of_checkpoint(const Job& job, const std::string& folder) {
-  const bool averaged = job.train.number("ema.decay") > 0;
-  const std::string ema = folder + "/ema.safetensors";
-  if (averaged && fs::exists(ema)) return {ema, "the average of the weights of " + folder};
-  if (averaged) spdlog::warn("{} has no average of the weights: these are the weights", folder);
+  const std::string ema = folder + "/ema.safetensors";  // what evaluations and --predict use, too
+  if (fs::exists(ema)) return {ema, "the average of the weights of " + folder};
+  if (job.train.number("ema.decay") > 0) {
+    spdlog::warn("{} has no average of the weights: these are the weights", folder);
+  }
   return {folder + "/model.safetensors", "the weights of " + folder};
 }
 

@@ -249,7 +249,8 @@ TEST_F(Exported, RunWithAnAverage_IsItsAverage) {
   };
   const std::string average(reinterpret_cast<const char*>(ones.data()), 40);
   EXPECT_EQ(bias_of({"train.output=" + folder_, "train.ema=0.9"}), average);
-  EXPECT_NE(bias_of({"train.output=" + folder_}), average);
+  EXPECT_EQ(bias_of({"train.output=" + folder_}), average);  // as --predict
+  EXPECT_NE(bias_of({"checkpoint.weights=" + checkpoint + "model.safetensors"}), average);
   EXPECT_EQ(bias_of({"checkpoint.resume=" + checkpoint, "train.ema=0.9"}), average);
 }
 
