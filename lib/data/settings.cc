@@ -1,6 +1,7 @@
 // The job file's "data" section.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -150,6 +151,11 @@ std::vector<std::string> class_names(const Settings& data, const Source& source,
     refuse(std::to_string(given.size()) + " names, and the model has " + std::to_string(classes) +
                " classes",
            "name each class once, in the order of the labels");
+  }
+  std::set<std::string> different;
+  for (const std::string& name : given) {
+    if (name.empty()) refuse("a name is empty", "name each class");
+    if (!different.insert(name).second) refuse("two classes are '" + name + "'", "name each once");
   }
   names.clear();
   for (const std::string& name : given) names.push_back(shown_path(name));

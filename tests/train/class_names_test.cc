@@ -86,6 +86,9 @@ TEST_F(ClassNames, OfAnotherTask_AreFineToStartFrom) {
 
 TEST_F(ClassNames, ThatDoNotFitTheModel_AreRefused) {
   EXPECT_THAT(failure(job({set({"cat", "dog"})})), HasSubstr("2 names, and the model has 4"));
+  EXPECT_THAT(failure(job({set({"cat", "dog", "eel", "cat"})})),
+              HasSubstr("two classes are 'cat'"));
+  EXPECT_THAT(failure(job({set({"cat", "dog", "eel", ""})})), HasSubstr("a name is empty"));
 }
 
 }  // namespace
