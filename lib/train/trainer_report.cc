@@ -148,13 +148,13 @@ void Trainer::tell_times(EventLine* summary) {
   const double training =
       std::max(now - started_ - evaluating_.seconds() - saving_time_.seconds(), 0.0);
   const double speed = training > 0 ? meter_.samples() / training : 0;
-  std::printf("%s after %lld steps (%lld whole epochs) in %.1f s\n",
+  std::printf("%s after step %lld (%lld epoch%s complete) in %.2f s\n",
               result_.stopped_by != 0 ? "stopped as asked"
               : evaluates_only()      ? "evaluated"
                                       : "trained",
               static_cast<long long>(position_.step), static_cast<long long>(position_.epoch),
-              now - begun_);
-  std::printf("start: %.1f s, training: %.1f s, evaluation: %.1f s, saving: %.1f s\n", starting,
+              position_.epoch == 1 ? "" : "s", now - begun_);
+  std::printf("start: %.2f s, training: %.2f s, evaluation: %.2f s, saving: %.2f s\n", starting,
               training, evaluating_.seconds(), saving_time_.seconds());
   if (meter_.samples() > 0) {
     std::printf("speed: %.1f samples/s a rank, data_time: %.4f s, batch_time: %.4f s\n", speed,
