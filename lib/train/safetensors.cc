@@ -1,14 +1,17 @@
 #include "train/safetensors.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "base/crc32c.h"
@@ -141,6 +144,17 @@ size_t read_some(int fd, char* to, size_t size, const std::string& path) {
   return done;
 }
 
+// Not initialized. In huge pages, for most of the time of reading goes into making small ones.
+std::shared_ptr<char[]> make_memory(size_t size) {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  if (size < kHugePage) return std::make_shared_for_overwrite<char[]>(size);
+  const size_t whole = (size + kHugePage - 1) / kHugePage * kHugePage;
+  void* memory = std::aligned_alloc(kHugePage, whole);
+  if (!memory) throw std::bad_alloc();
+  ::madvise(memory, whole, MADV_HUGEPAGE);
+  return {static_cast<char*>(memory), std::free};
+}
+
 Content read_content(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd) {
@@ -151,7 +165,7 @@ Content read_content(const std::string& path) {
   if (::fstat(fd.get(), &status) != 0) throw_errno("cannot look at the file", path);
   if (!S_ISREG(status.st_mode)) bad(path, "it is no regular file");
   const auto size = static_cast<size_t>(status.st_size);
-  Content content{.memory = std::make_shared_for_overwrite<char[]>(std::max(size, kLength))};
+  Content content{.memory = make_memory(std::max(size, kLength))};
   const auto read_to = [&](size_t end) {
     content.size +=
         read_some(fd.get(), content.memory.get() + content.size, end - content.size, path);
