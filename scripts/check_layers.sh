@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the rooms of lib/ against the table in docs/architecture.md: what a room includes, what its CMake target links,
+# Checks the rooms of lib/ against the table in docs/explanation/architecture.md: what a room includes, what its CMake target links,
 # where third-party headers may stand, and a few rules of the house. Prints one line a violation; ends with 1 if there is one.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -33,7 +33,7 @@ awk '
   function report(what) { printf "%s:%d: %s\n", FILENAME, FNR, what; bad = 1 }
 
   # --- the table ---------------------------------------------------------------------------------
-  FILENAME == "docs/architecture.md" {
+  FILENAME == "docs/explanation/architecture.md" {
     if ($0 ~ /^\| *lib\/ *\|/) { in_table = 1; next }
     if (in_table && $0 !~ /^\|/) in_table = 0
     if (!in_table || $0 ~ /^\|-/ || $0 ~ /^\| *-/) next
@@ -46,7 +46,7 @@ awk '
     next
   }
   FNR == 1 && !closed {
-    if (length(direct) == 0) { print "docs/architecture.md: the table of rooms is missing"; bad = 1; exit }
+    if (length(direct) == 0) { print "docs/explanation/architecture.md: the table of rooms is missing"; bad = 1; exit }
     direct["proto"] = ""
     close_table()
   }
@@ -75,7 +75,7 @@ awk '
     app = FILENAME ~ /^apps\//
     room = room_of(FILENAME)
     if (!app && !(room in direct) && !(room in unknown)) {
-      unknown[room]; report("lib/" room " is not in the table of rooms (docs/architecture.md)")
+      unknown[room]; report("lib/" room " is not in the table of rooms (docs/explanation/architecture.md)")
     }
   }
   /^[ \t]*#[ \t]*include/ {
@@ -117,4 +117,4 @@ awk '
   }
   /(^|[^A-Za-z0-9_.>])(std::)?exit\(/ && !app && $0 !~ /^[ \t]*\/\// { report("no exit() in lib/: throw fleet::Error") }
   END { exit bad }
-' docs/architecture.md $cmake $cpp
+' docs/explanation/architecture.md $cmake $cpp

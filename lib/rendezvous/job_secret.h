@@ -1,4 +1,4 @@
-// Where the secret that the nodes of a job share comes from (docs/security.md).
+// Where the secret that the nodes of a job share comes from (docs/explanation/security.md).
 #pragma once
 
 #include <string>

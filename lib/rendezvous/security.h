@@ -1,5 +1,5 @@
-// How the control plane tells friend from stranger (docs/security.md): decided once by the launcher
-// or daemon, then given to every server and channel. No gRPC and no OpenSSL here.
+// How the control plane tells friend from stranger (docs/explanation/security.md): decided once by
+// the launcher or daemon, then given to every server and channel. No gRPC and no OpenSSL here.
 #pragma once
 
 #include <string>

@@ -79,7 +79,7 @@ std::string launch_help(bool all) {
   if (all) {
     text +=
         "of other launchers (translated, named as without meaning here, or refused with the\n"
-        "line to write; README.md, docs/differences.md):\n" +
+        "line to write; docs/how-to/other_launchers.md):\n" +
         compat_help();
   }
   return text + help_tail();
