@@ -102,7 +102,9 @@ install(FILES ${CMAKE_BINARY_DIR}/share/fleetrun.bash DESTINATION share/bash-com
         COMPONENT runtime)
 install(FILES ${CMAKE_BINARY_DIR}/share/_fleetrun DESTINATION share/zsh/site-functions COMPONENT runtime)
 install(FILES README.md LICENSE DESTINATION share/doc/fleetrun COMPONENT runtime)
-install(DIRECTORY docs/ DESTINATION share/doc/fleetrun COMPONENT runtime FILES_MATCHING PATTERN "*.md")
+# With its folder, so that links between README.md and the pages lead somewhere.
+install(DIRECTORY docs DESTINATION share/doc/fleetrun COMPONENT runtime
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN examples EXCLUDE)
 
 set(CPACK_PACKAGE_NAME fleetrun)
 set(CPACK_PACKAGE_VERSION ${FLEET_VERSION})
