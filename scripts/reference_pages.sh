@@ -1,0 +1,295 @@
+#!/usr/bin/env bash
+# Writes docs/reference/options.md and docs/reference/job_keys.md from what the built programs print.
+#
+#   scripts/reference_pages.sh [BUILD_FOLDER [FOLDER]]     default build/release docs/reference
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+build=${1:-build/release}
+folder=${2:-docs/reference}
+bin=$build/bin
+for program in fleetrun fleetrun-pages fleetd fleet-worker; do
+  [ -x "$bin/$program" ] || die "$bin/$program is missing; build all targets of $build"
+done
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+written_by='<!-- Written by scripts/reference_pages.sh from the programs: do not edit. -->'
+
+# The man page, one tab-separated line for each option, command and paragraph:
+#   section TITLE | command LINE | summary TEXT | about TEXT | option FLAGS VALUE DEFAULT ENVIRONMENT MEANING
+entries() {
+  "$bin/fleetrun-pages" man | sed -e 's/\\-/-/g' -e 's/^\\&//' -e 's/\\e/\\/g' | awk '
+    function cut(start, end,    text) {  # takes the text between two marks out of help
+      from = index(help, start)
+      if (!from) return ""
+      text = substr(help, from + length(start))
+      to = index(text, end)
+      rest = to ? substr(text, to + length(end)) : ""
+      if (to) text = substr(text, 1, to - 1)
+      help = substr(help, 1, from - 1) rest
+      return text
+    }
+    function option() {
+      if (flags == "") return
+      environment = cut(" Environment: ", "\001")
+      sub(/\.$/, "", environment)
+      initial = cut(" Default: ", "\001")
+      sub(/\.$/, "", initial)
+      gsub(/^"|"$/, "", initial)
+      if (initial ~ /^[0-9]+\.0$/) sub(/\.0$/, "", initial)
+      sub(/\.$/, "", help)
+      if (help ~ / \(default:? [^)]*\)$/) {  # the help states it in words of its own
+        match(help, / \(default:? [^)]*\)$/)
+        stated = substr(help, RSTART, RLENGTH)
+        help = substr(help, 1, RSTART - 1)
+        sub(/^ \(default:? /, "", stated)
+        sub(/\)$/, "", stated)
+        initial = stated
+      }
+      print "option\t" flags "\t" value "\t" initial "\t" environment "\t" help
+      flags = ""
+    }
+    /^\.SH / { option(); place = substr($0, 5); next }
+    /^\.SS fleetrun / { option(); print "command\t" substr($0, 5); about = 0; next }
+    /^\.SS / { option(); place = "other"; next }
+    place != "OPTIONS" && place != "COMMANDS" { next }
+    /^\.TP/ { option(); head = 1; about = 0; next }
+    head {
+      head = 0
+      value = ""
+      if (match($0, / \\fI.*\\fR$/)) { value = substr($0, RSTART + 4, RLENGTH - 7); $0 = substr($0, 1, RSTART - 1) }
+      gsub(/\\f[BR]/, "")
+      flags = $0
+      help = ""
+      next
+    }
+    flags != "" { help = help (help == "" ? "" : " ") $0; next }
+    /^\.PP/ { about = 1; next }
+    place == "COMMANDS" { print (about ? "about\t" : "summary\t") $0 }
+  '
+  printf 'end\n'
+}
+
+# In a table: the value after its flags, code marks around what is typed.
+option_rows='
+  function cell(text) { gsub(/\|/, "\\|", text); gsub(/</, "\\&lt;", text); gsub(/\*/, "\\*", text); return text }
+  function code(text,    parts, n, i, out) {
+    n = split(text, parts, ", ")
+    for (i = 1; i <= n; ++i) out = out (i > 1 ? ", " : "") "`" parts[i] "`"
+    gsub(/\|/, "\\|", out)
+    return out
+  }
+  function row(fields) {
+    first = code(fields[2])
+    if (fields[3] != "") { value = fields[3]; gsub(/\|/, "\\|", value); first = first " `" value "`" }
+    return "| " first " | " cell(fields[4]) " | " (fields[5] == "" ? "" : code(fields[5])) " | " cell(fields[6]) " |"
+  }'
+
+options_page() {
+  entries >"$scratch/entries"
+  cat <<END
+$written_by
+# Options
+
+A flag overrides its environment variable, which overrides the default. In names \`-\` equals \`_\`: \`--nproc-per-node=2\`.
+\`fleetrun --print_config\` prints each value and its origin. The same lists in a terminal: \`fleetrun --help all\`,
+\`fleetrun --help COMMAND\`, \`man fleetrun\`. Variables without an option are in [environment.md](environment.md).
+
+- [fleetrun](#fleetrun-options-program)
+- [Options of other launchers](#options-of-other-launchers)
+- [Commands](#commands): $("$bin/fleetrun" --help all | sed -n 's/^  fleetrun \([a-z]*\)  .*/`\1`/p' | paste -sd, | sed 's/,/, /g')
+- [fleetd](#fleetd)
+- [fleet-worker](#fleet-worker)
+
+## fleetrun [options] PROGRAM
+
+PROGRAM is a job file (\`.json\`), a Python script (\`.py\`) or any program.
+END
+  # The help has the headings, the man page the details.
+  "$bin/fleetrun" --help all | awk -F '\t' -v entries="$scratch/entries" "$option_rows"'
+    BEGIN {
+      while ((getline line <entries) > 0) {
+        n = split(line, fields, "\t")
+        if (fields[1] == "command") break
+        if (fields[1] != "option") continue
+        split(fields[2], all, ", ")
+        for (i in all) rows[all[i]] = row(fields)
+      }
+    }
+    /^of other launchers/ { exit }
+    /^[a-z].*:$/ {
+      sub(/:$/, "")
+      printf "\n### %s\n\n| option | default | environment | meaning |\n|---|---|---|---|\n", toupper(substr($0, 1, 1)) substr($0, 2)
+    }
+    /^  -/ {
+      match($0, /--[a-z_]+/)
+      flag = substr($0, RSTART, RLENGTH)
+      if (flag in rows) { print rows[flag]; next }
+      text = $0
+      sub(/^ *(-[A-Za-z], )?--[a-z_]+ */, "", text)
+      match($0, /^ *(-[A-Za-z], )?--[a-z_]+/)
+      names = substr($0, RSTART, RLENGTH)
+      sub(/^ */, "", names)
+      value = ""
+      if (match(text, /^[A-Z][A-Z:,.=]* +/)) { value = substr(text, 1, RLENGTH); sub(/ +$/, "", value); text = substr(text, RLENGTH + 1) }
+      split("option\t" names "\t" value "\t\t\t" text, fields, "\t")
+      print row(fields)
+    }'
+  cat <<END
+
+## Options of other launchers
+
+fleetrun translates these options, reports them as without effect, or refuses them and prints the line to use instead
+([how-to/other_launchers.md](../how-to/other_launchers.md), [differences.md](../explanation/differences.md#other-launchers)).
+
+END
+  "$bin/fleetrun" --help all | sed -n '/^of other launchers/,/^Options have/p' | awk '
+    /^  [^ ].*: / { flush(); split($0, half, ": "); name = half[1]; sub(/^ */, "", name); words = substr($0, index($0, ": ") + 2); next }
+    /^    / { sub(/^ */, ""); words = words " " $0 }
+    /^Options have/ { flush() }
+    function flush(    parts, n, i, line) {
+      if (name == "") { print "| launcher | options |\n|---|---|"; return }
+      n = split(words, parts, " ")
+      line = ""
+      for (i = 1; i <= n; ++i) line = line (i > 1 ? ", " : "") "`" parts[i] "`"
+      print "| " name " | " line " |"
+    }'
+  printf '\n## Commands\n'
+  awk -F '\t' "$option_rows"'
+    function close_command() {
+      if (about != "") print "\n" about
+      about = ""
+    }
+    { split("", fields); n = split($0, fields, "\t") }
+    $1 == "command" { close_command(); commands = 1; table = 0; line = $2; gsub(/[][]/, "\\\\&", line); print "\n### " line; next }
+    !commands { next }
+    $1 == "summary" { text = $2; print "\n" toupper(substr(text, 1, 1)) substr(text, 2); next }
+    $1 == "about" { about = about (about == "" ? "" : " ") $2; next }
+    $1 == "option" {
+      close_command()
+      if (!table) print "\n| option | default | environment | meaning |\n|---|---|---|---|"
+      table = 1
+      print row(fields)
+    }
+    $1 == "end" { close_command() }' "$scratch/entries"
+  printf '\n## fleetd\n\n```\n%s\n```\n' "$("$bin/fleetd" --help)"
+  printf '\n## fleet-worker\n\n```\n%s\n```\n' "$("$bin/fleet-worker" --help)"
+}
+
+# One tab-separated line for each key of a job with these overrides: VARIANT KEY TYPE DEFAULT HELP.
+keys() {  # keys SECTION VARIANT OVERRIDE...
+  local section=$1 variant=$2 override
+  shift 2
+  local -a set=()
+  for override in "$@"; do set+=(--set "$override"); done
+  "$bin/fleet-worker" --print_keys "$scratch/job.json" "${set[@]}" | awk -v variant="$variant" -v section="$section" '
+    index($0, section ".") == 1 {
+      key = substr($0, 1, index($0, ": ") - 1)
+      rest = substr($0, length(key) + 3)
+      if (required = index(rest, " (required). ")) {
+        print variant "\t" key "\t" substr(rest, 1, required - 1) "\t\t" substr(rest, required + 13)
+        next
+      }
+      type = substr(rest, 1, index(rest, " (default ") - 1)
+      rest = substr(rest, length(type) + 11)
+      initial = substr(rest, 1, index(rest, "). ") - 1)
+      print variant "\t" key "\t" type "\t" initial "\t" substr(rest, length(initial) + 4)
+    }'
+}
+
+# The names that KEY may have: from its choices, or from the message about one that it may not have.
+names_of() {
+  "$bin/fleet-worker" --print_keys "$scratch/job.json" --set "$1=?" 2>&1 >/dev/null | sed -n 's/.*; known: //p' | tr -d ',' || true
+}
+
+key_rows='
+  function cell(text) { gsub(/\|/, "\\|", text); gsub(/</, "\\&lt;", text); gsub(/\*/, "\\*", text); return text }
+  function type_of(text,    words, n, i, out) {
+    if (text ~ /^a text one of /) {
+      sub(/^a text one of /, "", text)
+      n = split(text, words, ", ")
+      if (text ~ /^, /) { n = split(substr(text, 3), words, ", "); words[++n] = "\"\"" }
+      for (i = 1; i <= n; ++i) out = out (i > 1 ? ", " : "") "`" words[i] "`"
+      return out
+    }
+    if (text == "true or false") return "bool"
+    sub(/^an? /, "", text)
+    sub(/ from /, ", ", text)
+    return text
+  }
+  function initial(text) { return text == "" ? "required" : "`" text "`" }
+  function capital(text) { return toupper(substr(text, 1, 1)) substr(text, 2) }'
+
+# A section: first the names and what they choose, then keys that all have, then those of some.
+section() {  # section NAME TITLE WHAT; reads lines of keys()
+  awk -F '\t' -v name_key="$1" -v title="$2" -v what="$3" "$key_rows"'
+    !($1 in seen) { seen[$1] = 1; variants[++variant_count] = $1 }
+    $2 == name_key { meaning[$1] = $5; name_meanings[$5] = 1; next }
+    {
+      line = $2 "\t" $3 "\t" $4 "\t" $5
+      if (!(line in count)) lines[++line_count] = line
+      count[line]++
+      having[line] = having[line] (having[line] == "" ? "" : ", ") "`" $1 "`"
+    }
+    END {
+      print "\n## " title
+      if (variant_count > 1) {
+        different = 0
+        for (m in name_meanings) ++different
+        if (different > 1) {
+          printf "\n| `%s` | %s |\n|---|---|\n", name_key, what
+          for (i = 1; i <= variant_count; ++i) print "| `" variants[i] "` | " capital(cell(meaning[variants[i]])) " |"
+        } else {
+          printf "\n`%s`:", name_key
+          for (i = 1; i <= variant_count; ++i) printf "%s `%s`", (i > 1 ? "," : ""), variants[i]
+          print "."
+        }
+      }
+      print "\n| key | type | default | meaning |\n|---|---|---|---|"
+      for (i = 1; i <= line_count; ++i) {
+        if (count[lines[i]] != variant_count) { some = 1; continue }
+        split(lines[i], f, "\t")
+        print "| `" f[1] "` | " type_of(f[2]) " | " initial(f[3]) " | " capital(cell(f[4])) " |"
+      }
+      if (!some) exit
+      printf "\nKeys whose presence or default depends on `%s`:\n\n| key | with | type | default | meaning |\n|---|---|---|---|---|\n", name_key
+      # Rows of one key together, at the place of its first.
+      for (i = 1; i <= line_count; ++i) {
+        split(lines[i], f, "\t")
+        if (count[lines[i]] == variant_count || f[1] in done) continue
+        done[f[1]] = 1
+        for (j = i; j <= line_count; ++j) {
+          split(lines[j], g, "\t")
+          if (g[1] != f[1]) continue
+          print "| `" g[1] "` | " (count[lines[j]] > 8 && count[lines[j]] > variant_count / 2 ? "all others" : having[lines[j]]) " | " type_of(g[2]) " | " initial(g[3]) " | " capital(cell(g[4])) " |"
+        }
+      }
+    }'
+}
+
+job_keys_page() {
+  local name
+  printf '{"model": {"name": "lenet"}}\n' >"$scratch/job.json"
+  cat <<END
+$written_by
+# Keys of a job file
+
+Every key of a job file with its type, range, default and meaning, and where keys depend on a choice. \`fleet-worker --print_keys job.json\`
+prints the keys that one job file may have, \`--print_config\` the value of each and its origin. \`--set key=value\` behind the job file overrides
+a key. The form of the file is described in [job_file.md](job_file.md), the keys below \`strategy.\` in [strategies.md](strategies.md).
+
+Sections: [model](#model), [data](#data), [optimizer](#optimizer), [learning_rate](#learning_rate), [train](#train), [checkpoint](#checkpoint),
+[predict](#predict), [comm](#comm).
+END
+  for name in $(names_of model.name); do keys model "$name" "model.name=$name"; done | section model.name model network
+  for name in $(names_of data.source); do keys data "$name" "data.source=$name"; done | section data.source data 'source of samples'
+  for name in $(names_of optimizer.name); do keys optimizer "$name" "optimizer.name=$name"; done | section optimizer.name optimizer rule
+  for name in $(names_of learning_rate.name); do keys learning_rate "$name" "learning_rate.name=$name"; done |
+    section learning_rate.name learning_rate schedule
+  for name in train checkpoint predict comm; do keys "$name" all | section none "$name" ''; done
+}
+
+options_page >"$scratch/options.md"
+job_keys_page >"$scratch/job_keys.md"
+mkdir -p "$folder"
+cp "$scratch/options.md" "$scratch/job_keys.md" "$folder"

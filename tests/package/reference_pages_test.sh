@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# docs/reference/options.md and job_keys.md are what scripts/reference_pages.sh writes from these programs.
+#
+#   tests/package/reference_pages_test.sh BUILD_FOLDER
+set -euo pipefail
+build=$(realpath "$1")
+cd "$(dirname "$0")/../.."
+written=$(mktemp -d)
+trap 'rm -rf "$written"' EXIT
+scripts/reference_pages.sh "$build" "$written"
+for page in options.md job_keys.md; do
+  rows=$(grep -c '^| `' "$written/$page")
+  [ "$rows" -gt 100 ] || { echo "FAILED: $page has only $rows rows: the programs print another form"; exit 1; }
+  diff -u "docs/reference/$page" "$written/$page" ||
+    { echo "FAILED: docs/reference/$page is out of date: run scripts/reference_pages.sh"; exit 1; }
+done
+echo "ok"
