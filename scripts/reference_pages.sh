@@ -87,6 +87,7 @@ option_rows='
 
 options_page() {
   entries >"$scratch/entries"
+  "$bin/fleetrun" --help all >"$scratch/help"  # a file: awk may stop before the end of a pipe
   cat <<END
 $written_by
 # Options
@@ -97,7 +98,7 @@ A flag overrides its environment variable, which overrides the default. In names
 
 - [fleetrun](#fleetrun-options-program)
 - [Options of other launchers](#options-of-other-launchers)
-- [Commands](#commands): $("$bin/fleetrun" --help all | sed -n 's/^  fleetrun \([a-z]*\)  .*/`\1`/p' | paste -sd, | sed 's/,/, /g')
+- [Commands](#commands): $(sed -n 's/^  fleetrun \([a-z]*\)  .*/`\1`/p' "$scratch/help" | paste -sd, | sed 's/,/, /g')
 - [fleetd](#fleetd)
 - [fleet-worker](#fleet-worker)
 
@@ -106,7 +107,7 @@ A flag overrides its environment variable, which overrides the default. In names
 PROGRAM is a job file (\`.json\`), a Python script (\`.py\`) or any program.
 END
   # The help has the headings, the man page the details.
-  "$bin/fleetrun" --help all | awk -F '\t' -v entries="$scratch/entries" "$option_rows"'
+  awk -F '\t' -v entries="$scratch/entries" "$option_rows"'
     BEGIN {
       while ((getline line <entries) > 0) {
         n = split(line, fields, "\t")
@@ -134,7 +135,7 @@ END
       if (match(text, /^[A-Z][A-Z:,.=]* +/)) { value = substr(text, 1, RLENGTH); sub(/ +$/, "", value); text = substr(text, RLENGTH + 1) }
       split("option\t" names "\t" value "\t\t\t" text, fields, "\t")
       print row(fields)
-    }'
+    }' "$scratch/help"
   cat <<END
 
 ## Options of other launchers
@@ -143,10 +144,10 @@ fleetrun translates these options, reports them as without effect, or refuses th
 ([how-to/other_launchers.md](../how-to/other_launchers.md), [differences.md](../explanation/differences.md#other-launchers)).
 
 END
-  "$bin/fleetrun" --help all | sed -n '/^of other launchers/,/^Options have/p' | awk '
+  sed -n '/^of other launchers/,/^[A-Z]/p' "$scratch/help" | awk '
     /^  [^ ].*: / { flush(); split($0, half, ": "); name = half[1]; sub(/^ */, "", name); words = substr($0, index($0, ": ") + 2); next }
     /^    / { sub(/^ */, ""); words = words " " $0 }
-    /^Options have/ { flush() }
+    /^[A-Z]/ { flush() }
     function flush(    parts, n, i, line) {
       if (name == "") { print "| launcher | options |\n|---|---|"; return }
       n = split(words, parts, " ")
@@ -197,6 +198,11 @@ keys() {  # keys SECTION VARIANT OVERRIDE...
     }'
 }
 
+# The value that KEY has where a job file leaves it out.
+default_of() {
+  "$bin/fleet-worker" --print_config "$scratch/job.json" | sed -n "s/^$1 = \"\(.*\)\"  (default)$/\1/p"
+}
+
 # The names that KEY may have: from its choices, or from the message about one that it may not have.
 names_of() {
   "$bin/fleet-worker" --print_keys "$scratch/job.json" --set "$1=?" 2>&1 >/dev/null | sed -n 's/.*; known: //p' | tr -d ',' || true
@@ -222,7 +228,7 @@ key_rows='
 
 # A section: first the names and what they choose, then keys that all have, then those of some.
 section() {  # section NAME TITLE WHAT; reads lines of keys()
-  awk -F '\t' -v name_key="$1" -v title="$2" -v what="$3" "$key_rows"'
+  awk -F '\t' -v initial_name="$(default_of "$1")" -v name_key="$1" -v title="$2" -v what="$3" "$key_rows"'
     !($1 in seen) { seen[$1] = 1; variants[++variant_count] = $1 }
     $2 == name_key { meaning[$1] = $5; name_meanings[$5] = 1; next }
     {
@@ -234,13 +240,14 @@ section() {  # section NAME TITLE WHAT; reads lines of keys()
     END {
       print "\n## " title
       if (variant_count > 1) {
+        chosen = initial_name == "" ? "required" : "default `" initial_name "`"
         different = 0
         for (m in name_meanings) ++different
         if (different > 1) {
-          printf "\n| `%s` | %s |\n|---|---|\n", name_key, what
+          printf "\n| `%s` (%s) | %s |\n|---|---|\n", name_key, chosen, what
           for (i = 1; i <= variant_count; ++i) print "| `" variants[i] "` | " capital(cell(meaning[variants[i]])) " |"
         } else {
-          printf "\n`%s`:", name_key
+          printf "\n`%s` (%s):", name_key, chosen
           for (i = 1; i <= variant_count; ++i) printf "%s `%s`", (i > 1 ? "," : ""), variants[i]
           print "."
         }

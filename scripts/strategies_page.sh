@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Writes the generated part of docs/strategies.md anew, from the registry of meta-optimizers.
+# Writes the generated part of docs/reference/strategies.md anew, from the registry of meta-optimizers.
 #
 #   scripts/strategies_page.sh [BUILD_FOLDER]     default build/release
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 worker=${1:-build/release}/bin/fleet-worker
 [ -x "$worker" ] || die "$worker is missing; build its target fleet-worker"
-page=docs/strategies.md
+page=docs/reference/strategies.md
 generated=$(mktemp)
 trap 'rm -f "$generated" "$generated.page"' EXIT
 "$worker" --print_flags=markdown >"$generated"

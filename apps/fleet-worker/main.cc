@@ -57,7 +57,7 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   if (absent && !has_backend(options.backend)) {
     throw Error(ErrorCode::kUnsupported,
                 "what a GPU would run cannot be printed here: " + choice.reason, "train.device",
-                "--device cpu prints what the CPU runs; docs/gpu.md tells what a GPU needs");
+                "--device cpu prints what the CPU runs; docs/how-to/gpu.md tells what a GPU needs");
   }
   if (absent) {
     spdlog::info("for a GPU, without one ({}): what its libraries would choose is not in it",

@@ -1,4 +1,4 @@
-// DistributedStrategy for programs, under Paddle's names; docs/strategies.md lists them.
+// DistributedStrategy for programs, under Paddle's names; docs/reference/strategies.md lists them.
 #pragma once
 
 #include <memory>

@@ -128,7 +128,7 @@ CommandSyntax syntax() {
       .about = "starts parts of jobs on this node for `fleetrun --via=fleetd` elsewhere",
       .more =
           "Commands run as the user of fleetd, and end with it. SIGTERM ends its jobs, with "
-          "their\ngrace time, then fleetd; a second one kills them. See docs/operations.md.\n"};
+          "their\ngrace time, then fleetd; a second one kills them. See docs/how-to/fleetd.md.\n"};
   syntax.options
       .text({.key = "listen", .value = "ADDR:PORT"}, "127.0.0.1:6767",
             "where; 0.0.0.0 for all networks")

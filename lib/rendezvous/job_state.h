@@ -1,6 +1,7 @@
 // The life of one job as the rendezvous sees it: forming, running, ended; and between two epochs of
-// a job that is restarted: stopping, gathering, agreeing (docs/rendezvous_protocol.md). Pure: the
-// time is an argument, what is to be said is collected until somebody takes it. Not thread-safe.
+// a job that is restarted: stopping, gathering, agreeing (docs/reference/rendezvous_protocol.md).
+// Pure: the time is an argument, what is to be said is collected until somebody takes it. Not
+// thread-safe.
 #pragma once
 
 #include <chrono>

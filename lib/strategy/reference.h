@@ -1,5 +1,5 @@
 // Reference of all options of a DistributedStrategy, made from the registry of meta-optimizers and
-// from strategy.proto: docs/strategies.md and fleet-worker --print_flags.
+// from strategy.proto: docs/reference/strategies.md and fleet-worker --print_flags.
 #pragma once
 
 #include <string>
@@ -30,6 +30,6 @@ std::vector<OptionRow> option_rows();
 std::string goes_with(const MetaOptimizerDef& def);
 
 std::string reference_text();      // a line an option
-std::string reference_markdown();  // the generated part of docs/strategies.md
+std::string reference_markdown();  // the generated part of docs/reference/strategies.md
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-# What is installed and packed (docs/packaging.md). Everything is relocatable: programs find the libraries that came with
+# What is installed and packed (docs/how-to/packaging.md). Everything is relocatable: programs find the libraries that came with
 # them in ../lib/fleetrun. glibc, the GPU's driver and CUDA's libraries are the machine's.
 #
 #   runtime    the programs, the backends' modules, third-party libraries, job files, man pages, completion

@@ -26,7 +26,7 @@ for command in $commands; do
     has "$(sed -n "/^_fleetrun_$command()/,/^}/p" "$pages/_fleetrun")" "'$option" || fail "$command $option: not in zsh's completion"
   done
 done
-for code in $(sed -n 's/^| \([0-9]*\) |.*/\1/p' "$(dirname "$0")/../../docs/operations.md"); do
+for code in $(sed -n 's/^| \([0-9]*\) |.*/\1/p' "$(dirname "$0")/../../docs/reference/exit_codes.md"); do
   has "$(sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/p' "$pages/fleetrun.1")" "^.fB$code.fR" || fail "fleetrun.1 does not know the exit code $code"
 done
 for page in fleetrun.1 fleetrun.bash _fleetrun; do

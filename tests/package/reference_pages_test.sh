@@ -7,7 +7,7 @@ build=$(realpath "$1")
 cd "$(dirname "$0")/../.."
 written=$(mktemp -d)
 trap 'rm -rf "$written"' EXIT
-scripts/reference_pages.sh "$build" "$written"
+scripts/reference_pages.sh "$build" "$written" || { echo "FAILED: scripts/reference_pages.sh ends with $?"; exit 1; }
 for page in options.md job_keys.md; do
   rows=$(grep -c '^| `' "$written/$page")
   [ "$rows" -gt 100 ] || { echo "FAILED: $page has only $rows rows: the programs print another form"; exit 1; }

@@ -1,4 +1,4 @@
-// Every option has a row, and docs/strategies.md is what the program prints.
+// Every option has a row, and docs/reference/strategies.md is what the program prints.
 #include "strategy/reference.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ TEST(Reference, CompetingMetaOptimizers_NameWhatTheyGoWith) {
 }
 
 TEST(Reference, Page_IsWhatTheProgramPrints) {
-  const std::string page = read_file(FLEET_SOURCE_DIR "/docs/strategies.md");
+  const std::string page = read_file(FLEET_SOURCE_DIR "/docs/reference/strategies.md");
   const std::string begin = "<!-- generated: scripts/strategies_page.sh -->\n";
   const std::string end = "<!-- end of what is generated -->\n";
   const size_t from = page.find(begin), to = page.find(end);
@@ -59,7 +59,7 @@ TEST(Reference, Page_IsWhatTheProgramPrints) {
   ASSERT_NE(to, std::string::npos);
   const std::string generated = page.substr(from + begin.size(), to - from - begin.size());
   EXPECT_TRUE(generated == reference_markdown())
-      << "docs/strategies.md is not what the program prints: run scripts/strategies_page.sh";
+      << "docs/reference/strategies.md is not what the program prints: run scripts/strategies_page.sh";
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST_F(DeviceOption, Cuda_WithoutAGpu_IsRefused) {
   if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
   EXPECT_EQ(job_.run_worker({"job.json", "--device=cuda"}, &error_), 2);
   EXPECT_THAT(error_, AllOf(HasSubstr("train.device (--device): cuda was asked for: "),
-                            HasSubstr("docs/gpu.md")));
+                            HasSubstr("docs/how-to/gpu.md")));
   EXPECT_FALSE(std::filesystem::exists(job_.path("output")));
 }
 

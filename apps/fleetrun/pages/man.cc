@@ -72,7 +72,7 @@ std::string command_section(const Command& command) {
          option_entries(syntax.options);
 }
 
-// As the table of docs/operations.md, which says more.
+// As the table of docs/reference/exit_codes.md, which says more.
 constexpr std::pair<const char*, const char*> kExitStatus[] = {
     {"0", "every rank of every node ended with 0"},
     {"the rank's own", "the first failing rank's; 127: it could not be executed"},
