@@ -59,7 +59,8 @@ TEST(Reference, Page_IsWhatTheProgramPrints) {
   ASSERT_NE(to, std::string::npos);
   const std::string generated = page.substr(from + begin.size(), to - from - begin.size());
   EXPECT_TRUE(generated == reference_markdown())
-      << "docs/reference/strategies.md is not what the program prints: run scripts/strategies_page.sh";
+      << "docs/reference/strategies.md is not what the program prints: run "
+         "scripts/strategies_page.sh";
 }
 
 }  // namespace
