@@ -2,7 +2,7 @@
 # The front door for developers.
 #
 #   scripts/dev.sh fmt              formats every C++ file in place
-#   scripts/dev.sh lint             format, layers, file lengths, machine paths: seconds, builds nothing
+#   scripts/dev.sh lint             format, layers, file lengths, machine paths, links: seconds, builds nothing
 #   scripts/dev.sh build [PRESET]   builds everything; PRESET: dev (default), release, asan, tsan, cuda
 #   scripts/dev.sh test [PRESET]    builds, then every test this machine can run
 #   scripts/dev.sh bench [NAME]     one benchmark, or the list of them

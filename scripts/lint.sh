@@ -48,4 +48,5 @@ check 'layers' scripts/check_layers.sh
 check 'file lengths' lengths
 check 'machine paths' portable
 check 'shell syntax' scripts_parse
+check 'links of pages' scripts/check_links.sh
 [ "$failures" -eq 0 ]
