@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# build_time.sh: what a cold build of fleetrun and fleet-worker costs: CPU-seconds in all and of the largest files.
+# Neither ccache nor an earlier build helps it; CUDA is left out.
+#
+#   scripts/build_time.sh             builds in build/time
+#   scripts/build_time.sh LOG         only tells what is in a log of scripts/log_compile.sh (.ci/run does)
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+log=${1:-}
+if [ -z "$log" ]; then
+  log=$PWD/build/time/compile.log
+  rm -rf build/time
+  export CCACHE_DISABLE=1 FLEET_COMPILE_LOG=$log
+  cmake -S . -B build/time -G Ninja -DCMAKE_BUILD_TYPE=Release -DFLEET_CUDA=OFF >/dev/null
+  ninja -C build/time fleetrun fleet-worker
+fi
+# Of programs and what they are made of: tests and benchmarks are left out.
+sort -rn "$log" | awk '
+  $2 !~ /^(tests|docs)\// { files++; sum += $1; if (files <= 5) longest = longest sprintf("  %6.1f  %s\n", $1, $2) }
+  END { printf "build time: %.0f CPU-seconds for %d files; the longest:\n%s", sum, files, longest }'
