@@ -13,6 +13,12 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 
+#if FMT_VERSION < 100000
+template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::string_view,
+                                            fmt::basic_format_args<fmt::format_context>,
+                                            fmt::detail::locale_ref);
+#endif
+
 namespace fleet {
 namespace {
 
