@@ -74,6 +74,7 @@ TEST(ConfigTree, UnknownKeyOfAnotherPlace_NamesWhereItBelongs) {
     return "no error";
   };
   EXPECT_EQ(complaint("data.size"), "did you mean 'data.image.size' or 'data.crop.size'?");
+  EXPECT_EQ(complaint("data.imag"), "did you mean 'data.image'?");
   EXPECT_EQ(complaint("data.image.batch_size"), "did you mean 'data.batch_size'?");
   EXPECT_EQ(complaint("data.image.batch_sizes"), "did you mean 'data.batch_size'?");
 }

@@ -1,0 +1,171 @@
+#include "base/config_key.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "base/config_value.h"
+#include "base/error.h"
+#include "base/python_literals.h"
+#include "base/text.h"
+
+namespace fleet::config {
+namespace {
+
+using List = std::vector<Scalar>;
+
+bool is_list(ConfigType type) { return type >= ConfigType::kIntegers; }
+
+ConfigType element_of(ConfigType type) {
+  switch (type) {
+    case ConfigType::kIntegers:
+      return ConfigType::kInteger;
+    case ConfigType::kNumbers:
+      return ConfigType::kNumber;
+    case ConfigType::kTexts:
+      return ConfigType::kText;
+    default:
+      return type;
+  }
+}
+
+// A choice in the spelling it is declared in, whatever its case on the command line.
+void spell_choice(const ConfigKey& key, Scalar* scalar) {
+  std::string* text = std::get_if<std::string>(scalar);
+  if (!text) return;
+  const auto same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  for (const std::string& choice : key.choices) {
+    if (std::equal(text->begin(), text->end(), choice.begin(), choice.end(), same)) {
+      *text = choice;
+      return;
+    }
+  }
+}
+
+// The scalar as the wanted type, or nothing. Loose values came as text and are read as what is
+// wanted.
+std::optional<Scalar> coerce(const Scalar& given, ConfigType wanted, bool loose) {
+  if (loose && wanted != ConfigType::kText && std::holds_alternative<std::string>(given)) {
+    const Json json = Json::parse(json_from_python(std::get<std::string>(given)), nullptr, false);
+    const auto scalar = to_scalar(json);
+    return scalar ? coerce(*scalar, wanted, false) : std::nullopt;
+  }
+  switch (wanted) {
+    case ConfigType::kBool:
+      if (std::holds_alternative<bool>(given)) return given;
+      if (given == Scalar(std::string("True"))) return Scalar(true);
+      if (given == Scalar(std::string("False"))) return Scalar(false);
+      break;
+    case ConfigType::kInteger:
+      if (std::holds_alternative<int64_t>(given)) return given;
+      if (const double* number = std::get_if<double>(&given)) {
+        if (*number == std::floor(*number) && std::abs(*number) < 9e15) {
+          return Scalar(static_cast<int64_t>(*number));
+        }
+      }
+      break;
+    case ConfigType::kNumber:
+      if (std::holds_alternative<double>(given)) return given;
+      if (const int64_t* integer = std::get_if<int64_t>(&given)) {
+        return Scalar(static_cast<double>(*integer));
+      }
+      break;
+    default:
+      if (std::holds_alternative<std::string>(given)) return given;
+      break;
+  }
+  return std::nullopt;
+}
+
+bool in_range(const Scalar& scalar, const ConfigKey& key) {
+  if (const std::string* text = std::get_if<std::string>(&scalar)) {
+    if (key.choices.empty()) return true;
+    for (const std::string& choice : key.choices) {
+      if (choice == *text) return true;
+    }
+    return false;
+  }
+  double number = 0;
+  if (const int64_t* integer = std::get_if<int64_t>(&scalar))
+    number = static_cast<double>(*integer);
+  if (const double* real = std::get_if<double>(&scalar)) number = *real;
+  return std::holds_alternative<bool>(scalar) || (number >= key.min && number <= key.max);
+}
+
+[[noreturn]] void bad_value(const ConfigKey& key, const ConfigValue& value,
+                            const std::string& origin) {
+  std::string wanted = name_of(key.type);
+  const std::string range = range_of(key);
+  if (!range.empty()) wanted += ", " + range;
+  throw Error(ErrorCode::kUsage, "'" + key.path + "' cannot be " + value.text(), origin,
+              "it must be " + wanted);
+}
+
+}  // namespace
+
+const char* name_of(ConfigType type) {
+  switch (type) {
+    case ConfigType::kBool:
+      return "true or false";
+    case ConfigType::kInteger:
+      return "an integer";
+    case ConfigType::kNumber:
+      return "a number";
+    case ConfigType::kText:
+      return "a text";
+    case ConfigType::kIntegers:
+      return "a list of integers";
+    case ConfigType::kNumbers:
+      return "a list of numbers";
+    case ConfigType::kTexts:
+      return "a list of texts";
+  }
+  return "";
+}
+
+std::string range_of(const ConfigKey& key) {
+  const auto bound = [](double value) {
+    const bool whole = value == std::floor(value) && std::abs(value) < 9e15;
+    return whole ? std::to_string(static_cast<int64_t>(value)) : Json(value).dump();
+  };
+  if (!key.choices.empty()) {
+    std::vector<std::string> shown = key.choices;
+    for (std::string& choice : shown) {
+      if (choice.empty()) choice = "\"\"";
+    }
+    return "one of " + join(shown, ", ");
+  }
+  const bool low = std::isfinite(key.min), high = std::isfinite(key.max);
+  if (low && high) return "from " + bound(key.min) + " to " + bound(key.max);
+  if (low) return "at least " + bound(key.min);
+  if (high) return "at most " + bound(key.max);
+  return {};
+}
+
+ConfigValue check(const ConfigKey& key, const ConfigValue& given, bool loose,
+                  const std::string& origin) {
+  List list;
+  if (const Scalar* scalar = std::get_if<Scalar>(&given.value)) {
+    const std::string* text = std::get_if<std::string>(scalar);
+    if (is_list(key.type) && loose && text) {  // "1,2,3"
+      for (const std::string& part : split(*text, ',')) list.push_back(part);
+    } else {
+      list.push_back(*scalar);
+      if (is_list(key.type) && !loose) bad_value(key, given, origin);
+    }
+  } else {
+    if (!is_list(key.type)) bad_value(key, given, origin);
+    list = std::get<List>(given.value);
+  }
+  for (Scalar& element : list) {
+    auto coerced = coerce(element, element_of(key.type), loose);
+    if (coerced && loose) spell_choice(key, &*coerced);
+    if (!coerced || !in_range(*coerced, key)) bad_value(key, given, origin);
+    element = *coerced;
+  }
+  return is_list(key.type) ? ConfigValue{list} : ConfigValue{list.front()};
+}
+
+}  // namespace fleet::config

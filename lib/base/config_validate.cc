@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <set>
+
+#include "base/config.h"
+#include "base/config_key.h"
+#include "base/config_value.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+
+constexpr size_t kErrorsShown = 20;
+
+// The known keys below a section.
+static std::vector<std::string> keys_below(const std::string& section,
+                                           const std::vector<std::string>& known) {
+  std::vector<std::string> keys;
+  for (const std::string& key : known) {
+    if (key.starts_with(section + ".")) keys.push_back(key);
+  }
+  return keys;
+}
+
+// The sections within one: "train.ema" of "train.ema.decay".
+static std::vector<std::string> sections_below(const std::string& section,
+                                               const std::vector<std::string>& known) {
+  std::set<std::string> sections;
+  for (std::string key : keys_below(section, known)) {
+    for (key.resize(key.rfind('.')); key != section; key.resize(key.rfind('.'))) {
+      sections.insert(key);
+    }
+  }
+  return {sections.begin(), sections.end()};
+}
+
+// What the user may have meant by an unknown path: a key or a section of its section, else any key,
+// else the keys beside it.
+static std::string meant(const std::string& path, const std::vector<std::string>& known) {
+  const std::string section = path.substr(0, path.find('.'));
+  std::vector<std::string> inside = keys_below(section, known);
+  for (std::string& name : sections_below(section, known)) inside.push_back(std::move(name));
+  const std::string likely = path_suggestion(path, inside);
+  if (!likely.empty()) return likely;
+  const std::string nearest = nearest_name(path, known);
+  if (!nearest.empty()) return "did you mean '" + nearest + "'?";
+  for (std::string prefix = path; prefix.find('.') != std::string::npos;) {
+    prefix.resize(prefix.rfind('.'));
+    const std::vector<std::string> siblings = keys_below(prefix, known);
+    if (!siblings.empty()) return suggestion(path, siblings);
+  }
+  return path_suggestion(path, known);
+}
+
+static std::vector<std::string> sections_of(const std::vector<std::string>& known) {
+  std::vector<std::string> sections;
+  for (const std::string& key : known) {
+    const size_t dot = key.find('.');
+    if (dot == std::string::npos) continue;
+    const std::string name = key.substr(0, dot);
+    if (std::find(sections.begin(), sections.end(), name) == sections.end()) {
+      sections.push_back(name);
+    }
+  }
+  return sections;
+}
+
+// Why an entry is none of the known keys. object: it is an empty object; nothing where that is a
+// section.
+static std::optional<Error> unknown(const std::string& path, bool object, const std::string& origin,
+                                    const std::vector<std::string>& known) {
+  const std::vector<std::string> inside = keys_below(path, known);
+  if (!inside.empty()) {
+    if (object) return std::nullopt;
+    return Error(ErrorCode::kUsage, "'" + path + "' is a section, and no value", origin,
+                 "write an object with its keys, such as '" + inside.front() + "'");
+  }
+  if (object && std::find(known.begin(), known.end(), path) != known.end()) {
+    return Error(ErrorCode::kUsage, "'" + path + "' cannot be {}", origin, "it takes a value");
+  }
+  const std::vector<std::string> sections = sections_of(known);
+  const std::string section = path.substr(0, path.find('.'));
+  const bool in_section = section != path || object;
+  if (in_section && std::find(sections.begin(), sections.end(), section) == sections.end()) {
+    return Error(ErrorCode::kUsage, "unknown section '" + section + "'", origin,
+                 suggestion(section, sections));
+  }
+  std::string hint = meant(path, known);
+  if (hint.empty()) hint = "known at this level: " + join(sections, ", ");
+  return Error(ErrorCode::kUsage, "unknown key '" + path + "'", origin, hint);
+}
+
+// All that is wrong, a line each.
+static void throw_all(const std::vector<Error>& errors) {
+  if (errors.empty()) return;
+  if (errors.size() == 1) throw errors[0];
+  const bool more = errors.size() > kErrorsShown;
+  std::string text =
+      (more ? "more than " + std::to_string(kErrorsShown) : std::to_string(errors.size())) +
+      " settings cannot be used:";
+  for (size_t i = 0; i < std::min(errors.size(), kErrorsShown); ++i) {
+    text += std::string("\n  ") + errors[i].what();
+  }
+  throw Error(ErrorCode::kUsage, text);
+}
+
+Settings ConfigTree::validate(const Schema& schema) const {
+  std::vector<std::string> known;
+  std::vector<Error> errors;
+  for (const ConfigKey& key : schema.keys()) known.push_back(key.path);
+  std::set<std::string> said;
+  for (const auto& [path, entry] : entries_) {
+    if (std::find(known.begin(), known.end(), path) != known.end()) continue;
+    const bool object = path.ends_with(config::kEmptyObject);
+    const auto error =
+        unknown(object ? path.substr(0, path.size() - 1) : path, object, entry.origin, known);
+    if (error && said.insert(error->what()).second) errors.push_back(*error);
+    if (errors.size() > kErrorsShown) break;
+  }
+  Settings settings;
+  for (const ConfigKey& key : schema.keys()) {
+    const auto found = entries_.find(key.path);
+    try {
+      if (found != entries_.end()) {
+        const Entry& entry = found->second;
+        settings.entries_[key.path] = {config::check(key, entry.value, entry.loose, entry.origin),
+                                       entry.origin};
+      } else if (key.initial) {
+        settings.entries_[key.path] = {*key.initial, "default"};
+      } else {
+        throw Error(ErrorCode::kUsage, "the required key '" + key.path + "' is missing", {},
+                    key.help);
+      }
+    } catch (const Error& error) {
+      errors.push_back(error);
+    }
+  }
+  throw_all(errors);
+  return settings;
+}
+
+}  // namespace fleet

@@ -1,0 +1,45 @@
+#include "base/config_value.h"
+
+namespace fleet {
+namespace config {
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json to_json(const Scalar& scalar) {
+  return std::visit([](const auto& value) { return Json(value); }, scalar);
+}
+
+std::optional<Scalar> to_scalar(const Json& json) {
+  if (json.is_boolean()) return Scalar(json.get<bool>());
+  if (json.is_number_integer()) return Scalar(json.get<int64_t>());
+  if (json.is_number()) return Scalar(json.get<double>());
+  if (json.is_string()) return Scalar(json.get<std::string>());
+  return std::nullopt;
+}
+
+std::optional<ConfigValue> to_value(const Json& json) {
+  if (auto scalar = to_scalar(json)) return ConfigValue{*scalar};
+  if (!json.is_array()) return std::nullopt;
+  std::vector<Scalar> list;
+  for (const Json& element : json) {
+    const auto scalar = to_scalar(element);
+    if (!scalar) return std::nullopt;
+    list.push_back(*scalar);
+  }
+  return ConfigValue{list};
+}
+
+}  // namespace config
+
+std::string ConfigValue::text() const {
+  if (const Scalar* scalar = std::get_if<Scalar>(&value))
+    return config::dump(config::to_json(*scalar));
+  config::Json array = config::Json::array();
+  for (const Scalar& element : std::get<std::vector<Scalar>>(value))
+    array.push_back(config::to_json(element));
+  return config::dump(array);
+}
+
+}  // namespace fleet

@@ -1,0 +1,27 @@
+// JSON to and from the values of a ConfigTree. For config*.cc.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "base/config.h"
+
+namespace fleet::config {
+
+using Json = nlohmann::ordered_json;
+using Scalar = ConfigValue::Scalar;
+
+// An empty object leaves an entry under its path with this behind it: validate() tells a section
+// from a key that lacks its value, and from a name that does not exist.
+inline constexpr char kEmptyObject = '.';
+
+// As text on one line. Bytes that are not UTF-8 become U+FFFD.
+std::string dump(const Json& json);
+Json to_json(const Scalar& scalar);
+// Nothing for null, objects and lists.
+std::optional<Scalar> to_scalar(const Json& json);
+// A scalar, or a list of scalars; nothing for anything else.
+std::optional<ConfigValue> to_value(const Json& json);
+
+}  // namespace fleet::config
