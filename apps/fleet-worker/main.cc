@@ -136,13 +136,17 @@ int run(int argc, char** argv) {
     return 0;
   }
   const Worker worker = join_job();
+  std::optional<BoundedStart> start(std::in_place);
   const World& world = worker.world();
   // A rank that was given a GPU and does not compute on it says so itself: others may do.
   const DeviceChoice choice =
       choose_job_device(job, world.rank == 0 || get_env("FLAGS_selected_gpus"));
   for (const std::string& line : choice.device->description()) spdlog::info("{}", line);
   const Connection connection = connect(job, world, *choice.device);
-  if (predicts(job)) return predict_images(job, world, *choice.device, connection, worker);
+  if (predicts(job)) {
+    start.reset();  // its file of lines must not stay half-written
+    return predict_images(job, world, *choice.device, connection, worker);
+  }
   Trainer trainer(
       job, *choice.device,
       {.rank = world.rank,
@@ -157,6 +161,7 @@ int run(int argc, char** argv) {
        .run = env_or(kEnvRun, ""),
        .restarted = env_int_or(kEnvEpoch, 1) > 1});
   if (arguments.profile) trainer.session().executor().set_profiling(true);
+  start.reset();
   const TrainResult result = trainer.run();
   if (arguments.profile && world.rank == 0) {
     std::fputs(trainer.session().executor().profile().c_str(), stdout);

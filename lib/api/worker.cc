@@ -15,14 +15,37 @@ namespace fleet {
 namespace {
 
 std::atomic<int> received{0}, saves{0};
+std::atomic<bool> starting{false};
 
-void ask_to_stop(int signal) { received = signal; }
+void ask_to_stop(int signal) {
+  received = signal;
+  if (starting) ::alarm(BoundedStart::kStopSeconds);
+}
 void ask_to_save(int) { ++saves; }
+
+// A signal handler: nothing but write and _exit.
+void end_start(int) {
+  if (!starting) return;
+  constexpr char kLine[] = "stopped as asked before training began\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kLine, sizeof kLine - 1);
+  ::_exit(128 + received);
+}
 
 }  // namespace
 
 const std::atomic<int>* Worker::stop_signal() const { return &received; }
 const std::atomic<int>* Worker::saves_asked() const { return &saves; }
+
+BoundedStart::BoundedStart() {
+  std::signal(SIGALRM, end_start);
+  starting = true;
+  if (received) ::alarm(kStopSeconds);  // it came before
+}
+
+BoundedStart::~BoundedStart() {
+  starting = false;
+  ::alarm(0);
+}
 
 Worker init_collective(const InitOptions& options) {
   const std::string level =

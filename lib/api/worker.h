@@ -37,6 +37,17 @@ class Worker {
   World world_;
 };
 
+// While one lives, a signal that asks to stop ends the process after kStopSeconds, with a line and
+// 128 + the signal. For a start: it has nothing to save yet, and reading from a mount that does not
+// answer may last for ever. One at a time; made and destroyed by any thread. Uses alarm(2).
+class BoundedStart {
+ public:
+  static constexpr unsigned kStopSeconds = 2;
+  BoundedStart();
+  ~BoundedStart();
+  BoundedStart(const BoundedStart&) = delete;
+};
+
 // Sets up the log and reads the environment that fleetrun made; without one it is a job of one
 // rank. kUsage where there are several ranks and no rendezvous: start the program with fleetrun.
 Worker init_collective(const InitOptions& options = {});

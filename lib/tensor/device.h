@@ -66,9 +66,9 @@ struct Telemetry {
 };
 
 // What a device and its libraries may do. Names and defaults are those of Paddle 2.1's flags and
-// strategy; a device without such a choice (the CPU) does not look at it.
+// strategy; a device without such a choice does not look at it.
 struct DeviceOptions {
-  bool deterministic = false;               // only algorithms that repeat bit by bit
+  bool deterministic = false;               // the same bits each time, on a CPU with one thread
   bool tensor_op_math = false;              // TF32 for float32 products and convolutions
   bool cudnn_exhaustive_search = false;     // measure algorithms, else heuristics
   int64_t conv_workspace_size_limit = 512;  // MiB, of one convolution

@@ -26,7 +26,7 @@ constexpr Flag kFlags[] = {
     {"FLAGS_sync_nccl_allreduce", "strategy.sync_nccl_allreduce", true, false},
     {"FLAGS_mkldnn_enabled_op_types", "strategy.build_strategy.mkldnn_enabled_op_types", false,
      false},
-    {"FLAGS_cudnn_deterministic", "train.deterministic", true, true},
+    {"FLAGS_cudnn_deterministic", "train.deterministic", true, false},
     {"FLAGS_fraction_of_gpu_memory_to_use", "train.fraction_of_gpu_memory_to_use", false, true},
     {"FLAGS_enable_cublas_tensor_op_math", "train.enable_cublas_tensor_op_math", true, true},
     {"FLAGS_check_nan_inf", "train.check_nan_inf", true, false},

@@ -42,8 +42,10 @@ Schema train_schema() {
               "what to compute on; auto: the GPU that this rank was given, or is there")
       .boolean("cuda_graph", true,
                "launch a step as one graph on a GPU; false: its operations one by one")
-      .boolean("deterministic", false,
-               "on a GPU only algorithms that repeat bit by bit; a CPU's do, with as many threads")
+      .boolean(
+          "deterministic", false,
+          "the same bits each time: on a GPU only algorithms that repeat, on a CPU one thread a "
+          "rank (else bits depend on OMP_NUM_THREADS)")
       .boolean("check_nan_inf", false,
                "look at what each operation made, and end at the first value that is not finite")
       .choice(

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/small_file.h"
+#include "tests/places.h"
 #include "tests/training/training_job.h"
 #include "train/checkpoint.h"
 
@@ -23,6 +25,14 @@ std::vector<std::string> long_job(const std::string& output, const std::string& 
   overrides.push_back("train.output=" + output);
   if (!more.empty()) overrides.push_back(more);
   return overrides;
+}
+
+// Whether the process has a handler of its own for the signal.
+bool handles(pid_t pid, int signal) {
+  const std::string status = small_file("/proc/" + std::to_string(pid) + "/status");
+  const size_t caught = status.find("SigCgt:");
+  return caught != std::string::npos &&
+         (std::stoull(status.substr(caught + 7), nullptr, 16) >> (signal - 1) & 1);
 }
 
 // Waits for the first checkpoint.
@@ -121,6 +131,27 @@ TEST(KillAndResume, SigtermToAWorkerAlone_EndsWith143) {
   EXPECT_EQ(job.run_worker(arguments, &error), 128 + SIGTERM) << error;
   killer.join();
   EXPECT_THAT(job.folder().read("worker.out"), HasSubstr("stopped as asked after"));
+}
+
+// Rank 0 waits for a rank that never comes: as reading from a mount that does not answer.
+TEST(KillAndResume, SigtermWhileStarting_EndsWith143) {
+  TrainingJob job;
+  const std::string worker = program_folder() + "/fleet-worker";
+  Fleetrun fleetrun(
+      job.folder(), "starting",
+      {"--nproc_per_node=2", "sh", "-c",
+       "test $PADDLE_TRAINER_ID = 1 && exec sleep 600; exec " + worker + " job.json"});
+  pid_t starting = 0;
+  for (int i = 0; i < 3000 && starting == 0; ++i) {
+    for (const pid_t pid : job.folder().processes("fleet-worker")) {
+      if (handles(pid, SIGTERM)) starting = pid;
+    }
+    ::usleep(10'000);
+  }
+  ASSERT_NE(starting, 0) << fleetrun.output();
+  kill(starting, SIGTERM);
+  EXPECT_EQ(fleetrun.wait(), 128 + SIGTERM);
+  EXPECT_THAT(fleetrun.output(), HasSubstr("stopped as asked before training began"));
 }
 
 }  // namespace

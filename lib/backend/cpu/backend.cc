@@ -1,5 +1,7 @@
 #include "exec/backend.h"
 
+#include <omp.h>
+
 #include <dnnl.hpp>
 
 #include "tensor/host.h"
@@ -18,10 +20,35 @@ std::vector<DType> low_precision(std::string* why) {
   return {};
 }
 
+// Deterministic: one thread computes, because sums over several threads' parts depend on their
+// number, and that on the machine and OMP_NUM_THREADS. OpenMP keeps the number by thread: that of
+// whoever makes the device plans, those of the streams compute.
+class CpuDevice : public HostDevice {
+ public:
+  explicit CpuDevice(const DeviceOptions& options) : HostDevice(options) {
+    threads_ = omp_get_max_threads();
+    if (options.deterministic) omp_set_num_threads(1);
+  }
+  std::vector<std::string> description() const override {
+    if (!options().deterministic || threads_ == 1) return {};
+    return {"train.deterministic: one thread computes, not " + std::to_string(threads_)};
+  }
+  std::unique_ptr<Stream> make_stream(const std::string& name) override {
+    std::unique_ptr<Stream> stream = HostDevice::make_stream(name);
+    if (options().deterministic) {
+      HostStream::of(*stream).enqueue([] { omp_set_num_threads(1); });
+    }
+    return stream;
+  }
+
+ private:
+  int threads_ = 1;
+};
+
 [[maybe_unused]] const bool registered = register_backend(
     "cpu", {.device_count = [](std::string*) { return 1; },
             .make_device = [](int, const DeviceOptions& options) -> std::unique_ptr<Device> {
-              return std::make_unique<HostDevice>(options);
+              return std::make_unique<CpuDevice>(options);
             },
             .low_precision = low_precision});
 
