@@ -76,6 +76,42 @@ std::vector<pid_t> below(const std::multimap<pid_t, pid_t>& children, pid_t root
   return found;
 }
 
+void add_pids(const std::string& text, std::vector<pid_t>* pids) {
+  for (const std::string& part : split(text, ' ')) {
+    long long pid = 0;
+    if (parse_int(part, &pid)) pids->push_back(static_cast<pid_t>(pid));
+  }
+}
+
+// The children of all threads of a process. Needs CONFIG_PROC_CHILDREN, which distributions have;
+// it spares reading all of /proc. The kernel may leave some out while others end.
+std::vector<pid_t> listed_children(pid_t parent) {
+  std::vector<pid_t> children;
+  const std::string tasks = "/proc/" + std::to_string(parent) + "/task";
+  DIR* folder = ::opendir(tasks.c_str());
+  if (!folder) return children;  // it has ended
+  while (const dirent* entry = ::readdir(folder)) {
+    if (entry->d_name[0] == '.') continue;
+    add_pids(small_file(tasks + "/" + entry->d_name + "/children"), &children);
+  }
+  ::closedir(folder);
+  return children;
+}
+
+std::vector<pid_t> listed_descendants(const std::vector<pid_t>& except) {
+  std::vector<pid_t> found, open = {::getpid()};
+  while (!open.empty()) {
+    const pid_t parent = open.back();
+    open.pop_back();
+    for (const pid_t child : listed_children(parent)) {
+      if (std::find(except.begin(), except.end(), child) != except.end()) continue;
+      open.push_back(child);
+      found.push_back(child);
+    }
+  }
+  return found;
+}
+
 // Orphans become our children, so without a child there is nothing below either.
 bool has_child() {
   siginfo_t info;
@@ -93,11 +129,7 @@ void become_subreaper() {
 std::vector<pid_t> children_of_self() {
   std::vector<pid_t> children;
   try {
-    // Needs CONFIG_PROC_CHILDREN, which distributions have; it spares reading all of /proc.
-    for (const std::string& part : split(read_file("/proc/thread-self/children"), ' ')) {
-      long long pid = 0;
-      if (parse_int(part, &pid)) children.push_back(static_cast<pid_t>(pid));
-    }
+    add_pids(read_file("/proc/thread-self/children"), &children);
   } catch (const Error&) {
     for (const auto& [pid, parent] : all_processes()) {
       if (parent == ::getpid()) children.push_back(pid);
@@ -107,7 +139,9 @@ std::vector<pid_t> children_of_self() {
 }
 
 std::vector<pid_t> descendants(const std::vector<pid_t>& except) {
-  if (!has_child()) return {};  // as a rule at the end; it spares reading all of /proc
+  if (!has_child()) return {};  // as a rule at the end; it spares reading any list
+  std::vector<pid_t> listed = listed_descendants(except);
+  if (!listed.empty()) return listed;  // callers ask again until there is none
   return below(children_by_parent(), ::getpid(), except);
 }
 

@@ -15,8 +15,9 @@ void become_subreaper();
 // not its own.
 std::vector<pid_t> children_of_self();
 
-// Every process below this one, but for the subtrees of `except`. Zombies are among them: a process
-// whose first thread has ended looks like one while the others run.
+// Every process below this one, but for the subtrees of `except`; empty only if there is none.
+// While processes end, some may be left out: ask again until it is empty. Zombies are among them: a
+// process whose first thread has ended looks like one while the others run.
 std::vector<pid_t> descendants(const std::vector<pid_t>& except);
 
 // Every process of this user with an entry of its environment ("NAME=VALUE") that begins with
