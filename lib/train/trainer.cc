@@ -96,11 +96,11 @@ void Trainer::train_epoch(int64_t epoch) {
 bool Trainer::next_turn(bool works) {
   Control::Request own{.stop = options_.stop ? options_.stop->load() : 0,
                        .end = failure_ != nullptr};
-  const int saves = options_.saves ? options_.saves->load() : 0;
-  own.save = std::exchange(saves_asked_, saves) != saves;
+  const int signals = options_.saves ? options_.saves->load() : 0;
+  own.save = save_requests_.asks(signals, monotonic_seconds());
   const Control::Request all =
       runner_->control().next_turn({.step = position_.step, .works = works}, own);
-  save_asked_ |= all.save;
+  save_asked_ |= save_requests_.agree(all.save, monotonic_seconds());
   if (result_.stopped_by == 0) result_.stopped_by = all.stop;
   ends_ = all.end;
   return all.stop == 0 && !ends_;

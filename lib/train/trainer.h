@@ -19,6 +19,7 @@
 #include "train/evaluation_watch.h"
 #include "train/job_data.h"
 #include "train/run_folder.h"
+#include "train/save_requests.h"
 #include "train/step_runner.h"
 
 namespace fleet {
@@ -141,7 +142,7 @@ class Trainer {
   bool warned_of_nan_ = false;
   std::exception_ptr failure_;          // of this rank's data
   bool ends_ = false;                   // all ranks, because one of them cannot go on
-  int saves_asked_ = 0;                 // by signals that all ranks know of
+  SaveRequests save_requests_;          // by signals
   bool save_asked_ = false;             // and not done yet
   std::optional<double> loss_scaling_;  // at the last fetch
   TrainResult result_;
