@@ -19,7 +19,7 @@ Command help_command() {
   return {.name = "help",
           .syntax = {.program = "fleetrun help",
                      .words = "[COMMAND|all]",
-                     .about = "what fleetrun, or one of its commands, takes; all: every option"},
+                     .about = "options of fleetrun or of a command; all: every one"},
           .instead = "--help"};
 }
 

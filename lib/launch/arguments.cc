@@ -127,7 +127,7 @@ ConfigTree tree_of(const std::vector<GivenOption>& given) {
   return tree;
 }
 
-// One of fleet-worker's, which reads what is behind the job file.
+// One of fleet-worker's, which reads the words behind the job file.
 bool is_workers(const std::string& word) {
   static const std::set<std::string> flags = {
       "--set",        "--predict",     "--export_onnx", "--print_keys", "--print_program",

@@ -288,7 +288,7 @@ Command debug_command() {
       .program = "fleetrun debug",
       .words = "--rank R [JOB] [-- WRAPPER...]",
       .about =
-          "start or attach to one rank of a running job in a debugger\n"
+          "one rank of a job in a debugger, started or running\n"
           "Starts the program of rank R of a job that runs on this node, in the foreground, with "
           "the\nenvironment, folder and cores of that rank: WRAPPER PROGRAM ARGUMENTS... (default "
           "wrapper:\ngdb --args). Where the job was started with --debug_rank=R it is the rank; "

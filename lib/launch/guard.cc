@@ -117,7 +117,7 @@ int run_secret(const CommandLine& line) {
 
 Command secret_command() {
   CommandSyntax syntax{.program = "fleetrun secret",
-                       .about = "make or show the secret that the nodes of your jobs share"};
+                       .about = "make or show the secret that your nodes share"};
   syntax.options.flag({.key = "show"}, "print it, for a pipe")
       .flag({.key = "new"}, "print a new one and keep nothing");
   return {.name = "secret", .syntax = std::move(syntax), .run = run_secret};

@@ -176,7 +176,7 @@ TEST(LaunchHelp, FitsAScreenAndAllNamesEveryOption) {
     longest = std::max(longest, end - start);
     start = end + 1;
   }
-  EXPECT_LE(longest, 90u);
+  EXPECT_LE(longest, 80u);
   const std::string all = launch_help(/*all=*/true);
   for (const Option& option : launch_options()) {
     if (option.internal) continue;

@@ -7,7 +7,7 @@ OptionGroup log_options() {
   group.text({.key = "log_dir", .environment = {"PADDLE_LOG_DIR"}, .value = "DIR", .common = true},
              "log", "folder of workerlog.N and endpoints.log");
   group.text({.key = "ranks", .value = "LIST", .optional = true, .common = true}, "",
-             "ranks to show, 0,3-5 or all (default: local rank 0 of each node)");
+             "ranks to show: 0,3-5 or all (each node's local rank 0)");
   group.text({.key = "local_ranks_filter", .value = "LIST", .optional = true, .common = true}, "",
              "the same by local ranks");
   group.text({.key = "tee", .aliases = {"t"}, .value = "STREAMS", .optional = true}, "",

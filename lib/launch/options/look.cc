@@ -11,7 +11,7 @@ OptionGroup look_options() {
   group.integer({.key = "rank_env", .value = "R", .optional = true}, -1, 0, 1 << 30,
                 "and only this rank");
   group.choice({.key = "print_completion", .value = "SHELL", .optional = true}, "bash",
-               {"bash", "zsh"}, "print the completion for bash or zsh, for eval, then end");
+               {"bash", "zsh"}, "completion for bash or zsh, for eval");
   group.flag({.key = "version", .aliases = {"V"}}, "print it");
   group.flag({.key = "help", .aliases = {"h"}}, "this; --help all: every option; --help COMMAND");
   return group;

@@ -62,7 +62,7 @@ std::string launch_version() { return "fleetrun " FLEET_VERSION; }
 std::string launch_help(bool all) {
   std::string text =
       "usage: fleetrun [options] PROGRAM [arguments of the program]\n"
-      "Starts synchronous training: PROGRAM is a job file (.json), a .py, or any program.\n";
+      "Starts synchronous training. PROGRAM: a job file (.json), a .py, any program.\n";
   std::string group;
   for (size_t i = 0; i < launch_options().size(); ++i) {
     const Option& option = launch_options()[i];
@@ -86,11 +86,13 @@ std::string launch_help(bool all) {
 }
 
 std::string help_tail() {
-  return "Options have PADDLE_* twins in the environment; --gpus is also --selected_gpus and\n"
-         "--devices. Exit code: the first failing rank's, 128 + its signal; docs/operations.md.\n"
+  return "Options are PADDLE_* variables too; --gpus is also --selected_gpus and --devices.\n"
+         "Exit code: the first failing rank's, 128 + its signal.\n"
+         "Behind a job file: --set KEY=VALUE, --predict IMAGE, --export_onnx FILE and more\n"
+         "(fleet-worker --help).\n"
          "examples:\n"
-         "  fleetrun --nproc_per_node=2 config/resnet50_imagenet.json --set data.batch_size=64\n"
-         "  fleetrun --ips=\"10.0.0.1, 10.0.0.2\" --nproc_per_node=8 job.json   # on every node\n"
+         "  fleetrun --nproc_per_node=2 config/fashion_mnist.json --set data.batch_size=64\n"
+         "  fleetrun --ips=\"10.0.0.1, 10.0.0.2\" --nproc_per_node=8 job.json  # on each node\n"
          "  fleetrun --nproc_per_node=2 train.py --lr 0.1\n";
 }
 

@@ -20,13 +20,13 @@ OptionGroup start_options() {
               .value = "LIST",
               .optional = true,
               .common = true},
-             "", "GPUs of this node to use (default: all that are visible)");
+             "", "GPUs of this node to use (default: all visible)");
   group.integer({.key = "nproc_per_node",
                  .environment = {"PADDLE_NPROC_PER_NODE"},
                  .value = "N",
                  .optional = true,
                  .common = true},
-                0, 1, 4096, "ranks on this node, or gpu, cpu, auto (default: 1 a GPU, or 1)");
+                0, 1, 4096, "ranks on this node; gpu, cpu, auto (1 a GPU, or 1)");
   group.text({.key = "host",
               .aliases = {"local_addr"},
               .environment = {"PADDLE_HOST", "POD_IP"},
@@ -46,7 +46,7 @@ OptionGroup start_options() {
               .value = "N|MIN:MAX",
               .optional = true,
               .common = true},
-             "", "how many nodes, where --ips is not given; a range is elastic");
+             "", "how many nodes, without --ips; a range is elastic");
   group.integer({.key = "rank",
                  .aliases = {"node_rank"},
                  .environment = {"PADDLE_RANK"},
@@ -76,7 +76,7 @@ OptionGroup start_options() {
               .environment = {"PADDLE_JOB_ID"},
               .value = "NAME",
               .common = true},
-             "default", "tells jobs apart; the same on every node");
+             "default", "tells jobs apart; equal on every node");
   group.texts(
       {.key = "dialect", .environment = {"PADDLE_DIALECT"}, .value = "LIST", .optional = true},
       "whose variables the ranks get: " + dialect_names() + " (default: paddle,torch)");

@@ -22,7 +22,7 @@ OptionGroup supervise_options() {
                  .value = "N",
                  .optional = true,
                  .common = true},
-                0, 0, 1e6, "after a failure start all ranks again, so often (0; elastic: 3)");
+                0, 0, 1e6, "restarts of all ranks after a failure (0; elastic: 3)");
   group.number(
       {.key = "elastic_timeout", .environment = {"PADDLE_ELASTIC_TIMEOUT"}, .value = "SECONDS"}, 30,
       0, 1e6, "how long a restart waits for nodes, or for more of a range");

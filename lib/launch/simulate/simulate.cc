@@ -127,8 +127,9 @@ class Simulation {
       const auto from = [&](int64_t part) { return static_cast<int>(part * nodes / count); };
       processes_.emplace_back(job_, from(i), from(i + 1));
     }
-    std::printf("%d ranks on %d nodes, %s, one connection a node, nodes in %d processes\n",
-                job_.ranks, nodes, security_.tls ? "mutual TLS" : "plain", count);
+    std::printf("%d ranks on %d nodes, %s, one connection a node, nodes in %d process%s\n",
+                job_.ranks, nodes, security_.tls ? "mutual TLS" : "plain", count,
+                count == 1 ? "" : "es");
     std::fflush(stdout);
   }
 
@@ -261,7 +262,7 @@ Command simulate_command() {
   CommandSyntax syntax{
       .program = "fleetrun simulate",
       .about =
-          "how long the rendezvous of a large job takes, on this machine\n"
+          "measure the rendezvous of a large job on this machine\n"
           "The real rendezvous, with the real clients of all nodes in other processes."};
   syntax.options.integer({.key = "ranks", .value = "N"}, 10'000, 1, 4e6, "ranks of the job")
       .integer({.key = "gpus_per_node", .value = "N"}, 8, 1, 4096, "ranks of a node")
