@@ -1,4 +1,4 @@
-// JPEG, PNG, WebP, GIF and BMP to pixels, decoding no more than what is needed.
+// JPEG, PNG, WebP, GIF and BMP to pixels, decoding only the needed part.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,7 @@ class Decoder::Format {
   bool check_size();
   // Memory for all of the image, `step` bytes a pixel: red, green, blue first.
   uint8_t* reserve_rgb(int step);
-  // What was written there; where grey_, as Pillow's grey of it.
+  // The pixels written to reserve_rgb(); where grey_, made grey as Pillow does.
   Pixels finish_rgb(int step);
 
   bool grey_ = false;

@@ -51,7 +51,7 @@ void add_folder(const std::string& folder, std::vector<std::string>* paths) {
   if (found.empty()) {
     const std::string others = text_of(notes.left_out);
     throw Error(ErrorCode::kUsage,
-                "there is no image in it" + (others.empty() ? "" : ", but " + others), folder,
+                "the folder holds no image" + (others.empty() ? "" : ", but " + others), folder,
                 "name a folder with images");
   }
   paths->insert(paths->end(), found.begin(), found.end());

@@ -8,7 +8,7 @@
 namespace fleet::data {
 
 // Calls body for each line of the file, without its newline. The file is never in memory as a
-// whole. What is no text ends soon: a line is no longer than a path can be. kUsage, kIo, kNotFound
+// whole. A binary file ends soon: a line is no longer than a path can be. kUsage, kIo, kNotFound
 // naming the list.
 void for_each_line(const std::string& list, const std::function<void(std::string_view)>& body);
 

@@ -134,9 +134,9 @@ std::vector<std::string> class_names(const Settings& data, const Source& source,
 // How often the samples of each class are trained on, or count: for class weights and sampling.
 std::vector<int64_t> samples_by_class(const Source& source);
 
-// Images without labels, in the source's order, as an evaluation sees them; what cannot be made is
-// told (Options::tells_damaged). image: what is 0 there is as data.image says, or as the first
-// image is. A batch is never larger than the source.
+// Images without labels, in the source's order, as an evaluation sees them. Batches say which
+// images could not be decoded (Options::tells_damaged). image: a dimension that is 0 comes from
+// data.image, or else from the first image. A batch is never larger than the source.
 std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
                                                         std::unique_ptr<Source> source,
                                                         ImageShape image,

@@ -102,7 +102,7 @@ class Network {
   VarId relu(VarId x) { return activation("relu", x); }
   VarId add(VarId a, VarId b);
   VarId concat(const std::vector<VarId>& parts);  // of channels
-  // Axis d of what comes out is axis perm[d] of x.
+  // Axis d of the result is axis perm[d] of x.
   VarId transpose(VarId x, const std::vector<int64_t>& perm);
   // 0 keeps x's dimension there, one -1 takes what is left.
   VarId reshape(VarId x, const std::vector<int64_t>& shape);

@@ -1,7 +1,6 @@
 #include "onnx/export.h"
 
 #include <charconv>
-#include <filesystem>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -12,14 +11,11 @@
 #include "onnx/exporter.h"
 #include "proto/onnx.pb.h"
 #include "tensor/host.h"
-#include "train/checkpoint.h"
-#include "train/initial_weights.h"
-#include "train/safetensors.h"
+#include "train/trained_weights.h"
 
 namespace fleet {
 namespace {
 
-namespace fs = std::filesystem;
 namespace pb = onnx_proto;
 
 constexpr char kImage[] = "image", kLogits[] = "logits";
@@ -49,38 +45,16 @@ Shape image_of(const Job& job, const ModelCard& card) {
                      job.data.integer("image.height"), job.data.integer("image.width"));
 }
 
-// What other formats tell of it is not known.
-ModelCard card_of(const std::string& path) {
-  return path.ends_with(".safetensors") ? read_card(read_safetensors(path).metadata) : ModelCard();
-}
-
-// A file of weights, and the line that says what it is.
-struct WeightsFile {
-  std::string path, what;
-};
-
-WeightsFile weights_of_checkpoint(const Job& job, const std::string& folder) {
-  const std::string ema = folder + "/ema.safetensors";  // what evaluations and --predict use, too
-  if (fs::exists(ema)) return {ema, "the average of the weights of " + folder};
-  if (job.train.number("ema.decay") > 0) {
-    spdlog::warn("{} has no average of the weights: these are the weights", folder);
-  }
-  return {folder + "/model.safetensors", "the weights of " + folder};
-}
-
-WeightsFile find_weights(const Job& job) {
+TrainedWeights find_weights(const Job& job) {
   const std::string weights = job.checkpoint.text("weights");
   const std::string resume = job.checkpoint.text("resume");
-  if (!weights.empty()) return {weights, weights};
-  if (resume != "no" && resume != "auto") return weights_of_checkpoint(job, resume);
-  std::string output = job.train.text("output");
-  const std::string name = job.train.text("name").empty() ? job.model_name : job.train.text("name");
-  if (output.empty()) output = "output/" + name + "/latest";
-  const auto newest = latest_checkpoint(output + "/checkpoints");
-  if (newest) return weights_of_checkpoint(job, *newest);
-  throw Error(ErrorCode::kUsage, "there is no checkpoint to export", output + "/checkpoints",
-              "set checkpoint.weights to a file, checkpoint.resume to a checkpoint's folder, or "
-              "train.output to a run's");
+  if (!weights.empty()) return trained_weights(job, weights, "checkpoint.weights");
+  TrainedWeights found =
+      trained_weights(job, resume == "no" ? "auto" : resume, "checkpoint.resume");
+  if (job.train.number("ema.decay") > 0 && found.paths.size() == 1) {
+    spdlog::warn("{} has no average of the weights: these are the weights", found.paths[0]);
+  }
+  return found;
 }
 
 void describe(const std::string& name, std::vector<int64_t> dims, pb::ValueInfoProto* value) {
@@ -133,7 +107,7 @@ void add_weights(const Program& program, Executor& weights, OnnxGraph* graph) {
 
 const OnnxExporter& exporter_of(const Op& op) {
   if (const OnnxExporter* exporter = onnx_exporter_registry().find(op.type())) return *exporter;
-  throw Error(ErrorCode::kUnsupported, "there is no form of " + op.type() + " in it", "ONNX export",
+  throw Error(ErrorCode::kUnsupported, "ONNX has no form of " + op.type(), "ONNX export",
               "choose a model without it");
 }
 
@@ -168,22 +142,22 @@ std::string onnx_file(const Job& job, const Shape& image, Executor& weights,
 
 std::string export_onnx(const Job& job, const std::string& path) {
   check_replaceable(path);
-  const WeightsFile file = find_weights(job);
-  const ModelCard card = card_of(file.path);
-  const Shape image = image_of(job, card);
+  TrainedWeights weights = find_weights(job);
+  const Shape image = image_of(job, weights.card);
   HostDevice device;
   Evaluation network = evaluation_of(job, image, 1);
   Executor executor(make_plan(std::move(network.program), {network.logits}), device, nullptr);
   executor.initialize(static_cast<uint64_t>(job.train.integer("seed")));
-  const bool given = file.path == job.checkpoint.text("weights");
-  const WeightsOptions options{.skip = given ? job.checkpoint.texts("weights_skip")
-                                             : std::vector<std::string>()};
-  for (const std::string& line : load_weights(file.path, options, executor)) {
-    spdlog::info("{}: {}", file.path, line);
+  const WeightsOptions options{.skip = job.checkpoint.text("weights").empty()
+                                           ? std::vector<std::string>()
+                                           : job.checkpoint.texts("weights_skip")};
+  for (const std::string& line :
+       load_weights(std::move(weights.file), weights.paths[0], options, executor)) {
+    spdlog::info("{}: {}", weights.paths[0], line);
   }
-  write_file_atomically(path, onnx_file(job, image, executor, card));
+  write_file_atomically(path, onnx_file(job, image, executor, weights.card));
   return "wrote " + path + ": " + job.model_name + " for images of " + image.text() +
-         ", a batch of any size, with " + file.what;
+         ", a batch of any size, with " + weights.what;
 }
 
 }  // namespace fleet

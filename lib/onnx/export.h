@@ -16,8 +16,7 @@ namespace fleet {
 // this file, else the job's. Returns a line on what was written.
 //
 // The weights: checkpoint.weights; else the checkpoint that checkpoint.resume names; else the
-// newest of train.output, or of output/NAME/latest. Of a checkpoint the average of the weights
-// where train.ema.decay is set, else the weights.
+// newest (train/trained_weights.h).
 //
 // kUsage where there are none, or they do not fit; kUnsupported naming an operation that ONNX has
 // no form for; kIo.

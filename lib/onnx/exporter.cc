@@ -91,7 +91,7 @@ std::string OnnxContext::input(int i) const {
 
 void OnnxContext::require(bool condition, const std::string& what) const {
   if (condition) return;
-  throw Error(ErrorCode::kUnsupported, "there is no form of " + op.type() + " " + what + " in it",
+  throw Error(ErrorCode::kUnsupported, "ONNX has no form of " + op.type() + " " + what,
               "ONNX export");
 }
 

@@ -17,8 +17,8 @@
 #include "observe/rank_progress.h"
 #include "train/control.h"
 #include "train/prediction_file.h"
-#include "train/prediction_weights.h"
 #include "train/same_start.h"
+#include "train/trained_weights.h"
 
 namespace fleet {
 namespace {
@@ -29,13 +29,14 @@ class Predictor {
       : job_(job),
         options_(options),
         paths_(data::image_paths(job.settings.texts("predict.input"))),
-        weights_(weights_to_predict(job)),
+        weights_(
+            trained_weights(job, job.settings.text("predict.checkpoint"), "predict.checkpoint")),
         control_(options.control) {
     classes_ = job.model.integer("num_classes");
     top_k_ = std::min(job.settings.integer("predict.top_k"), classes_);
     batch_size_ = std::min(job.data.integer("batch_size"), static_cast<int64_t>(paths_.size()));
     names_ = job.data.texts("class_names");
-    check_same_classes(weights_.card.classes, names_, weights_.path,
+    check_same_classes(weights_.card.classes, names_, weights_.paths[0],
                        "leave data.class_names out, or give the names it was trained with");
     if (names_.empty()) names_ = weights_.card.classes;
     compare();
@@ -82,11 +83,14 @@ class Predictor {
     if (!options_.store || options_.world == 1) return;
     uint64_t images = 1;
     for (const std::string& path : paths_) images = hash_text(path, images);
+    uint64_t weights = 1;
+    for (const std::string& path : weights_.paths) {
+      weights = hash_text(std::to_string(hash_file(path).value_or(0)), weights);
+    }
     const std::vector<Claim> claims = {
         {"predict.input's images", std::to_string(paths_.size()), ""},
         {"predict.input's paths (hash)", std::to_string(images), ""},
-        {"predict.checkpoint's content (hash)",
-         std::to_string(hash_file(weights_.path).value_or(0)), ""}};
+        {"predict.checkpoint's content (hash)", std::to_string(weights), ""}};
     StartComparison(claims, "predict", {options_.rank, options_.world}, *options_.store,
                     timeout_of(job_))
         .wait();
@@ -122,8 +126,8 @@ class Predictor {
     executor_ = std::make_unique<Executor>(std::move(plan), device, nullptr);
     executor_->initialize(1);
     for (const std::string& line :
-         load_weights(std::move(weights_.file), weights_.path, {}, *executor_)) {
-      if (options_.rank == 0) spdlog::info("{}: {}", weights_.path, line);
+         load_weights(std::move(weights_.file), weights_.paths[0], {}, *executor_)) {
+      if (options_.rank == 0) spdlog::info("{}: {}", weights_.paths[0], line);
     }
     if (options_.rank == 0) {
       spdlog::info("predicting {} image{} with {}", paths_.size(), paths_.size() == 1 ? "" : "s",
@@ -212,7 +216,7 @@ class Predictor {
   const Job& job_;
   const PredictOptions options_;
   const std::vector<std::string> paths_;
-  PredictionWeights weights_;
+  TrainedWeights weights_;
   Control control_;
   int64_t classes_ = 0, top_k_ = 0, batch_size_ = 0;
   std::vector<std::string> names_;

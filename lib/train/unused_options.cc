@@ -40,6 +40,12 @@ void add_data(const Job& job, Lines* lines) {
              "images of the source " + source + " are not decoded");
   lines->add(job.data.number("validation_split") == 0, {"data.validation_seed"},
              "data.validation_split is 0");
+  if (source == "idx" && job.data.number("validation_split") > 0) {
+    lines->say(true,
+               "data.validation_split: a part of the training images is evaluated on, and the test "
+               "images of the folder (" +
+                   job.data.text("test.images") + ") are not read");
+  }
   lines->add(!job.data.boolean("augment.random_resized_crop"),
              {"data.augment.random_resized_crop_scale", "data.augment.random_resized_crop_ratio"},
              "data.augment.random_resized_crop is false");

@@ -203,7 +203,7 @@ TEST_F(Exported, OperationWithoutExporter_IsNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
-    EXPECT_THAT(error.what(), HasSubstr("there is no form of clip in it"));
+    EXPECT_THAT(error.what(), HasSubstr("ONNX has no form of clip"));
   }
 }
 
@@ -213,7 +213,7 @@ TEST_F(Exported, WithoutWeights_SaysWhereItLooked) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_THAT(error.what(), HasSubstr("/none/checkpoints: there is no checkpoint to export"));
+    EXPECT_THAT(error.what(), HasSubstr("/none/checkpoints: there is no checkpoint yet"));
   }
 }
 

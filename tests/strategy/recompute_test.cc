@@ -3,6 +3,7 @@
 
 #include "tests/said.h"
 #include "tests/strategy/strategy_training.h"
+#include "tests/usage_failure.h"
 
 namespace fleet {
 namespace {
@@ -92,13 +93,7 @@ TEST(Recompute, Variables_AreCheckpointsToo) {
 }
 
 std::string refusal(const std::string& checkpoint, const std::string& more = "") {
-  try {
-    trained(checkpoints({checkpoint}) + more, "resnet20");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    return error.what();
-  }
-  return "";
+  return usage_failure([&] { trained(checkpoints({checkpoint}) + more, "resnet20"); });
 }
 
 TEST(Recompute, UnknownCheckpoint_IsNamedWithTheNearestOne) {

@@ -22,16 +22,6 @@ class ClassNames : public TrainerTest {
   std::string checkpoint() const { return *latest_checkpoint(output_ + "/checkpoints"); }
   std::string weights() const { return checkpoint() + "/model.safetensors"; }
   ModelCard card() const { return read_card(read_safetensors(weights()).metadata); }
-  std::string failure(const Job& job) {
-    HostDevice device;
-    try {
-      Trainer(job, device, {}).run();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage);
-      return error.what();
-    }
-    return "";
-  }
 };
 
 TEST(ModelCard, IsReadBackAndOthersMetadataIsNone) {

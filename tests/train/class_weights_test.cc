@@ -15,16 +15,6 @@ constexpr char kMlp[] = R"({"name": "mlp", "num_classes": 4, "hidden": [32], "dr
 class ClassWeights : public TrainerTest {
  protected:
   Job weighted(const std::vector<std::string>& overrides) const { return job(overrides, kMlp); }
-  std::string failure(const Job& job) {
-    HostDevice device;
-    try {
-      Trainer(job, device, {}).run();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage);
-      return error.what();
-    }
-    return "";
-  }
 };
 
 // Shards of a global batch hold other classes: only the weights of all of it divide its loss.

@@ -19,16 +19,6 @@ class EvaluationTest : public TrainerTest {
     for (const auto& line : events("test")) steps.push_back(line["step"]);
     return steps;
   }
-  std::string failure(const Job& job) {
-    HostDevice device;
-    try {
-      Trainer trainer(job, device, {});
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage);
-      return error.what();
-    }
-    return "";
-  }
   std::string checkpoint() const { return *latest_checkpoint(output_ + "/checkpoints"); }
 };
 
@@ -108,6 +98,13 @@ TEST_F(EvaluationTest, Only_GivesWhatTrainingGaveAtItsEnd) {
 
 TEST_F(EvaluationTest, Only_WithoutWeights_IsRefused) {
   EXPECT_THAT(failure(job({"train.evaluate_only=true"})), HasSubstr("nothing to evaluate"));
+}
+
+TEST_F(EvaluationTest, Only_WithoutTestData_IsRefused) {
+  run(job({"train.epochs=1"}), 1);
+  EXPECT_THAT(failure(job({"train.evaluate_only=true", "data.test=null",
+                           "checkpoint.weights=" + checkpoint() + "/model.safetensors"})),
+              HasSubstr("there are no test data"));
 }
 
 TEST_F(EvaluationTest, ByClass_AddsUpToTheWhole) {

@@ -10,6 +10,7 @@
 #include "models/training.h"
 #include "tensor/float16.h"
 #include "tensor/host.h"
+#include "tests/usage_failure.h"
 
 namespace fleet {
 namespace {
@@ -54,13 +55,7 @@ class InitialWeights : public ::testing::Test {
     return load_weights(path_, options, *executor_);
   }
   std::string failure(const WeightsOptions& options = {}) {
-    try {
-      load(options);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage);
-      return error.what();
-    }
-    return "";
+    return usage_failure([&] { load(options); });
   }
   std::vector<float> values(const std::string& name) {
     return executor_->values<float>(executor_->program().find(name));

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "tests/places.h"
 #include "tests/train/trainer_job.h"
+#include "tests/usage_failure.h"
 #include "train/model_card.h"
 
 namespace fleet {
@@ -92,13 +93,7 @@ class Predict : public TrainerTest {
 
   std::string failure(const Job& job) {
     HostDevice device;
-    try {
-      predict(job, device, {});
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage);
-      return error.what();
-    }
-    return "";
+    return usage_failure([&] { predict(job, device, {}); });
   }
 };
 
@@ -197,7 +192,7 @@ TEST_F(Predict, WhatCannotBe_IsRefused) {
   EXPECT_THAT(failure(job({"predict.input=" + photo(0)})), HasSubstr("no checkpoint"));
   EXPECT_THAT(failure(lenet({photo(0)}, {"model.num_classes=7"})), HasSubstr("fc3.weight"));
   fs::create_directories(output_ + "/empty");
-  EXPECT_THAT(failure(lenet({output_ + "/empty"})), HasSubstr("no image in it"));
+  EXPECT_THAT(failure(lenet({output_ + "/empty"})), HasSubstr("the folder holds no image"));
   EXPECT_FALSE(fs::exists(lines_path()));
   EXPECT_THAT(failure(lenet({photo(0)}, {"predict.checkpoint=" + output_})),
               HasSubstr("name a checkpoint's folder"));

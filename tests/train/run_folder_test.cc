@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "tests/usage_failure.h"
 
 namespace fleet {
 namespace {
@@ -30,13 +31,7 @@ class RunFolderTest : public ::testing::Test {
   }
 
   static std::string failure_of(const RunFolderOptions& options) {
-    try {
-      RunFolder folder(options);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage);
-      return error.what();
-    }
-    return "";
+    return usage_failure([&] { RunFolder folder(options); });
   }
 
   fs::path before_, folder_;

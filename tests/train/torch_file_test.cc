@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "tensor/float16.h"
 #include "tests/places.h"
+#include "tests/usage_failure.h"
 #include "train/pickle.h"
 
 namespace fleet {
@@ -50,13 +51,7 @@ class TorchFile : public ::testing::Test {
   // "" where the bytes are read as a file.
   std::string failure(const std::string& bytes) {
     write_file_atomically(path_, bytes);
-    try {
-      read_weights(path_);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage) << error.what();
-      return error.what();
-    }
-    return "";
+    return usage_failure([&] { read_weights(path_); });
   }
   static std::string pickle_failure(const std::string& bytes) {
     try {

@@ -13,6 +13,7 @@
 
 #include "tensor/host.h"
 #include "tests/train/rank_threads.h"
+#include "tests/usage_failure.h"
 #include "train/trainer.h"
 
 namespace fleet {
@@ -80,6 +81,12 @@ class TrainerTest : public ::testing::Test {
       outcome.weights[rank.rank] = weights_of(trainer.session().executor());
     });
     return outcome;
+  }
+
+  // What training it on one rank is refused with; "" where it is not.
+  static std::string failure(const Job& job) {
+    HostDevice device;
+    return usage_failure([&] { Trainer(job, device, {}).run(); });
   }
 
   // Starts a job of two ranks, each from its own settings; what the ranks fail with.

@@ -9,7 +9,7 @@ namespace {
 
 // number: of the inputs, the loss among them, which is looked at here.
 __global__ void begin(const uint32_t* loss, int32_t number, int32_t* found) {
-  *found = cuda::is_special<uint32_t, 0x7f800000>(*loss) ? number : 0;
+  *found = cuda::is_special<uint32_t, kFloat32Exponent>(*loss) ? number : 0;
 }
 
 // The lowest input makes the largest value.

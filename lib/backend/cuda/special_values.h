@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/tables.h"
+#include "tensor/special_values.h"
 
 namespace fleet::cuda {
 
@@ -32,12 +33,14 @@ __device__ bool any_special_word(const Word* words, int64_t count) {
 __device__ inline bool any_special(const void* data, DType dtype, int64_t begin, int64_t count) {
   switch (dtype) {
     case DType::kFloat16:
-      return any_special_word<uint16_t, 0x7c00>(static_cast<const uint16_t*>(data) + begin, count);
+      return any_special_word<uint16_t, kFloat16Exponent>(
+          static_cast<const uint16_t*>(data) + begin, count);
     case DType::kBFloat16:
-      return any_special_word<uint16_t, 0x7f80>(static_cast<const uint16_t*>(data) + begin, count);
+      return any_special_word<uint16_t, kBFloat16Exponent>(
+          static_cast<const uint16_t*>(data) + begin, count);
     default:
-      return any_special_word<uint32_t, 0x7f800000>(static_cast<const uint32_t*>(data) + begin,
-                                                    count);
+      return any_special_word<uint32_t, kFloat32Exponent>(
+          static_cast<const uint32_t*>(data) + begin, count);
   }
 }
 

@@ -41,19 +41,24 @@ TEST(Convolution, WeightAndItsGradient_LieAlike) {
   }
 }
 
+// The same for x and dy, which have one shape.
+void feed_noise(const Program& program, const Shape& x, Executor& executor) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(x.elements());
+  for (float& value : values) value = normal(random);
+  executor.initialize(1);
+  executor.feed(program.find("x"), values.data());
+  executor.feed(program.find("dy"), values.data());
+}
+
 TEST(Convolution, WeightGradient_IsTheSameBitsEveryTime) {
   const Shape x{8, 64, 14, 14};
   const Program program = training_convolution(x, {64, 64, 3, 3}, 1);
   const VarId gradient = program.gradient(program.find("w"));
   HostDevice device;
   Executor executor(make_plan(program, {gradient}), device, nullptr);
-  executor.initialize(1);
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  std::vector<float> image(x.elements());
-  for (float& value : image) value = normal(random);
-  executor.feed(program.find("x"), image.data());
-  executor.feed(program.find("dy"), image.data());
+  feed_noise(program, x, executor);
   std::vector<float> first;
   for (int repeat = 0; repeat < 10; ++repeat) {
     executor.run({});
@@ -97,13 +102,7 @@ TEST(DepthwiseWeight, AnyNumberOfThreads_GivesTheSameBits) {
   const VarId gradient = program.gradient(program.find("w"));
   HostDevice device;
   Executor executor(make_plan(program, {gradient}), device, nullptr);
-  executor.initialize(1);
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  std::vector<float> image(x.elements());
-  for (float& value : image) value = normal(random);
-  executor.feed(program.find("x"), image.data());
-  executor.feed(program.find("dy"), image.data());
+  feed_noise(program, x, executor);
   const int before = omp_get_max_threads();
   std::vector<float> first;
   for (const int threads : {1, 2, 5}) {

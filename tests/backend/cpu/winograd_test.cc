@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <random>
 
 #include "exec/executor.h"
@@ -26,8 +27,8 @@ std::vector<float> normal_values(int64_t count, double deviation, uint32_t seed)
   return values;
 }
 
-// y, dweight and dx.
 using Results = std::vector<std::vector<float>>;
+constexpr const char* kResults[] = {"y", "weight's gradient", "x's gradient"};
 
 struct Inputs {
   explicit Inputs(const Shapes& shapes)
@@ -98,8 +99,12 @@ TEST(Winograd, MatchesTheDefinition) {
     const std::vector<std::vector<double>> wanted = reference(in);
     const Results direct = compute(in, false), winograd = compute(in, true);
     for (size_t i = 0; i < wanted.size(); ++i) {
-      EXPECT_LT(relative_error(direct[i], wanted[i]), 1e-6) << i;
-      EXPECT_LT(relative_error(winograd[i], wanted[i]), 2e-6) << i;
+      const double error = relative_error(winograd[i], wanted[i]);
+      const double error_of_direct = relative_error(direct[i], wanted[i]);
+      std::printf("%s, %s: error %.1e, direct %.1e\n", shapes.weight.text().c_str(), kResults[i],
+                  error, error_of_direct);
+      EXPECT_LT(error_of_direct, 1e-6) << i;
+      EXPECT_LT(error, 2e-6) << i;
       EXPECT_NE(winograd[i], direct[i]) << i;  // it was not just called so
     }
   }

@@ -1,4 +1,4 @@
-#include "train/prediction_weights.h"
+#include "train/trained_weights.h"
 
 #include <filesystem>
 
@@ -13,26 +13,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-PredictionWeights weights_in(const std::string& path) {
-  PredictionWeights weights{path, "the weights of " + path, read_weights(path), {}};
+TrainedWeights weights_in(const std::string& path) {
+  TrainedWeights weights{{path}, "the weights of " + path, read_weights(path), {}};
   weights.card = read_card(weights.file.metadata);
   return weights;
 }
 
-// Evaluation uses the averages of the weights where the job has them, and so does this.
-PredictionWeights weights_of_checkpoint(const std::string& folder) {
-  PredictionWeights weights = weights_in(folder + "/model.safetensors");
+TrainedWeights weights_of_checkpoint(const std::string& folder) {
+  TrainedWeights weights = weights_in(folder + "/model.safetensors");
   weights.what = "the weights of " + folder;
   const std::string averages = folder + "/ema.safetensors";
   if (!fs::exists(averages)) return weights;
   weights.what = "the average of the weights of " + folder;
+  weights.paths.push_back(averages);
   for (auto& [name, tensor] : read_safetensors(averages).tensors) {
     weights.file.tensors[name] = std::move(tensor);
   }
   return weights;
 }
 
-std::optional<PredictionWeights> newest_below(const std::string& root) {
+std::optional<TrainedWeights> newest_below(const std::string& root) {
   for (int64_t below = kForever;;) {
     const auto folder = latest_checkpoint(root, below);
     if (!folder) return std::nullopt;
@@ -47,12 +47,11 @@ std::optional<PredictionWeights> newest_below(const std::string& root) {
 
 }  // namespace
 
-PredictionWeights weights_to_predict(const Job& job) {
-  const std::string& wanted = job.settings.text("predict.checkpoint");
+TrainedWeights trained_weights(const Job& job, const std::string& wanted, const std::string& key) {
   if (wanted != "auto") {
     if (!fs::is_directory(wanted)) return weights_in(wanted);
     if (fs::exists(wanted + "/model.safetensors")) return weights_of_checkpoint(wanted);
-    throw Error(ErrorCode::kUsage, wanted + " has no model.safetensors", "predict.checkpoint",
+    throw Error(ErrorCode::kUsage, wanted + " has no model.safetensors", key,
                 "name a checkpoint's folder, checkpoints/step_N of a run, or a file of weights");
   }
   const std::string& output = job.train.text("output");
@@ -63,9 +62,9 @@ PredictionWeights weights_to_predict(const Job& job) {
   for (const std::string& run : runs) {
     if (auto weights = newest_below(run + "/checkpoints")) return std::move(*weights);
   }
-  throw Error(ErrorCode::kUsage, "there is no checkpoint to predict with",
-              runs.empty() ? "predict.checkpoint" : runs.front() + "/checkpoints",
-              "set predict.checkpoint to a checkpoint's folder or a file of weights");
+  throw Error(ErrorCode::kUsage, "there is no checkpoint yet",
+              runs.empty() ? key : runs.front() + "/checkpoints",
+              "set " + key + " to a checkpoint's folder or a file of weights");
 }
 
 }  // namespace fleet

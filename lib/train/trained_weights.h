@@ -1,0 +1,26 @@
+// The weights that a job has trained, to predict with or to export.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/initial_weights.h"
+#include "train/job.h"
+#include "train/model_card.h"
+
+namespace fleet {
+
+struct TrainedWeights {
+  std::vector<std::string> paths;  // of the files, the one with the card first
+  std::string what;                // "the average of the weights of output/net/run-001/..."
+  TensorFile file;
+  ModelCard card;
+};
+
+// wanted: a file of weights; the folder of a checkpoint; or "auto": the newest checkpoint in
+// train.output, or of the job's runs below output/NAME, passing over a damaged one with a line. Of
+// a checkpoint the average of the weights where it has one, as evaluations use it. key: that named
+// it, for messages. kUsage where there is none; errors of read_weights().
+TrainedWeights trained_weights(const Job& job, const std::string& wanted, const std::string& key);
+
+}  // namespace fleet
