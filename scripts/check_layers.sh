@@ -102,7 +102,7 @@ awk '
       else if (header ~ /^(grpc|grpcpp)\// || header ~ /\.grpc\.pb\.h$/) owner = "^lib/(rendezvous|node|daemon)/"
       else if (header ~ /^CLI\//) owner = "^apps/|^lib/base/read_options"
       else if (header ~ /^boost\//) owner = "^lib/(node|launch|rendezvous|daemon)/|^apps/(fleetrun|fleetd)/"
-      else if (header ~ /^nlohmann\//) owner = "\\.cc$"
+      else if (header ~ /^nlohmann\//) owner = "\\.cc$|^lib/base/config_value\\.h"
       else if (header ~ /^spdlog\//) owner = "^lib/base/log\\.|^lib/base/"
       else if (header ~ /^(jpeglib|turbojpeg|jerror|png|zlib|gif_lib|webp\/.*)\.h$/) owner = "^lib/data/"
       else if (header ~ /^minizip\//) owner = "^lib/train/zip_file"
