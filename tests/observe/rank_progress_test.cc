@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
+
+#include "base/file.h"
 
 namespace fleet {
 namespace {
@@ -47,11 +50,15 @@ TEST(RankProgress, Finished_SaysNothing) {
   EXPECT_FALSE(reader.read());
 }
 
-TEST(RankProgress, NoSuchFile_IsIgnored) {
+TEST(RankProgress, FileThatNoLauncherMade_StaysAsItIs) {
   ProgressWriter writer("/nowhere/at/all");
   writer.step_done(1, 0, 0);
-  ProgressWriter other(FLEET_SOURCE_DIR "/CMakeLists.txt");  // not made by a launcher
-  other.step_done(1, 0, 0);
+  const std::string path = ::testing::TempDir() + "/rank_progress_test";
+  const std::string before(1000, 'x');
+  write_file_atomically(path, before);
+  ProgressWriter(path).step_done(1, 0, 0);
+  EXPECT_EQ(read_file(path), before);
+  std::filesystem::remove(path);
 }
 
 TEST(RankProgress, ReadWhileWritten_IsOfOneMoment) {

@@ -1,6 +1,8 @@
 // Memory of the CUDA backend's device, under FLAGS_fraction_of_gpu_memory_to_use.
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "backend/cuda/device.h"
 
 namespace fleet {
@@ -43,7 +45,9 @@ TEST(CudaMemory, GivenBackAfterTheDevice_IsNoError) {
     cuda::CudaDevice device(0, {});
     buffer = device.allocate(100);
   }
+  std::memset(buffer.data(), 1, 100);  // an emulated GPU's memory is the host's
   buffer = {};
+  EXPECT_EQ(buffer.data(), nullptr);
 }
 
 }  // namespace
