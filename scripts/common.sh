@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the scripts beside it: strict mode, the repository's root as the working directory, a few helpers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -28,5 +29,7 @@ build() {
   grep -E '^-- CUDA' <<<"$output" >&2 || true
   say "build/$preset: ${*:-everything}"
   # Stdout becomes stderr: a script's own output stays its result.
-  cmake --build "build/$preset" -j "$(job_count)" ${*:+--target "$@"} >&2
+  local targets=()
+  [ $# -eq 0 ] || targets=(--target "$@")
+  cmake --build "build/$preset" -j "$(job_count)" "${targets[@]}" >&2
 }

@@ -36,17 +36,15 @@ portable() {
   ! sources . | grep -vE '^(scripts/lint\.sh|LICENSE)$' | tr '\n' '\0' | xargs -0 -r grep -nIE '(^|[^A-Za-z0-9_.])/(work|root|home)/[A-Za-z]'
 }
 
-scripts_parse() {
-  local file
-  for file in $(sources 'scripts/*.sh' 'tests/**/*.sh' .ci/run); do
-    bash -n "$file" || return 1
-  done
+shell_scripts() {
+  command -v shellcheck >/dev/null || die "shellcheck is missing; run scripts/setup.sh"
+  sources '*.sh' .ci/run | xargs -r shellcheck --format=gcc
 }
 
 check 'format' formatted
 check 'layers' scripts/check_layers.sh
 check 'file lengths' lengths
 check 'machine paths' portable
-check 'shell syntax' scripts_parse
+check 'shell scripts' shell_scripts
 check 'links of pages' scripts/check_links.sh
 [ "$failures" -eq 0 ]

@@ -13,7 +13,7 @@ folder=$(mktemp -d)
 job=
 trap '[ -z "$job" ] || kill "$job" 2>/dev/null || true; rm -rf "$folder"' EXIT
 cp -r config "$folder"
-cd "$folder"
+cd "$folder" || exit
 export PATH="$programs:$PATH" FLEET_RUNTIME_DIR="$folder/runtime"
 
 # await WHAT COMMAND...: runs the command until it succeeds, for a minute at most.

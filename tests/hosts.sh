@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Hosts for scripts that need several: network namespaces, cables and switches between them, and a scratch folder $folder, which
 # becomes the current one. All of it goes at the end. Where a machine has no such thing the script is skipped (77). To be sourced.
 skip() { echo "SKIP: $*"; exit 77; }
@@ -22,7 +23,7 @@ clean_up() {
   rm -rf "$folder"
 }
 trap clean_up EXIT
-cd "$folder"
+cd "$folder" || exit
 
 new_host() {  # new_host VARIABLE...: a namespace each, its name in the variable
   local variable

@@ -29,9 +29,9 @@ cable "$a" eth0 10.79.0.1/24 "$b" eth0 10.79.0.2/24
 # about 1000 the bucket is often empty when the kernel looks, and two directions at once reach only half the rate.
 shape() {
   local host burst=$(($1 * ${2:-1000} / 8000000))
-  [ $burst -ge 10000 ] || burst=10000
+  [ "$burst" -ge 10000 ] || burst=10000
   for host in "$a" "$b"; do
-    ip netns exec "$host" tc qdisc replace dev eth0 root tbf rate "$1" burst $burst latency 200ms 2>/dev/null ||
+    ip netns exec "$host" tc qdisc replace dev eth0 root tbf rate "$1" burst "$burst" latency 200ms 2>/dev/null ||
       skip "this kernel has no token bucket (sch_tbf)"
   done
 }
@@ -178,9 +178,9 @@ small_end=(strategy.last_comm_group_size_MB=1)
 
 bench_overlap() {
   local name round rate compute each free=100000000000 batch=16 size=224  # much to compute for each byte, or copying takes the cores
-  resnet18 $batch $size
+  resnet18 "$batch" "$size"
   # The link's rate follows from a step without communication, of which backward is about two thirds.
-  shape $free
+  shape "$free"
   train overlap_apart resnet18.json 12 train.fetch_every=2 "${apart[@]}"
   train overlap_bytes resnet18.json 6 train.fetch_every=2
   compute=$(median overlap_apart.seconds) each=$(median overlap_bytes.bytes)
@@ -192,13 +192,13 @@ bench_overlap() {
   # their speed within minutes: short runs, and the share of each round by itself.
   for ((round = 0; round < rounds; ++round)); do
     rm -f overlap_{ours,free,ddp}.seconds overlap_alone.ms
-    shape $free
+    shape "$free"
     train overlap_free resnet18.json 12 train.fetch_every=1 "${small_end[@]}"
     shape "$rate"
     train overlap_ours resnet18.json 12 train.fetch_every=1 "${small_end[@]}"
     all_reduce overlap_alone 1 --backend=gloo --bytes="$(calculate "int($each)")" --rounds=3 >/dev/null
-    [ $peer = 0 ] || {
-      on_both overlap_ddp 1 "$python" "$root/tests/bench/peers/ddp_resnet18.py" --batch=$batch --size=$size --steps=8
+    [ "$peer" = 0 ] || {
+      on_both overlap_ddp 1 "$python" "$root/tests/bench/peers/ddp_resnet18.py" "--batch=$batch" "--size=$size" --steps=8
       cat overlap_ddp.a.out log.overlap_ddp.a/workerlog.0 2>/dev/null | sed -n 's/^median: \([0-9.]*\) s.*/\1/p' | head -n 1 >overlap_ddp.seconds
       calculate "$(<overlap_ddp.seconds) / $(<overlap_ours.seconds)" >>overlap.rounds
       echo >>overlap.rounds
@@ -209,7 +209,7 @@ bench_overlap() {
   done
   report overlap_hidden "$(median hidden.rounds)" 0.8 \
     "ours $(median all.ours.seconds) s a step, $(median all.free.seconds) s where the link takes no time; alone $(median all.alone.ms) ms"
-  [ $peer = 0 ] || report overlap "$(median overlap.rounds)" 1 \
+  [ "$peer" = 0 ] || report overlap "$(median overlap.rounds)" 1 \
     "ours $(median all.ours.seconds) s, PyTorch DDP over Gloo $(median all.ddp.seconds) s"
 }
 
@@ -263,7 +263,7 @@ bench_dgc() {
  "train": {"epochs": 1, "fetch_every": 4, "evaluate_every": 0}}
 JOB
   local k dense
-  read -r k dense <<<"$(vgg16_counts $width)"
+  read -r k dense <<<"$(vgg16_counts "$width")"
   shape 200000000
   for ((round = 0; round < rounds; ++round)); do
     train dgc_dense vgg16.json 16

@@ -23,11 +23,11 @@ run_cat() {
   wait
 }
 run_logs() { "$bin/fleetrun" --nproc_per_node="${writers[0]}" --log_dir="$1" "${@:2}" "${writers[@]:1}" >/dev/null 2>&1; }
-run_files() { run_logs "$FUNCNAME" --redirects=3; }
-run_rotated() { run_logs "$FUNCNAME" --redirects=3 --log_max_size=20M --log_total_size=500M; }
-run_stamped() { run_logs "$FUNCNAME" --redirects=3 --timestamps=files; }
-run_shown() { run_logs "$FUNCNAME" --ranks=all; }
-run_collapsed() { run_logs "$FUNCNAME" --ranks=all --collapse=on; }
+run_files() { run_logs "${FUNCNAME[0]}" --redirects=3; }
+run_rotated() { run_logs "${FUNCNAME[0]}" --redirects=3 --log_max_size=20M --log_total_size=500M; }
+run_stamped() { run_logs "${FUNCNAME[0]}" --redirects=3 --timestamps=files; }
+run_shown() { run_logs "${FUNCNAME[0]}" --ranks=all; }
+run_collapsed() { run_logs "${FUNCNAME[0]}" --ranks=all --collapse=on; }
 
 ways=(cat files rotated stamped shown collapsed)
 for ((run = 0; run < runs; ++run)); do

@@ -30,8 +30,9 @@ for address in 127.0.0.1 127.0.0.2; do
     -o PidFile=none -o AuthorizedKeysFile="$folder/authorized_keys" -o StrictModes=no -o PermitRootLogin=yes & daemons+=($!)
 done
 options="-F none -p $port -i $folder/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-for ((i = 0; i < 200; ++i)); do ssh $options -o BatchMode=yes 127.0.0.2 true 2>probe.out && break; sleep 0.05; done
-ssh $options -o BatchMode=yes 127.0.0.1 true 2>probe.out || skip "sshd does not let this user in: $(tail -n 1 probe.out)"
+read -ra words <<<"$options"
+for ((i = 0; i < 200; ++i)); do ssh "${words[@]}" -o BatchMode=yes 127.0.0.2 true 2>probe.out && break; sleep 0.05; done
+ssh "${words[@]}" -o BatchMode=yes 127.0.0.1 true 2>probe.out || skip "sshd does not let this user in: $(tail -n 1 probe.out)"
 
 run() {  # run NAME ARGUMENTS...
   local name=$1; shift
@@ -89,7 +90,7 @@ all_gone
 echo "killed with -9, it leaves nothing"
 
 start cut
-children=($(<"/proc/$job/task/$job/children"))
+read -ra children <"/proc/$job/task/$job/children" || true  # it has no newline
 [ ${#children[@]} = 2 ] || fail "there should be two ssh, not ${children[*]}"
 kill -KILL "${children[@]}"
 code=0; wait $job || code=$?

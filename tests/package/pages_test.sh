@@ -22,11 +22,11 @@ for command in $commands; do
   grep -q "^  \[$command\]=" "$pages/fleetrun.bash" || fail "bash's completion does not know the command $command"
   grep -q "^_fleetrun_$command()" "$pages/_fleetrun" || fail "zsh's completion does not know the command $command"
   for option in $("$build/bin/fleetrun" "$command" --help | grep -oE '^  (-[a-z], )?--[a-z_]+' | grep -oE -- '--.*'); do
-    has "$(sed -n "s/^  \[$command\]=//p" "$pages/fleetrun.bash")" "$option[= ]" || fail "$command $option: not in bash's completion"
-    has "$(sed -n "/^_fleetrun_$command()/,/^}/p" "$pages/_fleetrun")" "'$option" || fail "$command $option: not in zsh's completion"
+    has "$(sed -n "s/^  \[${command}\]=//p" "$pages/fleetrun.bash")" "${option}[= ]" || fail "$command $option: not in bash's completion"
+    has "$(sed -n "/^_fleetrun_${command}()/,/^}/p" "$pages/_fleetrun")" "'$option" || fail "$command $option: not in zsh's completion"
   done
 done
-for code in $(sed -n 's/^| \([0-9]*\) |.*/\1/p' "$(dirname "$0")/../../docs/reference/exit_codes.md"); do
+sed -n 's/^| \([0-9]*\) |.*/\1/p' "$(dirname "$0")/../../docs/reference/exit_codes.md" | while read -r code; do
   has "$(sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/p' "$pages/fleetrun.1")" "^.fB$code.fR" || fail "fleetrun.1 does not know the exit code $code"
 done
 for page in fleetrun.1 fleetrun.bash _fleetrun; do

@@ -24,7 +24,7 @@ for rank in "0 10.78.0.1" "3 10.78.0.2"; do expect met.out "^\[rank $rank\] sum 
 echo "met through the laptop"
 
 endless=': >$FLEET_JOB_ID.$RANK; while :; do sleep 0.05; done'
-start() { from_laptop --via=fleetd --ips=10.78.0.1,10.78.0.2 --grace=1 --job_id="$@" sh -c "$endless" >"$1.out" 2>&1; }
+start() { from_laptop --via=fleetd --ips=10.78.0.1,10.78.0.2 --grace=1 "--job_id=$1" "${@:2}" sh -c "$endless" >"$1.out" 2>&1; }
 start away --detach || fail "ended with $?"
 
 # Without the secret: nothing is read, started or ended.

@@ -13,7 +13,7 @@ nodes=()
 for n in 1 2 3 4 5; do
   new_host node$n
   name=node$n
-  nodes[$n]=${!name}
+  nodes[n]=${!name}
   plug "${nodes[$n]}" eth 10.78.0.$n/24 "$switches" near port$n
 done
 
@@ -40,7 +40,7 @@ cut() {
   done
   ip -n "$switches" link set cable down
   for n in 1 2 3 4 5; do
-    code=0; wait ${pid[$n]} || code=$?
+    code=0; wait "${pid[$n]}" || code=$?
     case " $* " in
       *" $n "*) [ $code = 0 ] || fail "node $n of the majority ended with $code" ;;
       *) [ $code = 113 ] || fail "node $n of the minority ended with $code instead of 113" ;;

@@ -11,7 +11,7 @@ nodes=()
 for i in 0 1 2; do
   new_host doctor$i
   name=doctor$i
-  nodes[$i]=${!name}
+  nodes[i]=${!name}
   plug "${nodes[$i]}" eth0 "10.78.0.$((i + 1))/24" "$switch" bridge port$i
 done
 in_node() { ip netns exec "${nodes[$1]}" "${@:2}"; }

@@ -11,7 +11,7 @@ nodes=()
 for i in 0 1 2 3; do
   new_host loss$i
   name=loss$i
-  nodes[$i]=${!name}
+  nodes[i]=${!name}
   plug "${nodes[$i]}" eth0 "10.78.0.$((i + 1))/24" "$switch" bridge port$i
   ip -n "${nodes[$i]}" addr add "fd78::$((i + 1))/64" dev eth0 nodad 2>/dev/null || no_ipv6=1
 done
