@@ -112,9 +112,12 @@ int run(int argc, char** argv) {
   set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));
   ConfigTree tree = ConfigTree::from_file(arguments.job_file);
   apply_flags(tree);
-  const std::vector<std::string> left_out = apply_overrides(tree, arguments.overrides);
+  std::vector<std::string> left_out = apply_overrides(tree, arguments.overrides);
+  left_out.push_back(divide_global_batch(tree, env_int_or("PADDLE_TRAINERS_NUM", 1)));
   if (env_int_or("PADDLE_TRAINER_ID", 0) == 0) {
-    for (const std::string& line : left_out) spdlog::info("{}", line);
+    for (const std::string& line : left_out) {
+      if (!line.empty()) spdlog::info("{}", line);
+    }
   }
   if (!tree.peek("train.name")) {
     tree.set("train.name", std::filesystem::path(arguments.job_file).stem().string(), "its name");

@@ -172,6 +172,9 @@ Schema data_schema(const std::string& source) {
   schema.choice("source", source, sources().names(), "Where samples come from")
       .text("root", "", "Folder that relative paths start from")
       .integer("batch_size", 32, 1, 1e6, "Samples a rank and step")
+      .integer("global_batch_size", 0, 0, 1e9,
+               "Samples of all ranks and a step, in place of data.batch_size; each rank takes its "
+               "part, so that any number of ranks trains alike; 0: not given")
       .integer("threads", 0, 0, kMostThreads, "Worker threads a rank; 0: one for each of its cores")
       .integer("prefetch", 2, 1, 1024, "Finished batches kept ahead of training")
       .boolean("async", true,

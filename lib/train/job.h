@@ -30,6 +30,11 @@ void name_keys(ConfigTree& tree);
 std::vector<std::string> apply_overrides(ConfigTree& tree,
                                          const std::vector<std::string>& overrides);
 
+// Sets data.batch_size to a rank's part of data.global_batch_size, where that is given. Returns a
+// line if it replaces the job file's data.batch_size, else "". kUsage where both are given alike,
+// or the ranks cannot share it equally.
+std::string divide_global_batch(ConfigTree& tree, int64_t ranks);
+
 // The checked settings; the fields of strategy.file stand among them, below what is given.
 // train.fetch_every is a multiple of the strategy's num_iteration_per_run.
 Job make_job(const ConfigTree& tree);

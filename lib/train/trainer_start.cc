@@ -260,7 +260,9 @@ void Trainer::check_goes_on(const TrainingPosition& saved, const std::string& fo
     throw Error(ErrorCode::kUsage,
                 "was trained with a global batch of " + std::to_string(saved.global_batch) +
                     ", this job's is " + std::to_string(position_.global_batch),
-                folder, "set data.batch_size so that data.batch_size x ranks is the same");
+                folder,
+                "set data.global_batch_size=" + std::to_string(saved.global_batch) +
+                    ", which fits any number of ranks that divides it");
   }
   if (saved.seed != position_.seed) {
     throw Error(ErrorCode::kUsage, "was trained with train.seed " + std::to_string(saved.seed),

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "tests/usage_failure.h"
 #include "train/job.h"
 #include "train/unused_options.h"
 
@@ -55,6 +56,43 @@ TEST(JobOverrides, AnotherOptimizer_DropsWhatBelongsToTheFormer) {
   EXPECT_THAT(result.lines,
               ElementsAre(AllOf(HasSubstr("optimizer.name is adam now"), HasSubstr("momentum"),
                                 HasSubstr("optimizer.momentum, optimizer.use_nesterov"))));
+}
+
+// data.batch_size after the ranks have shared the global batch.
+int64_t shared(int64_t ranks, const std::vector<std::string>& overrides, std::string* line,
+               const std::string& json = R"({"model": {"name": "lenet"}})") {
+  ConfigTree tree = ConfigTree::from_json(json, "job.json");
+  apply_overrides(tree, overrides);
+  *line = divide_global_batch(tree, ranks);
+  return make_job(tree).data.integer("batch_size");
+}
+
+TEST(GlobalBatch, IsSharedByTheRanks) {
+  std::string line;
+  EXPECT_EQ(shared(1, {"data.global_batch_size=96"}, &line), 96);
+  EXPECT_EQ(shared(3, {"data.global_batch_size=96"}, &line), 32);
+  EXPECT_EQ(shared(4, {}, &line), 32);  // the default
+  EXPECT_EQ(line, "");
+}
+
+TEST(GlobalBatch, OverTheJobFilesBatch_SaysSo) {
+  std::string line;
+  EXPECT_EQ(shared(2, {"data.global_batch_size=96"}, &line, kImageNet), 48);
+  EXPECT_EQ(line, "data.batch_size of job.json is left out");
+}
+
+TEST(GlobalBatch, BesideABatchOrNotDivisible_IsRefused) {
+  const auto refusal = [](int64_t ranks, const std::vector<std::string>& overrides) {
+    return usage_failure([&] {
+      std::string line;
+      shared(ranks, overrides, &line);
+    });
+  };
+  EXPECT_THAT(refusal(5, {"data.global_batch_size=96"}),
+              HasSubstr("is 96, which 5 ranks cannot share equally"));
+  EXPECT_THAT(refusal(2, {"data.global_batch_size=96", "data.batch_size=8"}),
+              HasSubstr("are both given"));
+  EXPECT_THAT(refusal(2, {"data.global_batch_size=many"}), HasSubstr("cannot be \"many\""));
 }
 
 TEST(JobOverrides, AnotherScheduleModelOrSource_DoesSoToo) {

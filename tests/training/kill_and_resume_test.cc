@@ -133,6 +133,26 @@ TEST(KillAndResume, SigtermToAWorkerAlone_EndsWith143) {
   EXPECT_THAT(job.folder().read("worker.out"), HasSubstr("stopped as asked after"));
 }
 
+// As when an elastic job has lost a node.
+TEST(KillAndResume, GlobalBatch_GoesOnWithFewerRanks) {
+  TrainingJob job;
+  const auto arguments = [](const std::string& output, int steps) {
+    return std::vector<std::string>{"data.global_batch_size=64", "train.output=" + output,
+                                    "train.max_steps=" + std::to_string(steps),
+                                    "checkpoint.resume=auto"};
+  };
+  for (const char* output : {"whole", "fewer"}) {
+    auto two = job.start(output, {"--nproc_per_node=2"}, arguments(output, 6));
+    ASSERT_EQ(two->wait(), 0) << two->output();
+  }
+  auto whole = job.start("whole2", {"--nproc_per_node=2"}, arguments("whole", 12));
+  ASSERT_EQ(whole->wait(), 0) << whole->output();
+  auto fewer = job.start("fewer2", {"--nproc_per_node=1"}, arguments("fewer", 12));
+  ASSERT_EQ(fewer->wait(), 0) << fewer->output();
+  EXPECT_THAT(fewer->output(), HasSubstr("resumed from fewer/checkpoints/step_00000006"));
+  EXPECT_LT(distance(job.weights("whole"), job.weights("fewer")), 1e-4);
+}
+
 // Rank 0 waits for a rank that never comes: as reading from a mount that does not answer.
 TEST(KillAndResume, SigtermWhileStarting_EndsWith143) {
   TrainingJob job;
