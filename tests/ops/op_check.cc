@@ -54,14 +54,17 @@ Values draw(std::mt19937_64& random, int64_t count, double low, double high, DTy
   return rounded(values, dtype);
 }
 
-void expect_near(const Values& got, const Values& want, double tolerance, const std::string& what) {
+// inputs: of a gradient, where it was taken: at a kink a difference quotient is none.
+void expect_near(const Values& got, const Values& want, double tolerance, const std::string& what,
+                 const Values* inputs = nullptr) {
   ASSERT_EQ(got.size(), want.size()) << what;
   double scale = 1e-3;
   for (double value : want) scale = std::max(scale, std::abs(value));
   int shown = 0;
   for (size_t i = 0; i < got.size() && shown < 5; ++i) {
     if (std::abs(got[i] - want[i]) <= tolerance * scale) continue;
-    ADD_FAILURE() << what << "[" << i << "] is " << got[i] << ", should be " << want[i];
+    ADD_FAILURE() << what << "[" << i << "] is " << got[i] << ", should be " << want[i]
+                  << (inputs ? " at x = " + std::to_string((*inputs)[i]) : "");
     ++shown;
   }
 }
@@ -232,7 +235,7 @@ class Check {
       }
       expect_near(fetch(executor, gradient), numeric,
                   tolerance(gradient, check_.gradient_tolerance, 2),
-                  check_.type + " gradient of input " + std::to_string(i));
+                  check_.type + " gradient of input " + std::to_string(i), &values_[i]);
     }
   }
 
