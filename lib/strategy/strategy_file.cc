@@ -60,7 +60,9 @@ double bound(const google::protobuf::FieldOptions& options, const Extension& whi
 void add_scalar(const FieldDescriptor& field, const std::string& path, Schema* schema) {
   const google::protobuf::FieldOptions& options = field.options();
   const bool later = options.GetExtension(paddle::fleet::later);
-  const std::string help = "Paddle's field of this name" + other_names(field) +
+  const bool own = options.GetExtension(paddle::fleet::own);
+  const std::string help = (own ? "fleetrun's own field" : "Paddle's field of this name") +
+                           other_names(field) +
                            (later ? ", of later releases: at its default only" : "");
   constexpr double kLeast = std::numeric_limits<int32_t>::min();
   constexpr double kMost = std::numeric_limits<int32_t>::max();

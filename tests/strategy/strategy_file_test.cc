@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -276,6 +277,14 @@ TEST(StrategySection, MissingFile_IsNotFound) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("/nowhere/strategy.prototxt"));
   }
+}
+
+TEST(StrategySchema, TellsOwnFieldsFromPaddles) {
+  std::map<std::string, std::string> help;
+  const Schema schema = strategy_schema();
+  for (const ConfigKey& key : schema.keys()) help[key.path] = key.help;
+  EXPECT_EQ(help["bf16_allreduce"], "fleetrun's own field");
+  EXPECT_EQ(help["fp16_allreduce"], "Paddle's field of this name");
 }
 
 }  // namespace
