@@ -187,7 +187,7 @@ TEST(LaunchHelp, FitsAScreenAndAllNamesEveryOption) {
   EXPECT_THAT(help, Not(HasSubstr("mpirun: -H")));
   size_t examples = 0;
   for (size_t at = 0; (at = help.find("\n  fleetrun ", at)) != std::string::npos; ++at) ++examples;
-  EXPECT_EQ(examples, 3u);
+  EXPECT_EQ(examples, 4u);
 }
 
 TEST(LaunchOptions, SchemaAndFlags_AreTheSameList) {

@@ -19,6 +19,18 @@ class EvaluationTest : public TrainerTest {
     for (const auto& line : events("test")) steps.push_back(line["step"]);
     return steps;
   }
+  // 64 images in IDX files, and none to evaluate on.
+  Job idx_job(std::vector<std::string> overrides) const {
+    const std::string folder = ::testing::TempDir();
+    write_file_atomically(
+        folder + "/images",
+        std::string("\0\0\x08\x03\0\0\0\x40\0\0\0\x08\0\0\0\x08", 16) + std::string(64 * 64, 'x'));
+    write_file_atomically(folder + "/labels",
+                          std::string("\0\0\x08\x01\0\0\0\x40", 8) + std::string(64, '\1'));
+    return job(with({"data.source=idx", "data.root=" + folder, "data.train.images=images",
+                     "data.train.labels=labels", "data.test.images="},
+                    overrides));
+  }
   std::string checkpoint() const { return *latest_checkpoint(output_ + "/checkpoints"); }
 };
 
@@ -101,9 +113,9 @@ TEST_F(EvaluationTest, Only_WithoutWeights_IsRefused) {
 }
 
 TEST_F(EvaluationTest, Only_WithoutTestData_IsRefused) {
-  run(job({"train.epochs=1"}), 1);
-  EXPECT_THAT(failure(job({"train.evaluate_only=true", "data.test=null",
-                           "checkpoint.weights=" + checkpoint() + "/model.safetensors"})),
+  run(idx_job({"train.epochs=1"}), 1);
+  EXPECT_THAT(failure(idx_job({"train.evaluate_only=true",
+                               "checkpoint.weights=" + checkpoint() + "/model.safetensors"})),
               HasSubstr("there are no test data"));
 }
 

@@ -86,13 +86,12 @@ std::string launch_help(bool all) {
 }
 
 std::string help_tail() {
-  return "Options are PADDLE_* variables too; --gpus is also --selected_gpus and --devices.\n"
+  return "Options are PADDLE_* variables too; --gpus is --selected_gpus and --devices too.\n"
          "Exit code: the first failing rank's, 128 + its signal.\n"
-         "Behind a job file: --set KEY=VALUE, --predict IMAGE, --export_onnx FILE and more\n"
-         "(fleet-worker --help).\n"
          "examples:\n"
          "  fleetrun --nproc_per_node=2 config/fashion_mnist.json --set data.batch_size=64\n"
-         "  fleetrun --ips=\"10.0.0.1, 10.0.0.2\" --nproc_per_node=8 job.json  # on each node\n"
+         "  fleetrun --ips=\"10.0.0.1, 10.0.0.2\" --nproc_per_node=8 job.json  # on each one\n"
+         "  fleetrun job.json --predict photos/   # --export_onnx...: fleet-worker --help\n"
          "  fleetrun --nproc_per_node=2 train.py --lr 0.1\n";
 }
 

@@ -26,7 +26,7 @@ OptionGroup start_options() {
                  .value = "N",
                  .optional = true,
                  .common = true},
-                0, 1, 4096, "ranks on this node; gpu, cpu, auto (1 a GPU, or 1)");
+                0, 1, 4096, "ranks here, or gpu, cpu, auto (default: 1 a GPU, or 1)");
   group.text({.key = "host",
               .aliases = {"local_addr"},
               .environment = {"PADDLE_HOST", "POD_IP"},
@@ -76,7 +76,7 @@ OptionGroup start_options() {
               .environment = {"PADDLE_JOB_ID"},
               .value = "NAME",
               .common = true},
-             "default", "tells jobs apart; equal on every node");
+             "default", "names the job; equal on every node");
   group.texts(
       {.key = "dialect", .environment = {"PADDLE_DIALECT"}, .value = "LIST", .optional = true},
       "whose variables the ranks get: " + dialect_names() + " (default: paddle,torch)");
