@@ -12,6 +12,9 @@ FLEET_META_OPTIMIZER(fuse_elewise_add_act) {
                     .pass = "fuse_elewise_add_act"});
   def.when = "always, for sums with an activation behind them";
   def.cost = "nothing: it saves a pass over the activations, forward and backward";
+  def.figure =
+      "ResNet50 on two cores, with fuse_bn_act: 1.00 to 1.01 times the speed of a step "
+      "(`scripts/bench.sh fusions`)";
 }
 
 }  // namespace fleet
