@@ -18,7 +18,7 @@
 namespace fleet {
 namespace {
 
-Job job_of(const Recipe& recipe, const Values& keys) {
+Job job_of(const Recipe& recipe, const Values& keys, int ranks) {
   if (!recipe.minimized) {
     throw Error(ErrorCode::kUsage, "the model has no optimizer", "ProgramExecutor",
                 "call distributed_optimizer(...).minimize(model.loss()) first");
@@ -29,6 +29,7 @@ Job job_of(const Recipe& recipe, const Values& keys) {
   ConfigTree tree = recipe.tree;
   apply_flags(tree);
   for (const auto& [key, value] : keys) tree.set(key, value.text(), "ProgramExecutor");
+  divide_global_batch(tree, ranks);
   return make_job(tree);
 }
 
@@ -49,7 +50,7 @@ std::shared_ptr<Opened> open(const Job& job, const Recipe& recipe, const World& 
 }  // namespace
 
 ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const Values& keys)
-    : world_(worker.world()), job_(job_of(*model.recipe(), keys)) {
+    : world_(worker.world()), job_(job_of(*model.recipe(), keys, world_.size)) {
   Recipe& recipe = *model.recipe();
   opened_ = open(job_, recipe, world_);
   Shape image = recipe.own_image.value_or(Shape{});

@@ -69,6 +69,20 @@ TEST(ProgramExecutor, SameJob_TrainsBitForBitWhatATrainerDoes) {
   }
 }
 
+TEST(ProgramExecutor, GlobalBatch_IsWhatTheRanksShare) {
+  const Worker worker{World{}};
+  Model model("lenet");
+  Loader loader = model.train_loader({{"source", "synthetic"},
+                                      {"global_batch_size", 16},
+                                      {"image.channels", 1},
+                                      {"image.height", 28},
+                                      {"image.width", 28}});
+  distributed_optimizer(Momentum(0.05, 0.9), {}).minimize(model.loss());
+  ProgramExecutor exe(worker, model, {{"train.device", "cpu"}});
+  loader.start_epoch(0);
+  EXPECT_EQ(loader.next()->size, 16);
+}
+
 TEST(ProgramExecutor, FetchList_HasTheValuesInItsOrder) {
   Trained own;
   own.loader.start_epoch(0);
