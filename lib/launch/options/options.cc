@@ -86,7 +86,7 @@ std::string launch_help(bool all) {
 }
 
 std::string help_tail() {
-  return "Options are PADDLE_* variables too; --gpus is --selected_gpus and --devices too.\n"
+  return "Most options have a PADDLE_* variable; --gpus is --selected_gpus, --devices too.\n"
          "Exit code: the first failing rank's, 128 + its signal.\n"
          "examples:\n"
          "  fleetrun --nproc_per_node=2 config/fashion_mnist.json --set data.batch_size=64\n"
