@@ -139,21 +139,17 @@ def draw(curves, path):
         file.write("\n".join(out) + "\n</svg>\n")
 
 
-def mean_curve(runs):
-    """Of several seeds: (epoch, mean loss of three fetched steps)."""
-    steps = sorted({line["step"] for lines in runs for line in lines if line["event"] == "train"})
-    by_step = {step: [] for step in steps}
-    for lines in runs:
-        for line in lines:
-            if line["event"] == "train":
-                by_step[line["step"]].append(line["loss"])
-    last = max((line["epoch"] for lines in runs for line in lines if line["event"] == "train"), default=0) + 1
-    points = []
-    for i in range(0, len(steps), 3):
-        some = steps[i : i + 3]
-        losses = [loss for step in some for loss in by_step[step]]
-        points.append((last * statistics.mean(some) / steps[-1], statistics.mean(losses)))
-    return points
+def mean_curve(runs, parts=13):
+    """Of several seeds: (epoch, mean loss of the steps fetched in a part of the run), for each of its parts."""
+    fetched = [line for lines in runs for line in lines if line["event"] == "train"]
+    if not fetched:
+        return []
+    last, epochs = max(line["step"] for line in fetched), max(line["epoch"] for line in fetched) + 1
+    by_part = {}
+    for line in fetched:
+        by_part.setdefault(min(parts - 1, parts * line["step"] // (last + 1)), []).append(line)
+    mean = lambda lines, key: statistics.mean(line[key] for line in lines)
+    return [(epochs * mean(lines, "step") / last, mean(lines, "loss")) for _, lines in sorted(by_part.items())]
 
 
 def main():
