@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/env.h"
-#include "rendezvous/env.h"
+#include "store/env.h"
 
 namespace fleet {
 

@@ -14,7 +14,9 @@
 #include "base/text.h"
 #include "exec/backend.h"
 #include "onnx/export.h"
-#include "rendezvous/env.h"
+#include "rendezvous/store_client.h"
+#include "store/connect.h"
+#include "store/env.h"
 #include "strategy/reference.h"
 #include "strategy/save.h"
 #include "train/device_settings.h"
@@ -110,6 +112,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));
+  set_store_connector(connect_store_from_env);
   ConfigTree tree = ConfigTree::from_file(arguments.job_file);
   apply_flags(tree);
   std::vector<std::string> left_out = apply_overrides(tree, arguments.overrides);

@@ -8,7 +8,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
-#include "rendezvous/env.h"
+#include "store/env.h"
 #include "train/device_settings.h"
 
 namespace fleet {

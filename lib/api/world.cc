@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "comm/factory.h"
-#include "rendezvous/store_client.h"
+#include "store/connect.h"
 #include "train/device_settings.h"
 #include "train/same_start.h"
 
@@ -26,7 +26,7 @@ World world_from_env() {
        split(get_env_or_file("PADDLE_TRAINER_ENDPOINTS").value_or(""), ',')) {
     world.nodes.push_back(endpoint.substr(0, endpoint.rfind(':')));
   }
-  world.store = connect_store_from_env();
+  world.store = job_store();
   if (world.size > 1 && !world.store) {
     throw Error(ErrorCode::kUsage, "no rendezvous for a job of several ranks",
                 "environment FLEET_STORE_ADDRESS", "start it with fleetrun");

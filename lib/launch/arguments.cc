@@ -12,7 +12,7 @@
 #include "launch/program.h"
 #include "launch/surroundings.h"
 #include "launch/torchrun/translate.h"
-#include "rendezvous/env.h"
+#include "store/env.h"
 
 namespace fleet {
 namespace {

@@ -9,8 +9,8 @@
 #include "launch/addresses.h"
 #include "launch/dialects/dialect.h"
 #include "observe/progress.h"
-#include "rendezvous/env.h"
 #include "rendezvous/job_secret.h"
+#include "store/env.h"
 
 namespace fleet {
 namespace {

@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/env.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/wire.h"
+#include "store/env.h"
 
 namespace fleet {
 namespace {

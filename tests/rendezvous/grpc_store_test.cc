@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "base/thread.h"
-#include "rendezvous/env.h"
+#include "store/env.h"
 #include "rendezvous/store_client.h"
 #include "tests/rendezvous/grpc_nodes.h"
 

@@ -1,4 +1,4 @@
-// The environment variables through which a rank finds its job's Store. The rank itself is
+// The environment variables with which the launcher tells a rank its job and its job's Store. The rank itself is
 // PADDLE_TRAINER_ID.
 #pragma once
 
