@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What each strategy does to accuracy: ResNet-20 on CIFAR-10, two ranks, several seeds, beside the plain run.
 
-    tests/bench/strategies_accuracy.py --data DIR [--seeds 4] [--epochs 3] [--only NAME]... [--output FOLDER]
+    tests/bench/strategies_accuracy.py --data DIR [--seeds 4] [--first_seed 1] [--epochs 3] [--only NAME]... [--output FOLDER]
 
 DIR holds train/<class>/*.jpg and test/<class>/*.jpg. Every run has a folder of its own below FOLDER and is not run a second time, so
 the script goes on where it was stopped. It prints a table in Markdown (mean and standard error) and draws the training losses into
@@ -156,6 +156,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--first_seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--only", action="append", choices=list(STRATEGIES))
     parser.add_argument("--output", default=os.path.join(ROOT, "output/strategies_accuracy"))
@@ -163,7 +164,7 @@ def main():
     options.data, options.output = os.path.abspath(options.data), os.path.abspath(options.output)
     names = options.only or list(STRATEGIES)
     runs = {name: [] for name in names}
-    for seed in range(1, options.seeds + 1):  # every strategy of a seed, then the next one: a part is of use too
+    for seed in range(options.first_seed, options.first_seed + options.seeds):  # every strategy of a seed, then the next one: a part is of use too
         for name in names:
             runs[name].append(run(name, seed, options))
             print(f"{name} seed {seed}: acc1 {runs[name][-1][-1]['acc1']:.4f}", file=sys.stderr, flush=True)
