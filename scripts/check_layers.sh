@@ -115,6 +115,9 @@ awk '
   /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif).*(CUDA|CUDNN|NCCL|DNNL|GLOO)/ && FILENAME !~ /^lib\/(backend|comm\/(nccl|gloo))\// {
     report("no #ifdef for a backend in shared code: CMake adds the folder or leaves it out")
   }
+  /[=!]= *"cuda"/ && FILENAME !~ /^lib\/(backend\/|exec\/backend\.|launch\/)/ {
+    report("no == \"cuda\" outside the registry of backends: ask exec/backend.h or the Device")
+  }
   /(^|[^A-Za-z0-9_.>])(std::)?exit\(/ && !app && $0 !~ /^[ \t]*\/\// { report("no exit() in lib/: throw fleet::Error") }
   END { exit bad }
 ' docs/explanation/architecture.md $cmake $cpp

@@ -54,8 +54,8 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   options.image = image_shape(job.model_name, job.data.integer("image.channels"),
                               job.data.integer("image.height"), job.data.integer("image.width"));
   const DeviceChoice choice = choose_device_to_print(job);
-  const bool absent = job.train.text("device") == "cuda" && choice.device->backend() != "cuda";
-  options.backend = absent ? "cuda" : choice.device->backend();
+  const bool absent = !choice.missing.empty();
+  options.backend = absent ? choice.missing : choice.device->backend();
   if (absent && !has_backend(options.backend)) {
     throw Error(ErrorCode::kUnsupported,
                 "what a GPU would run cannot be printed here: " + choice.reason, "train.device",

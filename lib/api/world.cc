@@ -72,9 +72,9 @@ static DeviceWish wish_of(const Job& job) {
 DeviceChoice choose_job_device(const Job& job, bool speaks) {
   const DeviceWish wish = wish_of(job);
   DeviceChoice choice = choose(job, wish);
-  if (wish.name == "cuda" && choice.device->backend() != "cuda") {
+  if (!choice.missing.empty()) {
     throw Error(
-        ErrorCode::kUnsupported, "cuda was asked for: " + choice.reason,
+        ErrorCode::kUnsupported, choice.missing + " was asked for: " + choice.reason,
         "train.device (" + job.settings.origin("train.device") + ")",
         "auto takes the CPU where there is no GPU; docs/how-to/gpu.md tells what a GPU needs");
   }

@@ -29,8 +29,17 @@ void apply(const Settings& settings, CommOptions* options) {
       std::chrono::milliseconds(static_cast<int64_t>(settings.number("timeout") * 1000));
 }
 
+namespace {
+
+// The only transport that moves the memory of the device; empty for the host's memory.
+std::string device_transport(const CommOptions& options) {
+  return options.device ? options.device->communicator() : "";
+}
+
+}  // namespace
+
 std::string choose_backend(const CommOptions& options) {
-  if (options.device && options.device->backend() == "cuda") return "nccl";
+  if (std::string transport = device_transport(options); !transport.empty()) return transport;
   std::map<std::string, int> ranks_on;
   for (const std::string& node : options.nodes) ++ranks_on[node];
   if (ranks_on.size() <= 1) return "shm";
@@ -43,8 +52,8 @@ namespace {
 
 // nccl moves a GPU's memory, the others the host's.
 void check_device(const CommOptions& options) {
-  const bool on_gpu = options.device && options.device->backend() == "cuda";
-  if (on_gpu == (options.backend == "nccl")) return;
+  const std::string transport = device_transport(options);
+  if (transport.empty() ? options.backend != "nccl" : options.backend == transport) return;
   throw Error(ErrorCode::kUsage,
               options.backend + " cannot move the memory of " +
                   (options.device ? options.device->name() : "the host"),

@@ -1,5 +1,6 @@
 #include "exec/backend.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/module.h"
@@ -20,12 +21,23 @@ bool has_nvidia_driver() {
          std::filesystem::exists("/dev/dxg", error);
 }
 
-// asked: for this backend by name. Nobody else waits for CUDA's libraries to load where there is
-// no driver.
-std::string no_device_reason(const std::string& name, bool asked, int* count) {
+struct Accelerator {
+  const char* name;
+  bool (*has_driver)();
+  const char* no_driver;  // a clause
+};
+
+// In the order in which "auto" tries them.
+constexpr Accelerator kAccelerators[] = {
+    {"cuda", has_nvidia_driver, "no NVIDIA driver is running here"},
+};
+
+// asked: for this accelerator by name. "auto" does not load CUDA's libraries without a driver.
+std::string no_device_reason(const Accelerator& accelerator, bool asked, int* count) {
+  const std::string name = accelerator.name;
   *count = 0;
   if (!backends().find(name)) {
-    if (!asked && !has_nvidia_driver()) return "no NVIDIA driver is running here";
+    if (!asked && !accelerator.has_driver()) return accelerator.no_driver;
     const std::string reason = load_module("fleet_" + name, name + " backend");
     if (!reason.empty()) return reason;
   }
@@ -50,25 +62,57 @@ std::vector<DType> low_precision_types(const std::string& backend, std::string* 
   return {};
 }
 
+std::vector<std::string> passes_of_backend(const std::string& backend) {
+  const BackendDef* def = backends().find(backend);
+  return def ? def->passes : std::vector<std::string>{};
+}
+
+std::vector<std::string> accelerators() {
+  std::vector<std::string> names;
+  for (const Accelerator& accelerator : kAccelerators) names.emplace_back(accelerator.name);
+  return names;
+}
+
+bool is_accelerator(const std::string& backend) {
+  const std::vector<std::string> names = accelerators();
+  return std::find(names.begin(), names.end(), backend) != names.end();
+}
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names = accelerators();
+  names.insert(names.begin(), {"auto", "cpu"});
+  return names;
+}
+
 DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options) {
-  if (wanted == "cpu") return {backends().get("cpu").make_device(0, options), "", ""};
-  if (wanted != "cuda" && wanted != "auto") {
-    const std::vector<std::string> known = {"auto", "cpu", "cuda"};
+  const std::vector<std::string> known = device_names();
+  if (std::find(known.begin(), known.end(), wanted) == known.end()) {
     throw Error(ErrorCode::kUsage, "unknown device '" + wanted + "'", {},
                 suggestion(wanted, known));
   }
-  int count = 0;
-  const std::string reason = no_device_reason("cuda", wanted == "cuda", &count);
-  if (count > 0) {
-    if (index < 0 || index >= count) {
-      throw Error(ErrorCode::kUsage, "there is no cuda device " + std::to_string(index), {},
-                  "this process sees " + std::to_string(count) + ", counted from 0");
+  DeviceChoice choice;
+  for (const Accelerator& accelerator : kAccelerators) {
+    const bool asked = wanted == accelerator.name;
+    if (!asked && wanted != "auto") continue;
+    int count = 0;
+    choice.reason = no_device_reason(accelerator, asked, &count);
+    if (count > 0) {
+      if (index < 0 || index >= count) {
+        throw Error(
+            ErrorCode::kUsage,
+            std::string("there is no ") + accelerator.name + " device " + std::to_string(index), {},
+            "this process sees " + std::to_string(count) + ", counted from 0");
+      }
+      return {backends().get(accelerator.name).make_device(index, options), "", "", ""};
     }
-    return {backends().get("cuda").make_device(index, options), "", ""};
+    if (asked) choice.missing = wanted;
   }
-  DeviceChoice choice{backends().get("cpu").make_device(0, options), "", reason};
-  choice.note = wanted == "cuda" ? "cuda was asked for, but the CPU is used: " + reason
-                                 : "training runs on the CPU: " + reason;
+  choice.device = backends().get("cpu").make_device(0, options);
+  if (!choice.missing.empty()) {
+    choice.note = wanted + " was asked for, but the CPU is used: " + choice.reason;
+  } else if (wanted == "auto") {
+    choice.note = "training runs on the CPU: " + choice.reason;
+  }
   return choice;
 }
 

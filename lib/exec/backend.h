@@ -17,6 +17,8 @@ struct BackendDef {
   std::unique_ptr<Device> (*make_device)(int index, const DeviceOptions& options) = nullptr;
   // See low_precision_types().
   std::vector<DType> (*low_precision)(std::string* why) = nullptr;
+  // Passes whose operations only this backend has kernels for.
+  std::vector<std::string> passes = {};
 };
 
 // A backend registers itself when its room is linked, or when its module is loaded.
@@ -28,17 +30,28 @@ bool has_backend(const std::string& name);
 // Where there are none, *why says so in a clause. The backend is linked or loaded already.
 std::vector<DType> low_precision_types(const std::string& backend, std::string* why);
 
+// See BackendDef::passes; none if the backend is neither linked nor loaded.
+std::vector<std::string> passes_of_backend(const std::string& backend);
+
+// Devices beside the CPU that a job can ask for by name ("cuda"). Their modules are loaded on
+// demand, so that a program without them starts without their libraries.
+std::vector<std::string> accelerators();
+bool is_accelerator(const std::string& backend);
+// What a job may ask for: "auto", "cpu" and the accelerators.
+std::vector<std::string> device_names();
+
 struct DeviceChoice {
   std::unique_ptr<Device> device;
   std::string note;  // one line for the log where it is another device than the one asked for; else
                      // empty
-  std::string reason;  // the same as a clause, without what it leads to
+  std::string reason;   // the same as a clause, without what it leads to
+  std::string missing;  // the accelerator that was asked for by name and is not here; else empty
 };
 
-// wanted: "cpu"; "cuda": its device `index`, else the CPU, and the note says why; "auto": alike,
-// in other words. A backend that is not linked is loaded from libfleet_<name>.so beside the
-// program or in ../lib/fleetrun: only who has a GPU needs its libraries. kUsage for another name,
-// or where there are devices but none with this index.
+// wanted: one of device_names(). "auto" takes the first accelerator that has a device. An
+// accelerator gives its device `index`; without one, the choice is the CPU and the note says why.
+// A backend that is not linked is loaded from libfleet_<name>.so beside the program or in
+// ../lib/fleetrun. kUsage for another name, or if there are devices but none with this index.
 DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options = {});
 
 }  // namespace fleet

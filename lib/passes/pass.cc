@@ -1,8 +1,13 @@
 #include "passes/pass.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace fleet {
+
+bool PassContext::backend_has(const std::string& pass) const {
+  return std::find(backend_passes.begin(), backend_passes.end(), pass) != backend_passes.end();
+}
 
 std::vector<int> PassContext::data_parallel_ranks() const {
   if (!data_parallel.empty()) return data_parallel;

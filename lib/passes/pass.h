@@ -21,11 +21,14 @@ struct PassContext {
   // Low floating types the backend computes in, the preferred first; none: why, in a clause.
   std::vector<DType> low_types;
   std::string no_low_type;
-  std::string backend = "cpu";         // the program is for
-  std::string optimizer = "momentum";  // that the job trains with
+  std::string backend = "cpu";                   // the program is for
+  std::vector<std::string> backend_passes = {};  // that only this backend has kernels for
+  std::string optimizer = "momentum";            // that the job trains with
   // The loss is scaled in bfloat16 too, where it need not be: for tests on the CPU.
   bool scale_low_loss = false;
 
+  // Whether the backend has the kernels of a pass that not every backend has.
+  bool backend_has(const std::string& pass) const;
   std::vector<int> data_parallel_ranks() const;
   int data_parallel_degree() const { return static_cast<int>(data_parallel_ranks().size()); }
 };

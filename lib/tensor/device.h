@@ -83,6 +83,9 @@ class Device {
   virtual std::string name() const = 0;     // "cpu", "cuda:0"
   virtual std::string backend() const = 0;  // "cpu", "cuda": kernels are registered under it
   virtual int index() const { return 0; }   // of the backend's devices that this process sees
+  // The transport that moves this device's memory between ranks ("nccl"); empty: it is the host's,
+  // which every transport of comm/ can.
+  virtual std::string communicator() const { return {}; }
   // Zeroed. Given back, it is used again: no work on it may be left. kNoMemory.
   virtual Buffer allocate(size_t bytes) = 0;
   virtual DeviceMemory memory() const { return {}; }

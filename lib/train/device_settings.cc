@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "exec/backend.h"
 #include "strategy/strategy_file.h"
 
 namespace fleet {
@@ -81,7 +82,7 @@ DeviceOptions device_options(const Job& job) {
 
 std::vector<std::string> without_effect(const Job& job, const std::string& backend) {
   std::vector<std::string> keys;
-  if (backend == "cuda") return keys;
+  if (is_accelerator(backend)) return keys;
   for (const Flag& flag : kFlags) {
     if (flag.gpu_only && job.settings.given(flag.path)) keys.push_back(flag.path);
   }

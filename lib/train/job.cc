@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "comm/factory.h"
+#include "exec/backend.h"
 #include "strategy/strategy.h"
 #include "tensor/device.h"
 #include "train/class_weights.h"
@@ -38,7 +39,7 @@ Schema train_schema() {
       .numbers("class_weights.values", {},
                "the same, one for each class, as given; short: train.class_weights=[1, 2.5]")
       .boolean("numeric_stable_mode", true, "of the loss: always so, whatever it says")
-      .choice("device", "auto", {"auto", "cpu", "cuda"},
+      .choice("device", "auto", device_names(),
               "what to compute on; auto: the GPU that this rank was given, or is there")
       .boolean("cuda_graph", true,
                "launch a step as one graph on a GPU; false: its operations one by one")

@@ -44,6 +44,7 @@ static PassContext context_of(const Job& job, const ProgramOptions& options) {
                       .low_types = {},
                       .no_low_type = {},
                       .backend = options.backend,
+                      .backend_passes = passes_of_backend(options.backend),
                       .optimizer = job.optimizer.text("name")};
   context.low_types = low_precision_types(options.backend, &context.no_low_type);
   return context;

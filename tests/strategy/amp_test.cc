@@ -194,7 +194,10 @@ std::string with_resunit(bool amp) {
 }
 
 TEST(FuseResunit, Float16OnAGpu_TakesInTheNormalisations) {
-  const PassContext gpu{.low_types = {DType::kFloat16}, .no_low_type = {}, .backend = "cuda"};
+  const PassContext gpu{.low_types = {DType::kFloat16},
+                        .no_low_type = {},
+                        .backend = "cuda",
+                        .backend_passes = {"fuse_resunit"}};
   Program program;
   const std::string line = said([&] { program = trained(with_resunit(true), gpu); });
   EXPECT_THAT(line, HasSubstr("---  detected 20 subgraphs (fuse_resunit)"));

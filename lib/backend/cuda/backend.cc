@@ -37,9 +37,10 @@ std::vector<DType> low_precision(std::string* why) {
   return {};
 }
 
-[[maybe_unused]] const bool registered = register_backend(
-    "cuda",
-    {.device_count = device_count, .make_device = make_device, .low_precision = low_precision});
+[[maybe_unused]] const bool registered = register_backend("cuda", {.device_count = device_count,
+                                                                   .make_device = make_device,
+                                                                   .low_precision = low_precision,
+                                                                   .passes = {"fuse_resunit"}});
 
 }  // namespace
 }  // namespace fleet::cuda

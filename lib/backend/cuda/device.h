@@ -37,6 +37,7 @@ class CudaDevice : public Device {
   const cudaDeviceProp& properties() const { return properties_; }
   std::string name() const override { return name_; }
   std::string backend() const override { return "cuda"; }
+  std::string communicator() const override { return "nccl"; }
   Buffer allocate(size_t bytes) override;
   DeviceMemory memory() const override;
   std::optional<Telemetry> telemetry() override;

@@ -4,13 +4,15 @@
 namespace fleet {
 namespace {
 
-// Convolutions take in the batch normalisations around them, which only cuDNN can, in float16.
+// Convolutions take in the batch normalisations around them, which only some backends can, in
+// float16.
 class FuseResunit : public MetaOptimizer {
  public:
   void fuse_backward(Build& build) override {
     const PassContext& context = build.context;
-    if (context.backend == "cuda" && build.low == DType::kFloat16) {
-      run_pass("fuse_resunit", build.program, context);
+    const std::string pass = "fuse_resunit";
+    if (build.low == DType::kFloat16 && context.backend_has(pass)) {
+      run_pass(pass, build.program, context);
       return;
     }
     spdlog::warn(

@@ -32,6 +32,7 @@ TEST(ChooseDevice, CudaWhereItCannotRun_IsTheCpuAndSaysWhyInOneLine) {
   EXPECT_EQ(choice.note.find('\n'), std::string::npos);
   EXPECT_NE(choice.reason, "");
   EXPECT_THAT(choice.note, EndsWith(choice.reason));
+  EXPECT_EQ(choice.missing, "cuda");
   // The kernels are here without a GPU: Plans can be made of them.
   EXPECT_EQ(has_backend("cuda"), module_was_built());
   if (module_was_built()) {
@@ -45,6 +46,7 @@ TEST(ChooseDevice, AutoWithoutGpu_SaysWhyInOneLine) {
   const DeviceChoice choice = choose_device("auto", 0);
   if (choice.device->backend() == "cuda") GTEST_SKIP() << "this machine has a GPU";
   EXPECT_THAT(choice.note, HasSubstr("training runs on the CPU: "));
+  EXPECT_EQ(choice.missing, "");  // nobody asked for a GPU
   EXPECT_EQ(choice.note.find('\n'), std::string::npos);
 }
 

@@ -23,9 +23,11 @@ Plan plan_of_resnet50(const std::string& strategy_text, int ranks = 1) {
                 .model_settings = model.validate(model_registry().get("resnet50").schema),
                 .batch = 256,
                 .bytes = Normalization{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}});
-  Strategy strategy = make_strategy(
-      strategy_text,
-      {.ranks = ranks, .low_types = {DType::kFloat16}, .no_low_type = {}, .backend = "cuda"});
+  Strategy strategy = make_strategy(strategy_text, {.ranks = ranks,
+                                                    .low_types = {DType::kFloat16},
+                                                    .no_low_type = {},
+                                                    .backend = "cuda",
+                                                    .backend_passes = {"fuse_resunit"}});
   strategy.append_backward(program, training.forward, training.loss);
   ConfigTree momentum =
       ConfigTree::from_json(R"({"name": "momentum", "weight_decay": 1e-4})", "test");
