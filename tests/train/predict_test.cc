@@ -195,7 +195,7 @@ TEST_F(Predict, WhatCannotBe_IsRefused) {
   EXPECT_THAT(failure(lenet({output_ + "/empty"})), HasSubstr("the folder holds no image"));
   EXPECT_FALSE(fs::exists(lines_path()));
   EXPECT_THAT(failure(lenet({photo(0)}, {"predict.checkpoint=" + output_})),
-              HasSubstr("name a checkpoint's folder"));
+              HasSubstr("give a checkpoint's folder"));
 }
 
 TEST_F(Predict, OutputThatIsNoFile_StaysAsItIs) {
