@@ -24,8 +24,8 @@ struct SamplerOptions {
   uint64_t seed = 0;
   bool shuffle = true;  // false: in the source's order in every epoch
   Tail tail = Tail::kPad;
-  // The samples of each class: an epoch is then as many draws with replacement, each of a class
-  // that is as likely as the others and of one of its samples. Null: every sample comes once.
+  // The samples of each class. If set, an epoch has the same number of draws, with replacement:
+  // each draw picks a class uniformly and one of its samples. Null: every sample comes once.
   std::shared_ptr<const std::vector<std::vector<int64_t>>> classes = nullptr;
 };
 

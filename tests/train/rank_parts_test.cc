@@ -172,8 +172,8 @@ TEST_F(RankParts, AnotherNumberOfRanks_IsRefusedByAllByName) {
 TEST_F(RankParts, OnlyOneHasThem_IsRefused) {
   save(2);
   EXPECT_THAT(load(2, false),
-              Each(AllOf(HasSubstr("of each of 2 ranks ('fc.weight.residual') that this job has no "
-                                   "use for"),
+              Each(AllOf(HasSubstr("of each of 2 ranks ('fc.weight.residual') that this job does "
+                                   "not need"),
                          HasSubstr("checkpoint.weights"))));
   EXPECT_THAT(codes_, Each(ErrorCode::kUsage));
   save(2, false);
