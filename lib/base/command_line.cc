@@ -88,7 +88,7 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
   });
   if (given.words.size() > syntax.most) {
     refuse("unexpected argument '" + given.words[syntax.most] + "'", command,
-           syntax.takes_rest ? "write the command to run behind --" : see_help);
+           syntax.takes_rest ? "write the command to run after --" : see_help);
   }
   if (given.words.size() < syntax.least) {
     refuse("missing argument: " + syntax.words, command,

@@ -92,7 +92,7 @@ ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origi
       const auto value = config::to_value(child);
       if (!value) {
         throw Error(ErrorCode::kUsage, "'" + path + "' cannot be " + config::dump(child), origin,
-                    child.is_null() ? "leave it out for its default"
+                    child.is_null() ? "remove it to use its default"
                                     : "write a scalar, or a list of scalars");
       }
       if (!tree.entries_.emplace(path, Entry{*value, origin}).second) given_twice(path, origin);

@@ -35,7 +35,7 @@ void append_clipping(Program& program, SectionId section, const Settings& settin
   const auto refuse = [&](const std::string& key, const std::string& kinds) {
     if (settings.given(key)) {
       throw Error(ErrorCode::kUsage, key + " has no effect with clip = " + clip, "optimizer",
-                  "set clip to " + kinds + ", or leave " + key + " out");
+                  "set clip to " + kinds + ", or remove " + key + " from the job");
     }
   };
   if (clip != "norm" && clip != "global_norm") refuse("clip_norm", "global_norm or norm");

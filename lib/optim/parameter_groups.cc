@@ -82,7 +82,7 @@ int freeze_parameters(Program& program, const Settings& optimizer) {
   }
   if (frozen == static_cast<int>(parameters.size())) {
     throw Error(ErrorCode::kUsage, "every parameter is frozen", "optimizer.frozen",
-                "leave out a pattern: there is nothing to train");
+                "remove a pattern: there is nothing to train");
   }
   return frozen;
 }

@@ -24,7 +24,7 @@ void scale_to_base(const Settings& settings, std::vector<double>* values) {
   const double first = values->front();
   if (first <= 0) {
     throw Error(ErrorCode::kUsage, "base cannot scale values that begin with 0", "learning_rate",
-                "leave base out");
+                "remove base");
   }
   for (double& value : *values) value *= settings.number("base") / first;
 }

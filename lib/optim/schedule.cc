@@ -62,14 +62,14 @@ Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t ep
   const double warmup_epochs = settings.number("warmup_epochs");
   if (warmup_steps_ > 0 && warmup_epochs > 0) {
     throw Error(ErrorCode::kUsage, "warmup_steps and warmup_epochs are both set", "learning_rate",
-                "leave one of them out");
+                "remove one of them");
   }
   if (warmup_epochs > 0) {
     warmup_steps_ = std::llround(warmup_epochs * static_cast<double>(steps_per_epoch));
   }
   if (settings.given("warmup_start") && warmup_steps_ == 0) {
     throw Error(ErrorCode::kUsage, "warmup_start has no effect without a warm-up", "learning_rate",
-                "set warmup_epochs or warmup_steps, or leave it out");
+                "set warmup_epochs or warmup_steps, or remove it");
   }
   warmup_start_ = settings.number("warmup_start");
   granularity_ = settings.text("per") == "epoch" ? steps_per_epoch : 1;

@@ -96,7 +96,7 @@ class Reader {
     if (find_field(path)->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       read_message(typed, path, place);
     } else if (!colon) {
-      fail_expecting("':' behind '" + typed + "'");
+      fail_expecting("':' after '" + typed + "'");
     } else {
       read_values(typed, path, place);
     }
@@ -105,7 +105,7 @@ class Reader {
 
   void read_message(const std::string& typed, const std::string& path, const Place& place) {
     const bool angle = at("<");
-    if (!take("{") && !take("<")) fail_expecting("'{' behind '" + typed + "'");
+    if (!take("{") && !take("<")) fail_expecting("'{' after '" + typed + "'");
     if (is_elsewhere(path) && !at("}") && !at(">")) refuse_later(path, "", place);
     if ((at("}") || at(">")) && !is_later(path)) message_of(path, true);
     while (!at("}") && !at(">")) read_field(typed);

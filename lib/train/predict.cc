@@ -37,7 +37,7 @@ class Predictor {
     batch_size_ = std::min(job.data.integer("batch_size"), static_cast<int64_t>(paths_.size()));
     names_ = job.data.texts("class_names");
     check_same_classes(weights_.card.classes, names_, weights_.paths[0],
-                       "leave data.class_names out, or use the names it was trained with");
+                       "remove data.class_names, or use the names it was trained with");
     if (names_.empty()) names_ = weights_.card.classes;
     compare();
     make_pipeline();

@@ -32,7 +32,7 @@ void Trainer::end_for_failure() {
   if (failure_) std::rethrow_exception(failure_);
   const auto first =
       std::find_if(failures.begin(), failures.end(), [](const auto& rank) { return rank[0] != 0; });
-  throw Error(ErrorCode::kPeerLost, "cannot go on",
+  throw Error(ErrorCode::kPeerLost, "cannot continue",
               "rank " + std::to_string(first - failures.begin()), "see the message of that rank");
 }
 
@@ -91,7 +91,7 @@ void Trainer::look_for_saved(bool wait) {
     return published_.saved(outcome->step);
   }
   save_failure_ = saving_failure(outcome->failure);
-  spdlog::warn("step {} is not saved: {}; training goes on, the next checkpoint may succeed",
+  spdlog::warn("step {} is not saved: {}; training continues, and the next checkpoint may succeed",
                outcome->step, save_failure_);
 }
 

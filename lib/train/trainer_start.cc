@@ -76,7 +76,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   if (leads()) say_unused();
   load();
   const JobRank own{options.rank, options.world};
-  std::unique_ptr<Control> of_saver;  // the saver's thread has turns of its own
+  std::unique_ptr<Control> of_saver;  // the saver's thread takes its own turns
   if (!rank_states(runner_->executor().program()).empty()) {
     of_saver = std::make_unique<Control>(options.control ? options.control : options.communicator);
   }

@@ -86,7 +86,7 @@ TEST(ChooseLowType, Wish_IsFollowedWherePossible) {
             DType::kBFloat16);
   const std::string line = said(
       [&] { EXPECT_EQ(choose_low_type(amp, {.low_types = {DType::kFloat16}}), DType::kFloat16); });
-  EXPECT_THAT(line, HasSubstr("float16 in place of bfloat16"));
+  EXPECT_THAT(line, HasSubstr("float16 instead of bfloat16"));
 }
 
 TEST(ChooseLowType, NothingOffered_TrainsInFloat32AndSaysWhy) {

@@ -188,7 +188,7 @@ TEST_F(RankParts, PartThatIsGoneCutOrOfAnother_IsRefusedByItsRank) {
   const std::string whole = read_file(part(1));
   fs::remove(part(1));
   EXPECT_THAT(load(2),
-              ::testing::ElementsAre("", HasSubstr("rank_00001.safetensors: there is no")));
+              ::testing::ElementsAre("", HasSubstr("rank_00001.safetensors: the file does not")));
   write_file_atomically(part(1), whole.substr(0, whole.size() - 4));
   EXPECT_THAT(load(2), ::testing::ElementsAre("", HasSubstr("truncated")));
   fs::copy_file(part(0), part(1), fs::copy_options::overwrite_existing);

@@ -102,8 +102,9 @@ TEST_F(RunFolderTest, NamesThatAreNoFolder_AreRefused) {
 
 TEST_F(RunFolderTest, WhatCannotBeWritten_IsRefused) {
   { UniqueFd made(::creat("file", 0644)); }
-  EXPECT_THAT(failure_of({.output = "file"}), HasSubstr("set train.output to a folder"));
-  EXPECT_THAT(failure_of({.output = "file/below"}), HasSubstr("set train.output to a folder"));
+  EXPECT_THAT(failure_of({.output = "file"}), HasSubstr("set train.output to a writable folder"));
+  EXPECT_THAT(failure_of({.output = "file/below"}),
+              HasSubstr("set train.output to a writable folder"));
 }
 
 TEST_F(RunFolderTest, SetAside_KeepsWhatIsThere) {

@@ -69,10 +69,11 @@ int group_size(const StrategyProto& proto, const PassContext& context) {
     return 1;
   }
   if (size <= 1 || size >= degree || degree % size != 0) {
-    refuse("hierarchical_allreduce_inter_nranks is " + std::to_string(size) + ", with " +
-               std::to_string(degree) + " ranks",
-           "give the number of ranks of a group, such as a node's: more than 1, and a divisor of "
-           "the number of ranks below it");
+    refuse(
+        "hierarchical_allreduce_inter_nranks is " + std::to_string(size) + ", with " +
+            std::to_string(degree) + " ranks",
+        "set it to the number of ranks of a group, such as a node's: more than 1, and a divisor of "
+        "the number of ranks below it");
   }
   return size;
 }

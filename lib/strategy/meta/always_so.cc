@@ -48,9 +48,8 @@ FLEET_META_OPTIMIZER(always_so) {
       {"build_strategy.allow_cuda_graph_capture",
        "not configurable: a GPU's step is launched as one graph (train.cuda_graph)"},
       {"execution_strategy.num_iteration_per_drop_scope",
-       "without effect: memory is planned once, there are no scopes to drop"},
-      {"execution_strategy.use_thread_barrier",
-       "without effect: one thread issues the operations"}};
+       "no effect: memory is planned once, there are no scopes to drop"},
+      {"execution_strategy.use_thread_barrier", "no effect: one thread issues the operations"}};
   def.when = "never: they exist for scripts that set them; a log line names those that were set";
   def.cost = "nothing";
 }

@@ -234,7 +234,7 @@ void check(const paddle::fleet::DGCConfig& config) {
   for (const float sparsity : config.sparsity()) {
     if (sparsity > 0 && sparsity < 1) continue;
     refuse("sparsity has " + std::to_string(sparsity),
-           "give the fractions that are not sent, such as "
+           "set the fractions that are not sent, such as "
            "0.999: above 0 and below 1");
   }
 }
