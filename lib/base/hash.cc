@@ -47,8 +47,8 @@ std::optional<uint64_t> hash_file(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  std::vector<unsigned char> piece(
-      1 << 20);  // hashed as a whole, so that short reads do not change the result
+  // Hashed as a whole, so that short reads do not change the result.
+  std::vector<unsigned char> piece(1 << 20);
   uint64_t hash = 0;
   for (size_t have = 0;;) {
     const ssize_t got = ::read(file.get(), piece.data() + have, piece.size() - have);

@@ -47,8 +47,7 @@ struct PipelineStats {
   int64_t damaged = 0;      // distinct damaged images in the batches given so far
   double waiting_time = 0;  // total seconds that next() waited
   int64_t queued = 0;       // finished batches that wait for the consumer
-  int64_t capacity =
-      0;  // the largest possible value of queued (data.prefetch); 0 without worker threads
+  int64_t capacity = 0;     // limit of queued (data.prefetch); 0 without worker threads
 };
 
 struct PipelineContext {

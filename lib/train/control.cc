@@ -70,8 +70,8 @@ void Control::check_turns() const {
   const bool few_work = 2 * working <= size, few_rest = 2 * working >= size;
   const int odd = few_work ? working : size - working;
   const double every = static_cast<double>(size) * (size - 1) / 2;
-  const int first = static_cast<int>(
-      few_work ? sums_.working_ranks : every - sums_.working_ranks);  // valid if there is only one
+  // Valid if there is only one.
+  const int first = static_cast<int>(few_work ? sums_.working_ranks : every - sums_.working_ranks);
   const std::string who =
       odd == 1 ? "rank " + std::to_string(first) + " has " : std::to_string(odd) + " ranks have ";
   const std::string others =

@@ -115,7 +115,7 @@ DeviceWish device_wish(const std::string& wanted, const std::optional<std::strin
   }
   DeviceWish wish{.name = wanted};
   if (!selected) return wish;
-  long long index = 0;  // type of parse_int()
+  long long index = 0;  // NOLINT(runtime/int): type of parse_int()
   for (const std::string& part : split(*selected, ',')) {
     if (!parse_int(part, &index) || index < 0) {
       throw Error(ErrorCode::kUsage, "'" + *selected + "' is not a list of GPUs",

@@ -223,8 +223,8 @@ void Trainer::resume(const std::string& folder) {
       fs::equivalent(fs::path(folder + "/..").lexically_normal(), checkpoints(), error);
   if (!own && !evaluates_only()) {
     set_aside_other_checkpoints();
-    watch_->take_back(
-        {.metric = watch_->record().kept.metric});  // the best checkpoint is not in this folder
+    // The best checkpoint is not in this folder.
+    watch_->take_back({.metric = watch_->record().kept.metric});
   }
   position_.evaluations = watch_->record();
   goes_on_ |= own;
