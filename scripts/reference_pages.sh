@@ -211,8 +211,8 @@ names_of() {
 key_rows='
   function cell(text) { gsub(/\|/, "\\|", text); gsub(/</, "\\&lt;", text); gsub(/\*/, "\\*", text); return text }
   function type_of(text,    words, n, i, out) {
-    if (text ~ /^a text one of /) {
-      sub(/^a text one of /, "", text)
+    if (text ~ /^a string one of /) {
+      sub(/^a string one of /, "", text)
       n = split(text, words, ", ")
       if (text ~ /^, /) { n = split(substr(text, 3), words, ", "); words[++n] = "\"\"" }
       for (i = 1; i <= n; ++i) out = out (i > 1 ? ", " : "") "`" words[i] "`"

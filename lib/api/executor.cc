@@ -81,11 +81,12 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
 
 ProgramExecutor::~ProgramExecutor() = default;
 
-// A program's own batches may leave out weights and keys.
+// A program's own batches may omit weights and keys.
 void ProgramExecutor::complete(const data::Batch& batch) {
   if (batch.size != batch_size_) {
     throw Error(ErrorCode::kUsage, "a batch of " + std::to_string(batch.size) + " samples",
-                "ProgramExecutor", "it was made for " + std::to_string(batch_size_));
+                "ProgramExecutor",
+                "the executor was built for batches of " + std::to_string(batch_size_));
   }
   if (weighs_classes(job_) && !batch.class_weights) {
     throw Error(ErrorCode::kUsage, "the batch has no class weights", "train.class_weights",
@@ -118,7 +119,8 @@ void ProgramExecutor::run(const data::Batch& batch) { train(batch, false); }
 
 std::vector<double> ProgramExecutor::run(const data::Batch& batch,
                                          const std::vector<std::string>& fetch_list) {
-  for (const std::string& name : fetch_list) fetched(name, {});  // before anything is changed
+  for (const std::string& name : fetch_list)
+    fetched(name, {});  // checks the names before anything changes
   train(batch, !fetch_list.empty());
   if (fetch_list.empty()) return {};
   look_for_nan();
@@ -177,7 +179,7 @@ std::string ProgramExecutor::save(const std::string& root, int keep) {
   const std::string bad = runner_->finite_watch().bad_state();
   if (!bad.empty()) {
     throw NotFiniteError("'" + bad + "' is not finite", "step " + std::to_string(position_.step),
-                         "go on from an earlier checkpoint");
+                         "resume from an earlier checkpoint");
   }
   return save_on_all_ranks(root, position_, runner_->executor(), keep, {world_.rank, world_.size},
                            runner_->control());
@@ -218,7 +220,7 @@ std::vector<float> ProgramExecutor::values(const std::string& name) {
                                      program.var(id).kind == VarKind::kState ||
                                      id == metrics.losses || id == metrics.counts);
   if (!kept || program.var(id).dtype != DType::kFloat32) {
-    throw Error(ErrorCode::kUsage, "'" + name + "' is no parameter, state or metric in float32",
+    throw Error(ErrorCode::kUsage, "'" + name + "' is not a float32 parameter, state or metric",
                 "ProgramExecutor", "program_text() lists the variables");
   }
   return runner_->executor().values<float>(id);

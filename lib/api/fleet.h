@@ -1,4 +1,4 @@
-// Everything that a program needs to train with fleetrun: docs/how-to/own_trainer.md.
+// Includes all headers that a program needs to train with fleetrun: docs/how-to/own_trainer.md.
 //
 //   fleet::Worker worker = fleet::init_collective();
 //   fleet::Model model("resnet50", {{"num_classes", 102}});

@@ -31,7 +31,7 @@ int64_t Loader::batches() const { return pipeline().batches(); }
 int64_t Loader::samples() const { return pipeline().samples(); }
 
 Model::Model(const std::string& name, const Values& keys) : recipe_(std::make_shared<Recipe>()) {
-  model_registry().get(name);  // kUsage naming the nearest
+  model_registry().get(name);  // kUsage naming the nearest known model
   recipe_->tree.set("model.name", name, "Model");
   recipe_->set("model.", keys, "Model");
 }

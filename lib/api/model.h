@@ -1,5 +1,6 @@
-// What a program trains: a network, its data, and from minimize() on its optimizer and strategy.
-// Together they are the job that fleet-worker reads from a file (train/job.h), with the same names.
+// What a program trains: a network, its data and, after minimize(), its optimizer and strategy.
+// Together they form the job that fleet-worker reads from a file (train/job.h), with the same
+// names.
 #pragma once
 
 #include <memory>
@@ -13,10 +14,10 @@
 
 namespace fleet {
 
-// A job in the making. Model, Loader, Loss and ProgramExecutor share it.
+// A job under construction. Model, Loader, Loss and ProgramExecutor share it.
 struct Recipe;
 
-// What minimize() lowers.
+// The value that minimize() lowers.
 class Loss {
  public:
   explicit Loss(std::shared_ptr<Recipe> recipe) : recipe_(std::move(recipe)) {}
@@ -27,19 +28,19 @@ class Loss {
   std::shared_ptr<Recipe> recipe_;
 };
 
-// Batches of one split, read ahead by threads of the host. It is opened by the ProgramExecutor of
-// its model: before that every call but copying is kUsage. One thread uses it.
+// Batches of one split, read ahead by host threads. The model's ProgramExecutor opens it: before
+// that, every call except copying throws kUsage. For use by one thread.
 class Loader {
  public:
   Loader(std::shared_ptr<Recipe> recipe, bool train) : recipe_(std::move(recipe)), train_(train) {}
 
-  // Begins epoch `epoch` at batch `first`. Needed once before the first next().
+  // Begins epoch `epoch` at batch `first`. Call it before the first next().
   void start_epoch(int64_t epoch, int64_t first = 0);
-  // The epoch's next batch of this rank, valid until the following call; null at its end. Its
-  // memory is the loader's. Throws what went wrong in reading.
+  // The next batch of this rank in the epoch, valid until the following call; null at the end of
+  // the epoch. The loader owns its memory. Throws errors of reading.
   const data::Batch* next();
-  int64_t batches() const;  // an epoch, the same on every rank
-  int64_t samples() const;  // of all ranks
+  int64_t batches() const;  // per epoch, the same on every rank
+  int64_t samples() const;  // over all ranks
 
  private:
   data::InputPipeline& pipeline() const;
@@ -48,20 +49,21 @@ class Loader {
   bool train_;
 };
 
-// Copies mean the same model. Not thread-safe.
+// Copies refer to the same model. Not thread-safe.
 class Model {
  public:
-  // name: of a network in lib/models, or one that the program registered itself with FLEET_MODEL
-  // (models/model.h). keys: those below "model." of a job file. kUsage for an unknown name.
+  // name: a network in lib/models, or one that the program registered with FLEET_MODEL
+  // (models/model.h). keys: the keys below "model." of a job file. kUsage for an unknown name.
   explicit Model(const std::string& name, const Values& keys = {});
 
   // Data as in the section "data" of a job file: {"source", "image_list"}, {"batch_size", 32},
-  // {"train.list", "train.txt"}. Of the test split: data.test.* and test_loader().
+  // {"train.list", "train.txt"}. For the test split use data.test.* and test_loader().
   Loader train_loader(const Values& data);
   Loader test_loader();
-  // Instead: the program makes its own batches (data::Batch: images, labels and size are enough).
+  // Instead of train_loader(): the program makes its own batches (data::Batch: images, labels and
+  // size are enough).
   //   image  channels, height, width of normalised float32 images
-  //   batch  samples a step and rank
+  //   batch  samples per step and rank
   void own_data(const Shape& image, int64_t batch);
 
   Loss loss() const { return Loss(recipe_); }

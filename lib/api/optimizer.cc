@@ -39,7 +39,7 @@ void DistributedOptimizer::minimize(const Loss& loss) const {
                 "make another Model for another optimizer");
   }
   if (!recipe.has_data) {
-    throw Error(ErrorCode::kUsage, "the model has no data, which shapes and batch come from",
+    throw Error(ErrorCode::kUsage, "the model has no data, which define shapes and batch size",
                 "minimize", "call train_loader() or own_data() first");
   }
   ConfigTree tree = recipe.tree;

@@ -13,10 +13,10 @@ namespace fleet {
 // "learning_rate" of a job file. A value; not thread-safe.
 class Optimizer {
  public:
-  // name: a rule of lib/optim. keys: its settings, {"weight_decay", 1e-4}. Names and values are
-  // checked in minimize().
+  // name: a rule in lib/optim. keys: its settings, {"weight_decay", 1e-4}. minimize() checks names
+  // and values.
   Optimizer(const std::string& name, double learning_rate, const Values& keys = {});
-  // A schedule of lib/optim in place of the constant rate: schedule("cosine", {{"base", 0.1}}, 90).
+  // A schedule of lib/optim instead of the constant rate: schedule("cosine", {{"base", 0.1}}, 90).
   Optimizer& schedule(const std::string& name, const Values& keys, int64_t epochs);
 
   const Values& keys() const { return keys_; }  // full names: "optimizer.name"
@@ -41,9 +41,9 @@ class DistributedOptimizer {
  public:
   DistributedOptimizer(Optimizer optimizer, DistributedStrategy strategy)
       : optimizer_(std::move(optimizer)), strategy_(std::move(strategy)) {}
-  // Decides that the loss's model is trained with this optimizer and strategy, and checks their
-  // settings: kUsage naming what is wrong. The ProgramExecutor then appends backward pass,
-  // collectives and updates. kUsage where the model has no data yet, or was minimized before.
+  // Trains the loss's model with this optimizer and strategy. Checks their settings: kUsage naming
+  // what is wrong. The ProgramExecutor later appends backward pass, collectives and updates. kUsage
+  // if the model has no data yet, or was minimized before.
   void minimize(const Loss& loss) const;
 
  private:

@@ -1,4 +1,4 @@
-// What Model, Loader, minimize() and ProgramExecutor share. Not for programs.
+// State that Model, Loader, minimize() and ProgramExecutor share. Not for programs.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace fleet {
 
-// What a ProgramExecutor opened. Ends in the reverse order.
+// Objects that a ProgramExecutor opened. Destroyed in reverse order.
 struct Opened {
   std::unique_ptr<Device> device;
   Connection connection;
-  std::unique_ptr<JobData> data;  // null where the program makes its own batches
+  std::unique_ptr<JobData> data;  // null if the program makes its own batches
 };
 
 struct Recipe {

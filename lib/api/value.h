@@ -1,4 +1,4 @@
-// Values by name, as a job file has them: {"num_classes", 102}, {"mean", {0.485, 0.456, 0.406}}.
+// Values by name, as in a job file: {"num_classes", 102}, {"mean", {0.485, 0.456, 0.406}}.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace fleet {
 
-// A bool, number, text or list, kept as text; which of them a name takes is the name's to decide.
+// A bool, number, string or list, kept as text; the name it is set under decides the type.
 class Value {
  public:
   Value(bool value) : text_(value ? "true" : "false") {}  // NOLINT(runtime/explicit)

@@ -23,7 +23,7 @@ void ask_to_stop(int signal) {
 }
 void ask_to_save(int) { ++saves; }
 
-// A signal handler: nothing but write and _exit.
+// A signal handler: calls only write and _exit.
 void end_start(int) {
   if (!starting) return;
   constexpr char kLine[] = "stopped as asked before training began\n";
@@ -39,7 +39,7 @@ const std::atomic<int>* Worker::saves_asked() const { return &saves; }
 BoundedStart::BoundedStart() {
   std::signal(SIGALRM, end_start);
   starting = true;
-  if (received) ::alarm(kStopSeconds);  // it came before
+  if (received) ::alarm(kStopSeconds);  // the signal came before
 }
 
 BoundedStart::~BoundedStart() {
@@ -55,7 +55,7 @@ Worker init_collective(const InitOptions& options) {
 }
 
 Worker join_job(bool handle_signals) {
-  // The launcher looks at the stacks of a job that hangs, where the kernel asks for leave (Yama).
+  // The launcher reads the stacks of a job that hangs; Yama needs this permission for it.
   if (get_env(kEnvStoreAddress)) ::prctl(PR_SET_PTRACER, ::getppid(), 0, 0, 0);
   if (handle_signals) {
     for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) std::signal(signal, ask_to_stop);

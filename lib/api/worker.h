@@ -14,7 +14,7 @@ struct InitOptions {
                                // and SIGUSR2 count in saves_asked()
 };
 
-// One a process. Used by the thread that made it; wants_to_stop() by any.
+// One per process. For the thread that made it; any thread may call wants_to_stop().
 class Worker {
  public:
   explicit Worker(World world) : world_(std::move(world)) {}
@@ -25,10 +25,10 @@ class Worker {
   int nodes() const { return world_.node_count(); }
   bool is_first() const { return world_.rank == 0; }
   const World& world() const { return world_; }
-  // Whether a signal asked this rank to end; ProgramExecutor::agree_to_stop() makes it a decision
-  // of all ranks.
+  // Whether a signal asked this rank to end; ProgramExecutor::agree_to_stop() turns that into a
+  // decision of all ranks.
   bool wants_to_stop() const { return stop_signal()->load() != 0; }
-  // The signal that came, 0 before. Lives as long as the process.
+  // The signal that was received, or 0. Lives as long as the process.
   const std::atomic<int>* stop_signal() const;
   // How often SIGUSR1 or SIGUSR2 has asked for a checkpoint. Lives as long as the process.
   const std::atomic<int>* saves_asked() const;
@@ -37,9 +37,10 @@ class Worker {
   World world_;
 };
 
-// While one lives, a signal that asks to stop ends the process after kStopSeconds, with a line and
-// 128 + the signal. For a start: it has nothing to save yet, and reading from a mount that does not
-// answer may last for ever. One at a time; made and destroyed by any thread. Uses alarm(2).
+// While an object of this class lives, a stop signal ends the process after kStopSeconds, with a
+// line and exit code 128 + the signal. For the start of a job, which has nothing to save yet, and
+// where reading from an unresponsive mount may block forever. Only one at a time; any thread may
+// create or destroy it. Uses alarm(2).
 class BoundedStart {
  public:
   static constexpr unsigned kStopSeconds = 2;
@@ -48,10 +49,10 @@ class BoundedStart {
   BoundedStart(const BoundedStart&) = delete;
 };
 
-// Sets up the log and reads the environment that fleetrun made; without one it is a job of one
-// rank. kUsage where there are several ranks and no rendezvous: start the program with fleetrun.
+// Sets up the log and reads the environment that fleetrun made; without one, the job has one rank.
+// kUsage if there are several ranks and no rendezvous: start the program with fleetrun.
 Worker init_collective(const InitOptions& options = {});
-// The same without the log, for programs that have set it up.
+// The same without the log, for programs that set up their own.
 Worker join_job(bool handle_signals = true);
 
 }  // namespace fleet

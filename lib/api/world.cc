@@ -73,10 +73,9 @@ DeviceChoice choose_job_device(const Job& job, bool speaks) {
   const DeviceWish wish = wish_of(job);
   DeviceChoice choice = choose(job, wish);
   if (!choice.missing.empty()) {
-    throw Error(
-        ErrorCode::kUnsupported, choice.missing + " was asked for: " + choice.reason,
-        "train.device (" + job.settings.origin("train.device") + ")",
-        "auto takes the CPU where there is no GPU; docs/how-to/gpu.md tells what a GPU needs");
+    throw Error(ErrorCode::kUnsupported, choice.missing + " was asked for: " + choice.reason,
+                "train.device (" + job.settings.origin("train.device") + ")",
+                "auto uses the CPU if there is no GPU; docs/how-to/gpu.md lists what a GPU needs");
   }
   if (!speaks) return choice;
   if (!wish.note.empty()) spdlog::info("training runs on the CPU: {}", wish.note);

@@ -1,5 +1,5 @@
-// This process as one rank of a job: what the launcher told it, the device it computes on, and how
-// it reaches the other ranks.
+// This process as one rank of a job: its place in the job as set by the launcher, its device, and
+// its communicators.
 #pragma once
 
 #include <memory>
@@ -16,32 +16,34 @@ namespace fleet {
 struct World {
   int rank = 0, size = 1;
   std::vector<std::string> nodes;  // the address of each rank's node, by rank
-  std::shared_ptr<Store> store;    // where the ranks meet; null in a job of one rank
+  std::shared_ptr<Store> store;    // shared by the ranks; null in a job of one rank
   int node_count() const;
 };
 
-// From the environment that fleetrun sets (PADDLE_TRAINER_ID, PADDLE_TRAINERS_NUM,
-// PADDLE_TRAINER_ENDPOINTS, FLEET_STORE_ADDRESS, ...); alone a job of one rank. kUsage where there
-// are several ranks and no Store.
+// Reads the environment that fleetrun sets (PADDLE_TRAINER_ID, PADDLE_TRAINERS_NUM,
+// PADDLE_TRAINER_ENDPOINTS, FLEET_STORE_ADDRESS, ...); without it, a job of one rank. kUsage if
+// there are several ranks and no Store.
 World world_from_env();
 
-// What the ranks of a job reach each other by: the device's memory, and the host's.
+// Communicators between the ranks of a job: one for the memory of the device, one for that of the
+// host.
 struct Connection {
   std::unique_ptr<Communicator> compute;  // null in a job of one rank
-  std::unique_ptr<Communicator> control;  // null where `compute` is of the host's memory too
+  std::unique_ptr<Communicator> control;  // null if `compute` uses host memory too
 };
 
-// Collective, once for each World: all ranks call it alike. Compares the jobs of all ranks first
+// Collective, once for each World: all ranks must call it. Compares the jobs of all ranks first
 // (train/same_start.h). The device must outlive the connection. Errors of StartComparison and
 // make_communicator().
 Connection connect(const Job& job, const World& world, Device& device);
 
-// Where this rank computes (train.device and FLAGS_selected_gpus). One line of the log says why it
-// is the CPU where train.device is auto, and one what has no effect there; speaks: whether they are
-// printed. Errors of choose_device(); kUnsupported where train.device is cuda and no GPU can be
-// used.
+// Chooses the device of this rank (train.device and FLAGS_selected_gpus). Logs one line with the
+// reason if train.device is auto and the choice is the CPU, and one with the settings that have no
+// effect there; speaks: whether to log them. Errors of choose_device(); kUnsupported if
+// train.device is cuda and no GPU can be used.
 DeviceChoice choose_job_device(const Job& job, bool speaks);
-// The same for printing what a rank would run: says nothing, and without a GPU it is the CPU.
+// The same for printing what a rank would run: logs nothing, and chooses the CPU if there is no
+// GPU.
 DeviceChoice choose_device_to_print(const Job& job);
 
 }  // namespace fleet

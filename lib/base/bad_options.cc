@@ -13,7 +13,7 @@ std::string bare_name(const std::string& flag) {
   return canonical.substr(std::min(canonical.find_first_not_of('-'), canonical.size()));
 }
 
-// "--nproc" is the start of one name only.
+// "--nproc" is the start of exactly one name.
 std::string completed(const std::string& name, const std::vector<std::string>& names) {
   constexpr size_t kLeast = 4;
   std::string found;

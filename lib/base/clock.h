@@ -13,7 +13,7 @@ double monotonic_seconds();
 // Seconds since 1970, UTC.
 double unix_seconds();
 
-// "0:07", "12:34", "1:02:03", "2d 03:04:05"; "-:--" where negative or not finite.
+// "0:07", "12:34", "1:02:03", "2d 03:04:05"; "-:--" if negative or not finite.
 std::string format_duration(double seconds);
 
 }  // namespace fleet

@@ -24,7 +24,7 @@ bool asks_for_help(const std::vector<std::string>& arguments) {
   return false;
 }
 
-// PADDLE_X=1, --x=True: as Python's programs have them.
+// PADDLE_X=1, --x=True: the spellings of Python programs.
 std::string truth(const std::string& text) {
   std::string small = text;
   std::transform(small.begin(), small.end(), small.begin(),
@@ -74,7 +74,7 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
   if (asks_for_help(arguments)) return std::nullopt;
   const std::vector<Option>& known = syntax.options.options();
   const std::string see_help = "see " + syntax.program + " --help";
-  // The program's own name stands before every message.
+  // The program's own name precedes every message.
   const size_t blank = syntax.program.find(' ');
   const std::string command =
       blank == std::string::npos ? std::string() : syntax.program.substr(blank + 1);
@@ -87,15 +87,15 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
     return read_options(known, corrected, PlainWord::kIsOne).bad.empty();
   });
   if (given.words.size() > syntax.most) {
-    refuse("'" + given.words[syntax.most] + "' is one word too many", command,
-           syntax.takes_rest ? "put what is to be run behind --" : see_help);
+    refuse("unexpected argument '" + given.words[syntax.most] + "'", command,
+           syntax.takes_rest ? "write the command to run after --" : see_help);
   }
   if (given.words.size() < syntax.least) {
-    refuse("it needs " + syntax.words, command,
+    refuse("missing argument: " + syntax.words, command,
            syntax.missing_word.empty() ? see_help : syntax.missing_word);
   }
   if (!given.rest.empty() && !syntax.takes_rest) {
-    refuse("'" + given.rest[0] + "' is one word too many", command, see_help);
+    refuse("unexpected argument '" + given.rest[0] + "'", command, see_help);
   }
   ConfigTree tree;
   add_environment(known, &tree);

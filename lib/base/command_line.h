@@ -1,7 +1,7 @@
 // Reads command lines whose options are declared as an OptionGroup: `--KEY VALUE`, `--KEY=VALUE`,
 // `--KEY` alone for a flag, and one letter: `-t 3`, `-t3`. In a name `-` equals `_`, and one dash
 // before a name of several letters equals two. An empty value (`--gpus=$GPUS` with an empty
-// variable) counts as not given, as an empty variable of the environment does.
+// variable) counts as not given, as an empty environment variable does.
 #pragma once
 
 #include <functional>
@@ -19,27 +19,28 @@ namespace fleet {
 
 struct GivenOption {
   const Option* option = nullptr;
-  std::string value;         // "true" of a flag that stands alone
-  std::string flag;          // as it was written: "--nproc-per-node"
-  size_t at = 0, count = 1;  // its words in the line
+  std::string value;         // "true" for a flag without a value
+  std::string flag;          // as written: "--nproc-per-node"
+  size_t at = 0, count = 1;  // its words on the command line
 };
 struct OptionWords {
-  std::vector<GivenOption> options;  // with its last value each; all of one that `repeats`
-  std::vector<std::string> words;    // that are no options
-  std::vector<std::string> rest;     // behind "--"
-  std::vector<BadOption> bad;        // unknown ones, and values that are missing
+  std::vector<GivenOption> options;  // each with its last value; every occurrence if it `repeats`
+  std::vector<std::string> words;    // arguments that are not options
+  std::vector<std::string> rest;     // arguments behind "--"
+  std::vector<BadOption> bad;        // unknown options and missing values
 };
 enum class PlainWord {
-  kEndsOptions,  // it and all that follows are `words`; a "--" before them is taken away
-  kIsOne,        // options may follow it; "--" ends them, and all behind it is `rest`
+  kEndsOptions,  // it and everything after it are `words`; a "--" before them is removed
+  kIsOne,        // options may follow it; "--" ends them, and everything behind it is `rest`
 };
-// Reads to the end of the options, whatever is wrong with them: see `bad`. `is_program` tells a
-// program from the value of an unknown option, where a plain word ends the options.
+// Reads to the end of the options even if some are wrong: see `bad`. If a plain word ends the
+// options, `is_program` tells a program from the value of an unknown option.
 OptionWords read_options(const std::vector<Option>& known, const std::vector<std::string>& words,
                          PlainWord plain,
                          const std::function<bool(const std::string&)>& is_program = {});
 
-// Into the tree: what of `options` their environment twins say, and over it what was given.
+// Adds to the tree the values from the environment variables of `options`, then the given values
+// over them.
 void add_environment(const std::vector<Option>& options, ConfigTree* tree);
 void add_given(const std::vector<GivenOption>& given, ConfigTree* tree);
 
@@ -47,23 +48,23 @@ void add_given(const std::vector<GivenOption>& given, ConfigTree* tree);
 
 struct CommandSyntax {
   std::string program = {};  // "fleetrun logs", as messages and help name it
-  std::string words = {};    // "JOB", "[JOB] [-- WRAPPER...]": what it takes beside options
-  std::string about = {};    // what it does: whole lines, the first is its summary
+  std::string words = {};  // the arguments it takes besides options: "JOB", "[JOB] [-- WRAPPER...]"
+  std::string about = {};  // its description: whole lines, the first is the summary
   OptionGroup options = OptionGroup();
-  size_t least = 0, most = 0;     // so many words
-  bool takes_rest = false;        // and what is behind "--"
-  std::string missing_word = {};  // what to do where words are missing
+  size_t least = 0, most = 0;     // number of arguments
+  bool takes_rest = false;        // also takes the words behind "--"
+  std::string missing_word = {};  // what to do if arguments are missing
   std::string more = {};          // lines at the end of the help
 };
 std::string command_help(const CommandSyntax& syntax);
 
 struct CommandLine {
-  Settings settings;               // all of the syntax's options
-  std::vector<std::string> words;  // as many as it says
+  Settings settings;               // one value for each option of the syntax
+  std::vector<std::string> words;  // between `least` and `most` of them
   std::vector<std::string> rest;
 };
-// kUsage, pointing to its --help, for what the syntax does not have. Nothing where --help (or -h)
-// is there.
+// kUsage, pointing to --help, if the arguments do not fit the syntax. nullopt if --help (or -h) is
+// among them.
 std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
                                              const std::vector<std::string>& arguments);
 
@@ -73,15 +74,15 @@ struct Command {
   CommandSyntax syntax = {};
   // The exit code. Throws Error.
   std::function<int(const CommandLine&)> run = {};
-  // In place of `run`: it reads its words itself; the syntax is for help and completion.
+  // Instead of `run`: the command parses its own words; `syntax` is for help and completion only.
   std::function<int(const std::vector<std::string>&)> run_words = {};
-  // In place of both: it is another word for this option of the program: "--help".
+  // Instead of both: an alias of this option of the program, such as "--help".
   std::string instead = {};
-  bool internal = false;  // no help tells it
+  bool internal = false;  // not shown in any help
 
   std::string summary() const { return syntax.about.substr(0, syntax.about.find('\n')); }
 };
-// Prints the help where it is asked for, else runs it; the exit code.
+// Prints the help if it is asked for, else runs the command. Returns the exit code.
 int run_command(const Command& command, const std::vector<std::string>& arguments);
 
 }  // namespace fleet

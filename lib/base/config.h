@@ -1,6 +1,6 @@
 // The configuration tree: values by dotted path with their origin, and schemas that registered
-// things declare. Precedence is flag > environment > file > default; whoever builds a tree sets the
-// later ones over the earlier.
+// things declare. Precedence is flag > environment > file > default: a tree's builder sets values
+// in the reverse order, and later ones replace earlier ones.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,14 @@ enum class ConfigType { kBool, kInteger, kNumber, kText, kIntegers, kNumbers, kT
 struct ConfigKey {
   std::string path;
   ConfigType type;
-  std::optional<ConfigValue> initial;  // the default; nothing: the key is required
+  std::optional<ConfigValue> initial;  // the default; nullopt: the key is required
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
-  std::vector<std::string> choices;  // allowed texts; empty: any
+  std::vector<std::string> choices;  // allowed values; empty: any
   std::string help;                  // one line
 };
 
-// What keys there are. Paths are dotted ("image.size"). Each call adds one key and returns the
-// schema.
+// The known keys. Paths are dotted ("image.size"). Each call adds one key and returns the schema.
 class Schema {
  public:
   Schema& boolean(std::string path, bool initial, std::string help);
@@ -51,7 +50,7 @@ class Schema {
   // All keys of `inner`, below `prefix` ("" for this level).
   Schema& section(const std::string& prefix, const Schema& inner);
   const std::vector<ConfigKey>& keys() const { return keys_; }
-  // One line a key: path, type, range or choices, default, help.
+  // One line per key: path, type, range or choices, default, help.
   std::string help() const;
 
  private:
@@ -68,13 +67,13 @@ class Settings {
   std::vector<int64_t> integers(const std::string& path) const;
   std::vector<double> numbers(const std::string& path) const;
   std::vector<std::string> texts(const std::string& path) const;
-  // Whether the user gave it (it is not the default).
+  // Whether the user set it; false for a default.
   bool given(const std::string& path) const;
   // "job.json", "--set", "environment X", "default"
   const std::string& origin(const std::string& path) const;
   // The keys below prefix, without it.
   Settings section(const std::string& prefix) const;
-  // One line a value, "path = value  (origin)", for --print_config.
+  // One line per value, "path = value  (origin)", for --print_config.
   std::string print() const;
 
  private:
@@ -98,27 +97,28 @@ class ConfigTree {
   // Sets a value from text: "64", "true", "[1, 2]", "1,2" or any other text. An object, "{'a': 1}",
   // sets several values below the path.
   void set(const std::string& path, std::string_view text, const std::string& origin);
-  // The raw text of a value before validation: to look up which registered thing declares the rest.
+  // The raw text of a value before validation, to find out which registered thing declares the
+  // other keys.
   std::optional<std::string> peek(const std::string& path) const;
-  // "" where there is no such value.
+  // "" if there is no such value.
   std::string origin(const std::string& path) const;
-  // Those of the values that there are whose path is `prefix` or begins with `prefix`.
+  // The paths of existing values that equal `prefix` or begin with it.
   std::vector<std::string> paths(const std::string& prefix) const;
-  // Takes all values of the other tree, which replace values of the same path.
+  // Copies all values of the other tree; they replace values at the same path.
   void overlay(const ConfigTree& other);
-  // Moves a value to another path, where it replaces any value.
+  // Moves a value to another path and replaces any value there.
   void rename(const std::string& from, const std::string& to);
-  // The default counts again.
+  // Restores the default.
   void remove(const std::string& path) { entries_.erase(path); }
-  // Every value checked for name, type, range and choice; defaults filled in. kUsage naming path,
-  // origin and the nearest known key.
+  // Checks each value's name, type, range and choice, and fills in defaults. Throws kUsage naming
+  // path, origin and the nearest known key.
   Settings validate(const Schema& schema) const;
 
  private:
   struct Entry {
     ConfigValue value;
     std::string origin;
-    bool loose = false;  // came as text: its type is the schema's to decide
+    bool loose = false;  // came as text: the schema decides its type
   };
   std::map<std::string, Entry> entries_;
 };

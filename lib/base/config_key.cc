@@ -29,7 +29,7 @@ ConfigType element_of(ConfigType type) {
   }
 }
 
-// A choice in the spelling it is declared in, whatever its case on the command line.
+// Rewrites a choice in its declared spelling; its case does not matter.
 void spell_choice(const ConfigKey& key, Scalar* scalar) {
   std::string* text = std::get_if<std::string>(scalar);
   if (!text) return;
@@ -44,8 +44,8 @@ void spell_choice(const ConfigKey& key, Scalar* scalar) {
   }
 }
 
-// The scalar as the wanted type, or nothing. Loose values came as text and are read as what is
-// wanted.
+// Converts the scalar to the wanted type, or returns nullopt. A loose value came as text and is
+// parsed as that type.
 std::optional<Scalar> coerce(const Scalar& given, ConfigType wanted, bool loose) {
   if (loose && wanted != ConfigType::kText && std::holds_alternative<std::string>(given)) {
     const Json json = Json::parse(json_from_python(std::get<std::string>(given)), nullptr, false);
@@ -114,13 +114,13 @@ const char* name_of(ConfigType type) {
     case ConfigType::kNumber:
       return "a number";
     case ConfigType::kText:
-      return "a text";
+      return "a string";
     case ConfigType::kIntegers:
       return "a list of integers";
     case ConfigType::kNumbers:
       return "a list of numbers";
     case ConfigType::kTexts:
-      return "a list of texts";
+      return "a list of strings";
   }
   return "";
 }

@@ -1,4 +1,4 @@
-// A value against what its key declares. For config*.cc.
+// Checks a value against the declaration of its key. For config*.cc.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace fleet::config {
 
-// "an integer", "a list of texts"
+// "an integer", "a list of strings"
 const char* name_of(ConfigType type);
-// "from 1 to 8", "one of a, b"; "" where anything of the type will do.
+// "from 1 to 8", "one of a, b"; "" if any value of the type is allowed.
 std::string range_of(const ConfigKey& key);
-// The value as the key's type. loose: it came as text, which is read as what the key wants. kUsage
-// naming key, value and what it must be.
+// Converts the value to the key's type. loose: it came as text, which is parsed as the key's type.
+// Throws kUsage naming key, value and what it must be.
 ConfigValue check(const ConfigKey& key, const ConfigValue& given, bool loose,
                   const std::string& origin);
 

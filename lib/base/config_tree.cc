@@ -16,16 +16,16 @@ namespace {
 
 [[noreturn]] void given_twice(const std::string& path, const std::string& origin) {
   throw Error(ErrorCode::kUsage, "the key '" + path + "' is given twice", origin,
-              "leave one of them out");
+              "remove one of them");
 }
 
-// What no job file has, and a damaged or made-up one may.
+// Limits for damaged or hostile files; real job files stay far below.
 constexpr int64_t kLargestFile = 4 << 20;  // bytes
 constexpr int kDeepest = 32, kMostKeys = 2000;
 constexpr size_t kLongestKey = 200;
 
-// Refuses too much of anything, and names that an object has twice: the parser would keep one of
-// the values in silence.
+// Refuses oversized input, and duplicate names in an object: the parser would silently keep one of
+// the values.
 class JobFileCheck {
  public:
   explicit JobFileCheck(const std::string& origin) : origin_(origin) {}
@@ -72,7 +72,7 @@ ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origi
     const size_t at = what.find("at line");
     throw Error(ErrorCode::kUsage,
                 "not valid JSON " + (at == std::string::npos ? what : what.substr(at)), origin,
-                "correct it");
+                "fix the syntax");
   }
   if (!root.is_object()) {
     throw Error(ErrorCode::kUsage, "not a JSON object", origin, "write { \"key\": value, ... }");
@@ -92,7 +92,7 @@ ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origi
       const auto value = config::to_value(child);
       if (!value) {
         throw Error(ErrorCode::kUsage, "'" + path + "' cannot be " + config::dump(child), origin,
-                    child.is_null() ? "leave it out for its default"
+                    child.is_null() ? "remove it to use its default"
                                     : "write a scalar, or a list of scalars");
       }
       if (!tree.entries_.emplace(path, Entry{*value, origin}).second) given_twice(path, origin);

@@ -33,7 +33,7 @@ static std::vector<std::string> sections_below(const std::string& section,
   return {sections.begin(), sections.end()};
 }
 
-// What the user may have meant by an unknown path: a key or a section of its section, else any key,
+// What the user may have meant by an unknown path: a key or section of its section, else any key,
 // else the keys beside it.
 static std::string meant(const std::string& path, const std::vector<std::string>& known) {
   const std::string section = path.substr(0, path.find('.'));
@@ -64,14 +64,14 @@ static std::vector<std::string> sections_of(const std::vector<std::string>& know
   return sections;
 }
 
-// Why an entry is none of the known keys. object: it is an empty object; nothing where that is a
-// section.
+// Why an entry matches none of the known keys. object: it is an empty object; returns nullopt if
+// that is a section.
 static std::optional<Error> unknown(const std::string& path, bool object, const std::string& origin,
                                     const std::vector<std::string>& known) {
   const std::vector<std::string> inside = keys_below(path, known);
   if (!inside.empty()) {
     if (object) return std::nullopt;
-    return Error(ErrorCode::kUsage, "'" + path + "' is a section, and no value", origin,
+    return Error(ErrorCode::kUsage, "'" + path + "' is a section, not a value", origin,
                  "write an object with its keys, such as '" + inside.front() + "'");
   }
   if (object && std::find(known.begin(), known.end(), path) != known.end()) {
@@ -89,7 +89,7 @@ static std::optional<Error> unknown(const std::string& path, bool object, const 
   return Error(ErrorCode::kUsage, "unknown key '" + path + "'", origin, hint);
 }
 
-// All that is wrong, a line each.
+// Reports all errors, one per line.
 static void throw_all(const std::vector<Error>& errors) {
   if (errors.empty()) return;
   if (errors.size() == 1) throw errors[0];

@@ -12,16 +12,16 @@ namespace fleet::config {
 using Json = nlohmann::ordered_json;
 using Scalar = ConfigValue::Scalar;
 
-// An empty object leaves an entry under its path with this behind it: validate() tells a section
-// from a key that lacks its value, and from a name that does not exist.
+// An empty object leaves an entry under its path followed by this character: validate() then tells
+// a section from a key without a value and from an unknown name.
 inline constexpr char kEmptyObject = '.';
 
 // As text on one line. Bytes that are not UTF-8 become U+FFFD.
 std::string dump(const Json& json);
 Json to_json(const Scalar& scalar);
-// Nothing for null, objects and lists.
+// nullopt for null, objects and lists.
 std::optional<Scalar> to_scalar(const Json& json);
-// A scalar, or a list of scalars; nothing for anything else.
+// A scalar, or a list of scalars; nullopt for anything else.
 std::optional<ConfigValue> to_value(const Json& json);
 
 }  // namespace fleet::config

@@ -21,12 +21,12 @@ constexpr std::array<uint32_t, 256> make_table() {
 constexpr std::array<uint32_t, 256> kTable = make_table();
 
 #if defined(__x86_64__)
-// The instruction's result comes three cycles after its operands, so three parts of a block are
-// summed in turn. The first parts' sums are then shifted by as many zero bytes as follow them (Mark
+// The instruction has a latency of three cycles, so three parts of a block are summed in turn. The
+// sums of the first two parts are then shifted by the number of zero bytes that follow them (Mark
 // Adler's crc32c.c).
 constexpr size_t kPart = 4096;
 
-// The sum of a single set bit in each place, shifted by kPart zero bytes: shifting is linear.
+// The checksum of each single set bit, shifted by kPart zero bytes: shifting is linear.
 using Shift = std::array<std::array<uint32_t, 256>, 4>;
 
 Shift make_shift() {

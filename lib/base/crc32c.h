@@ -6,11 +6,11 @@
 
 namespace fleet {
 
-// Of what `before` is the checksum of, with `bytes` behind it. By the processor's instruction where
-// it has one.
+// The checksum of `bytes` appended to data whose checksum is `before`. Uses the processor's
+// instruction if there is one.
 uint32_t crc32c(std::string_view bytes, uint32_t before = 0);
 
-// The same by a table, on any processor.
+// The same with a table, on any processor.
 uint32_t crc32c_by_table(std::string_view bytes, uint32_t before = 0);
 
 }  // namespace fleet

@@ -5,10 +5,10 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kLongest = 16 << 10;  // bytes: a message may quote what somebody else has written
+constexpr size_t kLongest = 16 << 10;  // bytes: a message may quote text of other programs
 
-// Names and texts of others are quoted: nothing of them may command a terminal, and a place is one
-// line.
+// Messages quote names and texts of others: these must not control a terminal, and `where` must
+// stay on one line.
 std::string compose(const std::string& what, const std::string& where, const std::string& next) {
   std::string text;
   if (!where.empty()) text += shown_path(where) + ": ";
@@ -61,7 +61,7 @@ int exit_code_for(ErrorCode code) {
 
 void internal_error(const char* file, int line, const std::string& what) {
   throw Error(ErrorCode::kInternal, what, std::string(file) + ":" + std::to_string(line),
-              "this is a bug of fleetrun, please report it");
+              "this is a bug in fleetrun; please report it");
 }
 
 }  // namespace fleet

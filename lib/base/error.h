@@ -1,5 +1,5 @@
 // The one exception type of fleetrun. Exceptions of other libraries are translated into it where
-// they enter.
+// they enter our code.
 #pragma once
 
 #include <stdexcept>
@@ -13,17 +13,17 @@ enum class ErrorCode {
   kUnsupported,  // understood, but this build or machine cannot do it
   kTimeout,      // a deadline passed
   kPeerLost,     // another rank or node died, hung or was aborted
-  kStale,        // belongs to an epoch of the job that is over
+  kStale,        // belongs to a generation of the job that is over
   kIo,           // the operating system refused a file or socket operation
-  kInternal,     // a bug of ours
-  kNoMemory,     // the device has not as much memory as is wanted
+  kInternal,     // a bug in fleetrun
+  kNoMemory,     // the device does not have enough memory
 };
 
 const char* name_of(ErrorCode code);
 
-// what(): "<where>: <what>; <next>", the parts that are empty left out.
+// what(): "<where>: <what>; <next>", without the parts that are empty.
 //   what   what failed, in one clause
-//   where  on whom: a file and line, a flag, a rank, a host
+//   where  what it failed on: a file and line, a flag, a rank, a host
 //   next   what the user should do about it
 class Error : public std::runtime_error {
  public:
@@ -38,15 +38,15 @@ class Error : public std::runtime_error {
   std::string failure_, where_, next_;
 };
 
-// What a rank ends with that fails only because it lost another (kPeerLost): the rendezvous then
-// waits a moment for the cause.
+// Exit code of a rank that fails only because it lost another rank (kPeerLost): the rendezvous then
+// waits briefly for the root cause.
 inline constexpr int kExitPeerLost = 114;
 
-// The exit code a program ends with for an error of this kind: 2 for kUsage, kUnsupported,
-// kNoMemory and kNotFound, kExitPeerLost for kPeerLost, else 1.
+// The exit code for an error of this kind: 2 for kUsage, kUnsupported, kNoMemory and kNotFound,
+// kExitPeerLost for kPeerLost, else 1.
 int exit_code_for(ErrorCode code);
 
-// Throws kInternal naming the place: for what can only be a bug of ours.
+// Throws kInternal naming the source location: for errors that only a bug in fleetrun can cause.
 [[noreturn]] void internal_error(const char* file, int line, const std::string& what);
 #define FLEET_CHECK(condition, what)                                     \
   do {                                                                   \

@@ -1,12 +1,12 @@
-// Names of files made from texts of users.
+// File names made from user-supplied text.
 #pragma once
 
 #include <string>
 
 namespace fleet {
 
-// A part of a file name: whatever is not [A-Za-z0-9._-] becomes _. A text of more than 100 bytes is
-// cut, and ends in a digest of all of it.
+// Part of a file name: each character other than [A-Za-z0-9._-] becomes _. A text of more than 100
+// bytes is cut and ends in a digest of the whole text.
 std::string file_word(std::string text);
 
 }  // namespace fleet

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kOdd = 0x9e3779b97f4a7c15ull;
 
-// One to one in each argument.
+// Bijective in each argument.
 uint64_t mix(uint64_t lane, uint64_t word) { return std::rotl((lane ^ word) * kOdd, 29); }
 
 uint64_t load(const unsigned char* from, size_t bytes = 8) {
@@ -29,7 +29,8 @@ uint64_t load(const unsigned char* from, size_t bytes = 8) {
 
 uint64_t hash_bytes(const void* data, size_t bytes, uint64_t seed) {
   const auto* at = static_cast<const unsigned char*>(data);
-  uint64_t lanes[4] = {seed, seed + kOdd, seed ^ kOdd, ~seed};  // independent, for speed
+  uint64_t lanes[4] = {seed, seed + kOdd, seed ^ kOdd,
+                       ~seed};  // independent of each other, for speed
   size_t left = bytes;
   for (; left >= 32; left -= 32, at += 32) {
     for (int i = 0; i < 4; ++i) lanes[i] = mix(lanes[i], load(at + 8 * i));
@@ -46,7 +47,8 @@ std::optional<uint64_t> hash_file(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  std::vector<unsigned char> piece(1 << 20);  // hashed whole, so that short reads change nothing
+  // Hashed as a whole, so that short reads do not change the result.
+  std::vector<unsigned char> piece(1 << 20);
   uint64_t hash = 0;
   for (size_t have = 0;;) {
     const ssize_t got = ::read(file.get(), piece.data() + have, piece.size() - have);

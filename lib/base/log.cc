@@ -22,7 +22,7 @@ template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::str
 namespace fleet {
 namespace {
 
-// spdlog's own names are in small letters.
+// spdlog's own level names are lower-case.
 class LevelName : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -38,7 +38,7 @@ class LevelName : public spdlog::custom_flag_formatter {
   }
 };
 
-// Messages quote names and output of others: nothing of them may command a terminal.
+// Messages quote names and output of others, which must not control a terminal.
 class SafeText : public spdlog::custom_flag_formatter {
  public:
   explicit SafeText(bool colors) : colors_(colors) {}
@@ -56,7 +56,7 @@ class SafeText : public spdlog::custom_flag_formatter {
   bool colors_;
 };
 
-// In colours, where they are wanted, and never waiting for a reader.
+// Writes in colours if they are wanted, and never waits for a reader.
 class StandardErrorSink : public spdlog::sinks::sink {
  public:
   explicit StandardErrorSink(bool colors) : colors_(colors) {}

@@ -1,4 +1,4 @@
-// Logging for every room: spdlog's own macros and functions, set up once per process by
+// Logging for every module: spdlog's own macros and functions, set up once per process by
 // set_up_logging().
 #pragma once
 
@@ -6,7 +6,7 @@
 
 #include <string>
 
-// Compiled once, in log.cc: it is half of what compiling a file that logs costs.
+// Compiled once, in log.cc: this template is half the cost of compiling a file that logs.
 #if FMT_VERSION < 100000
 extern template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::string_view,
                                                    fmt::basic_format_args<fmt::format_context>,

@@ -12,7 +12,7 @@ std::string load_module(const std::string& name, const std::string& what) {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
   std::vector<fs::path> places = {folder, folder.parent_path() / "lib/fleetrun"};
-  // Programs of one's own lie elsewhere: beside the library that this is in.
+  // A user's own program lies elsewhere: look beside the library that contains this function.
   Dl_info info;
   if (::dladdr(reinterpret_cast<void*>(&load_module), &info) != 0) {
     places.push_back(fs::path(info.dli_fname).parent_path() / "fleetrun");
@@ -21,7 +21,7 @@ std::string load_module(const std::string& name, const std::string& what) {
     const fs::path module = place / ("lib" + name + ".so");
     if (!fs::exists(module, error)) continue;
     if (::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL)) return "";
-    return std::string("its module cannot be loaded: ") + ::dlerror();
+    return std::string("cannot load its module: ") + ::dlerror();
   }
   return "this build has no " + what;
 }

@@ -1,5 +1,5 @@
-// Parts of a program that are loaded only where they are wanted, because they need libraries that
-// not every machine has.
+// Parts of a program that are loaded only when needed, because they depend on libraries that not
+// every machine has.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 namespace fleet {
 
 // Loads lib<name>.so from beside the program, from ../lib/fleetrun, or from fleetrun/ beside the
-// shared library that this is linked into; what is in it registers itself. It stays loaded as long
-// as the process. Returns "" or, in a clause, why it could not be loaded.
-//   what  it holds, for the message: "cuda backend"
+// shared library that contains this code; its contents register themselves. It stays loaded as
+// long as the process. Returns "" or, as a clause, why it could not be loaded.
+//   what  its content, for the message: "cuda backend"
 std::string load_module(const std::string& name, const std::string& what);
 
 }  // namespace fleet

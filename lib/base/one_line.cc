@@ -5,7 +5,8 @@
 namespace fleet {
 namespace {
 
-// Bytes of the UTF-8 character at the front of `text`; 0 if there is none that a terminal may get.
+// Bytes of the UTF-8 character at the front of `text`; 0 if it must not reach a terminal or is
+// invalid.
 size_t shown_character(std::string_view text) {
   const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned char first = byte(0);

@@ -7,8 +7,8 @@
 
 namespace fleet {
 
-// At most `most` (3 or more) characters, with "..." for what is cut; control characters (C0, C1,
-// DEL) and bytes that are not UTF-8 become '?'.
+// At most `most` (3 or more) characters, with "..." in place of the cut part; control characters
+// (C0, C1, DEL) and bytes that are not UTF-8 become '?'.
 std::string one_line(std::string_view text, size_t most);
 
 }  // namespace fleet

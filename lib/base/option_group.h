@@ -1,5 +1,5 @@
-// How options of command lines are declared: an option is one call with everything about it, from
-// which the reader (command_line.h), help, man pages and the shells' completion follow.
+// Declares command-line options: one call holds everything about an option. The reader
+// (command_line.h), help, man pages and shell completion follow from it.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,36 @@
 namespace fleet {
 
 struct Option {
-  std::string key;                       // in the configuration; "--" + key is the flag
-  std::vector<std::string> aliases;      // other flags: "redirect", "t" for -t, "-np" for -np alone
-  std::vector<std::string> environment;  // twins; the first that is set counts
-  std::string value;                     // what the value is, for the help: "LIST"; empty: a flag
-  bool optional = false;                 // the default stands for "not given"
-  bool common = false;                   // --help shows it; the others only --help all
+  std::string key;                   // in the configuration; the flag is "--" + key
+  std::vector<std::string> aliases;  // other flags: "redirect", "t" for -t, "-np" for -np alone
+  std::vector<std::string>
+      environment;          // environment variables of the option; the first that is set counts
+  std::string value;        // kind of value, for the help: "LIST"; empty: a flag
+  bool optional = false;    // if not given, it has no value: the default is a placeholder
+  bool common = false;      // shown by --help; others only by --help all
   bool spread = false;      // a list that may have lost its quotes: "a, b" is two words
-  bool internal = false;    // between programs of ours: no help tells it
-  std::string group;        // its subject, filled in by OptionGroup
-  bool key_is_flag = true;  // false: only its aliases are
-  int values = 1;           // words of its value: two of "--mca KEY VALUE"
-  bool repeats = false;     // each time counts; otherwise the last one
-  bool foreign = false;     // another launcher's, to be put into ours after reading
+  bool internal = false;    // used between our own programs: not in any help
+  std::string group;        // its title in the help; filled in by OptionGroup
+  bool key_is_flag = true;  // false: only its aliases are flags
+  int values = 1;           // number of words of its value: two for "--mca KEY VALUE"
+  bool repeats = false;     // every occurrence counts; otherwise only the last
+  bool foreign = false;     // an option of another launcher, translated to ours after reading
 
   bool is_flag() const { return value.empty(); }
-  // As they are written: "--tee", and what else means it: "-t" where an alias is one letter.
+  // The flags as users write them: "--tee", and aliases: "-t" for an alias of one letter.
   std::vector<std::string> flags() const;
 };
 
-// A flag as it is declared: "--nproc-per-node" is "--nproc_per_node".
+// The declared spelling of a flag: "--nproc-per-node" becomes "--nproc_per_node".
 std::string canonical_flag(std::string flag);
 
-// Options of one subject, in the order in which help shows them.
+// Options of one subject, in the order of the help.
 class OptionGroup {
  public:
   explicit OptionGroup(std::string title = {}) : title_(std::move(title)) {}
 
-  // --KEY VALUE, as the methods of Schema of the same names have it. The initial value is a
-  // placeholder where the option is `optional`.
+  // --KEY VALUE. The methods correspond to those of Schema. The initial value is a placeholder if
+  // the option is `optional`.
   OptionGroup& text(Option option, std::string initial, std::string help) {
     schema_.text(option.key, std::move(initial), std::move(help));
     return add(std::move(option));
@@ -62,17 +63,17 @@ class OptionGroup {
     schema_.choice(option.key, std::move(initial), std::move(choices), std::move(help));
     return add(std::move(option));
   }
-  // --KEY alone; also --KEY=false.
+  // --KEY alone, or --KEY=false.
   OptionGroup& flag(Option option, std::string help) {
     schema_.boolean(option.key, false, std::move(help));
     option.value.clear();
     return add(std::move(option));
   }
-  // All of another group, which keep their own title.
+  // Adds all options of another group; they keep their own title.
   OptionGroup& include(const OptionGroup& other);
 
   const std::vector<Option>& options() const { return options_; }
-  const Schema& schema() const { return schema_; }  // a key an option, in the same order
+  const Schema& schema() const { return schema_; }  // one key per option, in the same order
 
  private:
   OptionGroup& add(Option option) {

@@ -17,7 +17,7 @@
 namespace fleet {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel's
+constexpr int kMostLinks = 40;  // the kernel's limit
 
 [[noreturn]] void refuse(const std::string& what, const std::string& path,
                          const std::string& next) {
@@ -34,14 +34,14 @@ bool is_trusted(uid_t user) { return user == 0 || user == ::geteuid(); }
 struct Folder {
   UniqueFd fd;
   struct stat status = {};
-  std::string path;  // as reached
+  std::string path;  // the path walked so far
 
   std::string entry(const std::string& name) const {
     return path.empty() ? name : path.ends_with('/') ? path + name : path + "/" + name;
   }
 };
 
-// Steps through a path, one entry at a time, as the kernel would.
+// Resolves a path one entry at a time, as the kernel would.
 class Walk {
  public:
   explicit Walk(const std::string& path) : path_(path) {
@@ -80,7 +80,7 @@ class Walk {
   void step(const std::string& name) {
     Folder next;
     next.path = here_.entry(name);
-    // O_DIRECTORY: an automount point is mounted.
+    // With O_DIRECTORY an automount point gets mounted.
     const auto open = [&](int flags) {
       return UniqueFd(
           ::openat(here_.fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC | flags));
@@ -124,9 +124,9 @@ class Walk {
 
   const std::string path_;
   Folder here_;
-  std::vector<std::string> names_;  // still to go, the next one last
+  std::vector<std::string> names_;  // remaining names; the next one is last
   int links_ = 0;
-  std::string planted_;  // what a stranger has made, and everything below it
+  std::string planted_;  // an entry made by an untrusted user; everything below it is untrusted too
   uid_t planter_ = 0;
 };
 
@@ -152,19 +152,19 @@ void check_file(const std::string& path, const struct stat& file, const struct s
   if (!is_trusted(file.st_uid) && file.st_uid != folder.st_uid) {
     refuse("it belongs to " + name_of_user(file.st_uid), path, kNext);
   }
-  // A hard link may be to any file of this user's.
+  // The hard link may point to any file of this user.
   const bool shared = (folder.st_mode & (S_IWGRP | S_IWOTH)) != 0 || !is_trusted(folder.st_uid);
   if (file.st_nlink > 1 && shared) {
     refuse("it has a second name (hard link), in a folder that others may write", path, kNext);
   }
 }
 
-// That the file could be written.
+// Checks that the file could be written.
 void check_entry(const Folder& folder, const std::string& path) {
   const std::string name = name_of(path);
   struct stat status = {};
   if (::fstatat(folder.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-    fail("cannot look at the file", path);
+    fail("cannot inspect the file", path);
   }
   check_file(path, status, folder.status);
   if (::faccessat(folder.fd.get(), name.c_str(), W_OK, AT_EACCESS) != 0) {
@@ -180,11 +180,11 @@ UniqueFd open_owned_file(const std::string& path, int flags, mode_t mode) {
   const Folder folder = reach_folder_of(path);
   const std::string name = name_of(path);
   const auto open = [&](int more) {
-    // O_NONBLOCK: a pipe without a reader is not waited for.
+    // O_NONBLOCK: do not wait for the reader of a pipe.
     return UniqueFd(::openat(folder.fd.get(), name.c_str(),
                              more | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode));
   };
-  // Made now it is ours, whatever owner a file server shows for it.
+  // A file that we just created is ours, whatever owner a file server reports.
   if ((flags & O_CREAT) != 0) {
     if (UniqueFd made = open(flags | O_EXCL)) return made;
   }

@@ -14,7 +14,7 @@ ProcessMemory process_memory() {
                            : word == "VmHWM:" ? &memory.peak
                                               : nullptr;
     if (!value || !(file >> *value)) continue;
-    *value *= 1024;  // written in kB
+    *value *= 1024;  // the file gives kB
   }
   return memory;
 }

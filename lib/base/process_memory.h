@@ -7,10 +7,10 @@ namespace fleet {
 
 struct ProcessMemory {
   int64_t resident = 0;  // bytes: VmRSS of proc(5)
-  int64_t peak = 0;      // the most that was resident since the process began: VmHWM
+  int64_t peak = 0;      // largest resident size since the process began: VmHWM
 };
 
-// Zeros where /proc tells nothing.
+// Zeros if /proc is not available.
 ProcessMemory process_memory();
 
 }  // namespace fleet

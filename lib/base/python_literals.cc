@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-// Behind the text or comment that begins at `at`; `at` where none does.
+// The position behind the string or comment that begins at `at`; `at` if none begins there.
 size_t behind(const std::string& text, size_t at) {
   const auto found = [&](const char* end, size_t from) {
     const size_t position = text.find(end, from);
@@ -36,7 +36,7 @@ void quote_doubly(std::string* text, size_t begin, size_t end) {
 
 std::string json_from_python(std::string_view given) {
   std::string text(given);
-  size_t comma = std::string::npos;  // with nothing but blanks and comments behind it
+  size_t comma = std::string::npos;  // the last comma followed only by blanks and comments so far
   const auto in_word = [&](size_t at) {
     return std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_';
   };

@@ -1,4 +1,4 @@
-// Python's spellings in JSON: people paste from scripts.
+// Accepts Python spellings in JSON, because people paste from scripts.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace fleet {
 
-// True and False become true and false, texts in single quotes get double ones (those that hold a
-// double quote stay), and a comma before a closing bracket goes. Everything keeps its line and
-// column. Texts in double quotes and comments stay as they are.
+// True and False become true and false, strings in single quotes get double quotes (unless they
+// contain a double quote), and a comma before a closing bracket is removed. Line and column numbers
+// do not change. Strings in double quotes and comments stay as they are.
 std::string json_from_python(std::string_view text);
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Lists of numbers for human readers.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 
 namespace fleet {
 
-// {0, 1, 2, 5} -> "0-2,5". `sorted`: rising.
+// {0, 1, 2, 5} -> "0-2,5". `sorted`: ascending.
 std::string ranges_text(std::span<const int> sorted);
 
 }  // namespace fleet

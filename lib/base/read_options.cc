@@ -1,4 +1,5 @@
-// CLI11 reads the options. Which words are options, and the habits of shells' users, are ours.
+// CLI11 parses the options. This file decides which words are options, and handles habits of shell
+// users.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -14,7 +15,8 @@ namespace {
 
 bool looks_like_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
 
-// Whether DASHES and NAME together are this flag; without a copy, for there are hundreds.
+// Whether DASHES and NAME together are this flag. Makes no copy, because there are hundreds of
+// flags.
 bool is_same_flag(std::string_view dashes, std::string_view name, std::string_view flag) {
   if (flag.size() != dashes.size() + name.size() || !flag.starts_with(dashes)) return false;
   flag.remove_prefix(dashes.size());
@@ -36,10 +38,10 @@ const Option* find_flag(const std::vector<Option>& known, const std::string& fla
   return nullptr;
 }
 
-// A word that is an option, taken apart.
+// A word that is an option, split into its parts.
 struct Word {
-  const Option* option = nullptr;  // nullptr: nobody knows it
-  std::string flag;                // as it was written
+  const Option* option = nullptr;  // nullptr: unknown
+  std::string flag;                // as written
   std::string value;
   bool has_value = false;
 };
@@ -69,7 +71,7 @@ class Reader {
          const std::function<bool(const std::string&)>& is_program)
       : known_(known), words_(words), plain_(plain), is_program_(is_program) {}
 
-  // What is left for CLI11: a word for each of `options`.
+  // Returns the words that remain for CLI11: one for each of `options`.
   std::vector<std::string> read(OptionWords* all) {
     std::vector<std::string> left;
     for (at_ = 0; at_ < words_.size(); ++at_) {
@@ -89,7 +91,7 @@ class Reader {
       if (!word.option) {
         all->bad.push_back(unknown(word));
       } else if (const auto value = value_of(word, &all->bad)) {
-        if (value->empty() && !stands_alone(word)) continue;  // an empty value is none
+        if (value->empty() && !stands_alone(word)) continue;  // an empty value counts as not given
         left.push_back("--" + word.option->key + (value->empty() ? "" : "=" + *value));
         all->options.push_back({word.option, {}, word.flag, first, at_ - first + 1});
       }
@@ -98,7 +100,7 @@ class Reader {
   }
 
  private:
-  // A word that cannot be the value of the option before it.
+  // Whether a word cannot be the value of the option before it.
   bool ends_value(const Option& option, const std::string& text) const {
     const bool is_word = text.find(' ') == std::string::npos;
     return is_known_option(text) || (option.foreign && text.starts_with("--") && is_word);
@@ -110,8 +112,8 @@ class Reader {
     return option && !option->foreign;
   }
 
-  // The next word too, where the value is not in the first. CLI11 would take the next option for a
-  // value that is missing, and end a list at a blank.
+  // Also takes the next word if the first does not contain the value. CLI11 would take the next
+  // option as a missing value, and would end a list at a blank.
   std::optional<std::string> value_of(const Word& word, std::vector<BadOption>* bad) {
     const Option& option = *word.option;
     std::string value = word.value;
@@ -125,7 +127,7 @@ class Reader {
       }
       value += (i > 0 ? " " : "") + words_[++at_];
     }
-    // As Paddle's documents have it: --log_overwrite True. A program of that name is `true`.
+    // Paddle's documentation writes --log_overwrite True. A program of that name is called `true`.
     if (stands_alone(word) && at_ + 1 < words_.size() &&
         (words_[at_ + 1] == "True" || words_[at_ + 1] == "False")) {
       value = words_[++at_];
@@ -137,7 +139,7 @@ class Reader {
     return value;
   }
 
-  // With its value, so that what follows is read as it was meant.
+  // Takes its value along, so that the words behind it are parsed as intended.
   BadOption unknown(const Word& word) {
     BadOption bad{"unknown option '" + word.flag + "'", {}, {}, at_, 1, std::vector<std::string>()};
     const std::string nearest = nearest_flag(word.flag, known_);
@@ -168,7 +170,7 @@ class Reader {
   size_t at_ = 0;
 };
 
-// The values, in the order of the line.
+// Parses the values, in the order of the command line.
 void read_values(std::vector<std::string> left, std::vector<GivenOption>* options) {
   CLI::App app;
   app.set_help_flag();
@@ -179,7 +181,7 @@ void read_values(std::vector<std::string> left, std::vector<GivenOption>* option
     added[given.option] = (given.option->is_flag() ? app.add_flag(name) : app.add_option(name))
                               ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
-  std::reverse(left.begin(), left.end());  // as CLI11 wants them
+  std::reverse(left.begin(), left.end());  // CLI11 expects the reverse order
   try {
     app.parse(left);
   } catch (const CLI::ParseError& error) {
@@ -199,7 +201,7 @@ OptionWords read_options(const std::vector<Option>& known, const std::vector<std
   OptionWords all;
   std::vector<std::string> left = Reader(known, words, plain, is_program).read(&all);
   read_values(std::move(left), &all.options);
-  // The last one counts.
+  // The last occurrence counts.
   for (size_t i = all.options.size(); i-- > 0;) {
     const Option* option = all.options[i].option;
     const auto here = all.options.begin() + static_cast<std::ptrdiff_t>(i);

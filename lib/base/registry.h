@@ -1,5 +1,5 @@
-// Self-registration: a registered thing is one file with one Registrar at namespace scope and no
-// edit elsewhere.
+// Self-registration: each registered thing is one file with one Registrar at namespace scope,
+// without an edit elsewhere.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace fleet {
 
-// Names to things. Filled before main(), read only after it: needs no lock.
-//   kind  what it holds, for messages: "model", "optimizer"
+// Maps names to things. Filled before main() and only read afterwards, so it needs no lock.
+//   kind  kind of things, for messages: "model", "optimizer"
 template <typename Thing>
 class Registry {
  public:
@@ -27,7 +27,7 @@ class Registry {
     const auto found = things_.find(name);
     return found == things_.end() ? nullptr : &found->second;
   }
-  // kUsage naming the nearest known name.
+  // Throws kUsage naming the nearest known name.
   const Thing& get(const std::string& name) const {
     if (const Thing* thing = find(name)) return *thing;
     throw Error(ErrorCode::kUsage, "unknown " + kind_ + " '" + name + "'", {},

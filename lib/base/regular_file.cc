@@ -34,10 +34,11 @@ std::string read_whole(const RegularFile& file, const std::string& path, int64_t
   const auto too_large = [&] {
     return Error(ErrorCode::kUsage,
                  "the file is larger than " + mebibytes(static_cast<size_t>(most)), path,
-                 "give the right one");
+                 "name another file");
   };
   if (file.size > most) throw too_large();
-  // Files of /proc have no size; others may grow. One byte more, so that the end is seen at once.
+  // Files of /proc report no size, and others may grow. One extra byte detects the end with one
+  // read.
   std::string content(static_cast<size_t>(file.size) + 1, '\0');
   size_t done = 0;
   for (;;) {
@@ -65,7 +66,7 @@ RegularFile open_regular_file(const std::string& path) {
     }
     throw_not_opened(why, path);
   }
-  if (::fstat(fd.get(), &status) != 0) throw_errno("cannot look at the file", path);
+  if (::fstat(fd.get(), &status) != 0) throw_errno("cannot inspect the file", path);
   if (!S_ISREG(status.st_mode)) throw_kind(status.st_mode, path);
   return {std::move(fd), static_cast<int64_t>(status.st_size)};
 }

@@ -1,4 +1,4 @@
-// Files that must be just that: no pipe, device or folder that a name happens to stand for.
+// Opens files that must be regular: a name may also stand for a pipe, device or folder.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ struct RegularFile {
   int64_t size = 0;
 };
 
-// Never waits for a writer, as opening a pipe does. Links are followed. kUsage saying what it is
-// where it is no regular file, kNotFound or kIo where it cannot be opened.
+// Never waits for a writer, as opening a pipe would. Follows links. kUsage naming the kind of file
+// if it is not a regular one, kNotFound or kIo if it cannot be opened.
 RegularFile open_regular_file(const std::string& path);
 
-// The whole content. As above, and kUsage where it has more than `most` bytes, of which no more are
-// read.
+// The whole content. Errors as above, and kUsage if it has more than `most` bytes; then it is not
+// read further.
 std::string read_regular_file(const std::string& path, int64_t most);
 
-// The same of a pipe too, as `<(...)` of a shell is one, and of a device: waits for who writes it.
+// The same, also for a pipe (such as `<(...)` of a shell) or a device: waits for its writer.
 std::string read_small_file(const std::string& path, int64_t most);
 
-// Before something is written beside `path` and renamed to it: kUsage saying what it is where the
-// name stands for something that is no regular file, which would be lost. A name that nothing has
-// passes. Links are followed.
+// Check to make before writing a file beside `path` and renaming it: kUsage naming the kind of file
+// if `path` exists and is not a regular file, because the rename would destroy it. A name that does
+// not exist passes. Follows links.
 void check_replaceable(const std::string& path);
 
 }  // namespace fleet

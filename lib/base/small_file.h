@@ -1,4 +1,4 @@
-// Files of the kernel, and others of a line or a few.
+// Kernel files, and other files of a few lines.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace fleet {
 
-// Its content without the blanks around it; "" where it cannot be read, or is there no longer.
+// The content without surrounding blanks; "" if the file cannot be read or no longer exists.
 inline std::string small_file(const std::string& path) {
   try {
     return std::string(trim(read_file(path)));

@@ -40,8 +40,8 @@ class StandardError {
   }
 
  private:
-  // Opened once more, such that writing never blocks: the description that others share stays as it
-  // is. Again where standard error has become another file.
+  // Opens standard error a second time, non-blocking: the file description that others share stays
+  // unchanged. Opens it again if standard error has become another file.
   int descriptor() {
     struct stat now;
     if (::fstat(STDERR_FILENO, &now) != 0) return -1;
@@ -58,7 +58,8 @@ class StandardError {
     return own_ ? own_.get() : STDERR_FILENO;
   }
 
-  // As much as goes; all of it where nobody can have it any more.
+  // Writes as much as possible without blocking. Reports all of it as written if nobody can receive
+  // it any more.
   size_t take(std::string_view text) {
     const int fd = descriptor();
     size_t done = 0;
@@ -79,7 +80,7 @@ class StandardError {
     kept_ += lines;
     if (writing_) return;
     writing_ = true;
-    // Signals are for the threads that wait for them.
+    // Block signals in the new thread: other threads wait for them.
     sigset_t all, before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -105,7 +106,7 @@ class StandardError {
   std::mutex mutex_;
   std::condition_variable room_;
   std::string kept_;
-  size_t taken_ = 1;  // bytes of kept_ that were written, and 1
+  size_t taken_ = 1;  // bytes of kept_ that were written, plus 1
   bool opened_ = false, socket_ = false, writing_ = false;
   UniqueFd own_;
   dev_t device_ = 0;

@@ -1,6 +1,6 @@
-// spdlog and fmt as part of a program: Debian has no archives of them, but their sources in
-// headers. Only in programs that are to need glibc alone (scripts/cmake/static_program.cmake);
-// elsewhere the shared libraries bring these definitions.
+// Compiles spdlog and fmt into a program: Debian has no static libraries of them, but ships their
+// sources as headers. Only for programs that must depend on glibc alone
+// (scripts/cmake/static_program.cmake); elsewhere the shared libraries provide these definitions.
 #ifndef SPDLOG_COMPILED_LIB
 #error "made for spdlog as a compiled library"
 #endif

@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kLongestSequence = 128;  // bytes of parameters; more is none
+constexpr size_t kLongestSequence = 128;  // bytes of parameters; a longer sequence is not valid
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 constexpr char32_t kReplacementCode = 0xfffd;
 
@@ -21,7 +21,7 @@ bool is_in(char32_t code, const std::array<Range, N>& ranges) {
   });
 }
 
-// How many bytes follow this one in UTF-8; 0: it begins no character.
+// Number of bytes that follow this one in UTF-8; 0: it does not begin a multi-byte character.
 size_t bytes_after(unsigned char first) {
   if (first >= 0xc2 && first <= 0xdf) return 1;
   if (first >= 0xe0 && first <= 0xef) return 2;
@@ -123,7 +123,7 @@ void TerminalParser::take_text(unsigned char byte) {
   }
 }
 
-// Whether `byte` belongs to the character that is not whole yet; else that is replaced.
+// Whether `byte` belongs to the incomplete character; if not, that character is replaced.
 bool TerminalParser::continues(unsigned char byte) {
   if ((byte & 0xc0) != 0x80) {
     end_character();
@@ -143,7 +143,7 @@ void TerminalParser::end_character() {
   valid ? sink_.character(character_, code) : sink_.character(kReplacement, kReplacementCode);
 }
 
-// U+0080 to U+009F are ESC @ to ESC _ in one character.
+// U+0080 to U+009F are ESC @ to ESC _ as a single character.
 void TerminalParser::control_of_c1(char32_t code) {
   state_ = State::kEscape;
   take_escape(static_cast<unsigned char>(code - 0x40));
@@ -179,7 +179,7 @@ void TerminalParser::take_sequence(unsigned char byte) {
     private_ = private_ || byte >= 0x3c;  // ESC [ ? ...
     if (parameters_.size() <= kLongestSequence) parameters_ += static_cast<char>(byte);
   } else if (byte >= 0x20 && byte < 0x30) {
-    private_ = true;  // with an intermediate byte it means something else
+    private_ = true;  // an intermediate byte gives it another meaning
   } else if (byte >= 0x80) {
     state_ = State::kText;
     take_text(byte);

@@ -1,4 +1,4 @@
-// The bytes that a program writes to a terminal, taken apart into characters and control sequences.
+// Splits the bytes that a program writes to a terminal into characters and control sequences.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace fleet {
 
-// What a TerminalParser finds. Everything else (titles, clipboard, device control, character sets,
-// single controls such as the bell) is dropped.
+// Receives what a TerminalParser finds. Everything else (titles, clipboard, device control,
+// character sets, single controls such as the bell) is dropped.
 class TerminalSink {
  public:
   virtual ~TerminalSink() = default;
-  // One character, as valid UTF-8. Bytes that are none come as U+FFFD.
+  // One character, as valid UTF-8. Invalid bytes arrive as U+FFFD.
   virtual void character(std::string_view utf8, char32_t code) = 0;
   // '\n', '\r', '\b' or '\t'.
   virtual void control(char c) = 0;
@@ -20,13 +20,13 @@ class TerminalSink {
   virtual void sequence(std::string_view parameters, char final) = 0;
 };
 
-// Output may be cut into pieces anywhere. A sequence that is not ended is given up at the end of
-// its line, so that it cannot swallow what follows. Not thread safe.
+// Output may be cut into pieces anywhere. An unfinished sequence is abandoned at the end of its
+// line, so that it cannot swallow the text behind it. Not thread-safe.
 class TerminalParser {
  public:
   explicit TerminalParser(TerminalSink& sink) : sink_(sink) {}
   void add(std::string_view output);
-  // The end of all output: a character that is not whole is replaced.
+  // Ends the output: an incomplete character is replaced.
   void finish();
 
  private:
@@ -43,16 +43,16 @@ class TerminalParser {
   TerminalSink& sink_;
   State state_ = State::kText;
   std::string parameters_, character_;
-  size_t missing_ = 0;  // bytes of character_
+  size_t missing_ = 0;  // bytes of character_ still to come
   bool private_ = false;
 };
 
-// The size of the UTF-8 character at the beginning of `text`, and which one; 0 where there is none.
+// The size of the UTF-8 character at the beginning of `text`, and its code; 0 if there is none.
 size_t character_size(std::string_view text, char32_t* code);
-// Columns that a character takes: 0 (it combines with the one before), 1 or 2.
+// Columns that a character occupies: 0 (it combines with the one before), 1 or 2.
 int columns_of(char32_t code);
-// Whether it changes how its neighbours are shown, and shows nothing itself: bidirectional
-// overrides, which make text read as another.
+// Whether the character is invisible and changes how its neighbours are shown: bidirectional
+// overrides can make text read differently.
 bool is_direction_mark(char32_t code);
 
 }  // namespace fleet

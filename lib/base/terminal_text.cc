@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kReset = "\033[0m";
 constexpr size_t kTab = 8;
 
-// Of an SGR sequence's parameters those of colours and weights: no blinking, nothing hidden.
+// Keeps the colours and weights of an SGR sequence's parameters; drops blinking and hidden text.
 std::string shown_style(std::string_view parameters) {
   std::vector<std::string> kept;
   const std::vector<std::string> all = split(parameters, ';');
@@ -36,7 +36,7 @@ size_t count_of(std::string_view parameters) {
   return static_cast<size_t>(std::clamp<long long>(count, 1, 1 << 16));
 }
 
-// Rows of cells, of which output overwrites some.
+// Rows of cells, some of which later output overwrites.
 class Screen : public TerminalSink {
  public:
   explicit Screen(bool colors) : colors_(colors) {}
@@ -71,7 +71,7 @@ class Screen : public TerminalSink {
         row_ -= std::min(count, row_);
         break;
       case 'B':
-      case 'E':  // a terminal does not scroll for it
+      case 'E':  // no scrolling, as on a terminal
         row_ = std::min(row_ + count, rows_.size() - 1);
         break;
       case 'C':
@@ -106,8 +106,8 @@ class Screen : public TerminalSink {
     std::string text;  // empty: the second half of a wide character
     size_t style = 0;
   };
-  static constexpr size_t kMostColumns = 4096;     // that a cursor is moved to
-  static constexpr size_t kMostPadding = 1 << 16;  // cells, of all rows
+  static constexpr size_t kMostColumns = 4096;     // limit for cursor movement
+  static constexpr size_t kMostPadding = 1 << 16;  // limit in cells, over all rows
 
   std::vector<Cell>& row() { return rows_[row_]; }
 
@@ -122,7 +122,7 @@ class Screen : public TerminalSink {
     ++column_;
   }
 
-  // One half of a wide character is overwritten: blanks take the place of both.
+  // Overwriting one half of a wide character: blanks replace both halves.
   void split_wide(size_t column) {
     if (column == 0 || column >= row().size() || !row()[column].text.empty()) return;
     row()[column].text = row()[column - 1].text = " ";
@@ -152,7 +152,7 @@ class Screen : public TerminalSink {
     for (size_t i = 0; i < end; ++i) row()[i] = {" ", 0};
   }
 
-  // Only from the cursor on: what stands above is worth reading.
+  // Erases only from the cursor on: the text above is worth reading.
   void erase_below(std::string_view parameters) {
     if (!parameters.empty() && parameters != "0") return;
     rows_.resize(row_ + 1);
@@ -195,7 +195,7 @@ class Screen : public TerminalSink {
   size_t row_ = 0, column_ = 0, style_ = 0, padding_ = 0;
 };
 
-// The size of the colour sequence at the beginning of `text`; 0: there is none.
+// The size of the colour sequence at the beginning of `text`; 0 if there is none.
 size_t color_size(std::string_view text) {
   if (!text.starts_with("\033[")) return 0;
   const size_t end = text.find_first_not_of("0123456789;:", 2);
@@ -208,7 +208,7 @@ bool is_plain(std::string_view text) {
                      [](char c) { return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\t'; });
 }
 
-// Whether a terminal shows it, and obeys nothing but newlines and tabs.
+// Whether a terminal shows this character instead of obeying it. Newlines and tabs count as shown.
 bool is_shown(char32_t code) {
   const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
   return code == '\n' || code == '\t' || (!control && !is_direction_mark(code));

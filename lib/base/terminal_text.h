@@ -1,4 +1,4 @@
-// What other programs and people have written, made safe to show on a terminal.
+// Makes the output of other programs and people safe to show on a terminal.
 #pragma once
 
 #include <cstddef>
@@ -9,33 +9,32 @@
 
 namespace fleet {
 
-// Whether colours are wanted on this descriptor: not with NO_COLOR; with FORCE_COLOR; else on a
+// Whether to use colours on this descriptor: no with NO_COLOR; yes with FORCE_COLOR; else on a
 // terminal whose TERM is neither unset nor "dumb".
 bool wants_colors(int fd);
 
-// The lines that a terminal would show of `output`: carriage returns, tabs and cursor movement are
-// resolved; titles, the clipboard and everything else are gone. With `colors` they stay, each line
-// begins and ends without one. No newline at the end. At most some MiB of memory.
+// The lines that a terminal would show for `output`: carriage returns, tabs and cursor movement are
+// resolved; titles, clipboard and everything else are removed. With `colors` colours stay, and each
+// line begins and ends with none active. No newline at the end. Uses at most a few MiB of memory.
 std::string resolve_output(std::string_view output, bool colors = false);
 
-// `text` with what a terminal would obey written out ("\x1b", "\x07"), but for newlines, tabs and,
-// with `colors`, colours.
+// `text` with control characters written out ("\x1b", "\x07"), except newlines, tabs and, with
+// `colors`, colours.
 std::string escape_controls(std::string_view text, bool colors = false);
 
-// A name of somebody else's choosing, for a line: escaped, and cut where it has more than `most`
-// columns.
+// An untrusted name, for a line of output: escaped, and cut if it has more than `most` columns.
 std::string shown_name(std::string_view name, size_t most = 64);
 
-// The same for a path, wherever a message names one.
+// The same for a path, for messages.
 inline std::string shown_path(std::string_view path) { return shown_name(path, 4096); }
 
-// `text` in at most `columns`: what is too much at its end, with "..." in its place.
+// Cuts `text` to `columns` and ends it with "..." if it was longer.
 std::string cut_to_columns(std::string_view text, size_t columns);
 size_t columns_of_text(std::string_view text);
 
-// Output that is passed on to a terminal as it comes: keeps text, newlines, carriage returns, tabs,
-// with `colors` colours, and "erase to the end of the line"; drops everything else. Not thread
-// safe.
+// Filters output that is passed on to a terminal as it arrives: keeps text, newlines, carriage
+// returns, tabs, with `colors` colours, and "erase to the end of the line"; drops everything else.
+// Not thread-safe.
 class TerminalFilter : private TerminalSink {
  public:
   explicit TerminalFilter(bool colors) : colors_(colors), parser_(*this) {}

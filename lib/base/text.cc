@@ -36,7 +36,7 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 
 namespace {
 
-// Letters that are missing, too many or others, and neighbours that have changed places.
+// The number of missing, extra or different letters and of swapped neighbours.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

@@ -14,21 +14,21 @@ std::string_view trim(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
-// The candidate nearest to `name` by edit distance, or "" where none is near enough to be meant.
+// The candidate nearest to `name` by edit distance, or "" if none is close enough.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
-// "did you mean 'x'?" where a candidate is near, else "known: a, b, c".
+// "did you mean 'x'?" if a candidate is close, else "known: a, b, c".
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
-// The same for a dotted path: those that end with the same name ("a.x" for "x", "b.x"), else the
-// nearest path, else those whose last name is the nearest; "" where none is meant.
+// The same for a dotted path: the paths that end with the same name ("a.x" for "x", "b.x"), else
+// the nearest path, else the paths with the nearest last name; "" if none is close.
 std::string path_suggestion(std::string_view path, std::span<const std::string> known);
 
-// Whole-string conversions; false where the text is not exactly one such number or out of range.
+// Whole-string conversions; false if the text is not exactly one such number or is out of range.
 bool parse_int(std::string_view text, long long* value);
 bool parse_double(std::string_view text, double* value);
 // Bytes: "4096", "64K", "1.5G", also "64KB" and "64KiB"; units are powers of 1024, up to T.
 bool parse_size(std::string_view text, int64_t* bytes);
 
-// A word for a shell: in single quotes where it needs them.
+// Quotes a word for a shell, in single quotes if it needs them.
 std::string shell_word(const std::string& text);
 std::string hex(std::string_view bytes);  // "00ff"
 std::string mebibytes(size_t bytes);      // "97.5 MiB"

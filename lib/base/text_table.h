@@ -1,4 +1,4 @@
-// Tables for people.
+// Tables for human readers.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace fleet {
 
-// A line a row, columns as wide as their widest cell and two blanks apart, `indent` before each.
+// One line per row; columns are as wide as their widest cell and two blanks apart, with `indent`
+// before each line.
 std::string aligned(const std::vector<std::vector<std::string>>& rows,
                     const std::string& indent = {});
 

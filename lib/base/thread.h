@@ -1,4 +1,4 @@
-// Threads whose errors are not lost, and what the machine offers them.
+// Threads that do not lose exceptions, and CPU affinity.
 #pragma once
 
 #include <exception>
@@ -10,8 +10,8 @@
 
 namespace fleet {
 
-// A named thread. An exception that ends it is rethrown by join(); the destructor joins and drops
-// it.
+// A named thread. join() rethrows an exception that ended it; the destructor joins and drops the
+// exception.
 class Thread {
  public:
   Thread() = default;
@@ -32,7 +32,7 @@ class Thread {
 
 // The cores this process may run on (its affinity mask), ascending.
 std::vector<int> available_cores();
-// Restricts the calling thread (and threads it makes later) to these cores; ignored where refused.
+// Restricts the calling thread (and threads it creates later) to these cores; a refusal is ignored.
 void pin_to_cores(const std::vector<int>& cores);
 
 }  // namespace fleet

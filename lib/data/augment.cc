@@ -17,7 +17,7 @@ std::vector<double> one_a_channel(const std::vector<double>& values, const Image
       key, "give one value, or one for each channel");
 }
 
-// The registered augmentations of a mode in the order in which they act.
+// The registered augmentations of a mode, in the order in which they are applied.
 std::vector<std::pair<std::string, const AugmentType*>> types_of(bool train) {
   std::vector<std::pair<std::string, const AugmentType*>> types;
   for (const std::string& name : augments().names()) {
@@ -46,7 +46,7 @@ Schema augment_schema(bool train) {
   if (!train) {
     schema.boolean("scaled_decode", false,
                    "Decode large JPEGs at a half, a quarter or an eighth of their size, as in "
-                   "training: faster, but not the pixels that torchvision evaluates");
+                   "training: faster, but the pixels differ from torchvision's");
   }
   return schema;
 }
@@ -95,10 +95,10 @@ Placement AugmentChain::place(int source_height, int source_width, uint64_t key,
   if (!p.placed && (source_height != image_.height || source_width != image_.width)) {
     throw Error(ErrorCode::kUsage,
                 "the image is " + std::to_string(source_height) + "x" +
-                    std::to_string(source_width) + " pixels (height x width) and data.image says " +
+                    std::to_string(source_width) + " pixels (height x width), but data.image is " +
                     std::to_string(image_.height) + "x" + std::to_string(image_.width),
                 name(),
-                "correct data.image, or have images resized: data.augment.random_resized_crop for "
+                "correct data.image, or resize images: data.augment.random_resized_crop for "
                 "training, data.augment.resize and data.eval.resize");
   }
   return p;

@@ -1,10 +1,10 @@
-// Augmentation as a chain built from the job file. A new one is one new file with one
+// Augmentation as a chain built from the job file. A new augmentation is one new file with one
 // FLEET_REGISTER_AUGMENT.
 //
-// Two steps for each image: place() decides which part of the source image becomes the output, so
-// that only that part is decoded; colour() changes finished pixels. Draws are keyed by (seed,
-// epoch, sample) and the augmentation's name, so they do not depend on rank, thread, world size or
-// the other augmentations.
+// Each image passes two steps: place() decides which part of the source image becomes the output,
+// so that only that part is decoded; colour() changes finished pixels. Random draws are keyed by
+// (seed, epoch, sample) and the augmentation's name, so they do not depend on rank, thread, world
+// size or the other augmentations.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ struct ImageShape {
   std::string text() const;  // "3x224x224"
 };
 
-// Where the output's pixels come from, in source pixels (x to the right, y down). The box is
-// resized to the output's size; where it already has that size and lies on whole pixels it is
-// copied, and may then reach over the edge: there pixels are 0 (black). A filter takes pixels from
-// [tap_*] only: the box for a crop that is then resized, the whole image for an image that is
-// resized and then cropped.
+// The source box of the output, in source pixels (x to the right, y down). The box is resized to
+// the output's size; if it already has that size and lies on whole pixels, it is copied, and may
+// then reach over the edge: pixels outside are 0 (black). A filter reads pixels from [tap_*] only:
+// the box for a crop that is then resized, the whole image for an image that is resized and then
+// cropped.
 struct Placement {
   int source_height = 0, source_width = 0;
   int out_height = 0, out_width = 0;
@@ -45,21 +45,21 @@ class Augment {
  public:
   virtual ~Augment() = default;
   virtual void place(Placement&, Draws&) const {}
-  // Whether place() chooses the box: at most one augmentation of a chain does.
+  // Whether place() chooses the box: at most one augmentation of a chain may.
   virtual bool places() const { return false; }
   virtual bool colours() const { return false; }
-  // pixels: planes of shape, RGB or grey, each value in [0, 1], in place.
+  // pixels: planes of the given shape, RGB or grey, each value in [0, 1]; changed in place.
   virtual void colour(float* /*pixels*/, const ImageShape&, Draws&) const {}
 };
 
 struct AugmentType {
-  // Smaller comes first: crops 10, flips 20, colours 30.
+  // Position in the chain, ascending: crops 10, flips 20, colours 30.
   int order;
-  // In training (data.augment.*), in evaluation (data.eval.*), or in both.
+  // For training (data.augment.*), for evaluation (data.eval.*), or for both.
   bool train, evaluation;
   Schema (*schema)();
-  // Null where the settings (data.augment or data.eval) leave it off. kUsage where they are wrong
-  // for this image.
+  // Null if the settings (data.augment or data.eval) switch it off. kUsage if they are invalid for
+  // this image.
   std::unique_ptr<Augment> (*make)(const Settings& settings, const ImageShape& image);
 };
 
@@ -76,33 +76,33 @@ Registry<AugmentType>& augments();
 // All keys of data.augment (train) or data.eval.
 Schema augment_schema(bool train);
 
-// Immutable once made: thread-safe.
+// Immutable after construction: thread-safe.
 class AugmentChain {
  public:
   AugmentChain() = default;
-  // What the settings switch on, and normalisation: (value/255 - mean) / std. mean and std have one
-  // entry or one a channel; kUsage otherwise.
+  // The augmentations that the settings switch on, and normalisation: (value/255 - mean) / std.
+  // mean and std have one entry or one per channel; else kUsage.
   AugmentChain(const Settings& augment, bool train, const ImageShape& image,
                const std::vector<double>& mean, const std::vector<double>& std);
 
-  // kUsage naming the image (name() is called only then) where it does not fit the output and
-  // nothing resizes it.
+  // kUsage naming the image (name() is called only then) if it does not fit the output and nothing
+  // resizes it.
   Placement place(int source_height, int source_width, uint64_t key,
                   const std::function<std::string()>& name) const;
   bool colours() const;
-  // On planes of values in [0, 1].
+  // Applies to planes of values in [0, 1].
   void colour(float* pixels, uint64_t key) const;
-  // (value - mean) / std on such planes.
+  // Applies (value - mean) / std to such planes.
   void normalise(float* pixels) const;
 
   const ImageShape& image() const { return image_; }
-  // Normalised = value * scale + bias, value 0..255; one a channel.
+  // Normalised = value * scale + bias, value 0..255; one per channel.
   const std::vector<float>& scale() const { return scale_; }
   const std::vector<float>& bias() const { return bias_; }
 
  private:
   struct Link {
-    std::string placing, colouring;  // the streams its two steps draw from
+    std::string placing, colouring;  // names of the random streams for the two steps
     std::shared_ptr<const Augment> augment;
   };
   ImageShape image_;

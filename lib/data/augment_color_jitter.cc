@@ -1,5 +1,5 @@
-// Brightness, contrast, saturation and hue changed by random factors in random order: torchvision's
-// ColorJitter.
+// Changes brightness, contrast, saturation and hue by random factors in random order, like
+// torchvision's ColorJitter.
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +16,7 @@ float unit(float value) { return std::clamp(value, 0.0f, 1.0f); }
 struct Planes {
   float* pixels;
   int channels;
-  size_t count;  // pixels a plane
+  size_t count;  // pixels per plane
   float grey(size_t i) const {
     if (channels == 1) return pixels[i];
     return kRed * pixels[i] + kGreen * pixels[count + i] + kBlue * pixels[2 * count + i];
@@ -44,7 +44,7 @@ void saturation(const Planes& p, float factor) {
   }
 }
 
-// Turns the hue by `turn` of the colour circle, keeping HSV's saturation and value.
+// Rotates the hue by `turn` of the colour circle, keeping HSV's saturation and value.
 void hue(const Planes& p, float turn) {
   for (size_t i = 0; i < p.count; ++i) {
     float& r = p.pixels[i];
@@ -80,7 +80,7 @@ class ColorJitter : public Augment {
     };
     int order[] = {0, 1, 2, 3};
     for (int i = 3; i > 0; --i) std::swap(order[i], order[draws.below(i + 1)]);
-    // All four are drawn, so that one strength does not change what another draws.
+    // Always draws all four, so that one strength does not change the draws of another.
     const float bright = factor(strength_.brightness), contrasted = factor(strength_.contrast);
     const float saturated = factor(strength_.saturation);
     const auto turn = static_cast<float>(draws.uniform(-strength_.hue, strength_.hue));
@@ -102,7 +102,7 @@ Schema schema() {
   schema.number("color_jitter.brightness", 0, 0, 10, "Change brightness" + by)
       .number("color_jitter.contrast", 0, 0, 10, "Change contrast" + by)
       .number("color_jitter.saturation", 0, 0, 10, "Change saturation" + by)
-      .number("color_jitter.hue", 0, 0, 0.5, "Turn hue by -x to x of the colour circle; 0: off");
+      .number("color_jitter.hue", 0, 0, 0.5, "Rotate hue by -x to x of the colour circle; 0: off");
   return schema;
 }
 

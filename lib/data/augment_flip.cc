@@ -1,4 +1,4 @@
-// Mirrored left to right, every other image.
+// Mirrors every other image left to right, at random.
 #include "data/augment.h"
 
 namespace fleet::data {

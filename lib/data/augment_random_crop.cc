@@ -1,4 +1,4 @@
-// The image with black edges added, cropped to the output's size at a random place: CIFAR's recipe
+// Adds black edges to the image and crops it to the output's size at a random place: CIFAR's recipe
 // (He et al., "Deep Residual Learning for Image Recognition", 2015, section 4.2).
 #include "base/error.h"
 #include "data/augment.h"
@@ -14,7 +14,7 @@ class RandomCrop : public Augment {
   void place(Placement& p, Draws& draws) const override {
     const int rows = p.source_height + 2 * padding_ - p.out_height;
     const int columns = p.source_width + 2 * padding_ - p.out_width;
-    if (rows < 0 || columns < 0) return;  // the chain says that sizes do not match
+    if (rows < 0 || columns < 0) return;  // the chain reports that sizes do not match
     p.y = static_cast<double>(draws.below(rows + 1)) - padding_;
     p.x = static_cast<double>(draws.below(columns + 1)) - padding_;
     p.height = p.out_height;
@@ -30,7 +30,7 @@ Schema schema() {
   Schema schema;
   schema.integer(
       "random_crop_padding", 0, 0, 4096,
-      "Pad images by so many black pixels on each side, then crop data.image's size at a "
+      "Pad images by this number of black pixels on each side, then crop data.image's size at a "
       "random place (CIFAR's recipe: 4); 0: off");
   return schema;
 }

@@ -1,5 +1,5 @@
-// A box of random area and aspect ratio, resized to the output (Szegedy et al., "Going Deeper with
-// Convolutions", 2014; drawn as torchvision's RandomResizedCrop draws it).
+// Resizes a box of random area and aspect ratio to the output (Szegedy et al., "Going Deeper with
+// Convolutions", 2014; drawn like torchvision's RandomResizedCrop).
 #include <cmath>
 
 #include "base/error.h"
@@ -27,7 +27,7 @@ class RandomResizedCrop : public Augment {
         return set(p, x, y, width, height);
       }
     }
-    // No such box fits: the largest central one whose ratio is allowed.
+    // No drawn box fits: use the largest central one with an allowed ratio.
     int width = p.source_width, height = p.source_height;
     if (double(width) / height < ratio_[0]) {
       height = std::min(height, std::max(1, static_cast<int>(std::lround(width / ratio_[0]))));
@@ -55,9 +55,9 @@ Schema schema() {
       .boolean("random_resized_crop", false,
                "Crop a random box and resize it to data.image's size (ImageNet's recipe)")
       .numbers("random_resized_crop_scale", {0.08, 1.0},
-               "The box's share of the image's area: least and most")
+               "The box's share of the image's area: minimum and maximum")
       .numbers("random_resized_crop_ratio", {3.0 / 4, 4.0 / 3},
-               "The box's width / height: least and most");
+               "The box's width / height: minimum and maximum");
   return schema;
 }
 
@@ -65,7 +65,7 @@ std::vector<double> range(const Settings& settings, const std::string& key, doub
   const auto values = settings.numbers(key);
   if (values.size() != 2 || !(values[0] > 0) || values[0] > values[1] || values[1] > most) {
     throw Error(ErrorCode::kUsage, "not a range", "data.augment." + key,
-                "give [least, most], above 0, least first");
+                "give [minimum, maximum], above 0, in ascending order");
   }
   return values;
 }

@@ -1,5 +1,5 @@
-// The short side resized, then the centre: how images are evaluated. The geometry, to the pixel, of
-// torchvision's Resize(n) and CenterCrop.
+// Resizes the short side, then crops the centre: the evaluation of images. Matches torchvision's
+// Resize(n) and CenterCrop to the pixel.
 #include <algorithm>
 #include <cmath>
 
@@ -38,7 +38,7 @@ Schema schema() {
   Schema schema;
   schema.integer(
       "resize", 0, 0, 65536,
-      "Resize the image's shorter side to so many pixels, then crop data.image's size from "
+      "Resize the image's shorter side to this number of pixels, then crop data.image's size from "
       "the centre (ImageNet's recipe: 256); 0: off");
   return schema;
 }

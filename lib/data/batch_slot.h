@@ -17,19 +17,19 @@ struct BatchSlot {
   std::vector<uint8_t> flips;
   std::vector<int64_t> labels, samples;
   std::vector<float> weights, class_weights;
-  std::vector<std::string> why;  // of each image that could not be made, where that is told
+  std::vector<std::string> why;  // reason for each image that could not be made, if requested
   std::vector<uint64_t> keys;
-  std::set<int64_t> damaged;  // samples of it that are, or that were tried in place of those
-  int64_t missing = 0;        // samples still to be made
-  int64_t made = -1;          // the batch that is complete in here
-  std::exception_ptr error;   // of a worker that made one of its samples
+  std::set<int64_t> damaged;  // its damaged samples, and damaged ones tried as replacements
+  int64_t missing = 0;        // samples still to make
+  int64_t made = -1;          // the complete batch in this slot
+  std::exception_ptr error;   // from a worker that made one of its samples
 
-  // Memory for `size` images, from image_memory where there is one.
+  // Allocates memory for `size` images, from image_memory if that is set.
   void prepare(int64_t size, const ImageShape& image, bool bytes,
                const std::function<void*(size_t bytes)>& image_memory);
-  size_t image_bytes() const;  // of one image
-  void blacken(int64_t i);     // image i
-  // Black images that weigh nothing, with a label that the loss leaves out.
+  size_t image_bytes() const;  // per image
+  void blacken(int64_t i);     // makes image i black
+  // Black images of weight 0, with a label that the loss ignores.
   void blank(int64_t ignored_label);
 
  private:

@@ -23,7 +23,7 @@ std::string ending_of(const std::string& name) {
   return ending;
 }
 
-// Formats that others read and this library does not.
+// Image formats that this library does not read.
 bool is_other_image(const std::string& ending) {
   static const std::set<std::string> endings = {".tif",  ".tiff", ".ppm",  ".pgm", ".jp2",
                                                 ".avif", ".heic", ".heif", ".jxl"};
@@ -41,7 +41,7 @@ class Walk {
     for (const auto& entry : fs::directory_iterator(folder, error)) {
       const std::string name = entry.path().filename();
       if (name.starts_with('.')) continue;
-      std::error_code unknown;  // of a link to nothing: it is a file that cannot be read
+      std::error_code unknown;  // for a dangling link: counts as an unreadable file
       if (entry.is_directory(unknown)) {
         enter(entry.path());
       } else if (is_image_name(name)) {
@@ -72,7 +72,7 @@ class Walk {
 
   bool enter_once(const std::string& folder) {
     struct stat status {};
-    if (::stat(folder.c_str(), &status) != 0) return true;  // listing it says why
+    if (::stat(folder.c_str(), &status) != 0) return true;  // listing it reports the reason
     return entered_.emplace(status.st_dev, status.st_ino).second;
   }
 
@@ -98,8 +98,9 @@ std::string text_of(const LeftOutByEnding& left_out) {
   std::string images, others;
   for (const auto& [ending, files] : left_out) {
     std::string& text = is_other_image(ending) ? images : others;
-    text += (text.empty() ? "" : ", ") + (ending.empty() ? "without ending" : shown_name(ending)) +
-            " (" + std::to_string(files.count) + ", such as " + shown_path(files.example) + ")";
+    text += (text.empty() ? "" : ", ") +
+            (ending.empty() ? "without extension" : shown_name(ending)) + " (" +
+            std::to_string(files.count) + ", such as " + shown_path(files.example) + ")";
   }
   return images + (images.empty() || others.empty() ? "" : ", ") + others;
 }

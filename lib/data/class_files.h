@@ -8,26 +8,26 @@
 
 namespace fleet::data {
 
-// Files that are none of .jpg, .jpeg, .png, .webp, .bmp and .gif, by their ending in lower case (""
-// for none): how many, and one of them.
+// Files with other endings than .jpg, .jpeg, .png, .webp, .bmp and .gif, by ending in lower case
+// ("" for none): their number, and one example.
 struct LeftOut {
   int64_t count = 0;
   std::string example;
 };
 using LeftOutByEnding = std::map<std::string, LeftOut>;
 
-// What lies beside the images in a class folder.
+// Other entries beside the images in a class folder.
 struct ClassFolderNotes {
   LeftOutByEnding left_out;
-  LeftOut no_files;  // images by name that are a broken link, a pipe or a device
+  LeftOut no_files;  // entries with an image name that are a broken link, a pipe or a device
 };
 
 bool is_image_name(const std::string& name);
 
-// The paths of the images in the folder and in the folders below, in the order of torchvision's
-// ImageFolder: folder by folder by path, within each by name. Links are followed, each folder is
-// entered once. Hidden files and folders are skipped. What else is there is added to *notes; what
-// has an image's name and is no file is among the paths too. kIo where a folder cannot be listed.
+// The paths of the images in the folder and its subfolders, in the order of torchvision's
+// ImageFolder: folders sorted by path, files within each by name. Follows links; enters each folder
+// once. Skips hidden files and folders. Adds other entries to *notes. An entry with an image name
+// that is not a file is both noted and returned. kIo if a folder cannot be listed.
 std::vector<std::string> images_below(const std::string& folder, ClassFolderNotes* notes);
 
 // ".tiff (12, such as a/b.tiff), .txt (1, such as a/c.txt)"; known image formats first.

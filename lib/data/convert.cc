@@ -1,4 +1,4 @@
-// Copying pixels to float planes without resizing.
+// Copies pixels to float planes without resizing.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,7 @@ bool is_copy(const Placement& p) {
 
 void copy_pixels(const Pixels& pixels, const Placement& p, int channels, const float* scale,
                  const float* bias, float* out) {
-  // The part of each output row that lies in the image.
+  // The part of each output row that lies within the image.
   const int left = static_cast<int>(p.x), top = static_cast<int>(p.y);
   const int first = std::clamp(-left, 0, p.out_width);
   const int end = std::clamp(p.source_width - left, first, p.out_width);

@@ -9,7 +9,7 @@
 namespace fleet::data {
 namespace {
 
-// So many in a row, or reads that do not end, are no accident.
+// This many in a row are not an accident, nor are this many reads that never end.
 constexpr int64_t kInARow = 100;
 constexpr size_t kMostStalls = 16;
 
@@ -27,8 +27,8 @@ bool DamageLog::is_stalled(int64_t sample, std::string* why) const {
   if (stalled_.size() > kMostStalls) {
     throw Error(
         ErrorCode::kIo,
-        "reading this file and " + std::to_string(stalled_.size() - 1) + " others does not end",
-        source_.name(*stalled_.begin()), "see whether their file system answers");
+        "reading this file and " + std::to_string(stalled_.size() - 1) + " others never ends",
+        source_.name(*stalled_.begin()), "check whether their file system responds");
   }
   if (!stalled_.contains(sample)) return false;
   char text[80];
@@ -56,14 +56,14 @@ void DamageLog::name(const std::vector<Damaged>& damaged) {
       const std::lock_guard lock(mutex_);
       if (!named_.insert(sample).second) continue;
     }
-    spdlog::warn("{}: damaged image ({}); {}", source_.name(sample), why,
-                 options_.evaluation ? "it does not count in the evaluation"
-                                     : "the image behind it takes its place");
+    spdlog::warn(
+        "{}: damaged image ({}); {}", source_.name(sample), why,
+        options_.evaluation ? "it does not count in the evaluation" : "the next image replaces it");
   }
 }
 
 void DamageLog::name_slow(int64_t sample, int64_t seconds) const {
-  spdlog::warn("{}: has been read for {} s; does its file system answer?", source_.name(sample),
+  spdlog::warn("{}: has been read for {} s; does its file system respond?", source_.name(sample),
                seconds);
 }
 

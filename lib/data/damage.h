@@ -1,4 +1,4 @@
-// Which samples of a source cannot be used, and what users read about it. Internal to data.
+// Keeps track of the unusable samples of a source, and reports them. Internal to data.
 #pragma once
 
 #include <atomic>
@@ -21,20 +21,20 @@ struct Damaged {
 class DamageLog {
  public:
   struct Options {
-    bool fail = false;        // the first one is an error
-    bool evaluation = false;  // it does not count, instead of being replaced
+    bool fail = false;        // the first damaged image is an error
+    bool evaluation = false;  // a damaged image is excluded instead of replaced
     double read_timeout = 0;  // seconds
   };
   // The source must outlive it.
   DamageLog(const Source& source, const Options& options) : source_(source), options_(options) {}
 
-  // Reading the sample did not end: nobody tries again.
+  // Records that reading the sample never ended: nobody reads it again.
   void stalled(int64_t sample);
-  // Whether it is such a one, and the reason. kIo where there are many.
+  // Whether reading this sample never ended, and the reason. kIo if there are many such samples.
   bool is_stalled(int64_t sample, std::string* why) const;
-  // All that was tried for one place of a batch: kUsage where that is reason enough to end.
+  // Checks all samples tried for one place of a batch: kUsage if they are reason enough to end.
   void check(const std::vector<Damaged>& damaged) const;
-  // A line on each that has had none.
+  // Logs a line for each sample that has not been reported yet.
   void name(const std::vector<Damaged>& damaged);
   void name_slow(int64_t sample, int64_t seconds) const;
 

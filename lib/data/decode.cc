@@ -11,7 +11,7 @@
 namespace fleet::data {
 namespace {
 
-// The pixels of [low, low + size) of one axis that a filter for `count` outputs over [at, at +
+// The pixels of [low, low + size) on one axis that a filter for `count` outputs over [at, at +
 // extent) reads.
 void axis(double at, double extent, int count, int low, int size, int* from, int* length) {
   const double reach = std::max(1.0, extent / count);
@@ -26,7 +26,7 @@ bool is_webp(std::string_view text) {
   return text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP";
 }
 
-// The name of another image format by the bytes that it begins with; "" where it is none known.
+// The name of another image format by its first bytes; "" if unknown.
 std::string format_of(std::string_view text) {
   const auto has = [&](size_t at, std::string_view magic) {
     return text.size() >= at + magic.size() && text.substr(at, magic.size()) == magic;
@@ -71,9 +71,9 @@ bool Decoder::open(std::span<const uint8_t> bytes, int channels) {
   if (text.starts_with("BM")) use(bmp_, make_bmp_format);
   if (!current_) {
     const std::string format = format_of(text);
-    why_ = text.empty()
-               ? "the file is empty"
-               : "it is no JPEG, PNG, WebP, GIF or BMP" + (format.empty() ? "" : ", but " + format);
+    why_ = text.empty() ? "the file is empty"
+                        : "it is not a JPEG, PNG, WebP, GIF or BMP" +
+                              (format.empty() ? "" : ", but " + format);
     return false;
   }
   if (current_->open(bytes, channels)) return true;

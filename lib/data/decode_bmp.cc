@@ -1,5 +1,5 @@
-// Windows bitmaps: 1, 4 and 8 bits with a palette, 16, 24 and 32 bits, not compressed. What is
-// stored, and how 5 and 6 bits become 8, is as in Pillow (src/libImaging/Unpack.c).
+// Windows bitmaps: 1, 4 and 8 bits with a palette, 16, 24 and 32 bits, not compressed. Interprets
+// the stored values, and expands 5 and 6 bits to 8, like Pillow (src/libImaging/Unpack.c).
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -29,10 +29,10 @@ class Bmp : public Decoder::Format {
     top_down_ = rows < 0;
     bits_ = static_cast<int>(number(old_ ? 24 : 28, 2));
     const uint32_t compression = old_ ? 0 : number(30, 4);
-    if (compression != 0 && compression != 3) return fail("compressed BMPs are not read");
+    if (compression != 0 && compression != 3) return fail("compressed BMPs are not supported");
     static constexpr int kBits[] = {1, 4, 8, 16, 24, 32};
     if (std::find(std::begin(kBits), std::end(kBits), bits_) == std::end(kBits)) {
-      return fail("a BMP has 1, 4, 8, 16, 24 or 32 bits a pixel, not " + std::to_string(bits_));
+      return fail("a BMP has 1, 4, 8, 16, 24 or 32 bits per pixel, not " + std::to_string(bits_));
     }
     start_ = number(10, 4);
     return check_size() && read_masks(header, compression) && read_palette(header);
@@ -60,20 +60,20 @@ class Bmp : public Decoder::Format {
     return false;
   }
 
-  // Little-endian, of bytes that are there.
+  // A little-endian number; its bytes must exist.
   uint32_t number(size_t at, int count) const {
     uint32_t value = 0;
     for (int i = 0; i < count; ++i) value |= uint32_t{bytes_[at + i]} << (8 * i);
     return value;
   }
 
-  // Which bits of a pixel are red, green and blue.
+  // Reads which bits of a pixel are red, green and blue.
   bool read_masks(uint32_t header, uint32_t compression) {
     masks_ = bits_ == 16 ? std::array<uint32_t, 3>{0x7c00, 0x3e0, 0x1f}
                          : std::array<uint32_t, 3>{0xff0000, 0xff00, 0xff};
     if (compression != 3) return true;
     if (bits_ != 16 && bits_ != 32) return fail("the BMP's colours are damaged");
-    const size_t at = 54;  // behind a short header, or a part of a long one
+    const size_t at = 54;  // behind a short header, or within a long one
     if (bytes_.size() < at + 12) return fail("the BMP header is cut off");
     for (size_t i = 0; i < 3; ++i) masks_[i] = number(at + 4 * i, 4);
     for (const uint32_t mask : masks_) {

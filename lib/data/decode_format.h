@@ -1,4 +1,5 @@
-// What Decoder asks of a file format. Internal to data: decode.cc, decode_jpeg.cc, decode_png.cc...
+// The interface between Decoder and a file format. Internal to data: decode.cc, decode_jpeg.cc,
+// decode_png.cc...
 #pragma once
 
 #include <cstdlib>
@@ -9,7 +10,7 @@
 
 namespace fleet::data {
 
-// Memory that grows and is never cleared: pixels are written over anyway.
+// Memory that grows and is never cleared: pixels overwrite it anyway.
 class PixelMemory {
  public:
   uint8_t* reserve(size_t bytes) {
@@ -38,13 +39,13 @@ class Decoder::Format {
   std::string why;
 
  protected:
-  // An image header may claim any size; beyond this it is not a training image but a fault.
+  // An image header may claim any size; a larger one is an error, not a training image.
   static constexpr int kLargestSide = 1 << 14;
-  // For formats that are decoded whole: whether width and height may be.
+  // For formats that are decoded as a whole: whether width and height are acceptable.
   bool check_size();
-  // Memory for all of the image, `step` bytes a pixel: red, green, blue first.
+  // Memory for the whole image, `step` bytes per pixel, beginning with red, green and blue.
   uint8_t* reserve_rgb(int step);
-  // The pixels written to reserve_rgb(); where grey_, made grey as Pillow does.
+  // The pixels written to reserve_rgb(); if grey_, converted to grey as Pillow does.
   Pixels finish_rgb(int step);
 
   bool grey_ = false;

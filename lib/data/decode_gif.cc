@@ -1,5 +1,5 @@
-// The first frame of a GIF by giflib, on its screen, as Pillow shows it: what the frame does not
-// cover has the transparent colour, or the first one where there is none.
+// The first frame of a GIF by giflib, on its screen, as Pillow shows it: uncovered parts have the
+// transparent colour, or the first colour if there is none.
 #include <gif_lib.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ class Gif : public Decoder::Format {
     return false;
   }
 
-  // Goes to the first image; on the way lies which colour is transparent in it.
+  // Advances to the first image, and reads its transparent colour on the way.
   bool find_frame() {
     for (;;) {
       GifRecordType type;
@@ -86,7 +86,7 @@ class Gif : public Decoder::Format {
     }
   }
 
-  // A colour that the palette has not is grey, as in Pillow.
+  // Colours missing in the palette are grey, as in Pillow.
   std::array<uint8_t, 768> palette() const {
     std::array<uint8_t, 768> colours;
     for (size_t i = 0; i < colours.size(); ++i) colours[i] = static_cast<uint8_t>(i / 3);
@@ -99,7 +99,7 @@ class Gif : public Decoder::Format {
     return colours;
   }
 
-  // Of the i-th row in the file: interlaced ones come in four passes.
+  // The image row of the i-th row in the file: interlaced rows come in four passes.
   int row_of(int i) const {
     if (!gif_->Image.Interlace) return i;
     static constexpr int kFirst[] = {0, 4, 2, 1}, kStep[] = {8, 8, 4, 2};

@@ -13,8 +13,8 @@
 namespace fleet::data {
 namespace {
 
-// libjpeg leaves through longjmp on errors: nothing with a destructor may live in the frames it
-// crosses.
+// libjpeg exits through longjmp on errors: the frames that it crosses must not contain objects with
+// destructors.
 struct ErrorManager {
   jpeg_error_mgr base;
   std::jmp_buf escape;
@@ -24,8 +24,8 @@ struct ErrorManager {
   std::longjmp(reinterpret_cast<ErrorManager*>(info->err)->escape, 1);
 }
 
-// libjpeg goes on after these, with grey or garbage in the picture; other warnings leave the
-// picture whole.
+// libjpeg continues after these warnings, with grey or garbage in the picture; other warnings leave
+// the picture intact.
 bool means_damage(int code) {
   return code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE ||
          code == JWRN_MUST_RESYNC || code == JWRN_ARITH_BAD_CODE || code == JWRN_NOT_SEQUENTIAL;
@@ -35,7 +35,7 @@ void on_message(j_common_ptr info, int level) {
   if (level < 0 && means_damage(info->err->msg_code)) on_error(info);
 }
 
-// A header may claim any size; beyond this it is not a training image but a fault.
+// A header may claim any size; a larger one is an error, not a training image.
 constexpr int64_t kLargestImage = int64_t{1} << 28;
 
 class Jpeg : public Decoder::Format {
@@ -68,7 +68,7 @@ class Jpeg : public Decoder::Format {
     decode(region, reduced, pixels);
     if (info_.out_color_space == JCS_CMYK) from_cmyk(pixels);
     if (channels_ == 1 && pixels->step == 4) to_grey(pixels);
-    // What lies below the region is not even entropy-decoded.
+    // The rows below the region are not even entropy-decoded.
     jpeg_abort_decompress(&info_);
     return true;
   }
@@ -97,7 +97,7 @@ class Jpeg : public Decoder::Format {
     if (channels_ == 1 && info_.jpeg_color_space == JCS_RGB) info_.out_color_space = JCS_EXT_RGBX;
   }
 
-  // The largest reduction by which the box does not get smaller than the output.
+  // The largest reduction that keeps the box at least as large as the output.
   static int reduction(const Placement& p) {
     int reduced = 1;
     while (p.scaled && reduced < 8 && p.width >= p.out_width * reduced * 2 &&
@@ -108,14 +108,15 @@ class Jpeg : public Decoder::Format {
   }
 
   void decode(const Region& region, int reduced, Pixels* pixels) {
-    // The region in reduced pixels, then as libjpeg widens it to whole blocks.
+    // The region in reduced pixels, then widened to whole blocks by libjpeg.
     const int out_width = static_cast<int>(info_.output_width);
     const int out_height = static_cast<int>(info_.output_height);
     const int first = std::min(region.y / reduced, out_height - 1);
     const int end = std::min((region.y + region.height + reduced - 1) / reduced, out_height);
     const int left = std::min(region.x / reduced, out_width - 1);
     const int right = std::min((region.x + region.width + reduced - 1) / reduced, out_width);
-    // Chroma is interpolated from both sides: at a cut it would have one only.
+    // Chroma is interpolated from both sides, but a cut has only one: decode this many more
+    // columns.
     constexpr int kBeside = 2;
     const int from = std::max(left - kBeside, 0);
     JDIMENSION x = from, across = std::min(right + kBeside, out_width) - from;
@@ -141,7 +142,7 @@ class Jpeg : public Decoder::Format {
                .reduced = reduced};
   }
 
-  // Adobe writes inks inverted (255: none), others may not.
+  // Adobe writes inks inverted (255: none); others may not.
   void from_cmyk(const Pixels* pixels) {
     const int flip = info_.saw_Adobe_marker ? 0 : 255;
     auto* base = const_cast<uint8_t*>(pixels->data);
@@ -154,7 +155,7 @@ class Jpeg : public Decoder::Format {
     }
   }
 
-  // In place, for what libjpeg itself cannot turn into grey.
+  // In place, for formats that libjpeg cannot convert to grey.
   void to_grey(Pixels* pixels) {
     auto* base = const_cast<uint8_t*>(pixels->data);
     for (int y = 0; y < pixels->height; ++y) {

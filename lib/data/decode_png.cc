@@ -49,7 +49,7 @@ class Png : public Decoder::Format {
     info_ = nullptr;
   }
 
-  // Whatever the file holds becomes 8-bit grey or RGB and one unused byte.
+  // Converts any content to 8-bit grey, or to RGB and one unused byte.
   void set_colours(int channels) {
     png_set_expand(png_);
     png_set_strip_16(png_);

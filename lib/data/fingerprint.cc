@@ -22,7 +22,7 @@ void evenly(int64_t size, int64_t most, const Body& body) {
   }
 }
 
-// Where a path leaves the folder that it shares with another.
+// The position at which a path leaves the folder that it shares with another.
 size_t shared_folder(std::string_view a, std::string_view b) {
   const size_t least = std::min(a.size(), b.size());
   const size_t same = std::mismatch(a.begin(), a.begin() + least, b.begin()).first - a.begin();

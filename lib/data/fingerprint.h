@@ -1,4 +1,4 @@
-// What ranks compare of their data before they train on it.
+// A summary of a data set, which ranks compare before they train.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ struct Fingerprint {
   int64_t samples = 0;
   int64_t classes = 0;  // the largest label + 1
   uint64_t labels = 0;  // hash of the labels in their order
-  uint64_t files = 0;   // hash of the files' paths below the folder they share; 0: no files
-  uint64_t images = 0;  // hash of some samples' bytes
+  uint64_t files = 0;   // hash of the paths below the files' common folder; 0: no files
+  uint64_t images = 0;  // hash of the bytes of some samples
   bool operator==(const Fingerprint&) const = default;
 };
 
-// Reads a few samples. Of more than 2 million it looks at as many, evenly spaced. A sample that
-// cannot be read counts as such: whoever trains on it says why.
+// Reads a few samples. Of more than 2 million labels and paths it hashes 2 million, evenly spaced.
+// An unreadable sample is hashed as such: training reports the reason when it reads that sample.
 Fingerprint fingerprint(const Source& source);
 
 }  // namespace fleet::data

@@ -11,7 +11,7 @@
 namespace fleet::data {
 namespace {
 
-// No image that a decoder takes has so many bytes.
+// No image that a decoder accepts is this large.
 constexpr int64_t kLargest = int64_t{1} << 30;
 
 }  // namespace
@@ -19,7 +19,8 @@ constexpr int64_t kLargest = int64_t{1} << 30;
 Sample ImageFiles::read(int64_t index, std::vector<uint8_t>& scratch) const {
   const std::string& path = files_[index].path;
   const RegularFile file = open_regular_file(path);
-  if (file.size > kLargest) throw Error(ErrorCode::kIo, "it has " + mebibytes(file.size), path);
+  if (file.size > kLargest)
+    throw Error(ErrorCode::kIo, "it is too large: " + mebibytes(file.size), path);
   const auto size = static_cast<size_t>(file.size);
   if (scratch.size() < size) scratch.resize(size);
   size_t done = 0;

@@ -1,4 +1,4 @@
-// Image files on disk with labels: what the list and the folder source share.
+// Labelled image files on disk: the common part of the list and folder sources.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@ struct ImageFile {
   int64_t label = 0;
 };
 
-// Reads the file's bytes into the scratch. kIo, kNotFound or kUsage (no regular file), naming the
-// path; in none of these cases does it wait, but where the file system itself does not answer.
+// Reads the bytes of the file into the scratch buffer. kIo, kNotFound or kUsage (not a regular
+// file), naming the path; never blocks in these cases, unless the file system itself does not
+// respond.
 class ImageFiles : public Source {
  public:
   explicit ImageFiles(std::vector<ImageFile> files, std::vector<std::string> class_names = {})

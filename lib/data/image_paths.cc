@@ -18,7 +18,7 @@ bool is_list(const std::string& path) {
   return ending == ".txt" || ending == ".lst" || ending == ".list";
 }
 
-// A list may have labels, which nobody asks for here; a name may end in a number too.
+// A list may contain labels, which are not needed here; a path may also end in a number.
 std::string path_of(std::string_view line, const std::string& folder) {
   const std::string whole = under_root(folder, std::string(line));
   const size_t blank = line.find_last_of(" \t");
@@ -39,7 +39,7 @@ void add_list(const std::string& list, std::vector<std::string>* paths) {
     if (!line.empty()) paths->push_back(path_of(line, folder));
   });
   if (paths->size() > before) return;
-  throw Error(ErrorCode::kUsage, "the list names no image", list, "write a path on each line");
+  throw Error(ErrorCode::kUsage, "the list contains no image", list, "write a path on each line");
 }
 
 void add_folder(const std::string& folder, std::vector<std::string>* paths) {
@@ -51,8 +51,8 @@ void add_folder(const std::string& folder, std::vector<std::string>* paths) {
   if (found.empty()) {
     const std::string others = text_of(notes.left_out);
     throw Error(ErrorCode::kUsage,
-                "the folder holds no image" + (others.empty() ? "" : ", but " + others), folder,
-                "name a folder with images");
+                "the folder contains no image" + (others.empty() ? "" : ", but " + others), folder,
+                "give a folder with images");
   }
   paths->insert(paths->end(), found.begin(), found.end());
 }
@@ -72,8 +72,8 @@ std::vector<std::string> image_paths(const std::vector<std::string>& named) {
     }
   }
   if (paths.empty()) {
-    throw Error(ErrorCode::kUsage, "no image is named", "predict.input",
-                "name images, folders or lists: --predict PATH");
+    throw Error(ErrorCode::kUsage, "no image is given", "predict.input",
+                "give images, folders or lists: --predict PATH");
   }
   return paths;
 }

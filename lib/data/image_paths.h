@@ -1,4 +1,4 @@
-// Images without labels, as users name them.
+// Unlabelled images named by the user.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace fleet::data {
 
-// The images that these name, in this order: of a folder those in it and in the folders below,
-// folder by folder by path, within each by name; of a list (a name that ends in .txt, .lst or
-// .list) its lines, "path" or "path label", relative to the list's folder; else the path itself,
-// whether or not there is such a file. kUsage where a folder has no image, or nothing is named;
-// kIo, kNotFound where a list or folder cannot be read.
+// The images named by these arguments, in this order. For a folder: the images in it and in its
+// subfolders, folders sorted by path, files within each by name. For a list (a name that ends in
+// .txt, .lst or .list): its lines, "path" or "path label", relative to the list's folder. Else the
+// path itself, whether or not the file exists. kUsage if a folder has no image, or nothing is
+// given; kIo, kNotFound if a list or folder cannot be read.
 std::vector<std::string> image_paths(const std::vector<std::string>& named);
 
 }  // namespace fleet::data

@@ -13,7 +13,7 @@ namespace fleet::data {
 void for_each_line(const std::string& list, const std::function<void(std::string_view)>& body) {
   constexpr size_t kLongest = 8192, kPiece = 1 << 16;
   const RegularFile file = open_regular_file(list);
-  std::string rest;  // from the beginning of a line on
+  std::string rest;  // the incomplete line at the end of the buffer
   int64_t number = 0;
   for (;;) {
     char piece[kPiece];
@@ -28,7 +28,7 @@ void for_each_line(const std::string& list, const std::function<void(std::string
     }
     rest.erase(0, start);
     if (rest.size() > kLongest || rest.find('\0') != std::string::npos) {
-      throw Error(ErrorCode::kUsage, "the line is no text, or longer than a path can be",
+      throw Error(ErrorCode::kUsage, "the line is not text, or is longer than a path can be",
                   list + ":" + std::to_string(number + 1), "give a list of \"path label\" lines");
     }
     if (got == 0) break;

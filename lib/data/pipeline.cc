@@ -21,18 +21,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Slot = BatchSlot;
 
-// Between two looks of a waiting thread at the readers; until a read is named; and the longest that
-// a read may delay the end of the pipeline.
+// kLook: a waiting thread checks the readers this often. kSlow: a read is reported after this time.
+// kAtTheEnd: a read may delay the end of the pipeline by at most this.
 constexpr Clock::duration kLook = std::chrono::milliseconds(200);
 constexpr Clock::duration kSlow = std::chrono::seconds(10), kAtTheEnd = std::chrono::seconds(5);
 
-// Items [from, end) of batch `index`; `at` is the one in the making.
+// Items [from, end) of batch `index`; `at` is the current one.
 struct Chunk {
-  bool busy = false;  // somebody makes it
+  bool busy = false;  // a thread is working on it
   int64_t index = 0, from = 0, at = 0, end = 0;
 };
 
-// What a worker thread works with: all that is left to it once it is given up.
+// State of a worker thread; once the thread is abandoned, it may use nothing else.
 struct Hand : Chunk {
   Hand(std::shared_ptr<const Source> from, const AugmentChain& chain)
       : source(std::move(from)), maker(*source, chain) {}
@@ -45,7 +45,7 @@ struct Worker {
   Thread thread;
 };
 
-// Threads that wait in the kernel are never joined.
+// Keeps threads that are blocked in the kernel; they are never joined.
 void leave_behind(Thread thread) {
   static std::mutex mutex;
   static auto& threads = *new std::vector<Thread>;
@@ -55,9 +55,9 @@ void leave_behind(Thread thread) {
 
 }  // namespace
 
-// The ring: batch b of the epoch is made in slot b % slots, as soon as the batch before in that
-// slot is no longer in the consumer's hands. All state below mutex_ is guarded by it, but for the
-// content of a batch, which belongs to whoever makes it.
+// The ring: batch b of the epoch is made in slot b % slots, as soon as the consumer has released
+// the previous batch in that slot. mutex_ guards all state below it, except the content of a batch,
+// which belongs to the thread that makes it.
 class InputPipeline::Impl {
  public:
   Impl(std::unique_ptr<Source> source, AugmentChain chain, const Options& options)
@@ -77,7 +77,7 @@ class InputPipeline::Impl {
       if (options.tells_damaged) slot.why.resize(options.sampler.batch);
       slot.batch.why = slot.why.data();
     }
-    // Small enough that workers share a batch evenly, large enough that the lock is not felt.
+    // Small enough that workers share a batch evenly, large enough that locking costs little.
     chunk_ = std::clamp<int64_t>(options.sampler.batch / (4 * makers), 1, 64);
     if (!options.async) own_hand_ = std::make_shared<Hand>(source_, chain_);
     for (int i = 0; options.async && i < makers; ++i) {
@@ -126,7 +126,7 @@ class InputPipeline::Impl {
     FLEET_CHECK(running_ || stopped_, "next() before start_epoch()");
     interrupted_ = false;
     if (stopped_ || given_ + stand_ins_ >= sampler_.batches()) return nullptr;
-    // In the speed test the front of the queue is read and not popped.
+    // The speed test reads the front of the queue without popping it.
     const int64_t wanted = options_.speed_test ? first_ : given_;
     Slot& slot = slots_[wanted % slots_.size()];
     if (!options_.speed_test) {
@@ -212,8 +212,8 @@ class InputPipeline::Impl {
     slot.batch.class_weights = slot.class_weights.data();
   }
 
-  // Every rank knows the labels of all ranks' batches. An image that is damaged counts with its own
-  // label here, not with that of the one in its place.
+  // Every rank knows the labels of all ranks' batches. A damaged image counts with its own label
+  // here, not with that of its replacement.
   void scale_class_weights(Slot& slot, int64_t index) {
     const auto classes = static_cast<int64_t>(class_weights_.size());
     const int64_t global = sampler_.global_batch();
@@ -244,7 +244,7 @@ class InputPipeline::Impl {
     return true;
   }
 
-  // With mutex_ held.
+  // Requires mutex_.
   void begin(Slot& slot, int64_t index) {
     slot.batch.epoch = sampler_.epoch();
     slot.batch.index = index;
@@ -255,7 +255,7 @@ class InputPipeline::Impl {
     if (!class_weights_.empty() && !options_.evaluation) scale_class_weights(slot, index);
   }
 
-  // With mutex_ held: the slot's last sample is there.
+  // Call with mutex_ held, when the slot's last sample has been made.
   void complete(Slot& slot, int64_t index) {
     slot.batch.real = std::count(slot.weights.begin(), slot.weights.end(), 1.0f);
     slot.made = index;
@@ -300,7 +300,7 @@ class InputPipeline::Impl {
     }
   }
 
-  // With mutex_ held.
+  // Requires mutex_.
   void take_work(Hand* hand) {
     const int64_t index = taken_, from = next_item_;
     Slot& slot = slots_[index % slots_.size()];
@@ -317,7 +317,8 @@ class InputPipeline::Impl {
     ++busy_;
   }
 
-  // With mutex_ held, by whoever waits: what a dead mount holds up goes to a new thread.
+  // Call with mutex_ held, from a waiting thread: moves work that a dead mount holds up to a new
+  // thread.
   void watch_readers() {
     for (Worker& worker : workers_) {
       int64_t sample = 0;
@@ -363,8 +364,7 @@ class InputPipeline::Impl {
     }
   }
 
-  // A damaged image is replaced by the one behind it in the source: the same for every rank and
-  // thread.
+  // A damaged image is replaced by the next one in the source: the same for every rank and thread.
   void make(Hand& hand) {
     Slot& slot = slots_[hand.index % slots_.size()];
     const int64_t i = hand.at;
@@ -398,29 +398,29 @@ class InputPipeline::Impl {
   const AugmentChain chain_;
   const Options options_;
   DamageLog damage_;
-  Sampler sampler_;                   // changes only while nobody is busy
-  std::vector<float> class_weights_;  // by label; none: not asked for
+  Sampler sampler_;                   // changes only while no worker is busy
+  std::vector<float> class_weights_;  // by label; empty: not requested
   std::unique_ptr<Slot> stand_in_;
-  std::shared_ptr<Hand> own_hand_;  // without threads
+  std::shared_ptr<Hand> own_hand_;  // used without threads
   int64_t chunk_ = 1;
-  std::atomic<bool> abandon_{false};  // samples in the making are not wanted any more
+  std::atomic<bool> abandon_{false};  // samples being made are no longer needed
 
   mutable std::mutex mutex_;
   std::condition_variable work_there_, ready_, idle_;
   std::vector<Slot> slots_;
   bool running_ = false, stopped_ = false;
-  int busy_ = 0;               // workers that make samples
-  int64_t first_ = 0;          // the batch at which this epoch was begun
-  int64_t taken_ = 0;          // batches handed out to workers wholly; the next is being handed out
-  int64_t next_item_ = 0;      // of batch taken_
-  int64_t released_ = 0;       // batches before this one are no longer in the consumer's hands
-  int64_t given_ = 0;          // batches given to the consumer
-  std::set<int64_t> damaged_;  // of the batches given
-  int64_t stand_ins_ = 0;      // given in this epoch
-  bool interrupted_ = false;   // the last next()
+  int busy_ = 0;           // number of workers making samples
+  int64_t first_ = 0;      // the first batch of this run of the epoch
+  int64_t taken_ = 0;      // batches completely handed out to workers; the next is being handed out
+  int64_t next_item_ = 0;  // next item of batch taken_
+  int64_t released_ = 0;   // the consumer has released all batches before this one
+  int64_t given_ = 0;      // batches given to the consumer
+  std::set<int64_t> damaged_;  // in the batches given so far
+  int64_t stand_ins_ = 0;      // number given in this epoch
+  bool interrupted_ = false;   // whether the last next() was interrupted
   int64_t samples_ = 0;
   double waiting_time_ = 0;
-  std::vector<Worker> workers_;  // last: they use all of the above
+  std::vector<Worker> workers_;  // declared last: they use all of the above
 };
 
 InputPipeline::InputPipeline(std::unique_ptr<Source> source, AugmentChain chain,

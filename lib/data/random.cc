@@ -49,7 +49,7 @@ double Draws::uniform(double low, double high) { return low + (high - low) * uni
 
 int64_t Draws::below(int64_t count) {
   FLEET_CHECK(count >= 1 && count <= (int64_t{1} << 32), "Draws::below() of a count out of range");
-  // The bias of multiplying instead of rejecting is below count / 2^32.
+  // Multiplying instead of rejecting has a bias below count / 2^32.
   return static_cast<int64_t>((uint64_t{bits()} * static_cast<uint64_t>(count)) >> 32);
 }
 

@@ -1,6 +1,5 @@
-// Random draws that depend on nothing but their key: Philox4x32-10 (Salmon et al., "Parallel Random
-// Numbers: As Easy as 1, 2, 3", SC 2011). Which rank, thread or world size asks makes no
-// difference.
+// Random draws that depend only on their key: Philox4x32-10 (Salmon et al., "Parallel Random
+// Numbers: As Easy as 1, 2, 3", SC 2011). They are the same for every rank, thread and world size.
 #pragma once
 
 #include <array>
@@ -12,13 +11,13 @@ namespace fleet::data {
 // splitmix64's finaliser (Steele et al., OOPSLA 2014): a bijective mix of 64 bits.
 uint64_t mix(uint64_t value);
 
-// One value for (seed, epoch, sample): what dropout and augmentation of that sample are keyed by.
+// One value for (seed, epoch, sample): the key for dropout and augmentation of that sample.
 uint64_t sample_key(uint64_t seed, int64_t epoch, int64_t sample);
 
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// A stream of draws for one key. Streams with different names are independent: switching one
-// augmentation on does not change what another draws.
+// A stream of draws for one key. Streams with different names are independent: switching on one
+// augmentation does not change the draws of another.
 class Draws {
  public:
   Draws(uint64_t key, std::string_view stream);

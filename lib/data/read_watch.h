@@ -1,4 +1,4 @@
-// Whether a thread that makes samples waits for a file system, and how it is given up.
+// Detects that a thread which makes samples is waiting for a file system, and abandons it.
 #pragma once
 
 #include <chrono>
@@ -7,11 +7,11 @@
 
 namespace fleet::data {
 
-// Thrown in a thread that was given up. It must end, and touch nothing but what it owns.
+// Thrown in an abandoned thread. The thread must end, and may access only what it owns.
 struct GivenUp {};
 
-// Nothing in the kernel can be asked to stop waiting for a dead mount: a thread that reads from one
-// is left behind. begin() and end() are for that thread, the others for one that watches it.
+// A thread that reads from a dead mount cannot be stopped in the kernel, so it is abandoned. That
+// thread calls begin() and end(); the other methods are for a thread that watches it.
 class ReadWatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -23,21 +23,23 @@ class ReadWatch {
     reads_ = true;
     named_ = false;
   }
-  // Throws GivenUp.
+  // Throws GivenUp if the thread was abandoned.
   void end() {
     const std::lock_guard lock(mutex_);
     reads_ = false;
     if (given_up_) throw GivenUp();
   }
 
-  // Whether it has read one sample for so long; true once a read, for a line of the log.
+  // Whether it has been reading one sample for at least `limit`; true once per read, for a log
+  // line.
   bool is_slow(Clock::duration limit, int64_t* sample) {
     const std::lock_guard lock(mutex_);
     if (!reads_for(limit) || named_) return false;
     *sample = sample_;
     return named_ = true;
   }
-  // Whether it had read one sample for so long, and is now given up.
+  // Abandons the thread if it has been reading one sample for at least `limit`; returns whether it
+  // did.
   bool give_up(Clock::duration limit, int64_t* sample) {
     const std::lock_guard lock(mutex_);
     if (!reads_for(limit)) return false;

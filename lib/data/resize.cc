@@ -58,7 +58,7 @@ using Kernels = Resizer::Kernels;
     set::widen, set::filter_rgbx, set::combine_rgbx, set::filter_grey, set::combine_grey, #set \
   }
 
-// What this CPU can run, the quickest first.
+// The instruction sets that this CPU supports, fastest first.
 const std::vector<Kernels>& supported() {
   static const std::vector<Kernels> sets = [] {
     std::vector<Kernels> all;
@@ -122,7 +122,7 @@ void Resizer::Axis::prepare(double at, double extent, int outputs, int low, int 
       weight[t] = static_cast<float>(value);
       sum += value;
     }
-    if (sum <= 0) {  // a box thinner than the pixels' grid
+    if (sum <= 0) {  // a box narrower than the pixel grid
       weight[0] = 1;
       sum = 1;
     }
@@ -134,7 +134,7 @@ void Resizer::Axis::prepare(double at, double extent, int outputs, int low, int 
 void Resizer::horizontal(const Pixels& pixels, int row, int out_width, int channels, float* to) {
   const uint8_t* source = pixels.data + row * pixels.stride;
   const int lanes = channels == 1 ? 1 : 4;
-  // Behind the row's end filters read on, with weight 0.
+  // Filters read beyond the end of the row, with weight 0.
   widened_.resize(size_t(pixels.width + x_.taps) * lanes);
   if (pixels.step == lanes) {
     kernels_->widen(source, pixels.width * lanes, widened_.data());
@@ -150,7 +150,7 @@ void Resizer::horizontal(const Pixels& pixels, int row, int out_width, int chann
 void Resizer::run(const Pixels& pixels, const Placement& p, int channels, const float* scale,
                   const float* bias, float* out) {
   const double reduced = pixels.reduced;
-  // Where filters may read: the placement's tap rectangle, as far as it was decoded.
+  // The range that filters may read: the placement's tap rectangle, limited to the decoded part.
   const auto low = [&](int tap, int from) {
     return std::max(static_cast<int>(std::floor(tap / reduced)) - from, 0);
   };

@@ -1,5 +1,5 @@
-// Pixels to normalised float planes: resized (antialiased), or copied where the box already has the
-// output's size.
+// Converts pixels to normalised float planes: resized (antialiased), or copied if the box already
+// has the output's size.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace fleet::data {
 
-// "avx512", "avx2", "baseline": those that this CPU can run, the quickest first.
+// "avx512", "avx2", "baseline": those that this CPU supports, fastest first.
 std::vector<std::string> resize_instruction_sets();
 
 // Separable triangle ("bilinear") filter whose support grows with the scale when downscaling: the
-// filter of Pillow's BILINEAR and of torchvision's Resize(antialias=True). Arithmetic is float
-// throughout, without Pillow's rounding to 8 bits between and after the passes, and gives the same
-// bits on every instruction set.
+// filter of Pillow's BILINEAR and of torchvision's Resize(antialias=True). All arithmetic is float,
+// without Pillow's rounding to 8 bits between and after the passes, and gives the same bits on
+// every instruction set.
 //
-// Reusable, one a thread: keeps its tables and row buffers.
+// Reusable; use one per thread: it keeps its tables and row buffers.
 class Resizer {
  public:
-  // The quickest instruction set of this CPU, or one of resize_instruction_sets() by name.
+  // Uses the fastest instruction set of this CPU, or one of resize_instruction_sets() by name.
   explicit Resizer(const std::string& instruction_set = {});
   // out: channels x out_height x out_width floats: filtered value (0..255) * scale[c] + bias[c].
   // `pixels` covers region_of(placement). channels 1: pixels.step 1; channels 3: step 3 or 4.
@@ -33,7 +33,7 @@ class Resizer {
 
  private:
   struct Axis {
-    int taps = 0;                // weights kept for each output
+    int taps = 0;                // weights stored per output
     std::vector<int> from;       // first pixel of each output
     std::vector<int> count;      // pixels of each output
     std::vector<float> weights;  // taps of each output, 0 from count on
@@ -43,15 +43,16 @@ class Resizer {
 
   const Kernels* kernels_;
   Axis x_, y_;
-  std::vector<float> lanes_;        // x_'s weights, each for 4 lanes, mirrored where flipped
+  std::vector<float> lanes_;        // x_'s weights, each repeated for 4 lanes, mirrored if flipped
   std::vector<float> rows_;         // ring of filtered rows
-  std::vector<const float*> taps_;  // rows of the output row in hand
+  std::vector<const float*> taps_;  // rows for the current output row
   std::vector<float> widened_;      // one row of pixels
 };
 
-// Whether the placement takes pixels as they are: same size, on whole pixels, no reduction.
+// Whether the placement takes pixels unchanged: same size, on whole pixels, no reduction.
 bool is_copy(const Placement& placement);
-// The copy, mirrored where flipped; pixels outside the image count as 0. out as for Resizer::run().
+// Copies pixels, mirrored if flipped; pixels outside the image count as 0. out as for
+// Resizer::run().
 void copy_pixels(const Pixels& pixels, const Placement& placement, int channels, const float* scale,
                  const float* bias, float* out);
 

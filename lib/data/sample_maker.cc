@@ -15,7 +15,7 @@ SampleMaker::SampleMaker(const Source& source, const AugmentChain& chain)
       byte_scale_(chain.image().channels, 1.0f),
       zero_bias_(chain.image().channels, 0.0f) {}
 
-// Raw pixels with the output's number of channels: grey is spread over three.
+// Raw pixels with the output's number of channels: grey is copied to all three.
 Pixels SampleMaker::pixels_of(const Sample& sample, int64_t index) {
   const int channels = chain_.image().channels;
   Pixels pixels{.data = sample.bytes.data(),
@@ -27,7 +27,7 @@ Pixels SampleMaker::pixels_of(const Sample& sample, int64_t index) {
   if (sample.channels != 1 || channels != 3) {
     throw Error(ErrorCode::kUsage,
                 "the image has " + std::to_string(sample.channels) +
-                    " channels and data.image.channels is " + std::to_string(channels),
+                    " channels, but data.image.channels is " + std::to_string(channels),
                 source_.name(index), "correct data.image.channels");
   }
   spread_.resize(sample.bytes.size() * 3);
@@ -42,7 +42,7 @@ Pixels SampleMaker::pixels_of(const Sample& sample, int64_t index) {
 
 struct SampleMaker::Target {
   float* planes;
-  bool* flip;  // not null: not mirrored, and whether it should be
+  bool* flip;  // if not null: do not mirror, but report whether to
   const std::vector<float>&scale, &bias;
 };
 
@@ -151,7 +151,7 @@ ImageShape first_shape(const Source& source) {
     }
   }
   throw Error(ErrorCode::kUsage, "damaged image: " + why, source.name(0),
-              "give data.image's channels, height and width");
+              "set data.image's channels, height and width");
 }
 
 }  // namespace fleet::data

@@ -1,4 +1,4 @@
-// One sample of a source made into one image of a batch.
+// Makes one image of a batch from one sample of a source.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace fleet::data {
 
-// Keeps decoder and scratch memory: one a thread. Source and chain must outlive it.
+// Holds a decoder and scratch memory: use one per thread. Source and chain must outlive it.
 class SampleMaker {
  public:
   SampleMaker(const Source& source, const AugmentChain& chain);
-  // Sample `index`, augmented by the draws of `key`, as normalised floats into out (chain.image()).
-  // False, and the reason in *why, where it cannot be read, is damaged, or has a size that does not
-  // fit. kUsage where that is so for all of a source's (raw pixels of another size or other
-  // channels). GivenUp.
+  // Writes sample `index`, augmented by the draws of `key`, as normalised floats to out
+  // (chain.image()). Returns false, and the reason in *why, if it cannot be read, is damaged, or
+  // has an unsuitable size. kUsage if that holds for all samples of a source (raw pixels of another
+  // size or with other channels). Throws GivenUp.
   bool make(int64_t index, uint64_t key, float* out, std::string* why);
-  // The same as bytes, height x width x bytes_a_pixel() (pipeline.h), rounded; mirroring is left to
-  // whoever normalises: *flip says whether to.
+  // The same as bytes, height x width x bytes_a_pixel() (pipeline.h), rounded. Does not mirror:
+  // *flip tells the normalising device whether to.
   bool make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* flip, std::string* why);
   ReadWatch& watch() { return watch_; }
 
  private:
-  struct Target;  // what make() and make_bytes() ask for
+  struct Target;  // the output that make() and make_bytes() request
   bool read(int64_t index, Sample* sample, std::string* why);
   bool make_planes(int64_t index, uint64_t key, const Target& target, std::string* why);
   Pixels pixels_of(const Sample& sample, int64_t index);
@@ -37,16 +37,16 @@ class SampleMaker {
   const AugmentChain& chain_;
   bool colours_;
   std::vector<float> unit_scale_, byte_scale_,
-      zero_bias_;  // to [0, 1] for what changes colours; as it is
+      zero_bias_;  // scale to [0, 1] for colour changes; scale that changes nothing
   ReadWatch watch_;
   Decoder decoder_;
   Resizer resizer_;
   std::vector<uint8_t> scratch_, spread_;
-  std::vector<float> planes_;  // of an image that becomes bytes
+  std::vector<float> planes_;  // of an image that is converted to bytes
 };
 
-// height, width and channels of a source's first sample that can be read; an encoded one counts as
-// RGB. kUsage where none of the first ones can.
+// Height, width and channels of the first readable sample of a source; an encoded image counts as
+// RGB. kUsage if none of the first ones is readable.
 ImageShape first_shape(const Source& source);
 
 }  // namespace fleet::data

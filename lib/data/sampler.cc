@@ -18,7 +18,7 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   FLEET_CHECK(options.batch > 0 && options.ranks > 0, "batch and ranks must be positive");
   FLEET_CHECK(options.rank >= 0 && options.rank < options.ranks, "rank must be below ranks");
   if (options.samples < 1) {
-    throw Error(ErrorCode::kUsage, "there are no samples", "data", "give data with samples");
+    throw Error(ErrorCode::kUsage, "there are no samples", "data", "use data with samples");
   }
   const int64_t global = options.batch * options.ranks;
   batches_ = options.samples / global;
@@ -27,7 +27,7 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
     throw Error(ErrorCode::kUsage,
                 "the data has " + std::to_string(options.samples) +
                     " samples, fewer than one global batch of " + std::to_string(global),
-                "data.tail", "set data.tail to pad, or data.batch_size lower");
+                "data.tail", "set data.tail to pad, or lower data.batch_size");
   }
   start_epoch(0);
 }
@@ -37,7 +37,7 @@ void Sampler::start_epoch(int64_t epoch) {
   if (!options_.shuffle && !options_.classes) return;
   order_.resize(options_.samples);
   // Fisher-Yates from the identity, so that an epoch's order does not depend on earlier epochs. One
-  // mix() a draw: its 64 bits make the bias of multiplying negligible.
+  // mix() per draw: with its 64 bits the bias of multiplying is negligible.
   const uint64_t key = mix(mix(options_.seed ^ 0x6f72646572u) + static_cast<uint64_t>(epoch));
   if (options_.classes) return draw_classes(key);
   std::iota(order_.begin(), order_.end(), int64_t{0});
@@ -63,7 +63,7 @@ void Sampler::draw_classes(uint64_t key) {
 Pick Sampler::at(int64_t position) const {
   const int64_t wrapped = position % options_.samples;
   const int64_t sample = order_.empty() ? wrapped : order_[wrapped];
-  // The same sample may be drawn twice: not with the same crop.
+  // A sample may be drawn twice; each draw gets its own random key, so the crops differ.
   const int64_t draw = options_.classes ? options_.samples + wrapped : sample;
   return {sample, position < options_.samples, draw};
 }

@@ -29,7 +29,7 @@ bool flag(const std::string& name) {
   throw Error(ErrorCode::kUsage, "'" + text + "' is neither true nor false", "environment " + name);
 }
 
-// data.image, with what is 0 there taken from the first image.
+// data.image; dimensions that are 0 are taken from the first image.
 ImageShape image_of(const Settings& data, const Source& source) {
   ImageShape image{static_cast<int>(data.integer("image.channels")),
                    static_cast<int>(data.integer("image.height")),
@@ -60,18 +60,18 @@ std::unique_ptr<Source> open_split(const Settings& data, bool train, bool speaks
   auto source = sources().get(name).open(train ? train_split : data.section("test"), where);
   if (source || !train) return source;
   throw Error(
-      ErrorCode::kUsage, "no training data is named", "data.train",
+      ErrorCode::kUsage, "there are no training data", "data.train",
       "set what the source '" + name + "' needs:\n" + sources().get(name).schema(true).help());
 }
 
-// data.validation_split: the test split is a part of the training data.
+// Implements data.validation_split: the test split is a part of the training data.
 std::unique_ptr<Source> open_part(const Settings& data, bool train,
                                   const PipelineContext& context) {
   const Schema test = sources().get(data.text("source")).schema(false);
   for (const ConfigKey& key : test.keys()) {
     if (!data.given("test." + key.path)) continue;
     throw Error(ErrorCode::kUsage, "there are test data already (data.test." + key.path + ")",
-                "data.validation_split", "set one of both");
+                "data.validation_split", "set only one of them");
   }
   auto all = open_split(data, true, train && context.rank == 0, context);
   Split split = split_by_class(*all, data.number("validation_split"),
@@ -85,12 +85,12 @@ std::unique_ptr<Source> open_source(const Settings& data, bool train,
   return open_split(data, train, context.rank == 0, context);
 }
 
-// data.sampling.
+// Implements data.sampling.
 std::shared_ptr<const std::vector<std::vector<int64_t>>> classes_to_draw(
     const Settings& data, const Source& source, const PipelineContext& context) {
   if (data.text("sampling") != "balanced") return nullptr;
   if (!data.boolean("shuffle")) {
-    throw Error(ErrorCode::kUsage, "balanced samples are drawn", "data.shuffle",
+    throw Error(ErrorCode::kUsage, "balanced sampling always shuffles", "data.shuffle",
                 "leave it true, or set data.sampling to \"all\"");
   }
   std::map<int64_t, std::vector<int64_t>> by_label;
@@ -115,7 +115,7 @@ ImageShape checked_image(const Settings& data, const Source& source, ImageShape 
               "data.image.channels", "1 is grey, 3 is RGB");
 }
 
-// What every pipeline of these settings has.
+// The options common to all pipelines of these settings.
 InputPipeline::Options options_of(const Settings& data, const ImageShape& image,
                                   const PipelineContext& context) {
   return {.sampler = {.batch = data.integer("batch_size"),
@@ -145,7 +145,7 @@ std::vector<std::string> class_names(const Settings& data, const Source& source,
     throw Error(ErrorCode::kUsage, what, "data.class_names", next);
   };
   if (!names.empty() && names != given) {
-    refuse("the class folders have other names", "leave data.class_names out");
+    refuse("the class folders have different names", "remove data.class_names");
   }
   if (classes > 0 && static_cast<int64_t>(given.size()) != classes) {
     refuse(std::to_string(given.size()) + " names, and the model has " + std::to_string(classes) +
@@ -165,45 +165,47 @@ std::vector<std::string> class_names(const Settings& data, const Source& source,
 Schema data_schema(const std::string& source) {
   const SourceType& type = sources().get(source);
   Schema image;
-  image.integer("channels", 0, 0, 4, "1 grey, 3 RGB; 0: as the first image")
-      .integer("height", 0, 0, 65536, "Pixels; 0: as the first image")
-      .integer("width", 0, 0, 65536, "Pixels; 0: as the first image");
+  image.integer("channels", 0, 0, 4, "1 grey, 3 RGB; 0: those of the first image")
+      .integer("height", 0, 0, 65536, "Pixels; 0: that of the first image")
+      .integer("width", 0, 0, 65536, "Pixels; 0: that of the first image");
   Schema schema;
-  schema.choice("source", source, sources().names(), "Where samples come from")
-      .text("root", "", "Folder that relative paths start from")
-      .integer("batch_size", 32, 1, 1e6, "Samples a rank and step")
+  schema.choice("source", source, sources().names(), "Source of the samples")
+      .text("root", "", "Base folder of relative paths")
+      .integer("batch_size", 32, 1, 1e6, "Samples per rank and step")
       .integer("global_batch_size", 0, 0, 1e9,
-               "Samples of all ranks and a step, in place of data.batch_size; each rank takes its "
-               "part, so that any number of ranks trains alike; 0: not given")
-      .integer("threads", 0, 0, kMostThreads, "Worker threads a rank; 0: one for each of its cores")
-      .integer("prefetch", 2, 1, 1024, "Finished batches kept ahead of training")
-      .boolean("async", true,
-               "Make batches ahead on worker threads; false: when they are asked for")
-      .boolean("shuffle", true, "Train in a new random order each epoch")
-      .choice("sampling", "all", {"all", "balanced"},
-              "What an epoch trains on: every sample once, or as many draws with replacement, each "
-              "class as often as the others")
-      .number("validation_split", 0, 0, 0.9,
-              "This part of each class's training samples is evaluated on, and not trained on; 0: "
-              "none")
-      .integer("validation_seed", 1, 0, 9e15, "Which samples those are")
+               "Samples of all ranks per step, instead of data.batch_size; each rank takes its "
+               "share, so that results do not depend on the number of ranks; 0: not given")
+      .integer("threads", 0, 0, kMostThreads,
+               "Worker threads per rank; 0: one for each of its cores")
+      .integer("prefetch", 2, 1, 1024, "Number of batches to prepare ahead of training")
+      .boolean("async", true, "Make batches ahead on worker threads; false: on demand")
+      .boolean("shuffle", true, "Train in a new random order in each epoch")
       .choice(
-          "tail", "pad", {"pad", "drop"},
-          "An epoch's last, partial batch: filled up with samples that weigh nothing in metrics, "
-          "or left out")
+          "sampling", "all", {"all", "balanced"},
+          "Samples of an epoch: every sample once, or the same number of draws with replacement, "
+          "with equal probability for each class")
+      .number(
+          "validation_split", 0, 0, 0.9,
+          "Fraction of each class's training samples used for evaluation instead of training; 0: "
+          "none")
+      .integer("validation_seed", 1, 0, 9e15, "Seed for the choice of those samples")
+      .choice("tail", "pad", {"pad", "drop"},
+              "An epoch's last, partial batch: filled up with samples of weight 0 in metrics, "
+              "or left out")
       .choice("on_damaged", "skip", {"skip", "fail"},
-              "An image that is damaged or cannot be read: replaced by the one behind it, with a "
+              "An image that is damaged or cannot be read: replaced by the next one, with a "
               "warning, or the job fails")
       .number("read_timeout", 60, 0, 1e6,
-              "Seconds after which a file whose reading does not end counts as damaged; 0: never")
+              "Seconds after which a file that is still being read counts as damaged; 0: never")
       .section("image", image)
       .choice("pixels", "auto", {"auto", "float32", "uint8"},
-              "What batches bring to the device: normalised floats, or bytes that it normalises; "
+              "Format of batches for the device: normalised floats, or bytes that it normalises; "
               "auto: floats on the CPU, bytes on a GPU")
-      .texts("class_names", {},
-             "Names of the classes, by label; class folders have theirs. Checkpoints hold them")
-      .numbers("mean", {0}, "Subtracted from values in [0, 1]; one, or one a channel")
-      .numbers("std", {1}, "Divides after that; one, or one a channel")
+      .texts(
+          "class_names", {},
+          "Names of the classes, by label; class folders define their own. Stored in checkpoints")
+      .numbers("mean", {0}, "Subtracted from values in [0, 1]; one value, or one per channel")
+      .numbers("std", {1}, "Divisor after that; one value, or one per channel")
       .section("augment", augment_schema(true))
       .section("eval", augment_schema(false))
       .section("train", type.schema(true))

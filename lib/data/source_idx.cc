@@ -1,4 +1,4 @@
-// IDX files (yann.lecun.com/exdb/mnist), plain or gzip, wholly in memory.
+// IDX files (yann.lecun.com/exdb/mnist), plain or gzip, read completely into memory.
 #include <zlib.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct Idx {
   throw Error(ErrorCode::kUsage, what, path, "give an IDX file of unsigned bytes, plain or gzip");
 }
 
-// zlib reads plain files as they are.
+// zlib also reads uncompressed files.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {
@@ -38,7 +38,7 @@ class Reader {
     while (count > 0) {
       const int got = gzread(file_, to, static_cast<unsigned>(std::min<size_t>(count, 1 << 30)));
       if (got < 0) bad_file(path_, "damaged gzip data");
-      if (got == 0) bad_file(path_, "the file is shorter than its header says");
+      if (got == 0) bad_file(path_, "the file is shorter than its header claims");
       to += got;
       count -= got;
     }
@@ -55,7 +55,7 @@ class Reader {
     return (int64_t{b[0]} << 24) | (int64_t{b[1]} << 16) | (int64_t{b[2]} << 8) | int64_t{b[3]};
   }
 
-  // Deflate makes at most 1032 bytes of one.
+  // Deflate expands a byte to at most 1032 bytes.
   bool can_hold(int64_t bytes) const { return bytes / 1032 <= size_; }
 
  private:
@@ -64,17 +64,17 @@ class Reader {
   gzFile file_ = nullptr;
 };
 
-// The path as it is, or with .gz added or taken away.
+// The path itself, or with .gz added or removed.
 std::string existing(const std::string& path, const std::string& key) {
   namespace fs = std::filesystem;
   if (fs::is_regular_file(path)) return path;
   const std::string other = path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path + ".gz";
   if (fs::is_regular_file(other)) return other;
-  if (fs::exists(path)) return path;  // opening it says what it is
-  throw Error(ErrorCode::kUsage, "there is no such file", path, "set data.root or " + key);
+  if (fs::exists(path)) return path;  // opening it reports what it is
+  throw Error(ErrorCode::kUsage, "the file does not exist", path, "set data.root or " + key);
 }
 
-// What else an IDX file may hold, of which the third byte tells.
+// The element type of another IDX file, from its third byte.
 std::string type_text(int64_t magic) {
   if (magic >> 16 != 0) return "";
   switch (magic >> 8) {
@@ -116,9 +116,9 @@ Idx load(const std::string& path, size_t fewest_dims, size_t most_dims) {
     if (idx.dims.back() > (int64_t{1} << 40) / count) bad_file(path, "its header claims too much");
     count *= idx.dims.back();
   }
-  if (!reader.can_hold(count)) bad_file(path, "the file is shorter than its header says");
-  // In steps, so that a header that claims too much ends in a message and not in all memory being
-  // taken.
+  if (!reader.can_hold(count)) bad_file(path, "the file is shorter than its header claims");
+  // In steps, so that a header that claims too much results in a message and does not exhaust
+  // memory.
   constexpr int64_t kStep = int64_t{1} << 26;
   for (int64_t done = 0; done < count; done += kStep) {
     const int64_t size = std::min(kStep, count - done);
@@ -126,7 +126,8 @@ Idx load(const std::string& path, size_t fewest_dims, size_t most_dims) {
     reader.read(idx.bytes.data() + done, size);
   }
   if (!reader.at_end()) {
-    bad_file(path, "the file is longer than its header says (" + sizes_text(idx.dims) + " bytes)");
+    bad_file(path,
+             "the file is longer than its header claims (" + sizes_text(idx.dims) + " bytes)");
   }
   return idx;
 }
@@ -162,7 +163,8 @@ Schema schema(bool train) {
   Schema schema;
   schema
       .text("images", start + "-images-idx3-ubyte.gz",
-            "IDX file of images (count x height x width, or x channels behind), plain or .gz")
+            "IDX file of images (count x height x width, or count x height x width x channels), "
+            "plain or .gz")
       .text("labels", start + "-labels-idx1-ubyte.gz", "IDX file of labels, plain or .gz");
   return schema;
 }
@@ -178,7 +180,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
     throw Error(ErrorCode::kUsage,
                 std::to_string(images.dims[0]) + " images and " + std::to_string(labels.dims[0]) +
                     " labels",
-                images.path + " and " + labels.path, "give files that belong together");
+                images.path + " and " + labels.path, "use files that belong together");
   }
   for (size_t i = 0; i < labels.bytes.size(); ++i) {
     if (context.classes > 0 && labels.bytes[i] >= context.classes) {

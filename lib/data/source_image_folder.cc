@@ -1,5 +1,5 @@
-// A folder with a folder of image files for each class, which may be in folders below it.
-// Labels number the class folders by name, as in torchvision's ImageFolder.
+// A folder with one subfolder of image files per class; images may be in deeper subfolders. Labels
+// number the class folders by name, as in torchvision's ImageFolder.
 #include <algorithm>
 #include <filesystem>
 #include <span>
@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 
 std::string key_of(bool train) { return train ? "data.train.folder" : "data.test.folder"; }
 
-// The class folders by name. Hidden ones are left out, and *beside is how many images lie beside
-// them.
+// The class folders sorted by name, without hidden ones. Sets *beside to the number of images
+// beside them.
 std::vector<std::string> classes_in(const std::string& folder, bool train, int64_t* beside) {
   if (!fs::is_directory(folder)) {
-    throw Error(ErrorCode::kUsage, "there is no such folder", folder,
+    throw Error(ErrorCode::kUsage, "the folder does not exist", folder,
                 "set data.root or " + key_of(train));
   }
   std::vector<std::string> classes;
@@ -41,7 +41,7 @@ std::vector<std::string> classes_in(const std::string& folder, bool train, int64
   std::sort(classes.begin(), classes.end());
   if (classes.empty()) {
     throw Error(ErrorCode::kUsage, "it has no class folders", folder,
-                "put each class's images into a folder of their own");
+                "put the images of each class into a separate folder");
   }
   return classes;
 }
@@ -56,7 +56,7 @@ std::string some(const std::vector<std::string>& names) {
   return join(all.first(kShown), ", ") + " and " + std::to_string(all.size() - kShown) + " more";
 }
 
-// Classes of which nothing can be learned, or tested.
+// Refuses classes that cannot be learned or tested for lack of images.
 void check_empty(const std::vector<std::string>& empty, const std::string& folder,
                  const std::string& others, const SourceContext& context) {
   if (empty.empty()) return;
@@ -71,30 +71,30 @@ void check_empty(const std::vector<std::string>& empty, const std::string& folde
 
 void say_left_out(const std::string& folder, const std::string& others, int64_t beside) {
   if (!others.empty()) {
-    spdlog::warn("{}: only JPEG, PNG, WebP, BMP and GIF files are read; left out are {}",
+    spdlog::warn("{}: only JPEG, PNG, WebP, BMP and GIF files are read; skipped: {}",
                  shown_path(folder), others);
   }
   if (beside > 0) {
-    spdlog::warn("{}: {} images beside the class folders are left out", shown_path(folder), beside);
+    spdlog::warn("{}: {} images beside the class folders are skipped", shown_path(folder), beside);
   }
 }
 
-// As for lists: a job does not start hours before it meets what could have been seen.
+// As for lists: a job must not fail after hours because of an error that was visible at its start.
 void check_files(const LeftOut& no_files, const std::string& folder, const SourceContext& context) {
   if (no_files.count == 0) return;
-  const std::string what = "images that are no files (a broken link, a pipe, a device): " +
+  const std::string what = "images that are not files (a broken link, a pipe, a device): " +
                            std::to_string(no_files.count) + ", such as " +
                            shown_path(no_files.example);
   if (!context.replaces_damaged) {
     throw Error(ErrorCode::kUsage, what, folder, "remove them, or set data.on_damaged to skip");
   }
-  if (context.speaks) spdlog::warn("{}: {}; others take their place", shown_path(folder), what);
+  if (context.speaks) spdlog::warn("{}: {}; other images replace them", shown_path(folder), what);
 }
 
 Schema schema(bool train) {
   Schema schema;
   schema.text("folder", train ? "train" : "test",
-              "Folder with a folder of images (also in folders below) for each class; "
+              "Folder with one subfolder of images per class (also in deeper subfolders); "
               "relative to data.root");
   return schema;
 }
@@ -104,7 +104,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   const std::string folder = under_root(context.root, split.text("folder"));
   int64_t beside = 0, ignored = 0;
   const auto there = classes_in(folder, context.train, &beside);
-  // A class may be missing from the test images: labels are those of training.
+  // A class may be missing from the test images: the labels are those of training.
   auto classes = there;
   if (context.train_split && !context.train_split->text("folder").empty()) {
     classes =
@@ -114,7 +114,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
     throw Error(ErrorCode::kUsage,
                 std::to_string(classes.size()) + " class folders, and the model has " +
                     std::to_string(context.classes) + " classes",
-                folder, "give the model as many classes, or remove folders");
+                folder, "set model.num_classes to that number, or remove folders");
   }
   std::vector<ImageFile> files;
   std::vector<std::string> empty;
@@ -135,7 +135,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   const std::string others = text_of(notes.left_out);
   if (files.empty()) {
     throw Error(ErrorCode::kUsage,
-                "its class folders hold no image (.jpg, .jpeg, .png, .webp, .bmp, .gif)" +
+                "its class folders contain no image (.jpg, .jpeg, .png, .webp, .bmp, .gif)" +
                     (others.empty() ? "" : ", but " + others),
                 folder);
   }

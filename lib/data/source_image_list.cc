@@ -1,4 +1,4 @@
-// A text file that lists images: "path label" a line.
+// A text file that lists images, one "path label" per line.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Missing files are looked for at the start, so that a job does not die hours later; in longer
-// lists only at so many evenly spaced lines, because asking a network file system takes a while for
-// each.
+// Missing files are detected at the start, so that a job does not fail hours later. In longer lists
+// only this many evenly spaced lines are checked, because each check takes a while on a network
+// file system.
 constexpr size_t kFilesChecked = 100000;
 
 ImageFile parse_line(std::string_view line, const SourceContext& context,
@@ -32,7 +32,7 @@ ImageFile parse_line(std::string_view line, const SourceContext& context,
   return {under_root(context.root, std::string(trim(line.substr(0, blank)))), label};
 }
 
-// Also remembers the lines' numbers, for messages.
+// Also stores the line numbers, for messages.
 std::vector<ImageFile> parse(const std::string& list, const SourceContext& context,
                              std::vector<int64_t>* numbers) {
   std::vector<ImageFile> files;
@@ -45,7 +45,8 @@ std::vector<ImageFile> parse(const std::string& list, const SourceContext& conte
     numbers->push_back(number);
   });
   if (files.empty()) {
-    throw Error(ErrorCode::kUsage, "the list names no image", list, "write \"path label\" lines");
+    throw Error(ErrorCode::kUsage, "the list contains no image", list,
+                "write \"path label\" lines");
   }
   return files;
 }
@@ -55,7 +56,7 @@ Schema schema(bool) {
   schema.text(
       "list", "",
       "Text file with \"path label\" lines; paths are relative to data.root, or to the list's "
-      "folder where that is not set");
+      "folder if that is not set");
   return schema;
 }
 
@@ -64,7 +65,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   if (list.empty()) return nullptr;
   if (!fs::exists(list)) list = under_root(context.root, list);
   if (!fs::exists(list)) {
-    throw Error(ErrorCode::kUsage, "there is no such list file", split.text("list"),
+    throw Error(ErrorCode::kUsage, "the list file does not exist", split.text("list"),
                 std::string("set ") + (context.train ? "data.train.list" : "data.test.list") +
                     " to its path, or relative to data.root");
   }
@@ -76,7 +77,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   for (size_t i = 0; i < files.size(); i += step) {
     struct stat status {};
     if (::stat(files[i].path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) continue;
-    throw Error(ErrorCode::kUsage, "there is no file '" + shown_path(files[i].path) + "'",
+    throw Error(ErrorCode::kUsage, "the file '" + shown_path(files[i].path) + "' does not exist",
                 list + ":" + std::to_string(numbers[i]), "correct the line, or set data.root");
   }
   return std::make_unique<ImageFiles>(std::move(files));

@@ -1,6 +1,6 @@
-// Made-up images for benchmarks and tests: each class has a smooth pattern of its own, with noise
-// over it, so a model can learn them. A pool is made at the start and repeated, so that reading
-// costs nothing.
+// Generated images for benchmarks and tests: each class has its own smooth pattern with noise over
+// it, so a model can learn them. A pool of images is generated at the start and repeated, so that
+// reading costs nothing.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -47,7 +47,7 @@ class Synthetic : public Source {
  private:
   size_t slot(int64_t index) const { return static_cast<size_t>(index) % labels_.size(); }
 
-  // Waves whose direction and colour follow from the class, and noise that follows from the key.
+  // Paints waves whose direction and colour depend on the class, and noise that depends on the key.
   void paint(uint8_t* to, int64_t label, uint64_t key) const {
     Draws pattern(static_cast<uint64_t>(label), "synthetic");
     const double across = pattern.uniform(0.5, 4), down = pattern.uniform(0.5, 4);
@@ -76,8 +76,8 @@ Schema schema(bool train) {
   Schema schema;
   schema
       .integer("samples", train ? 1024 : 256, 1, 1e12,
-               "How many made-up images of data.image's size")
-      .integer("classes", 0, 0, 1e9, "Classes they belong to; 0: as many as the model's, else 10");
+               "Number of generated images, of data.image's size")
+      .integer("classes", 0, 0, 1e9, "Number of their classes; 0: the model's number, else 10");
   return schema;
 }
 

@@ -35,7 +35,7 @@ std::unique_ptr<Source> subset_of(std::unique_ptr<Source> all, std::vector<int64
 }
 
 Split split_by_class(const Source& source, double part, uint64_t seed) {
-  using Drawn = std::pair<uint64_t, int64_t>;  // what decides, and the index
+  using Drawn = std::pair<uint64_t, int64_t>;  // the sort key, and the index
   std::map<int64_t, std::vector<Drawn>> classes;
   const uint64_t key = mix(seed ^ 0x73706c6974u);
   for (int64_t i = 0; i < source.size(); ++i) {
@@ -53,7 +53,7 @@ Split split_by_class(const Source& source, double part, uint64_t seed) {
   }
   if (split.validation.empty()) {
     throw Error(ErrorCode::kUsage, "no class has two samples", "data.validation_split",
-                "give more data, or name test data of their own (data.test)");
+                "use more data, or set separate test data (data.test)");
   }
   std::sort(split.train.begin(), split.train.end());
   std::sort(split.validation.begin(), split.validation.end());

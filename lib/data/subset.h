@@ -1,4 +1,4 @@
-// A part of another source, and how a validation split chooses it.
+// A subset of another source, and the choice of a validation split.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace fleet::data {
 std::unique_ptr<Source> subset_of(std::unique_ptr<Source> all, std::vector<int64_t> indices);
 
 struct Split {
-  std::vector<int64_t> train, validation;  // indices, ascending; together all
+  std::vector<int64_t> train, validation;  // indices, ascending; together they are all samples
 };
 
-// Of each class of n samples round(n x part) are for validation, but at least one where n > 1, and
-// never all. Which ones depends on (seed, index) only. kUsage where no sample is left for
-// validation. 0 < part < 1.
+// Of each class with n samples, round(n x part) are for validation, but at least one if n > 1, and
+// never all. The choice depends only on (seed, index). kUsage if no sample is left for validation.
+// 0 < part < 1.
 Split split_by_class(const Source& source, double part, uint64_t seed);
 
 }  // namespace fleet::data

@@ -1,5 +1,6 @@
 // convnext_tiny, small, base and large: Liu et al. 2022: depthwise convolutions of 7 x 7, layer
-// norm over channels, and a scale of each block's channels; torchvision's names and initialisation.
+// norm over channels, and a scale for the channels of each block; torchvision's names and
+// initialisation.
 #include <array>
 
 #include "models/model.h"
@@ -19,7 +20,7 @@ class Builder {
     for (const int64_t blocks : widths.blocks) blocks_ += blocks;
   }
 
-  // A convolution that takes patches of kernel x kernel pixels apart.
+  // A convolution over non-overlapping patches of kernel x kernel pixels.
   VarId patches(VarId x, const std::string& name, int64_t channels, int64_t kernel) {
     return net_.conv2d(name, x,
                        {.channels = channels,
@@ -29,7 +30,7 @@ class Builder {
                         .init = WeightInit::kNormal002});
   }
 
-  // Of N, C, H, W over the channels.
+  // Normalises N, C, H, W over the channels.
   VarId norm(VarId x, const std::string& name) {
     return net_.transpose(net_.layer_norm(name, net_.transpose(x, {0, 2, 3, 1}), kNorm),
                           {0, 3, 1, 2});
@@ -68,9 +69,9 @@ class Builder {
 
 void define(ModelDef& def, const Widths& widths) {
   def.help = "ConvNeXt, torchvision's names";
-  def.schema =
-      model_schema().number("stochastic_depth", widths.stochastic_depth, 0, 0.99,
-                            "how often a sample passes the last block by; earlier blocks less");
+  def.schema = model_schema().number(
+      "stochastic_depth", widths.stochastic_depth, 0, 0.99,
+      "probability that a sample skips the last block; lower for earlier blocks");
   def.build = [widths](Network& network, VarId image, const Settings& settings) {
     Builder builder(network, widths, settings.number("stochastic_depth"));
     VarId x =

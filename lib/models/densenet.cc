@@ -1,13 +1,13 @@
 // densenet121, 161, 169, 201: Huang et al. 2016, DenseNet-BC: each layer reads the outputs of all
-// before it in its block; torchvision's names and initialisation.
+// earlier layers in its block; torchvision's names and initialisation.
 #include "models/model.h"
 
 namespace fleet {
 namespace {
 
 struct Depth {
-  int64_t growth, first;    // channels: of a layer, of the stem
-  std::vector<int> layers;  // of each block
+  int64_t growth, first;    // channels: per layer, of the stem
+  std::vector<int> layers;  // in each block
 };
 
 class Builder {
@@ -60,7 +60,7 @@ class Builder {
 void define(ModelDef& def, const Depth& depth) {
   def.help = "DenseNet, torchvision's names";
   def.schema =
-      model_schema().number("drop_rate", 0, 0, 0.99, "share of each layer's outputs dropped");
+      model_schema().number("drop_rate", 0, 0, 0.99, "dropout rate of each layer's outputs");
   def.build = [depth](Network& network, VarId image, const Settings& settings) {
     Builder builder(network, depth.growth, settings.number("drop_rate"));
     VarId x = builder.stem(image, depth.first);

@@ -15,7 +15,7 @@ constexpr Stage kStages[] = {{1, 3, 1, 16, 1}, {6, 3, 2, 24, 2},  {6, 5, 2, 40, 
                              {6, 3, 2, 80, 3}, {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4},
                              {6, 3, 1, 320, 1}};
 
-// How a network is larger than b0.
+// The scale factors of a network relative to b0.
 struct Scale {
   double width, depth, dropout;
   int64_t image;
@@ -35,7 +35,7 @@ class Builder {
     return static_cast<int>(std::ceil(stage.repeats * scale_.depth));
   }
 
-  // torchvision's Conv2dNormActivation: NAME.0, NAME.1, and silu where it is `active`.
+  // torchvision's Conv2dNormActivation: NAME.0, NAME.1, and silu if `active`.
   VarId conv_bn(VarId x, const std::string& name, const Conv2d& layer, bool active = true) {
     x = net_.batch_norm(name + ".1", net_.conv2d(name + ".0", x, layer));
     return active ? net_.activation("silu", x) : x;
@@ -52,7 +52,7 @@ class Builder {
   VarId block(VarId x, const std::string& name, const Stage& stage, int64_t stride) {
     const int64_t inputs = net_.shape(x)[1], channels = wide(stage.channels);
     const int64_t expanded = round_channels(static_cast<double>(inputs * stage.expand));
-    // Later blocks are left out more often.
+    // Later blocks are skipped more often.
     const double drop = stochastic_depth_ * made_++ / blocks_;
     int number = 0;
     const auto next = [&] { return name + ".block." + std::to_string(number++); };
@@ -82,9 +82,9 @@ void define(ModelDef& def, const Scale& scale) {
   def.image = {3, scale.image, scale.image};
   def.schema =
       model_schema()
-          .number("dropout", scale.dropout, 0, 0.99, "share of the last layer's inputs dropped")
+          .number("dropout", scale.dropout, 0, 0.99, "dropout rate of the last layer's inputs")
           .number("stochastic_depth", 0.2, 0, 0.99,
-                  "how often a sample passes the last block by; earlier blocks less");
+                  "probability that a sample skips the last block; lower for earlier blocks");
   def.build = [scale](Network& network, VarId image, const Settings& settings) {
     Builder builder(network, scale, settings.number("stochastic_depth"));
     VarId x =

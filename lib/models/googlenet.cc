@@ -1,12 +1,12 @@
-// googlenet: Szegedy et al. 2014 with batch norm, torchvision's names and initialisation. As there,
-// the third branch of an inception is a 3x3 convolution where the paper has 5x5. Without the
-// auxiliary classifiers: torchvision's aux_logits=False.
+// googlenet: Szegedy et al. 2014 with batch norm, torchvision's names and initialisation. As in
+// torchvision, the third branch of an inception is a 3x3 convolution instead of the paper's 5x5,
+// and there are no auxiliary classifiers (aux_logits=False).
 #include "models/model.h"
 
 namespace fleet {
 namespace {
 
-// Channels of the branches: 1x1; reduced and 3x3; reduced and 5x5; behind the pooling.
+// Channels of the branches: 1x1; reduced and 3x3; reduced and 5x5; after the pooling.
 struct Inception {
   const char* name;
   int64_t one, reduced_three, three, reduced_five, five, pooled;
@@ -50,7 +50,7 @@ VarId inception(Network& network, VarId x, const Inception& block) {
 FLEET_MODEL(googlenet) {
   def.help = "GoogLeNet without auxiliary classifiers, torchvision's names";
   def.schema =
-      model_schema().number("dropout", 0.2, 0, 0.99, "share of the last layer's inputs dropped");
+      model_schema().number("dropout", 0.2, 0, 0.99, "dropout rate of the last layer's inputs");
   def.build = [](Network& network, VarId image, const Settings& settings) {
     const Pool2d halve = {.kernel = 3, .stride = 2, .ceil_mode = true};
     VarId x = network.pool(conv_bn_relu(network, image, "conv1", 64, 7, 2), halve);

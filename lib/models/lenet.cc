@@ -1,4 +1,4 @@
-// lenet: LeNet-5 (LeCun et al. 1998) as it is taught today: ReLU and max pooling.
+// lenet: LeNet-5 (LeCun et al. 1998) in its common modern form: ReLU and max pooling.
 #include "models/model.h"
 
 namespace fleet {
@@ -7,7 +7,7 @@ FLEET_MODEL(lenet) {
   def.help = "LeNet-5 with ReLU and max pooling, for 28 x 28 images";
   def.image = {1, 28, 28};
   def.schema = model_schema(10).number("dropout", 0, 0, 0.99,
-                                       "share of the fully connected layers' outputs dropped");
+                                       "dropout rate of the fully connected layers' outputs");
   def.build = [](Network& network, VarId image, const Settings& settings) {
     const auto conv = [&](const char* name, VarId x, int64_t channels, int64_t padding) {
       x = network.conv2d(name, x,

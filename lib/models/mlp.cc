@@ -8,14 +8,14 @@ FLEET_MODEL(mlp) {
   def.image = {1, 28, 28};
   def.schema = model_schema(10)
                    .integers("hidden", {256, 128}, "outputs of each hidden layer")
-                   .number("dropout", 0, 0, 0.99, "share of each hidden layer's outputs dropped");
+                   .number("dropout", 0, 0, 0.99, "dropout rate of each hidden layer's outputs");
   def.build = [](Network& network, VarId image, const Settings& settings) {
     VarId x = network.flatten(image);
     int number = 1;
     for (int64_t features : settings.integers("hidden")) {
       if (features < 1) {
         throw Error(ErrorCode::kUsage, "a hidden layer of " + std::to_string(features) + " outputs",
-                    "model.hidden", "give numbers from 1 up");
+                    "model.hidden", "give numbers of 1 or more");
       }
       const std::string name = "fc" + std::to_string(number++);
       x = network.relu(network.linear(name, x, {.features = features}));

@@ -1,5 +1,5 @@
 // mobilenet_v1: Howard et al. 2017: depthwise 3x3 and pointwise 1x1 convolutions. torchvision has
-// no version 1; weights begin as in its version 2.
+// no version 1; weights are initialised as in its version 2.
 #include <algorithm>
 #include <cmath>
 
@@ -25,8 +25,8 @@ VarId conv_bn_relu(Network& network, VarId x, const std::string& conv, const std
 FLEET_MODEL(mobilenet_v1) {
   def.help = "MobileNet version 1";
   def.schema = model_schema()
-                   .number("width", 1, 0.05, 8, "multiplies the channels of every layer")
-                   .number("dropout", 0, 0, 0.99, "share of the last layer's inputs dropped");
+                   .number("width", 1, 0.05, 8, "factor for the channels of every layer")
+                   .number("dropout", 0, 0, 0.99, "dropout rate of the last layer's inputs");
   def.build = [](Network& network, VarId image, const Settings& settings) {
     const auto wide = [&](int64_t channels) {
       const double scaled = static_cast<double>(channels) * settings.number("width");

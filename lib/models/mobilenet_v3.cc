@@ -122,8 +122,8 @@ VarId build(Network& network, VarId image, const Settings& settings, const Form&
 void define(ModelDef& def, const Form& form) {
   def.help = "MobileNet version 3, torchvision's names";
   def.schema = model_schema()
-                   .number("width", 1, 0.05, 8, "multiplies the channels of every layer")
-                   .number("dropout", 0.2, 0, 0.99, "share of the last layer's inputs dropped");
+                   .number("width", 1, 0.05, 8, "factor for the channels of every layer")
+                   .number("dropout", 0.2, 0, 0.99, "dropout rate of the last layer's inputs");
   def.build = [&form](Network& network, VarId image, const Settings& settings) {
     return build(network, image, settings, form);
   };

@@ -17,12 +17,12 @@ bool register_model(const std::string& name, void (*define)(ModelDef&)) {
 
 Schema model_schema(int64_t num_classes) {
   return Schema()
-      .integer("num_classes", num_classes, 1, 1e7, "how many classes there are")
+      .integer("num_classes", num_classes, 1, 1e7, "number of classes")
       .boolean("use_cudnn", true,
-               "on a GPU; false: kernels of fleetrun's own, where an operation has one")
+               "use cuDNN on a GPU; false: use fleetrun's own kernels where they exist")
       .boolean("winograd", true,
-               "on a CPU with AVX-512; false: no 3 x 3 convolution is computed by Winograd's "
-               "method, which is twice as fast in float32 and rounds more");
+               "use Winograd's method for 3 x 3 convolutions on a CPU with AVX-512: "
+               "twice as fast in float32, with larger rounding errors");
 }
 
 }  // namespace fleet

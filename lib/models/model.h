@@ -1,4 +1,4 @@
-// Models: networks that classify images, one a file, registered under the name users give.
+// Models: networks that classify images, one per file, registered under the name users give.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,9 @@ namespace fleet {
 struct ModelDef {
   std::string help;             // one line
   Schema schema;                // its keys, below "model." in a job file
-  Shape image = {3, 224, 224};  // channels, height, width it is made for, unless the job says
-  // Builds it: image is float32 [N, C, H, W]; returns logits, float32 [N, num_classes]. kUsage
-  // where the image's size does not fit.
+  Shape image = {3, 224, 224};  // channels, height, width by default
+  // Builds the network: image is float32 [N, C, H, W]; returns logits, float32 [N, num_classes].
+  // kUsage if the image's size does not fit.
   std::function<VarId(Network&, VarId image, const Settings&)> build;
 };
 

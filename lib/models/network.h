@@ -1,4 +1,4 @@
-// Builds networks: layers by name, each one or a few operations and their parameters.
+// Builds networks from named layers, each consisting of a few operations and their parameters.
 #pragma once
 
 #include <set>
@@ -11,28 +11,29 @@
 
 namespace fleet {
 
-// How weights begin. Formulas: He et al. 2015 (kaiming), with PyTorch's gains and defaults.
+// Initial values of weights. Formulas: He et al. 2015 (kaiming), with PyTorch's gains and defaults.
 namespace init {
 Init constant(double value);
 Init uniform(double bound);  // [-bound, bound)
 Init normal(double deviation);
-// Normal with deviation sqrt(2 / fan_out), as torchvision's networks with ReLU; the fan out of a
-// convolution is out_channels * kernel height * kernel width, groups not counted.
+// Normal with standard deviation sqrt(2 / fan_out), as in torchvision's networks with ReLU; the fan
+// out of a convolution is out_channels * kernel height * kernel width, without dividing by groups.
 Init kaiming_normal_fan_out(const Shape& weight);
-// Normal with deviation sqrt(2 / fan_in).
+// Normal with standard deviation sqrt(2 / fan_in).
 Init kaiming_normal_fan_in(const Shape& weight);
-// Uniform in +-1 / sqrt(fan_in): what PyTorch's Conv2d and Linear draw weight and bias from.
+// Uniform in +-1 / sqrt(fan_in): the distribution of weight and bias in PyTorch's Conv2d and
+// Linear.
 Init torch_default(const Shape& weight);
 }  // namespace init
 
-// Which of them a layer's weight and bias get.
+// The initial values of a layer's weight and bias.
 enum class WeightInit {
   kTorchDefault,         // weight and bias uniform in +-1 / sqrt(fan_in)
   kTorchDefaultNoBias,   // weight uniform in +-1 / sqrt(fan_in); bias 0
   kKaimingNormalFanOut,  // weight; bias 0
   kKaimingNormalFanIn,   // weight; bias 0
-  kNormal001,            // weight normal with deviation 0.01; bias 0
-  kNormal002,            // weight normal with deviation 0.02; bias 0
+  kNormal001,            // weight normal with standard deviation 0.01; bias 0
+  kNormal002,            // weight normal with standard deviation 0.02; bias 0
   kZero,                 // weight and bias 0
   kUniformFanOut,        // weight uniform in +-1 / sqrt(features out); bias 0
 };
@@ -63,7 +64,7 @@ struct Linear {
 };
 
 struct BatchNorm {
-  double scale = 1;  // the initial one
+  double scale = 1;  // initial value
   double epsilon = 1e-5;
   double momentum = 0.1;  // running statistics, as in PyTorch: new = 0.9 * old + 0.1 * batch
 };
@@ -72,15 +73,14 @@ struct LayerNorm {
   double epsilon = 1e-5;
 };
 
-// One build of a network into one section of a Program. A network is built once for training and
-// once for evaluation; the second build finds the parameters and states of the first by their
-// names. Layers are named as torchvision names modules: "layer1.0.conv1" makes
-// "layer1.0.conv1.weight". A name that is used twice in one build, or a second build with another
-// shape, is kInternal.
+// Builds a network once into one section of a Program. A network is built once for training and
+// once for evaluation; the second build finds the parameters and states of the first by name.
+// Layers are named like torchvision's modules: "layer1.0.conv1" makes "layer1.0.conv1.weight".
+// kInternal if a name is used twice in one build, or with another shape in the second build.
 class Network {
  public:
-  // sample_key: int64 [N], what dropout of each sample is keyed by; may be kNoVar where the network
-  // has no dropout.
+  // sample_key: int64 [N], the key for dropout of each sample; may be kNoVar if the network has no
+  // dropout.
   Network(Program& program, SectionId section, bool training, VarId sample_key);
 
   Program& program() { return program_; }
@@ -93,9 +93,9 @@ class Network {
   VarId pool(VarId x, const Pool2d& layer);
   VarId global_pool(VarId x);  // the mean of each channel: N, C, 1, 1
   VarId flatten(VarId x);      // N, everything else
-  // Of the last dimension.
+  // Acts on the last dimension.
   VarId linear(const std::string& name, VarId x, const Linear& layer);
-  // Over the last dimension; scale and bias begin as 1 and 0.
+  // Over the last dimension; scale and bias start as 1 and 0.
   VarId layer_norm(const std::string& name, VarId x, const LayerNorm& layer = {});
   // "relu", "relu6", "sigmoid", "tanh", "gelu", "hardswish", "hardsigmoid", "silu"
   VarId activation(const std::string& type, VarId x);
@@ -104,35 +104,36 @@ class Network {
   VarId concat(const std::vector<VarId>& parts);  // of channels
   // Axis d of the result is axis perm[d] of x.
   VarId transpose(VarId x, const std::vector<int64_t>& perm);
-  // 0 keeps x's dimension there, one -1 takes what is left.
+  // 0 keeps x's dimension at this position; one -1 takes the rest.
   VarId reshape(VarId x, const std::vector<int64_t>& shape);
-  // Any operation, by its type; its first output.
+  // Appends any operation, by its type; returns its first output.
   VarId apply(const std::string& type, std::vector<VarId> inputs, Attributes attributes = {});
-  // x times a value for each channel of each sample: gate is N, C, 1, 1.
+  // Multiplies each channel of each sample by a value: gate is N, C, 1, 1.
   VarId scale_channels(VarId x, VarId gate);
-  // Squeeze and excitation (Hu et al. 2017), torchvision's names: x times a gate made of the means
-  // of its channels, by NAME.fc1, `inner`, NAME.fc2 and `outer`. squeezed: channels in between.
+  // Squeeze and excitation (Hu et al. 2017), torchvision's names: multiplies x by a gate computed
+  // from the means of its channels, by NAME.fc1, `inner`, NAME.fc2 and `outer`. squeezed: channels
+  // in between.
   VarId squeeze_excitation(const std::string& name, VarId x, int64_t squeezed,
                            const std::string& inner, const std::string& outer);
-  // Stochastic depth (Huang et al. 2016, torchvision's mode "row"): whole samples of x become zeros
-  // with probability p, the others are scaled by 1 / (1 - p). Counts as a dropout.
+  // Stochastic depth (Huang et al. 2016, torchvision's mode "row"): sets whole samples of x to zero
+  // with probability p and scales the others by 1 / (1 - p). Counts as a dropout.
   VarId drop_path(VarId x, double p);
-  // Dropouts are numbered in the order they are made. p = 0 and evaluation add nothing.
+  // Dropouts are numbered in the order of these calls. Adds nothing if p = 0 or in evaluation.
   VarId dropout(VarId x, double p);
 
-  // Ends a block: x is its output. Strategies cut the network there. Returns x.
+  // Ends a block with output x. Strategies may cut the network here. Returns x.
   VarId block(const std::string& name, VarId x);
   const std::vector<Block>& blocks() const { return blocks_; }
 
-  // The parameter or state of this name, made where this is the first build. Two layers of one
-  // build may share a parameter by asking for it here.
+  // The parameter or state of this name, created in the first build. Two layers of one build may
+  // share a parameter by requesting it here.
   VarId parameter(const std::string& name, const Shape& shape, Init init);
   VarId state(const std::string& name, const Shape& shape, Init init);
 
  private:
   void claim(const std::string& layer);
   VarId find(const std::string& name, VarKind kind, const Shape& shape) const;
-  // Names in evaluation begin with "evaluate/", so that a printed program can be read.
+  // In evaluation, prefixes names with "evaluate/", so that a printed program is readable.
   std::string hint(const std::string& name) const;
   VarId emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes,
              const std::string& name);

@@ -1,5 +1,5 @@
-// resnet18/34/50/101: He et al. 2015, version 1.5 (the stride of a bottleneck is in its 3x3), with
-// torchvision's names and initialisation.
+// resnet18/34/50/101: He et al. 2015, version 1.5 (a bottleneck's stride is in its 3x3
+// convolution), with torchvision's names and initialisation.
 #include "models/model.h"
 
 namespace fleet {
@@ -7,7 +7,7 @@ namespace {
 
 struct Depth {
   bool bottleneck;
-  std::vector<int> blocks;  // of the four stages
+  std::vector<int> blocks;  // in the four stages
 };
 
 class Builder {
@@ -65,10 +65,10 @@ class Builder {
 
 void define(ModelDef& def, Depth depth) {
   def.help = "residual network, v1.5, torchvision's names";
-  def.schema =
-      model_schema()
-          .boolean("zero_init_residual", false, "begin with each block's last batch norm at zero")
-          .integer("width", 64, 1, 4096, "channels of the first stage");
+  def.schema = model_schema()
+                   .boolean("zero_init_residual", false,
+                            "initialise the last batch norm of each block with zero")
+                   .integer("width", 64, 1, 4096, "channels of the first stage");
   def.build = [depth](Network& network, VarId image, const Settings& settings) {
     return Builder(network, settings, depth).build(image);
   };

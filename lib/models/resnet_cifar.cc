@@ -1,7 +1,6 @@
-// resnet20: the network of He et al. 2015, section 4.2, for 32 x 32 images: 6n + 2 layers with n
-// = 3. Where the shape changes the shortcut is a 1x1 convolution with batch norm (option B), as
-// tests/bench/peers/cifar10_resnet20.py builds it; the paper's parameter-free padding is not
-// offered.
+// resnet20: the network of He et al. 2015, section 4.2, for 32 x 32 images: 6n + 2 layers with n =
+// 3. If the shape changes, the shortcut is a 1x1 convolution with batch norm (option B), as in
+// tests/bench/peers/cifar10_resnet20.py; the paper's parameter-free padding is not available.
 #include "models/model.h"
 
 namespace fleet {

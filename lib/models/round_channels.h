@@ -1,4 +1,4 @@
-// Channels of scaled networks (MobileNets 2 and 3, EfficientNets).
+// Channel counts of scaled networks (MobileNets 2 and 3, EfficientNets).
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace fleet {
 
-// The multiple of `divisor` that is nearest to `channels`, but not less than 0.9 of it and at least
-// one (torchvision's _make_divisible).
+// The multiple of `divisor` nearest to `channels`, but at least 0.9 x channels and at least
+// `divisor` (torchvision's _make_divisible).
 inline int64_t round_channels(double channels, int64_t divisor = 8) {
   const auto half = static_cast<double>(divisor) / 2;
   const int64_t nearest = static_cast<int64_t>(channels + half) / divisor * divisor;

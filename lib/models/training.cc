@@ -7,10 +7,10 @@
 namespace fleet {
 namespace {
 
-// Of each sample.
+// Per-sample values.
 struct Losses {
   VarId values;
-  VarId weights = kNoVar;  // the label's, where classes have weights
+  VarId weights = kNoVar;  // the weight of the label, if classes have weights
 };
 
 Metrics append_metrics(Program& program, SectionId section, const Training& training, VarId logits,
@@ -42,7 +42,7 @@ Losses append_losses(Program& program, SectionId section, VarId logits, const Tr
   return {losses, weights};
 }
 
-// Convolutions that there is a kernel of our own for.
+// Moves convolutions that have a kernel of our own away from cuDNN.
 void leave_cudnn(Program& program) {
   for (Op& op : program.ops()) {
     const bool depthwise = op.type() == "conv2d" && op.attributes.integer("groups") > 1 &&
@@ -79,7 +79,7 @@ void add_feeds(Program& program, const TrainingOptions& options, Training* train
   }
 }
 
-// What a section's network reads.
+// The input of a section's network.
 VarId append_image(Program& program, SectionId section, const TrainingOptions& options,
                    const Training& training, const std::string& prefix) {
   if (!options.bytes) return training.image;

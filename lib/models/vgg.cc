@@ -1,5 +1,5 @@
 // vgg11, 13, 16, 19: Simonyan and Zisserman 2014, configurations A, B, D and E, with torchvision's
-// names (features.N, classifier.N) and initialisation; _bn with batch norm behind each convolution.
+// names (features.N, classifier.N) and initialisation; _bn has batch norm after each convolution.
 #include <algorithm>
 
 #include "models/model.h"
@@ -7,9 +7,9 @@
 namespace fleet {
 namespace {
 
-// torchvision pools the features to 7 x 7 whatever the image's size. The same is done where a whole
-// number of pixels goes into each (224 and its multiples); smaller or other images go into the
-// classifier as they are, which then has fewer inputs.
+// torchvision pools the features to 7 x 7 for any image size. This does the same if each output
+// covers a whole number of pixels (224 and its multiples); features of smaller or other images go
+// into the classifier unchanged, which then has fewer inputs.
 VarId pool_features(Network& network, VarId x) {
   const int64_t height = network.shape(x)[2], width = network.shape(x)[3];
   if (height != width || height % 7 != 0 || height == 7) return x;
@@ -30,18 +30,18 @@ VarId classify(Network& network, VarId x, const Settings& settings) {
   return x;
 }
 
-// convolutions: how many each of the five stages has.
+// convolutions: their number in each of the five stages.
 void define(ModelDef& def, const std::vector<int>& convolutions, bool batch_norm_default) {
   def.help = "VGG, torchvision's names";
   def.schema =
       model_schema()
-          .boolean("batch_norm", batch_norm_default, "batch norm behind each convolution (_bn)")
-          .number("dropout", 0.5, 0, 0.99, "share of the classifier's outputs dropped")
+          .boolean("batch_norm", batch_norm_default, "batch norm after each convolution (_bn)")
+          .number("dropout", 0.5, 0, 0.99, "dropout rate of the classifier's outputs")
           .integer("classifier_width", 4096, 1, 65536, "outputs of the classifier's hidden layers");
   def.build = [convolutions](Network& network, VarId image, const Settings& settings) {
     const bool batch_norm = settings.boolean("batch_norm");
     VarId x = image;
-    int number = 0;  // the modules in torchvision's "features", ReLU and pooling counted
+    int number = 0;  // index in torchvision's "features", which also counts ReLU and pooling
     for (size_t stage = 0; stage < convolutions.size(); ++stage) {
       const int64_t channels = std::min<int64_t>(64 << stage, 512);
       for (int i = 0; i < convolutions[stage]; ++i) {

@@ -1,6 +1,7 @@
 // vit_b_16, b_32, l_16 and l_32: the vision transformer (Dosovitskiy et al. 2021): patches of an
-// image as tokens, encoder layers with attention, a class token that is classified; torchvision's
-// names and initialisation. The positions fit the image's size, as they do there.
+// image as tokens, encoder layers with attention, and a class token that is classified;
+// torchvision's names and initialisation. As there, the number of positions depends on the image's
+// size.
 #include <cmath>
 
 #include "base/error.h"
@@ -32,7 +33,7 @@ class Builder {
                   "the image, " + std::to_string(in[2]) + " x " + std::to_string(in[3]) +
                       ", cannot be cut into patches of " + std::to_string(patch) + " x " +
                       std::to_string(patch),
-                  "vit", "choose a height and a width that are multiples of that");
+                  "vit", "use a height and a width that are multiples of that");
     }
     const double fan_in = static_cast<double>(weight.elements() / width);
     const VarId kernel =
@@ -71,7 +72,7 @@ class Builder {
                       {{"axis", int64_t{2}}});
   }
 
-  // Part `index` of N, tokens, 3 * width as N, heads, tokens, width / heads.
+  // Part `index` of N, tokens, 3 * width, as N, heads, tokens, width / heads.
   VarId head_part(VarId x, int64_t index) {
     const int64_t width = size_.width;
     x = net_.apply("slice", {x},
@@ -105,7 +106,7 @@ class Builder {
 void define(ModelDef& def, const Size& size) {
   def.help = "vision transformer, torchvision's names";
   def.schema = model_schema().number("dropout", 0, 0, 0.99,
-                                     "share dropped of embeddings and of each layer's outputs");
+                                     "dropout rate of embeddings and of each layer's outputs");
   def.build = [size](Network& network, VarId image, const Settings& settings) {
     Builder builder(network, size, settings.number("dropout"));
     VarId x = network.block("embedding", builder.tokens(image));

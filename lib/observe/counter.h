@@ -21,7 +21,7 @@ class Counter {
   std::atomic<int64_t> value_{0};
 };
 
-// Time spent in a place, summed over threads.
+// Time spent in one place, summed over threads.
 class Timer {
  public:
   void add(double seconds) {
@@ -48,8 +48,8 @@ class ScopedTimer {
   double begun_;
 };
 
-// All counters and timers of a process or a part of it. References stay valid as long as the object
-// lives: look a name up once, then add to it.
+// All counters and timers of a process or of a part of it. References stay valid as long as the
+// object lives: look up a name once, then add to it.
 class Counters {
  public:
   Counter& counter(const std::string& name);

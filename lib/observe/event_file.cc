@@ -64,14 +64,14 @@ void EventFile::write(const EventLine& event) {
   const bool open_still = fd_ && ::fstat(fd_.get(), &status) == 0 &&
                           ::stat(path_.c_str(), &there) == 0 && there.st_ino == status.st_ino &&
                           there.st_dev == status.st_dev;
-  if (!open_still) {  // removed or moved away, perhaps with its folder
+  if (!open_still) {  // the file was removed or moved away, perhaps with its folder
     fd_.reset();
     open();
     status.st_size = ::lseek(fd_.get(), 0, SEEK_END);
   }
   try {
     write_all(fd_.get(), line, path_);
-  } catch (const Error&) {  // no part of a line stays, as where the disk is full
+  } catch (const Error&) {  // leave no partial line behind, for example on a full disk
     (void)!::ftruncate(fd_.get(), status.st_size);
     throw;
   }

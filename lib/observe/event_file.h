@@ -1,5 +1,5 @@
-// Events as JSON lines: metrics.jsonl and its like. One object a line, in the order the values were
-// added.
+// Events as JSON lines, such as metrics.jsonl. One object per line, with its values in the order of
+// the add() calls.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +43,9 @@ class EventLine {
     return put(std::move(name), std::move(value));
   }
 
-  // The line without its newline. A value that is not finite is null: JSON has no number for it,
-  // and a text would change the type of a column. Bytes that are not UTF-8 become U+FFFD. `time`:
-  // seconds since 1970.
+  // The line without its newline. A value that is not finite becomes null: JSON has no number for
+  // it, and a string would change the type of a column. Bytes that are not UTF-8 become U+FFFD.
+  // `time`: seconds since 1970.
   std::string json(double time) const;
 
  private:
@@ -57,10 +57,10 @@ class EventLine {
   std::vector<std::pair<std::string, Value>> values_;
 };
 
-// Appends to a file, made with its folder where missing, also later. Each line is on its way to the
-// disk when write() returns, so what a killed run wrote can be read. A last line that a crash cut
-// off is ended, not continued. Thread-safe. kIo: the line is not in the file, and later ones may
-// be.
+// Appends to a file. Creates the file and its folder if they are missing, also later. When write()
+// returns, the line is in the kernel's hands and survives the death of the process. If a crash cut
+// off the last line, the writer ends it instead of continuing it. Thread-safe. kIo: the line is not
+// in the file; later lines may be.
 class EventFile {
  public:
   explicit EventFile(const std::string& path);

@@ -1,4 +1,4 @@
-// Averages that a training loop shows. None of them is thread-safe; see counter.h for what threads
+// Averages that a training loop shows. Not thread-safe; see counter.h for values that threads
 // share.
 #pragma once
 
@@ -28,8 +28,7 @@ class MovingAverage {
   uint64_t count_ = 0;
 };
 
-// A mean of values that stand for different numbers of samples: a padded batch's loss, an epoch's
-// accuracy.
+// A mean weighted by sample counts: for the loss of a padded batch, or the accuracy of an epoch.
 class WeightedAverage {
  public:
   void add(double value, double weight) {
@@ -44,15 +43,15 @@ class WeightedAverage {
   double sum_ = 0, weight_ = 0;
 };
 
-// Where a step's time goes. Call data_ready() when the batch is there and step_done() at the step's
-// end:
+// Measures the time of each step. Call data_ready() when the batch is there and step_done() at the
+// end of the step:
 //   data_time   seconds a step waited for its batch
 //   batch_time  seconds of the whole step, waiting included
-//   speed       samples a second, over the window
+//   speed       samples per second, over the window
 class StepMeter {
  public:
   explicit StepMeter(size_t window = 20, Clock clock = monotonic_seconds);
-  // The next step begins now: what happened since the last one (an evaluation, a checkpoint) is not
+  // Begins the next step now: time since the last step (an evaluation, a checkpoint) is not
   // counted.
   void start();
   void data_ready();

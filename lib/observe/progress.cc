@@ -113,8 +113,8 @@ void Progress::print(std::string_view line) {
 void Progress::finish() { erase(); }
 
 void Progress::draw() {
-  // One column is left free: a full last column makes some terminals wrap. "\033[K" clears what a
-  // longer line left.
+  // Leaves one column free: some terminals wrap when the last column is filled. "\033[K" clears the
+  // rest of a longer line.
   options_.write("\r" + progress_bar(state_, options_.width - 1) + "\033[K");
   drawn_ = options_.clock();
   visible_ = true;

@@ -20,27 +20,27 @@ struct ProgressState {
   std::string note;         // "loss 0.41 acc1 0.87"
 };
 
-// Seconds left at the pace so far; negative where unknown.
+// Seconds left at the speed so far; negative if unknown.
 double seconds_left(const ProgressState& state);
 
-// "Epoch 1 (of 3) [=====>    ] 120/240  50%  ETA 0:12  loss 0.41", at most `width` columns: the bar
-// gives way first, then the note is cut.
+// "Epoch 1 (of 3) [=====>    ] 120/240  50%  ETA 0:12  loss 0.41", at most `width` columns: first
+// the bar shrinks, then the note is cut.
 std::string progress_bar(const ProgressState& state, int width);
 // "Epoch 1 (of 3): 120/240 (50%), ETA 0:12, loss 0.41"
 std::string progress_text(const ProgressState& state);
 
-// The launcher tells the rank whose output it shows on a terminal how wide that is.
+// The launcher sets this to the terminal's width for the rank whose output it shows there.
 inline constexpr char kEnvTerminalWidth[] = "FLEET_TERMINAL_WIDTH";
 
-// Columns of the terminal behind a descriptor; 0 where it is none.
+// Columns of the terminal behind a descriptor; 0 if it is not a terminal.
 int terminal_width(int fd);
 
 class Progress {
  public:
   struct Options {
     int width = 0;                // of the terminal; 0: plain lines
-    double redraw_seconds = 0.1;  // a bar is redrawn no more often than this
-    double plain_seconds = 10;    // a plain line no more often than this; 0: no plain lines at all
+    double redraw_seconds = 0.1;  // shortest time between two redraws of the bar
+    double plain_seconds = 10;    // shortest time between two plain lines; 0: no plain lines
     Clock clock = monotonic_seconds;
     std::function<void(std::string_view)> write;  // must flush; default: standard output
   };
@@ -49,10 +49,10 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // A new bar, starting now. `done`: steps done already.
+  // Starts a new bar. `done`: steps already done.
   void start(std::string title, int64_t total, int64_t done = 0);
   void update(int64_t done, std::string note);
-  // A line of output that must not be mixed up with the bar.
+  // Prints a line of output without mixing it up with the bar.
   void print(std::string_view line);
   // Removes the bar.
   void finish();

@@ -13,10 +13,10 @@
 namespace fleet {
 namespace {
 
-// "fleetP1": whatever else may lie in a file of that name is left alone.
+// "fleetP1": a file with other content is left alone.
 constexpr uint64_t kMagic = 0x0031507465656c66;
 
-// Shared with another process: only lock-free atomics. `turn` is odd while the writer is at it.
+// Shared with another process: only lock-free atomics. `turn` is odd while the writer is storing.
 struct Shared {
   std::atomic<uint64_t> magic;
   std::atomic<uint64_t> turn;
@@ -100,10 +100,10 @@ void ProgressWriter::finish() {
 
 ProgressReader::ProgressReader() : file_(::memfd_create("fleet-progress", MFD_CLOEXEC)) {
   if (!file_ || ::ftruncate(file_.get(), sizeof(Shared)) != 0) {
-    throw_errno("cannot make a file in memory for a rank's progress");
+    throw_errno("cannot create the in-memory file of a rank's progress");
   }
   memory_ = map(file_.get());
-  if (!memory_) throw_errno("cannot map a rank's progress");
+  if (!memory_) throw_errno("cannot map the file of a rank's progress");
   shared(memory_).checkpoint = -1;
   shared(memory_).magic = kMagic;
   path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get());

@@ -1,5 +1,5 @@
-// How far a rank has come, in memory that it and its launcher share: a rank of ours says so at
-// every step, for the price of a few stores; the launcher looks whenever it likes.
+// The progress of a rank, in memory shared with its launcher: a rank with our engine updates it at
+// every step, for the price of a few stores; the launcher reads it at any time.
 #pragma once
 
 #include <sys/types.h>
@@ -12,23 +12,23 @@
 
 namespace fleet {
 
-// What the launcher tells a rank: the file to map.
+// The variable in which the launcher passes the file to map.
 inline constexpr char kEnvProgressFile[] = "FLEET_PROGRESS_FILE";
 
 struct RankProgress {
-  int64_t pulses = 0;       // rises with everything that is progress: steps, evaluation, saving
-  int64_t steps = 0;        // that this process has done
-  int64_t step = 0;         // of the whole training: those before it resumed are counted too
+  int64_t pulses = 0;       // rises with every kind of progress: steps, evaluation, saving
+  int64_t steps = 0;        // done by this process
+  int64_t step = 0;         // of the whole training, including steps before a resume
   int64_t epoch = 0;        // from 0
-  int64_t checkpoint = -1;  // the step of the last checkpoint that is on the disk; -1: none
-  int64_t step_at_ns = 0;   // when the last step ended, CLOCK_MONOTONIC
-  int64_t waited_ns = 0;    // up to then: time in which it waited for other ranks
+  int64_t checkpoint = -1;  // step of the last checkpoint on the disk; -1: none
+  int64_t step_at_ns = 0;   // end of the last step, CLOCK_MONOTONIC
+  int64_t waited_ns = 0;    // time spent waiting for other ranks, up to step_at_ns
 
   bool operator==(const RankProgress&) const = default;
 };
 
-// The rank's end. Calls do nothing where there is no such file (no launcher, or one that may not be
-// seen). One thread writes.
+// The rank's end. Calls do nothing if there is no such file (no launcher, or it may not be
+// accessed). Only one thread may write.
 class ProgressWriter {
  public:
   static ProgressWriter from_env();
@@ -40,8 +40,8 @@ class ProgressWriter {
 
   void step_done(int64_t step, int64_t epoch, int64_t waited_ns);
   void saved(int64_t step);
-  void pulse();  // something else than a step got on
-  // From here on steps say nothing: the rank ends, or does what has none.
+  void pulse();  // reports progress other than a step
+  // Stops reporting: the rank is ending, or is entering a phase that has no steps.
   void finish();
 
  private:
@@ -50,24 +50,24 @@ class ProgressWriter {
   RankProgress now_;
 };
 
-// The launcher's end: makes the file, which lives in memory and in no folder, and reads it.
+// The launcher's end: creates the file, which exists in memory only, and reads it.
 class ProgressReader {
  public:
   ProgressReader();  // kIo
   ~ProgressReader();
   ProgressReader(const ProgressReader&) = delete;
 
-  // Where processes of this user find it for as long as this object lives.
+  // The path for processes of this user, valid as long as this object lives.
   const std::string& path() const { return path_; }
-  // Nothing before the first pulse and after finish(). While a writer stands in the middle of its
-  // stores (it waits for a processor, or died there): what was read before.
+  // nullopt before the first pulse and after finish(). If the writer was stopped in the middle of
+  // its stores (preempted, or dead), returns the previous values.
   std::optional<RankProgress> read();
 
  private:
   UniqueFd file_;
   void* memory_ = nullptr;
   std::string path_;
-  RankProgress seen_;  // the last whole one
+  RankProgress seen_;  // the last consistent snapshot
 };
 
 }  // namespace fleet

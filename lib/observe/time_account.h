@@ -1,4 +1,4 @@
-// Where the wall time of a run goes, for its summary.
+// Accounts for the wall time of a run, for its summary.
 #pragma once
 
 #include <utility>
@@ -7,14 +7,13 @@
 
 namespace fleet {
 
-// Seconds spent with one thing, piece by piece. A piece within another counts once. Not
-// thread-safe.
+// Seconds spent on one activity, in pieces. Time in nested pieces counts once. Not thread-safe.
 class TimeAccount {
  public:
   explicit TimeAccount(Clock clock = monotonic_seconds) : clock_(std::move(clock)) {}
   double seconds() const { return seconds_; }
 
-  // Counts from here to the end of the scope.
+  // Counts from construction to the end of the scope.
   class Piece {
    public:
     explicit Piece(TimeAccount& account) : account_(account) {

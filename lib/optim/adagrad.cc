@@ -1,5 +1,5 @@
 // adagrad (Duchi, Hazan and Singer, 2011), in PyTorch's form, t = number of updates:
-//   g += weight_decay * p;  s = s + g^2, beginning at initial_accumulator_value
+//   g += weight_decay * p;  s = s + g^2, starting at initial_accumulator_value
 //   p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + epsilon)
 // Updates any number of parameters; see optim/update_op.h for g and for the inputs and outputs that
 // all rules share. step: int64 [1], t.
@@ -17,7 +17,7 @@ FLEET_OPTIMIZER(adagrad) {
   def.help = "steps divided by the root of the sum of all squares of the gradient (Adagrad)";
   def.schema.number("epsilon", 1e-10, 0, 1, "added to the root of the sum")
       .number("lr_decay", 0, 0, 1e6, "how fast the rate falls with the number of updates")
-      .number("initial_accumulator_value", 0, 0, 1e30, "where the sum begins");
+      .number("initial_accumulator_value", 0, 0, 1e30, "initial value of the sum");
   def.append = [](UpdateContext& context, const Update& update) {
     const Settings& settings = context.settings();
     const Var& parameter = context.program().var(update.parameter);

@@ -1,4 +1,4 @@
-// What adam and adamw share.
+// Code that adam and adamw share.
 #pragma once
 
 #include "optim/optimizer.h"
@@ -6,7 +6,7 @@
 namespace fleet {
 
 Schema adam_schema();
-// decoupled: weight decay apart from the gradient (adamw).
+// decoupled: weight decay is separate from the gradient (adamw).
 void append_adam(UpdateContext& context, const Update& update, bool decoupled);
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// adamw: adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019).
+// adamw: adam with weight decay separate from the gradient (Loshchilov and Hutter, 2019).
 #include "optim/adam.h"
 
 namespace fleet {

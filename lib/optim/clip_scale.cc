@@ -1,7 +1,7 @@
 // clip_scale: the factor unscale * clip_norm / max(norm, clip_norm) that bounds a norm, given its
-// square; norm = unscale * sqrt(square). unscale float32 [1] (absent: 1): what the gradients still
-// have to be multiplied with. Of an infinite or undefined norm the factor is undefined (NaN), so
-// that the damage shows.
+// square; norm = unscale * sqrt(square). unscale float32 [1] (absent: 1): the factor by which the
+// gradients are still to be multiplied. For an infinite or undefined norm the factor is undefined
+// (NaN), so that the damage shows.
 #include "graph/program.h"
 
 namespace fleet {

@@ -1,5 +1,5 @@
-// cosine: end + (base - end) / 2 * (1 + cos(pi * part of the way)) (Loshchilov and Hutter, 2017,
-// without restarts; Paddle's CosineAnnealingDecay).
+// cosine: end + (base - end) / 2 * (1 + cos(pi * fraction of the way)) (Loshchilov and Hutter,
+// 2017, without restarts; Paddle's CosineAnnealingDecay).
 #include <cmath>
 #include <numbers>
 

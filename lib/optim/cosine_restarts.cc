@@ -1,7 +1,7 @@
-// cosine_restarts: half a cosine from base to end, again and again, each period period_factor times
-// as long as the one before (Loshchilov and Hutter, 2017, SGDR; PyTorch's
-// CosineAnnealingWarmRestarts with T_0 = period, T_mult = period_factor, eta_min = end, stepped
-// with fractions of epochs). The first period begins where the warm-up ends.
+// cosine_restarts: half a cosine from base to end, repeated; each period is period_factor times as
+// long as the one before (Loshchilov and Hutter, 2017, SGDR; PyTorch's CosineAnnealingWarmRestarts
+// with T_0 = period, T_mult = period_factor, eta_min = end, stepped with fractions of epochs). The
+// first period begins at the end of the warm-up.
 #include <cmath>
 #include <numbers>
 
@@ -10,7 +10,7 @@
 namespace fleet {
 namespace {
 
-// How far `passed` is in its period, from 0 to below 1.
+// The position of `passed` within its period, from 0 to below 1.
 double part_of_period(double passed, double period, double factor) {
   while (passed >= period) {
     passed -= period;
@@ -27,8 +27,8 @@ FLEET_SCHEDULE(cosine_restarts) {
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start of a period")
       .number("end", 0, 0, 1e6, "learning rate at the end of a period")
       .number("period", 10, 1e-6, 1e12, "length of the first period, in units")
-      .number("period_factor", 1, 1, 1e6, "length of a period against the one before")
-      .choice("unit", "epoch", {"epoch", "step"}, "what period counts");
+      .number("period_factor", 1, 1, 1e6, "length of each period relative to the previous one")
+      .choice("unit", "epoch", {"epoch", "step"}, "unit of period");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const auto period =
         static_cast<double>(span.steps_of(settings.number("period"), settings.text("unit")));

@@ -1,8 +1,8 @@
-// ema: any number of averages, each with the value it follows: see optim/ema.h. Slots as
-// optim/update_op.h has them: learning_rate is 1 - decay, the "parameter" of a group is the
-// average, its "gradient" the value (float32); found_inf: the averages stay.
+// ema: updates any number of averages, each with the value it follows: see optim/ema.h. Slots as in
+// optim/update_op.h: learning_rate is 1 - decay, the "parameter" of a group is the average, its
+// "gradient" the value (float32); found_inf: the averages stay.
 // ema_rate: from the number of updates so far, rate float32 [1] = 1 - decay (1 up to the first
-// update) and begun int32 [1]: 1 behind it, else 0.
+// update) and begun int32 [1]: 1 after the first update, else 0.
 #include "optim/ema.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class Averages {
                           {"power", options.power}}),
         updates_(program.state(kEmaUpdates, {1}, Init(), DType::kInt64)) {}
 
-  // Statistics are apart: ranks may have others, and rank 0's are given to all.
+  // Statistics are excluded: their values may differ between ranks, and rank 0's are broadcast.
   void add_all(SectionId forward, SectionId evaluate) {
     for (const VarId parameter : program_.parameters()) add(parameter, &parameters_);
     for (const Op& op : program_.ops()) {
@@ -61,7 +61,7 @@ class Averages {
     }
   }
 
-  // In front of the first reader, so that the averages get the layouts of what they follow.
+  // Placed before the first reader, so that each average gets the layout of the value it follows.
   void start(SectionId section, SectionId evaluate) {
     const VarId rate = program_.temporary("ema_start_rate"),
                 begun = program_.temporary("ema_begun");
@@ -76,7 +76,7 @@ class Averages {
     ops.insert(reader, first.begin(), first.end());
   }
 
-  // A copy in a low type, which the update of the parameter writes, becomes a cast of the average.
+  // A low-type copy, which the update of the parameter writes, becomes a cast of the average.
   void redirect(SectionId evaluate) {
     std::vector<Op> kept;
     std::map<VarId, VarId> casts;  // by copy

@@ -1,5 +1,5 @@
-// The average of the weights over the updates (exponential moving average, EMA): what evaluation
-// reads in their place.
+// The average of the weights over the updates (exponential moving average, EMA). Evaluation reads
+// it instead of the weights.
 //
 // Update n, counted from 1, of each parameter and running statistic x:
 //   average = decay_n * average + (1 - decay_n) * x,   decay_1 = 0
@@ -14,7 +14,7 @@
 
 namespace fleet {
 
-// The section of the updates; states "ema.<name>", and how many updates they have seen: int64 [1].
+// The section of the updates; states "ema.<name>", and the number of updates so far: int64 [1].
 inline constexpr char kEmaSection[] = "ema";
 inline constexpr char kEmaPrefix[] = "ema.";
 inline constexpr char kEmaUpdates[] = "optimizer.ema_updates";
@@ -25,11 +25,11 @@ struct EmaOptions {
   double gamma = 1, power = 2.0 / 3;
 };
 
-// Behind append_updates(): gives each parameter and state that section `evaluate` reads an average,
-// with all other parameters and the statistics that section `forward` writes; makes `evaluate` read
-// the averages; updates them when section `optimize` runs. found_inf: int32 [1], not 0 where an
-// update is left out; kNoVar: none is. Until the first update they are the weights themselves:
-// section "start_ema" sees to it after the host wrote any.
+// Call after append_updates(). Gives an average to each parameter and state that section `evaluate`
+// reads, to all other parameters, and to the statistics that section `forward` writes; makes
+// `evaluate` read the averages; updates them when section `optimize` runs. found_inf: int32 [1],
+// not 0 if an update is left out; kNoVar: none ever is. Until the first update the averages equal
+// the weights: section "start_ema" copies them after the host has written any weights.
 void append_ema(Program& program, SectionId forward, SectionId evaluate, SectionId optimize,
                 VarId found_inf, const EmaOptions& options);
 

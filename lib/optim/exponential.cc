@@ -1,5 +1,6 @@
-// exponential: base * gamma^(units passed since the warm-up), fractions of units too: smooth within
-// an epoch. With per = epoch and unit = epoch it is PyTorch's ExponentialLR, stepped once an epoch.
+// exponential: base * gamma^(units passed since the warm-up), including fractions of units: smooth
+// within an epoch. With per = epoch and unit = epoch it is PyTorch's ExponentialLR, stepped once
+// per epoch.
 #include <cmath>
 
 #include "optim/schedule.h"
@@ -9,8 +10,9 @@ namespace fleet {
 FLEET_SCHEDULE(exponential) {
   def.help = "the learning rate falls by a factor each unit, smoothly";
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
-      .number("gamma", 0.95, 0, 1e6, "the factor of a unit")
-      .choice("unit", "epoch", {"epoch", "step"}, "after what the rate has fallen by gamma");
+      .number("gamma", 0.95, 0, 1e6, "factor per unit")
+      .choice("unit", "epoch", {"epoch", "step"},
+              "the unit after which the rate has fallen by gamma");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const bool by_epoch = settings.text("unit") == "epoch";
     const double unit = by_epoch ? static_cast<double>(span.steps_per_epoch) : 1;

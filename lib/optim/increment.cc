@@ -1,5 +1,5 @@
-// increment: x + 1 of an int64 counter, which is a state; found_inf (int32 [1], where given): x
-// where it is not 0, since the update that is counted is skipped then.
+// increment: x + 1 of an int64 counter, which is a state. If found_inf (int32 [1], optional) is not
+// 0, the result is x, because the counted update is skipped.
 #include "graph/program.h"
 
 namespace fleet {

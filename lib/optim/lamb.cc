@@ -1,9 +1,9 @@
-// lamb: Adam whose step is scaled for each parameter to the parameter's own length (You et al.,
-// 2020), in Paddle's form, t = number of updates:
+// lamb: Adam with the step of each parameter scaled to the parameter's own norm (You et al., 2020),
+// in Paddle's form, t = number of updates:
 //   g += coupled_weight_decay * p
 //   m1 = beta1 m1 + (1 - beta1) g;  m2 = beta2 m2 + (1 - beta2) g^2
 //   r = m1 / (1 - beta1^t) / (sqrt(m2 / (1 - beta2^t)) + epsilon) + weight_decay * p
-//   p -= lr * trust * r, trust = |p| / |r| where both are above 0, else 1
+//   p -= lr * trust * r, trust = |p| / |r| if both are above 0, else 1
 // |x| is the Euclidean norm over the whole parameter. Updates any number of parameters; see
 // optim/update_op.h for g and for the inputs and outputs that all rules share. step: int64 [1], t.
 #include <algorithm>
@@ -23,7 +23,7 @@ FLEET_OP(lamb) {
 }
 
 FLEET_OPTIMIZER(lamb) {
-  def.help = "Adam with steps as long as the parameters (LAMB)";
+  def.help = "Adam with steps scaled to the norm of each parameter (LAMB)";
   def.schema.number("beta1", 0.9, 0, 1, "decay of the first moment")
       .number("beta2", 0.999, 0, 1, "decay of the second moment")
       .number("epsilon", 1e-6, 1e-30, 1, "added to the root of the second moment")

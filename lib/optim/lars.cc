@@ -1,8 +1,8 @@
-// lars: momentum whose rate is scaled for each parameter by how large it is against its gradient
+// lars: momentum with the rate of each parameter scaled by the ratio of its norm to its gradient's
 // (You, Gitman and Ginsburg, 2017), in the form of Paddle's lars_momentum:
 //   g += coupled_weight_decay * p
 //   local = lr * lars_coeff * |p| / (|g| + weight_decay * |p| + epsilon)
-//           where weight_decay, |p| and |g| are above 0, else lr
+//           if weight_decay, |p| and |g| are above 0, else lr
 //   v = momentum * v + local * (g + weight_decay * p);  p -= v
 // |x| is the Euclidean norm over the whole parameter. Updates any number of parameters; see
 // optim/update_op.h for g and for the inputs and outputs that all rules share.
@@ -21,8 +21,8 @@ FLEET_OP(lars) {
 }
 
 FLEET_OPTIMIZER(lars) {
-  def.help = "momentum with a rate of its own for each parameter (LARS)";
-  def.schema.number("momentum", 0.9, 0, 1, "part of the velocity that is kept")
+  def.help = "momentum with a separate rate for each parameter (LARS)";
+  def.schema.number("momentum", 0.9, 0, 1, "fraction of the velocity that is kept")
       .number("lars_coeff", 0.001, 0, 1e6, "the trust coefficient")
       .number("epsilon", 0, 0, 1, "added to the norms")
       .number("coupled_weight_decay", 0, 0, 1e6, "decay that is part of the gradient");

@@ -1,9 +1,9 @@
 // lion (Chen et al., 2023, "Symbolic Discovery of Optimization Algorithms"):
-//   d = sign(beta1 m + (1 - beta1) g), where sign(0) and sign(NaN) are 0
+//   d = sign(beta1 m + (1 - beta1) g), with sign(0) = sign(NaN) = 0
 //   p -= lr * (d + weight_decay * p);  m = beta2 m + (1 - beta2) g
-// Every element moves by the same amount: rates are 3 to 10 times smaller than adamw's, and
-// weight_decay so many times larger. Updates any number of parameters; see optim/update_op.h for g
-// and for the inputs and outputs that all rules share.
+// Every element moves by the same amount: use a rate 3 to 10 times smaller than adamw's, and a
+// weight_decay larger by the same factor. Updates any number of parameters; see optim/update_op.h
+// for g and for the inputs and outputs that all rules share.
 #include "optim/optimizer.h"
 #include "optim/update_op.h"
 
@@ -15,8 +15,8 @@ FLEET_OP(lion) {
 }
 
 FLEET_OPTIMIZER(lion) {
-  def.help = "steps of the sign of the momentum (Lion); weight decay is apart from the gradient";
-  def.schema.number("beta1", 0.9, 0, 1, "part of the momentum in a step")
+  def.help = "steps along the sign of the momentum (Lion); decoupled weight decay";
+  def.schema.number("beta1", 0.9, 0, 1, "weight of the momentum in a step")
       .number("beta2", 0.99, 0, 1, "decay of the momentum");
   def.append = [](UpdateContext& context, const Update& update) {
     const VarId momentum = context.state(update.parameter, "momentum");

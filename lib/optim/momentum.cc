@@ -1,6 +1,6 @@
 // momentum: d = g + weight_decay * p; v = momentum * v + d; p -= learning_rate * v, or with
-// Nesterov's variant p -= learning_rate * (d + momentum * v). As Paddle's Momentum and PyTorch's
-// SGD (dampening 0): the learning rate is not within v. Updates any number of parameters; see
+// Nesterov's variant p -= learning_rate * (d + momentum * v). Like Paddle's Momentum and PyTorch's
+// SGD (dampening 0): v does not contain the learning rate. Updates any number of parameters; see
 // optim/update_op.h for g and for the inputs and outputs that all rules share.
 #include "optim/optimizer.h"
 #include "optim/update_op.h"
@@ -14,7 +14,7 @@ FLEET_OP(momentum) {
 
 FLEET_OPTIMIZER(momentum) {
   def.help = "gradient descent with momentum";
-  def.schema.number("momentum", 0.9, 0, 1, "part of the velocity that is kept")
+  def.schema.number("momentum", 0.9, 0, 1, "fraction of the velocity that is kept")
       .boolean("use_nesterov", false, "Nesterov's variant");
   def.append = [](UpdateContext& context, const Update& update) {
     const VarId velocity = context.state(update.parameter, "momentum");

@@ -1,7 +1,7 @@
 // one_cycle: from base / div_factor up to base, then down to base / div_factor / final_div_factor,
-// over the job from the end of the warm-up on (Smith and Topin, 2018, "Super-Convergence";
+// from the end of the warm-up to the end of the job (Smith and Topin, 2018, "Super-Convergence";
 // PyTorch's OneCycleLR with max_lr = base, stepped each step). With three_phase the fall to base /
-// div_factor mirrors the rise, and the last phase falls to the end. The momentum does not cycle:
+// div_factor mirrors the rise, and a last phase falls to the end. The momentum does not cycle:
 // PyTorch's cycle_momentum = False.
 #include <cmath>
 #include <numbers>
@@ -32,7 +32,7 @@ std::vector<Phase> phases_of(const Settings& settings, double steps) {
           {steps - 1, start, end}};
 }
 
-// step: from the start of the cycle; beyond the last phase the rate stays.
+// step: from the start of the cycle; after the last phase the rate does not change.
 double rate_at(const std::vector<Phase>& phases, double step, bool linear) {
   double begin = 0;
   for (const Phase& phase : phases) {
@@ -49,13 +49,14 @@ double rate_at(const std::vector<Phase>& phases, double step, bool linear) {
 }  // namespace
 
 FLEET_SCHEDULE(one_cycle) {
-  def.help = "one rise to base and a fall far below the start";
+  def.help = "rises once to base, then falls far below the start";
   def.schema.number("base", 0.1, 0, 1e6, "the largest learning rate")
-      .number("pct_start", 0.3, 0, 1, "part of the steps in which the rate rises")
-      .choice("anneal", "cos", {"cos", "linear"}, "the form of rise and fall")
-      .number("div_factor", 25, 1e-12, 1e12, "base / div_factor is the first rate")
-      .number("final_div_factor", 1e4, 1e-12, 1e30, "the first rate / final_div_factor is the last")
-      .boolean("three_phase", false, "the rise, its mirror, then the fall to the last rate");
+      .number("pct_start", 0.3, 0, 1, "fraction of the steps in which the rate rises")
+      .choice("anneal", "cos", {"cos", "linear"}, "shape of the rise and fall")
+      .number("div_factor", 25, 1e-12, 1e12, "the first rate is base / div_factor")
+      .number("final_div_factor", 1e4, 1e-12, 1e30,
+              "the last rate is the first rate / final_div_factor")
+      .boolean("three_phase", false, "rise, mirrored fall, then a fall to the last rate");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const auto phases = phases_of(settings, static_cast<double>(span.end - span.begin));
     return [phases, begin = span.begin, linear = settings.text("anneal") == "linear"](

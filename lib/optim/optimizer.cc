@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-// The factor min(1, clip_norm / norm) of these gradients taken together.
+// The factor min(1, clip_norm / norm) for these gradients taken together.
 VarId append_clip_scale(Program& program, SectionId section, const std::vector<VarId>& gradients,
                         double clip_norm, VarId unscale, const std::string& hint) {
   const VarId squares = program.emit(section, "sum_of_squares", gradients, {}, hint)[0];
@@ -16,7 +16,7 @@ VarId append_clip_scale(Program& program, SectionId section, const std::vector<V
                       hint)[0];
 }
 
-// The gradient with each element bounded: in float32 and as it is without the loss's scale.
+// The gradient with each element bounded, in float32 and without the loss scale.
 VarId append_clip_by_value(Program& program, SectionId section, VarId gradient, double bound,
                            VarId unscale, const std::string& parameter) {
   const std::string hint = parameter + ".clipped";
@@ -35,7 +35,7 @@ void append_clipping(Program& program, SectionId section, const Settings& settin
   const auto refuse = [&](const std::string& key, const std::string& kinds) {
     if (settings.given(key)) {
       throw Error(ErrorCode::kUsage, key + " has no effect with clip = " + clip, "optimizer",
-                  "set clip to " + kinds + ", or leave " + key + " out");
+                  "set clip to " + kinds + ", or remove " + key + " from the job");
     }
   };
   if (clip != "norm" && clip != "global_norm") refuse("clip_norm", "global_norm or norm");
@@ -95,15 +95,15 @@ Schema optimizer_schema(const std::string& name) {
   Schema schema;
   schema.choice("name", name, optimizer_registry().names(), def.help);
   schema.section("", def.schema);
-  schema.number("weight_decay", def.weight_decay, 0, 1e6, "decay of parameters toward zero");
+  schema.number("weight_decay", def.weight_decay, 0, 1e6, "weight decay of the parameters");
   schema.texts("exclude_from_weight_decay", {},
                "parameters whose name contains one of these do not decay");
   schema.texts("groups", {},
-               "'PATTERN: rate=0.1 weight_decay=0' for parameters whose names fit; the first that "
+               "'PATTERN: rate=0.1 weight_decay=0' for parameters that match; the first match "
                "fits counts; rate multiplies the schedule's");
-  schema.texts("frozen", {}, "patterns of parameters that are not trained");
+  schema.texts("frozen", {}, "shell patterns of parameters that are not trained");
   schema.choice("clip", "none", {"none", "global_norm", "norm", "value"},
-                "bound gradients: by the norm of all, by each one's norm, or each element");
+                "bounds gradients: by the norm of all, by the norm of each, or per element");
   schema.number("clip_norm", 1, 1e-30, 1e30, "largest norm (clip: global_norm or norm)");
   schema.number("clip_value", 1, 1e-30, 1e30, "largest absolute value (clip: value)");
   return schema;
@@ -120,7 +120,7 @@ double weight_decay_of(const Settings& settings, const std::string& parameter) {
   return group && group->weight_decay ? *group->weight_decay : settings.number("weight_decay");
 }
 
-// The rate of each group: the schedule's times a number, computed once for each number.
+// The rate of each group: the schedule's rate times a factor, computed once per factor.
 class GroupRates {
  public:
   GroupRates(Program& program, SectionId section, VarId learning_rate, const Settings& settings)

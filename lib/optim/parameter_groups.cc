@@ -18,16 +18,16 @@ double number_of(const std::string& text, const std::string& group) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != 0 || !(value >= 0 && value <= 1e6)) {
-    refuse(group, "'" + text + "' is no number from 0 to 1e6");
+    refuse(group, "'" + text + "' is not a number from 0 to 1e6");
   }
   return value;
 }
 
 ParameterGroup parse(const std::string& text) {
   const size_t colon = text.find(':');
-  if (colon == std::string::npos) refuse(text, "there is no ':' behind the pattern");
+  if (colon == std::string::npos) refuse(text, "missing ':' after the pattern");
   ParameterGroup group{.pattern = text.substr(0, colon), .rate = 1, .weight_decay = {}};
-  if (group.pattern.empty()) refuse(text, "there is no pattern");
+  if (group.pattern.empty()) refuse(text, "missing pattern");
   std::istringstream words(text.substr(colon + 1));
   for (std::string word; words >> word;) {
     const size_t equals = std::min(word.find('='), word.size());
@@ -82,7 +82,7 @@ int freeze_parameters(Program& program, const Settings& optimizer) {
   }
   if (frozen == static_cast<int>(parameters.size())) {
     throw Error(ErrorCode::kUsage, "every parameter is frozen", "optimizer.frozen",
-                "leave out a pattern: there is nothing to train");
+                "remove a pattern: there is nothing to train");
   }
   return frozen;
 }

@@ -1,6 +1,6 @@
 // piecewise: one value up to each boundary (Paddle's PiecewiseDecay): values[i] before
-// boundaries[i], the last value after all. Where base is given, each is multiplied with base /
-// values[0].
+// boundaries[i], the last value after all of them. If base is given, each value is multiplied by
+// base / values[0].
 #include <algorithm>
 #include <cmath>
 
@@ -24,7 +24,7 @@ void scale_to_base(const Settings& settings, std::vector<double>* values) {
   const double first = values->front();
   if (first <= 0) {
     throw Error(ErrorCode::kUsage, "base cannot scale values that begin with 0", "learning_rate",
-                "leave base out");
+                "remove base");
   }
   for (double& value : *values) value *= settings.number("base") / first;
 }
@@ -33,13 +33,13 @@ void scale_to_base(const Settings& settings, std::vector<double>* values) {
 
 FLEET_SCHEDULE(piecewise) {
   def.help = "a learning rate for each piece between boundaries";
-  def.schema.numbers("boundaries", {}, "where the next value begins, ascending").required();
+  def.schema.numbers("boundaries", {}, "starts of the next values, ascending").required();
   def.schema.numbers("values", {}, "learning rates, one more than boundaries").required();
   def.schema.number("base", 0, 0, 1e6,
                     "learning rate of the first piece, the others in proportion; left out: values "
                     "as they are");
   def.schema.choice("unit", "epoch", {"epoch", "step"},
-                    "what boundaries count, from the start of the job");
+                    "unit of boundaries, counted from the start of the job");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const std::vector<int64_t> boundaries = boundaries_in_steps(settings, span);
     std::vector<double> values = settings.numbers("values");

@@ -1,8 +1,8 @@
-// plateau: base, multiplied with factor each time when a metric of the evaluation has not improved
-// for more than `patience` evaluations (PyTorch's ReduceLROnPlateau; mode min for loss, max for
-// acc1). An evaluation improves on the best one where it is better by more than the threshold: a
-// part of the best (rel) or so much (abs). After a fall the next `cooldown` evaluations do not
-// count. An evaluation that is NaN does not improve on anything.
+// plateau: base, multiplied by factor whenever a metric of the evaluation has not improved for more
+// than `patience` evaluations (PyTorch's ReduceLROnPlateau; mode min for loss, max for acc1). An
+// evaluation is an improvement if it beats the best one by more than the threshold: a fraction of
+// the best (rel) or an absolute amount (abs). After a reduction the next `cooldown` evaluations do
+// not count. A NaN is never an improvement.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -84,7 +84,7 @@ class Plateau : public RateFollower {
   const bool relative_;
   const double factor_, threshold_, min_rate_;
   const int64_t patience_, cooldown_;
-  double share_ = 1;  // of the schedule's rate
+  double share_ = 1;  // factor for the schedule's rate
   bool has_best_ = false;
   double best_ = 0;
   int64_t bad_ = 0, resting_ = 0;  // evaluations
@@ -93,15 +93,16 @@ class Plateau : public RateFollower {
 }  // namespace
 
 FLEET_SCHEDULE(plateau) {
-  def.help = "the learning rate falls where the evaluation does not improve";
+  def.help = "the learning rate falls when the evaluation stops improving";
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
-      .choice("metric", "loss", {"loss", "acc1"}, "what has to improve, on the test data")
-      .number("factor", 0.1, 0, 1, "by which the rate falls")
-      .integer("patience", 10, 0, 1e9, "evaluations without improvement that are let pass")
-      .number("threshold", 1e-4, 0, 1e6, "how much better counts as improvement")
-      .choice("threshold_mode", "rel", {"rel", "abs"}, "a part of the best value, or so much")
-      .integer("cooldown", 0, 0, 1e9, "evaluations after a fall that do not count")
-      .number("min_rate", 0, 0, 1e6, "the rate falls no further");
+      .choice("metric", "loss", {"loss", "acc1"}, "metric of the test data that has to improve")
+      .number("factor", 0.1, 0, 1, "factor by which the rate falls")
+      .integer("patience", 10, 0, 1e9, "evaluations without improvement before the rate falls")
+      .number("threshold", 1e-4, 0, 1e6, "smallest improvement that counts")
+      .choice("threshold_mode", "rel", {"rel", "abs"},
+              "threshold relative to the best value, or absolute")
+      .integer("cooldown", 0, 0, 1e9, "evaluations to ignore after a fall")
+      .number("min_rate", 0, 0, 1e6, "lower bound of the rate");
   def.make = [](const Settings& settings, const ScheduleSpan&) -> RateFunction {
     return [base = settings.number("base")](int64_t) { return base; };
   };

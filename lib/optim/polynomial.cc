@@ -1,4 +1,4 @@
-// polynomial: end + (base - end) * (1 - part of the way)^power (Paddle's PolynomialDecay).
+// polynomial: end + (base - end) * (1 - fraction of the way)^power (Paddle's PolynomialDecay).
 #include <cmath>
 
 #include "optim/schedule.h"
@@ -6,7 +6,7 @@
 namespace fleet {
 
 FLEET_SCHEDULE(polynomial) {
-  def.help = "from base to end as a power of what is left";
+  def.help = "from base to end, by a power of the remaining fraction";
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
       .number("end", 0, 0, 1e6, "learning rate at the end")
       .number("power", 1, 0, 100, "1: linear");

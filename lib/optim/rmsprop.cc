@@ -4,8 +4,8 @@
 //   d = g / (sqrt(v) + epsilon)
 //   momentum above 0: b = momentum * b + d, p -= lr * b; else p -= lr * d
 // epsilon is outside the root, as in PyTorch; TensorFlow and Paddle have it inside. PyTorch does
-// not bound s - m^2, which rounding can bring below 0. One operation for each set of states:
-// rmsprop has s, the others also m, b, or both. Each updates any number of parameters; see
+// not bound s - m^2, which rounding can push below 0. There is one operation for each set of
+// states: rmsprop has s, the others also m, b, or both. Each updates any number of parameters; see
 // optim/update_op.h for g and for the inputs and outputs that all rules share.
 #include "optim/optimizer.h"
 #include "optim/update_op.h"
@@ -27,10 +27,10 @@ FLEET_OP(rmsprop_centered_momentum) { define(def, {"square", "mean", "momentum"}
 
 FLEET_OPTIMIZER(rmsprop) {
   def.help = "steps divided by the root of the mean square of the gradient (RMSProp)";
-  def.schema.number("alpha", 0.99, 0, 1, "part of the mean square that is kept")
+  def.schema.number("alpha", 0.99, 0, 1, "fraction of the mean square that is kept")
       .number("epsilon", 1e-8, 0, 1, "added to the root of the mean square")
-      .number("momentum", 0, 0, 1, "part of the momentum that is kept; 0: none")
-      .boolean("centered", false, "divide by the deviation instead: the mean is taken off");
+      .number("momentum", 0, 0, 1, "fraction of the momentum that is kept; 0: no momentum")
+      .boolean("centered", false, "divide by the standard deviation instead: subtract the mean");
   def.append = [](UpdateContext& context, const Update& update) {
     const Settings& settings = context.settings();
     std::string type = "rmsprop";

@@ -32,14 +32,14 @@ Schema schedule_schema(const std::string& name) {
   schema.choice("name", name, schedule_registry().names(), def.help);
   schema.section("", def.schema);
   schema.choice("per", "step", {"step", "epoch"},
-                "when the schedule moves on (warm-up: each step)");
+                "when the schedule advances (warm-up: each step)");
   schema.number("warmup_epochs", 0, 0, 1e6, "epochs of linear rise before the schedule begins");
   schema.integer("warmup_steps", 0, 0, 1e12, "the same in steps, instead");
   schema.number("warmup_start", 0, 0, 1e6, "learning rate of the first step of the rise");
   schema.boolean("scale_with_global_batch", false,
-                 "multiply the schedule's rates with data.batch_size x ranks / reference_batch");
+                 "multiply the schedule's rates by data.batch_size x ranks / reference_batch");
   schema.integer("reference_batch", 256, 1, 1e12,
-                 "the global batch that the rates are made for (scale_with_global_batch)");
+                 "the global batch that the rates are meant for (scale_with_global_batch)");
   return schema;
 }
 
@@ -47,7 +47,7 @@ static double scale_of(const Settings& settings, int64_t global_batch) {
   if (!settings.boolean("scale_with_global_batch")) {
     if (!settings.given("reference_batch")) return 1;
     throw Error(ErrorCode::kUsage, "reference_batch has no effect without scale_with_global_batch",
-                "learning_rate", "set that too, or leave it out");
+                "learning_rate", "set both or neither");
   }
   FLEET_CHECK(global_batch > 0, "the global batch is not known");
   return static_cast<double>(global_batch) /
@@ -57,19 +57,19 @@ static double scale_of(const Settings& settings, int64_t global_batch) {
 Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs,
                    int64_t global_batch)
     : scale_(scale_of(settings, global_batch)) {
-  FLEET_CHECK(steps_per_epoch > 0 && epochs > 0, "a schedule of no steps");
+  FLEET_CHECK(steps_per_epoch > 0 && epochs > 0, "a schedule without steps");
   warmup_steps_ = settings.integer("warmup_steps");
   const double warmup_epochs = settings.number("warmup_epochs");
   if (warmup_steps_ > 0 && warmup_epochs > 0) {
     throw Error(ErrorCode::kUsage, "warmup_steps and warmup_epochs are both set", "learning_rate",
-                "leave one of them out");
+                "remove one of them");
   }
   if (warmup_epochs > 0) {
     warmup_steps_ = std::llround(warmup_epochs * static_cast<double>(steps_per_epoch));
   }
   if (settings.given("warmup_start") && warmup_steps_ == 0) {
     throw Error(ErrorCode::kUsage, "warmup_start has no effect without a warm-up", "learning_rate",
-                "set warmup_epochs or warmup_steps, or leave it out");
+                "set warmup_epochs or warmup_steps, or remove it");
   }
   warmup_start_ = settings.number("warmup_start");
   granularity_ = settings.text("per") == "epoch" ? steps_per_epoch : 1;
@@ -112,8 +112,8 @@ void Schedule::restore(std::span<const double> state) {
   if (!follower_ || state.empty()) return;
   observed_step_ = static_cast<int64_t>(state[0]);
   if (follower_->restore(state.subspan(1))) return;
-  throw Error(ErrorCode::kUsage, "the checkpoint's schedule is another one", "learning_rate",
-              "set the schedule it was trained with, or checkpoint.weights to start anew");
+  throw Error(ErrorCode::kUsage, "the checkpoint has another schedule", "learning_rate",
+              "set the schedule of that training, or checkpoint.weights to start afresh");
 }
 
 }  // namespace fleet

@@ -1,5 +1,4 @@
-// Learning-rate schedules: functions of the training step, and for some of what evaluations
-// measure.
+// Learning-rate schedules: functions of the training step; some also depend on evaluations.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +13,37 @@
 
 namespace fleet {
 
-// What a schedule covers, in training steps counted from the job's start: from the end of the
+// The range of a schedule, in training steps counted from the job's start: from the end of the
 // warm-up to the end of the job.
 struct ScheduleSpan {
   int64_t steps_per_epoch = 1;
   int64_t begin = 0, end = 1;
-  // How far a step is in it, from 0 to 1.
+  // The position of a step within the span, from 0 to 1.
   double part(int64_t step) const;
-  // A time that settings give in this unit ("epoch" or "step"), in whole steps, at least 1.
+  // Converts a time in this unit ("epoch" or "step") to whole steps, at least 1.
   int64_t steps_of(double time, const std::string& unit) const;
 };
 
-// The learning rate at a step of the job, from span.begin on; beyond the end it stays.
+// The learning rate at a step of the job, from span.begin on; after the end it does not change.
 using RateFunction = std::function<double(int64_t step)>;
 
-// What an evaluation measured: means over all samples of all ranks.
+// The results of an evaluation: means over all samples of all ranks.
 struct Evaluated {
   double loss = 0;
-  double acc1 = 0;  // share of hits, 0 to 1
+  double acc1 = 0;  // fraction of correct predictions, 0 to 1
 };
 
-// Follows evaluations. A function of what it observed, so that ranks that observe the same values
-// have the same rate. One thread at a time.
+// Adjusts the rate after evaluations. Depends only on the observed values, so ranks that observe
+// the same values have the same rate. Not thread-safe.
 class RateFollower {
  public:
   virtual ~RateFollower() = default;
-  // Returns what is to be said where the rate changes by it, else "".
+  // Returns a line for the log if this changes the rate, else "".
   virtual std::string observe(const Evaluated& evaluated) = 0;
-  // The rate in place of the schedule's.
+  // The rate to use instead of the schedule's.
   virtual double follow(double rate) const = 0;
-  // For a checkpoint: finite numbers. restore() is given what state() returned; false: it did not.
+  // For a checkpoint: finite numbers. restore() takes what state() returned; false if the values do
+  // not come from it.
   virtual std::vector<double> state() const = 0;
   virtual bool restore(std::span<const double> state) = 0;
 };
@@ -63,31 +63,31 @@ bool register_schedule(const std::string& name, void (*define)(ScheduleDef&));
 // warmup_steps, warmup_start, scale_with_global_batch, reference_batch. kUsage for an unknown name.
 Schema schedule_schema(const std::string& name);
 
-// A schedule as a job asks for it, with its warm-up. One thread at a time.
+// A schedule as configured by a job, with its warm-up. Not thread-safe.
 class Schedule {
  public:
-  // settings: validated by schedule_schema(); its key "name" chooses. epochs: of the job.
-  // global_batch: samples a step over all ranks, for scale_with_global_batch. kUsage where values
-  // do not fit together.
+  // settings: validated by schedule_schema(); the key "name" chooses the schedule. epochs: of the
+  // job. global_batch: samples per step over all ranks, for scale_with_global_batch. kUsage if
+  // values contradict each other.
   Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs,
            int64_t global_batch = 0);
-  // What the schedule's rates are multiplied with by the linear rule (Goyal et al., 2017):
-  // global_batch / reference_batch, or 1. Not warmup_start.
+  // The factor for the schedule's rates by the linear rule (Goyal et al., 2017): global_batch /
+  // reference_batch, or 1. Does not apply to warmup_start.
   double scale() const { return scale_; }
   // The learning rate of training step `step`, from 0. The warm-up rises linearly from warmup_start
-  // to what the schedule has where the warm-up ends. Schedules begin there, but for piecewise,
+  // to the schedule's rate at the end of the warm-up. Schedules begin there, except piecewise,
   // whose boundaries count from the job's start.
   double learning_rate(int64_t step) const;
 
   // Whether the rate depends on evaluations; observe() and restore() are for such schedules.
   bool follows_evaluations() const { return follower_ != nullptr; }
-  // Takes an evaluation after `step` training steps into account, each step once. Returns what is
-  // to be said where the rate changes by it, else "".
+  // Takes an evaluation after `step` training steps into account, once per step. Returns a line for
+  // the log if this changes the rate, else "".
   std::string observe(int64_t step, const Evaluated& evaluated);
-  // The step that observe() was last called with; -1: never.
+  // The step of the last observe() call; -1: none.
   int64_t observed_step() const { return observed_step_; }
-  // What a checkpoint has to keep; {}: nothing. restore() of {} starts afresh; kUsage where it is
-  // another schedule's.
+  // The state to keep in a checkpoint; {}: none. restore() of {} starts afresh; kUsage if the state
+  // is of another schedule.
   std::vector<double> state() const;
   void restore(std::span<const double> state);
 
@@ -96,7 +96,7 @@ class Schedule {
   std::unique_ptr<RateFollower> follower_;
   int64_t observed_step_ = -1;
   int64_t warmup_steps_ = 0;
-  int64_t granularity_ = 1;  // steps for which the rate is held
+  int64_t granularity_ = 1;  // number of steps for which the rate is constant
   double warmup_start_ = 0;
   double scale_ = 1;
 };

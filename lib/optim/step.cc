@@ -9,9 +9,9 @@ namespace fleet {
 FLEET_SCHEDULE(step) {
   def.help = "the learning rate falls by a factor after each period";
   def.schema.number("base", 0.1, 0, 1e6, "learning rate of the first period")
-      .number("gamma", 0.1, 0, 1e6, "the factor")
-      .number("period", 30, 1e-6, 1e12, "how long the rate stays, in units")
-      .choice("unit", "epoch", {"epoch", "step"}, "what period counts");
+      .number("gamma", 0.1, 0, 1e6, "factor per period")
+      .number("period", 30, 1e-6, 1e12, "length of a period, in units")
+      .choice("unit", "epoch", {"epoch", "step"}, "unit of period");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const int64_t period = span.steps_of(settings.number("period"), settings.text("unit"));
     return [base = settings.number("base"), gamma = settings.number("gamma"), period,

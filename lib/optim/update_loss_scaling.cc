@@ -2,7 +2,7 @@
 //   found_inf: good = 0, bad += 1; at bad == decr_every_n_nan_or_inf:
 //              loss_scaling = max(1, loss_scaling * decr_ratio), bad = 0
 //   else:      bad = 0, good += 1; at good == incr_every_n_steps:
-//              loss_scaling *= incr_ratio where that is finite, good = 0
+//              loss_scaling *= incr_ratio if that is finite, good = 0
 // loss_scaling float32 [1], good_steps and bad_steps int64 [1] are states.
 #include "graph/program.h"
 

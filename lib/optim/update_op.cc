@@ -9,7 +9,7 @@ void infer(ShapeContext& context) {
   const int inputs = groups.first_input + groups.count * groups.inputs_each;
   FLEET_CHECK(groups.count > 0 && inputs == context.input_count() &&
                   groups.count * groups.outputs_each == static_cast<int>(op.outputs.size()),
-              op.type() + ": inputs and outputs are no whole groups");
+              op.type() + ": inputs and outputs do not form whole groups");
   for (int k = 0; k < groups.count; ++k) {
     const Shape& shape = context.shape(groups.parameter(k));
     FLEET_CHECK(context.dtype(groups.parameter(k)) == DType::kFloat32,

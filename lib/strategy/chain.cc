@@ -5,18 +5,18 @@
 namespace fleet {
 namespace {
 
-using Chain = std::vector<size_t>;  // places in the links
+using Chain = std::vector<size_t>;  // indices of links
 
 bool may_wrap(const ChainLink& outer, const ChainLink& inner) {
   return std::count(outer.wraps.begin(), outer.wraps.end(), inner.name) > 0;
 }
 
-// For each pair the longest chain from one to the other, in the manner of Floyd and Warshall. As in
-// Paddle, whose outcomes depend on it, the chain that grew last wins, even where a longer one was
+// For each pair, the longest chain from one to the other, in the manner of Floyd and Warshall. As
+// in Paddle, whose results depend on it, the chain that grew last wins, even if a longer one was
 // found before.
 Chain longest(const std::vector<ChainLink>& links) {
   const size_t n = links.size();
-  std::vector<std::vector<Chain>> between(n, std::vector<Chain>(n));  // empty: none
+  std::vector<std::vector<Chain>> between(n, std::vector<Chain>(n));  // empty: no chain
   Chain winner = {0};
   for (size_t from = 0; from < n; ++from) {
     for (size_t to = 0; to < n; ++to) {

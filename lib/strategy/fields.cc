@@ -35,7 +35,7 @@ bool all_default(const Message& message) {
   return true;
 }
 
-// Whether this is the configuration of a feature that is there to be switched on, and is off.
+// Whether this is the configuration of a feature that is switched off.
 bool is_switched_off(const Message& message, const FieldDescriptor& field) {
   const std::string suffix = "_configs", &name = field.name();
   if (!name.ends_with(suffix)) return false;
@@ -53,7 +53,7 @@ void find_not_taken(const Message& message, const std::string& prefix,
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
     const std::string path = prefix + field.name();
-    // Whoever takes a message takes no fields that came later, and that nothing here can do.
+    // Taking a message does not take its later fields, which have no implementation here.
     const bool later = field.options().GetExtension(paddle::fleet::later);
     const bool known = taken.contains(path) || (whole && !later);
     if (!field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
@@ -137,7 +137,7 @@ std::optional<bool> given_boolean(const StrategyProto& proto, const std::string&
       message = &reflection.GetMessage(*message, field);
       continue;
     }
-    FLEET_CHECK(field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL, path + " is no bool");
+    FLEET_CHECK(field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL, path + " is not a bool");
     if (!reflection.HasField(*message, field)) return std::nullopt;
     return reflection.GetBool(*message, field);
   }

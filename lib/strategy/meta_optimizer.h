@@ -1,5 +1,5 @@
-// Meta-optimizers: what a DistributedStrategy can switch on, each a file of its own in
-// strategy/meta/. Which of them act is decided in strategy/strategy.h.
+// Meta-optimizers: features that a DistributedStrategy can switch on, each in its own file in
+// strategy/meta/. strategy/strategy.h decides which of them act.
 #pragma once
 
 #include <functional>
@@ -17,85 +17,85 @@
 
 namespace fleet {
 
-// A Program on its way from the model to a training step, and what meta-optimizers tell each other
+// A Program on its way from the model to a training step, and the state that meta-optimizers share
 // about it.
 struct Build {
   Program& program;
   const PassContext& context;
   SectionId forward = -1;
   VarId loss = kNoVar;
-  std::vector<Block> blocks = {};  // of the forward section, where the model says
+  std::vector<Block> blocks = {};  // of the forward section, if the model names them
   std::optional<DType> low;        // the low type that the forward part computes in
-  VarId loss_scaling = kNoVar;     // float32 [1] that the loss is multiplied with
-  // What d(loss) is multiplied with: 1 / data-parallel ranks, so that a sum over them averages.
+  VarId loss_scaling = kNoVar;     // float32 [1], the factor of the loss
+  // The factor of d(loss): 1 / data-parallel ranks, so that a sum over the ranks averages.
   double loss_factor = 1;
   bool sums_gradients = true;  // false: another meta-optimizer combines them
   SectionId sums_in = -1;      // the section of the sums; -1: where gradients are computed
-  // Parameters that a meta-optimizer updates by itself, with the section in which their gradients
-  // are summed as others are; -1: they are not.
+  // Parameters that a meta-optimizer updates itself, each with the section in which its gradient is
+  // summed like others; -1: it is not.
   std::map<VarId, SectionId> apart = {};
   BackwardResult backward;       // from the phase fuse_backward() on
-  SectionId optimize = -1;       // where updates go, from the phase update() on
+  SectionId optimize = -1;       // the section of the updates, from the phase update() on
   VarId learning_rate = kNoVar;  // float32 [1], from the phase update() on
-  Predicate update_when;         // when they run; to be set before that
-  Settings optimizer;       // of the rule of the updates, in and behind update(): to be replaced
-  GradientScaling scaling;  // what updates need to know of scaled gradients
-  std::vector<VarId> keep;  // what before_step() reads
+  Predicate update_when;         // when updates run; set it before update()
+  Settings optimizer;            // of the update rule; may be replaced in update() and later
+  GradientScaling scaling;       // needed by updates if gradients are scaled
+  std::vector<VarId> keep;       // variables that before_step() reads
 };
 
-// A training step that is about to run.
+// A training step before its execution.
 struct HostStep {
-  StepInfo& info;  // flags may be set in it
+  StepInfo& info;  // callers may set flags
   double learning_rate = 0;
-  // A kept variable as the step before left it; waits for it.
+  // A kept variable after the previous step; waits for it.
   std::function<std::vector<float>(VarId)> read;
 };
 
-// Makes and trains one Program. The phases are called in this order, each for all meta-optimizers
-// by position.
+// Builds and trains one Program. The phases are called in this order; within a phase, all
+// meta-optimizers by position.
 class MetaOptimizer {
  public:
   virtual ~MetaOptimizer() = default;
-  virtual void groups(Build&) {}         // asks for groups of ranks
+  virtual void groups(Build&) {}         // creates groups of ranks
   virtual void forward(Build&) {}        // rewrites the model's operations
-  virtual void fuse_forward(Build&) {}   // joins them
-  virtual void fuse_backward(Build&) {}  // joins what the backward pass has appended
-  virtual void gradients(Build&) {}      // changes the types in which gradients travel
+  virtual void fuse_forward(Build&) {}   // fuses them
+  virtual void fuse_backward(Build&) {}  // fuses operations appended by the backward pass
+  virtual void gradients(Build&) {}      // changes the types in which gradients are exchanged
   virtual void communication(Build&) {}  // combines gradients over the ranks
-  virtual void update(Build&) {}         // what comes before the updates of parameters
-  virtual void fuse_update(Build&) {}    // joins the updates
-  virtual void finish(const Build&) {}   // looks at the whole Program
+  virtual void update(Build&) {}         // prepares the updates of parameters
+  virtual void fuse_update(Build&) {}    // fuses the updates
+  virtual void finish(const Build&) {}   // inspects the whole Program
   // On the host, before each training step.
   virtual void before_step(HostStep&) {}
-  // Adds what a line of metrics.jsonl says of it, by key; behind before_step().
+  // Adds its values to a line of metrics.jsonl, by key; called after before_step().
   virtual void measure(std::map<std::string, double>&) const {}
 };
 
 struct MetaOptimizerDef {
-  std::string name;  // the one it is registered under
+  std::string name;  // the name under which it is registered
   std::string help;  // one line
-  // The fields of DistributedStrategy that it takes over ("amp", "build_strategy.fuse_bn_act_ops");
-  // a message ("amp_configs") stands for all of its fields.
+  // The fields of DistributedStrategy that it handles ("amp", "build_strategy.fuse_bn_act_ops"); a
+  // message ("amp_configs") stands for all of its fields.
   std::vector<std::string> fields;
   int position = 0;  // lower ones come first in each phase
-  // Whether the strategy asks for it; null: it is always there.
+  // Whether the strategy requests it; null: always.
   std::function<bool(const StrategyProto&)> asked;
-  // Why it cannot act in this job, in a clause ("it needs several ranks"); empty where it can.
+  // Returns why it cannot act in this job, as a clause ("it needs several ranks"); empty if it can.
   // Null: it always can.
   std::function<std::string(const StrategyProto&, const PassContext&)> obstacle;
-  // One that competes with others, by Paddle's rules (strategy/chain.h): its class there, and the
-  // meta-optimizers it may wrap. Empty: it goes with all.
+  // For a meta-optimizer that competes with others by Paddle's rules (strategy/chain.h): its class
+  // in Paddle, and the meta-optimizers it may wrap. Empty: it can be combined with all.
   std::string paddle_class;
   std::vector<std::string> wraps;
-  // Checks its fields (kUsage, kUnsupported naming them); null: there is nothing to do in the
+  // Checks its fields (kUsage, kUnsupported naming them); returns null if it changes nothing in the
   // Program.
   std::function<std::unique_ptr<MetaOptimizer>(const StrategyProto&, const PassContext&)> create;
-  // What users read of it (strategy/reference.h). By path, a line on each of its fields; the only
-  // field, and the one of the same name, need none: theirs is `help`.
+  // Its documentation (strategy/reference.h). By path, a line for each of its fields; its only
+  // field, and the field of the same name, need none: `help` describes them.
   std::map<std::string, std::string> field_help = {};
-  std::string when = {};    // when to use it, a sentence
-  std::string cost = {};    // what it costs, a sentence
-  std::string figure = {};  // something measured, with its command or page; empty: nothing yet
+  std::string when = {};    // when to use it, as a sentence
+  std::string cost = {};    // its cost, as a sentence
+  std::string figure = {};  // a measurement, with its command or page; empty: none yet
 };
 
 Registry<MetaOptimizerDef>& meta_optimizer_registry();
@@ -108,11 +108,11 @@ bool register_meta_optimizer(const std::string& name, void (*define)(MetaOptimiz
       ::fleet::register_meta_optimizer(#name, define_meta_optimizer_##name); \
   static void define_meta_optimizer_##name(::fleet::MetaOptimizerDef& def)
 
-// A meta-optimizer that is one pass, switched by one bool field.
+// A meta-optimizer that consists of one pass, switched by one bool field.
 enum class PassPhase { kFuseForward, kFuseBackward, kGradients, kFuseUpdate };
 struct PassSwitch {
   const char* field;  // "build_strategy.fuse_bn_act_ops"
-  bool unset;         // whether it runs where the user left the field unset
+  bool unset;         // whether it runs if the user did not set the field
   PassPhase phase;
   const char* pass;
 };

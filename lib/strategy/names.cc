@@ -23,7 +23,7 @@ bool has_other_name(const FieldDescriptor& field, const std::string& name) {
   return false;
 }
 
-// The field of this message that a name as typed means.
+// The field of this message that a typed name refers to.
 const FieldDescriptor* field_of(const Descriptor& message, const std::string& name) {
   if (const FieldDescriptor* field = message.FindFieldByName(name)) return field;
   for (int i = 0; i < message.field_count(); ++i) {
@@ -36,7 +36,7 @@ bool is_flat(const FieldDescriptor& field) {
   return field.options().GetExtension(paddle::fleet::flat);
 }
 
-// The path of a name that is a flat message's.
+// The path of a name within a flat message.
 std::string path_within_flat(const std::string& name) {
   for (int i = 0; i < strategy_type().field_count(); ++i) {
     const FieldDescriptor& outer = *strategy_type().field(i);
@@ -47,13 +47,13 @@ std::string path_within_flat(const std::string& name) {
   return {};
 }
 
-// The path of a name that stands on the strategy.
+// The path of a name at the top level of the strategy.
 std::string path_on_top(const std::string& name) {
   const FieldDescriptor* field = field_of(strategy_type(), name);
   return field ? field->name() : path_within_flat(name);
 }
 
-// The path of a name that stands in a flat message, and is none of its own.
+// The path of an own name of a field in a flat message.
 std::string path_in_flat(const std::string& name) {
   const FieldDescriptor* field = strategy_type().FindFieldByName(name);
   const bool within = field && field->options().GetExtension(paddle::fleet::within);
@@ -125,7 +125,7 @@ std::string field_suggestion(const std::string& typed) {
   return likely.empty() ? "fleet-worker JOB --print_keys lists the fields" : likely;
 }
 
-// The outermost field on the way to `path` that is `later`; null: none.
+// The outermost field on the way to `path` that is `later`; null if there is none.
 static const FieldDescriptor* later_field(const std::string& path) {
   for (size_t dot = path.find('.');; dot = path.find('.', dot + 1)) {
     const FieldDescriptor* field = find_field(path.substr(0, dot));
@@ -186,7 +186,7 @@ std::string wanted_of(const FieldDescriptor& field) {
       return "one of " + join(values, ", ");
     }
     default:
-      return "a text in quotes";
+      return "a string in quotes";
   }
 }
 

@@ -1,5 +1,5 @@
-// The names of a DistributedStrategy's fields, as paths ("amp_configs.incr_ratio") and as users
-// type them.
+// The names of a DistributedStrategy's fields, as paths ("amp_configs.incr_ratio") and as typed by
+// users.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -9,36 +9,36 @@
 
 namespace fleet {
 
-// Null where there is no such field, or message.
+// Null if no field or message has this path.
 const google::protobuf::FieldDescriptor* find_field(const std::string& path);
 
-// All fields that are no messages, in the order of the numbers.
+// All fields that are not messages, in the order of their numbers.
 const std::vector<std::string>& field_paths();
 
-// The path that a path as typed means: itself, if it is one, else by the other names that
-// strategy.proto has (`also`), without a leading underscore (_fuse_grad_size_in_TFLOPS), and where
-// a field of a build or execution strategy stands on the strategy or on the other of the two
-// (fuse_bn_act_ops, BuildStrategy.num_iteration_per_drop_scope). "": none.
+// The path that a typed path refers to: itself, if it exists; else by the other names in
+// strategy.proto (`also`), without a leading underscore (_fuse_grad_size_in_TFLOPS), and for fields
+// of a build or execution strategy that are typed at the top level or under the other of the two
+// (fuse_bn_act_ops, BuildStrategy.num_iteration_per_drop_scope). "" if there is none.
 std::string meant_field(const std::string& typed);
 
-// A clause for an unknown one: "did you mean 'amp_configs.incr_ratio'?"
+// Advice about an unknown field: "did you mean 'amp_configs.incr_ratio'?"
 std::string field_suggestion(const std::string& typed);
 
-// Whether nothing here can do what the field says, or the message it is in (`later`).
+// Whether the field, or a message that contains it, has no implementation here (`later`).
 bool is_later(const std::string& path);
-// Whether the field is a message whose contents are not even known here.
+// Whether the field is a message whose contents are not declared here.
 bool is_elsewhere(const std::string& path);
-// The first release that has a later field: "Paddle 2.6".
+// The first release that has a `later` field: "Paddle 2.6".
 std::string first_release(const std::string& path);
 
-// What a number of this field must be, where it is bounded: "from 0 to 1"; "" where it is not.
+// The bounds of a number of this field: "from 0 to 1"; "" without bounds.
 std::string range_of(const google::protobuf::FieldDescriptor& field);
 bool in_range(const google::protobuf::FieldDescriptor& field, double value);
-// What a value of this field must be: "an integer, from 0 to 1".
+// The required form of a value of this field: "an integer, from 0 to 1".
 std::string wanted_of(const google::protobuf::FieldDescriptor& field);
 
-// The number that a name of an integer's value stands for, "Reduce" or
-// "fluid.BuildStrategy.ReduceStrategy.Reduce"; -1: none.
+// The number of a named value of an integer field, "Reduce" or
+// "fluid.BuildStrategy.ReduceStrategy.Reduce"; -1 if there is none.
 int named_value(const google::protobuf::FieldDescriptor& field, const std::string& name);
 
 }  // namespace fleet

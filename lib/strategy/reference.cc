@@ -73,14 +73,14 @@ bool acts_where_unset(const FieldDescriptor& field, const MetaOptimizerDef* def)
          field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL && !field.default_value_bool();
 }
 
-// The default as readers see it.
+// The default in readable form.
 std::string shown_default(const OptionRow& row) {
   return row.initial + (row.unset_is_on ? ", unset: on" : "");
 }
 
 std::string help_of(const std::string& path, const MetaOptimizerDef* def) {
-  if (is_later(path)) return "of " + first_release(path) + ": nothing here does what it says";
-  if (!def) return "nothing here does what it says yet";
+  if (is_later(path)) return "of " + first_release(path) + ": not implemented";
+  if (!def) return "not implemented yet";
   const auto found = def->field_help.find(path);
   if (found != def->field_help.end()) return found->second;
   const bool only = def->fields.size() == 1 && def->fields[0] == path;
@@ -130,7 +130,7 @@ std::string markdown_row(const OptionRow& row) {
          cell(help) + " |\n";
 }
 
-// The outermost message of a later release that the field is in; "": none.
+// The outermost message of a later release that contains the field; "" if there is none.
 std::string later_message(const std::string& path) {
   for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1)) {
     if (is_later(path.substr(0, dot))) return path.substr(0, dot);
@@ -149,7 +149,7 @@ std::string markdown_of(const MetaOptimizerDef& def, const std::vector<OptionRow
   };
   line("When", def.when);
   line("Cost", def.cost);
-  line("Goes with", goes_with(def));
+  line("Can be combined with", goes_with(def));
   line("Measured", def.figure);
   text += std::string("\n") + kHeader;
   for (const OptionRow& row : rows) {
@@ -192,10 +192,10 @@ std::string goes_with(const MetaOptimizerDef& def) {
     if (has(*other, def.name)) wraps_it.push_back(other->name);
   }
   std::string text;
-  if (!wrapped.empty()) text += "it takes in " + listing(wrapped);
+  if (!wrapped.empty()) text += "it wraps " + listing(wrapped);
   if (!wraps_it.empty()) {
-    text += std::string(text.empty() ? "" : "; ") + listing(wraps_it) + " take" +
-            (wraps_it.size() == 1 ? "s" : "") + " it in";
+    text += std::string(text.empty() ? "" : "; ") + listing(wraps_it) + " wrap" +
+            (wraps_it.size() == 1 ? "s" : "") + " it";
   }
   if (text.empty()) text = "none of those that compete";
   return text + "; among others the longest chain wins, and a line names the loser";
@@ -217,8 +217,8 @@ std::string reference_markdown() {
   const std::vector<OptionRow> rows = option_rows();
   std::string text =
       "## Options\n\n"
-      "One heading a meta-optimizer, in the order in which they rewrite the Program; those that "
-      "change nothing in it stand last.\n\n";
+      "One heading per meta-optimizer, in the order in which they rewrite the Program; those that "
+      "do not change it are last.\n\n";
   for (const MetaOptimizerDef* def : all_by_position()) {
     const bool any =
         std::any_of(rows.begin(), rows.end(), [&](const OptionRow& row) { return row.def == def; });

@@ -20,7 +20,7 @@ int number_of(const std::string& release) {
   for (const std::string& known : paddle_releases()) {
     if (release == known) return (release[0] - '0') * 10 + (release[2] - '0');
   }
-  throw Error(ErrorCode::kUsage, "no text is written for Paddle " + release, {},
+  throw Error(ErrorCode::kUsage, "cannot write a strategy for Paddle " + release, {},
               suggestion(release, paddle_releases()));
 }
 
@@ -35,7 +35,8 @@ bool is_message(const FieldDescriptor& field) {
   return !field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
 }
 
-// Takes out what the release does not have; names what of it differed from its default.
+// Removes fields that the release does not have; returns those whose values differ from the
+// default.
 void take_out(Message* message, const std::string& prefix, int release, bool known,
               std::vector<std::string>* left_out) {
   const Reflection& reflection = *message->GetReflection();
@@ -53,7 +54,7 @@ void take_out(Message* message, const std::string& prefix, int release, bool kno
   }
 }
 
-// Paddle 2.0.0 has 4000 MiB and the other two on.
+// Paddle 2.0.0 has 4000 MiB, and the other two switched on.
 void write_out_defaults(StrategyProto* proto) {
   proto->set_cudnn_exhaustive_search(proto->cudnn_exhaustive_search());
   proto->set_conv_workspace_size_limit(proto->conv_workspace_size_limit());

@@ -30,16 +30,16 @@ void refuse_what_nothing_takes(const StrategyProto& proto, const Defs& defs) {
   const std::vector<std::string> rest = fields_not_taken(proto, taken);
   if (rest.empty()) return;
   throw Error(ErrorCode::kUnsupported, "not supported yet: " + join(rest, ", "), "strategy",
-              "leave out what is named, or leave it at its default");
+              "remove the named fields, or set them to their defaults");
 }
 
-// Without those that the strategy does not ask for, and those that cannot act in this job.
+// Drops those that the strategy does not request, and those that cannot act in this job.
 Defs that_can_act(Defs defs, const StrategyProto& proto, const PassContext& context) {
   std::erase_if(defs, [&](const MetaOptimizerDef* def) {
     if (def->asked && !def->asked(proto)) return true;
     const std::string obstacle = def->obstacle ? def->obstacle(proto, context) : "";
     if (!obstacle.empty()) {
-      spdlog::warn("strategy: {} is switched off: {}; change that, or leave {} out", def->name,
+      spdlog::warn("strategy: {} is switched off: {}; change that, or remove {}", def->name,
                    obstacle, def->name);
     }
     return !obstacle.empty();
@@ -51,17 +51,18 @@ ChainLink link_of(const MetaOptimizerDef& def) { return {def.name, def.paddle_cl
 
 void report_loser(const ChainLink& loser, const std::vector<std::string>& order,
                   const std::vector<ChainLink>& winners) {
-  // Where it goes with each of them, but not with all at once, leaving out any may do.
+  // If it can be combined with each of them, but not with all together, removing any of them may
+  // help.
   std::vector<std::string> against = conflicts(loser, winners);
   if (against.empty()) against = order;
   spdlog::warn(
-      "strategy: {} is switched off: it does not go with {}; by Paddle's rules {} act{}; leave out "
-      "{}, or {}",
+      "strategy: {} is switched off: it cannot be combined with {}; by Paddle's rules {} act{}; "
+      "remove {}, or {}",
       loser.name, join(against, " and "), join(order, " > "), order.size() == 1 ? "s" : "",
       loser.name, join(against, " and "));
 }
 
-// Without those that lose against others by Paddle's rules: not in silence, as there.
+// Drops those that lose against others by Paddle's rules, and logs them (Paddle does not).
 Defs without_losers(Defs defs) {
   std::vector<ChainLink> links;
   for (const MetaOptimizerDef* def : defs) {
@@ -85,7 +86,7 @@ Defs without_losers(Defs defs) {
 }  // namespace
 
 Strategy::Strategy(const StrategyProto& proto, const PassContext& context) : context_(context) {
-  FLEET_CHECK(context.ranks >= 1, "a job of no ranks");
+  FLEET_CHECK(context.ranks >= 1, "a job without ranks");
   const Defs defs = all_by_position();
   refuse_what_nothing_takes(proto, defs);
   for (const MetaOptimizerDef* def : without_losers(that_can_act(defs, proto, context_))) {
@@ -101,7 +102,7 @@ void Strategy::run(void (MetaOptimizer::*phase)(Build&)) {
 
 const BackwardResult& Strategy::append_backward(Program& program, SectionId forward, VarId loss,
                                                 std::vector<Block> blocks) {
-  FLEET_CHECK(!build_, "a strategy is for one program");
+  FLEET_CHECK(!build_, "a strategy can be used for one program only");
   build_ = std::make_unique<Build>(Build{.program = program,
                                          .context = context_,
                                          .forward = forward,
@@ -119,7 +120,7 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
   if (program.var(loss).dtype != DType::kFloat32) {
     throw Error(ErrorCode::kUsage,
                 "the loss would be " + std::string(name_of(program.var(loss).dtype)),
-                "strategy amp_configs.custom_white_list", "take mean off it");
+                "strategy amp_configs.custom_white_list", "remove mean from it");
   }
   run(&MetaOptimizer::fuse_forward);
   build_->backward =
@@ -131,16 +132,16 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
   return build_->backward;
 }
 
-// A rank that leaves out an update that the others make would drift away from them: where it could
-// be alone in that, nobody leaves it out.
+// A rank that leaves out an update while others apply it would drift away from them. If only one
+// rank could leave it out, no rank does.
 void Strategy::append_check(OnNan on_nan) {
   Build& build = *build_;
   if (on_nan == OnNan::kContinue || build.loss_scaling != kNoVar) return;
   const bool agreed = build.apart.empty();
   if (!agreed && on_nan == OnNan::kSkip) {
     throw Error(ErrorCode::kUsage,
-                "skip does not go with gradients that stay on their rank in part (dgc)",
-                "train.on_nan", "set it to stop or continue, or leave dgc out");
+                "skip cannot be combined with gradients that partly stay on their rank (dgc)",
+                "train.on_nan", "set it to stop or continue, or remove dgc");
   }
   std::vector<VarId> gradients;
   for (const VarId parameter : build.backward.parameters) {
@@ -153,7 +154,7 @@ void Strategy::append_check(OnNan on_nan) {
 }
 
 void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, OnNan on_nan) {
-  FLEET_CHECK(build_ && build_->optimize < 0, "an optimizer, once, behind the backward pass");
+  FLEET_CHECK(build_ && build_->optimize < 0, "append one optimizer, after the backward pass");
   Build& build = *build_;
   build.optimizer = settings;
   build.learning_rate = learning_rate;

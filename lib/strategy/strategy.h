@@ -1,4 +1,4 @@
-// What a DistributedStrategy asks for, checked, and its application to a Program.
+// Checks a DistributedStrategy and applies it to a Program.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace fleet {
 
-// Made for one Program. Not thread-safe.
+// For one Program. Not thread-safe.
 class Strategy {
  public:
-  // Checks fields and what does not go together; says what was switched off, and why. kUsage naming
+  // Checks fields and their combinations; logs switched-off features with reasons. kUsage naming
   // the field; kUnsupported naming every field that differs from its default and that no
-  // meta-optimizer takes. context: of the rank that the Program is for.
+  // meta-optimizer handles. context: of the rank that runs the Program.
   explicit Strategy(const StrategyProto& proto = {}, const PassContext& context = {});
 
   const PassContext& context() const { return context_; }
@@ -24,28 +24,27 @@ class Strategy {
   const std::vector<std::string>& names() const { return names_; }
 
   // Rewrites the program: mixed precision and fusions of the forward sections, backward from
-  // `loss`, fusions of the backward section, what combines gradients over the ranks. The loss is
-  // scaled so that gradients are means over the data-parallel ranks. append_optimizer() comes
-  // behind it.
-  // blocks: of the forward section, for strategies that cut it.
+  // `loss`, fusions of the backward section, and the combination of gradients over the ranks. The
+  // loss is scaled so that gradients are means over the data-parallel ranks. Call
+  // append_optimizer() afterwards. blocks: of the forward section, for strategies that cut it.
   const BackwardResult& append_backward(Program& program, SectionId forward, VarId loss,
                                         std::vector<Block> blocks = {});
 
-  // Appends section "optimize": checks of gradients, clipping and updates (append_updates() in
-  // optim/optimizer.h says what learning_rate and settings are). on_nan: a scaled loss has a check
-  // of its own, which leaves updates out whatever this says; where gradients do not travel whole
-  // (dgc) kStop makes the update all the same, and kSkip is kUsage.
+  // Appends section "optimize": checks of gradients, clipping and updates (see append_updates() in
+  // optim/optimizer.h for learning_rate and settings). on_nan: with loss scaling a separate check
+  // always leaves out bad updates, whatever this says. If gradients are not sent as a whole (dgc),
+  // kStop applies the update all the same, and kSkip is kUsage.
   void append_optimizer(VarId learning_rate, const Settings& settings,
                         OnNan on_nan = OnNan::kContinue);
 
-  // int32 [1], not 0 where this step's update is left out; kNoVar: none ever is. From
-  // append_optimizer() on.
+  // int32 [1], not 0 if the update of this step is left out; kNoVar: none ever is. Valid after
+  // append_optimizer().
   VarId left_out() const { return build_->scaling.found_inf; }
-  // What the host must be able to read after a step, for before_step().
+  // The variables that the host must be able to read after a step, for before_step().
   const std::vector<VarId>& keep() const { return build_->keep; }
-  // Lets the meta-optimizers decide about the step at hand.
+  // Lets the meta-optimizers decide about the current step.
   void before_step(HostStep& step);
-  // What a line of metrics.jsonl says of the step that was decided last.
+  // Values for a line of metrics.jsonl about the last step passed to before_step().
   std::map<std::string, double> measures() const;
 
  private:
@@ -55,7 +54,7 @@ class Strategy {
   const PassContext context_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<MetaOptimizer>> parts_;
-  std::unique_ptr<Build> build_;  // from append_backward() on
+  std::unique_ptr<Build> build_;  // set by append_backward()
 };
 
 }  // namespace fleet

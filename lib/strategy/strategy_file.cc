@@ -18,7 +18,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Messages that are no keys of a job file.
+// Messages that are not keys of a job file.
 bool is_left_out(const FieldDescriptor& field) {
   return field.message_type() && field.options().GetExtension(paddle::fleet::later);
 }
@@ -157,7 +157,7 @@ void set_scalar(const Settings& settings, const std::string& path, const FieldDe
   }
 }
 
-// A nested message is made only where the user gave one of its fields.
+// A nested message is created only if the user set one of its fields.
 bool any_given(const Settings& settings, const std::string& prefix, const Descriptor& message) {
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
@@ -197,7 +197,7 @@ std::string field_text(const Message& message, const FieldDescriptor& field, int
 
 void take_fields(const Message& message, const std::string& prefix, const std::string& origin,
                  ConfigTree* tree) {
-  std::vector<const FieldDescriptor*> fields;  // those that the message has
+  std::vector<const FieldDescriptor*> fields;  // the fields that the message has
   message.GetReflection()->ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
     const std::string path = prefix + field->name();
@@ -230,7 +230,7 @@ void merge_strategy_file(const std::string& path, StrategyProto* proto) {
 
 Schema strategy_schema() {
   Schema schema;
-  schema.text("file", "", "a DistributedStrategy in protobuf's text form; other keys go over it");
+  schema.text("file", "", "a DistributedStrategy in protobuf's text form; other keys override it");
   add_fields(*StrategyProto::descriptor(), "", &schema);
   return schema;
 }
@@ -254,7 +254,7 @@ void name_strategy_fields(const std::string& prefix, ConfigTree* tree) {
     if (other && other != tree->peek(path)) {
       throw Error(ErrorCode::kUsage,
                   "'" + path + "' and '" + place + "' are one field, with two values",
-                  tree->origin(path), "leave one of them out");
+                  tree->origin(path), "remove one of them");
     }
     tree->rename(path, place);
   }

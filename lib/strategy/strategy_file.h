@@ -1,5 +1,5 @@
-// DistributedStrategy as users give it: a text file (.prototxt) or the "strategy" section of a job
-// file. See proto/strategy.proto.
+// Reads a DistributedStrategy from its user formats: a text file (.prototxt) or the "strategy"
+// section of a job file. See proto/strategy.proto.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace fleet {
 
 using StrategyProto = paddle::fleet::DistributedStrategy;
 
-// Merges the text over what is there (strategy/text_reader.h).
+// Merges the text over the existing values (strategy/text_reader.h).
 void merge_strategy_text(const std::string& text, const std::string& origin, StrategyProto* proto);
 void merge_strategy_file(const std::string& path, StrategyProto* proto);
 
@@ -20,21 +20,22 @@ void merge_strategy_file(const std::string& path, StrategyProto* proto);
 // descriptor.
 Schema strategy_schema();
 
-// Puts what a job gives under the names it typed (strategy/names.h) where their fields are:
-// PREFIX.thread_num to PREFIX.execution_strategy.num_threads, a text at PREFIX itself to
-// PREFIX.file. Values typed as Python's names of them become what they stand for. kUsage naming
-// both where one field has two names and two values. Unknown names stay.
+// Moves values given under any accepted name (strategy/names.h) to the paths of their fields:
+// PREFIX.thread_num to PREFIX.execution_strategy.num_threads, a string at PREFIX itself to
+// PREFIX.file. Replaces named values of Python by their numbers. kUsage naming both if one field
+// has two names with two values. Unknown names stay.
 void name_strategy_fields(const std::string& prefix, ConfigTree* tree);
 
-// Puts the fields of the file that the tree's PREFIX.file names under their keys, where the tree
-// has none, with the origin "PREFIX.file PATH": what is printed and asked for is what is used.
+// Copies the fields of the file that the tree's PREFIX.file names to their keys, unless the tree
+// has them, with the origin "PREFIX.file PATH": so printed and queried values are those in use.
 void take_strategy_file(const std::string& prefix, ConfigTree* tree);
 
-// Puts what a strategy has set under the keys PREFIX.*, where the tree has none.
+// Copies the set fields of a strategy to the keys PREFIX.*, unless the tree has them.
 void take_strategy(const StrategyProto& proto, const std::string& prefix, const std::string& origin,
                    ConfigTree* tree);
 
-// The file the section names, with the keys it gives over it: a given list replaces the file's.
+// The file that the section names, overridden by the section's keys: a given list replaces the
+// file's.
 StrategyProto strategy_from(const Settings& section);
 
 }  // namespace fleet

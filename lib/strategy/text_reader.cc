@@ -24,10 +24,10 @@ using google::protobuf::io::Tokenizer;
 constexpr const char* kForm = "correct the file; it is protobuf's text form of DistributedStrategy";
 
 struct Place {
-  int line = 0, column = 0;  // from 0
+  int line = 0, column = 0;  // counted from 0
 };
 
-// Keeps the first complaint.
+// Keeps the first error.
 class Complaints : public ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
@@ -53,7 +53,7 @@ class Reader {
   void run() {
     while (tokens_.current().type != Tokenizer::TYPE_END) read_field("");
     if (!passed_over_.empty()) {
-      spdlog::debug("strategy: {}: passed over, at their defaults: {}", origin_,
+      spdlog::debug("strategy: {}: ignored, at their defaults: {}", origin_,
                     join(passed_over_, ", "));
     }
   }
@@ -84,7 +84,7 @@ class Reader {
          kForm);
   }
 
-  // One field of the message that stands at `outer`, a path as typed.
+  // Reads one field of the message at `outer`, a path as typed.
   void read_field(const std::string& outer) {
     const Place place = here();
     if (tokens_.current().type != Tokenizer::TYPE_IDENTIFIER) fail_expecting("a field's name");
@@ -96,7 +96,7 @@ class Reader {
     if (find_field(path)->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       read_message(typed, path, place);
     } else if (!colon) {
-      fail_expecting("':' behind '" + typed + "'");
+      fail_expecting("':' after '" + typed + "'");
     } else {
       read_values(typed, path, place);
     }
@@ -105,7 +105,7 @@ class Reader {
 
   void read_message(const std::string& typed, const std::string& path, const Place& place) {
     const bool angle = at("<");
-    if (!take("{") && !take("<")) fail_expecting("'{' behind '" + typed + "'");
+    if (!take("{") && !take("<")) fail_expecting("'{' after '" + typed + "'");
     if (is_elsewhere(path) && !at("}") && !at(">")) refuse_later(path, "", place);
     if ((at("}") || at(">")) && !is_later(path)) message_of(path, true);
     while (!at("}") && !at(">")) read_field(typed);
@@ -131,7 +131,7 @@ class Reader {
     const auto type = tokens_.current().type;
     if (type == Tokenizer::TYPE_STRING) {
       for (; tokens_.current().type == Tokenizer::TYPE_STRING; next()) {
-        value += tokens_.current().text + " ";  // protobuf joins neighbours
+        value += tokens_.current().text + " ";  // protobuf joins adjacent strings
       }
       return value;
     }
@@ -146,7 +146,7 @@ class Reader {
     return value;
   }
 
-  // The message that holds the field at `path`; itself: the message at `path`.
+  // The message that holds the field at `path`; with `itself`, the message at `path`.
   Message* message_of(const std::string& path, bool itself = false) {
     Message* message = proto_;
     const std::vector<std::string> names = split(path, '.');
@@ -189,7 +189,7 @@ class Reader {
     const auto& [first, one] = *given_.try_emplace(path, typed, value).first;
     if (one.first != typed && one.second != value) {
       fail(place, "'" + typed + "' and '" + one.first + "' are one field, with two values",
-           "leave one of them out");
+           "remove one of them");
     }
   }
 
@@ -198,7 +198,7 @@ class Reader {
     fail(place,
          "'" + path + "'" + (value.empty() ? "" : " is " + std::string(trim(value))) +
              ": not supported, a field of " + first_release(path) + " that fleetrun does not have",
-         "leave it out, or leave it at its default", ErrorCode::kUnsupported);
+         "remove it, or set it to its default", ErrorCode::kUnsupported);
   }
 
   const std::string origin_;
@@ -206,7 +206,8 @@ class Reader {
   Complaints complaints_;
   google::protobuf::io::ArrayInputStream stream_;
   Tokenizer tokens_;
-  std::map<std::string, std::pair<std::string, std::string>> given_;  // by path: as typed, value
+  std::map<std::string, std::pair<std::string, std::string>>
+      given_;  // by path: name as typed, value
   std::vector<std::string> passed_over_;
 };
 

@@ -1,4 +1,4 @@
-// Reads a DistributedStrategy in protobuf's text form, with the names that users type.
+// Reads a DistributedStrategy in protobuf's text form, with all names that users may type.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace fleet {
 
-// Merges the text over what is there, as Paddle's load_from_prototxt does: sets scalars, appends to
-// lists. Names may be any that meant_field() knows (strategy/names.h); one field under two names
-// with two values is an error. A `later` field at its default is passed over, with a line for
-// debugging. kUsage naming origin:line:column, the nearest known name, and what a value must be;
+// Merges the text over the existing values, like Paddle's load_from_prototxt: sets scalars, appends
+// to lists. Accepts all names that meant_field() knows (strategy/names.h); it is an error if one
+// field has two names with two values. Ignores a `later` field at its default, with a debug line.
+// kUsage naming origin:line:column, the nearest known name, and the required form of a value;
 // kUnsupported for a `later` field with another value than its default.
 void read_strategy_text(const std::string& text, const std::string& origin,
                         paddle::fleet::DistributedStrategy* proto);

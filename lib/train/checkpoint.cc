@@ -31,7 +31,7 @@ constexpr char kOptimizerFile[] = "optimizer.safetensors";
 constexpr char kAverageFile[] = "ema.safetensors";
 constexpr char kStateFile[] = "state.json";
 constexpr char kShareFolder[] =
-    "set train.output to a folder that all nodes share: each rank saves states of its own there";
+    "set train.output to a folder that all nodes share: each rank saves its own states there";
 
 void sync_folder(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -65,11 +65,11 @@ std::vector<std::string> all_checkpoints(const std::string& root) {
   return found;
 }
 
-// Version 1 had no checksums.
+// Version 1 did not have checksums.
 constexpr int kVersion = 2;
 constexpr char kChecksum[] = "crc32c";
 
-// Of its text without spaces.
+// The checksum of the JSON text without spaces.
 std::string checksum_of(const Json& state) {
   char text[9];
   std::snprintf(text, sizeof text, "%08x", crc32c(state.dump()));
@@ -98,7 +98,7 @@ EvaluationRecord record_from(const Json& state) {
           json.at("observed_step")};
 }
 
-// ranks: whose parts lie beside it; 0: none do.
+// ranks: number of ranks whose parts belong to the checkpoint; 0: no parts.
 std::string state_text(const TrainingPosition& position, int ranks) {
   Json state = {{"version", kVersion},     {"step", position.step},
                 {"epoch", position.epoch}, {"batch", position.batch},
@@ -112,18 +112,19 @@ std::string state_text(const TrainingPosition& position, int ranks) {
   return state.dump(2) + "\n";
 }
 
-// Sets the version, which says whether the files beside it have checksums.
+// Sets `version`, which decides whether the files beside it have checksums.
 TrainingPosition parse_state(const std::string& path, int* ranks, int* version) {
   const auto damaged = [&](const std::string& what) {
     return DamagedFile(
-        what, path, "it is damaged or no checkpoint; checkpoint.resume=auto uses the one before");
+        what, path,
+        "it is damaged or not a checkpoint; checkpoint.resume=auto uses the previous one");
   };
-  if (!fs::exists(path)) throw damaged("there is no such file");
+  if (!fs::exists(path)) throw damaged("the file does not exist");
   try {
     constexpr int64_t kLargest = 1 << 20;  // bytes
     Json state = Json::parse(read_regular_file(path, kLargest),
                              [&](int depth, Json::parse_event_t, const Json&) {
-                               if (depth > 8) throw damaged("it is nested too deep");
+                               if (depth > 8) throw damaged("it is nested too deeply");
                                return true;
                              });
     *version = state.at("version");
@@ -131,13 +132,13 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
     state.erase(kChecksum);
     const bool required = *version != 1 || !checksum.empty();
     if (required && checksum != checksum_of(state)) {
-      throw damaged("its content is not what its checksum says");
+      throw damaged("its content does not match its checksum");
     }
     if (*version < 1 || *version > kVersion) {
       throw Error(ErrorCode::kUsage,
                   "is of version " + std::to_string(*version) +
                       ", this fleetrun reads versions 1 to " + std::to_string(kVersion),
-                  path, "go on with the release that wrote it, or a newer one");
+                  path, "use the release that wrote it, or a newer one");
     }
     const TrainingPosition position = {.step = state.at("step"),
                                        .epoch = state.at("epoch"),
@@ -174,13 +175,12 @@ std::vector<std::string> names_of_rank_states(const Program& program) {
   return names;
 }
 
-// Whether the parts of a checkpoint of `ranks` ranks (0: without parts) are those that this job
-// needs.
+// Checks that the parts of a checkpoint of `ranks` ranks (0: no parts) fit this job.
 void check_ranks(const std::string& folder, int ranks, const Program& program, const JobRank& own) {
   std::vector<std::string> names = names_of_rank_states(program);
   const std::string anew =
-      "checkpoint.weights to its model.safetensors and checkpoint.resume to \"no\", to start anew "
-      "from the weights";
+      "checkpoint.weights to its model.safetensors and checkpoint.resume to \"no\", to start "
+      "afresh from the weights";
   const auto count = [](int n) { return std::to_string(n) + (n == 1 ? " rank" : " ranks"); };
   if (names.empty() && ranks > 0) {
     const std::string part = folder + "/" + name_of_part(0);
@@ -189,12 +189,12 @@ void check_ranks(const std::string& folder, int ranks, const Program& program, c
     }
     throw Error(ErrorCode::kUsage,
                 "holds states of each of " + count(ranks) + " (" + some_of(names) +
-                    ") that this job has no use for",
+                    ") that this job does not need",
                 folder, "set the strategy that it was trained with, or " + anew);
   }
   if (!names.empty() && ranks == 0) {
     throw Error(ErrorCode::kUsage,
-                "holds no states of each rank; this job needs " + some_of(names) + " of each of " +
+                "holds no per-rank states; this job needs " + some_of(names) + " of each of " +
                     count(own.world),
                 folder, "set the strategy that it was trained with, or " + anew);
   }
@@ -206,7 +206,7 @@ void check_ranks(const std::string& folder, int ranks, const Program& program, c
   }
 }
 
-// What a part says of itself, so that one that was copied to the wrong place is noticed.
+// Identifies a part, so that a part copied to the wrong place is detected.
 std::map<std::string, std::string> part_metadata(const JobRank& own, int64_t step) {
   return {{"format", "pt"},
           {"step", std::to_string(step)},
@@ -217,25 +217,25 @@ std::map<std::string, std::string> part_metadata(const JobRank& own, int64_t ste
 TensorFile read_part(const std::string& folder, const JobRank& own, int64_t step,
                      const Program& program, Checksum checksum) {
   const std::string path = folder + "/" + name_of_part(own.rank);
-  const std::string use = "use a checkpoint that is whole, in a folder that all nodes share";
-  if (!fs::exists(path)) throw DamagedFile("there is no such file", path, use);
+  const std::string use = "use a complete checkpoint, in a folder that all nodes share";
+  if (!fs::exists(path)) throw DamagedFile("the file does not exist", path, use);
   TensorFile part = read_safetensors(path, checksum);
   if (part.metadata != part_metadata(own, step)) {
     throw Error(ErrorCode::kUsage,
-                "is not of rank " + std::to_string(own.rank) + " of " + std::to_string(own.world) +
-                    " at step " + std::to_string(step),
+                "does not belong to rank " + std::to_string(own.rank) + " of " +
+                    std::to_string(own.world) + " at step " + std::to_string(step),
                 path, use);
   }
   check_fit(program, part, CheckpointFile::kRank, path);
   return part;
 }
 
-// A line where only the checkpoint or only the job has averages.
+// Returns a line if only the checkpoint or only the job has averages.
 std::string other_averages(bool held, const Program& program) {
   if (held == has_averages(program)) return "";
-  return held
-             ? "the average of the weights in it is left out: train.ema.decay is 0"
-             : "it has no average of the weights (train.ema): the average begins as a copy of them";
+  return held ? "its average of the weights is ignored: train.ema.decay is 0"
+              : "it has no average of the weights (train.ema): the average starts as a copy of the "
+                "weights";
 }
 
 }  // namespace
@@ -268,7 +268,7 @@ size_t save_rank_part(const std::string& root, int64_t step, const CheckpointVal
   const std::string aside = root + "/" + name_of_step(step) + ".part";
   if (!fs::is_directory(aside)) {
     throw Error(ErrorCode::kIo,
-                "the folder that rank 0 made is not there for rank " + std::to_string(own.rank),
+                "the folder that rank 0 created is not visible to rank " + std::to_string(own.rank),
                 aside, kShareFolder);
   }
   TensorFile part = values.part.value();
@@ -313,7 +313,7 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
   write_file_atomically(aside + "/" + kStateFile,
                         state_text(position, static_cast<int>(part_bytes.size())));
   sync_folder(aside);
-  // Where a run saved this step before, both change places at once: there is always a whole one.
+  // If a run saved this step before, exchange both atomically: a complete checkpoint always exists.
   const unsigned flags = fs::exists(folder) ? RENAME_EXCHANGE : 0;
   if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, folder.c_str(), flags) != 0) {
     throw_errno("cannot rename", folder);
@@ -321,7 +321,7 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
   sync_folder(root);
   std::error_code ignored;
   fs::remove_all(aside, ignored);
-  // Older ones than this only: whatever else lies here, what was just saved stays.
+  // Removes only older checkpoints: the one just saved stays, whatever else is in the folder.
   std::vector<std::string> all = all_checkpoints(root);
   std::erase_if(all, [&](const std::string& other) {
     return other > folder || step_of_checkpoint(other) == keep.also_step;
@@ -347,7 +347,7 @@ std::string save_on_all_ranks(const std::string& root, const TrainingPosition& p
   return folder;
 }
 
-// Of a Program with states of each rank. Returns the folder on rank 0.
+// For a Program with per-rank states. Returns the folder on rank 0.
 static std::string save_with_parts(const std::string& root, const TrainingPosition& position,
                                    const CheckpointValues& values, const Keep& keep,
                                    const JobRank& own, Control& control) {
@@ -377,7 +377,7 @@ std::string save_on_all_ranks(const std::string& root, const TrainingPosition& p
     begin_checkpoint(root, position.step);
     return finish_checkpoint(root, position, values, keep, {});
   } catch (...) {
-    std::error_code ignored;  // what stays is no checkpoint
+    std::error_code ignored;  // the remains are not a valid checkpoint
     if (leads) fs::remove_all(root + "/" + name_of_step(position.step) + ".part", ignored);
     throw;
   }
@@ -391,7 +391,7 @@ void check_folder_is_shared(const std::string& folder, const JobRank& own, Contr
   };
   const double number = control.all_succeed("write to the output folder", [&] {
     if (!leads) return 0.0;
-    // No other run took it: below 2^53 until the year 2255.
+    // A number that no other run takes: below 2^53 until the year 2255.
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const auto own_number =
         static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
@@ -450,13 +450,13 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   const auto read = [&](const char* file) {
     const std::string path = folder + "/" + file;
     if (fs::exists(path)) return read_safetensors(path, checksum);
-    throw DamagedFile("there is no such file", path, "use a checkpoint that is whole");
+    throw DamagedFile("the file does not exist", path, "use a complete checkpoint");
   };
   if (position.model != model) {
     throw Error(
         ErrorCode::kUsage,
         "is a checkpoint of the model '" + position.model + "', the job trains '" + model + "'",
-        folder, "give one of the same model, or set checkpoint.resume to \"no\"");
+        folder, "use one of the same model, or set checkpoint.resume to \"no\"");
   }
   const Program& program = executor.program();
   check_ranks(folder, ranks, program, own);

@@ -9,29 +9,29 @@
 namespace fleet {
 
 // A state named "<parameter>.<something>" or "optimizer.<something>" belongs to the optimizer;
-// other states (running statistics) to the model.
+// other states (running statistics) belong to the model.
 static bool belongs_to_optimizer(const Program& program, const Var& var) {
   if (var.kind != VarKind::kState) return false;
-  if (var.name.starts_with("optimizer.")) return true;  // its step counter
+  if (var.name.starts_with("optimizer.")) return true;  // the optimizer's step counter
   const size_t dot = var.name.rfind('.');
   if (dot == std::string::npos) return true;
   const VarId owner = program.find(var.name.substr(0, dot));
   return owner != kNoVar && program.var(owner).kind == VarKind::kParameter;
 }
 
-// States that a run with a scaled loss has and one without has not; the counters only where the
-// scale changes. They are no part of what was learnt: a run may have others than its checkpoint.
+// States that exist only in runs with loss scaling; the counters exist only if the scale changes.
+// They are not learnt values, so a run may have other ones than its checkpoint.
 static bool of_loss_scaling(const std::string& name) {
   return name == "optimizer.loss_scaling" || name == "optimizer.good_steps" ||
          name == "optimizer.bad_steps";
 }
 
-// What only one of a checkpoint and a run may have.
+// States that only one of a checkpoint and a run may have.
 static bool may_differ(const std::string& name) {
   return of_loss_scaling(name) || name == kEmaUpdates;
 }
 
-// What stands before a variable's name in the file.
+// The prefix of a variable's name in the file.
 static std::string prefix_of(CheckpointFile which) {
   return which == CheckpointFile::kAverage ? kEmaPrefix : "";
 }
@@ -70,7 +70,7 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
   const std::string prefix = prefix_of(which);
   const auto misfit = [&](const std::string& what) {
     throw Error(ErrorCode::kUsage, what, path,
-                "it is of another model or optimizer; give one that fits, or set checkpoint.resume "
+                "it is of another model or optimizer; use a matching one, or set checkpoint.resume "
                 "to \"no\"");
   };
   for (VarId id = 0; id < program.var_count(); ++id) {
@@ -92,7 +92,7 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
                      program.var(id).per_rank == (which == CheckpointFile::kRank);
     if (!has) {
       if (optimizer && may_differ(name)) continue;
-      misfit("has '" + name + "', which the model has not");
+      misfit("has '" + name + "', which the model does not have");
     }
   }
 }
@@ -109,9 +109,9 @@ std::string drop_others(TensorFile& file, const Program& program) {
     if (of_loss_scaling(name) && !file.tensors.contains(name)) fresh.push_back(name);
   }
   std::vector<std::string> parts;
-  if (!fresh.empty()) parts.push_back("started afresh: " + join(fresh, ", "));
+  if (!fresh.empty()) parts.push_back("reset to initial values: " + join(fresh, ", "));
   if (!dropped.empty()) parts.push_back("dropped: " + join(dropped, ", "));
-  return parts.empty() ? "" : "loss scaling is not as in the checkpoint: " + join(parts, "; ");
+  return parts.empty() ? "" : "loss scaling differs from the checkpoint: " + join(parts, "; ");
 }
 
 bool has_averages(const Program& program) { return program.find(kEmaUpdates) != kNoVar; }

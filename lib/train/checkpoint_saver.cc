@@ -24,14 +24,14 @@ void CheckpointSaver::write(const TrainingPosition& position, const CheckpointVa
 }
 
 void CheckpointSaver::begin(const TrainingPosition& position, const Keep& keep) {
-  FLEET_CHECK(!outcome_ && !thread_.joinable(), "the outcome of the save before was not taken");
+  FLEET_CHECK(!outcome_ && !thread_.joinable(), "the outcome of the previous save was not taken");
   auto values = std::make_shared<CheckpointValues>(values_of(executor_, own_, true));
-  if (own_.rank != 0 && !values->part) return write(position, *values, keep);  // nothing
+  if (own_.rank != 0 && !values->part) return write(position, *values, keep);  // writes nothing
   thread_ = Thread("save", [this, position, keep, values] { write(position, *values, keep); });
 }
 
 void CheckpointSaver::save(const TrainingPosition& position, const Keep& keep) {
-  FLEET_CHECK(!outcome_ && !thread_.joinable(), "the outcome of the save before was not taken");
+  FLEET_CHECK(!outcome_ && !thread_.joinable(), "the outcome of the previous save was not taken");
   write(position, values_of(executor_, own_, false), keep);
 }
 

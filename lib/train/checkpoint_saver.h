@@ -1,4 +1,4 @@
-// Saves checkpoints by a thread while training goes on.
+// Saves checkpoints on a thread while training continues.
 #pragma once
 
 #include <atomic>
@@ -12,30 +12,30 @@
 
 namespace fleet {
 
-// One thread drives it; all ranks make the same calls in the same order.
+// Driven by one thread; all ranks make the same calls in the same order.
 class CheckpointSaver {
  public:
-  // What became of a save, on this rank: ranks that write nothing hear of no failure.
+  // The result of a save on this rank. Ranks that write nothing do not learn of failures.
   struct Outcome {
     int64_t step = 0;
-    std::string folder;          // on rank 0, where it is on the disk
-    std::exception_ptr failure;  // null: none; else Error or what the system threw
+    std::string folder;          // on rank 0, if the checkpoint is on the disk
+    std::exception_ptr failure;  // null: success; else Error or a system exception
   };
 
-  // root: the folder of checkpoints. control: null, or one that nobody else uses, which states of
-  // each rank need. It and the executor must outlive this.
+  // root: the folder of checkpoints. control: null, or one with no other user, which per-rank
+  // states require. It and the executor must outlive this object.
   CheckpointSaver(std::string root, Executor& executor, const JobRank& own,
                   std::unique_ptr<Control> control);
-  // Waits for the thread; a failure is lost.
+  // Waits for the thread; a failure is dropped.
   ~CheckpointSaver() = default;
 
-  // Copies the values as they are after the steps so far and returns; a thread writes them. Waits
-  // for the save before, whose outcome must have been taken.
+  // Copies the values after the steps so far and returns; a thread writes them. Waits for the
+  // previous save, whose outcome must have been taken.
   void begin(const TrainingPosition& position, const Keep& keep);
-  // The same at once, without a copy: for when nothing is trained meanwhile.
+  // The same synchronously and without a copy: for use while nothing is trained.
   void save(const TrainingPosition& position, const Keep& keep);
-  // What became of the last save, once; nothing where there was none, or it is not done yet. wait:
-  // until it is.
+  // The outcome of the last save, returned once; nullopt if there was no save, or it has not
+  // finished. wait: wait until it has finished.
   std::optional<Outcome> take(bool wait);
 
  private:
@@ -45,7 +45,7 @@ class CheckpointSaver {
   Executor& executor_;
   const JobRank own_;
   const std::unique_ptr<Control> control_;
-  std::optional<Outcome> outcome_;  // the thread's until done_
+  std::optional<Outcome> outcome_;  // owned by the thread until done_
   std::atomic<bool> done_ = false;
   Thread thread_;
 };

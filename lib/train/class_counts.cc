@@ -32,7 +32,7 @@ std::vector<double> ClassCounts::accuracies() const {
   return accuracies;
 }
 
-// A field of a line, as RFC 4180 has it.
+// Quotes a field of a line according to RFC 4180.
 static std::string field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";

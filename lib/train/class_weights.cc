@@ -48,7 +48,8 @@ std::vector<float> class_weights(const Job& job, const data::Source& train) {
   const int64_t classes = job.model.integer("num_classes");
   if (!job.train.text("class_weights.rule").empty()) {
     if (!weights.empty()) {
-      throw Error(ErrorCode::kUsage, "a rule and a list are given", kKey, "give one of both");
+      throw Error(ErrorCode::kUsage, "both a rule and a list are given", kKey,
+                  "give only one of them");
     }
     weights = balanced(job, train);
   }

@@ -1,4 +1,4 @@
-// How much each class counts in the loss (train.class_weights).
+// The weight of each class in the loss (train.class_weights).
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace fleet {
 
-// "train.class_weights": "balanced", or a list with one number for each class.
+// Expands "train.class_weights": "balanced", or a list with one number for each class.
 void name_class_weights(ConfigTree* tree);
 bool weighs_classes(const Job& job);
-// By label. balanced: of `train`'s n samples of k classes a class of n_c has n / (k * n_c), as
-// scikit-learn's compute_class_weight has it; 0 where it has none. Samples that the loss leaves out
-// do not count. kUsage where they do not fit the model's classes, one is below 0 or not finite, or
-// all of them are 0.
+// Weights by label. balanced: with n samples and k classes in `train`, a class with n_c samples
+// gets n / (k * n_c), like scikit-learn's compute_class_weight; 0 without samples. Samples that the
+// loss ignores do not count. kUsage if the number of weights differs from the model's classes, a
+// weight is below 0 or not finite, or all are 0.
 std::vector<float> class_weights(const Job& job, const data::Source& train);
 
 }  // namespace fleet

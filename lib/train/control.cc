@@ -7,7 +7,7 @@
 namespace fleet {
 namespace {
 
-// A number that is none of these stands for SIGTERM.
+// Any other number stands for SIGTERM.
 constexpr std::array kStopSignals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
 size_t slot_of(int signal) {
@@ -70,8 +70,8 @@ void Control::check_turns() const {
   const bool few_work = 2 * working <= size, few_rest = 2 * working >= size;
   const int odd = few_work ? working : size - working;
   const double every = static_cast<double>(size) * (size - 1) / 2;
-  const int first = static_cast<int>(few_work ? sums_.working_ranks
-                                              : every - sums_.working_ranks);  // where it is one
+  // Valid if there is only one.
+  const int first = static_cast<int>(few_work ? sums_.working_ranks : every - sums_.working_ranks);
   const std::string who =
       odd == 1 ? "rank " + std::to_string(first) + " has " : std::to_string(odd) + " ranks have ";
   const std::string others =
@@ -144,7 +144,7 @@ std::vector<double> Control::all_succeed(const std::string& what,
   for (size_t other = 0; other < size; ++other) {
     if (all[size + other] == 0) continue;
     throw Error(ErrorCode::kPeerLost, "could not " + what, "rank " + std::to_string(other),
-                "its own message says why");
+                "see the message of that rank");
   }
   all.resize(size);
   return all;

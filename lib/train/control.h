@@ -1,4 +1,5 @@
-// What ranks tell each other beside the gradients: whether to stop or to save, and sums of metrics.
+// Control messages between ranks besides the gradients: stop and save requests, and sums of
+// metrics.
 #pragma once
 
 #include <array>
@@ -14,55 +15,57 @@
 
 namespace fleet {
 
-// Over a communicator of its own, so that its calls never mix with those of a step. All ranks call
-// it alike.
+// Uses its own communicator, so that its calls never mix with those of a step. All ranks make the
+// same calls.
 class Control {
  public:
   // communicator: of the whole job and of the host's memory; null in a job of one rank.
   explicit Control(Communicator* communicator);
   ~Control();
 
-  // What a signal asked a rank for.
+  // A request that a signal made to a rank.
   struct Request {
-    int stop = 0;       // the signal that asks to stop; 0: none
-    bool save = false;  // a checkpoint
-    bool end = false;   // no signal: this rank cannot go on
+    int stop = 0;       // the stop signal; 0: none
+    bool save = false;  // a checkpoint is wanted
+    bool end = false;   // without a signal: this rank cannot continue
   };
-  // Before each step, and once where there is none left (works: false). Tells the others this and
-  // what this rank is asked for. Returns what any rank was asked for in the call before, or in this
-  // one where it is the last: hence the same on all ranks before the same step, without waiting for
-  // the slowest of this one. A stop and an end are repeated; a save is returned once for each call
-  // that asked. Where some ranks have a step left and others do not, whoever notices throws kUsage
-  // on those in the minority (on all where there is none), else kPeerLost; both name the rank.
-  // step: counted from 0, for that message.
+  // Call before each step, and once when none is left (works: false). Sends this and the rank's own
+  // request to the other ranks. Returns the requests of all ranks from the previous call, or from
+  // this call if it is the last: so all ranks get the same answer before the same step, without
+  // waiting for the slowest rank in this one. A stop or an end is repeated; a save is returned once
+  // per call that asked for it. If some ranks have a step left and others do not, each rank that
+  // notices throws: kUsage in the minority (on all ranks if there is none), else kPeerLost; both
+  // name the rank. step: counted from 0, for that message.
   struct Turn {
     int64_t step = 0;
     bool works = true;
   };
   Request next_turn(const Turn& turn, const Request& own);
-  // Once a step, for loops that always have another: next_turn() without its checks.
+  // Call once per step in loops that always have a next step: next_turn() without its checks.
   bool agree_to_stop(bool wish) { return next_turn({}, {wish ? SIGTERM : 0}).stop != 0; }
-  // To be called where a step failed because another rank was lost: throws as next_turn() does
-  // where that rank had no step left.
+  // Call when a step failed because another rank was lost: throws the same error as next_turn() if
+  // that rank had no step left.
   void explain_lost_peer();
   // Sums over all ranks, in place.
   void sum(std::span<double> values);
-  // The values of each rank, by rank; as many on all of them.
+  // The values of each rank, by rank; all ranks pass the same number of values.
   std::vector<std::vector<double>> by_rank(std::span<const double> values);
   // Waits until all ranks are here.
   void barrier();
-  // Runs `action` on this rank, waits for the others, and returns what it returned on each, by
-  // rank. Where it threw on any of them this throws on all: there what it threw, on the others
+  // Runs `action` on this rank, waits for the other ranks, and returns the results by rank. If it
+  // threw on any rank, this throws on all ranks: the original exception there, on the others
   // kPeerLost naming the first such rank and `what`, as in "finish a checkpoint".
   std::vector<double> all_succeed(const std::string& what, const std::function<double()>& action);
 
  private:
   std::unique_ptr<Communicator> communicator_;
   HostEvent exchanged_;
-  HostStream stream_;  // behind the event: it ends first, with what it still has to record
+  HostStream stream_;  // declared after the event, so destroyed first: it may still have to record
+                       // the event
   // Summed over the ranks.
   struct Message {
-    double working = 0, working_ranks = 0;  // ranks with a step left, and the sum of their numbers
+    double working = 0,
+           working_ranks = 0;  // ranks with a step left, and the sum of their rank numbers
     double saves = 0, ends = 0;
     std::array<double, 4> stops = {};  // by signal
   };
@@ -70,8 +73,8 @@ class Control {
   Request requested() const;
 
   bool posted_ = false;
-  Turn turn_;            // the last one told
-  Message told_, sums_;  // of this rank; over all
+  Turn turn_;            // the last one sent
+  Message told_, sums_;  // of this rank; summed over all ranks
 };
 
 }  // namespace fleet

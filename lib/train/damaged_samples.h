@@ -6,8 +6,9 @@
 
 namespace fleet {
 
-// How many different samples were damaged in the batches that the ranks have got: each once,
-// however many ranks met it, so that the number does not depend on theirs. All ranks call it alike.
+// The number of distinct damaged samples in the batches that all ranks have received. A sample
+// counts once even if several ranks read it, so the number does not depend on the number of ranks.
+// All ranks must call it.
 int64_t count_damaged(const data::InputPipeline& pipeline, Control& control);
 
 }  // namespace fleet

@@ -21,7 +21,7 @@ constexpr Flag kFlags[] = {
     {"FLAGS_cudnn_exhaustive_search", "strategy.cudnn_exhaustive_search", true, true},
     {"FLAGS_conv_workspace_size_limit", "strategy.conv_workspace_size_limit", false, false},
     {"FLAGS_cudnn_batchnorm_spatial_persistent", "strategy.cudnn_batchnorm_spatial_persistent",
-     true, false},  // on no device: the strategy says so
+     true, false},  // has no effect on any device: the strategy reports it
     {"FLAGS_fuse_parameter_memory_size", "strategy.fuse_grad_size_in_MB", false, false},
     {"FLAGS_fuse_parameter_groups_size", "strategy.fuse_grad_size_in_TFLOPS", false, false},
     {"FLAGS_sync_nccl_allreduce", "strategy.sync_nccl_allreduce", true, false},
@@ -33,7 +33,7 @@ constexpr Flag kFlags[] = {
     {"FLAGS_check_nan_inf", "train.check_nan_inf", true, false},
 };
 constexpr const char* kCudaGraph = "train.cuda_graph";
-// Those that others read, or set for programs of other kinds.
+// Flags that other code reads, or that are meant for programs of other kinds.
 constexpr const char* kFlagsElsewhere[] = {"FLAGS_selected_", "FLAGS_START_PORT",
                                            "FLAGS_reader_queue_speed_test_mode"};
 
@@ -71,7 +71,7 @@ DeviceOptions device_options(const Job& job) {
     throw Error(
         ErrorCode::kUsage,
         "conv_workspace_size_limit is " + std::to_string(strategy.conv_workspace_size_limit()),
-        "strategy", "give a number of MiB from 0 up");
+        "strategy", "give a number of MiB, 0 or more");
   }
   return {.deterministic = job.train.boolean("deterministic"),
           .tensor_op_math = job.train.boolean("enable_cublas_tensor_op_math"),
@@ -112,15 +112,15 @@ DeviceWish device_wish(const std::string& wanted, const std::optional<std::strin
                        bool launched) {
   if (wanted == "cpu") return {.name = "cpu"};
   if (wanted == "auto" && launched && !selected) {
-    return {.name = "cpu", .note = "the launcher gave this rank no GPU"};
+    return {.name = "cpu", .note = "the launcher assigned no GPU to this rank"};
   }
   DeviceWish wish{.name = wanted};
   if (!selected) return wish;
-  long long index = 0;  // NOLINT(runtime/int): parse_int()'s
+  long long index = 0;  // NOLINT(runtime/int): type of parse_int()
   for (const std::string& part : split(*selected, ',')) {
     if (!parse_int(part, &index) || index < 0) {
-      throw Error(ErrorCode::kUsage, "'" + *selected + "' is no list of GPUs",
-                  "environment FLAGS_selected_gpus", "write numbers with commas between");
+      throw Error(ErrorCode::kUsage, "'" + *selected + "' is not a list of GPUs",
+                  "environment FLAGS_selected_gpus", "write numbers separated by commas");
     }
   }
   parse_int(split(*selected, ',').front(), &index);

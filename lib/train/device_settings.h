@@ -1,4 +1,4 @@
-// What a job says about the device it runs on: keys of the job file and Paddle's flags.
+// Device settings of a job: keys of the job file and Paddle's flags.
 #pragma once
 
 #include <optional>
@@ -10,32 +10,32 @@
 
 namespace fleet {
 
-// Paddle's flags from the environment (FLAGS_cudnn_exhaustive_search, ...) over what the file says:
-// each becomes the value of the key it stands for. kUsage naming the variable where it cannot be
-// one. Overrides of the command line go over it.
+// Applies Paddle's flags from the environment (FLAGS_cudnn_exhaustive_search, ...) over the file:
+// each sets the value of its corresponding key. kUsage naming the variable if its value is invalid.
+// Overrides on the command line take precedence.
 void apply_flags(ConfigTree& tree);
 
 DeviceOptions device_options(const Job& job);
-// The keys and flags the user gave that mean nothing to this backend; empty on a GPU.
+// The keys and flags the user gave that have no effect on this backend; empty on a GPU.
 std::vector<std::string> without_effect(const Job& job, const std::string& backend);
 
-// A line for each of Paddle's variables in the environment that has no effect here: CPU_NUM, and
-// FLAGS_* that nothing reads, all of them in one.
+// One line for each of Paddle's environment variables that has no effect here: CPU_NUM, and one
+// line for all FLAGS_* that nothing reads.
 std::vector<std::string> environment_without_effect();
 
-// Which device this rank asks choose_device() for.
+// The device that this rank requests from choose_device().
 struct DeviceWish {
   std::string name;  // "auto", "cpu", "cuda"
   int index = 0;
-  std::string note;  // why it is the CPU, where nobody asked for that
+  std::string note;  // the reason for the CPU, if the user did not request it
 };
-// wanted: train.device. selected: FLAGS_selected_gpus, this rank's GPUs, the first of which it
-// takes. launched: the rank was started by a launcher, which gives no GPU to a rank that shall have
-// none. kUsage where selected is no list of numbers.
+// wanted: train.device. selected: FLAGS_selected_gpus, this rank's GPUs, of which it uses the
+// first. launched: a launcher started this rank; it passes no GPU to ranks that must not use one.
+// kUsage if selected is not a list of numbers.
 DeviceWish device_wish(const std::string& wanted, const std::optional<std::string>& selected,
                        bool launched);
 
-// Whether batches bring bytes to this backend's device (data.pixels).
+// Whether batches transfer pixels as bytes to this backend's device (data.pixels).
 bool feeds_bytes(const Job& job, const std::string& backend);
 
 }  // namespace fleet

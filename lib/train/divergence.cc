@@ -10,7 +10,7 @@
 namespace fleet {
 namespace {
 
-// Hashes of all ranks, by rank. A double holds 32 bits exactly.
+// The hashes of all ranks, by rank. A double holds 32 bits exactly.
 std::vector<std::vector<uint64_t>> gather(Control& control, const std::vector<uint64_t>& own) {
   std::vector<double> halves;
   for (const uint64_t hash : own) {
@@ -32,7 +32,7 @@ uint64_t hash_of(const std::vector<uint64_t>& hashes) {
   return hash_bytes(hashes.data(), hashes.size() * sizeof(uint64_t));
 }
 
-// The ranks that do not have what most have; empty where no value is that of more than half.
+// The ranks whose value differs from the majority's; empty if no value has a majority.
 std::vector<int> minority(const std::vector<uint64_t>& by_rank) {
   std::map<uint64_t, size_t> counts;
   for (const uint64_t hash : by_rank) ++counts[hash];
@@ -113,11 +113,11 @@ void DivergenceCheck::compare(int64_t steps) {
   const bool mine = odd.empty() || std::count(odd.begin(), odd.end(), rank_.rank) > 0;
   throw Error(mine ? ErrorCode::kInternal : ErrorCode::kPeerLost,
               (odd.empty() ? "ranks have different values in "
-                           : ranks_text(odd) + " other values than most ranks in ") +
+                           : ranks_text(odd) + " different values from most ranks in ") +
                   which + " after " + std::to_string(steps) + " steps",
               {},
-              "memory or a device may be damaged, or machines are of different kinds: look at "
-              "that, and go on from a checkpoint (train.compare_ranks_every)");
+              "memory or a device may be damaged, or machines may be of different kinds: check "
+              "them, and resume from a checkpoint (train.compare_ranks_every)");
 }
 
 }  // namespace fleet

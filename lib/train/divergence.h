@@ -1,5 +1,5 @@
-// Finds ranks whose parameters are silently no longer those of the others: memory that went bad, a
-// device that computes wrong, machines whose kernels differ.
+// Detects ranks whose parameters silently differ from the others': bad memory, a device that
+// computes wrong results, or machines whose kernels differ.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,23 @@
 
 namespace fleet {
 
-// A hash of each of the variables' values, in their order. Waits for the device.
+// A hash of the value of each variable, in their order. Waits for the device.
 std::vector<uint64_t> hash_values(Executor& executor, const Device& device,
                                   const std::vector<VarId>& vars);
 
 class DivergenceCheck {
  public:
-  // What it is given must outlive it.
+  // The arguments must outlive this object.
   DivergenceCheck(Executor& executor, const Device& device, Control& control, JobRank rank);
 
-  // Whether ranks differ between two averages by what the strategy is: compare() is for when they
-  // are together.
+  // Whether the strategy lets ranks differ between two averages: then call compare() only right
+  // after an average.
   bool drifts() const { return drifts_; }
-  // Collective. Hashes the parameters that all ranks have alike (16 bytes a rank travel), and where
-  // they differ those of each. Throws on the ranks in the minority kInternal that names them and
-  // the first parameter, and on the others kPeerLost with the same words; where there is no
-  // majority (two ranks, halves) it is kInternal on all. steps: trained so far, for the message.
+  // Collective. Hashes the parameters that must be equal on all ranks (16 bytes per rank are
+  // exchanged); if the hashes differ, compares each parameter. Throws kInternal on the ranks in the
+  // minority, naming them and the first parameter, and kPeerLost with the same text on the others;
+  // without a majority (two ranks, halves) kInternal on all. steps: trained so far, for the
+  // message.
   void compare(int64_t steps);
 
  private:

@@ -13,24 +13,24 @@ namespace fleet {
 
 struct Evaluation {
   MetricSums sums;                     // over all ranks
-  std::optional<ClassCounts> classes;  // over all ranks, where asked for
+  std::optional<ClassCounts> classes;  // over all ranks, if asked for
 };
 
 struct EvaluationOptions {
   int64_t step = 0;       // trained so far
   bool by_class = false;  // the Program keeps its logits (train.evaluate_classes)
-  // The pass's next batch; null at its end.
+  // The next batch of the pass; null at its end.
   std::function<const data::Batch*()> next_batch;
-  // Called before each batch, and once where there is none left (works: false), on all ranks alike;
+  // Called before each batch, and once when none is left (works: false), equally on all ranks;
   // false ends the pass.
   std::function<bool(bool works)> next_turn;
   std::function<void()> batch_done;
 };
 
-// Of a batch or a pass. Collective.
+// Sums of a batch or a pass over all ranks. Collective.
 MetricSums sum_over_ranks(const MetricSums& sums, Control& control);
 
-// Collective. Nothing where next_turn() ended it. Errors of the pipeline and of
+// Collective. nullopt if next_turn() ended it. Errors of the pipeline and of
 // StepRunner::evaluate().
 std::optional<Evaluation> evaluate(data::InputPipeline& test, StepRunner& runner,
                                    const EvaluationOptions& options);

@@ -1,4 +1,4 @@
-// What is known of the evaluations so far; checkpoints hold it.
+// The results of the evaluations so far; part of a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@ namespace fleet {
 
 // The best value of a metric so far.
 struct BestValue {
-  std::string metric;  // "": nothing is looked for
+  std::string metric;  // "": no metric is followed
   double value = 0;
-  int64_t step = -1;  // -1: there was none yet
+  int64_t step = -1;  // -1: none yet
 
   bool operator==(const BestValue&) const = default;
 };
@@ -18,7 +18,7 @@ struct BestValue {
 struct EvaluationRecord {
   BestValue kept;              // of checkpoint.keep_best
   BestValue stopping;          // of train.early_stopping
-  int64_t without = 0;         // evaluations since that got better
+  int64_t without = 0;         // evaluations since the last improvement
   int64_t observed_step = -1;  // of the last evaluation
 
   bool operator==(const EvaluationRecord&) const = default;

@@ -13,13 +13,14 @@ namespace {
 constexpr char kKeepBest[] = "checkpoint.keep_best";
 constexpr char kEarlyStopping[] = "train.early_stopping";
 
-// Whether more is better: as `mode` says, else accuracies are, losses and times are not.
+// Whether larger values are better: as `mode` says; by default true for accuracies, false for
+// losses and times.
 bool is_max(const std::string& metric, const std::string& mode) {
   if (mode != "auto") return mode == "max";
   return metric.find("acc") != std::string::npos;
 }
 
-// Better than the best so far by more than delta.
+// Whether the value beats the best so far by more than delta.
 bool is_better(const BestValue& best, double value, bool max, double delta) {
   if (!std::isfinite(value)) return false;
   if (best.step < 0) return true;
@@ -29,8 +30,8 @@ bool is_better(const BestValue& best, double value, bool max, double delta) {
 void check_metric(const std::string& key, const std::string& metric,
                   const std::vector<std::string>& known) {
   if (known.empty()) {
-    throw Error(ErrorCode::kUsage, "follows evaluations, and there are none", key,
-                "name test data (data.test) and set train.evaluate_every to 1 or more");
+    throw Error(ErrorCode::kUsage, "needs evaluations, but there are none", key,
+                "set test data (data.test) and set train.evaluate_every to 1 or more");
   }
   if (std::find(known.begin(), known.end(), metric) != known.end()) return;
   throw Error(ErrorCode::kUsage, "evaluations give no '" + metric + "'", key + ".metric",
@@ -89,21 +90,23 @@ void EvaluationWatch::restore(const EvaluationRecord& record) {
 void add_keep_best_keys(Schema* checkpoint) {
   checkpoint
       ->text("keep_best.metric", "",
-             "keep the checkpoint where this is best beside the newest: loss, acc1... of the "
+             "keep, besides the newest, the checkpoint where this metric is best: loss, acc1... of "
+             "the "
              "evaluations; \"\": no")
       .choice("keep_best.mode", "auto", {"auto", "min", "max"},
-              "what is best; auto: the most of an accuracy, else the least");
+              "direction; auto: max for an accuracy, else min");
 }
 
 void add_early_stopping_keys(Schema* train) {
   train
       ->text("early_stopping.metric", "",
-             "end training when this gets no better: loss, acc1... of the evaluations; \"\": no")
+             "end training when this metric stops improving: loss, acc1... of the evaluations; "
+             "\"\": never")
       .choice("early_stopping.mode", "auto", {"auto", "min", "max"},
-              "what is better; auto: more of an accuracy, else less")
+              "direction; auto: max for an accuracy, else min")
       .integer("early_stopping.patience", 3, 1, 9e15,
-               "evaluations without a better one that end training")
-      .number("early_stopping.min_delta", 0, 0, 1e300, "what is better is so by more than this");
+               "evaluations without improvement after which training ends")
+      .number("early_stopping.min_delta", 0, 0, 1e300, "an improvement must exceed this");
 }
 
 void name_evaluation_keys(ConfigTree* tree) {

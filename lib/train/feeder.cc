@@ -20,12 +20,12 @@ Feeder::Feeder(Executor& executor, Device& device, const std::vector<VarId>& var
   copies_ = device.make_stream("copy");
 }
 
-// The step's stream may still read the slots.
+// The stream of the step may still read the slots.
 Feeder::~Feeder() {
   if (slots_.empty()) return;
   try {
     executor_.stream().synchronize();
-  } catch (const Error&) {  // came out, or will, where the step was waited for
+  } catch (const Error&) {  // was or will be reported where the step is waited for
   }
 }
 
@@ -43,7 +43,7 @@ void Feeder::feed(const std::vector<Feed>& feeds) {
     return static_cast<char*>(buffer.data()) + offsets_[i];
   };
   for (size_t i = 0; i < feeds.size(); ++i) {
-    FLEET_CHECK(feeds[i].var == vars_[i], "feeds in another order");
+    FLEET_CHECK(feeds[i].var == vars_[i], "feeds in a different order");
     const size_t bytes = executor_.argument(vars_[i]).bytes();
     const void* from = feeds[i].data;
     if (bytes <= kSmall) from = std::memcpy(at(slot.host, i), from, bytes);

@@ -59,7 +59,7 @@ int64_t FiniteWatch::step_of(int64_t check) const {
 std::optional<BadUpdates> FiniteWatch::look() {
   if (!looks()) return std::nullopt;
   const std::vector<int64_t> record = executor_.values<int64_t>(record_);
-  double own[3] = {};  // bad updates, the first one's step, what was bad in it
+  double own[3] = {};  // bad updates, step of the first one, its bad input
   if (record[1] > 0) {
     own[0] = static_cast<double>(record[1]);
     own[1] = static_cast<double>(step_of(record[2] - checks_));
@@ -98,7 +98,7 @@ std::optional<BadUpdates> FiniteWatch::look() {
 std::string FiniteWatch::bad_state() {
   const Program& program = executor_.program();
   executor_.synchronize();
-  double own = 0;  // 1 + the variable
+  double own = 0;  // 1 + the index of the variable
   for (VarId id = 0; id < program.var_count() && own == 0; ++id) {
     const Var& var = program.var(id);
     if (!is_saved(var) || !is_floating(var.dtype) || (rank_ != 0 && !var.per_rank)) continue;

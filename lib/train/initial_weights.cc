@@ -16,7 +16,7 @@
 namespace fleet {
 namespace {
 
-// What wrappers of PyTorch put before every name.
+// Prefixes that wrappers of PyTorch put before every name.
 constexpr const char* kPrefixes[] = {"module.", "_orig_mod.", "model."};
 
 bool any_matches(const std::vector<std::string>& patterns, const std::string& name) {
@@ -25,7 +25,7 @@ bool any_matches(const std::vector<std::string>& patterns, const std::string& na
   });
 }
 
-// Drops the prefixes that all names have, and tells which.
+// Drops the prefixes that all names have, and returns them.
 std::string drop_prefixes(TensorFile* file) {
   std::string dropped;
   for (bool found = true; found && !file->tensors.empty();) {
@@ -74,7 +74,7 @@ struct Misfit {
   std::string name, what;
 };
 
-// Names of the file's that the model does not know come last.
+// Mismatches; names in the file that are not in the model come last.
 std::vector<Misfit> misfits_of(const TensorFile& file, const std::vector<const Var*>& vars) {
   std::vector<Misfit> misfits;
   std::set<std::string> known;
@@ -93,7 +93,8 @@ std::vector<Misfit> misfits_of(const TensorFile& file, const std::vector<const V
     }
   }
   for (const auto& [name, tensor] : file.tensors) {
-    if (!known.contains(name)) misfits.push_back({name, "has '" + name + "', the model has not"});
+    if (!known.contains(name))
+      misfits.push_back({name, "has '" + name + "', which the model does not have"});
   }
   return misfits;
 }
@@ -113,14 +114,15 @@ std::vector<std::string> patterns_of(const std::vector<Misfit>& misfits) {
   const std::vector<std::string> patterns = patterns_of(misfits);
   const std::string next =
       patterns.size() <= kFew
-          ? "to start that anew add to checkpoint.weights_skip: '" + join(patterns, "', '") + "'"
-          : "give weights of the same model, or what differs to checkpoint.weights_skip";
+          ? "to start these afresh, add to checkpoint.weights_skip: '" + join(patterns, "', '") +
+                "'"
+          : "use weights of the same model, or add the differing names to checkpoint.weights_skip";
   const std::string more =
       misfits.size() > 1 ? " (and " + std::to_string(misfits.size() - 1) + " more)" : "";
   throw Error(ErrorCode::kUsage, misfits.front().what + more, path, next);
 }
 
-// Removes what is skipped; a line on it.
+// Removes the skipped tensors; returns lines about them.
 std::vector<std::string> skip(const std::vector<std::string>& patterns, TensorFile* file,
                               std::vector<const Var*>* vars) {
   std::vector<std::string> lines, anew;
@@ -129,7 +131,7 @@ std::vector<std::string> skip(const std::vector<std::string>& patterns, TensorFi
     const auto has = [&](const auto& entry) { return any_matches({pattern}, entry.first); };
     if (std::none_of(vars->begin(), vars->end(), named) &&
         std::none_of(file->tensors.begin(), file->tensors.end(), has)) {
-      lines.push_back("checkpoint.weights_skip: no parameter is called '" + pattern + "'");
+      lines.push_back("checkpoint.weights_skip: no parameter matches '" + pattern + "'");
     }
   }
   std::erase_if(*vars, [&](const Var* var) {
@@ -139,7 +141,8 @@ std::vector<std::string> skip(const std::vector<std::string>& patterns, TensorFi
   });
   std::erase_if(file->tensors,
                 [&](const auto& entry) { return any_matches(patterns, entry.first); });
-  if (!anew.empty()) lines.push_back("keep their initial values: " + join(anew, ", "));
+  if (!anew.empty())
+    lines.push_back("parameters that keep their initial values: " + join(anew, ", "));
   return lines;
 }
 
@@ -147,7 +150,7 @@ std::vector<std::string> skip(const std::vector<std::string>& patterns, TensorFi
 
 HostTensor converted(const HostTensor& tensor, DType dtype) {
   if (tensor.dtype == dtype) return tensor;
-  FLEET_CHECK(is_floating(tensor.dtype) && is_floating(dtype), "types that are no floats");
+  FLEET_CHECK(is_floating(tensor.dtype) && is_floating(dtype), "types that are not floating-point");
   HostTensor to{dtype, tensor.shape, {}};
   switch (tensor.dtype) {
     case DType::kFloat64:
@@ -173,12 +176,12 @@ std::vector<std::string> load_weights(const std::string& path, const WeightsOpti
 std::vector<std::string> load_weights(TensorFile file, const std::string& path,
                                       const WeightsOptions& options, Executor& executor) {
   check_same_classes(read_card(file.metadata).classes, options.classes, path,
-                     "give the data that the weights were trained with");
+                     "use the data that the weights were trained with");
   std::vector<std::string> lines;
   if (const std::string dropped = drop_prefixes(&file); !dropped.empty()) {
-    lines.push_back("the names in it begin with '" + dropped + "', which is left out");
+    lines.push_back("removed the prefix '" + dropped + "' from its names");
   }
-  // PyTorch counts batches beside the running statistics; nothing here needs the number.
+  // PyTorch also saves the number of batches beside the running statistics; it is not needed here.
   std::erase_if(file.tensors,
                 [](const auto& entry) { return entry.first.ends_with(".num_batches_tracked"); });
   std::vector<const Var*> vars = model_vars(executor.program());

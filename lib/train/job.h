@@ -1,5 +1,5 @@
-// The job file: which keys there are, put together from what models, data sources, optimizers,
-// schedules and the strategy declare, and the checked settings.
+// The job file: its schema, assembled from the declarations of models, data sources, optimizers,
+// schedules and the strategy, and the checked settings.
 #pragma once
 
 #include <string>
@@ -10,33 +10,35 @@
 namespace fleet {
 
 struct Job {
-  Settings settings;                                                             // every key
-  Settings model, data, optimizer, schedule, train, checkpoint, comm, strategy;  // its sections
+  Settings settings;  // every key
+  Settings model, data, optimizer, schedule, train, checkpoint, comm,
+      strategy;  // the sections of settings
   std::string model_name;
 };
 
-// The schema of the job that this tree describes: the parts its names choose. kUsage for an unknown
-// model, source, optimizer or schedule.
+// The schema of the job that this tree describes; the names in the tree choose its parts. kUsage
+// for an unknown model, source, optimizer or schedule.
 Schema job_schema(const ConfigTree& tree);
 
-// Puts what is given under another name where its key is (name_strategy_fields(), use_dali). kUsage
-// where one key has two values. The functions below do it first.
+// Moves values given under another name to their key (name_strategy_fields(), use_dali). kUsage if
+// one key gets two values. The functions below call it first.
 void name_keys(ConfigTree& tree);
 
-// Overrides are "path=value" texts ("data.batch_size=64", "strategy.amp_configs={'incr_ratio':
-// 3}"), over what the tree has; "path=null" removes a key or section, and "section={...}" replaces
-// a section. Where one chooses another optimizer, schedule, model or source, what belongs to the
-// former only goes. Returns a line on each section that so loses keys. kUsage naming what is wrong.
+// Applies overrides, "path=value" texts ("data.batch_size=64", "strategy.amp_configs={'incr_ratio':
+// 3}"), over the tree; "path=null" removes a key or section, and "section={...}" replaces a
+// section. If an override chooses another optimizer, schedule, model or source, keys that only the
+// former one has are dropped. Returns a line for each section that loses keys this way. kUsage
+// naming what is wrong.
 std::vector<std::string> apply_overrides(ConfigTree& tree,
                                          const std::vector<std::string>& overrides);
 
-// Sets data.batch_size to a rank's part of data.global_batch_size, where that is given. Returns a
-// line if it replaces the job file's data.batch_size, else "". kUsage where both are given alike,
-// or the ranks cannot share it equally.
+// Sets data.batch_size to a rank's share of data.global_batch_size, if that is given. Returns a
+// line if it replaces the job file's data.batch_size, else "". kUsage if both are given with equal
+// precedence, or if the ranks cannot share it equally.
 std::string divide_global_batch(ConfigTree& tree, int64_t ranks);
 
-// The checked settings; the fields of strategy.file stand among them, below what is given.
-// train.fetch_every is a multiple of the strategy's num_iteration_per_run.
+// The checked settings, including the fields of strategy.file; values in the tree take precedence
+// over those. Rounds train.fetch_every to a multiple of the strategy's num_iteration_per_run.
 Job make_job(const ConfigTree& tree);
 
 }  // namespace fleet

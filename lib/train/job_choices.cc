@@ -16,7 +16,7 @@ namespace {
 struct Choice {
   const char* section;
   const char* key;        // below the section
-  const char* otherwise;  // what counts where nothing is chosen; "": it must be
+  const char* otherwise;  // default if nothing is chosen; "": a choice is required
   const char* kind;       // for messages
   std::vector<std::string> (*names)();
   Schema (*schema)(const std::string& name);
@@ -104,8 +104,8 @@ std::vector<std::string> drop_keys_of_former(const ConfigTree& before, ConfigTre
       tree->remove(path);
     }
     if (dropped.empty()) continue;
-    lines.push_back(choice.path() + " is " + name + " now: left out is what belongs to " + former +
-                    ": " + join(dropped, ", "));
+    lines.push_back(choice.path() + " is " + name + " now: ignoring the keys of " + former + ": " +
+                    join(dropped, ", "));
   }
   return lines;
 }
@@ -123,7 +123,7 @@ void refuse_keys_of_others(const ConfigTree& tree) {
       errors.emplace_back(ErrorCode::kUsage,
                           "'" + path + "' belongs to the " + choice.kind + " " +
                               join(others, " or ") + ", not to " + name,
-                          tree.origin(path), "leave it out, or set " + choice.path());
+                          tree.origin(path), "remove it, or set " + choice.path());
     }
   }
   if (errors.empty()) return;

@@ -1,4 +1,4 @@
-// Keys of a job file whose value decides which other keys there are: optimizer.name,
+// Keys of a job file whose value decides which other keys exist: optimizer.name,
 // learning_rate.name, model.name and data.source.
 #pragma once
 
@@ -9,16 +9,17 @@
 
 namespace fleet {
 
-// What the names in `tree` choose, each below its section ("optimizer", ...). kUsage for an unknown
-// model, source, optimizer or schedule, and where there is no model.
+// The schemas chosen by the names in `tree`, each below its section ("optimizer", ...). kUsage for
+// an unknown model, source, optimizer or schedule, and if there is no model.
 Schema chosen_sections(const ConfigTree& tree);
 
-// Overrides have changed `before` to `tree`: where one of them chose another name, the keys that
-// only the former has go, but for those that overrides set too. A line on each section that loses
-// keys.
+// Call after overrides have changed `before` to `tree`: if an override chose another name, drops
+// the keys that only the former one has, except keys that overrides set too. Returns a line for
+// each section that loses keys.
 std::vector<std::string> drop_keys_of_former(const ConfigTree& before, ConfigTree* tree);
 
-// kUsage naming the keys that belong to another name than the chosen one, and to which.
+// Throws kUsage naming the keys that do not belong to the chosen name, and the names they belong
+// to.
 void refuse_keys_of_others(const ConfigTree& tree);
 
 // Whether overrides (--set, --device, ...) set a value of this origin.

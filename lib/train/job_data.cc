@@ -30,7 +30,7 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
     throw Error(
         ErrorCode::kUsage,
         "test images are " + test_->image().text() + ", training images " + train_->image().text(),
-        "data", "give both the same size");
+        "data", "use the same size for both");
   }
   if (!weighs_classes(job)) return;
   const std::vector<float> weights = class_weights(job, train_->source());

@@ -1,4 +1,4 @@
-// The data that a job names, opened for one rank.
+// The data of a job, opened for one rank.
 #pragma once
 
 #include <memory>
@@ -17,26 +17,27 @@ namespace fleet {
 
 class JobData {
  public:
-  // part: which samples are this rank's. The device must outlive it. kUsage with the reason where
-  // settings and data do not go together.
+  // part: selects the samples of this rank. The device must outlive it. kUsage with the reason if
+  // settings and data do not match.
   JobData(const Job& job, Device& device, const DataPart& part);
   JobData(const JobData&) = delete;
 
   data::InputPipeline& train() { return *train_; }
-  data::InputPipeline* test() { return test_.get(); }  // null where the job names none
-  // What the job's data are: names of the classes, size of the images.
+  data::InputPipeline* test() { return test_.get(); }  // null if the job has no test data
+  // Describes the job's data: class names and image size.
   ModelCard card(const Job& job) const;
-  // Which part of the training data is evaluated on (data.validation_split), as one line that is
-  // the same where the same samples are; "": none is.
+  // Identifies the part of the training data that is used for evaluation (data.validation_split) as
+  // one line, which is equal if the samples are the same; "" without a split.
   std::string validation(const Job& job);
-  // Of the training data; looks at them the first time.
+  // Fingerprint of the training data; reads them on the first call.
   const data::Fingerprint& fingerprint();
-  // Compares the data and the weights to start from with the other ranks'. Collective, once for a
+  // Compares the data and the initial weights with those of the other ranks. Collective, once per
   // Store. Errors of StartComparison.
   void compare(const Job& job, JobRank rank, Store& store);
 
  private:
-  std::vector<Buffer> image_memory_;  // of the batches, where copies are fast from it
+  std::vector<Buffer>
+      image_memory_;  // of the batches, if the device copies faster from its own host memory
   std::unique_ptr<data::InputPipeline> train_, test_;
   const data::Fingerprint& test_fingerprint();
 

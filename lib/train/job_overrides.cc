@@ -1,4 +1,4 @@
-// apply_overrides(): --set over a job file.
+// apply_overrides(): applies --set to a job file.
 #include <algorithm>
 
 #include "base/error.h"
@@ -20,13 +20,13 @@ struct Override {
 Override parse(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw Error(ErrorCode::kUsage, "'" + text + "' is no override", kOrigin,
+    throw Error(ErrorCode::kUsage, "'" + text + "' is not an override", kOrigin,
                 "write --set key=value, such as --set data.batch_size=64");
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-// What one override says: a value, or an object's, each below the path.
+// The content of one override: a value, or the values of an object, each below the path.
 ConfigTree tree_of(const Override& given) {
   if (given.value.starts_with('{')) {
     return ConfigTree::from_json("{\"" + given.path + "\": " + given.value + "}",
@@ -37,7 +37,7 @@ ConfigTree tree_of(const Override& given) {
   return tree;
 }
 
-// The path as the schema has it, whatever name of a strategy's field was given.
+// The path in the schema, for any alias of a strategy field.
 std::string named(const std::string& path) {
   if (path.find('.') == std::string::npos) return path;
   ConfigTree tree;
@@ -52,7 +52,7 @@ std::vector<std::string> at_and_below(const ConfigTree& tree, const std::string&
   return found;
 }
 
-// A key that is not there may still be one, whose default counts anyway.
+// A key that is not in the tree may still be in the schema, with a default.
 void check_known(const ConfigTree& tree, const std::string& path) {
   std::vector<std::string> known;
   const Schema schema = job_schema(tree);
@@ -64,7 +64,7 @@ void check_known(const ConfigTree& tree, const std::string& path) {
               path_suggestion(path, known));
 }
 
-// The whole section is what the override says: a line on what else it had.
+// Replaces the whole section by the override, and adds a line about the other keys it had.
 void replace_section(const Override& given, const ConfigTree& content, ConfigTree* tree,
                      std::vector<std::string>* lines) {
   std::vector<std::string> dropped;
@@ -73,7 +73,7 @@ void replace_section(const Override& given, const ConfigTree& content, ConfigTre
     tree->remove(path);
   }
   if (dropped.empty()) return;
-  lines->push_back("--set " + given.path + "={...} sets the whole section: left out is " +
+  lines->push_back("--set " + given.path + "={...} replaces the whole section and drops " +
                    join(dropped, ", "));
 }
 
@@ -94,7 +94,7 @@ std::vector<std::string> apply_overrides(ConfigTree& tree,
       continue;
     }
     ConfigTree content = tree_of(given);
-    name_keys(content);  // it goes over what the file says, under whatever name
+    name_keys(content);  // the override replaces the file's value under any alias
     if (given.is_section()) replace_section(given, content, &tree, &lines);
     tree.overlay(content);
   }

@@ -1,9 +1,9 @@
-// Loss and accuracy of batches, as sums that add up over batches and ranks.
+// Loss and accuracy as sums, which can be added over batches and ranks.
 #pragma once
 
 namespace fleet {
 
-// Sums of one step's or one evaluation's samples, by their weights.
+// Sums over the samples of one step or one evaluation, by their weights.
 struct MetricSums {
   double loss = 0, loss_weight = 0, top1 = 0, topk = 0, weight = 0;
   double mean_loss() const { return loss_weight > 0 ? loss / loss_weight : 0; }

@@ -1,4 +1,4 @@
-// What weights were trained for, as the metadata of their safetensors file tells.
+// A description of the training data, stored in the metadata of a safetensors file of weights.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 namespace fleet {
 
 struct ModelCard {
-  std::vector<std::string> classes;  // names, by label; none: not known
-  std::vector<int64_t> image;        // channels, height, width of what it reads; none: not known
+  std::vector<std::string> classes;  // names, by label; empty: unknown
+  std::vector<int64_t> image;        // channels, height, width of the input; empty: unknown
 
   bool operator==(const ModelCard&) const = default;
 };
 
-// The keys "classes" and "image" of the metadata, each a JSON array as text. What is not known is
-// left out.
+// Sets the keys "classes" and "image" of the metadata, each a JSON array as text. Leaves out
+// unknown values.
 void write_card(const ModelCard& card, std::map<std::string, std::string>* metadata);
-// What other programs have put there under these names, and is none of this, counts as not known.
+// Values of other programs under these names that do not have this form count as unknown.
 ModelCard read_card(const std::map<std::string, std::string>& metadata);
 
-// kUsage, at `where`, where both name classes and they are not the same in the same order. The
-// message names the first that differs; `next` is what to do.
+// Throws kUsage, at `where`, if both lists have names and they are not the same in the same order.
+// The message names the first difference; `next` is the advice in it.
 void check_same_classes(const std::vector<std::string>& saved, const std::vector<std::string>& own,
                         const std::string& where, const std::string& next);
 

@@ -12,7 +12,7 @@
 namespace fleet {
 namespace {
 
-// Of a state dict with ten thousand tensors it has about one.
+// A state dict with ten thousand tensors has about 1 MiB.
 constexpr size_t kMostBytes = size_t{64} << 20;
 
 std::optional<DType> dtype_of(std::string_view storage) {
@@ -83,7 +83,7 @@ uint64_t Pickle::integer(size_t bytes) {
 std::string_view Pickle::line() {
   constexpr size_t kLongest = 256;
   const size_t end = bytes_.substr(0, kLongest).find('\n');
-  if (end == std::string_view::npos) bad("its pickle has a name without an end");
+  if (end == std::string_view::npos) bad("its pickle contains an unterminated name");
   return take(end + 1).substr(0, end);
 }
 
@@ -97,7 +97,7 @@ void Pickle::push_list(Kind kind, std::vector<Value> values) {
   lists_.push_back(std::move(values));
 }
 
-// Python's integers of any length; longer ones than 64 bits are no sizes.
+// Python integers have any length; those longer than 64 bits cannot be sizes.
 void Pickle::push_long(uint64_t bytes) {
   const std::string_view taken = take(bytes);
   uint64_t value = 0;
@@ -112,14 +112,14 @@ void Pickle::push_long(uint64_t bytes) {
 
 Pickle::Value Pickle::pop() {
   const size_t bottom = marks_.empty() ? 0 : marks_.back();
-  if (stack_.size() <= bottom) bad("its pickle takes what is not there");
+  if (stack_.size() <= bottom) bad("its pickle reads a missing value");
   const Value top = stack_.back();
   stack_.pop_back();
   return top;
 }
 
 std::vector<Pickle::Value> Pickle::pop_to_mark() {
-  if (marks_.empty()) bad("its pickle takes what is not there");
+  if (marks_.empty()) bad("its pickle reads a missing value");
   std::vector<Value> values(stack_.begin() + static_cast<int64_t>(marks_.back()), stack_.end());
   stack_.resize(marks_.back());
   marks_.pop_back();
@@ -128,7 +128,7 @@ std::vector<Pickle::Value> Pickle::pop_to_mark() {
 
 void Pickle::append(std::vector<Value> values) {
   const Value list = pop();
-  if (list.kind != Kind::kList) bad("its pickle appends to what is no list");
+  if (list.kind != Kind::kList) bad("its pickle appends to something that is not a list");
   std::vector<Value>& to = lists_[list.number];
   to.insert(to.end(), values.begin(), values.end());
   stack_.push_back(list);
@@ -137,7 +137,7 @@ void Pickle::append(std::vector<Value> values) {
 void Pickle::set_items(const std::vector<Value>& values) {
   const Value dict = pop();
   if (dict.kind != Kind::kDict || values.size() % 2 != 0) {
-    bad("its pickle sets items of what is no dict");
+    bad("its pickle sets items of something that is not a dict");
   }
   std::vector<Value>& to = lists_[dict.number];
   to.insert(to.end(), values.begin(), values.end());
@@ -152,7 +152,7 @@ void Pickle::remember(uint64_t place) {
 
 void Pickle::recall(uint64_t place) {
   const auto found = memo_.find(place);
-  if (found == memo_.end()) bad("its pickle takes what is not there");
+  if (found == memo_.end()) bad("its pickle reads a missing value");
   stack_.push_back(found->second);
 }
 
@@ -170,14 +170,14 @@ void Pickle::push_global(const std::string& name) {
 // ("storage", type, key, place, elements[, None])
 void Pickle::load_persistent() {
   const Value id = pop();
-  if (id.kind != Kind::kList) bad("its pickle refers to what is no storage");
+  if (id.kind != Kind::kList) bad("its pickle refers to something that is not a storage");
   const std::vector<Value>& parts = lists_[id.number];
   const bool fits = (parts.size() == 5 || (parts.size() == 6 && parts[5].kind == Kind::kNone)) &&
                     parts[0].kind == Kind::kText && text(parts[0]) == "storage" &&
                     parts[1].kind == Kind::kGlobal && is_storage(text(parts[1])) &&
                     parts[2].kind == Kind::kText && parts[4].kind == Kind::kInteger &&
                     parts[4].number >= 0;
-  if (!fits) bad("its pickle refers to what is no storage");
+  if (!fits) bad("its pickle refers to something that is not a storage");
   const std::string type = text(parts[1]).substr(6);
   push(Kind::kStorage, static_cast<int64_t>(storages_.size()));
   storages_.push_back({type, dtype_of(type), text(parts[2]), parts[4].number});
@@ -187,7 +187,7 @@ std::vector<int64_t> Pickle::integers(Value value) const {
   if (value.kind != Kind::kList) bad("a tensor has no size");
   std::vector<int64_t> all;
   for (const Value& one : lists_[value.number]) {
-    if (one.kind != Kind::kInteger || one.number < 0) bad("the size of a tensor is none");
+    if (one.kind != Kind::kInteger || one.number < 0) bad("a tensor has an invalid size");
     all.push_back(one.number);
   }
   if (all.size() > Shape::kMaxRank) bad("a tensor has too many dimensions");
@@ -201,16 +201,16 @@ Pickle::Value Pickle::rebuilt_tensor(const std::vector<Value>& arguments) {
   }
   Tensor tensor{static_cast<size_t>(arguments[0].number), arguments[1].number,
                 integers(arguments[2]), integers(arguments[3])};
-  if (tensor.shape.size() != tensor.strides.size()) bad("the size of a tensor is none");
+  if (tensor.shape.size() != tensor.strides.size()) bad("a tensor has an invalid size");
   tensors_.push_back(std::move(tensor));
   return {Kind::kTensor, static_cast<int64_t>(tensors_.size()) - 1};
 }
 
-// What torch calls when it loads: made here without calling anything.
+// Calls that torch makes when it loads: recreated here without calling anything.
 void Pickle::reduce() {
   const Value given = pop(), function = pop();
   if (function.kind != Kind::kGlobal || given.kind != Kind::kList) {
-    bad("its pickle calls what is no function");
+    bad("its pickle calls something that is not a function");
   }
   const std::string name = text(function);
   const std::vector<Value> arguments = lists_[given.number];
@@ -223,15 +223,15 @@ void Pickle::reduce() {
     return stack_.push_back(arguments[0]);
   }
   if (name == kDevice) return push(Kind::kOther);
-  bad("its pickle calls " + name + " with what it does not take");
+  bad("its pickle calls " + name + " with invalid arguments");
 }
 
-// The attributes of a dict (a module's versions): nobody needs them.
+// The attributes of a dict (a module's versions) are not needed.
 void Pickle::build() {
   pop();
   const Value object = pop();
   if (object.kind != Kind::kDict && object.kind != Kind::kTensor) {
-    bad("its pickle gives attributes to what has none");
+    bad("its pickle sets attributes on something that has none");
   }
   stack_.push_back(object);
 }

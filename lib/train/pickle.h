@@ -1,6 +1,6 @@
-// The part of Python's pickle format that a state dict of PyTorch's needs, read without executing
-// anything: numbers, texts, lists, tuples, dicts, and tensors as torch.save() describes them.
-// Opcodes: Python's Lib/pickletools.py. What torch puts into them: torch/_utils.py and
+// The part of Python's pickle format that PyTorch's state dicts need, read without executing
+// anything: numbers, strings, lists, tuples, dicts, and tensors as torch.save() describes them.
+// Opcodes: Python's Lib/pickletools.py. Their use by torch: torch/_utils.py and
 // torch/serialization.py.
 #pragma once
 
@@ -21,40 +21,40 @@ class Pickle {
     kNone,
     kBool,
     kInteger,
-    kFloat,  // its value is not kept
+    kFloat,  // the value is not kept
     kText,   // also bytes
     kList,   // also a tuple
     kDict,
     kGlobal,
     kStorage,
     kTensor,
-    kOther,  // something that is known and of no use
+    kOther,  // known, but not needed
   };
-  // Refers to this Pickle's memory: values are never nested in memory, however deep they are in the
-  // file.
+  // Refers to memory of this Pickle: values are never nested in memory, however deep they are in
+  // the file.
   struct Value {
     Kind kind = Kind::kNone;
-    int64_t number = 0;  // of a bool or integer; else an index
+    int64_t number = 0;  // the value of a bool or integer; else an index
   };
   struct Storage {
     std::string type;            // "FloatStorage"
-    std::optional<DType> dtype;  // nothing: a type that no parameter here has
+    std::optional<DType> dtype;  // nullopt: a type that no parameter here has
     std::string key;
     int64_t elements = 0;
   };
-  // Of a storage's elements, whose numbers have not been checked.
+  // A view of a storage's elements; its numbers are not checked yet.
   struct Tensor {
     size_t storage = 0;
     int64_t offset = 0;
     std::vector<int64_t> shape, strides;
   };
 
-  // Reads the pickle that `bytes` begin with. DamagedFile naming the path where they are none;
-  // kUsage where the pickle asks for something else than tensors, which it names.
+  // Reads the pickle at the start of `bytes`. DamagedFile naming the path if there is none; kUsage
+  // if the pickle asks for anything other than tensors; the message names it.
   Pickle(std::string_view bytes, const std::string& path);
 
   Value root() const { return root_; }
-  size_t size() const { return size_; }  // bytes that it has
+  size_t size() const { return size_; }  // size of the pickle in bytes
   const std::string& text(Value value) const { return texts_[value.number]; }
   const std::vector<Value>& list(Value value) const { return lists_[value.number]; }
   const std::vector<Value>& dict(Value value) const {
@@ -63,7 +63,7 @@ class Pickle {
   const Tensor& tensor(Value value) const { return tensors_[value.number]; }
   const Storage& storage(size_t index) const { return storages_[index]; }
   const std::vector<Storage>& storages() const { return storages_; }
-  // The value of a text key of a dict; nothing where it has none.
+  // The value of a string key of a dict; nullopt if there is none.
   std::optional<Value> find(Value dict, std::string_view key) const;
 
  private:
@@ -94,7 +94,7 @@ class Pickle {
   std::vector<int64_t> integers(Value list) const;
 
   const std::string path_;
-  std::string_view bytes_;  // what is left
+  std::string_view bytes_;  // the remaining bytes
   size_t size_ = 0;
   Value root_;
   std::vector<Value> stack_;

@@ -37,7 +37,7 @@ class Predictor {
     batch_size_ = std::min(job.data.integer("batch_size"), static_cast<int64_t>(paths_.size()));
     names_ = job.data.texts("class_names");
     check_same_classes(weights_.card.classes, names_, weights_.paths[0],
-                       "leave data.class_names out, or give the names it was trained with");
+                       "remove data.class_names, or use the names it was trained with");
     if (names_.empty()) names_ = weights_.card.classes;
     compare();
     make_pipeline();
@@ -67,14 +67,14 @@ class Predictor {
     progress_.finish();
     if (result_.stopped_by == 0 && file) file->finish();
     if (!first_failure_.empty())
-      spdlog::warn("the first that could not be used: {}", first_failure_);
+      spdlog::warn("the first image that could not be used: {}", first_failure_);
     return result_;
   }
 
  private:
-  // What a rank tells of each image of a batch: its index + 1 (0: padding; below 0: it failed),
-  // then class and probability of each of the likeliest. In front of all the signal that asked it
-  // to stop.
+  // The message of a rank about a batch. It starts with the signal that asked the rank to stop.
+  // Then for each image: its index + 1 (0: padding; below 0: it failed), and class and probability
+  // of each of the likeliest classes.
   size_t record_size() const { return 1 + 2 * static_cast<size_t>(top_k_); }
   size_t message_size() const { return 1 + record_size() * static_cast<size_t>(batch_size_); }
   std::string key_of_why(int64_t index) const { return "predict/why/" + std::to_string(index); }
@@ -96,7 +96,7 @@ class Predictor {
         .wait();
   }
 
-  // The size that the job names; else that of the weights' training; else of the first image.
+  // The size that the job sets; else that of the weights' training; else that of the first image.
   data::ImageShape image() const {
     const auto size = [&](const char* key, size_t i) {
       const int64_t given = job_.data.integer(std::string("image.") + key);
@@ -155,17 +155,17 @@ class Predictor {
     }
   }
 
-  // Not padding: a failed image weighs nothing too.
+  // Excludes padding. The weight alone does not tell: failed images have weight 0 too.
   bool is_own(const data::Batch& batch, int64_t i) const {
     const int64_t part = batch.index * options_.world + options_.rank;
     return part * batch.size + i < static_cast<int64_t>(paths_.size());
   }
 
-  // The likeliest classes, of equal ones the first, and their softmax.
+  // The likeliest classes (the first of equal ones), and their softmax.
   void rank_classes(std::span<const float> logits, double* to) const {
     std::vector<int64_t> order(logits.size());
     std::iota(order.begin(), order.end(), int64_t{0});
-    // NaN comes last, and is no probability.
+    // NaN is ranked last and is not a probability.
     const auto value = [&](int64_t c) {
       return std::isnan(logits[c]) ? -INFINITY : static_cast<double>(logits[c]);
     };
@@ -194,7 +194,7 @@ class Predictor {
     return own ? own.mapped() : options_.store->get(key_of_why(index), timeout_of(job_));
   }
 
-  // What a rank told of its batch. file: null but on rank 0.
+  // Counts the results of a rank for its batch. file: null except on rank 0.
   void count(const std::vector<double>& message, PredictionFile* file) {
     for (size_t at = 1; at < message.size(); at += record_size()) {
       if (message[at] == 0) continue;
@@ -223,7 +223,7 @@ class Predictor {
   std::unique_ptr<data::InputPipeline> pipeline_;
   Training net_;
   std::unique_ptr<Executor> executor_;
-  std::map<int64_t, std::string> why_;  // of rank 0's own
+  std::map<int64_t, std::string> why_;  // of rank 0's own images
   ProgressWriter progress_ = ProgressWriter::from_env();
   PredictResult result_;
   std::string first_failure_;  // on rank 0: the image and why
@@ -234,15 +234,17 @@ class Predictor {
 Schema predict_schema() {
   Schema schema;
   schema
-      .texts(
-          "input", {},
-          "images, folders of images, or lists of them (.txt) to predict the classes of, instead "
-          "of training; --predict")
+      .texts("input", {},
+             "predict the classes of these images, folders of images, or lists of them (.txt), "
+             "instead "
+             "of training; --predict")
       .text("checkpoint", "auto",
-            "weights to use: a checkpoint's folder, a file of weights, or \"auto\": the newest "
+            "weights to predict with: a checkpoint's folder, a file of weights, or \"auto\": the "
+            "newest "
             "checkpoint of the job")
-      .text("output", "predictions.jsonl", "JSON lines, one an image; \"-\": standard output")
-      .integer("top_k", 5, 1, 1e6, "how many of the likeliest classes a line has");
+      .text("output", "predictions.jsonl",
+            "output file, one JSON line per image; \"-\": standard output")
+      .integer("top_k", 5, 1, 1e6, "number of likeliest classes in a line");
   return schema;
 }
 

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr size_t kPiece = size_t{1} << 16;
 
-// float32's digits.
+// Rounds to the digits of a float32.
 Json probability(double value) {
   if (!std::isfinite(value)) return nullptr;
   char text[40];

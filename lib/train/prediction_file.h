@@ -1,4 +1,4 @@
-// JSON lines of what images were taken for.
+// Predictions as JSON lines.
 #pragma once
 
 #include <span>
@@ -9,7 +9,8 @@
 
 namespace fleet {
 
-// Written aside and renamed by finish(); without it, nothing is left. Not thread-safe.
+// Writes a temporary file, which finish() renames; without finish() nothing remains. Not
+// thread-safe.
 class PredictionFile {
  public:
   // path: "-" is standard output. names: of classes; may be empty. kIo.
@@ -17,7 +18,7 @@ class PredictionFile {
   ~PredictionFile();
   PredictionFile(const PredictionFile&) = delete;
 
-  // ranked: class and probability of each of the likeliest, the likeliest first. kIo.
+  // ranked: class and probability of the likeliest classes, in descending order. kIo.
   void add(const std::string& file, std::span<const double> ranked);
   void add_failure(const std::string& file, const std::string& why);
   void finish();

@@ -1,4 +1,4 @@
-// Lines with the numbers of a printf pattern, for logs that other programs read.
+// Formats lines with printf patterns, for logs that other programs read.
 #pragma once
 
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 namespace fleet {
 
-// As snprintf(3); what is longer than 511 characters is cut.
+// Like snprintf(3); cuts text longer than 511 characters.
 std::string printed(const char* pattern, auto... values) {
   char text[512];
   std::snprintf(text, sizeof text, pattern, values...);

@@ -30,7 +30,7 @@ constexpr char kLock[] = "/.lock";
 
 Error unusable(const std::string& failure, const std::string& folder) {
   return Error(ErrorCode::kUsage, failure, "the output folder " + folder,
-               "set train.output to a folder that can be written");
+               "set train.output to a writable folder");
 }
 
 void make(const std::string& folder) {
@@ -57,7 +57,7 @@ int number_of(const std::string& folder) {
              : 0;
 }
 
-// The run with the highest number; "": there is none.
+// The run with the highest number; "" if there is none.
 std::string newest_run(const std::string& root) {
   std::string newest;
   std::error_code error;
@@ -69,7 +69,7 @@ std::string newest_run(const std::string& root) {
   return newest;
 }
 
-// Two jobs that start at once get two folders.
+// Two jobs that start at the same time get two folders.
 std::string make_run(const std::string& root) {
   const std::string newest = newest_run(root);
   for (int number = newest.empty() ? 1 : number_of(newest) + 1;; ++number) {
@@ -89,7 +89,7 @@ void link_latest(const std::string& root, const std::string& run) {
       ::rename(aside.c_str(), latest.c_str()) == 0) {
     return;
   }
-  spdlog::warn("{} does not lead to this run: {}", latest, std::strerror(errno));
+  spdlog::warn("{} could not be pointed to this run: {}", latest, std::strerror(errno));
   ::unlink(aside.c_str());
 }
 
@@ -107,7 +107,7 @@ RunFolder::RunFolder(const RunFolderOptions& options) : path_(options.output) {
 RunFolder::~RunFolder() {
   if (!made_) return;
   ::unlink((path_ + kLock).c_str());
-  ::rmdir(path_.c_str());  // stays where something is in it
+  ::rmdir(path_.c_str());  // stays if it is not empty
 }
 
 void RunFolder::choose(const RunFolderOptions& options) {
@@ -126,7 +126,7 @@ void RunFolder::begin() {
   if (!root_.empty()) link_latest(root_, path_);
 }
 
-// The lock goes with the process. Where a rank of this run is on its way out it is waited for.
+// The lock ends with the process. If another rank of this run is exiting, waits for it.
 void RunFolder::lock(const std::string& run) {
   const std::string path = path_ + kLock;
   try {
@@ -138,16 +138,16 @@ void RunFolder::lock(const std::string& run) {
   while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) {  // a file system without locks
-      spdlog::info("{}: {}; a second job in this folder would not be noticed", path,
+      spdlog::info("{}: {}; a second job in this folder would go unnoticed", path,
                    std::strerror(errno));
       return;
     }
-    const std::string holder(trim(read_file(path)));  // "RUN WHO"
+    const std::string holder(trim(read_file(path)));  // "RUN OWNER"
     const size_t space = holder.find(' ');
     const bool own = !run.empty() && holder.substr(0, space) == run;
     if (!own || std::chrono::steady_clock::now() > until) {
       const std::string who = space == holder.npos ? "" : " (" + holder.substr(space + 1) + ")";
-      throw Error(ErrorCode::kUsage, "another job writes there" + who, "the output folder " + path_,
+      throw Error(ErrorCode::kUsage, "another job is using it" + who, "the output folder " + path_,
                   "wait until it has ended, or set train.output to another folder");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -44,7 +44,7 @@ const char* type_name(DType dtype) {
 [[noreturn]] void bad(const std::string& path, const std::string& what) {
   throw DamagedFile(
       what, path,
-      "it is damaged, or neither safetensors nor a file of torch.save(); use another one");
+      "it is damaged, or neither a safetensors nor a torch.save() file; use another one");
 }
 
 // A whole file in memory.
@@ -52,13 +52,13 @@ struct Content {
   std::shared_ptr<char[]> memory;
   size_t size = 0;
   size_t header = 0;     // bytes of its header
-  std::string checksum;  // of the whole, where its metadata has one
+  std::string checksum;  // of the whole file, if its metadata has one
 
   std::string_view all() const { return {memory.get(), size}; }
 };
 
 constexpr size_t kLength = sizeof(uint64_t);  // of the header's length
-// As safetensors' own reader has it.
+// The limit of safetensors' own reader.
 constexpr uint64_t kLargestHeader = 100'000'000;
 constexpr int kDeepestHeader = 8;
 
@@ -96,7 +96,8 @@ HostTensor parse_tensor(const std::string& path, const std::string& name, const 
 constexpr char kChecksum[] = "crc32c";
 constexpr char kNoChecksum[] = "00000000";
 
-// Where the checksum's digits are in the header: the metadata comes first, its keys in order.
+// The position of the checksum's digits in the header: metadata comes first, with its keys in
+// order.
 size_t place_of_checksum(std::string_view header) {
   const std::string before = std::string("\"") + kChecksum + "\":\"";
   const size_t found = header.find(before);
@@ -111,7 +112,7 @@ std::string digits_of(uint32_t checksum) {
   return text;
 }
 
-// Of the file's beginning, with zeros in place of the checksum.
+// The checksum of the start of the file, with zeros in place of the checksum.
 uint32_t checksum_of_start(std::string_view length_and_header, size_t place) {
   const uint32_t before = crc32c(kNoChecksum, crc32c(length_and_header.substr(0, place)));
   return crc32c(length_and_header.substr(place + 8), before);
@@ -124,11 +125,11 @@ void check_checksum(const std::string& path, const Content& content, TensorFile*
     if (checksum == Checksum::kRequired) bad(path, "has no checksum");
     return;
   }
-  if (content.checksum != found->second) bad(path, "its content is not what its checksum says");
+  if (content.checksum != found->second) bad(path, "its content does not match its checksum");
   file->metadata.erase(found);
 }
 
-// What is written or read at once: small enough to stay in the caches until it is summed.
+// Size of one read or write: small enough to stay in the caches until it is summed.
 constexpr size_t kPiece = size_t{1} << 18;
 
 // Reads `size` bytes, or as many as there are.
@@ -144,7 +145,7 @@ size_t read_some(int fd, char* to, size_t size, const std::string& path) {
   return done;
 }
 
-// Not initialized. In huge pages, for most of the time of reading goes into making small ones.
+// Not initialized. Uses huge pages, because creating small ones takes most of the time of reading.
 std::shared_ptr<char[]> make_memory(size_t size) {
   constexpr size_t kHugePage = size_t{2} << 20;
   if (size < kHugePage) return std::make_shared_for_overwrite<char[]>(size);
@@ -162,8 +163,8 @@ Content read_content(const std::string& path) {
     throw Error(code, std::string("cannot open the file: ") + std::strerror(errno), path);
   }
   struct stat status = {};
-  if (::fstat(fd.get(), &status) != 0) throw_errno("cannot look at the file", path);
-  if (!S_ISREG(status.st_mode)) bad(path, "it is no regular file");
+  if (::fstat(fd.get(), &status) != 0) throw_errno("cannot inspect the file", path);
+  if (!S_ISREG(status.st_mode)) bad(path, "it is not a regular file");
   const auto size = static_cast<size_t>(status.st_size);
   Content content{.memory = make_memory(std::max(size, kLength))};
   const auto read_to = [&](size_t end) {
@@ -178,9 +179,9 @@ Content read_content(const std::string& path) {
     bad(path, "truncated: the header is cut off");
   }
   content.header = header;
-  // Before all the rest is read.
+  // Checked before reading the rest.
   if (header == 0 || content.all()[kLength] != '{') {
-    bad(path, "the header is not what a safetensors file has");
+    bad(path, "the header is not that of a safetensors file");
   }
   const size_t place = place_of_checksum(content.all());
   uint32_t sum = 0;
@@ -194,7 +195,7 @@ Content read_content(const std::string& path) {
   return content;
 }
 
-// A file that is written from its beginning to its end, aside, and then renamed.
+// A file that is written sequentially under a temporary name and then renamed.
 class FileAside {
  public:
   explicit FileAside(const std::string& path)
@@ -228,7 +229,7 @@ class FileAside {
   UniqueFd fd_;
 };
 
-// Gives the tensor's values, row-major, a piece at a time.
+// Passes on the tensor's values, row-major, one piece at a time.
 void for_each_piece(const HostTensor& tensor, std::vector<char>* scratch,
                     const std::function<void(std::string_view)>& action) {
   const size_t width = size_of(tensor.dtype);
@@ -296,7 +297,7 @@ TensorFile read_safetensors(const std::string& path, Checksum checksum) {
   TensorFile file;
   try {
     const auto check = [&](int depth, Json::parse_event_t, const Json&) {
-      if (depth > kDeepestHeader) bad(path, "its header is nested too deep");
+      if (depth > kDeepestHeader) bad(path, "its header is nested too deeply");
       return true;
     };
     const Json header = Json::parse(content.all().substr(kLength, content.header), check);
@@ -308,7 +309,7 @@ TensorFile read_safetensors(const std::string& path, Checksum checksum) {
       }
     }
   } catch (const nlohmann::json::exception&) {
-    bad(path, "the header is not what a safetensors file has");
+    bad(path, "the header is not that of a safetensors file");
   }
   check_checksum(path, content, &file, checksum);
   return file;

@@ -1,6 +1,6 @@
-// Tensors in a file in the safetensors format (https://github.com/huggingface/safetensors): eight
-// bytes of header length, a JSON header with type, shape and place of each tensor, then the data,
-// row-major, little-endian.
+// Tensors in a file of the safetensors format (https://github.com/huggingface/safetensors): eight
+// bytes of header length, a JSON header with type, shape and position of each tensor, then the
+// data, row-major, little-endian.
 #pragma once
 
 #include <map>
@@ -24,10 +24,10 @@ class TensorBytes {
   explicit TensorBytes(size_t size)  // not initialized
       : memory_(std::make_shared_for_overwrite<char[]>(size)), data_(memory_.get()), size_(size) {}
   TensorBytes(const std::vector<char>& bytes);
-  // What `owner` holds.
+  // Data owned by `owner`.
   TensorBytes(std::shared_ptr<char[]> owner, char* data, size_t size)
       : memory_(std::move(owner)), data_(data), size_(size) {}
-  // Of memory that somebody else keeps.
+  // A view of memory owned by someone else, which must outlive it.
   static TensorBytes view(const void* data, size_t size) {
     return {nullptr, const_cast<char*>(static_cast<const char*>(data)), size};
   }
@@ -44,7 +44,7 @@ struct HostTensor {
   DType dtype = DType::kFloat32;
   Shape shape;
   TensorBytes data;
-  std::optional<Layout> layout = std::nullopt;  // of the data; row-major where there is none
+  std::optional<Layout> layout = std::nullopt;  // of the data; nullopt: row-major
 };
 
 struct TensorFile {
@@ -52,7 +52,7 @@ struct TensorFile {
   std::map<std::string, std::string> metadata;
 };
 
-// A file that is not what was written: truncated, or with bits that flipped. kUsage.
+// A file whose content is damaged: truncated, or with flipped bits. kUsage.
 class DamagedFile : public Error {
  public:
   DamagedFile(const std::string& what, const std::string& path, const std::string& next)
@@ -61,12 +61,13 @@ class DamagedFile : public Error {
 
 enum class Checksum { kIfThere, kRequired };
 
-// Written aside, synced and renamed, with a checksum in its metadata: "crc32c", eight hexadecimal
-// digits, of the whole file as it is with zeros in their place. Values that have a layout become
-// row-major on the way. kIo.
+// Writes a temporary file, syncs and renames it. The metadata contains a checksum: "crc32c", eight
+// hexadecimal digits, over the whole file with zeros in their place. Values with a layout are
+// converted to row-major. kIo.
 void write_safetensors(const std::string& path, const TensorFile& file);
-// DamagedFile naming the path where it is truncated, not such a file, or not as its checksum says.
-// The metadata is what write_safetensors() was given. kNotFound or kIo where it cannot be read.
+// DamagedFile naming the path if the file is truncated, is not a safetensors file, or does not
+// match its checksum. Returns the metadata that write_safetensors() was given. kNotFound or kIo if
+// it cannot be read.
 TensorFile read_safetensors(const std::string& path, Checksum checksum = Checksum::kIfThere);
 
 }  // namespace fleet

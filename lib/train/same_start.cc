@@ -13,7 +13,7 @@
 namespace fleet {
 namespace {
 
-// Settings that may differ from machine to machine, or that only the rank itself feels.
+// Settings that may differ between machines, or that affect only the rank itself.
 bool is_of_machine(const std::string& path) {
   static const std::vector<std::string> all = {"checkpoint.resume",
                                                "checkpoint.weights",
@@ -46,7 +46,8 @@ std::string hex_of(uint64_t hash) {
   return hex({reinterpret_cast<const char*>(&hash), sizeof hash});
 }
 
-// The file that this code lies in, a program or a library: two builds of one version differ too.
+// Hashes the file that contains this code, a program or a library: two builds of one version
+// differ.
 std::string build_text() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&is_of_machine), &info) == 0) return FLEET_VERSION;
@@ -107,8 +108,8 @@ std::string value_in(const Content& content, const std::string& key) {
   return claim.value + (claim.origin.empty() ? "" : " (" + claim.origin + ")");
 }
 
-// The first keys in which contents differ. Hashes say nothing to a reader: only where nothing else
-// differs.
+// The first keys whose contents differ. Hashes mean nothing to a reader: they are listed only if
+// nothing else differs.
 std::string differences(const Content& odd, const Content& most) {
   constexpr int kShown = 5;
   std::string text;
@@ -188,8 +189,8 @@ StartComparison::StartComparison(std::vector<Claim> claims, const std::string& n
   if (store_.add(key("came"), 1) == rank_.world) store_.set(key("verdict"), judge());
 }
 
-// The last rank that comes says what is so: "same", or the digest that most have ("" for none), and
-// the message.
+// The last rank to arrive decides: "same", or the digest of the majority ("" for none), and the
+// message.
 std::string StartComparison::judge() {
   if (store_.add(key("ranks with " + digest_), 0) == rank_.world) return kSame;
   std::map<std::string, std::vector<int>> ranks;  // by digest
@@ -233,8 +234,8 @@ void StartComparison::wait() {
         missing.push_back(rank);
       }
     }
-    throw Error(ErrorCode::kTimeout, ranks_text(missing) + " did not come to the start", {},
-                "look at their logs, or raise comm.timeout");
+    throw Error(ErrorCode::kTimeout, ranks_text(missing) + " did not reach the start of training",
+                {}, "check their logs, or raise comm.timeout");
   }
   if (verdict == kSame) return;
   const size_t line = verdict.find('\n');

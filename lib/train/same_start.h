@@ -1,4 +1,4 @@
-// What ranks must have alike before they train, compared through the Store in one exchange.
+// Compares the settings that ranks must share before they train, through the Store in one exchange.
 #pragma once
 
 #include <chrono>
@@ -12,35 +12,35 @@
 
 namespace fleet {
 
-// One thing that all ranks must have alike.
+// One value that must be equal on all ranks.
 struct Claim {
   std::string key;     // "data.batch_size"
   std::string value;   // one line
-  std::string origin;  // "job.json", "--set"; not compared. "": nothing is said
+  std::string origin;  // "job.json", "--set"; not compared. "": not shown
 };
 
-// This build of fleetrun, the kind of device, and every setting but those of a machine: paths of
-// data, weights and output (what is in them is compared by claims_of_data()), threads, options of
-// the device.
+// The claims about this build of fleetrun, the kind of device, and every setting except those of a
+// machine: paths of data, weights and output (claims_of_data() compares their content), threads,
+// options of the device.
 std::vector<Claim> claims_of_job(const Job& job, const std::string& backend);
-// The data set and the initial weights. test: null where there are no test data.
+// The claims about the data set and the initial weights. test: null without test data.
 std::vector<Claim> claims_of_data(const Job& job, const data::Fingerprint& train,
                                   const data::Fingerprint* test);
 
 // How long a rank waits for another (comm.timeout).
 std::chrono::milliseconds timeout_of(const Job& job);
 
-// Compares the claims of all ranks of a job. Each rank makes one and then calls wait(); both from
-// one thread. At most six calls of the Store a rank where all agree, whatever their number; the
-// content of claims travels once for each different set of them.
+// Compares the claims of all ranks of a job. Each rank creates one object and then calls wait();
+// both on one thread. If all agree, each rank makes at most six calls of the Store, whatever the
+// number of ranks; each distinct set of claims is transferred only once.
 class StartComparison {
  public:
-  // Publishes this rank's claims. name: tells comparisons of one Store apart; each is used once.
+  // Publishes this rank's claims. name: identifies the comparison within a Store; use each once.
   StartComparison(std::vector<Claim> claims, const std::string& name, JobRank rank, Store& store,
                   std::chrono::milliseconds timeout);
-  // Returns where all ranks have the same. Else throws kUsage on the ranks that differ from most,
-  // and kPeerLost on the others; both name the ranks, keys and values. Where most is not defined
-  // (two ranks, halves) it is kUsage on all. kTimeout naming ranks that did not come.
+  // Returns if all ranks have the same claims. Else throws kUsage on the ranks that differ from the
+  // majority, and kPeerLost on the others; both name the ranks, keys and values. Without a majority
+  // (two ranks, halves) it throws kUsage on all. kTimeout naming ranks that did not arrive.
   void wait();
 
  private:

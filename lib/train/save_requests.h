@@ -1,5 +1,5 @@
-// Which signals ask for a checkpoint. A launcher sends one to all ranks, which notice it a few
-// steps apart: that is one request.
+// Merges signals that ask for a checkpoint. A launcher sends one to all ranks, which notice it a
+// few steps apart: that is one request.
 #pragma once
 
 #include <limits>
@@ -10,14 +10,16 @@ class SaveRequests {
  public:
   static constexpr double kApart = 1;  // seconds between the first and the last rank that notices
 
-  // Before a turn of the ranks: whether this one asks. signals: how many came so far. now: seconds.
+  // Call before a turn of the ranks: returns whether this rank asks. signals: number received so
+  // far. now: seconds.
   bool asks(int signals, double now) {
     if (signals == seen_) return false;
     seen_ = signals;
     return signals > agreed_ || now - agreed_at_ > kApart;
   }
-  // After it: whether all ranks save. asked: whether any rank did. A request right behind another
-  // was made before its rank knew of that one. The same on all ranks.
+  // Call after the turn: returns whether all ranks save. asked: whether any rank asked. Ignores a
+  // request right after another: its rank did not know of the first one yet. Returns the same on
+  // all ranks.
   bool agree(bool asked, double now) {
     const bool again = asked && asked_before_;
     asked_before_ = asked;

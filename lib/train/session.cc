@@ -25,7 +25,7 @@ void MetricSums::add(const MetricSums& other) {
   weight += other.weight;
 }
 
-// data.mean and data.std, one a channel: the input pipeline has checked that they fit.
+// data.mean and data.std, one per channel: the input pipeline has checked that they fit.
 static std::optional<Normalization> normalization(const Job& job, const ProgramOptions& options) {
   if (!feeds_bytes(job, options.backend)) return std::nullopt;
   const auto channels = static_cast<size_t>(options.image[0]);
@@ -53,7 +53,7 @@ static PassContext context_of(const Job& job, const ProgramOptions& options) {
 DataPart data_part(const Job& job, const ProgramOptions& options) {
   const std::vector<int> ranks = context_of(job, options).data_parallel_ranks();
   const auto own = std::find(ranks.begin(), ranks.end(), options.rank);
-  FLEET_CHECK(own != ranks.end(), "a rank that trains no samples");
+  FLEET_CHECK(own != ranks.end(), "a rank without training samples");
   return {static_cast<int>(own - ranks.begin()), static_cast<int>(ranks.size())};
 }
 
@@ -62,7 +62,7 @@ void check_job(const Job& job, const ProgramOptions& options) {
   Strategy(strategy_from(job.strategy), context_of(job, options));
 }
 
-// What Paddle's layers let users choose, and has another effect here, or none.
+// Reports options of Paddle's layers that have another effect here, or none.
 static void say_choices(const Job& job, const ProgramOptions& options) {
   if (options.rank != 0) return;
   if (!job.train.boolean("numeric_stable_mode")) {
@@ -80,7 +80,7 @@ static void say_choices(const Job& job, const ProgramOptions& options) {
   }
   spdlog::info(
       "model.use_cudnn is false: depthwise and transposed convolutions run in fleetrun's own "
-      "kernels, pooling does anyway; for other convolutions there is cuDNN only");
+      "kernels, pooling does anyway; other convolutions always use cuDNN");
 }
 
 // Whether ranks' weights differ until they are averaged over the ranks (localsgd).
@@ -93,16 +93,16 @@ static bool averages_over_ranks(const Program& program) {
   });
 }
 
-// train.ema. Where ranks drift apart, their averages would too.
+// Applies train.ema. If ranks drift apart, their averages would drift apart too.
 static void average_weights(const Job& job, int rank, BuiltProgram* built) {
   const double decay = job.train.number("ema.decay");
   if (decay == 0) return;
   Program& program = built->program;
   if (averages_over_ranks(program)) {
     throw Error(ErrorCode::kUsage,
-                "does not go with localsgd, where each rank has weights of its own between two "
+                "cannot be combined with localsgd, where each rank has its own weights between two "
                 "averages over the ranks",
-                "train.ema.decay", "set it to 0, or leave the strategy out");
+                "train.ema.decay", "set it to 0, or remove the strategy");
   }
   const Training& training = built->training;
   append_ema(program, training.forward, training.evaluate, program.find_section("optimize"),
@@ -177,8 +177,8 @@ Session::Session(const Job& job, const Shape& image, const SessionOptions& optio
   stream_ = device.make_stream("");
 }
 
-// What a job with this Plan takes: each of the executor's regions and the Feeder's slots in whole
-// pieces, where the device is one that takes its memory so.
+// The memory of a job with this Plan: each of the executor's regions and the prefetcher's slots,
+// rounded up to whole pieces if the device allocates memory so.
 static size_t bytes_taken(const Plan& plan, const Device& device) {
   std::vector<size_t> regions = plan.workspace_bytes;
   regions.insert(regions.end(), {plan.persistent_bytes, plan.arena_bytes});
@@ -192,12 +192,12 @@ static size_t bytes_taken(const Plan& plan, const Device& device) {
   return bytes;
 }
 
-// Plans of smaller batches are made to see which would fit: without the device, which is out of
-// memory. What its kernels asked for beyond that is added to each.
+// Plans smaller batches to find the size that would fit: without the device, which is out of
+// memory. Adds to each plan the memory that its kernels requested beyond it.
 void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned, const Job& job,
                                 const Shape& image, const Device& device) {
   const auto level = spdlog::get_level();
-  spdlog::set_level(spdlog::level::off);  // passes say what they did once, not for every try
+  spdlog::set_level(spdlog::level::off);  // passes have logged once; do not log again for every try
   const auto plan_of = [&](int64_t batch) {
     BuiltProgram built = build_program(job, {.image = image,
                                              .rank = options_.rank,

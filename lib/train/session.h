@@ -1,4 +1,4 @@
-// A job made ready to run on a device: Program, Plan and Executor of one rank.
+// A job prepared for a device: Program, Plan and Executor of one rank.
 #pragma once
 
 #include <memory>
@@ -24,28 +24,28 @@ struct SessionOptions {
 struct BuiltProgram {
   Program program;
   Training training;
-  VarId loss_scaling = kNoVar;  // float32 [1], a state; kNoVar: the loss is not scaled
-  std::vector<VarId> keep;      // what the host reads
+  VarId loss_scaling = kNoVar;  // float32 [1], a state; kNoVar: no loss scaling
+  std::vector<VarId> keep;      // variables that the host reads
   std::unique_ptr<Strategy> strategy;
 };
 
 struct ProgramOptions {
   Shape image;                  // channels, height, width of the samples
-  int rank = 0;                 // that the Program is for
+  int rank = 0;                 // the rank that runs the Program
   int world = 1;                // ranks of the job
-  int nodes = 1;                // that they are on
-  int64_t batch = 0;            // samples a step and rank; 0: data.batch_size
-  std::string backend = "cpu";  // decides in which type mixed precision computes
+  int nodes = 1;                // number of nodes
+  int64_t batch = 0;            // samples per step and rank; 0: data.batch_size
+  std::string backend = "cpu";  // decides the compute type of mixed precision
 };
 
-// Which of the samples a rank trains: part `part` of `parts`.
+// The samples that a rank trains: part `part` of `parts`.
 struct DataPart {
   int part = 0, parts = 1;
 };
 DataPart data_part(const Job& job, const ProgramOptions& options);
 
-// Checks what is checked without making the Program: the strategy, and the device's options.
-// kUsage, kUnsupported, as build_program() has them.
+// Checks the strategy and the options of the device without building the Program. Errors kUsage and
+// kUnsupported of build_program().
 void check_job(const Job& job, const ProgramOptions& options);
 
 // The whole Program of a job: model, backward, strategy, optimizer.
@@ -53,29 +53,29 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options);
 
 class Session {
  public:
-  // communicator: null in a job of one rank. kNoMemory, with what would fit, where the device has
-  // too little.
+  // communicator: null in a job of one rank. kNoMemory, with the batch size that would fit, if the
+  // device has too little memory.
   Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
           Communicator* communicator);
 
   Executor& executor() { return *executor_; }
-  // By GroupId of the Program; null for groups of one rank, and those that this rank is not in.
+  // By GroupId of the Program; null for groups of one rank, and for groups without this rank.
   const std::vector<Communicator*>& communicators() const { return communicators_->all(); }
   const Training& training() const { return built_training_; }
-  // What the forward part computes in: amp's type, where any of it does, else float32.
+  // The compute type of the forward part: amp's type if any of it uses that, else float32.
   DType precision() const;
-  // Lets the strategy decide about the training step at hand.
+  // Lets the strategy decide about the current training step.
   StepInfo prepare(StepInfo info, double learning_rate);
   std::map<std::string, double> strategy_measures() const { return strategy_->measures(); }
-  // Every rank publishes what it does in its groups and compares (compare_agreements()); kUsage
-  // naming the first rank that differs, and in what.
+  // Every rank publishes its actions in its groups and compares them (compare_agreements()); kUsage
+  // naming the first rank that differs, and the difference.
   void compare_plans(Store& store, std::chrono::milliseconds timeout) const;
-  // Parameters and states of rank 0 to all, but for states of each rank.
+  // Broadcasts rank 0's parameters and states, except per-rank states.
   void broadcast_all();
-  // Rank 0's running statistics to all (not the optimizer's states, which are alike).
+  // Broadcasts rank 0's running statistics (not the optimizer's states, which are equal).
   void broadcast_statistics();
   MetricSums read_metrics(bool evaluation);
-  // What the next step's loss is scaled with; nothing where it is not. Synchronizes.
+  // The factor of the next step's loss; nullopt without loss scaling. Synchronizes.
   std::optional<double> read_loss_scaling();
 
  private:

@@ -26,7 +26,7 @@ StepRunner::StepRunner(const Job& job, const Shape& image, Device& device,
   watch_.emplace(executor(), device, *control_, options.rank, on_nan_of(job));
 }
 
-// What is fed, in the order of feed().
+// The feeds, in the order of feed().
 void StepRunner::make_feeder() {
   const Training& net = session_->training();
   std::vector<VarId> vars;

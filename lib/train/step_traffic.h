@@ -1,4 +1,4 @@
-// What a rank's training steps exchange with other ranks, for metrics.jsonl.
+// Measures the data that a rank exchanges with others during training steps, for metrics.jsonl.
 #pragma once
 
 #include <vector>
@@ -11,17 +11,18 @@ namespace fleet {
 
 class StepTraffic {
  public:
-  // communicators: those of the training Program, which outlive this; null ones are passed over.
-  // Nothing is written in a job of one rank, or where one of them cannot tell its traffic.
+  // communicators: those of the training Program, which outlive this; null ones are ignored. Writes
+  // nothing in a job of one rank, or if one of them cannot report its traffic.
   explicit StepTraffic(std::vector<Communicator*> communicators);
 
-  // Around the work of each training step, which has ended in step_done() (as that of CPUs has).
+  // Call before and after the work of each training step. The work must have ended before
+  // step_done() (on CPUs it always has).
   void step_begins();
   void step_done();
-  // To a line of kind "train": of the mean step since the call before, and of all steps.
+  // Adds to a line of kind "train": the mean step since the previous call, and over all steps.
   void add_to(EventLine* line);
-  // To the line "summary": of the mean step of each rank, by rank. Collective over control's ranks;
-  // line: null where this rank writes none.
+  // Adds to the line "summary": the mean step of each rank, by rank. Collective over control's
+  // ranks; line: null if this rank writes none.
   void summarize(Control& control, EventLine* line) const;
 
  private:
@@ -37,7 +38,7 @@ class StepTraffic {
 
   std::vector<Communicator*> communicators_;
   bool all_tell_;
-  Traffic before_;        // the step at hand
+  Traffic before_;        // at the start of the current step
   Sum recent_, overall_;  // since the last line; since the start
 };
 

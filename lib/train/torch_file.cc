@@ -15,7 +15,7 @@ namespace fleet {
 namespace {
 
 constexpr uint64_t kMostPickle = uint64_t{64} << 20;
-// What PyTorch before 1.6 begins with, as a pickle: 0x1950a86a20f9469cfc6c.
+// The start of files by PyTorch before 1.6, as a pickle: 0x1950a86a20f9469cfc6c.
 constexpr char kOldMagic[] = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 constexpr std::string_view kOldStart(kOldMagic, sizeof kOldMagic - 1);
 
@@ -47,14 +47,14 @@ Pickle::Value state_dict_of(const Pickle& pickle, const std::string& path) {
     if (below && has_tensors(pickle, *below)) return *below;
   }
   if (has_tensors(pickle, pickle.root())) return pickle.root();
-  throw Error(ErrorCode::kUsage, "holds no state dict", path,
+  throw Error(ErrorCode::kUsage, "contains no state dict", path,
               "save one: torch.save(model.state_dict(), FILE)");
 }
 
-// Of a storage, by its number in the pickle.
+// The bytes of a storage, by its number in the pickle.
 using StorageBytes = std::function<TensorBytes(size_t index)>;
 
-// Whether all elements lie in the storage, and there are not more of them than it has.
+// Whether all elements lie in the storage, and are not more than it has.
 bool fits(const Pickle::Tensor& tensor, int64_t elements) {
   unsigned __int128 count = 1, last = static_cast<uint64_t>(tensor.offset);
   for (size_t i = 0; i < tensor.shape.size(); ++i) {
@@ -109,8 +109,8 @@ TensorFile tensors_of(const Pickle& pickle, const std::string& path, const Stora
     if (!storage.dtype) {
       throw Error(ErrorCode::kUsage,
                   "tensor '" + shown_name(name) + "' is of a " + storage.type +
-                      ", a type that no parameter here has",
-                  path, "leave it out, or convert it: tensor.float()");
+                      ", a type that fleetrun does not support",
+                  path, "remove it, or convert it: tensor.float()");
     }
     if (!fits(tensor, storage.elements)) {
       bad(path, "tensor '" + shown_name(name) + "' does not fit its storage");
@@ -134,15 +134,15 @@ uint64_t bytes_of_storage(const Pickle::Storage& storage, const std::string& pat
 TensorFile read_zip(const std::string& path) {
   ZipFile zip(path);
   const auto name = zip.find("/data.pkl");
-  if (!name) bad(path, "it has no data.pkl: it is no file of torch.save()");
+  if (!name) bad(path, "it has no data.pkl: it is not a file of torch.save()");
   const std::string root = name->substr(0, name->size() - std::string("data.pkl").size());
   if (zip.find("/constants.pkl")) {
-    throw Error(ErrorCode::kUsage, "holds a scripted module (TorchScript)", path,
+    throw Error(ErrorCode::kUsage, "contains a scripted module (TorchScript)", path,
                 "save its weights: torch.save(module.state_dict(), FILE)");
   }
   if (const auto order = zip.find("/byteorder");
       order && text_of(zip.read(*order, 64)) != "little") {
-    throw Error(ErrorCode::kUsage, "is of a big-endian machine", path,
+    throw Error(ErrorCode::kUsage, "was saved on a big-endian machine", path,
                 "save it on a little-endian one");
   }
   const TensorBytes pickled = zip.read(*name, kMostPickle);
@@ -167,13 +167,13 @@ TensorBytes read_all(const std::string& path) {
   while (done < bytes.size()) {
     const ssize_t got = ::pread(file.fd.get(), bytes.data() + done, bytes.size() - done,
                                 static_cast<int64_t>(done));
-    if (got <= 0) bad(path, "truncated: it became shorter");
+    if (got <= 0) bad(path, "truncated: it shrank while being read");
     done += static_cast<size_t>(got);
   }
   return bytes;
 }
 
-// Where each storage begins: the pickles are followed by the list of the storages' keys, then by
+// The start of each storage: the pickles are followed by the list of the storages' keys, then by
 // the number of elements and the elements of each.
 std::map<std::string, std::string_view> old_storages(const Pickle& pickle, const std::string& path,
                                                      std::string_view bytes) {
@@ -186,15 +186,14 @@ std::map<std::string, std::string_view> old_storages(const Pickle& pickle, const
   for (const Pickle::Value& value : keys.list(keys.root())) {
     const auto found =
         value.kind == Pickle::Kind::kText ? known.find(keys.text(value)) : known.end();
-    if (found == known.end()) bad(path, "it has a storage that no tensor has");
+    if (found == known.end()) bad(path, "it has a storage without a tensor");
     const uint64_t size = bytes_of_storage(*found->second, path, bytes.size());
     int64_t elements = 0;
     if (bytes.size() < sizeof elements + size) {
       bad(path, "truncated: the storage '" + shown_name(found->first) + "' is cut off");
     }
     std::memcpy(&elements, bytes.data(), sizeof elements);
-    if (elements != found->second->elements)
-      bad(path, "a storage has another size than its tensor");
+    if (elements != found->second->elements) bad(path, "a storage and its tensor differ in size");
     all[found->first] = bytes.substr(sizeof elements, size);
     bytes.remove_prefix(sizeof elements + size);
   }
@@ -204,11 +203,11 @@ std::map<std::string, std::string_view> old_storages(const Pickle& pickle, const
 TensorFile read_old(const std::string& path) {
   const TensorBytes file = read_all(path);
   std::string_view bytes = text_of(file);
-  for (int i = 0; i < 3; ++i) {  // magic number, version, and what machine it is of
+  for (int i = 0; i < 3; ++i) {  // magic number, version, and properties of the machine
     const Pickle skipped(bytes, path);
     const auto little = skipped.find(skipped.root(), "little_endian");
     if (little && little->kind == Pickle::Kind::kBool && little->number == 0) {
-      throw Error(ErrorCode::kUsage, "is of a big-endian machine", path,
+      throw Error(ErrorCode::kUsage, "was saved on a big-endian machine", path,
                   "save it on a little-endian one");
     }
     bytes.remove_prefix(skipped.size());
@@ -218,7 +217,7 @@ TensorFile read_old(const std::string& path) {
   const auto storages = old_storages(pickle, path, bytes);
   return tensors_of(pickle, path, [&](size_t index) {
     const auto found = storages.find(pickle.storage(index).key);
-    if (found == storages.end()) bad(path, "truncated: a storage is not there");
+    if (found == storages.end()) bad(path, "truncated: a storage is missing");
     return TensorBytes::view(found->second.data(), found->second.size());
   });
 }

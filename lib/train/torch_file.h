@@ -8,16 +8,16 @@
 
 namespace fleet {
 
-// Whether the file begins as one of these. Errors of open_regular_file().
+// Whether the file begins like one of these. Errors of open_regular_file().
 bool is_torch_file(const std::string& path);
 
-// The tensors of the state dict in it: of the dict that the file holds, or of the one below
-// "state_dict", "model_state_dict" or "model" of that; row-major. DamagedFile where it is
-// truncated, contradicts itself, or a checksum of the zip does not fit; kUsage where it holds
-// something that weights do not need (code, quantized tensors, a scripted module) or no state dict.
+// The tensors of the state dict in it: of the dict in the file, or of the one below its key
+// "state_dict", "model_state_dict" or "model"; row-major. DamagedFile if the file is truncated,
+// contradicts itself, or does not match a checksum of the zip; kUsage if it contains something that
+// weights do not need (code, quantized tensors, a scripted module) or no state dict.
 TensorFile read_torch_file(const std::string& path);
 
-// A file of weights: one of these, or a safetensors file (read_safetensors()).
+// Reads a file of weights: one of these, or a safetensors file (read_safetensors()).
 TensorFile read_weights(const std::string& path);
 
 }  // namespace fleet

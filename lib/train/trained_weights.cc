@@ -39,7 +39,7 @@ std::optional<TrainedWeights> newest_below(const std::string& root) {
     try {
       return weights_of_checkpoint(*folder);
     } catch (const DamagedFile& error) {
-      spdlog::warn("{}: {}: the checkpoint before it is taken", error.where(), error.failure());
+      spdlog::warn("{}: {}: using the previous checkpoint", error.where(), error.failure());
       below = step_of_checkpoint(*folder);
     }
   }
@@ -52,7 +52,7 @@ TrainedWeights trained_weights(const Job& job, const std::string& wanted, const 
     if (!fs::is_directory(wanted)) return weights_in(wanted);
     if (fs::exists(wanted + "/model.safetensors")) return weights_of_checkpoint(wanted);
     throw Error(ErrorCode::kUsage, wanted + " has no model.safetensors", key,
-                "name a checkpoint's folder, checkpoints/step_N of a run, or a file of weights");
+                "give a checkpoint's folder, checkpoints/step_N of a run, or a file of weights");
   }
   const std::string& output = job.train.text("output");
   const std::string& name = job.train.text("name");

@@ -1,4 +1,4 @@
-// The weights that a job has trained, to predict with or to export.
+// The weights that a job has trained, for prediction or export.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 namespace fleet {
 
 struct TrainedWeights {
-  std::vector<std::string> paths;  // of the files, the one with the card first
+  std::vector<std::string> paths;  // of the files; the one with the card is first
   std::string what;                // "the average of the weights of output/net/run-001/..."
   TensorFile file;
   ModelCard card;
 };
 
 // wanted: a file of weights; the folder of a checkpoint; or "auto": the newest checkpoint in
-// train.output, or of the job's runs below output/NAME, passing over a damaged one with a line. Of
-// a checkpoint the average of the weights where it has one, as evaluations use it. key: that named
-// it, for messages. kUsage where there is none; errors of read_weights().
+// train.output, or of the job's runs below output/NAME; skips a damaged one and logs a line. From a
+// checkpoint it takes the average of the weights if there is one, as evaluations do. key: the key
+// that named it, for messages. kUsage if there is none; errors of read_weights().
 TrainedWeights trained_weights(const Job& job, const std::string& wanted, const std::string& key);
 
 }  // namespace fleet

@@ -33,7 +33,7 @@ TrainResult Trainer::run() {
   while (position_.epoch < epochs && !finished()) {
     const int64_t epoch = position_.epoch;
     train_epoch(epoch);
-    if (position_.epoch == epoch) break;  // stopped within it
+    if (position_.epoch == epoch) break;  // stopped within the epoch
     const int64_t save_every = job_.checkpoint.integer("every_epochs");
     if (save_every > 0 && position_.epoch % save_every == 0) save();
     const int64_t every = job_.train.integer("evaluate_every");
@@ -44,11 +44,12 @@ TrainResult Trainer::run() {
   if (ends_) end_for_failure();
   save_at_end();
   if (result_.stopped_by == 0 && job_.train.integer("evaluate_every") > 0) {
-    evaluate(position_.batch > 0 ? position_.epoch : position_.epoch - 1);  // the last trained in
+    evaluate(position_.batch > 0 ? position_.epoch
+                                 : position_.epoch - 1);  // the last trained epoch
     if (ends_) end_for_failure();
   }
   settle_save();
-  if (save_failed_) save(true);  // once more: nothing but time is lost
+  if (save_failed_) save(true);  // retry: it costs nothing but time
   return finish();
 }
 
@@ -106,8 +107,8 @@ bool Trainer::next_turn(bool works) {
   return all.stop == 0 && !ends_;
 }
 
-// Null at the end of the epoch. A rank without a batch takes part in one more step, because the
-// others may have begun it: they do not wait for each other to know.
+// Null at the end of the epoch. A rank without a batch takes part in one more step, because others
+// may have begun it: they do not wait for each other before a step.
 const data::Batch* Trainer::next_batch(data::InputPipeline& from) {
   try {
     const data::Batch* batch = from.next(options_.stop);
@@ -124,13 +125,13 @@ void Trainer::train_step(const data::Batch& batch) {
   const float rate = static_cast<float>(schedule_->learning_rate(step));
   const bool fetch = (step + 1) % job_.train.integer("fetch_every") == 0;
   runner_->train(batch, {.step = step, .fetch = fetch}, rate);
-  // Where the host runs ahead, steps are done later than they were issued: the sums are right
-  // wherever it waits.
+  // If the host runs ahead, steps end later than they are issued: the sums are right wherever the
+  // host waits.
   const bool waits = fetch || batch.index + 1 == data_->train().batches() ||
                      saves_after(step + 1) || step + 1 == job_.train.integer("max_steps");
   if (waits) runner_->executor().synchronize();
   const std::optional<BadUpdates> bad = waits ? look_for_nan() : std::nullopt;
-  meter_.step_done(static_cast<double>(batch.real));  // padding is no work that was wanted
+  meter_.step_done(static_cast<double>(batch.real));  // padding does not count as work
   position_.step += 1;
   position_.batch = batch.index + 1;
   published_.step_done(position_.step, position_.epoch, PeerWait::total_ns());
@@ -150,7 +151,7 @@ bool Trainer::saves_after(int64_t steps) const {
   return every > 0 && steps % every == 0;
 }
 
-// Not where the end of the epoch follows with an evaluation of its own.
+// False if the end of the epoch follows, which has its own evaluation.
 bool Trainer::evaluates_after(int64_t steps) const {
   const int64_t every = job_.train.integer("evaluate_every_steps");
   if (every == 0 || steps % every != 0 || !data_->test()) return false;
@@ -179,7 +180,7 @@ std::optional<BadUpdates> Trainer::look_for_nan() {
 }
 
 void Trainer::act_on(const BadUpdates& bad) {
-  progress_->finish();  // the log must not be written into the bar
+  progress_->finish();  // do not write the log into the bar
   if (events_) {
     EventLine line("not_finite");
     line.add("step", bad.step).add("what", bad.what).add("updates", bad.count);
@@ -193,7 +194,7 @@ void Trainer::act_on(const BadUpdates& bad) {
 }
 
 void Trainer::end_for_nan(const std::string& what, int64_t step) {
-  settle_save();  // all ranks name the same checkpoint
+  settle_save();  // so that all ranks name the same checkpoint
   throw NotFiniteError(what, "step " + std::to_string(step),
                        "lower learning_rate.base, or look at the data; " + newest_checkpoint());
 }
@@ -214,7 +215,7 @@ void Trainer::evaluate(int64_t epoch) {
   const bool best = follow_evaluation();
   if (leads()) report_evaluation(*evaluation, epoch, monotonic_seconds() - begun);
   piece.reset();
-  if (best && !evaluates_only()) save();  // where this step is not saved yet
+  if (best && !evaluates_only()) save();  // saves only if this step is not saved yet
 }
 
 EvaluatedMetrics Trainer::evaluated_metrics() const {
@@ -225,7 +226,7 @@ EvaluatedMetrics Trainer::evaluated_metrics() const {
 }
 
 // Schedules and early stopping count only evaluations that an uninterrupted run makes too: those at
-// the ends of epochs, or every so many steps where there are no others. Returns whether this one is
+// the ends of epochs, or every so many steps if there are no others. Returns whether this one is
 // the best so far.
 bool Trainer::follow_evaluation() {
   const int64_t every = job_.train.integer("evaluate_every");
@@ -238,7 +239,7 @@ bool Trainer::follow_evaluation() {
   if (best) kept_before_ = before;
   if (watch_->wanted()) position_.evaluations = watch_->record();
   if (leads() && watch_->stops()) {
-    progress_->finish();  // the log must not be written into the bar
+    progress_->finish();  // do not write the log into the bar
     spdlog::info("training ends early: {}", watch_->why_it_stops());
   }
   return best;

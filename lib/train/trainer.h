@@ -26,38 +26,38 @@ namespace fleet {
 
 struct TrainerOptions {
   int rank = 0, world = 1;
-  int nodes = 1;                         // that the ranks are on
-  Communicator* communicator = nullptr;  // of the device; null in a job of one rank
-  Communicator* control = nullptr;       // of the host; null where `communicator` is that too
+  int nodes = 1;                         // number of nodes
+  Communicator* communicator = nullptr;  // of device memory; null in a job of one rank
+  Communicator* control = nullptr;       // of host memory; null if `communicator` uses host memory
   std::shared_ptr<Store> store;          // null in a job of one rank
-  // A signal (not 0): stop after the next step that all ranks agree on.
+  // A signal (not 0): stop after the next step, as agreed by all ranks.
   const std::atomic<int>* stop = nullptr;
-  const std::atomic<int>* saves = nullptr;  // how often a signal has asked for a checkpoint
+  const std::atomic<int>* saves = nullptr;  // number of signals that asked for a checkpoint
   int terminal_width = 0;                   // of standard output; 0: plain lines
-  std::string run;                          // names all starts of one job; "": it has only one
+  std::string run;                          // identifies all starts of one job; "": it has only one
   bool restarted = false;                   // the launcher has started this run before
 };
 
 struct TrainResult {
   int64_t steps = 0;
-  int stopped_by = 0;          // the signal that asked to; 0: none did
+  int stopped_by = 0;          // the stop signal; 0: none
   int64_t damaged = 0;         // images replaced, over all ranks
-  int64_t skipped = 0;         // updates left out for what was not finite (train.on_nan)
-  bool evaluated = false;      // after the last step
+  int64_t skipped = 0;         // updates left out because of infinite or NaN values (train.on_nan)
+  bool evaluated = false;      // whether the last step was evaluated
   MetricSums evaluation;       // the last one, over all ranks
   bool stopped_early = false;  // by train.early_stopping
 };
 
-// Trains, evaluates, saves, as the job says. Prints to standard output what users look for and
-// appends to metrics.jsonl (rank 0). Only the calling thread drives it.
+// Trains, evaluates and saves as the job specifies. Prints progress and results to standard output,
+// and appends to metrics.jsonl (rank 0). For use by the calling thread only.
 class Trainer {
  public:
-  // Opens the data, builds the session, loads a checkpoint, agrees with the other ranks on the
+  // Opens the data, builds the session, loads a checkpoint, and agrees with the other ranks on the
   // start.
   Trainer(const Job& job, Device& device, const TrainerOptions& options);
   ~Trainer();
-  // NotFiniteError (train/finite_watch.h) on all ranks where train.on_nan says so, and at the end
-  // where the last state could not be saved because it is not finite.
+  // Throws NotFiniteError (train/finite_watch.h) on all ranks if train.on_nan requires it, and at
+  // the end if the last state could not be saved because it is not finite.
   TrainResult run();
   Session& session() const { return runner_->session(); }
 
@@ -68,7 +68,7 @@ class Trainer {
   void say_unused();
   void load();
   std::vector<double> resume_on_all_ranks(bool goes_on);
-  void resume(const std::string& folder);  // or "no"
+  void resume(const std::string& folder);  // a folder, or "no"
   void set_aside_other_checkpoints();
   void check_goes_on(const TrainingPosition& saved, const std::string& folder) const;
   void check_validation(const TrainingPosition& saved, const std::string& folder) const;
@@ -81,8 +81,8 @@ class Trainer {
   void write_event(const EventLine& line);
   void keep_going(const std::function<void()>& write);
   void report(const data::Batch& batch, int64_t step, double rate);
-  bool compares_after(int64_t steps) const;  // whether ranks compare parameters after so many
-  bool saves_after(int64_t steps) const;     // whether a checkpoint follows so many steps
+  bool compares_after(int64_t steps) const;  // whether ranks compare parameters after this step
+  bool saves_after(int64_t steps) const;     // whether to save a checkpoint after this step
   void after_step();
   std::optional<BadUpdates> look_for_nan();
   void act_on(const BadUpdates& bad);
@@ -114,40 +114,40 @@ class Trainer {
   const Job job_;
   Device& device_;
   const TrainerOptions options_;
-  std::unique_ptr<RunFolder> run_folder_;  // rank 0
+  std::unique_ptr<RunFolder> run_folder_;  // on rank 0
   std::string output_;                     // its path, on all ranks
-  bool goes_on_ = false;  // from a checkpoint of this folder, or this run had begun in it
+  bool goes_on_ = false;  // resumed from a checkpoint of this folder, or this run had begun in it
   std::unique_ptr<JobData> data_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<EvaluationWatch> watch_;
-  BestValue kept_before_;                        // the best before the last one
-  std::unique_ptr<DivergenceCheck> divergence_;  // null: nothing is compared
-  std::unique_ptr<EventFile> events_;            // rank 0
+  BestValue kept_before_;                        // the previous best value
+  std::unique_ptr<DivergenceCheck> divergence_;  // null: no comparison
+  std::unique_ptr<EventFile> events_;            // on rank 0
   bool events_fail_ = false;
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   StepMeter meter_;
-  MovingAverage utilization_, clock_;  // of the device, as it tells
+  MovingAverage utilization_, clock_;  // of the device, if it reports them
   size_t most_memory_ = 0;
   DataPart part_;
   TrainingPosition position_;
-  // saved_step_: saved, or being saved; kept_step_: the one before it.
+  // saved_step_: saved, or being saved; kept_step_: its predecessor.
   int64_t saved_step_ = -1, kept_step_ = -1, evaluated_step_ = -1;
   std::unique_ptr<CheckpointSaver> saver_;
-  bool saving_ = false;       // and not agreed on by all ranks what became of it
-  bool save_failed_ = false;  // the last one, on some rank
+  bool saving_ = false;       // a save whose result the ranks have not agreed on yet
+  bool save_failed_ = false;  // the last save failed on some rank
   std::string save_failure_;  // of this rank
-  std::string unsaved_;       // what kept the last checkpoint from being saved
+  std::string unsaved_;       // reason why the last checkpoint was not saved
   bool warned_of_nan_ = false;
   std::exception_ptr failure_;          // of this rank's data
-  bool ends_ = false;                   // all ranks, because one of them cannot go on
+  bool ends_ = false;                   // on all ranks: some rank cannot continue
   SaveRequests save_requests_;          // by signals
-  bool save_asked_ = false;             // and not done yet
+  bool save_asked_ = false;             // requested, not done yet
   std::optional<double> loss_scaling_;  // at the last fetch
   TrainResult result_;
-  double begun_ = 0, started_ = 0;        // when the Trainer was made, when its first step began
-  TimeAccount evaluating_, saving_time_;  // what training waited for
+  double begun_ = 0, started_ = 0;        // time of construction; time of the first step
+  TimeAccount evaluating_, saving_time_;  // time during which training waited
 };
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// What a Trainer saves, and when.
+// Saving of checkpoints in a Trainer.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace fleet {
 
-// Why a checkpoint was not saved, where that is of the disk or of another rank's; else rethrows.
+// The reason why a checkpoint was not saved, if the disk or another rank caused it; else rethrows.
 static std::string saving_failure(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -20,7 +20,7 @@ static std::string saving_failure(const std::exception_ptr& failure) {
   }
 }
 
-// Hours of training are not lost to what another start may read.
+// An end for a failure of the data: saves first, so that a later start can continue the training.
 void Trainer::end_for_failure() {
   if (job_.checkpoint.boolean("at_end") || job_.checkpoint.integer("every_steps") > 0 ||
       job_.checkpoint.integer("every_epochs") > 0) {
@@ -32,11 +32,11 @@ void Trainer::end_for_failure() {
   if (failure_) std::rethrow_exception(failure_);
   const auto first =
       std::find_if(failures.begin(), failures.end(), [](const auto& rank) { return rank[0] != 0; });
-  throw Error(ErrorCode::kPeerLost, "cannot go on",
-              "rank " + std::to_string(first - failures.begin()), "its own message says why");
+  throw Error(ErrorCode::kPeerLost, "cannot continue",
+              "rank " + std::to_string(first - failures.begin()), "see the message of that rank");
 }
 
-// A signal came: sbatch sends one before the time of a job is over, for example.
+// Saves after a signal; sbatch sends one before the time limit of a job, for example.
 void Trainer::save_if_asked() {
   if (!std::exchange(save_asked_, false)) return;
   runner_->executor().synchronize();
@@ -51,7 +51,7 @@ std::string Trainer::newest_checkpoint() {
   return newest ? "the newest good checkpoint is " + *newest : "there is no checkpoint yet";
 }
 
-// A checkpoint that nobody can go on from must not take the place of a good one.
+// A checkpoint with bad values must not take the place of a good one.
 void Trainer::say_unsaved() {
   const std::string what = "'" + unsaved_ + "' is not finite";
   if (runner_->finite_watch().on_nan() == OnNan::kStop) end_for_nan(what, position_.step);
@@ -64,9 +64,10 @@ void Trainer::save(bool at_end) {
   const TimeAccount::Piece piece(saving_time_);
   settle_save();
   if (saved_step_ == position_.step) return;
-  progress_->finish();  // the log must not be written into the bar
+  progress_->finish();  // do not write the log into the bar
   runner_->bring_together(position_.step);
-  if (divergence_) divergence_->compare(position_.step);  // nothing bad goes over a good one
+  if (divergence_)
+    divergence_->compare(position_.step);  // never replace a good checkpoint by a bad one
   unsaved_ = runner_->finite_watch().bad_state();
   if (!unsaved_.empty()) return say_unsaved();
   saved_step_ = position_.step;
@@ -78,7 +79,8 @@ void Trainer::save(bool at_end) {
   settle_save();
 }
 
-// What became of a save that a thread does. Training goes on without it: the next may succeed.
+// The result of a save in the background. Training continues after a failure: the next save may
+// succeed.
 void Trainer::look_for_saved(bool wait) {
   const auto outcome = saver_->take(wait);
   if (!outcome) return;
@@ -89,11 +91,11 @@ void Trainer::look_for_saved(bool wait) {
     return published_.saved(outcome->step);
   }
   save_failure_ = saving_failure(outcome->failure);
-  spdlog::warn("step {} is not saved: {}; training goes on, the next checkpoint may succeed",
+  spdlog::warn("step {} is not saved: {}; training continues, and the next checkpoint may succeed",
                outcome->step, save_failure_);
 }
 
-// Waits for the save before, and for what all ranks know of it.
+// Waits for the previous save and for the ranks' agreement on its result.
 void Trainer::settle_save() {
   if (!std::exchange(saving_, false)) return;
   const TimeAccount::Piece piece(saving_time_);

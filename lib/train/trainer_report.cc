@@ -1,4 +1,4 @@
-// What a Trainer prints, and writes to metrics.jsonl.
+// Output of a Trainer: standard output and metrics.jsonl.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -44,7 +44,7 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
                            static_cast<long long>(session().training().top_k), sums.acck()));
   const std::optional<double> scaling = session().read_loss_scaling();
   if (scaling && loss_scaling_ && *scaling < *loss_scaling_ && leads()) {
-    spdlog::info("gradients overflowed: the loss is scaled by {} now", *scaling);
+    spdlog::info("gradients overflowed: the loss scale is now {}", *scaling);
   }
   loss_scaling_ = scaling;
   if (!events_) return;
@@ -114,7 +114,7 @@ void Trainer::write_event(const EventLine& line) {
   keep_going([&] { events_->write(line); });
 }
 
-// Training does not end for a line: the disk may be full for a while only.
+// A failed line does not end training: the disk may be full only for a while.
 void Trainer::keep_going(const std::function<void()>& write) {
   try {
     write();
@@ -123,8 +123,10 @@ void Trainer::keep_going(const std::function<void()>& write) {
     if (error.code() != ErrorCode::kIo) throw;
     if (std::exchange(events_fail_, true)) return;
     if (progress_) progress_->finish();
-    spdlog::warn("{}; training goes on without it, and without what follows while that lasts",
-                 error.what());
+    spdlog::warn(
+        "{}; training continues without this line, and without later ones until writing works "
+        "again",
+        error.what());
   }
 }
 
@@ -141,7 +143,7 @@ void Trainer::tell_best(EventLine* summary) {
       .add("best_checkpoint", folder);
 }
 
-// The speed counts all that is neither start, evaluation nor saving: ends of epochs, too.
+// The speed counts everything except start, evaluation and saving; the ends of epochs count too.
 void Trainer::tell_times(EventLine* summary) {
   const double now = monotonic_seconds();
   const double starting = started_ - begun_;

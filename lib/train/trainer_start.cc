@@ -1,4 +1,4 @@
-// How a Trainer starts: its folder, its data, and what it goes on from.
+// The start of a Trainer: its folder, its data, and its initial state.
 #include <algorithm>
 #include <filesystem>
 
@@ -24,7 +24,7 @@ static void check_same_start(const std::vector<double>& saved) {
   for (size_t rank = 1; rank < saved.size(); ++rank) {
     if (saved[rank] == saved[0]) continue;
     throw Error(ErrorCode::kUsage, start(0) + ", " + start(rank), "train.output",
-                "choose a folder that all nodes share, or copy the checkpoint to each node");
+                "use a folder that all nodes share, or copy the checkpoint to each node");
   }
 }
 
@@ -57,9 +57,9 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   check_evaluates();
   if (schedule_->follows_evaluations() &&
       (!data_->test() || job_.train.integer("evaluate_every") == 0)) {
-    throw Error(ErrorCode::kUsage, "the schedule follows evaluations, and there are none",
+    throw Error(ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
                 "learning_rate.name " + job_.schedule.text("name"),
-                "name test data (data.test) and set train.evaluate_every to 1 or more");
+                "set test data (data.test) and set train.evaluate_every to 1 or more");
   }
   const bool evaluates = data_->test() && (job_.train.integer("evaluate_every") > 0 ||
                                            job_.train.integer("evaluate_every_steps") > 0);
@@ -69,14 +69,14 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   }
   watch_ = std::make_unique<EvaluationWatch>(job_, metrics);
   if (leads() && schedule_->scale() != 1) {
-    spdlog::info("learning rates x {:g}: the global batch is {}, they are made for {}",
+    spdlog::info("learning rates x {:g}: the global batch is {}, they are meant for {}",
                  schedule_->scale(), position_.global_batch,
                  job_.schedule.integer("reference_batch"));
   }
   if (leads()) say_unused();
   load();
   const JobRank own{options.rank, options.world};
-  std::unique_ptr<Control> of_saver;  // whose thread has turns of its own
+  std::unique_ptr<Control> of_saver;  // the saver's thread takes its own turns
   if (!rank_states(runner_->executor().program()).empty()) {
     of_saver = std::make_unique<Control>(options.control ? options.control : options.communicator);
   }
@@ -94,7 +94,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
 
 Trainer::~Trainer() = default;
 
-// Before hours of training end in a folder that cannot be written.
+// Checks that the output folder is writable before training starts.
 void Trainer::open_folder() {
   output_ = job_.train.text("output");
   if (leads()) {
@@ -113,7 +113,7 @@ void Trainer::open_folder() {
   }
 }
 
-// Nothing that users give goes unused in silence.
+// Reports all options that have no effect.
 void Trainer::say_unused() {
   const JobFacts facts{.world = options_.world,
                        .evaluates = data_->test() != nullptr,
@@ -125,9 +125,9 @@ void Trainer::say_unused() {
   }
 }
 
-// A run that was restarted, and had come as far as to call the output folder its own, goes on from
-// the checkpoints there, whatever checkpoint.resume says. All ranks agree on it, and none writes
-// before all have looked.
+// A run that was restarted, and had already marked the output folder as its own, continues from the
+// checkpoints there, whatever checkpoint.resume says. All ranks agree on it, and none writes before
+// all have checked.
 void Trainer::load() {
   const std::string weights = job_.checkpoint.text("weights");
   if (!weights.empty()) {
@@ -142,7 +142,7 @@ void Trainer::load() {
   goes_on_ = own == options_.world;
   const std::vector<double> steps = resume_on_all_ranks(goes_on_);
   if (leads() && !weights.empty() && saved_step_ >= 0) {
-    spdlog::warn("checkpoint.weights has no effect: the job goes on from a checkpoint");
+    spdlog::warn("checkpoint.weights has no effect: the job resumes from a checkpoint");
   }
   check_same_start(steps);
   if (evaluates_only() && weights.empty() && saved_step_ < 0) {
@@ -158,8 +158,8 @@ void Trainer::load() {
   if (leads()) mark_as_of_run(output_, options_.run);
 }
 
-// The step of the checkpoint that each rank loaded; -1: none. With "auto" a damaged one is passed
-// over, by all ranks together.
+// The step of the checkpoint that each rank loaded; -1: none. With "auto" all ranks together skip a
+// damaged one.
 std::vector<double> Trainer::resume_on_all_ranks(bool goes_on) {
   const std::string wanted = goes_on ? "auto" : job_.checkpoint.text("resume");
   const std::string root = checkpoints();
@@ -169,7 +169,7 @@ std::vector<double> Trainer::resume_on_all_ranks(bool goes_on) {
     const std::vector<double> steps = runner_->control().all_succeed("load the checkpoint", [&] {
       if (below != kForever && !folder) {
         throw Error(ErrorCode::kUsage, "every checkpoint is damaged", root,
-                    "repair one, or set checkpoint.resume to \"no\" to start anew");
+                    "repair one, or set checkpoint.resume to \"no\" to start afresh");
       }
       try {
         if (wanted != "auto" || folder) resume(folder.value_or(wanted));
@@ -183,8 +183,8 @@ std::vector<double> Trainer::resume_on_all_ranks(bool goes_on) {
     const auto damaged =
         std::find_if(steps.begin(), steps.end(), [](double step) { return step < -1; });
     if (damaged == steps.end()) return steps;
-    if (damaged - steps.begin() == options_.rank) {  // one line of what all may see
-      spdlog::warn("{}: the checkpoint before it is taken", damage);
+    if (damaged - steps.begin() == options_.rank) {  // one line for what all ranks may see
+      spdlog::warn("{}: using the previous checkpoint", damage);
     }
     below = static_cast<int64_t>(-2 - *damaged);
   }
@@ -205,9 +205,8 @@ void Trainer::resume(const std::string& folder) {
   const TrainingPosition saved = load_checkpoint(folder, job_.model_name, runner_->executor(),
                                                  &note, {options_.rank, options_.world});
   if (!evaluates_only()) check_goes_on(saved, folder);
-  check_same_classes(
-      saved.card.classes, position_.card.classes, folder,
-      "give the data it was trained with, or checkpoint.weights to train a new head");
+  check_same_classes(saved.card.classes, position_.card.classes, folder,
+                     "use the data it was trained with, or checkpoint.weights to train a new head");
   schedule_->restore(saved.schedule);
   watch_->restore(saved.evaluations);
   check_validation(saved, folder);
@@ -224,7 +223,8 @@ void Trainer::resume(const std::string& folder) {
       fs::equivalent(fs::path(folder + "/..").lexically_normal(), checkpoints(), error);
   if (!own && !evaluates_only()) {
     set_aside_other_checkpoints();
-    watch_->take_back({.metric = watch_->record().kept.metric});  // it is not here
+    // The best checkpoint is not in this folder.
+    watch_->take_back({.metric = watch_->record().kept.metric});
   }
   position_.evaluations = watch_->record();
   goes_on_ |= own;
@@ -235,7 +235,7 @@ void Trainer::resume(const std::string& folder) {
   }
 }
 
-// Samples that it was trained on would be evaluated.
+// Otherwise the evaluation would use samples that it was trained on.
 void Trainer::check_validation(const TrainingPosition& saved, const std::string& folder) const {
   const std::string &before = saved.validation, &now = position_.validation;
   if (before == now) return;
@@ -246,13 +246,14 @@ void Trainer::check_validation(const TrainingPosition& saved, const std::string&
       "was trained with the validation split " + text(before) + ", this job's is " + text(now);
   if (evaluates_only()) {
     if (leads() && !now.empty()) {
-      spdlog::warn("{} {}: it may have been trained with what it is evaluated on", folder, what);
+      spdlog::warn("{} {}: it may have been trained on samples that it is evaluated on", folder,
+                   what);
     }
     return;
   }
   throw Error(ErrorCode::kUsage, what, folder,
               "set the same data.validation_split and validation_seed, with the same data, or "
-              "checkpoint.weights to start anew from its weights");
+              "checkpoint.weights to start afresh from its weights");
 }
 
 void Trainer::check_goes_on(const TrainingPosition& saved, const std::string& folder) const {
@@ -267,7 +268,7 @@ void Trainer::check_goes_on(const TrainingPosition& saved, const std::string& fo
   if (saved.seed != position_.seed) {
     throw Error(ErrorCode::kUsage, "was trained with train.seed " + std::to_string(saved.seed),
                 folder,
-                "set the same train.seed, or checkpoint.weights to start anew from its weights");
+                "set the same train.seed, or checkpoint.weights to start afresh from its weights");
   }
   if (saved.batch > data_->train().batches()) {
     throw Error(ErrorCode::kUsage,
@@ -279,8 +280,7 @@ void Trainer::check_goes_on(const TrainingPosition& saved, const std::string& fo
 
 void Trainer::check_evaluates() const {
   if (!evaluates_only() || data_->test()) return;
-  throw Error(ErrorCode::kUsage, "there are no test data", "train.evaluate_only",
-              "name them in data.test");
+  throw Error(ErrorCode::kUsage, "there are no test data", "train.evaluate_only", "set data.test");
 }
 
 }  // namespace fleet

@@ -11,7 +11,7 @@ namespace {
 class Lines {
  public:
   explicit Lines(const Job& job) : given_(job.settings) {}
-  // Where `when`: a line on those of the keys that are given.
+  // If `when`: adds a line about those of the keys that are given.
   void add(bool when, const std::vector<std::string>& keys, const std::string& why) {
     std::vector<std::string> unused;
     for (const std::string& key : keys) {
@@ -34,7 +34,7 @@ class Lines {
 void add_data(const Job& job, Lines* lines) {
   const std::string& source = job.data.text("source");
   lines->add(!job.data.boolean("async"), {"data.threads", "data.prefetch"},
-             "data.async is false: batches are made by one thread, when they are asked for");
+             "data.async is false: one thread makes batches on demand");
   lines->add(source == "synthetic", {"data.root"}, "the source synthetic reads no files");
   lines->add(source == "synthetic" || source == "idx", {"data.on_damaged"},
              "images of the source " + source + " are not decoded");
@@ -42,7 +42,7 @@ void add_data(const Job& job, Lines* lines) {
              "data.validation_split is 0");
   if (source == "idx" && job.data.number("validation_split") > 0) {
     lines->say(true,
-               "data.validation_split: a part of the training images is evaluated on, and the test "
+               "data.validation_split: evaluation uses a part of the training images, and the test "
                "images of the folder (" +
                    job.data.text("test.images") + ") are not read");
   }
@@ -55,7 +55,7 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
   lines->add(!facts.evaluates,
              {"train.evaluate_every", "train.evaluate_every_steps", "train.evaluate_classes",
               "data.eval.resize"},
-             "no test data are named (data.test)");
+             "there are no test data (data.test)");
   const int64_t most = job.train.integer("max_steps");
   lines->say(facts.steps > 0 && most > facts.steps,
              "train.max_steps " + std::to_string(most) +
@@ -81,7 +81,7 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
              "no weights are given (checkpoint.weights)");
   lines->add(facts.world == 1, {"comm.backend", "comm.timeout", "train.compare_ranks_every"},
              "the job has one rank");
-  // A job file may hold them for later.
+  // A job file may keep them for later use.
   std::vector<std::string> typed;
   for (const char* key : {"predict.checkpoint", "predict.output", "predict.top_k"}) {
     if (job.settings.origin(key) == "--set") typed.emplace_back(key);
@@ -91,7 +91,7 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
   lines->say(
       job.train.text("class_weights.rule") == "balanced" && job.data.text("sampling") == "balanced",
       "train.class_weights and data.sampling are both balanced: rare classes count twice; "
-      "leave out one of them");
+      "remove one of them");
   const int64_t classes = job.model.integer("num_classes");
   lines->say(facts.data_classes > 0 && facts.data_classes < classes,
              "the model has " + std::to_string(classes) + " classes, the training data name " +
@@ -106,7 +106,7 @@ void add_optimizer(const Job& job, Lines* lines) {
              {"optimizer.use_nesterov"}, "optimizer.momentum is 0");
   const std::string& schedule = job.schedule.text("name");
   lines->add(schedule == "constant" || schedule == "plateau", {"learning_rate.per"},
-             "the schedule " + schedule + " does not move with the steps");
+             "the schedule " + schedule + " does not depend on the step");
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ std::vector<std::string> unused_parameter_names(const Job& job, const Program& p
         const Var& var = program.var(id);
         found = var.kind == VarKind::kParameter && fits(var.name, part);
       }
-      if (!found) lines.push_back("optimizer." + key + ": no parameter fits '" + part + "'");
+      if (!found) lines.push_back("optimizer." + key + ": no parameter matches '" + part + "'");
     }
   };
   look("exclude_from_weight_decay", [](const std::string& name, const std::string& part) {

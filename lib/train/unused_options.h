@@ -1,4 +1,4 @@
-// Options of a job that are given, and have no effect.
+// Options of a job that are set but have no effect.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace fleet {
 
 struct JobFacts {
   int world = 1;
-  bool evaluates = true;     // there are test data
-  int64_t steps = 0;         // of all epochs; 0: not known
-  int64_t data_classes = 0;  // that the training labels name; 0: not known
+  bool evaluates = true;     // whether there are test data
+  int64_t steps = 0;         // of all epochs; 0: unknown
+  int64_t data_classes = 0;  // number of classes in the training labels; 0: unknown
 };
 
-// A line on each key that the user gave and nothing uses, with the reason. What the strategy, the
-// device and the update rules say themselves is not among them.
+// A line for each key that the user gave and nothing uses, with the reason. Excludes what the
+// strategy, the device and the update rules report themselves.
 std::vector<std::string> unused_options(const Job& job, const JobFacts& facts);
 
-// The same for names of parameters in the optimizer section that fit none of the program's.
+// The same for parameter names in the optimizer section that match none of the program's.
 std::vector<std::string> unused_parameter_names(const Job& job, const Program& program);
 
 }  // namespace fleet

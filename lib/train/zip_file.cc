@@ -1,4 +1,4 @@
-// By minizip, over a descriptor of our own: a name may stand for a pipe by the time it is opened.
+// Reads with minizip over our own descriptor: the path may be a pipe by the time minizip opens it.
 #include "train/zip_file.h"
 
 #include <minizip/unzip.h>
@@ -131,7 +131,7 @@ TensorBytes ZipFile::read(const std::string& name, uint64_t most) {
   }
   const int closed = unzCloseCurrentFile(zip_);
   if (done != bytes.size()) bad("truncated: '" + name + "' is cut off");
-  if (closed != UNZ_OK) bad("'" + name + "' is not what its checksum says");
+  if (closed != UNZ_OK) bad("'" + name + "' does not match its checksum");
   return bytes;
 }
 

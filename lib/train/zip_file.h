@@ -1,4 +1,4 @@
-// Entries of a zip that are stored as they are, as torch.save() writes them.
+// Reads entries of a zip that are stored uncompressed, as torch.save() writes them.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace fleet {
 // Not thread-safe.
 class ZipFile {
  public:
-  // DamagedFile where the file is no zip.
+  // DamagedFile if the file is not a zip.
   explicit ZipFile(const std::string& path);
   ~ZipFile();
   ZipFile(const ZipFile&) = delete;
 
-  // The name of the first entry that ends so; nothing where there is none.
+  // The name of the first entry with this ending; nullopt if there is none.
   std::optional<std::string> find(const std::string& ending) const;
-  // The bytes of an entry, whose checksum is right. DamagedFile where it is not there, is cut off,
+  // The bytes of an entry, after checking its checksum. DamagedFile if it is missing, is cut off,
   // compressed or encrypted, or has more than `most` bytes.
   TensorBytes read(const std::string& name, uint64_t most);
 

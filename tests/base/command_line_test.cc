@@ -135,7 +135,7 @@ TEST(CommandLine, Mistakes_AreNamed) {
   EXPECT_THAT(refusal({"job", "--rank=101"}), HasSubstr("--rank"));
   EXPECT_THAT(refusal({"job", "--follow=maybe"}), HasSubstr("--follow"));
   EXPECT_THAT(refusal({"job", "gdb"}),
-              AllOf(HasSubstr("'gdb' is one word too many"), HasSubstr("behind --")));
+              AllOf(HasSubstr("unexpected argument 'gdb'"), HasSubstr("after --")));
   EXPECT_THAT(refusal({}), HasSubstr("prog ls shows them"));
 }
 

@@ -122,7 +122,7 @@ TEST(ConfigTree, SectionsThatAreNone_AreNamed) {
   ConfigTree tree;
   tree.set("data", "5", "--set");
   tree.set("data.root", "x", "--set");
-  EXPECT_THAT(message_of(tree), HasSubstr("--set: 'data' is a section, and no value"));
+  EXPECT_THAT(message_of(tree), HasSubstr("--set: 'data' is a section, not a value"));
   EXPECT_EQ(message_of(ConfigTree::from_json(R"({"data": {}})", "j")),
             "the required key 'data.root' is missing; folder");
 }

@@ -128,8 +128,9 @@ TEST(BadFiles, FolderEntriesThatAreNoFiles_AreSeenAtTheStart) {
     return make_pipeline(
         settings_of("image_folder", json(folder, R"("test": {"folder": ""})" + more)), true, {});
   };
-  EXPECT_THAT(message_of([&] { make(R"(, "on_damaged": "fail")"); }),
-              HasSubstr("images that are no files (a broken link, a pipe, a device): 2, such as "));
+  EXPECT_THAT(
+      message_of([&] { make(R"(, "on_damaged": "fail")"); }),
+      HasSubstr("images that are not files (a broken link, a pipe, a device): 2, such as "));
   std::unique_ptr<InputPipeline> pipeline;
   EXPECT_THAT(log_of([&] { pipeline = make(""); }), HasSubstr("/train/a/0.jpg; others take"));
   pipeline->start_epoch(0);

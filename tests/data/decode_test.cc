@@ -209,7 +209,7 @@ TEST(Decoder, DamagedFiles_SayWhyAndLeaveTheDecoderUsable) {
   const struct {
     std::string bytes, why;
   } cases[] = {{"", "empty"},
-               {"hello", "it is no JPEG"},
+               {"hello", "it is not a JPEG"},
                {jpeg.substr(0, 20), ""},
                {jpeg.substr(0, jpeg.size() / 2), "Premature end of JPEG file"},
                {broken_jpeg, ""},
@@ -247,8 +247,8 @@ TEST(Decoder, FormatThatIsNotRead_IsNamed) {
     EXPECT_FALSE(decoder.open({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, 3));
     return decoder.why();
   };
-  EXPECT_EQ(why(std::string("II*\0", 4)), "it is no JPEG, PNG, WebP, GIF or BMP, but TIFF");
-  EXPECT_EQ(why("hello"), "it is no JPEG, PNG, WebP, GIF or BMP");
+  EXPECT_EQ(why(std::string("II*\0", 4)), "it is not a JPEG, PNG, WebP, GIF or BMP, but TIFF");
+  EXPECT_EQ(why("hello"), "it is not a JPEG, PNG, WebP, GIF or BMP");
 }
 
 }  // namespace

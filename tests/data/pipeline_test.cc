@@ -273,7 +273,7 @@ TEST(InputPipeline, WrongImageSize_SaysBothSizesAndWhatToSet) {
   const std::string message = message_of([&] { pipeline->next(); });
   EXPECT_THAT(message,
               AllOf(HasSubstr(".jpg: 2 images in a row"), HasSubstr("the last: the image is 4")));
-  EXPECT_THAT(message, HasSubstr("data.image says 32x32"));
+  EXPECT_THAT(message, HasSubstr("data.image is 32x32"));
   EXPECT_THAT(message, HasSubstr("data.augment.random_resized_crop"));
 }
 
@@ -284,7 +284,7 @@ TEST(InputPipeline, MissingTestSplit_IsNull) {
       "image_list", R"({"root": ")" + folder.path() + R"(", "train": {"list": "list.txt"}})");
   EXPECT_EQ(make_pipeline(settings, false, {}), nullptr);
   EXPECT_THAT(message_of([] { make_pipeline(settings_of("image_list", "{}"), true, {}); }),
-              HasSubstr("data.train: no training data is named"));
+              HasSubstr("data.train: there are no training data"));
 }
 
 TEST(InputPipeline, Stop_WakesTheConsumerAndEndsWorkers) {

@@ -83,12 +83,12 @@ TEST(IdxSource, BadFiles_AreNamed) {
   };
   const std::string good = idx_of({2, 2, 3}, kPixels), labels = idx_of({2}, {7, 4});
   EXPECT_THAT(message_of([&] { open("idx", kIdx, in(folder)); }),
-              AllOf(HasSubstr("images: there is no such file"), HasSubstr("data.train.images")));
+              AllOf(HasSubstr("images: the file does not exist"), HasSubstr("data.train.images")));
   EXPECT_THAT(message("hello, world", labels), HasSubstr("images: not an IDX file"));
   EXPECT_THAT(message(good.substr(0, 20), labels), HasSubstr("images: the file is shorter"));
   EXPECT_THAT(message(gzip(good).substr(0, 30), labels), HasSubstr("images: "));
   EXPECT_THAT(message(labels, labels), HasSubstr("1 dimensions instead of 3"));
-  EXPECT_THAT(message(good + "x", labels), HasSubstr("longer than its header says (2 x 2 x 3"));
+  EXPECT_THAT(message(good + "x", labels), HasSubstr("longer than its header claims (2 x 2 x 3"));
   EXPECT_THAT(message(gzip(good + "x"), labels), HasSubstr("images: the file is longer"));
   EXPECT_THAT(message(good, labels + "x"), HasSubstr("labels: the file is longer"));
   std::string floats = good;
@@ -143,14 +143,13 @@ TEST(ImageListSource, BadLines_AreNamedByFileAndLine) {
   EXPECT_THAT(message("a.jpg 10"),
               AllOf(HasSubstr("list.txt:2: the label 10 is out of range"), HasSubstr("0 to 9")));
   EXPECT_THAT(message("a.jpg -1"), HasSubstr("list.txt:2: the label -1 is out of range"));
-  EXPECT_THAT(message("b.jpg 1"),
-              AllOf(HasSubstr("list.txt:2: there is no file"), HasSubstr("b.jpg")));
+  EXPECT_THAT(message("b.jpg 1"), AllOf(HasSubstr("list.txt:2: the file"), HasSubstr("b.jpg")));
   testing::write(folder / "list.txt", "\n\n");
   EXPECT_THAT(message_of([&] { open("image_list", R"({"list": "list.txt"})", in(folder)); }),
-              HasSubstr("the list names no image"));
+              HasSubstr("the list contains no image"));
   EXPECT_THAT(
       message_of([&] { open("image_list", R"({"list": "lost.txt"})", in(folder)); }),
-      AllOf(HasSubstr("lost.txt: there is no such list file"), HasSubstr("data.train.list")));
+      AllOf(HasSubstr("lost.txt: the list file does not exist"), HasSubstr("data.train.list")));
 }
 
 TEST(ImageListSource, FileThatVanished_IsAnErrorThatNamesIt) {
@@ -232,9 +231,9 @@ TEST(ImageFolderSource, FilesLeftOut_AreSaid) {
   const std::string lines =
       said([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 2); });
   EXPECT_THAT(lines, AllOf(HasSubstr("only JPEG, PNG, WebP, BMP and GIF files are read"),
-                           HasSubstr(".tiff (2, such as "), HasSubstr("without ending (1, "),
+                           HasSubstr(".tiff (2, such as "), HasSubstr("without extension (1, "),
                            HasSubstr(".txt (1, "),
-                           HasSubstr("1 images beside the class folders are left out")));
+                           HasSubstr("1 images beside the class folders are skipped")));
   context.speaks = false;  // another rank says it
   EXPECT_EQ(said([&] { open("image_folder", "{}", context); }), "");
 }
@@ -245,11 +244,11 @@ TEST(ImageFolderSource, BadFolders_AreNamed) {
     return message_of([&] { open("image_folder", "{}", in(folder, classes)); });
   };
   EXPECT_THAT(message(),
-              AllOf(HasSubstr("train: there is no such folder"), HasSubstr("data.root")));
+              AllOf(HasSubstr("train: the folder does not exist"), HasSubstr("data.root")));
   testing::write(folder / "train/readme", "x");
   EXPECT_THAT(message(), HasSubstr("no class folders"));
   testing::write(folder / "train/a/readme", "x");
-  EXPECT_THAT(message(), HasSubstr("hold no image"));
+  EXPECT_THAT(message(), HasSubstr("contain no image"));
   testing::write(folder / "train/a/1.jpg", "x");
   testing::write(folder / "train/b/1.jpg", "x");
   EXPECT_THAT(message(1), HasSubstr("2 class folders, and the model has 1 classes"));

@@ -51,7 +51,7 @@ TEST(DebugArguments, Bad_AreNamed) {
   EXPECT_THAT(error_of([] { parse_debug({"--rank"}); }), HasSubstr("needs a value"));
   EXPECT_THAT(error_of([] { parse_debug({"--rank=x"}); }), HasSubstr("--rank"));
   EXPECT_THAT(error_of([] { parse_debug({"--rank=1", "--gdb"}); }), HasSubstr("'--gdb'"));
-  EXPECT_THAT(error_of([] { parse_debug({"--rank=1", "a", "gdb"}); }), HasSubstr("behind --"));
+  EXPECT_THAT(error_of([] { parse_debug({"--rank=1", "a", "gdb"}); }), HasSubstr("after --"));
 }
 
 TEST(DebugRank, OfTheOnlyJobThatHasIt) {

@@ -36,7 +36,8 @@ TEST(AdaptiveLocalSgd, OverLocalSgd_Wins) {
     EXPECT_THAT(make_strategy("localsgd: true adaptive_localsgd: true", {.ranks = 2}).names(),
                 Not(Contains("localsgd")));
   });
-  EXPECT_THAT(line, HasSubstr("localsgd is switched off: it does not go with adaptive_localsgd"));
+  EXPECT_THAT(line,
+              HasSubstr("localsgd is switched off: it cannot be combined with adaptive_localsgd"));
 }
 
 }  // namespace

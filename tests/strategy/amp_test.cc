@@ -53,7 +53,8 @@ TEST(CheckAmp, Types_AreTaken) {
   EXPECT_TRUE(checked("use_pure_bf16: true use_fp16_guard: false").pure);
   EXPECT_THAT(refusal("dtype: 'float8'"), HasSubstr("auto, float16 or bfloat16"));
   EXPECT_THAT(refusal("use_pure_fp16: true use_pure_bf16: true"), HasSubstr("both set"));
-  EXPECT_THAT(refusal("use_pure_fp16: true dtype: 'bfloat16'"), HasSubstr("does not go with"));
+  EXPECT_THAT(refusal("use_pure_fp16: true dtype: 'bfloat16'"),
+              HasSubstr("cannot be combined with"));
 }
 
 TEST(CheckAmp, BadValues_AreRefused) {
@@ -85,7 +86,7 @@ TEST(ChooseLowType, Wish_IsFollowedWherePossible) {
             DType::kBFloat16);
   const std::string line = said(
       [&] { EXPECT_EQ(choose_low_type(amp, {.low_types = {DType::kFloat16}}), DType::kFloat16); });
-  EXPECT_THAT(line, HasSubstr("float16 in place of bfloat16"));
+  EXPECT_THAT(line, HasSubstr("float16 instead of bfloat16"));
 }
 
 TEST(ChooseLowType, NothingOffered_TrainsInFloat32AndSaysWhy) {
@@ -242,8 +243,8 @@ TEST(Bf16AllReduce, WithFp16AllReduce_IsSwitchedOffAndSaysSo) {
     EXPECT_THAT(make_strategy("fp16_allreduce: true bf16_allreduce: true", {.ranks = 2}).names(),
                 Not(Contains("bf16_allreduce")));
   });
-  EXPECT_THAT(line,
-              HasSubstr("bf16_allreduce is switched off: it does not go with fp16_allreduce"));
+  EXPECT_THAT(
+      line, HasSubstr("bf16_allreduce is switched off: it cannot be combined with fp16_allreduce"));
 }
 
 TEST(Fp16AllReduce, WithAmp_IsSwitchedOffAndSaysSo) {
@@ -251,7 +252,7 @@ TEST(Fp16AllReduce, WithAmp_IsSwitchedOffAndSaysSo) {
     EXPECT_THAT(make_strategy("fp16_allreduce: true amp: true").names(),
                 Not(Contains("fp16_allreduce")));
   });
-  EXPECT_THAT(line, HasSubstr("fp16_allreduce is switched off: it does not go with amp"));
+  EXPECT_THAT(line, HasSubstr("fp16_allreduce is switched off: it cannot be combined with amp"));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST(Chain, Longest_WinsOverTheFirst) {
 }
 
 TEST(Chain, WhatOneWraps_NeedNotGoTogether) {
-  // recompute may wrap both, but dgc does not go with lars.
+  // recompute may wrap both, but dgc cannot be combined with lars.
   EXPECT_THAT(chosen({"dgc", "lars", "recompute"}), ElementsAre("recompute", "dgc"));
   EXPECT_THAT(chosen({"adaptive_localsgd", "fp16_allreduce", "localsgd"}),
               ElementsAre("fp16_allreduce", "adaptive_localsgd"));

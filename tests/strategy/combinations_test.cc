@@ -102,8 +102,8 @@ void expect_lines(const std::set<std::string>& asked, const Outcome& outcome) {
   std::set<std::string> off;
   for (const auto& [name, line] : lines) {
     off.insert(name);
-    EXPECT_NE(line.find("leave " + name + " out"), line.find("leave out " + name)) << line;
-    if (line.find("it does not go with") == std::string::npos) continue;
+    EXPECT_NE(line.find("remove " + name), std::string::npos) << line;
+    if (line.find("it cannot be combined with") == std::string::npos) continue;
     EXPECT_TRUE(std::any_of(outcome.act.begin(), outcome.act.end(), [&](const std::string& winner) {
       return line.find(winner) != std::string::npos;
     })) << line;

@@ -163,7 +163,7 @@ TEST(Dgc, OverLars_Wins) {
     EXPECT_THAT(strategy.names(), Contains("dgc"));
     EXPECT_THAT(strategy.names(), Not(Contains("lars")));
   });
-  EXPECT_THAT(line, HasSubstr("lars is switched off: it does not go with dgc"));
+  EXPECT_THAT(line, HasSubstr("lars is switched off: it cannot be combined with dgc"));
 }
 
 TEST(Dgc, NoLargeParameter_IsSaid) {

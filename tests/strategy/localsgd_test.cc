@@ -72,14 +72,14 @@ TEST(LocalSgd, WhereItCannotAct_IsOffAndSaysWhy) {
               HasSubstr("it needs optimizer.name sgd or momentum"));
   EXPECT_THAT(off(kEveryFourth + " gradient_merge: true gradient_merge_configs { k_steps: 2 }",
                   {.ranks = 2}),
-              HasSubstr("localsgd is switched off: it does not go with gradient_merge"));
+              HasSubstr("localsgd is switched off: it cannot be combined with gradient_merge"));
   EXPECT_THROW(make_strategy("localsgd: true localsgd_configs { k_steps: 0 }"), Error);
 }
 
 TEST(LocalSgd, FieldsOfGradientSums_AreSaidToHaveNoEffect) {
   const std::string line = said(
       [] { Trained("localsgd: true nccl_comm_num: 2 fuse_grad_size_in_MB: 32", {.ranks = 2}); });
-  EXPECT_THAT(line, HasSubstr("no effect, for gradients do not travel: nccl_comm_num\n"));
+  EXPECT_THAT(line, HasSubstr("no effect, because gradients are not exchanged: nccl_comm_num\n"));
 }
 
 TEST(LocalSgd, HalfPrecisionSums_HaveNoEffect) {
@@ -87,7 +87,7 @@ TEST(LocalSgd, HalfPrecisionSums_HaveNoEffect) {
     const Trained trained("localsgd: true fp16_allreduce: true", {.ranks = 2});
     for (const Op& op : trained.program.ops()) EXPECT_NE(op.type(), "cast");
   });
-  EXPECT_THAT(line, HasSubstr("fp16_allreduce has no effect: gradients do not travel"));
+  EXPECT_THAT(line, HasSubstr("fp16_allreduce has no effect: gradients are not exchanged"));
 }
 
 }  // namespace

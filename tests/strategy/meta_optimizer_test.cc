@@ -113,7 +113,7 @@ TEST(MetaOptimizer, ThatLoses_IsOffAndSaysAgainstWhom) {
     EXPECT_THAT(strategy.names(), Contains("amp"));
     EXPECT_THAT(strategy.names(), Not(Contains("test_every_second")));
   });
-  EXPECT_THAT(line, HasSubstr("test_every_second is switched off: it does not go with amp"));
+  EXPECT_THAT(line, HasSubstr("test_every_second is switched off: it cannot be combined with amp"));
 }
 
 // Two that took one field would both believe that it is theirs.

@@ -97,7 +97,7 @@ std::string refusal(const std::string& checkpoint, const std::string& more = "")
 }
 
 TEST(Recompute, UnknownCheckpoint_IsNamedWithTheNearestOne) {
-  EXPECT_THAT(refusal("layer1.O"), HasSubstr("the model computes no 'layer1.O'"));
+  EXPECT_THAT(refusal("layer1.O"), HasSubstr("the model has no variable 'layer1.O'"));
   EXPECT_THAT(refusal("layer1.O"), HasSubstr("layer1.0"));
   EXPECT_THAT(refusal("every 0 blocks"),
               HasSubstr("'every 0 blocks' does not name a number of blocks"));
@@ -108,7 +108,7 @@ TEST(Recompute, UnknownCheckpoint_IsNamedWithTheNearestOne) {
 TEST(Recompute, CheckpointThatAFusionTookIn_IsRefused) {
   EXPECT_EQ(refusal("layer1.0.bn1.out", " build_strategy { fuse_bn_act_ops: false }"), "");
   EXPECT_THAT(refusal("layer1.0.bn1.out", " build_strategy { fuse_bn_act_ops: true }"),
-              HasSubstr("a fusion took it in"));
+              HasSubstr("a fusion absorbed it"));
 }
 
 constexpr char kOffload[] =

@@ -118,7 +118,7 @@ TEST(ReduceMode, WhereItCannotAct_IsOffAndSaysWhy) {
       HasSubstr("reduce is switched off: it needs several ranks"));
   const std::string line =
       said([] { Trained trained("localsgd: true nccl_comm_num: 2 " + kReduce + "}"); });
-  EXPECT_THAT(line, AllOf(HasSubstr("reduce_strategy has no effect: gradients do not travel"),
+  EXPECT_THAT(line, AllOf(HasSubstr("reduce_strategy has no effect: gradients are not exchanged"),
                           HasSubstr("nccl_comm_num and use_hierarchical_allreduce have no effect "
                                     "in Reduce mode")));
 }

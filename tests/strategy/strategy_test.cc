@@ -62,8 +62,8 @@ TEST(CheckStrategy, GivenFields_AreTaken) {
 TEST(CheckStrategy, NumberOfGradients_TakesTheOtherLimitsPlace) {
   EXPECT_EQ(checked("fuse_grad_size_in_num: 8").buckets.exact_count, 8);
   EXPECT_THAT(refusal("fuse_grad_size_in_num: 4 fuse_grad_size_in_MB: 16"),
-              HasSubstr("does not go with"));
-  EXPECT_THAT(refusal("fuse_grad_size_in_num: 0"), HasSubstr("from 1 up"));
+              HasSubstr("cannot be combined with"));
+  EXPECT_THAT(refusal("fuse_grad_size_in_num: 0"), HasSubstr("1 or more"));
 }
 
 TEST(CheckStrategy, LimitsCopiedAtTheirDefaults_DoNotCollide) {
@@ -87,7 +87,7 @@ TEST(CheckStrategy, LastBucket_IsSmallOnlyWhereItIsAskedFor) {
   EXPECT_EQ(checked("").buckets.last_megabytes, 0);
   EXPECT_EQ(checked("last_comm_group_size_MB: 2").buckets.last_megabytes, 2);
   EXPECT_THAT(refusal("fuse_grad_size_in_num: 4 last_comm_group_size_MB: 2"),
-              HasSubstr("does not go with"));
+              HasSubstr("cannot be combined with"));
 }
 
 TEST(AllReduceSettings, Defaults_AreOneCommunicatorInOrder) {

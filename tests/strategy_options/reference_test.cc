@@ -45,7 +45,7 @@ TEST(Reference, Defaults_AreTheDescriptors) {
 }
 
 TEST(Reference, CompetingMetaOptimizers_NameWhatTheyGoWith) {
-  EXPECT_THAT(goes_with(meta_optimizer_registry().get("amp")), HasSubstr("it takes in "));
+  EXPECT_THAT(goes_with(meta_optimizer_registry().get("amp")), HasSubstr("it wraps "));
   EXPECT_THAT(goes_with(meta_optimizer_registry().get("amp")), HasSubstr("gradient_merge"));
   EXPECT_EQ(goes_with(meta_optimizer_registry().get("fuse_bn_act")), "all others");
 }

@@ -88,7 +88,7 @@ TEST_F(BadData, FailureThatEndsTheJob_SavesFirst) {
       EXPECT_THAT(ends.back().message, HasSubstr(".png: damaged image"));
       if (world == 2) {
         EXPECT_EQ(ends[0].code, ErrorCode::kPeerLost);
-        EXPECT_THAT(ends[0].message, HasSubstr("rank 1: cannot go on"));
+        EXPECT_THAT(ends[0].message, HasSubstr("rank 1: cannot continue"));
       }
       // Alone it saves before the step; two ranks had begun it, without that rank's samples.
       const auto saved = latest_checkpoint(output_ + "/checkpoints");

@@ -134,7 +134,8 @@ TEST_F(Checkpoint, OtherFoldersBeside_AreNoCheckpoints) {
   fs::create_directories(root_ + "/step_backup");
   EXPECT_EQ(latest_checkpoint(root_), std::nullopt);
   fs::create_directories(root_ + "/step_00000001");
-  EXPECT_THAT(load_message(root_ + "/step_00000001", "mlp", 3), HasSubstr("there is no such file"));
+  EXPECT_THAT(load_message(root_ + "/step_00000001", "mlp", 3),
+              HasSubstr("the file does not exist"));
 }
 
 TEST_F(Checkpoint, SameStepTwice_ReplacesIt) {

@@ -139,7 +139,7 @@ TEST(DeviceWish, Auto_TakesTheGpuTheLauncherGave) {
 TEST(DeviceWish, AutoWithoutAGpuFromTheLauncher_IsTheCpuWithAReason) {
   const DeviceWish wish = device_wish("auto", std::nullopt, true);
   EXPECT_EQ(wish.name, "cpu");
-  EXPECT_EQ(wish.note, "the launcher gave this rank no GPU");
+  EXPECT_EQ(wish.note, "the launcher assigned no GPU to this rank");
 }
 
 TEST(DeviceWish, CpuAskedFor_NeedsNoReason) {

@@ -73,7 +73,7 @@ TEST(Divergence, OneFlippedBit_NamesTheRankAndTheParameter) {
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(ends.codes[rank], rank == 2 ? ErrorCode::kInternal : ErrorCode::kPeerLost);
     EXPECT_THAT(ends.messages[rank],
-                AllOf(HasSubstr("rank 2 has other values than most ranks in fc.bias"),
+                AllOf(HasSubstr("rank 2 has different values from most ranks in fc.bias"),
                       HasSubstr("(1 of 2 parameters) after 200 steps")));
   }
 }

@@ -130,7 +130,7 @@ TEST_F(Ema, CheckpointWhoseAverageIsGone_IsDamaged) {
 TEST_F(Ema, LocalSgd_IsRefused) {
   const Job wrong = job(with(kColour, {"strategy.localsgd=true"}), kResnet);
   for (const std::string& message : start_two(wrong, wrong)) {
-    EXPECT_THAT(message, HasSubstr("train.ema.decay: does not go with localsgd"));
+    EXPECT_THAT(message, HasSubstr("train.ema.decay: cannot be combined with localsgd"));
   }
 }
 

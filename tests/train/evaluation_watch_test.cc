@@ -99,7 +99,7 @@ TEST_F(Watch, WhatIsNotThere_IsRefused) {
   EXPECT_THAT(refusal({"checkpoint.keep_best=acc7"}, kMetrics),
               HasSubstr("evaluations give no 'acc7'; choose one of loss, acc1, acc4"));
   EXPECT_THAT(refusal({"train.early_stopping=loss"}, {}),
-              HasSubstr("train.early_stopping: follows evaluations, and there are none"));
+              HasSubstr("train.early_stopping: needs evaluations, but there are none"));
   EXPECT_THAT(refusal({"checkpoint.keep_best=loss"}, {}), HasSubstr("checkpoint.keep_best"));
   EXPECT_THROW(run(job({"checkpoint.keep_best=loss", "train.evaluate_every=0"}), 1), Error);
   EXPECT_THROW(job({"checkpoint.keep_best.mode=most"}), Error);

@@ -95,7 +95,7 @@ TEST_F(InitialWeights, PrefixesOfWrappers_AreLeftOut) {
 
 TEST_F(InitialWeights, PrefixOfSomeNames_IsPartOfThem) {
   file_.tensors["module.more"] = floats({1}, 0);
-  EXPECT_THAT(failure(), HasSubstr("has 'module.more', the model has not"));
+  EXPECT_THAT(failure(), HasSubstr("has 'module.more', which the model does not have"));
 }
 
 TEST_F(InitialWeights, OtherFloats_AreConverted) {
@@ -128,15 +128,15 @@ TEST_F(InitialWeights, SkippedHead_KeepsItsInitialValues) {
   file_.tensors.erase(head_ + ".bias");
   file_.tensors["head.more"] = floats({1}, 0);
   EXPECT_THAT(load({.skip = {head_ + ".*", "head.*"}}),
-              ElementsAre("keep their initial values: " + head_ + ".weight, " + head_ + ".bias"));
+              ElementsAre("parameters that keep their initial values: " + head_ + ".weight, " +
+                          head_ + ".bias"));
   expect_fresh(head_ + ".weight");
   expect_fresh(head_ + ".bias");
   EXPECT_EQ(values(names_.front())[0], 1);
 }
 
 TEST_F(InitialWeights, PatternThatNamesNothing_IsSaid) {
-  EXPECT_THAT(load({.skip = {"head.*"}}),
-              ElementsAre(HasSubstr("no parameter is called 'head.*'")));
+  EXPECT_THAT(load({.skip = {"head.*"}}), ElementsAre(HasSubstr("no parameter matches 'head.*'")));
 }
 
 TEST_F(InitialWeights, MissingAndOtherTypes_AreRefused) {

@@ -78,7 +78,7 @@ TEST(GlobalBatch, IsSharedByTheRanks) {
 TEST(GlobalBatch, OverTheJobFilesBatch_SaysSo) {
   std::string line;
   EXPECT_EQ(shared(2, {"data.global_batch_size=96"}, &line, kImageNet), 48);
-  EXPECT_EQ(line, "data.batch_size of job.json is left out");
+  EXPECT_EQ(line, "data.batch_size of job.json is ignored");
 }
 
 TEST(GlobalBatch, BesideABatchOrNotDivisible_IsRefused) {
@@ -131,8 +131,8 @@ TEST(JobOverrides, Section_IsReplacedAsAWhole) {
   EXPECT_EQ(result.job.optimizer.text("name"), "adam");
   EXPECT_EQ(result.job.optimizer.number("beta2"), 0.9);
   EXPECT_EQ(result.job.optimizer.number("weight_decay"), 0);
-  EXPECT_THAT(result.lines,
-              ElementsAre(AllOf(HasSubstr("sets the whole section"), HasSubstr("weight_decay"))));
+  EXPECT_THAT(result.lines, ElementsAre(AllOf(HasSubstr("replaces the whole section"),
+                                              HasSubstr("weight_decay"))));
   EXPECT_EQ(with({"optimizer={'name': 'sgd'}", "optimizer.weight_decay=1"})
                 .job.optimizer.number("weight_decay"),
             1);
@@ -169,7 +169,7 @@ TEST(UnusedOptions, EachIsNamedWithItsReason) {
   EXPECT_THAT(unused({"data.augment.random_resized_crop_scale=0.5,1"}),
               ElementsAre(HasSubstr("random_resized_crop is false")));
   EXPECT_THAT(unused({"train.evaluate_every=2"}, {.evaluates = false}),
-              ElementsAre(HasSubstr("no test data are named")));
+              ElementsAre(HasSubstr("there are no test data")));
   EXPECT_THAT(unused({"train.max_steps=100"}, {.steps = 99}),
               ElementsAre(HasSubstr("train.max_steps 100 is not reached: 90 epochs are 99 steps")));
   EXPECT_THAT(unused({"train.max_steps=99"}, {.steps = 99}), IsEmpty());
@@ -197,7 +197,7 @@ TEST(UnusedOptions, NamesThatFitNoParameter_AreNamed) {
   program.parameter("conv1.weight", {2}, Init());
   EXPECT_THAT(
       unused_parameter_names(with({"optimizer.exclude_from_weight_decay=conv,bn"}).job, program),
-      ElementsAre("optimizer.exclude_from_weight_decay: no parameter fits 'bn'"));
+      ElementsAre("optimizer.exclude_from_weight_decay: no parameter matches 'bn'"));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST_F(Plateau, InterruptedAndResumed_IsBitIdentical) {
 TEST_F(Plateau, NothingEvaluated_IsRefused) {
   const Job blind = job(with(kFalling, {"train.evaluate_every=0"}));
   for (const std::string& message : start_two(blind, blind)) {
-    EXPECT_THAT(message, HasSubstr("the schedule follows evaluations"));
+    EXPECT_THAT(message, HasSubstr("the schedule needs evaluations"));
   }
 }
 

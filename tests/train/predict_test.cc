@@ -153,7 +153,7 @@ TEST_F(Predict, BadImage_IsALineOfItsOwn) {
     const auto all = lines();
     ASSERT_EQ(all.size(), 8u);
     EXPECT_EQ(all[2]["file"], output_ + "/photos/p1b.png");
-    EXPECT_THAT(all[2]["error"].get<std::string>(), HasSubstr("no JPEG, PNG, WebP, GIF or BMP"));
+    EXPECT_THAT(all[2]["error"].get<std::string>(), HasSubstr("not a JPEG, PNG, WebP, GIF or BMP"));
     EXPECT_EQ(all[5]["file"], cut);
     EXPECT_TRUE(all[5].contains("error"));
     EXPECT_FALSE(all[5].contains("class"));
@@ -192,10 +192,10 @@ TEST_F(Predict, WhatCannotBe_IsRefused) {
   EXPECT_THAT(failure(job({"predict.input=" + photo(0)})), HasSubstr("no checkpoint"));
   EXPECT_THAT(failure(lenet({photo(0)}, {"model.num_classes=7"})), HasSubstr("fc3.weight"));
   fs::create_directories(output_ + "/empty");
-  EXPECT_THAT(failure(lenet({output_ + "/empty"})), HasSubstr("the folder holds no image"));
+  EXPECT_THAT(failure(lenet({output_ + "/empty"})), HasSubstr("the folder contains no image"));
   EXPECT_FALSE(fs::exists(lines_path()));
   EXPECT_THAT(failure(lenet({photo(0)}, {"predict.checkpoint=" + output_})),
-              HasSubstr("name a checkpoint's folder"));
+              HasSubstr("give a checkpoint's folder"));
 }
 
 TEST_F(Predict, OutputThatIsNoFile_StaysAsItIs) {

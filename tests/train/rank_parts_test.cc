@@ -172,12 +172,12 @@ TEST_F(RankParts, AnotherNumberOfRanks_IsRefusedByAllByName) {
 TEST_F(RankParts, OnlyOneHasThem_IsRefused) {
   save(2);
   EXPECT_THAT(load(2, false),
-              Each(AllOf(HasSubstr("of each of 2 ranks ('fc.weight.residual') that this job has no "
-                                   "use for"),
+              Each(AllOf(HasSubstr("of each of 2 ranks ('fc.weight.residual') that this job does "
+                                   "not need"),
                          HasSubstr("checkpoint.weights"))));
   EXPECT_THAT(codes_, Each(ErrorCode::kUsage));
   save(2, false);
-  EXPECT_THAT(load(2), Each(AllOf(HasSubstr("no states of each rank; this job needs "
+  EXPECT_THAT(load(2), Each(AllOf(HasSubstr("no per-rank states; this job needs "
                                             "'fc.weight.residual' of each of 2 ranks"),
                                   HasSubstr("checkpoint.weights"))));
   EXPECT_THAT(codes_, Each(ErrorCode::kUsage));
@@ -188,11 +188,12 @@ TEST_F(RankParts, PartThatIsGoneCutOrOfAnother_IsRefusedByItsRank) {
   const std::string whole = read_file(part(1));
   fs::remove(part(1));
   EXPECT_THAT(load(2),
-              ::testing::ElementsAre("", HasSubstr("rank_00001.safetensors: there is no")));
+              ::testing::ElementsAre("", HasSubstr("rank_00001.safetensors: the file does not")));
   write_file_atomically(part(1), whole.substr(0, whole.size() - 4));
   EXPECT_THAT(load(2), ::testing::ElementsAre("", HasSubstr("truncated")));
   fs::copy_file(part(0), part(1), fs::copy_options::overwrite_existing);
-  EXPECT_THAT(load(2), ::testing::ElementsAre("", HasSubstr("is not of rank 1 of 2 at step 7")));
+  EXPECT_THAT(load(2),
+              ::testing::ElementsAre("", HasSubstr("does not belong to rank 1 of 2 at step 7")));
   EXPECT_EQ(codes_[1], ErrorCode::kUsage);
 }
 

@@ -83,7 +83,7 @@ TEST_F(RunFolderTest, FolderOfARunningJob_IsRefused) {
   const RunFolder first({.output = "mine", .name = "net", .run = "a"});
   EXPECT_EQ(first.path(), "mine");
   EXPECT_THAT(failure_of({.output = "mine", .name = "net", .run = "b"}),
-              HasSubstr("the output folder mine: another job writes there (process " +
+              HasSubstr("the output folder mine: another job is using it (process " +
                         std::to_string(::getpid()) + " on "));
   const RunFolder run({.name = "net", .run = "a"});
   EXPECT_THAT(failure_of({.name = "net", .resumes = true}), HasSubstr("output/net/run-001"));
@@ -102,8 +102,9 @@ TEST_F(RunFolderTest, NamesThatAreNoFolder_AreRefused) {
 
 TEST_F(RunFolderTest, WhatCannotBeWritten_IsRefused) {
   { UniqueFd made(::creat("file", 0644)); }
-  EXPECT_THAT(failure_of({.output = "file"}), HasSubstr("set train.output to a folder"));
-  EXPECT_THAT(failure_of({.output = "file/below"}), HasSubstr("set train.output to a folder"));
+  EXPECT_THAT(failure_of({.output = "file"}), HasSubstr("set train.output to a writable folder"));
+  EXPECT_THAT(failure_of({.output = "file/below"}),
+              HasSubstr("set train.output to a writable folder"));
 }
 
 TEST_F(RunFolderTest, SetAside_KeepsWhatIsThere) {

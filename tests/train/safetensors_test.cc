@@ -72,7 +72,7 @@ TEST_F(Safetensors, ValuesInALayout_AreWrittenRowMajor) {
 TEST_F(Safetensors, NoRegularFile_IsRefusedAtOnce) {
   std::filesystem::remove(path_);
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_NE(message().find("no regular file"), std::string::npos);
+  EXPECT_NE(message().find("not a regular file"), std::string::npos);
 }
 
 TEST_F(Safetensors, HeaderIsAlignedAndJson) {

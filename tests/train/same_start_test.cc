@@ -156,7 +156,7 @@ TEST(SameStart, RankThatDoesNotCome_IsNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-    EXPECT_THAT(error.what(), HasSubstr("rank 1 did not come"));
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 did not reach"));
   }
 }
 

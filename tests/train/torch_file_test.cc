@@ -120,8 +120,8 @@ TEST_F(TorchFile, NestedOrEndless_IsNoCrash) {
   EXPECT_THAT(pickle_failure(std::string("\x80\x02X\xff\xff\xff\xff")), HasSubstr("cut off"));
   EXPECT_THAT(pickle_failure("\x80\x02"
                              "aaa."),
-              HasSubstr("takes what is not there"));
-  EXPECT_THAT(pickle_failure("\x80\x02h\x07."), HasSubstr("takes what is not there"));
+              HasSubstr("reads a missing value"));
+  EXPECT_THAT(pickle_failure("\x80\x02h\x07."), HasSubstr("reads a missing value"));
 }
 
 TEST_F(TorchFile, Truncated_IsRefusedAtEveryLength) {

@@ -121,7 +121,7 @@ TEST_F(BadInput, ListThatIsNoText_EndsAtItsBeginning) {
   std::filesystem::resize_file(job_.path("train.txt"), uint64_t{1} << 40);  // takes no space
   std::string error;
   EXPECT_EQ(job_.run_worker({"list.json"}, &error), 2);
-  EXPECT_THAT(error, HasSubstr("train.txt:1: the line is no text"));
+  EXPECT_THAT(error, HasSubstr("train.txt:1: the line is not text"));
 }
 
 TEST_F(BadInput, IdxHeaderThatClaimsTooMuch_IsRefusedAtOnce) {
@@ -131,7 +131,7 @@ TEST_F(BadInput, IdxHeaderThatClaimsTooMuch_IsRefusedAtOnce) {
   write("images", std::string("\0\0\x08\x03\0\xff\xff\xff\0\0\x01\0\0\0\x01\0", 16));
   std::string error;
   EXPECT_EQ(job_.run_worker({"idx.json"}, &error), 2);
-  EXPECT_THAT(error, HasSubstr("shorter than its header says"));
+  EXPECT_THAT(error, HasSubstr("shorter than its header claims"));
 }
 
 TEST_F(BadInput, NamesThatATerminalObeys_AreWrittenOut) {

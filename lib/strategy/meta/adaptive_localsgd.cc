@@ -1,7 +1,8 @@
-// adaptive_localsgd: localsgd whose number of steps between averages follows the loss (Wang and
-// Joshi, 2019, in the form of Paddle's AdaptiveLocalSGDOptimizer). Steps count from 1: parameters
-// are averaged after each one up to begin_step, then whenever k steps have passed since; k begins
-// as init_k_steps and is chosen anew at each of the later averages (ops/local_steps.cc).
+// adaptive_localsgd: localsgd with a number of steps between averages that follows the loss (Wang
+// and Joshi, 2019, in the form of Paddle's AdaptiveLocalSGDOptimizer). Steps count from 1:
+// parameters are averaged after each one up to begin_step, then whenever k steps have passed since
+// the last average; k starts as init_k_steps and is chosen anew at each later average
+// (ops/local_steps.cc).
 #include "base/log.h"
 #include "strategy/meta/average_parameters.h"
 
@@ -50,7 +51,7 @@ class AdaptiveLocalSgd : public MetaOptimizer {
   }
 
  private:
-  // What the states say: at the start, of a resumed run too, and once k was chosen.
+  // Reads the states: at the start, also of a resumed run, and after k was chosen.
   void look(HostStep& step, int64_t number) {
     const std::vector<float> steps = step.read(steps_);
     const int64_t before = k_;
@@ -78,14 +79,15 @@ class AdaptiveLocalSgd : public MetaOptimizer {
   FlagId first_ = kNoFlag, adapts_ = kNoFlag;
   VarId steps_ = kNoVar;
   bool leads_ = false;
-  bool stale_ = true;  // the states know more than this
+  bool stale_ = true;  // the states have newer values than this object
   int64_t k_ = 0, averaged_ = 0;
 };
 
 }  // namespace
 
 FLEET_META_OPTIMIZER(adaptive_localsgd) {
-  def.help = "ranks train apart and average their parameters, the less often the higher the loss";
+  def.help =
+      "ranks train separately and average their parameters, less often while the loss is high";
   def.position = 340;
   def.fields = {"adaptive_localsgd", "adaptive_localsgd_configs"};
   def.asked = [](const StrategyProto& proto) { return proto.adaptive_localsgd(); };
@@ -104,14 +106,15 @@ FLEET_META_OPTIMIZER(adaptive_localsgd) {
   };
   def.field_help = {
       {"adaptive_localsgd_configs.init_k_steps",
-       "steps between two averages until others are chosen, and a factor within the root of the "
-       "rule that chooses them; from 1 up"},
+       "steps between two averages until another number is chosen, and a factor within the root of "
+       "the "
+       "rule that chooses them; 1 or more"},
       {"adaptive_localsgd_configs.begin_step",
        "up to this step, counted from 1, the parameters are averaged after each step"}};
-  def.when = "as localsgd, where nobody wants to choose how often";
-  def.cost = "as localsgd; each average also sums the loss, and the host waits for it";
+  def.when = "as localsgd, if the interval is to be chosen automatically";
+  def.cost = "as localsgd; each average also reduces the loss, and the host waits for it";
   def.figure =
-      "ResNet-18 on made-up images, init_k_steps of 4: averages every 2 steps, then after each "
+      "ResNet-18 on generated images, init_k_steps of 4: averages every 2 steps, then after each "
       "(`scripts/bench.sh links localsgd`)";
 }
 

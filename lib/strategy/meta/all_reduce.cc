@@ -26,7 +26,7 @@ BucketLimits bucket_limits(const StrategyProto& proto) {
   if (!proto.has_fuse_grad_size_in_num()) return limits;
   if (proto.fuse_grad_size_in_num() < 1) {
     refuse("fuse_grad_size_in_num is " + std::to_string(proto.fuse_grad_size_in_num()),
-           "give a number from 1 up, or leave it out");
+           "set it to 1 or more, or remove it");
   }
   const StrategyProto defaults;
   const bool others = proto.has_fuse_grad_size_in_mb() || proto.has_fuse_grad_size_in_tflops() ||
@@ -35,23 +35,24 @@ BucketLimits bucket_limits(const StrategyProto& proto) {
       proto.fuse_grad_size_in_mb() != defaults.fuse_grad_size_in_mb() ||
       proto.fuse_grad_size_in_tflops() != defaults.fuse_grad_size_in_tflops() ||
       proto.last_comm_group_size_mb() != defaults.last_comm_group_size_mb();
-  // A file that Paddle wrote has all of them, at their defaults where nothing else was set.
+  // A file that Paddle wrote contains all of them, at their defaults if nothing else was set.
   if (others && proto.fuse_grad_size_in_num() == defaults.fuse_grad_size_in_num()) {
     if (limits.last_megabytes == defaults.last_comm_group_size_mb()) limits.last_megabytes = 0;
     return limits;
   }
   if (others_differ) {
     refuse(
-        "fuse_grad_size_in_num does not go with fuse_grad_size_in_MB, fuse_grad_size_in_TFLOPS and "
+        "fuse_grad_size_in_num cannot be combined with fuse_grad_size_in_MB, "
+        "fuse_grad_size_in_TFLOPS and "
         "last_comm_group_size_MB",
-        "give the one or the others");
+        "set only one or the others");
   }
   limits.last_megabytes = 0;
   limits.exact_count = proto.fuse_grad_size_in_num();
   return limits;
 }
 
-// The size of the groups in which gradients are summed first; 1: none.
+// The size of the groups in which gradients are summed first; 1: no groups.
 int group_size(const StrategyProto& proto, const PassContext& context) {
   const int degree = context.data_parallel_degree();
   const int size = proto.hierarchical_allreduce_inter_nranks();
@@ -68,24 +69,26 @@ int group_size(const StrategyProto& proto, const PassContext& context) {
     return 1;
   }
   if (size <= 1 || size >= degree || degree % size != 0) {
-    refuse("hierarchical_allreduce_inter_nranks is " + std::to_string(size) + ", with " +
-               std::to_string(degree) + " ranks",
-           "give the number of ranks of a group, such as a node's: more than 1, and a divisor of "
-           "the number of ranks below it");
+    refuse(
+        "hierarchical_allreduce_inter_nranks is " + std::to_string(size) + ", with " +
+            std::to_string(degree) + " ranks",
+        "set it to the number of ranks of a group, such as a node's: more than 1, and a divisor of "
+        "the number of ranks below it");
   }
   return size;
 }
 
 class AllReduce : public MetaOptimizer {
  public:
-  // given: the fields that the user set to other values than their defaults
+  // given: fields that the user set to values other than their defaults
   AllReduce(const AllReduceSettings& settings, std::vector<std::string> given)
       : settings_(settings), given_(std::move(given)) {}
 
   void communication(Build& build) override {
     if (!build.sums_gradients) {
       if (!given_.empty()) {
-        spdlog::warn("strategy: no effect, for gradients do not travel: {}", join(given_, ", "));
+        spdlog::warn("strategy: no effect, because gradients are not exchanged: {}",
+                     join(given_, ", "));
       }
       return;
     }
@@ -126,12 +129,12 @@ AllReduceSettings check_all_reduce(const StrategyProto& proto, const PassContext
                              .communicators = proto.nccl_comm_num(),
                              .one_after_another = proto.sync_nccl_allreduce()};
   if (proto.sync_batch_norm() && context.data_parallel_degree() > 1) {
-    settings.communicators = std::min(settings.communicators, 1);  // as Paddle, which says so
+    settings.communicators = std::min(settings.communicators, 1);  // like Paddle, which logs it
   } else {
     settings.group_size = group_size(proto, context);
   }
   if (settings.communicators < 1) {
-    refuse("nccl_comm_num is " + std::to_string(settings.communicators), "give a number from 1 up");
+    refuse("nccl_comm_num is " + std::to_string(settings.communicators), "set it to 1 or more");
   }
   if (settings.communicators > 1 && context.data_parallel_degree() <= 1) {
     spdlog::warn("set nccl_comm_num=1 since you only have 1 node.");
@@ -146,7 +149,7 @@ AllReduceSettings check_all_reduce(const StrategyProto& proto, const PassContext
 }
 
 FLEET_META_OPTIMIZER(all_reduce) {
-  def.help = "gradients are summed over the ranks, several to an allreduce";
+  def.help = "gradients are summed over the ranks, several per allreduce";
   def.position = 350;
   def.fields = {
       "fuse_all_reduce_ops",   "fuse_grad_size_in_MB",       "fuse_grad_size_in_TFLOPS",
@@ -167,30 +170,32 @@ FLEET_META_OPTIMIZER(all_reduce) {
     return std::make_unique<AllReduce>(settings, std::move(given));
   };
   def.field_help = {
-      {"fuse_all_reduce_ops", "several gradients travel in one allreduce; false: each in its own"},
+      {"fuse_all_reduce_ops", "several gradients share one allreduce; false: one allreduce each"},
       {"fuse_grad_size_in_MB",
-       "a group of gradients is closed at so many MiB; 0 or less: a group a layer"},
+       "a group of gradients is closed at this number of MiB; 0 or less: one group per layer"},
       {"fuse_grad_size_in_TFLOPS",
-       "a group is closed behind so many gradients, whatever the name says; also "
+       "a group is closed after this number of gradients, despite the name; also "
        "FLAGS_fuse_parameter_groups_size"},
       {"fuse_grad_size_in_num",
-       "groups of exactly so many gradients, in place of the limits above; used only where it is "
+       "groups of exactly this number of gradients, instead of the limits above; used only if it "
+       "is "
        "given without them"},
       {"last_comm_group_size_MB",
-       "where it is given, the last group, which the step waits for, has at most so many MiB"},
+       "if set, limit in MiB of the last group, which the step waits for"},
       {"sync_nccl_allreduce",
-       "an allreduce begins when the one before has ended, also on another communicator"},
-      {"nccl_comm_num", "communicators that allreduces take in turn, each with a stream"},
+       "an allreduce begins when the previous one has ended, also on another communicator"},
+      {"nccl_comm_num", "number of communicators that allreduces use in turn, each with a stream"},
       {"use_hierarchical_allreduce",
        "sums within groups of ranks first, then between them; needs several nodes"},
       {"hierarchical_allreduce_inter_nranks",
-       "ranks of such a group, such as a node's: above 1, a divisor of the number of ranks"}};
+       "number of ranks in such a group, for example those of a node: above 1, a divisor of the "
+       "number of ranks"}};
   def.when =
-      "always with several ranks: smaller groups begin to travel earlier, larger ones use the "
+      "always with several ranks: smaller groups are sent earlier, larger ones use the "
       "network better; a tenth of all gradients is a good start";
   def.cost = "the last group cannot hide behind the backward pass; each communicator has buffers";
   def.figure =
-      "ResNet50's 161 gradients travel in 6 groups with 16 MiB and 50, in 5 with 32 MiB "
+      "ResNet50's 161 gradients are sent in 6 groups with 16 MiB and 50, in 5 with 32 MiB "
       "(`fleet-worker --print_program`); hierarchical sums of 25 MB over 2 hosts x 4 ranks take "
       "0.63 of a flat ring's time (docs/performance.md)";
 }

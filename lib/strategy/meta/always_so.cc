@@ -7,15 +7,15 @@ namespace fleet {
 namespace {
 
 constexpr const char* kAlwaysSo =
-    "operations run in the program's order, the updates behind the whole backward pass; results "
-    "take their inputs' memory wherever that is safe; memory and schedules are planned once, "
+    "operations run in the program's order, the updates after the whole backward pass; results "
+    "reuse their inputs' memory wherever that is safe; memory and schedules are planned once, "
     "before the first step, and a GPU's step is launched as one graph (train.cuda_graph)";
 
 }  // namespace
 
-// Whatever these say, true or false: kAlwaysSo.
+// These fields have no effect, true or false: kAlwaysSo describes the fixed behaviour.
 FLEET_META_OPTIMIZER(always_so) {
-  def.help = "properties that every Program here has; the fields cannot change them";
+  def.help = "fixed properties of every Program; the fields do not change them";
   def.fields = {"build_strategy.enable_sequential_execution",
                 "build_strategy.enable_inplace",
                 "build_strategy.enable_backward_optimizer_op_deps",
@@ -29,28 +29,28 @@ FLEET_META_OPTIMIZER(always_so) {
                                      const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     const std::vector<std::string> given = given_fields(proto, fields);
     if (!given.empty()) {
-      spdlog::info("strategy: {}: always so, whatever is set: {}", join(given, ", "), kAlwaysSo);
+      spdlog::info("strategy: {}: not configurable: {}", join(given, ", "), kAlwaysSo);
     }
     return nullptr;
   };
   def.field_help = {
       {"build_strategy.enable_sequential_execution",
-       "always so: operations run in the program's order"},
+       "not configurable: operations run in the program's order"},
       {"build_strategy.enable_inplace",
-       "always so: results take their inputs' memory wherever that is safe"},
+       "not configurable: results reuse their inputs' memory wherever that is safe"},
       {"build_strategy.enable_backward_optimizer_op_deps",
-       "always so: updates come behind the whole backward pass"},
+       "not configurable: updates run after the whole backward pass"},
       {"build_strategy.cache_runtime_context",
-       "always so: schedules are made once, before the first step"},
-      {"build_strategy.enable_addto", "always so: sums of gradients take an addend's memory"},
-      {"build_strategy.fix_op_run_order", "always so: the order is the Plan's"},
+       "not configurable: schedules are made once, before the first step"},
+      {"build_strategy.enable_addto",
+       "not configurable: sums of gradients reuse an addend's memory"},
+      {"build_strategy.fix_op_run_order", "not configurable: the order is the Plan's"},
       {"build_strategy.allow_cuda_graph_capture",
-       "always so: a GPU's step is launched as one graph (train.cuda_graph)"},
+       "not configurable: a GPU's step is launched as one graph (train.cuda_graph)"},
       {"execution_strategy.num_iteration_per_drop_scope",
-       "without effect: memory is planned once, there are no scopes to drop"},
-      {"execution_strategy.use_thread_barrier",
-       "without effect: one thread issues the operations"}};
-  def.when = "never: scripts set them, and a line names those that were given";
+       "no effect: memory is planned once, there are no scopes to drop"},
+      {"execution_strategy.use_thread_barrier", "no effect: one thread issues the operations"}};
+  def.when = "never: they exist for scripts that set them; a log line names those that were set";
   def.cost = "nothing";
 }
 

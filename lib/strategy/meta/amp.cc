@@ -15,7 +15,7 @@ using paddle::fleet::AMPConfig;
   throw Error(code, what, "strategy amp_configs", next);
 }
 
-// Paddle's names of operations that are called otherwise here.
+// Translates Paddle's operation names that differ from ours.
 std::vector<std::string> own_names(const google::protobuf::RepeatedPtrField<std::string>& names) {
   static const std::map<std::string, std::string> kOwn = {
       {"mul", "fc"},           {"matmul_v2", "matmul"},
@@ -26,18 +26,18 @@ std::vector<std::string> own_names(const google::protobuf::RepeatedPtrField<std:
   for (const std::string& name : names) {
     const auto found = kOwn.find(name);
     own.push_back(found == kOwn.end() ? name : found->second);
-    op_registry().get(own.back());  // kUsage naming the nearest
+    op_registry().get(own.back());  // kUsage naming the nearest known name
   }
   return own;
 }
 
 void check_scaling(const AMPConfig& configs) {
   const auto require = [](bool holds, const std::string& what) {
-    if (!holds) refuse(what, "give a value in that range");
+    if (!holds) refuse(what, "use a value in that range");
   };
   require(configs.init_loss_scaling() > 0, "init_loss_scaling must be above 0");
-  require(configs.incr_every_n_steps() >= 1, "incr_every_n_steps must be from 1 up");
-  require(configs.decr_every_n_nan_or_inf() >= 1, "decr_every_n_nan_or_inf must be from 1 up");
+  require(configs.incr_every_n_steps() >= 1, "incr_every_n_steps must be 1 or more");
+  require(configs.decr_every_n_nan_or_inf() >= 1, "decr_every_n_nan_or_inf must be 1 or more");
   require(configs.incr_ratio() > 1, "incr_ratio must be above 1");
   require(configs.decr_ratio() > 0 && configs.decr_ratio() < 1,
           "decr_ratio must be between 0 and 1");
@@ -51,14 +51,14 @@ std::optional<DType> wanted_type(const AMPConfig& configs) {
     refuse("dtype is '" + configs.dtype() + "'", "set it to auto, float16 or bfloat16");
   }
   if (configs.use_pure_fp16() && configs.use_pure_bf16()) {
-    refuse("use_pure_fp16 and use_pure_bf16 are both set", "leave one of them out");
+    refuse("use_pure_fp16 and use_pure_bf16 are both set", "remove one of them");
   }
   for (const auto& [pure, dtype] : {std::pair(configs.use_pure_fp16(), DType::kFloat16),
                                     std::pair(configs.use_pure_bf16(), DType::kBFloat16)}) {
     if (!pure) continue;
     if (wanted && *wanted != dtype) {
-      refuse("dtype " + configs.dtype() + " does not go with pure " + name_of(dtype),
-             "leave dtype out");
+      refuse("dtype " + configs.dtype() + " cannot be combined with pure " + name_of(dtype),
+             "remove dtype");
     }
     wanted = dtype;
   }
@@ -74,7 +74,7 @@ AmpStrategy check_amp(const StrategyProto& proto) {
   amp.pure = configs.use_pure_fp16() || configs.use_pure_bf16();
   if (amp.pure && configs.has_use_fp16_guard() && configs.use_fp16_guard()) {
     refuse("use_fp16_guard: no network here marks parts with fp16_guard",
-           "leave it out, or set it to false: the whole network runs in the low type",
+           "remove it, or set it to false: the whole network runs in the low type",
            ErrorCode::kUnsupported);
   }
   if (configs.has_use_fp16_guard()) {
@@ -110,7 +110,7 @@ std::optional<DType> choose_low_type(const AmpStrategy& amp, const PassContext& 
     if (std::find(offered.begin(), offered.end(), *amp.wanted) != offered.end()) {
       low = *amp.wanted;
     } else {
-      spdlog::warn("amp: {} in place of {}, which this device does not compute in", name_of(low),
+      spdlog::warn("amp: {} instead of {}, which this device does not support", name_of(low),
                    name_of(*amp.wanted));
     }
   }
@@ -145,7 +145,7 @@ class Amp : public MetaOptimizer {
     if (build.low) run_pass("amp_parameters", build.program, build.context);
   }
 
-  // Looks for infinite gradients, sets the next step's scale.
+  // Checks for infinite gradients, and sets the scale of the next step.
   void update(Build& build) override {
     if (build.loss_scaling == kNoVar) return;
     Program& program = build.program;
@@ -178,7 +178,7 @@ class Amp : public MetaOptimizer {
 }  // namespace
 
 FLEET_META_OPTIMIZER(amp) {
-  def.help = "the network computes in a 16-bit type, parameters stay in float32";
+  def.help = "the network computes in a 16-bit type; parameters stay in float32";
   def.position = 310;
   def.fields = {"amp"};
   for (const char* field :
@@ -195,22 +195,21 @@ FLEET_META_OPTIMIZER(amp) {
     return std::make_unique<Amp>(check_amp(proto));
   };
   def.field_help = {
-      {"amp_configs.init_loss_scaling", "what the loss is multiplied with at first; float16 only"},
+      {"amp_configs.init_loss_scaling", "initial factor of the loss; float16 only"},
       {"amp_configs.incr_every_n_steps",
-       "steps without overflow after which the scale grows; float16 only"},
+       "steps without overflow before the scale grows; float16 only"},
       {"amp_configs.decr_every_n_nan_or_inf",
-       "steps with overflow after which the scale falls; float16 only"},
+       "steps with overflow before the scale falls; float16 only"},
       {"amp_configs.incr_ratio", "factor by which the scale grows, above 1; float16 only"},
       {"amp_configs.decr_ratio", "factor by which it falls, between 0 and 1; float16 only"},
-      {"amp_configs.use_dynamic_loss_scaling", "false: the scale stays as it is; float16 only"},
+      {"amp_configs.use_dynamic_loss_scaling", "false: the scale stays constant; float16 only"},
       {"amp_configs.custom_white_list", "operations that compute in the low type too"},
       {"amp_configs.custom_black_list", "operations that stay in float32"},
       {"amp_configs.custom_black_varnames",
        "operations that read or write one of these variables stay in float32"},
-      {"amp_configs.use_pure_fp16",
-       "gray operations take float16 too, whatever their inputs come from"},
+      {"amp_configs.use_pure_fp16", "gray operations also use float16, regardless of their inputs"},
       {"amp_configs.use_fp16_guard",
-       "no network here marks parts with it: true beside a pure mode is refused"},
+       "no network here uses it; true together with a pure mode is refused"},
       {"amp_configs.use_pure_bf16", "the same in bfloat16"},
       {"amp_configs.dtype",
        "the low type: auto (the device's best), float16, bfloat16; fleetrun's own"}};

@@ -1,4 +1,4 @@
-// Mixed precision as a strategy asks for it: amp and amp_configs.
+// Settings for mixed precision of a strategy: amp and amp_configs.
 #pragma once
 
 #include <optional>
@@ -18,18 +18,18 @@ struct LossScaling {  // amp_configs, with Paddle's defaults
 
 struct AmpStrategy {
   std::optional<DType>
-      wanted;         // dtype, use_pure_fp16, use_pure_bf16; nothing: the backend's choice
+      wanted;         // dtype, use_pure_fp16, use_pure_bf16; nullopt: the backend's choice
   bool pure = false;  // use_pure_fp16 or use_pure_bf16
   std::vector<std::string> white_list, black_list, black_variables;  // custom_...
   LossScaling scaling;
   bool scaling_given = false;  // the user set one of its keys
 };
 
-// amp_configs. kUsage, kUnsupported naming the field.
+// Checks amp_configs. kUsage, kUnsupported naming the field.
 AmpStrategy check_amp(const StrategyProto& proto);
 
-// What the forward part is rewritten to: nothing: float32 only. Says the choice in the log, and why
-// it is not the wanted one.
+// The type of the forward part; nullopt: float32 only. Logs the choice, and the reason if it is not
+// the requested one.
 std::optional<DType> choose_low_type(const AmpStrategy& amp, const PassContext& context);
 
 }  // namespace fleet

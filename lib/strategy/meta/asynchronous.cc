@@ -5,15 +5,16 @@
 
 namespace fleet {
 
-// Paddle's scripts for collective training set them too: its setter of a_sync fills a_sync_configs.
+// Paddle's scripts for collective training set them too: its setter of a_sync also fills
+// a_sync_configs.
 FLEET_META_OPTIMIZER(asynchronous) {
-  def.help = "how parameter servers are updated: without meaning in collective training";
+  def.help = "settings of parameter servers: no effect in collective training";
   def.fields = {"a_sync", "a_sync_configs"};
   def.create = [fields = def.fields](const StrategyProto& proto,
                                      const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     const std::vector<std::string> given = given_fields(proto, fields);
     if (!given.empty()) {
-      spdlog::debug("strategy: {}: of parameter servers, without meaning in collective training",
+      spdlog::debug("strategy: {}: setting of parameter servers, no effect in collective training",
                     join(given, ", "));
     }
     return nullptr;
@@ -25,10 +26,10 @@ FLEET_META_OPTIMIZER(asynchronous) {
         "a_sync_configs.send_wait_times", "a_sync_configs.runtime_split_send_recv",
         "a_sync_configs.launch_barrier", "a_sync_configs.heter_worker_device_guard",
         "a_sync_configs.lr_decay_steps", "a_sync_configs.use_ps_gpu"}) {
-    def.field_help[field] = "of parameter servers: without meaning in collective training";
+    def.field_help[field] = "setting of parameter servers: no effect in collective training";
   }
   def.field_help["a_sync_configs.use_gpu_graph"] = def.field_help["a_sync"];
-  def.when = "never: scripts for parameter servers set them";
+  def.when = "never: they exist for scripts for parameter servers";
   def.cost = "nothing";
 }
 

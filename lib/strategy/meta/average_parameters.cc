@@ -62,13 +62,13 @@ VarId AverageParameters::append_mean(Build& build, SectionId section, VarId var)
 std::string why_no_averages(const PassContext& context) {
   if (context.data_parallel_degree() <= 1) return "it needs several ranks";
   if (context.optimizer == "sgd" || context.optimizer == "momentum") return "";
-  return "it needs optimizer.name sgd or momentum, and this job's is " + context.optimizer;
+  return "it needs optimizer.name sgd or momentum, but this job's is " + context.optimizer;
 }
 
 void require_positive(const std::string& message, const char* field, int value) {
   if (value >= 1) return;
   throw Error(ErrorCode::kUsage, message + "." + field + " is " + std::to_string(value), "strategy",
-              "give a number from 1 up");
+              "set it to 1 or more");
 }
 
 }  // namespace fleet

@@ -3,9 +3,9 @@
 
 namespace fleet {
 
-// What the device is opened with (train/device_settings.h); nothing in the Program.
+// Options for opening the device (train/device_settings.h); they do not change the Program.
 FLEET_META_OPTIMIZER(device) {
-  def.help = "how algorithms of convolutions are chosen";
+  def.help = "choice of convolution algorithms";
   def.fields = {"cudnn_exhaustive_search", "conv_workspace_size_limit",
                 "cudnn_batchnorm_spatial_persistent"};
   def.create = [](const StrategyProto& proto,
@@ -19,16 +19,16 @@ FLEET_META_OPTIMIZER(device) {
   };
   def.field_help = {
       {"cudnn_exhaustive_search",
-       "cuDNN measures its algorithms for each shape and takes the fastest; else it guesses. GPU "
+       "cuDNN measures its algorithms for each shape and uses the fastest; else it guesses. GPU "
        "only; also FLAGS_cudnn_exhaustive_search"},
       {"conv_workspace_size_limit",
-       "MiB that an algorithm of cuDNN, or Winograd's method on a CPU, may use beside its "
+       "MiB that an algorithm of cuDNN, or Winograd's method on a CPU, may use in addition to its "
        "operands; "
        "also FLAGS_conv_workspace_size_limit"},
       {"cudnn_batchnorm_spatial_persistent",
-       "without effect, and a line says so: batch normalisation runs in fleetrun's own kernels"}};
-  def.when = "on a GPU, for networks of convolutions that train for more than minutes";
-  def.cost = "the search takes seconds at the start; the workspace is memory";
+       "no effect, and a log line reports it: batch normalisation runs in fleetrun's own kernels"}};
+  def.when = "on a GPU, for convolutional networks that train for more than minutes";
+  def.cost = "the search takes seconds at the start; the workspace takes memory";
 }
 
 }  // namespace fleet

@@ -1,10 +1,11 @@
 // dgc: Deep Gradient Compression (Lin et al., 2018), in the form of Paddle's DGCMomentumOptimizer.
-// Steps count from 0. Parameters of at least 16384 elements send, from step
-// rampup_begin_step on, k = numel * (1 - sparsity) elements of their accumulated gradients (the
-// rule and its local momentum: ops/dgc_select.cc) and descend along the mean of what the ranks
-// sent (ops/dgc_apply.cc). Before that step they, and always all others, are trained by momentum on
-// summed gradients; both use one velocity. From stage to stage of the ramp the sparsity is the next
-// one of its list: stage min(len - 1, (step - begin) * len / rampup_step), a section each.
+// Steps count from 0. From step rampup_begin_step on, parameters of at least 16384 elements send k
+// = numel * (1 - sparsity) elements of their accumulated gradients (the rule and its local
+// momentum: ops/dgc_select.cc) and descend along the mean of what the ranks sent
+// (ops/dgc_apply.cc). Before that step these parameters are trained by momentum on summed
+// gradients; all other parameters always are. Both use one velocity. Each stage of the ramp uses
+// the next sparsity of its list: stage min(len - 1, (step - begin) * len / rampup_step), with one
+// section per stage.
 #include <cmath>
 
 #include "base/log.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int64_t kFewestElements = 16384;
 
-// Steps of one sparsity.
+// The steps with one sparsity.
 struct Stage {
   int64_t from, until;
   float sparsity;
@@ -39,7 +40,7 @@ std::vector<Stage> stages_of(const paddle::fleet::DGCConfig& config) {
   return stages;
 }
 
-// In float, as Paddle's operator: there and here the same number.
+// In float, like Paddle's operator, so that both give the same number.
 int64_t sent_of(int64_t elements, float sparsity) {
   const float ratio = 1 - sparsity;
   return std::max<int64_t>(1, static_cast<int64_t>(static_cast<float>(elements) * ratio));
@@ -64,8 +65,8 @@ class Dgc : public MetaOptimizer {
     say(build);
     if (parameters_.empty()) return;
     if (build.loss_scaling != kNoVar) {
-      throw Error(ErrorCode::kUnsupported, "dgc does not go with a scaled loss", "strategy amp",
-                  "set amp_configs.dtype to bfloat16, or leave dgc or amp out");
+      throw Error(ErrorCode::kUnsupported, "dgc cannot be combined with loss scaling",
+                  "strategy amp", "set amp_configs.dtype to bfloat16, or remove dgc or amp");
     }
     SectionId sums = -1;
     if (starts() > 0) sums = program.add_section("dgc_dense_sums", between(build, 0, starts()));
@@ -77,8 +78,8 @@ class Dgc : public MetaOptimizer {
     check_clipping(build.optimizer);
     for (const ParameterGroup& group : parameter_groups(build.optimizer)) {
       if (group.rate == 1) continue;
-      throw Error(ErrorCode::kUsage, "dgc has one rate for all parameters", "optimizer.groups",
-                  "leave 'rate' out of '" + group.pattern + "', or leave dgc out");
+      throw Error(ErrorCode::kUsage, "dgc uses one rate for all parameters", "optimizer.groups",
+                  "remove 'rate' from '" + group.pattern + "', or remove dgc");
     }
     Program& program = build.program;
     if (starts() > 0) {
@@ -96,7 +97,7 @@ class Dgc : public MetaOptimizer {
  private:
   int64_t starts() const { return stages_.front().from; }
 
-  // When updates run, of those steps.
+  // When updates run, limited to those steps.
   static Predicate between(const Build& build, int64_t from, int64_t until) {
     Predicate when = build.update_when;
     when.from_step = from;
@@ -107,8 +108,9 @@ class Dgc : public MetaOptimizer {
   void say(const Build& build) const {
     if (build.context.rank != 0) return;
     if (parameters_.empty()) {
-      spdlog::warn("dgc: no effect: no parameter has {} elements, and the others are summed whole",
-                   kFewestElements);
+      spdlog::warn(
+          "dgc: no effect: no parameter has {} elements, and smaller ones are summed as a whole",
+          kFewestElements);
       return;
     }
     std::vector<std::string> parts;
@@ -120,7 +122,7 @@ class Dgc : public MetaOptimizer {
     }
     spdlog::info(
         "dgc: of {} elements in {} parameters each rank sends {}; the other parameters "
-        "({}) are summed whole",
+        "({}) are summed as a whole",
         elements, parameters_.size(), join(parts, ", "),
         build.backward.parameters.size() - parameters_.size());
   }
@@ -128,11 +130,11 @@ class Dgc : public MetaOptimizer {
   static void check_clipping(const Settings& optimizer) {
     const std::string& clip = optimizer.text("clip");
     if (clip == "none" || clip == "norm") return;
-    throw Error(ErrorCode::kUsage, "clip = " + clip + " does not go with dgc", "optimizer",
-                "set clip to norm or none, or leave dgc out");
+    throw Error(ErrorCode::kUsage, "clip = " + clip + " cannot be combined with dgc", "optimizer",
+                "set clip to norm or none, or remove dgc");
   }
 
-  // Once parameters travel in parts, each rank has a velocity of its own.
+  // Once parameters send only parts, each rank has its own velocity.
   static VarId own_state(Program& program, VarId parameter, const std::string& name) {
     const Var& var = program.var(parameter);
     const std::string full = var.name + "." + name;
@@ -155,15 +157,15 @@ class Dgc : public MetaOptimizer {
     return sum;
   }
 
-  // In float32.
+  // The gradient in float32.
   static VarId wide_gradient(Program& program, SectionId section, VarId parameter) {
     const VarId gradient = program.gradient(parameter);
     if (program.var(gradient).dtype == DType::kFloat32) return gradient;
     return program.emit(section, "cast", {gradient}, {}, program.var(parameter).name + ".wide")[0];
   }
 
-  // The factor that bounds a rank's part of the gradient so that the sum of N such parts, were they
-  // independent, has a norm of at most clip_norm.
+  // The factor that bounds a rank's part of the gradient so that the sum of N such parts, if they
+  // were independent, has a norm of at most clip_norm.
   VarId clip_scale(Build& build, SectionId section, VarId parameter) const {
     if (build.optimizer.text("clip") != "norm") return kNoVar;
     Program& program = build.program;
@@ -199,7 +201,7 @@ class Dgc : public MetaOptimizer {
                     {"weight_decays", decays},
                     {"momentum", build.optimizer.number("momentum")},
                     {"use_nesterov", build.optimizer.boolean("use_nesterov")},
-                    // The loss's gradient holds 1 / degree, which the sum would take out.
+                    // The gradient of the loss contains 1 / degree, which this factor cancels.
                     {"gradient_factor", static_cast<double>(degree)}});
     program
         .append(section, "all_gather", {encoded}, {gathered}, {{"communicator", int64_t{group_}}})
@@ -224,24 +226,24 @@ void check(const paddle::fleet::DGCConfig& config) {
   };
   if (config.rampup_begin_step() < 0) {
     refuse("rampup_begin_step is " + std::to_string(config.rampup_begin_step()),
-           "give a number from 0 up");
+           "set it to 0 or more");
   }
   if (config.rampup_step() < 1) {
-    refuse("rampup_step is " + std::to_string(config.rampup_step()), "give a number from 1 up");
+    refuse("rampup_step is " + std::to_string(config.rampup_step()), "set it to 1 or more");
   }
   for (const float sparsity : config.sparsity()) {
     if (sparsity > 0 && sparsity < 1) continue;
     refuse("sparsity has " + std::to_string(sparsity),
-           "give the parts that are not sent, such as "
+           "set the fractions that are not sent, such as "
            "0.999: above 0 and below 1");
   }
 }
 
 }  // namespace
 
-// Fields and the order of the ramp as Paddle's DGCOptimizer.
+// Fields and the order of the ramp as in Paddle's DGCOptimizer.
 FLEET_META_OPTIMIZER(dgc) {
-  def.help = "large gradients travel as their few largest elements; the rest is added up";
+  def.help = "large gradients send only their largest elements; the rest is accumulated";
   def.position = 345;
   def.fields = {"dgc", "dgc_configs"};
   def.asked = [](const StrategyProto& proto) { return proto.dgc(); };
@@ -250,7 +252,7 @@ FLEET_META_OPTIMIZER(dgc) {
     if (context.data_parallel_degree() <= 1) return "it needs several ranks";
     if (reduces_to_owners(proto, context)) return "it updates parameters on all ranks, not on one";
     if (context.optimizer == "momentum") return "";
-    return "it needs optimizer.name momentum, and this job's is " + context.optimizer;
+    return "it needs optimizer.name momentum, but this job's is " + context.optimizer;
   };
   def.paddle_class = "DGCOptimizer";
   def.create = [](const StrategyProto& proto,
@@ -259,17 +261,19 @@ FLEET_META_OPTIMIZER(dgc) {
   };
   def.field_help = {
       {"dgc_configs.rampup_begin_step",
-       "the first step, counted from 0, in which large gradients travel in parts; until then they "
-       "are summed whole"},
-      {"dgc_configs.rampup_step", "steps that the sparsities share, one after the other"},
+       "the first step, counted from 0, in which large gradients send only parts; until then they "
+       "are summed as a whole"},
+      {"dgc_configs.rampup_step",
+       "number of steps over which the sparsities are applied one after the other"},
       {"dgc_configs.sparsity",
-       "parts of the elements that are not sent, above 0 and below 1; none: 0.999"}};
+       "fractions of the elements that are not sent, above 0 and below 1; default: 0.999"}};
   def.when = "over slow networks, for models with large weights";
   def.cost =
-      "two states as large as the parameters, which each rank saves; a pass over them in each "
+      "two states as large as the parameters, saved by each rank; a pass over them in each "
       "step; a little accuracy, less with a ramp";
   def.figure =
-      "VGG-16 at 32 x 32, 15.3 M parameters, sparsity 0.999, 200 Mbit/s: 0.15 MB a step for 61.2, "
+      "VGG-16 at 32 x 32, 15.3 M parameters, sparsity 0.999, 200 Mbit/s: 0.15 MB instead of 61.2 "
+      "per step, "
       "4.6 times the speed (`scripts/bench.sh links dgc`)";
 }
 

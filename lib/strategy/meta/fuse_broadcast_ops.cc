@@ -4,9 +4,10 @@
 
 namespace fleet {
 
-// Files that Paddle 2.6 writes have it, set or not: BuildStrategy's own default is true.
+// Files that Paddle 2.6 writes contain it even if it was not set: BuildStrategy's own default is
+// true.
 FLEET_META_OPTIMIZER(fuse_broadcast_ops) {
-  def.help = "updated parameters travel together, in Reduce mode";
+  def.help = "updated parameters are broadcast together, in Reduce mode";
   def.fields = {"build_strategy.fuse_broadcast_ops"};
   def.asked = [](const StrategyProto& proto) {
     return proto.build_strategy().fuse_broadcast_ops();
@@ -17,7 +18,7 @@ FLEET_META_OPTIMIZER(fuse_broadcast_ops) {
     spdlog::warn("Currently, fuse_broadcast_ops only works under Reduce mode.");
     return nullptr;
   };
-  def.when = "with reduce_strategy Reduce; otherwise one line says that it has no effect";
+  def.when = "with reduce_strategy Reduce; otherwise it has no effect, and a log line reports it";
   def.cost = "nothing";
 }
 

@@ -4,8 +4,7 @@
 namespace fleet {
 namespace {
 
-// Convolutions take in the batch normalisations around them, which only some backends can, in
-// float16.
+// Convolutions absorb the batch normalisations around them; only some backends can, in float16.
 class FuseResunit : public MetaOptimizer {
  public:
   void fuse_backward(Build& build) override {
@@ -25,7 +24,7 @@ class FuseResunit : public MetaOptimizer {
 }  // namespace
 
 FLEET_META_OPTIMIZER(fuse_resunit) {
-  def.help = "convolutions take in the batch normalisations around them (float16 on a GPU)";
+  def.help = "convolutions absorb the batch normalisations around them (float16 on a GPU)";
   def.position = 220;
   def.fields = {"build_strategy.fuse_resunit"};
   def.asked = [](const StrategyProto& proto) { return proto.build_strategy().fuse_resunit(); };
@@ -33,7 +32,7 @@ FLEET_META_OPTIMIZER(fuse_resunit) {
     return std::make_unique<FuseResunit>();
   };
   def.when = "for residual networks in float16 on a GPU";
-  def.cost = "plans of cuDNN are searched for at the start";
+  def.cost = "a search for cuDNN plans at the start";
 }
 
 }  // namespace fleet

@@ -4,8 +4,8 @@
 namespace fleet {
 namespace {
 
-// Gradients of k steps are added up; every k-th step sums them over the ranks and updates the
-// parameters with them: a batch k times as large in the memory of one.
+// Accumulates the gradients of k steps; every k-th step sums them over the ranks and updates the
+// parameters: a batch k times as large in the memory of one.
 class GradientMerge : public MetaOptimizer {
  public:
   GradientMerge(int64_t steps, bool average) : steps_(steps), average_(average) {}
@@ -34,9 +34,10 @@ class GradientMerge : public MetaOptimizer {
 
 }  // namespace
 
-// Fields as Paddle's GradientMergeOptimizer.
+// Fields as in Paddle's GradientMergeOptimizer.
 FLEET_META_OPTIMIZER(gradient_merge) {
-  def.help = "gradients of several steps are added up before they are summed over ranks and used";
+  def.help =
+      "gradients of several steps are accumulated before they are summed over ranks and applied";
   def.position = 315;
   def.fields = {"gradient_merge", "gradient_merge_configs"};
   def.asked = [](const StrategyProto& proto) { return proto.gradient_merge(); };
@@ -44,7 +45,7 @@ FLEET_META_OPTIMIZER(gradient_merge) {
     const int steps = proto.gradient_merge_configs().k_steps();
     if (steps < 1) {
       throw Error(ErrorCode::kUsage, "gradient_merge_configs.k_steps is " + std::to_string(steps),
-                  "strategy", "give a number from 1 up");
+                  "strategy", "set it to 1 or more");
     }
     return steps == 1 ? "gradient_merge_configs.k_steps is 1" : "";
   };
@@ -56,15 +57,16 @@ FLEET_META_OPTIMIZER(gradient_merge) {
     return std::make_unique<GradientMerge>(configs.k_steps(), configs.avg());
   };
   def.field_help = {
-      {"gradient_merge_configs.k_steps", "steps between two updates, from 1 up; 1: it is off"},
+      {"gradient_merge_configs.k_steps", "steps between two updates, 1 or more; 1: off"},
       {"gradient_merge_configs.avg",
-       "gradients are averaged over the steps; false: they are added up"}};
+       "gradients are averaged over the steps; false: they are summed"}};
   def.when =
-      "for a batch larger than the memory holds, and to send gradients only every k-th step over a "
+      "for a batch that does not fit into memory, and to send gradients only every k-th step over "
+      "a "
       "slow network";
-  def.cost = "float32 accumulators as large as the parameters; k times fewer updates an epoch";
+  def.cost = "float32 accumulators as large as the parameters; k times fewer updates per epoch";
   def.figure =
-      "ResNet18, k = 4: a quarter of the bytes on the wire, 11.24 MB a step for 44.97 "
+      "ResNet18, k = 4: a quarter of the bytes on the wire, 11.24 MB instead of 44.97 per step "
       "(docs/performance.md)";
 }
 

@@ -30,8 +30,8 @@ FLEET_META_OPTIMIZER(debug_graphviz_path) {
                   const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     return std::make_unique<Graphviz>(proto.build_strategy().debug_graphviz_path());
   };
-  def.when = "to look at what a strategy made of the network";
-  def.cost = "a file is written at the start, by every rank to the same path";
+  def.when = "to inspect the network as rewritten by a strategy";
+  def.cost = "every rank writes the file at the start, to the same path";
 }
 
 }  // namespace fleet

@@ -30,28 +30,28 @@ class Lamb : public MetaOptimizer {
 
 }  // namespace
 
-// Fields, rule and exclusion (by the end of a parameter's name) as Paddle's LambOptimizer; the rule
-// is in optim/lamb.cc.
+// Fields, rule and exclusion (by the end of a parameter's name) as in Paddle's LambOptimizer; the
+// rule is in optim/lamb.cc.
 FLEET_META_OPTIMIZER(lamb) {
-  def.help = "Adam with steps as long as the parameters, for large batches";
+  def.help = "Adam with steps scaled to the norm of each parameter, for large batches";
   def.position = 400;
   def.fields = {"lamb", "lamb_configs"};
   def.asked = [](const StrategyProto& proto) { return proto.lamb(); };
   def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
     if (context.optimizer == "adam") return "";
-    return "it needs optimizer.name adam, and this job's is " + context.optimizer;
+    return "it needs optimizer.name adam, but this job's is " + context.optimizer;
   };
   def.paddle_class = "LambOptimizer";
   def.create = [](const StrategyProto& proto,
                   const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     return std::make_unique<Lamb>(proto.lamb_configs());
   };
-  def.field_help = {
-      {"lamb_configs.lamb_weight_decay", "of the rule, beside optimizer.weight_decay"},
-      {"lamb_configs.exclude_from_weight_decay",
-       "parameters whose names end with one of these do not decay"}};
+  def.field_help = {{"lamb_configs.lamb_weight_decay",
+                     "weight decay of the rule, in addition to optimizer.weight_decay"},
+                    {"lamb_configs.exclude_from_weight_decay",
+                     "parameters whose names end with one of these do not decay"}};
   def.when = "for batches of thousands of samples with Adam, as in BERT's pre-training";
-  def.cost = "norms of each parameter and of its step: it is read twice";
+  def.cost = "norms of each parameter and of its step: both are read twice";
   def.figure =
       "1.42 to 1.52 times the time of adamw's update at ResNet50's parameters (`scripts/bench.sh "
       "updates`)";

@@ -31,32 +31,32 @@ class Lars : public MetaOptimizer {
 
 }  // namespace
 
-// Fields, rule and exclusion (by a part of a parameter's name) as Paddle's LarsOptimizer; the rule
-// is in optim/lars.cc.
+// Fields, rule and exclusion (by a part of a parameter's name) as in Paddle's LarsOptimizer; the
+// rule is in optim/lars.cc.
 FLEET_META_OPTIMIZER(lars) {
-  def.help = "momentum with a rate of its own for each parameter, for large batches";
+  def.help = "momentum with a separate rate for each parameter, for large batches";
   def.position = 400;
   def.fields = {"lars", "lars_configs"};
   def.asked = [](const StrategyProto& proto) { return proto.lars(); };
   def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
     if (context.optimizer == "momentum") return "";
-    return "it needs optimizer.name momentum, and this job's is " + context.optimizer;
+    return "it needs optimizer.name momentum, but this job's is " + context.optimizer;
   };
   def.paddle_class = "LarsOptimizer";
   def.create = [](const StrategyProto& proto,
                   const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     return std::make_unique<Lars>(proto.lars_configs());
   };
-  def.field_help = {
-      {"lars_configs.lars_coeff",
-       "of each parameter's rate: rate x coeff x |p| / (|g| + decay x "
-       "|p| + epsilon)"},
-      {"lars_configs.lars_weight_decay", "decay of the rule, beside optimizer.weight_decay"},
-      {"lars_configs.epsilon", "keeps the quotient finite"},
-      {"lars_configs.exclude_from_weight_decay",
-       "parameters whose names contain one of these do not decay"}};
+  def.field_help = {{"lars_configs.lars_coeff",
+                     "coefficient of each parameter's rate: rate x coeff x |p| / (|g| + decay x "
+                     "|p| + epsilon)"},
+                    {"lars_configs.lars_weight_decay",
+                     "weight decay of the rule, in addition to optimizer.weight_decay"},
+                    {"lars_configs.epsilon", "keeps the quotient finite"},
+                    {"lars_configs.exclude_from_weight_decay",
+                     "parameters whose names contain one of these do not decay"}};
   def.when = "for batches of thousands of samples with Momentum, as in ResNet50 on many ranks";
-  def.cost = "norms of each parameter and gradient: they are read twice";
+  def.cost = "norms of each parameter and gradient: both are read twice";
   def.figure =
       "1.25 to 1.31 times the time of momentum's update at ResNet50's parameters "
       "(`scripts/bench.sh updates`)";

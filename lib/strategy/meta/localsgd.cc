@@ -1,6 +1,6 @@
-// localsgd: ranks train apart and average their parameters now and then (Lin et al., 2019, in the
-// form of Paddle's LocalSGDOptimizer). Steps count from 1: after each one up to begin_step, then
-// after every k_steps-th, p = sum over ranks of p / ranks.
+// localsgd: ranks train separately and average their parameters now and then (Lin et al., 2019, in
+// the form of Paddle's LocalSGDOptimizer). Steps count from 1: after each step up to begin_step,
+// then after every k_steps-th, p = sum over ranks of p / ranks.
 #include "strategy/meta/average_parameters.h"
 
 namespace fleet {
@@ -26,7 +26,7 @@ class LocalSgd : public MetaOptimizer {
 }  // namespace
 
 FLEET_META_OPTIMIZER(localsgd) {
-  def.help = "ranks train apart and average their parameters every k steps";
+  def.help = "ranks train separately and average their parameters every k steps";
   def.position = 340;
   def.fields = {"localsgd", "localsgd_configs"};
   def.asked = [](const StrategyProto& proto) { return proto.localsgd(); };
@@ -43,13 +43,13 @@ FLEET_META_OPTIMIZER(localsgd) {
     return std::make_unique<LocalSgd>(configs.k_steps(), configs.begin_step());
   };
   def.field_help = {
-      {"localsgd_configs.k_steps", "steps between two averages of the parameters, from 1 up"},
+      {"localsgd_configs.k_steps", "steps between two averages of the parameters, 1 or more"},
       {"localsgd_configs.begin_step",
        "up to this step, counted from 1, the parameters are averaged after each step"}};
-  def.when = "over slow networks, where a little accuracy may go for fewer bytes";
+  def.when = "over slow networks, if fewer bytes are worth a little accuracy";
   def.cost =
-      "ranks drift apart between two averages; momentum stays each rank's own, and "
-      "checkpoints hold every rank's part";
+      "ranks drift apart between two averages; momentum stays local to each rank, and "
+      "checkpoints contain a part for every rank";
   def.figure = "ResNet-18, k_steps of 4: a quarter of the bytes on the wire";
 }
 

@@ -4,7 +4,7 @@
 namespace fleet {
 
 FLEET_META_OPTIMIZER(mkldnn_enabled_op_types) {
-  def.help = "which operations may use oneDNN on the CPU: without effect";
+  def.help = "operations that may use oneDNN on the CPU: no effect";
   def.fields = {"build_strategy.mkldnn_enabled_op_types"};
   def.asked = [](const StrategyProto& proto) {
     return proto.build_strategy().mkldnn_enabled_op_types_size() > 0;
@@ -12,10 +12,10 @@ FLEET_META_OPTIMIZER(mkldnn_enabled_op_types) {
   def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     spdlog::info(
         "strategy: mkldnn_enabled_op_types has no effect: each operation has one kernel on the "
-        "CPU, oneDNN's where that is the faster one");
+        "CPU, oneDNN's if that is the faster one");
     return nullptr;
   };
-  def.when = "never: scripts of Paddle 1 set it";
+  def.when = "never: it exists for scripts of Paddle 1";
   def.cost = "nothing";
 }
 

@@ -15,7 +15,7 @@ class NarrowGradients : public MetaOptimizer {
                {{"to", std::string(name_of(low_))}});
       return;
     }
-    spdlog::warn("strategy: {} has no effect: gradients do not travel", name_);
+    spdlog::warn("strategy: {} has no effect: gradients are not exchanged", name_);
   }
 
  private:
@@ -25,7 +25,7 @@ class NarrowGradients : public MetaOptimizer {
 
 }  // namespace
 
-// Under amp gradients of low operations are reduced in the low type anyway.
+// Under amp, gradients of low-type operations are reduced in the low type anyway.
 void narrow_gradients(MetaOptimizerDef& def, const std::string& name, DType low) {
   def.position = 320;
   def.fields = {name};
@@ -38,8 +38,8 @@ void narrow_gradients(MetaOptimizerDef& def, const std::string& name, DType low)
     return std::make_unique<NarrowGradients>(name, low);
   };
   def.when =
-      "where the network between ranks is the bottleneck and the job computes in float32; amp's "
-      "gradients travel in 16 bits anyway";
+      "if the network between ranks is the bottleneck and the job computes in float32; amp "
+      "exchanges gradients in 16 bits anyway";
 }
 
 }  // namespace fleet

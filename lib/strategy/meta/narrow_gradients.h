@@ -1,4 +1,4 @@
-// What fp16_allreduce and bf16_allreduce share: gradients that travel in a low type.
+// Common code of fp16_allreduce and bf16_allreduce: exchange gradients in a low type.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace fleet {
 
-// Sets all of `def` but its help, cost and figure. name: the field, and that of the meta-optimizer.
+// Sets all members of `def` except help, cost and figure. name: of the field and the
+// meta-optimizer.
 void narrow_gradients(MetaOptimizerDef& def, const std::string& name, DType low);
 
 }  // namespace fleet

@@ -31,15 +31,16 @@ Settings other_rule(const Settings& inner, const std::string& rule,
   }
   if (const double decay = inner.number("weight_decay"); decay > 0) {
     if (!inner.texts("exclude_from_weight_decay").empty()) {
-      throw Error(ErrorCode::kUsage, "does not go with " + rule,
+      throw Error(ErrorCode::kUsage, "cannot be combined with " + rule,
                   "optimizer exclude_from_weight_decay",
-                  "leave it out, and name the parameters in the strategy's " + rule + "_configs");
+                  "remove it, and name the parameters in the strategy's " + rule + "_configs");
     }
     tree.set("coupled_weight_decay", text_of_double(decay), origin);
   }
   if (!inner.texts("groups").empty()) {
-    throw Error(ErrorCode::kUsage, "does not go with the strategy " + rule, "optimizer.groups",
-                "leave it out, or set optimizer.name to " + rule + " in place of the strategy");
+    throw Error(ErrorCode::kUsage, "cannot be combined with the strategy " + rule,
+                "optimizer.groups",
+                "remove it, or set optimizer.name to " + rule + " instead of the strategy");
   }
   for (const auto& [key, value] : values) tree.set(key, value, origin);
   return tree.validate(optimizer_schema(rule));

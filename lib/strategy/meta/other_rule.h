@@ -1,4 +1,4 @@
-// For meta-optimizers that update parameters by another rule than the job's optimizer.
+// For meta-optimizers that replace the update rule of the job's optimizer.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace fleet {
 
-// The settings of optimizer `rule` with these values of its own, by key, and with the gradients'
-// clipping of `inner`. A weight decay of `inner` is part of the gradient there, and becomes
-// coupled_weight_decay. kUsage where `inner` excludes parameters from it: the rule cannot.
+// The settings of optimizer `rule` with the given values, by key, and with the gradient clipping of
+// `inner`. A weight decay of `inner` is part of the gradient there, so it becomes
+// coupled_weight_decay. kUsage if `inner` excludes parameters from it, which the rule does not
+// support.
 Settings other_rule(const Settings& inner, const std::string& rule,
                     const std::vector<std::pair<std::string, std::string>>& values);
 
-// The shortest text that reads as this value.
+// The shortest text that parses as this value.
 std::string text_of_float(float value);
 
 }  // namespace fleet

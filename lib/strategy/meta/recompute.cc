@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kConfigs[] = "strategy recompute_configs.checkpoints";
 
-// "every block" is 1, "every 3 blocks" is 3; nothing where it is a name.
+// "every block" is 1, "every 3 blocks" is 3; nullopt for a name.
 std::optional<int> blocks_between(const std::string& text) {
   constexpr std::string_view kBegin = "every ", kEnd = " blocks";
   if (text == "every block") return 1;
@@ -45,7 +45,7 @@ class Recompute : public MetaOptimizer {
   Recompute(std::vector<std::string> checkpoints, bool offload)
       : checkpoints_(std::move(checkpoints)), offload_(offload) {}
 
-  // Finds them before other rewrites, so that a name that is wrong is told in the model's words.
+  // Resolves names before other rewrites, so that an error uses the model's names.
   void forward(Build& build) override {
     for (const std::string& checkpoint : checkpoints_) {
       if (const std::optional<int> every = blocks_between(checkpoint)) {
@@ -65,7 +65,7 @@ class Recompute : public MetaOptimizer {
              {{"forward", build.program.sections()[build.forward].name}, {"checkpoints", names_}});
   }
 
-  // Behind the communication, so that the copies get a stream of their own.
+  // Runs after the communication is in place, so that the copies get a separate stream.
   void fuse_update(Build& build) override {
     if (!offload_) return;
     run_pass("offload", build.program, build.context,
@@ -80,7 +80,7 @@ class Recompute : public MetaOptimizer {
     throw Error(ErrorCode::kUsage,
                 "the model has " + std::to_string(blocks.size()) + " blocks: too few for every " +
                     std::to_string(count),
-                kConfigs, "give a smaller number, or name variables of the model");
+                kConfigs, "use a smaller number, or names of variables of the model");
   }
 
   static VarId find(const Build& build, const std::string& name) {
@@ -99,7 +99,7 @@ class Recompute : public MetaOptimizer {
     }
     std::string blocks = "every block";
     for (const Block& block : build.blocks) blocks += ", " + block.name;
-    throw Error(ErrorCode::kUsage, "the model computes no '" + name + "'", kConfigs,
+    throw Error(ErrorCode::kUsage, "the model has no variable '" + name + "'", kConfigs,
                 suggestion(name, known) + "; its blocks: " + blocks);
   }
 
@@ -108,23 +108,22 @@ class Recompute : public MetaOptimizer {
       if (op.section != build.forward) continue;
       if (std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end()) return;
     }
-    throw Error(
-        ErrorCode::kUsage,
-        "'" + build.program.var(id).name + "' is not computed any more: a fusion took it in",
-        kConfigs, "name what follows it, such as its activation or its block");
+    throw Error(ErrorCode::kUsage,
+                "'" + build.program.var(id).name + "' is no longer computed: a fusion absorbed it",
+                kConfigs, "name what follows it, such as its activation or its block");
   }
 
   const std::vector<std::string> checkpoints_;
   const bool offload_;
   std::vector<VarId> found_;
-  std::vector<std::string> names_;  // of found_
+  std::vector<std::string> names_;  // names of found_
 };
 
 }  // namespace
 
-// Fields as Paddle's RecomputeOptimizer; the rewrite is in passes/recompute.cc.
+// Fields as in Paddle's RecomputeOptimizer; the rewrite is in passes/recompute.cc.
 FLEET_META_OPTIMIZER(recompute) {
-  def.help = "what lies between checkpoints is computed again in backward instead of kept";
+  def.help = "activations between checkpoints are recomputed in backward instead of kept";
   def.position = 290;
   def.fields = {"recompute", "recompute_configs"};
   def.asked = [](const StrategyProto& proto) { return proto.recompute(); };
@@ -144,13 +143,14 @@ FLEET_META_OPTIMIZER(recompute) {
   };
   def.field_help = {
       {"recompute_configs.checkpoints",
-       "what is kept: blocks or variables of the model, or \"every block\"; empty: it is off"},
-      {"recompute_configs.enable_offload", "checkpoints wait in the host's memory; for GPUs"},
-      {"recompute_configs.checkpoint_shape", "without effect: shapes are known"}};
-  def.when = "where activations do not fit into memory, or a larger batch should";
+       "activations to keep: blocks or variables of the model, or \"every block\"; empty: off"},
+      {"recompute_configs.enable_offload", "checkpoints are moved to host memory; for GPUs"},
+      {"recompute_configs.checkpoint_shape", "no effect: shapes are known"}};
+  def.when = "if activations do not fit into memory, or for a larger batch";
   def.cost = "most of the forward pass runs twice: up to a third more time";
   def.figure =
-      "ResNet-50, a checkpoint a block: 0.38 × the memory for activations, 1.34 × the time of a "
+      "ResNet-50, one checkpoint per block: 0.38 × the memory for activations, 1.34 × the time of "
+      "a "
       "step";
 }
 

@@ -19,7 +19,7 @@ class Reduce : public MetaOptimizer {
 
   void communication(Build& build) override {
     if (!build.sums_gradients) {
-      spdlog::warn("strategy: reduce_strategy has no effect: gradients do not travel");
+      spdlog::warn("strategy: reduce_strategy has no effect: gradients are not exchanged");
       return;
     }
     const std::vector<int> ranks = build.context.data_parallel_ranks();
@@ -48,7 +48,7 @@ class Reduce : public MetaOptimizer {
     const auto own = std::count_if(owners_.begin(), owners_.end(),
                                    [&](const auto& entry) { return entry.second == place_; });
     spdlog::info(
-        "Reduce mode: this rank updates {} of {} parameters; gradients travel to their owners in "
+        "Reduce mode: this rank updates {} of {} parameters; gradients are sent to their owners in "
         "{} messages, parameters back in {}",
         own, owners_.size(), sums_, broadcasts);
   }
@@ -67,9 +67,9 @@ bool reduces_to_owners(const StrategyProto& proto, const PassContext& context) {
   return proto.build_strategy().reduce_strategy() == kReduce && context.data_parallel_degree() > 1;
 }
 
-// In place of all_reduce: behind what looks for infinite gradients, before updates are joined.
+// Replaces all_reduce: runs after the check for infinite gradients, before updates are fused.
 FLEET_META_OPTIMIZER(reduce) {
-  def.help = "each parameter is updated on one rank, its owner, which sends it to the others";
+  def.help = "each parameter is updated on one rank, its owner, and broadcast to the others";
   def.position = 405;
   def.fields = {"build_strategy.reduce_strategy"};
   def.asked = [](const StrategyProto& proto) {
@@ -84,16 +84,16 @@ FLEET_META_OPTIMIZER(reduce) {
     if (settings.communicators > 1 || settings.group_size > 1) {
       spdlog::warn(
           "strategy: nccl_comm_num and use_hierarchical_allreduce have no effect in Reduce mode: "
-          "all its messages travel over one communicator");
+          "all its messages use one communicator");
     }
     return std::make_unique<Reduce>(settings, proto.build_strategy().fuse_broadcast_ops());
   };
   def.field_help = {
       {"build_strategy.reduce_strategy",
        "0, AllReduce: every rank updates every parameter; 1, Reduce: each parameter's gradient is "
-       "summed on its owner, updated there and sent to all"}};
-  def.when = "where updates take long (lamb, adam of many parameters) and the network is fast";
-  def.cost = "parameters travel as gradients do, behind the updates; no memory is saved";
+       "reduced to its owner, updated there and broadcast"}};
+  def.when = "if updates take long (lamb, adam with many parameters) and the network is fast";
+  def.cost = "parameters are sent as well as gradients, after the updates; no memory is saved";
   def.figure =
       "2 ranks, Gloo: 1.15 times the bytes on the wire (`scripts/bench.sh strategy_costs`)";
 }

@@ -1,4 +1,4 @@
-// Reduce mode (build_strategy.reduce_strategy): parameters are updated by their owners.
+// Reduce mode (build_strategy.reduce_strategy): each parameter is updated on its owner rank.
 #pragma once
 
 #include "passes/pass.h"
@@ -6,7 +6,7 @@
 
 namespace fleet {
 
-// Whether the strategy asks for it in a job of several ranks.
+// Whether the strategy requests it and the job has several ranks.
 bool reduces_to_owners(const StrategyProto& proto, const PassContext& context);
 
 }  // namespace fleet

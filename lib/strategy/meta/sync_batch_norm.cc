@@ -33,9 +33,9 @@ class SyncBatchNorm : public MetaOptimizer {
 
 }  // namespace
 
-// Other communicators of gradients and groups of their sums are switched off by check_all_reduce().
+// check_all_reduce() switches off additional gradient communicators and hierarchical sums.
 FLEET_META_OPTIMIZER(sync_batch_norm) {
-  def.help = "batch normalisations take their statistics over all ranks";
+  def.help = "batch normalisations compute their statistics over all ranks";
   def.position = 230;
   def.fields = {"sync_batch_norm"};
   def.asked = [](const StrategyProto& proto) { return proto.sync_batch_norm(); };
@@ -52,9 +52,10 @@ FLEET_META_OPTIMIZER(sync_batch_norm) {
     }
     return std::make_unique<SyncBatchNorm>();
   };
-  def.when = "where a rank has few samples, so that its own mean and variance are poor ones";
+  def.when = "if a rank has few samples, so that its own mean and variance are poor estimates";
   def.cost =
-      "two small sums over all ranks a normalisation, which the step waits for; one communicator";
+      "two small reductions over all ranks per normalisation, which the step waits for; one "
+      "communicator";
   def.figure =
       "resnet20, 2 ranks: 1.00 times the time of a step (`scripts/bench.sh sync_batch_norm`)";
 }

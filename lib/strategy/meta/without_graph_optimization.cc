@@ -3,21 +3,21 @@
 
 namespace fleet {
 
-// Nothing but a competitor of the others: Paddle's RawProgramOptimizer, which sums gradients there
-// where no graph executor does. Here they are summed in any case.
+// Only a competitor of the others: Paddle's RawProgramOptimizer, which sums gradients there if no
+// graph executor does. Here gradients are summed in any case.
 FLEET_META_OPTIMIZER(without_graph_optimization) {
-  def.help = "which meta-optimizers go together is decided as by default from Paddle 2.5 on";
+  def.help = "meta-optimizers are combined by the default rules of Paddle 2.5 and later";
   def.fields = {"without_graph_optimization"};
   def.asked = [](const StrategyProto& proto) { return proto.without_graph_optimization(); };
   def.paddle_class = "RawProgramOptimizer";
   def.wraps = {"recompute", "amp", "gradient_merge", "lamb", "lars", "dgc", "localsgd"};
   def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     spdlog::info(
-        "strategy: without_graph_optimization: always so; true, it also takes part in Paddle's "
-        "choice of what goes together");
+        "strategy: without_graph_optimization: not configurable; if true, it also takes part in "
+        "Paddle's choice of compatible meta-optimizers");
     return nullptr;
   };
-  def.when = "for strategies written for Paddle 2.5 and later, which competed with it there";
+  def.when = "for strategies written for Paddle 2.5 and later, where others compete with it";
   def.cost = "nothing";
 }
 
