@@ -21,9 +21,9 @@ namespace fleet {
 
 struct AgentPlan {
   GuardianProcess guardian;
-  std::vector<pid_t>
-      foreign;           // children from before this process was exec'd from a shell: not ours
-  sigset_t signal_mask;  // before block_all_signals()
+  // Children from before this process was exec'd from a shell: not ours.
+  std::vector<pid_t> foreign;
+  sigset_t signal_mask;                      // before block_all_signals()
   std::unique_ptr<RendezvousServer> server;  // set if this node hosts the rendezvous
   RendezvousClientOptions client;
   NodeInfo node;

@@ -200,7 +200,7 @@ struct RankExit {
   // The program's own reason, in one line: "KeyError: 'missing_key'". "" if it gave none. At most 4
   // KiB are sent.
   std::string cause;
-  std::string note;     // further findings for the message: "killed by the kernel: out of memory"
+  std::string note;     // further findings for the message: "the kernel killed it: out of memory"
   RecordedError error;  // the cause, if the program recorded it
 
   bool failed() const { return code != 0 || signal != 0; }
