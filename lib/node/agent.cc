@@ -35,7 +35,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-// The same signal twice within this time was sent once.
+// Two equal signals within this time are one delivery.
 constexpr std::chrono::milliseconds kOneDelivery{10};
 
 bool is_ignored(int signal) {
@@ -43,7 +43,7 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-// Carries events in and effects out; every decision is Supervision's.
+// Passes events to Supervision and carries out its effects; Supervision makes every decision.
 class Agent : private SupervisionEffects {
  public:
   explicit Agent(AgentPlan plan)
@@ -76,9 +76,10 @@ class Agent : private SupervisionEffects {
       if (!stops(signal)) handled.push_back(signal);
     }
     for (const int signal : handled) {
-      if (!is_ignored(signal)) signals_.add(signal);  // nohup, or in the background of a script
+      // Ignored under nohup or in the background of a script.
+      if (!is_ignored(signal)) signals_.add(signal);
     }
-    // Whoever read our output may be gone: no reason to end the job.
+    // The reader of our output may be gone: that must not end the job.
     ::signal(SIGPIPE, SIG_IGN);
     wait_for_signal();
     if (plan_.leash) {
@@ -86,7 +87,8 @@ class Agent : private SupervisionEffects {
       wait_for_leash();
     }
     client_.start(plan_.node);
-    // Only now: threads that exist already have everything blocked, so signals come to this one.
+    // Unblock only now: existing threads keep all signals blocked, so signals arrive in this
+    // thread.
     ::pthread_sigmask(SIG_SETMASK, &plan_.signal_mask, nullptr);
     const auto keep = asio::make_work_guard(loop_);
     loop_.run();
@@ -102,13 +104,13 @@ class Agent : private SupervisionEffects {
   }
 
  private:
-  // Whatever the guardian had is ours now that it has ended.
+  // The guardian has ended: its remaining children are ours now.
   void look_for_leftovers() {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     const std::vector<pid_t> left = descendants(plan_.foreign);
     spdlog::debug("{} processes left", left.size());
-    sweep_job_cgroups();  // a guardian that was killed has left its own
+    sweep_job_cgroups();  // a killed guardian leaves its cgroup
     if (stuck_known_) return;
     for (const pid_t pid : left) spdlog::error("left behind: {}", describe_process(pid));
   }
@@ -133,13 +135,13 @@ class Agent : private SupervisionEffects {
 
   void on_signal(int signal) {
     if (!stops(signal)) {
-      client_.request_signal(signal);  // what it means is between the user and the program
+      client_.request_signal(signal);  // its meaning is between the user and the program
     } else {
       on_stop_signal(signal);
     }
   }
 
-  // timeout(1) signals its child and then the child's process group: that is one signal.
+  // timeout(1) signals its child and then the child's process group: treat both as one signal.
   void on_stop_signal(int signal) {
     if (!arriving_.insert(signal).second) return;
     const auto timer = std::make_shared<asio::steady_timer>(loop_, kOneDelivery);
@@ -151,7 +153,7 @@ class Agent : private SupervisionEffects {
     });
   }
 
-  // Every node has a leash of its own and gets the signal by it.
+  // Every node has a control pipe of its own and receives the signal through it.
   void on_leash(int signal) {
     const bool of_user = (signal == SIGUSR1 || signal == SIGUSR2) && !stops(signal);
     of_user ? channel_.send(SignalRanks{signal}) : on_signal(signal);
@@ -177,8 +179,8 @@ class Agent : private SupervisionEffects {
     sweep_.on_children_changed();
   }
 
-  // A check that fails does so on every node, and whoever ends it first leaves: what is heard then
-  // waits for the outcome here.
+  // A failing check fails on every node, and the first node to end leaves the job. Events that
+  // arrive meanwhile wait for this node's own outcome.
   bool waits_for_check(const RendezvousEvent& event) const {
     return checking_ &&
            (std::holds_alternative<RestartOrder>(event) ||
@@ -210,7 +212,7 @@ class Agent : private SupervisionEffects {
   void on_take_over(const TakeOver& turn) {
     try {
       plan_.server = plan_.take_over(turn);
-      say("this node hosts the rendezvous now");
+      say("this node now hosts the rendezvous");
       record_.on_hosting(plan_.server->network_address());
       client_.follow(plan_.server->local_address());
     } catch (const Error& error) {
@@ -225,7 +227,7 @@ class Agent : private SupervisionEffects {
   // `fleetrun stacks JOB`.
   void on_request(const std::string& request, ControlSocket::Reply reply) {
     if (request != "stacks") return reply("unknown request: " + request + "\n");
-    if (!world_) return reply("the nodes of the job have not met yet\n");
+    if (!world_) return reply("the job is still forming\n");
     asking_.push_back(std::move(reply));
     client_.request_stacks();
   }
@@ -240,7 +242,7 @@ class Agent : private SupervisionEffects {
     world_ = assignment.world;
     if (!plan_.check) return start_ranks(assignment);
     checking_ = true;
-    if (check_.joinable()) check_.join();  // of the epoch before: it has ended
+    if (check_.joinable()) check_.join();  // of the preceding generation: it has ended
     check_ = Thread("check", [this, assignment] {
       std::string failed;
       std::optional<Error> error;
@@ -258,7 +260,7 @@ class Agent : private SupervisionEffects {
                   const std::optional<Error>& error) {
     checking_ = false;
     if (!failed.empty()) return supervision_.on_check_failed(failed);
-    if (!held_.empty()) {  // this epoch is over
+    if (!held_.empty()) {  // this generation is over
       for (RendezvousEvent& event : std::exchange(held_, {})) on_rendezvous(event);
       return;
     }
@@ -270,7 +272,7 @@ class Agent : private SupervisionEffects {
   void start_ranks(const Assignment& assignment) {
     SpawnRanks spawn;
     try {
-      service_.reset();  // of the epoch before
+      service_.reset();  // of the preceding generation
       if (plan_.serve) {
         service_ = plan_.serve(loop_, assignment, [this](int local_rank, std::string bytes) {
           channel_.send(ServiceBytes{local_rank, std::move(bytes)});
@@ -278,7 +280,7 @@ class Agent : private SupervisionEffects {
       }
       spawn = plan_.prepare(assignment);
     } catch (const Error& error) {
-      supervision_.on_refusal(error);  // the others see this node leave
+      supervision_.on_refusal(error);  // the other nodes see this node leave
       return;
     }
     std::vector<std::string> logs;
@@ -374,11 +376,11 @@ class Agent : private SupervisionEffects {
   std::optional<asio::posix::stream_descriptor> leash_;
   char leash_bytes_[16];
   ControlSocket control_;
-  std::vector<ControlSocket::Reply> asking_;  // for stacks
+  std::vector<ControlSocket::Reply> asking_;  // pending requests for stacks
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
   bool checking_ = false;
-  std::vector<RendezvousEvent> held_;  // until the check has ended
+  std::vector<RendezvousEvent> held_;  // events held until the check has ended
   Thread check_;                       // posts to the loop
   RendezvousClient client_;            // last: its threads post to the loop
 };

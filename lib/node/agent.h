@@ -21,37 +21,39 @@ namespace fleet {
 
 struct AgentPlan {
   GuardianProcess guardian;
-  std::vector<pid_t> foreign;  // children this process had before (exec'd from a shell): not ours
-  sigset_t signal_mask;        // as it was before block_all_signals()
-  std::unique_ptr<RendezvousServer> server;  // where this node hosts it
+  // Children from before this process was exec'd from a shell: not ours.
+  std::vector<pid_t> foreign;
+  sigset_t signal_mask;                      // before block_all_signals()
+  std::unique_ptr<RendezvousServer> server;  // set if this node hosts the rendezvous
   RendezvousClientOptions client;
   NodeInfo node;
-  // Opens the rendezvous where it is this node's turn. Throws Error.
+  // Opens the rendezvous when it is this node's turn to host it. Throws Error.
   std::function<std::unique_ptr<RendezvousServer>(const TakeOver&)> take_over;
   std::chrono::milliseconds grace{10'000};
-  // That stop the job. SIGUSR1 and SIGUSR2, where they are not among them, go to the ranks.
+  // Signals that stop the job. Unless listed, SIGUSR1 and SIGUSR2 are passed to the ranks.
   std::vector<int> stop_signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-  JobRecord record;  // what is known of it before the nodes have met
-  // Before prepare(), where it is set: "", or why the job cannot start, which must be the same on
-  // every node. On a thread of its own; may take seconds. An Error ends the job, but kPeerLost and
-  // kStale, after which the rendezvous says what has happened.
+  JobRecord record;  // what is known of the job while it forms
+  // If set, runs before prepare(): returns "" or why the job cannot start, which must be the same
+  // on every node. Runs on its own thread and may take seconds. An Error ends the job, except
+  // kPeerLost and kStale, after which the rendezvous reports the outcome.
   std::function<std::string(const Assignment&)> check;
-  // What to start, when an epoch begins. An Error ends this node's part.
+  // Returns the ranks to start when a generation begins. An Error ends this node's part.
   std::function<SpawnRanks(const Assignment&)> prepare;
-  // What answers the ranks while they run, where they need it: nullptr, or a function that may
+  // Creates the service that answers the ranks while they run: nullptr, or a function that may
   // return nullptr. `tell` writes to a rank's service socket. Called before prepare().
   std::function<std::unique_ptr<RankService>(
       boost::asio::io_context&, const Assignment&,
       std::function<void(int local_rank, std::string bytes)> tell)>
       serve;
-  // Whoever started this launcher from elsewhere holds the other end: each byte is a signal as if
-  // it had been sent to this process, and its end is a SIGHUP. Empty: nobody does.
+  // The control pipe: a remote starter of this launcher holds the other end. Each byte acts like a
+  // signal sent to this process, the end of the pipe like a SIGHUP. Empty if there is none.
   UniqueFd leash;
-  bool tell_verdict = true;  // print it; false: who started this launcher does, from what is kept
+  bool tell_verdict =
+      true;  // print the verdict; false: the starter of this launcher prints it from the kept one
 };
 
-// Joins, starts the ranks, watches them and everybody else, and returns fleetrun's exit code when
-// nothing of the job is left on this node. From the main thread, with every signal blocked.
+// Joins, starts the ranks, monitors them and the job, and returns fleetrun's exit code when no
+// process of the job is left on this node. Call it from the main thread, with every signal blocked.
 int run_agent(AgentPlan plan);
 
 }  // namespace fleet

@@ -4,7 +4,7 @@ namespace fleet {
 namespace {
 
 constexpr std::string_view kEraseLine = "\033[K";
-constexpr size_t kLongestBar = 4096;  // bytes; more is no bar
+constexpr size_t kLongestBar = 4096;  // bytes; longer output is not a bar
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Keeps a progress bar out of a log file.
+// Keeps progress bars out of a log file.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace fleet {
 
-// A bar is what stands between a carriage return and "erase to the end of the line" (ESC [ K), on
-// one line, as observe/progress.h draws it on a terminal. Anything else passes through unchanged,
-// however it is cut into pieces.
+// A bar is the text between a carriage return and "erase to the end of the line" (ESC [ K) on one
+// line, as observe/progress.h draws it on a terminal. Other output passes unchanged, in pieces of
+// any size.
 class BarFilter {
  public:
-  // What of `output` (and of what was held back before) belongs into the file.
+  // The part of `output` (and of text held back before) that belongs in the file.
   std::string pass(std::string_view output);
-  // What was held back, at the end of the output.
+  // The text held back, at the end of the output.
   std::string rest() { return std::exchange(held_, {}); }
 
  private:
-  std::string held_;  // from a carriage return on, until it is known what it is
+  std::string held_;  // text from a carriage return on, until it is known whether it is a bar
 };
 
 }  // namespace fleet

@@ -42,7 +42,7 @@ void ByteStream::write() {
                     [this](boost::system::error_code error, size_t) {
                       if (error == asio::error::operation_aborted) return;
                       writing_.clear();
-                      if (error) queued_.clear();  // the reading side notices
+                      if (error) queued_.clear();  // the reading side reports the error
                       if (!queued_.empty()) return write();
                       if (on_sent_) std::exchange(on_sent_, nullptr)();
                     });

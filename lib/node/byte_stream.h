@@ -1,4 +1,4 @@
-// Bytes over a local socket, in an Asio loop: what comes, and a queue of what goes.
+// Bytes over a local socket in an Asio loop, with a write queue.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -11,17 +11,17 @@
 
 namespace fleet {
 
-// Not thread safe: everything happens in the loop's thread.
+// Not thread-safe: everything happens in the loop's thread.
 class ByteStream {
  public:
-  // `on_bytes` for whatever comes, `on_closed` once when the other end is gone.
+  // `on_bytes` receives incoming bytes; `on_closed` runs once when the other end is gone.
   ByteStream(boost::asio::io_context& loop, UniqueFd socket,
              std::function<void(std::string_view)> on_bytes, std::function<void()> on_closed);
-  // Sent in order. Dropped where the other end is gone.
+  // Sends in order. Drops the bytes if the other end is gone.
   void send(std::string_view bytes);
-  // Calls back once everything sent so far is out, or the other end is gone.
+  // Calls back once all bytes queued so far are sent, or the other end is gone.
   void when_sent(std::function<void()> callback);
-  // The other end hears that this one is gone. What has not been sent yet is dropped.
+  // Closes the socket, which notifies the other end. Drops unsent bytes.
   void close();
 
  private:

@@ -9,15 +9,15 @@
 
 namespace fleet {
 
-// Not thread safe: everything happens in the loop's thread.
+// Not thread-safe: everything happens in the loop's thread.
 class Channel {
  public:
-  // `on_message` for each message, `on_closed` once when the other end is gone.
+  // `on_message` receives each message; `on_closed` runs once when the other end is gone.
   Channel(boost::asio::io_context& loop, UniqueFd socket,
           std::function<void(WireMessage)> on_message, std::function<void()> on_closed);
-  // Sent in order. Dropped where the other end is gone: on_closed tells.
+  // Sends in order. Drops the message if the other end is gone, which on_closed reports.
   void send(const WireMessage& message) { stream_.send(encode(message)); }
-  // The other end hears that this one is gone. What has not been sent yet is dropped.
+  // Closes the socket, which notifies the other end. Drops unsent messages.
   void close() { stream_.close(); }
 
  private:

@@ -32,13 +32,13 @@ bool same_place(int fd, int other) {
 Console::Console(asio::io_context& loop, int fd) : out_(loop) {
   struct stat status;
   terminal_ = ::isatty(fd) == 1;
-  // epoll takes no files and no /dev/null; those never block for long.
+  // epoll rejects files and /dev/null; those never block for long.
   const bool known = ::fstat(fd, &status) == 0;
   pollable_ = terminal_ || (known && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)));
   int own = open_nonblocking(fd);
   own_ = own >= 0;
-  // Otherwise it is written, when it says that it can take some, in pieces that fit. Asio closes
-  // what it holds.
+  // Otherwise write pieces that fit, when the descriptor is writable. Asio closes its descriptor,
+  // hence the copy.
   if (own < 0) own = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
   boost::system::error_code error;
   if (own >= 0) out_.assign(own, error);
@@ -58,11 +58,11 @@ void Console::write(std::string_view output) {
   pump();
 }
 
-// What of `output` is to be written, where lines are dropped.
+// While lines are dropped: the part of `output` that is still written.
 std::string_view Console::skip(std::string_view output) {
   if (!skipping_) {
     skipping_ = true;
-    // The line that is being written is finished first.
+    // Finish the line in progress first.
     const size_t end = shown_whole_ ? 0 : std::min(output.find('\n'), output.size() - 1) + 1;
     waiting_.append(output.substr(0, end));
     shown_whole_ = shown_whole_ || output[end - 1] == '\n';
@@ -86,8 +86,8 @@ void Console::say_skipped() {
   if (!shown_whole_) waiting_ += '\n';
   waiting_ += "[fleetrun] " + std::to_string(skipped_lines_) + " lines (" +
               mebibytes(static_cast<size_t>(skipped_bytes_)) +
-              ") are not shown: the terminal is too slow for them" +
-              (where_.empty() ? "" : "; they are in " + where_) + "\n";
+              ") are not shown because the terminal is too slow" +
+              (where_.empty() ? "" : "; see " + where_) + "\n";
   shown_whole_ = true;
   skipping_ = false;
   skipped_lines_ = skipped_bytes_ = 0;
@@ -101,7 +101,7 @@ void Console::give_up() {
   written_ = 0;
 }
 
-// As much as can be written without tearing a line.
+// As much as can be written without splitting a line.
 size_t Console::next_piece() const {
   const size_t most = pollable_ ? PIPE_BUF : 1 << 16;
   if (waiting() <= most) return waiting();

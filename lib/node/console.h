@@ -1,4 +1,4 @@
-// Standard output or standard error, written without ever blocking the loop.
+// Standard output or standard error, written without blocking the loop.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -10,30 +10,29 @@
 
 namespace fleet {
 
-// Opens the pipe or terminal behind `fd` once more, such that writing never blocks; -1 where it is
-// something else or cannot be. The description that others share stays as it is.
+// Reopens the pipe or terminal behind `fd` for non-blocking writes; -1 if it is something else or
+// cannot be reopened. The shared file description stays unchanged.
 int open_nonblocking(int fd);
 
-// Whether both lead to the same place: the same terminal, pipe or file.
+// Whether both refer to the same terminal, pipe or file.
 bool same_place(int fd, int other);
 
-// A terminal that is stopped, or a reader that is slow, must not keep the guardian from killing.
-// Lines of at most PIPE_BUF bytes are written whole, so that what other processes write there comes
-// between lines.
+// A stopped terminal or a slow reader must not keep the guardian from killing. Lines of at most
+// PIPE_BUF bytes are written atomically, so other processes' output appears between lines.
 class Console {
  public:
   Console(boost::asio::io_context& loop, int fd);
 
-  // While more waits than should be kept, whole lines are dropped, and a line says how many;
-  // otherwise (the default) full() tells whoever feeds it to pause until on_room.
+  // If true, whole lines are dropped while too much output waits, and a line reports their number.
+  // Otherwise (the default) full() tells the producer to pause until on_room.
   void drop_when_full(bool drop) { drops_ = drop; }
-  // For that line: where they can be read instead.
+  // For that line: where the user can read them instead.
   void say_where(std::string where) { where_ = std::move(where); }
 
   void write(std::string_view output);
   bool full() const { return !drops_ && waiting() > kFull; }
   bool idle() const { return waiting() == 0 && !skipping_; }
-  // Whether lines written now are dropped, and, in their place, that so many were.
+  // Whether lines written now are dropped; count_dropped() then counts them instead.
   bool drops() const { return skipping_ && skipped_whole_ && waiting() >= kFull / 2; }
   void count_dropped(int64_t lines, int64_t bytes) {
     skipped_lines_ += lines;
@@ -41,7 +40,7 @@ class Console {
   }
   bool is_terminal() const { return terminal_; }
   size_t waiting() const { return waiting_.size() - written_; }  // bytes
-  int64_t taken() const { return taken_; }                       // bytes that it has taken so far
+  int64_t taken() const { return taken_; }                       // bytes written so far
   // Called when it is no longer full, and when it has become idle.
   void on_room(std::function<void()> callback) { on_room_ = std::move(callback); }
 
@@ -58,11 +57,12 @@ class Console {
   std::string waiting_, where_;
   size_t written_ = 0;  // of waiting_
   int64_t taken_ = 0;
-  // Whether epoll takes it; whether it never blocks.
+  // pollable_: epoll accepts it. own_: writes never block.
   bool terminal_ = false, pollable_ = true, own_ = false;
   bool waits_ = false, broken_ = false;
   bool drops_ = false, skipping_ = false;
-  bool shown_whole_ = true, skipped_whole_ = true;  // what was written, or skipped, ends a line
+  // The written, or skipped, text ends with a newline.
+  bool shown_whole_ = true, skipped_whole_ = true;
   int64_t skipped_lines_ = 0, skipped_bytes_ = 0;
   std::function<void()> on_room_;
 };

@@ -26,7 +26,7 @@ std::string path_in(const std::string& folder, pid_t pid) {
   return folder + "/fleetrun." + std::to_string(pid) + ".sock";
 }
 
-// False if the path is too long.
+// Returns false if the path is too long.
 bool set_address(const std::string& path, sockaddr_un* address) {
   *address = {};
   address->sun_family = AF_UNIX;
@@ -41,13 +41,13 @@ ControlSocket::ControlSocket(boost::asio::io_context& loop, OnRequest on_request
     : loop_(loop), on_request_(std::move(on_request)), acceptor_(loop) {
   try {
     path_ = path_in(make_runtime_folder(), ::getpid());
-    ::unlink(path_.c_str());  // of a killed one that had our number
+    ::unlink(path_.c_str());  // left by a killed process with our pid
     acceptor_.open();
     acceptor_.bind(stream_protocol::endpoint(path_));
     acceptor_.listen();
     accept();
   } catch (const std::exception& error) {
-    spdlog::debug("{}: nobody can ask this fleetrun anything: {}", path_, error.what());
+    spdlog::debug("{}: this fleetrun cannot answer requests: {}", path_, error.what());
     path_.clear();
   }
 }
@@ -67,7 +67,7 @@ void ControlSocket::accept() {
   });
 }
 
-// In a turn of its own: its stream may be what is calling.
+// Deferred, because the visitor's stream may be the caller.
 void ControlSocket::drop(uint64_t id) {
   boost::asio::post(loop_, [this, id] { visitors_.erase(id); });
 }
@@ -88,7 +88,7 @@ void ControlSocket::heard(uint64_t id, std::string_view bytes) {
 
 void ControlSocket::answer(uint64_t id, std::string_view text) {
   const auto found = visitors_.find(id);
-  if (found == visitors_.end()) return;  // it did not wait
+  if (found == visitors_.end()) return;  // the visitor has left
   found->second.stream->send(text);
   found->second.stream->when_sent([this, id] { drop(id); });
 }
@@ -100,18 +100,18 @@ std::string ask_fleetrun(pid_t pid, const std::string& request, int timeout_seco
   sockaddr_un address;
   if (!set_address(path, &address)) {
     throw Error(ErrorCode::kUsage, "the path of its socket is too long", path,
-                "give FLEET_RUNTIME_DIR a shorter one, when the job is started too");
+                "set FLEET_RUNTIME_DIR to a shorter path, also for the job itself");
   }
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval limit = {timeout_seconds, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     throw Error(ErrorCode::kNotFound,
-                std::string("its fleetrun cannot be asked: ") + std::strerror(errno), path);
+                std::string("cannot reach its fleetrun: ") + std::strerror(errno), path);
   }
   const std::string line = request + "\n";
   if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) {
-    throw_errno("its fleetrun cannot be asked", path);
+    throw_errno("cannot send a request to its fleetrun", path);
   }
   std::string answer;
   char chunk[16384];
@@ -122,7 +122,7 @@ std::string ask_fleetrun(pid_t pid, const std::string& request, int timeout_seco
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       throw Error(ErrorCode::kTimeout,
-                  "its fleetrun has not answered in " + std::to_string(timeout_seconds) + " s",
+                  "its fleetrun did not answer within " + std::to_string(timeout_seconds) + " s",
                   "pid " + std::to_string(pid));
     }
   }

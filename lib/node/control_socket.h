@@ -1,5 +1,5 @@
-// Where commands on this node reach a running fleetrun (`fleetrun stacks JOB`): a socket beside its
-// record. Only its user gets in: the folder is 0700.
+// A socket beside a running fleetrun's record, for commands on this node (`fleetrun stacks JOB`).
+// Only its user can connect: the folder is 0700.
 #pragma once
 
 #include <sys/types.h>
@@ -16,9 +16,9 @@
 
 namespace fleet {
 
-// A request is one line; its answer is all that comes until the connection ends. Not thread safe:
-// everything happens in the loop's thread. A job does not fail for the lack of it: what keeps it
-// from listening is said at debug level.
+// A request is one line; its answer is all bytes until the connection ends. Not thread-safe:
+// everything happens in the loop's thread. If it cannot listen, the job still runs; the reason is
+// logged at debug level.
 class ControlSocket {
  public:
   using Reply = std::function<void(std::string_view answer)>;  // once, now or later
@@ -47,13 +47,13 @@ class ControlSocket {
   uint64_t last_ = 0;
 };
 
-// Asks the fleetrun of this pid and waits for the answer. kNotFound where it cannot be reached,
-// kTimeout where it does not answer.
+// Sends a request to the fleetrun of this pid and waits for the answer. Throws kNotFound if it
+// cannot be reached, kTimeout if it does not answer.
 std::string ask_fleetrun(pid_t pid, const std::string& request, int timeout_seconds);
 
 // The path of that fleetrun's socket.
 std::string control_socket_of(pid_t pid);
-// Removes the socket if nobody listens on it.
+// Removes the socket if no process listens on it.
 void remove_dead_socket(const std::string& path);
 
 }  // namespace fleet

@@ -31,7 +31,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kEnding[] = ".ended";
-// Files of a process that is just about to use them are younger.
+// A younger file may belong to a process that is about to use it.
 constexpr double kUnfinished = 60;  // seconds
 
 std::string path_of(const std::string& folder, const JobRecord& record) {
@@ -62,7 +62,7 @@ std::optional<KeptFile> look_at(const std::string& path) {
   return KeptFile{path, static_cast<double>(status.st_mtime), status.st_size};
 }
 
-// The process whose number is the last but one part of the name: "night.123.json"; -1: none.
+// The process whose pid is the last-but-one part of the name: "night.123.json"; -1: none.
 pid_t pid_in(std::string_view name) {
   name = name.substr(0, name.rfind('.'));
   long long pid = -1;
@@ -129,7 +129,7 @@ class Tidying {
   const EndedJobLimits limits_;
   const double now_;
   std::vector<KeptFile> ended_;
-  std::vector<pid_t> pids_;  // with a record of a job that runs, here or in another container
+  std::vector<pid_t> pids_;  // of running jobs with a record, here or in another container
   std::vector<std::string> sockets_;
 };
 
@@ -190,7 +190,7 @@ std::vector<EndedJob> find_ended_jobs() {
     if (!path.ends_with(kEnding)) continue;
     try {
       found.push_back(read_ended_job(read_file(path)));
-    } catch (const Error& wrong) {  // removed just now, or of another version
+    } catch (const Error& wrong) {  // just removed, or of another version
       spdlog::debug("{}: {}", path, wrong.what());
     }
   }

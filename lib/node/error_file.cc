@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kLongestFile = 1 << 20;
 
-// "" where it cannot be read.
+// "" if the file cannot be read.
 std::string read_start(const std::string& path) {
   const UniqueFd file(
       ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
@@ -38,7 +38,7 @@ std::string text_of(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// A number, or a text that is one.
+// A number, or a string that holds one.
 int64_t time_of(const Json& object) {
   const auto found = object.find("timestamp");
   if (found == object.end()) return 0;

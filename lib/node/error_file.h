@@ -1,4 +1,4 @@
-// What a program recorded of its own failure.
+// Reads a program's record of its own failure.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 namespace fleet {
 
 // Reads a file as torch.distributed's @record writes it: {"message": {"message": ..., "extraInfo":
-// {"py_callstack": ..., "timestamp": ...}}}, or {"message": TEXT}. Empty where `path` is empty or
-// names no such file: what a program leaves there never ends a job. At most 1 MiB is read, and no
-// link is followed.
+// {"py_callstack": ..., "timestamp": ...}}}, or {"message": TEXT}. Empty if `path` is empty or
+// names no such file, so that a program's file can never end a job. Reads at most 1 MiB and follows
+// no link.
 RecordedError read_error_file(const std::string& path);
 
 }  // namespace fleet

@@ -27,7 +27,7 @@ std::vector<pid_t> ExitOrder::take() {
     for (int i = 0; i < count; ++i) {
       const pid_t pid = static_cast<pid_t>(events[i].data.u64);
       ended.push_back(pid);
-      // Closing it is not enough where another process has inherited it.
+      // Closing it is not enough if another process has inherited it.
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched_[pid].get(), nullptr);
       watched_.erase(pid);
     }

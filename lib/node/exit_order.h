@@ -1,5 +1,5 @@
-// In which order processes have ended: waitpid() gives those that have ended by then in the order
-// in which they were started, so that one that died of another's death could come first.
+// The order in which processes ended. waitpid() returns ended children in the order of their start,
+// so a consequence of another process's death could appear first.
 #pragma once
 
 #include <sys/types.h>
@@ -11,17 +11,18 @@
 
 namespace fleet {
 
-// Not thread safe.
+// Not thread-safe.
 class ExitOrder {
  public:
   ExitOrder();
-  // A child that has not been waited for. Where the kernel has no pidfd it is never told of.
+  // Watches a child that has not been waited for. Without pidfd support, take() never returns it.
   void watch(pid_t pid);
-  // Those that have ended since the last call, first ends first. They can be waited for.
+  // Returns the children that ended since the last call, in the order of their ends. They can be
+  // waited for.
   std::vector<pid_t> take();
 
  private:
-  UniqueFd epoll_;  // its list of what is ready has the order in which that became so
+  UniqueFd epoll_;  // its ready list keeps the order of events
   std::map<pid_t, UniqueFd> watched_;
 };
 

@@ -14,7 +14,7 @@ namespace fleet {
 namespace {
 
 constexpr size_t kLongest = 300;  // columns
-// What an exiting interpreter and its libraries may still say behind the exception.
+// An exiting interpreter and its libraries may print this many lines after the exception.
 constexpr size_t kLinesAfter = 30;
 constexpr std::string_view kTraceback = "Traceback (most recent call last):";
 
@@ -38,15 +38,15 @@ std::string lower(std::string_view text) {
   return all;
 }
 
-// The exception of the last traceback, where it is near the end: the next line that is not
-// indented. All lines of a traceback may have something before them: "[rank0]: ", "  | ".
+// The exception of the last traceback near the end: its first line that is not indented. All lines
+// of a traceback may have a prefix: "[rank0]: ", "  | ".
 std::string_view last_exception(const Lines& lines) {
   for (size_t header = lines.size(); header-- > 0;) {
     const size_t begin = lines[header].find(kTraceback);
     if (begin == std::string_view::npos) continue;
     const std::string_view margin = lines[header].substr(0, begin);
     for (size_t i = header + 1; i < lines.size(); ++i) {
-      if (!lines[i].starts_with(margin)) continue;  // somebody else's, in between
+      if (!lines[i].starts_with(margin)) continue;  // another process's line in between
       const std::string_view line = lines[i].substr(margin.size());
       if (line.empty() || line[0] == ' ' || line[0] == '\t') continue;
       return lines.size() - i <= kLinesAfter ? line : std::string_view();
@@ -55,7 +55,7 @@ std::string_view last_exception(const Lines& lines) {
   return {};
 }
 
-// The last line that contains one of these, near the end.
+// The last line, near the end, that contains one of these.
 std::string_view last_with(const Lines& lines, std::initializer_list<std::string_view> marks) {
   for (size_t at = lines.size(); at-- > 0 && lines.size() - at <= kLinesAfter;) {
     for (const std::string_view mark : marks) {
@@ -65,7 +65,7 @@ std::string_view last_with(const Lines& lines, std::initializer_list<std::string
   return {};
 }
 
-// Programs of other languages: what they say when they give up.
+// Final messages of programs in other languages.
 std::string_view last_words(const Lines& lines) {
   for (const std::string_view mark : {"  what():", "Fatal Python error:", "terminate called"}) {
     const std::string_view line = last_with(lines, {mark});
@@ -107,7 +107,7 @@ std::string cause_line(std::string_view text) {
 std::string failure_cause(std::string_view log, int signal) {
   const Lines lines = lines_of(log);
   if (lines.empty()) return {};
-  // A program that others ended had no say in it; one that crashed may have.
+  // If another process ended the program, its log has no cause; if it crashed, it may have one.
   const bool crashed = signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS ||
                        signal == SIGFPE || signal == SIGILL || signal == SIGTRAP;
   if (signal != 0 && !crashed) return {};

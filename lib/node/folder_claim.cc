@@ -20,14 +20,15 @@ FolderClaim::FolderClaim(const std::string& folder, const std::string& who)
     spdlog::debug("{}", error.what());
     return;
   }
-  // Of the open file and not of the process: a guardian that outlives its fleetrun still writes.
+  // A lock of the open file, not of the process: a guardian that outlives its fleetrun still
+  // writes.
   struct flock all {};
   all.l_type = F_WRLCK;
   if (::fcntl(file_.get(), F_OFD_SETLK, &all) == 0) {
     const bool written =
         ::ftruncate(file_.get(), 0) == 0 &&
         ::write(file_.get(), who.data(), who.size()) == static_cast<ssize_t>(who.size());
-    (void)written;  // it is only a help
+    (void)written;  // only informative
     return;
   }
   if (errno == EAGAIN || errno == EACCES) {

@@ -1,4 +1,4 @@
-// Who writes into a folder of logs: where nodes share a file system, a second one would mix its
+// Detects a second job that writes to a log folder: on a shared file system, it would mix its
 // output into the first one's files and rename them.
 #pragma once
 
@@ -10,18 +10,19 @@ namespace fleet {
 
 class FolderClaim {
  public:
-  // Takes the folder in the name of `who` ("node 1 of job 'x'") for as long as this lives: a lock
-  // on a file in it, which NFS knows too. Where that cannot be had nothing is known of others.
+  // Claims the folder in the name of `who` ("node 1 of job 'x'") for the lifetime of this object,
+  // by a lock on a file in it, which NFS supports too. Without the lock, other claims go
+  // undetected.
   FolderClaim(const std::string& folder, const std::string& who);
   ~FolderClaim();
   FolderClaim(const FolderClaim&) = delete;
 
-  // Who had it already, in that one's own words; "" where nobody had.
+  // The existing claimant, in its own words; "" if there was none.
   const std::string& other() const { return other_; }
 
  private:
   std::string path_, other_;
-  UniqueFd file_;  // locked; none where another has it
+  UniqueFd file_;  // locked; empty if another claimant has it
 };
 
 }  // namespace fleet

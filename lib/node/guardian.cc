@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kLauncherNice = -10;
 
-// `alive`: the reading end of the watcher's pipe; `holds`: the writing one, held open here too.
+// `alive`: the reading end of the watcher's pipe; `holds`: its writing end, held open here too.
 [[noreturn]] void guardian_main(UniqueFd socket, UniqueFd alive, UniqueFd holds,
                                 const sigset_t& original) {
   int code = 0;
@@ -30,12 +30,12 @@ constexpr int kLauncherNice = -10;
     ::prctl(PR_SET_NAME, "fleet-guardian");
     become_subreaper();
     close_parents_descriptors(std::array{socket.get(), alive.get(), holds.get()});
-    // A message that nobody reads must not keep it from killing.
+    // A message without a reader must not keep it from killing.
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
       const UniqueFd own(open_nonblocking(fd));
       if (own) ::dup2(own.get(), fd);
     }
-    // Each rank costs some, and theirs stay as they were.
+    // Each rank costs the guardian some descriptors. The ranks' own limit stays unchanged.
     rlimit descriptors, most;
     ::getrlimit(RLIMIT_NOFILE, &descriptors);
     most = descriptors;
@@ -75,8 +75,8 @@ GuardianProcess start_guardian(const sigset_t& original) {
     guardian.socket.reset();
     guardian_main(std::move(theirs), std::move(watched), std::move(guardian.alive), original);
   }
-  // Ranks may use every core: where it is allowed, what beats goes first. Not the guardian, whose
-  // priority the ranks inherit.
+  // Ranks may use every core: raise the priority of the process that sends heartbeats, if allowed.
+  // Not that of the guardian, because the ranks inherit it.
   ::setpriority(PRIO_PROCESS, 0, kLauncherNice);
   return guardian;
 }

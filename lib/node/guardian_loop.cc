@@ -43,12 +43,12 @@ namespace {
 
 constexpr size_t kTailLines = 20;
 constexpr std::chrono::seconds kLookEvery{1};
-// Its own share of the 5 s within which a hang is named; the debuggers have 4.
+// Its share of the 5 s within which a hang is reported; the debuggers have 4 s.
 constexpr std::chrono::milliseconds kLookForHangs{500};
 constexpr int kKeptFree = 8;  // descriptors
 constexpr std::chrono::milliseconds kWatcherAfter{10};
 
-// How what only this process's ranks have in their environment begins: the file of their progress.
+// A prefix of an environment entry that only this process's ranks have: their progress file.
 std::string own_mark() {
   return std::string(kEnvProgressFile) + "=/proc/" + std::to_string(::getpid()) + "/fd/";
 }
@@ -60,13 +60,13 @@ struct GuardedRank {
   RankLog* log = nullptr;
   std::unique_ptr<ByteStream> service;
   std::optional<HangWatch> watch;
-  std::unique_ptr<ProgressReader> progress;  // what it says of itself
-  LocalProgress told;                        // of that, to the launcher
+  std::unique_ptr<ProgressReader> progress;  // the rank's own progress reports
+  LocalProgress told;                        // the last progress sent to the launcher
 };
 
 class Guardian {
  public:
-  // What ranks get: the signal mask and the limit of descriptors.
+  // The ranks' signal mask and descriptor limit.
   Guardian(UniqueFd socket, UniqueFd alive, const sigset_t& original, const rlimit& descriptors)
       : original_(original),
         descriptors_(descriptors),
@@ -98,7 +98,7 @@ class Guardian {
 
   void start_ranks(const SpawnRanks& spawn) {
     if (!ranks_.empty() && !announced_) {
-      spdlog::error("ranks of an earlier start still run: nothing is started");
+      spdlog::error("ranks of an earlier start are still running; not starting new ones");
       return;
     }
     ranks_.clear();
@@ -107,14 +107,15 @@ class Guardian {
     look_every_ = kLookEvery;
     logs_.begin(spawn);
     ranks_.reserve(spawn.ranks.size());
-    std::vector<UniqueFd> kept_free;  // should the ranks' pipes use them up: to find and kill
+    std::vector<UniqueFd>
+        kept_free;  // reserve for finding and killing ranks if their pipes use up all others
     for (int i = 0; i < kKeptFree; ++i) {
       kept_free.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     }
     for (const RankCommand& command : spawn.ranks) {
       GuardedRank& rank = ranks_.emplace_back();
       rank.command = command;
-      if (!command.error_file.empty()) ::unlink(command.error_file.c_str());  // an earlier start's
+      if (!command.error_file.empty()) ::unlink(command.error_file.c_str());  // of an earlier start
       Spawned spawned = start_process(rank);
       channel_.send(RankStarted{command.local_rank, spawned.pid, spawned.error});
       rank.pid = spawned.pid;
@@ -147,7 +148,7 @@ class Guardian {
     }
   }
 
-  // Not for ranks that end at once: the start and the end of those are not to wait for a fork.
+  // Delayed, so that the start and end of short ranks do not wait for a fork.
   void start_watcher() {
     if (watcher_.pid() > 0) return;
     watch_.expires_after(kWatcherAfter);
@@ -158,7 +159,7 @@ class Guardian {
     });
   }
 
-  // Not to their process groups: helpers that do not know such a signal would die of it.
+  // Not to their process groups: a helper without a handler for the signal would die of it.
   void signal_ranks(int signal) {
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(rank.pid, signal);
@@ -172,7 +173,7 @@ class Guardian {
         [this, local_rank](std::string_view bytes) {
           channel_.send(ServiceBytes{local_rank, std::string(bytes)});
         },
-        [] {});  // it has closed it, or ended: that is seen elsewhere
+        [] {});  // the rank has closed it or ended, which is noticed elsewhere
   }
 
   void tell_rank(const ServiceBytes& told) {
@@ -182,7 +183,7 @@ class Guardian {
     }
   }
 
-  // As long as ranks run: how they get on.
+  // Samples the ranks' progress while they run.
   void look() {
     const bool any = std::any_of(ranks_.begin(), ranks_.end(),
                                  [](const GuardedRank& rank) { return !rank.ended; });
@@ -200,8 +201,8 @@ class Guardian {
     });
   }
 
-  // Not while the job starts: the kernel takes its time to move a process. What the ranks fork
-  // meanwhile is moved too.
+  // Not while the job starts, because the kernel takes time to move a process. Processes that the
+  // ranks fork meanwhile are moved too.
   void enter_cgroup() {
     if (std::exchange(cgroup_tried_, true)) return;
     if (!cgroup_.make()) return spdlog::debug("no cgroup for this job: {}", cgroup_.why());
@@ -258,20 +259,20 @@ class Guardian {
   }
 
   void stop_ranks(const StopRanks& stop) {
-    if (ranks_.empty()) return kill_all();  // stopped before the start: that is soon told
-    reap();                                 // who has ended by now did so by itself
+    if (ranks_.empty()) return kill_all();  // stopped before the start: report it soon
+    reap();                                 // ranks that have ended by now ended by themselves
     told_to_stop_ = true;
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, stop.signal);
     }
-    // A stopped process (SIGSTOP) would not hear it.
+    // A stopped process (SIGSTOP) would not handle the signal.
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, SIGCONT);
     }
     grace_.expires_after(std::chrono::milliseconds(stop.grace_ms));
     grace_.async_wait([this, grace_ms = stop.grace_ms](boost::system::error_code error) {
       if (error) return;
-      spdlog::warn("the grace time of {} s is over: killing what still runs",
+      spdlog::warn("the grace time of {} s is over: killing the remaining processes",
                    static_cast<double>(grace_ms) / 1000);
       kill_all();
     });
@@ -324,8 +325,8 @@ class Guardian {
       ended.cause = ended.error.empty() ? failure_cause(resolve_output(log), ended.signal)
                                         : cause_line(ended.error.message);
     }
-    // What dies of a SIGKILL that we have not sent is no consequence of our asking it to stop; the
-    // kernel may take longer to end it than others to notice.
+    // A SIGKILL that we did not send is not a consequence of our stop request. The kernel may take
+    // longer to end the process than other ranks to notice.
     ended.told_to_stop = killed_ || (told_to_stop_ && ended.signal != SIGKILL);
     if (status != 0) ended.note = explain_end(oom_, rank.pid, ended.signal, &ended.oom);
     channel_.send(ended);
@@ -351,7 +352,7 @@ class Guardian {
     still_there_ = std::move(stuck);
     gone_ = true;
     logs_.finish([this] { announce(); });
-    if (launcher_lost_) announce();  // whether or not anybody reads our output
+    if (launcher_lost_) announce();  // even if our output has no reader
   }
 
   void announce() {
@@ -396,7 +397,7 @@ class Guardian {
 void run_guardian_loop(UniqueFd socket, UniqueFd alive, const sigset_t& original,
                        const rlimit& descriptors) {
   Guardian guardian(std::move(socket), std::move(alive), original, descriptors);
-  // Everything else stays blocked: a terminal's Ctrl-C is for the launcher to handle.
+  // All other signals stay blocked: the launcher handles a terminal's Ctrl-C.
   sigset_t heard;
   ::sigemptyset(&heard);
   ::sigaddset(&heard, SIGCHLD);

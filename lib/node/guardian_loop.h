@@ -1,4 +1,4 @@
-// What the guardian process does, once there is one.
+// The main loop of the guardian process.
 #pragma once
 
 #include <signal.h>
@@ -8,9 +8,9 @@
 
 namespace fleet {
 
-// Serves the launcher at the other end of `socket` until that is gone and nothing of the ranks is
-// left. `alive`: for a Watcher. Ranks get `original` as their signal mask and `descriptors` as
-// their limit of them. With every signal blocked; hears of SIGCHLD.
+// Serves the launcher at the other end of `socket` until the launcher is gone and no process of the
+// ranks is left. `alive`: for a Watcher. `original` is the ranks' signal mask, `descriptors` their
+// descriptor limit. Call it with every signal blocked; it handles SIGCHLD.
 void run_guardian_loop(UniqueFd socket, UniqueFd alive, const sigset_t& original,
                        const rlimit& descriptors);
 

@@ -1,4 +1,4 @@
-// Whether a rank still gets on, from what can be seen of it outside.
+// Detects a hung rank from external observation.
 #pragma once
 
 #include <chrono>
@@ -7,22 +7,22 @@
 
 namespace fleet {
 
-// Signs of life, each only ever rising.
+// Signs of life; each only increases.
 struct LifeSigns {
-  int64_t output = 0;      // bytes that it has written
-  double cpu_seconds = 0;  // of it and of all that it has started
-  int64_t pulses = 0;      // what it says of its progress itself; 0: nothing
+  int64_t output = 0;      // bytes written
+  double cpu_seconds = 0;  // of it and of all its descendants
+  int64_t pulses = 0;      // its own progress reports; 0: none
 };
 
-// No clock of its own. A rank that counts its own progress hangs when for `timeout` that has not
-// risen, whatever else it does. Another one hangs when for `timeout` it has written nothing and has
-// used next to no CPU time (less than 2 %: watchdog threads of a program that hangs use some).
+// Has no clock of its own. A rank that counts its progress hangs if the count has not increased for
+// `timeout`, whatever else it does. Another rank hangs if for `timeout` it has written nothing and
+// used almost no CPU time (less than 2 %: watchdog threads of a hung program use some).
 class HangWatch {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   explicit HangWatch(std::chrono::milliseconds timeout) : timeout_(timeout) {}
-  // How long the rank has made no progress, the first time that this reaches the timeout; else 0.
+  // How long the rank has made no progress, the first time this reaches the timeout; else 0.
   std::chrono::milliseconds update(const LifeSigns& signs, Time now);
 
  private:

@@ -52,7 +52,7 @@ bool bind_to(const UniqueFd& fd, const Address& address) {
   return ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0;
 }
 
-// Abstract sockets live in the network namespace, as ports do, and vanish with their process.
+// Abstract sockets belong to the network namespace, as ports do, and vanish with their process.
 UniqueFd lock_port(const std::string& address, int port) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) throw_errno("cannot create a socket");
@@ -69,7 +69,7 @@ UniqueFd lock_port(const std::string& address, int port) {
 [[noreturn]] void taken(const std::string& address, int port, const std::string& option) {
   throw Error(ErrorCode::kUsage, "port " + std::to_string(port) + " is taken",
               option + ", address " + address,
-              "another job or program uses it; end that, or choose another " + option);
+              "another job or program uses it; end it, or choose another " + option);
 }
 
 [[noreturn]] void refused(const std::string& address, const std::string& what) {
@@ -82,9 +82,9 @@ UniqueFd lock_port(const std::string& address, int port) {
 HeldPort HeldPort::any(const std::string& address) {
   Address where = parse_address(address, 0);
   for (;;) {
-    // Bound without SO_REUSEADDR, so that the kernel gives none that another program keeps bound.
+    // Bound without SO_REUSEADDR, so that the kernel avoids ports that other programs hold bound.
     UniqueFd fd = tcp_socket(where);
-    if (!bind_to(fd, where)) refused(address, "no port can be bound");
+    if (!bind_to(fd, where)) refused(address, "cannot bind any port");
     allow_reuse(fd);
     Address bound;
     bound.size = sizeof bound.storage;
@@ -103,7 +103,8 @@ HeldPort HeldPort::exactly(const std::string& address, int port, const std::stri
   const Address where = parse_address(address, port);
   UniqueFd lock = lock_port(address, port);
   if (!lock) taken(address, port, option);
-  // With SO_REUSEADDR, or connections of the last job in TIME_WAIT would refuse it for a minute.
+  // With SO_REUSEADDR; otherwise the last job's connections in TIME_WAIT would block it for a
+  // minute.
   UniqueFd fd = tcp_socket(where);
   allow_reuse(fd);
   if (!bind_to(fd, where)) {

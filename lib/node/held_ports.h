@@ -1,4 +1,4 @@
-// TCP ports kept for a job from before it starts until it ends.
+// TCP ports reserved for a job from before its start until its end.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace fleet {
 
-// A port that is bound with SO_REUSEADDR and not listening: nobody else is given it, yet a program
-// that sets SO_REUSEADDR (torch's store, gRPC) can listen on it. Two launchers cannot hold the same
-// one: SO_REUSEADDR alone would let them, so an abstract unix socket of its name is held as well.
+// A port bound with SO_REUSEADDR but not listening: the kernel assigns it to no other program, yet
+// a program that sets SO_REUSEADDR (torch's store, gRPC) can listen on it. SO_REUSEADDR alone would
+// let two launchers hold the same port, so an abstract Unix socket with its name is held as well.
 class HeldPort {
  public:
-  // A free one of `address` (an IP address of this host).
+  // Any free port of `address` (an IP address of this host).
   static HeldPort any(const std::string& address);
-  // This one. kUsage where it is taken (naming address, port and `option`, which chose it) or the
-  // address is not of this host.
+  // This port. Throws kUsage if it is taken (naming address, port and the `option` that chose it)
+  // or if the address does not belong to this host.
   static HeldPort exactly(const std::string& address, int port, const std::string& option);
   int port() const { return port_; }
 

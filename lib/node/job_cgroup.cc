@@ -21,13 +21,13 @@ namespace {
 
 constexpr char kName[] = "fleetrun-";
 
-// cgroup's files take what is written in one call, and want no other flags.
+// cgroup files require the text in one write and no other flags.
 bool put(const std::string& path, const std::string& text) {
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// Where the unified hierarchy is mounted: alone, or beside those of version 1.
+// The mount point of the unified hierarchy, alone or beside those of version 1.
 std::string mount_point(const std::string& mounts) {
   for (const std::string& line : split(small_file(mounts), '\n')) {
     const size_t separator = line.find(" - cgroup2 ");
@@ -38,21 +38,21 @@ std::string mount_point(const std::string& mounts) {
   return {};
 }
 
-// This process's own folder in it; "" where there is none, and why.
+// This process's own folder in it; "" if there is none, with the reason.
 std::string own_folder(const CgroupFiles& files, std::string* why) {
   const std::string root = mount_point(files.mounts);
-  if (root.empty()) return *why = "no cgroup version 2 is mounted", std::string();
+  if (root.empty()) return *why = "cgroup version 2 is not mounted", std::string();
   for (const std::string& line : split(small_file(files.own), '\n')) {
     if (!line.starts_with("0::")) continue;
-    // In a container the path may be one of the host, while only the container's part is mounted.
+    // In a container, the path may be the host's while only the container's part is mounted.
     for (const std::string& folder : {root + line.substr(3), root}) {
       if (::access((folder + "/cgroup.procs").c_str(), F_OK) == 0) return folder;
     }
   }
-  return *why = "this process is in no cgroup of version 2", std::string();
+  return *why = "this process is not in a cgroup of version 2", std::string();
 }
 
-// Containers may share a cgroup: each counts its processes on its own.
+// Containers may share a cgroup, each with its own pid numbering.
 std::string prefix_of(const CgroupFiles& files) {
   std::string space = files.pid_namespace;
   if (space.empty()) {
@@ -78,7 +78,7 @@ bool JobCgroup::make() {
   if (parent.empty()) return false;
   const std::string path = parent + "/" + prefix_of(files_) + std::to_string(::getpid());
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
-    why_ = path + " cannot be made: " + std::strerror(errno);
+    why_ = path + " cannot be created: " + std::strerror(errno);
     return false;
   }
   path_ = path;
@@ -137,7 +137,7 @@ void sweep_job_cgroups(const CgroupFiles& files) {
     if (!name.starts_with(prefix) || !parse_int(name.substr(prefix.size()), &pid)) continue;
     if (::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) continue;
     put(entry.path().string() + "/cgroup.kill", "1");
-    ::rmdir(entry.path().c_str());  // what is still dying there keeps it: the next sweep's
+    ::rmdir(entry.path().c_str());  // dying processes still hold it: a later call removes it
   }
 }
 

@@ -1,7 +1,7 @@
-// A cgroup (version 2) of its own for the processes of a job on this node, where this user may make
-// one: a second net under the process tree. Killing it ends everything in it in one step, however
-// fast it forks; and what is left of a job whose fleetrun and guardian were killed at the same
-// moment is found by the next one.
+// A separate cgroup (version 2) for the processes of a job on this node, if this user may create
+// one: a second safeguard beside the process tree. Killing it ends all its processes in one step,
+// however fast they fork. If fleetrun and guardian are killed at the same moment, the next fleetrun
+// finds the remains by it.
 #pragma once
 
 #include <sys/types.h>
@@ -11,35 +11,36 @@
 
 namespace fleet {
 
-// Where cgroups are: for tests.
+// The locations of cgroup files; tests replace them.
 struct CgroupFiles {
   std::string mounts = "/proc/self/mountinfo";
   std::string own = "/proc/self/cgroup";
-  std::string pid_namespace;  // "": asked for in /proc/self/ns/pid
+  std::string pid_namespace;  // "": read from /proc/self/ns/pid
 };
 
-// Not thread safe.
+// Not thread-safe.
 class JobCgroup {
  public:
   explicit JobCgroup(CgroupFiles files = {});
   ~JobCgroup();  // remove()
   JobCgroup(const JobCgroup&) = delete;
 
-  // Makes it, named after this process, and takes care of those that dead ones have left behind.
-  // False where that cannot be: why() says it.
+  // Creates the cgroup, named after this process, and removes those of dead processes. Returns
+  // false on failure; why() has the reason.
   bool make();
   bool there() const { return !path_.empty(); }
   const std::string& path() const { return path_; }
   const std::string& why() const { return why_; }
-  // Moves these processes in, with all their threads; what they fork from now on is in it too.
+  // Moves these processes in, with all their threads; their future children are in it too.
   void take(const std::vector<pid_t>& pids);
-  // All processes below this one, and what they fork meanwhile; not the subtrees of `except`.
+  // Moves all descendants of this process in, also those forked meanwhile; not the subtrees of
+  // `except`.
   void take_descendants(const std::vector<pid_t>& except = {});
   // The processes in it.
   std::vector<pid_t> members() const;
-  // SIGKILL for all of them.
+  // Sends SIGKILL to all of them.
   void kill();
-  // Once it is empty.
+  // Removes the cgroup once it is empty.
   void remove();
 
  private:
@@ -47,7 +48,7 @@ class JobCgroup {
   std::string path_, why_;
 };
 
-// Kills and removes the cgroups whose process is gone. A guardian that was killed leaves one.
+// Kills and removes the cgroups of dead processes. A killed guardian leaves one.
 void sweep_job_cgroups(const CgroupFiles& files = {});
 
 }  // namespace fleet

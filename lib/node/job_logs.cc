@@ -11,7 +11,7 @@
 namespace fleet {
 namespace {
 
-// A console that takes nothing for so long is given up once the job is over.
+// Once the job is over, a console that accepts nothing for this long is given up.
 constexpr std::chrono::seconds kConsoleAfter{2};
 constexpr size_t kReadSize = 256 << 10;
 
@@ -68,7 +68,7 @@ RankLog* JobLogs::open(const RankCommand& command, RankOutput pipes) {
   add_file(command.log_path);
   if (command.splits_streams) add_file(command.error_log_path);
   ShownPlace output_place{output_, output_lines_}, error_place{errors_, error_lines_};
-  // On one terminal both go the same way, in their order.
+  // On one terminal, both streams share one path, so that they keep their order.
   const LogSurroundings around{
       loop_,          output_place,  settings_.errors_apart ? error_place : output_place,
       output_copies_, error_copies_, settings_,
@@ -92,7 +92,7 @@ void JobLogs::wait_for_consoles() {
   limit_.async_wait([this, taken](boost::system::error_code error) {
     if (error) return;
     if (output_.taken() + errors_.taken() != taken) return wait_for_consoles();
-    spdlog::warn("{} of the ranks' output are not shown: standard {} takes no more",
+    spdlog::warn("{} of the ranks' output are not shown: standard {} accepts no more data",
                  mebibytes(output_.waiting() + errors_.waiting()),
                  output_.idle() ? "error" : "output");
     done();

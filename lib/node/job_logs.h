@@ -19,17 +19,17 @@
 
 namespace fleet {
 
-// Not thread safe: everything happens in the loop's thread.
+// Not thread-safe: everything happens in the loop's thread.
 class JobLogs {
  public:
   explicit JobLogs(boost::asio::io_context& loop);
-  // Before the ranks are started; again where they are started again: the logs of their earlier
-  // start are finished, and set aside when the rank's new log is opened.
+  // Call it before the ranks start, and again before each restart: it finishes the logs of the
+  // earlier start, which are set aside when the rank's new log is opened.
   void begin(const SpawnRanks& spawn);
-  // A rank's log, which lives until the next begin().
+  // Opens a rank's log, which lives until the next begin().
   RankLog* open(const RankCommand& command, RankOutput pipes);
-  // Everything has ended: writes what is left. Calls back, maybe at once, when the console has
-  // taken it, or has taken nothing for a while. Once a begin().
+  // Call it when all ranks have ended: writes the remaining output. Calls back, maybe at once, when
+  // the console has accepted it, or has accepted nothing for a while. Once per begin().
   void finish(std::function<void()> on_done);
 
  private:

@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kEnding[] = ".json";
 
-// Containers may share /tmp: each counts its processes on its own.
+// Containers may share /tmp, each with its own pid numbering.
 std::string pid_namespace() {
   char name[64];
   const ssize_t n = ::readlink("/proc/self/ns/pid", name, sizeof name);
@@ -118,12 +118,12 @@ JobRecord from_json(const Json& all) {
   return record;
 }
 
-// `folder`: absolute, or empty if it is gone.
+// `folder`: absolute, or empty if it was removed.
 std::string absolute(const std::string& path, const std::string& folder) {
   return (std::filesystem::path(folder) / path).lexically_normal().string();
 }
 
-// What it writes from now on; a rank that is started again goes on with the same log.
+// Marks where the rank's output begins; a restarted rank continues the same log.
 void begin_logs(const std::vector<JobRecord::Rank>& before, bool overwrite, JobRecord::Rank* rank) {
   for (const JobRecord::Rank& old : before) {
     if (old.log_path != rank->log_path) continue;
@@ -153,12 +153,12 @@ Launcher launcher_of(const std::string& record_json) {
   const std::string here = pid_namespace();
   if (all.value("pid_namespace", here) != here) return Launcher::kElsewhere;
   const pid_t pid = all.value("pid", -1);
-  // A zombie has ended, whoever has not waited for it.
+  // A zombie has ended, even if its parent has not waited for it.
   const bool runs = process_birth(pid) == all.value("birth", "") && process_state(pid) != 'Z';
   return runs ? Launcher::kRuns : Launcher::kGone;
 }
 
-// A part's record waits for whoever started it, unless that is gone as well.
+// A part's record stays for the starter of this fleetrun, unless that is gone as well.
 constexpr double kPartsStay = 60;  // seconds
 
 void take_away(const std::string& path, const JobRecord& record) {
@@ -201,7 +201,7 @@ std::optional<JobRecord> read_running_job(const std::string& path) {
     JobRecord record = read_job_record(text);
     if (launcher == Launcher::kRuns) return record;
     take_away(path, record);
-  } catch (const Error& error) {  // it has ended just now, or the file is not a record
+  } catch (const Error& error) {  // just ended, or the file is not a record
     spdlog::debug("{}", error.what());
   } catch (const Json::exception& error) {
     spdlog::debug("{}: {}", path, error.what());
@@ -254,7 +254,7 @@ void JobRecordFile::on_assignment(const Assignment& assignment, const SpawnRanks
   record_.epoch = assignment.epoch();
   record_.run = assignment.world->run;
   record_.address = node.address;
-  // Where this node hosts, its own way there is of no use to others.
+  // This node's own path to a rendezvous that it hosts is useless to other nodes.
   if (!is_local_address(assignment.store_address)) record_.rendezvous = assignment.store_address;
   const std::vector<JobRecord::Rank> before = std::exchange(record_.ranks, {});
   for (const RankCommand& command : spawn.ranks) {
@@ -307,7 +307,8 @@ void JobRecordFile::end(JobEnd end) {
   path_.clear();
 }
 
-// Not synced to the disk: nobody needs it after a crash of the machine, and a start is to be quick.
+// Not synced to the disk: a record is useless after a crash of the machine, and a start must be
+// quick.
 void JobRecordFile::write() {
   Json all = to_json(record_);
   all["pid_namespace"] = pid_namespace();

@@ -45,7 +45,7 @@ std::optional<LineCollapse::Line> LineCollapse::take(Time now) {
 std::optional<LineCollapse::Line> LineCollapse::take_any() {
   if (waiting_.empty()) return std::nullopt;
   Entry& next = waiting_.front();
-  const auto chain = chains_.find(next.hash);  // whose first this is
+  const auto chain = chains_.find(next.hash);  // the chain that begins with it
   if (next.next > 0) {
     chain->second.first = next.next;
   } else {

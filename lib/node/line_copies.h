@@ -1,4 +1,4 @@
-// Lines that are kept once more: --duplicate_stdout_filters and --duplicate_stderr_filters.
+// Copies of selected lines: --duplicate_stdout_filters and --duplicate_stderr_filters.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace fleet {
 
-// Not thread safe.
+// Not thread-safe.
 class LineCopies {
  public:
-  // Opens the file for appending, where there are filters. What cannot be opened or written is told
-  // once: the job is worth more than a copy.
+  // Opens the file for appending, if there are filters. Reports a failure to open or write once and
+  // continues: the job matters more than a copy.
   void begin(const CopiedLines& wanted);
   bool wanted() const { return !wanted_.filters.empty(); }
-  // Keeps the line, behind its label, where it holds one of the texts.
+  // Keeps the line, with its label in front, if it contains one of the filters.
   void offer(std::string_view label, std::string_view line);
 
  private:

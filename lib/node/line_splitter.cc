@@ -10,9 +10,9 @@ void LineSplitter::add(std::string_view output) {
   newline_ = kUnknown;
 }
 
-// Where the first line of input_ ends; npos where it does not, or only what follows will tell.
+// The end of the first line of input_; npos if it has none yet or the next byte will decide.
 size_t LineSplitter::line_end() {
-  // Looked for once a line: a bar's returns, many to a newline, would make it many times.
+  // Searched once per line: a bar has many returns per newline, which would repeat the search.
   if (newline_ == kUnknown) newline_ = input_.find('\n');
   const size_t bar_end = input_.substr(0, newline_).find('\r');
   if (bar_end == std::string_view::npos) {
@@ -31,7 +31,7 @@ bool LineSplitter::next(std::string_view* line) {
     given_ = true;
   } else {
     size = line_end();
-    // A line that is too long is given without its end.
+    // A line that is too long is returned without an end.
     const bool whole = size != std::string_view::npos;
     const size_t room = kLongest - std::min(kLongest, held_.size());
     given_ = whole || input_.size() > room;

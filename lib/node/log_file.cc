@@ -17,7 +17,7 @@
 namespace fleet {
 namespace {
 
-// A file that cannot be opened is reported when the log is.
+// Ignores a file that cannot be opened; opening the log reports it.
 void empty(const std::string& path) {
   try {
     const UniqueFd file = open_owned_file(path, O_WRONLY);
@@ -51,7 +51,7 @@ LogFolder::LogFolder(const LogSettings& settings, const std::vector<std::string>
   }
 }
 
-// Of a restarted rank the folder has more than at first.
+// A restarted rank's folder has more pieces than at first.
 int LogFolder::next_number(const std::string& path, bool restarted) const {
   if (restarted) {
     const std::vector<LogPiece> pieces = find_log_pieces(path);
@@ -75,13 +75,13 @@ void LogFolder::make_room(int64_t bytes) {
 
 void LogFolder::on_failure(const std::string& path, const std::string& reason) {
   if (std::exchange(complained_, true)) return;
-  spdlog::error("{}: cannot be written: {}; the job goes on without its logs until they can be",
+  spdlog::error("{}: cannot be written: {}; the job continues without logs until writing succeeds",
                 path, reason);
 }
 
 void LogFolder::on_success(const std::string& path, int64_t missing) {
   complained_ = false;
-  spdlog::warn("{} is written again; {} of output are missing from it", path,
+  spdlog::warn("writing to {} succeeds again; {} of output are missing from it", path,
                mebibytes(static_cast<size_t>(missing)));
 }
 
@@ -135,7 +135,7 @@ void LogFile::write(std::string_view output) {
     output.remove_prefix(cut.bytes);
     const int64_t before = size_;
     set_aside();
-    if (size_ == before && before > 0) break;  // it could not be
+    if (size_ == before && before > 0) break;  // setting it aside failed
   }
   write_here(output);
 }

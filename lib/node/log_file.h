@@ -1,4 +1,4 @@
-// The file that a rank's output is kept in, and what the files of a node have in common.
+// A rank's log file, and the state that the log files of a node share.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace fleet {
 
-// The log files of this node's ranks: their bound, and one warning where the disk is full.
+// The log files of this node's ranks: their size limit, and one warning if the disk is full.
 class LogFolder {
  public:
   LogFolder(const LogSettings& settings, const std::vector<std::string>& paths);
 
  private:
   friend class LogFile;
-  // Room for `bytes` more, at the cost of the oldest pieces.
+  // Makes room for `bytes` more by removing the oldest pieces.
   void make_room(int64_t bytes);
   void on_failure(const std::string& path, const std::string& reason);
   void on_success(const std::string& path, int64_t missing);
@@ -33,16 +33,16 @@ class LogFolder {
 
 class LogFile {
  public:
-  // Appends to `path`. `restarted`: what is there is of an earlier start of this rank in this run,
-  // and is set aside. Not being able to is a warning: the job is worth more than its log.
+  // Appends to `path`. `restarted`: its content is from an earlier start of this rank in this run
+  // and is set aside. A failure is a warning: the job matters more than its log.
   LogFile(LogFolder* folder, std::string path, bool restarted);
-  // Begins another file where this one is full. What cannot be written is lost, and counted.
+  // Begins another file if this one is full. Output that cannot be written is dropped and counted.
   void write(std::string_view output);
   const std::string& path() const { return path_; }
 
  private:
   void open();
-  void set_aside();  // under the next number; and opens a new file
+  void set_aside();  // renames it to the next number and opens a new file
   void write_here(std::string_view output);
 
   LogFolder* folder_;

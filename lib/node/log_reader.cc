@@ -37,7 +37,7 @@ LogMark end_of_log(const std::string& path) {
 
 LogMark tail_of_log(const std::string& path, const LogMark& begin, const LogMark& end,
                     int64_t most) {
-  std::vector<LogMark> ends;  // of what is kept, oldest first
+  std::vector<LogMark> ends;  // of the kept files, oldest first
   for (const LogPiece& piece : find_log_pieces(path)) ends.push_back(end_of_log(piece.path));
   ends.push_back(end_of_log(path));
   LogMark tail = begin;
@@ -70,7 +70,7 @@ void LogReader::use(UniqueFd file) {
   inode_ = status_of(file_.get()).st_ino;
 }
 
-// False if what is kept does not have the file any more.
+// Returns false if the file was removed.
 bool LogReader::open_marked(UniqueFd* written, const std::vector<LogPiece>& pieces) {
   if (begin_.file == 0) return false;
   const auto begin_here = [&](UniqueFd* file) {
@@ -88,9 +88,9 @@ bool LogReader::open_marked(UniqueFd* written, const std::vector<LogPiece>& piec
   return begin_here(written);
 }
 
-// Opens the file that is written now and lists the pieces that were closed before it. A listing may
-// miss names that come while it runs, and have later ones: where something may have been closed
-// meanwhile, a second listing has the oldest for certain.
+// Opens the current file and lists the pieces closed before it. A listing may miss names that
+// appear while it runs but include later ones. If a piece may have been closed meanwhile, a second
+// listing certainly includes the oldest.
 std::vector<LogPiece> LogReader::list(UniqueFd* written) const {
   for (;;) {
     *written = open(path_);
@@ -121,15 +121,15 @@ bool LogReader::open_first() {
 
 bool LogReader::open_next() {
   if (same_file(file_.get(), path_)) return false;
-  // It has been closed: what comes behind it? Where it is not found it has been removed, and so
-  // has everything before the oldest. The file that is written now is opened first: it comes next
-  // only where nothing was closed before.
+  // The file has been closed: find its successor. If it is missing, it was removed, and so was
+  // everything before the oldest piece. Open the current file first: it is next only if no piece
+  // was closed before.
   UniqueFd written = open(path_);
   const std::vector<LogPiece> pieces = find_log_pieces(path_);
   for (const LogPiece& piece : pieces) {
     if (piece.number > last_ && same_file(file_.get(), piece.path)) last_ = piece.number;
   }
-  int number = last_ + 1;  // asked for by name: a listing may miss it and have later ones
+  int number = last_ + 1;  // opened by name: a listing may miss it but include later ones
   UniqueFd next = open(path_ + "." + std::to_string(number));
   for (size_t i = 0; !next && i < pieces.size(); ++i) {
     if (pieces[i].number <= last_) continue;
@@ -146,7 +146,7 @@ bool LogReader::open_next() {
   return true;
 }
 
-// Of `most` bytes, so many come before the end mark.
+// Up to `most` bytes, as far as they lie before the end mark.
 size_t LogReader::wanted(size_t most) const {
   if (end_.file == 0 || inode_ != end_.file) return most;
   const off_t here = ::lseek(file_.get(), 0, SEEK_CUR);
@@ -159,10 +159,11 @@ std::string LogReader::next(size_t most) {
   for (;;) {
     piece.resize(wanted(most));
     if (piece.empty()) return piece;
-    const bool current = same_file(file_.get(), path_);  // else nothing is added to it any more
+    // Otherwise the file does not grow any more.
+    const bool current = same_file(file_.get(), path_);
     const ssize_t n = ::read(file_.get(), piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_errno("the log cannot be read", path_);
+    if (n < 0) throw_errno("cannot read the log", path_);
     if (n == 0 && !current && inode_ != end_.file && open_next()) continue;
     piece.resize(static_cast<size_t>(n));
     return piece;

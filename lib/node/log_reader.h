@@ -1,4 +1,4 @@
-// Reads a rank's log while it is written, and across its being closed (log_rotation.h).
+// Reads a rank's log while it is written, across rotations (log_rotation.h).
 #pragma once
 
 #include <sys/types.h>
@@ -14,33 +14,33 @@
 
 namespace fleet {
 
-// A place in a rank's log: where a run begins in files that runs append to, or ends.
+// A position in a rank's log: the begin or end of a run, in files to which several runs append.
 struct LogMark {
   uint64_t file = 0;  // inode of workerlog.N or of a closed piece; 0: there was none
   int64_t at = 0;     // bytes
 
   bool operator==(const LogMark&) const = default;
 };
-// Where the next byte will be written.
+// The position of the next byte to be written.
 LogMark end_of_log(const std::string& path);
-// The last `most` bytes between the two, or all of it; as a place to begin.
+// The last `most` bytes between the two, or all of it; returns where they begin.
 LogMark tail_of_log(const std::string& path, const LogMark& begin, const LogMark& end,
                     int64_t most);
 
 class LogReader {
  public:
-  // From the beginning of what is kept, or (`current`) of the log that is written now.
+  // Reads from the beginning of the kept log or, if `current`, of the current file.
   explicit LogReader(std::string path, bool current = false)
       : path_(std::move(path)), current_(current) {}
-  // Only what is behind this place. If its file is gone, all that is kept.
+  // Skips everything before this position. If its file is gone, reads all that is kept.
   void begin_at(const LogMark& mark) { begin_ = mark; }
-  // Nothing behind this place; a mark of an empty log (file 0) is no bound.
+  // Stops at this position; a mark of an empty log (file 0) is no limit.
   void end_at(const LogMark& mark) { end_ = mark; }
-  // What has come since the last time, at most `most` bytes of it; "" where that is nothing, or
-  // there is no such log (yet). Where a piece was removed before it could be read, goes on with the
-  // next. kIo where it cannot be read.
+  // New output since the last call, at most `most` bytes; "" if there is none, or no such log
+  // (yet). If a piece was removed before it could be read, continues with the next. Throws kIo if
+  // the log cannot be read.
   std::string next(size_t most);
-  // All of that. False where there is no such log (yet).
+  // Reads all of that. Returns false if there is no such log (yet).
   bool read(const std::function<void(std::string_view)>& take);
 
  private:
@@ -49,15 +49,15 @@ class LogReader {
   bool open_marked(UniqueFd* written, const std::vector<LogPiece>& pieces);
   void use(UniqueFd file);
   size_t wanted(size_t most) const;
-  bool open_next();  // false where the open file is the one that is written now
-  static UniqueFd open(const std::string& path);  // none where it is not there
+  bool open_next();                               // false if the open file is the current one
+  static UniqueFd open(const std::string& path);  // empty if the file does not exist
 
   std::string path_;
   bool current_;
   UniqueFd file_;
   LogMark begin_, end_;
   uint64_t inode_ = 0;  // of the open file
-  int last_ = 0;        // number of the newest piece that is behind us, or open
+  int last_ = 0;        // number of the newest piece read or open
 };
 
 }  // namespace fleet

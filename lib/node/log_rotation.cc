@@ -61,12 +61,12 @@ LogCut cut_log(std::string_view output, int64_t size, bool at_line_start, int64_
   const size_t last = room > 0 ? output.rfind('\n', room - 1) : std::string_view::npos;
   if (last != std::string_view::npos) return {last + 1, true};
   if (at_line_start && size > 0) return {0, true};
-  // The line that is being written began in this file.
+  // The line in progress began in this file.
   const auto most = static_cast<size_t>(std::max<int64_t>(0, max_size + kLongestLogLine - size));
   const size_t end = output.substr(0, most).find('\n');
   if (end != std::string_view::npos) return {end + 1, true};
   if (output.size() < most) return {output.size(), false};
-  // Endless: where a bar is drawn anew, if there is such a place.
+  // A line without end: cut it at a redrawn bar, if there is one.
   size_t bar = output.substr(0, most).rfind('\r');
   if (bar != std::string_view::npos && bar + 1 < output.size() && output[bar + 1] != '\n') {
     return {bar + 1, true};

@@ -1,8 +1,8 @@
-// How much of a job's output is kept on a node, and in which files.
+// Limits of a job's output on a node, and the files that hold it.
 //
-// A rank's output of the current run goes to workerlog.N. What is closed, because it is full or
-// because the ranks were restarted, is renamed to workerlog.N.1, workerlog.N.2, and so on: each
-// number is used once, the highest is the newest. So all that is kept of a rank, in order, is
+// A rank's output of the current run goes to workerlog.N. A file that is closed, because it is full
+// or because the ranks restarted, is renamed to workerlog.N.1, workerlog.N.2, and so on. Each
+// number is used once; the highest is the newest. The kept output of a rank, in order, is therefore
 // find_log_pieces() and then workerlog.N.
 #pragma once
 
@@ -22,33 +22,33 @@ struct LogPiece {
   int64_t size = 0;  // bytes
   std::filesystem::file_time_type changed;
 };
-// What has been closed of the log at `path`, oldest first.
+// The closed pieces of the log at `path`, oldest first.
 std::vector<LogPiece> find_log_pieces(const std::string& path);
-// The same of several logs, by their paths; each of their folders is read once.
+// The same for several logs, by their paths; reads each of their folders once.
 std::map<std::string, std::vector<LogPiece>> find_log_pieces(const std::vector<std::string>& paths);
 
-// A line is written into one file even if it makes that as much longer than it should be. What is
-// longer than this is torn.
+// A line goes into one file even if that exceeds the size limit by up to this much. Longer lines
+// are split.
 inline constexpr int64_t kLongestLogLine = 64 << 10;
 
-// Where to go on with the next file.
+// The position of the cut to the next file.
 struct LogCut {
-  size_t bytes = 0;   // of the output that still belong into this one
-  bool full = false;  // then a new one is due
+  size_t bytes = 0;   // leading bytes of the output that still belong in this file
+  bool full = false;  // then begin a new file
 };
-// `size`: bytes in the file, whose last line is whole where `at_line_start`. max_size > 0.
+// `size`: bytes in the file; its last line is complete if `at_line_start`. max_size > 0.
 LogCut cut_log(std::string_view output, int64_t size, bool at_line_start, int64_t max_size);
 
-// The bound on all files of a node's ranks together. Not thread safe.
+// The limit on all files of a node's ranks together. Not thread-safe.
 class LogBound {
  public:
-  // total: bytes; 0: no bound.
+  // total: bytes; 0: no limit.
   explicit LogBound(int64_t total) : total_(total) {}
-  // `bytes` are (or will be) in files that are still written.
+  // `bytes` are (or will be) in open files.
   void grow(int64_t bytes) { used_ += bytes; }
-  // `size` bytes of those are now a closed piece, newer than all others.
+  // `size` bytes of those are now a closed piece, the newest.
   void close(std::string path, int64_t size) { pieces_.push_back({std::move(path), size}); }
-  // The pieces to be removed, oldest first, so that the bound holds: they are counted as gone.
+  // Pieces to remove, oldest first, to respect the limit: they no longer count.
   std::vector<std::string> excess();
 
  private:

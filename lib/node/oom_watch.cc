@@ -29,7 +29,7 @@ std::string own_counter() {
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
-    // In a container the path may be one of the host, while only the container's part is mounted.
+    // In a container, the path may be the host's while only the container's part is mounted.
     for (const std::string& folder : {path, std::string()}) {
       const std::string file = controllers.empty() ? kRoot + folder + "/memory.events"
                                : controllers == "memory"
@@ -70,7 +70,7 @@ long long OomWatch::killed() const {
 }
 
 std::string OomWatch::line_about(pid_t pid) {
-  char record[8192];  // /dev/kmsg gives one record a read
+  char record[8192];  // /dev/kmsg returns one record per read
   while (log_) {
     const ssize_t n = ::read(log_.get(), record, sizeof record);
     if (n < 0 && (errno == EPIPE || errno == EINTR)) continue;  // overwritten before it was read
@@ -88,12 +88,12 @@ std::string explain_end(OomWatch& watch, pid_t pid, int signal, bool* oom) {
   const long long killed = watch.killed();
   *oom = signal == SIGKILL && (killed > 0 || !line.empty());
   if (*oom) {
-    return "the kernel killed it, out of memory" + (line.empty() ? "" : ": " + line) +
+    return "the kernel killed it: out of memory" + (line.empty() ? "" : ": " + line) +
            "; use less memory (batch size, data workers), or raise the limit";
   }
   if (killed > 0) {
     return "the kernel has killed " + std::to_string(killed) +
-           (killed == 1 ? " process" : " processes") + " here, out of memory";
+           (killed == 1 ? " process" : " processes") + " here: out of memory";
   }
   if (signal == SIGKILL && watch.sees()) return "not for lack of memory: somebody's kill -9";
   return {};

@@ -1,4 +1,4 @@
-// Whether the kernel has killed processes of this job for lack of memory.
+// Detects processes of this job that the kernel killed because memory ran out.
 #pragma once
 
 #include <sys/types.h>
@@ -10,20 +10,19 @@
 
 namespace fleet {
 
-// Counts from the moment it is made. Not thread safe.
+// Counts from its construction. Not thread-safe.
 class OomWatch {
  public:
-  // Of the cgroup (version 2 or 1) that this process is in, and of the kernel's log where it may be
-  // read.
+  // For the cgroup (version 2 or 1) of this process, and the kernel's log if it is readable.
   OomWatch();
-  // For tests: these files, "" where there is none.
+  // For tests: these files; "" if there is none.
   OomWatch(std::string counter, const std::string& kernel_log);
 
-  // Whether one of the kernel's sources can be read at all.
+  // Whether any of the kernel's sources is readable.
   bool sees() const { return before_.has_value() || static_cast<bool>(log_); }
-  // Processes of this cgroup that were killed since.
+  // Processes of this cgroup that were killed since then.
   long long killed() const;
-  // The kernel's own line about this process; "" where it has none that can be seen.
+  // The kernel's own line about this process; "" if none is visible.
   std::string line_about(pid_t pid);
 
  private:
@@ -33,8 +32,8 @@ class OomWatch {
   std::string lines_;  // of the kernel's log, about kills
 };
 
-// What is to be said about a rank that ended (by `signal`, 0: by itself), or "". Sets *oom where
-// the kernel has killed it for lack of memory.
+// An explanation of a rank's end (by `signal`, 0: by itself), or "". Sets *oom if the kernel killed
+// it because memory ran out.
 std::string explain_end(OomWatch& watch, pid_t pid, int signal, bool* oom);
 
 }  // namespace fleet

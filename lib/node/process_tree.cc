@@ -18,13 +18,13 @@
 namespace fleet {
 namespace {
 
-// A file of /proc/PID; "" where the process has ended meanwhile.
+// A file of /proc/PID; "" if the process has ended.
 std::string proc_file(pid_t pid, const char* name) {
   return small_file("/proc/" + std::to_string(pid) + "/" + name);
 }
 
-// The fields of /proc/PID/stat from the third on (the state): the name before them may hold
-// anything. Empty where it is gone.
+// The fields of /proc/PID/stat from the third on (the state); the name before them may contain any
+// character. Empty if the process is gone.
 std::vector<std::string> stat_fields(pid_t pid) {
   const std::string stat = proc_file(pid, "stat");
   const size_t end = stat.rfind(')');
@@ -83,8 +83,8 @@ void add_pids(const std::string& text, std::vector<pid_t>* pids) {
   }
 }
 
-// The children of all threads of a process. Needs CONFIG_PROC_CHILDREN, which distributions have;
-// it spares reading all of /proc. The kernel may leave some out while others end.
+// The children of all threads of a process. Needs CONFIG_PROC_CHILDREN, which distributions enable;
+// it avoids reading all of /proc. The kernel may omit some while others end.
 std::vector<pid_t> listed_children(pid_t parent) {
   std::vector<pid_t> children;
   const std::string tasks = "/proc/" + std::to_string(parent) + "/task";
@@ -112,7 +112,7 @@ std::vector<pid_t> listed_descendants(const std::vector<pid_t>& except) {
   return found;
 }
 
-// Orphans become our children, so without a child there is nothing below either.
+// Orphans become our children, so without a child there are no descendants either.
 bool has_child() {
   siginfo_t info;
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
@@ -139,9 +139,9 @@ std::vector<pid_t> children_of_self() {
 }
 
 std::vector<pid_t> descendants(const std::vector<pid_t>& except) {
-  if (!has_child()) return {};  // as a rule at the end; it spares reading any list
+  if (!has_child()) return {};  // usually true at the end; avoids reading any list
   std::vector<pid_t> listed = listed_descendants(except);
-  if (!listed.empty()) return listed;  // callers ask again until there is none
+  if (!listed.empty()) return listed;  // callers repeat the call until it is empty
   return below(children_by_parent(), ::getpid(), except);
 }
 
@@ -149,7 +149,7 @@ std::vector<pid_t> processes_marked(const std::string& mark) {
   const auto children = children_by_parent();
   std::set<pid_t> found;
   for (const auto& [parent, pid] : children) {
-    // A zombie has no environment, nor does a process of another user that may not be read.
+    // A zombie has no environment; that of another user's process is not readable.
     const std::string environment = '\0' + proc_file(pid, "environ");
     if (environment.find('\0' + mark) == std::string::npos) continue;
     found.insert(pid);
@@ -171,7 +171,8 @@ std::vector<double> cpu_seconds(const std::vector<pid_t>& roots) {
     long long ticks = 0;
     for (const pid_t pid : tree) {
       const auto fields = stat_fields(pid);
-      for (size_t at = 11; at < 15; ++at) ticks += field(fields, at);  // own, and of ended children
+      // Its own, and that of ended children.
+      for (size_t at = 11; at < 15; ++at) ticks += field(fields, at);
     }
     all.push_back(static_cast<double>(ticks) * tick);
   }

@@ -1,4 +1,4 @@
-// The processes below this one, and ending them.
+// The descendants of this process.
 #pragma once
 
 #include <sys/types.h>
@@ -11,34 +11,33 @@ namespace fleet {
 // Makes this process the parent of every orphan below it (PR_SET_CHILD_SUBREAPER).
 void become_subreaper();
 
-// The children of this process now. A launcher that was exec'd into by a shell has some that are
-// not its own.
+// The current children of this process. A launcher that a shell exec'd has inherited some.
 std::vector<pid_t> children_of_self();
 
-// Every process below this one, but for the subtrees of `except`; empty only if there is none.
-// While processes end, some may be left out: ask again until it is empty. Zombies are among them: a
-// process whose first thread has ended looks like one while the others run.
+// All descendants of this process except the subtrees of `except`; empty only if there are none.
+// While processes end, some may be missing: repeat the call until it is empty. Includes zombies,
+// because a process whose first thread has ended looks like one while other threads run.
 std::vector<pid_t> descendants(const std::vector<pid_t>& except);
 
-// Every process of this user with an entry of its environment ("NAME=VALUE") that begins with
-// `mark`, and every process below one. Not this one, and no zombies that have ended wholly.
+// All processes of this user with an environment entry ("NAME=VALUE") that begins with `mark`, and
+// all their descendants. Excludes this process and zombies without threads.
 std::vector<pid_t> processes_marked(const std::string& mark);
 
-// CPU time that each of these processes, with all below it, has used so far; by their order.
+// CPU time used so far by each of these processes and its descendants, in their order.
 std::vector<double> cpu_seconds(const std::vector<pid_t>& roots);
 
-// As in /proc/PID/stat: R, S, D, T, Z; '?' where it is gone.
+// As in /proc/PID/stat: R, S, D, T, Z; '?' if it is gone.
 char process_state(pid_t pid);
-// When it started, in ticks since boot: tells it from a later one with its number. "" where there
-// is none.
+// Its start time in ticks since boot: distinguishes it from a later process with its pid. "" if
+// there is none.
 std::string process_birth(pid_t pid);
-// The kernel function that it waits in; "" where that is not known.
+// The kernel function in which it waits; "" if unknown.
 std::string wait_channel(pid_t pid);
 
-// Whether any process is below this one, but for `except`.
+// Whether this process has descendants, except `except`.
 bool has_descendants(const std::vector<pid_t>& except);
 
-// "pid 123 (python3), state D, waiting in nfs_wait": for a process that will not die.
+// "pid 123 (python3), state D, waiting in nfs_wait": for a process that cannot be killed.
 std::string describe_process(pid_t pid);
 
 }  // namespace fleet

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kPlaces = 4;  // input, output, error, service
 
-// Beyond the standard ones, without those that listing them takes.
+// Those above the standard ones, without the one used for the listing.
 std::vector<int> open_descriptors() {
   std::vector<int> all;
   DIR* folder = ::opendir("/proc/self/fd");
@@ -53,7 +53,7 @@ RankDescriptors::RankDescriptors() {
 
 int RankDescriptors::place(int fd) { return ::dup3(fd, places_[used_++].get(), O_CLOEXEC); }
 
-// Else the guardian would keep a rank's pipes open.
+// Otherwise the guardian would keep a rank's pipes open.
 void RankDescriptors::release() {
   while (used_ > 0) ::dup3(null_.get(), places_[--used_].get(), O_CLOEXEC);
 }

@@ -1,7 +1,7 @@
-// Where the guardian puts a rank's descriptors while it starts it. A process that is forked copies
-// all descriptors of its parent and closes them again, and the guardian has several for each rank:
-// of hundreds of ranks that would take longer than the starts themselves. So the child shares them
-// at first, and then copies only those below a bound.
+// Fixed places for a rank's descriptors during its start. A forked process copies all descriptors
+// of its parent and closes them again. The guardian has several per rank, so with hundreds of ranks
+// this would take longer than the starts themselves. The child therefore shares them at first and
+// copies only those below a bound.
 #pragma once
 
 #include <span>
@@ -14,14 +14,14 @@ namespace fleet {
 // Not thread-safe.
 class RankDescriptors {
  public:
-  // Takes the lowest free descriptors; call it before others are opened.
+  // Takes the lowest free descriptors; construct it before opening others.
   RankDescriptors();
-  // Whether the kernel has what is needed (Linux 5.9), and allows it.
+  // Whether the kernel supports (Linux 5.9) and permits what it needs.
   bool usable() const { return bound_ > 0; }
-  // One past the last descriptor that a rank is to have: the places here, and what the launcher was
-  // given for its ranks (descriptors that are not close-on-exec).
+  // One past a rank's last descriptor: the places here, and the descriptors that the launcher
+  // received for its ranks (those that are not close-on-exec).
   int bound() const { return bound_; }
-  // The same as `fd` at a place below bound(), close-on-exec. At most four until release().
+  // Duplicates `fd` to a place below bound(), close-on-exec. At most four until release().
   int place(int fd);
   void release();
 
@@ -32,8 +32,8 @@ class RankDescriptors {
   int bound_ = 0;
 };
 
-// In a process that was just forked: closes what its parent had opened for itself (close-on-exec),
-// but for `kept`.
+// In a process just forked: closes the descriptors that its parent had opened for itself
+// (close-on-exec), except `kept`.
 void close_parents_descriptors(std::span<const int> kept);
 
 }  // namespace fleet

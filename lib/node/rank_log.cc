@@ -15,7 +15,7 @@ RankLog::RankLog(const LogSurroundings& around, const RankCommand& command, Rank
     : around_(around), rank_(command.rank), label_(command.label), filters_bar_(command.draws_bar) {
   const LogSettings& settings = around.settings;
   const bool apart = static_cast<bool>(output.error);
-  // Of two streams that come to one place no line may be torn by the other's.
+  // If two streams share a destination, they must not split each other's lines.
   const bool lines = settings.stamp_console || (apart && !settings.errors_apart);
   keep_lines_ = settings.stamp_files || apart;
   for (std::optional<LogFile>& file : files) files_.push_back({std::move(file)});
@@ -48,8 +48,8 @@ void RankLog::wait(Stream* stream) {
                             if (error == asio::error::operation_aborted) return;
                             stream->waits = false;
                             if (error) return;
-                            // One piece a turn: a rank that writes without end must not starve
-                            // the loop.
+                            // One piece per turn: a rank that writes endlessly must not starve the
+                            // loop.
                             read_once(stream);
                             wait(stream);
                           });
@@ -75,7 +75,7 @@ bool RankLog::read_once(Stream* stream) {
 }
 
 void RankLog::drain() {
-  // At most a few pipes full: whoever else writes to it may never stop.
+  // At most a few pipes full, because other writers may never stop.
   for (const auto& stream : streams_) {
     for (int i = 0; i < 64 && !stream->closed && read_once(stream.get()); ++i) {
     }
@@ -116,7 +116,7 @@ void RankLog::take(Stream* stream, std::string_view output) {
 void RankLog::show(Stream* stream, std::string_view output) {
   Console& console = stream->place.console;
   if (!stream->in_lines) return console.write(output);
-  // Where no line of it would be shown, none is made.
+  // Skip splitting into lines if none would be shown.
   const size_t dropped = console.drops() ? output.rfind('\n') + 1 : 0;
   if (dropped > 0) {
     const size_t begun = stream->on_console.rest().size();
@@ -148,8 +148,8 @@ void RankLog::keep(Stream* stream, std::string_view output) {
   file.write(around_.settings.stamp_files ? stamped : text);
 }
 
-// Appends it to both. A line without an end goes on with the same stream's next one, and is ended
-// where another stream's comes.
+// Appends the line to both texts. A line without an end continues with the same stream's next one;
+// another stream's line ends it.
 void RankLog::keep_line(Stream* stream, std::string_view line, std::string* text,
                         std::string* stamped) {
   KeptFile& kept = files_[stream->file];

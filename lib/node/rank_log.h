@@ -1,4 +1,4 @@
-// A rank's output: from its pipes into its log files, and the console's copy.
+// A rank's output: from its pipes to its log files and the console.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -22,34 +22,34 @@
 
 namespace fleet {
 
-// Where a stream of the ranks is shown: as it comes, or line by line.
+// The destination of a stream of the ranks: raw, or line by line.
 struct ShownPlace {
   Console& console;
   ShownLines& lines;
 };
 
-// What the logs of a node's ranks share; must outlive them.
+// State shared by the logs of a node's ranks; must outlive them.
 struct LogSurroundings {
   boost::asio::io_context& loop;
-  ShownPlace output, errors;  // may be one place
+  ShownPlace output, errors;  // may be the same place
   LineCopies &output_copies, &error_copies;
   const LogSettings& settings;
-  std::span<char> buffer;  // for a read
+  std::span<char> buffer;  // read buffer
 };
 
 class RankLog {
  public:
-  // Keeps what comes through `output` in the rank's files. What the console shows goes there as
-  // well, as it comes or line by line; where it does and the console is full, the pipe is not read,
-  // as if the rank wrote there itself. A progress bar is drawn on standard output.
+  // Keeps the output of the pipes in the rank's files. Shown output also goes to the console, raw
+  // or line by line. While the console is full, the pipe is not read, as if the rank wrote to it
+  // directly. A progress bar is drawn on standard output.
   RankLog(const LogSurroundings& around, const RankCommand& command, RankOutput output,
           std::vector<std::optional<LogFile>> files);
   RankLog(const RankLog&) = delete;
-  // Reads what the pipes hold now: the rank has ended, while others may keep them open.
+  // Reads what the pipes hold now: the rank has ended, but other processes may keep them open.
   void drain();
-  // Nothing more is waited for: also what has no end yet is written.
+  // Ends the log: also writes an incomplete line.
   void finish();
-  // To be called when the console has room again.
+  // Call it when the console has room again.
   void resume();
   int64_t bytes() const { return bytes_; }  // read so far
   // Its last lines as a terminal would show them, with their colours.
@@ -67,9 +67,9 @@ class RankLog {
          finished = false;
     LineSplitter kept, on_console;
   };
-  // With the stream whose line its end is a part of.
+  // A file and the stream whose incomplete line ends it.
   struct KeptFile {
-    std::optional<LogFile> file;  // nothing: it is only for the last lines
+    std::optional<LogFile> file;  // nullopt: only the last lines are kept
     void write(std::string_view text) {
       if (file) file->write(text);
     }
@@ -77,7 +77,7 @@ class RankLog {
   };
 
   void wait(Stream* stream);
-  bool read_once(Stream* stream);  // false where the pipe is empty or closed
+  bool read_once(Stream* stream);  // false if the pipe is empty or closed
   void take(Stream* stream, std::string_view output);
   void show(Stream* stream, std::string_view output);
   void show_line(Stream* stream, std::string_view line);

@@ -29,7 +29,7 @@ std::string session_folder() {
   }
   static std::atomic<bool> told{false};
   if (!told.exchange(true)) {
-    spdlog::warn("XDG_RUNTIME_DIR {}: it belongs to {} and is not used; unset it", *session,
+    spdlog::warn("XDG_RUNTIME_DIR {}: it belongs to {} and is ignored; unset it", *session,
                  name_of_user(found.st_uid));
   }
   return {};
@@ -50,13 +50,13 @@ void check_runtime_folder(const std::string& folder) {
                 std::string("cannot open the folder: ") + std::strerror(errno), folder);
   }
   const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorCode::kUsage, "records of jobs cannot be kept there: " + what, folder, kNext);
+    throw Error(ErrorCode::kUsage, "cannot keep records of jobs there: " + what, folder, kNext);
   };
   if (S_ISLNK(found.st_mode)) refuse("it is a symbolic link");
   if (!S_ISDIR(found.st_mode)) refuse("it is not a folder");
   if (found.st_uid != ::geteuid()) refuse("it belongs to " + name_of_user(found.st_uid));
-  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0) refuse("others may write it");
-  open_owned_folder(folder);  // the way there
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0) refuse("other users may write to it");
+  open_owned_folder(folder);  // checks the path to it
 }
 
 std::string make_runtime_folder() {

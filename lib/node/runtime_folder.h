@@ -6,14 +6,14 @@
 namespace fleet {
 
 // FLEET_RUNTIME_DIR, or $XDG_RUNTIME_DIR/fleetrun, or /tmp/fleetrun-UID. An XDG_RUNTIME_DIR of
-// another user (su, sudo -E) is not used; a warning says so once per process.
+// another user (su, sudo -E) is ignored with a warning, once per process.
 std::string runtime_folder();
 
-// kUsage, naming the owner, if the folder is not this user's alone: it then must not be used, not
-// even read. kNotFound if it does not exist.
+// Throws kUsage, naming the owner, if the folder is not private to this user: it must then not be
+// used or even read. Throws kNotFound if it does not exist.
 void check_runtime_folder(const std::string& folder);
 
-// runtime_folder(), made if necessary (0700), and checked. kUsage or kIo.
+// runtime_folder(), created if necessary (0700), and checked. Throws kUsage or kIo.
 std::string make_runtime_folder();
 
 }  // namespace fleet

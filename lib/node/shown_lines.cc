@@ -74,7 +74,7 @@ void ShownLines::write_label(std::span<const int> ranks) {
 
 void ShownLines::write(std::span<const int> ranks, std::string_view line, Stamp::WallTime time,
                        bool labelled) {
-  // What is left of a longer bar would stand behind it.
+  // Erases the rest of a longer bar after the line.
   if (std::exchange(behind_bar_, line.ends_with('\r')) && console_.is_terminal()) {
     batch_ += "\033[K";
   }
@@ -93,7 +93,7 @@ void ShownLines::pass_on() {
   if (collapse_) take_due(std::chrono::steady_clock::now());
   if (!batch_.empty()) console_.write(std::exchange(batch_, {}));
   const auto due = collapse_ ? collapse_->next_due() : std::nullopt;
-  if (!due || timer_at_) return;  // one timer at a time: it looks again when it fires
+  if (!due || timer_at_) return;  // one timer at a time: it checks again when it fires
   timer_at_ = due;
   timer_.expires_at(*due);
   timer_.async_wait([this](boost::system::error_code error) {

@@ -27,19 +27,19 @@ class Stamp {
   std::string text_;
 };
 
-// Not thread safe.
+// Not thread-safe.
 class ShownLines {
  public:
   ShownLines(boost::asio::io_context& loop, Console& console) : console_(console), timer_(loop) {}
-  // Before lines come, and again where ranks are started again.
+  // Call it before lines arrive, and again when ranks restart.
   void begin(const LogSettings& settings, const ShownStream& stream);
-  // `label`: before the rank's lines, where LogSettings::labels; empty: "[rank 3] ".
+  // `label`: before the rank's lines, if LogSettings::labels; empty: "[rank 3] ".
   void begin_rank(int rank, const std::string& label = {});
   void end_rank(int rank);
-  // A line with its end, or a part without; the console has it after pass_on().
+  // Adds a line with its end, or a part without; pass_on() writes it to the console.
   void add(int rank, std::string_view line, bool labelled = true);
   void pass_on();
-  // Everything that still waits for equal lines.
+  // Writes all lines that still wait for equal ones.
   void flush();
 
  private:
@@ -54,9 +54,9 @@ class ShownLines {
   std::optional<LineCollapse> collapse_;
   std::optional<LineCollapse::Time> timer_at_;
   Stamp stamp_;
-  std::map<int, std::string> labels_;  // by rank, where they are not the usual ones
+  std::map<int, std::string> labels_;  // by rank, if they are not the default ones
   std::string batch_;
-  // Of the lines that come until the next pass_on().
+  // Time of the lines until the next pass_on().
   std::optional<LineCollapse::Time> now_;
   Stamp::WallTime wall_now_{};
   bool behind_bar_ = false;  // the last line ended with "\r"

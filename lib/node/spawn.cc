@@ -41,7 +41,7 @@ std::vector<std::string> environment_of(const RankCommand& rank) {
   return all;
 }
 
-// Our end into `ours`; returns the rank's.
+// Stores our end in `ours`; returns the rank's.
 UniqueFd make_service_socket(UniqueFd* ours) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -51,8 +51,8 @@ UniqueFd make_service_socket(UniqueFd* ours) {
   return UniqueFd(ends[1]);
 }
 
-// Signals with a handler, which may not run in a child that shares our memory. Handlers are
-// installed before the first rank is started.
+// Signals with a handler, which must not run in a child that shares our memory. All handlers are
+// installed before the first rank starts.
 const std::vector<int>& handled_signals() {
   static const std::vector<int> signals = [] {
     std::vector<int> handled;
@@ -66,21 +66,21 @@ const std::vector<int>& handled_signals() {
   return signals;
 }
 
-// Everything the child needs, made before it exists: between vfork() and execve() it shares our
+// Everything the child needs, prepared before it exists: between vfork() and execve() it shares our
 // memory and may only make system calls.
 struct ChildPlan {
   char* const* argv;
   char* const* environment;
   int null, output, error, service;  // service: -1 for none
-  int bound;  // shared descriptors from here on are not its own; 0: not shared
+  int bound;  // shared descriptors from this number on are not its own; 0: not shared
   pid_t parent;
   const std::vector<int>& handled;  // signals
   const sigset_t* mask;
   const cpu_set_t* cores;     // nullptr: not pinned
-  const rlimit* descriptors;  // nullptr: as they are
+  const rlimit* descriptors;  // nullptr: unchanged
 };
 
-// After the others, which may have been where it goes.
+// Call it last, because the other descriptors may have occupied its target.
 bool keep_service_socket(int service) {
   if (service < 0) return true;
   // dup2() onto itself would leave it close-on-exec.
@@ -97,7 +97,7 @@ bool keep_service_socket(int service) {
   for (const int signal : plan.handled) ::signal(signal, SIG_DFL);
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != plan.parent) ::_exit(127);  // it died before the line above
+  if (::getppid() != plan.parent) ::_exit(127);  // the parent died before the line above
   if (plan.cores) ::sched_setaffinity(0, sizeof(cpu_set_t), plan.cores);
   if (plan.descriptors) ::setrlimit(RLIMIT_NOFILE, plan.descriptors);
   if (::dup2(plan.null, 0) >= 0 && ::dup2(plan.output, 1) >= 0 && ::dup2(plan.error, 2) >= 0 &&
@@ -114,7 +114,7 @@ struct Child {
   volatile int failed = 0;
 };
 
-// As vfork(), but it shares the descriptors too: until close_range(), above.
+// Like vfork(), but the child also shares the descriptors until close_range(), above.
 pid_t fork_sharing(Child* child) {
   alignas(16) static char stack[64 << 10];  // one child at a time
   const auto run = [](void* it) -> int {
@@ -124,7 +124,7 @@ pid_t fork_sharing(Child* child) {
   return ::clone(run, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, child);
 }
 
-// Not inlined: a variable that changes after vfork() would be the child's too.
+// Not inlined, because the child would share a variable that changes after vfork().
 [[gnu::noinline]] pid_t start(Child* child, bool sharing) {
   const pid_t pid = sharing ? fork_sharing(child) : ::vfork();
   if (pid == 0) run_child(child->plan, &child->failed);
@@ -135,12 +135,12 @@ struct Pipe {
   UniqueFd reading, writing;
 };
 
-// Long, so that a rank that writes much seldom waits for the loop.
+// Large, so that a rank that writes much seldom waits for the loop.
 Pipe make_pipe() {
   constexpr int kPipeSize = 256 << 10;  // of the 64 MiB that a user's pipes may have by default
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot create a pipe for a rank's output");
-  ::fcntl(ends[0], F_SETPIPE_SZ, kPipeSize);  // an unprivileged user may have used up its share
+  ::fcntl(ends[0], F_SETPIPE_SZ, kPipeSize);  // an unprivileged user may have used up the limit
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
@@ -163,7 +163,7 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* 
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) throw_errno("cannot open /dev/null");
 
-  // No handler of ours may run in the child while it shares our memory.
+  // Our handlers must not run in the child while it shares our memory.
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
@@ -190,7 +190,7 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* 
 
   if (pid < 0) {
     spawned.error = std::string("cannot start another process: ") + std::strerror(fork_error) +
-                    "; see ulimit -u and the memory that is free";
+                    "; check ulimit -u and the free memory";
   } else if (failed != 0) {
     ::waitpid(pid, nullptr, 0);
     spawned.error = "cannot execute '" + rank.argv[0] + "': " + std::strerror(failed);

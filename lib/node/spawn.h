@@ -15,22 +15,22 @@ namespace fleet {
 
 // Reading ends of a rank's pipes, non-blocking.
 struct RankOutput {
-  UniqueFd output;  // its standard output, and its standard error where that has none of its own
-  UniqueFd error;   // its standard error, where RankCommand::two_streams()
+  UniqueFd output;  // its standard output, and its standard error unless that is separate
+  UniqueFd error;   // its standard error, if RankCommand::two_streams()
 };
 
 struct Spawned {
   pid_t pid = -1;  // -1: it could not be started
   RankOutput output;
-  UniqueFd service;   // our end of its service socket, where it has one
-  std::string error;  // why not, and what to do
+  UniqueFd service;   // our end of its service socket, if it has one
+  std::string error;  // the reason of a failure, and what to do
 };
 
-// Starts `rank` in a process group of its own with SIGKILL as its parent-death signal, standard
-// input from /dev/null, the given cores, `mask` as its signal mask and `limit` (nullptr: the
-// caller's) as its limit of descriptors. What the caller catches is reset, what it ignores stays
-// ignored (nohup). The parent-death signal is tied to the calling *thread*: call it from the main
-// thread only. Throws where descriptors have run out. `places`: for a caller that starts many.
+// Starts `rank` in its own process group with SIGKILL as its parent-death signal, standard input
+// from /dev/null, the given cores, `mask` as its signal mask and `limit` (nullptr: the caller's) as
+// its descriptor limit. Signals that the caller handles are reset; ignored ones stay ignored
+// (nohup). The parent-death signal is tied to the calling *thread*: call it from the main thread
+// only. Throws if descriptors have run out. `places`: for a caller that starts many.
 Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* limit = nullptr,
                    RankDescriptors* places = nullptr);
 

@@ -37,7 +37,7 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-// Empty where no debugger is installed.
+// Empty if no debugger is installed.
 std::vector<std::string> debugger_command(pid_t pid) {
   const std::string number = std::to_string(pid);
   if (const std::string path = find_program("eu-stack"); !path.empty()) {
@@ -83,11 +83,11 @@ pid_t start_debugger(std::vector<std::string> command, int output) {
 
 std::string why_nothing(const std::string& printed) {
   if (printed.find("not permitted") != std::string::npos) {
-    return "the debugger may not look into it (kernel.yama.ptrace_scope, CAP_SYS_PTRACE)";
+    return "the debugger is not allowed to attach (kernel.yama.ptrace_scope, CAP_SYS_PTRACE)";
   }
   const std::string_view text = trim(printed);
   const std::string_view last = text.substr(text.rfind('\n') + 1);
-  return "the debugger printed none" +
+  return "the debugger printed no stack" +
          (last.empty() ? "" : ": " + std::string(last.substr(0, 200)));
 }
 
@@ -108,7 +108,7 @@ StackCollector::StackCollector(asio::io_context& loop, size_t at_once)
 
 void StackCollector::collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
                              std::function<void(std::vector<LocalStack>)> on_done) {
-  if (on_done_) return;  // the answer that is on its way serves this one too
+  if (on_done_) return;  // the pending answer serves this request too
   on_done_ = std::move(on_done);
   jobs_.clear();
   started_ = 0;
@@ -130,7 +130,7 @@ void StackCollector::collect(const std::vector<Target>& targets, std::chrono::mi
     }
     finish();
   });
-  // In a turn of its own: the callback must not come from within this call.
+  // Deferred: the callback must not run within this call.
   asio::post(loop_, [this] {
     for (size_t i = 0; i < at_once_; ++i) start_next();
     if (jobs_.empty()) finish();

@@ -1,4 +1,4 @@
-// The native stacks of this node's ranks, by eu-stack or gdb.
+// Collects the native stacks of this node's ranks, by eu-stack or gdb.
 #pragma once
 
 #include <sys/types.h>
@@ -16,20 +16,20 @@
 
 namespace fleet {
 
-// The owner reaps its children. Not thread safe.
+// The owner reaps its children. Not thread-safe.
 class StackCollector {
  public:
   struct Target {
     int local_rank = 0;
     pid_t pid = -1;
-    std::string file;  // gets what the debugger has printed, all threads
+    std::string file;  // receives the debugger's output, all threads
   };
 
-  // At most `at_once` debuggers run; 0: as many as there are cores. More would all be late.
+  // At most `at_once` debuggers run; 0: one per core. More would all finish late.
   explicit StackCollector(boost::asio::io_context& loop, size_t at_once = 0);
-  // Calls back once, with one stack a target, those that are stopped looked at first: after `limit`
-  // at the latest, when debuggers that are not done are killed. Not at all where an earlier call
-  // has not been answered yet.
+  // Calls back once, with one stack per target, stopped ones first. After `limit`, it kills
+  // unfinished debuggers and calls back at the latest. Does nothing while an earlier call is
+  // pending.
   void collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
                std::function<void(std::vector<LocalStack>)> on_done);
 
@@ -54,7 +54,7 @@ class StackCollector {
   const size_t at_once_;
   boost::asio::steady_timer limit_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  size_t started_ = 0;  // of them
+  size_t started_ = 0;  // jobs_ started so far
   std::function<void(std::vector<LocalStack>)> on_done_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Debuggers get 4 s, the rendezvous waits a little longer.
+// Debuggers get 4 s; the rendezvous waits a little longer.
 constexpr int kAnswerSeconds = 15;
 
 JobRecord job_called(const std::string& name) {
@@ -37,7 +37,7 @@ JobRecord job_called(const std::string& name) {
     throw Error(ErrorCode::kUsage, "several jobs run on this node", "stacks",
                 "name one: " + join(names, ", "));
   }
-  return found.front();  // several nodes on one host: any of them knows
+  return found.front();  // several nodes on one host: any of them can answer
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ StackReport read_stack_report(const std::string& json) {
     }
     report.silent = all.at("silent_nodes").get<std::vector<int>>();
   } catch (const Json::exception&) {
-    throw Error(ErrorCode::kUsage, std::string(trim(json)), "stacks");  // it says why not
+    throw Error(ErrorCode::kUsage, std::string(trim(json)), "stacks");  // the text says why not
   }
   return report;
 }
@@ -100,11 +100,11 @@ std::string stack_report_text(const StackReport& report) {
     text += "; look at " + std::string(odd->server ? "server " : "rank ") +
             std::to_string(odd->rank) + " (local rank " + std::to_string(odd->local_rank) +
             ") on node " + std::to_string(odd->node_rank) + ": " +
-            (stopped ? "it is stopped" : "it does something else than the others");
+            (stopped ? "it is stopped" : "its stack differs from the others'");
   }
   text += stacks_text(clusters, clusters.size());
   for (const int silent : report.silent) {
-    text += "\n  node " + std::to_string(silent) + " has sent no stacks";
+    text += "\n  node " + std::to_string(silent) + " sent no stacks";
   }
   return text + "\n";
 }
@@ -115,7 +115,7 @@ int run_stacks(const CommandLine& line) {
   const std::string job = line.words.empty() ? "" : line.words[0];
   const std::string answer = ask_fleetrun(job_called(job).pid, "stacks", kAnswerSeconds);
   if (answer.empty()) throw Error(ErrorCode::kNotFound, "the job has ended", "stacks");
-  const StackReport report = read_stack_report(answer);  // or throws what was answered instead
+  const StackReport report = read_stack_report(answer);  // or throws the answer as an error
   const bool json = line.settings.text("format") == "json";
   std::fputs(json ? answer.c_str() : stack_report_text(report).c_str(), stdout);
   return 0;
@@ -128,12 +128,13 @@ Command stacks_command() {
       .program = "fleetrun stacks",
       .words = "[JOB]",
       .about =
-          "what every rank of a running job does now\n"
-          "Ranks of all nodes of a job that runs on this one, alike ones together. JOB: its "
-          "--job_id, or\nthe pid of its fleetrun here; it may be left out where only one runs.",
+          "show what every rank of a running job is doing\n"
+          "Shows the stacks of all ranks, on all nodes, of a job that runs on this node, and "
+          "groups\nequal ones. JOB: its --job_id or the pid of its fleetrun here; optional if only "
+          "one runs.",
       .most = 1};
   syntax.options.choice({.key = "format", .value = "text|json", .optional = true}, "text",
-                        {"text", "json"}, "for people, or for programs");
+                        {"text", "json"}, "for people or for programs");
   return {.name = "stacks", .syntax = std::move(syntax), .run = run_stacks};
 }
 

@@ -1,4 +1,4 @@
-// What all ranks of a job do, for those who ask: `fleetrun stacks`.
+// The stacks of all ranks of a job, on request: `fleetrun stacks`.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace fleet {
 
-// An array of clusters, the largest first, then who has sent nothing.
+// An array of clusters, the largest first, then the nodes that sent nothing.
 std::string stack_report_json(const StackReport& report);
-// kUsage where the text is no such report.
+// Throws kUsage if the text is not such a report.
 StackReport read_stack_report(const std::string& json);
-// As in the verdict of a hang: alike ranks together, the odd one named.
+// As in the verdict of a hang: equal stacks grouped, the odd rank named.
 std::string stack_report_text(const StackReport& report);
 
 // `fleetrun stacks [JOB] [--format text|json]`.

@@ -14,15 +14,15 @@ namespace {
 
 constexpr char kGuardianKilled[] = "its guardian was killed";
 
-// What people have to guess otherwise.
+// A hint that saves users from guessing.
 std::string signal_hint(int signal) {
   switch (signal) {
     case SIGKILL:
-      return "the kernel, out of memory: see dmesg; or somebody's kill -9";
+      return "the kernel, out of memory (see dmesg), or another process's kill -9";
     case SIGBUS:
       return "often a full /dev/shm or disk under a memory map";
     case SIGABRT:
-      return "it gave up itself: an assertion or an uncaught exception";
+      return "it aborted itself: an assertion or an uncaught exception";
     default:
       return {};
   }
@@ -44,7 +44,7 @@ std::string tail_text(const RankExit& exit, bool colors) {
   }
 }
 
-// "\n  local rank 1 on node 1 (10.0.0.2), after 12.3 s": what the headline does not say.
+// "\n  local rank 1 on node 1 (10.0.0.2), after 12.3 s": what the headline omits.
 std::string detail_text(const Verdict& verdict) {
   const RankExit& exit = verdict.exit;
   char seconds[32];
@@ -69,16 +69,16 @@ bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::s
   log_paths_ = std::move(log_paths);
   restarting_.reset();
   host_lost_ = false;
-  if (over || signals_.any()) {  // the stop has come before the start
+  if (over || signals_.any()) {  // the stop arrived before the start
     effects_.finish_node();
-    if (!gone_) effects_.kill_ranks();  // there are none: that is to be told
+    if (!gone_) effects_.kill_ranks();  // there are none, but the guardian must report it
     stopping_ = true;
     return false;
   }
   started_ = now;
   stopping_ = gone_ = false;
   trainers_ = assignment.node().trainers();
-  // What only serves has done its part when the others have.
+  // A node with servers only has finished when the other nodes have.
   if (trainers_ == 0) effects_.finish_node();
   return true;
 }
@@ -100,11 +100,11 @@ void Supervision::on_check_failed(const std::string& text) {
 
 void Supervision::on_stop_order(const StopOrder& order, Time now) {
   signals_.on_order(order.signal, now);
-  if (!assignment_) return;  // before the start it is looked at
+  if (!assignment_) return;  // on_assignment() handles a stop before the start
   if (order.kill && !gone_) effects_.kill_ranks();
   if (stopping_) return;
-  effects_.say("node " + std::to_string(order.node_rank) + " (" + order.node +
-               ") was told to stop by " + signal_name(order.signal) + ": stopping the ranks");
+  effects_.say("node " + std::to_string(order.node_rank) + " (" + order.node + ") received " +
+               signal_name(order.signal) + "; stopping the ranks");
   stop(order.signal);
 }
 
@@ -112,7 +112,7 @@ void Supervision::on_stack_order(const StackOrder& order) {
   if (stopping_ || gone_ || guardian_lost_ || !assignment_) return effects_.send_stacks({});
   if (order.hang) {
     effects_.say("the job hangs (noticed on node " + std::to_string(order.node_rank) +
-                 "): looking at what every rank does");
+                 "): collecting the stacks of all ranks");
   }
   effects_.collect_stacks();
 }
@@ -165,9 +165,9 @@ void Supervision::on_restart_order(const RestartOrder& order) {
   effects_.say(restart_text(order, colors_));
   restarting_ = order.epoch;
   host_lost_ = false;
-  if (guardian_lost_) return effects_.report_failure(kGuardianKilled);  // the lost host never knew
-  if (signals_.own() != 0)
-    effects_.request_stop(signals_.own());  // while the host was lost nobody heard it
+  // The lost host never received it.
+  if (guardian_lost_) return effects_.report_failure(kGuardianKilled);
+  if (signals_.own() != 0) effects_.request_stop(signals_.own());  // it was lost with the host
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
   effects_.ready(order.epoch);
@@ -182,9 +182,9 @@ void Supervision::on_host_lost(const HostLost& lost) {
   if (guardian_lost_) leave_restart(kGuardianKilled);
 }
 
-// The others go on without this node, or end.
+// The other nodes continue without this one, or the job ends.
 void Supervision::leave_restart(const std::string& why) {
-  effects_.fail("this node takes no part in the restart: " + why);
+  effects_.fail("this node does not take part in the restart: " + why);
   end(kExitNodeLost);
 }
 
@@ -192,7 +192,7 @@ void Supervision::on_verdict(const Verdict& verdict) {
   if (verdict_ || refused_) return;
   verdict_ = verdict;
   if (assignment_) effects_.keep(verdict);
-  // Who stopped the job by a signal knows; what the others hear is the stop order.
+  // The user who stopped the job by a signal knows; other nodes report the stop order.
   if (!verdict.ok() && verdict.kind != VerdictKind::kStopped) {
     const World* world = assignment_ ? assignment_->world.get() : nullptr;
     effects_.tell_verdict(verdict_text(verdict, world, colors_));
@@ -200,7 +200,7 @@ void Supervision::on_verdict(const Verdict& verdict) {
   if (!assignment_) {
     effects_.kill_ranks();
   } else if (!gone_) {
-    stop(SIGTERM);  // after a success: the parameter servers, which nobody needs any more
+    stop(SIGTERM);  // after a success: the parameter servers, which are no longer needed
   }
   end_if_over();
 }
@@ -241,13 +241,13 @@ void Supervision::rank_ended(RankExit exit) {
   if (exit.killed_by_us) exit.note.clear(), exit.oom = false;
   if (!exit.killed_by_us && exit.note.empty()) exit.note = signal_hint(exit.signal);
   effects_.report(exit);
-  // Whose loss this rank is the echo of may be about to be heard, from this node too: until the
-  // verdict nobody is stopped, so that the cause is not taken for one of our own kills.
+  // The peer whose death caused this exit may not have been reported yet, possibly by this node.
+  // Stop no rank before the verdict, so that its exit is not mistaken for our own kill.
   if (!stopping_ && (exit.signal != 0 || exit.code != kExitPeerLost)) stop(SIGTERM);
 }
 
 void Supervision::trainer_ended() {
-  // Without servers the node has finished when everything is gone.
+  // Without servers, the node has finished when all processes have ended.
   if (--trainers_ == 0 && assignment_->node().servers > 0 && !stopping_) effects_.finish_node();
 }
 
@@ -274,7 +274,7 @@ void Supervision::on_guardian_lost() {
   if (gone_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
   if (!gone_) {
     stopping_ = true;
-    effects_.fail("the guardian process of this node was killed: its ranks are killed too");
+    effects_.fail("the guardian process of this node was killed: killing its ranks too");
   }
   if (assignment_ && !verdict_) effects_.report_failure(kGuardianKilled);
 }
@@ -304,13 +304,13 @@ void Supervision::stop_requested(int signal) {
   // Ranks here may have ended, or be about to, while those of other nodes run.
   effects_.request_stop(signal);
   if (stopping_ || gone_) return;
-  effects_.say(signal_name(signal) + ": stopping the ranks; once more kills them");
+  effects_.say(signal_name(signal) + ": stopping the ranks; send it again to kill them");
   stop(signal);
 }
 
 void Supervision::kill_requested() {
   const int signal = signals_.own();
-  // The other nodes were asked already, or nobody listens.
+  // The other nodes have received the request already, or there are none.
   const bool asked = std::exchange(killing_, true) || restarting_ || !assignment_;
   if (gone_ && asked) return end(128 + signal);
   if (assignment_) effects_.request_kill(signal);

@@ -1,4 +1,4 @@
-// What a launcher does about what happens to its ranks, its job and itself, as a state machine: no
+// The launcher's reactions to events of its ranks, its job and itself, as a state machine: no
 // sockets, no processes, no clock of its own.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace fleet {
 
-// What the state machine wants done. Calls happen within its on_...() and must not call back in.
+// The actions of the state machine. Calls happen within its on_...() and must not call back in.
 class SupervisionEffects {
  public:
   virtual ~SupervisionEffects() = default;
@@ -23,10 +23,10 @@ class SupervisionEffects {
   virtual void collect_stacks() = 0;  // of the local ranks; then on_stacks()
   virtual void send_stacks(const std::vector<RankStack>& stacks) = 0;  // to the rendezvous
   virtual void finish_node() = 0;     // to the rendezvous: all ranks here have ended
-  virtual void ready(int epoch) = 0;  // to the rendezvous: for the one after `epoch`
-  // To the rendezvous: the job has lost this node; the verdict comes.
+  virtual void ready(int epoch) = 0;  // to the rendezvous: for the generation after `epoch`
+  // To the rendezvous: the job has lost this node; the verdict follows.
   virtual void report_failure(const std::string& how) = 0;
-  virtual void request_kill(int signal) = 0;      // to the rendezvous: stop it now, at once
+  virtual void request_kill(int signal) = 0;      // to the rendezvous: kill the whole job now
   virtual void request_stop(int signal) = 0;      // to the rendezvous: stop the whole job
   virtual void stop_ranks(int signal) = 0;        // signal the local ranks; grace; SIGKILL
   virtual void kill_ranks() = 0;                  // SIGKILL every local descendant now
@@ -41,16 +41,16 @@ class Supervision {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `colors`: whether the program's last lines keep theirs in what is said.
+  // `colors`: whether the program's last lines keep their colours in messages.
   explicit Supervision(SupervisionEffects& effects, bool colors = false)
       : effects_(effects), colors_(colors) {}
 
   // --- from the rendezvous ---
-  // An epoch begins: where this is true, the caller starts the ranks, whose logs are log_paths (by
-  // local rank). False where it is to end already.
+  // A generation begins. If true, the caller starts the ranks, whose logs are log_paths (by local
+  // rank). False if the generation is to end already.
   bool on_assignment(const Assignment& assignment, std::vector<std::string> log_paths, Time now);
   void on_refusal(const Error& error);
-  // The checks before the start have failed, on every node alike.
+  // The checks before the start failed, equally on every node.
   void on_check_failed(const std::string& text);
   void on_stop_order(const StopOrder& order, Time now);
   void on_stack_order(const StackOrder& order);
@@ -64,16 +64,15 @@ class Supervision {
   void on_progress(const RanksProgress& progress);
   void on_rank_stalled(const RankStalled& stalled);
   void on_stacks(const StacksCollected& collected);
-  // Nothing of the job is left on this node. `stuck`: processes that could not be killed.
+  // No process of the job is left on this node. `stuck`: processes that could not be killed.
   void on_all_gone(const std::string& stuck);
-  // The guardian was killed. The caller kills what is left, then calls on_all_gone().
+  // The guardian was killed. The caller kills the remaining processes, then calls on_all_gone().
   void on_guardian_lost();
 
   // --- from the user ---
   // A first signal is passed to all ranks of the job; a second one kills them (StopSignals).
   void on_signal(int signal, Time now);
-  // Whoever started this launcher from elsewhere is gone: a SIGHUP, unless the job is being
-  // stopped.
+  // The remote starter of this launcher is gone: acts as a SIGHUP, unless the job is being stopped.
   void on_starter_gone(Time now);
 
  private:
@@ -94,19 +93,19 @@ class Supervision {
   std::optional<Verdict> verdict_;
   std::optional<int> refused_;  // the exit code
   StopSignals signals_;
-  int trainers_ = 0;                      // of this node, that have not ended
-  std::optional<int> restarting_;         // the epoch that is over
-  bool stopping_ = false, gone_ = false;  // of the ranks of this epoch
+  int trainers_ = 0;                      // running ones of this node
+  std::optional<int> restarting_;         // the generation that is over
+  bool stopping_ = false, gone_ = false;  // of the ranks of this generation
   bool stuck_ = false, guardian_lost_ = false, ended_ = false;
-  bool host_lost_ = false;  // nobody hosts the rendezvous just now
-  bool killing_ = false;    // somebody here has asked for it
+  bool host_lost_ = false;  // no node hosts the rendezvous at present
+  bool killing_ = false;    // a user of this node requested a kill
 };
 
-// What happened (headline()), Paddle's ABORT line, where that was, and the last lines of the rank's
-// log; or the message of a verdict of another kind. Empty for a success. `world`: of the job;
-// nullptr where it did not run. With `colors` those lines keep theirs.
+// What happened (headline()), Paddle's ABORT line, where it happened, and the last lines of the
+// rank's log; or the message of another kind of verdict. Empty for a success. `world`: of the job;
+// nullptr if it did not run. With `colors`, those lines keep their colours.
 std::string verdict_text(const Verdict& verdict, const World* world, bool colors = false);
-// Why the job is restarted, and the last lines of the log of the rank that failed.
+// Why the job restarts, and the last lines of the failed rank's log.
 std::string restart_text(const RestartOrder& order, bool colors = false);
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// Kills every process below this one and waits until none is left.
+// Kills all descendants of this process and waits until none is left.
 #pragma once
 
 #include <sys/types.h>
@@ -11,16 +11,16 @@
 
 namespace fleet {
 
-// The owner is a subreaper and reaps its children when SIGCHLD comes, then calls
-// on_children_changed(): what was forked while we killed is found then. Not thread safe.
+// The owner is a subreaper and reaps its children on SIGCHLD, then calls on_children_changed(),
+// which finds processes forked during the kill. Not thread-safe.
 class Sweep {
  public:
-  // `on_gone` is called once for each start(), with a line for each process that could not be
-  // killed within some seconds (it waits for a dead file server): it must not keep the job from
-  // ending.
+  // `on_gone` is called once per start(), with a line for each process that could not be killed
+  // within some seconds (for example because it waits for a dead file server), so that it cannot
+  // keep the job from ending.
   Sweep(boost::asio::io_context& loop, std::vector<pid_t> except,
         std::function<void(std::string stuck)> on_gone);
-  // Neither killed nor waited for from now on.
+  // Neither kills nor waits for this process from now on.
   void spare(pid_t pid) { except_.push_back(pid); }
   void start();
   void on_children_changed();

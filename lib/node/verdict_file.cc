@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// split() would trim them.
+// split() would trim the lines.
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;
   for (size_t start = 0; start <= text.size();) {
@@ -34,7 +34,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-// As torchrun's own reply file has it.
+// In the format of torchrun's own reply file.
 Json error_json(const RecordedError& error) {
   if (error.empty()) return nullptr;
   Json extra;
@@ -109,14 +109,14 @@ std::string verdict_of_run(const JobRecord& record) {
                       all.at("time").get<double>() >= record.started - 0.001;
     return ours ? text : std::string();
   } catch (const Error&) {
-  } catch (const Json::exception&) {  // anybody may have written it
+  } catch (const Json::exception&) {  // other programs may have written the file
   }
   return {};
 }
 
 namespace {
 
-// In the order in which they are tried when the log folder takes nothing.
+// In the order in which they are tried if the log folder is not writable.
 std::vector<std::string> other_places(const JobRecord& record) {
   const std::string name = file_word(record.job_id) + "." + std::to_string(record.pid) + "." +
                            std::to_string(std::llround(record.started * 1000)) + kVerdictEnding;
@@ -131,7 +131,7 @@ std::vector<std::string> other_places(const JobRecord& record) {
   return places;
 }
 
-// A verdict of an earlier run must not be taken for this one's. On a full disk it also makes room.
+// An old verdict must not be mistaken for this run's. On a full disk, this also makes room.
 bool replace_old(const std::string& path, const std::string& json) {
   if (::unlink(path.c_str()) != 0) return false;
   try {
@@ -163,7 +163,7 @@ std::string keep_verdict(const JobRecord& record, const std::string& json) {
       spdlog::debug("{}", error.what());
     }
   }
-  spdlog::error("{}: {}; the verdict can be kept nowhere else", path, why);
+  spdlog::error("{}: {}; cannot write the verdict anywhere else", path, why);
   return {};
 }
 

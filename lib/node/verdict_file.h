@@ -1,4 +1,4 @@
-// How a job ended, for programs: verdict.json.
+// The outcome of a job, for programs: verdict.json.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace fleet {
 
-// One JSON object. `world`: of the job; nullptr where it did not run. `unix_time`: when it was
-// heard.
+// One JSON object. `world`: of the job; nullptr if it did not run. `unix_time`: when the verdict
+// arrived.
 std::string verdict_json(const Verdict& verdict, const std::string& job_id, const World* world,
                          double unix_time);
 
-// The verdict.json of this run; "" if there is none, or that of another run.
+// The verdict.json of this run; "" if there is none, or only that of another run.
 std::string verdict_of_run(const JobRecord& record);
 
-// Copies of verdicts that could not be kept beside the logs end so, in runtime_folder().
+// Suffix of verdicts kept in runtime_folder() because the log folder was not writable.
 inline constexpr char kVerdictEnding[] = ".verdict";
 
-// Keeps the text as LOG_DIR/verdict.json of this run; if that cannot be (a full disk, a folder that
-// is gone), in runtime_folder(), /tmp or the home folder, and a warning says where. The path; "" if
-// it can be kept nowhere, which an error says.
+// Writes the text to LOG_DIR/verdict.json of this run. If that fails (a full disk, a removed
+// folder), writes to runtime_folder(), /tmp or the home folder, and a warning names the file.
+// Returns the path; "" and an error if all fail.
 std::string keep_verdict(const JobRecord& record, const std::string& json);
 
 }  // namespace fleet

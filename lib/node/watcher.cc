@@ -18,10 +18,10 @@
 namespace fleet {
 namespace {
 
-// Nothing new appears for so long: what was being forked has been found.
+// If no new process appears for this long, all that were being forked have been found.
 constexpr int kRounds = 250, kRoundMs = 20;
 
-// Descriptors of the guardian: held open here, they would hide its end from others.
+// Closes the guardian's descriptors: held open here, they would hide its end from others.
 void close_all_but(int fd) {
   ::dup2(fd, STDIN_FILENO);
   if (::syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) == 0) return;
@@ -29,8 +29,8 @@ void close_all_but(int fd) {
   for (long other = STDERR_FILENO + 1; other < most; ++other) ::close(static_cast<int>(other));
 }
 
-// Nobody writes: it ends with the last one who could. False where it cannot be read, which says
-// nothing of anybody.
+// Waits for the end of a pipe without data: it ends with its last writer. Returns false if the pipe
+// is not readable, which proves nothing.
 bool wait_for_end_of_file(int fd) {
   char byte;
   for (;;) {

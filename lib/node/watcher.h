@@ -1,10 +1,10 @@
-// A third process, beside the launcher and the guardian: when both were killed at the same moment,
-// it ends what the job has left. The kernel has ended the ranks by then (PR_SET_PDEATHSIG), but not
-// what they started.
+// A third process beside the launcher and the guardian: if both are killed at the same moment, it
+// ends the remaining processes of the job. By then the kernel has ended the ranks
+// (PR_SET_PDEATHSIG), but not their children.
 //
-// It is no ancestor of the ranks: that would take another fork before they can start. It finds them
-// by a variable in their environment, with all that is below them, and by the job's cgroup where
-// there is one.
+// It is not an ancestor of the ranks, which would take another fork before they can start. It finds
+// them by an environment variable, with all their descendants, and by the job's cgroup if there is
+// one.
 #pragma once
 
 #include <sys/types.h>
@@ -18,18 +18,18 @@ namespace fleet {
 // Not thread-safe.
 class Watcher {
  public:
-  // alive: the reading end of a pipe, whose other end the launcher and the guardian hold open.
-  // mark: how an entry of the environment ("NAME=VALUE") of each rank begins, and of no other job.
+  // alive: the reading end of a pipe whose other end the launcher and the guardian hold open. mark:
+  // a prefix of an environment entry ("NAME=VALUE") of each rank and of no other job.
   Watcher(UniqueFd alive, std::string mark) : alive_(std::move(alive)), mark_(std::move(mark)) {}
   ~Watcher() { end(); }
   Watcher(const Watcher&) = delete;
 
-  // Forks it, once. From a process with one thread.
+  // Forks it, once. Call it from a single-threaded process.
   void start();
   pid_t pid() const { return pid_; }  // -1: there is none
-  // A child was waited for.
+  // A child was reaped.
   void on_child_ended(pid_t pid);
-  // It is not needed any more: kills it and waits for it.
+  // Call it when the watcher is no longer needed: kills it and waits for it.
   void end();
 
  private:

@@ -60,7 +60,7 @@ class Reader {
   std::string_view bytes_;
 };
 
-// One `fields` a struct serves both ways: `visit` writes or reads a field.
+// One `fields` function per struct serves both directions: `visit` writes or reads a field.
 template <typename Visit>
 void fields(Visit& visit, RankCommand& rank) {
   visit(rank.local_rank), visit(rank.rank), visit(rank.argv), visit(rank.environment);

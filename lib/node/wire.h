@@ -1,5 +1,5 @@
-// What the launcher and its guardian say to each other over their socket pair: plain structs and
-// their bytes. Both ends are the same binary, so the format carries no version.
+// Messages between the launcher and its guardian over their socket pair: plain structs and their
+// encoding. Both ends are the same binary, so the format carries no version.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,33 @@ namespace fleet {
 
 inline constexpr int kStandardOutput = 1, kStandardError = 2;
 
-// How lines are shown on standard output, or on standard error.
+// Options of the lines on standard output or standard error.
 struct ShownStream {
-  bool drop = false;    // lines that it does not take when full; else ranks wait for it
-  int collapse_ms = 0;  // how long lines wait for equal ones of other ranks; 0: not
+  bool drop = false;    // drop lines while it is full; otherwise ranks wait
+  int collapse_ms = 0;  // how long lines wait for equal ones of other ranks; 0: not at all
 
   bool operator==(const ShownStream&) const = default;
 };
 
-// Shown lines with one of these texts are kept in this file as well.
+// Shown lines with one of these texts are also kept in this file.
 struct CopiedLines {
   std::string path;
-  std::vector<std::string> filters;  // none: no line is
+  std::vector<std::string> filters;  // empty: no line is kept
 
   bool operator==(const CopiedLines&) const = default;
 };
 
 // How the output of this node's ranks is kept and shown.
 struct LogSettings {
-  bool overwrite = false;      // logs of earlier runs; else appended to
-  bool stamp_files = false;    // each line there begins with the time
-  bool stamp_console = false;  // and here
+  bool overwrite = false;      // overwrite logs of earlier runs; else append
+  bool stamp_files = false;    // begin each line of the files with the time
+  bool stamp_console = false;  // the same on the console
   bool labels = false;         // lines on the console begin with "[rank 3]"
-  std::string node;            // in labels too, where not empty
+  std::string node;            // added to labels if not empty
   ShownStream output, errors;
-  bool errors_apart = false;  // standard error is another place than standard output
-  int64_t max_size = 0;       // bytes of a log file, then another is begun; 0: no bound
-  int64_t total_size = 0;     // of all of them, then the oldest are removed; 0: no bound
+  bool errors_apart = false;  // standard error and standard output lead to different places
+  int64_t max_size = 0;       // bytes per log file, then another begins; 0: no limit
+  int64_t total_size = 0;     // bytes of all files, then the oldest are removed; 0: no limit
   CopiedLines output_copies, error_copies;
 
   bool operator==(const LogSettings&) const = default;
@@ -52,22 +52,23 @@ struct RankCommand {
   int local_rank = 0;
   int rank = 0;                   // in the job
   std::vector<std::string> argv;  // argv[0]: a path, already looked up
-  std::vector<std::pair<std::string, std::string>> environment;  // set over the guardian's own
-  std::vector<std::string> removed;                              // names taken out of it
-  std::vector<int> cores;                                        // pinned to; empty: not pinned
-  std::string log_path;         // of what it writes; empty: that is kept nowhere
-  bool splits_streams = false;  // standard error has another one:
-  std::string error_log_path;   // empty: that is kept nowhere
-  std::string error_file;       // where the program may record its failure; empty: nowhere
-  std::string label;            // before its lines, where they have one; empty: "[rank 3] "
-  int labelled_streams = 3;     // which of them have one; others are shown as they are
-  int shown_streams = 0;        // what goes to the console as well: kStandardOutput | ...
-  bool shows_apart = false;     // there each to its own place
-  bool draws_bar = false;       // there, which the file does not want
-  int hang_timeout_ms = 0;      // without progress for this long it hangs; 0: not watched
-  bool service_socket = false;  // it gets a socket to its node's launcher (rank_service.h)
+  // Set in addition to the guardian's own.
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::vector<std::string> removed;  // names removed from it
+  std::vector<int> cores;            // cores to pin to; empty: not pinned
+  std::string log_path;              // of its output; empty: not kept
+  bool splits_streams = false;       // standard error has a separate log:
+  std::string error_log_path;        // empty: not kept
+  std::string error_file;            // where the program may record its failure; empty: nowhere
+  std::string label;                 // prefix of labelled lines; empty: "[rank 3] "
+  int labelled_streams = 3;          // streams with a label; others are shown unchanged
+  int shown_streams = 0;             // streams that also go to the console: kStandardOutput | ...
+  bool shows_apart = false;          // each shown stream has its own destination
+  bool draws_bar = false;            // it draws a progress bar on the console, kept out of the file
+  int hang_timeout_ms = 0;           // without progress for this long it hangs; 0: not watched
+  bool service_socket = false;       // it gets a socket to its node's launcher (rank_service.h)
 
-  // Whether standard output and error must be told apart.
+  // Whether standard output and error must be kept apart.
   bool two_streams() const {
     return splits_streams || shown_streams == kStandardOutput || shown_streams == kStandardError ||
            (shown_streams != 0 && shows_apart);
@@ -78,7 +79,7 @@ struct RankCommand {
 
 // --- launcher to guardian ---
 
-// Start these ranks. Again only after AllGone.
+// Start these ranks. Sent again only after AllGone.
 struct SpawnRanks {
   std::vector<RankCommand> ranks;
   LogSettings logs;
@@ -90,7 +91,7 @@ struct StopRanks {
   int grace_ms = 0;
   bool operator==(const StopRanks&) const = default;
 };
-// Send `signal` to every rank's own process, and go on.
+// Send `signal` to every rank's own process; nothing else changes.
 struct SignalRanks {
   int signal = 0;
   bool operator==(const SignalRanks&) const = default;
@@ -107,7 +108,7 @@ struct KillRanks {
 
 // --- both ways ---
 
-// What a rank wrote to its service socket, or is to read there.
+// Bytes that a rank wrote to its service socket, or will read there.
 struct ServiceBytes {
   int local_rank = 0;
   std::string bytes;
@@ -126,19 +127,19 @@ struct RankStarted {
 // A rank ended.
 struct RankEnded {
   int local_rank = 0;
-  int code = 0;               // exit code, where signal is 0
+  int code = 0;               // exit code, if signal is 0
   int signal = 0;             // the signal that ended it, or 0
   std::string tail;           // the last lines of its log, with their colours
   std::string cause;          // as in RankExit
-  std::string note;           // what the kernel knows about its end
-  bool oom = false;           // it was killed for lack of memory
+  std::string note;           // the kernel's information about its end
+  bool oom = false;           // killed because memory ran out
   int64_t at_ns = 0;          // when, on this node's steady clock
-  bool told_to_stop = false;  // the guardian had told it to stop before
-  RecordedError error;        // what it recorded of its failure
+  bool told_to_stop = false;  // the guardian had sent it a stop signal before
+  RecordedError error;        // its own record of its failure
   bool operator==(const RankEnded&) const = default;
 };
-// How far the ranks have come that say so (observe/rank_progress.h): every second where that has
-// changed, and before the RankEnded of one of them.
+// Progress of the ranks that report it (observe/rank_progress.h): every second if it has changed,
+// and before the RankEnded of one of them.
 struct LocalProgress {
   int local_rank = 0;
   int64_t steps = 0, step = 0;
@@ -153,7 +154,7 @@ struct RanksProgress {
 struct RankStalled {
   int local_rank = 0;
   int quiet_ms = 0;
-  int64_t step = -1;  // the last one that it did; -1: it does not say
+  int64_t step = -1;  // the last finished step; -1: not reported
   bool operator==(const RankStalled&) const = default;
 };
 // What a rank is doing, as in RankStack.
@@ -169,8 +170,8 @@ struct StacksCollected {
   std::vector<LocalStack> stacks;
   bool operator==(const StacksCollected&) const = default;
 };
-// Nothing of the ranks is left on this node, and their output is written. The guardian then waits
-// for the next ones, and ends when the launcher closes the socket.
+// No process of the ranks is left on this node, and their output is written. The guardian then
+// waits for the next ranks and ends when the launcher closes the socket.
 struct AllGone {
   std::string stuck;  // processes that could not be killed, a line each; normally empty
   bool operator==(const AllGone&) const = default;
@@ -180,10 +181,10 @@ using WireMessage =
     std::variant<SpawnRanks, StopRanks, KillRanks, SignalRanks, CollectStacks, ServiceBytes,
                  RankStarted, RankEnded, RanksProgress, RankStalled, StacksCollected, AllGone>;
 
-// The bytes of one message, behind a four-byte length.
+// The bytes of one message after a four-byte length.
 std::string encode(const WireMessage& message);
-// Takes one whole message off the front of `buffer`; false where it holds none yet. kInternal where
-// the bytes are no message.
+// Takes one whole message off the front of `buffer`; false if it holds none yet. Throws kInternal
+// if the bytes are not a message.
 bool decode(std::string& buffer, WireMessage* message);
 
 }  // namespace fleet

@@ -21,7 +21,7 @@ void AcceptLoop::add(UniqueFd listener) { listeners_.emplace_back(loop_, listene
 void AcceptLoop::start() {
   for (auto& listener : listeners_) wait(listener);
   thread_ = Thread(name_, [this] {
-    // Until stop(): others post to it when nothing is listened on any more.
+    // Runs until stop(), because others post work to it after listening has ended.
     const auto keep = boost::asio::make_work_guard(loop_);
     loop_.run();
   });
@@ -53,7 +53,7 @@ void AcceptLoop::wait(Descriptor& listener) {
 }
 
 void AcceptLoop::accept_some(Descriptor& listener) {
-  for (int i = 0; i < 64; ++i) {  // then the thread's other work gets a turn
+  for (int i = 0; i < 64; ++i) {  // then give the thread's other work a turn
     sockaddr_storage peer{};
     socklen_t size = sizeof peer;
     UniqueFd fd(::accept4(listener.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size,
@@ -64,12 +64,12 @@ void AcceptLoop::accept_some(Descriptor& listener) {
       return rest(listener);
     } else if (errno == EAGAIN) {
       return wait(listener);
-    }  // else this one has gone again: the next
+    }  // the peer has gone again: accept the next one
   }
   wait(listener);
 }
 
-// No descriptor is left: connections wait in the kernel's queue until one is.
+// No descriptor is left: connections wait in the kernel's queue until one is free.
 void AcceptLoop::rest(Descriptor& listener) {
   auto timer = std::make_shared<boost::asio::steady_timer>(loop_, std::chrono::milliseconds(100));
   timer->async_wait([this, &listener, timer](boost::system::error_code) {

@@ -14,10 +14,10 @@
 
 namespace fleet {
 
-// add() before start(); stop() and the destructor from any thread but its own.
+// Call add() before start(). Call stop() and the destructor from any thread but the loop's own.
 class AcceptLoop {
  public:
-  // In the loop's thread. The connection does not block and is close-on-exec.
+  // Runs in the loop's thread. The connection is non-blocking and close-on-exec.
   using OnConnection = std::function<void(UniqueFd connection, const sockaddr_storage& peer)>;
 
   AcceptLoop(std::string name, OnConnection on_connection);
@@ -26,10 +26,10 @@ class AcceptLoop {
 
   void add(UniqueFd listener);  // does not block
   void start();
-  void stop_listening();  // the listeners are closed; the thread goes on; idempotent
-  void stop();            // both; idempotent
+  void stop_listening();  // closes the listeners; the thread keeps running; idempotent
+  void stop();            // stops listening and ends the thread; idempotent
   bool running() const { return thread_.joinable(); }
-  // For what else happens in its thread.
+  // For other work in the loop's thread.
   boost::asio::io_context& context() { return loop_; }
 
  private:

@@ -13,7 +13,7 @@
 namespace fleet {
 namespace {
 
-// As kAnswerTime of the Store that waits.
+// Same as kAnswerTime of the blocking store client.
 constexpr std::chrono::milliseconds kAnswerTime{60'000};
 constexpr std::chrono::milliseconds kLongest{86'400'000};
 
@@ -79,7 +79,7 @@ class AsyncStoreClient final : public AsyncStore {
       std::lock_guard lock(mutex_);
       pending_.insert(&call->context);
     }
-    // The stub's callbacks are on gRPC's threads; `call` lives until the last of them.
+    // The stub's callbacks run on gRPC's threads; `call` lives until the last of them.
     (stub_->async()->*method)(&call->context, &call->request, &call->reply,
                               [this, call](const grpc::Status& status) { over(*call, status); });
   }
@@ -89,7 +89,8 @@ class AsyncStoreClient final : public AsyncStore {
     Answer answer;
     if (!status.ok()) {
       answer.error =
-          Error(ErrorCode::kPeerLost, "the job's store is gone: " + reason_of(status), address_);
+          Error(ErrorCode::kPeerLost,
+                "lost the connection to the job's store: " + reason_of(status), address_);
     } else if (call.reply.has_failure()) {
       answer.error = from_wire(call.reply.failure());
     } else if constexpr (std::is_same_v<Request, wire::AddRequest>) {
@@ -110,7 +111,7 @@ class AsyncStoreClient final : public AsyncStore {
   std::unique_ptr<wire::Rendezvous::Stub> stub_;
   std::function<void(std::function<void()>)> post_;
   wire::Caller caller_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // looked at in the loop
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read in the loop
   std::mutex mutex_;
   std::condition_variable none_left_;
   std::set<grpc::ClientContext*> pending_;

@@ -10,8 +10,8 @@
 
 namespace fleet {
 
-// As connect_store(), for this node's launcher itself. `post` brings an answer, from one of gRPC's
-// threads, into the loop that calls. Destroying it ends calls that wait.
+// Like connect_store(), for this node's launcher. `post` moves an answer from a gRPC thread to the
+// caller's loop. The destructor ends pending calls.
 std::unique_ptr<AsyncStore> connect_async_store(const std::string& address,
                                                 const std::string& job_id, int epoch,
                                                 const Security& security,

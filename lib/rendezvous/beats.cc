@@ -18,7 +18,7 @@ JobTimes beats_for(int nnodes, JobTimes times) {
   if (nnodes < kLargeJob) return times;
   times.early_beat = std::max(times.beat, kEarlyBeat);
   times.early_silence = std::max(times.silence, kEarlySilence);
-  // Its world takes longer to reach all.
+  // In a large job the world takes longer to reach all nodes.
   times.settles_in = std::max(kSettlesIn, milliseconds(nnodes));
   return times;
 }

@@ -1,13 +1,13 @@
-// How the beats of a job depend on its size.
+// Heartbeat intervals by job size.
 #pragma once
 
 #include "rendezvous/job_state.h"
 
 namespace fleet {
 
-// `times` as asked for, slower where so many nodes would cost their host too much: at most 8,000
-// beats a second, three within the silence. A job of kLargeJob nodes or more is looked at seldom
-// while it comes together (JobTimes::early_silence).
+// Returns `times`, slower if so many nodes would cost the host too much: at most 8,000 heartbeats a
+// second, three within the silence limit. While a job of kLargeJob nodes or more forms, silence is
+// checked less often (JobTimes::early_silence).
 JobTimes beats_for(int nnodes, JobTimes times);
 
 inline constexpr int kLargeJob = 1000;  // nodes

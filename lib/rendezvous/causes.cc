@@ -16,8 +16,9 @@ int64_t ns(std::chrono::steady_clock::time_point time) {
 }
 int64_t ns(std::chrono::milliseconds time) { return duration_cast<nanoseconds>(time).count(); }
 
-// How an end looks by itself, the likeliest cause first: nobody gets SIGKILL for the loss of
-// another process and few crash of it, many programs exit or abort, and ours says that it lost one.
+// How an exit looks by itself, the likeliest root cause first. The loss of another process never
+// causes a SIGKILL and rarely a crash. Many programs exit or abort because of it, and ours report
+// it with an exit code of their own.
 enum class Looks { kKilled, kCrashed, kExited, kEcho };
 Looks looks(const RankExit& exit) {
   if (exit.signal == 0) return exit.code == kExitPeerLost ? Looks::kEcho : Looks::kExited;
@@ -38,10 +39,10 @@ void Causes::failed(RankExit exit, Time now) {
   const bool echo = looks(exit) == Looks::kEcho;
   due_ = std::min(due_, now + (echo ? times_.echo : times_.settle));
   const bool timed = exit.at_error_ns >= 0;
-  // Not later than it was heard of; without a clock to compare, some time within the window.
+  // Not later than its report. Without comparable clocks, assume some time within the window.
   const int64_t at = timed ? std::min(exit.at_ns, ns(now)) : ns(now) - ns(times_.settle) / 2;
   const int64_t error = (timed ? exit.at_error_ns : ns(times_.settle) / 2) + ns(times_.notice);
-  // Thousands may come within a moment, each with the end of its log.
+  // Thousands may arrive within a moment, each with the tail of its log.
   const bool killed = looks(exit) == Looks::kKilled;
   if (echo ? ended_by_ != INT64_MAX : !killed && at - error > ended_by_) return;
   if (!echo) ended_by_ = std::min(ended_by_, at + error);
@@ -64,7 +65,7 @@ const Causes::Failed* Causes::first_exit() const {
   if (exits_.empty()) return nullptr;
   const auto is_echo = [](const Failed& one) { return looks(one.exit) == Looks::kEcho; };
   const bool only_echoes = std::all_of(exits_.begin(), exits_.end(), is_echo);
-  // The others ended certainly after this moment or may have ended before it.
+  // The other ranks certainly ended after this moment, or may have ended before it.
   int64_t first_ended_by = INT64_MAX;
   for (const Failed& one : exits_) {
     if (only_echoes || !is_echo(one)) {
@@ -74,7 +75,7 @@ const Causes::Failed* Causes::first_exit() const {
   const Failed* first = nullptr;
   for (const Failed& one : exits_) {
     if (!only_echoes && is_echo(one)) continue;
-    // A guardian on a busy node may notice a kill later than others its consequences.
+    // A guardian on a busy node may notice a kill later than others notice its consequences.
     const bool killed = looks(one.exit) == Looks::kKilled;
     if (!killed && one.at_ns - one.error_ns > first_ended_by) continue;
     const auto key = [](const Failed& of) { return std::pair(looks(of.exit), of.at_ns); };
@@ -90,7 +91,7 @@ Causes::Cause Causes::decide() {
   });
   Cause cause;
   const bool has_lost = lost != lost_.end();
-  // What a node has reported itself came before its own end.
+  // A node's own reports precede its loss.
   const bool exit_first =
       exit && (!has_lost || exit->exit.node_rank == lost->node_rank ||
                exit->at_ns + exit->error_ns < lost->since_ns - ns(times_.vanish));

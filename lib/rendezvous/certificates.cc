@@ -85,7 +85,7 @@ void extend(X509* certificate, int nid, const char* value) {
   need(X509_add_ext(certificate, extension.get(), -1), "adding an extension");
 }
 
-// What both kinds of certificate have. `issuer`: the authority's name.
+// The fields that both kinds of certificate share. `issuer`: the authority's name.
 Certificate blank(EVP_PKEY* key, const std::string& issuer, const std::string& subject) {
   Certificate certificate(need(X509_new(), "making a certificate"));
   X509* x509 = certificate.get();
@@ -136,7 +136,7 @@ std::string pem(X509* certificate) {
   return pem([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
 }
 
-// OpenSSL writes to sockets in a way that may raise SIGPIPE in this thread.
+// OpenSSL's writes to sockets may raise SIGPIPE in this thread.
 class BrokenPipesIgnored {
  public:
   BrokenPipesIgnored() {
@@ -168,7 +168,7 @@ UniqueFd connect_to(const std::string& address, std::chrono::milliseconds patien
     UniqueFd fd(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);  // of connect() too
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);  // limits connect() too
     if (::connect(fd.get(), one->ai_addr, one->ai_addrlen) == 0) return fd;
   }
   return {};

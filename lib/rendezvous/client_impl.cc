@@ -16,9 +16,10 @@ namespace {
 constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::chrono::milliseconds kLookAgain{1'000};
 constexpr std::chrono::milliseconds kGoodbye{1'000};
-constexpr std::chrono::milliseconds kSuspended{1'000};  // nothing else makes the ticker so late
+// Only a suspension makes the ticker so late.
+constexpr std::chrono::milliseconds kSuspended{1'000};
 
-// Whether somebody answered, as far as gRPC's words tell.
+// Whether a peer answered, judged by gRPC's error text.
 bool was_reached(const std::string& reason) {
   for (const char* word : {"refused", "unreachable", "route", "imed out", "imeout", "DNS"}) {
     if (reason.find(word) != std::string::npos) return false;
@@ -26,8 +27,8 @@ bool was_reached(const std::string& reason) {
   return true;
 }
 
-// How long the nodes of a large job take to knock: all at once they would be more than the host's
-// queue of connections holds, and those that find it full try again and again.
+// Time over which the nodes of a large job spread their first connections. All at once would
+// overflow the host's connection queue and cause repeated retries.
 std::chrono::microseconds rush(const NodeInfo& info) {
   constexpr int kQueue = 2000;
   constexpr std::chrono::microseconds kEach{400};
@@ -95,13 +96,13 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
       if (const auto* welcome = std::get_if<Welcome>(&event)) {
         times_ = *welcome;
         const auto host = peer_of(stream->peer());
-        if (host && !host->local) {  // within a machine nothing is lost
+        if (host && !host->local) {  // loopback loses nothing
           datagrams_.open(stream->peer(), message.welcome().session(),
                           message.welcome().beat_key());
           retry_soon_to(stream->peer());
         }
         if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
-        ticker_.due_by(now);  // the first beat also compares the clocks
+        ticker_.due_by(now);  // the first heartbeat also compares the clocks
       } else if (const auto* start = std::get_if<Start>(&event)) {
         begin(start->epoch);
       } else {
@@ -122,7 +123,7 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
             phase_ = Phase::kRunning;
             if (order->epoch == told_epoch_) proven_ = world_;
           }
-          // One that could have been the next host is not.
+          // A refusal by a candidate host only rules out that candidate.
           const auto* refusal = std::get_if<Refusal>(&wanted);
           if (seeking_ && refusal) {
             last_reason_ = refusal->error.what();
@@ -146,7 +147,7 @@ void RendezvousClient::Impl::heard_at(Clock::time_point now) {
   last_heard_ = now;
 }
 
-// The world of the first epoch counts at once, that of a later one when all its nodes know it.
+// The world of the first generation counts at once; a later one counts when all its nodes know it.
 void RendezvousClient::Impl::told(Assignment assignment, int epoch) {
   assignment.store_address = address_;
   world_ = assignment.world;
@@ -189,12 +190,12 @@ void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status&
       next_attempt_ = Clock::now() + kRetry;
       ticker_.due_by(next_attempt_);
     } else if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-      end(Refusal{Error(ErrorCode::kUsage, "what listens there is no rendezvous of fleetrun",
-                        options_.address, "look at --master, --ips and --rdzv_port")});
+      end(Refusal{Error(ErrorCode::kUsage, "the server there is not a fleetrun rendezvous",
+                        options_.address, "check --master, --ips and --rdzv_port")});
     } else if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
       end(Refusal{
           Error(ErrorCode::kUsage, last_reason_, options_.address,
-                "that job runs on its host alone; choose another --rdzv_port or --master")});
+                "that job accepts no other hosts; choose another --rdzv_port or --master")});
     } else {
       look_ = look_ || was_reached(last_reason_);
       phase_ = Phase::kConnecting;
@@ -239,7 +240,7 @@ void RendezvousClient::Impl::keep_trying(Clock::time_point now) {
                       "cannot be reached within " + std::to_string(seconds.count()) + " s (" +
                           (last_reason_.empty() ? "no answer" : last_reason_) + ")",
                       "the rendezvous on node 0 at " + options_.address,
-                      "start fleetrun on node 0 too, see that this node can reach it (firewall, "
+                      "start fleetrun on node 0 too, check that this node can reach it (firewall, "
                       "--rdzv_port), or raise --rdzv_timeout")});
     if (stream_) stream_->cancel();
     return;
@@ -252,11 +253,12 @@ void RendezvousClient::Impl::keep_trying(Clock::time_point now) {
   if (now >= next_attempt_ && !stream_) connect();
 }
 
-// The host has given up this node, which waits (for the others, or as a spare) and was suspended.
+// The host has given up on this node, which was suspended while it waited (for others, or as a
+// spare).
 void RendezvousClient::Impl::join_again(const std::string& why) {
   if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
-  say(JoinProgress{"the host has given this node up, as it " + why +
-                   " (suspended?): it joins again"});
+  say(JoinProgress{"the host gave up on this node because it " + why +
+                   " (suspended?); joining again"});
   world_ = proven_ = {};
   node_rank_ = -1;
   phase_ = Phase::kConnecting;
@@ -283,15 +285,15 @@ void RendezvousClient::Impl::look_who_is_there() {
 }
 
 void RendezvousClient::Impl::beat(Clock::time_point now) {
-  // Time that this process slept itself is not the host's silence.
+  // If this process was suspended, do not count that time against the host.
   if (now - last_tick_ > std::min(3 * times_.beat, times_.silence / 2)) last_heard_ = now;
   if (datagrams_.receive()) heard_at(now);
-  // The host is this process itself: it may be slow, under a flood, but it is not lost.
+  // The host is this process itself: under a flood it may be slow, but it is not lost.
   if (info_.hosts_rendezvous && now - last_heard_ >= times_.silence) last_heard_ = now;
   if (now - last_heard_ >= times_.silence) {
     const std::string how = "was silent for " + std::to_string(times_.silence.count()) + " ms";
     if (phase_ == Phase::kRunning) host_lost(how);
-    if (stream_) stream_->cancel();  // while forming: tried again
+    if (stream_) stream_->cancel();  // while forming: try again
     return;
   }
   wire::NodeMessage message;
@@ -315,7 +317,7 @@ void RendezvousClient::Impl::end(RendezvousEvent event) {
     failure_ = Error(ErrorCode::kPeerLost, verdict->message, "node " + info_.address);
   }
   say(std::move(event));
-  leave_stream();  // the host waits until everyone has heard
+  leave_stream();  // the host waits until all nodes have received the verdict
 }
 
 void RendezvousClient::Impl::leave_stream() {
@@ -328,7 +330,7 @@ void RendezvousClient::Impl::leave_stream() {
 
 void RendezvousClient::Impl::deliver() {
   std::unique_lock lock(mutex_);
-  if (emitter_ != std::thread::id()) return;  // whoever is at it takes these too
+  if (emitter_ != std::thread::id()) return;  // the thread that delivers takes these too
   emitter_ = std::this_thread::get_id();
   while (!events_.empty() && !left_) {
     RendezvousEvent event = std::move(events_.front());
@@ -346,7 +348,7 @@ Assignment RendezvousClient::Impl::wait_for_outcome() {
   changed_.wait(lock, [this] { return assignment_ || failure_ || left_; });
   if (assignment_) return *assignment_;
   if (failure_) throw *failure_;
-  throw Error(ErrorCode::kPeerLost, "left before all nodes had come", "node " + info_.address);
+  throw Error(ErrorCode::kPeerLost, "left before all nodes had joined", "node " + info_.address);
 }
 
 void RendezvousClient::Impl::send(wire::NodeMessage message) {

@@ -31,24 +31,24 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void start(NodeInfo info);
   Assignment wait_for_outcome();
   void follow(const std::string& address);
-  void send(wire::NodeMessage message);  // dropped where there is no stream any more
+  void send(wire::NodeMessage message);  // dropped if there is no stream any more
   void report(RankExit exit);
   void request_stop(int signal, bool kill);
   void leave();
-  void close();  // before the owner goes
+  void close();  // call before the owner is destroyed
 
  private:
   friend class NodeStream;
-  // No stream; a stream that has not been welcomed; welcomed; assigned; over.
+  // No stream; a stream without a Welcome yet; welcomed; assigned; ended.
   enum class Phase { kIdle, kConnecting, kForming, kRunning, kEnded };
 
-  // From the stream, without the lock.
+  // Called by the stream, without the lock.
   void heard(NodeStream* stream, const wire::HostMessage& message);
   void stream_done(NodeStream* stream, const grpc::Status& status);
 
   Clock::time_point tick();
-  void look_who_is_there();  // after a connection failed: it may be the wrong secret
-  // (locked)
+  void look_who_is_there();  // after a failed connection: the secret may be wrong
+  // The functions below need the lock.
   void heard_at(Clock::time_point now);
   void connect();
   void keep_trying(Clock::time_point now);
@@ -60,14 +60,14 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void seek(Clock::time_point now);
   void try_next(Clock::time_point now);
   void try_next_failed();
-  bool counts() const;  // the world heard of last
+  bool counts() const;  // whether the last received world counts
   Inheritance inheritance(Clock::time_point now) const;
-  void go_to(const std::string& address);  // the host to talk to from now on
+  void go_to(const std::string& address);  // the host to use from now on
   void follow_step(Clock::time_point now);
   void say(RendezvousEvent event);
   void end(RendezvousEvent event);
   void leave_stream();
-  void deliver();  // runs the callback for what was said; without the lock
+  void deliver();  // runs the callback for queued events; without the lock
 
   const RendezvousClientOptions options_;
   const OnEvent on_event_;
@@ -85,28 +85,28 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   Welcome times_;
   NodeBeats datagrams_;
   ClockOffset host_clock_;
-  Clock::duration longest_gap_{};  // between messages of the host while the job runs
+  Clock::duration longest_gap_{};  // longest gap between messages of the host while the job runs
   uint64_t beats_ = 0;
-  SharedWorld world_, proven_;         // the last one heard of, and the last known to count
+  SharedWorld world_, proven_;         // the last one received, and the last known to count
   int node_rank_ = -1;                 // in the first
-  int host_ = 0, lost_ = 0;            // there: who is followed; who was when it was lost
-  std::string address_;                // of the host that is followed
-  std::optional<Succession> seeking_;  // the host is lost: who could be the next
-  std::string host_loss_;              // what the host said of its own end, if anything
-  std::string loss_;                   // how
-  bool stop_ordered_ = false;          // nothing follows
+  int host_ = 0, lost_ = 0;            // ranks in world_: the followed host; the lost host
+  std::string address_;                // of the followed host
+  std::optional<Succession> seeking_;  // set while the host is lost: the candidates for the next
+  std::string host_loss_;              // the host's own report of its end, if any
+  std::string loss_;                   // how the host was lost
+  bool stop_ordered_ = false;          // set: no failover follows
   Clock::time_point epoch_began_;
-  std::vector<EpochEnd> history_;   // as far as this node has heard
-  std::optional<Assignment> told_;  // of an epoch that has not begun
-  int told_epoch_ = 0;              // without a look at its world, which may be large
+  std::vector<EpochEnd> history_;   // as far as this node has received it
+  std::optional<Assignment> told_;  // of a generation that has not begun
+  int told_epoch_ = 0;  // kept apart so that told_'s world, which may be large, stays packed
   std::optional<Assignment> assignment_;
   std::optional<Error> failure_;  // why there is or will be no assignment
   std::deque<RendezvousEvent> events_;
-  std::thread::id emitter_;  // who runs the callback just now
+  std::thread::id emitter_;  // the thread that runs the callback now
   Ticker ticker_;            // last: it uses the rest
 };
 
-// One attempt's stream. Deletes itself when gRPC is done with it.
+// The stream of one attempt. Deletes itself when gRPC is done with it.
 class NodeStream final : public grpc::ClientBidiReactor<wire::NodeMessage, wire::HostMessage> {
  public:
   explicit NodeStream(std::shared_ptr<RendezvousClient::Impl> client)
@@ -114,8 +114,8 @@ class NodeStream final : public grpc::ClientBidiReactor<wire::NodeMessage, wire:
 
   void begin(wire::Rendezvous::Stub* stub, wire::NodeMessage join);  // (locked)
   void send(wire::NodeMessage message);                              // (locked)
-  void end();                                                        // (locked) after what was sent
-  std::string peer() const { return context_.peer(); }               // once something was heard
+  void end();                                           // (locked) after pending messages
+  std::string peer() const { return context_.peer(); }  // valid once a message has arrived
   void cancel() { context_.TryCancel(); }
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;

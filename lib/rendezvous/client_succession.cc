@@ -1,16 +1,17 @@
-// RendezvousClient that has lost its host: it looks for the next one, or is asked to be it.
+// RendezvousClient after the loss of its host: it finds the next host or becomes it.
 #include "rendezvous/client_impl.h"
 #include "rendezvous/grpc_setup.h"
 
 namespace fleet {
 namespace {
 
-// Others may see a loss so much later.
+// Other nodes may notice the loss this much later.
 constexpr std::chrono::milliseconds kSeekMargin{1'000};
 
 }  // namespace
 
-// With restarts the others go on without it; else, or when it was being stopped, the job ends.
+// With restarts, the other nodes continue without the host. Without restarts, or if the job was
+// being stopped, the job ends.
 void RendezvousClient::Impl::host_lost(const std::string& how) {
   lost_ = host_;
   const NodePlacement& host = world_->nodes.at(static_cast<size_t>(lost_));
@@ -20,8 +21,9 @@ void RendezvousClient::Impl::host_lost(const std::string& how) {
   const auto now = Clock::now();
   std::vector<bool> can_host;
   for (const NodePlacement& node : world_->nodes) can_host.push_back(node.rdzv_port > 0);
-  // Who has been told a world whose Start it has not heard does not know whether that one counts.
-  // It can find out where it knows the one before, from which another part might go on instead.
+  // A node that has received a world but not its Start cannot know whether that world counts. It
+  // can find out if it knows the preceding world, from which another part of the job might continue
+  // instead.
   const bool knows = proven_.get() && (counts() || proven_->name() == world_->base);
   told_.reset();
   look_ = false;
@@ -60,7 +62,8 @@ void RendezvousClient::Impl::try_next_failed() {
   verdict.node = host.address;
   verdict.hostname = host.hostname;
   verdict.message = loss_;
-  if (!last_reason_.empty()) verdict.message += "; no other node hosts it now: " + last_reason_;
+  if (!last_reason_.empty())
+    verdict.message += "; no other node took over as host: " + last_reason_;
   end(std::move(verdict));
 }
 
@@ -99,7 +102,7 @@ Inheritance RendezvousClient::Impl::inheritance(Clock::time_point now) const {
   Inheritance all;
   all.base = world_;
   if (!counts()) all.before = proven_;
-  all.history = history_;  // this epoch's end may have been told already
+  all.history = history_;  // this generation's end may have been reported already
   std::erase_if(all.history, [this](const EpochEnd& end) { return end.epoch >= world_->epoch; });
   all.lost = lost_;
   all.how = loss_;

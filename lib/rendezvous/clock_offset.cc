@@ -7,7 +7,7 @@ namespace fleet {
 namespace {
 
 constexpr size_t kKept = 32;
-// Two clocks that are being set right drift apart by at most this (2 x 500 ppm).
+// Two clocks under NTP correction drift apart by at most this (2 x 500 ppm).
 constexpr int64_t kDriftPerMillion = 1'000;
 
 }  // namespace
@@ -15,7 +15,7 @@ constexpr int64_t kDriftPerMillion = 1'000;
 void ClockOffset::sample(int64_t sent, int64_t host, int64_t received) {
   if (received < sent) return;
   const int64_t middle = sent + (received - sent) / 2, error = (received - sent + 1) / 2;
-  // A clock that stood still (a suspended machine) has nothing to do with what it showed before.
+  // If the clock stood still (a suspended machine), its earlier samples are invalid.
   const auto expected = at(middle);
   if (expected && std::abs(expected->host_ns - host) > expected->error_ns + error) samples_.clear();
   if (samples_.size() == kKept) samples_.pop_front();

@@ -1,5 +1,5 @@
-// What the clock of the rendezvous's host shows, estimated on another node from the beats that go
-// to and fro (as NTP does). Pure. Not thread-safe.
+// Estimates the rendezvous host's clock on another node from round-trip heartbeats (as NTP does).
+// Pure. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace fleet {
 
-// Nanoseconds of steady clocks: the node's own, and the host's.
+// Nanoseconds on steady clocks: the node's own and the host's.
 class ClockOffset {
  public:
   struct Estimate {
     int64_t host_ns = 0;
-    int64_t error_ns = 0;  // at most so far off
+    int64_t error_ns = 0;  // upper bound
   };
 
-  // A beat left here at `sent`, the host saw it at `host`, its echo came at `received`: what the
-  // host's clock showed in the middle is at most half the way there and back off. What cannot be
-  // true together with earlier samples (a machine was suspended) makes them forgotten.
+  // A heartbeat left here at `sent`, the host saw it at `host`, and its echo arrived at `received`.
+  // The host's clock at the midpoint is known to within half the round trip. A sample that
+  // contradicts earlier ones (a machine was suspended) discards them.
   void sample(int64_t sent, int64_t host, int64_t received);
-  // The host's time when the own clock shows `own`; nothing before the first sample.
+  // The host's time when the local clock shows `own`; nullopt before the first sample.
   std::optional<Estimate> at(int64_t own) const;
 
  private:

@@ -5,7 +5,7 @@
 
 namespace fleet {
 
-// An address without connections whose rate is full again is like one that never came.
+// An address without connections and with a full token bucket needs no entry.
 void ConnectionBudget::forget_full(Time now) {
   if (addresses_.size() < forget_at_) return;
   std::erase_if(addresses_, [&](auto& each) {
@@ -47,7 +47,7 @@ ConnectionBudget::Decision ConnectionBudget::admit(const std::string& address,
     remove(loser, decision.close);
   }
   of.tokens.take(now);
-  remove(of, peer);  // of one whose end was not noticed
+  remove(of, peer);  // in case the end of an earlier one was not noticed
   of.unproved[peer] = of.in_order.insert(of.in_order.end(), peer);
   ++unproved_;
   return decision;

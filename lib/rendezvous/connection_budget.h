@@ -1,7 +1,7 @@
-// How many connections strangers may have: of one address so many that have shown nothing yet, and
-// when those are used up so many more a second; and so many of all addresses together, where the
-// address that has the most gives one up for another's. A connection that shows the secret, by a
-// first call, is not counted from then on. Pure: no sockets, and the time is passed in.
+// Limits on connections from unauthenticated peers. An address may have a number of unproved
+// connections, and beyond these so many more per second. All addresses together have a limit; at
+// that limit, the address with the most connections gives one up. A connection that proves the
+// secret, by its first call, no longer counts. Pure: no sockets, and the time is an argument.
 #pragma once
 
 #include <chrono>
@@ -19,28 +19,29 @@ class ConnectionBudget {
   using Time = std::chrono::steady_clock::time_point;
   struct Limits {
     double at_once = 1024;    // a node has a connection for its launcher and one for each rank
-    double each_second = 16;  // about 1 % of a core, where each costs a greeting
-    size_t in_all = 1024;     // unproved ones at a time
-    // Which one makes room where there are too many: the oldest, which a friend's is not, for its
-    // greeting is short; or the newest, where nobody ever shows a secret.
+    double each_second = 16;  // about 1 % of a core, since each costs a TLS handshake
+    size_t in_all = 1024;     // unproved connections at a time
+    // Which one to close when there are too many: the oldest, because a legitimate handshake is
+    // short; or the newest, if the server has no secret to prove.
     bool oldest_goes = true;
   };
   struct Decision {
     bool admitted = false;
-    std::string close;  // the connection that makes room for it; "": none
+    std::string close;  // the connection to close for it; "": none
   };
 
   ConnectionBudget() : ConnectionBudget(Limits()) {}
   explicit ConnectionBudget(Limits limits) : limits_(limits) {}
 
-  // A new connection from `address`, told apart from its others by `peer`. Where another is to be
-  // closed for it, that one is no longer counted.
+  // A new connection from `address`; `peer` is unique within the address. A connection that is to
+  // be closed for it no longer counts.
   Decision admit(const std::string& address, const std::string& peer, Time now);
-  // A call came over this connection; nothing where that is known, or the connection is not.
+  // A call arrived over this connection. No effect if that is known already or the connection is
+  // unknown.
   void proved(const std::string& address, const std::string& peer, Time now);
-  // It is closed. well: it has done nothing wrong, and costs its address nothing.
+  // The connection closed. well: it did nothing wrong and costs its address nothing.
   void closed(const std::string& address, const std::string& peer, bool well, Time now);
-  // Connections that count.
+  // Number of connections that count.
   size_t unproved() const { return unproved_; }
   size_t addresses() const { return addresses_.size(); }
 
@@ -48,7 +49,7 @@ class ConnectionBudget {
   struct Address {
     explicit Address(TokenBucket tokens) : tokens(tokens) {}
     TokenBucket tokens;
-    std::list<std::string> in_order;  // its unproved connections, the oldest first
+    std::list<std::string> in_order;  // its unproved connections, oldest first
     std::unordered_map<std::string, std::list<std::string>::iterator> unproved;
   };
   Address& largest();
@@ -58,7 +59,7 @@ class ConnectionBudget {
   Limits limits_;
   std::unordered_map<std::string, Address> addresses_;
   size_t unproved_ = 0;
-  size_t forget_at_ = 64;  // when there are so many addresses
+  size_t forget_at_ = 64;  // number of addresses that triggers forget_full()
 };
 
 }  // namespace fleet

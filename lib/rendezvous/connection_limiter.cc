@@ -25,15 +25,16 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
-// How long a client may take to read what the server has said last.
+// How long a client may take to read the server's last messages.
 constexpr std::chrono::milliseconds kLastWords{500};
 constexpr std::chrono::seconds kCheckEvery{1};
 constexpr std::chrono::seconds kWarnEvery{10};
 
-// The budget, shared with the server's calls, which prove who has the secret. Thread-safe.
+// The budget, shared with the server's calls, which prove that a client has the secret.
+// Thread-safe.
 class SharedBudget {
  public:
-  // proved: called for each connection whose first call has come.
+  // proved: called for each connection whose first call has arrived.
   SharedBudget(ConnectionBudget::Limits limits, std::function<void(std::string)> proved)
       : budget_(limits), proved_(std::move(proved)) {}
 
@@ -44,7 +45,7 @@ class SharedBudget {
     return decision;
   }
   void called(const grpc::ServerContextBase& context) {
-    if (unproved_ == 0) return;  // as a rule: calls are many, new connections few
+    if (unproved_ == 0) return;  // the usual case: many calls, few new connections
     const std::optional<Peer> peer = peer_of(context.peer());
     if (!peer) return;
     std::lock_guard lock(mutex_);
@@ -53,7 +54,7 @@ class SharedBudget {
     unproved_ = budget_.unproved();
     if (unproved_ < before && proved_) proved_(peer->connection);
   }
-  // The owner goes; calls of the server may still come.
+  // The owner is being destroyed; calls of the server may still arrive.
   void orphan() {
     std::lock_guard lock(mutex_);
     proved_ = nullptr;
@@ -71,7 +72,7 @@ class SharedBudget {
   std::atomic<size_t> unproved_{0};
 };
 
-// Sees every call, and changes none.
+// Observes every call and changes none.
 class CallWatch final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   explicit CallWatch(std::shared_ptr<SharedBudget> budget) : budget_(std::move(budget)) {}
@@ -85,7 +86,7 @@ class CallWatch final : public grpc::experimental::ServerInterceptorFactoryInter
   std::shared_ptr<SharedBudget> budget_;
 };
 
-// At once: nothing of the connection stays, as its waiting for late packets would.
+// Close at once, so that no TIME_WAIT state remains.
 void reset_on_close(int fd) {
   const linger at_once{1, 0};
   ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -155,8 +156,8 @@ class ConnectionLimiter::Impl {
 
  private:
   using Descriptor = asio::posix::stream_descriptor;
-  // A connection in gRPC's hands that has not shown the secret: the same socket once more, to see
-  // its end or to end it.
+  // A connection owned by gRPC that has not proved the secret. The descriptor is a duplicate, used
+  // to notice the end of the connection or to end it.
   struct Greeting {
     std::string address;
     Descriptor socket;
@@ -216,7 +217,7 @@ class ConnectionLimiter::Impl {
 
   void watch_greeting(UniqueFd fd, const Peer& peer) {
     const int same = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
-    if (same < 0) return;  // no descriptor is left: it comes again
+    if (same < 0) return;  // no descriptor is left: the client connects again
     hand_over(std::move(fd));
     const auto [at, added] = greeting_.insert_or_assign(
         peer.connection, Greeting{peer.address, Descriptor(accept_.context(), same)});
@@ -241,16 +242,16 @@ class ConnectionLimiter::Impl {
     }
     if (const auto found = screened_.find(connection); found != screened_.end()) {
       const auto loser = found->second;
-      loser->close("there are too many connections, and it is of those that have the most");
+      loser->close("too many connections are open, and its address has the most");
     }
   }
 
   void turn_away(UniqueFd fd, const Peer& peer) {
     reset_on_close(fd.get());
     warn(
-        "connections from {} are turned away: it has too many{}; what runs there? A firewall can "
-        "keep it off",
-        peer.address, limits_.screened ? "" : " that have not shown the secret");
+        "refused connections from {}: it has too many{}; check what runs there, or block it with "
+        "a firewall",
+        peer.address, limits_.screened ? "" : " that have not proved the secret");
   }
 
   template <typename... Arguments>

@@ -1,6 +1,6 @@
-// Listens for a gRPC server and hands on the connections that their address may have
-// (connection_budget.h): the others are closed before a greeting costs anything. Where everybody
-// may come, what they send is watched as long as they stay (screened_connection.h).
+// Listens for a gRPC server and passes on the connections that their address may have
+// (connection_budget.h). It closes the others before they cost a handshake. If the server is open
+// to everyone, it also screens all traffic (screened_connection.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,9 +17,9 @@ namespace fleet {
 struct ConnectionLimits {
   ConnectionBudget::Limits connections;
   StreamBudget::Limits streams;  // of screened connections
-  // No secret guards the server: its connections are screened, and count as long as they live.
+  // No secret guards the server: its connections are screened and count while they live.
   bool screened = false;
-  // A screened connection that has not begun to speak HTTP/2 by then is closed.
+  // A screened connection that has not begun to speak HTTP/2 within this time is closed.
   std::chrono::milliseconds greeting{30'000};
 };
 
@@ -29,16 +29,16 @@ class ConnectionLimiter {
   ~ConnectionLimiter();  // close()
   ConnectionLimiter(const ConnectionLimiter&) = delete;
 
-  // As listen_tcp(). 0, or the errno of why not.
+  // Like listen_tcp(). Returns 0 or the errno of the failure.
   int listen(const std::string& host, int port, std::chrono::milliseconds patience);
   int port() const;
-  // In place of the builder's AddListeningPort().
+  // Replaces the builder's AddListeningPort().
   void serve(grpc::ServerBuilder* builder, std::shared_ptr<grpc::ServerCredentials> credentials);
-  // Once the server has started: connections are accepted from now on.
+  // Accepts connections from now on. Call it once the server has started.
   void open();
-  // Before the server is shut down: the port is free again. Idempotent.
+  // Frees the port. Call it before the server shuts down. Idempotent.
   void stop_listening();
-  // After it: what the server has said last is still sent. Idempotent.
+  // Call it after the server's shutdown: the server's last messages are still sent. Idempotent.
   void close();
 
  private:

@@ -12,7 +12,7 @@
 namespace fleet {
 namespace {
 
-// One certificate serves all connections that a process makes within a day.
+// One certificate serves all connections that a process opens within a day.
 Certificates own_certificates(const std::string& secret) {
   constexpr double kDay = 24 * 3600;
   static std::mutex mutex;
@@ -29,12 +29,12 @@ Certificates own_certificates(const std::string& secret) {
   return *kept;
 }
 
-// The certificate a server shows, made anew in good time: a server may live longer than one.
+// The server's certificate, renewed before it expires: a server may outlive one.
 class ServerCertificate {
  public:
   explicit ServerCertificate(std::string secret) : secret_(std::move(secret)) {}
 
-  // gRPC asks at each handshake, from any thread.
+  // gRPC calls this at each handshake, from any thread.
   static grpc_ssl_certificate_config_reload_status fetch(
       void* self, grpc_ssl_server_certificate_config** config) {
     return static_cast<ServerCertificate*>(self)->renew(config);
@@ -61,11 +61,11 @@ class ServerCertificate {
   double renew_at_ = 0;
 };
 
-// gRPC's C functions can renew certificates, its C++ classes cannot.
+// gRPC's C functions can renew certificates; its C++ classes cannot.
 class TlsServerCredentials final : public grpc::ServerCredentials {
  public:
-  // gRPC may ask for a certificate until the last connection of a server has gone, and does not say
-  // when that is: it is kept as long as the process lives.
+  // gRPC may ask for a certificate until the last connection of a server has gone, and does not
+  // report that moment. The certificate therefore lives as long as the process.
   explicit TlsServerCredentials(const std::string& secret) {
     static std::mutex mutex;
     static auto* const kept = new std::vector<std::unique_ptr<ServerCertificate>>;

@@ -21,9 +21,9 @@ constexpr std::string_view kMagic = "fleetrun beat 1:";
 constexpr size_t kKeyBytes = 32, kCodeBytes = 16;
 constexpr size_t kCodeAt = kMagic.size() + 1 + 2 * sizeof(uint64_t);
 constexpr size_t kBytes = kCodeAt + kCodeBytes;
-// What is lost is lost at random: the second one often is not.
+// Packet loss is random: the second copy often arrives.
 constexpr int kCopies = 2;
-// A flood must not keep the rendezvous from its work.
+// Bounds the work of one call, so that a flood cannot block the rendezvous.
 constexpr size_t kReadAtOnce = 4096;
 
 void append(std::string* bytes, uint64_t value) {
@@ -49,10 +49,10 @@ std::string code_of(std::string_view bytes, std::string_view key) {
 struct Received {
   std::string_view bytes;  // into `buffer`
   DatagramPath path;
-  char buffer[kBytes + 1];  // one more shows what is too long
+  char buffer[kBytes + 1];  // one extra byte detects a datagram that is too long
 };
 
-// The control message that makes a datagram leave from the address that another one came to.
+// The control message that sends a datagram from the address at which another one arrived.
 std::string answer_from(msghdr* message) {
   alignas(cmsghdr) char buffer[CMSG_SPACE(sizeof(in6_pktinfo))] = {};
   msghdr answer{};
@@ -64,7 +64,7 @@ std::string answer_from(msghdr* message) {
     const bool v6 = part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == IPV6_PKTINFO;
     if (!v4 && !v6) continue;
     std::memcpy(own, part, part->cmsg_len);
-    // The route decides which interface it is.
+    // The route selects the interface.
     if (v4) reinterpret_cast<in_pktinfo*>(CMSG_DATA(own))->ipi_ifindex = 0;
     if (v6) reinterpret_cast<in6_pktinfo*>(CMSG_DATA(own))->ipi6_ifindex = 0;
     return {buffer, v4 ? CMSG_SPACE(sizeof(in_pktinfo)) : CMSG_SPACE(sizeof(in6_pktinfo))};
@@ -101,7 +101,7 @@ void send_copies(int fd, const std::string& bytes, DatagramPath* path) {
     message.msg_control = path->control.empty() ? nullptr : path->control.data();
     message.msg_controllen = path->control.size();
   }
-  // What cannot be sent is as good as lost.
+  // A datagram that cannot be sent counts as lost.
   for (int i = 0; i < kCopies; ++i) ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -214,7 +214,7 @@ bool NodeBeats::receive() {
   Received received;
   for (size_t i = 0; socket_ && i < kReadAtOnce; ++i) {
     if (!receive_one(socket_.get(), &received)) {
-      if (errno == ECONNREFUSED) continue;  // of an earlier one that was sent
+      if (errno == ECONNREFUSED) continue;  // caused by an earlier datagram that was sent
       break;
     }
     DatagramBeat beat;

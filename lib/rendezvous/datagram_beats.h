@@ -1,9 +1,10 @@
-// Heartbeats as datagrams, beside those of the stream. Where a network loses packets, TCP holds
-// back whatever follows a lost one, for seconds; of datagrams the others still arrive. Each shows
-// that the other end lives. A firewall that lets only TCP through leaves the beats of the stream.
+// Heartbeats as datagrams, beside those on the stream. If the network loses packets, TCP holds back
+// all data behind a lost packet, for seconds; datagrams arrive independently. Each one proves that
+// the other end lives. Behind a firewall that passes only TCP, the stream's heartbeats remain.
 //
-// A datagram names its session and has a count and an HMAC-SHA256 with the session's key, which the
-// Welcome brings. What is forged, replayed or of no session is dropped, and nothing is answered.
+// A datagram names its session and carries a count and an HMAC-SHA256 with the session's key, which
+// the Welcome delivers. Forged or replayed datagrams and those of unknown sessions are dropped
+// without an answer.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,42 +19,42 @@
 
 namespace fleet {
 
-// One beat, without its address.
+// One heartbeat, without its address.
 struct DatagramBeat {
   uint64_t session = 0, count = 0;
-  bool of_host = false;  // else of the node
+  bool of_host = false;  // sent by the host; else by the node
 };
 std::string encode_beat(const DatagramBeat& beat, std::string_view key);
-// The session that these bytes claim; 0 where they are no beat. For its key.
+// The session that these bytes claim, to look up its key; 0 if they are not a heartbeat.
 uint64_t claimed_session(std::string_view bytes);
-// Whether these bytes are a beat with this key; what it says.
+// Whether these bytes are a heartbeat with this key; fills *beat if so.
 bool decode_beat(std::string_view bytes, std::string_view key, DatagramBeat* beat);
 
-// Where a datagram came from, and which of this host's addresses it was sent to.
+// Where a datagram came from, and the local address at which it arrived.
 struct DatagramPath {
   sockaddr_storage peer{};
   socklen_t peer_size = 0;
-  std::string control;  // for sendmsg(): the answer leaves from that address
+  std::string control;  // for sendmsg(): the answer leaves from that local address
 };
 
 // The host's end. Not thread-safe.
 class HostBeats {
  public:
-  // Takes the UDP port at the address (or all: "", "0.0.0.0", "::"). False where it cannot be had.
+  // Binds the UDP port at the address (or at all: "", "0.0.0.0", "::"). Returns false on failure.
   bool open(const std::string& host, int port);
-  // For the Welcome of this session; the same each time. "" where it is not open.
+  // The key for the Welcome of this session; the same each time. "" if not open.
   std::string key_of(uint64_t session);
   void forget(uint64_t session) { nodes_.erase(session); }
-  // The sessions that have beaten since the last call.
+  // The sessions whose heartbeats arrived since the last call.
   std::vector<uint64_t> receive();
-  // A beat to every session that has.
+  // Sends a heartbeat to every session that has sent one.
   void send();
 
  private:
   struct Node {
     std::string key;
-    uint64_t heard = 0, sent = 0;  // counts
-    DatagramPath path;             // of the last one heard
+    uint64_t heard = 0, sent = 0;  // the last counts
+    DatagramPath path;             // of the last received one
   };
   UniqueFd socket_;
   std::map<uint64_t, Node> nodes_;
@@ -62,12 +63,12 @@ class HostBeats {
 // A node's end. Not thread-safe.
 class NodeBeats {
  public:
-  // host: as gRPC names the other end of the stream ("ipv4:10.0.0.1:6768"). Opens nothing where
-  // there is no key.
+  // host: the peer of the stream in gRPC's notation ("ipv4:10.0.0.1:6768"). Opens nothing if the
+  // key is empty.
   void open(const std::string& host, uint64_t session, const std::string& key);
   void close() { socket_.reset(); }
   void send();
-  // Whether the host has beaten since the last call.
+  // Whether a heartbeat of the host has arrived since the last call.
   bool receive();
 
  private:

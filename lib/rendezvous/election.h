@@ -1,4 +1,4 @@
-// Who goes on when nodes of a job have fallen apart. Pure.
+// Decides which nodes continue a job that was partitioned. Pure.
 #pragma once
 
 #include <chrono>
@@ -7,14 +7,14 @@
 
 namespace fleet {
 
-// Whether these nodes, by their ranks in the last epoch of `nodes` nodes, may go on without the
-// rest: more than half, or exactly half with node 0, which hosted it. Two such sets always have a
-// node in common, so no two parts of a job that was cut apart can both go on.
+// Whether these nodes, given by their ranks in the last generation of `nodes` nodes, may continue
+// without the rest: more than half, or exactly half including node 0, which hosted it. Two such
+// sets always share a node, so no two parts of a partitioned job can both continue.
 bool has_quorum(int nodes, const std::set<int>& present);
 
-// What a node does that has lost its host: it looks for the next one among the nodes of the last
-// world, in their order. Each is tried for some time; when it is this node's own turn, it hosts.
-// Others that come to another order of things do no harm: who hosts goes on with a quorum only.
+// The search for the next host by a node that has lost its own. It tries the nodes of the last
+// world in their order, each for some time; at its own turn, this node becomes the host. Nodes may
+// try different orders safely, because a host continues only with a quorum.
 class Succession {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -23,12 +23,12 @@ class Succession {
     int node = -1;  // its rank in the last world
   };
 
-  // By their ranks there: who can host; the host that is lost; this node, -1 where it does not
-  // host.
+  // All by their ranks in the last world: which nodes can host; the lost host; this node, or -1 if
+  // it cannot host.
   Succession(std::vector<bool> can_host, int lost, int self, std::chrono::milliseconds try_for,
              Time now);
   Step step() const { return step_; }
-  Time deadline() const { return deadline_; }  // of a kTry: then next()
+  Time deadline() const { return deadline_; }  // of a kTry: call next() then
   Step next(Time now);                         // the one after the node that was tried
 
  private:

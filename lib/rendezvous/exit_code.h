@@ -1,4 +1,4 @@
-// What fleetrun and fleetd exit with where they end by an error.
+// Exit codes of fleetrun and fleetd when they end by an error.
 #pragma once
 
 #include "base/error.h"
@@ -6,8 +6,8 @@
 
 namespace fleet {
 
-// Of a rank kPeerLost is kExitPeerLost. That code is never a launcher's, for which another launcher
-// or a fleetd is a lost node.
+// A rank exits with kExitPeerLost on kPeerLost. A launcher never uses that code: for it, the loss
+// of another launcher or of a fleetd is a lost node.
 inline int launcher_exit_code(ErrorCode code) {
   return code == ErrorCode::kPeerLost ? kExitNodeLost : exit_code_for(code);
 }

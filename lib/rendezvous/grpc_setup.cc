@@ -17,30 +17,30 @@
 namespace fleet {
 namespace {
 
-// How long a connection may be silent before its kernel is asked: by beats where there are any.
-// Elsewhere, at a client (a rank that waits for the store), soon; each ping costs the host as much
-// as a beat, so that it asks seldom itself. What the peer gets to answer (also the kernel's own
-// bound for what is sent and not acknowledged) is the caller's patience: a link that is down for
-// less than that costs nothing.
+// Idle time after which gRPC pings a peer; streams with heartbeats detect silence themselves. A
+// client without heartbeats (a rank that waits for the store) pings soon. The host pings seldom,
+// because each ping costs it as much as a heartbeat. The caller's patience bounds the wait for the
+// answer (and is the kernel's own limit for unacknowledged data), so a shorter outage of the link
+// does no harm.
 constexpr int kKeepaliveMs = 2'000, kSeldomMs = 20'000;
 
-// How long one attempt to connect may take: the host of a large job has thousands to answer.
+// Limit of one connection attempt: the host of a large job has thousands to answer.
 constexpr int kAttemptMs = 15'000;
 
-// Of one connection, at a time: a launcher has a stream, a rank a few waits.
+// Per connection, at a time: a launcher has one stream, a rank a few waits.
 constexpr int kMaxCalls = 1'000;
 constexpr int kMaxMetadataBytes = 8 << 10;
 
-// After so long a plain connection without a call is closed: a friend that comes back later
-// connects again.
+// A plain connection without calls is closed after this time. A legitimate client that needs it
+// later connects again.
 constexpr int kIdleMs = 10 * 60'000;
-// What a stranger's call may send ahead of being read.
+// How much an unauthenticated call may send before the server reads it.
 constexpr int kAheadBytes = 4 << 10;
 
-// gRPC's callbacks run on threads of a queue that counts who uses it and is torn down with the last
-// channel or server: a race (grpc 1.51 aborts with "prior > 0" now and then), and a thread that
-// joins itself where a callback drops the last one. A channel that leads nowhere holds it for as
-// long as the process lives.
+// Callbacks run on threads of a reference-counted gRPC queue, which the last channel or server
+// tears down. That is a race (gRPC 1.51 occasionally aborts with "prior > 0"), and a thread joins
+// itself if a callback drops the last reference. An unconnected channel keeps the queue for the
+// lifetime of the process.
 void keep_callback_threads() {
   struct Call {
     std::shared_ptr<grpc::Channel> channel = grpc::CreateChannel("", nullptr);
@@ -49,33 +49,33 @@ void keep_callback_threads() {
     wire::DescribeRequest request;
     wire::DescribeReply reply;
   };
-  static Call* const call = new Call;  // reachable: leak checkers see no leak
+  static Call* const call = new Call;  // reachable, so that leak checkers report no leak
   call->stub->async()->Describe(&call->context, &call->request, &call->reply, [](grpc::Status) {});
 }
 
-// Whoever has another secret, or none, does not get as far as the service. Their own fleetrun tells
-// them why (mismatch.h) after a look without a certificate, which is what is seen here; this side
-// says at least that it happened, now and then.
+// A peer with another secret, or none, does not reach the service. Its own fleetrun reports why
+// (mismatch.h) after a probe without a certificate, which is the event seen here. This side reports
+// at intervals that it happened.
 void say_turned_away() {
   static std::atomic<int64_t> next{0};
   const auto now = static_cast<int64_t>(monotonic_seconds());
   int64_t due = next.load();
   if (now < due || !next.compare_exchange_strong(due, now + 10)) return;
   spdlog::warn(
-      "a connection was turned away: it had not our secret; was that a node or client of ours?");
+      "refused a connection that did not have our secret; was it one of our nodes or clients?");
 }
 
 }  // namespace
 
-// Once a process. What gRPC prints to standard error ("failed to bind") we report ourselves: kept
-// for debugging.
+// Runs once per process. We report gRPC's errors ("failed to bind") ourselves; its own output goes
+// to the debug log.
 void set_up_grpc() {
   static const bool once = [] {
-    // Debian's Abseil looks for deadlocks at every lock, which costs gRPC a tenth of its time.
+    // Debian's Abseil checks for deadlocks at every lock, which costs gRPC a tenth of its time.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     gpr_set_log_function([](gpr_log_func_args* args) {
       const std::string_view message(args->message);
-      // Before it aborts the process it says why.
+      // gRPC logs the reason before it aborts the process.
       const bool fatal = message.starts_with("assertion failed");
       if (message.find("peer did not return a certificate") != message.npos) say_turned_away();
       spdlog::log(fatal ? spdlog::level::critical : spdlog::level::debug, "grpc: {}",
@@ -95,7 +95,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1'000);  // names may come late
+  args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1'000);  // DNS records may appear late
   const bool local = is_local_address(address);
   if (!local) {
     if (liveness == Liveness::kBeats) patience = std::max(patience, kStreamPatience);
@@ -135,7 +135,7 @@ void set_up_local_server(grpc::ServerBuilder* builder) {
   builder->SetMaxSendMessageSize(kMaxMessageBytes);
 }
 
-// Without probes of the bandwidth, which would raise what may be sent ahead.
+// Disables bandwidth probes, which would raise the amount a client may send ahead.
 void bound_strangers(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -145,7 +145,7 @@ void bound_strangers(grpc::ServerBuilder* builder) {
 std::string reason_of(const grpc::Status& status) {
   std::string text = status.error_message();
   constexpr std::string_view kLast = "last error: ", kRemote = "remote host: ";
-  constexpr std::string_view kName = "is_balancer=0: ";  // a name that is not known
+  constexpr std::string_view kName = "is_balancer=0: ";  // marks an unknown host name
   for (const std::string_view marker : {kLast, kRemote, kName}) {
     if (const size_t at = text.rfind(marker); at != std::string::npos) {
       text = text.substr(at + marker.size());

@@ -1,4 +1,4 @@
-// How this project uses gRPC: credentials, limits, keepalive. The only place that makes channels
+// This project's use of gRPC: credentials, limits, keepalive. The only place that creates channels
 // and credentials.
 #pragma once
 
@@ -15,39 +15,39 @@ namespace fleet {
 
 inline constexpr int kMaxMessageBytes = 16 << 20;
 
-// How long what is sent over a connection may stay unacknowledged, at least: packets that are lost
-// again and again hold TCP up for longer than a node may be silent. Who has beats notices sooner.
+// Minimum time for which sent data may stay unacknowledged. Repeated packet loss can stall TCP for
+// longer than a node may be silent. Heartbeats detect a dead peer sooner.
 inline constexpr std::chrono::milliseconds kStreamPatience{60'000};
 
-// How a connection finds that its peer is dead although nothing says so: by pings of gRPC's, within
-// 3 s, or by beats of the stream on it, which make the pings a waste.
+// How a connection detects a peer that died without notice: by gRPC's pings, within 3 s, or by its
+// stream's heartbeats, which make pings redundant.
 enum class Liveness { kPings, kBeats };
 
-// Before the first channel or server of a process that none of the functions below makes; they do
-// it themselves.
+// Call it before creating a channel or server by other means; the functions below call it
+// themselves.
 void set_up_grpc();
 
-// A connection of its own (not shared with other channels of the process), without proxies. A Unix
-// socket (local_socket.h) needs no credentials. With TLS its certificate is good for most of
-// kCertificateLife from now on.
-// A peer whose kernel does not answer for `patience` is given up; with beats, for kStreamPatience.
+// Creates a connection that is not shared with other channels of the process and uses no proxies. A
+// Unix socket (local_socket.h) needs no credentials. With TLS, the certificate is valid for most of
+// kCertificateLife from now on. A peer whose kernel does not answer for `patience` is given up;
+// with heartbeats, for kStreamPatience.
 std::shared_ptr<grpc::Channel> make_channel(
     const std::string& address, const Security& security,
     std::chrono::milliseconds patience = std::chrono::milliseconds(3'000),
     Liveness liveness = Liveness::kPings);
-// Keepalive, bounds and an exclusive port; also sends gRPC's own messages to our log at debug
-// level.
+// Sets keepalive, limits and an exclusive port; also redirects gRPC's own messages to our debug
+// log.
 void set_up_server(grpc::ServerBuilder* builder,
                    std::chrono::milliseconds patience = std::chrono::milliseconds(3'000));
 
-// For a server that only this user's processes on this host reach: bounds of messages. A kernel
-// that is there notices who is gone, so nobody is pinged.
+// For a server that only this user's processes on this host can reach: sets message limits. The
+// kernel reports closed peers, so the server sends no pings.
 void set_up_local_server(grpc::ServerBuilder* builder);
-// Where everybody reaches a server, with or without a secret: what each call and each connection
-// may hold of its memory. Its connections are to be screened (screened_connection.h).
+// For a server that anyone can reach, with or without a secret: limits the memory of each call and
+// connection. Its connections must be screened (screened_connection.h).
 void bound_strangers(grpc::ServerBuilder* builder);
 
-// The part of a status a person needs: "Connection refused" of gRPC's chain of wrappers.
+// The informative part of a status: "Connection refused" from gRPC's chain of wrappers.
 std::string reason_of(const grpc::Status& status);
 // "host:port", with brackets around an IPv6 address.
 std::string host_port(const std::string& host, int port);

@@ -90,13 +90,13 @@ const char* Http2Limiter::begin_frame(Time now) {
     case kContinuation:
       return begin_headers();
     case kResetStream:
-      return resets_.take(now) ? nullptr : "it resets streams without end";
+      return resets_.take(now) ? nullptr : "it resets too many streams";
     case kPushPromise:
-      return "it pushes";
+      return "it sends PUSH_PROMISE";
     case kGoAway:
       return nullptr;
     default:
-      return controls_.take(now) ? nullptr : "it sends control frames without end";
+      return controls_.take(now) ? nullptr : "it sends too many control frames";
   }
 }
 
@@ -105,7 +105,7 @@ const char* Http2Limiter::begin_headers() {
   if (frame.type == kHeaders) {
     header_bytes_ = 0;
     if (opens_stream()) {
-      if (frame.stream % 2 == 0) return "a stream has the server's number";
+      if (frame.stream % 2 == 0) return "it opened a stream with a server's number";
       last_stream_ = frame.stream;
       streams_.emplace(frame.stream, Stream{});
       ++opened_;
@@ -119,7 +119,7 @@ const char* Http2Limiter::begin_headers() {
 
 void Http2Limiter::data(std::string_view payload, Time now) {
   const auto found = streams_.find(client_.frame.stream);
-  if (found == streams_.end()) return;  // ended meanwhile: the server drops it
+  if (found == streams_.end()) return;  // already ended: the server drops it
   Stream& stream = found->second;
   while (!payload.empty()) {
     if (stream.left == 0) {

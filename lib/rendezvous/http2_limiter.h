@@ -1,7 +1,7 @@
-// Reads what goes over one HTTP/2 connection beside its server, and says when a client sends what
-// no gRPC client of ours does: endless headers, streams that are reset at once, noise. Frames:
-// RFC 9113; messages in them: gRPC over HTTP/2 (a byte of flags, a length of four, the message).
-// Pure: no sockets, and the time is passed in.
+// Parses the traffic of one HTTP/2 connection beside its server and reports behaviour that our gRPC
+// clients never show: endless headers, streams that are reset at once, noise. Frames: RFC 9113.
+// Messages in them: gRPC over HTTP/2 (one byte of flags, four bytes of length, the message). Pure:
+// no sockets, and the time is an argument.
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@ namespace fleet {
 
 struct Http2Limits {
   size_t header_bytes = 16 << 10;  // of a HEADERS frame with its CONTINUATIONs
-  size_t frame_bytes = 16 << 10;   // of any; the server announces no more
+  size_t frame_bytes = 16 << 10;   // of any frame; the server announces this limit
   size_t message_bytes = (16 << 20) + 5;
   TokenBucket::Rate resets{1'000, 100};       // of streams, by the client
-  TokenBucket::Rate controls{10'000, 2'000};  // frames of all other kinds but HEADERS and DATA
+  TokenBucket::Rate controls{10'000, 2'000};  // all frames except HEADERS and DATA
 };
 
 // Not thread-safe.
@@ -30,18 +30,19 @@ class Http2Limiter {
   Http2Limiter(const Http2Limits& limits, Time now);
 
   struct Read {
-    size_t taken = 0;  // bytes; fewer than there were: the next would open a stream too many
-    const char* wrong = nullptr;  // what is wrong with them: then the connection is to be closed
+    size_t taken = 0;  // bytes consumed; fewer than given: the next would exceed may_open
+    const char* wrong = nullptr;  // what is wrong with them; if set, close the connection
   };
-  // Bytes in any pieces, each once: what was not taken is to be given again. may_open: streams.
+  // Takes bytes in pieces of any size, each once. Pass bytes that were not taken again. may_open:
+  // the number of streams that may open.
   Read client_sent(std::string_view bytes, size_t may_open, Time now);
   void server_sent(std::string_view bytes);
 
   bool greeted() const { return greeting_ == 0; }          // the client preface has come
-  size_t open_streams() const { return streams_.size(); }  // which neither side has ended
+  size_t open_streams() const { return streams_.size(); }  // streams that neither side has ended
   uint64_t opened() const { return opened_; }              // in all
-  size_t partial_bytes() const { return partial_; }        // of messages that are not complete
-  // When the oldest of them began; nothing where all are complete.
+  size_t partial_bytes() const { return partial_; }        // of incomplete messages
+  // When the oldest incomplete message began; nullopt if all are complete.
   std::optional<Time> oldest_partial() const;
 
  private:
@@ -55,13 +56,13 @@ class Http2Limiter {
     size_t have = 0;  // of the header
     size_t left = 0;  // of the payload
     Frame frame;
-    bool begin(std::string_view* bytes);  // true: a frame has begun
+    bool begin(std::string_view* bytes);  // true: a new frame has begun
   };
   struct Stream {
     uint8_t prefix[5];
     size_t have = 0;     // of the prefix
     size_t left = 0;     // of the message
-    size_t partial = 0;  // bytes of it that have come, with its prefix
+    size_t partial = 0;  // bytes received of it, with its prefix
     Time began;
   };
 
@@ -73,12 +74,12 @@ class Http2Limiter {
 
   const Http2Limits limits_;
   TokenBucket resets_, controls_;
-  size_t greeting_;  // bytes of the preface that are missing
+  size_t greeting_;  // missing bytes of the preface
   Reader client_, server_;
   std::unordered_map<uint32_t, Stream> streams_;
   uint32_t last_stream_ = 0;
-  uint32_t headers_of_ = 0;  // a block that is not complete; 0: none
-  size_t header_bytes_ = 0;  // of it
+  uint32_t headers_of_ = 0;  // stream of an incomplete header block; 0: none
+  size_t header_bytes_ = 0;  // of that block
   uint64_t opened_ = 0;
   size_t partial_ = 0;
 };

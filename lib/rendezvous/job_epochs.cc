@@ -1,4 +1,4 @@
-// JobState between two epochs: what is done when one is over and the job is not.
+// JobState between two generations: the steps after one has ended and before the next begins.
 #include <algorithm>
 
 #include "rendezvous/election.h"
@@ -26,7 +26,7 @@ EpochEnd JobState::end_of_epoch(const Verdict& verdict, Time now) const {
   return end;
 }
 
-// "; it was restarted 3 times before", where it was.
+// "; the job had been restarted 3 times"; "" if it was never restarted.
 std::string JobState::after_restarts() const {
   if (restarts_.used() == 0) return {};
   return "; the job had been restarted " + count(static_cast<size_t>(restarts_.used()), "time");
@@ -40,12 +40,12 @@ bool JobState::quorum_is_here() const {
   return has_quorum(static_cast<int>(world_->nodes.size()), here);
 }
 
-// The nodes that are left are no majority of the last epoch's.
+// The remaining nodes are not a majority of the last generation's.
 void JobState::give_up_divided(Time now) {
   Verdict verdict = lost_ ? *lost_ : cause_;
-  verdict.message += "; the nodes that are left are not the majority of the last epoch's " +
+  verdict.message += "; the remaining nodes are not a majority of the last generation's " +
                      std::to_string(world_->nodes.size()) +
-                     ", and without one the job does not go on: the others might";
+                     "; the job does not continue without one, because the other nodes might";
   decide(std::move(verdict), now);
 }
 
@@ -63,7 +63,7 @@ void JobState::epoch_over(Verdict cause, Time now) {
     cause.kind = VerdictKind::kNoProgress;
     cause.message =
         "the job was restarted " + count(static_cast<size_t>(restarts_.in_vain()), "time") +
-        " without coming any further (--no_progress_restarts):" + history_text(restarts_.history());
+        " without progress (--no_progress_restarts):" + history_text(restarts_.history());
     return decide(std::move(cause), now);
   }
   cause_ = std::move(cause);
@@ -76,7 +76,7 @@ void JobState::epoch_over(Verdict cause, Time now) {
   for (const auto& [id, session] : sessions_) {
     if (!session.member) continue;
     if (session.node_rank < 0) {
-      say(id, JoinProgress{"epoch " + std::to_string(epoch_) + " is over: " + cause_.message});
+      say(id, JoinProgress{"generation " + std::to_string(epoch_) + " is over: " + cause_.message});
     } else {
       awaited_.insert(id);
       say(id, order);
@@ -111,13 +111,14 @@ void JobState::advance_between(Time now) {
   if (now < gather_due_) return tell_who_is_missing(now);
   Verdict verdict = lost_ ? *lost_ : cause_;
   verdict.message += "; " + count(static_cast<size_t>(joined()), "node") + " left of the " +
-                     std::to_string(spec().fewest()) + " that it needs, and no other came within " +
+                     std::to_string(spec().fewest()) + " that it needs; no other joined within " +
                      seconds_text(spec().restarts.wait) + " (--elastic_timeout)";
   decide(std::move(verdict), now);
 }
 
-// Tells the world of the next epoch. The first one begins at once. A later one does when all its
-// nodes know it: they then follow no other host that would go on from the epoch before.
+// Sends the world of the next generation. The first generation begins at once. A later one begins
+// when all its nodes know it: from then on they follow no other host that would continue from the
+// generation before.
 void JobState::propose(Time now) {
   const std::shared_ptr<const World> base = world_;
   const std::shared_ptr<World> next = membership_.place(++epoch_, base.get());
@@ -158,12 +159,12 @@ void JobState::begin_epoch(Time now) {
   epoch_began_ = now;
   pace_.begin(now);
   causes_ = Causes(world_->nodes.size() > 1 ? times_.causes : within_a_node(times_.causes));
-  if (lost_) return epoch_over(Verdict(*lost_), now);  // before it began
+  if (lost_) return epoch_over(Verdict(*lost_), now);  // lost before the generation began
   for (const auto& [id, session] : sessions_) {
     if (!session.member) continue;
     if (session.node_rank >= 0) {
       if (epoch_ > 1) say(id, Start{epoch_});
-    } else if (epoch_ == 1 || is_short()) {  // it has come meanwhile
+    } else if (epoch_ == 1 || is_short()) {  // it joined meanwhile
       tell_newcomer(id, now);
     } else {
       say(id, Assignment{world_, -1, {}});
@@ -183,23 +184,22 @@ void JobState::gone_between(SessionId id, const Verdict& lost, Time now) {
   phase_ == Phase::kStopping ? gather(now) : begin_epoch(now);
 }
 
-// Whether it runs with fewer nodes than it may.
+// Whether the job runs with fewer nodes than it may.
 bool JobState::is_short() const { return static_cast<int>(world_->nodes.size()) < spec().nnodes; }
 
-// What a node hears that has come while the job runs, or is more than run.
+// Informs a node that joined while the job runs, or that exceeds the number of nodes to run.
 void JobState::tell_newcomer(SessionId id, Time now) {
   if (!world_) return;
   const auto& own = sessions_.at(id);
   if (own.node_rank >= 0) return;
-  const std::string job = "the job runs with " + count(world_->nodes.size(), "node") + " (epoch " +
-                          std::to_string(epoch_) + ")";
+  const std::string job = "the job runs with " + count(world_->nodes.size(), "node") +
+                          " (generation " + std::to_string(epoch_) + ")";
   const std::string address = membership_.members().at(id).address;
   if (phase_ == Phase::kRunning && is_short()) {
     grow_due_ = now + spec().restarts.wait;
     const std::string when = seconds_text(spec().restarts.wait) + " (--elastic_timeout)";
-    say(id, JoinProgress{job + ", and is restarted with this one in " + when});
-    say_host(
-        JoinProgress{"node " + address + " has come: the job is restarted with it in " + when});
+    say(id, JoinProgress{job + "; it restarts with this node in " + when});
+    say_host(JoinProgress{"node " + address + " has joined; the job restarts with it in " + when});
   } else if (phase_ != Phase::kGathering) {
     say(id, JoinProgress{job + "; this node waits as a spare"});
     say_host(PeerEvent{PeerEvent::Kind::kFinished, -1, address,
@@ -208,21 +208,21 @@ void JobState::tell_newcomer(SessionId id, Time now) {
   if (phase_ == Phase::kRunning) say(id, Assignment{world_, -1, {}});
 }
 
-// Nodes have come and some time has passed: the job is restarted with them.
+// New nodes have joined and the wait is over: restarts the job with them.
 void JobState::grow(Time now) {
   grow_due_.reset();
   std::vector<std::string> newcomers;
   for (const auto& [id, info] : membership_.members()) {
     if (sessions_.at(id).node_rank < 0) newcomers.push_back(info.address);
   }
-  if (newcomers.empty() || stop_) return;  // gone again
+  if (newcomers.empty() || stop_) return;  // they have left again
   std::sort(newcomers.begin(), newcomers.end(), address_less);
   Verdict cause = node_verdict(VerdictKind::kResized, -1);
   const int more = std::min(static_cast<int>(newcomers.size()),
                             spec().nnodes - static_cast<int>(world_->nodes.size()));
-  cause.message = "the job goes on with " +
+  cause.message = "the job continues with " +
                   count(world_->nodes.size() + static_cast<size_t>(more), "node") +
-                  ": there is now " + list_some(newcomers);
+                  " after these joined: " + list_some(newcomers);
   epoch_over(std::move(cause), now);
 }
 

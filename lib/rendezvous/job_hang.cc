@@ -1,4 +1,4 @@
-// JobState: what nodes say of their ranks' stacks, because one hangs or somebody asks.
+// JobState: collects the nodes' stack reports, for a hang or on request.
 #include <utility>
 
 #include "rendezvous/job_state.h"
@@ -11,7 +11,7 @@ void JobState::rank_stalled(SessionId session, RankStall stall, Time now) {
   const Session* from = heard(session, now);
   if (!from || from->node_rank < 0 || phase_ != Phase::kRunning) return;
   if (stop_ || (look_ && look_->hang)) return;
-  // Where somebody has just asked, that look will do.
+  // A collection that was requested just before serves the hang too.
   if (!look_) start_look({from->node_rank, true}, now);
   look_->hang = std::move(stall);
   look_->node_rank = from->node_rank;
@@ -55,7 +55,7 @@ void JobState::end_look(Time now) {
 
 void JobState::decide_hang(const Look& look, Time now) {
   if (phase_ != Phase::kRunning || stop_) return;
-  if (causes_.any()) return decide_cause(now);  // a rank that has failed explains it
+  if (causes_.any()) return decide_cause(now);  // a failed rank explains it
   const std::vector<StackCluster> clusters = cluster_stacks(look.stacks);
   RankExit exit;
   exit.rank = look.hang->rank;
@@ -63,15 +63,15 @@ void JobState::decide_hang(const Look& look, Time now) {
   exit.local_rank = look.hang->local_rank;
   exit.node_rank = look.node_rank;
   exit.log_path = look.hang->log_path;
-  std::string why = "the first of which it was noticed";
+  std::string why = "the first one noticed";
   if (const RankStack* odd = odd_one(clusters)) {
     const bool same = odd->rank == exit.rank && odd->server == exit.server;
     exit.rank = odd->rank;
     exit.server = odd->server;
     exit.local_rank = odd->local_rank;
     exit.node_rank = odd->node_rank;
-    if (!same) exit.log_path.clear();  // its name is known on its node only
-    why = odd->state == 'T' ? "it is stopped" : "it does something else than the others";
+    if (!same) exit.log_path.clear();  // the log's name is known only on its own node
+    why = odd->state == 'T' ? "it is stopped" : "its stack differs from the others'";
   }
   Verdict verdict = node_verdict(VerdictKind::kHang, exit.node_rank);
   verdict.message =
@@ -79,14 +79,14 @@ void JobState::decide_hang(const Look& look, Time now) {
       std::to_string(look.node_rank) +
       (look.hang->step < 0
            ? " has written nothing and used no CPU time for " + seconds_text(look.hang->quiet_for)
-           : " has done no step after step " + std::to_string(look.hang->step) + " for " +
+           : " has finished no step after step " + std::to_string(look.hang->step) + " for " +
                  seconds_text(look.hang->quiet_for)) +
       "\n  look at " + (exit.server ? "server " : "rank ") + std::to_string(exit.rank) +
       " (local rank " + std::to_string(exit.local_rank) + ") on node " +
       std::to_string(exit.node_rank) + " (" + node_label(verdict.node, verdict.hostname) +
       "): " + why + stacks_text(clusters);
   for (const int silent : look.awaited) {
-    verdict.message += "\n  node " + std::to_string(silent) + " has sent no stacks";
+    verdict.message += "\n  node " + std::to_string(silent) + " sent no stacks";
   }
   verdict.exit = std::move(exit);
   epoch_over(std::move(verdict), now);

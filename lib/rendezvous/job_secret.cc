@@ -19,16 +19,16 @@ constexpr char kWays[] =
     "give it on every node: FLEET_JOB_SECRET in the environment, or --secret_file; or --insecure "
     "on a network you trust";
 
-// Whoever can read or replace it could start processes in our name. What root lets our group read
-// is fine: a Kubernetes Secret is like that in a pod of another user, whose fsGroup has it.
+// Anyone who can read or replace the secret could start processes in our name. A file that root
+// shares with our group is fine: Kubernetes mounts a Secret so in a pod with an fsGroup.
 void refuse_shared(int fd, const std::string& path) {
   struct stat status;
-  if (::fstat(fd, &status) != 0) throw_errno("cannot be looked at", path);
+  if (::fstat(fd, &status) != 0) throw_errno("cannot be examined", path);
   if (!S_ISREG(status.st_mode)) return;
   const bool from_root = status.st_uid == 0 && ::geteuid() != 0;
   const mode_t others = status.st_mode & (from_root ? 037 : 077);
   if (others != 0) {
-    throw Error(ErrorCode::kUsage, "others may read or change this secret", path,
+    throw Error(ErrorCode::kUsage, "other users may read or change this secret", path,
                 "chmod 600 " + path + "; defaultMode: 0400 for a Secret of Kubernetes");
   }
   if (status.st_uid != ::geteuid() && status.st_uid != 0) {
@@ -83,13 +83,13 @@ bool make_secret(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/'));
   make_directories(folder.substr(0, folder.rfind('/')));
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw_errno("the folder cannot be made", folder);
+    throw_errno("the folder cannot be created", folder);
   }
-  // A link appears with its content, and only where there is none: on NFS too.
+  // A hard link appears with its content and only if no secret exists, also on NFS.
   const std::string text = new_secret() + "\n", draft = path + "." + new_secret().substr(0, 16);
   {
     const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!file) throw_errno("cannot be made", draft);
+    if (!file) throw_errno("cannot be created", draft);
     if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
         ::fsync(file.get()) != 0) {
       const int error = errno;
@@ -102,7 +102,7 @@ bool make_secret(const std::string& path) {
   const int error = errno;
   ::unlink(draft.c_str());
   errno = error;
-  if (!made && error != EEXIST) throw_errno("cannot be made", path);
+  if (!made && error != EEXIST) throw_errno("cannot be created", path);
   return made;
 }
 

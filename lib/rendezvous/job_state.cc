@@ -9,10 +9,10 @@
 namespace fleet {
 namespace {
 
-// Nodes that may all be told of each one that goes.
+// Up to this many nodes, all are informed of each one that leaves.
 constexpr int kFew = 64;
 
-// Something may be due this soon even where nodes beat slowly.
+// Other deadlines may arrive this soon even if heartbeats are slow.
 constexpr std::chrono::milliseconds kLook{500};
 
 }  // namespace
@@ -116,7 +116,8 @@ void JobState::join(SessionId session, NodeInfo info, Time now) {
   start_if_complete(now);
 }
 
-// What --allow_skew let in. Only now: node 0's launcher may have joined after the others.
+// Reports differences that --allow_skew accepted. Called late, because node 0's launcher may have
+// joined after the others.
 void JobState::tell_skew(SessionId session, const NodeInfo& info) {
   const std::vector<std::string> skew = membership_.skew(info);
   if (skew.empty()) return;
@@ -126,7 +127,8 @@ void JobState::tell_skew(SessionId session, const NodeInfo& info) {
   say_host(line);
 }
 
-// The member that speaks; nothing where a connection has not joined: it has no say.
+// The member of this session; nullptr if the connection has not joined, in which case its messages
+// are ignored.
 JobState::Session* JobState::heard(SessionId session, Time now) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end() || !found->second.member) return nullptr;
@@ -164,9 +166,9 @@ void JobState::node_failed(SessionId id, const std::string& how, Time now) {
   const int rank = session->node_rank;
   Verdict lost = lost_verdict(id, how);
   const PeerEvent news{PeerEvent::Kind::kLost, rank, lost.node, lost.message};
-  // On the way out already: it finishes like the others.
+  // Stopping already: it finishes like the other nodes.
   if (phase_ == Phase::kRunning && stop_) return say_all(news);
-  // The others are about to lose their host, and are to know why.
+  // The other nodes are about to lose their host and should know the reason.
   if (spec().restarts.max_restarts > 0 && id == membership_.host()) say_all(news);
   node_gone(id, how, now, now);
   say_farewell(id, lost);
@@ -182,8 +184,8 @@ Verdict JobState::lost_verdict(SessionId id, const std::string& how) const {
   return verdict;
 }
 
-// What a node hears that is no part of the job any more: how the job has ended, or, where it goes
-// on without the node, why.
+// Tells a node that is no longer part of the job how the job has ended or, if the job continues
+// without the node, why.
 void JobState::say_farewell(SessionId session, const Verdict& lost) {
   say(session, verdict_ ? *verdict_ : lost, true);
 }
@@ -198,26 +200,26 @@ void JobState::node_gone(SessionId id, const std::string& how, Time since, Time 
   if (phase_ == Phase::kForming) {
     const std::string address = membership_.members().at(id).address;
     membership_.remove(id);
-    if (spec().nnodes > kFew) return;  // the next line about who is missing will do
+    if (spec().nnodes > kFew) return;  // the next line about missing nodes suffices
     return say_all(
-        JoinProgress{"node " + address + " is gone again; waiting for " + membership_.missing()});
+        JoinProgress{"node " + address + " has left again; waiting for " + membership_.missing()});
   }
   const std::string address = membership_.members().at(id).address;
   if (session.node_rank < 0) {  // a spare
     membership_.remove(id);
     say_host(PeerEvent{PeerEvent::Kind::kLost, -1, address,
-                       "node " + address + ", a spare, is gone again"});
+                       "node " + address + ", a spare, has left again"});
     if (phase_ == Phase::kGathering) start_if_complete(now);
     return;
   }
-  // Its fleetrun is about to end the rendezvous: the others see that, and look for the next host.
+  // Its fleetrun is about to end the rendezvous: the other nodes notice and look for the next host.
   if (spec().restarts.max_restarts > 0 && id == membership_.host()) return membership_.remove(id);
   if (phase_ != Phase::kRunning) return gone_between(id, verdict, now);
   if (spec().restarts.max_restarts > 0) membership_.remove(id);
-  // Where its parameter servers still serve the others, a node has not done its part.
+  // While its parameter servers still serve other nodes, a node has not finished.
   const bool serves = world_->nodes.at(session.node_rank).servers > 0;
   if (session.finished && !serves) return;
-  if (stop_) {  // on the way out already: the stop stays the verdict
+  if (stop_) {  // stopping already: the stop stays the verdict
     say_all(PeerEvent{PeerEvent::Kind::kLost, session.node_rank, verdict.node, verdict.message});
     return session.finished ? void() : one_less(now);
   }
@@ -227,7 +229,7 @@ void JobState::node_gone(SessionId id, const std::string& how, Time since, Time 
 }
 
 void JobState::shut_down(Time now) {
-  if (spec().restarts.max_restarts > 0 && phase_ != Phase::kForming) return;  // the others go on
+  if (spec().restarts.max_restarts > 0 && phase_ != Phase::kForming) return;  // the others continue
   Verdict verdict = node_verdict(VerdictKind::kNodeLost, 0);
   if (verdict.node.empty()) verdict.node = reach_;
   verdict.message = "node 0 (" + verdict.node + ") has ended the rendezvous";
@@ -244,10 +246,10 @@ void JobState::tell_who_is_missing(Time now) {
 void JobState::time_out() {
   const Error error(ErrorCode::kTimeout,
                     "only " + std::to_string(joined()) + " of " + std::to_string(spec().nnodes) +
-                        " nodes came within " + seconds_text(times_.timeout) + ": " +
+                        " nodes joined within " + seconds_text(times_.timeout) + ": " +
                         membership_.present() + "; missing: " + membership_.missing(),
                     "rendezvous of job '" + shown_name(spec().job_id) + "' at " + reach_,
-                    "start fleetrun on the missing ones too, see that they can reach " + reach_ +
+                    "start fleetrun on the missing ones too, check that they can reach " + reach_ +
                         " (firewall, --rdzv_port), or raise --rdzv_timeout");
   phase_ = Phase::kEnded;
   outcome_ = error.failure();
@@ -274,8 +276,8 @@ void JobState::settle(Time now) {
 }
 
 void JobState::lose_silent(Time now) {
-  // The host's own node beats through the same threads and over no network: where it is late too,
-  // it is this process that does not get to hear anybody.
+  // The host's own node sends heartbeats through the same threads and no network. If it is late
+  // too, this process is starved.
   const auto host = membership_.host();
   const auto own = host ? sessions_.find(*host) : sessions_.end();
   if (own != sessions_.end()) now = std::min(now, own->second.last_heard + 2 * pace().beat);
@@ -284,10 +286,10 @@ void JobState::lose_silent(Time now) {
     if (now - sessions_.at(id).last_heard < pace().silence) return;
     const Session session = sessions_.at(id);
     const std::string how = "was silent for " + seconds_text(pace().silence);
-    std::optional<Verdict> lost;  // as seen from the world that it is in
+    std::optional<Verdict> lost;  // in terms of the world that it belongs to
     if (session.node_rank >= 0) lost = lost_verdict(id, "its fleetrun " + how);
     node_gone(id, "its fleetrun " + how, session.last_heard, now);
-    // Should it wake up again, it hears what became of it. Who was waiting may come again.
+    // If it wakes up again, it learns the outcome. A node that was waiting may join again.
     if (lost) {
       say_farewell(id, *lost);
     } else {
@@ -296,8 +298,8 @@ void JobState::lose_silent(Time now) {
   }
 }
 
-// A host that was suspended (stopped, starved) has not heard the beats that wait in its sockets: do
-// not count that time against anybody.
+// If the host was suspended (stopped, starved), heartbeats wait unread in its sockets: do not count
+// that time against any node.
 void JobState::allow_for_suspension(Time now) {
   const auto limit = std::min(3 * pace().beat, pace().silence / 2);
   const auto passed = now - last_advance_, late = now - next_deadline();
@@ -329,7 +331,7 @@ JobState::Time JobState::next_deadline() const {
   Time next = last_advance_ + std::chrono::hours(1);
   if (!by_silence_.empty()) {
     const Time silent = sessions_.at(by_silence_.front()).last_heard + pace().silence;
-    // Not at once again where somebody silent is not to blame.
+    // Avoids an immediate repeat when a silent node is not to blame.
     const auto least = times_.beat / 8;
     next = std::clamp(silent, last_advance_ + least,
                       last_advance_ + std::max(least, std::min(pace().beat, kLook)));

@@ -1,7 +1,6 @@
-// The life of one job as the rendezvous sees it: forming, running, ended; and between two epochs of
-// a job that is restarted: stopping, gathering, agreeing (docs/reference/rendezvous_protocol.md).
-// Pure: the time is an argument, what is to be said is collected until somebody takes it. Not
-// thread-safe.
+// The life of one job in the rendezvous: forming, running, ended. Between two generations of a job
+// that restarts: stopping, gathering, agreeing (docs/reference/rendezvous_protocol.md). Pure: the
+// time is an argument; outgoing messages are collected until take_outgoing(). Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -23,11 +22,11 @@
 
 namespace fleet {
 
-// The node is in and beats from now on.
+// The node has joined and sends heartbeats from now on.
 struct Welcome {
   std::chrono::milliseconds beat{0}, silence{0};
 };
-// All nodes of this epoch know its world: the Assignment that came before counts.
+// All nodes of this generation know its world: the preceding Assignment takes effect.
 struct Start {
   int epoch = 0;
 };
@@ -35,25 +34,25 @@ using HostEvent = std::variant<Welcome, Start, RendezvousEvent>;
 
 struct Outgoing {
   SessionId to;
-  std::shared_ptr<const HostEvent> event;  // the same object where several hear it
-  bool last = false;                       // its session ends after this
+  std::shared_ptr<const HostEvent> event;  // shared between recipients
+  bool last = false;                       // ends the session after this event
 };
 
 struct JobTimes {
-  std::chrono::milliseconds timeout{300'000};  // all must have come, from the beginning
-  std::chrono::milliseconds beat{500};         // nodes beat this often
-  std::chrono::milliseconds silence{3'000};    // and are lost after this long without
-  // While a large job comes together its host has thousands to answer: until it has run for
-  // `settles_in`, beats come and silence is noticed only so often. 0: as ever.
+  std::chrono::milliseconds timeout{300'000};  // all nodes must join within this time
+  std::chrono::milliseconds beat{500};         // nodes send heartbeats this often
+  std::chrono::milliseconds silence{3'000};    // a node silent for this long is lost
+  // While a large job forms, its host has thousands of nodes to answer. Until the job has run for
+  // `settles_in`, these longer intervals apply. 0: no difference.
   std::chrono::milliseconds early_beat{0}, early_silence{0}, settles_in{0};
-  std::chrono::milliseconds first_progress{2'000};   // when those who wait hear who is missing
-  std::chrono::milliseconds progress_every{10'000};  // and again
-  CauseTimes causes = {};                            // how the first failure is told from others
-  std::chrono::milliseconds stacks{4'500};           // how long nodes may look at a hang
+  std::chrono::milliseconds first_progress{2'000};  // first report of missing nodes to waiting ones
+  std::chrono::milliseconds progress_every{10'000};  // interval of later reports
+  CauseTimes causes = {};                            // how the root cause of failures is found
+  std::chrono::milliseconds stacks{4'500};           // how long nodes may take to collect stacks
 };
 
-// So that a node is seen to be gone within `timeout`: how often nodes beat, and how long one may be
-// silent. The last beat is at most one interval old when it goes, and it takes a moment to act.
+// Heartbeat interval and silence limit such that a lost node is noticed within `timeout`. The last
+// heartbeat is at most one interval old when the node dies, and a reaction takes a moment.
 std::chrono::milliseconds beat_for(std::chrono::milliseconds timeout);
 std::chrono::milliseconds silence_for(std::chrono::milliseconds timeout);
 
@@ -61,21 +60,21 @@ class JobState {
  public:
   using Time = std::chrono::steady_clock::time_point;
   enum class Phase {
-    kSucceeding,  // the host was lost: the others of its last epoch come here
-    kForming,     // nodes come
-    kRunning,     // an epoch runs
-    kStopping,    // it is over: its ranks are being stopped
-    kGathering,   // nodes are missing for the next one
-    kAgreeing,    // the next one's world has been told, and is not known to all
+    kSucceeding,  // the host was lost: nodes of the last generation reconnect here
+    kForming,     // nodes join
+    kRunning,     // a generation runs
+    kStopping,    // the generation is over: its ranks are being stopped
+    kGathering,   // nodes are missing for the next generation
+    kAgreeing,    // the next world was sent and not all nodes have accepted it
     kEnded,
   };
 
-  // reach: how the host is named in what missing nodes' users are told ("10.0.0.1:6768").
+  // reach: the host's address in messages to users of missing nodes ("10.0.0.1:6768").
   JobState(JobSpec spec, JobTimes times, std::string reach, Time now);
-  // Goes on where a host that was lost has stopped.
+  // Continues the job of a host that was lost.
   JobState(JobSpec spec, JobTimes times, std::string reach, Time now, const Inheritance& from);
 
-  // --- What happens ---
+  // --- Events ---
   void opened(SessionId session, Time now);
   void join(SessionId session, NodeInfo info, Time now);
   void beat(SessionId session, Time now);
@@ -84,40 +83,41 @@ class JobState {
   void stacks_came(SessionId session, std::vector<RankStack> stacks, Time now);
   void pace_came(SessionId session, std::vector<RankPace> pace, Time now);
   void finished(SessionId session, Time now);
-  void ready(SessionId session, int epoch, Time now);     // nothing of that epoch is left there
-  void accepted(SessionId session, int epoch, Time now);  // that epoch's world is known there
-  // at_ns, at_error_ns: when its launcher was told, as of a RankExit.
+  // No process of that generation is left there.
+  void ready(SessionId session, int epoch, Time now);
+  void accepted(SessionId session, int epoch, Time now);  // that generation's world is known there
+  // at_ns, at_error_ns: when its launcher received the request, as in a RankExit.
   void stop_wished(SessionId session, int signal, Time now, bool kill = false, int64_t at_ns = 0,
                    int64_t at_error_ns = -1);
   void signal_wished(SessionId session, int signal, Time now);
   void stacks_wished(SessionId session, Time now);
-  void left(SessionId session, Time now);  // said goodbye
-  // Its node cannot go on, and still hears how the job ends; how: "its guardian was killed".
+  void left(SessionId session, Time now);  // the node said goodbye
+  // The node cannot continue but still receives the outcome. how: "its guardian was killed".
   void node_failed(SessionId session, const std::string& how, Time now);
   void lost(SessionId session, const std::string& how, Time now);  // the stream broke: "vanished"
   void advance(Time now);                                          // time passed
-  void shut_down(Time now);  // the host ends: everyone without a verdict hears that node 0 is lost
+  void shut_down(Time now);  // the host ends: nodes without a verdict learn that node 0 is lost
 
-  // When advance() is to be called at the latest.
+  // The latest time for the next call of advance().
   Time next_deadline() const;
   std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
 
   Phase phase() const { return phase_; }
-  // Of the world that was told last; 0 before the first.
+  // The generation of the last world sent; 0 before the first.
   int epoch() const { return epoch_; }
   bool is_member(SessionId session) const;
   const JobSpec& spec() const { return membership_.spec(); }
   int joined() const { return static_cast<int>(membership_.members().size()); }
   const std::optional<Verdict>& verdict() const { return verdict_; }
-  // How the job ended, for those who come too late.
+  // How the job ended, for nodes that join too late.
   const std::string& outcome() const { return outcome_; }
 
  private:
   struct Session {
     Time last_heard;
     std::list<SessionId>::iterator place;  // in by_silence_
-    int node_rank = -1;                    // in world_; -1: it is not part of it
-    int base_rank = -1;                    // in the world before
+    int node_rank = -1;                    // in world_; -1: not part of it
+    int base_rank = -1;                    // in the preceding world
     bool member = false, finished = false;
   };
 
@@ -126,7 +126,7 @@ class JobState {
   Session* heard(SessionId session, Time now);
   void say(SessionId to, HostEvent event, bool last = false);
   void say(SessionId to, std::shared_ptr<const HostEvent> event, bool last = false);
-  void say_host(const RendezvousEvent& event);  // what concerns few is not sent to thousands
+  void say_host(const RendezvousEvent& event);  // spares large jobs a broadcast of minor news
   void say_all(const RendezvousEvent& event);
   void say_ranks(const RendezvousEvent& event);  // to all nodes of the world, not to spares
   void refuse(SessionId session, const Error& error);
@@ -180,45 +180,45 @@ class JobState {
   std::map<SessionId, Session> sessions_;
   bool settled_;
   std::optional<Time> settles_at_;
-  std::list<SessionId> by_silence_;  // the longest silent first: nobody else has to be looked at
+  std::list<SessionId> by_silence_;  // longest silent first, so that a check stops early
   std::shared_ptr<const World> world_;
   std::optional<StopOrder> stop_;
-  std::optional<RankExit> killed_;  // a rank that a launcher stopped although nobody ordered it
-  // The nodes whose launchers got this signal since it was passed on.
+  std::optional<RankExit> killed_;  // a rank that a launcher stopped without an order
+  // The nodes whose launchers received this signal since it was passed on.
   struct UserSignal {
     Time at;
     std::set<int> from;
   };
   std::map<int, UserSignal> user_signals_;
-  // The nodes are looking at their ranks: because one hangs, or somebody asked.
+  // A stack collection in progress, for a hang or on request.
   struct Look {
     Time due;
     std::set<int> awaited;  // nodes
     std::vector<RankStack> stacks;
     std::vector<SessionId> asked_by;
-    std::optional<RankStall> hang;  // the first rank of which it was noticed
-    int node_rank = -1;             // its
+    std::optional<RankStall> hang;  // the first rank that was reported
+    int node_rank = -1;             // that rank's node
   };
   void decide_hang(const Look& look, Time now);
   std::optional<Look> look_;
-  Causes causes_;                   // failures that wait for the verdict
-  std::optional<Verdict> verdict_;  // none where it never ran for lack of nodes
+  Causes causes_;                   // failures that await the verdict
+  std::optional<Verdict> verdict_;  // nullopt if the job never ran for lack of nodes
   std::string outcome_;
   int unfinished_ = 0;  // nodes of the running job
   Pace pace_;
-  // Of the epoch that runs.
+  // Of the running generation.
   Time epoch_began_;
-  std::optional<Time> grow_due_;  // nodes have come that it is restarted with then
-  // Between two epochs.
-  Verdict cause_;                // why the last one is over
+  std::optional<Time> grow_due_;  // when to restart with nodes that have joined
+  // Between two generations.
+  Verdict cause_;                // why the last generation ended
   std::set<SessionId> awaited_;  // stopping: not ready yet; agreeing: not accepted yet
-  // Who of the world before has accepted the one that is agreed on, or was told by a host that is
-  // lost; and how many nodes that one had, 0 where nothing depends on it any more.
+  // The ranks, in the preceding world, of the nodes that accepted the current world or received it
+  // from a host that is lost; and the size of that preceding world, 0 once it no longer matters.
   std::set<int> base_ranks_;
   int base_nodes_ = 0;
-  std::shared_ptr<const World> base_world_;  // succeeding: that one
-  std::optional<Verdict> lost_;              // the last node that was lost since
-  Time gather_due_;  // gathering, or forming with fewer nodes: it is given up, or begins
+  std::shared_ptr<const World> base_world_;  // succeeding: the preceding world
+  std::optional<Verdict> lost_;              // the last node lost since then
+  Time gather_due_;  // gathering, or forming with fewer nodes: when to give up or to begin
   std::vector<Outgoing> outgoing_;
 };
 

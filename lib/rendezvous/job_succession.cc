@@ -1,11 +1,11 @@
-// JobState after the loss of a host: what must be there before the next one goes on.
+// JobState after the loss of a host: the conditions under which the next host continues.
 #include "rendezvous/election.h"
 #include "rendezvous/job_state.h"
 
 namespace fleet {
 namespace {
 
-// The rank of the node with this address; -1: it is not there.
+// The rank of the node with this address; -1 if it is not in the world.
 int rank_of(const World& world, const std::string& address) {
   for (const NodePlacement& node : world.nodes) {
     if (node.address == address) return node.node_rank;
@@ -33,16 +33,16 @@ JobState::JobState(JobSpec spec, JobTimes times, std::string reach, Time now,
   gather_due_ = now + std::max(spec.restarts.wait, 2 * times.silence);
 }
 
-// While it is not known whether this host may go on, who follows another world had better look for
-// another one. Later it is a node that comes back: its ranks are stopped, and it has no say in what
-// this job goes on from.
+// Until this host knows that it may continue, nodes with another world should look for another
+// host. Afterwards such a node is a returning node: its ranks are stopped, and it has no influence
+// on the world from which this job continues.
 std::optional<Error> JobState::settle_survivor(const NodeInfo& info) const {
-  if (info.last.epoch == 0) return std::nullopt;  // a newcomer
+  if (info.last.epoch == 0) return std::nullopt;  // a new node
   if (phase_ == Phase::kSucceeding && info.last == world_->name()) return std::nullopt;
   if (phase_ != Phase::kSucceeding && phase_ != Phase::kForming) return std::nullopt;
   return Error(ErrorCode::kStale,
-               "it was part of epoch " + std::to_string(info.last.epoch) +
-                   " of another host; this one is at epoch " + std::to_string(epoch_),
+               "it was part of generation " + std::to_string(info.last.epoch) +
+                   " of another host; this host is at generation " + std::to_string(epoch_),
                "node " + info.address, "start it again to take part");
 }
 
@@ -59,13 +59,13 @@ void JobState::survivor_came(SessionId id, Time now) {
   succeed_if_ready(now);
 }
 
-// Whether the world that was told last counts: who has accepted it follows no other one that would
-// go on from the one before, so a majority of that one has decided.
+// Whether the last world sent counts. A node that accepted it follows no other world based on the
+// preceding one, so a majority of that one decides.
 bool JobState::counts_here() const {
   return base_nodes_ == 0 || has_quorum(base_nodes_, base_ranks_);
 }
 
-// All others are here; or a majority is, and the rest has had its time to see the loss as well.
+// Either all other nodes are here, or a majority is and the rest had time to notice the loss.
 void JobState::succeed_if_ready(Time now) {
   size_t here = 0;
   for (const auto& [id, session] : sessions_) here += session.member && session.node_rank >= 0;

@@ -1,4 +1,4 @@
-// JobState: which failure, loss or wish ends a job, or its epoch.
+// JobState: which failure, loss or request ends a job or its generation.
 #include <signal.h>
 
 #include <utility>
@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-// A signal that launchers of several nodes get within this time is one.
+// Equal signals to launchers of several nodes within this time count as one.
 constexpr std::chrono::seconds kOneSignal{1};
 
 }  // namespace
@@ -42,7 +42,7 @@ void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
   Session* from = heard(session, now);
   if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || !exit.failed()) return;
   exit.node_rank = from->node_rank;
-  // Whatever ends after an order to stop ends because of it.
+  // Exits after a stop order are consequences of it.
   if (stop_) return;
   if (exit.killed_by_us) {
     if (!killed_) killed_ = std::move(exit);
@@ -51,7 +51,7 @@ void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
   causes_.failed(std::move(exit), now);
 }
 
-// A node that is overdue may be the cause of what the others report: it is heard or given up first.
+// An overdue node may be the cause of the reported failures: wait until it answers or is given up.
 JobState::Time JobState::cause_due() const {
   Time due = causes_.due();
   if (due == Time::max() || causes_.any_lost()) return due;
@@ -93,19 +93,19 @@ void JobState::finished(SessionId session, Time now) {
   const int rank = from->node_rank;
   const std::string& address = world_->nodes.at(rank).address;
   const std::string line = "node " + std::to_string(rank) + " (" + address + ") has finished";
-  const bool well = !causes_.any() && !stop_ && !killed_;  // else the verdict says it
+  const bool well = !causes_.any() && !stop_ && !killed_;  // otherwise the verdict reports it
   if (well && spec().nnodes > 1) {
     say_host(PeerEvent{PeerEvent::Kind::kFinished, rank, address, line});
   }
   one_less(now);
 }
 
-// One node less whose ranks run; the last one ends the job.
+// One node fewer has running ranks; the last one ends the job.
 void JobState::one_less(Time now) {
   if (--unfinished_ > 0) return;
   if (causes_.any()) return decide_cause(now);
   Verdict verdict = node_verdict(VerdictKind::kSuccess, -1);
-  verdict.message = "all " + std::to_string(world_->world_size) + " ranks have ended well";
+  verdict.message = "all " + std::to_string(world_->world_size) + " ranks have succeeded";
   if (stop_ || killed_) {
     const int by_itself = killed_ && killed_->signal != 0 ? killed_->signal : SIGTERM;
     verdict = stopped_verdict(stop_ ? stop_->node_rank : killed_->node_rank,
@@ -114,7 +114,7 @@ void JobState::one_less(Time now) {
   decide(std::move(verdict), now);
 }
 
-// `more`: behind the node, or in its place where it has no rank.
+// `more`: follows the node, or replaces it if it has no rank.
 Verdict JobState::stopped_verdict(int rank, int signal, const std::string& more) const {
   Verdict verdict = node_verdict(VerdictKind::kStopped, rank);
   verdict.signal = signal;
@@ -131,7 +131,7 @@ void JobState::stop_wished(SessionId session, int signal, Time now, bool kill, i
   if (phase_ == Phase::kForming) {
     const NodeInfo& info = membership_.members().at(session);
     Verdict verdict =
-        stopped_verdict(-1, signal, " " + info.address + " before all nodes had come");
+        stopped_verdict(-1, signal, " " + info.address + " before all nodes had joined");
     verdict.node_rank = info.node_rank;
     verdict.node = info.address;
     verdict.hostname = info.hostname;
@@ -145,16 +145,16 @@ void JobState::stop_wished(SessionId session, int signal, Time now, bool kill, i
     return say(session, RendezvousEvent(stopped_verdict(-1, signal, " " + address + ", a spare")),
                true);
   }
-  if (phase_ != Phase::kRunning) {  // its ranks are stopped, or being stopped
+  if (phase_ != Phase::kRunning) {  // its ranks are stopped or being stopped
     return decide(stopped_verdict(rank, signal, " during a restart"), now);
   }
   const StopOrder order{signal, rank, world_->nodes.at(rank).address, kill};
-  if (!stop_) stop_ = order;  // the first one is the verdict, later ones may be harsher
+  if (!stop_) stop_ = order;  // the first one decides the verdict; later ones may be harsher
   causes_.stopped(at_ns, at_error_ns);
   say_ranks(order);
 }
 
-// Whoever signals the launchers of all nodes (a batch system does) means one signal.
+// A signal to the launchers of all nodes (as a batch system sends it) is one signal.
 void JobState::signal_wished(SessionId session, int signal, Time now) {
   const Session* from = heard(session, now);
   if (!from || from->node_rank < 0 || phase_ != Phase::kRunning) return;

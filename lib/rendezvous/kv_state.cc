@@ -17,8 +17,8 @@ void KvState::open(int epoch) {
   for (const auto& [ticket, wait] : waits) {
     answer(ticket,
            {{},
-            Error(ErrorCode::kStale, "epoch " + std::to_string(epoch_) + " is over", wait.key,
-                  "this rank belongs to an earlier start of the job and should end")});
+            Error(ErrorCode::kStale, "generation " + std::to_string(epoch_) + " is over", wait.key,
+                  "this rank belongs to an earlier generation of the job and should end")});
   }
   values_.clear();
   bytes_ = 0;
@@ -41,13 +41,13 @@ std::optional<Error> KvState::refusal(int epoch, const std::string& key) const {
   }
   if (epoch_ != 0 && epoch != epoch_) {
     return Error(ErrorCode::kStale,
-                 "the job is at epoch " + std::to_string(epoch_) + ", this rank at epoch " +
-                     std::to_string(epoch),
-                 key, "it belongs to another start of the job and should end");
+                 "the job is at generation " + std::to_string(epoch_) +
+                     ", this rank at generation " + std::to_string(epoch),
+                 key, "it belongs to another generation of the job and should end");
   }
   if (closed_) return closed_;
   if (epoch_ == 0) {
-    return Error(ErrorCode::kStale, "the job does not run yet", key,
+    return Error(ErrorCode::kStale, "the job is not running yet", key,
                  "ranks are started by fleetrun");
   }
   return std::nullopt;
@@ -90,8 +90,7 @@ KvState::Answer KvState::add(int epoch, const std::string& key, int64_t amount) 
   long long sum = 0;
   const auto found = values_.find(key);
   if (found != values_.end() && !parse_int(found->second, &sum)) {
-    return {{},
-            Error(ErrorCode::kUsage, "holds a value that is not a counter", "key '" + key + "'")};
+    return {{}, Error(ErrorCode::kUsage, "the value is not a counter", "key '" + key + "'")};
   }
   if (__builtin_add_overflow(sum, static_cast<long long>(amount), &sum)) {
     return {{}, Error(ErrorCode::kUsage, "the counter overflows", "key '" + key + "'")};
@@ -113,7 +112,7 @@ KvState::Ticket KvState::get(int epoch, const std::string& key, Time now, Time d
   } else if (found != values_.end()) {
     answer(ticket, {found->second, {}});
   } else if (waits_.size() > limits_.waiters) {
-    answer(ticket, {{}, full(key, "too many wait for keys")});
+    answer(ticket, {{}, full(key, "too many waits for keys")});
   } else if (deadline <= now) {
     advance(now);
   }
@@ -145,7 +144,7 @@ void KvState::advance(Time now) {
         std::chrono::duration_cast<std::chrono::milliseconds>(wait.deadline - wait.since);
     answer(ticket, {{},
                     Error(ErrorCode::kTimeout,
-                          "nobody set the key within " + std::to_string(waited.count()) + " ms",
+                          "no rank set the key within " + std::to_string(waited.count()) + " ms",
                           wait.key)});
   }
 }

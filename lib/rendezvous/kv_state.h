@@ -1,6 +1,5 @@
-// The key-value store of a job as pure logic: values of the current epoch, and those who wait for
-// them. The time is an argument; answers are collected until somebody takes and runs them. Not
-// thread-safe.
+// A job's key-value store as pure logic: the values of the current generation and the pending
+// waits. The time is an argument; answers are collected until take_ready(). Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -30,7 +29,7 @@ class KvState {
   };
   using Done = std::function<void(Answer)>;
 
-  // What a job may store: a bound against programs gone wild, not a target.
+  // Limits of a job's store: protection against runaway programs, not targets.
   struct Limits {
     size_t key = 1024;
     size_t value = 8u << 20;
@@ -42,21 +41,21 @@ class KvState {
   KvState() = default;
   explicit KvState(Limits limits) : limits_(limits) {}
 
-  // A new epoch begins, empty: those who wait in the old one get kStale.
+  // Begins a new generation with an empty store; waits of the old one get kStale.
   void open(int epoch);
-  // The job is over: everyone waiting, and every later call, gets `why`.
+  // The job is over: all pending waits and all later calls get `why`.
   void close(const Error& why);
 
   std::optional<Error> set(int epoch, const std::string& key, std::string_view value);
-  Answer add(int epoch, const std::string& key, int64_t amount);  // the sum as decimal text
-  // Answers at once where it can, else when the key is set or at the deadline (kTimeout). The
-  // ticket cancels a wait.
+  Answer add(int epoch, const std::string& key, int64_t amount);  // returns the sum as decimal text
+  // Answers at once if possible, else when the key is set or at the deadline (kTimeout). The ticket
+  // cancels a wait.
   Ticket get(int epoch, const std::string& key, Time now, Time deadline, Done done);
-  bool cancel(Ticket ticket);  // whether it waited still
+  bool cancel(Ticket ticket);  // returns whether it was still waiting
 
   void advance(Time now);
   std::optional<Time> next_deadline() const;
-  // Answers that are ready, to be run by the caller outside of its locks.
+  // Answers that are ready; the caller runs them without holding its locks.
   std::vector<std::function<void()>> take_ready() { return std::exchange(ready_, {}); }
   size_t waiters() const { return waits_.size(); }
 
@@ -71,7 +70,7 @@ class KvState {
   void answer(Ticket ticket, Answer with);
 
   Limits limits_;
-  int epoch_ = 0;  // 0: the job does not run yet
+  int epoch_ = 0;  // 0: the job is not running yet
   std::optional<Error> closed_;
   std::unordered_map<std::string, std::string> values_;
   size_t bytes_ = 0;

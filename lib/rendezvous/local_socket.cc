@@ -45,7 +45,7 @@ Name path_name(const std::string& path) {
   return name;
 }
 
-// A path to a file of an open folder that is short, however long the folder's own is.
+// A path to a file in an open folder, short even if the folder's own path is long.
 std::string short_path(const std::string& process, int folder, const std::string& file) {
   return "/proc/" + process + "/fd/" + std::to_string(folder) + "/" + file;
 }
@@ -62,7 +62,8 @@ std::string unique_word() {
   return std::to_string(::getpid()) + "." + hex({bytes, sizeof bytes});
 }
 
-// Processes in other pid namespaces may share the folder: only the socket itself knows.
+// Processes in other pid namespaces may share the folder: only connecting to the socket is
+// conclusive.
 bool is_dead(int folder, const std::string& file) {
   const pid_t pid = std::atoi(file.c_str() + kPrefix.size());
   if (pid <= 0 || ::kill(pid, 0) == 0 || errno == EPERM) return false;
@@ -111,7 +112,8 @@ void LocalSocket::remove_file() {
   if (folder_ && !file_.empty()) ::unlinkat(folder_.get(), file_.c_str(), 0);
 }
 
-// Under another name until it listens: a socket that does not is taken for a dead one's.
+// Binds under a temporary name until it listens: other processes treat a socket that does not
+// listen as dead.
 bool LocalSocket::listen_in(const std::string& folder) {
   folder_ = UniqueFd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   listener_ = unix_socket();
@@ -125,7 +127,7 @@ bool LocalSocket::listen_in(const std::string& folder) {
   if (!bound || ::fchmodat(folder_.get(), unfinished.c_str(), 0600, 0) != 0 ||
       ::listen(listener_.get(), INT_MAX) != 0 ||
       ::renameat(folder_.get(), unfinished.c_str(), folder_.get(), file_.c_str()) != 0) {
-    spdlog::debug("{}: no socket can be made there: {}", folder, std::strerror(errno));
+    spdlog::debug("{}: cannot create a socket there: {}", folder, std::strerror(errno));
     if (bound) ::unlinkat(folder_.get(), unfinished.c_str(), 0);
     file_.clear();
     return false;

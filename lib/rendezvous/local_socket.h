@@ -1,5 +1,5 @@
-// A listening Unix socket for the processes of this user on this host: other users, and other
-// hosts, do not get as far as a connection.
+// A listening Unix socket for this user's processes on this host. Other users and other hosts
+// cannot connect.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ namespace fleet {
 class LocalSocket {
  public:
   LocalSocket() = default;  // listens nowhere
-  // Listens in `folder`, which only this user may enter, and removes there what killed processes
-  // have left. "", or where no socket can be made in it: an abstract socket, which other users can
-  // see; is_own_peer() keeps them out of both. kIo where neither can be made.
+  // Listens in `folder`, which only this user may enter, and removes sockets of killed processes
+  // there. If `folder` is "" or no socket can be created in it, uses an abstract socket. Other
+  // users can see that one; is_own_peer() rejects them in both cases. Throws kIo if neither works.
   static LocalSocket listen(const std::string& folder);
   LocalSocket(LocalSocket&&) = default;
   LocalSocket& operator=(LocalSocket&& other) noexcept;
   ~LocalSocket();  // removes the file
 
   explicit operator bool() const { return !address_.empty(); }
-  // How gRPC writes it: "unix:/run/user/1000/fleetrun/rendezvous.4711.0a1b2c3d.sock",
+  // gRPC's notation: "unix:/run/user/1000/fleetrun/rendezvous.4711.0a1b2c3d.sock",
   // "unix-abstract:NAME". Valid as long as this object.
   const std::string& address() const { return address_; }
   UniqueFd take_listener() { return std::move(listener_); }
@@ -40,7 +40,7 @@ class LocalSocket {
 // An address of such a socket, rather than "HOST:PORT".
 bool is_local_address(std::string_view address);
 
-// Removes the sockets that killed processes have left in `folder`.
+// Removes the sockets of killed processes in `folder`.
 void remove_dead_local_sockets(const std::string& folder);
 
 // Whether the process at the other end of a Unix socket was started by this user or by root.

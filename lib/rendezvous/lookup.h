@@ -1,4 +1,4 @@
-// Where a job runs that this node does not know of.
+// Finds the rendezvous of a running job that this node does not know.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,8 @@
 
 namespace fleet {
 
-// The first of `addresses` ("10.0.0.2:6768") at which the rendezvous of a job of this id serves
-// that has begun and has not ended; "" where none does. Asks all at once; takes `patience` where
-// one does not answer, and no longer.
+// The first of `addresses` ("10.0.0.2:6768") whose rendezvous serves a job of this id that has
+// begun and has not ended; "" if none does. Asks all in parallel; takes at most `patience`.
 std::string find_running_job(const std::vector<std::string>& addresses, const std::string& job_id,
                              const Security& security, std::chrono::milliseconds patience);
 

@@ -12,8 +12,8 @@
 namespace fleet {
 namespace {
 
-constexpr int kRtoMaxOption = 44;  // TCP_RTO_MAX_MS, younger than the C library
-constexpr int kRtoMaxMs = 1'000;   // the least that it takes
+constexpr int kRtoMaxOption = 44;  // TCP_RTO_MAX_MS, newer than the C library
+constexpr int kRtoMaxMs = 1'000;   // the smallest accepted value
 
 }  // namespace
 

@@ -1,16 +1,16 @@
-// Connections over networks that lose packets. TCP waits twice as long after each try that failed,
-// which soon is a minute: too long for what nodes say to each other, and little is.
+// Connections over networks that lose packets. TCP doubles its wait after each failed retry, up to
+// a minute. That is too long for control messages, which are few.
 #pragma once
 
 #include <string>
 
 namespace fleet {
 
-// From now on this socket, and what it accepts, tries again soon: after the same time at first, and
-// where the kernel can (6.15), never after more than a second.
+// From now on, this socket and the ones it accepts retry soon: first at constant intervals and, if
+// the kernel supports it (6.15), never after more than a second.
 void retry_soon(int socket);
-// The same for this process's connections to a peer, as gRPC writes it ("ipv4:10.0.0.1:4711"): gRPC
-// gives away none of its sockets.
+// The same for this process's connections to a peer in gRPC's notation ("ipv4:10.0.0.1:4711"),
+// because gRPC does not expose its sockets.
 void retry_soon_to(const std::string& peer);
 
 }  // namespace fleet

@@ -10,11 +10,11 @@
 namespace fleet {
 namespace {
 
-// What one node may bring; a node that wants more is mistaken or hostile.
+// Limits on what one node may bring; a node beyond them is broken or hostile.
 constexpr size_t kMaxText = 1024;
 constexpr size_t kMaxRanksPerNode = 4096;
 constexpr size_t kMaxAgreed = 256;
-constexpr int kLast = std::numeric_limits<int>::max();  // a rank for who has no wish
+constexpr int kLast = std::numeric_limits<int>::max();  // sorts nodes without a wished rank last
 
 Error refuse(const NodeInfo& info, const std::string& what, const std::string& next) {
   return Error(ErrorCode::kUsage, what, "node " + info.address, next);
@@ -58,7 +58,7 @@ std::vector<Difference> differences(const std::map<std::string, std::string>& th
   return found;
 }
 
-// The digits at `at` without leading zeros, moving `at` behind them.
+// The digits at `at` without leading zeros; moves `at` past them.
 std::string_view take_number(const std::string& text, size_t* at) {
   while (*at < text.size() && text[*at] == '0') ++*at;
   const size_t begin = *at;
@@ -131,7 +131,7 @@ std::vector<std::string> Membership::skew(const NodeInfo& info) const {
 
 std::optional<Error> Membership::mismatch(const NodeInfo& info) const {
   const JobSpec& theirs = info.job;
-  if (too_big(info)) return refuse(info, "brings more than a node can", "see the limits in docs");
+  if (too_big(info)) return refuse(info, "exceeds the limits of a node", "see the limits in docs");
   if (theirs.job_id != spec_.job_id) {
     return refuse(info,
                   "the rendezvous it found serves job '" + shown_name(spec_.job_id) +
@@ -158,34 +158,34 @@ std::optional<Error> Membership::mismatch(const NodeInfo& info) const {
   if (const auto found = skew(info); !found.empty() && !spec_.allow_skew && !theirs.allow_skew) {
     return refuse(info, list_some(found), "make them the same, or give --allow_skew");
   }
-  if (info.ports.empty()) return refuse(info, "brings no ranks", "give it at least one");
+  if (info.ports.empty()) return refuse(info, "has no ranks", "give it at least one");
   if (info.devices.size() != info.ports.size()) {
     return refuse(info,
-                  "brings " + std::to_string(info.ports.size()) + " ranks and devices for " +
+                  "has " + std::to_string(info.ports.size()) + " ranks and devices for " +
                       std::to_string(info.devices.size()),
                   "report this as a bug");
   }
   const bool numbered = info.ranks.empty() || info.ranks.size() == info.ports.size();
   if (info.servers < 0 || info.servers > info.nproc() || !numbered) {
-    return refuse(info, "brings numbers of servers and ranks that contradict each other",
+    return refuse(info, "has numbers of servers and ranks that contradict each other",
                   "report this as a bug");
   }
   return std::nullopt;
 }
 
-// Also settles the rank that the address or the host's role implies.
+// Also fills in the rank that the address or the host's role implies.
 std::optional<Error> Membership::rank_conflict(NodeInfo* info) const {
   int wanted = info->node_rank;
   if (!spec_.addresses.empty()) {
     const auto at = listed_.find(info->address);
     if (at == listed_.end()) {
       return refuse(*info, "is not one of the job's nodes: " + list_some(spec_.addresses),
-                    "add it to --ips on every node, or say with --host which one this is");
+                    "add it to --ips on every node, or set this node's address with --host");
     }
     const int index = at->second;
     if (wanted >= 0 && wanted != index) {
       return refuse(*info,
-                    "wants to be node " + std::to_string(wanted) + ", but is number " +
+                    "requests node rank " + std::to_string(wanted) + ", but is number " +
                         std::to_string(index) + " in --ips",
                     "leave out --rank");
     }
@@ -194,19 +194,19 @@ std::optional<Error> Membership::rank_conflict(NodeInfo* info) const {
   if (info->hosts_rendezvous && wanted < 0) wanted = 0;
   const int places = std::max(spec_.nnodes, static_cast<int>(spec_.addresses.size()));
   if (wanted >= places || wanted < -1) {
-    return refuse(*info, "wants to be node " + std::to_string(wanted),
+    return refuse(*info, "requests node rank " + std::to_string(wanted),
                   "--rank goes from 0 to " + std::to_string(places - 1));
   }
   if (!begun_ && (wanted == 0) != info->hosts_rendezvous) {
     return refuse(*info,
                   info->hosts_rendezvous
                       ? "hosts the rendezvous, so it is node 0 and not " + std::to_string(wanted)
-                      : "wants to be node 0, which is the one that hosts the rendezvous",
+                      : "requests node rank 0, which belongs to the node that hosts the rendezvous",
                   "start rank 0 on the node that --master (or the first of --ips) names");
   }
   if (const auto taken = by_rank_.find(wanted); taken != by_rank_.end()) {
     return refuse(*info,
-                  "wants to be node " + std::to_string(wanted) + ", which is " +
+                  "requests node rank " + std::to_string(wanted) + ", which belongs to " +
                       members_.at(taken->second).address + " already",
                   "give every node its own --rank");
   }
@@ -222,17 +222,17 @@ std::optional<Error> Membership::add(SessionId session, NodeInfo info,
     const NodeInfo& member = members_.at(found->second);
     if (member.instance != info.instance) {
       return refuse(info, "has joined already (from host " + member.hostname + ")",
-                    "start fleetrun once a node, or give each its own --host");
+                    "start one fleetrun per node, or give each its own --host");
     }
     *replaced = found->second;
     remove(**replaced);
   }
   if (auto error = rank_conflict(&info)) return error;
-  // One place is the host's, who may be the last to come.
+  // One place is reserved for the host, which may join last.
   const int guests = here() - (host_ ? 1 : 0);
   const bool spares = spec_.restarts.max_restarts > 0;
   if (!info.hosts_rendezvous && guests >= spec_.nnodes - 1 && !spares) {
-    return Error(ErrorCode::kStale, "all " + std::to_string(spec_.nnodes) + " nodes are there",
+    return Error(ErrorCode::kStale, "all " + std::to_string(spec_.nnodes) + " nodes have joined",
                  "node " + info.address, "raise --nnodes everywhere to use one more");
   }
   by_address_[info.address] = session;
@@ -271,7 +271,7 @@ std::string Membership::present() const {
   return list_some(names);
 }
 
-// The nodes that are to run: node 0 first, with the rank that each would like.
+// The nodes that are to run, with the rank that each requests; node 0 first.
 std::vector<std::pair<int, const NodeInfo*>> Membership::chosen(const World* previous) const {
   std::map<std::string, int> before;
   if (previous) {
@@ -289,7 +289,7 @@ std::vector<std::pair<int, const NodeInfo*>> Membership::chosen(const World* pre
     if (a.first != b.first) return a.first < b.first;
     return address_less(a.second->address, b.second->address);
   };
-  if (here() > spec_.nnodes) {  // spares: rather newcomers than who has been at it
+  if (here() > spec_.nnodes) {  // spares: prefer nodes of the previous generation
     std::sort(nodes.begin(), nodes.end(), [&](const auto& a, const auto& b) {
       const bool first = before.contains(a.second->address) || a.second == host;
       const bool second = before.contains(b.second->address) || b.second == host;
@@ -305,7 +305,7 @@ std::vector<const NodeInfo*> Membership::in_order(const World* previous) const {
   const auto nodes = chosen(previous);
   std::vector<const NodeInfo*> order(nodes.size(), nullptr), others;
   for (const auto& [rank, info] : nodes) {
-    // With fewer nodes than wanted the ranks close up.
+    // With fewer nodes than wanted, the ranks close up.
     const bool full = here() >= spec_.nnodes && rank > 0 && rank < spec_.nnodes;
     if (info == nodes[0].second) {
       order[0] = info;

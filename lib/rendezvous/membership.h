@@ -1,5 +1,5 @@
-// Who belongs to a job: checks newcomers, knows who is missing, and gives out the ranks of an
-// epoch. Pure: no clock, no sockets. Not thread-safe.
+// The members of a job: checks newcomers, knows the missing nodes and assigns the ranks of a
+// generation. Pure: no clock, no sockets. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,33 +21,34 @@ class Membership {
  public:
   explicit Membership(JobSpec spec);
 
-  // Why this node cannot be one of the job (kUsage), or nothing: then it is a member. A node that
-  // comes again (same address and instance, its connection was lost) takes the place of its old
-  // session, given back in *replaced.
+  // Returns why this node cannot join (kUsage), or nullopt: then it is a member. A node that joins
+  // again (same address and instance, after a lost connection) replaces its old session, which is
+  // returned in *replaced.
   std::optional<Error> add(SessionId session, NodeInfo info, std::optional<SessionId>* replaced);
   void remove(SessionId session);
-  // The job has run: who hosts is node 0 now, whatever was wished, and a --rank is an order only.
+  // The job has run: from now on the host is node 0, whatever was requested, and --rank gives only
+  // an order.
   void begin() { begun_ = true; }
 
-  // What should be alike on every node and is not (JobSpec::alike), one clause a difference.
+  // Differences in values that should be the same on every node (JobSpec::alike), one clause each.
   std::vector<std::string> skew(const NodeInfo& info) const;
 
-  // As many as are to run; at least as many as it may also run with.
+  // complete(): as many nodes as are to run. enough(): at least as many as the job may run with.
   bool complete() const { return host_ && here() >= spec_.nnodes; }
   bool enough() const { return host_ && here() >= spec_.fewest(); }
   const std::map<SessionId, NodeInfo>& members() const { return members_; }
   const JobSpec& spec() const { return spec_; }
   std::optional<SessionId> host() const { return host_; }  // node 0's session
-  // "10.0.0.3 (node 2), 10.0.0.4 (node 3)" or, where nodes are only counted, "2 more". At most 8
-  // are named.
+  // "10.0.0.3 (node 2), 10.0.0.4 (node 3)" or, if nodes are only counted, "2 more". Names at most
+  // 8.
   std::string missing() const;
   // "10.0.0.1, 10.0.0.2", at most 8.
   std::string present() const;
 
-  // The ranks where there are enough() nodes; of more than are to run the others are spares. The
-  // host is node 0. Nodes with a rank of their own, or one of the epoch before, get it or keep
-  // their order; the others share what is left, sorted by address, so that the order is the same
-  // however they arrive. `previous`: nullptr for the first epoch.
+  // Assigns ranks once there are enough() nodes; surplus nodes become spares. The host is node 0. A
+  // node with a rank of its own, or one of the preceding generation, gets it or keeps its place in
+  // the order. The others share the remaining ranks, sorted by address, so that the order does not
+  // depend on arrival. `previous`: nullptr for the first generation.
   std::shared_ptr<World> place(int epoch, const World* previous = nullptr) const;
 
  private:
@@ -59,16 +60,16 @@ class Membership {
   std::optional<Error> rank_conflict(NodeInfo* info) const;
 
   JobSpec spec_;
-  std::unordered_map<std::string, int> listed_;  // --ips: each one's node rank
+  std::unordered_map<std::string, int> listed_;  // --ips: the node rank of each
   uint64_t digest_ = 0;                          // of --ips
   std::map<SessionId, NodeInfo> members_;
   std::map<std::string, SessionId> by_address_;
-  std::map<int, SessionId> by_rank_;  // those with a rank of their own
+  std::map<int, SessionId> by_rank_;  // nodes with a rank of their own
   std::optional<SessionId> host_;
   bool begun_ = false;
 };
 
-// Orders addresses as people do: 10.0.0.9 before 10.0.0.10.
+// Natural order of addresses: 10.0.0.9 before 10.0.0.10.
 bool address_less(const std::string& a, const std::string& b);
 // "a, b, c and 4 more"
 std::string list_some(const std::vector<std::string>& names);

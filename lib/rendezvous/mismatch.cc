@@ -19,17 +19,17 @@ std::optional<Error> find_mismatch(const std::string& address, const Security& o
   if (there.kind == Listener::Kind::kNothing) return std::nullopt;
   if (!ours.tls) {
     if (there.kind == Listener::Kind::kPlain) return std::nullopt;
-    return error("it wants the job's secret, but this node runs with --insecure",
+    return error("it requires the job's secret, but this node runs with --insecure",
                  "give --insecure on every node or on none");
   }
   if (there.kind == Listener::Kind::kPlain) {
     return error("it has no TLS, but this node does not run with --insecure",
-                 "give --insecure on every node or on none; or is it another program that listens "
+                 "give --insecure on every node or on none; or does another program listen "
                  "there?");
   }
   if (there.secret_id.empty()) {
-    return error("what listens there is no rendezvous of fleetrun",
-                 "look at --master, --ips and --rdzv_port");
+    return error("the server there is not a fleetrun rendezvous",
+                 "check --master, --ips and --rdzv_port");
   }
   const std::string own = secret_id(ours.secret);
   if (there.secret_id != own) {
@@ -40,8 +40,8 @@ std::optional<Error> find_mismatch(const std::string& address, const Security& o
         "FLEET_JOB_SECRET, --secret_file or its own ~/.config/fleetrun/secret");
   }
   if (!there.valid_now) {
-    return error("its certificate is not valid by this host's clock",
-                 "set the clocks: they may differ by a day");
+    return error("its certificate is not valid at this host's time",
+                 "set the clocks: they may differ by at most a day");
   }
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// Why a rendezvous that can be reached does not let us in.
+// Finds why a reachable rendezvous does not accept us.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,9 @@
 
 namespace fleet {
 
-// Looks at who listens at `address` and compares it with `ours`: another secret, TLS on one side
-// only, clocks apart. kUsage, saying what to do; nothing where all of that fits. Takes up to 1 s.
+// Probes the server at `address` and compares it with `ours`: another secret, TLS on one side only,
+// clocks apart. Returns kUsage with instructions, or nullopt if all of that matches. Takes up to 1
+// s.
 std::optional<Error> find_mismatch(const std::string& address, const Security& ours);
 
 }  // namespace fleet

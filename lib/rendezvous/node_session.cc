@@ -5,7 +5,7 @@
 namespace fleet {
 namespace {
 
-// A node that reads nothing for so long has lost its claim to be told.
+// The queue limit of a node that does not read; its session then ends.
 constexpr size_t kMaxUnsent = 4096;
 
 }  // namespace
@@ -43,7 +43,7 @@ void NodeSession::OnWriteDone(bool ok) {
   if (ok) {
     out_.pop_front();
   } else {
-    out_.clear();  // broken: the pending read says so too
+    out_.clear();  // broken: the pending read reports it too
   }
   proceed();
 }
@@ -55,8 +55,8 @@ void NodeSession::OnReadDone(bool ok) {
   }
   try {
     service_->heard(this, message);
-  } catch (const std::exception& error) {  // gRPC would swallow it, and the stream be read no more
-    spdlog::error("internal error: {}: please report it", error.what());
+  } catch (const std::exception& error) {  // gRPC would swallow it and stop reading the stream
+    spdlog::error("internal error: {}: please report this bug", error.what());
     return service_->stream_over(this);
   }
   StartRead(&in_);

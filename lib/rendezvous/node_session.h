@@ -10,7 +10,7 @@
 namespace fleet {
 
 // Calls marked (locked) need the service's lock. Deletes itself when gRPC is done with it. It sends
-// bytes, so that what thousands are told is encoded once and shared.
+// bytes, so that a message to thousands of nodes is encoded once and shared.
 class NodeSession final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   NodeSession(RendezvousService* service, SessionId id, grpc::CallbackServerContext* context)
@@ -19,7 +19,7 @@ class NodeSession final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   SessionId id() const { return id_; }
   void begin() { StartRead(&in_); }
   void send(grpc::ByteBuffer message);  // (locked)
-  void end();                           // (locked) after what was sent
+  void end();                           // (locked) after pending messages
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone() override;

@@ -4,7 +4,7 @@ namespace fleet {
 
 void NodeStream::begin(wire::Rendezvous::Stub* stub, wire::NodeMessage join) {
   stub->async()->Session(&context_, this);
-  AddHold();  // writes come from other threads, until the last read
+  AddHold();  // other threads write, until the last read
   StartRead(&in_);
   send(std::move(join));
   StartCall();
@@ -38,7 +38,7 @@ void NodeStream::OnWriteDone(bool ok) {
   if (ok) {
     out_.pop_front();
   } else {
-    out_.clear();  // broken: the pending read says so too
+    out_.clear();  // broken: the pending read reports it too
   }
   proceed();
 }

@@ -7,14 +7,14 @@
 namespace fleet {
 namespace {
 
-// The lower one of two: where only two ranks are compared, the faster one is what to expect.
+// The lower median: with only two ranks, the faster one sets the expectation.
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
-// In seconds, a step.
+// In seconds per step.
 double own_time(const RankPace& from, const RankPace& to) {
   const int64_t passed = to.step_at_ns - from.step_at_ns, waited = to.waited_ns - from.waited_ns;
   return 1e-9 * static_cast<double>(std::max<int64_t>(0, passed - waited)) /
@@ -29,12 +29,12 @@ std::string who(const RankPace& rank) {
 std::string slow_line(const RankPace& rank, double own, double usual, double sigma) {
   char text[200];
   std::snprintf(text, sizeof text,
-                " keeps the others waiting: %.3g ms a step of its own, the median is %.3g ms "
+                " is a straggler: %.3g ms per step of its own time, the median is %.3g ms "
                 "(%.0f sigma)",
                 1e3 * own, 1e3 * usual, (own - usual) / sigma);
   return who(rank) + text +
-         "; look at what else runs on its cores, at its clock and memory, at where its data comes "
-         "from";
+         "; check other processes on its cores, its clock rate and memory, and its data "
+         "source";
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ std::vector<std::string> Pace::compare() {
   if (measured.size() < 2) return {};
   const double usual = median(times);
   for (const double time : times) deviations.push_back(std::abs(time - usual));
-  // 1.4826 median deviations are one standard deviation of what is normally distributed.
+  // For a normal distribution, 1.4826 median deviations are one standard deviation.
   const double sigma = std::max({1.4826 * median(deviations), rules_.spread * usual, 1e-9});
   std::vector<std::string> lines;
   for (const auto& [member, own] : measured) {

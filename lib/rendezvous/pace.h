@@ -1,5 +1,5 @@
-// How the ranks of a job get on, by what they say of their steps: how far the job has come, and
-// which rank keeps the others waiting. Pure: the time is an argument. Not thread-safe.
+// Straggler detector: how far the job has come, and which rank delays the others, from the ranks'
+// own step reports. Pure: the time is an argument. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,15 @@
 
 namespace fleet {
 
-// Ranks that step together all take as long as the slowest, so they are compared by their own time:
-// a step's less what the rank waited for others in it.
+// Ranks that step together all take as long as the slowest. They are therefore compared by their
+// own time: a step's time minus the time in which the rank waited for others.
 struct PaceRules {
-  std::chrono::milliseconds window{10'000};  // own times are means over this long
-  int64_t steps = 3;                         // and over so many steps at least
-  double sigmas = 4;                         // so far above the median is slow
-  double spread = 0.05;                      // one sigma is at least this share of the median
-  double least = 0.2;                        // and slow is at least this share above it
-  int windows = 2;                           // so often in a row before it is said
+  std::chrono::milliseconds window{10'000};  // own times are means over this period
+  int64_t steps = 3;                         // and over at least this many steps
+  double sigmas = 4;                         // a rank this far above the median is slow
+  double spread = 0.05;                      // one sigma is at least this fraction of the median
+  double least = 0.2;                        // and slow is at least this fraction above it
+  int windows = 2;                           // slow windows in a row before a report
 };
 
 class Pace {
@@ -28,13 +28,13 @@ class Pace {
   using Time = std::chrono::steady_clock::time_point;
 
   explicit Pace(PaceRules rules = {}) : rules_(rules) {}
-  // The ranks start (again): what they said before is forgotten.
+  // The ranks start (again): forgets their earlier reports.
   void begin(Time now);
-  // A line for the user for each rank that has become slow, or keeps up again. `reports`: of one
-  // node, with node_rank; ranks that say nothing are not missed.
+  // Returns a line for the user for each rank that has become slow or keeps up again. `reports`: of
+  // one node, with node_rank. Ranks without reports are ignored.
   std::vector<std::string> update(const std::vector<RankPace>& reports, Time now);
 
-  // The furthest that a rank has come since begin(); -1: nobody has said.
+  // The highest step of a rank since begin(); -1: no report yet.
   int64_t step() const { return step_; }
 
  private:

@@ -19,7 +19,7 @@ Restarts::Restarts(RestartPolicy policy, int used, std::vector<EpochEnd> history
   }
 }
 
-// The first epoch is no restart.
+// The first generation is not a restart.
 void Restarts::count(const EpochEnd& end) {
   const bool progress = progressed(end);
   if (end.kind == VerdictKind::kResized) return;
@@ -52,10 +52,10 @@ Restarts::Next Restarts::ended(EpochEnd end) {
 std::string history_text(const std::vector<EpochEnd>& history) {
   std::string text;
   const size_t first = history.size() - std::min(history.size(), kShown);
-  if (first > 0) text = "\n  (" + std::to_string(first) + " epochs before)";
+  if (first > 0) text = "\n  (" + std::to_string(first) + " earlier generations)";
   for (size_t i = first; i < history.size(); ++i) {
     const EpochEnd& end = history[i];
-    text += "\n  epoch " + std::to_string(end.epoch) + " (" + std::to_string(end.nnodes) +
+    text += "\n  generation " + std::to_string(end.epoch) + " (" + std::to_string(end.nnodes) +
             (end.nnodes == 1 ? " node, " : " nodes, ") + std::to_string(end.world_size) +
             (end.world_size == 1 ? " rank): " : " ranks): ") +
             end.message.substr(0, end.message.find('\n'));

@@ -1,5 +1,5 @@
-// Whether a job whose epoch has ended starts again, and what its epochs were. Pure; not
-// thread-safe.
+// Decides whether a job restarts after a generation has ended, and keeps the history of its
+// generations. Pure; not thread-safe.
 #pragma once
 
 #include <vector>
@@ -8,25 +8,26 @@
 
 namespace fleet {
 
-// An epoch of which no step is known has made progress when it ran for so long.
+// A generation without known steps has made progress if it ran for this long.
 inline constexpr std::chrono::seconds kProgressTime{60};
 
 class Restarts {
  public:
   enum class Next {
     kRestart,
-    kFail,        // restarts are not allowed, or all have been used
-    kNoProgress,  // those before did not help
+    kFail,        // restarts are not allowed or are used up
+    kNoProgress,  // the last restarts made no progress
   };
 
   explicit Restarts(RestartPolicy policy) : policy_(policy) {}
-  // Goes on counting where a host that was lost has stopped.
+  // Continues the count of a host that was lost.
   Restarts(RestartPolicy policy, int used, std::vector<EpochEnd> history);
 
-  // Keeps `end`, and decides. An epoch that was only resized always goes on, and is not counted.
-  // Progress is a step that no epoch before has reached; where no step is known, kProgressTime.
+  // Records `end` and decides. A generation that was only resized always continues and is not
+  // counted. Progress is a step beyond those of all earlier generations or, if no step is known,
+  // kProgressTime.
   Next ended(EpochEnd end);
-  // The last epoch, of which nothing follows.
+  // Records the last generation; nothing follows it.
   void keep(EpochEnd end);
 
   const RestartPolicy& policy() const { return policy_; }
@@ -40,13 +41,13 @@ class Restarts {
 
   RestartPolicy policy_;
   int used_ = 0;
-  int in_vain_ = 0;  // restarts in a row whose epochs made no progress
+  int in_vain_ = 0;  // restarts in a row without progress
   int64_t furthest_ = -1;
   std::vector<EpochEnd> history_;
 };
 
-// "epoch 2 (3 nodes, 12 ranks): rank 3 ... exited with code 7 after 1.5 s; step 120", a line each,
-// the newest 10.
+// "generation 2 (3 nodes, 12 ranks): rank 3 ... exited with code 7 after 1.5 s; step 120", one line
+// each, the newest 10.
 std::string history_text(const std::vector<EpochEnd>& history);
 
 }  // namespace fleet

@@ -11,11 +11,11 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kPiece = 16 << 10;  // read at a time, so that others get their turn
-// What the kernel keeps of a client that is made to wait, and of answers that it does not take.
+constexpr size_t kPiece = 16 << 10;  // bytes per read, so that other connections get their turn
+// Kernel buffer for a client that must wait, and for answers that it does not read.
 constexpr int kKernelBytes = 128 << 10;
 
-// An empty SETTINGS frame: a client that does not speak plain HTTP/2 learns that this server does.
+// An empty SETTINGS frame tells a client of another protocol that this server speaks plain HTTP/2.
 constexpr std::string_view kSettings{"\0\0\0\4\0\0\0\0\0", 9};
 
 void bound_buffers(int fd) {
@@ -28,7 +28,7 @@ std::array<char, kPiece>& scratch() {
   return bytes;
 }
 
-// As much as the other side takes now. false: it takes none any more.
+// Sends as much as the other side accepts now. false: the connection is broken.
 bool send_some(int fd, std::string_view* bytes) {
   while (!bytes->empty()) {
     const ssize_t n = ::send(fd, bytes->data(), bytes->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -39,7 +39,7 @@ bool send_some(int fd, std::string_view* bytes) {
   return true;
 }
 
-// -1: nothing is there now; -2: it failed.
+// -1: no data now; -2: failed.
 ssize_t receive(int fd) {
   for (;;) {
     const ssize_t n = ::recv(fd, scratch().data(), kPiece, MSG_DONTWAIT);
@@ -89,7 +89,7 @@ void ScreenedConnection::wait(Descriptor& descriptor, Descriptor::wait_type what
   });
 }
 
-// A client that does not take its answers is not read either: they would pile up in the server.
+// Stop reading from a client that does not read its answers: they would pile up in the server.
 void ScreenedConnection::proceed() {
   if (ended_) return;
   if (grpc_ended_ && to_client_.empty()) return close(nullptr);
@@ -136,7 +136,7 @@ void ScreenedConnection::read_client() {
   take({scratch().data(), static_cast<size_t>(n)});
 }
 
-// What the client sent: on to gRPC, but for what would open too many streams by now.
+// Passes the client's bytes to gRPC, except those that would open too many streams now.
 void ScreenedConnection::take(std::string_view bytes) {
   const auto now = std::chrono::steady_clock::now();
   const size_t may_open = server_.streams.may_open(address_, peer_, now);
@@ -208,9 +208,10 @@ void ScreenedConnection::write_client() {
 }
 
 void ScreenedConnection::check(Time now) {
-  if (!limiter_.greeted() && now - began_ > server_.greeting) return close("it says nothing");
+  if (!limiter_.greeted() && now - began_ > server_.greeting)
+    return close("it sent no HTTP/2 greeting in time");
   const auto began = limiter_.oldest_partial();
-  if (began && now - *began > server_.message) close("a message of it does not end");
+  if (began && now - *began > server_.message) close("one of its messages took too long");
 }
 
 }  // namespace fleet

@@ -1,6 +1,6 @@
-// A connection to a server that everyone may reach (--insecure): what its client sends goes through
-// an Http2Limiter before gRPC sees it. Where a client sends more than its share it is made to wait,
-// where it sends what no friend does its connection is closed.
+// A connection to a server that is open to everyone (--insecure). The client's bytes pass an
+// Http2Limiter before gRPC sees them. A client that exceeds its share must wait; a client that
+// violates the limits is disconnected.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -21,26 +21,26 @@ namespace fleet {
 class ScreenedConnection : public std::enable_shared_from_this<ScreenedConnection> {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // Of all connections of a server.
+  // Shared by all connections of a server.
   struct Server {
     boost::asio::io_context& loop;
     Http2Limits limits;
     StreamBudget streams;
-    std::function<void(UniqueFd)> hand_over;  // gRPC's end, once the client has greeted
-    // Once a connection. reason: what the client did wrong; nullptr: nothing.
+    std::function<void(UniqueFd)> hand_over;  // gRPC's end, once the client has sent its preface
+    // Called once per connection. reason: what the client did wrong; nullptr: nothing.
     std::function<void(ScreenedConnection&, const char* reason)> on_end;
-    // Who has opened more streams than there may be: its connection is to be closed.
+    // Called for a client with more streams than allowed: its connection must be closed.
     std::function<void(const StreamBudget::Excess&)> on_excess;
     std::chrono::milliseconds greeting{30'000};
-    std::chrono::milliseconds message{10'000};  // from its first byte to its last
+    std::chrono::milliseconds message{10'000};  // from the first byte of a message to its last
   };
 
-  // peer: what on_end() tells it by. begin() once a shared_ptr has it.
+  // peer: identifies the connection in on_end(). Call begin() once a shared_ptr owns it.
   ScreenedConnection(Server& server, UniqueFd client, std::string address, std::string peer);
   void begin();
-  // reason: as on_end().
+  // reason: as in on_end().
   void close(const char* reason);
-  // What takes too long. Once in a while.
+  // Closes the connection if it exceeds a time limit. Call it periodically.
   void check(Time now);
 
   const std::string& address() const { return address_; }
@@ -50,14 +50,14 @@ class ScreenedConnection : public std::enable_shared_from_this<ScreenedConnectio
   using Descriptor = boost::asio::posix::stream_descriptor;
   using Then = void (ScreenedConnection::*)();
 
-  void proceed();  // waits for what can happen next
+  void proceed();  // waits for the next possible event
   void wait(Descriptor& descriptor, Descriptor::wait_type what, bool* waiting, Then then);
   void read_client();
   void read_server();
   void write_client();
   void write_server();
   bool open_server_side();
-  void account();  // of its streams and messages
+  void account();  // updates the counts of streams and messages
   void go_on_reading(Time now);
   void wait_for(std::chrono::milliseconds pause);
   void take(std::string_view bytes);
@@ -67,12 +67,12 @@ class ScreenedConnection : public std::enable_shared_from_this<ScreenedConnectio
   Descriptor client_, grpc_;
   boost::asio::steady_timer pause_;
   Http2Limiter limiter_;
-  std::string held_;                 // what the client sent and may not yet
-  std::string to_grpc_, to_client_;  // what the other side did not take yet
-  uint64_t opened_ = 0;              // streams that were counted
+  std::string held_;                 // bytes that the client may not send yet
+  std::string to_grpc_, to_client_;  // bytes that the other side has not accepted yet
+  uint64_t opened_ = 0;              // streams counted so far
   Time began_;
   bool client_readable_ = false, client_writable_ = false, grpc_readable_ = false,
-       grpc_writable_ = false, pausing_ = false;  // waiting for it
+       grpc_writable_ = false, pausing_ = false;  // pending waits
   bool grpc_ended_ = false, ended_ = false;
 };
 

@@ -1,4 +1,4 @@
-// A time as people read it.
+// A duration as text for users.
 #pragma once
 
 #include <chrono>

@@ -23,12 +23,12 @@ Security security_from_text(std::string_view text) {
   if (text.starts_with(kTls) && text.size() >= kTls.size() + kMinSecret) {
     return {std::string(text.substr(kTls.size())), true, {}};
   }
-  throw Error(ErrorCode::kUsage, "these are no credentials of a job");
+  throw Error(ErrorCode::kUsage, "not the credentials of a job");
 }
 
 std::string new_secret() {
   char bytes[32];
-  // At most 256 bytes come whole or not at all.
+  // Up to 256 bytes arrive completely or not at all.
   if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw_errno("no random numbers");
   return hex({bytes, sizeof bytes});
 }

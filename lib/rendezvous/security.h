@@ -1,5 +1,5 @@
-// How the control plane tells friend from stranger (docs/explanation/security.md): decided once by
-// the launcher or daemon, then given to every server and channel. No gRPC and no OpenSSL here.
+// Authentication in the control plane (docs/explanation/security.md): configured once by the
+// launcher or daemon, then passed to every server and channel. No gRPC and no OpenSSL here.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace fleet {
 
-// Default: open to everyone who reaches the port (--insecure, and tests).
+// Default: open to every client that reaches the port (--insecure, and tests).
 struct Security {
-  // What friends have in common: any text of at least kMinSecret characters; "" where open.
+  // The shared secret: any text of at least kMinSecret characters; "" if open.
   std::string secret;
-  // Mutual TLS with certificates that follow from the secret: wherever there is one.
+  // Mutual TLS with certificates derived from the secret; set whenever there is one.
   bool tls = false;
-  // Where the secret comes from, for messages: "FLEET_JOB_SECRET", "--secret_file FILE".
+  // The origin of the secret, for messages: "FLEET_JOB_SECRET", "--secret_file FILE".
   std::string origin;
 
   bool open() const { return secret.empty(); }
@@ -21,7 +21,7 @@ struct Security {
 
 inline constexpr size_t kMinSecret = 16;
 
-// As text, for a file that only this user can read, and back. kUsage where it is none.
+// To text, for a file that only this user can read, and back. Throws kUsage on other text.
 std::string to_text(const Security& security);
 Security security_from_text(std::string_view text);
 

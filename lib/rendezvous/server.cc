@@ -21,7 +21,7 @@
 namespace fleet {
 namespace {
 
-// Who listens there, where it is a rendezvous.
+// Describes the server at the address, if it is a rendezvous.
 std::optional<wire::DescribeReply> ask_who(const std::string& address, const Security& security) {
   const auto stub = wire::Rendezvous::NewStub(make_channel(address, security));
   grpc::ClientContext context;
@@ -31,8 +31,9 @@ std::optional<wire::DescribeReply> ask_who(const std::string& address, const Sec
   return reply;
 }
 
-// A connection costs a descriptor, and 1024, the usual limit, are fewer than a large job has, or a
-// stranger can open. The ranks keep theirs: they are the guardian's, which runs already.
+// Each connection costs a descriptor. The usual limit, 1024, is less than a large job needs or an
+// attacker can open. The ranks keep their own limit, because the guardian, already running, starts
+// them.
 void raise_descriptor_limit() {
   rlimit limit;
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -62,7 +63,7 @@ std::string local_host(const std::string& host) {
   const std::string taken = "port " + std::to_string(options.port) + " is taken";
   const auto holder = ask_who(host_port(local_host(options.host), options.port), options.security);
   if (!holder) {
-    throw Error(ErrorCode::kUsage, taken + " by another program, or a job with another secret",
+    throw Error(ErrorCode::kUsage, taken + " by another program or a job with another secret",
                 address, "choose another with --rdzv_port, on every node");
   }
   const std::string who = " (pid " + std::to_string(holder->pid()) + " on " +
@@ -79,7 +80,7 @@ std::string local_host(const std::string& host) {
               address, "choose another with --rdzv_port, on every node");
 }
 
-// All nodes may be behind one address, and all of their ranks connect in the same moment.
+// All nodes may share one address, and all of their ranks connect at the same moment.
 ConnectionLimits limits_of(const RendezvousServerOptions& options) {
   const auto of_job =
       static_cast<size_t>(options.connections_per_node) * static_cast<size_t>(options.job.nnodes);
@@ -87,7 +88,7 @@ ConnectionLimits limits_of(const RendezvousServerOptions& options) {
   limits.connections.in_all += of_job;
   limits.connections.at_once += static_cast<double>(of_job);
   limits.screened = options.screened.value_or(!options.security.tls);
-  // Nobody ever shows a secret: the oldest connections are the nodes'.
+  // If no client proves a secret, the oldest connections belong to the nodes.
   limits.connections.oldest_goes = !limits.screened;
   if (options.strangers) limits.connections = *options.strangers;
   limits.streams.each_address += 4 * of_job;
@@ -116,7 +117,7 @@ namespace {
 class Door {
  public:
   virtual ~Door() = default;
-  // Takes no more connections; those that are there go on.
+  // Accepts no more connections; existing ones continue.
   virtual void close() = 0;
   virtual void shut_down() = 0;
 
@@ -124,7 +125,7 @@ class Door {
   void start(grpc::ServerBuilder* builder, RendezvousService* service) {
     builder->RegisterService(service);
     server_ = builder->BuildAndStart();
-    FLEET_CHECK(server_, "gRPC serves nothing");
+    FLEET_CHECK(server_, "gRPC did not start the server");
   }
   void end_server() {
     if (!server_) return;
@@ -136,7 +137,7 @@ class Door {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// For the processes of this user on this host.
+// For this user's processes on this host.
 class LocalDoor final : public Door {
  public:
   LocalDoor(const std::string& folder, RendezvousService* service)
@@ -188,7 +189,7 @@ class NetworkDoor final : public Door {
     limiter_.serve(&builder, credentials_);
     start(&builder, service);
   }
-  // Connections are accepted from now on.
+  // Accepts connections from now on.
   void open() { limiter_.open(); }
   ~NetworkDoor() override {
     close();
@@ -203,7 +204,7 @@ class NetworkDoor final : public Door {
 
  private:
   ConnectionLimiter limiter_;
-  std::shared_ptr<grpc::ServerCredentials> credentials_;  // renew themselves while it serves
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // renew themselves while the server runs
 };
 
 }  // namespace
@@ -244,7 +245,7 @@ class RendezvousServer::Impl {
   }
 
  private:
-  // Of a large job these would be more than the host can read.
+  // In a large job there would be more datagrams than the host can read.
   void beat_by_datagrams() {
     const int nnodes = options_.job.nnodes;
     if (nnodes < 2 || nnodes >= kLargeJob || !open_to_network()) return;
@@ -252,7 +253,7 @@ class RendezvousServer::Impl {
     if (datagrams.open(options_.host, port())) {
       service_.beat_by(std::move(datagrams));
     } else {
-      spdlog::debug("no beats by datagrams: UDP port {} cannot be had", port());
+      spdlog::debug("no datagram heartbeats: cannot bind UDP port {}", port());
     }
   }
 
@@ -263,7 +264,7 @@ class RendezvousServer::Impl {
     return all;
   }
 
-  // How people are told of it: the address that --ips or --master names, rather than 0.0.0.0.
+  // The address shown to users: the one that --ips or --master names, rather than 0.0.0.0.
   static std::string reach(const RendezvousServerOptions& options) {
     const bool listed = listens_everywhere(options.host) && !options.job.addresses.empty();
     return host_port(listed ? options.job.addresses[0] : options.host, options.port);

@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-// Connections beyond the job's nodes: some that come again, some that are refused.
+// Connections beyond the job's nodes: for reconnecting and for refused nodes.
 constexpr size_t kSpareSessions = 256;
 
 void put(KvState::Answer answer, wire::StoreReply* reply) {
@@ -31,7 +31,7 @@ std::string hostname() {
 
 }  // namespace
 
-// A Get that waits costs this object, no thread.
+// A waiting Get costs this object but no thread.
 class WaitingGet final : public grpc::ServerUnaryReactor {
  public:
   WaitingGet(RendezvousService* service, wire::StoreReply* reply)
@@ -68,7 +68,7 @@ RendezvousService::Clock::time_point RendezvousService::tick() {
   hear_datagrams(now);
   if (datagrams_ && now >= next_datagrams_) {
     datagrams_->send();
-    next_datagrams_ = now + beat_ * 3 / 4;  // this is called a little sooner or later
+    next_datagrams_ = now + beat_ * 3 / 4;  // calls may come a little early or late
   }
   job_.advance(now);
   store_.advance(now);
@@ -121,9 +121,10 @@ void RendezvousService::flush(std::unique_lock<std::mutex> lock) {
   send_outgoing();
   const auto phase = job_.phase();
   if (phase == JobState::Phase::kStopping || phase == JobState::Phase::kGathering) {
-    store_.close(Error(ErrorCode::kPeerLost,
-                       "epoch " + std::to_string(job_.epoch()) + " is over: the job is restarted",
-                       "store of job '" + job_.spec().job_id + "'"));
+    store_.close(
+        Error(ErrorCode::kPeerLost,
+              "generation " + std::to_string(job_.epoch()) + " is over: the job is restarted",
+              "store of job '" + job_.spec().job_id + "'"));
   }
   if (phase == JobState::Phase::kEnded) {
     store_.close(Error(ErrorCode::kPeerLost, "the job has ended: " + job_.outcome(),
@@ -235,8 +236,8 @@ void RendezvousService::shut_down(std::chrono::milliseconds drain) {
   job_.shut_down(Clock::now());
   flush(std::move(lock));
   lock = std::unique_lock(mutex_);
-  // Members close their streams once they have heard the verdict; until then nothing is closed
-  // here, as what is on its way would be lost with the connection. The silent are given up.
+  // Members close their streams after receiving the verdict. Closing earlier would lose data in
+  // flight with the connection. Silent nodes are given up.
   for (const auto& [id, session] : sessions_) {
     if (!job_.verdict() || !job_.is_member(id)) session->end();
   }
@@ -309,7 +310,7 @@ grpc::ServerUnaryReactor* RendezvousService::Get(grpc::CallbackServerContext*,
     get->answer({{}, error});
     return get;
   }
-  // A day is forever here, and keeps the sum with now() in range.
+  // Clamped to a day, which keeps the sum with now() in range.
   const auto timeout = std::clamp<int64_t>(request->timeout_ms(), 0, 86'400'000);
   const auto now = Clock::now(), deadline = now + std::chrono::milliseconds(timeout);
   get->ticket = store_.get(request->caller().epoch(), request->key(), now, deadline,

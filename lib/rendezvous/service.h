@@ -1,5 +1,5 @@
-// The gRPC service of the rendezvous: decodes, asks JobState and KvState, encodes. Nothing is
-// decided here.
+// The gRPC service of the rendezvous: decodes, calls JobState and KvState, encodes. It makes no
+// decisions.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -23,7 +23,7 @@ namespace fleet {
 class NodeSession;
 class WaitingGet;
 
-// Of the generated classes: sessions deal in bytes, the store's calls in messages.
+// The generated classes: sessions exchange bytes, the store's calls messages.
 using RendezvousMethods =
     wire::Rendezvous::WithRawCallbackMethod_Session<wire::Rendezvous::WithCallbackMethod_Describe<
         wire::Rendezvous::WithCallbackMethod_Set<wire::Rendezvous::WithCallbackMethod_Get<
@@ -32,15 +32,15 @@ using RendezvousMethods =
 // Thread-safe.
 class RendezvousService final : public RendezvousMethods {
  public:
-  // reach: how the host is named to people, "10.0.0.1:6768".
-  // from: nullptr, or what a host that was lost has left.
+  // reach: the host's address in messages to users, "10.0.0.1:6768". from: state of a host that was
+  // lost, or nullptr.
   RendezvousService(JobSpec job, JobTimes times, std::string reach, const Inheritance* from);
   ~RendezvousService() override;
 
-  // Before the first session: nodes beat by datagrams too.
+  // Enables datagram heartbeats. Call it before the first session.
   void beat_by(HostBeats datagrams);
-  // Tells everyone who has no verdict that the host ends, and ends every session once it has been
-  // told. Waits for that up to `drain`.
+  // Tells all nodes without a verdict that the host ends, and ends every session after its last
+  // message. Waits for that up to `drain`.
   void shut_down(std::chrono::milliseconds drain);
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(
@@ -60,7 +60,7 @@ class RendezvousService final : public RendezvousMethods {
   friend class WaitingGet;
   using Clock = std::chrono::steady_clock;
 
-  // What sessions and waits report. None is called with the lock held.
+  // Reports from sessions and waits. Call them without the lock.
   void heard(NodeSession* session, const wire::NodeMessage& message);
   void stream_over(NodeSession* session);
   void session_done(NodeSession* session);
@@ -70,7 +70,7 @@ class RendezvousService final : public RendezvousMethods {
   void hear_datagrams(Clock::time_point now);  // (locked)
   std::optional<Error> refuse_caller(const wire::Caller& caller) const;
   Clock::time_point tick();
-  // Sends what the states want to say; unlocks, then runs the answers of the store.
+  // Sends the queued messages; unlocks, then runs the store's answers.
   void flush(std::unique_lock<std::mutex> lock);
 
   std::mutex mutex_;
@@ -79,7 +79,7 @@ class RendezvousService final : public RendezvousMethods {
   KvState store_;
   std::map<SessionId, NodeSession*> sessions_;
   SessionId last_session_ = 0;
-  grpc::Slice world_;  // encoded, of world_epoch_: what follows each Assignment
+  grpc::Slice world_;  // encoded world of world_epoch_; follows each Assignment
   int world_epoch_ = 0;
   std::optional<HostBeats> datagrams_;
   std::chrono::milliseconds beat_;

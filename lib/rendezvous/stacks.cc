@@ -32,7 +32,7 @@ std::string state_text(const RankStack& stack) {
     case 't':
       return "stopped (SIGSTOP)";
     case 'D':
-      return "waiting in the kernel, not to be interrupted" +
+      return "in an uninterruptible wait in the kernel" +
              (stack.channel.empty() ? "" : " (" + stack.channel + ")");
     case 'Z':
       return "its first thread has ended";
@@ -66,8 +66,8 @@ std::vector<StackCluster> cluster_stacks(std::vector<RankStack> stacks) {
   std::vector<StackCluster> clusters;
   std::map<std::tuple<bool, std::vector<std::string>, std::string>, size_t> known;
   for (RankStack& stack : stacks) {
-    // Sleeping or running says little: a rank that polls is in either. Without frames all there is
-    // to compare is what it waits in.
+    // Sleeping or running says little, because a polling rank alternates. Without frames, the wait
+    // channel is all there is to compare.
     const auto key = std::make_tuple(is_stopped(stack), stack.frames,
                                      stack.frames.empty() ? stack.channel : std::string());
     const auto [at, is_new] = known.emplace(key, clusters.size());

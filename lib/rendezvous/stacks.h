@@ -1,4 +1,4 @@
-// What the ranks of a job that hangs are doing: stacks from all of them, alike ones together.
+// Stacks of all ranks of a hung job, with equal ones grouped.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace fleet {
 
-// Function names, innermost first, of the first thread in what eu-stack or gdb has printed of
-// process `pid`; at most 24.
+// Function names, innermost first, of the first thread in the output of eu-stack or gdb for process
+// `pid`; at most 24.
 std::vector<std::string> frames_of(const std::string& printed, int pid);
 
 struct StackCluster {
@@ -19,11 +19,11 @@ struct StackCluster {
 // Ranks with the same state and the same frames, the largest cluster first.
 std::vector<StackCluster> cluster_stacks(std::vector<RankStack> stacks);
 
-// The rank that does something else than the others: a stopped one, or the only one of the smallest
-// cluster where most are in another; nullptr where none stands out.
+// The rank that differs from the others: a stopped one, or the only one of the smallest cluster if
+// most are in another; nullptr if none stands out.
 const RankStack* odd_one(const std::vector<StackCluster>& clusters);
 
-// "  ranks 0-2,5: sleeping in futex_wait\n    #0 ...", of at most so many clusters.
+// "  ranks 0-2,5: sleeping in futex_wait\n    #0 ...", of at most `most` clusters.
 std::string stacks_text(const std::vector<StackCluster>& clusters, size_t most = 16);
 
 }  // namespace fleet

@@ -1,7 +1,7 @@
-// What gRPC starts with, as part of a program that contains gRPC: its own list brings in xDS,
-// lookup services and balancers, 3 MB of code that nothing here can reach. This one takes the place
-// of grpc_plugin_registry.cc of gRPC 1.51, in the same order. Only in programs that are to need
-// glibc alone (scripts/cmake/static_program.cmake); elsewhere the shared library has its own.
+// gRPC's built-in configuration for a program that links gRPC statically. gRPC's own list adds xDS,
+// lookup services and balancers: 3 MB of code that nothing here can reach. This file replaces
+// grpc_plugin_registry.cc of gRPC 1.51, in the same order. It is only for programs that may depend
+// on glibc alone (scripts/cmake/static_program.cmake); elsewhere the shared library has its own.
 namespace grpc_core {
 
 class CoreConfiguration {
@@ -56,7 +56,7 @@ void BuildCoreConfiguration(Builder* builder) {
   RegisterNativeDnsResolver(builder);
   RegisterSockaddrResolver(builder);
   RegisterSecurityFilters(builder);
-  RegisterBuiltins(builder);  // last, as there
+  RegisterBuiltins(builder);  // last, as in gRPC
 }
 
 }  // namespace grpc_core

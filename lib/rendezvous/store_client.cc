@@ -13,7 +13,7 @@
 namespace fleet {
 namespace {
 
-// How long the service may take to answer what needs no waiting, on a loaded machine and a slow
+// How long the service may take to answer a call without waiting, on a loaded machine and a slow
 // network.
 constexpr std::chrono::milliseconds kAnswerTime{60'000};
 
@@ -38,7 +38,7 @@ class StoreClient final : public Store {
     wire::GetRequest request;
     request.set_key(key);
     request.set_timeout_ms(timeout.count());
-    // A day, as in the service: more would overflow somewhere.
+    // Bounded to a day, as in the service: larger values could overflow.
     const auto bounded = std::min(timeout, std::chrono::milliseconds(86'400'000));
     return std::move(
         *call(&wire::Rendezvous::Stub::Get, std::move(request), key, bounded + kAnswerTime)
@@ -75,12 +75,12 @@ class StoreClient final : public Store {
       throw Error(ErrorCode::kUsage, reason_of(status), where, "ranks are started by fleetrun");
     }
     if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-      throw Error(ErrorCode::kUsage, "what listens there is no rendezvous of fleetrun", where);
+      throw Error(ErrorCode::kUsage, "the server there is not a fleetrun rendezvous", where);
     }
     throw Error(ErrorCode::kPeerLost,
                 "node 0's fleetrun, which hosts the job's store, is gone (" + reason_of(status) +
-                    ") while key '" + key + "' was asked for",
-                where, "look at the output of fleetrun on node 0");
+                    ") during the request for key '" + key + "'",
+                where, "see the output of fleetrun on node 0");
   }
 
   std::string address_;

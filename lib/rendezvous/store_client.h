@@ -1,4 +1,4 @@
-// A rank's side: the job's key-value Store over gRPC.
+// A rank's side of the rendezvous: the job's key-value Store over gRPC.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@
 
 namespace fleet {
 
-// The Store of `job_id` at `address` as of `epoch`, for the rank `rank` (named in messages of
-// others). Connects on first use. Values are at most 8 MiB, keys 1 KiB. Errors besides Store's own:
-// kUsage where the address serves another job or a bound is passed. kPeerLost names what ended the
-// job (the failed rank or lost node), or the rendezvous that is gone.
+// The Store of `job_id` at `address` in generation `epoch`, for the rank `rank` (shown in other
+// ranks' messages). Connects on first use. Values have at most 8 MiB, keys 1 KiB. Throws, besides
+// the Store's own errors, kUsage if the address serves another job or a limit is exceeded, and
+// kPeerLost with what ended the job (the failed rank or lost node) or the loss of the rendezvous.
 std::shared_ptr<Store> connect_store(const std::string& address, const std::string& job_id,
                                      int epoch, int rank, const Security& security = {});
-// The same from the environment that the launcher set (rendezvous/env.h); nullptr where
-// FLEET_STORE_ADDRESS is not set. kIo where FLEET_CREDENTIALS cannot be read.
+// The same from the environment that the launcher set (rendezvous/env.h); nullptr if
+// FLEET_STORE_ADDRESS is not set. Throws kIo if FLEET_CREDENTIALS cannot be read.
 std::shared_ptr<Store> connect_store_from_env();
 
 }  // namespace fleet

@@ -53,7 +53,7 @@ void StreamBudget::closed(const std::string& address, const std::string& peer, T
   if (addresses_.size() >= forget_at_) forget_unused(now);
 }
 
-// Until its rate is full again, an address that comes back is not a new one.
+// Keeps an address until its rate is full again; a returning one would otherwise count as new.
 void StreamBudget::forget_unused(Time now) {
   std::erase_if(addresses_, [&](auto& each) {
     return each.second.connections.empty() && each.second.opens.full(now);

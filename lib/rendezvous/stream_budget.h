@@ -1,5 +1,5 @@
-// How many calls strangers may have in progress and begin, and how much of incomplete messages they
-// may have sent: each address, and all together. Pure: no sockets, and the time is passed in.
+// Limits on unauthenticated peers, per address and in total: calls in progress, new calls, and
+// bytes of incomplete messages. Pure: no sockets, and the time is an argument.
 #pragma once
 
 #include <chrono>
@@ -19,11 +19,11 @@ class StreamBudget {
   using Time = std::chrono::steady_clock::time_point;
   struct Limits {
     size_t each_address = 1'024, in_all = 2'048;  // calls in progress
-    // Calls begun: of a connection without regard to others, beyond that of an address, and of all.
+    // New calls: per connection regardless of others; beyond that per address; and in total.
     TokenBucket::Rate connection_opens{8, 8}, address_opens{1'000, 2'000}, all_opens{4'000, 4'000};
     size_t partial_bytes = 32 << 20;  // of incomplete messages, in all
   };
-  // The connection that has the most calls of the address that has the most.
+  // The connection with the most calls of the address with the most.
   struct Excess {
     std::string address, peer;
   };
@@ -32,18 +32,17 @@ class StreamBudget {
 
   void admit(const std::string& address, const std::string& peer, Time now);
 
-  // What a connection has now, and how many streams it has opened since the last time.
+  // The current state of a connection, and the number of streams opened since the last call.
   void update(const std::string& address, const std::string& peer, size_t streams, uint64_t opened,
               size_t partial, Time now);
   void closed(const std::string& address, const std::string& peer, Time now);
-  // After update() of a connection of `address`: who has too many streams; nothing where nobody
-  // has.
+  // After update() of a connection of `address`: the connection with too many streams, if any.
   std::optional<Excess> excess(const std::string& address) const;
-  // How many streams this connection may open now; where it is none, how long it has to wait.
+  // How many streams this connection may open now; wait_for() says when the next is allowed.
   size_t may_open(const std::string& address, const std::string& peer, Time now);
   std::chrono::milliseconds wait_for(const std::string& address, const std::string& peer, Time now);
-  // Whether this connection may send more of its message: there is room, or it was the first of
-  // those that have begun one.
+  // Whether this connection may send more of its message: there is room, or its message is the
+  // oldest incomplete one.
   bool may_continue(const std::string& peer) const;
 
   size_t streams() const { return streams_; }
@@ -69,9 +68,9 @@ class StreamBudget {
   Limits limits_;
   TokenBucket opens_;
   std::unordered_map<std::string, Address> addresses_;
-  std::map<uint64_t, std::string> messages_;  // incomplete ones, the oldest first: whose
+  std::map<uint64_t, std::string> messages_;  // the peers of incomplete messages, oldest first
   uint64_t last_message_ = 0;
-  size_t forget_at_ = 64;  // when there are so many addresses
+  size_t forget_at_ = 64;  // number of addresses that triggers forget_unused()
   size_t streams_ = 0, partial_ = 0;
 };
 

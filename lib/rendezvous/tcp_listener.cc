@@ -16,7 +16,8 @@
 namespace fleet {
 namespace {
 
-// As gRPC would make it: IPv4 too where it is all of IPv6. None, with errno set, where that fails.
+// Creates a socket as gRPC would: for all of IPv6, IPv4 is included. Returns none, with errno set,
+// on failure.
 UniqueFd listening_socket(const addrinfo& address, int port, std::chrono::milliseconds patience) {
   UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fd;
@@ -61,8 +62,8 @@ Addresses addresses_of(const std::string& host) {
   return {found, &::freeaddrinfo};
 }
 
-// At all addresses of a name: one that is taken is an error, one that this host lacks is not, where
-// there are others.
+// Listens at all addresses of a name. A taken address is an error. An address that this host lacks
+// is not, if there are others.
 TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseconds patience) {
   TcpListeners all{.error = EADDRNOTAVAIL};
   const Addresses addresses = addresses_of(host);

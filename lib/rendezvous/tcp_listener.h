@@ -10,13 +10,13 @@
 namespace fleet {
 
 struct TcpListeners {
-  std::vector<UniqueFd> sockets;  // one an address, all at the same port
+  std::vector<UniqueFd> sockets;  // one per address, all at the same port
   int port = 0;
-  int error = 0;  // the errno of why there are none; EADDRNOTAVAIL also for an unknown name
+  int error = 0;  // errno if there are no sockets; EADDRNOTAVAIL also for an unknown name
 };
 
-// Takes the port (0: a free one) of `host`, which is an address, a name, or "", "0.0.0.0" or "::"
-// for all. user_timeout: after so long a peer's kernel that acknowledges nothing is given up.
+// Takes the port (0: a free one) of `host`: an address, a name, or "", "0.0.0.0" or "::" for all.
+// user_timeout: a peer whose kernel acknowledges nothing for this long is given up.
 TcpListeners listen_tcp(const std::string& host, int port, std::chrono::milliseconds user_timeout);
 
 }  // namespace fleet

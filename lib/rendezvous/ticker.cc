@@ -12,8 +12,8 @@
 
 namespace fleet {
 
-// Begins with the first ticker that is due and lives as long as the process: nothing is torn down
-// under its feet.
+// Starts with the first ticker and lives as long as the process, so its state is never destroyed
+// while in use.
 class Ticker::Thread {
  public:
   static Thread& one() {
@@ -45,12 +45,12 @@ class Ticker::Thread {
     if (order_.begin()->second == ticker) changed_.notify_one();
   }
 
-  // An error of ours in one of them must not stop the clock of all.
+  // An exception in one ticker must not stop the others.
   static Time fire(Ticker* ticker) {
     try {
       return ticker->fire_();
     } catch (const std::exception& error) {
-      spdlog::error("internal error: {}: please report it", error.what());
+      spdlog::error("internal error: {}: please report this bug", error.what());
       return std::chrono::steady_clock::now() + std::chrono::seconds(1);
     }
   }

@@ -1,4 +1,4 @@
-// Calls functions when their time has come: one thread for all of a process, which may hold
+// Calls functions at their due times: one thread per process serves all tickers, possibly
 // thousands.
 #pragma once
 
@@ -11,21 +11,21 @@ class Ticker {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // fire() says when it wants to be called next; it runs first as soon as due_by() asked for. It is
-  // to be quick: others wait meanwhile.
+  // fire() returns its next due time; it runs first as soon as due_by() asks for it. It must be
+  // quick, because others wait meanwhile.
   explicit Ticker(std::function<Time()> fire) : fire_(std::move(fire)) {}
   ~Ticker() { stop(); }
   Ticker(const Ticker&) = delete;
-  // Not later than `time`. Any thread, also within fire().
+  // Runs fire() at `time` or earlier. Callable from any thread, also within fire().
   void due_by(Time time);
-  // Afterwards fire() does not run any more; not from within fire(). Idempotent.
+  // fire() does not run after stop() returns. Do not call it within fire(). Idempotent.
   void stop();
 
  private:
   class Thread;
 
   std::function<Time()> fire_;
-  // Under the lock of the thread.
+  // Guarded by the thread's lock.
   Time due_ = Time::max();
   bool stopped_ = false;
 };

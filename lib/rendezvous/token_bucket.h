@@ -1,4 +1,4 @@
-// A rate with a burst: so many at once, then so many a second.
+// A rate limit with a burst: this many at once, then this many per second.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class TokenBucket {
     fill(now);
     return tokens_ < 1 ? 0 : static_cast<size_t>(tokens_);
   }
-  // Takes more than there are: available_in() then says when that debt is paid.
+  // Takes tokens even beyond those available; available_in() then says when the debt is paid.
   void take_anyway(double tokens, Time now) {
     fill(now);
     tokens_ -= tokens;
@@ -41,7 +41,7 @@ class TokenBucket {
     then.fill(now);
     return then.tokens_ >= rate_.at_once;
   }
-  // Until a token is there; 0 where one is.
+  // Time until a token is available; 0 if one is.
   std::chrono::milliseconds available_in(Time now) {
     fill(now);
     if (tokens_ >= 1) return std::chrono::milliseconds(0);

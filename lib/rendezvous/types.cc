@@ -8,7 +8,7 @@
 namespace fleet {
 
 uint64_t digest_of(const std::vector<std::string>& addresses) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: it tells mistakes apart, not attackers
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: detects mistakes, not attacks
   const auto mix = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
   for (const std::string& address : addresses) {
     for (const char c : address) mix(static_cast<unsigned char>(c));

@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
 constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
-// Every node brings the whole list of --ips: beyond this a digest of it, or a large job's joins
-// grow with its square.
+// Every node's Join has the whole list of --ips. Longer lists travel as a digest, or the joins of a
+// large job would grow quadratically.
 constexpr size_t kMaxListed = 64;
 
 void fill(const Welcome& welcome, wire::HostMessage* to) {
@@ -87,7 +87,7 @@ void fill(const WorldName& name, wire::WorldName* out) {
   out->set_leader(name.leader);
 }
 
-// Of a client's own making: they are not sent.
+// Created by the client itself: never sent.
 void fill(const HostLost&, wire::HostMessage*) {}
 void fill(const TakeOver&, wire::HostMessage*) {}
 
@@ -272,7 +272,7 @@ std::vector<RankPace> from_wire(const wire::Pace& in) {
   return pace;
 }
 
-// What many ranks have in common travels once: all stacks of a large job would be no message.
+// Stacks that ranks share are sent once: those of a large job would not fit a message.
 wire::Stacks to_wire(const std::vector<RankStack>& stacks) {
   wire::Stacks out;
   std::map<std::tuple<const std::vector<std::string>&, const std::string&>, uint32_t> known;

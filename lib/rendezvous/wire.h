@@ -1,4 +1,4 @@
-// Between the structs of types.h and the messages of rendezvous.proto.
+// Conversion between the structs of types.h and the messages of rendezvous.proto.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace fleet {
 
-// The devices of each rank, as a Join and a Shape have them.
+// The devices of each rank, as in a Join and a Shape.
 template <typename To>
 void put_devices(const std::vector<std::vector<int>>& devices, To* to) {
   for (const auto& ids : devices) {
@@ -38,9 +38,10 @@ RankExit from_wire(const wire::RankExit& exit);
 wire::Failure to_wire(const Error& error);
 Error from_wire(const wire::Failure& failure);
 
-// An Assignment without its world: that is encode()d once, and follows it (world_wire.h).
+// An Assignment is encoded without its world: encode() makes that once, to follow it
+// (world_wire.h).
 wire::HostMessage to_wire(const HostEvent& event);
-// Any kind but beat. kInternal where the message is none of this protocol.
+// Any kind but heartbeat. Throws kInternal if the message does not belong to this protocol.
 HostEvent from_wire(const wire::HostMessage& message);
 
 }  // namespace fleet

@@ -61,7 +61,7 @@ wire::Nodes pack(const World& world) {
 }
 
 [[noreturn]] void makes_no_sense() {
-  throw Error(ErrorCode::kInternal, "the rendezvous sent an assignment that makes no sense");
+  throw Error(ErrorCode::kInternal, "the rendezvous sent an invalid assignment");
 }
 
 wire::Nodes parse_nodes(const wire::World& in) {

@@ -1,5 +1,6 @@
-// A world on the wire: equal nodes described once, a large one compressed, encoded once for all
-// nodes and unpacked only where somebody looks. 12,500 nodes of 8 ranks take about 5 bytes a node.
+// A world on the wire: equal nodes are described once, a large world is compressed. It is encoded
+// once for all nodes and unpacked on first access. 12,500 nodes of 8 ranks take about 5 bytes per
+// node.
 #pragma once
 
 #include <string>
@@ -11,10 +12,10 @@ namespace fleet {
 
 namespace wire = rendezvous::v1;
 
-// A wire::HostMessage with this world and nothing else, as bytes: behind those of a HostMessage
-// with an assignment (without its world) they make it whole.
+// A serialized wire::HostMessage with only this world. Appended to a serialized HostMessage with an
+// assignment (without its world), it completes that message.
 std::string encode(const World& world);
-// kInternal where it makes no sense; what is inside of `world` shows only when it is looked at.
+// Throws kInternal if the assignment is invalid; errors inside `world` appear when it is unpacked.
 Assignment from_wire(const wire::Assignment& in);
 
 }  // namespace fleet

@@ -1,5 +1,4 @@
-// The environment variables with which the launcher tells a rank its job and its job's Store. The rank itself is
-// PADDLE_TRAINER_ID.
+// The environment variables with which the launcher tells a rank its job and its job's Store.
 #pragma once
 
 namespace fleet {
@@ -10,8 +9,8 @@ inline constexpr char kEnvCredentials[] = "FLEET_CREDENTIALS";
 inline constexpr char kEnvJobId[] = "FLEET_JOB_ID";
 inline constexpr char kEnvEpoch[] = "FLEET_EPOCH";
 inline constexpr char kEnvRank[] = "PADDLE_TRAINER_ID";
-inline constexpr char kEnvRun[] = "FLEET_RUN";  // the same in every epoch of a job: World::run
-// How much a rank logs, where its own options do not say: the launcher's --log_level.
+inline constexpr char kEnvRun[] = "FLEET_RUN";  // the same in every generation of a job: World::run
+// A rank's log level if its own options do not set one: the launcher's --log_level.
 inline constexpr char kEnvLogLevel[] = "FLEET_LOG_LEVEL";
 
 }  // namespace fleet

@@ -29,7 +29,7 @@ TEST(StackReport, Text_NamesTheOddRankAndWhoIsSilent) {
   const std::string text = stack_report_text(sample_report());
   EXPECT_THAT(text, HasSubstr("4 ranks; look at rank 2 (local rank 0) on node 1: it is stopped"));
   EXPECT_THAT(text, HasSubstr("ranks 0-1,3: sleeping\n    #0 wait"));
-  EXPECT_THAT(text, HasSubstr("node 7 has sent no stacks"));
+  EXPECT_THAT(text, HasSubstr("node 7 sent no stacks"));
 }
 
 TEST(StackReport, Json_ComesBack) {
@@ -40,10 +40,10 @@ TEST(StackReport, Json_ComesBack) {
 
 TEST(StackReport, AnotherAnswer_IsWhatIsWrong) {
   try {
-    read_stack_report("the nodes of the job have not met yet\n");
+    read_stack_report("the job is still forming\n");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.failure(), "the nodes of the job have not met yet");
+    EXPECT_EQ(error.failure(), "the job is still forming");
   }
 }
 

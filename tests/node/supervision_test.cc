@@ -61,7 +61,7 @@ TEST_F(SupervisionTest, ServerFails_EndsTheJob) {
 TEST_F(SupervisionTest, WhatTheKernelKnows_IsReported) {
   run();
   RankEnded killed = ended(0, 0, SIGKILL, "");
-  killed.note = "the kernel killed it, out of memory";
+  killed.note = "the kernel killed it: out of memory";
   killed.oom = true;
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, true),
                                     Field(&RankExit::note, HasSubstr("out of memory")))));

@@ -65,7 +65,7 @@ TEST(VerdictJson, RecordedError_IsTheRanksError) {
 
 TEST(VerdictJson, Success_HasNoRank) {
   Verdict verdict;
-  verdict.message = "all 4 ranks have ended well";
+  verdict.message = "all 4 ranks have succeeded";
   const Json json = Json::parse(verdict_json(verdict, "night", nullptr, 0));
   EXPECT_EQ(json["verdict"], "success");
   EXPECT_EQ(json["exit_code"], 0);

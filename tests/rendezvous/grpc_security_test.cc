@@ -75,7 +75,7 @@ TEST(Join, WithoutTheSecret_IsToldWhy) {
                                       secret_id(options.security.secret) + ")"));
   EXPECT_THAT(other.what(), Not(HasSubstr(options.security.secret)));
   EXPECT_THAT(refusal(server.local_address(), {}).what(),
-              HasSubstr("it wants the job's secret, but this node runs with --insecure"));
+              HasSubstr("it requires the job's secret, but this node runs with --insecure"));
 }
 
 TEST(Join, WithTlsWhereThereIsNone_IsToldWhy) {

@@ -89,8 +89,9 @@ TEST(JobEpochs, NoProgress_EndsWith116AndTheHistory) {
   EXPECT_EQ(verdict.kind, VerdictKind::kNoProgress);
   EXPECT_EQ(exit_code_for(verdict), kExitNoProgress);
   EXPECT_EQ(verdict.exit.code, 9);
-  EXPECT_THAT(verdict.message, testing::AllOf(HasSubstr("restarted 3 times without"),
-                                              HasSubstr("epoch 1 "), HasSubstr("epoch 4 ")));
+  EXPECT_THAT(verdict.message,
+              testing::AllOf(HasSubstr("restarted 3 times without"), HasSubstr("generation 1 "),
+                             HasSubstr("generation 4 ")));
 }
 
 TEST(JobEpochs, StepsTold_AreTheProgress) {
@@ -285,7 +286,7 @@ TEST(JobEpochs, ElasticJoin_RestartsWithMoreAfterTheWait) {
   job.after(31s);
   job.join(3, "c");
   EXPECT_THAT(job.heard_by<JoinProgress>(3).at(0).line,
-              HasSubstr("restarted with this one in 30 s"));
+              HasSubstr("restarts with this node in 30 s"));
   job.after(31s);
   const auto order = job.heard_by<RestartOrder>(2).at(0);
   EXPECT_EQ(order.cause.kind, VerdictKind::kResized);
@@ -306,7 +307,7 @@ TEST(JobEpochs, ComesWhileOthersAgree_IsTakenInLaterAllTheSame) {
   EXPECT_TRUE(job.heard_by<Assignment>(4).empty());
   for (const SessionId session : {1, 2}) job.accept(session);
   EXPECT_EQ(job.heard_by<Assignment>(4).at(0).node_rank, -1);
-  EXPECT_THAT(job.heard_by<JoinProgress>(4).back().line, HasSubstr("restarted with this one"));
+  EXPECT_THAT(job.heard_by<JoinProgress>(4).back().line, HasSubstr("restarts with this node"));
   job.after(31s);
   job.restart();
   EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "d"));
@@ -327,7 +328,7 @@ TEST(JobEpochs, MinorityLeft_EndsRatherThanRunTwice) {
   job.join_all(5);
   for (const SessionId session : {3, 4, 5}) job.lose(session);
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
-  EXPECT_THAT(job.verdict(1).message, HasSubstr("not the majority"));
+  EXPECT_THAT(job.verdict(1).message, HasSubstr("not a majority"));
 }
 
 TEST(JobEpochs, LossesOneAfterTheOther_GoOnDownToOne) {

@@ -94,7 +94,7 @@ TEST_F(JobSecret, ManyMakersAtOnce_AgreeOnOne) {
 TEST_F(JobSecret, FileThatOthersMayRead_IsRefused) {
   for (const mode_t mode : {0640, 0604, 0620}) {
     EXPECT_THAT(message_of([&] { read_secret(file(kSecret, mode)); }),
-                HasSubstr("others may read or change"));
+                HasSubstr("other users may read or change"));
   }
 }
 
@@ -118,7 +118,7 @@ TEST_F(JobSecret, FileOfRootThatOurGroupMayRead_IsTaken) {
   EXPECT_EQ(as_somebody(path), kSecret);
   for (const mode_t mode : {0444, 0460}) {
     ::chmod(path.c_str(), mode);
-    EXPECT_THAT(as_somebody(path), HasSubstr("others may read or change"));
+    EXPECT_THAT(as_somebody(path), HasSubstr("other users may read or change"));
   }
 }
 

@@ -57,7 +57,7 @@ TEST(JobState, DeadlineWithNodesMissing_EveryoneThereIsToldWho) {
   for (SessionId session : {1, 2}) {
     const Error error = job.refusal(session);
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-    EXPECT_EQ(error.failure(), "only 2 of 3 nodes came within 300 s: a, c; missing: b (node 1)");
+    EXPECT_EQ(error.failure(), "only 2 of 3 nodes joined within 300 s: a, c; missing: b (node 1)");
     EXPECT_THAT(error.what(), HasSubstr("--rdzv_timeout"));
     EXPECT_THAT(error.what(), HasSubstr("a:6768"));
   }

@@ -173,7 +173,7 @@ TEST_F(Agreeing, LateSurvivor_WaitsAndIsTakenIn) {
   ASSERT_EQ(next.state.phase(), Phase::kRunning);
   next.join(5, survivor(job.spec, 5, second, first));  // even one that has been told another world
   ASSERT_THAT(next.heard_by<JoinProgress>(5), SizeIs(1));
-  EXPECT_THAT(next.heard_by<JoinProgress>(5)[0].line, HasSubstr("restarted with this one"));
+  EXPECT_THAT(next.heard_by<JoinProgress>(5)[0].line, HasSubstr("restarts with this node"));
   ASSERT_THAT(next.heard_by<Assignment>(5), SizeIs(1));
   EXPECT_EQ(next.heard_by<Assignment>(5)[0].node_rank, -1);
   next.ready(5);  // of the epoch that it was in: nobody has asked for it

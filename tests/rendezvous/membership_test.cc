@@ -216,7 +216,7 @@ TEST(Membership, NodeWithoutRanksOrOversized_Refused) {
   expect_refused(add(membership, 1, node_of(job, "n", 0)), ErrorCode::kUsage, {"no ranks"});
   NodeInfo info = node_of(job, "n");
   info.hostname = std::string(10'000, 'x');
-  expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"more than a node can"});
+  expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"exceeds the limits of a node"});
 }
 
 TEST(Membership, Missing_NamesListedNodesOrCounts) {

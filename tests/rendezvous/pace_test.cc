@@ -54,7 +54,7 @@ TEST_F(PaceTest, EqualRanks_AreNotNamed) {
 TEST_F(PaceTest, SlowRank_IsNamedOnceWithItsNode) {
   EXPECT_THAT(pass_twice({100, 103, 98, 150}),
               ElementsAre(::testing::AllOf(HasSubstr("rank 3 (local rank 1) on node 1 keeps"),
-                                           HasSubstr("150 ms a step"), HasSubstr("100 ms"))));
+                                           HasSubstr("150 ms per step"), HasSubstr("100 ms"))));
   EXPECT_THAT(pass_twice({100, 103, 98, 150}), IsEmpty());
 }
 

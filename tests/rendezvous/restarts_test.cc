@@ -81,8 +81,9 @@ TEST(Restarts, History_KeepsTheNewest) {
   EXPECT_EQ(restarts.history().size(), 100u);
   EXPECT_EQ(restarts.history().back().epoch, 150);
   const std::string text = history_text(restarts.history());
-  EXPECT_THAT(text, testing::HasSubstr("epoch 150 (2 nodes, 4 ranks): rank 1 failed; step 150"));
-  EXPECT_THAT(text, testing::HasSubstr("(90 epochs before)"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("generation 150 (2 nodes, 4 ranks): rank 1 failed; step 150"));
+  EXPECT_THAT(text, testing::HasSubstr("(90 earlier generations)"));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ expect stranger.out "another secret"
 # A flood is turned away, and others are served.
 ip netns exec "$b" "$flood" 10.78.0.1:6767 900 2000 >flood.out
 awk '{ exit !($(NF - 2) > 100) }' flood.out || fail "the flood came in: $(cat flood.out)"
-expect fleetd1.out "connections from 10.78.0.2 are turned away"
+expect fleetd1.out "refused connections from 10.78.0.2"
 echo "strangers are kept out"
 start here &
 client=$!

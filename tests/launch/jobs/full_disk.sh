@@ -54,8 +54,8 @@ expect_elsewhere() {
 
 fresh_disk
 run 'cat /dev/zero >log/full 2>/dev/null || true'
-expect out "No space left on device; the job goes on without its logs"
-[ "$(grep -c "the job goes on without" out)" = 1 ] || fail "more than one warning"
+expect out "No space left on device; the job continues without logs"
+[ "$(grep -c "the job continues without" out)" = 1 ] || fail "more than one warning"
 expect_elsewhere "No space left on device" "$folder/run/"
 [ ! -e log/verdict.json ] || fail "an unfinished verdict"
 "$fleetrun" ls --fleetd_port=1 >ls.out 2>&1

@@ -270,7 +270,7 @@ TEST_F(Logs, StoppedTerminal_StallsNobodyAndSaysWhatItMissed) {
   ::close(controller);
   EXPECT_THAT(shown, ::testing::ContainsRegex(
                          "a line of the rank\r\n\\[fleetrun\\] [0-9]+ lines \\([0-9.]+ MiB\\) are "
-                         "not shown: the terminal is too slow for them; they are in "
+                         "not shown because the terminal is too slow; see "
                          "log/workerlog.0"));
   EXPECT_EQ(std::filesystem::file_size(job.path() + "/log/workerlog.0"), 20'000'000u);
 }

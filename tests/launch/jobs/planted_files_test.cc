@@ -155,7 +155,7 @@ TEST_F(PlantedFiles, RuntimeFolderOfAnother_IsRefused) {
   fs::remove(folder);
   fs::create_directory(folder);
   ::chmod(folder.c_str(), 0770);
-  expect_refused(folder, "others may write", {}, environment);
+  expect_refused(folder, "other users may write", {}, environment);
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make folders of another user";
   ::chmod(folder.c_str(), 0700);
   give_away(folder);

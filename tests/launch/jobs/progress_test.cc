@@ -20,7 +20,7 @@ TEST(RankProgressOfAJob, StepsThatEnd_AreAHangWhateverElseTheRankDoes) {
   Fleetrun fleetrun(job, "run", {"--hang_timeout=2", "--", kHelper, "steps", "10", "10", "25"});
   EXPECT_EQ(fleetrun.wait(), 115) << fleetrun.output();
   EXPECT_THAT(fleetrun.output(),
-              HasSubstr("the job hangs: rank 0 on node 0 has done no step after step 25 for"));
+              HasSubstr("the job hangs: rank 0 on node 0 has finished no step after step 25 for"));
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
@@ -29,7 +29,7 @@ TEST(RankProgressOfAJob, SlowRank_IsNamedOnce) {
   Fleetrun fleetrun(job, "run",
                     {"--nproc_per_node=4", "--", "sh", "-c",
                      "test $RANK = 2 && own=100 || own=40; exec " + kHelper + " steps $own 100"});
-  const std::string line = "rank 2 (local rank 2) on node 0 keeps the others waiting: ";
+  const std::string line = "rank 2 (local rank 2) on node 0 is a straggler: ";
   for (int i = 0; i < 1200 && fleetrun.output().find(line) == std::string::npos; ++i) {
     ::usleep(100'000);
   }

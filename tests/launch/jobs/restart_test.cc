@@ -55,9 +55,9 @@ TEST_F(Restart, FailsAgainAndAgain_EndsWithTheRanksCodeAfterSoMany) {
 
 TEST_F(Restart, NoProgress_EndsWith116AndTheHistory) {
   EXPECT_EQ(run({"--max_restart=50", "--no_progress_restarts=2", "sh", "-c", "exit 6"}), 116);
-  EXPECT_THAT(fleetrun->output(),
-              AllOf(HasSubstr("restarted 2 times without coming any further"),
-                    HasSubstr("epoch 1 (1 node, 1 rank): rank 0"), HasSubstr("epoch 3 ")));
+  EXPECT_THAT(fleetrun->output(), AllOf(HasSubstr("restarted 2 times without progress"),
+                                        HasSubstr("generation 1 (1 node, 1 rank): rank 0"),
+                                        HasSubstr("generation 3 ")));
   EXPECT_THAT(job.read("log/verdict.json"), HasSubstr("\"verdict\": \"no progress\""));
 }
 
@@ -191,7 +191,7 @@ TEST_F(RestartNodes, NodeKilledAndNobodyComes_EndsWith113) {
   for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.") + rank);
   nodes[1]->signal(SIGKILL);
   EXPECT_EQ(nodes[0]->wait(), 113) << nodes[0]->output();
-  EXPECT_THAT(nodes[0]->output(), HasSubstr("no other came within 0.2 s (--elastic_timeout)"));
+  EXPECT_THAT(nodes[0]->output(), HasSubstr("no other joined within 0.2 s (--elastic_timeout)"));
   nodes[1]->wait();
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
@@ -212,7 +212,7 @@ TEST_F(RestartNodes, HostKilled_TheOthersGoOn) {
   // By this fleet-worker knows its own checkpoints.
   EXPECT_EQ(job.read("run.2.0"), job.read("run.1.0"));
   EXPECT_NE(job.read("run.2.0"), "\n");
-  EXPECT_THAT(nodes[1]->output(), HasSubstr("this node hosts the rendezvous now"));
+  EXPECT_THAT(nodes[1]->output(), HasSubstr("this node now hosts the rendezvous"));
   EXPECT_THAT(job.read("log2/verdict.json"), HasSubstr("node 0 (127.0.0.1), which hosts"));
   nodes[0]->wait();
   EXPECT_THAT(job.survivors(30), IsEmpty());
@@ -228,7 +228,7 @@ TEST_F(RestartNodes, HostKilledAndStartedAgain_JoinsTheNextOne) {
   for (const char* rank : {"0", "1", "2"}) job.wait_for(std::string("up.1.") + rank);
   nodes[0]->signal(SIGKILL);
   nodes[0]->wait();
-  wait_for_output(*nodes[1], "this node hosts the rendezvous now");
+  wait_for_output(*nodes[1], "this node now hosts the rendezvous");
   while (job.processes("fleet-guardian").size() > 2) ::usleep(1000);  // it holds the ports
   start(0, script, options, "again");
   for (const size_t node : {1, 2, 3}) EXPECT_EQ(nodes[node]->wait(), 0) << nodes[node]->output();
@@ -247,7 +247,7 @@ TEST_F(RestartNodes, HostOfTwoKilled_TheOtherEndsWith113) {
   for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.") + rank);
   nodes[0]->signal(SIGKILL);
   EXPECT_EQ(nodes[1]->wait(), 113) << nodes[1]->output();
-  EXPECT_THAT(nodes[1]->output(), HasSubstr("not the majority"));
+  EXPECT_THAT(nodes[1]->output(), HasSubstr("not a majority"));
   nodes[0]->wait();
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
@@ -267,7 +267,7 @@ TEST_F(RestartNodes, Elastic_GrowsAndShrinks) {
   EXPECT_EQ(nodes[0]->wait(), 0) << nodes[0]->output();
   EXPECT_EQ(job.read("size.0"), "1\n2\n1\n");
   EXPECT_THAT(nodes[0]->output(),
-              AllOf(HasSubstr("the job goes on with 2 nodes"), HasSubstr("restart 1 of 3")));
+              AllOf(HasSubstr("the job continues with 2 nodes"), HasSubstr("restart 1 of 3")));
   nodes[1]->wait();
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }

@@ -235,9 +235,9 @@ TEST_F(TwoNodes, NodeSuspendedWhileItWaits_JoinsAgain) {
   };
   await(*first, "waiting for 127.0.0.3 (node 2) of 3 nodes; here: 127.0.0.1, 127.0.0.2");
   second->signal(SIGSTOP);
-  await(*first, "node 127.0.0.2 is gone again");
+  await(*first, "node 127.0.0.2 has left again");
   second->signal(SIGCONT);
-  await(*second, "joins again");
+  await(*second, "joining again");
   const auto third = start(2, "exit 0", options);
   EXPECT_EQ(first->wait(), 0) << first->output();
   EXPECT_EQ(second->wait(), 0) << second->output();

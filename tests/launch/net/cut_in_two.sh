@@ -52,5 +52,5 @@ cut() {
 cut 3 1 2 3
 echo "the host went on with the majority"
 cut 2 3 4 5
-expect 3.out "this node hosts the rendezvous now"
+expect 3.out "this node now hosts the rendezvous"
 echo "the majority went on without the host"

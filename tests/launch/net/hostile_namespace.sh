@@ -62,13 +62,13 @@ await ready.0 up
 await ready.1 up
 kill "$flooding"
 awk '{ away += $(NF - 2) } END { exit !(away > 100) }' flood.out || fail "the flood came in: $(cat flood.out)"
-expect a.out "connections from 10.78.0.3 are turned away"
+expect a.out "refused connections from 10.78.0.3"
 grep -lsa "[c]${secret#c}" /proc/[0-9]*/cmdline && fail "the secret is in the list of processes"
 attack running
 : >go
 wait $first || fail "node 0 ended with $?"
 wait $second || fail "node 1 ended with $?"
-expect a.out "turned away"
+expect a.out "refused connections? from|refused a connection"
 expect log.b/workerlog.0 "sum 1"
 expect log.b/workerlog.0 "FLEET_CREDENTIALS="
 expect log.a/verdict.json success
@@ -87,7 +87,7 @@ refused() {  # refused TEXT OPTIONS...
 }
 echo "$secret" >open.secret
 chmod 644 open.secret
-refused "others may read" --secret_file=open.secret
+refused "other users may read" --secret_file=open.secret
 echo short >short.secret
 chmod 600 short.secret
 refused "has 16 to 4096 characters" --secret_file=short.secret
