@@ -13,15 +13,15 @@ Registry<BackendDef>& backends() {
   return registry;
 }
 
-// Of Linux, and of Windows' subsystem for it.
+// The device files of Linux and of WSL.
 bool has_nvidia_driver() {
   std::error_code error;
   return std::filesystem::exists("/dev/nvidiactl", error) ||
          std::filesystem::exists("/dev/dxg", error);
 }
 
-// asked: for this backend by name. Nobody else waits for CUDA's libraries to load where there is
-// no driver.
+// `asked`: the user named this backend. Otherwise the CUDA libraries are not loaded unless a driver
+// is present.
 std::string no_device_reason(const std::string& name, bool asked, int* count) {
   *count = 0;
   if (!backends().find(name)) {
