@@ -11,7 +11,8 @@
 namespace fleet {
 namespace {
 
-// About 10 us of looking before sleeping, where every rank has a core; else others need the core.
+// Spin for about 10 us before sleeping if every rank has a core. Otherwise other ranks need the
+// core.
 constexpr int kSpins = 600, kSpinsWhenCrowded = 20;
 
 constexpr const char* kCallNames[] = {"",           "all_reduce",     "reduce",  "broadcast",
@@ -100,7 +101,7 @@ void Board::step(Channel channel, const Call& call) {
   const uint64_t full = step * static_cast<uint64_t>(group_.size);
   std::atomic<uint64_t>& arrived = header_->arrived[channel];
   const bool last = arrived.fetch_add(1) + 1 == full;
-  mine.steps.store(step);  // for messages: who is behind
+  mine.steps.store(step);  // for messages: shows which rank is behind
   if (last) {
     for (int rank = 0; rank < group_.size; ++rank) {
       if (rank != group_.rank) ring(rank);
@@ -136,7 +137,7 @@ void Board::ring(int rank) {
 
 void Board::sleep(uint32_t bell, std::chrono::steady_clock::time_point deadline) {
   const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch());
-  timespec until;  // FUTEX_WAIT_BITSET: absolute, of CLOCK_MONOTONIC, as steady_clock
+  timespec until;  // FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time, as steady_clock does
   until.tv_sec = ns.count() / 1000000000;
   until.tv_nsec = ns.count() % 1000000000;
   futex(&lines_[group_.rank].doorbell, FUTEX_WAIT_BITSET, bell, &until);
@@ -157,7 +158,7 @@ Error Board::raise(const Error& error) {
   bool writes = header_->fault_state.compare_exchange_strong(seen, kWriting);
   for (int i = 0; !writes && header_->fault_state.load() != kWritten; ++i) {
     std::this_thread::yield();
-    writes = i == 100000;  // whoever was writing must have died meanwhile
+    writes = i == 100000;  // the process that was writing must have died
   }
   if (writes) {
     header_->fault.set(error);

@@ -1,5 +1,6 @@
-// The control block through which ranks of one host keep in step: who has come how far, what went
-// wrong, and a doorbell for each sleeper. It lies in a Segment; ranks may be processes or threads.
+// Shared-memory control block that keeps the ranks of one host in step: the progress of each rank,
+// the first failure, and a doorbell for each sleeper. It lies in a Segment. Ranks are processes or
+// threads.
 #pragma once
 
 #include <atomic>
@@ -18,13 +19,13 @@
 
 namespace fleet {
 
-// Where a rank's memory for an operation is, in terms that others understand.
+// Location of a rank's operation buffer, in terms that the other ranks can resolve.
 struct Place {
-  uint64_t segment = 0;  // its id; 0: not in shared memory
+  uint64_t segment = 0;  // segment id; 0: not in shared memory
   uint64_t offset = 0;   // in-process groups: the address
 };
 
-// Which operation a rank is in; all must be in the same.
+// The operation that a rank executes. It must be the same on all ranks.
 struct Call {
   const char* name = "";
   DType dtype = DType::kUInt8;
@@ -35,51 +36,52 @@ struct Call {
 
 class Board {
  public:
-  // Two sequences of steps that do not disturb each other: of operations on the stream, and of
-  // collective calls of the host (allocate).
+  // Two independent sequences of steps: operations on the stream, and collective calls on the host
+  // (allocate).
   enum Channel { kStream, kHost };
   static size_t bytes(int size);
 
-  // A place in the control block at `memory` (page-aligned, zero before the first rank comes).
-  // Waits for nobody.
+  // Creates this rank's entry in the control block at `memory`, which must be page-aligned and zero
+  // before the first rank arrives. Does not block.
   Board(char* memory, const Group& group, std::chrono::milliseconds timeout);
-  ~Board();  // says that this rank has left
+  ~Board();  // marks this rank as having left
   Board(const Board&) = delete;
 
-  // Waits until every rank of the group has come. kTimeout names the missing.
+  // Waits until every rank of the group has arrived. kTimeout names the missing ranks.
   void wait_for_everyone_here();
   int pid_of(int rank) const;
-  // Whether the rank's communicator was destroyed in good order.
+  // Whether the rank destroyed its communicator in an orderly way.
   bool has_left(int rank) const;
 
-  // Throws what has gone wrong, if something has. Every operation begins with it.
+  // Throws the group's failure, if there is one. Every operation calls it first.
   void check() const;
-  // Arrives at the next step and waits for the others. Everybody fails with kInternal where calls
-  // differ.
+  // Arrives at the next step and waits for the others. If the calls differ, every rank fails with
+  // kInternal.
   void step(Channel channel, const Call& call);
-  // The same on the stream, and shows the others these places.
+  // The same on the stream; also publishes these addresses to the other ranks.
   void step_showing(const Call& call, Place in, Place out);
-  // What `rank` showed at the last such step. Valid until this rank's next step of any kind.
+  // The address that `rank` published at the last such step. Valid until this rank's next step of
+  // any kind.
   const Place& in_of(int rank) const { return lines_[rank].stream.in; }
   const Place& out_of(int rank) const { return lines_[rank].stream.out; }
-  // Waits for something that rank `from` does and then calls ring() for.
+  // Waits for a condition that rank `from` establishes before it calls ring() for this rank.
   template <typename Ready>
   void wait(const Ready& ready, int from) {
     wait_until(ready, [&](int rank) { return rank == from && !ready(); });
   }
   void ring(int rank);
 
-  // Where a group is part of a larger one: who keeps it waiting may be outside. Called at a
-  // timeout; returns names, or "" for those of this group that are missing. Before the first
-  // operation.
+  // For a group that is part of a larger one, where the late rank may be outside this group. Called
+  // on a timeout; returns the names of the late ranks, or "" to report the missing ranks of this
+  // group. Set it before the first operation.
   void on_late(std::function<std::string()> names) { late_names_ = std::move(names); }
-  // Fails everybody with this, unless something else has gone wrong before. Returns what everybody
-  // fails with.
+  // Fails every rank with `error`, unless an earlier failure exists. Returns the failure that all
+  // ranks report.
   Error raise(const Error& error);
-  // Fails this rank with `why` and the others with what follows from it.
+  // Fails this rank with `why` and the other ranks with the resulting error.
   void abort(const Error& why);
 
-  // Text from one rank to all, between two steps of the host channel.
+  // Text from one rank to all others, valid between two steps of the host channel.
   static constexpr size_t kNoticeBytes = 256;
   char* notice() const { return header_->notice; }
 
@@ -87,17 +89,17 @@ class Board {
   enum State : uint32_t { kAbsent, kHere, kLeft };
   enum FaultState : uint32_t { kNone, kWriting, kWritten };
   struct Header {
-    alignas(128) std::atomic<uint64_t> arrived[2];   // all ranks' steps, by channel
+    alignas(128) std::atomic<uint64_t> arrived[2];   // steps of all ranks, by channel
     alignas(128) std::atomic<uint32_t> fault_state;  // FaultState
     Fault fault;
     char notice[kNoticeBytes];
   };
   struct Arrival {
     std::atomic<uint64_t> steps;
-    uint64_t call[2];  // by the parity of the step: read until the next but one
+    uint64_t call[2];  // indexed by the parity of the step; read until the next but one
     Place in, out;
   };
-  struct Line {  // written by its rank, but for the doorbell
+  struct Line {  // written by its own rank, except for the doorbell
     alignas(128) std::atomic<uint32_t> doorbell;
     std::atomic<uint32_t> sleepers;
     std::atomic<uint32_t> state;
@@ -111,7 +113,7 @@ class Board {
   void wait_until(const Ready& ready, const Missing& missing);
   void sleep(uint32_t bell, std::chrono::steady_clock::time_point deadline);
   void compare_calls(Channel channel, uint64_t step);
-  // Throws where waiting is in vain: a failure, a missing rank that has left, the deadline.
+  // Throws if waiting cannot succeed: a failure, a missing rank that has left, or the deadline.
   template <typename Missing>
   void check_waiting(const Missing& missing, std::chrono::steady_clock::time_point deadline);
   [[noreturn]] void fail_left(const std::vector<int>& ranks);
@@ -125,10 +127,10 @@ class Board {
   std::function<std::string()> late_names_;
   std::atomic<bool> aborted_{false};
   mutable std::mutex mutex_;
-  std::optional<Error> why_;  // what abort() was called with
+  std::optional<Error> why_;  // the argument of abort()
 };
 
-// missing(rank): whether that rank is waited for. Waiting allocates nothing.
+// missing(rank): whether this rank still waits for `rank`. Waiting does not allocate.
 template <typename Ready, typename Missing>
 void Board::wait_until(const Ready& ready, const Missing& missing) {
   for (int i = 0; i < spins_; ++i) {
@@ -138,14 +140,14 @@ void Board::wait_until(const Ready& ready, const Missing& missing) {
   const PeerWait waiting;
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
   Line& mine = lines_[group_.rank];
-  struct Sleeper {  // announced while it lives
+  struct Sleeper {  // registered while it lives
     explicit Sleeper(std::atomic<uint32_t>& count) : count(count) { count.fetch_add(1); }
     ~Sleeper() { count.fetch_sub(1); }
     std::atomic<uint32_t>& count;
   };
   for (;;) {
     const uint32_t bell = mine.doorbell.load();
-    // Announced before the last look: whoever changes something after it sees a sleeper and rings.
+    // Registers before the last check: a rank that changes state after it sees a sleeper and rings.
     const Sleeper sleeper(mine.sleepers);
     if (ready()) return;
     check_waiting(missing, deadline);
@@ -159,7 +161,7 @@ void Board::check_waiting(const Missing& missing, std::chrono::steady_clock::tim
   const auto pick = [&](bool who_left) {
     std::vector<int> ranks;
     for (int rank = 0; rank < group_.size; ++rank) {
-      // Asked in this order: who left in good order has done before all that it was to do.
+      // The order matters: a rank that left in an orderly way has finished all its work first.
       if ((!who_left || has_left(rank)) && missing(rank)) ranks.push_back(rank);
     }
     return ranks;

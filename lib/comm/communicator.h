@@ -15,7 +15,7 @@ namespace fleet {
 
 enum class ReduceOp { kSum, kMin, kMax };
 
-// Contiguous elements in memory of the communicator's device.
+// Contiguous elements in the memory of the communicator's device.
 struct View {
   void* data = nullptr;
   size_t count = 0;  // elements
@@ -24,28 +24,28 @@ struct View {
 };
 
 // Every rank of the group issues the same calls in the same order, with equal counts and types.
-// Calls are enqueued on the stream, ordered after its earlier work, and return; failures come out
-// of the stream's synchronize() and events as kPeerLost (a peer died: named) or kTimeout (a peer
-// hung longer than the timeout). in may equal out. Only abort() may come from another thread than
-// the one that issues.
+// Calls are enqueued on the stream, ordered after its earlier work, and return immediately.
+// Failures are reported by the stream's synchronize() and by events: kPeerLost names the peer that
+// died, kTimeout the peer that hung longer than the timeout. `in` may equal `out`. Only abort() may
+// be called from a thread other than the issuing one.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // "shm", "gloo", "inprocess", "hierarchical(shm, gloo)", "nccl": for logs.
+  // "shm", "gloo", "inprocess", "hierarchical(shm, gloo)" or "nccl", for logs.
   virtual std::string name() const = 0;
 
-  // Zeroed memory that this transport is fast from (a shared segment, registered memory).
-  // Collective: all ranks call it alike. Lives as long as the buffer and the communicator.
+  // Zeroed memory that this transport accesses fastest (a shared segment, registered memory).
+  // Collective: all ranks make the same call. Lives as long as the buffer and the communicator.
   virtual Buffer allocate(size_t bytes) = 0;
-  // The group of these ranks of this group, in this order; the caller is one of them. Collective
-  // over those ranks only.
+  // Creates a communicator over these ranks of this group, in this order. The caller must be one of
+  // them. Collective over those ranks only.
   virtual std::unique_ptr<Communicator> split(std::span<const int> ranks) = 0;
 
   virtual void all_reduce(View in, View out, ReduceOp op, Stream& stream) = 0;
   virtual void reduce(View in, View out, ReduceOp op, int root,
-                      Stream& stream) = 0;  // out: root only
+                      Stream& stream) = 0;  // out: used on the root only
   virtual void broadcast(View data, int root, Stream& stream) = 0;
   virtual void all_gather(View in, View out, Stream& stream) = 0;  // out.count = size * in.count
   virtual void reduce_scatter(View in, View out, ReduceOp op,
@@ -54,21 +54,21 @@ class Communicator {
   virtual void recv(View data, int peer, Stream& stream) = 0;
   virtual void barrier(Stream& stream) = 0;
 
-  // Every pending and later call of this rank fails with `why`, at once. Any thread, any number of
-  // times.
+  // Fails every pending and later call of this rank with `why`, immediately. May be called from any
+  // thread, any number of times.
   virtual void abort(const Error& why) = 0;
 
-  // Streams of a GPU carry no failures (calls that were given up look done): whoever has waited for
-  // work with calls of this communicator in it asks here whether they succeeded. Throws what went
-  // wrong. Any thread.
+  // GPU streams do not carry failures: aborted calls look complete. After waiting for work that
+  // contains calls of this communicator, call this to see whether they succeeded. Throws the
+  // failure. Any thread.
   virtual void throw_if_failed() const {}
-  // To be called after each launch of a Recording that holds calls of this communicator, with the
-  // stream it was launched on: they are watched from then on as if they had been issued now.
+  // Call this after each launch of a Recording that contains calls of this communicator, with the
+  // stream it was launched on. The calls are watched from then on as if they had been issued now.
   virtual void launched(Stream& /*stream*/) {}
 
-  // What this rank has exchanged through this communicator (not through those split from it), as
-  // far as it has been waited for. Empty where the transport does not tell: nccl chooses its
-  // algorithm itself. Any thread.
+  // The traffic of this rank through this communicator, excluding communicators split from it, as
+  // far as it has completed. Empty if the transport does not report it: nccl chooses its algorithm
+  // itself. Any thread.
   virtual std::optional<Traffic> traffic() const { return std::nullopt; }
 };
 

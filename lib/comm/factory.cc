@@ -17,9 +17,9 @@ Schema comm_schema() {
   Schema schema;
   schema
       .choice("backend", "auto", {"auto", "shm", "gloo", "hierarchical", "inprocess", "nccl"},
-              "transport of the collectives; auto: nccl on GPUs, else from where the ranks run")
+              "transport of the collectives; auto: nccl on GPUs, else chosen by the ranks' hosts")
       .number("timeout", 600, 0.001, 1e6,
-              "seconds an operation waits for a rank that neither comes nor dies");
+              "seconds an operation waits for a rank that neither arrives nor dies");
   return schema;
 }
 
@@ -50,7 +50,7 @@ std::string choose_backend(const CommOptions& options) {
 
 namespace {
 
-// nccl moves a GPU's memory, the others the host's.
+// nccl moves a GPU's memory, the other backends the host's.
 void check_device(const CommOptions& options) {
   const std::string transport = device_transport(options);
   if (transport.empty() ? options.backend != "nccl" : options.backend == transport) return;
@@ -60,7 +60,7 @@ void check_device(const CommOptions& options) {
               "comm.backend", "leave it at auto");
 }
 
-// Registers itself when it is loaded; only who trains on several GPUs needs its library.
+// The nccl module registers itself when it is loaded. Only jobs on several GPUs need its library.
 void load_nccl() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -88,7 +88,7 @@ std::unique_ptr<Communicator> make_communicator(const CommOptions& given) {
            "give the address of every rank's node, or none");
   }
   if (options.size > 1 && !options.store) {
-    refuse("several ranks without a store to meet through", "start them with fleetrun");
+    refuse("several ranks without a store", "start them with fleetrun");
   }
   if (!options.store) options.store = make_memory_store();
   if (options.names.empty()) {

@@ -39,8 +39,8 @@ Error rank_left(const std::string& names) {
 Error ranks_late(const std::string& names, int64_t milliseconds) {
   const std::string time = milliseconds % 1000 ? std::to_string(milliseconds) + " ms"
                                                : std::to_string(milliseconds / 1000) + " s";
-  return Error(ErrorCode::kTimeout, names + " did not come within " + time, "communicator",
-               "look at what it does, or raise comm.timeout");
+  return Error(ErrorCode::kTimeout, names + " did not arrive within " + time, "communicator",
+               "find out what it is doing (fleetrun stacks), or raise comm.timeout");
 }
 
 }  // namespace fleet

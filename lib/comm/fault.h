@@ -1,4 +1,4 @@
-// What went wrong in a group, in a form that travels between its ranks.
+// A group's failure, in a form that can be passed between its ranks.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace fleet {
 
-// An Error without pointers: for shared memory and messages. Long texts are cut.
+// An Error without pointers, for shared memory and messages. Long texts are truncated.
 struct Fault {
   void set(const Error& error);
   Error get() const;
 
   uint32_t code;
-  char text[1020];  // failure, where and next, each ended by a zero
+  char text[1020];  // failure, where and next, each zero-terminated
 };
 
-// What the others fail with where `group.rank` is aborted with `why`: the same, if it names a lost
-// or late rank; else that this rank gave up.
+// The error for the other ranks when `group.rank` aborts with `why`: the same error if it names a
+// lost or late rank, otherwise that this rank gave up.
 Error as_others_hear(const Error& why, const Group& group);
 Error rank_left(const std::string& names);
 Error ranks_late(const std::string& names, int64_t milliseconds);

@@ -9,8 +9,8 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kSmallBytes = 32 << 10;  // by recursive doubling or a tree
-constexpr size_t kPieceBytes = 1 << 20;   // of a pipeline; small ones pay too much per message
+constexpr size_t kSmallBytes = 32 << 10;  // up to here: recursive doubling or a tree
+constexpr size_t kPieceBytes = 1 << 20;   // of a pipeline; smaller pieces cost too much per message
 
 // The lowest bits of a slot.
 enum Slot : uint64_t { kCollective, kMessage };
@@ -21,7 +21,7 @@ void reduce_pair(DType dtype, ReduceOp op, void* out, const void* first, const v
   reduce_elements(dtype, op, &out, 1, in, 2, count);
 }
 
-uint64_t mix(uint64_t hash, uint64_t value) {  // FNV-1a by bytes
+uint64_t mix(uint64_t hash, uint64_t value) {  // FNV-1a over bytes
   for (int i = 0; i < 8; ++i) hash = (hash ^ (value >> (8 * i) & 0xff)) * 0x100000001b3;
   return hash;
 }
@@ -43,7 +43,7 @@ std::unique_ptr<GlooCommunicator> GlooCommunicator::make(const CommOptions& opti
   const Group group = link->group();
   std::unique_ptr<GlooCommunicator> comm(
       new GlooCommunicator(std::move(link), group, std::move(members), 0));
-  comm->do_barrier();  // whoever leaves early leaves nobody half connected
+  comm->do_barrier();  // no rank may leave while another is still connecting
   return comm;
 }
 
@@ -105,12 +105,12 @@ void GlooCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
   }
 }
 
-// Recursive doubling. Where the size is no power of two, the first ranks fold in pairs before and
-// unfold after. Of two halves the one with lower ranks is always the left operand.
+// Recursive doubling. If the size is not a power of two, the first ranks fold in pairs before and
+// unfold after it. The half with the lower ranks is always the left operand.
 void GlooCommunicator::all_reduce_small(View data, ReduceOp op) {
   int power = 1;
   while (power * 2 <= size()) power *= 2;
-  const int folded = 2 * (size() - power);  // ranks below it come in pairs
+  const int folded = 2 * (size() - power);  // ranks below it form pairs
   char* received = scratch(data.bytes());
   GlooLink::Wire mine(*link_, *asked_, data.data, data.bytes());
   GlooLink::Wire theirs(*link_, *asked_, received, data.bytes());
@@ -146,14 +146,14 @@ void GlooCommunicator::all_reduce_small(View data, ReduceOp op) {
   }
 }
 
-// Messages are numbered over all rounds. Round k of reducing receives part rank - k - 2 from the
-// left and adds it; what was just added is sent on as the next round's. So part `rank` is whole in
-// the end, and gathering passes the whole parts on in the same way.
+// Messages are numbered across all rounds. Reduce round k receives part rank - k - 2 from the left
+// and adds it; the sum is sent on in the next round. At the end part `rank` is complete, and
+// gathering passes the complete parts on in the same way.
 void GlooCommunicator::ring(View data, size_t part, ReduceOp op, bool reduce, bool gather) {
   const size_t element = size_of(data.dtype);
   const int n = size();
   const size_t piece = std::min(part, kPieceBytes / element);
-  const size_t pieces = (part + piece - 1) / piece;  // of a part
+  const size_t pieces = (part + piece - 1) / piece;  // pieces per part
   const size_t reducing = reduce ? (n - 1) * pieces : 0;
   const size_t total = reducing + (gather ? (n - 1) * pieces : 0);
   const int left = members_[(rank() + n - 1) % n], right = members_[(rank() + 1) % n];
@@ -162,7 +162,7 @@ void GlooCommunicator::ring(View data, size_t part, ReduceOp op, bool reduce, bo
   GlooLink::Wire all(*link_, *asked_, data.data, data.bytes());
   GlooLink::Wire incoming(*link_, *asked_, received, reduce ? 2 * piece * element : 0);
 
-  // Of message m: the elements it holds. Messages sent are one round ahead of those received.
+  // The elements that message m holds. Sent messages are one round ahead of received ones.
   const auto span_of = [&](size_t m, bool sent) {
     const int round = static_cast<int>(m / pieces) - (sent ? 1 : 0) + (reduce ? 0 : n - 1);
     const size_t which = ((rank() - 2 - round) % n + 2 * n) % n;
@@ -210,7 +210,8 @@ void GlooCommunicator::ring(View data, size_t part, ReduceOp op, bool reduce, bo
 void GlooCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
   begin();
   if (size() == 1) return copy(out.data, in.data, in.bytes());
-  // In a copy: in is not to change. The ring leaves part r on rank r; the root collects them.
+  // Works on a copy because `in` must not change. The ring leaves part r on rank r; the root
+  // collects them.
   const size_t part = (in.count + size() - 1) / size();
   const size_t element = size_of(in.dtype);
   const View work = rank() == root ? out : copy_of(in);

@@ -1,5 +1,5 @@
-// The backend "gloo": between hosts, over TCP. Gloo moves the bytes; the algorithms are ours,
-// because its own have no bfloat16, are slow for small messages, and cannot be aborted.
+// The backend "gloo": TCP between hosts. Gloo moves the bytes; the algorithms are our own, because
+// Gloo's lack bfloat16, are slow for small messages, and cannot be aborted.
 #pragma once
 
 #include <map>
@@ -11,23 +11,24 @@
 
 namespace fleet {
 
-// all_reduce is a ring in pieces, reduced while the next piece is on its way; small messages by
-// recursive doubling. Every element's result is computed on one rank (or by the same tree on all):
-// the same bits everywhere and in every run. Partial sums of 16-bit types are rounded at each hop.
-// Ranks listen on CommOptions::nodes[rank]. Traffic is neither encrypted nor authenticated.
+// all_reduce is a pipelined ring: a piece is reduced while the next one is in flight. Small
+// messages use recursive doubling. One rank (or the same tree on all ranks) computes each element,
+// so results are bitwise identical on all ranks and in every run. Partial sums of 16-bit types are
+// rounded at each hop. Ranks listen on CommOptions::nodes[rank]. Traffic is neither encrypted nor
+// authenticated.
 class GlooCommunicator : public HostCommunicator {
  public:
   static std::unique_ptr<GlooCommunicator> make(const CommOptions& options);
 
   std::string name() const override { return "gloo"; }
   Buffer allocate(size_t bytes) override;
-  // Needs no communication. The groups share connections: a failure in one fails all.
+  // Needs no communication. The split groups share connections: a failure in one fails all.
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
   std::unique_ptr<GlooCommunicator> subgroup(std::span<const int> ranks);
   void abort(const Error& why) override { link_->abort(why); }
 
-  // Where this group works for a larger one: it counts as late who is late there, and its messages
-  // as that one's.
+  // For a group that works on behalf of a larger one: late ranks and messages are accounted to the
+  // larger group's operation.
   void work_for(const GlooLink::Operation* operation) { asked_ = operation; }
   GlooLink& link() { return *link_; }
   const std::vector<int>& members() const { return members_; }
@@ -51,17 +52,17 @@ class GlooCommunicator : public HostCommunicator {
   View copy_of(View view);  // valid until the next call
   void all_reduce_small(View data, ReduceOp op);
   // The two halves of a ring all_reduce over `data`, cut into size() parts of `part` elements (the
-  // last ones shorter or empty). Before gathering and after reducing, rank r holds part r.
+  // last ones may be shorter or empty). Rank r holds part r before gathering and after reducing.
   void ring(View data, size_t part, ReduceOp op, bool reduce, bool gather);
   void broadcast_tree(View data, int root);
   void broadcast_chain(View data, int root);
 
   const std::shared_ptr<GlooLink> link_;
-  const std::vector<int> members_;  // ranks of the link
-  const uint64_t id_;               // the same on all members; upper bits of the slots
+  const std::vector<int> members_;  // as ranks of the link
+  const uint64_t id_;               // the same on all members; the upper bits of the slots
   GlooLink::Operation operation_;
   const GlooLink::Operation* asked_ = &operation_;
-  std::vector<char> scratch_, copy_;  // grow once
+  std::vector<char> scratch_, copy_;  // never shrink
   std::map<std::vector<int>, int> splits_;
 };
 

@@ -14,16 +14,17 @@
 namespace fleet {
 namespace {
 
-// How long the others have to say how far they are; who does not counts as late.
+// How long the other ranks have to report their progress. A rank that does not answer counts as
+// late.
 constexpr std::chrono::seconds kAnswerTime(2);
 
 using Clock = std::chrono::steady_clock;
 
-// Our Store as Gloo wants it. Every wait gets our timeout: Gloo's own would be too short for nodes
-// that start late, and its base class ignores the one given.
+// Adapts our Store to Gloo's interface. Every wait uses our timeout: Gloo's default is too short
+// for nodes that start late, and its base class ignores the given one.
 class StoreForGloo : public ::gloo::rendezvous::Store {
  public:
-  // `check` throws where the group has failed meanwhile: nobody waits for a rank that gave up.
+  // `check` throws if the group has failed, so that no rank waits for one that gave up.
   StoreForGloo(std::shared_ptr<fleet::Store> store, std::chrono::milliseconds timeout,
                std::function<void()> check)
       : store_(std::move(store)), timeout_(timeout), check_(std::move(check)) {}
@@ -58,8 +59,8 @@ class StoreForGloo : public ::gloo::rendezvous::Store {
   std::function<void()> check_;
 };
 
-// Gloo writes to sockets whose peer may be gone, and SIGPIPE would end the process: while this
-// lives, the thread does not get it, nor do threads that it starts meanwhile.
+// Gloo writes to sockets whose peer may be gone, and SIGPIPE would end the process. While this
+// object lives, SIGPIPE is blocked for this thread and for threads that it starts.
 class WithoutSigpipe {
  public:
   WithoutSigpipe() {
@@ -87,13 +88,13 @@ GlooLink::GlooLink(const CommOptions& options)
       std::make_unique<Lifeline>(options, group_, [this](const Error& error) { fail(error); });
   if (group_.size == 1) return;
   const std::string& host = options.nodes[options.rank];
-  const WithoutSigpipe quiet;  // also in Gloo's own thread, which starts here
+  const WithoutSigpipe quiet;  // also applies to Gloo's own thread, which starts here
   try {
     ::gloo::transport::tcp::attr attributes(host.c_str());
     std::shared_ptr<::gloo::transport::Device> device =
         ::gloo::transport::tcp::CreateDevice(attributes);
     auto context = std::make_shared<::gloo::rendezvous::Context>(options.rank, options.size);
-    // Gloo waits five times as long for a connection; waits for messages name their own timeout.
+    // Gloo waits five times this value for a connection. Waits for messages pass their own timeout.
     context->setTimeout(std::max(options.timeout / 5, std::chrono::milliseconds(1)));
     StoreForGloo store(with_prefix(options.store, options.group + "/gloo/"), options.timeout,
                        [this] { check(); });
@@ -103,10 +104,10 @@ GlooLink::GlooLink(const CommOptions& options)
     if (fail(error)) lifeline_->tell(as_others_hear(error, group_));
     throw;
   } catch (const std::exception& error) {
-    check();  // a peer's failure explains it better
+    check();  // a peer's failure is the better explanation
     const Error ours(ErrorCode::kPeerLost,
                      group_.name_of(group_.rank) + " on " + host +
-                         " cannot connect to the others: " + error.what(),
+                         " cannot connect to the other ranks: " + error.what(),
                      "communicator", "check that this node's address is right and reachable");
     if (fail(ours)) lifeline_->tell(ours);
     check();
@@ -147,14 +148,15 @@ std::string GlooLink::late_names(const Operation& operation) {
 void GlooLink::explain(int peer, const Operation& operation, bool late, const std::string& what) {
   if (late) {
     std::string names = late_names(operation);
-    if (names.empty()) names = group_.name_of(peer);  // in time, but nothing comes through
+    if (names.empty()) names = group_.name_of(peer);  // the peer is on time, but no data arrives
     const Error error = ranks_late(names, options_.timeout.count());
     if (fail(error)) lifeline_->tell(error);
     check();
   }
   {
-    // Whoever failed first, or the lifeline, says why the connection broke: within an instant, or
-    // when it has found out who is late (Gloo closes the connection on which it timed out).
+    // The first rank that failed, or the peer monitor, explains why the connection broke: either
+    // within an instant or after it has found the late rank (Gloo closes a connection that timed
+    // out).
     std::unique_lock lock(mutex_);
     const auto deadline = Clock::now() + 2 * kAnswerTime;
     while (!error_ && Clock::now() < deadline) {
@@ -215,7 +217,7 @@ void GlooLink::Wire::send(int to, uint64_t slot, size_t offset, size_t bytes) {
 
 void GlooLink::Wire::recv(int from, uint64_t slot, size_t offset, size_t bytes) {
   guarded(from, [&] {
-    const WithoutSigpipe quiet;  // it announces the buffer
+    const WithoutSigpipe quiet;  // because it announces the buffer
     buffer_->recv(from, slot, offset, bytes);
     return true;
   });

@@ -1,5 +1,5 @@
-// One connected Gloo context: messages between ranks that can be aborted and whose failures name
-// ranks. Groups split from one another share it, and its fate.
+// One connected Gloo context. Messages between ranks can be aborted, and failures name ranks.
+// Groups split from one another share it: a failure in one fails all.
 #pragma once
 
 #include <atomic>
@@ -25,30 +25,30 @@ namespace fleet {
 
 class GlooLink {
  public:
-  // Collective over the ranks of options.
+  // Collective over the ranks in `options`.
   explicit GlooLink(const CommOptions& options);
   ~GlooLink();
 
   const Group& group() const { return group_; }
   Lifeline& lifeline() { return *lifeline_; }
-  // Throws what has gone wrong, if something has.
+  // Throws the group's failure, if there is one.
   void check() const;
   void abort(const Error& why);
 
-  // An operation that a wait belongs to: who takes part, and which it is, to find out who is late;
-  // and where its messages are counted.
+  // The operation that a wait belongs to: its ranks and its number, to find late ranks, and the
+  // counter of its traffic.
   struct Operation {
-    const std::vector<int>* ranks;  // of the link
+    const std::vector<int>* ranks;  // as ranks of the link
     uint64_t group_id, count;
     TrafficCounter* traffic;
   };
 
-  // Names of those who are late in it, or "".
+  // Names of the late ranks in it, or "".
   std::string late_names(const Operation& operation);
 
-  // A piece of memory from which and into which messages go. Messages between two ranks with one
-  // slot arrive in order; every wait is for the oldest message not yet waited for. The memory must
-  // stay until all are waited for, or one has thrown.
+  // Memory that messages are sent from and received into. Messages between two ranks with the same
+  // slot arrive in order; each wait completes the oldest message not yet waited for. The memory
+  // must stay valid until all waits have returned or one has thrown.
   class Wire {
    public:
     Wire(GlooLink& link, const Operation& operation, void* data, size_t bytes);
@@ -68,8 +68,8 @@ class GlooLink {
   };
 
  private:
-  bool fail(const Error& error);  // whether it is the first: only that one counts
-  // Throws what explains that a message to or from `peer` failed.
+  bool fail(const Error& error);  // returns whether it is the first failure; later ones are ignored
+  // Throws the error that explains why a message to or from `peer` failed.
   [[noreturn]] void explain(int peer, const Operation& operation, bool late,
                             const std::string& what);
 

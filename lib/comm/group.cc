@@ -7,7 +7,7 @@ namespace {
 
 void check(bool condition, const char* operation, const std::string& what) {
   if (condition) return;
-  throw Error(ErrorCode::kInternal, what, operation, "the caller gave impossible arguments");
+  throw Error(ErrorCode::kInternal, what, operation, "the caller passed invalid arguments");
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ Group Group::subgroup(std::span<const int> ranks) const {
     if (ranks[i] == rank) sub.rank = i;
     sub.names.push_back(names[ranks[i]]);
   }
-  check(sub.rank >= 0, "split", "the calling rank is not among the ranks");
+  check(sub.rank >= 0, "split", "the calling rank is not one of the ranks");
   return sub;
 }
 

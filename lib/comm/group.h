@@ -1,4 +1,4 @@
-// What all backends share: who is in a group, and the check of a call's arguments.
+// Code that all backends share: the members of a group, and the check of a call's arguments.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace fleet {
 
-// Who is in a group, and what messages call them.
+// The members of a group and their names in messages.
 struct Group {
   int rank = 0;
   int size = 1;
@@ -18,13 +18,13 @@ struct Group {
   std::string name_of(int member) const { return "rank " + std::to_string(names[member]); }
   // "rank 3", "ranks 1, 4"
   std::string name_of(const std::vector<int>& members) const;
-  // The group of these members, in this order. kInternal where it is empty, the caller is not in it
-  // or a member is named twice.
+  // The subgroup of these members, in this order. kInternal if it is empty, does not contain the
+  // caller, or names a member twice.
   Group subgroup(std::span<const int> ranks) const;
 };
 
-// kInternal at the call, before anything is enqueued, where the arguments are impossible.
-//   in_parts, out_parts  in and out are so many equal parts: {1, size} for all_gather
+// kInternal if the arguments are invalid; throws in the call itself, before anything is enqueued.
+//   in_parts, out_parts  number of equal parts in `in` and `out`: {1, size} for all_gather
 void check_pair(const char* operation, const View& in, const View& out, size_t in_parts,
                 size_t out_parts);
 void check_root(const char* operation, int root, const Group& group);

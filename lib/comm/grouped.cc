@@ -10,7 +10,7 @@ std::unique_ptr<GroupedCommunicator> GroupedCommunicator::make(Communicator& fla
   if (group_size <= 1 || group_size >= flat.size() || flat.size() % group_size != 0) {
     throw Error(ErrorCode::kUsage,
                 std::to_string(flat.size()) + " ranks in groups of " + std::to_string(group_size),
-                "communicator", "groups have more than one rank, and their size divides the ranks");
+                "communicator", "the group size must be above 1 and divide the number of ranks");
   }
   const int group = flat.rank() / group_size;
   std::vector<int> members, leaders;

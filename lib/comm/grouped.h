@@ -1,4 +1,4 @@
-// Sums in two levels over any transport: ranks in groups of equal size.
+// Two-level sums over any transport, with ranks in groups of equal size.
 #pragma once
 
 #include <memory>
@@ -7,13 +7,13 @@
 
 namespace fleet {
 
-// all_reduce: to the first rank of each group, across the first ranks, back into the groups, as
-// three operations on the stream. Everything else goes through `flat`.
+// all_reduce runs as three operations on the stream: reduce to the first rank of each group,
+// all_reduce among the first ranks, broadcast within each group. Everything else goes through
+// `flat`.
 class GroupedCommunicator : public Communicator {
  public:
-  // Collective over the ranks of `flat`, which must outlive it. Ranks 0 to group_size - 1 are the
-  // first group. kUsage unless group_size is more than 1 and divides flat's size into several
-  // groups.
+  // Collective over the ranks of `flat`, which must outlive it. Ranks 0 to group_size - 1 form the
+  // first group. kUsage unless group_size is above 1 and divides flat's size into several groups.
   static std::unique_ptr<GroupedCommunicator> make(Communicator& flat, int group_size);
 
   int rank() const override { return flat_.rank(); }
@@ -48,11 +48,11 @@ class GroupedCommunicator : public Communicator {
                       std::unique_ptr<Communicator> outer);
 
   Communicator& flat_;
-  const std::unique_ptr<Communicator> inner_;  // of this group
-  const std::unique_ptr<Communicator> outer_;  // of the groups' first ranks; null on the others
+  const std::unique_ptr<Communicator> inner_;  // within this group
+  const std::unique_ptr<Communicator> outer_;  // among the groups' first ranks; null on the others
 };
 
-// Whether the transport sums inside each host first by itself: groups would only repeat it.
+// Whether the transport already sums inside each host first. Groups would only repeat that.
 bool sums_inside_hosts_first(const Communicator& communicator);
 
 }  // namespace fleet

@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-// From here on all_reduce shares the work across hosts between the ranks of a host.
+// From this size on, the ranks of a host share all_reduce's work across hosts.
 constexpr size_t kSharedFrom = 64 << 10;
 
 View part(const View& view, size_t begin, size_t count) {
@@ -80,7 +80,7 @@ Buffer HierarchicalCommunicator::allocate(size_t bytes) { return inner_->allocat
 std::unique_ptr<Communicator> HierarchicalCommunicator::split(std::span<const int> ranks) {
   Group sub = group_.subgroup(ranks);
   std::vector<std::string> nodes;
-  std::vector<int> inside;  // places on this host
+  std::vector<int> inside;  // the local ranks on this host
   for (int rank : ranks) {
     nodes.push_back(nodes_[rank]);
     if (nodes_[rank] == nodes_[this->rank()]) inside.push_back(topology_.place_of[rank]);
@@ -139,7 +139,7 @@ void HierarchicalCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
       through_leaders(in, out, op);
       return;
     }
-    // Each place its share, in its part of out; what the shares leave over goes the short way.
+    // Each local rank reduces its share, in its part of `out`. The remainder takes the short path.
     const size_t share = in.count / places, shared = share * places;
     const View mine = part(out, inner_->rank() * share, share);
     if (in.data != out.data) std::memmove(out.data, in.data, in.bytes());
@@ -157,7 +157,8 @@ void HierarchicalCommunicator::do_reduce(View in, View out, ReduceOp op, int roo
   together([&] {
     const int root_host = topology_.host_of[root], root_place = topology_.place_of[root];
     const bool is_root = rank() == root;
-    // What the leaders reduce across: the root's host's leader hands it to the root.
+    // The buffer for the reduction among leaders. The leader on the root's host passes it to the
+    // root.
     View partial = is_root ? out : View{nullptr, in.count, in.dtype};
     if (leads() && !is_root) partial.data = scratch(partial_, in.bytes());
     inner_->do_reduce(in, partial, op, 0);
@@ -179,8 +180,8 @@ void HierarchicalCommunicator::do_broadcast(View data, int root) {
 
 void HierarchicalCommunicator::do_all_gather(View in, View out) {
   together([&] {
-    // Hosts gather inside, leaders across (each host padded to the largest), then ranks are put in
-    // order.
+    // Gathers inside each host, then among the leaders (each host padded to the largest), then
+    // reorders by rank.
     size_t most = 0;
     for (const auto& ranks : topology_.ranks_on) most = std::max(most, ranks.size());
     const size_t bytes = in.bytes(), hosts = topology_.ranks_on.size();

@@ -1,5 +1,5 @@
-// The backend "hierarchical": several ranks on each of several hosts, as a composition of a
-// communicator inside each host and one across hosts.
+// The backend "hierarchical", for several ranks on each of several hosts: combines a communicator
+// inside each host and one across hosts.
 #pragma once
 
 #include <map>
@@ -12,9 +12,9 @@
 
 namespace fleet {
 
-// all_reduce: where all hosts have equally many ranks, each reduces its share inside the host, then
-// across with its fellows on the other hosts (all at once), and the host gathers; small messages,
-// and hosts of unequal size, go through the first rank of each host.
+// all_reduce with the same number of ranks on every host: each rank reduces its share inside the
+// host, then across hosts with the ranks of the same local rank (all shares in parallel), and the
+// host gathers. Small messages and hosts of unequal size go through the first rank of each host.
 // Memory from allocate() is shared inside the host.
 class HierarchicalCommunicator : public HostCommunicator {
  public:
@@ -36,12 +36,11 @@ class HierarchicalCommunicator : public HostCommunicator {
   void do_barrier() override;
 
  private:
-  // Which host each rank is on, and which of its ranks it is. Hosts are numbered by their first
-  // rank.
+  // The host of each rank and its local rank there. Hosts are numbered by their first rank.
   struct Topology {
     explicit Topology(const std::vector<std::string>& nodes);
     std::vector<int> host_of, place_of;      // by rank
-    std::vector<std::vector<int>> ranks_on;  // by host; the first one leads
+    std::vector<std::vector<int>> ranks_on;  // by host; the first rank is the leader
   };
 
   HierarchicalCommunicator(Group group, std::vector<std::string> nodes,
@@ -50,10 +49,11 @@ class HierarchicalCommunicator : public HostCommunicator {
   bool leads() const { return topology_.place_of[rank()] == 0; }
   int host() const { return topology_.host_of[rank()]; }
   void through_leaders(View in, View out, ReduceOp op);
-  // Runs an operation; its failure in one part fails the others, so that every rank hears of it.
+  // Runs an operation. A failure in one part fails the other parts, so that every rank learns of
+  // it.
   template <typename Body>
   void guarded(const Body& body);
-  // The same for one that all ranks take part in: counted, so that a timeout names who is late.
+  // The same for an operation of all ranks. It is counted, so that a timeout names the late ranks.
   template <typename Body>
   void together(const Body& body);
   char* scratch(std::vector<char>& memory, size_t bytes);
@@ -61,12 +61,13 @@ class HierarchicalCommunicator : public HostCommunicator {
   const std::vector<std::string> nodes_;
   const Topology topology_;
   const bool equal_hosts_;
-  const std::unique_ptr<SharedCommunicator> inner_;  // of this host
-  const std::unique_ptr<GlooCommunicator> flat_;     // of all ranks
-  std::unique_ptr<GlooCommunicator> leaders_;        // of the first ranks of all hosts; if leads()
-  std::unique_ptr<GlooCommunicator> fellows_;        // of the same place on all hosts; if equal
+  const std::unique_ptr<SharedCommunicator> inner_;  // within this host
+  const std::unique_ptr<GlooCommunicator> flat_;     // all ranks
+  std::unique_ptr<GlooCommunicator> leaders_;        // the first ranks of all hosts; set if leads()
+  // The same local rank on all hosts; set if hosts are equal.
+  std::unique_ptr<GlooCommunicator> fellows_;
   GlooLink::Operation operation_;
-  std::vector<char> partial_, gathered_;  // grow once
+  std::vector<char> partial_, gathered_;  // never shrink
 };
 
 }  // namespace fleet

@@ -1,5 +1,5 @@
-// What the host's backends share: arguments are checked and work is enqueued on the HostStream
-// here; a backend says how an operation is done on the stream's thread.
+// Shared base of the host's backends: checks arguments and enqueues work on the HostStream. A
+// backend implements the operations that run on the stream's thread.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace fleet {
 
-// The enqueued work points to the communicator: it must outlive what was enqueued. The do_
-// functions work at once, on the calling thread, with arguments that are checked already; a
-// hierarchical communicator calls those of its parts.
+// The enqueued work refers to the communicator, which must outlive it. The do_ functions run
+// immediately, on the calling thread, with checked arguments; a hierarchical communicator calls
+// those of its parts.
 class HostCommunicator : public Communicator {
  public:
   explicit HostCommunicator(Group group) : group_(std::move(group)) {}

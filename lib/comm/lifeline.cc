@@ -44,7 +44,7 @@ int milliseconds_until(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1 << 30));
 }
 
-// A peer that vanishes without a word (power, cable) is noticed by the kernel within about 10 s.
+// The kernel notices within about 10 s that a peer vanished silently (power, cable).
 void watch_connection(int fd) {
   const int on = 1, idle = 3, interval = 2, probes = 3;
   const unsigned unanswered = 10000;
@@ -125,7 +125,7 @@ void Lifeline::connect_to(int rank, const std::string& where) {
     throw Error(
         ErrorCode::kPeerLost,
         "cannot connect to " + group_.name_of(rank) + " at " + where + ": " + std::strerror(errno),
-        "communicator", "check the firewall between the nodes, and that rank's log");
+        "communicator", "check the firewall between the nodes and that rank's log");
   }
   watch_connection(fd.get());
   peers_[rank].fd = std::move(fd);
@@ -134,7 +134,7 @@ void Lifeline::connect_to(int rank, const std::string& where) {
   send(rank, hello);
 }
 
-// Whoever has a higher rank connects to this one and says which it is; strangers are hung up on.
+// Each higher rank connects to this one and sends its rank. Connections from strangers are closed.
 void Lifeline::accept_others(int listener, Clock::time_point deadline) {
   const auto missing = [&] {
     std::vector<int> ranks;
@@ -247,7 +247,7 @@ void Lifeline::fail(const Error& error) {
 void Lifeline::send(int rank, Message message) {
   if (!peers_[rank].fd) return;
   message.rank = static_cast<uint32_t>(group_.rank);
-  // Small against the socket's buffer: what does not fit is for a peer that reads no more.
+  // The message is small against the socket's buffer. If it does not fit, the peer no longer reads.
   (void)!::send(peers_[rank].fd.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -1,5 +1,5 @@
-// A TCP connection between every two ranks of a group, over which they notice each other's death,
-// tell each other what went wrong, and ask who is behind. It carries no data.
+// Peer monitor: a TCP connection between every two ranks of a group. Ranks use it to detect each
+// other's death, report failures, and ask which rank is behind. It carries no data.
 #pragma once
 
 #include <atomic>
@@ -19,22 +19,23 @@ namespace fleet {
 
 class Lifeline {
  public:
-  // Collective: returns when every rank is connected; kTimeout names those that did not come.
-  // `failed` is called, from a thread of the lifeline, with each failure noticed or heard of.
+  // Collective: returns when every rank is connected. kTimeout names the ranks that did not
+  // connect. `failed` is called from a peer monitor thread with each failure detected or received.
   Lifeline(const CommOptions& options, const Group& group,
            std::function<void(const Error&)> failed);
-  ~Lifeline();  // says goodbye: the others do not count this rank as dead
+  ~Lifeline();  // says goodbye, so that the others do not count this rank as dead
   Lifeline(const Lifeline&) = delete;
 
-  // Tells everybody else, as far as they can be reached. The first failure only; one that was
-  // noticed or heard of is passed on without being asked, so that whoever leaves after a failure
-  // has told it before.
+  // Sends `error` to all reachable ranks; only the first failure is sent. A failure that was
+  // detected or received is forwarded automatically, so that a rank that leaves after a failure has
+  // reported it.
   void tell(const Error& error);
-  // Counts an operation of a group (any number that its ranks agree on) and returns which it is.
+  // Counts an operation of a group (`group_id`: any number that its ranks agree on) and returns its
+  // number.
   uint64_t enter(uint64_t group_id);
-  // Who of `ranks` keeps the others from operation `count` of the group: those that do not answer
-  // within the time (stopped); if all do, those that are furthest behind. Not from the lifeline's
-  // own thread.
+  // Returns the members of `ranks` that delay operation `count` of the group: those that do not
+  // answer in time (stopped processes), or, if all answer, those that are furthest behind. Must not
+  // be called from the peer monitor's own thread.
   std::vector<int> behind(const std::vector<int>& ranks, uint64_t group_id, uint64_t count,
                           std::chrono::milliseconds patience);
   bool has_left(int rank) const;
@@ -43,7 +44,7 @@ class Lifeline {
   enum Kind : uint32_t { kHello, kBye, kFault, kAsk, kAnswer };
   struct Message {
     Kind kind;
-    uint32_t rank;  // of the sender
+    uint32_t rank;  // sender
     uint64_t group_id, count;
     Fault fault;
   };
@@ -51,8 +52,8 @@ class Lifeline {
     UniqueFd fd;
     bool left = false, gone = false;
     bool answered = false;
-    uint64_t count = 0;  // of the last answer
-    size_t filled = 0;   // of `incoming`
+    uint64_t count = 0;  // from the last answer
+    size_t filled = 0;   // bytes of `incoming`
     Message incoming;
   };
 
@@ -70,7 +71,7 @@ class Lifeline {
   const CommOptions options_;
   const Group group_;
   const std::function<void(const Error&)> failed_;
-  mutable std::mutex mutex_;  // of peers_' flags, counts_
+  mutable std::mutex mutex_;  // guards the flags in peers_, and counts_
   std::condition_variable answered_;
   std::vector<Peer> peers_;
   std::map<uint64_t, uint64_t> counts_;

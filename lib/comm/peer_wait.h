@@ -1,5 +1,5 @@
-// How long this process has waited for other ranks, so far: of ranks that step together, the one
-// that waits least is the one that the others wait for.
+// Total time that this process has waited for other ranks. Among ranks in lockstep, the one with
+// the smallest total is the one that the others wait for.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace fleet {
 
-// Counts the time that it lives. Waits of several threads add up.
+// Adds its own lifetime to the total. Waits of several threads add up.
 class PeerWait {
  public:
   PeerWait() : begun_(Clock::now()) {}
@@ -18,7 +18,7 @@ class PeerWait {
   }
   PeerWait(const PeerWait&) = delete;
 
-  // Of this process, in nanoseconds. Any thread.
+  // Total of this process, in nanoseconds. Any thread.
   static int64_t total_ns() { return total().load(std::memory_order_relaxed); }
 
  private:

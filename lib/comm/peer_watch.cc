@@ -17,7 +17,8 @@ PeerWatch::PeerWatch(const std::vector<int>& pids,
   if (!stop_) throw_errno("cannot create an eventfd");
   for (size_t i = 0; i < pids.size(); ++i) {
     if (pids[i] <= 0 || pids[i] == ::getpid()) continue;
-    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pids[i], 0)));  // close-on-exec
+    // Pidfds are close-on-exec.
+    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pids[i], 0)));
     if (pidfd) {
       peers_.push_back({static_cast<int>(i), std::move(pidfd)});
     } else if (errno == ESRCH) {
@@ -48,7 +49,7 @@ void PeerWatch::run() {
     for (size_t i = 0; i < peers_.size(); ++i) {
       if (!polled[i + 1].revents) continue;
       ended.push_back(peers_[i].position);
-      polled[i + 1].fd = -1;  // reported once
+      polled[i + 1].fd = -1;  // report it only once
     }
     if (!ended.empty()) died_(ended);
   }

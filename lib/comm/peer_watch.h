@@ -1,4 +1,4 @@
-// Notices the death of processes of this host.
+// Detects the death of processes on this host.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace fleet {
 
-// A thread that sleeps until one of the processes ends (pidfd), and then calls `died` with the
-// positions in `pids` of those that did. Positions of the own process and pids <= 0 are passed
-// over. The destructor ends the thread; `died` is not called after it.
+// A thread that sleeps until one of the processes ends (pidfd), then calls `died` with the
+// positions of the ended ones in `pids`. Ignores the position of this process and pids <= 0. The
+// destructor stops the thread; `died` is not called after it.
 class PeerWatch {
  public:
   PeerWatch(const std::vector<int>& pids, std::function<void(const std::vector<int>&)> died);
@@ -24,7 +24,7 @@ class PeerWatch {
     UniqueFd pidfd;
   };
   std::vector<Peer> peers_;
-  std::vector<int> gone_;  // before the watch began
+  std::vector<int> gone_;  // already dead when the watch began
   std::function<void(const std::vector<int>&)> died_;
   UniqueFd stop_;
   Thread thread_;

@@ -6,7 +6,7 @@
 
 #include "tensor/float16.h"
 
-// 64-byte vectors stay inside always-inlined functions: no ABI depends on them.
+// 64-byte vectors stay inside always-inlined functions, so no ABI depends on them.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace fleet {
@@ -14,9 +14,9 @@ namespace {
 
 #define FLEET_INLINE [[gnu::always_inline]] inline
 
-// One vector of 16 lanes of the type that is computed in, and how it is loaded and stored. Written
-// with vector extensions: the compiler lowers them to the instruction set of the function into
-// which they are inlined.
+// One vector of 16 lanes of the compute type, with its load and store. Written with vector
+// extensions: the compiler lowers them to the instruction set of the function they are inlined
+// into.
 template <typename T, int kLanesOf>
 struct Plain {
   static constexpr int kLanes = kLanesOf;
@@ -30,7 +30,7 @@ typedef float Floats __attribute__((vector_size(64)));
 typedef uint32_t Words __attribute__((vector_size(64)));
 typedef uint16_t Halves __attribute__((vector_size(32)));
 
-// 16-bit elements, computed with in float.
+// 16-bit elements, computed in float.
 struct LowLanes {
   static constexpr int kLanes = 16;
   using Element = uint16_t;

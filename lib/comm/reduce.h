@@ -8,16 +8,16 @@
 namespace fleet {
 
 // For each i < count: every out[j][i] = in[0][i] op in[1][i] op ... op in[n_in - 1][i], applied
-// from left to right, so that the bits do not depend on who computes which part. float16 and
-// bfloat16 are reduced in float32 and rounded once (to nearest even). Integer sums wrap. Of a NaN
-// and a number, min and max may give either. An out may be one of the ins; partial overlap is not
+// from left to right, so that the bits do not depend on which rank computes which part. float16 and
+// bfloat16 are reduced in float32 and rounded once (to nearest even). Integer sums wrap. For a NaN
+// and a number, min and max may return either. An out may be one of the ins; partial overlap is not
 // allowed. Any thread.
 void reduce_elements(DType dtype, ReduceOp op, void* const* out, int n_out, const void* const* in,
                      int n_in, size_t count);
 
 // The instruction set that reduce_elements() uses here: "avx512", "avx2" or "baseline".
 const char* reduce_isa();
-// For tests: the same with that instruction set; false where this machine has not got it.
+// For tests: the same with that instruction set; false if this machine lacks it.
 bool reduce_elements_with(const char* isa, DType dtype, ReduceOp op, void* const* out, int n_out,
                           const void* const* in, int n_in, size_t count);
 

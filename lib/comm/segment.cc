@@ -63,7 +63,7 @@ std::shared_ptr<Segment> Segment::create_in_process(size_t bytes) {
   return segment;
 }
 
-// memfd <pid> <fd> <bytes> <id>, or memory <pid> <address of a shared_ptr>
+// Either "memfd <pid> <fd> <bytes> <id>" or "memory <pid> <address of a shared_ptr>".
 std::string Segment::door() {
   char text[128];
   if (in_process_) {
@@ -78,7 +78,7 @@ std::string Segment::door() {
 
 void Segment::close_door() {
   fd_.reset();
-  // The last reference may be the door's own: the caller holds another.
+  // *self_ may be the last reference besides the one that the caller holds.
   delete std::exchange(self_, nullptr);
 }
 
@@ -87,7 +87,7 @@ std::shared_ptr<Segment> Segment::attach(const std::string& door) {
   void* address = nullptr;
   if (std::sscanf(door.c_str(), "memory %d %p", &pid, &address) == 2) {
     if (pid != ::getpid()) {
-      throw Error(ErrorCode::kUsage, "the ranks of an inprocess group are in several processes", {},
+      throw Error(ErrorCode::kUsage, "the ranks of an inprocess group run in several processes", {},
                   "use the backend shm");
     }
     return *static_cast<std::shared_ptr<Segment>*>(address);
@@ -95,7 +95,7 @@ std::shared_ptr<Segment> Segment::attach(const std::string& door) {
   std::shared_ptr<Segment> segment(new Segment);
   if (std::sscanf(door.c_str(), "memfd %d %d %zu %" SCNu64, &pid, &fd, &segment->bytes_,
                   &segment->id_) != 4) {
-    throw Error(ErrorCode::kInternal, "not the door of a shared segment: '" + door + "'");
+    throw Error(ErrorCode::kInternal, "invalid shared segment handle: '" + door + "'");
   }
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
   segment->fd_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
@@ -124,7 +124,8 @@ void Segment::reserve(size_t offset, size_t bytes) {
 
 void Segment::populate() {
 #ifdef MADV_POPULATE_WRITE
-  if (!in_process_) ::madvise(data_, bytes_, MADV_POPULATE_WRITE);  // an old kernel: on first touch
+  // Old kernels populate on first touch instead.
+  if (!in_process_) ::madvise(data_, bytes_, MADV_POPULATE_WRITE);
 #endif
 }
 

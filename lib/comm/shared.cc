@@ -11,13 +11,13 @@ namespace fleet {
 namespace {
 
 constexpr size_t kSlotBytes = 16 << 10;    // largest small message of a rank
-constexpr size_t kStageBytes = 512 << 10;  // of a rank, for memory that others do not see
-constexpr size_t kBoxBytes = 64 << 10;     // of one piece of a message between two ranks
-// Parts of ranks begin at multiples of so many elements: they share no cache line.
+constexpr size_t kStageBytes = 512 << 10;  // per rank, for memory that other ranks cannot access
+constexpr size_t kBoxBytes = 64 << 10;     // for one piece of a message between two ranks
+// Each rank's part begins at a multiple of this, so that parts share no cache line.
 constexpr size_t kPartElements = 1024;
 constexpr size_t kHugePage = size_t{2} << 20;
 
-// Values of Place::segment; segments' own ids are odd.
+// Values of Place::segment. The ids of segments are odd.
 constexpr uint64_t kHidden = 0, kNothing = 2, kAddress = 4;
 constexpr Place kNotNeeded = {kNothing, 0};
 
@@ -61,7 +61,7 @@ char* SegmentTable::address_of(const Place& place) const {
       if (segment->id() == place.segment) return segment->data() + place.offset;
     }
   }
-  FLEET_CHECK(parent_, "a rank shows memory that this one has never seen");
+  FLEET_CHECK(parent_, "a rank published memory that this rank does not know");
   return parent_->address_of(place);
 }
 
@@ -93,7 +93,7 @@ SharedCommunicator::SharedCommunicator(const CommOptions& options, bool in_proce
 
 SharedCommunicator::~SharedCommunicator() = default;
 
-// Control block, slots, stages, boxes; the file is sparse, untouched parts take no memory.
+// Control block, slots, stages and boxes. The file is sparse: untouched parts take no memory.
 size_t SharedCommunicator::control_bytes(int size) {
   const auto n = static_cast<size_t>(size);
   return Board::bytes(size) + n * (2 * kSlotBytes + kStageBytes + n * sizeof(Box));
@@ -123,9 +123,10 @@ void SharedCommunicator::meet() {
       door = options_.store->get(key, options_.timeout);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kTimeout) throw;
-      throw Error(ErrorCode::kTimeout,
-                  group_.name_of(0) + " did not come to make the group '" + options_.group + "'",
-                  "communicator", "look at the log of that rank");
+      throw Error(
+          ErrorCode::kTimeout,
+          group_.name_of(0) + " did not arrive to create the group '" + options_.group + "'",
+          "communicator", "look at the log of that rank");
     }
     control_ = Segment::attach(door);
     FLEET_CHECK(control_->bytes() >= control_bytes(size()), "ranks disagree on the group's size");
@@ -149,7 +150,7 @@ void SharedCommunicator::meet() {
 Buffer SharedCommunicator::allocate(size_t bytes) {
   board_->check();
   if (bytes == 0) return {};
-  if (in_process_) return HostDevice().allocate(bytes);  // what every thread sees anyway
+  if (in_process_) return HostDevice().allocate(bytes);  // every thread can access it
   const size_t unit = bytes >= kHugePage ? kHugePage : 4096;
   const size_t stride = (bytes + unit - 1) / unit * unit;
   const Call call = {.name = "allocate", .count = bytes};
@@ -158,7 +159,7 @@ Buffer SharedCommunicator::allocate(size_t bytes) {
     if (rank() == 0) {
       segment = Segment::create_shared(stride * size());
       const std::string door = segment->door();
-      FLEET_CHECK(door.size() < Board::kNoticeBytes, "a door's text is too long");
+      FLEET_CHECK(door.size() < Board::kNoticeBytes, "the text of a segment handle is too long");
       std::memcpy(board_->notice(), door.c_str(), door.size() + 1);
     }
     board_->step(Board::kHost, call);
@@ -231,12 +232,12 @@ void SharedCommunicator::count_same(size_t bytes) {
   traffic_.received(bytes);
 }
 
-// Of `bytes` each rank reads its part from the others, and writes the result to them.
+// Each rank reads its part of `bytes` from the others and writes the result to them.
 void SharedCommunicator::count_all_reduce(size_t bytes, size_t own_part) {
   count_same(bytes - own_part + others() * own_part);
 }
 
-// Of `bytes` each rank reads its part from the others, and writes the result to the root.
+// Each rank reads its part of `bytes` from the others and writes the result to the root.
 void SharedCommunicator::count_reduce(size_t bytes, size_t own_part, bool is_root) {
   traffic_.sent(bytes - own_part + (is_root ? 0 : own_part));
   traffic_.received(others() * own_part + (is_root ? bytes - own_part : 0));
@@ -357,7 +358,8 @@ void SharedCommunicator::do_all_gather(View in, View out) {
     for (int r = 0; r < size(); ++r) copy(at(out, r * in.count), slot(r), in.bytes());
     return;
   }
-  // Others read in while this rank writes out: apart, or in at its own place of out.
+  // Others read `in` while this rank writes `out`, so they must not overlap unless `in` lies at its
+  // own position in `out`.
   const bool apart = in.data == at(out, rank() * in.count) || !overlap(in, out);
   if (show(call, apart ? place_of(in) : Place{}, kNotNeeded)) {
     for (int r = 0; r < size(); ++r) copy(at(out, r * in.count), ins_[r], in.bytes());

@@ -1,5 +1,5 @@
-// The backends "shm" (processes or threads of one host) and "inprocess" (threads of one process):
-// every rank works directly on everybody's memory.
+// The backends "shm" (processes or threads of one host) and "inprocess" (threads of one process).
+// Every rank works directly on the memory of all ranks.
 #pragma once
 
 #include <map>
@@ -14,15 +14,16 @@
 
 namespace fleet {
 
-// The shared memory that a group can work on: its own, and that of the groups it was split from.
-// Grows with allocate() and lives as long as a communicator of the family.
+// The shared memory that a group can access: its own and that of the groups it was split from.
+// Grows with allocate() and lives as long as any communicator of the family.
 class SegmentTable {
  public:
   explicit SegmentTable(std::shared_ptr<const SegmentTable> parent) : parent_(std::move(parent)) {}
   void add(std::shared_ptr<Segment> segment);
-  // Where it is in a segment that every rank of the group sees; {} where it is not.
+  // The shared address, if the memory lies in a segment that every rank of the group can access;
+  // otherwise {}.
   Place place_of(const void* data, size_t bytes) const;
-  // This process's address of a place; never null for a place of another rank of the group.
+  // This process's address of a shared address; never null for that of another rank of the group.
   char* address_of(const Place& place) const;
 
  private:
@@ -31,14 +32,14 @@ class SegmentTable {
   std::vector<std::shared_ptr<Segment>> segments_;
 };
 
-// Memory from allocate() is reduced in place without any copy: rank r reduces the r-th part of all
+// Memory from allocate() is reduced in place without copies: rank r reduces the r-th part of all
 // ranks' buffers and writes the result to all of them. Other memory goes through a staging area in
-// pieces; small messages through slots, with one synchronisation.
-// Sums are in rank order: the same bits on all ranks and in all runs.
+// pieces, and small messages through slots, with one synchronization.
+// Sums are in rank order: bitwise identical on all ranks and in all runs.
 // send() waits until the receiver has taken all but the last 128 KiB.
 class SharedCommunicator : public HostCommunicator {
  public:
-  // Collective. `in_process`: ranks are threads of this process, and all of its memory is shared.
+  // Collective. `in_process`: ranks are threads of this process, which share all of its memory.
   static std::unique_ptr<SharedCommunicator> make(const CommOptions& options, bool in_process);
   ~SharedCommunicator() override;
 
@@ -58,7 +59,7 @@ class SharedCommunicator : public HostCommunicator {
   void do_barrier() override;
 
  private:
-  struct Box;  // of one sender for one receiver
+  struct Box;  // from one sender to one receiver
 
   SharedCommunicator(const CommOptions& options, bool in_process,
                      std::shared_ptr<const SegmentTable> parent);
@@ -69,22 +70,23 @@ class SharedCommunicator : public HostCommunicator {
   Box* box(int from, int to) const;
 
   Place place_of(const View& view) const;
-  // Steps with places shown; true where all shown are shared: ins_ and outs_ are everybody's then
-  // (null where nothing was shown).
+  // Performs a step that publishes addresses. Returns true if all published addresses are shared;
+  // ins_ and outs_ then point to all ranks' memory (null where nothing was published).
   bool show(const Call& call, Place in, Place out);
   void step(const Call& call) { board_->step(Board::kStream, call); }
-  // Reduces this rank's part of `count` elements of all `ins` into the outs. Returns its bytes.
+  // Reduces this rank's part of `count` elements of all `ins` into the outs. Returns the size of
+  // the part in bytes.
   size_t reduce_part(DType dtype, ReduceOp op, char* const* outs, int n_out, char* const* ins,
                      size_t count);
-  // Reduces elements of everybody's slots, from byte `offset` on, into out.
+  // Reduces elements of all ranks' slots, starting at byte `offset`, into out.
   void reduce_slots(DType dtype, ReduceOp op, void* out, size_t offset, size_t count);
 
-  // What operations move from one rank's memory to another's, whoever copies it.
+  // Counts the bytes that operations move between ranks, whichever rank copies them.
   size_t others() const { return static_cast<size_t>(size()) - 1; }
-  void count_same(size_t bytes);  // sent as well as received
+  void count_same(size_t bytes);  // sent and received
   void count_all_reduce(size_t bytes, size_t own_part);
   void count_reduce(size_t bytes, size_t own_part, bool is_root);
-  // Each of the others gives the root `to_root` bytes and gets `from_root` from it.
+  // Each other rank gives the root `to_root` bytes and gets `from_root` bytes from it.
   void count_to_or_from(bool is_root, size_t to_root, size_t from_root);
 
   const CommOptions options_;
@@ -93,7 +95,7 @@ class SharedCommunicator : public HostCommunicator {
   std::shared_ptr<Segment> control_;
   std::unique_ptr<Board> board_;
   std::unique_ptr<PeerWatch> watch_;
-  uint64_t small_calls_ = 0;                // the slots' parity; the same on all ranks
+  uint64_t small_calls_ = 0;                // its parity selects the slots; the same on all ranks
   std::vector<char*> ins_, outs_, stages_;  // of all ranks
   std::vector<void*> to_;
   std::vector<const void*> from_;

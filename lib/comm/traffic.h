@@ -1,4 +1,4 @@
-// How much a rank exchanges with the others.
+// Amount of data that a rank exchanges with the others.
 #pragma once
 
 #include <atomic>
@@ -7,13 +7,13 @@
 
 namespace fleet {
 
-// Bytes of payload, counted where they are handed over: to a socket's transport, or from one rank's
+// Payload bytes, counted when they are passed to a socket's transport or copied from one rank's
 // memory to another's. A byte that several ranks read counts once for each. Over all ranks of a
 // group, sent and received are equal between operations.
 struct Traffic {
   int64_t sent = 0;
   int64_t received = 0;
-  int64_t sent_between_hosts = 0;  // the part of sent whose receiver is on another host
+  int64_t sent_between_hosts = 0;  // the part of `sent` whose receiver is on another host
 
   Traffic& operator+=(const Traffic& other) {
     sent += other.sent;

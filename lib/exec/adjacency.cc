@@ -5,7 +5,7 @@
 namespace fleet {
 namespace {
 
-// Remembers that `neighbour` lies next to `var` on one side.
+// Records `neighbour` as the variable next to `var` on one side.
 void link(std::map<VarId, VarId>& side, VarId var, VarId neighbour, const Program& program) {
   const auto [found, fresh] = side.try_emplace(var, neighbour);
   FLEET_CHECK(fresh || found->second == neighbour,
@@ -17,7 +17,7 @@ void link(std::map<VarId, VarId>& side, VarId var, VarId neighbour, const Progra
 
 std::vector<Chain> find_chains(const Plan& plan) {
   std::map<VarId, VarId> next, previous;
-  std::vector<Chain> seen;  // each variable by itself, as operations come upon it
+  std::vector<Chain> seen;  // each variable by itself, in order of first use
   std::map<VarId, bool> placed;
   for (const PlannedOp& planned : plan.ops) {
     const Op& op = planned.op;

@@ -1,4 +1,4 @@
-// Variables that operations want side by side in memory.
+// Variables that operations require to be adjacent in memory.
 #pragma once
 
 #include <vector>
@@ -7,16 +7,16 @@
 
 namespace fleet {
 
-// Variables that lie one behind the other, in this order.
+// Variables that are adjacent in memory, in this order.
 struct Chain {
   std::vector<VarId> vars;
-  GroupId group = 0;  // of the first operation that wants them so: whose memory they lie in
+  GroupId group = 0;  // of the first operation that requires the chain; owns the memory
 };
 
 // The chains of all operations with OpDef::contiguous_inputs, in the order of their first
-// operations. A variable may be an input of several such operations as long as it has the same
-// neighbours in all of them: one may take a part of another's, or continue it. kInternal naming a
-// variable that two operations want between others.
+// operations. A variable may be an input of several such operations if it has the same neighbours
+// in all of them: one operation may take a part of another's chain, or continue it. kInternal names
+// a variable for which two operations require different neighbours.
 std::vector<Chain> find_chains(const Plan& plan);
 
 }  // namespace fleet

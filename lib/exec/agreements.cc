@@ -15,7 +15,7 @@ std::string list_of(const std::vector<int>& ranks) {
   return text;
 }
 
-// When a section runs, in words that mean the same on every rank.
+// Describes when a section runs, in words that mean the same on every rank.
 std::string when_text(const Program& program, const Op& op) {
   Predicate when = program.sections()[op.section].when;
   std::string flag;
@@ -26,8 +26,8 @@ std::string when_text(const Program& program, const Op& op) {
   return when.text() + flag;
 }
 
-// A line an operation, by what all ranks know alike: no names of variables and no numbers of
-// groups.
+// Writes one line per operation, using only what all ranks share: no variable names and no group
+// numbers.
 class Writer {
  public:
   Writer(const Plan& plan, int rank) : plan_(plan), program_(plan.program), rank_(rank) {
@@ -68,7 +68,7 @@ class Writer {
     return agreement;
   }
 
-  // Which of the communicators of the same ranks.
+  // Identifies one of the communicators over the same ranks.
   std::string communicator(const Op& op) const {
     const int64_t group = op.attributes.integer("communicator");
     const int first_sum = program_.groups()[group].first_sum;
@@ -96,9 +96,9 @@ class Writer {
     return line;
   }
 
-  // Integers that an operation made of floats are places in their memory (ops/dgc_select.cc): they
-  // mean the same on ranks where that lies alike. A single one is a flag: whether what a rank
-  // looked at is finite.
+  // Integers that an operation computes from floats are positions in their memory
+  // (ops/dgc_select.cc): they mean the same on ranks with equal memory layouts. A single one is a
+  // flag that says whether all inspected values are finite.
   std::string places(VarId id) const {
     const auto made = made_by_.find(id);
     const Var& var = program_.var(id);
@@ -113,20 +113,21 @@ class Writer {
 
   void add_message(const Op& op, const RankGroup& group) {
     const int peer = group.ranks[op.attributes.integer("peer")];
-    FLEET_CHECK(peer != rank_, op.type() + ": rank " + std::to_string(rank_) + " is its own peer");
+    FLEET_CHECK(peer != rank_,
+                op.type() + ": rank " + std::to_string(rank_) + " names itself as its peer");
     const bool sends = op.outputs.empty();
     const int from = sends ? rank_ : peer, to = sends ? peer : rank_;
     const std::vector<int> both = {std::min(from, to), std::max(from, to)};
     const std::string name = "pair" + list_of(both);
     agreements_[name].ranks = both;
-    // Messages of one communicator in one order, those of two freely.
+    // Messages of one communicator have one order; those of two communicators are independent.
     const std::string by = communicator(op) + " of ranks" + list_of(group.ranks);
     pairs_[name][by].push_back("from " + std::to_string(from) + " to " + std::to_string(to) +
                                " on " + by + " (" + when_text(program_, op) + ") " +
                                tensor(sends ? op.inputs[0] : op.outputs[0]));
   }
 
-  // Ranks allocate a group's memory together.
+  // The ranks of a group allocate its memory together.
   void add_memory() {
     for (size_t group = 0; group < plan_.bucket_bytes.size(); ++group) {
       const RankGroup& ranks = program_.groups()[group];
@@ -140,8 +141,8 @@ class Writer {
   const Plan& plan_;
   const Program& program_;
   const int rank_;
-  std::map<VarId, const PlannedOp*> made_by_;  // of the operations so far
-  std::vector<int> ordinals_;                  // of each group among those of the same ranks
+  std::map<VarId, const PlannedOp*> made_by_;  // operations so far
+  std::vector<int> ordinals_;                  // of each group, among the groups of the same ranks
   Agreements agreements_;
   std::map<std::string, std::map<std::string, std::vector<std::string>>> pairs_;
 };
@@ -161,7 +162,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 std::string key_of(int rank) { return "plan/" + std::to_string(rank); }
 
-// "<hash> <name>" a line.
+// Parses lines "<hash> <name>".
 std::map<std::string, uint64_t> parse(const std::string& text) {
   std::map<std::string, uint64_t> hashes;
   for (const std::string& line : lines_of(text)) {
@@ -181,7 +182,7 @@ std::vector<int> ranks_in(const std::string& name) {
   return ranks;
 }
 
-// The beginning of a long line, and the text around this place.
+// The beginning of a long line, and the text around position `place`.
 std::string excerpt(const std::string& line, size_t place) {
   constexpr size_t kHead = 80, kAround = 60;
   if (line.size() <= kHead + 2 * kAround) return line;
@@ -195,7 +196,7 @@ std::string first_difference(const std::string& name, const std::vector<std::str
                              const std::vector<std::string>& theirs, int rank, int other) {
   size_t i = 0;
   while (i < mine.size() && i < theirs.size() && mine[i] == theirs[i]) ++i;
-  size_t difference = 0;  // within the operation's line
+  size_t difference = 0;  // position within the operation's line
   if (i < mine.size() && i < theirs.size()) {
     difference =
         std::mismatch(mine[i].begin(), mine[i].end(), theirs[i].begin(), theirs[i].end()).first -

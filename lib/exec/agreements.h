@@ -1,4 +1,4 @@
-// What ranks must agree on before they work together, and its comparison.
+// The plan fingerprint that ranks compare before they work together.
 #pragma once
 
 #include <chrono>
@@ -11,21 +11,20 @@
 
 namespace fleet {
 
-// What one rank does in a group, or with another rank: a line an operation, in the order in which
-// the rank issues them. Lines of ranks that fit are equal.
+// What one rank does in a group or with one other rank: one line per operation, in issue order.
+// Ranks that can work together have equal lines.
 struct Agreement {
-  std::vector<int> ranks;  // of the job, in the order of the group; two of a pair, the lower first
+  std::vector<int> ranks;  // of the job, in the order of the group; of a pair, the lower rank first
   std::vector<std::string> operations;
   uint64_t hash() const;
 };
 
-// By "ranks 0 1 2" for what the ranks of a group do together and "pair 0 1" for what two ranks send
-// each other.
+// Keys: "ranks 0 1 2" for the operations of a group, "pair 0 1" for the messages between two ranks.
 using Agreements = std::map<std::string, Agreement>;
 
-// Publishes those of this rank and compares each with those of the other ranks in it. Collective:
-// every rank of the job calls it, once with one Store. kUsage naming the rank that differs, the
-// group or pair, and the first operation that is not the same; kTimeout where a rank does not come.
+// Publishes this rank's agreements and compares each with those of the other ranks in it.
+// Collective: every rank of the job calls it once per Store. kUsage names the rank that differs,
+// the group or pair, and the first differing operation; kTimeout if a rank does not arrive.
 void compare_agreements(const Agreements& mine, int rank, int world, Store& store,
                         std::chrono::milliseconds timeout);
 

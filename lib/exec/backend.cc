@@ -14,7 +14,7 @@ Registry<BackendDef>& backends() {
   return registry;
 }
 
-// Of Linux, and of Windows' subsystem for it.
+// The device files of Linux and of WSL.
 bool has_nvidia_driver() {
   std::error_code error;
   return std::filesystem::exists("/dev/nvidiactl", error) ||
@@ -32,7 +32,8 @@ constexpr Accelerator kAccelerators[] = {
     {"cuda", has_nvidia_driver, "no NVIDIA driver is running here"},
 };
 
-// asked: for this accelerator by name. "auto" does not load CUDA's libraries without a driver.
+// `asked`: the user named this accelerator. Otherwise its libraries are not loaded without a
+// driver.
 std::string no_device_reason(const Accelerator& accelerator, bool asked, int* count) {
   const std::string name = accelerator.name;
   *count = 0;

@@ -1,4 +1,4 @@
-// Backends by name: which devices this process can compute on.
+// Registry of backends by name: the devices on which this process can compute.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 namespace fleet {
 
 struct BackendDef {
-  // How many devices there are. Where there are none, *why says so in a clause.
+  // Number of devices. If there are none, *why gives the reason as a clause.
   int (*device_count)(std::string* why) = nullptr;
-  // Device `index` of them, 0 <= index < device_count().
+  // Creates device `index`, 0 <= index < device_count().
   std::unique_ptr<Device> (*make_device)(int index, const DeviceOptions& options) = nullptr;
   // See low_precision_types().
   std::vector<DType> (*low_precision)(std::string* why) = nullptr;
@@ -21,13 +21,14 @@ struct BackendDef {
   std::vector<std::string> passes = {};
 };
 
-// A backend registers itself when its room is linked, or when its module is loaded.
+// A backend registers itself when its module is linked or loaded.
 bool register_backend(const std::string& name, BackendDef def);
-// Whether its kernels are here: linked, or loaded by choose_device(), with a device or without.
+// Whether the backend's kernels are available: linked, or loaded by choose_device(), with or
+// without a device.
 bool has_backend(const std::string& name);
 
-// The 16-bit types in which this backend is faster here than in float32, the one to prefer first.
-// Where there are none, *why says so in a clause. The backend is linked or loaded already.
+// The 16-bit types that are faster than float32 on this backend here, in order of preference. If
+// there are none, *why gives the reason as a clause. The backend must be linked or loaded already.
 std::vector<DType> low_precision_types(const std::string& backend, std::string* why);
 
 // See BackendDef::passes; none if the backend is neither linked nor loaded.
@@ -42,16 +43,16 @@ std::vector<std::string> device_names();
 
 struct DeviceChoice {
   std::unique_ptr<Device> device;
-  std::string note;  // one line for the log where it is another device than the one asked for; else
-                     // empty
-  std::string reason;   // the same as a clause, without what it leads to
-  std::string missing;  // the accelerator that was asked for by name and is not here; else empty
+  std::string note;  // one line for the log if the device is not the requested one; otherwise empty
+  std::string reason;  // the same as a clause, without its consequence
+  std::string
+      missing;  // the accelerator that was requested by name but is not here; otherwise empty
 };
 
-// wanted: one of device_names(). "auto" takes the first accelerator that has a device. An
-// accelerator gives its device `index`; without one, the choice is the CPU and the note says why.
-// A backend that is not linked is loaded from libfleet_<name>.so beside the program or in
-// ../lib/fleetrun. kUsage for another name, or if there are devices but none with this index.
+// wanted: one of device_names(). "auto" uses the first accelerator that has a device. An
+// accelerator gives its device `index`; without one, the choice is the CPU with a note that gives
+// the reason. A backend that is not linked is loaded from libfleet_<name>.so beside the program or
+// in ../lib/fleetrun. kUsage for another name, or if devices exist but none with this index.
 DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options = {});
 
 }  // namespace fleet

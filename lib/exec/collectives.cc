@@ -1,11 +1,13 @@
-// Kernels of the collective operations: alike on every device, since the communicator and the
-// stream know theirs. A group of one rank has no communicator: its collectives copy, or do nothing.
+// Kernels of the collective operations. They are the same on every device, because the communicator
+// and the stream know theirs. A group of one rank has no communicator: its collectives copy or do
+// nothing.
 #include "exec/kernel.h"
 
 namespace fleet {
 namespace {
 
-// In place, memory travels as it lies: ranks of a group agree on the layouts (Plan::agreements()).
+// In place, data is sent in its memory order: the ranks of a group agree on the layouts
+// (Plan::agreements()).
 void keep_layouts(LayoutQuery& query) {
   for (int i = 0; i < query.input_count(); ++i) {
     const Layout layout = query.input(i).value_or(Layout::plain(query.input_var(i).shape));
@@ -18,8 +20,8 @@ View view_of(const Argument& argument) {
   return {argument.data, argument.bytes() / size_of(argument.dtype), argument.dtype};
 }
 
-// All inputs and what lies between them (OpDef::contiguous_inputs), so that one call does for all.
-// The gaps between inputs are summed too; no operation reads them.
+// One view over all inputs and the gaps between them (OpDef::contiguous_inputs), so that one call
+// covers them all. The gaps are summed too; no operation reads them.
 View bucket_view(const KernelContext& context) {
   const Argument& first = context.inputs.front();
   const Argument& last = context.inputs.back();
@@ -40,7 +42,7 @@ std::unique_ptr<Kernel> nothing() {
   return make_kernel([](Stream&) {});
 }
 
-// Of one rank: y is x.
+// For a group of one rank: y is x.
 std::unique_ptr<Kernel> copy(KernelContext& context) {
   const View from = view_of(context.inputs[0]), to = view_of(context.outputs[0]);
   Device* device = &context.device;
@@ -84,7 +86,7 @@ FLEET_KERNEL(any, broadcast) {
   };
 }
 
-// Parts are rows of the tensors, so the layouts are plain.
+// The parts are rows of the tensors, so the layouts are plain.
 FLEET_KERNEL(any, all_gather) {
   def.create = [](KernelContext& context) {
     if (!context.communicator) return copy(context);

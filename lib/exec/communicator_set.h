@@ -12,14 +12,14 @@ namespace fleet {
 class CommunicatorSet {
  public:
   // `job` is the communicator of all ranks and must outlive the set; null in a job of one rank.
-  // Collective over each group's ranks: every rank makes those of its groups in the order in which
-  // its Program lists them. The first group of all ranks in their order goes through `job` itself,
-  // the others are split from it. RankGroup::first_sum > 1: sums in groups of so many ranks first
-  // (GroupedCommunicator), unless the transport does that for each host anyway. kUsage where
-  // first_sum does not divide the group, kInternal where a group names a rank the job has not.
+  // Collective over each group's ranks: every rank creates the communicators of its groups in the
+  // order of its Program. The first group of all ranks in order uses `job` itself; the others are
+  // split from it. RankGroup::first_sum > 1 sums within subgroups of that many ranks first
+  // (GroupedCommunicator), unless the transport already does that for each host. kUsage if
+  // first_sum does not divide the group, kInternal if a group names a rank that is not in the job.
   CommunicatorSet(const std::vector<RankGroup>& groups, Communicator* job);
 
-  // By GroupId. Null for groups that this rank is not in, and for those of one rank, whose
+  // By GroupId. Null for groups that do not contain this rank and for groups of one rank, whose
   // collectives need no transport.
   const std::vector<Communicator*>& all() const { return all_; }
 

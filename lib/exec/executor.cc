@@ -15,7 +15,7 @@ namespace fleet {
 struct Executor::Step {
   const PlannedOp* planned = nullptr;
   std::unique_ptr<Kernel> kernel;
-  std::unique_ptr<Event> done;  // only where another stream waits for it
+  std::unique_ptr<Event> done;  // set only if another stream waits for it
   double seconds = 0;
   int64_t calls = 0;
 };
@@ -26,10 +26,10 @@ struct Executor::Schedule {
     std::vector<Event*> waits;
   };
   std::vector<Item> items;
-  std::vector<int> beside;  // the streams it uses but the first
+  std::vector<int> beside;  // the streams it uses other than the first
   std::set<Communicator*> communicators;
   bool ran = false;
-  std::unique_ptr<Recording> recording;  // all of it, once it ran
+  std::unique_ptr<Recording> recording;  // of the whole schedule, once it has run
 };
 
 Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communicators)
@@ -52,7 +52,7 @@ Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communi
   active_.resize(program().sections().size());
 }
 
-// Streams end before the memory their work touches is given back.
+// Streams end before the memory that their work uses is released.
 Executor::~Executor() { streams_.clear(); }
 
 void Executor::make_step(const PlannedOp& planned) {
@@ -150,7 +150,7 @@ void Executor::run(const StepInfo& info) {
   }
   Schedule& schedule = schedule_for(info);
   const bool whole = recording_ && !profiling_ && !checking_;
-  // The first time step by step: libraries may still prepare themselves.
+  // The first run is step by step: libraries may still initialize themselves.
   if (whole && schedule.ran && !schedule.recording) record(schedule, info);
   if (whole && schedule.recording) {
     schedule.recording->launch(*streams_[0]);
@@ -174,8 +174,8 @@ void Executor::record(Schedule& schedule, const StepInfo& info) {
 }
 
 void Executor::issue(Schedule& schedule, const StepInfo& info) {
-  // Other streams begin behind all earlier work, and the next step, which may overwrite what they
-  // still read, behind theirs.
+  // Other streams start after all earlier work. The next step, which may overwrite what they still
+  // read, starts after theirs.
   if (!schedule.beside.empty()) streams_[0]->record(*begin_);
   for (int i : schedule.beside) streams_[i]->wait(*begin_);
   for (const Schedule::Item& item : schedule.items) {
@@ -206,7 +206,7 @@ void Executor::check_outputs(const Step& step, const StepInfo& info) {
   for (VarId id : op.outputs) {
     const auto found = find(id);
     if (!found) continue;
-    std::string before;  // nothing made it within the step: it was fed, or there from the start
+    std::string before;  // not written within the step: a feed or an initial value
     for (VarId input : op.inputs) {
       const bool overwritten = input != kNoVar && argument(input).data == argument(id).data;
       if (!overwritten && find(input)) before = program().var(input).name;
@@ -240,7 +240,7 @@ void Executor::initialize(uint64_t seed) {
 }
 
 void Executor::feed(VarId id, const void* data) {
-  FLEET_CHECK(program().var(id).kind == VarKind::kFeed, program().var(id).name + " is no feed");
+  FLEET_CHECK(program().var(id).kind == VarKind::kFeed, program().var(id).name + " is not a feed");
   const PlannedVar& planned = plan_.vars[id];
   device_.copy(address(planned), data, planned.bytes, *streams_[0]);
 }
@@ -281,7 +281,7 @@ void Executor::read(VarId id, void* data) {
 
 void Executor::write(VarId id, const void* data) {
   const Argument to = argument(id);
-  FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' lives within a step only");
+  FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' exists within a step only");
   const Layout plain = Layout::plain(to.shape);
   synchronize();
   stale_ = true;
@@ -342,8 +342,8 @@ std::string Executor::profile() const {
   for (const Row& row : order) {
     if (row.calls == 0) continue;
     char line[160];
-    std::snprintf(line, sizeof line, "%-32s %6.0f calls %10.3f ms a run %5.1f %%\n",
-                  row.type.c_str(), row.calls / runs, 1e3 * row.seconds / runs,
+    std::snprintf(line, sizeof line, "%-32s %6.0f calls %10.3f ms/run %5.1f %%\n", row.type.c_str(),
+                  row.calls / runs, 1e3 * row.seconds / runs,
                   100 * row.seconds / std::max(total, 1e-12));
     text += line;
   }

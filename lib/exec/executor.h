@@ -1,4 +1,4 @@
-// The Executor: runs a Plan on a device. A step allocates nothing and looks nothing up by name.
+// The Executor runs a Plan on a device. A step neither allocates memory nor looks names up.
 #pragma once
 
 #include <map>
@@ -10,14 +10,14 @@
 
 namespace fleet {
 
-// Not thread-safe: one thread drives it.
+// Not thread-safe: use it from one thread.
 class Executor {
  public:
-  // communicators: by GroupId, the number that collectives name in their attribute "communicator"
-  // (CommunicatorSet::all()); null where the group has one rank. They must outlive the executor.
-  // kInternal where a collective's group has none, or one of another size.
+  // communicators: indexed by GroupId, the value of a collective's attribute "communicator"
+  // (CommunicatorSet::all()); null for a group of one rank. They must outlive the executor.
+  // kInternal if a collective's group has no communicator or one of another size.
   Executor(Plan plan, Device& device, std::vector<Communicator*> communicators);
-  // With the communicator of the only group, or null.
+  // For a Program with at most one group: its communicator, or null.
   Executor(Plan plan, Device& device, Communicator* communicator)
       : Executor(std::move(plan), device,
                  communicator ? std::vector<Communicator*>{communicator}
@@ -26,22 +26,22 @@ class Executor {
 
   const Plan& plan() const { return plan_; }
   const Program& program() const { return plan_.program; }
-  // Sets every parameter and state to its initial value, drawn by (seed, name): alike on every
+  // Sets every parameter and state to its initial value, drawn by (seed, name): identical on every
   // rank.
   void initialize(uint64_t seed);
-  // Copies a feed in: plain layout, all of it. The data must stay until the step that uses it was
-  // synchronized.
+  // Copies a whole feed in, in plain layout. `data` must stay valid until the step that uses it has
+  // been synchronized.
   void feed(VarId var, const void* data);
-  // Runs the sections whose predicates hold. Returns after the host has issued everything; failures
-  // of a communicator come out here, in synchronize() or in read().
+  // Runs the sections whose predicates hold. Returns when the host has issued all work. A
+  // communicator's failure is thrown here, in synchronize() or in read().
   void run(const StepInfo& info);
   void synchronize();
-  // Throws what went wrong in a communicator so far; does not wait.
+  // Throws a communicator's failure, if there is one; does not wait.
   void check_communicators() const;
-  // What run() issues to: work on it runs before the next run.
+  // The stream that run() issues to. Work on it runs before the next run.
   Stream& stream() { return *streams_[0]; }
-  // Feeds, parameters, states and kept variables, in plain layout. Synchronizes. kInternal where
-  // the variable's memory is used for others too.
+  // Reads a feed, parameter, state or kept variable, in plain layout. Synchronizes. kInternal if
+  // the variable shares its memory with others.
   void read(VarId var, void* data);
   void write(VarId var, const void* data);
   template <typename T>
@@ -50,32 +50,32 @@ class Executor {
     read(var, all.data());
     return all;
   }
-  // Copies those values as they lie in memory, argument(var).bytes() in argument(var).layout. Only
-  // issued: they are there after synchronize().
+  // Copies these values in memory order: argument(var).bytes() bytes in argument(var).layout. Only
+  // issues the copy; the data is valid after synchronize().
   void copy_out(VarId var, void* data);
-  // Where the host can read them at once after synchronize(); null where the device keeps them in
-  // memory of its own.
+  // Address at which the host can read the values directly after synchronize(); null if the device
+  // keeps them in its own memory.
   const void* on_host(VarId var) const;
-  // Memory and layout of a variable as kernels see it.
+  // Memory and layout of a variable, as kernels see it.
   Argument argument(VarId var) const;
 
-  // Steps are issued operation by operation even where the device could record them and launch them
-  // as one. Profiling and checking do that too.
+  // If off, steps are issued operation by operation even if the device could record them and launch
+  // them as one. Profiling and checking also turn recording off.
   void set_recording(bool on) { recording_ = on; }
-  // After each operation its floating outputs are looked at on the host; run() throws kUsage naming
-  // the first operation that made a value that is not finite. Slow: for finding it.
+  // Checks the floating outputs of each operation on the host. run() throws kUsage naming the first
+  // operation that produced a non-finite value. Slow; for debugging.
   void set_checking(bool on) { checking_ = on; }
-  // Measures each operation on the host's clock, waiting for it: for finding where time goes, slows
-  // devices down.
+  // Measures each operation on the host's clock and waits for it. For profiling only: slows devices
+  // down.
   void set_profiling(bool on);
-  // Of each operation of the plan: seconds a run while profiling. Refreshes and syncs are no runs
-  // of their own here: their time is among that of the steps and evaluations.
+  // For each operation of the plan, the seconds per run while profiling. Refreshes and syncs do not
+  // count as runs: their time is added to steps and evaluations.
   std::vector<double> profiled_seconds() const;
-  // One line an operation type, most time first: calls, milliseconds a run, share.
+  // One line per operation type, most time first: calls, milliseconds per run, share.
   std::string profile() const;
 
  private:
-  struct Step;      // one operation ready to run
+  struct Step;      // one operation, ready to run
   struct Schedule;  // the operations of one combination of sections
   Schedule& schedule_for(const StepInfo& info);
   std::unique_ptr<Schedule> make_schedule();
@@ -94,12 +94,12 @@ class Executor {
   Buffer persistent_, arena_, host_;
   std::vector<Buffer> buckets_;                   // by group
   std::vector<Buffer> workspaces_;                // by stream
-  std::vector<std::unique_ptr<Stream>> streams_;  // the first computes, the others run beside it
+  std::vector<std::unique_ptr<Stream>> streams_;  // the first computes, the others run in parallel
   std::unique_ptr<Event> begin_;                  // of a schedule, for the other streams
   std::vector<std::unique_ptr<Event>> ends_;      // of each stream
   std::vector<std::unique_ptr<Step>> steps_;
   std::map<std::vector<bool>, std::unique_ptr<Schedule>> schedules_;
-  std::vector<bool> active_;  // sections of the step at hand
+  std::vector<bool> active_;  // sections of the current step
   bool stale_ = true;         // the host wrote parameters since the last run
   bool recording_ = true, checking_ = false, profiling_ = false;
   int profiled_runs_ = 0;

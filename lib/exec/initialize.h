@@ -9,9 +9,9 @@
 
 namespace fleet {
 
-// The initial values of a variable, row-major, into `values`, one an element: they depend on (seed,
-// name) only, so that every rank draws the same. Generator: splitmix64; normal deviates by Box and
-// Muller. Thread-safe.
+// Draws the initial values of a variable, row-major, into `values`, which has one entry per
+// element. They depend on (seed, name) only, so that every rank draws the same. Generator:
+// splitmix64; normal deviates by Box-Muller. Thread-safe.
 void draw_initial_values(const Var& var, uint64_t seed, std::span<float> values);
 std::vector<float> initial_values(const Var& var, uint64_t seed);
 

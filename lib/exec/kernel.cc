@@ -22,7 +22,8 @@ std::string kernel_name(const std::string& backend, const std::string& op) {
   return backend + "/" + op;
 }
 
-// The type that decides which kernel runs: of the first floating input, else of the first output.
+// The type that selects the kernel: that of the first floating input, otherwise of the first
+// output.
 DType main_dtype(const Program& program, const Op& op) {
   for (const std::vector<VarId>* side : {&op.inputs, &op.outputs}) {
     for (VarId id : *side) {
@@ -85,7 +86,7 @@ const KernelDef& find_kernel(const std::string& backend, const Program& program,
   }
   const DType dtype = main_dtype(program, op);
   if (std::find(def->dtypes.begin(), def->dtypes.end(), dtype) == def->dtypes.end()) {
-    const bool low = dtype == DType::kFloat16 || dtype == DType::kBFloat16;  // amp's doing
+    const bool low = dtype == DType::kFloat16 || dtype == DType::kBFloat16;  // chosen by amp
     throw Error(ErrorCode::kUnsupported,
                 op.type() + ": no " + backend + " kernel for " + name_of(dtype), {},
                 low ? "take it off strategy.amp_configs.custom_white_list, or put it on "

@@ -1,5 +1,5 @@
-// Kernels: how a backend runs an operation, and the layout query by which it says where elements
-// shall lie.
+// Kernels: how a backend runs an operation. A kernel declares the memory layouts of its arguments
+// through a layout query.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@
 
 namespace fleet {
 
-// One argument of a kernel: memory that stays where it is for the life of the Plan.
+// One argument of a kernel: memory that does not move for the life of the Plan.
 struct Argument {
-  void* data = nullptr;  // null: an optional argument that is not there
+  void* data = nullptr;  // null: an absent optional argument
   DType dtype = DType::kFloat32;
   Shape shape;
   Layout layout;
@@ -29,16 +29,17 @@ struct Argument {
   size_t bytes() const { return layout.elements() * size_of(dtype); }
 };
 
-// Asked once per operation, in program order, while the Plan is made. The kernel says which layout
-// it needs each input in and in which it leaves each output; the Plan inserts a reorder where that
-// differs from what is there. What a kernel does not mention is plain.
+// Called once per operation, in program order, while the Plan is built. The kernel states the
+// layout that it needs for each input and the one that it produces for each output. The Plan
+// inserts a reorder if that differs from the current layout. Arguments that the kernel does not
+// mention are plain.
 class LayoutQuery {
  public:
-  // device: null where the Plan is made without one.
+  // device: null if the Plan is built without one.
   LayoutQuery(const Program& program, const Op& op, std::vector<std::optional<Layout>> inputs,
               std::vector<std::optional<Layout>> outputs, Device* device = nullptr);
-  // The device the Plan is for: to ask its library which algorithm it takes and how much workspace.
-  // Null where a Plan is only printed: the answer is then the kernel's best guess.
+  // The device that the Plan is for, to ask its library for the algorithm and its workspace. Null
+  // if a Plan is only printed: the answer is then the kernel's best guess.
   Device* device() const { return device_; }
   const Op& op() const { return op_; }
   const Attributes& attributes() const { return op_.attributes; }
@@ -48,17 +49,17 @@ class LayoutQuery {
   const Var& output_var(int i) const { return program_.var(op_.outputs[i]); }
   int input_count() const { return static_cast<int>(op_.inputs.size()); }
   int output_count() const { return static_cast<int>(op_.outputs.size()); }
-  // The layout an input has now; nothing where it is still free to choose (a parameter or state not
+  // The current layout of an input; empty if it is still free to choose (a parameter or state not
   // used so far).
   const std::optional<Layout>& input(int i) const { return inputs_[i]; }
-  // The layout an output must end in (a state already laid out, the gradient of a parameter);
-  // nothing where it is free.
+  // The layout that an output must end in (a state with a fixed layout, the gradient of a
+  // parameter); empty if it is free.
   const std::optional<Layout>& bound_output(int i) const { return outputs_[i]; }
 
   void need(int input, Layout layout) { needed_[input] = std::move(layout); }
   void give(int output, Layout layout) { given_[output] = std::move(layout); }
-  // Scratch memory of at least so many bytes while the kernel runs; shared by all kernels of a
-  // stream.
+  // Requests scratch memory of at least `bytes` while the kernel runs. All kernels of a stream
+  // share it.
   void workspace(size_t bytes) { workspace_ = bytes; }
 
   const Layout& needed(int input) const { return needed_[input]; }
@@ -74,28 +75,28 @@ class LayoutQuery {
   size_t workspace_ = 0;
 };
 
-// A common answer: all floating arguments of the first input's shape share its layout (plain where
-// that is free). Where the layout has padding and the operation does not map zeros to zero, plain,
-// so that padding stays zero.
+// A common answer: all floating arguments with the first input's shape share its layout (plain if
+// that is free). If the layout has padding and the operation does not map zeros to zero, they are
+// plain, so that padding stays zero.
 void same_layout(LayoutQuery& query, bool keeps_zeros);
 
-// What a kernel is made from.
+// The inputs for creating a kernel.
 struct KernelContext {
   const Op& op;
   std::vector<Argument> inputs, outputs;
   void* workspace = nullptr;
   Device& device;
-  Communicator* communicator = nullptr;  // of a collective's group; null where that is one rank
+  Communicator* communicator = nullptr;  // of a collective's group; null if it has one rank
   const Attributes& attributes() const { return op.attributes; }
 };
 
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  virtual void run(Stream& stream) = 0;  // allocates nothing
+  virtual void run(Stream& stream) = 0;  // must not allocate
 };
 
-// A kernel from a callable taking Stream&.
+// Makes a kernel from a callable that takes Stream&.
 template <typename F>
 std::unique_ptr<Kernel> make_kernel(F body) {
   struct Callable : Kernel {
@@ -107,14 +108,14 @@ std::unique_ptr<Kernel> make_kernel(F body) {
 }
 
 struct KernelDef {
-  std::vector<DType> dtypes = {DType::kFloat32};  // types of the first floating argument it can do
+  std::vector<DType> dtypes = {DType::kFloat32};  // supported types of the first floating argument
   std::function<void(LayoutQuery&)> layouts;      // null: everything plain
   std::function<std::unique_ptr<Kernel>(KernelContext&)> create;
 };
 
 bool register_kernel(const std::string& backend, const std::string& op, void (*define)(KernelDef&));
-// kUnsupported "softmax: no cuda kernel for float16" where there is none. Collectives and other
-// operations that run alike on every device are registered for the backend "any".
+// kUnsupported "softmax: no cuda kernel for float16" if there is none. Collectives and other
+// operations that are the same on every device are registered for the backend "any".
 const KernelDef& find_kernel(const std::string& backend, const Program& program, const Op& op);
 
 // FLEET_KERNEL(cpu, relu) { def.create = ...; }

@@ -38,8 +38,8 @@ class Assignment {
     return id == kNoVar ? std::nullopt : current_[id];
   }
 
-  // What an output must end in: a layout it already has, or that of the parameter it is the
-  // gradient of.
+  // The layout that an output must end in: one that it already has, or that of the parameter whose
+  // gradient it is.
   std::optional<Layout> bound(VarId id) const {
     if (id == kNoVar) return std::nullopt;
     if (current_[id]) return current_[id];
@@ -62,12 +62,14 @@ class Assignment {
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.inputs[i] == kNoVar) continue;
       std::optional<Layout>& now = current_[op.inputs[i]];
-      if (!now) now = query.needed(static_cast<int>(i));  // a free parameter or state settles here
+      // Fixes the layout of a free parameter or state.
+      if (!now) now = query.needed(static_cast<int>(i));
       if (*now != query.needed(static_cast<int>(i))) {
         op.inputs[i] = reordered(op.inputs[i], query.needed(static_cast<int>(i)), op);
       }
     }
-    std::vector<std::pair<VarId, VarId>> afterwards;  // what the kernel writes -> where it belongs
+    // Variable that the kernel writes -> its destination.
+    std::vector<std::pair<VarId, VarId>> afterwards;
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       const VarId id = op.outputs[i];
       if (id == kNoVar) continue;
@@ -96,7 +98,8 @@ class Assignment {
     return copy;
   }
 
-  // A copy in this layout, made once for all readers that run when its first reader runs.
+  // Returns a copy in this layout, made once for all readers that run whenever its first reader
+  // runs.
   VarId reordered(VarId id, const Layout& layout, const Op& reader) {
     const std::string when = program_.sections()[reader.section].when.text();
     const auto key = std::make_pair(layout.text() + "/" + when, id);

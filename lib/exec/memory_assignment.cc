@@ -10,8 +10,8 @@
 namespace fleet {
 namespace {
 
-// Operations of one section and stream that touch something: the first and the last of them. Those
-// between are behind the first and before the last.
+// The first and the last operation of one section and stream that use something. The operations
+// between them are ordered after the first and before the last.
 struct Uses {
   SectionId section = 0;
   int stream = 0;
@@ -28,8 +28,8 @@ void add_uses(std::vector<Uses>& all, const Uses& more) {
   all.push_back(more);
 }
 
-// Memory that lives within a step: of a chain of variables, or of some of which each takes over its
-// predecessor in place.
+// Memory that is live within a step: for a chain of variables, or for variables each of which takes
+// over its predecessor's memory in place.
 struct Piece {
   std::vector<Uses> uses;
   size_t bytes = 0, offset = 0;
@@ -77,7 +77,8 @@ class Assignment {
     return plan_.program.var(id).kind != VarKind::kTemporary || kept_[id];
   }
 
-  // In each group's memory: first what lasts, then what lives within a step.
+  // In each group's memory, persistent variables come first, then those that are live within a
+  // step.
   void place_buckets() {
     std::map<GroupId, std::vector<Piece>> pieces;
     std::map<GroupId, size_t> bytes;
@@ -119,7 +120,7 @@ class Assignment {
     }
   }
 
-  // Returns the bytes they take.
+  // Returns the bytes used.
   size_t place_on_host() {
     std::vector<Piece> pieces;
     for (const PlannedOp& planned : plan_.ops) {
@@ -148,8 +149,8 @@ class Assignment {
     }
   }
 
-  // The output takes over an input's memory where the operation allows it and everything else that
-  // touches the input has then ended.
+  // The output takes over an input's memory if the operation allows it and every other use of the
+  // input has ended by then.
   bool join_inplace(const Op& op, VarId output, int at) {
     for (const auto& [in, out] : op.def->inplace) {
       if (out >= static_cast<int>(op.outputs.size()) || op.outputs[out] != output) continue;
@@ -167,7 +168,7 @@ class Assignment {
     return false;
   }
 
-  // Whether all of `a` has ended before any of `b` starts, in every run; both may be operation
+  // Whether all of `a` has ended before any of `b` starts, in every run. Both may be operation
   // `at`.
   bool precede(const std::vector<Uses>& a, const std::vector<Uses>& b, int at = -1) {
     return std::all_of(a.begin(), a.end(), [&](const Uses& earlier) {
@@ -182,8 +183,8 @@ class Assignment {
     for (const auto& [id, inside] : piece.vars) plan_.vars[id].offset = offset + inside;
   }
 
-  // Largest first, each at the lowest offset from `begin` on that is free whenever it is used.
-  // Returns where the last one ends.
+  // Places the largest piece first, each at the lowest offset from `begin` on that is free whenever
+  // the piece is live. Returns the end of the last one.
   size_t place(std::vector<Piece>& pieces, size_t begin) {
     std::vector<Piece*> order;
     for (Piece& piece : pieces) order.push_back(&piece);

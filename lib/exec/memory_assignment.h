@@ -1,17 +1,17 @@
-// Second half of making a Plan: where each variable lies.
+// Second half of building a Plan: assigns memory to each variable.
 #pragma once
 
 #include "exec/plan.h"
 
 namespace fleet {
 
-inline constexpr size_t kAlignment = 64;  // of every variable, in bytes
+inline constexpr size_t kAlignment = 64;  // in bytes, for every variable
 inline size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Sets region and offset of plan.vars. Temporaries share memory: two of them overlap only where, in
-// every run, all operations that touch one have ended before any that touches the other starts
-// (StreamOrder). Inputs of operations that want them side by side lie so (adjacency.h), in memory
-// of the operation's group. keep: never shared.
+// Sets region and offset in plan.vars. Temporaries share memory: two of them overlap only if, in
+// every run, all operations that use one have ended before any that uses the other starts
+// (StreamOrder). Inputs that operations require to be contiguous (adjacency.h) lie in the memory of
+// the operation's group. Variables in `keep` never share memory.
 void assign_memory(Plan& plan, const std::vector<VarId>& keep);
 
 }  // namespace fleet

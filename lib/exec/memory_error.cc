@@ -17,13 +17,14 @@ int64_t largest_batch(int64_t batch, size_t available,
 Error out_of_memory(const Error& cause, const PlannedMemory& planned, int64_t batch,
                     int64_t fitting_batch) {
   const std::string next =
-      fitting_batch > 0 ? "data.batch_size=" + std::to_string(fitting_batch) +
-                              " would fit (it is " + std::to_string(batch) + ")"
-                        : "not even data.batch_size=1 would fit: use a smaller model, or free the "
-                          "device of other programs";
+      fitting_batch > 0
+          ? "data.batch_size=" + std::to_string(fitting_batch) + " would fit (it is " +
+                std::to_string(batch) + ")"
+          : "not even data.batch_size=1 would fit: use a smaller model, or stop other "
+            "programs on the device";
   return Error(
       ErrorCode::kNoMemory,
-      cause.failure() + "; planned are " + mebibytes(planned.total()) + ": " + planned.text(),
+      cause.failure() + "; the plan needs " + mebibytes(planned.total()) + ": " + planned.text(),
       cause.where(), next);
 }
 

@@ -1,4 +1,4 @@
-// What a job is told whose Plan does not fit into its device's memory.
+// The error for a job whose Plan does not fit into its device's memory.
 #pragma once
 
 #include <functional>
@@ -7,13 +7,13 @@
 
 namespace fleet {
 
-// The largest batch below `batch` whose Plan needs no more than `available` bytes; 0: none does.
-//   bytes_at  what a batch needs; must not fall when the batch grows
+// The largest batch below `batch` whose Plan needs at most `available` bytes; 0 if there is none.
+//   bytes_at  bytes that a batch needs; must not fall as the batch grows
 int64_t largest_batch(int64_t batch, size_t available,
                       const std::function<size_t(int64_t batch)>& bytes_at);
 
-// kNoMemory: what was wanted (by `cause`, which the device threw), what is planned per kind, and
-// which batch size would fit.
+// Returns kNoMemory with the failed request (`cause`, which the device threw), the planned bytes
+// per kind, and the batch size that would fit.
 Error out_of_memory(const Error& cause, const PlannedMemory& planned, int64_t batch,
                     int64_t fitting_batch);
 

@@ -11,7 +11,7 @@ namespace {
 
 template <typename T, typename Word>
 void scan(const void* data, int64_t count, Word exponent, NotFinite* found) {
-  constexpr int64_t kBlock = 4096;  // elements; most have nothing
+  constexpr int64_t kBlock = 4096;  // elements; most blocks are all finite
   const T* values = static_cast<const T*>(data);
   const Word* words = static_cast<const Word*>(data);
   for (int64_t begin = 0; begin < count; begin += kBlock) {
@@ -72,7 +72,7 @@ Error not_finite_error(const Program& program, const Op& op, VarId output, const
   if (!before.empty()) what += "; its input '" + before + "' was not finite before";
   std::string next = "lower learning_rate.base, or look at the data";
   if (scales_loss(program)) next += ", or lower init_loss_scaling";
-  // No kUsage: training had begun, and whoever starts jobs must not take it for a bad option.
+  // Not kUsage: training had begun, and a launcher must not take this for an invalid option.
   const char* run = info.sync       ? "sync after step "
                     : info.evaluate ? "evaluation after step "
                                     : "step ";

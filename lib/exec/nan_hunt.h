@@ -1,4 +1,4 @@
-// Finding the first operation of a step that makes a value which is not finite.
+// Finds the first operation of a step that produces a non-finite value.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@ namespace fleet {
 
 struct NotFinite {
   double value = 0;   // infinite or NaN
-  int64_t count = 0;  // how many there are
+  int64_t count = 0;  // number of non-finite elements
 };
 
-// Looks at all elements as they lie in memory, padding included. Waits for the stream. Argument: of
-// a floating type.
+// Checks all elements in memory order, including padding. Waits for the stream. `argument` must
+// have a floating type.
 std::optional<NotFinite> find_not_finite(const Argument& argument, Device& device, Stream& stream);
 
-// What the job ends with. before: an input of `op` that was not finite either, or "".
+// The error that ends the job. before: an input of `op` that was already non-finite, or "".
 Error not_finite_error(const Program& program, const Op& op, VarId output, const NotFinite& found,
                        const std::string& before, const StepInfo& info);
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numbers>
 
-// Compiled for several instruction sets, chosen when the program starts. Sanitizers do not get
-// along with it.
+// Compiled for several instruction sets, one of which is selected at program start. Sanitizers do
+// not support this.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
 #define FLEET_SIMD
 #else
@@ -25,7 +25,7 @@ FLEET_INLINE uint64_t mixed(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// SplitMix64::uniform() from what next() gave. 53 bits become a double in two parts, exactly.
+// SplitMix64::uniform() of a value from next(). Converts 53 bits to a double in two parts, exactly.
 FLEET_INLINE double uniform_of(uint64_t bits) {
   const uint64_t all = bits >> 11;
   const double high = std::bit_cast<double>(all >> 32 | 0x4530000000000000ull) - 0x1.00000001p84;
@@ -33,8 +33,8 @@ FLEET_INLINE double uniform_of(uint64_t bits) {
   return (high + low + 0.5) * 0x1p-53;
 }
 
-// ln x of a positive normal number, within two units in the last place: the method and the
-// coefficients of FreeBSD's e_log.c (Sun Microsystems, fdlibm).
+// ln x of a positive normal number, within two units in the last place. Method and coefficients are
+// those of FreeBSD's e_log.c (Sun Microsystems, fdlibm).
 FLEET_INLINE double log_of(double x) {
   const uint64_t bits =
       std::bit_cast<uint64_t>(x) + (0x3ff0000000000000ull - 0x3fe6a09e00000000ull);
@@ -53,7 +53,7 @@ FLEET_INLINE double log_of(double x) {
          ((half - (s * (half + even + odd) + k * 1.90821492927058770002e-10)) - f);
 }
 
-// cos x for x in [0, 2 pi], within 2^-51: fdlibm's reduction and kernels.
+// cos x for x in [0, 2 pi], within 2^-51, with fdlibm's reduction and kernels.
 FLEET_INLINE double cos_of(double x) {
   constexpr double kRound = 0x1.8p52;
   const double shifted = x * (2 / std::numbers::pi) + kRound;
@@ -80,12 +80,12 @@ FLEET_INLINE double cos_of(double x) {
   return ((quadrant + 1) & 2) != 0 ? -value : value;  // cos, -sin, -cos, sin
 }
 
-// Deviates by the functions above. Returns whether each is surely what the C library's functions
-// would round to: a value within the error of both from a float's boundary is not. state: of the
-// draws before.
+// Draws deviates with the functions above. Returns whether each certainly equals the rounded result
+// of the C library's functions; that fails for a value within both errors of a float's rounding
+// boundary. state: before these draws.
 FLEET_SIMD bool draw_block(double mean, double deviation, uint64_t state, float* values) {
-  // Both differ by less than 2^-48 of the deviation's size from the true value, and the sum's
-  // rounding is 2^-53 of what is added.
+  // Both differ from the true value by less than 2^-48 of the deviation's size; the sum's rounding
+  // error is 2^-53 of the addend.
   constexpr double kError = 0x1p-46;
   const double of_mean = std::fabs(mean) * kError, of_deviation = std::fabs(deviation) * kError;
   uint64_t unsure = 0;

@@ -1,4 +1,4 @@
-// Normal deviates by Box and Muller, many at once.
+// Normal deviates by Box-Muller, many at once.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,8 @@
 
 namespace fleet {
 
-// Sebastiano Vigna's splitmix64. Its states are an arithmetic series, so any draw can be had alone.
+// Sebastiano Vigna's splitmix64. Its states form an arithmetic series, so any draw is accessible
+// directly.
 class SplitMix64 {
  public:
   static constexpr uint64_t kStep = 0x9e3779b97f4a7c15ull;
@@ -25,10 +26,10 @@ class SplitMix64 {
   uint64_t state_;
 };
 
-// values[i] = mean + deviation * sqrt(-2 ln u) * cos(2 pi v), of two draws each, as the C library
-// computes it in double precision, to the last bit of the float. Thread-safe.
+// values[i] = mean + deviation * sqrt(-2 ln u) * cos(2 pi v), from two draws each. Each float has
+// the same bits as the C library's result in double precision. Thread-safe.
 void draw_normal(double mean, double deviation, SplitMix64 draws, std::span<float> values);
-// The same one by one by the C library.
+// The same, one value at a time, with the C library.
 void draw_normal_singly(double mean, double deviation, SplitMix64 draws, std::span<float> values);
 
 }  // namespace fleet

@@ -1,10 +1,10 @@
-// Kernels of the copies between a device and the host's memory: alike on every device.
+// Kernels of the copies between a device and host memory. They are the same on every device.
 #include "exec/kernel.h"
 
 namespace fleet {
 namespace {
 
-// Memory travels as it lies.
+// Data is copied in its memory order.
 void keep_layout(LayoutQuery& query) {
   for (int i = 0; i < query.input_count(); ++i) {
     if (!query.has_input(i)) continue;
@@ -32,7 +32,7 @@ FLEET_KERNEL(any, copy_from_host) {
   def.create = copy;
 }
 
-// The schedule has made the stream wait.
+// The schedule has already made the stream wait.
 FLEET_KERNEL(any, wait_for) {
   def.layouts = keep_layout;
   def.create = [](KernelContext&) { return make_kernel([](Stream&) {}); };

@@ -13,11 +13,11 @@
 namespace fleet {
 namespace {
 
-// Evaluation goes behind training, with which it never runs: its temporaries then share the arena
-// with all of training's instead of lying beside what the backward pass still needs. What runs in
-// training too stays, and so does what that depends on.
+// Moves evaluation after training, since the two never run together: its temporaries then share the
+// arena with all of training's, instead of lying beside those that the backward pass still needs.
+// Operations that also run in training stay, and so do their dependencies.
 void put_evaluation_last(Program& program) {
-  std::set<VarId> read, written;  // later, by what stays and runs outside of training too
+  std::set<VarId> read, written;  // by later operations that stay and also run outside of training
   std::vector<bool> moves(program.ops().size());
   const auto among = [](const std::vector<VarId>& ids, const std::set<VarId>& some) {
     return std::any_of(ids.begin(), ids.end(),
@@ -59,7 +59,7 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
     std::map<int, int> writer, reader;  // stream -> last operation
   };
   std::map<VarId, Touch> touched;
-  std::map<int, int> last_collective;  // stream -> operation; of the last one only
+  std::map<int, int> last_collective;  // stream -> operation; of the last collective only
   std::vector<ScheduledOp> all;
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
     const Op& op = ops[i].op;
@@ -115,7 +115,7 @@ std::string PlannedMemory::text() const {
   return "parameters " + mebibytes(parameters) + ", optimizer state " + mebibytes(states) +
          ", gradients " + mebibytes(gradients) + ", activations " + mebibytes(activations) +
          ", feeds " + mebibytes(feeds) + ", workspace " + mebibytes(workspace) +
-         (host > 0 ? ", in the host's memory " + mebibytes(host) : "");
+         (host > 0 ? ", host memory " + mebibytes(host) : "");
 }
 
 std::string Plan::text() const {

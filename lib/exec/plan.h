@@ -1,4 +1,4 @@
-// The Plan: everything that can be decided before the first step is decided here.
+// The Plan holds every decision that can be made before the first step.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 namespace fleet {
 
 struct PlanOptions {
-  std::string backend = "cpu";  // under which kernels are looked up
+  std::string backend = "cpu";  // selects the kernels
   std::map<VarId, Layout>
       initial_layouts;       // fixed beforehand (parameters, states, feeds); for tests
-  Device* device = nullptr;  // what the Plan will run on; null: it is only looked at
+  Device* device = nullptr;  // the device that runs the Plan; null: the Plan is only inspected
 };
 
-// One operation as it will run. Reorders that the Plan inserted are operations of type "reorder"
-// like any other.
+// One operation as it will run. Reorders inserted by the Plan are ordinary operations of type
+// "reorder".
 struct PlannedOp {
   Op op;
   const KernelDef* kernel = nullptr;
@@ -28,68 +28,67 @@ struct PlannedOp {
   size_t workspace = 0;
 };
 
-// An operation of a schedule: of those that run in a step.
+// An operation of a schedule, which lists the operations that run in a step.
 struct ScheduledOp {
-  int op = 0;  // index in Plan::ops
-  std::vector<int>
-      waits;  // operations of the same schedule, on other streams, that must have ended
+  int op = 0;              // index in Plan::ops
+  std::vector<int> waits;  // operations of this schedule on other streams that must have ended
 };
 
-// Where a variable's memory is.
+// The memory region of a variable.
 enum class Region {
-  kPersistent,  // feeds, parameters, states, and what is fetched: own memory
+  kPersistent,  // feeds, parameters, states and fetched variables: memory of their own
   kArena,       // temporaries: one arena, reused by liveness
-  kHost,        // the same in the host's memory: see ops/offload.h
-  kBucket,      // what collectives take side by side, in the memory of their group's communicator
+  kHost,        // the same in host memory: see ops/offload.h
+  kBucket,      // contiguous inputs of collectives, in the memory of their group's communicator
 };
 
 struct PlannedVar {
   bool used = false;
   Layout layout;
   Region region = Region::kArena;
-  GroupId group = 0;  // kBucket: in whose memory
-  size_t offset = 0;  // bytes within the region, or that memory
+  GroupId group = 0;  // kBucket: the owner of the memory
+  size_t offset = 0;  // bytes within the region or the group's memory
   size_t bytes = 0;
-  bool shared = false;  // its memory is another variable's at other times of a step
+  bool shared = false;  // other variables use the same memory at other times in a step
 };
 
-// Bytes by what they are for, padding included.
+// Bytes by purpose, including padding.
 struct PlannedMemory {
   size_t parameters = 0;
   size_t states = 0;  // the optimizer's, and running statistics
-  // Temporaries of buckets, those that ranks sum; of a job of one rank they are among activations.
+  // Temporaries in buckets that ranks sum. In a job of one rank they count as activations.
   size_t gradients = 0;
-  size_t activations = 0;  // everything that lives within a step
-  size_t feeds = 0;        // and what the host reads
+  size_t activations = 0;  // everything that is live within a step
+  size_t feeds = 0;        // including variables that the host reads
   size_t workspace = 0;
-  size_t host = 0;  // in the host's memory; not in total()
+  size_t host = 0;  // in host memory; not in total()
   size_t total() const { return parameters + states + gradients + activations + feeds + workspace; }
   std::string text() const;  // "parameters 97.5 MiB, optimizer state 97.7 MiB, ..."
 };
 
-// Static shapes, execution order, layouts and memory offsets of one Program; all its schedules
-// share it.
+// Static shapes, execution order, layouts and memory offsets of one Program. All its schedules
+// share them.
 struct Plan {
-  Program program;  // with the reorders' variables
+  Program program;  // including the variables of reorders
   std::vector<PlannedOp> ops;
   std::vector<PlannedVar> vars;  // by VarId
   size_t persistent_bytes = 0, arena_bytes = 0, host_bytes = 0;
-  std::vector<size_t> bucket_bytes;  // by group; of those that have none, the last are left out
-  std::vector<size_t> workspace_bytes = {0};  // by stream: kernels of one never run side by side
+  std::vector<size_t> bucket_bytes;  // by group; trailing groups without buckets are omitted
+  std::vector<size_t> workspace_bytes = {0};  // by stream; kernels of one never overlap
 
   int streams() const { return static_cast<int>(workspace_bytes.size()); }
   PlannedMemory memory() const;
-  // The operations of the sections that are active, in order, and what they wait for: the last one,
-  // per stream, that wrote what they read or touched what they write.
+  // The operations of the active sections, in order, and their waits: for each stream, the last
+  // operation that wrote an input or accessed an output.
   std::vector<ScheduledOp> schedule(const std::vector<bool>& active) const;
 
-  // What this rank of the job does in each group and with each rank that it sends to or receives
-  // from, in order: ranks can work together where they agree on it.
+  // What this rank of the job does in each group and with each rank it exchanges messages with, in
+  // order. Ranks can work together only if they agree on it.
   Agreements agreements(int rank) const;
   std::string text() const;  // for --print_plan
 };
 
-// keep: variables that are fetched, which must not be overwritten before the host reads them.
+// keep: fetched variables, which must not be overwritten before the host reads them.
 Plan make_plan(Program program, const std::vector<VarId>& keep, const PlanOptions& options = {});
 
 }  // namespace fleet

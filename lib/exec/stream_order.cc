@@ -25,8 +25,8 @@ bool StreamOrder::before(int a, int b) {
   return clocks(first.section, second.section)[b * streams_ + first.stream] >= a;
 }
 
-// Counted over those operations only that run whenever both sections do: what more of them run
-// adds orders and takes none away.
+// Considers only operations that run whenever both sections do: additional operations only add
+// orders, they never remove any.
 const StreamOrder::Clocks& StreamOrder::clocks(SectionId a, SectionId b) {
   const auto [found, fresh] = clocks_.try_emplace(std::minmax(a, b));
   if (!fresh) return found->second;
@@ -43,11 +43,11 @@ const StreamOrder::Clocks& StreamOrder::clocks(SectionId a, SectionId b) {
 
 StreamOrder::Clocks StreamOrder::count(const std::vector<bool>& active) const {
   struct Touch {
-    std::vector<int> writer, reader;  // by stream: the last operation; empty: none at all
+    std::vector<int> writer, reader;  // by stream: the last operation; empty: none
   };
   std::vector<Touch> touched(program_.var_count());
   Clocks clocks(ops_.size() * streams_, -1);
-  std::vector<int> last(streams_, -1);  // operation of each stream
+  std::vector<int> last(streams_, -1);  // last operation of each stream
   for (size_t i = 0; i < ops_.size(); ++i) {
     const Op& op = ops_[i].op;
     if (!active[op.section]) continue;

@@ -1,5 +1,5 @@
-// Which operations of a Plan have certainly ended when another one starts, streams and sections
-// considered.
+// The operations of a Plan that have certainly ended when another one starts, given streams and
+// sections.
 #pragma once
 
 #include <map>
@@ -10,24 +10,25 @@
 
 namespace fleet {
 
-// Two operations of one stream run in the order of the Plan. Two of different streams are in order
-// where one writes what the other reads or writes: the later one waits (Plan::schedule()). Orders
-// chain, a before b before c, only where b runs in every run that has both a and c: a section that
-// does not run waits for nothing. Each operation has a vector clock: for every stream, the last
-// operation that has certainly ended.
+// Two operations of one stream run in the order of the Plan. Two operations of different streams
+// are ordered if one writes what the other reads or writes: the later one waits (Plan::schedule()).
+// Orders are transitive (a before b before c) only if b runs in every run that has both a and c: a
+// section that does not run waits for nothing. Each operation has a vector clock: for every stream,
+// the last operation that has certainly ended.
 //
-// A step's streams begin when the step before has ended on all of them, so this is about one run.
+// All streams of a step start after the previous step has ended on all of them, so this concerns
+// one run.
 class StreamOrder {
  public:
-  // Refers to the Plan's sections and operations; its operations must stay.
+  // Keeps a reference to the Plan's sections and operations, which must not change.
   explicit StreamOrder(const Plan& plan);
 
-  // Whether a has ended when b starts, in every run that has both; also where no run has both.
-  // a and b are places in Plan::ops.
+  // Whether a has ended when b starts, in every run that has both. Also true if no run has both. a
+  // and b are indices in Plan::ops.
   bool before(int a, int b);
 
  private:
-  using Clocks = std::vector<int>;  // of operation i and stream s at i * streams + s; -1: none
+  using Clocks = std::vector<int>;  // operation i and stream s at i * streams + s; -1: none
   const Clocks& clocks(SectionId a, SectionId b);
   Clocks count(const std::vector<bool>& active) const;
 

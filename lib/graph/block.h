@@ -1,4 +1,4 @@
-// Blocks: parts of a model that follow one another.
+// Blocks: consecutive parts of a model.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace fleet {
 
-// What lies between its output and that of the block before it. Blocks are listed in the order of
-// the forward pass.
+// The operations between the previous block's output and this one's. Blocks are listed in the order
+// of the forward pass.
 struct Block {
   std::string name;       // "layer1.0"
-  VarId output = kNoVar;  // all that later blocks read of it, as a rule
+  VarId output = kNoVar;  // usually the only value that later blocks read
 };
 
 }  // namespace fleet

@@ -16,7 +16,7 @@ constexpr const char* kNames[] = {
     "sigmoid",       "exp",   "erf",         "bfloat16",    "float16"};
 constexpr int kCodes = sizeof(kNames) / sizeof(kNames[0]);
 
-// Which of a, b, c are values.
+// How many of a, b, c are values.
 int operands_of(ElementCode code) {
   switch (code) {
     case ElementCode::kInput:
@@ -36,7 +36,7 @@ int operands_of(ElementCode code) {
   }
 }
 
-// Numbers in a way that reading gives the same bits.
+// Formats a number so that parsing it gives the same bits.
 std::string exact(double number) {
   char text[40];
   std::snprintf(text, sizeof(text), "%.9g", number);
@@ -50,7 +50,7 @@ ElementStep parse(const std::string& text) {
   ElementStep step;
   words >> name >> step.a >> step.b >> step.c >> p >> q;
   const auto found = std::find(std::begin(kNames), std::end(kNames), name);
-  FLEET_CHECK(found != std::end(kNames) && !q.empty(), "no step of a formula: '" + text + "'");
+  FLEET_CHECK(found != std::end(kNames) && !q.empty(), "not a step of a formula: '" + text + "'");
   step.code = static_cast<ElementCode>(found - std::begin(kNames));
   step.p = std::strtod(p.c_str(), nullptr);
   step.q = std::strtod(q.c_str(), nullptr);
@@ -224,11 +224,11 @@ ElementProgram assign_registers(const ElementFormula& formula) {
     const int operands[] = {step.a, step.b, step.c};
     for (int i = 0; i < operands_of(step.code); ++i) last[operands[i]] = v;
   }
-  for (int v : formula.results) last[v] = count;  // to the end
+  for (int v : formula.results) last[v] = count;  // live to the end
   ElementProgram program;
   std::vector<int> free;
   for (int v = 0; v < count; ++v) {
-    if (last[v] < 0) continue;  // nobody reads it
+    if (last[v] < 0) continue;  // never read
     const ElementStep& step = formula.steps[v];
     ElementCodeLine line{
         .code = step.code, .p = static_cast<float>(step.p), .q = static_cast<float>(step.q)};

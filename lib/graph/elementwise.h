@@ -1,6 +1,6 @@
-// Elementwise operations as arithmetic on one element: what an operation says of itself
-// (OpDef::elementwise), and the formula that several of them make together, which backends compute
-// in one kernel (operation fused_elementwise).
+// Elementwise operations as arithmetic on one element: the description that an operation gives of
+// itself (OpDef::elementwise), and the formula that several of them form together, which backends
+// compute in one kernel (operation fused_elementwise).
 #pragma once
 
 #include <map>
@@ -11,16 +11,16 @@
 
 namespace fleet {
 
-// What one step of a formula computes, in float, of the values a, b, c and the numbers p, q.
+// The computation of one step of a formula, in float, on the values a, b, c and the numbers p, q.
 enum class ElementCode : int {
   kInput,         // input `a` of the formula
   kScale,         // a * p + q
   kAdd,           // a + b
   kSubtract,      // a - b
   kMultiply,      // a * b
-  kMultiplyAdd,   // a * b + c, with one rounding where the processor can
+  kMultiplyAdd,   // a * b + c, with one rounding if the processor supports it
   kMultiplyPlus,  // a * b + q, likewise
-  kClamp,         // a, but at least p and at most q
+  kClamp,         // a, limited to [p, q]
   kWhereAbove,    // b where a > p or NaN, else 0
   kWhereBelow,    // b where a < q or NaN, else 0
   kWhereWithin,   // b where p <= a <= q, else 0
@@ -33,7 +33,7 @@ enum class ElementCode : int {
 };
 const char* name_of(ElementCode code);
 
-// Operands are values: step v makes value v.
+// Operands are value numbers: step v computes value v.
 struct ElementStep {
   ElementCode code = ElementCode::kInput;
   int a = -1, b = -1, c = -1;
@@ -42,35 +42,36 @@ struct ElementStep {
   bool operator==(const ElementStep&) const = default;
 };
 
-// An input whose shape is not that of the outputs spreads over it along `axis` (ops/broadcast.h).
+// An input whose shape differs from the outputs' is broadcast over it along `axis`
+// (ops/broadcast.h).
 struct ElementFormula {
   std::vector<ElementStep> steps;
   std::vector<int64_t> axes;  // by input
-  std::vector<int> results;   // by output: the value it is
+  std::vector<int> results;   // by output: its value
 
-  int append(const ElementStep& step);  // the value; that of an earlier step where it is the same
-  // The results for these inputs, in float as kernels compute it, but for the last bits of
-  // functions.
+  // Returns the value; that of an identical earlier step if there is one.
+  int append(const ElementStep& step);
+  // The results for these inputs, in float like the kernels, except for the last bits of functions.
   std::vector<float> evaluate(const std::vector<float>& inputs) const;
-  // Whether elements of padding stay zero.
+  // Whether padding elements stay zero.
   bool maps_zeros_to_zeros() const;
 };
 
-// Attributes of an operation, and back: "steps", "axes", "results".
+// Converts to and from an operation's attributes "steps", "axes", "results".
 void to_attributes(const ElementFormula& formula, Attributes& attributes);
 ElementFormula formula_of(const Attributes& attributes);
-// An operation fused_elementwise of that shape, with outputs of these types.
+// Attributes of a fused_elementwise operation of that shape, with outputs of these types.
 Attributes fused_attributes(const ElementFormula& formula, const Shape& shape,
                             const std::vector<DType>& types);
 
-// What an operation's OpDef::elementwise sees: it makes values of its inputs and says which are its
-// outputs. All outputs are of one shape, the inputs of it or spread over it. An operation that does
-// not set all its outputs (in this form of it) counts as not elementwise.
+// The argument of OpDef::elementwise: the operation computes values from its inputs and sets its
+// outputs. All outputs have one shape; inputs have it too or are broadcast over it. An operation
+// that does not set all its outputs (in this form) counts as not elementwise.
 class ElementwiseContext {
  public:
   using Value = int;
-  // values: of variables that the formula has a value of already; grows by the outputs. Inputs that
-  // have none are appended to `inputs` and to the formula's.
+  // values: variables that already have a value in the formula; the outputs are added. Inputs
+  // without a value are appended to `inputs` and to the formula's inputs.
   ElementwiseContext(const Program& program, const Op& op, ElementFormula& formula,
                      std::map<VarId, Value>& values, std::vector<VarId>& inputs);
 
@@ -83,10 +84,10 @@ class ElementwiseContext {
   const Shape& shape(int input) const { return program_.var(op_.inputs[input]).shape; }
 
   Value input(int i, int64_t axis = -1);
-  // Rounded to the type of the output's variable.
+  // Rounds to the type of the output's variable.
   void output(int i, Value value);
 
-  // Any step, of values of this formula.
+  // Appends any step on values of this formula.
   Value step(const ElementStep& step) { return formula_.append(step); }
   Value scale(Value a, double factor, double plus = 0);
   Value add(Value a, Value b) { return step({.code = ElementCode::kAdd, .a = a, .b = b}); }
@@ -129,13 +130,13 @@ class ElementwiseContext {
   std::vector<VarId>& inputs_;
 };
 
-// Adds an operation to a formula; false, and nothing is added, where it is not elementwise. inputs,
+// Adds an operation to a formula. Returns false and adds nothing if it is not elementwise. inputs,
 // values: see ElementwiseContext.
 bool add_to_formula(const Program& program, const Op& op, ElementFormula& formula,
                     std::map<VarId, int>& values, std::vector<VarId>& inputs);
 
-// A formula for a machine with registers: each step's value goes into register `target`, operands
-// are registers (of an input: its number). Results stay in theirs to the end.
+// A formula for a register machine: each step writes register `target`, and operands are registers
+// (for an input: its number). Results stay in their registers to the end.
 struct ElementCodeLine {
   ElementCode code = ElementCode::kInput;
   int target = 0, a = 0, b = 0, c = 0;
@@ -148,7 +149,7 @@ struct ElementProgram {
 };
 ElementProgram assign_registers(const ElementFormula& formula);
 
-// What every backend's kernel takes.
+// Limit of every backend's kernel.
 inline constexpr int kMostElementRegisters = 20;
 inline constexpr int kMostElementLines = 64;
 inline constexpr int kMostElementInputs = 12;

@@ -1,5 +1,5 @@
-// Operations: attributes, an operation in a Program, and the definition all operations of a type
-// share.
+// Operations: attributes, an operation in a Program, and the definition that all operations of a
+// type share.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,13 @@
 namespace fleet {
 
 using VarId = int;
-inline constexpr VarId kNoVar = -1;  // an optional input or output that is not there
+inline constexpr VarId kNoVar = -1;  // an absent optional input or output
 
 using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
                                std::vector<double>, std::vector<std::string>>;
 std::string text_of(const Attribute& attribute);
 
-// Named constants of an operation. A getter of another type than the value's, or of an unknown
-// name, is kInternal.
+// Named constants of an operation. A getter with the wrong type or an unknown name is kInternal.
 class Attributes {
  public:
   Attributes() = default;
@@ -54,21 +53,21 @@ class Attributes {
 
 struct OpDef;
 
-// Part of a Program: runs where its section runs. Inputs and outputs are in the order of the
+// Part of a Program; runs when its section runs. Inputs and outputs are in the order of the
 // definition's slots.
 struct Op {
   const OpDef* def = nullptr;
   std::vector<VarId> inputs, outputs;
   Attributes attributes;
   int section = 0;
-  int stream = 0;  // 0 computes; others run beside it, ordered by what they read and write
+  int stream = 0;  // 0 computes; others run in parallel, ordered by data dependencies
   const std::string& type() const;
 };
 
 enum class Slot {
   kRequired,
   kOptional,  // may be kNoVar
-  kVariadic,  // any number (at least one), only as the last
+  kVariadic,  // any number (at least one); last slot only
 };
 
 struct SlotDef {
@@ -76,8 +75,8 @@ struct SlotDef {
   Slot kind = Slot::kRequired;
 };
 
-// How an operation behaves under mixed precision (the lists of Paddle's AMP): white runs in the low
-// type, black in float32, gray follows its inputs.
+// Behaviour under mixed precision (the lists of Paddle's AMP): white runs in the low type, black in
+// float32, gray follows its inputs.
 enum class Precision { kWhite, kBlack, kGray };
 
 class ShapeContext;
@@ -87,30 +86,29 @@ class ElementwiseContext;
 struct OpDef {
   std::string type;
   std::vector<SlotDef> inputs, outputs;
-  std::map<std::string, Attribute> attributes;  // every attribute there is, with its default
+  std::map<std::string, Attribute> attributes;  // all attributes with their defaults
   std::function<void(ShapeContext&)> infer;     // sets shape and type of the outputs
   std::function<void(GradientContext&)>
       gradient;  // appends the backward operations; null: not differentiable
   Precision precision = Precision::kBlack;
-  // Inputs that stay float32 also where the operation runs in a low type (statistics, scale, bias).
+  // Inputs that stay float32 even if the operation runs in a low type (statistics, scale, bias).
   std::vector<int> float32_inputs;
-  // An activation: elementwise, y of x, that other operations may take in through their attribute
+  // An elementwise activation y of x that other operations may fuse through their attribute
   // "activation".
   bool is_activation = false;
-  std::vector<std::string> fuses_activations;  // which ones this operation takes in so
-  // Each element of the outputs is this arithmetic on the same element of the inputs
-  // (graph/elementwise.h): the pass fuse_elementwise joins such operations. Null: it is not so.
+  std::vector<std::string> fuses_activations;  // activations that this operation can fuse
+  // Arithmetic on one element of the inputs that gives the same element of the outputs
+  // (graph/elementwise.h); the pass fuse_elementwise joins such operations. Null: not elementwise.
   std::function<void(ElementwiseContext&)> elementwise;
-  // Output o may take the memory of input i: {i, o}. For a state that is updated, the same variable
-  // is given as both.
+  // Output o may take the memory of input i: {i, o}. An updated state is passed as both.
   std::vector<std::pair<int, int>> inplace;
-  // The variadic inputs and outputs come in groups, a group a tensor, of these members in this
-  // order: an update of parameters. Operations that are alike in everything else can be merged into
+  // The variadic inputs and outputs come in groups, one per tensor, with these members in this
+  // order: an update of parameters. Operations that are equal in everything else can be merged into
   // one (the pass fuse_all_optimizer_ops).
   std::vector<std::string> input_group, output_group;
-  // All inputs lie side by side in memory the communicator gives, in order (a bucket of gradients).
+  // All inputs are contiguous, in order, in memory from the communicator (a bucket of gradients).
   bool contiguous_inputs = false;
-  bool is_collective = false;  // ranks meet in it: their order is compared before step 1
+  bool is_collective = false;  // ranks synchronize in it: its order is compared before step 1
 
   int slot_of_input(int index) const;  // variadic inputs share the last slot
   bool has_variadic_inputs() const;

@@ -11,8 +11,8 @@
 namespace fleet {
 namespace {
 
-// A step of [begin, end) for each combination of `periods` that can divide the number of a step
-// there, counted from 1.
+// Adds one step of [begin, end) for each combination of `periods` that can divide a step number
+// (counted from 1) there.
 void add_steps(const std::vector<int64_t>& periods, int64_t begin, int64_t end,
                std::vector<int64_t>* steps) {
   const size_t combinations = size_t{1} << periods.size();
@@ -24,8 +24,9 @@ void add_steps(const std::vector<int64_t>& periods, int64_t begin, int64_t end,
       if (wanted >> i & 1) too_far |= __builtin_mul_overflow(stride, factor, &stride);
     }
     if (too_far || stride > end) continue;
-    // Where k periods leave any multiple of the stride out, they leave out one of each 2^k in a row
-    // (Crittenden and Vanden Eynden, 1970): so many tries find it, or there is none.
+    // If k periods leave out any multiple of the stride, they leave out one of every 2^k
+    // consecutive ones (Crittenden and Vanden Eynden, 1970). This many tries find it, or none
+    // exists.
     int64_t number = begin / stride * stride;  // a multiple of the stride, not above `begin`
     for (size_t tries = 0; tries < combinations && number <= end - stride; ++tries) {
       number += stride;
@@ -40,8 +41,8 @@ void add_steps(const std::vector<int64_t>& periods, int64_t begin, int64_t end,
   }
 }
 
-// Training steps that stand for all: between two steps at which a range begins or ends, one for
-// each combination of what repeats.
+// A representative set of training steps: between two steps at which a range begins or ends, one
+// for each combination of periods.
 std::vector<int64_t> telling_steps(std::span<const Predicate> predicates) {
   std::set<int64_t> edges = {0, kForever}, periods;
   for (const Predicate& predicate : predicates) {
@@ -57,7 +58,7 @@ std::vector<int64_t> telling_steps(std::span<const Predicate> predicates) {
   return steps;
 }
 
-// Every combination of those flags.
+// Every combination of the predicates' flags.
 std::vector<uint64_t> telling_flags(std::span<const Predicate> predicates) {
   std::set<FlagId> used;
   for (const Predicate& predicate : predicates) {
@@ -71,7 +72,7 @@ std::vector<uint64_t> telling_flags(std::span<const Predicate> predicates) {
   return all;
 }
 
-// Whether `holds` is true of every run that the predicates can tell from another.
+// Whether `holds` is true in every run that the predicates can distinguish.
 bool always(std::span<const Predicate> predicates,
             const std::function<bool(const StepInfo&)>& holds) {
   for (const bool fetch : {false, true}) {

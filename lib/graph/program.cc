@@ -4,7 +4,7 @@
 
 namespace fleet {
 
-// A state whose name begins so counts what this process has seen.
+// Name prefix of states that count what this process has seen; they are not saved.
 constexpr char kUnsaved[] = "unsaved.";
 
 bool is_saved(const Var& var) {
@@ -13,10 +13,10 @@ bool is_saved(const Var& var) {
 }
 
 SectionId Program::add_section(const std::string& name, Predicate when) {
-  FLEET_CHECK(find_section(name) < 0, "section '" + name + "' is there twice");
-  FLEET_CHECK(when.every >= 1, "section '" + name + "' runs every so many steps, below 1");
+  FLEET_CHECK(find_section(name) < 0, "section '" + name + "' exists twice");
+  FLEET_CHECK(when.every >= 1, "section '" + name + "' has a step interval below 1");
   FLEET_CHECK(when.flag >= kNoFlag && when.flag < static_cast<FlagId>(flags_.size()),
-              "section '" + name + "' asks for a flag that is not there");
+              "section '" + name + "' names an unknown flag");
   sections_.push_back({name, when});
   return static_cast<SectionId>(sections_.size()) - 1;
 }
@@ -43,14 +43,14 @@ FlagId Program::add_flag(const std::string& name) {
 }
 
 GroupId Program::add_group(RankGroup group) {
-  FLEET_CHECK(!group.ranks.empty(), "group '" + group.name + "' of no ranks");
+  FLEET_CHECK(!group.ranks.empty(), "group '" + group.name + "' has no ranks");
   groups_.push_back(std::move(group));
   return static_cast<GroupId>(groups_.size()) - 1;
 }
 
 VarId Program::add_var(Var var) {
   const VarId id = var_count();
-  FLEET_CHECK(by_name_.emplace(var.name, id).second, "variable '" + var.name + "' is there twice");
+  FLEET_CHECK(by_name_.emplace(var.name, id).second, "variable '" + var.name + "' exists twice");
   vars_.push_back(std::move(var));
   return id;
 }

@@ -1,4 +1,4 @@
-// The Program: variables and operations in order, cut into sections.
+// The Program: variables and operations in order, divided into sections.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,8 @@ enum class VarKind {
   kTemporary,  // lives within a step
 };
 
-// How a parameter or state begins. Draws depend on the job's seed and the variable's name only.
+// Initial value of a parameter or state. Draws depend on the job's seed and the variable's name
+// only.
 struct Init {
   enum Kind { kConstant, kUniform, kNormal } kind = kConstant;
   double a = 0;  // constant: value; uniform: lower bound; normal: mean
@@ -33,16 +34,16 @@ struct Var {
   Shape shape;
   Init init;
   bool trainable = true;       // parameters only
-  VarId gradient_of = kNoVar;  // what it is the gradient of
-  // A state that holds this parameter in a low type: never saved; whoever updates the parameter
-  // writes it, and section "refresh" after the host wrote the parameter.
+  VarId gradient_of = kNoVar;  // the variable whose gradient this is
+  // A state that holds this parameter in a low type. Never saved; written by the parameter's
+  // update, and by section "refresh" after the host wrote the parameter.
   VarId copy_of = kNoVar;
-  // A state that each rank has a value of its own of: never broadcast; each rank's is saved.
+  // A state with a separate value on each rank: never broadcast; each rank's is saved.
   bool per_rank = false;
   bool shape_known = false;
 };
 
-// What a checkpoint holds: parameters and states, but for copies.
+// Whether a checkpoint holds it: parameters and states, except copies.
 bool is_saved(const Var& var);
 
 struct Section {
@@ -51,11 +52,11 @@ struct Section {
 };
 using SectionId = int;
 
-// Ranks that meet in collectives, over a communicator of their own.
+// Ranks that take part in the same collectives, over their own communicator.
 struct RankGroup {
   std::string name;        // for logs: "data parallel"
   std::vector<int> ranks;  // of the job, in the order of the group
-  // > 1: all_reduce sums in groups of so many consecutive ranks first.
+  // > 1: all_reduce first sums in groups of this many consecutive ranks.
   int first_sum = 1;
   std::string text() const;  // "data parallel: ranks 0 2 4 6"
 };
@@ -67,13 +68,13 @@ class Program {
   SectionId find_section(const std::string& name) const;  // -1: none
   const std::vector<Section>& sections() const { return sections_; }
 
-  // A flag that the host sets or clears before each step, by its name; the same one for the same
-  // name.
+  // Returns the flag of this name, which the host sets or clears before each step; adds it if
+  // needed.
   FlagId add_flag(const std::string& name);
   const std::vector<std::string>& flags() const { return flags_; }  // by FlagId
 
-  // A group that collectives name in their attribute "communicator". All ranks of a group add it at
-  // the same place among those of their groups that they share.
+  // Adds a group that collectives name in their attribute "communicator". All ranks of a group must
+  // add it at the same position among the groups they share.
   GroupId add_group(RankGroup group);
   const std::vector<RankGroup>& groups() const { return groups_; }
 
@@ -83,35 +84,35 @@ class Program {
   VarId parameter(const std::string& name, const Shape& shape, Init init);
   VarId state(const std::string& name, const Shape& shape, Init init,
               DType dtype = DType::kFloat32);
-  // A temporary of this name, or with a number behind it where the name is taken.
+  // A temporary of this name, with a number appended if the name is taken.
   VarId temporary(const std::string& hint);
   VarId find(const std::string& name) const;  // kNoVar: none
   const Var& var(VarId id) const { return vars_[id]; }
   Var& var(VarId id) { return vars_[id]; }
   int var_count() const { return static_cast<int>(vars_.size()); }
-  std::vector<VarId> parameters() const;  // in the order they were made
+  std::vector<VarId> parameters() const;  // in order of creation
 
-  // Appends an operation: attributes are completed by the definition's defaults (unknown ones are
-  // kInternal), shapes of the outputs inferred.
+  // Appends an operation. Missing attributes get the definition's defaults (unknown ones are
+  // kInternal), and the outputs' shapes are inferred.
   Op& append(SectionId section, const std::string& type, std::vector<VarId> inputs,
              std::vector<VarId> outputs, Attributes attributes = {});
-  // The same with a new temporary for each output, optional ones included; `hint` names them.
+  // The same with a new temporary for each output, including optional ones; `hint` names them.
   std::vector<VarId> emit(SectionId section, const std::string& type, std::vector<VarId> inputs,
                           Attributes attributes = {}, const std::string& hint = {});
-  // Makes an operation without appending it, for passes that insert.
+  // Makes an operation without appending it, for passes that insert operations.
   Op make_op(SectionId section, const std::string& type, std::vector<VarId> inputs,
              std::vector<VarId> outputs, Attributes attributes = {});
 
-  // In the order of execution. Passes may rewrite it; verify() afterwards.
+  // In execution order. Passes may rewrite it; call verify() afterwards.
   std::vector<Op>& ops() { return ops_; }
   const std::vector<Op>& ops() const { return ops_; }
 
-  // The copy of a parameter in a low type: made by make_copy() as a state "<name>@<type>"; kNoVar
-  // where there is none.
+  // The copy of a parameter in a low type, made by make_copy() as a state "<name>@<type>"; kNoVar
+  // if there is none.
   VarId copy_of(VarId parameter) const;
   VarId make_copy(VarId parameter, DType dtype);
 
-  // The gradient variable of a variable, once backward made it.
+  // The gradient of a variable, once the backward pass has made it.
   VarId gradient(VarId id) const;
   void set_gradient(VarId id, VarId gradient);
 
@@ -119,21 +120,21 @@ class Program {
   std::vector<Section> sections_;
   std::vector<std::string> flags_;
   std::vector<RankGroup> groups_;
-  std::deque<Var> vars_;  // references stay valid
+  std::deque<Var> vars_;  // references stay valid when variables are added
   std::map<std::string, VarId> by_name_;
   std::map<VarId, VarId> gradients_, copies_;
   std::vector<Op> ops_;
 };
 
-// Checks slots, that every input is set before it is read wherever its reader runs (by one section,
-// or by several that together run then), and that nothing but a state is written twice in a step.
-// kInternal naming the operation.
+// Checks slots, that every input is set before it is read whenever its reader runs (by one section,
+// or by several that together cover it), and that only states are written twice in a step.
+// kInternal names the operation.
 void verify(const Program& program);
 
-std::string print_text(const Program& program);  // a line an operation
+std::string print_text(const Program& program);  // one line per operation
 std::string print_dot(const Program& program);   // for Graphviz
 
-// What a shape rule sees.
+// The argument of a shape rule.
 class ShapeContext {
  public:
   ShapeContext(Program& program, const Op& op) : program_(program), op_(op) {}
@@ -147,11 +148,10 @@ class ShapeContext {
   }
   const Shape& shape(int input) const;
   DType dtype(int input) const;
-  // Does nothing where the output is not there; kInternal where it already has another shape or
-  // type.
+  // Does nothing if the output is absent; kInternal if it already has another shape or type.
   void set(int output, const Shape& shape, DType dtype);
   void set_like(int output, int input) { set(output, shape(input), dtype(input)); }
-  // kUsage "conv2d 'layer1.0.conv1': <what>" unless the condition holds: a network that cannot be.
+  // kUsage "conv2d 'layer1.0.conv1': <what>" unless the condition holds: an invalid network.
   void require(bool condition, const std::string& what) const;
 
  private:
@@ -159,8 +159,8 @@ class ShapeContext {
   const Op& op_;
 };
 
-// What a gradient rule sees: the forward operation, and the gradients of its outputs. The backward
-// pass sums what several readers of a variable contribute.
+// The argument of a gradient rule: the forward operation and the gradients of its outputs. The
+// backward pass sums the contributions of several readers of a variable.
 class GradientContext {
  public:
   GradientContext(Program& program, SectionId section, const Op& forward,
@@ -178,10 +178,10 @@ class GradientContext {
   const Var& input_var(int i) const { return program_.var(input(i)); }
   VarId output_gradient(int i) const;  // kNoVar: the output does not reach the loss
   bool needs(int input) const;
-  // The variable to write the gradient of this input to, or kNoVar where nobody needs it.
+  // The variable to write the gradient of this input to; kNoVar if it is not needed.
   VarId input_gradient(int i);
-  // An existing variable of the input's shape is this input's contribution, so that no copy is
-  // made (both sides of a sum); nothing where nobody needs it. The default copies.
+  // Uses an existing variable of the input's shape as this input's contribution, without a copy
+  // (both operands of a sum). Does nothing if the gradient is not needed. The default copies.
   virtual void pass_gradient(int input, VarId gradient);
   void append(const std::string& type, std::vector<VarId> inputs, std::vector<VarId> outputs,
               Attributes attributes = {});
@@ -194,7 +194,7 @@ class GradientContext {
  private:
   Program& program_;
   SectionId section_;
-  Op forward_;  // a copy: appending may move the operations
+  Op forward_;  // a copy, because appending may move the operations
   std::vector<VarId> output_gradients_;
 };
 

@@ -22,13 +22,13 @@ void check_slots(const Program& program, const Op& op, const std::vector<SlotDef
   }
 }
 
-// What sections say of each other: asked once a pair, for a Program has many variables and few
+// Caches relations between sections, computed once per pair: a Program has many variables and few
 // sections.
 class Sections {
  public:
   explicit Sections(const Program& program) : sections_(program.sections()) {}
 
-  // Whether one of `writers` runs whenever `reader` does; false where there are none.
+  // Whether one of `writers` runs whenever `reader` does; false if `writers` is empty.
   bool cover(const std::vector<SectionId>& writers, SectionId reader) {
     if (writers.empty()) return false;
     if (std::find(writers.begin(), writers.end(), reader) != writers.end()) return true;

@@ -21,7 +21,7 @@ namespace pb = onnx_proto;
 constexpr char kImage[] = "image", kLogits[] = "logits";
 constexpr int kIrVersion = 8;
 
-// The network as an evaluation computes it, alone.
+// The network of an evaluation only.
 struct Evaluation {
   Program program;
   VarId logits = kNoVar;
@@ -38,7 +38,7 @@ Evaluation evaluation_of(const Job& job, const Shape& image, int64_t batch) {
   return built;
 }
 
-// The size that the weights were trained with, where their file tells; else the job's.
+// The image size that the weights were trained with, if their file states it; otherwise the job's.
 Shape image_of(const Job& job, const ModelCard& card) {
   if (card.image.size() == 3) return Shape(card.image);
   return image_shape(job.model_name, job.data.integer("image.channels"),
@@ -52,7 +52,7 @@ TrainedWeights find_weights(const Job& job) {
   TrainedWeights found =
       trained_weights(job, resume == "no" ? "auto" : resume, "checkpoint.resume");
   if (job.train.number("ema.decay") > 0 && found.paths.size() == 1) {
-    spdlog::warn("{} has no average of the weights: these are the weights", found.paths[0]);
+    spdlog::warn("{} has no averaged weights: exporting the plain weights", found.paths[0]);
   }
   return found;
 }
@@ -90,7 +90,7 @@ void add_metadata(const Job& job, const ModelCard& card, pb::ModelProto* model) 
   for (const auto& [key, value] : known) add(key, value);
 }
 
-// Of the parameters and statistics that nodes read.
+// Adds the parameters and statistics that nodes read.
 void add_weights(const Program& program, Executor& weights, OnnxGraph* graph) {
   std::vector<bool> done(program.var_count());
   for (const Op& op : program.ops()) {
@@ -107,7 +107,7 @@ void add_weights(const Program& program, Executor& weights, OnnxGraph* graph) {
 
 const OnnxExporter& exporter_of(const Op& op) {
   if (const OnnxExporter* exporter = onnx_exporter_registry().find(op.type())) return *exporter;
-  throw Error(ErrorCode::kUnsupported, "ONNX has no form of " + op.type(), "ONNX export",
+  throw Error(ErrorCode::kUnsupported, "ONNX has no equivalent of " + op.type(), "ONNX export",
               "choose a model without it");
 }
 
@@ -132,7 +132,7 @@ std::string onnx_file(const Job& job, const Shape& image, Executor& weights,
   describe(kLogits, {kOnnxBatch, program.var(network.logits).shape[1]},
            model.mutable_graph()->add_output());
   add_weights(program, weights, &graph);
-  constexpr size_t kMostBytes = (size_t{2} << 30) - 1;  // of a protobuf message
+  constexpr size_t kMostBytes = (size_t{2} << 30) - 1;  // limit of a protobuf message
   if (model.ByteSizeLong() > kMostBytes) {
     throw Error(ErrorCode::kUnsupported, "a network of 2 GiB or more does not fit into one file",
                 "ONNX export", "choose a smaller one");

@@ -34,7 +34,7 @@ std::string OnnxGraph::node(const std::string& type, const std::vector<std::stri
   node->set_name(out);
   node->add_output(out);
   size_t count = inputs.size();
-  while (count > 0 && inputs[count - 1].empty()) --count;  // optional ones at the end
+  while (count > 0 && inputs[count - 1].empty()) --count;  // trailing optional inputs
   for (size_t i = 0; i < count; ++i) node->add_input(inputs[i]);
   for (const auto& [name, value] : attributes) {
     pb::AttributeProto* attribute = node->add_attribute();
@@ -91,7 +91,7 @@ std::string OnnxContext::input(int i) const {
 
 void OnnxContext::require(bool condition, const std::string& what) const {
   if (condition) return;
-  throw Error(ErrorCode::kUnsupported, "ONNX has no form of " + op.type() + " " + what,
+  throw Error(ErrorCode::kUnsupported, "ONNX has no equivalent of " + op.type() + " " + what,
               "ONNX export");
 }
 

@@ -1,5 +1,5 @@
-// How operations become nodes of an ONNX graph: one exporter a type, each registered in a file of
-// lib/onnx/ops. ONNX: https://onnx.ai/onnx/operators, operator set 17.
+// Converts operations to nodes of an ONNX graph: one exporter per type, each registered in a file
+// of lib/onnx/ops. ONNX: https://onnx.ai/onnx/operators, operator set 17.
 #pragma once
 
 #include <functional>
@@ -20,29 +20,30 @@ namespace fleet {
 
 inline constexpr int kOnnxOperatorSet = 17;
 
-// An exported Program is built for this many samples, a prime that no other dimension has: what
-// depends on the batch can so be told from what does not, and is left open in the graph.
+// An exported Program is built for this many samples, a prime that no other dimension has.
+// Dimensions that depend on the batch are recognized by it and become dynamic in the graph.
 inline constexpr int64_t kOnnxBatch = 999983;
 
 using OnnxAttribute = std::variant<int64_t, float, std::string, std::vector<int64_t>>;
 using OnnxAttributes = std::map<std::string, OnnxAttribute>;
 
-// A graph that is being written. Values go by name; "" is an optional input that is not there.
+// A graph under construction. Values are referenced by name; "" is an absent optional input.
 class OnnxGraph {
  public:
   OnnxGraph(const Program& program, onnx_proto::GraphProto* graph)
       : program_(program), graph_(graph) {}
 
-  // Of a variable: its own name; kNoVar: "".
+  // The name of a variable; "" for kNoVar.
   std::string name(VarId id) const;
-  // Appends a node with one output, called `output`, or a fresh name where that is "". Returns it.
+  // Appends a node with one output named `output`, or a new name if that is "". Returns the name.
   std::string node(const std::string& type, const std::vector<std::string>& inputs,
                    const OnnxAttributes& attributes = {}, const std::string& output = {});
   // Constants, as initializers; return their names.
   std::string integers(const std::vector<int64_t>& values);
   std::string number(float value);
   void tensor(const std::string& name, const Shape& shape, const float* values);
-  // A tensor of `shape` filled with value; a dimension kOnnxBatch is that of the variable `like`.
+  // A tensor of `shape` filled with value; a dimension kOnnxBatch takes the batch size of variable
+  // `like`.
   void filled(const std::vector<int64_t>& shape, float value, const std::string& like,
               const std::string& output);
 
@@ -54,7 +55,7 @@ class OnnxGraph {
   int made_ = 0;
 };
 
-// What an exporter sees.
+// The argument of an exporter.
 struct OnnxContext {
   OnnxGraph& graph;
   const Program& program;
@@ -64,14 +65,14 @@ struct OnnxContext {
   const Attributes& attributes() const { return op.attributes; }
   const Shape& shape(int input) const { return program.var(op.inputs[input]).shape; }
   const Shape& output_shape() const { return program.var(op.outputs[0]).shape; }
-  std::string input(int i) const;  // "" where it is not there
+  std::string input(int i) const;  // "" if absent
   std::string output() const { return graph.name(op.outputs[0]); }
   // A node whose output is the operation's.
   void node(const std::string& type, const std::vector<std::string>& inputs,
             const OnnxAttributes& attributes = {}) const {
     graph.node(type, inputs, attributes, output());
   }
-  // kUnsupported "ONNX has no form for pool2d with ..." unless the condition holds.
+  // kUnsupported "ONNX has no equivalent of pool2d with ..." unless the condition holds.
   void require(bool condition, const std::string& what) const;
 };
 

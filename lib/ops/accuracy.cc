@@ -1,7 +1,7 @@
 // accuracy: weighted counts of hits: counts = [sum of weight where the label has the largest logit,
-// where it is among the k largest, sum of weight]. Of equal logits the class with the smaller index
-// comes first. A label that is no class, and a label's logit that is NaN, never hit. Padded samples
-// have weight 0.
+// where it is among the k largest, sum of weight]. Among equal logits the class with the smaller
+// index comes first. A label outside the classes, or one whose logit is NaN, never counts as a hit.
+// Padded samples have weight 0.
 #include "ops/label_shape.h"
 
 namespace fleet {

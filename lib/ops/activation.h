@@ -1,4 +1,4 @@
-// What activations have in common.
+// Shared definitions of activations.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace fleet {
 
-// What a gradient is computed from beside dy. From the output, the input need not live.
+// The value that a gradient is computed from, besides dy. With kOutput the input need not stay
+// live.
 enum class GradientFrom { kOutput, kInput };
 
-// y = f(x), element by element. gradient: the type of the operation that makes dx.
+// y = f(x), element by element. gradient: the type of the operation that computes dx.
 inline void define_activation(OpDef* def, std::string gradient,
                               GradientFrom from = GradientFrom::kOutput) {
   def->inputs = {{"x"}};

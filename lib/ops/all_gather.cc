@@ -1,4 +1,4 @@
-// all_gather: x of all ranks of a group, one behind the other in the group's order along the first
+// all_gather: concatenates x of all ranks of a group, in the group's order, along the first
 // dimension: [n, ...] -> [ranks * n, ...].
 #include "ops/collective.h"
 
@@ -10,7 +10,7 @@ FLEET_OP(all_gather) {
   def.outputs = {{"y"}};
   def.infer = [](ShapeContext& context) {
     Shape shape = context.shape(0);
-    context.require(shape.rank() >= 1, "a single number has no rows to gather");
+    context.require(shape.rank() >= 1, "a scalar has no rows to gather");
     shape[0] *= group_size(context);
     context.set(0, shape, context.dtype(0));
   };

@@ -1,14 +1,14 @@
-// batch_norm: y = scale (x - mean) / sqrt(variance + epsilon) + bias, each channel (axis 1) by its
-// own statistics over all other axes; activation "relu" makes it max(y, 0) in the same pass.
+// batch_norm: y = scale (x - mean) / sqrt(variance + epsilon) + bias, with separate statistics for
+// each channel (axis 1) over all other axes; activation "relu" makes it max(y, 0) in the same pass.
 //
-// Training: mean and variance are the batch's (biased variance). The running ones follow as in
+// Training: mean and variance are the batch's (biased variance). The running ones are updated as in
 // PyTorch: running = (1 - momentum) running + momentum batch, with the unbiased variance (Paddle's
-// momentum is 1 - this one). mean_out and variance_out are the states themselves. Of a channel
-// whose batch has no finite statistics they stay as they are (PyTorch's become NaN for good).
-// is_test: mean and variance are the running ones, which do not change.
+// momentum is 1 - this one). mean_out and variance_out are the states themselves. If a channel's
+// batch statistics are not finite, its running ones stay unchanged (in PyTorch they become NaN for
+// good). is_test: mean and variance are the running ones, which do not change.
 //
-// saved_mean, saved_variance: the batch's statistics for the gradient. mask: which elements the
-// activation passed on; its form is the backend's. All of them may be left out where there is no
+// saved_mean, saved_variance: the batch's statistics for the gradient. mask: the elements that the
+// activation passed; its form depends on the backend. All of them may be omitted if there is no
 // gradient.
 #include "base/error.h"
 #include "graph/program.h"
@@ -37,7 +37,7 @@ void infer_batch_norm(ShapeContext& context) {
                   "activation must be \"\" or \"relu\"");
   const bool is_test = attributes.boolean("is_test");
   context.require(is_test || x.elements() > x[1],
-                  "training needs more than one value a channel, x is " + x.text());
+                  "training needs more than one value per channel, x is " + x.text());
   context.set_like(0, 0);
   context.set_like(1, 3);
   context.set_like(2, 4);
@@ -85,7 +85,7 @@ FLEET_OP(batch_norm) {
   def.gradient = batch_norm_gradient;
 }
 
-// mean and variance are what normalised x; with is_test they are constants.
+// mean and variance are the statistics that normalized x; with is_test they are constants.
 FLEET_OP(batch_norm_grad) {
   def.inputs = {{"x"}, {"scale"}, {"mean"}, {"variance"}, {"mask", Slot::kOptional}, {"dy"}};
   def.outputs = {{"dx", Slot::kOptional}, {"dscale", Slot::kOptional}, {"dbias", Slot::kOptional}};

@@ -1,18 +1,18 @@
-// The parts of a training batch_norm whose other parts convolutions compute (conv2d_sums.cc), or
-// operations of their own with a sum over ranks in between (batch_norm_sums.cc). The passes
-// fuse_resunit and sync_batch_norm make them.
+// The parts of a training batch_norm whose other parts are computed by convolutions
+// (conv2d_sums.cc), or by separate operations with a sum over ranks in between
+// (batch_norm_sums.cc). The passes fuse_resunit and sync_batch_norm insert them.
 #include "graph/program.h"
 #include "ops/dtype_attribute.h"
 
 namespace fleet {
 
-// From the sums of x and of its squares over `count` values a channel (with `shifted`: of x - mean
-// and its squares): the batch's statistics, the running ones, and the normalisation as
-// factor x + constant, rounded to the type `low`. inverse: 1 / sqrt(saved_variance + epsilon).
+// From the sums of x and of its squares over `count` values per channel (with `shifted`: of x -
+// mean and its squares), computes the batch's statistics, the running ones, and the normalization
+// as factor x + constant, rounded to the type `low`. inverse: 1 / sqrt(saved_variance + epsilon).
 FLEET_OP(batch_norm_finalize) {
   def.inputs = {{"sum"}, {"squares"}, {"scale"}, {"bias"}, {"mean"}, {"variance"}};
-  // The states are not optional: whoever runs operations a second time (the pass recompute) keeps
-  // this one's results, since `mean` is another by then.
+  // The states are not optional: a second run (the pass recompute) must keep the results of this
+  // one, since `mean` has changed by then.
   def.outputs = {{"mean_out"},
                  {"variance_out"},
                  {"saved_mean"},
@@ -29,10 +29,10 @@ FLEET_OP(batch_norm_finalize) {
   def.infer = [](ShapeContext& context) {
     for (int i = 1; i < 6; ++i) {
       context.require(context.shape(i) == context.shape(0),
-                      "all inputs must have one value a channel");
+                      "all inputs must have one value per channel");
     }
     context.require(context.attributes().integer("count") > 1,
-                    "training needs more than one value a channel");
+                    "training needs more than one value per channel");
     context.set_like(0, 4);
     context.set_like(1, 5);
     for (int i = 2; i < 5; ++i) context.set_like(i, 0);
@@ -43,8 +43,8 @@ FLEET_OP(batch_norm_finalize) {
 }
 
 // dx of a training batch_norm from dz, the gradient of its result before any activation (with a
-// mask: behind it), and its parameters' gradients, summed over `count` values a channel; 0: over
-// those of x.
+// mask: after it), and its parameters' gradients, summed over `count` values per channel; count 0:
+// over those of x.
 FLEET_OP(batch_norm_data_grad) {
   def.inputs = {{"x"},      {"scale"}, {"mean"}, {"variance"},
                 {"dscale"}, {"dbias"}, {"dz"},   {"mask", Slot::kOptional}};
@@ -53,8 +53,9 @@ FLEET_OP(batch_norm_data_grad) {
   def.precision = Precision::kGray;
   def.inplace = {{6, 0}};
   def.infer = [](ShapeContext& context) {
-    context.require(context.shape(6) == context.shape(0),
-                    "dz " + context.shape(6).text() + " is not as x " + context.shape(0).text());
+    context.require(
+        context.shape(6) == context.shape(0),
+        "dz " + context.shape(6).text() + " does not match x " + context.shape(0).text());
     context.set_like(0, 0);
   };
 }

@@ -1,4 +1,4 @@
-// How the second operand of an elementwise operation spreads over the first.
+// How the second operand of an elementwise operation is broadcast over the first.
 #pragma once
 
 #include <optional>
@@ -7,14 +7,14 @@
 
 namespace fleet {
 
-// x seen as [outer, middle, inner], y as [middle]. Where y is one element, outer is 1.
+// x viewed as [outer, middle, inner], y as [middle]. If y has one element, outer is 1.
 struct Broadcast {
   int64_t outer = 1, middle = 1, inner = 1;
   bool same() const { return outer == 1 && inner == 1; }
 };
 
-// Paddle's rule: y's dimensions are those of x from `axis` on (-1: the last ones); dimensions of
-// size 1 at y's ends spread. Nothing where they do not match.
+// Paddle's rule: y's dimensions match those of x from `axis` on (-1: the last ones); dimensions of
+// size 1 at either end of y are broadcast. Empty if the shapes do not match.
 std::optional<Broadcast> broadcast_of(const Shape& x, const Shape& y, int64_t axis);
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// broadcast: every tensor of rank `root` of a group to all its ranks, in place.
+// broadcast: sends every tensor of rank `root` of a group to all its ranks, in place.
 #include "ops/collective.h"
 
 namespace fleet {

@@ -1,4 +1,4 @@
-// concat: the inputs one behind the other along `axis`.
+// concat: the inputs, concatenated along `axis`.
 #include "graph/program.h"
 
 namespace fleet {

@@ -1,19 +1,19 @@
 // conv2d: y[N, O, H', W'] = x[N, I, H, W] correlated with weight[O, I / groups, KH, KW], plus
 // bias[O]. H' = floor((H + 2 padding - dilation (KH - 1) - 1) / stride) + 1, as in PyTorch.
 //
-// use_cudnn: on a GPU; false demands a kernel of our own, which there is for depthwise ones, and
-// which is taken there anyway.
+// use_cudnn: GPU only. false requires a kernel of our own, which exists for depthwise convolutions
+// and is used for them in any case.
 //
-// winograd: a backend may compute it by Winograd's method, which multiplies less and rounds more
-// (backend/cpu/winograd.h says where and how much). False: never. Not of a GPU, where cuDNN
-// decides.
+// winograd: allows a backend to use Winograd's method, which multiplies less and rounds more (see
+// backend/cpu/winograd.h). false: never. Ignored on a GPU, where cuDNN decides.
 //
-// input_activation "relu": x passes through it on the way in, of depthwise convolutions (groups and
-// filters as many as channels): what relu gives is never stored. The pass fuse_relu_depthwise_conv
-// sets it. The weight's gradient applies it again, the data's ends in relu's.
+// input_activation "relu": applies relu to x on the way in, for depthwise convolutions (groups =
+// filters = channels), so that relu's output is never stored. Set by the pass
+// fuse_relu_depthwise_conv. The weight gradient applies it again; the data gradient includes relu's
+// gradient.
 //
-// The gradient is two operations, the weight's first: so it reaches its bucket while the data
-// gradient is still computed, and the activation x dies one operation earlier.
+// The gradient is two operations, the weight's first. The weight gradient thus reaches its bucket
+// while the data gradient is still being computed, and the activation x dies one operation earlier.
 #include "ops/window.h"
 
 namespace fleet {
@@ -39,7 +39,8 @@ void check_input_activation(ShapeContext& context, int64_t channels, const Shape
   if (activation.empty()) return;
   const int64_t groups = context.attributes().integer("groups");
   context.require(activation == "relu" && groups == channels && groups == weight[0],
-                  "input_activation '" + activation + "': relu it is, of a depthwise convolution");
+                  "input_activation '" + activation +
+                      "' is not supported: only relu, for a depthwise convolution");
 }
 
 void infer_conv2d(ShapeContext& context) {
@@ -53,7 +54,7 @@ void infer_conv2d(ShapeContext& context) {
   check_input_activation(context, x[1], weight);
   if (context.has_input(2)) {
     context.require(context.shape(2) == Shape{weight[0]},
-                    "bias " + context.shape(2).text() + " must have one value an output channel");
+                    "bias " + context.shape(2).text() + " must have one value per output channel");
   }
   const Window window = window_of(context, weight[2], weight[3]);
   const Shape y{x[0], weight[0], windows(window, 0, x[2]), windows(window, 1, x[3])};
@@ -105,7 +106,7 @@ FLEET_OP(conv2d_weight_grad) {
   };
 }
 
-// dx[N, I, size...] from weight and dy; with an input_activation also from x, what that was of.
+// dx[N, I, size...] from weight and dy; with an input_activation also from x, its input.
 FLEET_OP(conv2d_data_grad) {
   def.inputs = {{"weight"}, {"dy"}, {"x", Slot::kOptional}};
   def.outputs = {{"dx"}};

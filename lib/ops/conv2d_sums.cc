@@ -1,6 +1,7 @@
-// Convolutions that take in what a batch normalisation before or behind them would read and write
-// once more: its statistics, its transformation, its relu, and the same backwards. Strides,
-// paddings, dilations and groups as in conv2d, without bias. The pass fuse_resunit makes them.
+// Convolutions that include work of a batch normalization before or after them, which would
+// otherwise need another pass over memory: its statistics, its transformation, its relu, and the
+// corresponding gradients. Strides, paddings, dilations and groups as in conv2d, without bias.
+// Inserted by the pass fuse_resunit.
 #include "ops/window.h"
 
 namespace fleet {
@@ -28,7 +29,7 @@ FLEET_OP(conv2d_sums) {
                         x[1] == weight[1] * context.attributes().integer("groups"),
                     "x " + x.text() + " does not fit weight " + weight.text());
     context.require(context.has_input(2) == context.has_input(3),
-                    "factor and constant come together");
+                    "factor and constant must be given together");
     const Window window = window_of(context, weight[2], weight[3]);
     const Shape y{x[0], weight[0], windows(window, 0, x[2]), windows(window, 1, x[3])};
     context.require(y[2] > 0 && y[3] > 0, "x " + x.text() + " is smaller than the kernel");
@@ -53,8 +54,8 @@ FLEET_OP(conv2d_sums_weight_grad) {
   };
 }
 
-// Of conv2d(max(n, 0)) with n = scale (x - mean) inverse + bias: dz, the gradient of n, and those
-// of scale and bias.
+// For conv2d(max(n, 0)) with n = scale (x - mean) inverse + bias: computes dz, the gradient of n,
+// and those of scale and bias.
 FLEET_OP(conv2d_relu_norm_grad) {
   def.inputs = {{"weight"}, {"dy"}, {"x"}, {"mean"}, {"inverse"}, {"scale"}, {"bias"}};
   def.outputs = {{"dz"}, {"dscale"}, {"dbias"}};

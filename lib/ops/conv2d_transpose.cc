@@ -1,8 +1,9 @@
-// conv2d_transpose: the data gradient of a conv2d from y to x, as a layer of its own.
-// y[N, O, H', W'] of x[N, I, H, W], weight[I, O / groups, KH, KW], bias[O], with
-// H' = (H - 1) stride - 2 padding + dilation (KH - 1) + 1 + output_padding, as in PyTorch.
+// conv2d_transpose: the data gradient of a conv2d from y to x, as a layer. y[N, O, H', W'] of x[N,
+// I, H, W], weight[I, O / groups, KH, KW], bias[O], with H' = (H - 1) stride - 2 padding + dilation
+// (KH - 1) + 1 + output_padding, as in PyTorch.
 //
-// use_cudnn: on a GPU; false takes our own kernel for y, which a single image takes anyway.
+// use_cudnn: GPU only. false selects our own kernel for y, which is used for a single image in any
+// case.
 //
 // Its own data gradient is therefore a conv2d of dy with the same weight.
 #include "ops/window.h"
@@ -30,14 +31,15 @@ void infer_conv2d_transpose(ShapeContext& context) {
   Shape y{x[0], weight[1] * groups, 0, 0};
   if (context.has_input(2)) {
     context.require(context.shape(2) == Shape{y[1]},
-                    "bias " + context.shape(2).text() + " must have one value an output channel");
+                    "bias " + context.shape(2).text() + " must have one value per output channel");
   }
   for (int d = 0; d < 2; ++d) {
     context.require(more[d] >= 0 && more[d] < window.strides[d],
-                    "output_padding must be from 0 and less than the stride");
+                    "output_padding must be at least 0 and below the stride");
     y[2 + d] =
         (x[2 + d] - 1) * window.strides[d] - 2 * window.paddings[d] + window.extent(d) + more[d];
-    context.require(y[2 + d] > 0, "nothing is left of x " + x.text() + " within the paddings");
+    context.require(y[2 + d] > 0,
+                    "the output is empty: x " + x.text() + " is too small for the paddings");
   }
   context.set(0, y, context.dtype(0));
 }

@@ -1,6 +1,6 @@
-// cross_entropy: loss = -log(probability of the label), one a sample. Samples labelled
-// `ignore_index` have loss 0. Where probabilities come from a softmax, softmax_with_cross_entropy
-// is stable and quicker.
+// cross_entropy: loss = -log(probability of the label), one per sample. Samples labelled
+// `ignore_index` have loss 0. If the probabilities come from a softmax, softmax_with_cross_entropy
+// is more stable and faster.
 #include "ops/label_shape.h"
 
 namespace fleet {

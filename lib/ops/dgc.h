@@ -9,7 +9,7 @@ namespace fleet {
 
 struct DgcGroups {
   static constexpr int kInputs = 5;   // parameter, gradient, velocity, residual, scale
-  static constexpr int kTensors = 4;  // those of the parameter's shape, in front
+  static constexpr int kTensors = 4;  // the first inputs, which have the parameter's shape
   explicit DgcGroups(int inputs) : count(inputs / kInputs) {}
   int count;  // of parameters
   static int parameter(int i) { return i * kInputs; }
@@ -17,11 +17,12 @@ struct DgcGroups {
   static int velocity(int i) { return parameter(i) + 2; }
   static int residual(int i) { return parameter(i) + 3; }
   static int scale(int i) { return parameter(i) + 4; }  // may be absent
-  // Among the outputs, behind `encoded`.
+  // Indices of the outputs after `encoded`.
   static int velocity_out(int i) { return 1 + 2 * i; }
   static int residual_out(int i) { return 2 + 2 * i; }
 
-  // For kernels: each group in one layout, the first that a tensor of it has. Query: LayoutQuery.
+  // For kernels: each group uses one layout, the first that any of its tensors has. Query:
+  // LayoutQuery.
   template <typename Query>
   static void lay_out(Query& query) {
     for (int i = 0; i < DgcGroups(query.input_count()).count; ++i) {

@@ -1,7 +1,7 @@
 // dropout: zeroes elements with probability p and scales the others by 1 / (1 - p)
-// ("upscale_in_train"). The mask of element i of sample n depends on (sample_key[n], salt, i) only
-// (ops/dropout_mask.h): neither on the sample's place in the batch nor on the number of ranks. Each
-// dropout of a network has a salt of its own. With is_test it is the identity.
+// ("upscale_in_train"). The mask of element i of sample n depends only on (sample_key[n], salt, i)
+// (ops/dropout_mask.h), not on the sample's position in the batch or the number of ranks. Each
+// dropout of a network has its own salt. With is_test it is the identity.
 #include "graph/program.h"
 
 namespace fleet {

@@ -1,7 +1,7 @@
-// elementwise_add: out = activation(x + y), y spread over x along `axis` (ops/broadcast.h). With
-// activation "relu" it is the join of a residual block. activation and y_activation are "relu",
-// "tanh" or "scale" (t * scale + bias) or nothing, one of them at most; with y_activation out = x +
-// y_activation(y). What lies between is never stored.
+// elementwise_add: out = activation(x + y), with y broadcast over x along `axis` (ops/broadcast.h).
+// With activation "relu" it is the join of a residual block. activation and y_activation are
+// "relu", "tanh", "scale" (t * scale + bias) or empty, and at most one of them is set; with
+// y_activation, out = x + y_activation(y). Intermediate values are never stored.
 #include "graph/elementwise.h"
 #include "graph/program.h"
 #include "ops/broadcast.h"
@@ -22,7 +22,7 @@ void infer(ShapeContext& context) {
       broadcast_of(context.shape(0), context.shape(1), attributes.integer("axis")).has_value(),
       "cannot add " + context.shape(1).text() + " to " + context.shape(0).text());
   context.require(is_known(after) && is_known(of_y) && (after.empty() || of_y.empty()),
-                  "cannot take in '" + after + "' and '" + of_y + "'");
+                  "cannot fuse both '" + after + "' and '" + of_y + "'");
   context.set_like(0, 0);
 }
 
@@ -67,7 +67,7 @@ void append_tanh_gradient_of_argument(GradientContext& context, VarId y, VarId d
                  fused_attributes(formula, var.shape, {var.dtype}));
 }
 
-// dx = activation's gradient where it gave `y`, of `dy`.
+// Computes dx from `dy`, for an activation whose output is `y`.
 void append_activation_gradient(GradientContext& context, const std::string& activation, VarId y,
                                 VarId dy, VarId dx) {
   if (activation == "scale") {
@@ -77,8 +77,8 @@ void append_activation_gradient(GradientContext& context, const std::string& act
   }
 }
 
-// dy = dsum, added up where y spreads; with relu behind the sum masked by `out`, and so written to
-// dx too.
+// dy = dsum, summed where y is broadcast. With relu after the sum, dsum is masked by `out` and also
+// written to dx.
 void append_spread_gradient(GradientContext& context, VarId dsum, VarId out, VarId dx, VarId dy) {
   context.append("elementwise_add_grad", {dsum, out}, {dx, dy},
                  {{"axis", context.attributes().integer("axis")},
@@ -86,11 +86,11 @@ void append_spread_gradient(GradientContext& context, VarId dsum, VarId out, Var
                   {"y_shape", to_attribute(context.input_var(1).shape)}});
 }
 
-// Of activation(x + y).
+// The gradient of activation(x + y).
 void gradient_behind(GradientContext& context, const std::string& activation) {
   const VarId out = context.output(0), gradient = context.output_gradient(0);
   if (is_same_shape(context)) {
-    // One gradient of the sum serves both sides.
+    // One gradient of the sum serves both operands.
     const int first = context.needs(0) ? 0 : 1;
     const VarId dsum = context.input_gradient(first);
     append_activation_gradient(context, activation, out, gradient, dsum);
@@ -105,7 +105,7 @@ void gradient_behind(GradientContext& context, const std::string& activation) {
   if (dy != kNoVar) append_spread_gradient(context, dsum, kNoVar, kNoVar, dy);
 }
 
-// Of x + activation(y), or x + y.
+// The gradient of x + activation(y), or x + y.
 void gradient_of_sum(GradientContext& context, const std::string& activation) {
   VarId gradient = context.output_gradient(0);
   context.pass_gradient(0, gradient);
@@ -146,8 +146,8 @@ FLEET_OP(elementwise_add) {
   };
 }
 
-// For a y that spreads: dx = dout where out > 0 (with activation "relu"; else dx is dout and not
-// asked for), dy = dx summed over the dimensions y spreads over.
+// For a broadcast y: dx = dout where out > 0 (with activation "relu"; otherwise dx equals dout and
+// is not requested), dy = dx summed over the dimensions that y is broadcast over.
 FLEET_OP(elementwise_add_grad) {
   def.inputs = {{"dout"}, {"out", Slot::kOptional}};
   def.outputs = {{"dx", Slot::kOptional}, {"dy", Slot::kOptional}};
@@ -156,7 +156,7 @@ FLEET_OP(elementwise_add_grad) {
   def.precision = Precision::kGray;
   def.inplace = {{0, 0}};
   def.elementwise = [](ElementwiseContext& context) {
-    if (context.has_output(1) || !context.has_input(1)) return;  // it sums
+    if (context.has_output(1) || !context.has_input(1)) return;  // not elementwise: it sums
     context.output(0, context.where_above(context.input(1), 0, context.input(0)));
   };
   def.infer = [](ShapeContext& context) {

@@ -1,4 +1,4 @@
-// elementwise_mul: out = x * y, y spread over x along `axis` (ops/broadcast.h).
+// elementwise_mul: out = x * y, with y broadcast over x along `axis` (ops/broadcast.h).
 #include "graph/elementwise.h"
 #include "graph/program.h"
 #include "ops/broadcast.h"
@@ -31,7 +31,7 @@ FLEET_OP(elementwise_mul) {
   };
 }
 
-// dx = dout * y, dy = dout * x summed over the dimensions y spreads over
+// dx = dout * y, dy = dout * x, summed over the dimensions that y is broadcast over.
 FLEET_OP(elementwise_mul_grad) {
   def.inputs = {{"x"}, {"y"}, {"dout"}};
   def.outputs = {{"dx", Slot::kOptional}, {"dy", Slot::kOptional}};
@@ -39,7 +39,8 @@ FLEET_OP(elementwise_mul_grad) {
   def.precision = Precision::kGray;
   def.inplace = {{2, 0}};
   def.elementwise = [](ElementwiseContext& context) {
-    if (context.shape(0) != context.shape(1) && context.has_output(1)) return;  // it sums
+    // Not elementwise: it sums.
+    if (context.shape(0) != context.shape(1) && context.has_output(1)) return;
     const int64_t axis = context.attributes().integer("axis");
     const auto slope = context.input(2);
     if (context.has_output(0)) {

@@ -1,4 +1,4 @@
-// elementwise_sub: out = x - y, y spread over x along `axis` (ops/broadcast.h).
+// elementwise_sub: out = x - y, with y broadcast over x along `axis` (ops/broadcast.h).
 #include "graph/elementwise.h"
 #include "graph/program.h"
 #include "ops/broadcast.h"
@@ -33,7 +33,7 @@ FLEET_OP(elementwise_sub) {
   };
 }
 
-// dy = -dout, summed over the dimensions y spreads over. (dx is dout.)
+// dy = -dout, summed over the dimensions that y is broadcast over. (dx equals dout.)
 FLEET_OP(elementwise_sub_grad) {
   def.inputs = {{"dout"}};
   def.outputs = {{"dy"}};

@@ -1,6 +1,6 @@
 // fc: a fully connected layer, y = x weightᵀ + bias with weight[out, in] and bias[out] as in
-// PyTorch's Linear. x is taken as a matrix: the axes before `axis` are its rows, the others
-// together its `in` columns; y has x's leading axes and `out`.
+// PyTorch's Linear. x is viewed as a matrix: the axes before `axis` form its rows, the others its
+// `in` columns; y has x's leading axes and `out`.
 //
 // The gradient is two operations, the weight's first, for the reasons given in conv2d.cc.
 #include "graph/program.h"
@@ -23,7 +23,7 @@ void infer_fc(ShapeContext& context) {
                   "x " + x.text() + " does not fit weight " + weight.text());
   if (context.has_input(2)) {
     context.require(context.shape(2) == Shape{weight[0]},
-                    "bias " + context.shape(2).text() + " must have one value an output");
+                    "bias " + context.shape(2).text() + " must have one value per output");
   }
   std::vector<int64_t> y(x.begin(), x.begin() + axis);
   y.push_back(weight[0]);

@@ -1,4 +1,4 @@
-// flatten: the dimensions from `start_axis` on become one: [N, C, H, W] -> [N, C*H*W].
+// flatten: merges the dimensions from `start_axis` on: [N, C, H, W] -> [N, C*H*W].
 #include "graph/program.h"
 #include "ops/shape_attribute.h"
 

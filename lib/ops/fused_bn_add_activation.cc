@@ -1,9 +1,9 @@
-// fused_bn_add_activation: y = max(batch_norm(x) + z, 0): the join of a residual block, in as few
-// passes over memory as batch_norm alone. Everything else is as in batch_norm. The pass
-// fuse_bn_add_act makes it.
+// fused_bn_add_activation: y = max(batch_norm(x) + z, 0), the join of a residual block, in as few
+// passes over memory as batch_norm alone. Everything else is as in batch_norm. Inserted by the pass
+// fuse_bn_add_act.
 //
-// mask: which elements the activation passed on; its form is the backend's. It may be left out
-// where there is no gradient, and so may saved_mean and saved_variance.
+// mask: the elements that the activation passed; its form depends on the backend. mask, saved_mean
+// and saved_variance may be omitted if there is no gradient.
 #include "base/error.h"
 #include "graph/program.h"
 
@@ -23,10 +23,10 @@ void infer(ShapeContext& context) {
                                                       context.shape(i).text());
   }
   context.require(context.shape(5) == x,
-                  "z " + context.shape(5).text() + " is not as x " + x.text());
+                  "z " + context.shape(5).text() + " does not match x " + x.text());
   context.require(context.attributes().text("activation") == "relu", "activation must be \"relu\"");
   context.require(context.attributes().boolean("is_test") || x.elements() > x[1],
-                  "training needs more than one value a channel, x is " + x.text());
+                  "training needs more than one value per channel, x is " + x.text());
   context.set_like(0, 0);
   context.set_like(1, 3);
   context.set_like(2, 4);
@@ -73,7 +73,7 @@ FLEET_OP(fused_bn_add_activation) {
   def.gradient = gradient;
 }
 
-// The gradient of y is the sum of all dy: several readers of y need no sum of their own.
+// The gradient of y is the sum of all dy, so that several readers of y need no separate sum.
 FLEET_OP(fused_bn_add_activation_grad) {
   def.inputs = {{"x"}, {"scale"}, {"mean"}, {"variance"}, {"mask"}, {"dy", Slot::kVariadic}};
   def.outputs = {{"dx", Slot::kOptional},
@@ -85,8 +85,9 @@ FLEET_OP(fused_bn_add_activation_grad) {
   def.inplace = {{5, 1}, {6, 0}};
   def.infer = [](ShapeContext& context) {
     for (int i = 5; i < context.input_count(); ++i) {
-      context.require(context.shape(i) == context.shape(0),
-                      "dy " + context.shape(i).text() + " is not as x " + context.shape(0).text());
+      context.require(
+          context.shape(i) == context.shape(0),
+          "dy " + context.shape(i).text() + " does not match x " + context.shape(0).text());
     }
     context.set_like(0, 0);
     context.set_like(1, 0);

@@ -1,10 +1,12 @@
 // fused_elementwise: several elementwise operations as one formula (graph/elementwise.h), in one
-// pass over memory: y[o][i] = formula(x[0][i], x[1][i], ...). The pass fuse_elementwise makes it.
+// pass over memory: y[o][i] = formula(x[0][i], x[1][i], ...). Inserted by the pass
+// fuse_elementwise.
 //
-// Outputs are of the shape `shape` and the types `types`; inputs are of that shape, or spread over
-// it along their place in `axes` (ops/broadcast.h). An output takes the memory of any input of as
-// many bytes: kernels read an element of all inputs before they write it to an output. An input
-// that spreads must not be of a wider type than any output, so that it never is of as many bytes.
+// Outputs have the shape `shape` and the types `types`. Inputs have that shape or are broadcast
+// over it along their entry in `axes` (ops/broadcast.h). An output may take the memory of any input
+// with the same number of bytes: kernels read an element of all inputs before they write it to an
+// output. A broadcast input must not have a wider type than any output, so that it never has the
+// same number of bytes.
 #include "graph/elementwise.h"
 #include "ops/broadcast.h"
 #include "ops/dtype_attribute.h"
@@ -20,21 +22,21 @@ void infer(ShapeContext& context) {
   context.require(static_cast<int>(formula.axes.size()) == context.input_count() &&
                       formula.results.size() == context.op().outputs.size() &&
                       types.size() == formula.results.size(),
-                  "the formula is of other inputs and outputs");
+                  "the formula has other inputs and outputs");
   size_t narrowest = sizeof(double);
   for (const std::string& type : types) narrowest = std::min(narrowest, size_of(to_dtype(type)));
   for (int i = 0; i < context.input_count(); ++i) {
     const auto spread = broadcast_of(shape, context.shape(i), formula.axes[i]);
     context.require(
         spread.has_value() && (spread->same() || size_of(context.dtype(i)) <= narrowest),
-        "cannot spread " + context.shape(i).text() + " over " + shape.text());
+        "cannot broadcast " + context.shape(i).text() + " over " + shape.text());
   }
   for (size_t o = 0; o < types.size(); ++o) {
     context.set(static_cast<int>(o), shape, to_dtype(types[o]));
   }
 }
 
-// So that it can be joined with others again.
+// Allows fusing this operation with others again.
 void replay(ElementwiseContext& context) {
   const ElementFormula formula = formula_of(context.attributes());
   std::vector<ElementwiseContext::Value> values;

@@ -1,4 +1,4 @@
-// gelu: y = x * P(X <= x) of a standard normal X (Hendrycks and Gimpel, 2016), by the error
+// gelu: y = x * P(X <= x) for a standard normal X (Hendrycks and Gimpel, 2016), by the error
 // function, or with `approximate` by its tanh form
 // y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))).
 #include "graph/elementwise.h"
@@ -12,7 +12,7 @@ constexpr float kDensity = 0.39894228040143268f;    // 1 / sqrt(2 pi)
 constexpr float kTanhScale = 0.79788456080286536f;  // sqrt(2 / pi)
 constexpr float kTanhCube = 0.044715f;
 
-// In the order in which the kernels of gelu and its gradient compute, so that the bits are theirs.
+// Same order of computation as in the kernels of gelu and its gradient, so that the bits are equal.
 void gelu_formula(ElementwiseContext& c) {
   const auto x = c.input(0), half = c.scale(x, 0.5);
   ElementwiseContext::Value inner;

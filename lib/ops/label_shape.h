@@ -1,12 +1,12 @@
-// The shape rule losses over classes share.
+// The shape rule that losses over classes share.
 #pragma once
 
 #include "graph/program.h"
 
 namespace fleet {
 
-// The shape of one value a sample: that of x [..., classes] without its last dimension. The label
-// is int64 of that shape, or with a last dimension of 1 behind it as Paddle feeds it.
+// The shape of one value per sample: that of x [..., classes] without its last dimension. The label
+// is int64 of that shape, optionally with a trailing dimension of 1, as Paddle feeds it.
 inline Shape samples_shape(const ShapeContext& context, int x, int label) {
   const Shape& shape = context.shape(x);
   context.require(shape.rank() >= 2, "expects [samples, classes], not " + shape.text());

@@ -1,8 +1,8 @@
 // layer_norm (Ba, Kiros and Hinton, 2016): y = scale (x - mean) / sqrt(variance + epsilon) + bias,
-// each row by its own statistics (biased variance). A row is what the dimensions from
-// `begin_norm_axis` on span; scale and bias have a value for each of its elements, and are float32
-// whatever x is, as are the statistics. saved_mean, saved_variance: [rows], for the gradient; may
-// be left out where there is none.
+// with separate statistics for each row (biased variance). A row spans the dimensions from
+// `begin_norm_axis` on. scale and bias have one value for each of its elements; they and the
+// statistics are float32 whatever the type of x. saved_mean, saved_variance: [rows], for the
+// gradient; may be omitted if there is none.
 #include "graph/program.h"
 
 namespace fleet {

@@ -1,5 +1,5 @@
 // matmul: z[..., M, N] = x[..., M, K] y[..., K, N]; transpose_x and transpose_y swap the last two
-// axes of what is given. Leading axes (a batch) are equal. Its gradients are matmuls again.
+// axes of the input. Leading axes (a batch) must be equal. Its gradients are matmuls too.
 #include "graph/program.h"
 
 namespace fleet {
@@ -9,7 +9,7 @@ void infer_matmul(ShapeContext& context) {
   const Shape &x = context.shape(0), &y = context.shape(1);
   const std::string both = "x " + x.text() + " and y " + y.text();
   const int rank = x.rank();
-  context.require(rank >= 2 && rank == y.rank(), both + " must have equal ranks from 2");
+  context.require(rank >= 2 && rank == y.rank(), both + " must have equal ranks of at least 2");
   const bool transpose_x = context.attributes().boolean("transpose_x");
   const bool transpose_y = context.attributes().boolean("transpose_y");
   Shape z = x;

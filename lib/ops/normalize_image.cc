@@ -1,7 +1,7 @@
-// normalize_image: photographs as bytes to what a network reads. With scale = 1 / (255 * std) and
-// bias = -mean / std, both float, image[n, c, h, w] = pixels[n, h, w, c] * scale[c] + bias[c], and
-// where flip[n] is not 0 every row is mirrored.
-//   pixels  uint8 [N, H, W, P]: P = 1 for one channel, 4 for three (RGB and a byte nobody reads)
+// normalize_image: converts images of bytes to network input. With scale = 1 / (255 * std) and bias
+// = -mean / std, both float, image[n, c, h, w] = pixels[n, h, w, c] * scale[c] + bias[c]; if
+// flip[n] is not 0, every row is mirrored.
+//   pixels  uint8 [N, H, W, P]: P = 1 for one channel, 4 for three (RGB and an unused byte)
 //   flip    uint8 [N], optional
 //   image   [N, C, H, W] in the type `to`; C is the number of means
 #include "graph/program.h"
@@ -20,17 +20,17 @@ FLEET_OP(normalize_image) {
     const auto& mean = context.attributes().numbers("mean");
     const auto& deviation = context.attributes().numbers("std");
     const auto channels = static_cast<int64_t>(mean.size());
-    context.require(channels == 1 || channels == 3, "an image has one channel or three");
-    context.require(deviation.size() == mean.size(), "as many deviations as means");
-    for (double value : deviation) context.require(value > 0, "deviations are positive");
+    context.require(channels == 1 || channels == 3, "an image must have one or three channels");
+    context.require(deviation.size() == mean.size(), "mean and std must have the same length");
+    for (double value : deviation) context.require(value > 0, "std must be positive");
     const Shape& pixels = context.shape(0);
     context.require(context.dtype(0) == DType::kUInt8 && pixels.rank() == 4,
-                    "pixels are uint8 [N, H, W, P]");
+                    "pixels must be uint8 [N, H, W, P]");
     context.require(pixels[3] == (channels == 1 ? 1 : 4),
-                    "one byte a pixel of one channel, four of three channels");
+                    "one byte per pixel for one channel, four for three channels");
     if (context.has_input(1)) {
       context.require(context.dtype(1) == DType::kUInt8 && context.shape(1) == Shape{pixels[0]},
-                      "flip is uint8 [N]");
+                      "flip must be uint8 [N]");
     }
     context.set(0, {pixels[0], channels, pixels[1], pixels[2]},
                 to_dtype(context.attributes().text("to")));

@@ -1,5 +1,5 @@
-// Operations that move a variable to the host's memory and back. They run on a stream of their own,
-// beside those that compute; the layout of elements stays. The pass offload makes them.
+// Operations that move a variable to host memory and back. They run on a separate stream, in
+// parallel with computation, and keep the layout. Inserted by the pass offload.
 #include "ops/offload.h"
 
 namespace fleet {
@@ -11,7 +11,7 @@ constexpr char kHostMemory[] = "host_memory";
 
 bool writes_host_memory(const OpDef& def) { return def.attributes.contains(kHostMemory); }
 
-// y, in the host's memory, is x.
+// Copies x to y in host memory.
 FLEET_OP(copy_to_host) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
@@ -20,8 +20,8 @@ FLEET_OP(copy_to_host) {
   def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
 }
 
-// y is x, which lies in the host's memory. Starts when `after` has been computed: so y takes no
-// memory before.
+// Copies x from host memory to y. Starts after `after` has been computed, so that y takes no memory
+// before.
 FLEET_OP(copy_from_host) {
   def.inputs = {{"x"}, {"after", Slot::kOptional}};
   def.outputs = {{"y"}};
@@ -29,7 +29,7 @@ FLEET_OP(copy_from_host) {
   def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
 }
 
-// Its stream goes on when x has been written: memory that the writer of x read is free then.
+// Makes its stream wait until x has been written: memory that the writer of x read is free then.
 FLEET_OP(wait_for) {
   def.inputs = {{"x"}};
   def.precision = Precision::kGray;

@@ -1,11 +1,11 @@
-// Memory of the host as a place for what a device need not hold for a while.
+// Host memory as a place for data that a device does not need for a while.
 #pragma once
 
 #include "graph/program.h"
 
 namespace fleet {
 
-// Whether the outputs of operations of this type lie in the host's memory.
+// Whether operations of this type write their outputs to host memory.
 bool writes_host_memory(const OpDef& def);
 
 }  // namespace fleet

@@ -1,10 +1,10 @@
 // pool2d: the maximum or the mean over windows of an image x[N, C, H, W].
 //
-// type "max" or "avg"; global: one window, the whole image (kernel, strides and paddings do not
-// count). ceil_mode rounds the number of windows up (PyTorch's rule: no window begins beyond the
-// image). exclusive: a mean over the elements in the image only; else every sum is divided by the
-// whole kernel (Paddle's meaning, PyTorch's count_include_pad). mask: where each maximum was, in
-// the backend's form; for the gradient of "max".
+// type: "max" or "avg". global: one window over the whole image (kernel, strides and paddings are
+// ignored). ceil_mode rounds the number of windows up (PyTorch's rule: no window starts beyond the
+// image). exclusive: a mean divides by the number of elements inside the image; otherwise by the
+// size of the kernel (Paddle's meaning, PyTorch's count_include_pad). mask: the position of each
+// maximum, in the backend's form; for the gradient of "max".
 #include "base/error.h"
 #include "ops/window.h"
 
@@ -67,7 +67,7 @@ FLEET_OP(pool2d) {
   def.gradient = pool2d_gradient;
 }
 
-// dx[N, C, size...]. y tells which layout x had; mask is there for "max".
+// dx[N, C, size...]. y determines the layout of x; mask is present for "max".
 FLEET_OP(pool2d_grad) {
   def.inputs = {{"y"}, {"dy"}, {"mask", Slot::kOptional}};
   def.outputs = {{"dx"}};

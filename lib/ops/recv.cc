@@ -1,4 +1,4 @@
-// recv: what rank `peer` of a group sends: a tensor of this shape and type.
+// recv: receives a tensor of this shape and type from rank `peer` of a group.
 #include "ops/collective.h"
 #include "ops/dtype_attribute.h"
 #include "ops/shape_attribute.h"

@@ -1,5 +1,5 @@
 // reduce: every tensor's sum (or minimum, maximum) over the ranks of a group, in place on rank
-// `root` of the group. What the others hold afterwards is undefined.
+// `root` of the group. The contents on the other ranks are undefined afterwards.
 #include "ops/collective.h"
 
 namespace fleet {

@@ -1,5 +1,5 @@
-// reduce_scatter: the sum (or minimum, maximum) of x over the ranks of a group, cut along the first
-// dimension; each rank gets the part of its place in the group: [ranks * n, ...] -> [n, ...].
+// reduce_scatter: the sum (or minimum, maximum) of x over the ranks of a group, split along the
+// first dimension; each rank gets the part of its index in the group: [ranks * n, ...] -> [n, ...].
 #include "ops/collective.h"
 
 namespace fleet {

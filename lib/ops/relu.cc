@@ -1,4 +1,4 @@
-// relu: y = max(x, 0); NaN stays NaN, as in torch.
+// relu: y = max(x, 0); NaN stays NaN, as in PyTorch.
 #include "graph/elementwise.h"
 #include "ops/activation.h"
 

@@ -1,4 +1,4 @@
-// relu6: y = min(max(x, 0), 6); NaN stays NaN, as in torch.
+// relu6: y = min(max(x, 0), 6); NaN stays NaN, as in PyTorch.
 #include "graph/elementwise.h"
 #include "ops/activation.h"
 

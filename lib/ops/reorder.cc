@@ -1,5 +1,5 @@
-// reorder: the same values in another layout. The Plan inserts it where a kernel needs an input in
-// a layout that it does not have; nobody writes it into a Program.
+// reorder: the same values in another layout. Only the Plan inserts it, where a kernel needs an
+// input in a layout that differs from the current one.
 #include "graph/program.h"
 
 namespace fleet {

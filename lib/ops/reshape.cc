@@ -1,5 +1,5 @@
-// reshape: the same elements in row-major order under another shape. In `shape`, 0 keeps x's
-// dimension there and one -1 takes what is left.
+// reshape: the same elements in row-major order with another shape. In `shape`, 0 keeps x's
+// dimension at that position, and one -1 takes the remaining elements.
 #include "graph/program.h"
 #include "ops/shape_attribute.h"
 

@@ -1,5 +1,5 @@
-// send: x to rank `peer` of a group, which receives it with the recv at the same place among those
-// from this rank.
+// send: sends x to rank `peer` of a group, which receives it with its recv of the same ordinal for
+// this rank.
 #include "ops/collective.h"
 
 namespace fleet {

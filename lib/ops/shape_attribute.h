@@ -1,5 +1,5 @@
-// Shapes as attributes: gradient operations that need only the shape of a forward variable carry
-// it so, and the variable need not live.
+// Shapes as attributes: a gradient operation that needs only the shape of a forward variable stores
+// it this way, so that the variable need not stay live.
 #pragma once
 
 #include "graph/op.h"

@@ -1,9 +1,9 @@
 // softmax_with_cross_entropy: loss[sample] = -sum over classes of target * log(softmax(logits)),
 // with target = (1 - label_smoothing) * onehot(label) + label_smoothing / classes. Samples labelled
-// `ignore_index` have loss 0. Its gradient is taken from the logits, so the softmax need not be
-// stored: ask for that output only to read it (it is not differentiable). A label that
-// is no class is an error on the CPU; on a GPU, which cannot stop there, the sample's loss is NaN
-// and its gradient 0.
+// `ignore_index` have loss 0. The gradient is computed from the logits, so the softmax need not be
+// stored: request that output only to read it (it is not differentiable). A label outside the
+// classes is an error on the CPU. A GPU cannot stop there: the sample's loss is NaN and its
+// gradient 0.
 #include "ops/label_shape.h"
 
 namespace fleet {

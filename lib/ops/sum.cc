@@ -1,5 +1,5 @@
-// sum: out = x0 + x1 + ..., all of one shape. Adds what several readers of a variable contribute to
-// its gradient; of one input it is a copy.
+// sum: out = x0 + x1 + ..., all of one shape. Adds the contributions of several readers of a
+// variable to its gradient; with one input it is a copy.
 #include "graph/elementwise.h"
 #include "graph/program.h"
 

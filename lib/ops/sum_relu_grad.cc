@@ -1,5 +1,5 @@
-// sum_relu_grad: dx = y > 0 or NaN ? dy0 + dy1 + ... : 0: relu_grad of the sum of what several
-// readers of y contribute, in one pass over memory. The pass fuse_gradient_sums makes it.
+// sum_relu_grad: dx = y > 0 or NaN ? dy0 + dy1 + ... : 0, which is relu_grad of the sum of the
+// contributions of y's readers, in one pass over memory. Inserted by the pass fuse_gradient_sums.
 #include "graph/elementwise.h"
 #include "graph/program.h"
 

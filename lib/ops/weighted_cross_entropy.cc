@@ -1,9 +1,9 @@
-// weighted_cross_entropy: softmax_with_cross_entropy where each class has a weight, as PyTorch's
+// weighted_cross_entropy: softmax_with_cross_entropy with a weight per class, as PyTorch's
 // CrossEntropyLoss(weight=..., label_smoothing=..., reduction="none"): loss[sample] = -sum over
 // classes of weight * target * log(softmax(logits)), with target = (1 - label_smoothing) *
-// onehot(label) + label_smoothing / classes. `weight` is the label's: a mean of losses is their sum
-// divided by the sum of these. Samples labelled `ignore_index` have loss and weight 0. Labels that
-// are no class: as in softmax_with_cross_entropy.
+// onehot(label) + label_smoothing / classes. The output `weight` is that of the label: a mean loss
+// is the sum of losses divided by the sum of these weights. Samples labelled `ignore_index` have
+// loss and weight 0. Labels outside the classes: as in softmax_with_cross_entropy.
 #include "ops/label_shape.h"
 
 namespace fleet {

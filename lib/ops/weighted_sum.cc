@@ -1,5 +1,5 @@
-// weighted_sum: sums = [sum of weight * value, sum of weight]: a metric's mean over samples, ranks
-// and batches is the quotient of the sums. Samples of weight 0 do not count whatever their value.
+// weighted_sum: sums = [sum of weight * value, sum of weight]. The quotient is a metric's mean over
+// samples, ranks and batches. Samples of weight 0 do not count, whatever their value.
 #include "graph/program.h"
 
 namespace fleet {

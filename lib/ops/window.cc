@@ -26,12 +26,12 @@ Window window_of(const ShapeContext& context, int64_t kernel_height, int64_t ker
   const Attributes& attributes = context.attributes();
   context.require(kernel_height >= 1 && kernel_width >= 1, "the kernel must be at least 1 x 1");
   context.require(is_pair_from(attributes.integers("strides"), 1),
-                  "strides must be two integers from 1");
+                  "strides must be two integers of at least 1");
   context.require(is_pair_from(attributes.integers("paddings"), 0),
-                  "paddings must be two integers from 0");
+                  "paddings must be two integers of at least 0");
   if (attributes.has("dilations")) {
     context.require(is_pair_from(attributes.integers("dilations"), 1),
-                    "dilations must be two integers from 1");
+                    "dilations must be two integers of at least 1");
   }
   return window_of(attributes, kernel_height, kernel_width);
 }

@@ -1,11 +1,11 @@
-// amp: the forward operations run in a low type where Paddle's lists allow it, with casts between.
-// Runs before the fusions and the backward pass, which follow the types.
+// amp: runs forward operations in a low-precision type where Paddle's lists allow it, with casts
+// between. Runs before the fusions and the backward pass, which follow the types.
 //
-// White operations run in the low type, black ones and those on no list in float32, gray ones as
-// their inputs come: float32 where any of them was made by a black operation, else low where any
-// was made by a white one, else as they are. pure (use_pure_fp16, use_pure_bf16): gray ones are
-// low, whoever made their inputs. An operation that touches a variable of black_variables is black.
-// A cast of a variable is made once for all readers that run when the first of them runs.
+// White operations run in the low type. Black operations and those on no list run in float32. Gray
+// operations follow their inputs: float32 if a black operation made any of them, otherwise low if a
+// white one made any, otherwise unchanged. pure (use_pure_fp16, use_pure_bf16): gray operations are
+// always low. An operation that uses a variable of black_variables is black. A variable is cast
+// once for all readers that run when the first of them runs.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -24,7 +24,7 @@ bool contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// Operations that are not of the forward part, or whose types are not this pass's to choose.
+// Operations outside the forward part, and those whose types this pass does not choose.
 bool is_never_rewritten(const OpDef& def) {
   static const std::set<std::string> kOwnTypes = {"cast", "reorder", "check_finite_and_unscale",
                                                   "update_loss_scaling", "clip_scale"};
@@ -95,7 +95,7 @@ class Amp : public Pass {
     return op.def->precision;
   }
 
-  // The evaluation's variables are meant by the training's names.
+  // black_variables lists names of training; they also apply to the evaluation's variables.
   bool is_black_variable(const Program& program, VarId id) const {
     if (id == kNoVar) return false;
     const std::string &name = program.var(id).name, prefix = "evaluate/";
@@ -135,7 +135,7 @@ class Amp : public Pass {
       if (id == kNoVar) continue;
       made_[id] = verdict;
       Var& var = program.var(id);
-      if (var.kind == VarKind::kTemporary) var.shape_known = false;  // inferred anew
+      if (var.kind == VarKind::kTemporary) var.shape_known = false;  // inferred again
     }
     low_count_ += verdict == Verdict::kLow;
     program.ops().push_back(
@@ -143,7 +143,7 @@ class Amp : public Pass {
     program.ops().back().stream = op.stream;
   }
 
-  // The variable in this type: itself, or a cast of it.
+  // Returns the variable in this type: itself or a cast of it.
   VarId in_type(Program& program, VarId id, DType dtype, SectionId section) {
     const Var& var = program.var(id);
     const bool casts = var.dtype == DType::kFloat32 || var.dtype == low_;
@@ -157,8 +157,8 @@ class Amp : public Pass {
     return copy;
   }
 
-  // An operation that makes floating numbers of others in a type it is told (normalize_image) makes
-  // the low type at once where nobody else reads them.
+  // An operation with a type attribute that produces floating values (normalize_image) produces the
+  // low type directly if nothing else reads the original output.
   void drop_casts_of_chosen_types(Program& program) const {
     std::vector<Op>& ops = program.ops();
     std::vector<int> readers(program.var_count()), writer(program.var_count(), -1);
@@ -171,7 +171,7 @@ class Amp : public Pass {
       }
     }
     std::vector<Op> kept;
-    std::vector<int> place(ops.size());  // of what is kept
+    std::vector<int> place(ops.size());  // for the operations that are kept
     for (size_t i = 0; i < ops.size(); ++i) {
       const VarId from = ops[i].type() == "cast" ? ops[i].inputs[0] : kNoVar;
       Op* maker = from == kNoVar || writer[from] < 0 ? nullptr : &kept[place[writer[from]]];
@@ -200,7 +200,7 @@ class Amp : public Pass {
   const DType low_;
   const bool pure_;
   const std::vector<std::string> white_, black_, black_variables_;
-  std::vector<Verdict> made_;  // by variable: what the operation that writes it runs in
+  std::vector<Verdict> made_;  // by variable: the precision of the operation that writes it
   std::map<VarId, std::vector<std::pair<SectionId, VarId>>> casts_;
   size_t low_count_ = 0;
 };

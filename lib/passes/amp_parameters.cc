@@ -1,7 +1,7 @@
-// amp_parameters: parameters that amp casts in every step get a lasting copy in the low type
-// instead, which their update writes (optim/update_op.h). Their gradients stay in the low type: so
-// they are allreduced, and the update widens them. Runs after the backward pass and before
-// fuse_all_reduce; needs amp. The parameters themselves are float32: the master weights.
+// amp_parameters: parameters that amp would cast in every step get a persistent copy in the low
+// type instead, which their update writes (optim/update_op.h). Their gradients stay in the low
+// type: they are allreduced in it, and the update widens them. Runs after the backward pass and
+// before fuse_all_reduce; needs amp. The parameters themselves are float32: the master weights.
 //
 // Section "refresh" makes the copies after the host wrote the parameters (Predicate::refresh).
 #include <map>
@@ -51,8 +51,8 @@ class AmpParameters : public Pass {
     program.ops() = std::move(kept);
   }
 
-  // Where the whole gradient of a parameter is a cast of its copy's gradient, which nobody else
-  // reads, the latter takes its place.
+  // If the whole gradient of a parameter is a cast of its copy's gradient, and nothing else reads
+  // the latter, the latter replaces it.
   void keep_gradients_low(Program& program) {
     std::vector<int> readers(program.var_count());
     for (const Op& op : program.ops()) {
@@ -83,13 +83,13 @@ class AmpParameters : public Pass {
     }
   }
 
-  std::map<VarId, VarId> copies_;  // by the cast variable that is gone
+  std::map<VarId, VarId> copies_;  // by the removed cast variable
 };
 
 }  // namespace
 
 FLEET_PASS(amp_parameters) {
-  def.help = "parameters that amp casts get a lasting copy in the low type";
+  def.help = "parameters that amp casts get a persistent copy in the low type";
   def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
     return std::make_unique<AmpParameters>();
   };

@@ -86,14 +86,14 @@ class Backward {
     for (const auto& [var, gradient] : seeds) needed_.insert(var);
   }
 
-  // The gradient of a variable whose readers have all contributed.
+  // Returns the gradient of a variable whose readers have all contributed.
   VarId finish(VarId var) {
     const auto found = contributions_.find(var);
     if (found == contributions_.end()) return kNoVar;
     const std::vector<VarId> parts = found->second;
     contributions_.erase(found);
     VarId gradient = parts[0];
-    // A leaf's gradient is its own: not one that was passed on from another variable.
+    // A leaf needs its own gradient variable, not one that was passed on from another variable.
     const bool shared = leaves_.contains(var) && program_.var(gradient).gradient_of != var;
     if (parts.size() > 1 || shared) {
       gradient = program_.temporary(program_.var(var).name + "@GRAD");
@@ -126,7 +126,7 @@ class Backward {
   Program& program_;
   const SectionId forward_;
   std::set<VarId> needed_, leaves_;
-  std::map<VarId, int> readers_;  // those whose gradients are still to come
+  std::map<VarId, int> readers_;  // readers whose gradients are still missing
   std::map<VarId, std::vector<VarId>> contributions_;
   BackwardResult result_;
 };

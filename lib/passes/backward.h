@@ -10,22 +10,23 @@ namespace fleet {
 
 struct BackwardResult {
   SectionId section = -1;
-  // Trainable parameters that reach the loss, in the order in which their gradients are computed.
+  // Trainable parameters that the loss depends on, in the order in which their gradients are
+  // computed.
   std::vector<VarId> parameters;
-  VarId loss_scaling = kNoVar;  // what d(loss) was multiplied with
+  VarId loss_scaling = kNoVar;  // factor that d(loss) was multiplied with
 };
 
-// Differentiates the operations of section `forward` from `loss` (a scalar) back to every trainable
-// parameter it depends on, in a new section "backward" of the same predicate. d(loss) = scale: 1 /
-// number of ranks, so that a sum over ranks averages. Where several operations read a variable,
-// their contributions are added (operation "sum"). kInternal where an operation on the way has no
-// gradient. Program::gradient() gives the results.
+// Differentiates the operations of section `forward` from `loss` (a scalar) with respect to every
+// trainable parameter it depends on, in a new section "backward" with the same predicate. d(loss) =
+// scale; 1 / number of ranks turns a sum over ranks into an average. If several operations read a
+// variable, their contributions are added (operation "sum"). kInternal if an operation on the way
+// has no gradient. Program::gradient() returns the results.
 // loss_scaling: a float32 [1] that d(loss) is multiplied with, read in every step.
 BackwardResult append_backward(Program& program, SectionId forward, VarId loss, double scale,
                                VarId loss_scaling = kNoVar);
 
-// The same from given gradients of given variables {variable, its gradient}, also to the variables
-// `wrt` (feeds, states).
+// The same, starting from given gradients {variable, its gradient}, and with respect to the
+// variables `wrt` (feeds, states) as well.
 BackwardResult append_backward_from(Program& program, SectionId forward,
                                     const std::vector<std::pair<VarId, VarId>>& seeds,
                                     const std::vector<VarId>& wrt);

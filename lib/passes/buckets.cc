@@ -43,7 +43,8 @@ Buckets merge(const Buckets& layers, std::span<const GradientSize> gradients,
   return merged;
 }
 
-// Takes the layers that are the last bucket from the end of `layers`; empty where they are all.
+// Removes the layers that form the last bucket from the end of `layers`; returns {} if that would
+// be all of them.
 std::vector<int> take_last(Buckets& layers, std::span<const GradientSize> gradients,
                            double megabytes) {
   size_t first = layers.size(), bytes = 0;
@@ -97,8 +98,8 @@ std::vector<std::vector<int>> group_gradients(std::span<const GradientSize> grad
   Buckets buckets = limits.exact_count > 0 ? by_count(gradients.size(), limits.exact_count)
                                            : by_size(gradients, limits);
   buckets = split_by_type(buckets, gradients);
-  // A layer's later gradients may come after another layer's: in the order they are computed, each
-  // bucket is ready with its last.
+  // A layer's later gradients may come after another layer's. Sorted in order of computation, a
+  // bucket is ready with its last gradient.
   for (std::vector<int>& bucket : buckets) std::sort(bucket.begin(), bucket.end());
   std::stable_sort(buckets.begin(), buckets.end(),
                    [](const auto& a, const auto& b) { return a.back() < b.back(); });

@@ -1,4 +1,4 @@
-// Which gradients share an allreduce.
+// Groups gradients that share an allreduce.
 #pragma once
 
 #include <span>
@@ -10,26 +10,26 @@
 namespace fleet {
 
 struct GradientSize {
-  std::string parameter;  // its name: what stands before the last '.' is its layer
+  std::string parameter;  // the name up to the last '.' identifies the layer
   size_t bytes = 0;
   DType dtype = DType::kFloat32;
 };
 
 struct BucketLimits {
-  double megabytes = 32;  // a bucket is closed once it holds so much; <= 0: a bucket a layer
+  double megabytes = 32;  // a bucket is closed once it holds this much; <= 0: one bucket per layer
   int64_t count = 50;  // a bucket is closed once it holds more gradients than this; <= 1: no limit
-  // > 0: so many gradients a bucket, whatever their size and layer; the other limits are not used.
+  // > 0: exactly this many gradients per bucket, whatever their size and layer; other limits are
+  // ignored.
   int64_t exact_count = 0;
-  // > 0: the layers computed last, no more of them than reach so many megabytes, are a bucket of
-  // their own: nothing is left to compute beside the last bucket, so a small one is waited for
-  // least.
+  // > 0: the layers computed last, up to this many megabytes, form a separate bucket. No
+  // computation is left to overlap with the last bucket, so a small one costs the least waiting.
   double last_megabytes = 0;
 };
 
-// Buckets of indices into `gradients`, which are in the order in which they are computed; so are
-// the buckets and what is in each. Whole layers are merged, in the order of their first gradient,
-// until a limit is passed; buckets of mixed types are split by type (Paddle's
-// coalesce_grad_tensor_pass, with the layer as torchvision's names have it).
+// Groups indices into `gradients`, which must be in the order of computation; buckets and their
+// contents keep that order. Whole layers are merged, in the order of their first gradient, until a
+// limit is passed. Buckets of mixed types are split by type (Paddle's coalesce_grad_tensor_pass,
+// with layers named as in torchvision).
 std::vector<std::vector<int>> group_gradients(std::span<const GradientSize> gradients,
                                               const BucketLimits& limits);
 

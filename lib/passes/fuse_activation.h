@@ -1,4 +1,4 @@
-// Shared by the passes that let an operation take in the activation behind it.
+// Shared by the passes that fuse an activation into the operation before it.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace fleet {
 
-// Where the only reader of the first output of a `type` operation is an activation that `type`
-// takes in, in the same section: the operation computes the activation too. Returns how many. Runs
-// before the backward pass.
+// If the only reader of the first output of a `type` operation is an activation that `type`
+// supports, in the same section, the operation computes the activation too. Returns the number of
+// fusions. Runs before the backward pass.
 int fuse_activations(Program& program, const std::string& type);
 
-// Counts the operations of this type with an activation, in sections that train.
+// Counts operations of this type with an activation, in training sections.
 int count_fused(const Program& program, const std::string& type);
 
-// Says it in the words users look for: "---  detected 16 subgraphs", and of which pass.
+// Logs Paddle's wording, which users search for: "---  detected 16 subgraphs", and the pass.
 void log_fused(const std::string& pass, int count);
 
 }  // namespace fleet

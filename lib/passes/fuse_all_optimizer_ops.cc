@@ -1,6 +1,6 @@
-// fuse_all_optimizer_ops: updates of many parameters become one operation (optim/update_op.h), so
-// that they are one kernel. Together go those of one kind, with equal attributes, other inputs and
-// types. Runs behind append_updates().
+// fuse_all_optimizer_ops: merges the updates of many parameters into one operation
+// (optim/update_op.h), and so into one kernel. Updates are merged if they have the same type, equal
+// attributes, equal other inputs and equal data types. Runs after append_updates().
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,7 +16,7 @@ bool is_update(const Op& op) { return !op.def->input_group.empty(); }
 class FuseAllOptimizerOps : public Pass {
  public:
   bool run(Program& program, const PassContext&) override {
-    std::map<std::string, std::vector<int>> groups;  // by what must be equal
+    std::map<std::string, std::vector<int>> groups;  // by the properties that must be equal
     std::map<std::string, int> kinds;
     for (size_t i = 0; i < program.ops().size(); ++i) {
       const Op& op = program.ops()[i];
@@ -61,7 +61,7 @@ class FuseAllOptimizerOps : public Pass {
     return key + "/" + (copy == kNoVar ? "-" : name_of(program.var(copy).dtype));
   }
 
-  // Printed numbers are rounded: two that differ must not look alike.
+  // Printed numbers are rounded, but two different values must have different texts.
   static std::string exact(const Attribute& value) {
     const double* number = std::get_if<double>(&value);
     if (!number) return text_of(value);
@@ -70,7 +70,8 @@ class FuseAllOptimizerOps : public Pass {
     return text;
   }
 
-  // Whether nobody in between touches what all but the last member write: they run there then.
+  // Whether no operation in between uses what the members other than the last write: they then run
+  // at the last one's position.
   static bool can_wait(const Program& program, const std::vector<int>& members) {
     std::set<VarId> written;
     size_t next = 0;
@@ -107,7 +108,7 @@ class FuseAllOptimizerOps : public Pass {
 }  // namespace
 
 FLEET_PASS(fuse_all_optimizer_ops) {
-  def.help = "updates of many parameters become one operation";
+  def.help = "merges the updates of many parameters into one operation";
   def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseAllOptimizerOps>();
   };

@@ -1,6 +1,6 @@
-// fuse_all_reduce: sums the gradients over the ranks, several to an allreduce. Each allreduce
-// follows the operation that computes the last of its gradients, on a stream of its own, so that it
-// runs beside the rest of the backward pass. Several communicators take turns, each with a stream.
+// fuse_all_reduce: sums the gradients over the ranks, several per allreduce. Each allreduce follows
+// the operation that computes the last of its gradients and runs on its own stream, in parallel
+// with the rest of the backward pass. Several communicators take turns, each with a stream.
 #include <set>
 
 #include "base/log.h"
@@ -29,7 +29,7 @@ class FuseAllReduce : public Pass {
         section_(options.text("section")),
         only_(names_in(options, "only")),
         without_(names_in(options, "without")) {
-    FLEET_CHECK(communicators_ >= 1, "allreduces over no communicator");
+    FLEET_CHECK(communicators_ >= 1, "fuse_all_reduce needs at least one communicator");
   }
 
   bool run(Program& program, const PassContext& context) override {
@@ -52,7 +52,7 @@ class FuseAllReduce : public Pass {
   }
 
  private:
-  // One for each communicator, all of the same ranks.
+  // One group per communicator, all over the same ranks.
   std::vector<GroupId> add_groups(Program& program, const PassContext& context) const {
     std::vector<GroupId> groups;
     for (int64_t i = 0; i < communicators_; ++i) {
@@ -92,7 +92,7 @@ class FuseAllReduce : public Pass {
         ops.push_back(all_reduce(program, section, vars, next, groups));
       }
     }
-    FLEET_CHECK(next == buckets.size(), "a bucket of gradients found no place");
+    FLEET_CHECK(next == buckets.size(), "a bucket of gradients was not inserted");
     program.ops() = std::move(ops);
   }
 
@@ -108,18 +108,19 @@ class FuseAllReduce : public Pass {
 }  // namespace
 
 FLEET_PASS(fuse_all_reduce) {
-  def.help = "sums the gradients over the ranks, several to an allreduce";
+  def.help = "sums the gradients over the ranks, several per allreduce";
   def.options = {{"fuse", true},
                  {"megabytes", 32.0},
                  {"count", int64_t{50}},
                  {"exact_count", int64_t{0}},
                  {"last_megabytes", 0.0},
                  {"communicators", int64_t{1}},
-                 {"first_sum", int64_t{1}},  // ranks that sum among themselves first
+                 {"first_sum", int64_t{1}},  // size of the groups that sum among themselves first
                  {"one_after_another", true},
-                 // where the allreduces run; empty: with what computes the gradients
+                 // section of the allreduces; empty: that of the operation that computes the
+                 // gradients
                  {"section", std::string()},
-                 // names of parameters: of these only (none: of all), and not of those
+                 // names of parameters: include only these (empty: all); exclude these
                  {"only", std::vector<std::string>()},
                  {"without", std::vector<std::string>()}};
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {

@@ -1,4 +1,4 @@
-// fuse_bn_act: batch normalisation computes the activation that follows it.
+// fuse_bn_act: fuses the activation that follows a batch normalization into it.
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
 
@@ -15,7 +15,7 @@ class FuseBnAct : public Pass {
   }
 
  private:
-  // What the gradient of a fused activation needs to know.
+  // Adds the mask that the gradient of a fused activation needs.
   static void add_masks(Program& program) {
     for (Op& op : program.ops()) {
       if (op.type() != "batch_norm" || op.attributes.text("activation").empty()) continue;
@@ -31,7 +31,7 @@ class FuseBnAct : public Pass {
 }  // namespace
 
 FLEET_PASS(fuse_bn_act) {
-  def.help = "batch normalisation computes the activation that follows it";
+  def.help = "batch normalization computes the activation that follows it";
   def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseBnAct>();
   };

@@ -1,5 +1,5 @@
-// fuse_bn_add_act: batch normalisation, the addition that joins a residual block, and its relu
-// become one operation. Runs behind fuse_elewise_add_act (which joins the addition and the relu)
+// fuse_bn_add_act: fuses a batch normalization, the addition that joins a residual block, and its
+// relu into one operation. Runs after fuse_elewise_add_act (which fuses the addition and the relu)
 // and before the backward pass.
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
@@ -31,7 +31,7 @@ class FuseBnAddAct : public Pass {
   }
 
  private:
-  // The index of the batch_norm that this addition can take in; of two, the later; -1: none.
+  // The index of the batch_norm that this addition can fuse; the later one of two; -1: none.
   static int norm_of(const Program& program, const Uses& uses, const Op& add) {
     if (add.type() != "elementwise_add" || add.attributes.text("activation") != "relu") return -1;
     if (!add.attributes.text("y_activation").empty()) return -1;
@@ -64,7 +64,7 @@ class FuseBnAddAct : public Pass {
 }  // namespace
 
 FLEET_PASS(fuse_bn_add_act) {
-  def.help = "batch normalisation, the addition behind it and its relu become one operation";
+  def.help = "fuses a batch normalization, the addition after it and its relu";
   def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseBnAddAct>();
   };

@@ -1,17 +1,16 @@
 // fuse_elementwise: chains and trees of elementwise operations of one shape become one operation
-// (ops/fused_elementwise.cc): values between them stay in registers or in the first cache, and only
-// what others read is written to memory. Which operations are elementwise they say themselves
-// (OpDef::elementwise). Runs after the backward pass, so that both directions are fused; operations
-// of different sections never are.
+// (ops/fused_elementwise.cc). Intermediate values stay in registers or the first cache; only values
+// that others read are written to memory. Operations declare themselves elementwise
+// (OpDef::elementwise). Runs after the backward pass, so that both directions are fused. Operations
+// of different sections are never fused.
 //
-// Every operation begins as a group of its own. Where one reads what another wrote, their groups
-// become one if the result can stand in the place of either: of the later one if nobody else reads
-// or overwrites in between what the earlier one writes or reads; of the earlier one if all that the
-// later one reads is there by then.
+// Every operation starts as its own group. If one reads what another wrote, their groups are merged
+// if the result can run at the position of either: at the later one's if no other operation in
+// between reads or overwrites what the earlier one writes or reads; at the earlier one's if all
+// inputs of the later one exist by then.
 //
-// What a group reads that another one has computed is computed again where that makes it read less:
-// backward chains need the input of the forward chain only, not what lies within it, which then is
-// neither written nor stored.
+// A group recomputes values of another group if that makes it read less: backward chains then need
+// only the input of the forward chain, and its intermediate values are neither written nor stored.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -27,8 +26,8 @@ namespace {
 
 struct Group {
   std::vector<int> ops;  // ascending
-  int slot = -1;         // the operation in whose place it stands
-  // Operations of other groups that it computes again, ascending.
+  int slot = -1;         // the operation at whose position it runs
+  // Operations of other groups that it recomputes, ascending.
   std::vector<int> again;
 };
 
@@ -69,7 +68,7 @@ class FuseElementwise : public Pass {
   const Op& op(int i) const { return program_->ops()[i]; }
   const Var& var(VarId id) const { return program_->var(id); }
 
-  // Those that can be part of a formula, each a group.
+  // Makes each operation that can be part of a formula a group.
   void find_groups() {
     group_of_.assign(program_->ops().size(), -1);
     for (size_t i = 0; i < program_->ops().size(); ++i) {
@@ -113,14 +112,14 @@ class FuseElementwise : public Pass {
     FLEET_CHECK(false, op.type() + " has no output");
   }
 
-  // The place of an operation in the order, as it stands by now.
+  // The current position of an operation in the order.
   int slot_of(int i) const { return group_of_[i] < 0 ? i : groups_[group_of_[i]].slot; }
   static bool contains(const Group& group, int i) {
     return std::binary_search(group.ops.begin(), group.ops.end(), i);
   }
 
-  // Whether no operation but the members writes what `moved` reads, or reads what it writes, from
-  // place `begin` to place `end`.
+  // Whether, from position `begin` to `end`, no operation other than the members writes what
+  // `moved` reads or reads what it writes.
   bool can_move(const Group& moved, const Group& other, int begin, int end) const {
     const auto is_between = [&](int i) {
       if (contains(moved, i) || contains(other, i)) return false;
@@ -166,7 +165,7 @@ class FuseElementwise : public Pass {
     groups_[to].ops.clear();
   }
 
-  // Whether somebody outside reads it, or may: not those who compute it again themselves.
+  // Whether an operation outside the group reads it, or may. Groups that recompute it do not count.
   bool is_needed(const Group& group, VarId id) const {
     const std::vector<int>& readers = uses_->readers(id);
     const int writer = uses_->writers(id)[0];
@@ -202,7 +201,7 @@ class FuseElementwise : public Pass {
     return bytes;
   }
 
-  // Of the operations `from`, those that `id` is made by.
+  // Adds the operations of `from` that `id` is computed by.
   void add_makers(const std::vector<int>& from, VarId id, std::set<int>& makers) const {
     if (uses_->writers(id).size() != 1 || !is_in(from, uses_->writers(id)[0])) return;
     if (!makers.insert(uses_->writers(id)[0]).second) return;
@@ -211,7 +210,7 @@ class FuseElementwise : public Pass {
     }
   }
 
-  // Whether it still has, in the group's place, the value that it had before.
+  // Whether it still has its earlier value at the group's position.
   bool lasts(VarId id) const {
     return uses_->writers(id).size() == (var(id).kind == VarKind::kTemporary ? 1 : 0);
   }
@@ -222,8 +221,8 @@ class FuseElementwise : public Pass {
     return from;
   }
 
-  // Whether `then` reads less than `now`, and what it reads instead, which must live until then, is
-  // not more than what needs no longer be stored.
+  // Whether `then` reads less than `now`, and its new inputs, which must stay live until then, are
+  // no larger than what need not be stored any more.
   bool pays(const Group& group, const Fused& now, const Fused& then) const {
     if (bytes_of(then.inputs) >= bytes_of(now.inputs)) return false;
     const std::vector<VarId> more = without(then.inputs, now.inputs);
@@ -241,8 +240,8 @@ class FuseElementwise : public Pass {
            bytes_of(more) <= bytes_of(less);
   }
 
-  // Computes again what another group has made of some input, if less is read then. Returns
-  // whether it does.
+  // Recomputes an input that another group has made, if the group then reads less. Returns whether
+  // it does.
   bool compute_again(Group& group) {
     const Fused now = *fuse(group);
     for (VarId id : now.inputs) {
@@ -263,7 +262,7 @@ class FuseElementwise : public Pass {
     return false;
   }
 
-  // Nothing where it is more than kernels take.
+  // Empty if it exceeds the limits of the kernels.
   std::optional<Fused> fuse(const Group& group) const {
     Fused fused;
     std::map<VarId, int> values;
@@ -277,7 +276,7 @@ class FuseElementwise : public Pass {
         narrowest = std::min(narrowest, size_of(var(id).dtype));
       }
     }
-    // What spreads must be smaller than every output (ops/fused_elementwise.cc).
+    // Broadcast inputs must be smaller than every output (ops/fused_elementwise.cc).
     const Shape& shape = shape_of(op(group.slot));
     for (VarId id : fused.inputs) {
       if (var(id).shape != shape && size_of(var(id).dtype) > narrowest) return {};
@@ -314,7 +313,7 @@ class FuseElementwise : public Pass {
       }
       if (group->slot != at) continue;
       const Fused fused = *fuse(*group);
-      if (fused.outputs.empty()) continue;  // others compute it again
+      if (fused.outputs.empty()) continue;  // others recompute it
       if (group->ops.size() == 1 && group->again.empty()) {
         ops.push_back(op(at));
       } else {
@@ -339,7 +338,7 @@ class FuseElementwise : public Pass {
 }  // namespace
 
 FLEET_PASS(fuse_elementwise) {
-  def.help = "chains of elementwise operations become one";
+  def.help = "fuses chains of elementwise operations";
   def.options = {{"keep", std::vector<std::string>()}};  // variables that the host reads
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseElementwise>(options);

@@ -1,5 +1,5 @@
-// fuse_elewise_add_act: an addition computes the relu, tanh or scale that follows it, or the one in
-// front of one of its operands. Runs before the backward pass.
+// fuse_elewise_add_act: fuses the relu, tanh or scale that follows an addition, or that precedes
+// one of its operands, into the addition. Runs before the backward pass.
 #include <algorithm>
 #include <optional>
 
@@ -36,7 +36,7 @@ class FuseElewiseAddAct : public Pass {
     return program_->var(id).kind == VarKind::kTemporary && uses_->readers(id).size() == 1;
   }
 
-  // The operation that the sum `op` becomes, with `act` in one of its places.
+  // Returns the operation that replaces the sum `op`, with `act` at one of its positions.
   Op with(const Op& op, const Op& act, const std::string& place, std::vector<VarId> inputs,
           std::vector<VarId> outputs) const {
     Attributes attributes = op.attributes;
@@ -62,7 +62,7 @@ class FuseElewiseAddAct : public Pass {
     return true;
   }
 
-  // Of two operands of one shape either may be the second.
+  // If both operands have the same shape, either may be the second.
   bool take_in_front(Op& op) {
     const VarId x = op.inputs[0], y = op.inputs[1];
     if (can_take(op, y)) return take(op, x, y);
@@ -84,7 +84,7 @@ class FuseElewiseAddAct : public Pass {
     return true;
   }
 
-  // Those in training.
+  // Number of fused additions in training.
   int count() const {
     return static_cast<int>(
         std::count_if(program_->ops().begin(), program_->ops().end(), [&](const Op& op) {
@@ -101,7 +101,7 @@ class FuseElewiseAddAct : public Pass {
 }  // namespace
 
 FLEET_PASS(fuse_elewise_add_act) {
-  def.help = "an addition computes the relu, tanh or scale behind it or in front of it";
+  def.help = "an addition computes the relu, tanh or scale after or before it";
   def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseElewiseAddAct>();
   };

@@ -1,5 +1,5 @@
-// fuse_gradient_sums: where the gradient of an activation's output is a sum over its readers (the
-// join of a residual block), the sum and the activation's gradient become one operation: one pass
+// fuse_gradient_sums: if the gradient of an activation's output is a sum over its readers (the join
+// of a residual block), fuses the sum and the activation's gradient into one operation: one pass
 // over memory instead of two. Runs after the backward pass.
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-// Where among an operation's inputs the gradient stands that may be given in parts; -1: nowhere.
+// The index of the gradient among an operation's inputs if it may be given in parts; -1 otherwise.
 int gradient_input(const Op& op) {
   if (op.type() == "relu_grad") return 1;
   if (op.type() == "fused_bn_add_activation_grad" && op.inputs.size() == 6) return 5;
@@ -40,7 +40,7 @@ class FuseGradientSums : public Pass {
   }
 
  private:
-  // Whether dy is a sum that nobody but this operation reads.
+  // Whether dy is a sum that only this operation reads.
   static bool is_own_sum(const Program& program, const Uses& uses, const Op& reader, VarId dy) {
     if (uses.writer(dy) < 0 || uses.readers(dy).size() != 1) return false;
     const Op& sum = program.ops()[uses.writer(dy)];
@@ -51,7 +51,7 @@ class FuseGradientSums : public Pass {
 }  // namespace
 
 FLEET_PASS(fuse_gradient_sums) {
-  def.help = "an activation's gradient takes in the sum over the activation's readers";
+  def.help = "fuses the sum over an activation's readers into its gradient";
   def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseGradientSums>();
   };

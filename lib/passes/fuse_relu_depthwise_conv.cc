@@ -1,8 +1,8 @@
-// fuse_relu_depthwise_conv: a relu that only a depthwise convolution reads is applied as that one
-// reads its image: what relu gives is neither written nor stored. Its mask comes from relu's input,
-// which the backward pass needs in its place: memory is saved where something else keeps that one
-// anyway (a convolution around relu and this one). Runs before the backward pass, behind
-// fuse_bn_act: a batch normalisation that has taken the relu in keeps it.
+// fuse_relu_depthwise_conv: fuses a relu into the depthwise convolution that is its only reader.
+// The convolution applies it when reading its input, so that the relu's output is neither written
+// nor stored. The mask comes from the relu's input, which the backward pass keeps instead. This
+// saves memory if that input is kept anyway (a convolution around relu and this one). Runs before
+// the backward pass and after fuse_bn_act: a batch normalization that has fused the relu keeps it.
 #include "base/log.h"
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
@@ -11,7 +11,7 @@
 namespace fleet {
 namespace {
 
-constexpr int64_t kMostTaps = 64;  // what every backend's kernel takes
+constexpr int64_t kMostTaps = 64;  // limit of every backend's kernel
 
 class FuseReluDepthwiseConv : public Pass {
  public:
@@ -68,8 +68,9 @@ class FuseReluDepthwiseConv : public Pass {
     log_fused("fuse_relu_depthwise_conv", fused);
     if (with_norm == 0) return;
     spdlog::info(
-        "fuse_relu_depthwise_conv: {} relus in front of depthwise convolutions stay with the batch "
-        "normalisation that computes them: fuse_bn_act_ops goes first, and saves as much",
+        "fuse_relu_depthwise_conv: {} relus in front of depthwise convolutions stay fused into the "
+        "batch "
+        "normalization that computes them: fuse_bn_act_ops runs first and saves as much",
         with_norm);
   }
 };
@@ -77,7 +78,7 @@ class FuseReluDepthwiseConv : public Pass {
 }  // namespace
 
 FLEET_PASS(fuse_relu_depthwise_conv) {
-  def.help = "a depthwise convolution applies the relu in front of it";
+  def.help = "a depthwise convolution applies the relu before it";
   def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseReluDepthwiseConv>();
   };

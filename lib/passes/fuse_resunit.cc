@@ -1,12 +1,12 @@
-// fuse_resunit: convolutions take in the batch normalisations around them (ops/conv2d_sums.cc).
-// Each one that a training batch normalisation follows also sums its result, so that the statistics
-// need no pass over memory. Where that normalisation ends in a relu and only another such
-// convolution reads it, it is not computed at all: the convolution behind transforms its image on
-// the way in, its weight gradient does so again, and its data gradient ends in the gradients of the
-// normalisation.
+// fuse_resunit: fuses batch normalizations into the convolutions around them (ops/conv2d_sums.cc).
+// A convolution followed by a training batch normalization also sums its result, so that the
+// statistics need no pass over memory. If that normalization ends in a relu and its only reader is
+// another such convolution, it is not computed at all: the reading convolution transforms its input
+// on the fly, its weight gradient does so again, and its data gradient ends in the gradients of the
+// normalization.
 //
 // float16 only: cuDNN has these graphs for no other type. Runs after the backward pass and
-// fuse_gradient_sums. Factor and constant of an inner normalisation are rounded to float16.
+// fuse_gradient_sums. Scale and shift of an inner normalization are rounded to float16.
 #include <algorithm>
 #include <optional>
 
@@ -18,13 +18,13 @@
 namespace fleet {
 namespace {
 
-constexpr int64_t kWholeChannels = 8;  // that lie without padding
+constexpr int64_t kWholeChannels = 8;  // channel counts that need no padding
 
-// A convolution, the normalisation of its result, and that one's gradient, as indices of
+// A convolution, the normalization of its result, and the gradient of that, as indices of
 // operations.
 struct Unit {
   int conv = -1, norm = -1, gradient = -1;
-  // Of an inner normalisation: the convolution that reads it and that one's gradients.
+  // For an inner normalization: the convolution that reads it, and that one's gradients.
   int reader = -1, weight_gradient = -1, data_gradient = -1;
   bool is_inner() const { return reader >= 0; }
 };
@@ -70,7 +70,7 @@ class FuseResunit : public Pass {
            !op.attributes.boolean("is_test");
   }
 
-  // Those that cuDNN shall not compute, or that do better in a kernel of our own.
+  // Convolutions that cuDNN must not compute, or that are faster in our own kernel.
   bool is_own(const Op& conv) const {
     return !conv.attributes.boolean("use_cudnn") ||
            (conv.attributes.integer("groups") > 1 && var(conv.inputs[1]).shape[1] == 1);
@@ -96,7 +96,7 @@ class FuseResunit : public Pass {
                        [conv](const Unit& unit) { return unit.conv == conv; });
   }
 
-  // Completes the unit where its normalisation need not be computed.
+  // Completes the unit if its normalization need not be computed.
   void find_inner(Unit& unit) {
     const Op &norm = op(unit.norm), &gradient = op(unit.gradient);
     const VarId z = norm.outputs[0];
@@ -123,7 +123,7 @@ class FuseResunit : public Pass {
     unit.data_gradient = data_gradient;
   }
 
-  // Those that conv2d and conv2d_sums share.
+  // The attributes that conv2d and conv2d_sums share.
   static Attributes geometry(const Op& conv) {
     Attributes attributes;
     for (const char* name : {"strides", "paddings", "dilations", "groups"}) {
@@ -138,12 +138,12 @@ class FuseResunit : public Pass {
                              std::move(attributes));
   }
 
-  // What later rewrites read: the image of a convolution as it is now, with its transformation.
+  // The input of a convolution after the rewrite, with its transformation, for later rewrites.
   struct Image {
     VarId x = kNoVar, factor = kNoVar, constant = kNoVar;
   };
 
-  // Units are in the order of the forward pass, so the one that makes an image comes first.
+  // Units are in the order of the forward pass, so the unit that produces an image comes first.
   void rewrite(const Unit& unit) {
     const Op conv = op(unit.conv), norm = op(unit.norm);
     const VarId y = conv.outputs[0];
@@ -178,7 +178,7 @@ class FuseResunit : public Pass {
     rewrite_backward(unit, norm, made, inverse);
   }
 
-  // The normalisation by statistics that are there: as in a test.
+  // The normalization with given statistics, as in inference.
   Op transformation(const Unit& unit, const Op& norm) {
     std::vector<VarId> inputs = norm.inputs, outputs = norm.outputs;
     inputs[3] = norm.outputs[3];
@@ -220,14 +220,14 @@ class FuseResunit : public Pass {
   Program* program_ = nullptr;
   std::optional<Uses> uses_;
   std::vector<Unit> units_;
-  std::map<VarId, Image> images_;            // what is not computed -> what stands for it
-  std::map<int, std::vector<Op>> replaced_;  // by index of what was there
+  std::map<VarId, Image> images_;  // variable that is no longer computed -> its replacement
+  std::map<int, std::vector<Op>> replaced_;  // by index of the replaced operation
 };
 
 }  // namespace
 
 FLEET_PASS(fuse_resunit) {
-  def.help = "convolutions in float16 take in the batch normalisations before and behind them";
+  def.help = "fuses batch normalizations into the float16 convolutions before and after them";
   def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseResunit>();
   };

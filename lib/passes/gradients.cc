@@ -26,7 +26,7 @@ std::vector<Gradient> find_gradients(const Program& program,
     const VarId gradient = program.gradient(parameter);
     if (gradient == kNoVar || !program.var(parameter).trainable) continue;
     if (concerns && !concerns(program.var(parameter))) continue;
-    FLEET_CHECK(!reduced.contains(gradient), "gradients are reduced already");
+    FLEET_CHECK(!reduced.contains(gradient), "gradients are already reduced");
     if (writer[gradient] >= 0) gradients.push_back({parameter, gradient, writer[gradient]});
     writer[gradient] = -1;  // two parameters may share one gradient
   }

@@ -1,4 +1,4 @@
-// The gradients of parameters, as those see them who combine them over ranks.
+// The gradients of parameters, for passes that combine them over ranks.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@ namespace fleet {
 struct Gradient {
   VarId parameter;
   VarId var;
-  int computed_by;  // index of the operation of the backward pass that writes it last
+  int computed_by;  // index of the backward operation that writes it last
 };
 
-// Of trainable parameters that `concerns` is true of (null: of all), in the order in which the
-// backward pass completes them; one that two parameters share is there once. kInternal before the
-// backward pass, and where they are summed over ranks already.
+// The gradients of trainable parameters for which `concerns` is true (null: all), in the order in
+// which the backward pass completes them. A gradient that two parameters share is listed once.
+// kInternal before the backward pass, and if the gradients are already summed over ranks.
 std::vector<Gradient> find_gradients(const Program& program,
                                      const std::function<bool(const Var&)>& concerns = {});
 
-// What group_gradients() wants to know of each.
+// The input of group_gradients() for each gradient.
 std::vector<GradientSize> sizes_of(const Program& program, const std::vector<Gradient>& gradients);
 
 }  // namespace fleet

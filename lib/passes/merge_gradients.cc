@@ -1,7 +1,6 @@
-// merge_gradients: every training step adds its gradients to float32 accumulators, which take the
-// gradients' place. Who reads them in steps that end a round of k sets them to zero again
-// (zero_accumulators, behind the updates). Runs behind the backward pass and before the sums over
-// ranks.
+// merge_gradients: every training step adds its gradients to float32 accumulators, which replace
+// the gradients. Their readers run in steps that end a round of k; zero_accumulators, after the
+// updates, resets them. Runs after the backward pass and before the sums over ranks.
 #include <map>
 
 #include "passes/pass.h"
@@ -51,7 +50,7 @@ class MergeGradients : public Pass {
       ops->push_back(program.make_op(backward, "cast", {gradient}, {wide}));
       gradient = wide;
     }
-    // The gradient first: the accumulator takes its layout.
+    // The gradient is the first input: the accumulator takes its layout.
     ops->push_back(program.make_op(backward, "sum", {gradient, merged}, {merged}));
     program.set_gradient(parameter, merged);
   }
@@ -62,7 +61,7 @@ class ZeroAccumulators : public Pass {
   explicit ZeroAccumulators(std::string section) : section_(std::move(section)) {}
   bool run(Program& program, const PassContext&) override {
     const SectionId section = program.find_section(section_);
-    FLEET_CHECK(section >= 0, "zero_accumulators in no section");
+    FLEET_CHECK(section >= 0, "zero_accumulators needs a section");
     bool any = false;
     for (const VarId parameter : program.parameters()) {
       const VarId merged = program.find(program.var(parameter).name + kSuffix);
@@ -83,14 +82,14 @@ class ZeroAccumulators : public Pass {
 }  // namespace
 
 FLEET_PASS(merge_gradients) {
-  def.help = "gradients of several steps are added up";
+  def.help = "adds up the gradients of several steps";
   def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
     return std::make_unique<MergeGradients>();
   };
 }
 
 FLEET_PASS(zero_accumulators) {
-  def.help = "the sums of merge_gradients begin anew";
+  def.help = "resets the sums of merge_gradients";
   def.options = {{"section", std::string("optimize")}};
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<ZeroAccumulators>(options.text("section"));

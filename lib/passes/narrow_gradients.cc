@@ -1,6 +1,6 @@
-// narrow_gradients: float32 gradients travel between ranks in a low type; updates widen them. No
-// guard against overflow, as in Paddle's fp16_allreduce. Runs after the backward pass and before
-// fuse_all_reduce.
+// narrow_gradients: float32 gradients are sent between ranks in a low-precision type; updates widen
+// them. No guard against overflow, as in Paddle's fp16_allreduce. Runs after the backward pass and
+// before fuse_all_reduce.
 #include <map>
 
 #include "ops/dtype_attribute.h"
@@ -46,7 +46,7 @@ class NarrowGradients : public Pass {
 }  // namespace
 
 FLEET_PASS(narrow_gradients) {
-  def.help = "gradients travel between ranks in a low type";
+  def.help = "sends gradients between ranks in a low type";
   def.options = {{"to", std::string("float16")}};
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<NarrowGradients>(to_dtype(options.text("to")));

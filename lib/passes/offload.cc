@@ -1,7 +1,7 @@
-// offload: variables of the forward part wait for the backward pass in the host's memory. Each one
-// is copied away behind its last reader in the forward part, and comes back while the backward pass
-// works on the one behind it; both copies run beside the computation. The last one stays: it is
-// needed again at once. Runs behind everything that chooses streams.
+// offload: keeps variables of the forward part in host memory until the backward pass. Each is
+// copied out after its last forward reader and copied back while the backward pass processes the
+// one after it; both copies overlap with computation. The last one stays on the device because it
+// is needed again at once. Runs after all passes that choose streams.
 #include <algorithm>
 #include <map>
 
@@ -32,11 +32,11 @@ class Offload : public Pass {
   }
 
  private:
-  // Places of operations.
+  // Positions of operations.
   struct Uses {
     VarId id = kNoVar;
     int last_forward = -1, first_backward = -1;
-    bool elsewhere = false;  // read in other sections too
+    bool elsewhere = false;  // also read in other sections
   };
 
   void find_uses() {
@@ -62,7 +62,7 @@ class Offload : public Pass {
                      [](const Uses& a, const Uses& b) { return a.last_forward < b.last_forward; });
   }
 
-  // next: the one behind it, whose part of the backward pass comes before.
+  // next: the following checkpoint, whose part of the backward pass comes earlier.
   void move(const Uses& uses, const Uses& next) {
     const std::string& name = program_->var(uses.id).name;
     const VarId away = program_->temporary(name + "@HOST");
@@ -84,7 +84,7 @@ class Offload : public Pass {
     added_[place].push_back(std::move(op));
   }
 
-  // What the last operation before this place computes.
+  // A variable computed by the last operation before this position.
   VarId computed_before(int place) const {
     for (int i = place; i-- > 0;) {
       const Op& op = program_->ops()[i];
@@ -115,13 +115,13 @@ class Offload : public Pass {
   SectionId forward_ = -1, backward_ = -1;
   int stream_ = 1, moved_ = 0;
   std::vector<Uses> uses_;
-  std::map<int, std::vector<Op>> added_;  // before the operation at this place
+  std::map<int, std::vector<Op>> added_;  // before the operation at this position
 };
 
 }  // namespace
 
 FLEET_PASS(offload) {
-  def.help = "variables of the forward part wait for the backward pass in the host's memory";
+  def.help = "keeps forward variables in host memory until the backward pass";
   def.options = {{"forward", std::string("forward")}, {"variables", std::vector<std::string>()}};
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<Offload>(options.text("forward"), options.texts("variables"));

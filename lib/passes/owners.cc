@@ -15,7 +15,7 @@ std::vector<Op>::iterator find_op(Program& program, SectionId section, const std
                       [&](const Op& op) { return op.section == section && op.type() == type; });
 }
 
-// The gradients that have another owner than `place`.
+// The gradients that have an owner other than `place`.
 std::set<VarId> foreign_gradients(const Program& program, const Owners& owners, int place) {
   std::set<VarId> foreign;
   for (const auto& [parameter, owner] : owners) {
@@ -24,8 +24,8 @@ std::set<VarId> foreign_gradients(const Program& program, const Owners& owners, 
   return foreign;
 }
 
-// Lets the operation look at own gradients only, or at a zero where there is none, and combines its
-// result over the ranks.
+// Restricts the operation to own gradients, or to a zero if there are none, and combines its result
+// over the ranks.
 void look_at_own(Program& program, std::vector<Op>::iterator op, const std::set<VarId>& foreign,
                  int first, const std::string& reduction, const OwnerMessages& messages) {
   std::vector<Op> before;
@@ -47,7 +47,8 @@ void look_at_own(Program& program, std::vector<Op>::iterator op, const std::set<
   program.ops().insert(behind - 1, before.begin(), before.end());
 }
 
-// Operations of the section whose results only operations of `never` read follow them there.
+// Moves operations of the section whose results are read only by operations of `never` to that
+// section.
 void move_what_nobody_reads(Program& program, SectionId section, SectionId never) {
   std::set<VarId> wanted;
   for (auto op = program.ops().rbegin(); op != program.ops().rend(); ++op) {
@@ -75,7 +76,7 @@ std::map<VarId, std::vector<VarId>> states_of(const Program& program) {
   return states;
 }
 
-// Parameters by their owners, in the order in which they were made.
+// Parameters by owner, in order of creation.
 std::map<int, std::vector<VarId>> by_owner(const Owners& owners) {
   std::map<int, std::vector<VarId>> parameters;
   for (const auto& [parameter, owner] : owners) parameters[owner].push_back(parameter);
@@ -137,14 +138,14 @@ int reduce_to_owners(Program& program, const Owners& owners, const OwnerMessages
       }
     }
   }
-  FLEET_CHECK(next == buckets.size(), "a bucket of gradients found no place");
+  FLEET_CHECK(next == buckets.size(), "a bucket of gradients was not inserted");
   program.ops() = std::move(ops);
   return count;
 }
 
 void check_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
                      const OwnerMessages& messages) {
-  // Gradients come behind the scale, or behind the record and the loss.
+  // The index of the first gradient input: after the scale, or after the record and the loss.
   for (const auto& [type, first] :
        {std::pair("check_finite_and_unscale", 1), {"check_finite", 2}}) {
     const auto check = find_op(program, optimize, type);
@@ -157,7 +158,7 @@ void update_on_owners(Program& program, SectionId optimize, const Owners& owners
                       bool global_norm, const OwnerMessages& messages) {
   if (global_norm) {
     const auto squares = find_op(program, optimize, "sum_of_squares");
-    FLEET_CHECK(squares != program.ops().end(), "a norm of all gradients that nobody computes");
+    FLEET_CHECK(squares != program.ops().end(), "no operation computes the global gradient norm");
     look_at_own(program, squares, foreign_gradients(program, owners, place), /*first=*/0, "sum",
                 messages);
   }

@@ -1,5 +1,5 @@
 // Reduce mode: each parameter has an owner among the data-parallel ranks. Its gradient is summed on
-// the owner, which alone updates it and sends it to the others.
+// the owner, which alone updates the parameter and sends it to the others.
 #pragma once
 
 #include <map>
@@ -10,43 +10,43 @@
 
 namespace fleet {
 
-// Place of the owner in the group of ranks, by parameter.
+// By parameter: index of the owner in the group of ranks.
 using Owners = std::map<VarId, int>;
 
-// In the order in which the backward pass completes gradients, each parameter goes to the rank that
-// has the fewest bytes so far, the lowest of several: alike on every rank. Needs the backward pass.
+// In the order in which the backward pass completes gradients, each parameter goes to the rank with
+// the fewest bytes so far, the lowest on a tie: identical on every rank. Needs the backward pass.
 Owners assign_owners(const Program& program, int ranks);
 
-// What joins parameters into messages and where those are; `group` are the ranks, in their order.
+// How parameters are merged into messages and where the messages are inserted; `group` holds the
+// ranks, in order.
 struct OwnerMessages {
   GroupId group = -1;
   int stream = kCommunicationStream;
-  bool fuse = true;           // gradients of one owner and bucket travel together
-  BucketLimits buckets = {};  // as of allreduces
-  SectionId section = -1;     // of the sums; -1: that of what computes a gradient
+  bool fuse = true;           // gradients of one owner and bucket share a message
+  BucketLimits buckets = {};  // as for allreduces
+  SectionId section = -1;     // of the sums; -1: the section that computes the gradient
 };
 
-// Inserts the sums of gradients, each behind the operation that computes its last gradient. Returns
-// how many.
+// Inserts the sums of gradients, each after the operation that computes its last gradient. Returns
+// the number of sums.
 int reduce_to_owners(Program& program, const Owners& owners, const OwnerMessages& messages);
 
-// Leaves this rank (its place in the group) the updates of its own parameters in section
-// `optimize`. Updates of other ranks' go to a section of a flag that nobody sets, and so does what
-// only they read: every rank's Program has the same operations, and so the same layouts and, in
-// what ranks allocate together, the same memory. (Of a section that says that it never runs the
-// Plan would know that its inputs need no memory.) States
-// are all there; those of other ranks' parameters are up to date behind a sync (evaluation and
-// saving), in which owners send them. With global_norm the ranks add up the squares of what they
-// own.
+// Leaves only the updates of this rank's own parameters (`place`: its index in the group) in
+// section `optimize`. Updates of other ranks' parameters go to a section whose flag is never set,
+// and so do operations that only they read. Every rank's Program thus has the same operations, the
+// same layouts and the same jointly allocated memory. (If the section's predicate were never true,
+// the Plan would know that its inputs need no memory.) All states exist on every rank; those of
+// other ranks' parameters are current after a sync (evaluation and saving), in which owners send
+// them. With global_norm the ranks add up the squares of the gradients they own.
 void update_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
                       bool global_norm, const OwnerMessages& messages);
 
-// Looks for gradients that are not finite on their owners, and combines what they found.
+// Checks gradients for non-finite values on their owners, and combines the results.
 void check_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
                      const OwnerMessages& messages);
 
-// Appends the messages from owners behind the updates: with `fuse` one an owner. Copies in a low
-// type are made from what came. Returns how many.
+// Appends the messages from owners after the updates; with `fuse`, one per owner. Copies in a low
+// type are made from the received values. Returns the number of messages.
 int broadcast_from_owners(Program& program, SectionId optimize, const Owners& owners, int place,
                           bool fuse, const OwnerMessages& messages);
 

@@ -1,5 +1,5 @@
-// Passes: rewrites of a Program before it is planned. One file each, registered under the name
-// users know it by.
+// Passes rewrite a Program before it is planned. Each has its own file and is registered under its
+// user-visible name.
 #pragma once
 
 #include <memory>
@@ -11,20 +11,21 @@
 
 namespace fleet {
 
-// The rank that a Program is for, and what it computes on.
+// The rank that a Program is for, and the hardware it computes on.
 struct PassContext {
-  int rank = 0;   // in the job; each rank's Program may be another
-  int ranks = 1;  // of the job
-  int nodes = 1;  // that they are on
-  // The ranks that train the same parameters on other samples, this one among them; empty: all.
+  int rank = 0;   // in the job; each rank may have a different Program
+  int ranks = 1;  // number of ranks in the job
+  int nodes = 1;  // number of nodes that they are on
+  // The ranks that train the same parameters on other samples, including this one; empty: all.
   std::vector<int> data_parallel;
-  // Low floating types the backend computes in, the preferred first; none: why, in a clause.
+  // Low-precision types that the backend computes in, the preferred first; if empty, no_low_type
+  // gives the reason as a clause.
   std::vector<DType> low_types;
   std::string no_low_type;
-  std::string backend = "cpu";                   // the program is for
+  std::string backend = "cpu";                   // of the target device
   std::vector<std::string> backend_passes = {};  // that only this backend has kernels for
   std::string optimizer = "momentum";            // that the job trains with
-  // The loss is scaled in bfloat16 too, where it need not be: for tests on the CPU.
+  // Scales the loss in bfloat16 too, where it is unnecessary: for tests on the CPU.
   bool scale_low_loss = false;
 
   // Whether the backend has the kernels of a pass that not every backend has.
@@ -33,20 +34,20 @@ struct PassContext {
   int data_parallel_degree() const { return static_cast<int>(data_parallel_ranks().size()); }
 };
 
-// Operations of stream 0 compute; collectives run beside them from this stream on.
+// Operations of stream 0 compute; collectives run in parallel on streams from this one on.
 inline constexpr int kCommunicationStream = 1;
 
 class Pass {
  public:
   virtual ~Pass() = default;
-  // Rewrites; returns whether it changed anything. Says in the log what it did, in the words users
-  // look for.
+  // Rewrites the program; returns whether it changed anything. Logs what it did, in the words that
+  // users search for.
   virtual bool run(Program& program, const PassContext& context) = 0;
 };
 
 struct PassDef {
   std::string help;    // one line
-  Attributes options;  // every option there is, with its default
+  Attributes options;  // all options with their defaults
   // Called with every option set.
   std::unique_ptr<Pass> (*create)(const Attributes& options) = nullptr;
 };
@@ -54,8 +55,8 @@ struct PassDef {
 Registry<PassDef>& pass_registry();
 bool register_pass(const std::string& name, void (*define)(PassDef&));
 
-// Makes the pass of this name, runs it and verifies the program where it changed something. An
-// option the pass does not have, or of another type, is kInternal.
+// Creates the pass of this name, runs it, and verifies the program if it changed. An unknown
+// option, or one of another type, is kInternal.
 bool run_pass(const std::string& name, Program& program, const PassContext& context,
               Attributes options = {});
 

@@ -1,12 +1,12 @@
-// recompute: what the forward part makes between two checkpoints is not kept for the backward
-// pass, but computed a second time when the backward pass comes to it (Chen et al. 2016, "Training
-// Deep Nets with Sublinear Memory Cost", in the form of Paddle's RecomputeOptimizer). A segment is
-// what lies between two checkpoints, or between the input and the first; what follows the last one
-// is kept. Runs behind the backward pass and the fusions, so that operations run again as they ran
-// first, and give the same bits.
+// recompute: values computed between two checkpoints are not kept for the backward pass but
+// computed again when the backward pass reaches them (Chen et al. 2016, "Training Deep Nets with
+// Sublinear Memory Cost", in the form of Paddle's RecomputeOptimizer). A segment lies between two
+// checkpoints, or between the input and the first one; values after the last one are kept. Runs
+// after the backward pass and the fusions, so that the second run uses the same operations and
+// gives the same bits.
 //
-// Kept besides checkpoints: what another segment reads, and the results of operations that must not
-// run twice (collectives). Running statistics are not updated a second time.
+// Besides checkpoints, values that another segment reads are kept, and the results of operations
+// that must not run twice (collectives). Running statistics are not updated a second time.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -46,7 +46,7 @@ class Recompute : public Pass {
                                           [this](const Op& op) { return op.section == forward_; }));
   }
 
-  // The segment of each operation of the forward part; -1 behind the last checkpoint.
+  // The segment of each operation of the forward part; -1 after the last checkpoint.
   void find_segments() {
     std::set<VarId> wanted;
     for (const std::string& name : checkpoints_) wanted.insert(program_->find(name));
@@ -74,7 +74,7 @@ class Recompute : public Pass {
     }
   }
 
-  // Whether it may run a second time in a step, without what it does to states.
+  // Whether the operation may run twice in a step, apart from its updates of states.
   bool is_repeatable(const Op& op) const {
     if (op.def->is_collective) return false;
     for (size_t i = 0; i < op.outputs.size(); ++i) {
@@ -101,14 +101,14 @@ class Recompute : public Pass {
     }
   }
 
-  // The segment whose copies make this variable; -1: it is kept.
+  // The segment whose copies compute this variable; -1: it is kept.
   int segment_of(VarId id) const {
     if (id == kNoVar || writer_[id] < 0 || !is_temporary(id) || kept_.contains(id)) return -1;
     return segment_[writer_[id]];
   }
 
-  // What copies make, by segment, and where each segment's copies go: before the first operation of
-  // the backward pass that reads one.
+  // Finds the variables that copies compute, by segment, and the position of each segment's copies:
+  // before the first backward operation that reads one.
   void find_wanted() {
     wanted_.resize(segments_);
     place_.assign(segments_, -1);
@@ -137,7 +137,7 @@ class Recompute : public Pass {
   }
 
   void insert_copies() {
-    std::multimap<int, int> at;  // place -> segment
+    std::multimap<int, int> at;  // position -> segment
     for (int segment = 0; segment < segments_; ++segment) {
       if (place_[segment] >= 0) at.emplace(place_[segment], segment);
     }
@@ -164,7 +164,7 @@ class Recompute : public Pass {
     }
   }
 
-  // The same operation in the backward pass, with outputs of its own.
+  // The same operation in the backward pass, with its own outputs.
   Op copy_of(const Op& op, const std::set<VarId>& wanted) {
     std::vector<VarId> inputs = op.inputs, outputs = op.outputs;
     for (VarId& id : inputs) {
@@ -191,17 +191,17 @@ class Recompute : public Pass {
   SectionId forward_ = -1, backward_ = -1;
   int segments_ = 0, repeated_ = 0;
   std::vector<int> segment_;             // by operation
-  std::vector<int> writer_;              // by variable; -1: nobody in the forward part
-  std::set<VarId> kept_;                 // made in a segment, but not made again
+  std::vector<int> writer_;              // by variable; -1: not written in the forward part
+  std::set<VarId> kept_;                 // computed in a segment, but not recomputed
   std::vector<std::set<VarId>> wanted_;  // by segment
-  std::vector<int> place_;               // by segment; -1: nothing of it is read
+  std::vector<int> place_;               // by segment; -1: nothing in it is read
   std::map<VarId, VarId> copies_;
 };
 
 }  // namespace
 
 FLEET_PASS(recompute) {
-  def.help = "what lies between checkpoints is computed again in the backward pass";
+  def.help = "computes values between checkpoints again in the backward pass";
   def.options = {{"forward", std::string("forward")}, {"checkpoints", std::vector<std::string>()}};
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<Recompute>(options.text("forward"), options.texts("checkpoints"));

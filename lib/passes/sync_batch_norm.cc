@@ -1,20 +1,21 @@
-// sync_batch_norm: training batch normalisations take mean and variance over the batches of all
-// data-parallel ranks. Each is cut where its sums are known (ops/batch_norm_sums.cc), and the ranks
-// add them up: forward the sums of x and of its squares, backward those of dy and of dy times the
-// normalised x, each pair in one message. Every rank then computes the same statistics, running
-// ones included. The parameters' gradients stay the rank's own: they are summed with the others.
+// sync_batch_norm: training batch normalizations take mean and variance over the batches of all
+// data-parallel ranks. Each is split where its sums are known (ops/batch_norm_sums.cc), and the
+// ranks add them up: in the forward pass the sums of x and of its squares, in the backward pass
+// those of dy and of dy times the normalized x, each pair in one message. Every rank then computes
+// the same statistics, including running ones. The parameters' gradients stay local to the rank and
+// are summed with the others.
 //
-// Runs behind the fusions of the backward pass, fuse_resunit included, whose parts it completes,
+// Runs after the fusions of the backward pass, including fuse_resunit, whose parts it completes,
 // and before the sums of gradients.
 //
-// The sums travel on stream 0, which has nothing to do before they are there, over a communicator
-// of their own: that of the gradients may be busy on another stream with a large bucket of an
-// earlier layer. NCCL's operations wait on the GPU for those of other ranks, and it promises
-// progress only where all ranks run the operations of several communicators in one order: a GPU
-// that gave its place to the first while another rank's GPU gave it to the second would wait for
-// ever. So each of these sums starts after the collective before it in the Program
-// ("after_previous"), whatever the stream of that one; an allreduce of gradients behind it reads
-// what stream 0 computes later, and so is in order by itself.
+// The sums run on stream 0, which has no other work until they arrive, over their own communicator:
+// that of the gradients may be busy on another stream with a large bucket of an earlier layer.
+// NCCL's operations wait on the GPU for those of other ranks, and NCCL guarantees progress only if
+// all ranks run the operations of several communicators in one order. If one GPU ran the first
+// operation while another rank's GPU ran the second, both would wait forever. So each of these sums
+// starts after the preceding collective of the Program ("after_previous"), whatever its stream. A
+// later allreduce of gradients reads values that stream 0 computes later, and so is ordered
+// already.
 #include <algorithm>
 
 #include "base/log.h"
@@ -53,7 +54,7 @@ class SyncBatchNorm : public Pass {
       }
     }
     if (norms_ == 0) return false;
-    spdlog::info("sync_batch_norm: {} batch normalisations take their statistics over {} ranks",
+    spdlog::info("sync_batch_norm: {} batch normalizations take their statistics over {} ranks",
                  norms_, ranks_);
     return true;
   }
@@ -74,7 +75,7 @@ class SyncBatchNorm : public Pass {
            {{"communicator", group_}, {"after_previous", true}});
   }
 
-  // Values of a channel over all ranks.
+  // Values per channel over all ranks.
   int64_t count_of(VarId x) const {
     const Shape& shape = program_->var(x).shape;
     return shape.elements() / shape[1] * ranks_;
@@ -126,7 +127,7 @@ class SyncBatchNorm : public Pass {
            {dx}, {{"epsilon", epsilon}, {"count", count_of(in[0])}});
   }
 
-  // The sums of a convolution's result.
+  // Completes the sums of a convolution's result.
   void complete(Op finalize) {
     ++norms_;
     add_up(finalize, finalize.inputs[0], finalize.inputs[1]);
@@ -134,7 +135,7 @@ class SyncBatchNorm : public Pass {
     program_->ops().push_back(std::move(finalize));
   }
 
-  // dscale and dbias are the gradients of parameters, and stay.
+  // dscale and dbias are the gradients of parameters, and stay unchanged.
   void complete_gradient(Op gradient) {
     const VarId x = gradient.inputs[0];
     const VarId product = temporary(x, ".dy_product"), sum = temporary(x, ".dy_sum");
@@ -156,8 +157,8 @@ class SyncBatchNorm : public Pass {
 }  // namespace
 
 FLEET_PASS(sync_batch_norm) {
-  def.help = "batch normalisations take their statistics over all data-parallel ranks";
-  def.options = {{"communicator", int64_t{0}}};  // the group of those ranks, used by nobody else
+  def.help = "batch normalizations take their statistics over all data-parallel ranks";
+  def.options = {{"communicator", int64_t{0}}};  // the group of those ranks, used by nothing else
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<SyncBatchNorm>(options);
   };

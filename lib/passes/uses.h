@@ -1,4 +1,4 @@
-// What passes that join operations ask of a Program.
+// Queries that passes use to join operations of a Program.
 #pragma once
 
 #include <vector>
@@ -7,23 +7,23 @@
 
 namespace fleet {
 
-// Which operations read and write each variable, by their places in Program::ops(): as it was when
-// this was made.
+// The operations that read and write each variable, as indices in Program::ops(); a snapshot from
+// the time of construction.
 class Uses {
  public:
   explicit Uses(const Program& program);
 
-  // A place for each input, in the order of the Program.
+  // One index per input, in the order of the Program.
   const std::vector<int>& readers(VarId id) const { return readers_[id]; }
   const std::vector<int>& writers(VarId id) const { return writers_[id]; }
-  // The last one; -1: none.
+  // The last writer; -1: none.
   int writer(VarId id) const { return writers_[id].empty() ? -1 : writers_[id].back(); }
 
  private:
   std::vector<std::vector<int>> readers_, writers_;  // by variable
 };
 
-// Removes the operations at the places that are set.
+// Removes the operations whose entries are set.
 void remove_ops(Program& program, const std::vector<bool>& removed);
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// The Store for those who may not wait: an event loop.
+// The Store for callers that must not block: an event loop.
 #pragma once
 
 #include <chrono>
@@ -12,16 +12,17 @@
 
 namespace fleet {
 
-// The calls of Store, answered by a callback. Not thread safe: calls and answers are in one thread.
+// The calls of Store with callbacks for the results. Not thread-safe: calls and callbacks run in
+// one thread.
 class AsyncStore {
  public:
   struct Answer {
     std::string value;           // get(): the value; add(): the sum, as decimal text
-    std::optional<Error> error;  // what Store's call would throw
+    std::optional<Error> error;  // the error that Store's call would throw
   };
   using Done = std::function<void(Answer)>;
 
-  // No answer comes after this.
+  // No callback runs after this.
   virtual ~AsyncStore() = default;
   virtual void set(const std::string& key, std::string_view value, Done done) = 0;
   virtual void get(const std::string& key, std::chrono::milliseconds timeout, Done done) = 0;

@@ -80,8 +80,8 @@ void store_barrier(Store& store, const std::string& key, int size,
     if (error.code() != ErrorCode::kTimeout) throw;
     const int64_t came = store.add(key + "/count", 0);
     throw Error(ErrorCode::kTimeout,
-                std::to_string(came) + " of " + std::to_string(size) + " ranks came", key,
-                "look at the logs of the others");
+                std::to_string(came) + " of " + std::to_string(size) + " ranks arrived", key,
+                "look at the logs of the other ranks");
   }
 }
 

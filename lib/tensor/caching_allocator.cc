@@ -86,7 +86,7 @@ void CachingAllocator::free(void* memory) {
   char* at = static_cast<char*>(memory);
   const auto found = blocks_.find(at);
   FLEET_CHECK(found != blocks_.end() && !found->second.free,
-              "freed memory that was not handed out");
+              "freed memory that was not allocated here");
   Block& block = found->second;
   Free& free = free_of(block);
   used_ -= block.bytes;

@@ -1,5 +1,5 @@
-// Memory of a device, taken from it in large pieces and kept for reuse: taking and giving back is
-// slow there and waits for all work.
+// Caches a device's memory: takes it in large pieces and keeps them for reuse, since allocating and
+// freeing on the device is slow and waits for all work.
 #pragma once
 
 #include <cstddef>
@@ -10,44 +10,43 @@
 
 namespace fleet {
 
-// Bookkeeping only: it never touches the memory. Thread-safe.
+// Bookkeeping only: it never accesses the memory. Thread-safe.
 //
-// Requests below kLarge are cut from pieces of kPiece bytes, larger ones get pieces of their own,
-// rounded up; what is left over of a piece is used for further requests of its kind, and neighbours
-// that are free become one again. Pieces that are wholly free go back to the source when it, or the
-// limit, has no more.
+// Requests below kLarge are cut from pieces of kPiece bytes. Larger ones get their own pieces,
+// rounded up. The rest of a piece serves further requests of its kind, and adjacent free blocks are
+// merged. Completely free pieces return to the source when it, or the limit, is exhausted.
 class CachingAllocator {
  public:
-  static constexpr size_t kGranule = 512;  // alignment, and what requests are rounded up to
+  static constexpr size_t kGranule = 512;  // alignment; request sizes are rounded up to it
   static constexpr size_t kLarge = size_t{1} << 20;
   static constexpr size_t kPiece = size_t{2} << 20;
 
   struct Source {
-    std::function<void*(size_t bytes)> take;  // null where there is no more
+    std::function<void*(size_t bytes)> take;  // null if no memory is left
     std::function<void(void* piece)> give_back;
   };
-  // limit: of what is taken from the source, in bytes.
+  // limit: maximum number of bytes taken from the source.
   CachingAllocator(Source source, size_t limit);
-  ~CachingAllocator();  // gives every piece back, whether its blocks were freed or not
+  ~CachingAllocator();  // returns every piece, even if blocks were not freed
   CachingAllocator(const CachingAllocator&) = delete;
 
-  // Null where neither the limit nor the source has so much. bytes > 0.
+  // Null if the limit or the source is exhausted. bytes > 0.
   void* allocate(size_t bytes);
-  // Whoever frees a block knows that no work on it is left.
+  // No work on the block may be pending.
   void free(void* block);
-  void trim();  // gives pieces back that are wholly free
+  void trim();  // returns completely free pieces to the source
 
   size_t limit() const { return limit_; }
-  size_t used() const;       // in blocks that are handed out
+  size_t used() const;       // in allocated blocks
   size_t taken() const;      // from the source
-  size_t most_used() const;  // so far
+  size_t most_used() const;  // the maximum of used() so far
   size_t free_bytes() const { return taken() - used(); }
 
  private:
   struct Block {
     size_t bytes = 0;
     bool free = true, large = false;
-    char* before = nullptr;  // neighbour in the same piece; null: it begins here
+    char* before = nullptr;  // neighbour in the same piece; null: first block of the piece
     char* behind = nullptr;
   };
   using Free = std::set<std::pair<size_t, char*>>;

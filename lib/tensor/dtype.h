@@ -8,7 +8,7 @@ namespace fleet {
 
 enum class DType : uint8_t { kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8 };
 
-size_t size_of(DType dtype);       // bytes an element
+size_t size_of(DType dtype);       // bytes per element
 const char* name_of(DType dtype);  // "float32", ...
 bool is_floating(DType dtype);
 

@@ -1,7 +1,6 @@
-// The 16-bit floating types of the host: how they are stored, and conversions from and to float.
-// They are computed with in float; storing one rounds to nearest even. Write y[i] = value with a
-// float on the right: GCC turns loops of that into vector code, but not copies of a constructed
-// object.
+// The 16-bit floating types on the host: their storage, and conversions from and to float.
+// Arithmetic is in float; storing rounds to nearest even. Write y[i] = value with a float on the
+// right: GCC vectorizes loops of that form, but not copies of a constructed object.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +10,8 @@
 namespace fleet {
 
 // The conversions on bit patterns. Words is uint32_t or a vector of them (GCC's vector extension),
-// Floats float or the vector of as many; a 16-bit pattern lies in the low half of its word. Without
-// branches, so that loops become vector code. NaNs stay NaNs and become quiet.
+// Floats is float or a vector of the same length; a 16-bit pattern is in the low half of its word.
+// Branch-free, so that loops are vectorized. NaNs stay NaNs and become quiet.
 template <typename Words>
 [[gnu::always_inline]] inline void narrow_to_bfloat16(const Words& wide, Words& narrow) {
   const Words rounded = (wide + 0x7fff + ((wide >> 16) & 1)) >> 16;
@@ -36,8 +35,8 @@ template <typename Floats, typename Words>
 template <typename Floats, typename Words>
 [[gnu::always_inline]] inline void widen_float16(const Words& narrow, Words& wide) {
   const Words sign = (narrow & 0x8000) << 16, magnitude = narrow & 0x7fff;
-  // The exponent is moved from bias 15 to 127 by a multiplication, which also makes subnormals
-  // normal; infinities and NaNs get the largest exponent.
+  // A multiplication moves the exponent from bias 15 to 127 and also makes subnormals normal.
+  // Infinities and NaNs get the largest exponent.
   const Words moved = magnitude << 13;
   const Floats scaled = __builtin_bit_cast(Floats, moved) * 0x1p112f;
   const Words special = moved | 0x7f800000;

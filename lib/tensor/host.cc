@@ -17,7 +17,7 @@ void HostEvent::complete(uint64_t which, std::exception_ptr error) {
   std::lock_guard lock(mutex_);
   completed_ = which;
   if (error) error_ = error;
-  // Under the lock: whoever waited may destroy the event as soon as it has the lock again.
+  // Notify under the lock: a waiter may destroy the event as soon as it holds the lock again.
   changed_.notify_all();
 }
 
@@ -79,7 +79,7 @@ void HostStream::run() {
     {
       std::unique_lock lock(mutex_);
       filled_.wait(lock, [&] { return stopping_ || head_ < tail_; });
-      if (head_ == tail_) return;  // stopping, and nothing is left
+      if (head_ == tail_) return;  // stopping, and the queue is empty
       task = ring_[head_ % kCapacity];
     }
     execute(task);
@@ -98,7 +98,7 @@ void HostStream::record(Event& event) {
     host->complete(which, error_);
     return;
   }
-  // Completed also after a failure, so that nobody waits for ever.
+  // Completed even after a failure, so that no thread waits forever.
   push(HostTask([this, host, which] { host->complete(which, error_); }, true));
 }
 

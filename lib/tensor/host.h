@@ -13,8 +13,8 @@
 
 namespace fleet {
 
-// A small closure kept in place, so that enqueueing allocates nothing. Must be trivially copyable,
-// at most 96 bytes.
+// A small closure stored in place, so that enqueueing does not allocate. Must be trivially copyable
+// and at most 96 bytes.
 class HostTask {
  public:
   HostTask() = default;
@@ -49,12 +49,12 @@ class HostEvent : public Event {
   void wait_for(uint64_t which);
 };
 
-// Runs tasks in order: on the caller (inline_execution), or on a thread of its own. After a task
-// threw, later ones are skipped and every synchronize() and every later event rethrows it.
+// Runs tasks in order, on the caller (inline_execution) or on a thread of its own. After a task
+// throws, later ones are skipped, and every synchronize() and every later event rethrows its error.
 class HostStream : public Stream {
  public:
-  static constexpr size_t kCapacity = 1024;  // tasks that may wait; enqueue() blocks beyond
-  // name "" runs inline.
+  static constexpr size_t kCapacity = 1024;  // queued tasks; enqueue() blocks beyond this
+  // Name "" runs inline.
   explicit HostStream(const std::string& name);
   ~HostStream() override;
 
@@ -66,7 +66,7 @@ class HostStream : public Stream {
   void wait(Event& event) override;
   void synchronize() override;
   void* native_handle() override { return this; }
-  // The HostStream behind a Stream of the host device.
+  // The HostStream that implements a Stream of the host device.
   static HostStream& of(Stream& stream) {
     return *static_cast<HostStream*>(stream.native_handle());
   }
@@ -86,8 +86,8 @@ class HostStream : public Stream {
   Thread thread_;
 };
 
-// Memory from the host's allocator, 64-byte aligned, huge pages asked for where large; copies run
-// in stream order.
+// Memory from the host's allocator, 64-byte aligned, with huge pages requested for large blocks.
+// Copies run in stream order.
 class HostDevice : public Device {
  public:
   using Device::Device;

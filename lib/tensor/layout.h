@@ -1,4 +1,4 @@
-// How a tensor's elements lie in memory.
+// The memory layout of a tensor's elements.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace fleet {
 
-// Outer dimensions by strides, inner dimensions by blocks, as oneDNN describes them: with `inner`
-// the innermost blocks from the outside in, element (i0, i1, ...) lies at sum(strides[d] * (i[d] /
+// Outer dimensions have strides and inner dimensions blocks, as in oneDNN. With `inner` listing the
+// innermost blocks from the outside in, element (i0, i1, ...) lies at sum(strides[d] * (i[d] /
 // block of d)) + its offset in the block. Axes are padded to whole blocks; the padding holds zeros.
-// An opaque layout is a backend's own: only its size is known.
+// An opaque layout is private to a backend: only its size is known.
 class Layout {
  public:
   struct Block {
@@ -27,13 +27,13 @@ class Layout {
                         const std::vector<Block>& inner);
   static Layout opaque(int64_t elements, std::string tag);
 
-  bool is_plain() const;  // row-major without padding, so that memory order is logical order
+  bool is_plain() const;  // row-major without padding: memory order is logical order
   bool is_opaque() const { return !tag_.empty(); }
-  int64_t elements() const { return elements_; }  // with padding: what memory it takes, in elements
+  int64_t elements() const { return elements_; }  // including padding
   const Shape& padded() const { return padded_; }
   const std::vector<int64_t>& strides() const { return strides_; }
   const std::vector<Block>& inner() const { return inner_; }
-  // Where the element with these logical indices lies, in elements. Not for opaque layouts.
+  // The position of the element with these logical indices, in elements. Not for opaque layouts.
   int64_t offset(std::span<const int64_t> indices) const;
 
   bool operator==(const Layout& other) const = default;
@@ -48,7 +48,7 @@ class Layout {
 };
 
 // Copies between layouts on the host, one element at a time: for tests, checkpoints and feeds, not
-// for a step. Padding of the destination is zeroed. `size` is the element size in bytes.
+// within a step. Zeroes the destination's padding. `size` is the element size in bytes.
 void relayout(const Shape& shape, size_t size, const Layout& from, const void* source,
               const Layout& to, void* target);
 

@@ -9,7 +9,8 @@
 namespace fleet {
 namespace {
 
-// The length of the aligned runs in which places lie side by side: a power of two, or their number.
+// The length of the aligned runs with consecutive positions: a power of two, or the number of
+// positions.
 int64_t run_of(const std::vector<int64_t>& places, int64_t most) {
   const auto size = static_cast<int64_t>(places.size());
   for (int64_t run = most; run > 1; run /= 2) {
@@ -45,7 +46,7 @@ Four load(const void* from) {
   return four;
 }
 
-// Four times four elements of four bytes: columns lie at `from`, rows at `to`, in elements.
+// Transposes a 4 x 4 tile of four-byte elements: columns lie at `from`, rows at `to`, in elements.
 void transpose(const char* source, const int64_t* from, char* target, const int64_t* to) {
   const Four a = load(source + 4 * from[0]), b = load(source + 4 * from[1]),
              c = load(source + 4 * from[2]), d = load(source + 4 * from[3]);
@@ -62,7 +63,7 @@ void transpose(const char* source, const int64_t* from, char* target, const int6
 
 }  // namespace
 
-// An element's place is a sum over the axes.
+// An element's position is a sum over the axes.
 Relayout::Axis Relayout::axis_of(const Shape& shape, int d, const Layout& from, const Layout& to) {
   Axis axis;
   std::array<int64_t, Shape::kMaxRank> index{};
@@ -92,10 +93,10 @@ bool Relayout::join(Axis* outer, const Axis& inner) {
 Relayout::Relayout(const Shape& shape, size_t size, const Layout& from, const Layout& to)
     : size_(size) {
   FLEET_CHECK(!from.is_opaque() && !to.is_opaque(), "an opaque layout cannot be read");
-  FLEET_CHECK(size == 1 || size == 2 || size == 4 || size == 8, "an element of another size");
+  FLEET_CHECK(size == 1 || size == 2 || size == 4 || size == 8, "unsupported element size");
   first_.from = first_.to = {0};
   if (shape.rank() > 0) first_ = axis_of(shape, 0, from, to);
-  for (int d = shape.rank() - 1; d > 0; --d) {  // the last first
+  for (int d = shape.rank() - 1; d > 0; --d) {  // from last to first
     Axis axis = axis_of(shape, d, from, to);
     if (axis.size() == 1) continue;
     if (!others_.empty() && join(&axis, others_.back())) others_.pop_back();
@@ -109,8 +110,8 @@ Relayout::Relayout(const Shape& shape, size_t size, const Layout& from, const La
   for (Axis& axis : others_) find_runs(axis);
 }
 
-// One copy: loops over the axes but two, and within them over tiles of the axis whose neighbours
-// are neighbours in the source, and of that of the target, which may be the same.
+// One copy: loops over all axes but two, and inside over tiles of those two: the axis that is
+// contiguous in the source and the one that is contiguous in the target. They may be the same.
 template <typename T>
 struct Relayout::Copy {
   std::vector<Range> outer;
@@ -154,7 +155,8 @@ struct Relayout::Copy {
     for (int64_t i = in.begin; i < in.end; i += kStep) {
       const T* x = source + in.axis->from[i];
       for (int64_t j = out.begin; j < out.end; j += kStep) {
-        // Memory would be waited for: places of the source follow no stride that processors guess.
+        // Prefetch, because positions in the source follow no stride that hardware prefetchers
+        // detect.
         const int64_t soon = std::min(j + 5 * kStep, out.end);
         for (int64_t k = j + 4 * kStep; k < soon; ++k) __builtin_prefetch(x + out.axis->from[k]);
         tile(i, std::min(i + kStep, in.end), j, std::min(j + kStep, out.end), source, target);
@@ -188,7 +190,7 @@ struct Relayout::Copy {
 };
 
 void Relayout::run(int64_t begin, int64_t end, const void* source, void* target) const {
-  FLEET_CHECK(begin % kStep == 0, "rows from within a tile");
+  FLEET_CHECK(begin % kStep == 0, "rows must begin at a tile");
   std::vector<Range> ranges = {{&first_, begin, end}};
   for (const Axis& axis : others_) ranges.push_back({&axis, 0, axis.size()});
   for (const Range& range : ranges) {

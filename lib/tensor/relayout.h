@@ -1,4 +1,4 @@
-// Copies tensors between layouts on the host, a tile at a time.
+// Copies tensors between layouts on the host, one tile at a time.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,24 @@
 
 namespace fleet {
 
-// A copy that is prepared once: how two layouts of one shape map to each other. Thread-safe.
+// A copy between two layouts of one shape, prepared once. Thread-safe.
 class Relayout {
  public:
-  // size: bytes of an element: 1, 2, 4 or 8. kInternal where a layout is opaque.
+  // size: bytes per element: 1, 2, 4 or 8. kInternal if a layout is opaque.
   Relayout(const Shape& shape, size_t size, const Layout& from, const Layout& to);
 
-  // Copies all of it, but does not touch the target's padding.
+  // Copies the whole tensor but leaves the target's padding unchanged.
   void run(const void* source, void* target) const { run(0, first_.size(), source, target); }
-  // Rows [begin, end) of the first axis; begin is a multiple of row_step(). The target points to
-  // where the first of them goes, the source to the whole tensor.
+  // Copies rows [begin, end) of the first axis; begin must be a multiple of row_step(). The target
+  // points to the destination of the first of these rows, the source to the whole tensor.
   void run(int64_t begin, int64_t end, const void* source, void* target) const;
-  int64_t rows() const { return first_.size(); }  // 1: a scalar
+  int64_t rows() const { return first_.size(); }  // 1 for a scalar
   static constexpr int64_t row_step() { return kStep; }
 
  private:
   static constexpr int64_t kStep = 16;
-  // The indices of an axis, or of neighbours that one of the layouts sees as one: where each lies,
-  // in elements. Aligned runs of so many (kStep at most) lie side by side.
+  // The positions of the indices of an axis, or of adjacent axes that one layout merges, in
+  // elements. Aligned runs of this length (at most kStep) are contiguous.
   struct Axis {
     std::vector<int64_t> from, to;
     int64_t from_run = 1, to_run = 1;
@@ -43,7 +43,7 @@ class Relayout {
   static bool join(Axis* outer, const Axis& inner);
 
   const size_t size_;
-  Axis first_;  // of the shape, on its own, so that rows can be copied
+  Axis first_;  // the shape's first axis, kept separate so that rows can be copied
   std::vector<Axis> others_;
 };
 

@@ -9,8 +9,8 @@
 
 namespace fleet {
 
-// Up to six dimensions, kept in place. A scalar has rank 0 and one element. Images are N, C, H, W;
-// weights O, I, H, W.
+// Up to six dimensions, stored in place. A scalar has rank 0 and one element. Images are N, C, H,
+// W; weights O, I, H, W.
 class Shape {
  public:
   static constexpr int kMaxRank = 6;

@@ -1,4 +1,4 @@
-// Infinities and NaNs have all bits of the exponent.
+// Detection of infinities and NaNs, which have all exponent bits set.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ inline constexpr uint32_t kFloat32Exponent = 0x7f800000;
 inline constexpr uint16_t kFloat16Exponent = 0x7c00;
 inline constexpr uint16_t kBFloat16Exponent = 0x7f80;
 
-// Whether one of these values, as words, is infinite or NaN. Vector code where it is compiled so.
+// Whether any of these values, as words, is infinite or NaN. Vectorizable.
 template <typename Word>
 [[gnu::always_inline]] inline bool any_special(const Word* words, int64_t count, Word exponent) {
   Word found = 0;

@@ -51,7 +51,7 @@ Shape::Shape(std::initializer_list<int64_t> dims)
     : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
 
 Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size())) {
-  FLEET_CHECK(dims.size() <= kMaxRank, "a shape of more than 6 dimensions");
+  FLEET_CHECK(dims.size() <= kMaxRank, "a shape has more than 6 dimensions");
   std::copy(dims.begin(), dims.end(), dims_.begin());
 }
 

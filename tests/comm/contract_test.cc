@@ -508,7 +508,7 @@ TEST_P(Contract, RankThatDoesNotCome_TimesOutNamed) {
       rank.finish(*stream);
     };
     EXPECT_EQ(code_of(reduce, &what), ErrorCode::kTimeout);
-    EXPECT_THAT(what, HasSubstr("rank 1 did not come within 700 ms"));
+    EXPECT_THAT(what, HasSubstr("rank 1 did not arrive within 700 ms"));
   });
 }
 

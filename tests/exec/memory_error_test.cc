@@ -58,12 +58,12 @@ TEST(OutOfMemory, Message_SaysWhatWasWantedPlannedAndWouldFit) {
     return make_plan(smaller.program, {smaller.kept}).memory().total();
   });
   EXPECT_EQ(fits, 127);  // the kept sum takes 64 bytes, a sample 8 KiB
-  const Error cause(ErrorCode::kNoMemory, "8.0 MiB are wanted, 7.0 MiB can be had", "cuda:0", "x");
+  const Error cause(ErrorCode::kNoMemory, "8.0 MiB requested, 7.0 MiB available", "cuda:0", "x");
   const Error error = out_of_memory(cause, plan.memory(), 256, fits);
   EXPECT_EQ(error.code(), ErrorCode::kNoMemory);
   EXPECT_THAT(
       error.what(),
-      AllOf(HasSubstr("cuda:0: 8.0 MiB are wanted, 7.0 MiB can be had; planned are 8.0 MiB: "
+      AllOf(HasSubstr("cuda:0: 8.0 MiB requested, 7.0 MiB available; the plan needs 8.0 MiB: "
                       "parameters 4.0 MiB, optimizer state 2.0 MiB, gradients 0.0 MiB, "
                       "activations 1.0 MiB"),
             HasSubstr("data.batch_size=127 would fit (it is 256)")));

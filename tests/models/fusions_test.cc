@@ -163,8 +163,9 @@ TEST(FuseReluDepthwiseConv, MobilenetWithoutFuseBnAct_TrainsTheSame) {
 TEST(FuseReluDepthwiseConv, Mobilenet_SaysThatBatchNormHasTheRelus) {
   const Result result = mobilenet("fuse_relu_depthwise_conv: true");
   EXPECT_EQ(result.fused, 0);
-  EXPECT_THAT(result.said, HasSubstr("13 relus in front of depthwise convolutions stay with the "
-                                     "batch normalisation"));
+  EXPECT_THAT(result.said,
+              HasSubstr("13 relus in front of depthwise convolutions stay fused into the "
+                        "batch normalization"));
 }
 
 TEST(FuseReluDepthwiseConv, UnitsWithAWayAround_NeedLessMemory) {

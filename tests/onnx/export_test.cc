@@ -203,7 +203,7 @@ TEST_F(Exported, OperationWithoutExporter_IsNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
-    EXPECT_THAT(error.what(), HasSubstr("ONNX has no form of clip"));
+    EXPECT_THAT(error.what(), HasSubstr("ONNX has no equivalent of clip"));
   }
 }
 

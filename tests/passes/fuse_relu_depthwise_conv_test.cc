@@ -67,15 +67,16 @@ TEST_F(FuseReluDepthwiseConv, ReluOfABatchNorm_StaysThereAndItIsSaid) {
   depthwise("b", network_.relu(network_.batch_norm("bn", image_)));
   run_pass("fuse_bn_act", program_, {});
   EXPECT_FALSE(run());
-  EXPECT_THAT(said_, HasSubstr("1 relus in front of depthwise convolutions stay with the batch "
-                               "normalisation"));
+  EXPECT_THAT(said_,
+              HasSubstr("1 relus in front of depthwise convolutions stay fused into the batch "
+                        "normalization"));
 }
 
 TEST_F(FuseReluDepthwiseConv, WithoutFuseBnAct_TakesTheReluOfABatchNorm) {
   depthwise("b", network_.relu(network_.batch_norm("bn", image_)));
   EXPECT_TRUE(run());
   EXPECT_EQ(count_fused(), 1);
-  EXPECT_THAT(said_, Not(HasSubstr("stay with")));
+  EXPECT_THAT(said_, Not(HasSubstr("stay fused")));
 }
 
 TEST_F(FuseReluDepthwiseConv, AnotherConvolutionOrReader_Stays) {

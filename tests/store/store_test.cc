@@ -41,7 +41,7 @@ TEST(StoreBarrier, OneMissing_SaysHowManyCame) {
     store_barrier(*store, "b", 2, 1ms);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.failure(), "1 of 2 ranks came");
+    EXPECT_EQ(error.failure(), "1 of 2 ranks arrived");
   }
   store_barrier(*store, "b", 2, 1ms);  // the second comes: open
 }

@@ -101,9 +101,9 @@ TEST_F(DeviceTraining, TooLittleMemory_SaysWhichBatchFitsAndItDoes) {
     } catch (const Error& error) {
       const std::string what = error.what();
       EXPECT_EQ(error.code(), ErrorCode::kNoMemory);
-      EXPECT_THAT(what,
-                  AllOf(HasSubstr("small:0: "), HasSubstr("planned are"), HasSubstr("parameters"),
-                        HasSubstr("activations"), HasSubstr("would fit (it is 512)")));
+      EXPECT_THAT(
+          what, AllOf(HasSubstr("small:0: "), HasSubstr("the plan needs"), HasSubstr("parameters"),
+                      HasSubstr("activations"), HasSubstr("would fit (it is 512)")));
       const size_t at = what.find("data.batch_size=");
       ASSERT_NE(at, std::string::npos);
       fits = what.substr(at, what.find(' ', at) - at);

@@ -43,7 +43,7 @@ TEST_F(Deterministic, NumberOfThreads_DoesNotChangeABit) {
   const TensorFile one = train("1");
   EXPECT_EQ(distance(one, train("2")), 0);
   EXPECT_EQ(distance(one, train("3")), 0);
-  EXPECT_THAT(log_, ::testing::HasSubstr("one thread computes, not 3"));
+  EXPECT_THAT(log_, ::testing::HasSubstr("using one thread instead of 3"));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 namespace fleet {
 namespace {
 
-// How many classes come before the label's: larger, or equal with a smaller index.
+// The number of classes ranked before the label's: larger, or equal with a smaller index.
 FLEET_SIMD int64_t rank_of(const float* logits, int64_t classes, int64_t label) {
   const float own = logits[label];
   int64_t before = 0;

@@ -9,8 +9,7 @@
 namespace fleet {
 namespace {
 
-// oneDNN emulates bfloat16 where it can do without these instructions: at a third of float32's
-// speed.
+// Without these instructions oneDNN emulates bfloat16, at a third of float32's speed.
 std::vector<DType> low_precision(std::string* why) {
   const auto native = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
   if ((static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & native) == native) {
@@ -20,9 +19,10 @@ std::vector<DType> low_precision(std::string* why) {
   return {};
 }
 
-// Deterministic: one thread computes, because sums over several threads' parts depend on their
-// number, and that on the machine and OMP_NUM_THREADS. OpenMP keeps the number by thread: that of
-// whoever makes the device plans, those of the streams compute.
+// Deterministic: one thread computes, because sums over the parts of several threads depend on
+// their number, and that depends on the machine and OMP_NUM_THREADS. OpenMP keeps the number per
+// thread, so it is set both for the thread that makes the device (it plans) and for the stream
+// threads (they compute).
 class CpuDevice : public HostDevice {
  public:
   explicit CpuDevice(const DeviceOptions& options) : HostDevice(options) {
@@ -31,7 +31,7 @@ class CpuDevice : public HostDevice {
   }
   std::vector<std::string> description() const override {
     if (!options().deterministic || threads_ == 1) return {};
-    return {"train.deterministic: one thread computes, not " + std::to_string(threads_)};
+    return {"train.deterministic: using one thread instead of " + std::to_string(threads_)};
   }
   std::unique_ptr<Stream> make_stream(const std::string& name) override {
     std::unique_ptr<Stream> stream = HostDevice::make_stream(name);

@@ -23,7 +23,7 @@ struct BatchNorm {
     if (relu) flags |= normalization_flags::fuse_norm_relu;
     return flags;
   }
-  // The mask is a by-product of training's forward pass, also where the statistics are given.
+  // Training's forward pass produces the mask, even with given statistics.
   dnnl::prop_kind kind() const {
     return is_test && !(relu && mask) ? dnnl::prop_kind::forward_inference
                                       : dnnl::prop_kind::forward_training;
@@ -39,7 +39,7 @@ BatchNorm norm_of(const Attributes& attributes, const Shape& x, DType dtype, boo
           .mask = mask};
 }
 
-// oneDNN is quick for images only: [N, C, L] is one of height 1.
+// oneDNN is fast for images only, so [N, C, L] is treated as an image of height 1.
 memory::desc image_desc(const BatchNorm& norm, const Layout& layout) {
   if (norm.x.rank() != 3) return cpu::desc_of(norm.x, norm.dtype, layout);
   const Shape& padded = layout.padded();
@@ -65,8 +65,8 @@ Backward::primitive_desc backward(const BatchNorm& norm, const Layout& layout) {
   return {desc, cpu::user_scratchpad(), cpu::engine(), forward(norm, layout)};
 }
 
-// The layout x has, unless oneDNN would fall back to its reference loops in it: they take a
-// hundred times as long.
+// The layout of x, unless oneDNN would use its reference loops for it: they are a hundred times
+// slower.
 Layout fast_layout(const BatchNorm& norm, const std::optional<Layout>& now) {
   const Layout plain = Layout::plain(norm.x);
   if (!now || now->is_opaque() || now->padded().rank() != norm.x.rank()) return plain;
@@ -85,10 +85,10 @@ void forward_layouts(LayoutQuery& query) {
     const Forward::primitive_desc desc = forward(norm, layout);
     query.need(0, layout);
     query.give(0, layout);
-    // Without an activation there is nothing in the mask.
+    // Without an activation the mask is empty.
     const int64_t mask = static_cast<int64_t>(desc.workspace_desc().get_size());
     if (norm.mask) query.give(5, Layout::opaque(std::max<int64_t>(mask, 1), "batch_norm_mask"));
-    // Statistics nobody keeps are still computed: they go behind the scratchpad.
+    // Unused statistics are still computed, into the memory after the scratchpad.
     query.workspace(cpu::Spare::bytes(desc, {x.shape[1], x.shape[1]}, sizeof(float)));
   });
 }
@@ -103,7 +103,7 @@ void backward_layouts(LayoutQuery& query) {
     query.need(5, layout);
     query.give(0, layout);
     if (query.has_input(4)) query.need(4, *query.input(4));
-    const int64_t unused = query.has_output(0) ? 0 : layout.elements();  // nobody wants dx
+    const int64_t unused = query.has_output(0) ? 0 : layout.elements();  // dx is not needed
     query.workspace(cpu::Spare::bytes(desc, {x.shape[1], x.shape[1], unused}, sizeof(float)));
   });
 }
@@ -122,7 +122,7 @@ Argument as_image(const Argument& x) {
   return image;
 }
 
-// y and the batch's statistics; then the running ones follow.
+// Computes y and the batch's statistics, then updates the running ones.
 class BatchNormKernel : public PrimitiveKernel {
  public:
   BatchNormKernel(const Forward::primitive_desc& desc, KernelContext& context)
@@ -181,8 +181,8 @@ class BatchNormKernel : public PrimitiveKernel {
     }
   }
 
-  // oneDNN's relu makes 0 of NaN. A NaN in x or in what it is multiplied with makes all values of
-  // its channel NaN: each value of the channel moves by its mean.
+  // oneDNN's relu turns NaN into 0. A NaN in x or in one of its factors makes all values of its
+  // channel NaN: adding the channel's mean to each value propagates it.
   void pass_nan_on() {
     bool any = false;
     offset_.resize(channels_);
@@ -198,7 +198,7 @@ class BatchNormKernel : public PrimitiveKernel {
                            .layout = Layout::plain({channels_})});
   }
 
-  // Only where somebody wants them in other variables.
+  // Only if the statistics are needed in other variables.
   void copy_statistics() {
     const auto copy = [this](float* to, const float* from) {
       if (to && to != from) std::copy_n(from, channels_, to);
@@ -213,7 +213,7 @@ class BatchNormKernel : public PrimitiveKernel {
   double momentum_;
   bool is_test_, relu_;
   Argument y_;
-  std::vector<float> offset_;  // of each channel
+  std::vector<float> offset_;  // per channel
   const float *mean_, *variance_, *scale_, *bias_;
   float *mean_out_, *variance_out_, *saved_mean_, *saved_variance_;
 };
@@ -248,7 +248,7 @@ FLEET_KERNEL(cpu, batch_norm_grad) {
       };
       kernel->bind(DNNL_ARG_SRC, x.data);
       kernel->bind(DNNL_ARG_SCALE, context.inputs[1].data);
-      // Asked for, but not read: no gradient depends on the bias.
+      // Required by the primitive but not read: no gradient depends on the bias.
       kernel->bind(DNNL_ARG_SHIFT, context.inputs[1].data);
       kernel->bind(DNNL_ARG_MEAN, context.inputs[2].data);
       kernel->bind(DNNL_ARG_VARIANCE, context.inputs[3].data);

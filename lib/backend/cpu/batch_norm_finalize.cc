@@ -13,7 +13,7 @@ struct Finish {
   bool shifted;
   double epsilon, momentum;
 
-  // Of one channel; factor and constant in the type they are wanted in, or null.
+  // For one channel. factor and constant have the requested type, or are null.
   template <typename T>
   void run(int64_t c, T* factor, T* constant) const {
     const double values = static_cast<double>(count), difference = sum[c] / values;
@@ -64,7 +64,7 @@ FLEET_KERNEL(cpu, batch_norm_finalize) {
     if (std::find(cpu::kLoopTypes.begin(), cpu::kLoopTypes.end(), low) == cpu::kLoopTypes.end()) {
       throw Error(ErrorCode::kUnsupported,
                   std::string("factors in ") + name_of(low) + " on the CPU", context.op.type(),
-                  "leave out the pass fuse_resunit");
+                  "switch the pass fuse_resunit off");
     }
     return cpu::with_loop_type(low, [&]<typename T>(T) {
       return make_kernel([=](Stream&) {

@@ -1,5 +1,5 @@
-// Batch normalisation in parts (ops/batch_norm_sums.cc), by the loops of norm_loops.cc: sums are
-// taken in one sweep over memory and used in the next.
+// Batch normalization in parts (ops/batch_norm_sums.cc), with the loops of norm_loops.cc: one pass
+// over memory computes the sums, the next one uses them.
 #include <cmath>
 
 #include "backend/cpu/norm_loops.h"
@@ -11,14 +11,14 @@ namespace {
 using cpu::ChannelRuns;
 using cpu::norm_runs::Partial;
 
-// x's layout where it has runs of channels, else the plain one, which has.
+// x's layout if it has runs of channels; otherwise the plain one, which has them.
 Layout chosen(const LayoutQuery& query) {
   const Shape& x = query.input_var(0).shape;
   const std::optional<Layout>& now = query.input(0);
   return now && cpu::has_channel_runs(*now, x) ? *now : Layout::plain(x);
 }
 
-// body(group, image) for all runs.
+// Calls body(group, image) for all runs.
 template <typename Body>
 void for_each_run(const ChannelRuns& runs, Body body) {
 #pragma omp parallel for collapse(2)
@@ -27,7 +27,7 @@ void for_each_run(const ChannelRuns& runs, Body body) {
   }
 }
 
-// Two sums of each channel over all images: give(channel, first, second).
+// Two sums per channel over all images: give(channel, first, second).
 template <typename Give>
 void add_up(const ChannelRuns& runs, const Partial* partials, Give give) {
 #pragma omp parallel for
@@ -121,10 +121,10 @@ class Apply {
   uint16_t* mask_;
   const bool relu_;
   const double epsilon_;
-  std::vector<cpu::norm_runs::Terms> terms_;  // of each group
+  std::vector<cpu::norm_runs::Terms> terms_;  // per group
 };
 
-constexpr int kGradients = 4;  // where the dy of batch_norm_gradient_sums begin
+constexpr int kGradients = 4;  // index of the first dy of batch_norm_gradient_sums
 
 template <typename T>
 class GradientSums {
@@ -159,7 +159,7 @@ class GradientSums {
   }
 
  private:
-  // Block by block: what is written to dz is read while it is in the cache.
+  // Block by block, so that dz is read while it is still in the cache.
   void gather(int64_t group, int64_t image) {
     float mean[cpu::kTile];
     runs_.fill(mean, group, [&](int64_t c) { return mean_[c]; });
@@ -240,7 +240,7 @@ class DataGradient {
   const uint16_t* mask_;
   T* dx_;
   const double epsilon_;
-  double share_;  // of a value in the means over the batch
+  double share_;  // weight of one value in the means over the batch
   std::vector<cpu::norm_runs::Factors> factors_;
 };
 

@@ -1,4 +1,5 @@
-// Loops over two operands of which the second spreads over the first (ops/broadcast.h). All plain.
+// Loops over two operands, the second of which is broadcast over the first (ops/broadcast.h). Plain
+// layouts only.
 #pragma once
 
 #include "backend/cpu/elementwise.h"
@@ -6,7 +7,7 @@
 
 namespace fleet::cpu {
 
-// Elementwise over one layout where the shapes are the same, else plain.
+// Any common layout if the shapes are equal; otherwise plain.
 inline void broadcast_layouts(LayoutQuery& query, int x, int y) {
   if (query.input_var(x).shape == query.input_var(y).shape) keep_layout(query);
 }
@@ -49,7 +50,7 @@ std::unique_ptr<Kernel> spread_kernel(KernelContext& context, const Broadcast& b
   });
 }
 
-// Rows that are summed as one step; independent of the number of threads.
+// Rows that form one summation step; independent of the number of threads.
 inline int64_t reduce_steps(const Broadcast& b) {
   if (b.inner > 1) return b.outer;
   return std::min(b.outer, std::max<int64_t>(b.outer * b.middle / kReduceElements, 1));
@@ -60,8 +61,8 @@ inline size_t reduce_workspace(const Broadcast& b) {
   return static_cast<size_t>(reduce_steps(b) * b.middle) * sizeof(float);
 }
 
-// dy[m] = sum of body(i, m) over the elements i of x that see element m of y. body may store
-// something for i on the way.
+// dy[m] = sum of body(i, m) over the elements i of x that element m of y is broadcast to. body may
+// also store a value for i.
 template <typename T, typename Body>
 void broadcast_reduce(const Broadcast& b, float* partial, T* dy, Body body) {
   const bool parallel = b.outer * b.middle * b.inner >= kParallelElements;

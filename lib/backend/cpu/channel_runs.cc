@@ -24,7 +24,7 @@ bool has_channel_runs(const Layout& layout, const Shape& shape) {
   if (!layout.inner().empty() && layout.inner()[0].axis != 1) return false;
   const int64_t lanes = lanes_of(layout);
   if (lanes != 1 && lanes != 8 && lanes != 16) return false;
-  int64_t step = lanes;  // behind the channels everything lies as in the plain layout
+  int64_t step = lanes;  // the remaining axes are ordered as in the plain layout
   for (int d = shape.rank() - 1; d >= 2; --d) {
     if (shape[d] > 1 && layout.strides()[d] != step) return false;
     if (layout.padded()[d] != shape[d]) return false;

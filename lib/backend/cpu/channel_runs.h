@@ -1,5 +1,5 @@
-// The elements of an image by channels: contiguous runs of memory that hold one channel or a block
-// of channels of one image.
+// The elements of an image by channels: contiguous runs of memory that hold one channel or one
+// block of channels of one image.
 #pragma once
 
 #include "backend/cpu/tiles.h"
@@ -7,26 +7,26 @@
 
 namespace fleet::cpu {
 
-// Functions over a run take their constants as tiles of values that repeat along it: channels plain
-// (one channel a run) or in blocks of 8 or 16 fit all three.
+// Functions over a run take their constants as tiles of values that repeat along it. This serves
+// plain layouts (one channel per run) and blocks of 8 or 16 channels alike.
 
-// Whether a layout is such; the plain one is.
+// Whether a layout consists of such runs; the plain one does.
 bool has_channel_runs(const Layout& layout, const Shape& shape);
 
 struct ChannelRuns {
   // x: N, C, ... in a layout for which has_channel_runs().
   ChannelRuns(const Shape& shape, const Layout& layout);
 
-  int64_t images, channels, lanes, groups;  // lanes: channels of a run; groups: runs of an image
-  int64_t length, tiles;                    // of a run, in elements and in (begun) tiles
-  int64_t values;                           // of a channel, over all images
+  int64_t images, channels, lanes, groups;  // lanes: channels per run; groups: runs per image
+  int64_t length, tiles;                    // of a run, in elements and in tiles (rounded up)
+  int64_t values;                           // per channel, over all images
   int64_t image_stride, group_stride;
   int64_t offset(int64_t image, int64_t group) const {
     return image * image_stride + group * group_stride;
   }
-  // Of the run's first tile, where runs lie side by side in whole tiles.
+  // Index of the run's first tile, if runs are stored one after another in whole tiles.
   int64_t tile(int64_t image, int64_t group) const { return (image * groups + group) * tiles; }
-  // tile[i] = values[channel of element i], 0 for the channels a layout is padded by.
+  // tile[i] = values[channel of element i], 0 for padding channels.
   template <typename From>
   void fill(float* tile, int64_t group, From value) const {
     for (int64_t i = 0; i < kTile; ++i) {
@@ -42,14 +42,14 @@ struct ChannelRuns {
   }
 };
 
-// Runs first(group, image) on all images, then middle(group), then last(group, image) on all
-// images: for each group. Where the image is large, one thread does a group after the other, while
-// its memory is in the cache; else memory is gone through from end to end. What is computed does
-// not depend on the number of threads.
+// For each group, runs first(group, image) on all images, then middle(group), then last(group,
+// image) on all images. If the image is large, one thread processes one group after another, while
+// its memory is in the cache; otherwise memory is traversed sequentially. The results do not depend
+// on the number of threads.
 template <typename First, typename Middle, typename Last>
 void for_each_group(const ChannelRuns& runs, size_t element_size, First first, Middle middle,
                     Last last) {
-  constexpr size_t kLarge = size_t{32} << 20;  // bytes: below, memory is quicker end to end
+  constexpr size_t kLarge = size_t{32} << 20;  // bytes: below this, sequential access is faster
   const size_t bytes = static_cast<size_t>(runs.images * runs.image_stride) * element_size;
   if (runs.groups >= 2 * omp_get_max_threads() && bytes >= kLarge) {
 #pragma omp parallel for

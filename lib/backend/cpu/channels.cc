@@ -8,7 +8,7 @@
 namespace fleet::cpu {
 namespace {
 
-constexpr int64_t kLanes = 16;  // channels that are summed side by side
+constexpr int64_t kLanes = 16;  // channels that are summed in parallel
 
 }  // namespace
 

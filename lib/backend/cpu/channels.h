@@ -1,16 +1,16 @@
-// Loops over the channels of an image in any layout convolutions use.
+// Loops over the channels of an image, in any layout that convolutions use.
 #pragma once
 
 #include "exec/kernel.h"
 
 namespace fleet::cpu {
 
-// x[n, c, s] lies at n * image + c / block * group + s * step + c % block, s over the pixels.
+// x[n, c, s] lies at n * image + c / block * group + s * step + c % block, where s counts pixels.
 class Channels {
  public:
-  // Plain, channels last, or channels in blocks; else kInternal.
+  // Plain, channels last, or blocked channels; kInternal otherwise.
   explicit Channels(const Argument& x);
-  // bias, sums: plain, of a type of kLoopTypes.
+  // bias, sums: plain, with a type of kLoopTypes.
   void add(const Argument& bias) const;  // x[n, c, s] += bias[c]; padding stays zero
   void sum(const Argument& sums) const;  // sums[c] = sum over n, s, in double
 

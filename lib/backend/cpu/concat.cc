@@ -5,7 +5,7 @@ namespace {
 
 struct Part {
   const char* data;
-  int64_t bytes, offset;  // of a row
+  int64_t bytes, offset;  // per row
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ using cpu::ConvolutionChoice;
 using cpu::DepthwiseWeight;
 using cpu::ReluDepthwise;
 
-// conv2d's own convolution. device: null where a Plan is only printed.
+// conv2d's own convolution. device: null if a Plan is only printed.
 Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
                            const Device* device, const Shape& x, const Shape& weight,
                            const Shape& y, DType type, DType weight_type) {
@@ -25,15 +25,15 @@ Convolution convolution_of(Convolution::Direction direction, const Attributes& a
 
 bool has_relu(const Attributes& attributes) { return !attributes.text("input_activation").empty(); }
 
-// The kernel's scratch memory.
+// Bytes of the kernel's scratch memory.
 size_t workspace_of(const LayoutQuery& query, const Convolution& conv,
                     const ConvolutionChoice& choice) {
   if (!has_relu(query.attributes())) return choice.workspace;
   return ReluDepthwise(conv, choice.x, choice.weight, choice.y).workspace();
 }
 
-// An image stays as it comes where that is fast, so that no reorder is needed; a weight that nobody
-// has laid out yet takes the layout the forward convolution likes.
+// An image keeps its layout if that is fast, so that no reorder is needed. A weight without a
+// layout takes the one that the forward convolution prefers.
 void forward_layouts(LayoutQuery& query) {
   const Var &x = query.input_var(0), &weight = query.input_var(1);
   Convolution conv =
@@ -55,10 +55,10 @@ bool is_own(const Attributes& attributes, const Convolution& conv) {
   return !has_relu(attributes) && DepthwiseWeight::is_for(conv);
 }
 
-// The gradient of a parameter must end in the parameter's layout: written so if that is fast.
+// The gradient of a parameter must end in the parameter's layout: written directly if that is fast.
 void weight_layouts(LayoutQuery& query) {
   if (!query.has_output(0)) {
-    // The bias alone: from any layout the image may have.
+    // The bias alone can be computed from any layout that the image may have.
     if (query.input(1) && !query.input(1)->is_opaque()) query.need(1, *query.input(1));
     if (query.input(0)) query.need(0, *query.input(0));
     return;

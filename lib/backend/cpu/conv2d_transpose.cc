@@ -1,4 +1,4 @@
-// The data and weight gradients of a convolution whose image is this operation's output.
+// Uses the data and weight gradients of a convolution whose image is this operation's output.
 #include "backend/cpu/channels.h"
 #include "backend/cpu/convolution.h"
 

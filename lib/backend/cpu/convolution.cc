@@ -8,7 +8,7 @@ namespace {
 using dnnl::algorithm;
 using dnnl::memory;
 
-// Whether no block of output channels runs over the end of a group.
+// Whether no block of output channels crosses the end of a group.
 bool fits_groups(const Convolution& conv, const Layout& layout) {
   const int64_t each = conv.weight[0] / conv.groups;
   if (conv.groups == 1 || each == 1) return true;
@@ -24,7 +24,7 @@ memory::desc weight_desc(const Convolution& conv, const std::optional<Layout>& l
   const int64_t each = w[0] / conv.groups;
   const Shape grouped{conv.groups, each, w[1], w[2], w[3]};
   if (!layout) return desc_of(grouped, conv.weight_type, std::nullopt);
-  const bool blocks_groups = each == 1;  // depthwise: a block runs over groups
+  const bool blocks_groups = each == 1;  // depthwise: a block spans groups
   Shape padded = grouped;
   for (int d = 2; d < 5; ++d) padded[d] = layout->padded()[d - 1];
   if (blocks_groups) padded[0] = layout->padded()[0];
@@ -40,7 +40,8 @@ memory::desc weight_desc(const Convolution& conv, const std::optional<Layout>& l
                  Layout::blocked(padded, {group_stride, s[0], s[1], s[2], s[3]}, inner));
 }
 
-// The inverse; nothing where groups and output channels do not make one axis (each group padded).
+// The inverse. Empty if groups and output channels do not form one axis (padding within each
+// group).
 std::optional<Layout> weight_layout(const Convolution& conv, const memory::desc& desc) {
   const Layout layout = layout_of(desc);
   if (conv.groups == 1) return layout;
@@ -102,7 +103,7 @@ dnnl::convolution_forward::primitive_desc forward(const Convolution& conv, const
   return {desc, user_scratchpad(), engine(), /*allow_empty=*/true};
 }
 
-// Empty where there is no implementation for these layouts.
+// Empty if there is no implementation for these layouts.
 dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts& layouts,
                               algorithm method) {
   if (layouts.weight && !fits_groups(conv, *layouts.weight)) return {};
@@ -116,8 +117,8 @@ dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts&
   }
   if (conv.direction == Convolution::kForward) return forward(conv, x, weight, bias, y, method);
   const Geometry g = geometry_of(conv.window);
-  // What the gradients' descriptors are told about the forward one: only its kind counts. A
-  // weight's gradient may be of a wider type than the weight.
+  // The gradient descriptors need a forward descriptor as a hint, of which only its kind matters. A
+  // weight's gradient may have a wider type than the weight.
   Convolution told = conv;
   told.weight_type = conv.type;
   const auto hint = forward(
@@ -156,7 +157,7 @@ std::optional<ConvolutionChoice> complete(const Convolution& conv, const dnnl::p
   if (!weight) return std::nullopt;
   const Layout x = layout_of(argument_desc(pd, arguments.x));
   const Layout y = layout_of(argument_desc(pd, arguments.y));
-  // The kernel will be made from the very layouts, so their descriptor says what memory it needs.
+  // The kernel is created with exactly these layouts, so their descriptor gives its memory.
   const dnnl::primitive_desc exact = describe(conv, {x, weight, y});
   if (!exact) return std::nullopt;
   return ConvolutionChoice{x, *weight, y, scratchpad_bytes(exact)};
@@ -185,7 +186,7 @@ Convolution convolution_of(Convolution::Direction direction, const Attributes& a
 ConvolutionChoice choose(const Convolution& conv,
                          const std::vector<ConvolutionLayouts>& candidates) {
   return translated(text_of(conv), [&] {
-    // Its gain is worth a reorder.
+    // Winograd's gain is worth a reorder.
     for (const ConvolutionLayouts& candidate : candidates) {
       const dnnl::primitive_desc pd = describe_winograd(conv, candidate);
       if (!pd) continue;

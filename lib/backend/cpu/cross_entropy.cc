@@ -7,7 +7,7 @@
 namespace fleet {
 namespace {
 
-// A probability that vanished counts as the smallest there is, so that the loss stays finite.
+// Clamps a vanished probability to the smallest normal number, so that the loss stays finite.
 float bounded(float probability) { return probability < FLT_MIN ? FLT_MIN : probability; }
 
 }  // namespace

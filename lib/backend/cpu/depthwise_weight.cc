@@ -30,15 +30,15 @@ struct Geometry {
   int64_t height, width, out_height, out_width;
   int64_t kernel, stride[2], padding[2];
 
-  // Output columns from begin to end read only inside the image, whatever the tap.
+  // The output columns [begin, end) read only inside the image, for every tap.
   int64_t inner_begin() const { return (padding[1] + stride[1] - 1) / stride[1]; }
   int64_t inner_end() const {
-    const int64_t last = width - kernel + padding[1];  // of the columns read first
+    const int64_t last = width - kernel + padding[1];  // of the columns of the first tap
     return last < 0 ? 0 : std::min(out_width, last / stride[1] + 1);
   }
 };
 
-// The products of one row of dy with one row of x, for each of the K taps of a row of the kernel.
+// The products of one row of dy with one row of x, for each of the K taps of a kernel row.
 template <int K, typename T>
 FLEET_INLINE void add_row(const Geometry& g, const T* x, const T* dy, Lanes* sums) {
   Lanes row[K] = {};

@@ -6,14 +6,14 @@
 namespace fleet {
 namespace {
 
-// What one rank sent of one parameter.
+// The elements that one rank sent for one parameter.
 struct Stretch {
   float* parameter;
   const int32_t* encoded;
   int64_t count;
 };
 
-// Places of one stretch differ, so that threads may share it.
+// The indices of one stretch are distinct, so threads may share it.
 void descend(const Stretch& stretch, float rate, float part) {
 #pragma omp parallel for if (stretch.count >= cpu::kParallelElements)
   for (int64_t i = 0; i < stretch.count; ++i) {
@@ -30,7 +30,7 @@ FLEET_KERNEL(cpu, dgc_apply) {
     const auto& counts = context.attributes().integers("counts");
     const Argument& gathered = context.inputs[1];
     const int32_t *at = gathered.as<int32_t>(), *end = at + gathered.shape.elements();
-    std::vector<Stretch> stretches;  // rank by rank
+    std::vector<Stretch> stretches;  // ordered by rank
     int ranks = 0;
     for (; at < end; ++ranks) {
       for (size_t i = 0; i < counts.size(); ++i) {

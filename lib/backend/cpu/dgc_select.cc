@@ -23,7 +23,7 @@ struct Tensor {
   int32_t* encoded;
 };
 
-// Adds up a stretch that begins with a tile; notes the largest of each.
+// Adds up a stretch that begins at a tile boundary; stores the largest magnitude of each tile.
 template <bool nesterov, bool decays>
 FLEET_INLINE void accumulate(const Tensor& t, int64_t begin, int64_t end, Constants k,
                              uint32_t* maxima) {
@@ -58,7 +58,7 @@ FLEET_SIMD void with_nesterov(const Tensor& t, int64_t begin, int64_t end, Const
   accumulate<true, true>(t, begin, end, k, maxima);
 }
 
-// What the attributes say, and the memory of a step.
+// The attributes, and the memory of a step.
 struct Select {
   explicit Select(const KernelContext& context)
       : factor(static_cast<float>(context.attributes().number("gradient_factor"))),
@@ -108,7 +108,7 @@ struct Select {
     rule(tensor, piece.begin, piece.end, k, largest->maxima(piece.tensor));
   }
 
-  // The values behind their places; what is sent is no longer left.
+  // Writes the values after their indices, and clears the residual of sent elements.
   static void take_out(const Tensor& tensor) {
     const int32_t* places = tensor.encoded;
     int32_t* values = tensor.encoded + tensor.sent;

@@ -6,7 +6,7 @@
 namespace fleet::cpu {
 namespace {
 
-// Streams of the CPU engine keep nothing between calls, so all threads share one.
+// Streams of the CPU engine keep no state between calls, so all threads share one.
 dnnl::stream& stream() {
   static dnnl::stream stream(engine());
   return stream;
@@ -50,7 +50,7 @@ dnnl::memory::desc desc_of(const Shape& shape, DType dtype, const std::optional<
   if (!layout) return {dims, type_of(dtype), dnnl::memory::format_tag::any};
   FLEET_CHECK(!layout->is_opaque(), "an opaque layout (" + layout->text() + ") has no descriptor");
   FLEET_CHECK(layout->padded().rank() == shape.rank(),
-              "layout " + layout->text() + " of another rank than " + shape.text());
+              "layout " + layout->text() + " has another rank than " + shape.text());
   // oneDNN makes descriptors of named formats only; this one is filled in by hand.
   dnnl::memory::desc desc(dims, type_of(dtype), Layout::plain(shape).strides());
   dnnl_memory_desc_t& data = desc.data;
@@ -74,7 +74,7 @@ dnnl::memory::desc desc_of(const Argument& argument) {
 Layout layout_of(const dnnl::memory::desc& desc) {
   const dnnl_memory_desc_t& data = desc.data;
   FLEET_CHECK(data.format_kind == dnnl_blocked && data.offset0 == 0 && data.extra.flags == 0,
-              "oneDNN chose a format that is no layout");
+              "oneDNN chose a format that is not a Layout");
   const dnnl_blocking_desc_t& blocking = data.format_desc.blocking;
   std::vector<Layout::Block> inner;
   for (int i = 0; i < blocking.inner_nblks; ++i) {
@@ -86,7 +86,7 @@ Layout layout_of(const dnnl::memory::desc& desc) {
 
 Layout layout_like(const Layout& pattern, const Shape& shape) {
   FLEET_CHECK(!pattern.is_opaque() && pattern.padded().rank() == shape.rank(),
-              "layout " + pattern.text() + " is no pattern for " + shape.text());
+              "layout " + pattern.text() + " is not a pattern for " + shape.text());
   std::vector<int64_t> blocks(shape.rank(), 1);
   int64_t stride = 1;
   for (const Layout::Block& block : pattern.inner()) {

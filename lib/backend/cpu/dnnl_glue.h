@@ -1,5 +1,5 @@
-// What all kernels that use oneDNN share: layouts to memory descriptors and back, and primitives
-// ready to run. Only this folder includes dnnl.hpp.
+// Code shared by all kernels that use oneDNN: conversion between layouts and memory descriptors,
+// and primitives ready to run. Only this folder includes dnnl.hpp.
 #pragma once
 
 #include <dnnl.hpp>
@@ -13,22 +13,22 @@
 namespace fleet::cpu {
 
 const dnnl::engine& engine();
-// Scratch memory is the Plan's: primitives allocate none.
+// The Plan provides scratch memory: primitives allocate none.
 const dnnl::primitive_attr& user_scratchpad();
 
-// The types its primitives compute in, for kernels made of them.
+// The types that oneDNN primitives compute in.
 inline const std::vector<DType> kPrimitiveTypes = {DType::kFloat32, DType::kBFloat16};
 
 dnnl::memory::data_type type_of(DType dtype);
-// Without a layout: format "any", so that a primitive chooses.
+// Without a layout: format "any", so that the primitive chooses.
 dnnl::memory::desc desc_of(const Shape& shape, DType dtype, const std::optional<Layout>& layout);
 dnnl::memory::desc desc_of(const Argument& argument);
-// kInternal for a format that is no layout of ours (Winograd's weights).
+// kInternal for a format that Layout cannot express (Winograd's weights).
 Layout layout_of(const dnnl::memory::desc& desc);
-// The layout with this one's order of axes and blocks for another shape of the same rank.
+// A layout for another shape of the same rank, with this layout's order of axes and blocks.
 Layout layout_like(const Layout& pattern, const Shape& shape);
 
-// Which implementation a descriptor stands for ("jit:avx512_core"), and whether it is one of the
+// The implementation behind a descriptor ("jit:avx512_core"), and whether it is one of the
 // reference loops, a hundred times slower than the others.
 std::string implementation_of(const dnnl::primitive_desc_base& desc);
 bool is_reference(const dnnl::primitive_desc_base& desc);
@@ -36,7 +36,7 @@ bool is_reference(const dnnl::primitive_desc_base& desc);
 dnnl::memory::desc argument_desc(const dnnl::primitive_desc_base& desc, int argument);
 size_t scratchpad_bytes(const dnnl::primitive_desc_base& desc);
 
-// Places behind a primitive's scratchpad in the workspace, for results nobody asked for.
+// Memory after a primitive's scratchpad in the workspace, for unused results.
 class Spare {
  public:
   Spare(const dnnl::primitive_desc_base& desc, void* workspace)
@@ -47,7 +47,7 @@ class Spare {
     next_ += aligned(elements * sizeof(T));
     return static_cast<T*>(place);
   }
-  // The workspace a primitive needs together with places of so many elements.
+  // The workspace for a primitive together with areas of these numbers of elements.
   static size_t bytes(const dnnl::primitive_desc_base& desc,
                       std::initializer_list<int64_t> elements, size_t size) {
     size_t sum = aligned(scratchpad_bytes(desc));
@@ -60,7 +60,7 @@ class Spare {
   char* next_;
 };
 
-// Runs body; what oneDNN throws becomes an Error about `what`.
+// Runs body; converts oneDNN's exceptions to an Error about `what`.
 [[noreturn]] void throw_translated(const dnnl::error& error, const std::string& what);
 template <typename F>
 auto translated(const std::string& what, F body) {
@@ -71,13 +71,13 @@ auto translated(const std::string& what, F body) {
   }
 }
 
-// A primitive with its arguments. Running it allocates nothing of ours; oneDNN itself keeps a small
-// table of the arguments on the heap for the length of the call.
+// A primitive with its arguments. Running it makes no allocation of ours; oneDNN itself keeps a
+// small table of the arguments on the heap during the call.
 class PrimitiveKernel : public Kernel {
  public:
-  // The workspace holds scratchpad_bytes(desc) at least.
+  // The workspace must hold at least scratchpad_bytes(desc).
   PrimitiveKernel(const dnnl::primitive_desc_base& desc, void* workspace);
-  // Memory in the form the primitive's descriptor says.
+  // Binds memory in the form that the primitive's descriptor requires.
   void bind(int argument, void* data);
   // Memory that must live as long as the kernel.
   void keep(Buffer memory) { kept_ = std::move(memory); }

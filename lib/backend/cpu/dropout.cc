@@ -4,7 +4,7 @@
 namespace fleet {
 namespace {
 
-// Elements first.. of one sample.
+// The elements of one sample, from `first` on.
 template <typename T>
 FLEET_SIMD void drop(const T* x, T* y, int64_t count, uint64_t stream, int64_t first,
                      uint64_t threshold, float scale) {
@@ -29,7 +29,7 @@ std::unique_ptr<Kernel> make_typed(KernelContext& context) {
   const uint64_t salt = static_cast<uint64_t>(context.attributes().integer("salt"));
   const uint64_t threshold = dropout_threshold(p);
   const float scale = p < 1 ? static_cast<float>(1 / (1 - p)) : 0;
-  const int64_t size = count / context.inputs[0].shape[0];  // of a sample
+  const int64_t size = count / context.inputs[0].shape[0];  // per sample
   return make_kernel([=](Stream&) {
     cpu::parallel_ranges(count, [=](int64_t begin, int64_t end) {
       while (begin < end) {

@@ -1,4 +1,4 @@
-// Loops over elements: how work is split among threads, and kernels made of a function over a
+// Loops over elements: how work is split among threads, and kernels made from a function over a
 // range.
 #pragma once
 
@@ -11,8 +11,8 @@
 #include "exec/kernel.h"
 #include "tensor/float16.h"
 
-// Compiled for several instruction sets, chosen when the program starts: for functions that loop
-// over a range. What they call must be always inlined. Sanitizers do not get along with it.
+// Compiled for several instruction sets, one of which is selected at program start: for functions
+// that loop over a range. Functions they call must be always inlined. Sanitizers do not support it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
 #define FLEET_SIMD
 #else
@@ -22,7 +22,7 @@
 
 namespace fleet::cpu {
 
-// The types that loops of our own compute in; 16-bit values become floats on the way.
+// The types that our own loops compute in; 16-bit values are converted to float.
 inline const std::vector<DType> kLoopTypes = {DType::kFloat32, DType::kBFloat16};
 
 // For kernels that only move elements.
@@ -30,20 +30,20 @@ inline const std::vector<DType> kAllTypes = {DType::kFloat32,  DType::kFloat64, 
                                              DType::kBFloat16, DType::kInt64,   DType::kInt32,
                                              DType::kUInt8};
 
-// Calls body<T>(T()) for the type of that list.
+// Calls body<T>(T()) for a type of that list.
 template <typename Body>
 auto with_loop_type(DType dtype, Body body) {
   return dtype == DType::kBFloat16 ? body(BFloat16()) : body(float());
 }
 
-// Below this many elements a thread's start costs more than it gains.
+// Below this many elements, starting a thread costs more than it gains.
 inline constexpr int64_t kParallelElements = 16384;
-// What one step of a reduction covers. Its bounds do not depend on the number of threads, so that
-// sums do not either.
+// Elements of one reduction step. Its bounds, and so the sums, do not depend on the number of
+// threads.
 inline constexpr int64_t kReduceElements = 16384;
 
-// Calls body(begin, end) for ranges that cover 0..count-1, each on a thread of its own, cut at
-// whole cache lines of float.
+// Calls body(begin, end) for ranges that cover 0..count-1, each on its own thread, split at whole
+// cache lines of float.
 template <typename Body>
 void parallel_ranges(int64_t count, Body body) {
   if (count < kParallelElements) {
@@ -60,7 +60,7 @@ void parallel_ranges(int64_t count, Body body) {
   }
 }
 
-// A copy by all threads. Nothing where source and target are the same.
+// A copy by all threads. Does nothing if source and target are the same.
 inline void parallel_copy(void* to, const void* from, int64_t bytes) {
   if (to == from) return;
   parallel_ranges((bytes + 3) / 4, [=](int64_t begin, int64_t end) {
@@ -70,8 +70,8 @@ inline void parallel_copy(void* to, const void* from, int64_t bytes) {
   });
 }
 
-// What relu lets through, of a gradient: where y is above 0 or NaN, as torch's. Takes values, not
-// memory: a load under a condition would keep the loop from becoming vector code.
+// The part of a gradient that relu passes: where y is above 0 or NaN, as in PyTorch. Takes values,
+// not memory: a conditional load would prevent vectorization.
 FLEET_INLINE float where_positive(float y, float value) { return y <= 0 ? 0 : value; }
 
 inline void keep_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/true); }
@@ -106,14 +106,14 @@ std::unique_ptr<Kernel> binary_loop(KernelContext& context, Binary<T> function) 
   });
 }
 
-// y = function(x) over all elements, of one of kLoopTypes.
+// y = function(x) over all elements, for the types of kLoopTypes.
 template <Unary<float> wide, Unary<BFloat16> narrow>
 std::unique_ptr<Kernel> unary_kernel(KernelContext& context) {
   return context.outputs[0].dtype == DType::kBFloat16 ? unary_loop<BFloat16>(context, narrow)
                                                       : unary_loop<float>(context, wide);
 }
 
-// z = function(x, y) over all elements of three tensors of one layout.
+// z = function(x, y) over all elements of three tensors with the same layout.
 template <Binary<float> wide, Binary<BFloat16> narrow>
 std::unique_ptr<Kernel> binary_kernel(KernelContext& context) {
   return context.outputs[0].dtype == DType::kBFloat16 ? binary_loop<BFloat16>(context, narrow)

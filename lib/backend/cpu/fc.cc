@@ -9,7 +9,7 @@ using Forward = dnnl::inner_product_forward;
 using DataGradient = dnnl::inner_product_backward_data;
 using WeightGradient = dnnl::inner_product_backward_weights;
 
-// x and y are plain matrices whatever their shapes; the weight lies as oneDNN likes it.
+// x and y are plain matrices whatever their shapes; the weight has oneDNN's preferred layout.
 struct Product {
   int64_t rows, in, out;
   DType type, weight_type;  // type: of x and y
@@ -59,7 +59,7 @@ struct WeightChoice {
   size_t workspace;
 };
 
-// The weight stays as it is where that has a proper implementation: reordering it costs more than a
+// The weight keeps its layout if there is a fast implementation for it: a reorder costs more than a
 // better one would gain.
 template <typename Describe>
 WeightChoice choose(const Product& p, const std::optional<Layout>& now, int argument,
@@ -140,7 +140,7 @@ FLEET_KERNEL(cpu, fc_weight_grad) {
     const WeightChoice choice =
         choose(p, query.bound_output(0), DNNL_ARG_DIFF_WEIGHTS, weight_gradient);
     query.give(0, choice.weight);
-    // A weight nobody trains is computed beside its bias and forgotten.
+    // A weight that is not trained is computed along with its bias and discarded.
     const int64_t unused = query.has_output(0) ? 0 : choice.weight.elements();
     query.workspace(
         cpu::Spare::bytes(weight_gradient(p, choice.weight), {unused}, size_of(p.weight_type)));

@@ -2,7 +2,7 @@
 
 namespace fleet {
 
-// Plain tensors keep their memory order: nothing to do where the Plan gave both the same memory.
+// Plain tensors keep their memory order: nothing to do if the Plan gave both the same memory.
 FLEET_KERNEL(cpu, flatten) {
   def.dtypes = cpu::kAllTypes;
   def.create = [](KernelContext& context) {

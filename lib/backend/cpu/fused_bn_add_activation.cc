@@ -4,7 +4,7 @@
 namespace fleet {
 namespace {
 
-// x's layout where it has runs of channels, else the plain one, which has.
+// x's layout if it has runs of channels; otherwise the plain one, which has them.
 Layout chosen(const LayoutQuery& query) {
   const Shape& x = query.input_var(0).shape;
   const std::optional<Layout>& now = query.input(0);

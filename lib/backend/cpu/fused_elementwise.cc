@@ -1,6 +1,6 @@
-// The formula is interpreted a tile at a time: each line is a loop over a few hundred elements,
-// vector code, whose operands and result stay in the first cache. Memory is read once for each
-// input and written once for each output.
+// The formula is interpreted tile by tile: each line is a vectorized loop over a few hundred
+// elements, whose operands and result stay in the L1 cache. Each input is read once from memory,
+// and each output is written once.
 #include <array>
 
 #include "backend/cpu/broadcast_loops.h"
@@ -18,7 +18,8 @@ struct Numbers {
 using Line = void (*)(const float* a, const float* b, const float* c, float* y, int64_t count,
                       Numbers n);
 
-// A function of one line: FLEET_SIMD does not go with templates of lambdas, so each is written out.
+// A function of one line. FLEET_SIMD does not work with templates of lambdas, so each is written
+// out.
 #define FLEET_LINE(name, expression)                                                     \
   FLEET_SIMD void name([[maybe_unused]] const float* a, [[maybe_unused]] const float* b, \
                        [[maybe_unused]] const float* c, float* y, int64_t count,         \
@@ -37,7 +38,7 @@ FLEET_LINE(sigmoid, cpu::fast_sigmoid(a[i]))
 FLEET_LINE(exp, cpu::fast_exp(a[i]))
 FLEET_LINE(erf, cpu::fast_erf(a[i]))
 
-// Values, not memory, under a condition: else the loop would not become vector code.
+// Conditions on values, not memory: a conditional load would prevent vectorization.
 FLEET_INLINE float clamped(float a, float p, float q) { return a < p ? p : (a > q ? q : a); }
 FLEET_INLINE float above(float a, float p, float b) { return a <= p ? 0 : b; }
 FLEET_INLINE float below(float a, float q, float b) { return a >= q ? 0 : b; }
@@ -120,15 +121,15 @@ void with_type(DType dtype, Body body) {
   cpu::with_loop_type(dtype, body);
 }
 
-// An input as it is read: where its elements are those of the outputs, from memory; else a run of
-// elements behind one another, or one again and again.
+// How an input is read: from memory if it has the outputs' shape; otherwise as a run of consecutive
+// elements, or one repeated element.
 struct Input {
   const char* data;
   DType dtype;
   bool spreads;
-  int64_t middle, inner;  // of what spreads, see Broadcast
+  int64_t middle, inner;  // of a broadcast input, see Broadcast
 
-  // Elements begin..begin + count - 1, in `place` or where they lie.
+  // Elements begin..begin + count - 1, either in `place` or at their own address.
   const float* read(int64_t begin, int64_t count, float* place) const {
     if (!spreads && dtype == DType::kFloat32) return reinterpret_cast<const float*>(data) + begin;
     with_type(dtype, [&]<typename T>(T) {
@@ -154,15 +155,15 @@ struct Input {
 struct Output {
   char* data;
   DType dtype;
-  int value;    // the register it is
-  bool direct;  // computed where it lies
+  int value;    // its register
+  bool direct;  // computed in the output's memory
 };
 
 class Formula {
  public:
   explicit Formula(const KernelContext& context)
       : program_(assign_registers(formula_of(context.attributes()))) {
-    FLEET_CHECK(program_.registers <= kMostElementRegisters, "a formula of too many registers");
+    FLEET_CHECK(program_.registers <= kMostElementRegisters, "a formula uses too many registers");
     const Shape& shape = context.outputs[0].shape;
     const std::vector<int64_t>& axes = context.attributes().integers("axes");
     for (size_t i = 0; i < context.inputs.size(); ++i) {
@@ -186,13 +187,13 @@ class Formula {
   }
 
  private:
-  // Whether nothing is read from where the output lies: then it need not wait for the tile's end.
+  // Whether no input shares the output's memory: it then need not wait for the tile's end.
   static bool is_free(const KernelContext& context, size_t o) {
     return std::none_of(context.inputs.begin(), context.inputs.end(),
                         [&](const Argument& x) { return x.data == context.outputs[o].data; });
   }
 
-  // The line that makes an output's value writes to the output itself.
+  // Lets the line that computes an output's value write to the output directly.
   void find_places() {
     direct_.assign(program_.lines.size(), -1);
     for (size_t o = 0; o < outputs_.size(); ++o) {
@@ -241,7 +242,7 @@ void layouts(LayoutQuery& query) {
   const auto has_shape = [&](int i) { return query.input_var(i).shape == shape; };
   std::optional<Layout> common;
   for (int i = 0; i < query.input_count(); ++i) {
-    if (!has_shape(i)) return;  // what spreads does so over plain tensors
+    if (!has_shape(i)) return;  // broadcast works on plain tensors only
     if (!common) common = query.input(i);
   }
   if (!common || common->is_opaque()) return;

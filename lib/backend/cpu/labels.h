@@ -1,4 +1,4 @@
-// Labels as kernels of losses read them.
+// Labels, as kernels of losses read them.
 #pragma once
 
 #include "exec/kernel.h"
@@ -18,13 +18,13 @@ struct Labels {
         ignore_index(context.attributes().integer("ignore_index")) {}
 
   bool ignored(int64_t sample) const { return label[sample] == ignore_index; }
-  // kUsage where a label is no class.
+  // kUsage if a label is outside the classes.
   void check(const char* op) const {
     for (int64_t n = 0; n < samples; ++n) {
       if (ignored(n) || (label[n] >= 0 && label[n] < classes)) continue;
       throw Error(ErrorCode::kUsage,
                   "label " + std::to_string(label[n]) + " of sample " + std::to_string(n) +
-                      " of the batch is none of the " + std::to_string(classes) + " classes",
+                      " of the batch is not one of the " + std::to_string(classes) + " classes",
                   op, "check the labels of the data and the number of classes of the model");
     }
   }

@@ -25,7 +25,8 @@ FLEET_INLINE void count_digit(Histogram& counts, const Digit& digit, uint32_t be
   if (prefix >> digit.bits == before) ++counts[prefix & ((1u << digit.bits) - 1)];
 }
 
-// The digit of the k-th largest of what was counted; k becomes its rank among those of that digit.
+// The digit of the k-th largest of the counted values; k becomes its rank among those with that
+// digit.
 uint32_t digit_of_kth(const Histogram& counts, const Digit& digit, int64_t& k) {
   int64_t at = (1 << digit.bits) - 1;
   for (; at > 0 && k > counts[at]; --at) k -= counts[at];
@@ -81,8 +82,8 @@ Largest::Largest(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
   listed_magnitudes_.resize(listed);
 }
 
-// use(begin, end) of a piece's tiles that reach `least`: of few of many, so that all of them are
-// asked for before the first is read.
+// Calls use(begin, end) for a piece's tiles that reach `least`. Prefetches all of them before
+// reading the first, since they are few among many.
 template <typename Use>
 void Largest::visit_tiles(const Piece& piece, uint32_t least, const Use& use) const {
   const float* x = tensors_[piece.tensor].x;
@@ -97,7 +98,7 @@ void Largest::visit_tiles(const Piece& piece, uint32_t least, const Use& use) co
   for (int i = 0; i < found; ++i) use(tiles[i], std::min(piece.end, tiles[i] + kTile));
 }
 
-// use(place, magnitude) of their elements.
+// Calls use(place, magnitude) for their elements.
 template <typename Use>
 void Largest::visit(const Piece& piece, uint32_t least, const Use& use) const {
   const float* x = tensors_[piece.tensor].x;
@@ -125,7 +126,7 @@ void Largest::count_pieces(int64_t begin, int64_t end) {
   }
 }
 
-// The counts of each piece become those of all pieces before it.
+// Replaces the counts of each piece by those of all pieces before it.
 void Largest::sum_counts(int tensor) {
   State& state = states_[tensor];
   state.counts = {};
@@ -137,7 +138,8 @@ void Largest::sum_counts(int tensor) {
   }
 }
 
-// Digit by digit to the k-th largest magnitude, until its list can hold what is above the bound.
+// Raises the bound digit by digit towards the k-th largest magnitude, until the list can hold all
+// elements above it.
 void Largest::raise_bound(int tensor) {
   State& state = states_[tensor];
   const auto count = [&] {
@@ -170,7 +172,8 @@ void Largest::raise_bound(int tensor) {
   count();
 }
 
-// Of a tensor with fewer than k above the bound, the places; of others the list.
+// For a tensor with fewer than k elements above the bound, writes the positions; for others, the
+// list.
 void Largest::list_piece(int64_t at) {
   const Piece& piece = pieces_[at];
   const State& state = states_[piece.tensor];
@@ -178,7 +181,8 @@ void Largest::list_piece(int64_t at) {
   const uint32_t bound = state.bound;
   const Counts before = counts_[at];
   if (state.counts.above < tensor.k) {
-    const int64_t equals = tensor.k - state.counts.above;  // so many of those at the bound
+    // Number of elements equal to the bound that are taken.
+    const int64_t equals = tensor.k - state.counts.above;
     int64_t equal = before.equal;
     int32_t* to = tensor.places + before.above + std::min(equal, equals);
     visit(piece, bound, [&](int64_t place, uint32_t number) {

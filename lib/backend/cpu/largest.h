@@ -1,5 +1,5 @@
-// The elements of tensors with the largest absolute values: exactly, and mostly in two passes over
-// a small part of their memory.
+// Finds the elements of tensors with the largest absolute values, exactly, and mostly in two passes
+// over a small part of their memory.
 #pragma once
 
 #include <cstdint>
@@ -7,29 +7,29 @@
 
 namespace fleet::cpu {
 
-// The bits of |x|, in whose order absolute values are: NaN is the largest.
+// The bits of |x|. Their integer order is that of absolute values; NaN is the largest.
 inline constexpr uint32_t kMagnitude = 0x7fffffff;
 
-// How the k largest of a tensor are found. The k-th largest of its tiles' largest elements is a
-// bound that at least k elements reach and, where k is small, not many more; few tiles hold one of
-// them, and the others are not looked at again. The elements above the bound are listed, and the
-// k-th of the list is found by histograms of its digits. Where the list would be long (k is a large
-// part of the tensor, or all large ones are in a few tiles), histograms of the tensor itself raise
-// the bound, in the end to the k-th largest value.
+// Finds the k largest elements of a tensor. At least k elements reach the k-th largest of the tile
+// maxima and, if k is small, not many more do. Few tiles contain one of them; the others are not
+// read again. The elements above this bound are listed, and histograms of digits find the k-th of
+// the list. If the list would be long (k is a large part of the tensor, or all large elements are
+// in a few tiles), histograms of the tensor itself raise the bound, in the extreme to the k-th
+// largest value.
 //
-// Not thread-safe: a kernel's own. Threads share the tensors of a call.
+// Not thread-safe: one object per kernel. Threads share the tensors of a call.
 class Largest {
  public:
   static constexpr int64_t kTile = 64;
-  static constexpr int64_t kChunk = 16384;  // what a thread takes at once; whole tiles
+  static constexpr int64_t kChunk = 16384;  // processed by a thread at a time; whole tiles
 
   struct Tensor {
     const float* x;
     int64_t count;
-    int64_t k;        // from 1 to count
-    int32_t* places;  // written: of the k largest, ascending; of equal ones the lowest
+    int64_t k;        // 1 to count
+    int32_t* places;  // output: positions of the k largest, ascending; among equal ones the lowest
   };
-  // A stretch of a tensor that begins with a tile.
+  // A stretch of a tensor that begins at a tile boundary.
   struct Piece {
     int tensor;
     int64_t begin, end;
@@ -37,23 +37,23 @@ class Largest {
 
   explicit Largest(std::vector<Tensor> tensors);
 
-  // All tensors in stretches of up to kChunk.
+  // All tensors, in stretches of up to kChunk.
   const std::vector<Piece>& pieces() const { return pieces_; }
-  // By tile of a tensor, the largest kMagnitude of its elements: written before select().
+  // By tile of a tensor, the largest kMagnitude of its elements. Fill it before select().
   uint32_t* maxima(int tensor) { return maxima_.data() + states_[tensor].tiles; }
   void select();
 
  private:
-  // Elements above a tensor's bound, and at it: of a piece, or of those before it.
+  // Numbers of elements above a tensor's bound and equal to it: in a piece, or in those before it.
   struct Counts {
     int64_t above = 0, equal = 0;
   };
   struct State {
-    int64_t tiles = 0;   // its first among maxima_
-    int64_t pieces = 0;  // its first
+    int64_t tiles = 0;   // index of its first entry in maxima_
+    int64_t pieces = 0;  // index of its first piece
     int64_t last_piece = 0;
-    int64_t listed = 0;  // its first entry of the lists
-    int64_t most = 0;    // that its list can hold
+    int64_t listed = 0;  // index of its first entry in the lists
+    int64_t most = 0;    // capacity of its list
     uint32_t bound = 0;
     Counts counts = {};  // of the whole tensor
   };

@@ -5,7 +5,7 @@
 namespace fleet {
 namespace {
 
-constexpr int64_t kParts = 64;  // of the rows, at most: their sums are added in order
+constexpr int64_t kParts = 64;  // parts of the rows, at most: their sums are added in order
 
 template <typename T>
 struct Rows {
@@ -98,7 +98,7 @@ struct Gradient {
     }
   }
 
-  // Sums of one part of the rows.
+  // The sums of one part of the rows.
   void parameters(int64_t part, int64_t parts) const {
     float* scales = partial + part * rows.size;
     float* biases = scales + kParts * rows.size;

@@ -3,8 +3,8 @@
 namespace fleet {
 namespace {
 
-// Several leading axes are one to oneDNN; arguments are plain, so that costs nothing. A transposed
-// argument is one whose last two strides are swapped.
+// Several leading axes are merged for oneDNN, which costs nothing because arguments are plain. A
+// transposed argument has its last two strides swapped.
 dnnl::memory::desc matrix_desc(const Shape& shape, DType dtype, bool transposed) {
   const int rank = shape.rank();
   const int64_t rows = shape[rank - 2], columns = shape[rank - 1];

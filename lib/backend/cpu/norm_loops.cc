@@ -14,10 +14,10 @@ using norm_runs::kBlock;
 using norm_runs::Partial;
 using norm_runs::Terms;
 
-// A group of channels is done after the other, so that what the first sweep over its memory brings
-// into the cache serves the second.
+// Processes one group of channels after another, so that the data that the first pass brings into
+// the cache serves the second one.
 
-// Mean and biased variance, from those of parts (Chan et al. 1979).
+// Combines mean and biased variance of parts (Chan et al. 1979).
 struct Moments {
   double count = 0, mean = 0, squares = 0;
   void add(double more, double its_mean, double its_squares) {
@@ -58,7 +58,7 @@ class Forward {
  private:
   Partial& partial(int64_t group, int64_t image) { return partials_[group * runs_.images + image]; }
 
-  // Sums are taken of differences to a value of the channel, so that a large mean costs no digits.
+  // Sums differences to a value of the channel, so that a large mean costs no digits.
   void measure(int64_t group, int64_t image) {
     const T* x = x_ + runs_.offset(image, group);
     float shift[kTile];
@@ -126,8 +126,8 @@ class Forward {
   const T *x_, *z_;
   T* y_;
   Partial* partials_;
-  std::vector<Terms> terms_;    // of each group
-  std::vector<Moments> batch_;  // of each channel
+  std::vector<Terms> terms_;    // per group
+  std::vector<Moments> batch_;  // per channel
 };
 
 template <typename T>
@@ -141,12 +141,12 @@ class Backward {
         partials_(static_cast<Partial*>(arguments.workspace)),
         factors_(runs_.groups) {
     for (const void* dy : arguments.dy) dy_.push_back(static_cast<const T*>(dy));
-    // Behind the activation the gradient is kept where somebody wants it, or where it is a sum.
+    // The gradient after the activation is stored if it is an output or a sum.
     if (arg_.dz) {
       formed_ = static_cast<T*>(arg_.dz);
     } else if (dy_.size() > 1) {
       formed_ = dx_;
-      FLEET_CHECK(formed_, "a sum of gradients that nobody wants");
+      FLEET_CHECK(formed_, "a sum of gradients without an output");
     }
     read_ = formed_ ? formed_ : dy_[0];
     read_mask_ = formed_ ? nullptr : arg_.mask;
@@ -227,8 +227,8 @@ class Backward {
   T* dx_;
   Partial* partials_;
   std::vector<Factors> factors_;
-  T* formed_ = nullptr;  // where the gradient behind the activation is kept, if it is
-  const T* read_;        // the gradient as the sums and dx read it
+  T* formed_ = nullptr;  // where the gradient after the activation is stored, if it is
+  const T* read_;        // the gradient that the sums and dx read
   const uint16_t* read_mask_;
 };
 

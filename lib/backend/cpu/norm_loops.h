@@ -1,5 +1,5 @@
-// Batch normalisation by loops of our own, with an addition and a relu behind it, which oneDNN 2.6
-// has not. x lies in runs of channels (backend/cpu/channel_runs.h).
+// Batch normalization with our own loops, followed by an addition and a relu, which oneDNN 2.6
+// lacks. x lies in runs of channels (backend/cpu/channel_runs.h).
 #pragma once
 
 #include <vector>
@@ -8,20 +8,20 @@
 
 namespace fleet::cpu {
 
-// Bytes of the workspace of either direction.
+// Bytes of the workspace, for either direction.
 size_t norm_workspace(const Shape& x, const Layout& layout);
-// The form of the mask: a bit an element, by runs.
+// The form of the mask: one bit per element, by runs.
 Layout norm_mask(const Shape& x, const Layout& layout);
 
-// Null where there is no such argument. What is void is of x's type, one of kLoopTypes.
+// Null: no such argument. void pointers have x's type, one of kLoopTypes.
 struct NormForwardArguments {
   Argument x;
   const float *scale, *bias, *mean, *variance;
   const void* z;                   // added before the activation
-  void* y;                         // may be z, not x
-  float *mean_out, *variance_out;  // the running ones; may be mean and variance
+  void* y;                         // may equal z, but not x
+  float *mean_out, *variance_out;  // running statistics; may equal mean and variance
   float *saved_mean, *saved_variance;
-  uint16_t* mask;  // which elements the activation passed on
+  uint16_t* mask;  // the elements that the activation passed
   bool is_test;
   double epsilon, momentum;
   void* workspace;
@@ -33,7 +33,7 @@ struct NormBackwardArguments {
   Argument x;
   const float *scale, *mean, *variance;
   const uint16_t* mask;
-  std::vector<const void*> dy;  // whose sum is the gradient of y
+  std::vector<const void*> dy;  // their sum is the gradient of y
   void* dx;                     // may be one of dy
   void* dz;                     // may be dy[0]
   float *dscale, *dbias;

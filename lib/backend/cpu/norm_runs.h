@@ -1,4 +1,4 @@
-// Loops of batch normalisation over one run of channels (backend/cpu/channel_runs.h), for .cc
+// Loops of batch normalization over one run of channels (backend/cpu/channel_runs.h), for .cc
 // files.
 #pragma once
 
@@ -7,9 +7,9 @@
 namespace fleet::cpu::norm_runs {
 
 inline constexpr int64_t kBlock =
-    64 * kTile;  // elements between additions in double; stays in the cache
+    64 * kTile;  // elements between additions in double; they fit in the cache
 
-// A mask has a word a tile of each run: bit l for element l.
+// A mask has one word per tile of each run: bit l for element l.
 template <bool masked, typename T>
 FLEET_INLINE Tile load_where(const T* from, const uint16_t* mask) {
   if constexpr (masked) return where_bits(*mask, load(from));
@@ -22,7 +22,7 @@ FLEET_INLINE bool passes(const uint16_t* mask, int64_t i) {
 
 constexpr int64_t whole_tiles(int64_t count) { return count - count % kTile; }
 
-// sums[i] += x - shift, squares[i] += (x - shift)^2 over the elements of each place of the tile.
+// sums[i] += x - shift, squares[i] += (x - shift)^2 over the elements of each position in the tile.
 template <typename T>
 static FLEET_SIMD void add_moments(const T* x, const float* shift, int64_t count, double* sums,
                                    double* squares) {
@@ -30,7 +30,8 @@ static FLEET_SIMD void add_moments(const T* x, const float* shift, int64_t count
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t length = std::min(kBlock, count - begin), whole = whole_tiles(length);
     const T* at = x + begin;
-    Tile sum[4] = {}, square[4] = {};  // side by side: an addition need not wait for the last
+    // Independent accumulators: an addition need not wait for the last.
+    Tile sum[4] = {}, square[4] = {};
     int64_t i = 0;
     for (; i + 4 * kTile <= whole; i += 4 * kTile) {
       for (int k = 0; k < 4; ++k) {
@@ -58,7 +59,7 @@ static FLEET_SIMD void add_moments(const T* x, const float* shift, int64_t count
   }
 }
 
-// For apply(), of each group.
+// Constants of apply(), per group.
 struct Terms {
   float mean[kTile], factor[kTile], bias[kTile];
 };
@@ -71,7 +72,7 @@ FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count
   for (int64_t i = 0; i < whole; i += kTile) {
     Tile value = (load(x + i) - mean) * factor + bias;
     if constexpr (added) value += load(z + i);
-    const TileFlags stopped = value <= zero;  // not of NaN, which passes as in torch
+    const TileFlags stopped = value <= zero;  // false for NaN, which passes as in PyTorch
     if constexpr (masked) mask[i / kTile] = bits_of(~stopped);
     if constexpr (relu) value = stopped ? zero : value;
     store(y + i, value);
@@ -87,8 +88,8 @@ FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count
   if (masked && whole < count) mask[whole / kTile] = bits;
 }
 
-// y = max((x - mean) * factor + bias + z, 0); without relu there is no max and no mask, z is left
-// out where it is null; mask (where there is one): y > 0 or NaN.
+// y = max((x - mean) * factor + bias + z, 0). Without relu there is no max and no mask; a null z is
+// omitted; mask (if present): y > 0 or NaN.
 template <typename T>
 static FLEET_SIMD void apply(const T* x, const T* z, const Terms& terms, bool relu, int64_t count,
                              T* y, uint16_t* mask) {
@@ -104,7 +105,7 @@ static FLEET_SIMD void apply(const T* x, const T* z, const Terms& terms, bool re
   }
 }
 
-// g = a where the mask passes it (+ b alike) (+ what g was, with `more`).
+// g = a (+ b), each where the mask passes it (+ the old g, with `more`).
 template <bool two, bool masked, bool more, typename T>
 FLEET_INLINE void form_as(const T* a, const T* b, const uint16_t* mask, int64_t count, T* g) {
   const int64_t whole = whole_tiles(count);
@@ -171,8 +172,8 @@ FLEET_INLINE void add_products_as(const T* dy, const uint16_t* mask, const T* x,
   }
 }
 
-// sums[i] += g, products[i] += g * (x - mean) over the elements of each place of the tile; g is dy
-// where the mask passes it.
+// sums[i] += g, products[i] += g * (x - mean) over the elements of each position in the tile; g is
+// dy where the mask passes it.
 template <typename T>
 static FLEET_SIMD void add_products(const T* dy, const uint16_t* mask, const T* x,
                                     const float* mean, int64_t count, double* sums,
@@ -181,7 +182,7 @@ static FLEET_SIMD void add_products(const T* dy, const uint16_t* mask, const T* 
        : add_products_as<false>(dy, mask, x, mean, count, sums, products);
 }
 
-// For combine(), of each group.
+// Constants of combine(), per group.
 struct Factors {
   float mean[kTile], a[kTile], b[kTile], c[kTile];
 };
@@ -209,7 +210,7 @@ static FLEET_SIMD void combine(const T* dy, const uint16_t* mask, const T* x, co
   mask ? combine_as<true>(dy, mask, x, f, count, dx) : combine_as<false>(dy, mask, x, f, count, dx);
 }
 
-// Of one run: two sums for each place of the tile.
+// The result for one run: two sums for each position in the tile.
 struct Partial {
   double first[kTile], second[kTile];
 };

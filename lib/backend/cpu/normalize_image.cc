@@ -14,7 +14,7 @@ struct Rows {
   std::array<float, 3> scale, bias;
 };
 
-// One plane is written at a time; the pixels it is made from stay in the cache for the next one.
+// Writes one plane at a time; its pixels stay in the cache for the next one.
 template <typename T>
 void run(const Rows& r) {
 #pragma omp parallel for
@@ -37,7 +37,7 @@ void run(const Rows& r) {
 
 }  // namespace
 
-// The reference of the other backends; on the CPU itself the input pipeline normalises while it
+// The reference for other backends. On the CPU itself, the input pipeline normalizes while it
 // resizes.
 FLEET_KERNEL(cpu, normalize_image) {
   def.dtypes = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};

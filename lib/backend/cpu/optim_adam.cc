@@ -12,7 +12,7 @@ struct Constants {
   float beta1, beta2, epsilon;
   float rest1, rest2;     // 1 - beta1, 1 - beta2, rounded once
   float coupled_decay;    // added to the gradient
-  float keep;             // what decoupled decay leaves of the parameter
+  float keep;             // factor of the parameter after decoupled decay
   float rate;             // learning rate / (1 - beta1^t)
   float root_correction;  // 1 / sqrt(1 - beta2^t)
 };
@@ -32,7 +32,7 @@ FLEET_SIMD void adam(const Stretch& at, Constants k) {
   }
 }
 
-// What is the same for all elements, from the attributes and this step's inputs.
+// Constants of all elements, from the attributes and this step's inputs.
 struct Rule {
   double beta1, beta2, epsilon, decay;
   bool decoupled;

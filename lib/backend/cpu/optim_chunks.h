@@ -1,5 +1,5 @@
-// Tensors of mixed floating types cut into chunks, for reductions over all gradients. Bounds do not
-// depend on the number of threads, so that results do not either.
+// Tensors of mixed floating types, split into chunks for reductions over all gradients. The bounds,
+// and so the results, do not depend on the number of threads.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ struct TypedChunk {
   DType dtype;
 };
 
-// The elements of a tensor, padding included.
+// The elements of a tensor, including padding.
 inline void append_typed_chunks(std::vector<TypedChunk>& chunks, const Argument& argument) {
   const int64_t count = argument.layout.elements();
   const char* data = argument.as<char>();
@@ -24,8 +24,8 @@ inline void append_typed_chunks(std::vector<TypedChunk>& chunks, const Argument&
   }
 }
 
-// Takes every input as it lies: padding holds zeros, which change nothing. Returns how many chunks
-// there will be.
+// Accepts every input in its own layout: padding holds zeros, which change nothing. Returns the
+// number of chunks.
 inline int64_t as_they_lie(LayoutQuery& query) {
   int64_t chunks = 0;
   for (int i = 0; i < query.input_count(); ++i) {

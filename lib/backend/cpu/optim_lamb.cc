@@ -23,7 +23,7 @@ FLEET_INLINE float direction(float moment1, float moment2, float parameter, Cons
          k.decay * parameter;
 }
 
-// Brings the moments up to date. The squares of the parameter's elements, and of r's.
+// Updates the moments. Returns the sums of squares of the parameter's elements and of r's.
 FLEET_SIMD Sums measure(const Stretch& at, Constants k) {
   float *parameter = at.parameter, *moment1 = at.states[0], *moment2 = at.states[1];
   const float* gradient = at.gradient;
@@ -51,7 +51,7 @@ FLEET_SIMD void update(const Stretch& at, Constants k, float rate) {
   }
 }
 
-// What the attributes say, and the memory of a step.
+// The attributes, and the memory of a step.
 struct Lamb {
   explicit Lamb(KernelContext& context)
       : chunks(context),

@@ -13,7 +13,7 @@ struct Constants {
   float scale, momentum, decay, coupled;
 };
 
-// The squares of the parameter's elements, and of its gradient's.
+// The sums of squares of the parameter's elements and of its gradient's.
 FLEET_SIMD Sums squares(const Stretch& at, Constants k) {
   const float *parameter = at.parameter, *gradient = at.gradient;
   float p2 = 0, g2 = 0;
@@ -37,7 +37,7 @@ FLEET_SIMD void update(const Stretch& at, Constants k, float rate) {
   }
 }
 
-// What the attributes say, and the memory of a step.
+// The attributes, and the memory of a step.
 struct Lars {
   explicit Lars(KernelContext& context)
       : chunks(context),

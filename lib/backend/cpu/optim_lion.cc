@@ -7,7 +7,7 @@ using Stretch = cpu::UpdateChunks::Stretch;
 
 struct Constants {
   float scale, rate;
-  float keep;  // what decay leaves of the parameter
+  float keep;  // factor of the parameter after decay
   float beta1, rest1, beta2, rest2;
 };
 

@@ -35,7 +35,7 @@ FLEET_SIMD void narrow_float16(const float* from, void* to, int64_t count) {
   narrow_all<Float16>(from, to, count);
 }
 
-// Rows of 16 elements become pairs of rows whose elements alternate. count: whole pairs.
+// Interleaves rows of 16 elements in pairs. count: whole pairs.
 FLEET_SIMD void narrow_pairs_bfloat16(const float* from, void* to, int64_t count) {
   uint32_t* words = static_cast<uint32_t*>(to);
   for (int64_t at = 0; at < count; at += 2 * kRow) {
@@ -49,8 +49,8 @@ FLEET_SIMD void narrow_pairs_bfloat16(const float* from, void* to, int64_t count
   }
 }
 
-// Whether `to` is `from` with pairs of rows of its blocks of 16 times 16 alternating: how
-// convolutions in bfloat16 want their weights.
+// Whether `to` is `from` with pairs of rows interleaved in its blocks of 16 times 16: the layout
+// that bfloat16 convolutions use for weights.
 bool alternates_rows(const Layout& from, const Layout& to) {
   if (from.is_opaque() || to.is_opaque() || from.padded() != to.padded()) return false;
   if (from.strides() != to.strides() || from.inner().size() != 2) return false;
@@ -81,7 +81,7 @@ void update_layouts(LayoutQuery& query) {
     for (int i = 0; i < groups.outputs_each; ++i) {
       if (query.has_output(groups.output(k) + i)) query.give(groups.output(k) + i, *common);
     }
-    // The copy is written as its readers want it where that is a matter of rows.
+    // Writes the copy in its readers' layout if that differs only in the order of rows.
     const int copy = groups.copy(k);
     if (!query.has_output(copy) || query.output_var(copy).dtype != DType::kBFloat16) continue;
     const std::optional<Layout>& wanted = query.bound_output(copy);
@@ -94,7 +94,7 @@ UpdateChunks::UpdateChunks(const KernelContext& context)
       scale_(context.inputs[kUpdateGradientScale].as<float>()),
       found_inf_(context.inputs[kUpdateFoundInf].as<int32_t>()) {
   const UpdateGroups groups(*context.op.def, context.op.inputs.size());
-  FLEET_CHECK(groups.states() <= kMaxStates, "an update of more states");
+  FLEET_CHECK(groups.states() <= kMaxStates, "an update has too many states");
   tensors_ = groups.count;
   gradient_dtype_ = context.inputs[groups.gradient(0)].dtype;
   if (const Argument& copy = context.outputs[groups.copy(0)]) copy_dtype_ = copy.dtype;

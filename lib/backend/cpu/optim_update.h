@@ -1,4 +1,5 @@
-// Updates of many parameters in one go: what the kernels of sgd, momentum and adam share.
+// Updates of many parameters in one operation: code shared by the kernels of sgd, momentum and
+// adam.
 #pragma once
 
 #include <vector>
@@ -8,21 +9,21 @@
 
 namespace fleet::cpu {
 
-// Every group in one layout: the first that a member has.
+// One layout for every group: the first that a member has.
 void update_layouts(LayoutQuery& query);
 
-// The parameters of one update operation, cut into chunks that threads share. Elementwise rules
+// The parameters of one update operation, split into chunks that threads share. Elementwise rules
 // give the same bits however parameters are merged into operations.
 class UpdateChunks {
  public:
   static constexpr int kMaxStates = 3;
-  // A stretch of a parameter with its gradient in float32: what a rule works on.
+  // A stretch of a parameter with its gradient in float32: the unit that a rule processes.
   struct Stretch {
     float* parameter;
     const float* gradient;
     float* states[kMaxStates];
     int64_t count;
-    int tensor;  // which parameter of the operation
+    int tensor;  // index of the parameter in the operation
   };
   // Sums over the elements of one parameter.
   struct Sums {
@@ -31,18 +32,18 @@ class UpdateChunks {
 
   explicit UpdateChunks(const KernelContext& context);
 
-  // Calls rule(stretch) until all elements are done, unless an overflow was found; parameters go to
-  // their copies.
+  // Calls rule(stretch) for all elements, unless an overflow was found. Also writes the copies of
+  // parameters.
   template <typename Rule>
   void run(const Rule& rule) const {
     run_chunks({0, static_cast<int64_t>(chunks_.size())}, rule);
   }
 
-  // For rules that need sums over a whole parameter before they change it: adds up what
-  // measure(stretch) returns, in the order of the elements, so that the sums do not depend on
-  // threads or on what else is in the operation; then calls rule(stretch, sums) as run() does. A
-  // few parameters at a time, so that the second reading finds them in the cache. scratch: memory
-  // that is used anew in each step.
+  // For rules that need sums over a whole parameter before they change it. Adds up the results of
+  // measure(stretch) in the order of the elements, so that the sums do not depend on threads or on
+  // other parameters of the operation; then calls rule(stretch, sums) as run() does. Processes a
+  // few parameters at a time, so that the second pass finds them in the cache. scratch: memory that
+  // is reused in each step.
   template <typename Measure, typename Rule>
   void run_measured(const Measure& measure, const Rule& rule, std::vector<Sums>& scratch) const {
     scratch.resize(chunks_.size() + static_cast<size_t>(tensors_));
@@ -58,8 +59,9 @@ class UpdateChunks {
 
  private:
   static constexpr int64_t kChunk = 16384, kTile = 1024;  // elements; a tile stays in the L1 cache
-  static constexpr int64_t kBlock = 512 << 10;  // elements of whole parameters that stay in the L3
-  struct Range {                                // of chunks
+  // Elements of whole parameters that fit in the L3 cache.
+  static constexpr int64_t kBlock = 512 << 10;
+  struct Range {  // of chunks
     int64_t begin, end;
   };
   struct Chunk {
@@ -67,7 +69,7 @@ class UpdateChunks {
     const void* gradient;
     float* states[kMaxStates];
     void* copy;
-    bool alternates;  // the copy's rows do
+    bool alternates;  // the copy's rows are interleaved
     int64_t count;
     int tensor;
   };

@@ -34,8 +34,8 @@ Pool pool_of(const Attributes& attributes, const Shape& x, const Shape& y, DType
     pool.kernel.push_back(kernel[d]);
     pool.strides.push_back(window.strides[d]);
     pool.before.push_back(window.paddings[d]);
-    // What the last window covers behind the image: less than the padding where columns are left
-    // over, more where their number was rounded up.
+    // The padding that the last window covers after the image: less than the given padding if
+    // columns are left over, more if the number of windows was rounded up.
     const int64_t covered = (y[2 + d] - 1) * window.strides[d] + kernel[d];
     pool.after.push_back(std::max<int64_t>(covered - x[2 + d] - window.paddings[d], 0));
   }
@@ -57,7 +57,7 @@ Backward::primitive_desc backward(const Pool& pool, const Layout& x) {
   return {desc, cpu::user_scratchpad(), cpu::engine(), forward(pool, x)};
 }
 
-// The layout x has, unless only the reference loops know it.
+// The layout of x, unless only the reference loops support it.
 Layout fast_layout(const Pool& pool, const std::optional<Layout>& now) {
   const Layout plain = Layout::plain(pool.x);
   if (!now || now->is_opaque()) return plain;
@@ -73,15 +73,15 @@ void forward_layouts(LayoutQuery& query) {
     const Forward::primitive_desc desc = forward(pool, layout);
     query.need(0, layout);
     query.give(0, cpu::layout_like(layout, pool.y));
-    // A maximum always notes where it was; without a mask to keep it, in the workspace.
+    // A maximum always records its position; without a mask output, in the workspace.
     const auto mask = static_cast<int64_t>(desc.workspace_desc().get_size());
     query.give(1, Layout::opaque(std::max<int64_t>(mask, 1), "pool2d_mask"));
     query.workspace(cpu::Spare::bytes(desc, {query.has_output(1) ? 0 : mask}, 1));
   });
 }
 
-// Everything follows y's layout, which was x's: the mask was written beside y, and whoever made x
-// wants its gradient so.
+// All arguments follow y's layout, which was x's: the mask was written in it, and the gradient of x
+// should have it.
 void backward_layouts(LayoutQuery& query) {
   const Var& dy = query.input_var(1);
   const Pool pool = pool_of(query.attributes(), query.output_var(0).shape, dy.shape, dy.dtype);

@@ -1,5 +1,5 @@
-// Sums over whole tensors: in pieces whose bounds do not depend on the number of threads, so that
-// the result does not either.
+// Sums over whole tensors, in pieces whose bounds, and so the result, do not depend on the number
+// of threads.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct Piece {
   int64_t count;
 };
 
-// The elements of a tensor, padding included, in pieces.
+// The elements of a tensor, including padding, in pieces.
 inline void append_pieces(std::vector<Piece>& pieces, const Argument& argument) {
   const int64_t count = argument.layout.elements();
   for (int64_t begin = 0; begin < count; begin += kReduceElements) {
@@ -29,7 +29,7 @@ inline int64_t pieces_of(int64_t elements) {
   return (elements + kReduceElements - 1) / kReduceElements;
 }
 
-// The sum of function(piece). partial: room for a double a piece.
+// The sum of function(piece). partial: memory for one double per piece.
 template <double (*function)(const float* x, int64_t count)>
 double reduce_pieces(const std::vector<Piece>& pieces, double* partial) {
   const int64_t count = static_cast<int64_t>(pieces.size());
@@ -40,7 +40,7 @@ double reduce_pieces(const std::vector<Piece>& pieces, double* partial) {
   return sum;
 }
 
-// Takes every input as it lies: padding holds zeros, which add nothing.
+// Accepts every input in its own layout: padding holds zeros, which add nothing.
 inline void any_layouts(LayoutQuery& query) {
   int64_t pieces = 0;
   for (int i = 0; i < query.input_count(); ++i) {

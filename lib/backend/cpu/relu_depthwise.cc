@@ -7,9 +7,9 @@
 namespace fleet::cpu {
 namespace {
 
-constexpr size_t kSliceBytes = 2 << 20;  // about what stays in a core's cache
+constexpr size_t kSliceBytes = 2 << 20;  // about what fits in a core's cache
 
-// Whether the images of a batch lie one behind another.
+// Whether the images of a batch are stored one after another.
 bool is_cut_by_images(const Layout& layout) {
   const std::vector<int64_t>& strides = layout.strides();
   for (const Layout::Block& block : layout.inner()) {
@@ -18,7 +18,7 @@ bool is_cut_by_images(const Layout& layout) {
   return *std::max_element(strides.begin(), strides.end()) == strides[0];
 }
 
-// How many images a slice has: a divisor of the batch.
+// The number of images per slice: a divisor of the batch.
 int64_t images_of_a_slice(int64_t batch, size_t image_bytes) {
   int64_t images = std::clamp<int64_t>(static_cast<int64_t>(kSliceBytes / image_bytes), 1, batch);
   while (batch % images != 0) --images;

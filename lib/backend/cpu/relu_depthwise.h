@@ -1,6 +1,6 @@
-// Depthwise convolutions whose image passes through relu on the way in (conv2d's input_activation).
-// oneDNN has no such primitive: the batch is taken in slices of a few images, and what relu gives
-// of one lies in scratch memory, small enough for the cache, until the next one needs the place.
+// Depthwise convolutions with a relu on their input (conv2d's input_activation). oneDNN has no such
+// primitive, so the batch is processed in slices of a few images. The relu output of a slice is
+// kept in scratch memory small enough for the cache, until the next slice overwrites it.
 #pragma once
 
 #include "backend/cpu/convolution.h"
@@ -13,16 +13,16 @@ class ReluDepthwise {
   ReluDepthwise(const Convolution& convolution, const Layout& x, const Layout& weight,
                 const Layout& y);
 
-  // Scratch memory of each direction's kernel, in bytes.
+  // Bytes of scratch memory for each direction's kernel.
   size_t workspace() const;
 
   std::unique_ptr<Kernel> make_forward(const Argument& x, const Argument& weight,
                                        const Argument& bias, const Argument& y,
                                        void* workspace) const;
-  // x: what relu was of; dx is masked by it.
+  // x: the input of relu; dx is masked by it.
   std::unique_ptr<Kernel> make_data(const Argument& weight, const Argument& dy, const Argument& x,
                                     const Argument& dx, void* workspace) const;
-  // Summed over the slices in float32, in their order. dbias may be missing.
+  // Sums over the slices in float32, in order. dbias may be missing.
   std::unique_ptr<Kernel> make_weight(const Argument& x, const Argument& dy,
                                       const Argument& dweight, const Argument& dbias,
                                       void* workspace) const;

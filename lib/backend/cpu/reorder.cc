@@ -9,8 +9,8 @@ FLEET_KERNEL(cpu, reorder) {
     return cpu::translated("reorder of " + x.layout.text() + " to " + y.layout.text(), [&] {
       const dnnl::reorder::primitive_desc desc(cpu::engine(), cpu::desc_of(x), cpu::engine(),
                                                cpu::desc_of(y), cpu::user_scratchpad());
-      // The Plan knows no workspace for what it inserts itself: a rare kind that needs one has its
-      // own.
+      // The Plan assigns no workspace to reorders that it inserts. The rare kinds that need one
+      // allocate their own.
       const size_t bytes = cpu::scratchpad_bytes(desc);
       const Buffer scratch = bytes > 0 ? context.device.allocate(bytes) : Buffer();
       auto kernel = std::make_unique<cpu::PrimitiveKernel>(desc, scratch.data());

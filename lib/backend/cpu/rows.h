@@ -13,7 +13,8 @@ struct Rows {
   }
 };
 
-// For each of `count` rows: `bytes` from source to target, which advance by their strides.
+// For each of `count` rows, copies `bytes` bytes from source to target, which advance by their
+// strides.
 inline void copy_rows(int64_t count, int64_t bytes, const char* from, int64_t from_stride, char* to,
                       int64_t to_stride) {
   if (count == 1) return parallel_copy(to, from, bytes);

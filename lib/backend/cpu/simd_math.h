@@ -1,5 +1,5 @@
-// Elementary functions without branches, so that loops of them become vector code. Within a few
-// units in the last place of float.
+// Branch-free elementary functions, so that loops over them are vectorized. Accurate to a few units
+// in the last place of float.
 #pragma once
 
 #include <bit>
@@ -45,7 +45,7 @@ FLEET_INLINE float fast_tanh(float x) {
 
 FLEET_INLINE float fast_sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
 
-// A rational function on [-4, 4], where erf is 1 to float's precision at the ends (as in Eigen).
+// A rational function on [-4, 4]; beyond, erf is 1 to float's precision (as in Eigen).
 FLEET_INLINE float fast_erf(float x) {
   const float b = x < -4.0f ? -4.0f : (x > 4.0f ? 4.0f : x);
   const float z = b * b;

@@ -36,7 +36,7 @@ FLEET_SIMD void softmax_grad_row(const float* y, const float* dy, float* dx, int
   for (int64_t c = 0; c < classes; ++c) dx[c] = y[c] * (dy[c] - dot);
 }
 
-constexpr int64_t kColumns = 64;  // handled side by side where the axis is not the last
+constexpr int64_t kColumns = 64;  // columns processed together if the axis is not the last
 
 FLEET_SIMD void softmax_columns(const float* x, float* y, int64_t classes, int64_t stride,
                                 int64_t columns) {

@@ -27,7 +27,7 @@ FLEET_SIMD void row_softmax(const float* x, float* y, int64_t classes, float lar
   for (int64_t c = 0; c < classes; ++c) y[c] = cpu::fast_exp(x[c] - largest) * factor;
 }
 
-// dx = (softmax(x) - target) * slope, where target is `rest` for each class but the label's.
+// dx = (softmax(x) - target) * slope, where target is `rest` for each class except the label's.
 FLEET_SIMD void row_gradient(const float* x, float* dx, int64_t classes, float slope, float rest) {
   const float largest = cpu::row_max(x, classes);
   const float factor = slope / cpu::row_exp_sum(x, classes, largest);

@@ -1,4 +1,4 @@
-// Infinities and NaNs among the elements of a chunk. For .cc files.
+// Detects infinities and NaNs among the elements of a chunk. For .cc files.
 #pragma once
 
 #include "backend/cpu/optim_chunks.h"
@@ -16,7 +16,7 @@ static FLEET_SIMD bool special_float16(const void* data, int64_t count) {
   return fleet::any_special(static_cast<const uint16_t*>(data), count, kFloat16Exponent);
 }
 
-// Of one of float32, bfloat16, float16.
+// For chunks of float32, bfloat16 or float16.
 inline bool any_special(const TypedChunk& chunk) {
   switch (chunk.dtype) {
     case DType::kBFloat16:

@@ -9,7 +9,7 @@ FLEET_SIMD void add_two(const T* x, const T* y, T* out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out[i] = x[i] + y[i];
 }
 
-// So many elements of all inputs that the sum so far stays in the cache.
+// Elements per input in one step, so that the partial sum stays in the cache.
 constexpr int64_t kBlock = 4096;
 
 template <typename T>

@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-// So many elements of all inputs that the sum so far stays in the cache.
+// Elements per input in one step, so that the partial sum stays in the cache.
 constexpr int64_t kBlock = 4096;
 
 template <typename T>

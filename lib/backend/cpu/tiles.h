@@ -1,10 +1,11 @@
-// Tiles: 16 elements as one value of the widest registers there are, for loops inside FLEET_SIMD
-// functions. Elements are float or bfloat16 in memory of any alignment, and floats as a value.
+// Tiles: 16 elements as one value of the widest registers available, for loops inside FLEET_SIMD
+// functions. In memory, elements are float or bfloat16 with any alignment; as a value, they are
+// floats.
 #pragma once
 
 #include "backend/cpu/elementwise.h"
 
-// 64-byte vectors stay inside always-inlined functions: no ABI depends on them.
+// 64-byte vectors stay inside always-inlined functions, so no ABI depends on them.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace fleet::cpu {
@@ -34,7 +35,7 @@ FLEET_INLINE void store(BFloat16* to, const Tile& value) {
   *reinterpret_cast<TileHalves*>(to) = narrowed(value);
 }
 
-// Flags (all bits of a lane or none) as one bit a lane, and the lanes whose bit is set.
+// Converts flags (all bits of a lane, or none) to one bit per lane, and back.
 FLEET_INLINE uint16_t bits_of(const TileFlags& flags) {
   const TileBytes bytes = __builtin_convertvector(flags, TileBytes);
 #if defined(__SSE2__)

@@ -5,19 +5,20 @@
 namespace fleet {
 namespace {
 
-constexpr int64_t kTile = 32;  // elements a side of what is turned at once, so that it stays cached
+// Side length of the tiles that are transposed at once, so that they stay cached.
+constexpr int64_t kTile = 32;
 
-// A loop over one axis of y, with the distance of its steps in x and y.
+// A loop over one axis of y, with its strides in x and y.
 struct Axis {
   int64_t count = 1, in = 0, out = 0;
 };
 
-// y's axes: the one that is contiguous in y, the one that is contiguous in x, and the others.
+// y's axes: the contiguous one in y, the contiguous one in x, and the others.
 struct Loops {
   Axis contiguous_out, contiguous_in;
   std::array<Axis, Shape::kMaxRank> others;
   int others_count = 0;
-  int64_t units = 1;  // product of the others' counts
+  int64_t units = 1;  // product of the other axes' sizes
 
   Loops(const Shape& x, const std::vector<int64_t>& perm) {
     const std::vector<int64_t> in = Layout::plain(x).strides();

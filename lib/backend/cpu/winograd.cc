@@ -5,7 +5,7 @@
 namespace fleet::cpu {
 namespace {
 
-constexpr int64_t kTile = 4;  // outputs of a tile, in each direction
+constexpr int64_t kTile = 4;  // output size of a tile, in each direction
 
 bool has_its_shape(const Convolution& conv) {
   const Window& window = conv.window;
@@ -17,9 +17,9 @@ bool has_its_shape(const Convolution& conv) {
 
 }  // namespace
 
-// Measured by `scripts/bench.sh winograd` (docs/performance.md): with fewer channels transforming
-// costs more than is saved; with few tiles so does transforming the weights; and where most of a
-// tile lies outside the image, so do the multiplications.
+// Measured with `scripts/bench.sh winograd` (docs/performance.md). With few channels, transforms
+// cost more than they save. With few tiles, so does transforming the weights. If most of a tile
+// lies outside the image, so do the multiplications.
 bool prefers_winograd(const Convolution& conv) {
   if (conv.winograd_memory == 0 || !has_its_shape(conv)) return false;
   constexpr int64_t kFewestChannels = 32, kFewestTiles = 32;

@@ -6,7 +6,7 @@ namespace {
 
 constexpr float kNoRank = 3e38f;
 
-// How many classes come before the label's: larger, or equal with a smaller index.
+// The number of classes ranked before the label's: larger, or equal with a smaller index.
 template <typename T>
 struct RankRow {
   const T* logits;

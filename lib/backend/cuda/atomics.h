@@ -1,5 +1,5 @@
-// Atomic operations on integers, whose order does not matter. Beside launch.h, for the same reason:
-// the tests put another file of this name in front of it.
+// Atomic operations on integers, whose order does not matter. A separate header like launch.h,
+// because the tests replace both with files of the same name.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@
 
 namespace fleet::cuda {
 
-// *to += value; memory of the device or of the block.
+// *to += value, in device memory or the block's shared memory.
 __device__ inline void atomic_add(uint32_t* to, uint32_t value) { atomicAdd(to, value); }
 // *to = max(*to, value)
 __device__ inline void atomic_max(int32_t* to, int32_t value) { atomicMax(to, value); }

@@ -23,8 +23,8 @@ std::unique_ptr<Device> make_device(int index, const DeviceOptions& options) {
   return std::make_unique<CudaDevice>(index, options);
 }
 
-// float16 first: with loss scaling its 11 bits of mantissa lose less than bfloat16's 8. Without a
-// device to ask (a Plan that is only printed), what current GPUs have.
+// float16 first: with loss scaling, its 11 bits of mantissa lose less than bfloat16's 8. Without a
+// device (a Plan that is only printed), assumes current GPUs.
 std::vector<DType> low_precision(std::string* why) {
   int index = 0;
   cudaDeviceProp properties{};

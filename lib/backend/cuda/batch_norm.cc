@@ -1,4 +1,4 @@
-// Batch normalisation and its fusions: by kernels of our own.
+// Batch normalization and its fusions, with our own kernels.
 #include <string>
 
 #include "backend/cuda/device.h"
@@ -28,7 +28,7 @@ void forward_layouts(LayoutQuery& query) {
 
 const float* parameter(const Argument& argument) {
   FLEET_CHECK(!argument || argument.dtype == DType::kFloat32,
-              "a parameter or statistic of batch normalisation that is not float32");
+              "a parameter or statistic of batch normalization is not float32");
   return argument.as<float>();
 }
 
@@ -56,7 +56,7 @@ std::unique_ptr<Kernel> forward(KernelContext& context) {
   return make_kernel([norm](Stream& stream) { norm_forward(norm, cuda::stream_of(stream)); });
 }
 
-// Where the gradients of y begin: the last slot, with one or more.
+// Index of the first gradient of y: the last slot, which has one or more.
 constexpr int kGradients = 5;
 
 void backward_layouts(LayoutQuery& query) {
@@ -71,7 +71,7 @@ void backward_layouts(LayoutQuery& query) {
   query.workspace(norm_workspace(norm_shape(x.shape, x.dtype)));
 }
 
-// dz: the output that gets the gradient before the activation, or none.
+// dz: the output for the gradient before the activation, or absent.
 std::unique_ptr<Kernel> backward(KernelContext& context, const Argument& dx, const Argument& dz,
                                  const Argument& dscale, const Argument& dbias) {
   const Argument& x = context.inputs[0];
@@ -93,8 +93,8 @@ std::unique_ptr<Kernel> backward(KernelContext& context, const Argument& dx, con
     if (norm.gradients == cuda::kMostNormGradients) {
       throw Error(ErrorCode::kUnsupported,
                   "more than " + std::to_string(cuda::kMostNormGradients) +
-                      " operations read one result of a batch normalisation",
-                  context.op.type(), "leave out the pass fuse_gradient_sums");
+                      " operations read one result of a batch normalization",
+                  context.op.type(), "switch the pass fuse_gradient_sums off");
     }
     norm.dy[norm.gradients++] = context.inputs[i].data;
   }

@@ -1,4 +1,4 @@
-// What is left of a batch normalisation whose other parts convolutions took in.
+// The parts of a batch normalization that remain after convolutions have fused the others.
 #include "backend/cuda/device.h"
 #include "backend/cuda/layouts.h"
 #include "backend/cuda/norm_layouts.h"

@@ -1,4 +1,4 @@
-// Batch normalisation in parts (ops/batch_norm_sums.cc), by the kernels that compute it whole.
+// Batch normalization in parts (ops/batch_norm_sums.cc), with the kernels of the whole operation.
 #include <string>
 
 #include "backend/cuda/device.h"
@@ -13,7 +13,7 @@ namespace {
 
 using cuda::norm_shape;
 
-constexpr int kGradients = 4;  // where the dy of batch_norm_gradient_sums begin
+constexpr int kGradients = 4;  // index of the first dy of batch_norm_gradient_sums
 
 std::unique_ptr<Kernel> sums(KernelContext& context) {
   const Argument &x = context.inputs[0], mean = context.inputs[1];
@@ -27,7 +27,7 @@ std::unique_ptr<Kernel> sums(KernelContext& context) {
   });
 }
 
-// As in a test: by statistics that are there.
+// As in inference: with given statistics.
 std::unique_ptr<Kernel> apply(KernelContext& context) {
   const std::vector<Argument>& in = context.inputs;
   const cuda::NormForward norm{.shape = norm_shape(in[0].shape, in[0].dtype),
@@ -63,8 +63,8 @@ std::unique_ptr<Kernel> gradient_sums(KernelContext& context) {
     if (norm.gradients == cuda::kMostNormGradients) {
       throw Error(ErrorCode::kUnsupported,
                   "more than " + std::to_string(cuda::kMostNormGradients) +
-                      " operations read one result of a batch normalisation",
-                  context.op.type(), "leave out the pass fuse_gradient_sums");
+                      " operations read one result of a batch normalization",
+                  context.op.type(), "switch the pass fuse_gradient_sums off");
     }
     norm.dy[norm.gradients++] = in[i].data;
   }

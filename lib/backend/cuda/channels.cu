@@ -6,8 +6,8 @@
 namespace fleet::cuda {
 namespace {
 
-// A block sums kColumns packs of channels over its share of the rows: lane by lane, then the lanes
-// of a column in order. A second kernel adds the blocks' sums, in order.
+// A block sums kColumns packs of channels over its share of the rows: first per lane, then the
+// lanes of a column in order. A second kernel adds the blocks' sums, in order.
 constexpr int kColumns = 32, kLanes = 8;
 constexpr int64_t kMostParts = 256, kRowsAPart = 512;
 

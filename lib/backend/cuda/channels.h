@@ -1,6 +1,6 @@
-// Biases of convolutions: a value a channel, added to an image or summed from one. Images are rows
-// of `stored` elements, of which the first `channels` count; sums are in float32, always in the
-// same order. Enqueued on `stream`; may be recorded in a CUDA graph.
+// Biases of convolutions: one value per channel, added to an image or summed from one. Images are
+// rows of `stored` elements, of which the first `channels` are valid; sums are in float32, always
+// in the same order. Enqueued on `stream`; may be recorded in a CUDA graph.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,7 +21,7 @@ struct ChannelRows {
 // y += bias
 void add_bias(const ChannelRows& image, void* y, const void* bias, DType bias_type,
               cudaStream_t stream);
-// sums[channels] of the rows, with `workspace` of as many bytes.
+// sums[channels] over the rows; `workspace` must have this many bytes.
 size_t sum_rows_workspace(const ChannelRows& image);
 void sum_rows(const ChannelRows& image, const void* x, void* sums, DType sums_type, void* workspace,
               cudaStream_t stream);

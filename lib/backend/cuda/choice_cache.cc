@@ -24,8 +24,8 @@ std::string text_of(const Choices& choices) {
   return out.str();
 }
 
-// Nothing where the text is damaged: another header, a line without its key, not the number of
-// lines that the last one says.
+// Empty if the text is damaged: another header, a line without a key, or a number of lines that
+// differs from the one in the last line.
 std::optional<Choices> parse(const std::string& text) {
   std::istringstream in(text);
   std::string line;
@@ -46,7 +46,7 @@ Choices read(const std::string& path) {
   if (path.empty() || !std::filesystem::exists(path)) return {};
   try {
     if (auto choices = parse(read_file(path))) return *choices;
-    spdlog::warn("{} is damaged and is not used; it will be written anew", path);
+    spdlog::warn("{} is damaged; ignoring it and writing a new one", path);
   } catch (const Error& error) {
     spdlog::warn("{}", error.what());
   }
@@ -65,7 +65,8 @@ std::optional<std::string> ChoiceCache::find(const std::string& key) const {
 }
 
 void ChoiceCache::add(const std::string& key, const std::string& value) {
-  FLEET_CHECK((key + value).find_first_of("\t\n") == std::string::npos, "a choice of two lines");
+  FLEET_CHECK((key + value).find_first_of("\t\n") == std::string::npos,
+              "a choice contains a tab or line break");
   const std::lock_guard lock(mutex_);
   choices_[key] = value;
   if (path_.empty()) return;
@@ -74,7 +75,7 @@ void ChoiceCache::add(const std::string& key, const std::string& value) {
     make_directories(std::filesystem::path(path_).parent_path());
     write_file_atomically(path_, text_of(choices_));
   } catch (const Error& error) {
-    if (!warned_) spdlog::warn("what was measured is not kept: {}", error.what());
+    if (!warned_) spdlog::warn("cannot save measured choices: {}", error.what());
     warned_ = true;
   }
 }

@@ -1,4 +1,4 @@
-// What was measured to be fastest, kept in a file from run to run: lines of text under keys.
+// The fastest measured choices, stored in a file between runs: lines of text by key.
 #pragma once
 
 #include <map>
@@ -8,16 +8,16 @@
 
 namespace fleet::cuda {
 
-// Thread-safe. Several processes may share a file: each adds what it found to what the file holds
-// then, writes beside it and renames, so that a reader never sees a part. Of two that write at the
-// same moment one may lose its lines; they are measured again another time.
+// Thread-safe. Several processes may share a file: each adds its choices to the current content,
+// writes a temporary file and renames it, so that readers never see a partial file. If two
+// processes write at the same moment, one may lose its lines; they will be measured again.
 class ChoiceCache {
  public:
-  // An empty path keeps choices for this process only. A damaged file counts as empty, with a
+  // An empty path keeps choices for this process only. A damaged file counts as empty and causes a
   // warning.
   explicit ChoiceCache(std::string path);
   std::optional<std::string> find(const std::string& key) const;
-  // Keys and values without tabs and line breaks. A file that cannot be written is a warning, once.
+  // Keys and values must not contain tabs or line breaks. An unwritable file causes one warning.
   void add(const std::string& key, const std::string& value);
 
  private:
@@ -27,8 +27,8 @@ class ChoiceCache {
   bool warned_ = false;
 };
 
-// Where choices for such a GPU and library are kept: <name>-<gpu>-<version>.txt in fleetrun's
-// folder under $XDG_CACHE_HOME or $HOME/.cache; empty where neither is set.
+// The file for choices of this GPU and library: <name>-<gpu>-<version>.txt in fleetrun's folder
+// under $XDG_CACHE_HOME or $HOME/.cache; empty if neither is set.
 std::string choice_file(const std::string& name, const std::string& gpu, size_t version);
 
 }  // namespace fleet::cuda

@@ -1,4 +1,4 @@
-// Convolutions: by cuDNN, depthwise ones by kernels of our own.
+// Convolutions with cuDNN; depthwise ones with our own kernels.
 #include <algorithm>
 
 #include "backend/cuda/channels.h"
@@ -66,7 +66,7 @@ FLEET_KERNEL(cuda, conv2d) {
     const Problem problem(Direction::kForward, context.attributes(), x.shape, weight.shape, y.shape,
                           x.dtype);
     if (problem.takes_own(context.attributes())) {
-      const bool apart = bias && bias.dtype != x.dtype;  // added by a kernel of its own
+      const bool apart = bias && bias.dtype != x.dtype;  // added by a separate kernel
       return make_kernel([=, conv = problem.own(), rows = problem.y_rows()](Stream& stream) {
         depthwise_forward(conv, x.data, weight.data, apart ? nullptr : bias.data, y.data,
                           cuda::stream_of(stream));

@@ -1,5 +1,5 @@
-// Convolutions with the batch normalisation around them: in one graph of cuDNN where it has an
-// engine for it, else the convolution by cuDNN and the rest by kernels of our own.
+// Convolutions with the surrounding batch normalization: in one cuDNN graph if cuDNN has an engine
+// for it; otherwise the convolution with cuDNN and the rest with our own kernels.
 #include <algorithm>
 
 #include "backend/cuda/convolution.h"
@@ -26,8 +26,8 @@ NormShape norm_shape(const Shape& image, DType dtype) {
 
 size_t bytes_of(const Shape& image, DType dtype) { return image.elements() * size_of(dtype); }
 
-// The plain way: the transformed image at the workspace's start, if there is one, and behind it
-// what one kernel after the other needs.
+// The unfused path: the transformed image, if any, at the start of the workspace, followed by the
+// memory that the kernels need one after another.
 size_t plain_workspace(Device* device, const Pattern& pattern) {
   const cuda::dnn::Convolution& conv = pattern.convolution;
   size_t bytes = workspace_of(device, conv);
@@ -38,16 +38,16 @@ size_t plain_workspace(Device* device, const Pattern& pattern) {
   return bytes + (pattern.transforms_x ? aligned(bytes_of(conv.x, conv.dtype)) : 0);
 }
 
-// Behind a fused data gradient's own workspace: three values a channel that nobody reads.
+// After a fused data gradient's own workspace: three unused values per channel.
 size_t spare_bytes(const Pattern& pattern) {
   return pattern.normalises_x ? 3 * aligned(pattern.convolution.x[1] * sizeof(float)) : 0;
 }
 
-// channels: those of x, which are all there are in memory where a pattern computes with them.
+// channels: those of x. Patterns that compute with them require that memory has no more.
 size_t workspace_for(Device* device, const Pattern& pattern, int64_t channels) {
   if ((pattern.transforms_x || pattern.normalises_x) && channels != pattern.convolution.x[1]) {
-    throw Error(ErrorCode::kUnsupported, "channels that are padded", pattern.convolution.x.text(),
-                "leave out the pass fuse_resunit");
+    throw Error(ErrorCode::kUnsupported, "padded channels are not supported",
+                pattern.convolution.x.text(), "switch the pass fuse_resunit off");
   }
   if (!is_supported(device, pattern)) return plain_workspace(device, pattern);
   return aligned(workspace_of(device, pattern)) + spare_bytes(pattern);

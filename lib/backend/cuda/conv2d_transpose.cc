@@ -1,5 +1,5 @@
-// The data and weight gradients of a convolution whose image is this operation's output: by cuDNN,
-// of a single image by a kernel of our own.
+// Uses the data and weight gradients of a convolution whose image is this operation's output: with
+// cuDNN, or for a single image with our own kernel.
 #include <algorithm>
 
 #include "backend/cuda/channels.h"
@@ -15,7 +15,7 @@ using cuda::ChannelRows;
 using cuda::channels_last;
 using Direction = cuda::dnn::Convolution::Direction;
 
-// small: what the transposed convolution reads, y of the convolution; large: what it writes.
+// small: the input of the transposed convolution, y of the convolution; large: its output.
 cuda::dnn::Convolution convolution_of(Direction direction, const Attributes& attributes,
                                       const Shape& large, const Shape& weight, const Shape& small,
                                       DType dtype) {
@@ -40,7 +40,7 @@ cuda::Convolution own_of(const cuda::dnn::Convolution& conv) {
           .window = conv.window};
 }
 
-// use_cudnn=false: our own kernel always.
+// use_cudnn=false always selects our own kernel.
 bool is_own(const Attributes& attributes, const cuda::dnn::Convolution& conv) {
   return !attributes.boolean("use_cudnn") || prefers_own_transposed(own_of(conv));
 }

@@ -9,7 +9,7 @@ ConvolutionProblem::ConvolutionProblem(Direction direction, const Attributes& at
                                        DType dtype)
     : x_(x),
       weight_(weight),
-      // From one channel to one is a depthwise convolution: its kernel takes no padding.
+      // One channel to one channel is a depthwise convolution, whose kernel takes no padding.
       block_(x[1] == 1 && y[1] == 1 ? 1
                                     : channel_block(x[1], attributes.integer("groups"), dtype)) {
   conv_ = {.direction = direction,
@@ -35,13 +35,13 @@ ConvolutionProblem::ConvolutionProblem(Direction direction, const Attributes& at
 bool ConvolutionProblem::takes_own(const Attributes& attributes) const {
   if (is_depthwise(own_)) return true;
   if (own_.relu) {
-    throw Error(ErrorCode::kUnsupported, "conv2d: no kernel of our own takes in a relu here",
+    throw Error(ErrorCode::kUnsupported,
+                "conv2d: no built-in kernel fuses a relu for this convolution",
                 "weight " + weight_.text(), "switch build_strategy.fuse_relu_depthwise_conv off");
   }
   if (attributes.boolean("use_cudnn")) return false;
-  throw Error(ErrorCode::kUnsupported,
-              "conv2d: use_cudnn=false, but only depthwise ones have a kernel of our own",
-              "weight " + weight_.text(), "leave use_cudnn as it is");
+  throw Error(ErrorCode::kUnsupported, "conv2d: use_cudnn=false needs a depthwise convolution",
+              "weight " + weight_.text(), "remove use_cudnn=false");
 }
 
 ChannelRows ConvolutionProblem::y_rows() const {

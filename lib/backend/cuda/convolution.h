@@ -1,4 +1,4 @@
-// conv2d and its relatives as cuDNN sees them: images NHWC, weights KRSC, few channels padded.
+// conv2d and its relatives for cuDNN: images NHWC, weights KRSC, small channel counts padded.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace fleet::cuda {
 
-// One of the three operations (forward, data gradient, weight gradient): what cuDNN is asked for,
-// and in which layouts its arguments lie. Shapes are logical.
+// One of the three operations (forward, data gradient, weight gradient): the cuDNN problem and the
+// layouts of its arguments. Shapes are logical.
 class ConvolutionProblem {
  public:
   using Direction = dnn::Convolution::Direction;
@@ -19,15 +19,15 @@ class ConvolutionProblem {
                      const Shape& weight, const Shape& y, DType dtype);
 
   const dnn::Convolution& conv() const { return conv_; }
-  const Convolution& own() const { return own_; }  // the same for kernels of our own
-  // Whether conv2d takes one of ours: for a depthwise one. kUnsupported where use_cudnn=false asks
-  // for one that is not there.
+  const Convolution& own() const { return own_; }  // the same for our own kernels
+  // Whether conv2d uses our own kernel: for a depthwise convolution. kUnsupported if
+  // use_cudnn=false requires one that does not exist.
   bool takes_own(const Attributes& attributes) const;
   Layout x() const { return channels_last(x_, block_); }
   Layout weight() const { return channels_last(weight_, block_); }
   Layout y() const { return channels_last(conv_.y); }
   ChannelRows y_rows() const;
-  // The convolution that adds a bias of this type in the same pass, where cuDNN has one.
+  // The convolution that adds a bias of this type in the same pass, if cuDNN has one.
   std::optional<dnn::Convolution> with_bias(Device* device, DType bias) const;
 
  private:
@@ -37,7 +37,7 @@ class ConvolutionProblem {
   int64_t block_;
 };
 
-// The weight's shape, which gradients have as an attribute: "kernel".
+// The weight's shape, from the attribute "kernel" of gradient operations.
 Shape weight_shape(const Attributes& attributes, const Shape& x, const Shape& dy);
 
 }  // namespace fleet::cuda

@@ -10,7 +10,7 @@ struct alignas(16) Wide {
   uint64_t halves[2];
 };
 
-// Calls body with an unsigned type of so many bytes.
+// Calls body with an unsigned type of this many bytes.
 template <typename Body>
 void with_size(size_t bytes, Body body) {
   switch (bytes) {
@@ -39,8 +39,8 @@ Axes to_axes(const std::vector<CopyAxis>& axes) {
   return result;
 }
 
-// Where element `unit` of the axes lies on both sides. Index: 32 bits where they are enough, since
-// divisions of 64 are slow.
+// The positions of element `unit` of the axes on both sides. Index: 32 bits if they suffice, since
+// 64-bit divisions are slow.
 template <typename Index>
 __device__ inline void locate(const Axes& axes, Index unit, int64_t& from, int64_t& to) {
   for (int d = axes.count - 1; d >= 0; --d) {
@@ -64,8 +64,8 @@ __global__ void copy_elements(Axes axes, int64_t count, const T* from, T* to) {
 
 constexpr int kTile = 32, kTileRows = 8;
 
-// For tiles of `rows` (neighbours in `from`) by `columns` (neighbours in `to`): both sides are
-// accessed along their neighbours. blockIdx.z counts the other axes.
+// For tiles of `rows` (contiguous in `from`) by `columns` (contiguous in `to`): both sides are
+// accessed contiguously. blockIdx.z counts the other axes.
 template <typename T>
 __global__ void turn(Axes others, CopyAxis rows, CopyAxis columns, const T* from, T* to) {
   __shared__ T tile[kTile][kTile + 1];
@@ -88,7 +88,7 @@ __global__ void turn(Axes others, CopyAxis rows, CopyAxis columns, const T* from
   }
 }
 
-// How the elements of a tensor lie, for kernels: axes with at most one block each.
+// The layout of a tensor, for kernels: axes with at most one block each.
 struct Place {
   int64_t stride[Shape::kMaxRank], block[Shape::kMaxRank], inner[Shape::kMaxRank];
   __device__ int64_t of(int axis, int64_t index) const {
@@ -116,7 +116,7 @@ Place place_of(const Layout& layout) {
   return place;
 }
 
-// Memory of a layout, outermost first: steps of `multiple` along `axis`, `size` of them.
+// A level of a layout, outermost first: `size` steps of `multiple` along `axis`.
 struct Digit {
   int axis;
   int64_t size, multiple, stride;
@@ -199,7 +199,7 @@ void Copy::join_axes() {
   axes_ = std::move(joined);
 }
 
-// Neighbours on both sides travel together, up to 16 bytes.
+// Merges elements that are contiguous on both sides into units of up to 16 bytes.
 void Copy::widen() {
   if (axes_.empty() || axes_.back().from != 1 || axes_.back().to != 1) return;
   const auto fits = [&](int64_t wide) {

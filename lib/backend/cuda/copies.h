@@ -1,5 +1,4 @@
-// Copies between arrangements of the same elements: what transpose, concat, slice and reorder are
-// made of.
+// Copies between arrangements of the same elements: used by transpose, concat, slice and reorder.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,17 +10,18 @@
 
 namespace fleet::cuda {
 
-// One dimension of a copy: how many elements, and how far apart they lie, in elements.
+// One dimension of a copy: number of elements and strides, in elements.
 struct CopyAxis {
   int64_t size, from, to;
 };
 
-// A copy of size(axes[0]) * size(axes[1]) * ... elements. Made once, runs any number of times.
+// A copy of size(axes[0]) * size(axes[1]) * ... elements. Constructed once, run any number of
+// times.
 class Copy {
  public:
   static constexpr int kMaxAxes = 12;
-  // axes: in any order. element: bytes of an element, 1, 2, 4 or 8. Up to kMaxAxes of them may be
-  // left after axes that follow one another on both sides are joined, else kUnsupported.
+  // axes: in any order. element: bytes per element: 1, 2, 4 or 8. At most kMaxAxes may remain after
+  // merging axes that are contiguous on both sides, otherwise kUnsupported.
   Copy(std::vector<CopyAxis> axes, size_t element, const void* from, void* to);
   // Enqueued; may be recorded in a CUDA graph.
   void run(cudaStream_t stream) const;
@@ -30,22 +30,22 @@ class Copy {
   void join_axes();
   void widen();
 
-  std::vector<CopyAxis> axes_;  // the outermost of `to` first
+  std::vector<CopyAxis> axes_;  // outermost axis of `to` first
   size_t element_;
   const void* from_;
   void* to_;
   int64_t count_ = 1;
 };
 
-// The axes of a whole tensor in two layouts without padding. Empty where they have no common
-// axes (blocks that do not divide one another): see relayout().
+// The axes of a whole tensor in two layouts without padding. Empty if they have no common axes
+// (block sizes that do not divide one another): see relayout().
 std::vector<CopyAxis> axes_between(const Shape& shape, const Layout& from, const Layout& to);
 
-// y = x in another layout, one element a thread; padding of y is zeroed. Any layouts that have at
-// most one block an axis, else kUnsupported.
+// y = x in another layout, one element per thread; zeroes the padding of y. Layouts may have at
+// most one block per axis, otherwise kUnsupported.
 void relayout(const Argument& x, const Argument& y, cudaStream_t stream);
 
-// Output 0 is input 0 as it lies in memory. Nothing to do where the Plan gave both the same memory.
+// Output 0 is input 0 in memory order. Does nothing if the Plan gave both the same memory.
 std::unique_ptr<Kernel> copy_kernel(KernelContext& context);
 
 // Types of kernels that only move elements.

@@ -9,7 +9,7 @@
 namespace fleet::cuda {
 namespace {
 
-// CUDA's current device is the thread's: set for a call, and put back.
+// CUDA's current device is a property of the thread: sets it for a call and restores it.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int index) {
@@ -52,7 +52,7 @@ class CudaEvent : public Event {
 class CudaStream : public Stream {
  public:
   explicit CudaStream(std::string where) : where_(std::move(where)) {
-    // Not ordered against the legacy default stream, which libraries may use.
+    // Not ordered with the legacy default stream, which libraries may use.
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate", where_);
   }
   ~CudaStream() override {
@@ -79,7 +79,7 @@ class CudaStream : public Stream {
 
 class CudaGraph : public Recording {
  public:
-  // Takes over the graph. stream: where it will be launched most.
+  // Takes ownership of the graph. stream: where it will usually be launched.
   CudaGraph(cudaGraph_t graph, cudaStream_t stream, std::string where) : where_(std::move(where)) {
     const cudaError_t made = cudaGraphInstantiateWithFlags(&executable_, graph, 0);
     cudaGraphDestroy(graph);
@@ -118,23 +118,23 @@ bool register_library_line(std::string (*line)()) {
 
 void check(cudaError_t result, const char* what, const std::string& where) {
   if (result == cudaSuccess) return;
-  cudaGetLastError();  // an error that is reported here must not come up again in the next call
+  cudaGetLastError();  // clears the error, so that the next call does not report it again
   const std::string failure = std::string(what) + " failed: " + cudaGetErrorString(result);
   if (result == cudaErrorMemoryAllocation) {
     throw Error(ErrorCode::kNoMemory, failure, where,
-                "use a smaller data.batch_size, or free the GPU of other programs");
+                "use a smaller data.batch_size, or stop other programs on the GPU");
   }
   throw Error(ErrorCode::kInternal, failure, where);
 }
 
 CudaDevice& cuda_device(Device& device) {
-  FLEET_CHECK(device.backend() == "cuda", "a cuda kernel on " + device.name());
+  FLEET_CHECK(device.backend() == "cuda", "a cuda kernel runs on " + device.name());
   return static_cast<CudaDevice&>(device);
 }
 
 CudaDevice::CudaDevice(int index, const DeviceOptions& options)
     : Device(options), index_(index), name_("cuda:" + std::to_string(index)) {
-  // Kernels and libraries find the device as the current one of the thread that drives it.
+  // Kernels and libraries use the current device of the thread that drives them.
   check(cudaSetDevice(index), "cudaSetDevice", name_);
   check(cudaFree(nullptr), "starting the device", name_);
   check(cudaGetDeviceProperties(&properties_, index), "cudaGetDeviceProperties", name_);
@@ -150,7 +150,7 @@ Buffer CudaDevice::allocate(size_t bytes) {
   Buffer buffer(
       std::shared_ptr<void>(memory, [allocator = allocator_](void* p) { allocator->free(p); }),
       bytes);
-  // The memset may still run, and the streams made here do not wait for it.
+  // The memset may still be running, and the streams made here do not wait for it.
   check(cudaMemset(memory, 0, bytes), "cudaMemset", name_);
   check(cudaDeviceSynchronize(), "cudaMemset", name_);
   return buffer;
@@ -170,11 +170,10 @@ Error CudaDevice::no_memory(size_t bytes) const {
   char fraction[32];
   std::snprintf(fraction, sizeof fraction, "%g", options().memory_fraction);
   return Error(ErrorCode::kNoMemory,
-               mebibytes(bytes) + " are wanted, " + mebibytes(memory.available) + " of " +
-                   mebibytes(memory.total) +
-                   " can be had (FLAGS_fraction_of_gpu_memory_to_use is " + fraction + ", " +
-                   mebibytes(allocator_->used()) + " are in use by this job)",
-               name_, "use a smaller data.batch_size, or free the GPU of other programs");
+               mebibytes(bytes) + " requested, " + mebibytes(memory.available) + " of " +
+                   mebibytes(memory.total) + " available (FLAGS_fraction_of_gpu_memory_to_use is " +
+                   fraction + ", " + mebibytes(allocator_->used()) + " in use by this job)",
+               name_, "use a smaller data.batch_size, or stop other programs on the GPU");
 }
 
 std::optional<Telemetry> CudaDevice::telemetry() {
@@ -187,7 +186,7 @@ std::optional<Telemetry> CudaDevice::telemetry() {
   return nvml_ ? nvml_->read() : std::nullopt;
 }
 
-// In Paddle's words.
+// Uses Paddle's wording.
 std::vector<std::string> CudaDevice::description() const {
   int driver = 0, runtime = 0;
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", name_);
@@ -223,7 +222,7 @@ Buffer CudaDevice::allocate_host(size_t bytes) {
 std::unique_ptr<Recording> CudaDevice::record(Stream& origin, const std::function<void()>& issue) {
   CurrentDevice current(index_);
   cudaStream_t stream = stream_of(origin);
-  // Thread-local: other threads (a communicator's watch, NVML) may go on calling CUDA.
+  // Thread-local, so that other threads (a communicator's watcher, NVML) may continue to call CUDA.
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture",
         name_);
   cudaGraph_t graph = nullptr;
@@ -241,7 +240,7 @@ std::unique_ptr<Recording> CudaDevice::record(Stream& origin, const std::functio
 
 void CudaDevice::copy(void* to, const void* from, size_t bytes, Stream& stream) {
   if (bytes == 0) return;
-  // The pointers say which side is the host.
+  // The pointers determine which side is the host.
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)), "cudaMemcpyAsync",
         name_);
 }

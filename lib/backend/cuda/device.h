@@ -13,7 +13,7 @@
 
 namespace fleet::cuda {
 
-// Translates a CUDA error into fleet::Error: kNoMemory where memory ran out, else kInternal.
+// Converts a CUDA error to fleet::Error: kNoMemory if memory ran out, otherwise kInternal.
 //   what  the call, for the message;  where  "cuda:0"
 void check(cudaError_t result, const char* what, const std::string& where = {});
 
@@ -21,15 +21,15 @@ inline cudaStream_t stream_of(Stream& stream) {
   return static_cast<cudaStream_t>(stream.native_handle());
 }
 
-// A library that the backend uses adds a line of its own to description(): "cuDNN Version: 9.19."
+// A library used by the backend adds its own line to description(): "cuDNN Version: 9.19."
 bool register_library_line(std::string (*line)());
 
 class CudaDevice;
-// The device of a kernel's context or layout query. kInternal where it is another backend's.
+// The device of a kernel's context or layout query. kInternal if it belongs to another backend.
 CudaDevice& cuda_device(Device& device);
 
-// Streams and events may be used from any thread, one at a time. Work of a stream that failed shows
-// up as an Error in a later call on the device: CUDA reports it to whoever asks first.
+// Streams and events may be used from any thread, one at a time. A failure of a stream's work is
+// reported as an Error by a later call on the device: CUDA reports it to the first caller.
 class CudaDevice : public Device {
  public:
   CudaDevice(int index, const DeviceOptions& options);
@@ -49,7 +49,7 @@ class CudaDevice : public Device {
   Buffer allocate_host(size_t bytes) override;
   std::unique_ptr<Recording> record(Stream& origin, const std::function<void()>& issue) override;
 
-  // Gives memory back to the driver that was allocated and is free again.
+  // Returns free cached memory to the driver.
   void trim() { allocator_->trim(); }
 
  private:
@@ -58,7 +58,7 @@ class CudaDevice : public Device {
   int index_;
   cudaDeviceProp properties_{};
   std::shared_ptr<CachingAllocator> allocator_;  // buffers may outlive the device
-  std::unique_ptr<Nvml> nvml_;                   // null: not there, or not asked for so far
+  std::unique_ptr<Nvml> nvml_;                   // null: unavailable, or not requested so far
   bool looked_for_nvml_ = false;
   std::string name_;
 };

@@ -11,7 +11,7 @@ using cuda::kBlock;
 
 struct Tensor {
   float* parameter;
-  int64_t encoded;  // where its stretch of a rank's part begins
+  int64_t encoded;  // start of its stretch in a rank's part
   int32_t sent;
 };
 
@@ -21,7 +21,7 @@ __device__ float float_of(int32_t bits) {
   return x;
 }
 
-// What one rank sent: a block a chunk of it. Places of one stretch differ.
+// Applies what one rank sent: one block per chunk of it. The indices of one stretch are distinct.
 __global__ void descend(const Chunk* chunks, const Tensor* tensors, const int32_t* part,
                         const float* rate, float share) {
   const Chunk chunk = chunks[blockIdx.x];
@@ -41,7 +41,7 @@ FLEET_KERNEL(cuda, dgc_apply) {
     const auto& counts = context.attributes().integers("counts");
     std::vector<Chunk> host_chunks;
     std::vector<Tensor> host_tensors;
-    int64_t each = 0;  // words of a rank's part
+    int64_t each = 0;  // words per rank's part
     for (int i = 0; i < static_cast<int>(counts.size()); ++i) {
       cuda::append_chunks(host_chunks, i, counts[i]);
       host_tensors.push_back(
@@ -54,7 +54,7 @@ FLEET_KERNEL(cuda, dgc_apply) {
     const int32_t* gathered = context.inputs[1].as<const int32_t>();
     const int64_t ranks = context.inputs[1].shape.elements() / each;
     return make_kernel([=](Stream& stream) {
-      for (int64_t rank = 0; rank < ranks; ++rank) {  // in this order on every rank
+      for (int64_t rank = 0; rank < ranks; ++rank) {  // the same order on every rank
         cuda::launch(descend, cuda::blocks_for(chunks.size(), 1), kBlock, 0,
                      cuda::stream_of(stream), chunks.data(), tensors.data(), gathered + rank * each,
                      rate, 1.0f / static_cast<float>(ranks));

@@ -1,6 +1,6 @@
-// Adding up takes one pass over memory, which also counts the first digit of each magnitude. Two
-// passes over v count the other digits of the k-th largest, which then is known; one counts what is
-// above it in each chunk, one writes it.
+// One pass over memory adds up and counts the first digit of each magnitude. Two passes over v
+// count the other digits, after which the k-th largest is known; one more counts the elements above
+// it in each chunk, and the last one writes them.
 #include <cstring>
 
 #include "backend/cuda/atomics.h"
@@ -14,7 +14,7 @@ using cuda::Chunk;
 using cuda::kBlock;
 
 constexpr int kBins = 2048;
-constexpr int kBinsEach = kBins / kBlock;  // a thread's
+constexpr int kBinsEach = kBins / kBlock;  // per thread
 
 // A digit of a magnitude's 31 bits.
 struct Digit {
@@ -30,12 +30,13 @@ struct Tensor {
   float decay;
 };
 
-// Of a tensor: the digits found so far, and the rank of the k-th largest among what has them.
+// Per tensor: the digits found so far, and the rank of the k-th largest among elements with these
+// digits.
 struct Found {
   uint32_t digits, rank;
 };
 
-// Of a chunk: elements above the k-th largest, and equal to it; later, of those before it.
+// Per chunk: elements above the k-th largest and equal to it; later, those of the chunks before it.
 struct Counts {
   uint32_t above, equal;
 };
@@ -105,7 +106,7 @@ __global__ void count_digits(const Chunk* chunks, const Tensor* tensors, const F
   add_to(histograms + static_cast<int64_t>(chunk.tensor) * kBins, bins);
 }
 
-// A block a tensor: the digit of its k-th largest. Leaves the histogram cleared.
+// One block per tensor: finds the digit of its k-th largest. Clears the histogram.
 __global__ void choose_digit(const Tensor* tensors, Digit digit, bool first, uint32_t* histograms,
                              Found* found) {
   __shared__ uint32_t sums[kBlock];
@@ -149,7 +150,7 @@ __global__ void count_chunks(const Chunk* chunks, const Tensor* tensors, const F
   if (threadIdx.x == 0) counts[blockIdx.x] = {above, equal};
 }
 
-// The counts of a block's threads become those of the threads before it, beginning with `start`.
+// Exclusive prefix sum of the counts of a block's threads, beginning with `start`.
 __device__ void sum_counts(Counts* counts, Counts start) {
   cuda::block_barrier();
   if (threadIdx.x == 0) {
@@ -163,7 +164,7 @@ __device__ void sum_counts(Counts* counts, Counts start) {
   cuda::block_barrier();
 }
 
-// A block a tensor: the counts of each of its chunks become those of all before it.
+// One block per tensor: exclusive prefix sum of the counts of its chunks.
 __global__ void sum_chunks(const Tensor* tensors, Counts* counts) {
   __shared__ Counts sums[kBlock];
   const Tensor tensor = tensors[blockIdx.x];
@@ -187,7 +188,7 @@ __global__ void sum_chunks(const Tensor* tensors, Counts* counts) {
   }
 }
 
-// Places and values of what is sent, in the order of the places: each thread has a stretch.
+// Writes indices and values of the selected elements, ordered by index: each thread has a stretch.
 __global__ void take_out(const Chunk* chunks, const Tensor* tensors, const Found* found,
                          const Counts* counts) {
   __shared__ Counts sums[kBlock];

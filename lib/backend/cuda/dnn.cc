@@ -17,18 +17,18 @@ void check(cudnnStatus_t status, const std::string& what) {
   cudnnGetLastErrorString(reason.data(), reason.size());
   std::string text = std::string("cuDNN: ") + cudnnGetErrorString(status);
   if (reason[0] != '\0') text += std::string(" (") + reason.data() + ")";
-  // Statuses of one kind share the thousand: 2xxx bad arguments, 3xxx not supported.
+  // Statuses of one kind share the thousands digit: 2xxx bad arguments, 3xxx not supported.
   const bool unsupported = status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000;
   if (unsupported) {
     throw Error(ErrorCode::kUnsupported, text, what,
                 "use another type, or another configuration of the operation");
   }
   throw Error(ErrorCode::kInternal, text, what,
-              "CUDNN_LOGLEVEL_DBG=2 CUDNN_LOGDEST_DBG=stderr makes cuDNN say more");
+              "CUDNN_LOGLEVEL_DBG=2 CUDNN_LOGDEST_DBG=stderr makes cuDNN log more");
 }
 
 cudnnHandle_t dnn_handle(CudaDevice& device) {
-  // Never destroyed: at the end of the process CUDA may be gone before static objects are.
+  // Never destroyed: at process exit, CUDA may be gone before static objects are destroyed.
   static std::mutex mutex;
   static auto& handles = *new std::map<int, cudnnHandle_t>;
   const std::lock_guard lock(mutex);
@@ -109,7 +109,7 @@ Target::Target(const std::string& properties)
 
 Descriptor make_tensor(const Tensor& tensor) {
   const Shape& s = tensor.shape;
-  FLEET_CHECK(s.rank() == 4, "a tensor of cuDNN of " + s.text());
+  FLEET_CHECK(s.rank() == 4, "a cuDNN tensor of shape " + s.text());
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   const std::array<int64_t, 4> dims = {s[0], s[1], s[2], s[3]};
   const std::array<int64_t, 4> strides = {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
@@ -160,7 +160,7 @@ Graph::Graph(std::vector<Descriptor> operations, const std::string& what)
 
 namespace {
 
-// Descriptors that cuDNN fills in, at most `most`: the caller provides them.
+// At most `most` descriptors, which the caller provides and cuDNN fills in.
 std::vector<Descriptor> get_list(const Descriptor& from, cudnnBackendAttributeName_t name,
                                  cudnnBackendDescriptorType_t type, int64_t most) {
   std::vector<Descriptor> list;
@@ -223,7 +223,7 @@ Descriptor engine_of(const Descriptor& config) {
 
 Choice choice_of(const Descriptor& config, const Descriptor& engine) {
   Choice choice{.engine = get_integer(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX)};
-  // Their number cannot be asked for; there is at most one of each type.
+  // cuDNN does not report their number; there is at most one of each type.
   for (const Descriptor& knob :
        get_list(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
                 CUDNN_KNOB_TYPE_COUNTS)) {
@@ -240,7 +240,7 @@ std::vector<Descriptor> configurations(const Graph& graph, const Target& target,
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.get());
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, target.properties());
-  if (!heuristics.try_finalize()) return {};  // it knows nothing of such a graph
+  if (!heuristics.try_finalize()) return {};  // no heuristics for such a graph
   return get_list(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
                   count_of(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS));
 }
@@ -262,7 +262,7 @@ Plan::Plan(Descriptor plan, Choice choice) : plan_(std::move(plan)), choice_(std
 std::vector<std::shared_ptr<const Plan>> make_plans(const Graph& graph, const Target& target,
                                                     const PlanLimits& limits, size_t most) {
   std::vector<std::shared_ptr<const Plan>> plans;
-  // The fallback's engines are slow and always there.
+  // The fallback engines are slow but always available.
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& config : configurations(graph, target, mode)) {
       if (plans.size() >= most) return plans;

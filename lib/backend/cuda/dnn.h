@@ -1,8 +1,8 @@
 // cuDNN's graph interface: descriptors, tensors, operations, and plans that run a graph of them.
-// Only this header and the files that include it name cuDNN.
+// Only this header and the files that include it use cuDNN.
 //
-// Everything up to a finished plan works from a GPU's properties alone, so that it can be tested,
-// and asked what a GPU supports, on a machine without one (Target).
+// Everything up to a finished plan works from a GPU's properties alone (Target), so that it can be
+// tested, and queried for what a GPU supports, on a machine without one.
 #pragma once
 
 #include <cudnn.h>
@@ -23,11 +23,11 @@ namespace fleet::cuda {
 
 class CudaDevice;
 
-// Translates cuDNN's error into fleet::Error: kUnsupported where cuDNN cannot do what is asked,
-// else kInternal; with cuDNN's own explanation.
+// Converts cuDNN's error to fleet::Error: kUnsupported if cuDNN lacks support for the request,
+// otherwise kInternal; includes cuDNN's own explanation.
 void check(cudnnStatus_t status, const std::string& what);
 
-// The device's handle, made when it is first asked for. Used by the thread that drives the device.
+// The device's handle, created on first use. Used by the thread that drives the device.
 cudnnHandle_t dnn_handle(CudaDevice& device);
 
 namespace dnn {
@@ -39,7 +39,7 @@ class Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(cudnnBackendDescriptorType_t type);
-  // Takes over a descriptor that was made elsewhere.
+  // Takes ownership of a descriptor created elsewhere.
   explicit Descriptor(cudnnBackendDescriptor_t descriptor) : descriptor_(descriptor) {}
   Descriptor(Descriptor&& other) noexcept
       : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
@@ -58,7 +58,7 @@ class Descriptor {
   void set_list(cudnnBackendAttributeName_t name, std::span<const int64_t> values);
   void set(cudnnBackendAttributeName_t name, const Descriptor& value);
   void finalize(const std::string& what);
-  // The same, but says by its return value whether cuDNN supports what the descriptor asks for.
+  // The same, but returns whether cuDNN supports what the descriptor requests.
   bool try_finalize();
   cudnnBackendDescriptor_t get() const { return descriptor_; }
   explicit operator bool() const { return descriptor_ != nullptr; }
@@ -71,7 +71,7 @@ class Descriptor {
 class Target {
  public:
   explicit Target(CudaDevice& device);
-  // From properties as cuDNN writes them (JSON): for a GPU that is not there.
+  // From properties in cuDNN's format (JSON): for a GPU that is not present.
   explicit Target(const std::string& properties);
   const Descriptor& properties() const { return properties_; }
   const std::string& name() const { return name_; }  // of the GPU
@@ -87,22 +87,22 @@ struct Tensor {
   int64_t id;  // unique in the graph, from 1; binds it to memory
   Shape shape;
   DType dtype;
-  bool is_virtual = false;  // passed on inside the graph, without memory
-  bool is_scalar = false;   // one value, given by the host when the graph runs
+  bool is_virtual = false;  // internal to the graph, without memory
+  bool is_scalar = false;   // one value, passed by the host when the graph runs
 };
 Descriptor make_tensor(const Tensor& tensor);
 
-// Which of cuDNN's engines runs a graph, and how.
+// The cuDNN engine that runs a graph, and its settings.
 struct Choice {
   int64_t engine = 0;
   std::vector<std::pair<int64_t, int64_t>> knobs;  // type, value
   std::string text() const;                        // "engine 4 knobs 2=1 12=0"
-  // Nothing where the text is none.
+  // Empty if the text is invalid.
   static std::optional<Choice> parse(const std::string& text);
   bool operator==(const Choice&) const = default;
 };
 
-// Operations over tensors, as one unit of work. Immutable once made.
+// Operations on tensors, as one unit of work. Immutable.
 class Graph {
  public:
   // Finished operation descriptors, in any order.
@@ -122,7 +122,7 @@ struct PlanLimits {
   bool exact_float32 = false;     // no TF32: products of float32 in float32
 };
 
-// A graph made ready for a target by one choice.
+// A graph prepared for a target with one choice.
 class Plan {
  public:
   Plan(Descriptor plan, Choice choice);
@@ -136,20 +136,20 @@ class Plan {
   size_t workspace_ = 0;
 };
 
-// Plans within the limits, those first that cuDNN's heuristics expect to be fastest, at most `most`
-// of them. Empty: cuDNN does not support the graph on this target within these limits.
+// Plans within the limits, at most `most`, in the order of cuDNN's expected speed. Empty if cuDNN
+// does not support the graph on this target within these limits.
 std::vector<std::shared_ptr<const Plan>> make_plans(const Graph& graph, const Target& target,
                                                     const PlanLimits& limits, size_t most);
-// The plan of a choice made earlier; null where cuDNN does not take it (any more).
+// The plan of an earlier choice; null if cuDNN does not accept it (any more).
 std::shared_ptr<const Plan> make_plan(const Graph& graph, const Target& target,
                                       const Choice& choice);
 
-// A plan together with the memory it works on, ready to run again and again.
+// A plan together with its memory, ready to run repeatedly.
 class Execution {
  public:
   struct Binding {
-    int64_t id;  // of a tensor
-    void* data;  // on the device; of a scalar: on the host, read when it runs
+    int64_t id;  // the tensor's id
+    void* data;  // on the device; for a scalar: on the host, read when it runs
   };
   Execution(std::shared_ptr<const Plan> plan, std::span<const Binding> bindings, void* workspace);
   // May be recorded in a CUDA graph.

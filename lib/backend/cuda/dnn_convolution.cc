@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kSum = 5;  // between the product and its bias
 
-// The attributes of the three directions' operations, which differ by name only.
+// The attributes of the operations of the three directions, which differ by name only.
 struct Names {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t geometry, x, weight, y, alpha, beta;
@@ -51,7 +51,7 @@ Descriptor product(const Convolution& conv, int64_t y_id) {
   made.set(names.geometry, make_geometry(conv));
   made.set(names.x, make_tensor({kConvX, conv.x, conv.dtype}));
   made.set(names.weight, make_tensor({kConvWeight, conv.weight, conv.dtype}));
-  // A sum that goes on to its bias is kept as it was computed.
+  // A sum that continues to its bias stays in the precision it was computed in.
   const bool is_virtual = y_id != kConvY;
   made.set(names.y,
            make_tensor({y_id, conv.y, is_virtual ? DType::kFloat32 : conv.dtype, is_virtual}));

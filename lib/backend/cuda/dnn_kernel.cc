@@ -20,7 +20,7 @@ std::shared_ptr<const Plan> need_plan(Device& device, const Convolution& conv) {
   throw Error(ErrorCode::kUnsupported,
               "cuDNN has no algorithm within conv_workspace_size_limit = " +
                   std::to_string(device.options().conv_workspace_size_limit) + " MiB" +
-                  (device.options().deterministic ? " that is deterministic" : ""),
+                  (device.options().deterministic ? " among the deterministic ones" : ""),
               conv.text(), "raise the limit, or use another type");
 }
 

@@ -1,4 +1,4 @@
-// Kernels that run a convolution of cuDNN, alone or with what is around it.
+// Kernels that run a cuDNN convolution, alone or with surrounding operations.
 #pragma once
 
 #include <utility>
@@ -9,19 +9,19 @@
 
 namespace fleet::cuda::dnn {
 
-// Whether cuDNN can do it on this device; null (no device): it is assumed to.
+// Whether cuDNN supports it on this device. Without a device (null), assumes that it does.
 bool is_supported(Device* device, const Convolution& convolution);
-// Bytes of workspace the chosen algorithm needs; 0 where there is no device to ask.
-// kUnsupported where cuDNN has no algorithm within the limits.
+// Bytes of workspace of the chosen algorithm; 0 without a device. kUnsupported if cuDNN has no
+// algorithm within the limits.
 size_t workspace_of(Device* device, const Convolution& convolution);
-// Runs it on this memory; bias null where the convolution has none.
+// Runs it on this memory; bias is null if the convolution has none.
 std::unique_ptr<Kernel> make_kernel(Device& device, const Convolution& convolution, void* x,
                                     void* weight, void* y, void* bias, void* workspace);
 
-// The same for a pattern: not supported is no error but asks for the plain way.
+// The same for a pattern: if it is unsupported, the caller uses the unfused path.
 bool is_supported(Device* device, const Pattern& pattern);
 size_t workspace_of(Device* device, const Pattern& pattern);
-// memory: of each of tensors_of(pattern), by id.
+// memory: for each of tensors_of(pattern), by id.
 std::unique_ptr<Kernel> make_kernel(Device& device, const Pattern& pattern,
                                     const std::vector<std::pair<int64_t, void*>>& memory,
                                     void* workspace);

@@ -146,7 +146,7 @@ class Builder {
     made.finalize(p_.text());
   }
 
-  // dx = gradient where moved > 0
+  // dx = gradient where moved > 0, otherwise 0.
   void relu_gradient(const Tensor& gradient, const Tensor& moved, const Tensor& dx) {
     Descriptor description(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_RELU_BWD;
@@ -196,7 +196,7 @@ std::vector<Tensor> tensors_of(const Pattern& p) {
 }
 
 Graph make_graph(const Pattern& pattern) {
-  FLEET_CHECK(!pattern.convolution.bias, "a pattern around a convolution with bias");
+  FLEET_CHECK(!pattern.convolution.bias, "a pattern must not contain a convolution with bias");
   Builder builder(pattern);
   switch (pattern.convolution.direction) {
     case Convolution::kForward:

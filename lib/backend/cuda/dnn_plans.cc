@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMostMeasured = 64;
 constexpr int kRuns = 3, kTogether = 10;
 
-// A device's plans. Lives as long as the process, as the library's handle does.
+// A device's plans. They live as long as the process, like the library's handle.
 struct DevicePlans {
   explicit DevicePlans(CudaDevice& device)
       : target(device), measured(choice_file("cudnn", target.name(), cudnnGetVersion())) {}
@@ -57,7 +57,7 @@ class Timer {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-// Scratch memory for a graph's tensors, to measure on.
+// Scratch memory for a graph's tensors during measurement.
 class Scratch {
  public:
   Scratch(CudaDevice& device, const std::vector<Tensor>& tensors) : device_(device) {
@@ -68,7 +68,7 @@ class Scratch {
     stream_ = device.make_stream("measuring");
   }
 
-  // Milliseconds of the quickest of a few runs.
+  // Milliseconds of the fastest of a few runs.
   float measure(const std::shared_ptr<const Plan>& plan) {
     if (plan->workspace() > workspace_.bytes()) {
       workspace_ = {};
@@ -77,7 +77,7 @@ class Scratch {
     const Execution execution(plan, bindings_, workspace_.data());
     const cudnnHandle_t handle = dnn_handle(device_);
     execution.run(handle, *stream_);
-    // As a step launches it: without what the host takes for each run.
+    // Recorded, as a step launches it, to exclude the host's time per run.
     const auto together = device_.record(*stream_, [&] {
       for (int i = 0; i < kTogether; ++i) execution.run(handle, *stream_);
     });
@@ -112,12 +112,13 @@ std::shared_ptr<const Plan> fastest(CudaDevice& device, const Graph& graph,
       if (time < best_time) best = plan;
       best_time = std::min(best_time, time);
     } catch (const Error& error) {
-      // One algorithm that cannot run, or finds no memory, is not chosen.
+      // An algorithm that cannot run, or finds no memory, is not chosen.
       if (error.code() != ErrorCode::kUnsupported) failure = std::current_exception();
       spdlog::debug("{} by {}: {}", graph.what(), plan->choice().text(), error.what());
     }
   }
-  if (!best && failure) std::rethrow_exception(failure);  // else it would seem there is none
+  // Otherwise it would look as if no algorithm existed.
+  if (!best && failure) std::rethrow_exception(failure);
   if (best) {
     spdlog::debug("{}: {} of {} algorithms, {:.3f} ms", graph.what(), best->choice().text(),
                   plans.size(), best_time);
@@ -140,9 +141,9 @@ std::shared_ptr<const Plan> search(CudaDevice& device, DevicePlans& known, const
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNoMemory) throw;
     device.trim();
-    return plans.empty() ? nullptr : plans[0];  // not measured, so not kept
+    return plans.empty() ? nullptr : plans[0];  // not measured, so not stored
   }
-  device.trim();  // or the memory of the job would be cut out of pieces made for measuring
+  device.trim();  // otherwise the job's memory would be cut from pieces made for measuring
   if (plan) known.measured.add(key, plan->choice().text());
   return plan;
 }
@@ -155,7 +156,7 @@ std::shared_ptr<const Plan> find_plan(CudaDevice& device, const std::string& key
   const DeviceOptions& options = device.options();
   PlanLimits limits{.workspace = static_cast<size_t>(options.conv_workspace_size_limit) << 20,
                     .deterministic = options.deterministic};
-  // The image's type decides: the float32 statistics of a pattern in float16 are no products.
+  // The image's type decides: the float32 statistics of a float16 pattern are not products.
   limits.exact_float32 = tensors.front().dtype == DType::kFloat32 && !options.tensor_op_math;
   const std::string full_key =
       key + " within " + std::to_string(options.conv_workspace_size_limit) + " MiB" +

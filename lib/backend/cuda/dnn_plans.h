@@ -1,5 +1,5 @@
-// Which of cuDNN's algorithms runs a graph on a device: by heuristics or by measuring, decided once
-// a process, and what was measured once a machine.
+// Selects the cuDNN algorithm for a graph on a device, by heuristics or by measuring: once per
+// process, and once per machine for measurements.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 namespace fleet::cuda::dnn {
 
 // The plan for a graph under the device's options (deterministic, tensor_op_math,
-// cudnn_exhaustive_search, conv_workspace_size_limit). The first call for a graph decides, also by
-// running it on scratch memory of the given tensors; later ones get the same plan. Null where cuDNN
-// has none. Only while a Plan is made: it may allocate and wait.
-//   key      one line that says all about the graph
-//   tensors  that are bound to memory
+// cudnn_exhaustive_search, conv_workspace_size_limit). The first call for a graph decides, if
+// necessary by running it on scratch memory for the given tensors; later calls return the same
+// plan. Null if cuDNN has none. Call it only while a Plan is built: it may allocate and wait.
+//   key      one line that describes the graph completely
+//   tensors  those bound to memory
 std::shared_ptr<const Plan> find_plan(CudaDevice& device, const std::string& key,
                                       const std::function<Graph()>& make_graph,
                                       const std::vector<Tensor>& tensors);

@@ -1,5 +1,5 @@
-// Kernels of a function of floats over all elements, one pass over memory in 128-bit accesses.
-// For .cu files.
+// Kernels that apply a function of floats to all elements, in one pass over memory with 128-bit
+// accesses. For .cu files.
 #pragma once
 
 #include "backend/cuda/types.h"
@@ -7,11 +7,11 @@
 
 namespace fleet::cuda {
 
-// Any layout, where all arguments have the same. Unpadded: for functions that do not map 0 to 0.
+// Any layout shared by all arguments. Unpadded for functions that do not map 0 to 0.
 inline void keep_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/true); }
 inline void keep_unpadded_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/false); }
 
-// out[i] = function(in[i]...), a pack a thread; out may be one of the inputs.
+// out[i] = function(in[i]...), one pack per thread; out may be one of the inputs.
 template <int pack, typename F, typename Out, typename... In>
 __global__ void map_elements(int64_t count, F function, Out* out, const In*... in) {
   const int64_t begin = thread_index() * pack;
@@ -41,7 +41,7 @@ void map(cudaStream_t stream, int64_t count, F function, Out* out, const In*... 
   }
 }
 
-// Output 0 = function(input 0), both of one type and layout. F: float operator()(float) const.
+// Output 0 = function(input 0), with the same type and layout. F: float operator()(float) const.
 template <typename F>
 std::unique_ptr<Kernel> unary_kernel(KernelContext& context, F function) {
   const Argument x = context.inputs[0], y = context.outputs[0];
@@ -53,7 +53,7 @@ std::unique_ptr<Kernel> unary_kernel(KernelContext& context, F function) {
   });
 }
 
-// Output 0 = function(input 0, input 1), all of one type and layout.
+// Output 0 = function(input 0, input 1), all with the same type and layout.
 template <typename F>
 std::unique_ptr<Kernel> binary_kernel(KernelContext& context, F function) {
   const Argument x = context.inputs[0], y = context.inputs[1], z = context.outputs[0];
@@ -66,7 +66,7 @@ std::unique_ptr<Kernel> binary_kernel(KernelContext& context, F function) {
   });
 }
 
-// The kernels of an elementwise operation: of x alone, and of its gradient.
+// The kernels of an elementwise operation of x and of its gradient.
 template <typename F>
 void define_unary(KernelDef& def, bool keeps_zeros = true) {
   def.dtypes = floating_types();

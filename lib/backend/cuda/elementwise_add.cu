@@ -41,8 +41,8 @@ std::unique_ptr<Kernel> add_kernel_with(KernelContext& context, const std::strin
                                            static_cast<float>(attributes.number("bias"))}});
 }
 
-// What an element of dout gives to dx and dy. out: where relu passed something on; may be null, as
-// may dx.
+// The contribution of an element of dout to dx and dy. out: the output of relu, which masks dout;
+// may be null, and so may dx.
 template <typename T>
 struct AddGrad {
   const T *dout, *out;

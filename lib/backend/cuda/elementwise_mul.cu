@@ -7,7 +7,7 @@ struct Multiply {
   __device__ float operator()(float x, float y) const { return x * y; }
 };
 
-// dx = dout * y and dy = dout * x of operands of one shape, in one pass; either may be null.
+// dx = dout * y and dy = dout * x for operands of one shape, in one pass; either may be null.
 template <int pack, typename T>
 __global__ void multiply_grad(const T* x, const T* y, const T* dout, T* dx, T* dy, int64_t count) {
   const int64_t begin = cuda::thread_index() * pack;
@@ -40,7 +40,7 @@ struct MulGrad {
 std::unique_ptr<Kernel> make_grad(KernelContext& context) {
   const Argument x = context.inputs[0], y = context.inputs[1], dout = context.inputs[2];
   const Argument dx = context.outputs[0], dy = context.outputs[1];
-  FLEET_CHECK(x.dtype == y.dtype, "operands of different types");
+  FLEET_CHECK(x.dtype == y.dtype, "operands have different types");
   float* partial = static_cast<float*>(context.workspace);
   return cuda::dispatch(x.dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = decltype(type);

@@ -1,4 +1,4 @@
-// Fully connected layers by cuBLASLt, which adds the bias and sums its gradient on the way.
+// Fully connected layers with cuBLASLt, which also adds the bias and sums its gradient.
 #include <algorithm>
 
 #include "backend/cuda/channels.h"
@@ -21,7 +21,7 @@ Sizes sizes_of(const Shape& x, const Shape& y) {
   return {rows, x.elements() / std::max<int64_t>(rows, 1), out};
 }
 
-// A bias of another type than the product's is added, or summed, by a kernel of its own.
+// A bias whose type differs from the product's is added, or summed, by a separate kernel.
 Product forward(const Sizes& s, DType dtype, bool bias) {
   return {.rows = s.rows,
           .columns = s.out,

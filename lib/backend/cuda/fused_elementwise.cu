@@ -1,13 +1,13 @@
-// The formula is interpreted by every thread for a few neighbouring elements. Its registers lie in
-// shared memory, where they can be numbered; a thread touches only its own. What it reads and
-// writes in the device's memory is each input and each output once.
+// Every thread interprets the formula for a few consecutive elements. The formula's registers are
+// in shared memory, where they can be indexed; a thread uses only its own. Each input is read once
+// from device memory, and each output is written once.
 #include "backend/cuda/spread.h"
 #include "graph/elementwise.h"
 
 namespace fleet {
 namespace {
 
-constexpr int kThreads = 128, kElements = 4;  // of a block, of a thread
+constexpr int kThreads = 128, kElements = 4;  // per block, per thread
 using Values = cuda::Pack<float, kElements>;
 
 static_assert(kMostElementRegisters * kThreads * sizeof(Values) <= 48 << 10);
@@ -23,7 +23,7 @@ struct Input {
   const void* data;
   Kind kind;
   bool spreads;
-  int64_t middle, inner, valid;  // of what spreads, see cuda::Spread
+  int64_t middle, inner, valid;  // of a broadcast input, see cuda::Spread
 };
 struct Output {
   void* data;
@@ -35,7 +35,7 @@ struct Line {
   float p, q;
 };
 
-// All that a launch needs, by value: so it may be recorded in a CUDA graph.
+// All parameters of a launch, by value, so that it may be recorded in a CUDA graph.
 struct Code {
   int lines, outputs;
   int64_t count;
@@ -90,7 +90,7 @@ __device__ Values each(F function) {
   return values;
 }
 
-// One line of the formula, of the registers it reads.
+// Computes one line of the formula from the registers it reads.
 __device__ Values computed(const Line& line, const Values& a, const Values& b, const Values& c) {
   const float p = line.p, q = line.q;
   switch (static_cast<ElementCode>(line.code)) {
@@ -149,7 +149,7 @@ __global__ void interpret(Code code) {
                          registers[line.c * kThreads]);
     }
   }
-  // Only now: an output may lie where an input does.
+  // Written last, because an output may share an input's memory.
   for (int o = 0; o < code.outputs; ++o) {
     write(code.output[o], begin, live, wide, registers[code.output[o].value * kThreads]);
   }
@@ -201,8 +201,8 @@ Code code_of(const KernelContext& context, const ElementProgram& program) {
   return code;
 }
 
-// All of the outputs' shape lie as the first that has a layout does, where what spreads can be
-// spread over that, and where padding stays zero; else plain.
+// All arguments with the outputs' shape take the first layout that one of them has, if inputs can
+// be broadcast over that and padding stays zero; otherwise plain.
 void layouts(LayoutQuery& query) {
   const ElementFormula formula = formula_of(query.attributes());
   const Shape& shape = query.output_var(0).shape;

@@ -14,7 +14,7 @@
 namespace fleet::cuda {
 namespace {
 
-constexpr size_t kWorkspace = size_t{32} << 20;  // what NVIDIA recommends for Hopper
+constexpr size_t kWorkspace = size_t{32} << 20;  // NVIDIA's recommendation for Hopper
 
 void check(cublasStatus_t status, const std::string& what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -25,7 +25,8 @@ void check(cublasStatus_t status, const std::string& what) {
               unsupported ? "use another type" : "");
 }
 
-// Never destroyed, as CUDA may be gone before static objects are. Thread-safe by itself.
+// Never destroyed, because CUDA may be gone before static objects are destroyed. Internally
+// thread-safe.
 cublasLtHandle_t handle_of(CudaDevice& device) {
   static std::mutex mutex;
   static auto& handles = *new std::map<int, cublasLtHandle_t>;
@@ -75,8 +76,8 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name
         "preferences of a product");
 }
 
-// A row-major matrix is to cuBLASLt the column-major one of its transpose: so it computes
-// dᵀ = bᵀ aᵀ, b first, and what is stored [height, width] has width rows.
+// cuBLASLt sees a row-major matrix as the column-major matrix of its transpose, so it computes dᵀ =
+// bᵀ aᵀ with b first, and a matrix stored as [height, width] has width rows.
 MatrixLayout matrix(const Product& p, int64_t height, int64_t width) {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublasLtMatrixLayoutCreate(&made, type_of(p.dtype), width, height, width), p.text());
@@ -116,7 +117,7 @@ class ProductKernel : public Kernel {
         b_(p.transpose_b ? matrix(p, p.columns, p.depth) : matrix(p, p.depth, p.columns)),
         d_(matrix(p, p.rows, p.columns)) {}
 
-  // Whether cuBLASLt has an algorithm; it is chosen here.
+  // Chooses cuBLASLt's algorithm. Returns whether there is one.
   bool choose() {
     cublasLtMatmulPreference_t made = nullptr;
     check(cublasLtMatmulPreferenceCreate(&made), text_);
@@ -157,7 +158,7 @@ class ProductKernel : public Kernel {
   size_t workspace_bytes_ = 0;
 };
 
-// The product first, then its epilogue.
+// Runs the product first, then its epilogue.
 std::unique_ptr<Kernel> with_own_epilogue(std::shared_ptr<Kernel> plain, const Product& p,
                                           const ProductArguments& arguments) {
   const bool adds = p.epilogue == Product::kAddBias;

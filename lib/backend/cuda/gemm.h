@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt. Enqueued on the kernel's stream, may be recorded in a CUDA graph,
-// the same bits every time.
+// Matrix products with cuBLASLt. Enqueued on the kernel's stream, may be recorded in a CUDA graph,
+// bitwise reproducible.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace fleet::cuda {
 
-// d[batch, rows, columns] = a[batch, rows, depth] b[batch, depth, columns], all row-major, of one
-// type, summed in float32 (float32 in TF32 where the device's options have tensor_op_math).
+// d[batch, rows, columns] = a[batch, rows, depth] b[batch, depth, columns], all row-major and of
+// one type, summed in float32 (in TF32 if the device's options have tensor_op_math).
 struct Product {
   int64_t batch = 1, rows = 0, columns = 0, depth = 0;
   bool transpose_a = false, transpose_b = false;  // stored as [depth, rows], [columns, depth]
@@ -18,7 +18,7 @@ struct Product {
   enum Epilogue {
     kNone,
     kAddBias,  // d += bias[columns]
-    kSumA,     // bias[rows] = the sums of a over depth (a transposed): the gradient of such a bias
+    kSumA,     // bias[rows] = the sums of a over depth (a transposed): the gradient of the bias
   } epilogue = kNone;
   std::string text() const;
 };
@@ -26,13 +26,13 @@ struct Product {
 struct ProductArguments {
   const void *a = nullptr, *b = nullptr;
   void* d = nullptr;
-  void* bias = nullptr;  // read or written by the epilogue, of the product's type
+  void* bias = nullptr;  // read or written by the epilogue, with the product's type
   void* workspace = nullptr;
 };
 
 size_t workspace_of(const Product& product);  // bytes
-// kUnsupported where cuBLASLt has no algorithm. An epilogue it does not have for this product is a
-// kernel of our own behind it.
+// kUnsupported if cuBLASLt has no algorithm. An epilogue that it lacks for this product becomes a
+// separate kernel after it.
 std::unique_ptr<Kernel> make_product(Device& device, const Product& product,
                                      const ProductArguments& arguments);
 

@@ -1,4 +1,4 @@
-// The gradients that a check of all of them reads, in chunks. For .cu files.
+// The gradients that a check over all of them reads, in chunks. For .cu files.
 #pragma once
 
 #include <vector>
@@ -12,16 +12,16 @@ struct Gradient {
   DType dtype;
 };
 
-// On the device for as long as a copy of this lives.
+// On the device as long as a copy of this object lives.
 class GradientTable {
  public:
-  // Of inputs[first], inputs[first + 1], ...: float32 or a 16-bit type.
+  // For inputs[first], inputs[first + 1], ...: float32 or a 16-bit type.
   GradientTable(KernelContext& context, size_t first)
       : GradientTable(context.device, list(context, first)) {}
 
   int32_t count() const { return static_cast<int32_t>(gradients_.size()); }
   int64_t chunk_count() const { return chunks_.size(); }
-  const Chunk* chunks() const { return chunks_.data(); }  // of them: Chunk::tensor is the number
+  const Chunk* chunks() const { return chunks_.data(); }  // Chunk::tensor is the gradient's index
   const Gradient* gradients() const { return gradients_.data(); }
 
  private:
@@ -48,7 +48,7 @@ class GradientTable {
   Table<Gradient> gradients_;
 };
 
-// Reads each input in the layout it has: padding is zero.
+// Reads each input in its own layout: padding is zero.
 inline void take_as_they_lie(LayoutQuery& query) {
   for (int i = 0; i < query.input_count(); ++i) {
     if (query.input(i) && !query.input(i)->is_opaque()) query.need(i, *query.input(i));

@@ -1,4 +1,4 @@
-// Labels as kernels of losses read them.
+// Labels, as kernels of losses read them.
 #pragma once
 
 #include "backend/cuda/launch.h"
@@ -6,8 +6,8 @@
 
 namespace fleet::cuda {
 
-// A label that is no class cannot stop the step as it does on the CPU: its sample's loss is NaN, so
-// that it shows, and its gradient 0.
+// Unlike on the CPU, a label outside the classes cannot stop the step. Its sample's loss is NaN,
+// which makes it visible, and its gradient is 0.
 struct Labels {
   const int64_t* label = nullptr;
   int64_t samples = 0, classes = 0, ignore_index = 0;

@@ -1,6 +1,6 @@
-// Starting kernels, and what a kernel may use of CUDA beyond plain C++. Every .cu file goes through
-// here: the tests put another file of this name in front of it and run the same kernels on the host
-// (tests/backend/cuda/emulator), so no other launch syntax, barrier or warp function is used.
+// Kernel launches, and the CUDA features beyond plain C++ that kernels may use. Every .cu file uses
+// this header: the tests replace it with a file of the same name and run the same kernels on the
+// host (tests/backend/cuda/emulator). So use no other launch syntax, barrier or warp function.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,13 +11,13 @@
 
 namespace fleet::cuda {
 
-inline constexpr int kWarp = 32;    // threads that exchange registers
-inline constexpr int kBlock = 256;  // threads of a block where nothing else is said
+inline constexpr int kWarp = 32;    // threads that can exchange registers
+inline constexpr int kBlock = 256;  // default number of threads per block
 
 // Runs kernel(arguments...) with grid.x * y * z blocks of block.x * y * z threads, in stream order.
-// May be recorded in a CUDA graph: what the arguments point to must stay where it is. A grid
-// without blocks does nothing. Throws fleet::Error where the launch is refused.
-//   shared_bytes  dynamic shared memory of a block, see dynamic_shared(); up to 48 KiB
+// May be recorded in a CUDA graph: memory that the arguments point to must not move. A grid without
+// blocks does nothing. Throws fleet::Error if the launch is rejected.
+//   shared_bytes  dynamic shared memory per block, see dynamic_shared(); up to 48 KiB
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
             cudaStream_t stream, Arguments... arguments) {
@@ -26,7 +26,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_
   check(cudaGetLastError(), "launching a kernel");
 }
 
-// The launch's dynamic shared memory, 16-byte aligned. One array a kernel.
+// The launch's dynamic shared memory, 16-byte aligned. One array per kernel.
 template <typename T>
 __device__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char fleet_dynamic_shared[];
@@ -35,7 +35,7 @@ __device__ T* dynamic_shared() {
 
 // Waits for all threads of the block that have not returned.
 __device__ inline void block_barrier() { __syncthreads(); }
-// `value` of the lane `distance` away in the bits of its number. All 32 lanes must call it.
+// `value` of the lane whose number is this lane's XOR `distance`. All 32 lanes must call it.
 template <typename T>
 __device__ T shuffle_xor(T value, int distance) {
   return __shfl_xor_sync(0xffffffffu, value, distance);
@@ -45,7 +45,7 @@ template <typename T>
 __device__ T shuffle(T value, int lane) {
   return __shfl_sync(0xffffffffu, value, lane);
 }
-// A bit per lane: where `predicate` holds. All 32 lanes must call it.
+// One bit per lane: whether `predicate` holds. All 32 lanes must call it.
 __device__ inline unsigned ballot(bool predicate) { return __ballot_sync(0xffffffffu, predicate); }
 
 }  // namespace fleet::cuda

@@ -17,15 +17,15 @@ Extent extent_of(const Attributes& attributes, const Shape& x) {
   return {rows, x.elements() / rows, static_cast<float>(attributes.number("epsilon"))};
 }
 
-// The row is read three times, from the cache after the first: the variance is that of distances
-// from the mean, which keeps its digits far from zero.
+// The row is read three times, from the cache after the first. The variance uses distances from the
+// mean, which keeps precision for means far from zero.
 template <int pack, typename T>
 struct NormalizeRow {
   Extent extent;
   const T* x;
   const float *scale, *bias;  // null: 1 and 0
   T* y;
-  float *mean, *variance;  // null where nobody reads them
+  float *mean, *variance;  // null if unused
   template <int threads>
   __device__ void operator()(cuda::RowThreads<threads> row_threads, int64_t row) const {
     const int64_t at = row * extent.size, first = row_threads.first() * pack;
@@ -63,7 +63,7 @@ struct NormalizeRow {
   }
 };
 
-// What a row's gradient is made from.
+// The inputs of a row's gradient.
 template <typename T>
 struct Backward {
   Extent extent;
@@ -72,7 +72,7 @@ struct Backward {
   __device__ float factor(int64_t row) const { return 1 / sqrtf(variance[row] + extent.epsilon); }
 };
 
-// dx may be dy: every thread reads its elements before it writes them.
+// dx may equal dy: every thread reads its elements before it writes them.
 template <int pack, typename T>
 struct DataGradRow {
   Backward<T> b;
@@ -124,7 +124,7 @@ struct BiasGrad {
   __device__ float operator()(int64_t at, int64_t) const { return cuda::to_float(dy[at]); }
 };
 
-// Body<pack, T>{members...} over all rows, with the widest packs that rows are made of.
+// Runs Body<pack, T>{members...} over all rows, with the widest packs that divide a row.
 template <typename T, template <int, typename> typename Body, typename... Members>
 void launch_packs(cudaStream_t stream, const Extent& extent, Members... members) {
   constexpr int kWide = cuda::kPack<T>;

@@ -1,4 +1,4 @@
-// Layouts of images and convolution weights on a GPU: channels innermost, whatever the type.
+// Layouts of images and convolution weights on a GPU: channels innermost for every type.
 #pragma once
 
 #include <vector>
@@ -8,18 +8,19 @@
 
 namespace fleet::cuda {
 
-// NHWC of an image, KRSC of weights, with the channels (axis 1) padded to whole blocks of so many;
+// NHWC for images, KRSC for weights, with the channels (axis 1) padded to a multiple of `block`;
 // the padding is zero. Without padding: Layout::channels_last.
 Layout channels_last(const Shape& shape, int64_t block = 1);
 
-// The block an image of so few channels is padded to before its first convolution: tensor cores
-// load 16 bytes at a time, and cuDNN would make a padded copy of its own. 1: as it is.
+// The multiple that an image's channels are padded to before its first convolution if there are
+// few: tensor cores load 16 bytes at a time, and cuDNN would make a padded copy itself. 1: no
+// padding.
 int64_t channel_block(int64_t channels, int64_t groups, DType dtype);
 
-// Sizes in memory: those of the shape with padded channels.
+// The shape in memory, with padded channels.
 Shape stored(const Shape& shape, int64_t block);
 
-// KernelDef::dtypes of kernels on the libraries: float32, float16, bfloat16.
+// KernelDef::dtypes of kernels that use the libraries: float32, float16, bfloat16.
 std::vector<DType> kernel_types();
 
 }  // namespace fleet::cuda

@@ -1,4 +1,4 @@
-// Versions of the libraries that the backend computes with, for the log.
+// Versions of the backend's libraries, for the log.
 #include <cudnn.h>
 
 #include "backend/cuda/device.h"

@@ -41,7 +41,7 @@ __global__ void finish_moments(const float* partial, const T* x, int64_t rows, i
   const float count = static_cast<float>(rows), shift = sums.first / count;
   const float mean = to_float(x[channel]) + shift;
   const float raw = sums.second / count - shift * shift;
-  const float variance = raw < 0 ? 0 : raw;  // NaN stays
+  const float variance = raw < 0 ? 0 : raw;  // keeps NaN
   s.saved_mean[channel] = mean;
   s.saved_variance[channel] = variance;
   const bool moves = has_statistics(mean, variance);
@@ -66,7 +66,7 @@ __device__ inline float deviation_inverse(float variance, float epsilon) {
   return 1 / sqrtf(variance + epsilon);
 }
 
-// mask: a byte a pack, a bit an element.
+// mask: one byte per pack, one bit per element.
 template <int pack, bool relu, typename T>
 __global__ void transform(NormTiling t, const T* x, const T* z, T* y, uint8_t* mask, Transform f) {
   const NormPlace p = place_of<pack>(t);
@@ -94,7 +94,7 @@ __global__ void transform(NormTiling t, const T* x, const T* z, T* y, uint8_t* m
       unsigned bits = 0;
 #pragma unroll
       for (int i = 0; i < pack; ++i) {
-        const bool stopped = values.at[i] <= 0;  // not of NaN, which passes as in torch
+        const bool stopped = values.at[i] <= 0;  // false for NaN, which passes as in PyTorch
         bits |= (stopped ? 0u : 1u) << i;
         values.at[i] = stopped ? 0 : values.at[i];
       }
@@ -111,7 +111,7 @@ struct Gradients {
   const uint8_t* mask;
 };
 
-// The gradient before the relu, of the elements from `at` on.
+// The gradient before the relu, for the elements from `at` on.
 template <int pack, typename T>
 __device__ inline Pack<float, pack> gradient_at(const Gradients<T>& g, int64_t at) {
   auto sum = load_floats<pack>(g.dy[0], at);
@@ -130,7 +130,8 @@ __device__ inline Pack<float, pack> gradient_at(const Gradients<T>& g, int64_t a
   return sum;
 }
 
-// Sums of the gradient, and of the gradient times the normalised x; dz gets the gradient itself.
+// Sums of the gradient, and of the gradient times the normalized x; dz receives the gradient
+// itself.
 template <int pack, typename T>
 __global__ void sum_gradients(NormTiling t, const T* x, Gradients<T> g, T* dz, Transform f,
                               float* partial) {
@@ -161,7 +162,7 @@ __global__ void sum_gradients(NormTiling t, const T* x, Gradients<T> g, T* dz, T
 
 struct ParameterGradients {
   float *dscale, *dbias;
-  float *product, *sum;  // the same once more, or null
+  float *product, *sum;  // copies of the same sums, or null
 };
 
 __global__ void finish_gradients(const float* partial, int64_t channels, int64_t parts,
@@ -175,8 +176,8 @@ __global__ void finish_gradients(const float* partial, int64_t channels, int64_t
   if (g.product) g.product[channel] = sums.second;
 }
 
-// dx = scale / deviation (gradient - its mean - normalised x times their mean product); the means
-// are zero where the statistics are constants.
+// dx = scale / deviation (gradient - its mean - normalized x times their mean product). The means
+// are zero if the statistics are constants.
 template <int pack, typename T>
 __global__ void data_gradient(NormTiling t, const T* x, Gradients<T> g, T* dx, Transform f,
                               const float* dscale, const float* dbias, float share) {
@@ -214,7 +215,7 @@ void copy(float* to, const float* from, int64_t channels, cudaStream_t stream) {
 
 }  // namespace
 
-// The parts' sums, and a place for two results a channel that nobody else keeps.
+// The sums of the parts, and space for two unused results per channel.
 size_t norm_workspace(const NormShape& shape) {
   return static_cast<size_t>(norm_launch(shape).parts + 1) * 2 * shape.channels * sizeof(float);
 }
@@ -301,7 +302,7 @@ void norm_backward(const NormBackward& n, cudaStream_t stream) {
     launch(finish_gradients, finish_grid(n.shape), dim3(kWarp, kFinishLanes), 0, stream, partial,
            channels, l.parts, ParameterGradients{dscale, dbias, n.product, n.sum});
     if (!n.dx) return;
-    // dz holds the gradient by now, and may lie where a dy was.
+    // dz now holds the gradient, and may share the memory of a dy.
     if (dz) g = {{dz}, 1, nullptr};
     run_data_gradient<kSize>(n, g, dscale, dbias, stream);
   });

@@ -1,7 +1,7 @@
-// Batch normalisation of our own: any type, with an addition and a relu behind it, two passes over
+// Our own batch normalization: any type, followed by an addition and a relu, in two passes over
 // memory in either direction. x lies in rows of channels (NHWC, or a matrix); parameters and
-// statistics are float32. Enqueued on `stream`, may be recorded in a CUDA graph; allocates nothing
-// and gives the same bits every time.
+// statistics are float32. Enqueued on `stream`, may be recorded in a CUDA graph; does not allocate
+// and is bitwise reproducible.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,19 +18,20 @@ struct NormShape {
   int64_t rows = 0, channels = 0;
 };
 
-// Bytes of the workspace of either direction.
+// Bytes of the workspace, for either direction.
 size_t norm_workspace(const NormShape& shape);
-// Bytes of the mask: which elements the relu passed on.
+// Bytes of the mask: the elements that the relu passed.
 int64_t norm_mask_bytes(const NormShape& shape);
 
-// Null where there is no such argument.
+// Null: no such argument.
 struct NormForward {
   NormShape shape;
   const void* x = nullptr;
   const float *scale = nullptr, *bias = nullptr, *mean = nullptr, *variance = nullptr;
-  const void* z = nullptr;  // added before the relu; may be y
+  const void* z = nullptr;  // added before the relu; may equal y
   void* y = nullptr;
-  float *mean_out = nullptr, *variance_out = nullptr;  // the running ones; may be mean and variance
+  // Running statistics; may equal mean and variance.
+  float *mean_out = nullptr, *variance_out = nullptr;
   float *saved_mean = nullptr, *saved_variance = nullptr;
   uint8_t* mask = nullptr;
   bool relu = false, is_test = false;
@@ -45,22 +46,22 @@ inline constexpr int kMostNormGradients = 8;
 struct NormBackward {
   NormShape shape;
   const void* x = nullptr;
-  const float *scale = nullptr, *mean = nullptr, *variance = nullptr;  // what normalised x
+  const float *scale = nullptr, *mean = nullptr, *variance = nullptr;  // of the normalization of x
   const uint8_t* mask = nullptr;
-  const void* dy[kMostNormGradients] = {};  // whose sum is the gradient of y
+  const void* dy[kMostNormGradients] = {};  // their sum is the gradient of y
   int gradients = 0;
   void* dx = nullptr;  // may be one of dy
   void* dz = nullptr;  // may be dy[0]
   float *dscale = nullptr, *dbias = nullptr;
-  float *product = nullptr, *sum = nullptr;  // the values of dscale and dbias once more
+  float *product = nullptr, *sum = nullptr;  // copies of dscale and dbias
   bool is_test = false;
   double epsilon = 0;
-  int64_t count = 0;  // rows that dscale and dbias are sums over, for dx; 0: those of x
+  int64_t count = 0;  // rows that dscale and dbias are sums over, for dx; 0: the rows of x
   void* workspace = nullptr;
 };
 void norm_backward(const NormBackward& norm, cudaStream_t stream);
-// Only the last part of it: dx from dz, the one gradient (behind the relu where there is a mask),
-// and the parameters' gradients.
+// Only the last part: dx from dz, the single gradient (after the relu if there is a mask), and from
+// the parameters' gradients.
 void norm_data_gradient(const NormBackward& norm, cudaStream_t stream);
 
 }  // namespace fleet::cuda

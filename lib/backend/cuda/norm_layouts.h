@@ -1,4 +1,4 @@
-// How the operations of batch normalisation want their tensors on a GPU. Host only.
+// The layouts of batch normalization's tensors on a GPU. Host only.
 #pragma once
 
 #include "backend/cuda/norm.h"

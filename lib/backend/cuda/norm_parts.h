@@ -1,6 +1,7 @@
-// The parts of a batch normalisation that a convolution before or behind it takes in where cuDNN
-// can (backend/cuda/dnn_patterns.h), as kernels of their own for where it cannot; and what is left
-// of it then. Rows, types and streams as in norm.h; factor and constant are of the image's type.
+// The parts of a batch normalization that cuDNN can fuse into the convolution before or after it
+// (backend/cuda/dnn_patterns.h), as separate kernels for cases where it cannot; and the parts that
+// remain after fusion. Rows, types and streams as in norm.h; factor and constant have the image's
+// type.
 #pragma once
 
 #include "backend/cuda/norm.h"
@@ -11,13 +12,14 @@ namespace fleet::cuda {
 void scale_bias_relu(const NormShape& shape, const void* x, const void* factor,
                      const void* constant, void* y, cudaStream_t stream);
 
-// sum and squares[channels]: of x, and of x squared; with a pivot[channels] of x - pivot.
+// sum and squares[channels]: of x and of x squared; with a pivot[channels], of x - pivot.
 // Workspace: norm_workspace().
 void sum_squares(const NormShape& shape, const void* x, const float* pivot, float* sum,
                  float* squares, void* workspace, cudaStream_t stream);
 
-// From sums over `count` rows: the batch's statistics, the running ones, and the normalisation as
-// one factor and constant a channel. Every output but saved_mean and saved_variance may be null.
+// From sums over `count` rows: the batch's statistics, the running ones, and the normalization as
+// one factor and constant per channel. Every output except saved_mean and saved_variance may be
+// null.
 struct NormFinish {
   int64_t channels = 0, count = 0;
   const float *sum = nullptr, *squares = nullptr;
@@ -32,8 +34,8 @@ struct NormFinish {
 };
 void norm_finish(const NormFinish& finish, cudaStream_t stream);
 
-// The gradient behind relu(normalisation of x), in place: dz is zero where the relu stopped it;
-// with the parameters' gradients. Workspace: norm_workspace().
+// The gradient after relu(normalization of x), in place: dz is zero where the relu blocked it; also
+// computes the parameters' gradients. Workspace: norm_workspace().
 struct ReluNormGradient {
   NormShape shape;
   const void* x = nullptr;

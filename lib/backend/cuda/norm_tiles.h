@@ -1,5 +1,5 @@
-// How the kernels of batch normalisation share the rows and channels of an image between blocks and
-// threads, and add what each found.
+// How the kernels of batch normalization divide the rows and channels of an image among blocks and
+// threads, and combine their sums.
 #pragma once
 
 #include <algorithm>
@@ -10,22 +10,22 @@
 
 namespace fleet::cuda {
 
-// A block of kBlock threads takes `columns` neighbouring packs of channels; its threads share the
-// rows of its part between them, kBlock / columns at a time. A part's sums are added by thread and
-// the parts' by part, in order.
+// A block of kBlock threads takes `columns` consecutive packs of channels; its threads share the
+// rows of its part, kBlock / columns at a time. Sums are added by thread within a part and then by
+// part, in order.
 struct NormTiling {
   int64_t rows, channels, rows_a_part;
   int columns;
 };
 
 inline constexpr int64_t kMostParts = 512;  // enough blocks for the largest GPUs
-inline constexpr int64_t kRowsAThread = 4;  // at least, if there is more than one part
+inline constexpr int64_t kRowsAThread = 4;  // minimum if there is more than one part
 inline constexpr int kMostColumns = 32;
 inline constexpr int kFinishLanes = 32;
 
-// Whether a batch has statistics that the running ones can follow.
+// Whether the batch's statistics are valid for updating the running ones.
 __device__ inline bool has_statistics(float mean, float variance) {
-  return mean - mean == 0 && variance - variance == 0;  // not of infinities and NaN
+  return mean - mean == 0 && variance - variance == 0;  // false for infinities and NaN
 }
 
 struct NormPlace {
@@ -47,7 +47,7 @@ __device__ inline NormPlace place_of(const NormTiling& t) {
   return p;
 }
 
-// Adds two sums of each channel over the block's threads; partial[part][2][channels].
+// Adds two sums per channel over the block's threads; partial[part][2][channels].
 template <int pack>
 __device__ inline void store_part(const NormTiling& t, const NormPlace& p,
                                   const float (&first)[pack], const float (&second)[pack],
@@ -70,7 +70,7 @@ __device__ inline void store_part(const NormTiling& t, const NormPlace& p,
   }
 }
 
-// A channel's two sums over all parts; valid in the threads with threadIdx.y = 0.
+// A channel's two sums over all parts; valid in threads with threadIdx.y = 0.
 struct NormSums {
   float first = 0, second = 0;
 };

@@ -10,13 +10,13 @@ constexpr int kChannels = 3;
 struct Images {
   const uint8_t *pixels, *flip;  // flip: null: none
   int64_t count;                 // pixels of all images
-  int height, width, step;       // step: bytes a pixel
-  int channels, stored;          // stored: with padding
+  int height, width, step;       // step: bytes per pixel
+  int channels, stored;          // stored: including padding
   float scale[kChannels], bias[kChannels];
 };
 
-// One thread a pixel: it reads the pixel's bytes at once and writes its channels, and zeros behind
-// them, at once.
+// One thread per pixel: it reads the pixel's bytes at once and writes its channels, followed by
+// zeros, at once.
 template <int step, int stored, typename T>
 __global__ void normalize(Images images, T* image) {
   const int64_t i = cuda::thread_index();
@@ -50,7 +50,7 @@ void run(const Images& images, T* image, cudaStream_t stream) {
 
 }  // namespace
 
-// Writes the image as its first convolution wants it: channels innermost, padded.
+// Writes the image in the layout of its first convolution: channels innermost, padded.
 FLEET_KERNEL(cuda, normalize_image) {
   def.dtypes = cuda::floating_types();
   def.layouts = [](LayoutQuery& query) {

@@ -5,7 +5,7 @@
 namespace fleet::cuda {
 namespace {
 
-// From nvml.h, which toolkits may lack: its interface is fixed.
+// Copied from nvml.h, which toolkits may lack: its interface is stable.
 constexpr int kSuccess = 0, kClockSm = 1;
 struct Utilization {
   unsigned gpu, memory;  // percent

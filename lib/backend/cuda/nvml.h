@@ -1,4 +1,4 @@
-// NVIDIA's management library, loaded where it is there: utilization, memory and clock of a GPU.
+// NVIDIA's management library, loaded if available: utilization, memory and clock of a GPU.
 #pragma once
 
 #include <memory>
@@ -9,17 +9,19 @@
 
 namespace fleet::cuda {
 
-// One GPU as NVML sees it. Not thread-safe.
+// One GPU, as NVML sees it. Not thread-safe.
 class Nvml {
  public:
   static constexpr const char* kLibrary = "libnvidia-ml.so.1";
-  // Null where the library cannot be loaded or does not know the GPU.
-  //   pci_bus_id  as cudaDeviceGetPCIBusId writes it: NVML counts GPUs without CUDA_VISIBLE_DEVICES
+  // Null if the library cannot be loaded or does not know the GPU.
+  //   pci_bus_id  in the format of cudaDeviceGetPCIBusId: NVML's GPU numbers ignore
+  //   CUDA_VISIBLE_DEVICES
   static std::unique_ptr<Nvml> open(const std::string& pci_bus_id,
                                     const std::string& library = kLibrary);
   ~Nvml();
   Nvml(const Nvml&) = delete;
-  // What the GPU does not tell (utilization of a MIG slice) is 0; nothing where it tells nothing.
+  // Values that the GPU does not report (utilization of a MIG slice) are 0; empty if it reports
+  // none.
   std::optional<Telemetry> read();
 
  private:

@@ -11,7 +11,7 @@ struct Constants {
   float beta1, beta2, epsilon;
   float rest1, rest2;     // 1 - beta1, 1 - beta2, rounded once
   float coupled_decay;    // added to the gradient
-  float keep;             // what decoupled decay leaves of the parameter
+  float keep;             // factor of the parameter after decoupled decay
   float rate;             // learning rate / (1 - beta1^t)
   float root_correction;  // 1 / sqrt(1 - beta2^t)
   __device__ void update(float& parameter, float gradient, float& moment1, float& moment2) const {
@@ -43,7 +43,7 @@ struct Rule {
     log_beta2 = static_cast<float>(std::log(second));
   }
 
-  // 1 - beta^t is -expm1(t log(beta)): exact to float's precision where beta^t is close to 1.
+  // 1 - beta^t is -expm1(t log(beta)): exact to float's precision if beta^t is close to 1.
   __device__ Constants at(float learning_rate, float scale) const {
     const auto t = static_cast<float>(*step);
     return {.scale = scale,

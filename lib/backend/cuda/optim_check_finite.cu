@@ -7,12 +7,12 @@
 namespace fleet {
 namespace {
 
-// number: of the inputs, the loss among them, which is looked at here.
+// number: of the inputs, including the loss, which is checked here.
 __global__ void begin(const uint32_t* loss, int32_t number, int32_t* found) {
   *found = cuda::is_special<uint32_t, kFloat32Exponent>(*loss) ? number : 0;
 }
 
-// The lowest input makes the largest value.
+// The lowest input has the largest value.
 __global__ void look(const cuda::Chunk* chunks, const cuda::Gradient* gradients, int32_t number,
                      int32_t* found) {
   const cuda::Chunk chunk = chunks[blockIdx.x];

@@ -5,7 +5,7 @@
 namespace fleet {
 namespace {
 
-// *found_inf is 0 before. All blocks that write it write the same.
+// *found_inf is 0 initially. All blocks that write it write the same value.
 __global__ void look(const cuda::Chunk* chunks, const cuda::Gradient* gradients,
                      int32_t* found_inf) {
   const cuda::Chunk chunk = chunks[blockIdx.x];

@@ -4,7 +4,7 @@
 namespace fleet {
 namespace {
 
-// found_inf: null: every step counts.
+// found_inf: null: never skipped.
 __global__ void increment(int64_t* x, const int32_t* found_inf) {
   if (!found_inf || *found_inf == 0) ++*x;
 }

@@ -49,7 +49,7 @@ struct Rule {
     log_beta2 = static_cast<float>(std::log(second));
   }
 
-  // 1 - beta^t is -expm1(t log(beta)): exact to float's precision where beta^t is close to 1.
+  // 1 - beta^t is -expm1(t log(beta)): exact to float's precision if beta^t is close to 1.
   __device__ Constants at(float scale) const {
     const auto t = static_cast<float>(*step);
     return {.scale = scale,

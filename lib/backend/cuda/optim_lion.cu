@@ -6,7 +6,7 @@ namespace {
 struct Constants {
   static constexpr int kStates = 1;
   float scale, rate;
-  float keep;  // what decay leaves of the parameter
+  float keep;  // factor of the parameter after decay
   float beta1, rest1, beta2, rest2;
   __device__ void update(float& parameter, float gradient, float& momentum, float&) const {
     const float g = gradient * scale;

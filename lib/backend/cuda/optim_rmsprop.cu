@@ -9,7 +9,7 @@ struct Constants {
   float scale, rate, decay;
   float alpha, rest;  // rest: 1 - alpha, rounded once
   float epsilon, momentum;
-  // The states: square, then mean and momentum as far as there are any.
+  // The states: square, then mean and momentum if they exist.
   __device__ void update(float& parameter, float gradient, float& square, float& second,
                          float& third) const {
     const float g = gradient * scale + decay * parameter;

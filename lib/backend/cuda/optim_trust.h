@@ -1,4 +1,4 @@
-// Updates whose size depends on sums over a whole parameter (LARS, LAMB): three launches for any
+// Updates whose size depends on sums over a whole parameter (LARS, LAMB), in three launches for any
 // number of parameters: sums of chunks, sums of parameters, updates. For .cu files.
 #pragma once
 
@@ -10,12 +10,12 @@ struct TrustSums {
   float first, second;
 };
 
-// A parameter's chunks among all chunks.
+// The range of a parameter's chunks among all chunks.
 struct ChunkRange {
   int32_t begin, end;
 };
 
-// The layouts of updates, and memory for the sums of chunks, then of parameters.
+// The layouts of updates, and memory for the sums of chunks and of parameters.
 inline void trust_layouts(LayoutQuery& query) {
   update_layouts(query);
   const UpdateGroups groups(*query.op().def, query.op().inputs.size());
@@ -26,7 +26,7 @@ inline void trust_layouts(LayoutQuery& query) {
   query.workspace(static_cast<size_t>(sums) * sizeof(TrustSums));
 }
 
-// What the rule's measure(p, g, s0, s1, sums) adds up over a chunk. It may change the states.
+// Adds up the rule's measure(p, g, s0, s1, sums) over a chunk. It may change the states.
 template <typename Rule, typename G>
 __global__ void measure_chunks(const Chunk* chunks, const UpdatedTensor* tensors,
                                UpdateScalars scalars, Rule rule, TrustSums* partial) {
@@ -48,7 +48,8 @@ __global__ void measure_chunks(const Chunk* chunks, const UpdatedTensor* tensors
   if (threadIdx.x == 0) partial[blockIdx.x] = {first, second};
 }
 
-// A block a parameter; the order of the sums does not depend on what else is in the operation.
+// One block per parameter. The order of summation does not depend on other parameters in the
+// operation.
 inline __global__ void sum_measures(const ChunkRange* ranges, const TrustSums* partial,
                                     TrustSums* totals) {
   const ChunkRange range = ranges[blockIdx.x];
@@ -62,7 +63,7 @@ inline __global__ void sum_measures(const ChunkRange* ranges, const TrustSums* p
   if (threadIdx.x == 0) totals[blockIdx.x] = {first, second};
 }
 
-// The constants' update(p, g, s0, s1, rate) with the rate that rate_of(learning rate, sums) gives.
+// Calls the constants' update(p, g, s0, s1, rate) with the result of rate_of(learning rate, sums).
 template <typename Rule, typename G>
 __global__ void update_measured(const Chunk* chunks, const UpdatedTensor* tensors,
                                 UpdateScalars scalars, DType copy_type, Rule rule,

@@ -1,5 +1,5 @@
-// Updates of many parameters in one launch: what the kernels of sgd, momentum and adam share. For
-// .cu files.
+// Updates of many parameters in one launch: code shared by the kernels of sgd, momentum and adam.
+// For .cu files.
 #pragma once
 
 #include "backend/cuda/tables.h"
@@ -9,7 +9,7 @@ namespace fleet::cuda {
 
 inline constexpr int kMostStates = 3;
 
-// One parameter with what belongs to it; all in one layout.
+// One parameter with its gradient, states and copy; all in one layout.
 struct UpdatedTensor {
   float* parameter;
   const void* gradient;
@@ -19,11 +19,11 @@ struct UpdatedTensor {
 
 // Scalars of this step, in device memory.
 struct UpdateScalars {
-  const float *rate, *scale;  // scale: null: 1
-  const int32_t* found_inf;   // null: nothing is skipped
+  const float *rate, *scale;  // scale: null means 1
+  const int32_t* found_inf;   // null: never skipped
 };
 
-// Every group in one layout: the first that a member has.
+// One layout for every group: the first that a member has.
 inline void update_layouts(LayoutQuery& query) {
   const UpdateGroups groups(*query.op().def, query.op().inputs.size());
   for (int k = 0; k < groups.count; ++k) {
@@ -39,7 +39,7 @@ inline void update_layouts(LayoutQuery& query) {
   }
 }
 
-// `pack` elements from `at` on. skipped: only the copy is written.
+// `pack` elements from `at` on. skipped: write the copy only.
 template <int pack, typename G, typename Constants>
 __device__ inline void update_pack(const UpdatedTensor& tensor, int64_t at, DType copy_type,
                                    const Constants& constants, bool skipped) {
@@ -70,8 +70,8 @@ __device__ inline void update_pack(const UpdatedTensor& tensor, int64_t at, DTyp
   }
 }
 
-// A block a chunk. Rule::at(rate, scale) gives the Constants of this step, whose update(p, g, s0,
-// s1) or update(p, g, s0, s1, s2) changes one element.
+// One block per chunk. Rule::at(rate, scale) returns the Constants of this step, whose update(p, g,
+// s0, s1) or update(p, g, s0, s1, s2) changes one element.
 template <typename Rule, typename G>
 __global__ void update_chunks(const Chunk* chunks, const UpdatedTensor* tensors,
                               UpdateScalars scalars, DType copy_type, Rule rule) {
@@ -90,7 +90,7 @@ __global__ void update_chunks(const Chunk* chunks, const UpdatedTensor* tensors,
   }
 }
 
-// What a launch over all parameters of an update operation reads.
+// The tables that a launch over all parameters of an update operation reads.
 struct UpdateTables {
   explicit UpdateTables(KernelContext& context)
       : UpdateTables(context, UpdateGroups(*context.op.def, context.op.inputs.size())) {}
@@ -122,7 +122,7 @@ struct UpdateTables {
   }
   static std::vector<UpdatedTensor> tensors_of(const KernelContext& context,
                                                const UpdateGroups& groups) {
-    FLEET_CHECK(groups.states() <= kMostStates, "an update of more states");
+    FLEET_CHECK(groups.states() <= kMostStates, "an update has too many states");
     std::vector<UpdatedTensor> all;
     for (int k = 0; k < groups.count; ++k) {
       UpdatedTensor tensor{.parameter = context.inputs[groups.parameter(k)].as<float>(),

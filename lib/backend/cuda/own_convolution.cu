@@ -6,9 +6,9 @@
 namespace fleet::cuda {
 namespace {
 
-// A block's columns are packs of channels, its rows pixels.
+// A block's columns are packs of channels; its rows are pixels.
 constexpr int kColumns = 32, kRows = 8;
-constexpr int kPixels = 64;               // of a block
+constexpr int kPixels = 64;               // per block
 constexpr size_t kMostShared = 48 << 10;  // bytes
 
 // A Convolution in 32 bits, for kernels.
@@ -20,8 +20,8 @@ struct Geometry {
   __host__ __device__ int taps() const { return kernel[0] * kernel[1]; }
   __host__ __device__ int64_t pixels(int side) const { return batch * height[side] * width[side]; }
 
-  // Which row of y a row of x takes part in through this row of the kernel, or which row of x a
-  // row of y reads; below 0: none. d: 0 for rows, 1 for columns.
+  // The row of y that a row of x contributes to through this kernel row, or the row of x that a row
+  // of y reads; below 0: none. d: 0 for rows, 1 for columns.
   __device__ int y_of_x(int x, int tap, int d) const {
     const int shifted = x + padding[d] - tap * dilation[d];
     if (shifted < 0 || shifted % stride[d] != 0) return -1;
@@ -68,7 +68,7 @@ struct Place {
   }
 };
 
-// The pixel of the other side that a pixel of side `to` meets through a tap, or -1.
+// The pixel of the other side that a pixel of side `to` is connected to by a tap, or -1.
 template <int to>
 __device__ inline int64_t other_pixel(const Geometry& g, const Place& at, int tap) {
   const int h = tap / g.kernel[1], w = tap - h * g.kernel[1];
@@ -78,16 +78,16 @@ __device__ inline int64_t other_pixel(const Geometry& g, const Place& at, int ta
   return (at.image * g.height[1 - to] + row) * g.width[1 - to] + column;
 }
 
-// What relu lets through, of `values`: where x is above 0 or NaN.
+// The part of `values` that relu passes: where x is above 0 or NaN.
 template <int pack>
 __device__ inline void mask(Pack<float, pack>& values, const Pack<float, pack>& x) {
 #pragma unroll
   for (int i = 0; i < pack; ++i) values.at[i] = x.at[i] <= 0 ? 0 : values.at[i];
 }
 
-// Side `to` from the other side, each channel by its own taps: y of x (to = 1), or dx of dy (to =
-// 0). The taps lie in shared memory as [tap][channel], so that neighbours read neighbours. relu: x
-// passes through it, so dx is masked by x.
+// Computes side `to` from the other side, with separate taps per channel: y from x (to = 1), or dx
+// from dy (to = 0). The taps are in shared memory as [tap][channel], so that accesses are
+// contiguous. relu: applied to x, so dx is masked by x.
 template <int pack, int to, bool relu, typename T>
 __global__ void depthwise(Geometry g, const T* from, const T* weight, const T* bias, const T* x,
                           T* target) {
@@ -150,11 +150,11 @@ void run_depthwise(const Convolution& c, const void* from, const void* weight, c
     return try_depthwise<kPack<T>, to, relu, T>(g, f, w, b, m, t, stream) ||
            try_depthwise<1, to, relu, T>(g, f, w, b, m, t, stream);
   });
-  FLEET_CHECK(done, "a depthwise kernel of so many taps");
+  FLEET_CHECK(done, "a depthwise kernel has too many taps");
 }
 
-// dweight and dbias: a block sums one tap (the one behind the last is the bias) of its channels
-// over its part of the pixels of y.
+// dweight and dbias: a block sums one tap (the bias is an additional last tap) of its channels over
+// its part of the pixels of y.
 int64_t parts_of(const Convolution& c) {
   return std::clamp<int64_t>(c.batch * c.out[0] * c.out[1] / 2048, 1, 64);
 }
@@ -210,8 +210,8 @@ __global__ void sum_weights(Geometry g, const float* partial, int64_t parts, T* 
   }
 }
 
-// A thread a pack of channels of an output pixel: filters are read by all threads of the pixel,
-// weights by neighbours from neighbours.
+// One thread per pack of channels of an output pixel: all threads of the pixel read the same
+// filters, and accesses to weights are contiguous.
 template <int pack, typename T>
 __global__ void transposed(Geometry g, const T* input, const T* weight, const T* bias, T* output,
                            int64_t packs) {
@@ -289,7 +289,7 @@ void depthwise_weight_grad(const Convolution& c, const void* x, const void* dy, 
   });
 }
 
-// Without tensor cores: worth it where the whole product is small beside a launch of a library.
+// Uses no tensor cores: pays off if the whole product is small compared with a library launch.
 bool prefers_own_transposed(const Convolution& c) {
   const int64_t products =
       c.out[0] * c.out[1] * c.window.kernel[0] * c.window.kernel[1] * c.channels * c.filters;

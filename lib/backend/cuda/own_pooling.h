@@ -1,6 +1,6 @@
-// Global average pooling of our own: one read of the image and one small write. Images are NHWC, in
-// float32, float16 or bfloat16, sums in float32. Enqueued on `stream`, may be recorded in a CUDA
-// graph; gives the same bits every time.
+// Our own global average pooling: one read of the image and one small write. Images are NHWC, in
+// float32, float16 or bfloat16; sums are in float32. Enqueued on `stream`, may be recorded in a
+// CUDA graph; bitwise reproducible.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@ namespace fleet::cuda {
 struct GlobalPooling {
   DType dtype = DType::kFloat32;
   int64_t batch = 0, pixels = 0;
-  int64_t channels = 0;  // as stored: padding included
+  int64_t channels = 0;  // as stored, including padding
 };
 
 // y[batch, channels] = mean over the pixels of x[batch, pixels, channels].

@@ -1,4 +1,4 @@
-// Pooling by kernels of our own: cuDNN's gradient of a maximum would need the image once more.
+// Pooling with our own kernels: cuDNN's gradient of a maximum would need the image again.
 #include "backend/cuda/device.h"
 #include "backend/cuda/layouts.h"
 #include "backend/cuda/own_pooling.h"
@@ -38,7 +38,8 @@ cuda::GlobalPooling global_of(const Pooling& pooling) {
           .channels = pooling.channels};
 }
 
-// A single pixel lies alike in both: plain, so that a matrix is made of it without a copy.
+// A single pixel has the same order in both layouts. Plain allows conversion to a matrix without a
+// copy.
 Layout image_layout(const Shape& shape) {
   return shape[2] * shape[3] == 1 ? Layout::plain(shape) : Layout::channels_last(shape);
 }

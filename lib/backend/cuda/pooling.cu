@@ -6,7 +6,7 @@
 namespace fleet::cuda {
 namespace {
 
-// What a kernel needs to know, small enough for 32-bit arithmetic within an image.
+// The parameters of a kernel, small enough for 32-bit arithmetic within an image.
 struct Sizes {
   int batch, channels, in[2], out[2], kernel[2], strides[2], paddings[2];
   bool exclusive;
@@ -34,7 +34,7 @@ __device__ inline int64_t at(int64_t image, const int (&size)[2], int row, int c
   return ((image * size[0] + row) * size[1] + column) * channels + channel;
 }
 
-// The part of a window that lies in the image: [first, last) of its rows or columns.
+// The part of a window inside the image: [first, last) of its rows or columns.
 struct Range {
   int first, last;
 };
@@ -65,7 +65,7 @@ __global__ void take_maxima(Sizes s, const T* x, T* y, Index* mask) {
             load_floats<pack>(x, at(image, s.in, top + r, left + c, s.channels, p.channel));
 #pragma unroll
         for (int i = 0; i < pack; ++i) {
-          // A NaN is passed on.
+          // Propagates NaN.
           if (values.at[i] <= best.at[i] || best.at[i] != best.at[i]) continue;
           best.at[i] = values.at[i];
           where.at[i] = static_cast<Index>(r * s.kernel[1] + c);
@@ -108,7 +108,7 @@ __global__ void take_means(Sizes s, const T* x, T* y) {
   }
 }
 
-// The windows that a row or column of the image lies in: [first, last) of y's.
+// The windows that contain a row or column of the image: [first, last) of y's.
 __device__ inline Range windows_over(const Sizes& s, int d, int index) {
   const int from = index + s.paddings[d];
   const int first = from < s.kernel[d] ? 0 : (from - s.kernel[d]) / s.strides[d] + 1;
@@ -116,7 +116,8 @@ __device__ inline Range windows_over(const Sizes& s, int d, int index) {
   return {first, last < s.out[d] ? last : s.out[d]};
 }
 
-// Each pixel gathers from the windows it lies in, so that nothing is added by two threads.
+// Each pixel gathers from the windows that contain it, so that no two threads add to the same
+// value.
 template <int pack, bool is_max, typename Index, typename T>
 __global__ void gather(Sizes s, const T* dy, const Index* mask, T* dx) {
   const Pixel p = pixel_of<pack>(s.in, s.channels);
@@ -160,7 +161,7 @@ Sizes sizes_of(const Pooling& p) {
   return s;
 }
 
-// Rows are a grid's second dimension, at most 65535 of them; images beyond that are looped over.
+// Rows are the grid's second dimension, at most 65535. Kernels loop over images beyond that limit.
 dim3 grid_of(const Pooling& p, const int64_t (&size)[2], int pack) {
   if (size[0] > 65535) {
     throw Error(ErrorCode::kUnsupported,
@@ -172,7 +173,7 @@ dim3 grid_of(const Pooling& p, const int64_t (&size)[2], int pack) {
 
 bool has_small_index(const Pooling& p) { return p.window.kernel[0] * p.window.kernel[1] <= 256; }
 
-// Calls body(T(), pack, Index()): the mask's elements are as small as the window allows.
+// Calls body(T(), pack, Index()). The mask's elements are as small as the window allows.
 template <typename Body>
 void dispatch_pooling(const Pooling& p, Body body) {
   dispatch(p.dtype, [&](auto type) {

@@ -1,7 +1,7 @@
-// Maxima and means over windows of an image, by kernels of our own: one read and one write, and for
-// the gradient of a maximum a mask instead of the image. Images are NHWC; any type, sums in
-// float32. Enqueued on `stream`, may be recorded in a CUDA graph; allocates nothing and gives the
-// same bits every time.
+// Maxima and means over windows of an image, with our own kernels: one read and one write; the
+// gradient of a maximum reads a mask instead of the image. Images are NHWC of any type; sums are in
+// float32. Enqueued on `stream`, may be recorded in a CUDA graph; does not allocate and is bitwise
+// reproducible.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,19 +15,19 @@ namespace fleet::cuda {
 
 struct Pooling {
   DType dtype = DType::kFloat32;
-  int64_t batch = 0, channels = 0;          // channels as stored: padding included
+  int64_t batch = 0, channels = 0;          // channels as stored, including padding
   int64_t in[2] = {0, 0}, out[2] = {0, 0};  // height, width
   Window window = {};
   bool is_max = true;
-  bool exclusive = true;  // a mean counts the elements in the image only
+  bool exclusive = true;  // a mean counts only elements inside the image
 };
 
-// Bytes of the mask: for each maximum where in its window it was found.
+// Bytes of the mask: for each maximum, its position in the window.
 int64_t pooling_mask_bytes(const Pooling& pooling);
-// y of x; of equal maxima the first counts. mask may be null.
+// y from x; among equal maxima the first wins. mask may be null.
 void pooling_forward(const Pooling& pooling, const void* x, void* y, void* mask,
                      cudaStream_t stream);
-// dx of dy. The mask is read for a maximum.
+// dx from dy. The mask is read for a maximum.
 void pooling_backward(const Pooling& pooling, const void* dy, const void* mask, void* dx,
                       cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// relu and its gradient, which is taken from the output. NaN passes, as in torch.
+// relu and its gradient, computed from the output. NaN passes, as in PyTorch.
 #include "backend/cuda/elementwise.h"
 
 namespace fleet {

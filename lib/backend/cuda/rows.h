@@ -1,14 +1,13 @@
-// Kernels over the rows of a matrix: one warp a row where rows are short, a block where they are
-// long. For .cu files.
+// Kernels over the rows of a matrix: one warp per short row, one block per long row. For .cu files.
 #pragma once
 
 #include "backend/cuda/types.h"
 
 namespace fleet::cuda {
 
-inline constexpr int64_t kShortRow = 1024;  // elements a warp handles
+inline constexpr int64_t kShortRow = 1024;  // maximum elements per warp
 
-// What a kernel over rows sees: threads of one row, and sums and maxima over them.
+// The context of a kernel over rows: the threads of one row, and sums and maxima over them.
 template <int threads>
 struct RowThreads {
   static_assert(threads == kWarp || threads == kBlock);
@@ -32,7 +31,8 @@ __global__ void for_rows(int64_t rows, Body body) {
   if (row < rows) body(RowThreads<threads>(), row);  // all threads of a row stay or leave together
 }
 
-// body(RowThreads, row) by all threads of each row, a functor that works for either number of them.
+// Calls body(RowThreads, row) with all threads of each row. body is a functor that works for both
+// thread counts.
 template <typename Body>
 void launch_rows(cudaStream_t stream, int64_t rows, int64_t columns, Body body) {
   if (columns <= kShortRow) {

@@ -1,12 +1,12 @@
-// Parts of a tensor along one axis: what concat and slice read and write.
+// Parts of a tensor along one axis, as concat and slice use them.
 #pragma once
 
 #include "backend/cuda/copies.h"
 
 namespace fleet::cuda {
 
-// All arguments channels last where one of them is so already, else plain: parts of an image lie
-// behind one another in either.
+// All arguments are channels last if one of them already is, otherwise plain: parts of an image are
+// contiguous in either.
 inline void slice_layouts(LayoutQuery& query) {
   bool last = false;
   for (int i = 0; i < query.input_count(); ++i) {
@@ -21,7 +21,7 @@ inline void slice_layouts(LayoutQuery& query) {
   query.give(0, Layout::channels_last(query.output_var(0).shape));
 }
 
-// The copy of `part` from or to its place in `whole`, which begins at `start` along `axis`.
+// The copy between `part` and its position in `whole`, which begins at `start` along `axis`.
 inline Copy copy_part(const Argument& part, const Argument& whole, int axis, int64_t start,
                       bool to_whole) {
   const size_t size = size_of(part.dtype);

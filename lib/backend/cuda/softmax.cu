@@ -17,7 +17,7 @@ struct Extent {
   }
 };
 
-// Rows of x are contiguous; y may be x.
+// Rows of x are contiguous; y may equal x.
 template <typename T>
 struct SoftmaxRow {
   const T* x;
@@ -62,7 +62,7 @@ struct SoftmaxGradRow {
   }
 };
 
-// One thread a column, where the axis is not the last: neighbours read neighbours.
+// One thread per column, if the axis is not the last: accesses are contiguous.
 template <typename T>
 __global__ void softmax_columns(const T* x, T* y, Extent extent) {
   const int64_t column = cuda::thread_index();

@@ -6,8 +6,8 @@
 namespace fleet {
 namespace {
 
-// The loss of a row from one pass over it: each thread keeps a running maximum and the sum of
-// exp(x - maximum), which are then brought together. softmax: null where nobody reads it.
+// The loss of a row in one pass: each thread keeps a running maximum and the sum of exp(x -
+// maximum), which are then combined. softmax: null if unused.
 template <typename T>
 struct LossRow {
   cuda::Labels labels;
@@ -52,8 +52,8 @@ struct LossRow {
   }
 };
 
-// dx = (softmax(x) - target) * dloss; dx may be x: every thread reads its elements before it writes
-// them.
+// dx = (softmax(x) - target) * dloss; dx may equal x: every thread reads its elements before it
+// writes them.
 template <typename T>
 struct GradientRow {
   cuda::Labels labels;

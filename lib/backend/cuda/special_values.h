@@ -1,5 +1,5 @@
-// Infinities and NaNs among the elements of a chunk: they have all bits of the exponent. For .cu
-// files.
+// Detects infinities and NaNs, which have all exponent bits set, among the elements of a chunk. For
+// .cu files.
 #pragma once
 
 #include "backend/cuda/tables.h"
@@ -12,7 +12,7 @@ __device__ bool is_special(Word word) {
   return (word & exponent) == exponent;
 }
 
-// Whether the elements that this thread of the block looks at have one.
+// Whether there is one among the elements that this thread of the block checks.
 template <typename Word, uint32_t exponent>
 __device__ bool any_special_word(const Word* words, int64_t count) {
   constexpr int kWide = 16 / static_cast<int>(sizeof(Word));
@@ -29,7 +29,7 @@ __device__ bool any_special_word(const Word* words, int64_t count) {
   return found;
 }
 
-// The same of float32, float16 or bfloat16, from element `begin` on.
+// The same for float32, float16 or bfloat16, from element `begin` on.
 __device__ inline bool any_special(const void* data, DType dtype, int64_t begin, int64_t count) {
   switch (dtype) {
     case DType::kFloat16:

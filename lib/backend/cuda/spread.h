@@ -1,5 +1,5 @@
-// Elementwise operations of two operands of which the second spreads over the first
-// (ops/broadcast.h), and their gradients. For .cu files.
+// Elementwise operations whose second operand is broadcast over the first (ops/broadcast.h), and
+// their gradients. For .cu files.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace fleet::cuda {
 
-// x's memory as [outer, middle, inner]; y has `valid` elements along the middle, what x has beyond
+// x's memory as [outer, middle, inner]; y has `valid` elements along the middle, and the rest of x
 // is padding.
 struct Spread {
   int64_t outer, middle, inner, valid;
   int64_t count() const { return outer * middle * inner; }
 };
 
-// How y of this shape spreads over x in this layout; nothing where our kernels cannot do it in that
-// layout. Every spread can be done plain; a value a channel can be done channels last.
+// How y of this shape is broadcast over x in this layout; empty if our kernels do not support it in
+// that layout. Plain supports every broadcast; channels last supports one value per channel.
 inline std::optional<Spread> spread_over(const Shape& x, const Layout& layout, const Shape& y,
                                          int64_t axis) {
   const Broadcast b = *broadcast_of(x, y, axis);
@@ -30,8 +30,8 @@ inline std::optional<Spread> spread_over(const Shape& x, const Layout& layout, c
   return Spread{x[0] * x[2] * x[3], layout.padded()[1], 1, x[1]};
 }
 
-// For operations whose inputs of x's shape, and outputs of it, lie as input 0 does where they can,
-// else plain.
+// For operations whose inputs and outputs with x's shape take the layout of input 0 if possible,
+// otherwise plain.
 inline void spread_layouts(LayoutQuery& query, const Shape& y) {
   const Shape& x = query.input_var(0).shape;
   if (x == y) return keep_layout(query);
@@ -50,7 +50,7 @@ inline Spread spread_of(const KernelContext& context, const Shape& y) {
   return *spread_over(x.shape, x.layout, y, context.attributes().integer("axis"));
 }
 
-// out = function(x, y), a pack a thread.
+// out = function(x, y), one pack per thread.
 template <int pack, typename F, typename T>
 __global__ void spread_elements(Spread spread, int64_t count, F function, const T* x, const T* y,
                                 T* out) {
@@ -70,7 +70,7 @@ __global__ void spread_elements(Spread spread, int64_t count, F function, const 
 template <typename F>
 std::unique_ptr<Kernel> spread_kernel(KernelContext& context, F function) {
   const Argument x = context.inputs[0], y = context.inputs[1], out = context.outputs[0];
-  FLEET_CHECK(x.dtype == y.dtype, "operands of different types");
+  FLEET_CHECK(x.dtype == y.dtype, "operands have different types");
   if (x.shape == y.shape) return binary_kernel(context, function);
   const Spread spread = spread_of(context, y.shape);
   return dispatch(x.dtype, [&](auto type) {
@@ -87,7 +87,7 @@ std::unique_ptr<Kernel> spread_kernel(KernelContext& context, F function) {
   });
 }
 
-// Sums over what y spreads over: in parts, whose sums are added in order.
+// Sums over the dimensions that y is broadcast over: in parts, whose sums are added in order.
 inline constexpr int kSpreadColumns = 32, kSpreadRows = 8;
 
 inline int64_t spread_parts(const Spread& spread) {
@@ -98,7 +98,7 @@ inline size_t spread_workspace(const Spread& spread) {
   return static_cast<size_t>(spread_parts(spread) * spread.middle) * sizeof(float);
 }
 
-// value(i, m): what element i of x adds to element m of y.
+// value(i, m): the contribution of element i of x to element m of y.
 template <typename F>
 __global__ void sum_columns(Spread spread, int64_t rows_a_part, F value, float* partial) {
   __shared__ float sums[kSpreadRows][kSpreadColumns];
@@ -148,8 +148,8 @@ __global__ void visit_elements(Spread spread, int64_t count, F value) {
   if (i < count) value(i, remainder_of(quotient(i, spread.inner), spread.middle));
 }
 
-// sums[m] = sum of value(i, m) over the elements i of x that y's element m spreads over; null: the
-// values are only visited, each once. F may write what else it makes of an element.
+// sums[m] = sum of value(i, m) over the elements i of x that y's element m is broadcast to; null:
+// each value is only visited once. F may write other results of an element.
 template <typename F, typename T>
 void sum_spread(cudaStream_t stream, const Spread& spread, F value, float* partial, T* sums) {
   if (!sums) {

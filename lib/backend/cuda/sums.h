@@ -1,4 +1,4 @@
-// Sums of several tensors, elementwise and in one pass over memory. For .cu files.
+// Sums of several tensors, elementwise, in one pass over memory. For .cu files.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace fleet::cuda {
 
-// What one launch adds; more are added by further launches.
+// Maximum number of addends per launch; more need further launches.
 inline constexpr int kAddends = 8;
 template <typename T>
 struct Addends {
@@ -15,8 +15,8 @@ struct Addends {
   int count;
 };
 
-// out = where(mask > 0 or NaN) x0 + x1 + ..., a pack a thread; mask may be null. out may be one of
-// them.
+// out = where(mask > 0 or NaN) x0 + x1 + ..., one pack per thread; mask may be null. out may be one
+// of the addends.
 template <int pack, typename T>
 __global__ void add_elements(int64_t count, const T* mask, Addends<T> x, T* out) {
   const int64_t begin = thread_index() * pack;
@@ -48,14 +48,14 @@ void add_all(cudaStream_t stream, int64_t count, const T* mask, const Addends<T>
 }
 
 // The kernel of output 0 = sum of the inputs from `first` on, masked by input `first` - 1 if
-// `masked`. All of one layout. The mask is applied to each launch's sum.
+// `masked`. All in one layout. The mask is applied to each launch's sum.
 inline std::unique_ptr<Kernel> sum_kernel(KernelContext& context, size_t first, bool masked) {
   const Argument out = context.outputs[0];
   const std::vector<Argument> inputs(context.inputs.begin(), context.inputs.end());
   return dispatch(out.dtype, [&](auto type) {
     using T = decltype(type);
-    // An input whose memory is the output's must be read before that is written: it is input
-    // `first` (OpDef::inplace), so in the first launch.
+    // An input that shares the output's memory must be read before the output is written. It is
+    // input `first` (OpDef::inplace), so it is in the first launch.
     std::vector<Addends<T>> launches(1, Addends<T>{});
     for (size_t i = first; i < inputs.size(); ++i) {
       if (launches.back().count == kAddends) {

@@ -1,5 +1,5 @@
-// What kernels over many tensors at once read: tables in the device's memory, written once when the
-// kernel is made. For .cu files.
+// Tables for kernels over many tensors, in device memory, written once when the kernel is created.
+// For .cu files.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace fleet::cuda {
 
-// An array on the device for as long as a copy of this lives.
+// An array on the device that lives as long as a copy of this object.
 template <typename T>
 class Table {
  public:
@@ -28,12 +28,12 @@ class Table {
   Buffer memory_;
 };
 
-// A piece of one of several tensors: what a block works on.
+// A piece of one of several tensors: the work of one block.
 struct Chunk {
   int32_t tensor, count;
   int64_t begin;
 };
-inline constexpr int64_t kChunk = 8192;  // elements at most; a multiple of every pack
+inline constexpr int64_t kChunk = 8192;  // maximum number of elements; a multiple of every pack
 
 inline int64_t chunks_of(int64_t elements) { return ceil_div(elements, kChunk); }
 

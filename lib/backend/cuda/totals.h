@@ -1,5 +1,5 @@
-// Sums over all elements of one or many tensors: chunk by chunk, then the chunks in order. For .cu
-// files.
+// Sums over all elements of one or many tensors: first per chunk, then over the chunks in order.
+// For .cu files.
 #pragma once
 
 #include "backend/cuda/tables.h"
@@ -52,7 +52,7 @@ __global__ void sum_partial(const float* partial, int64_t count, float factor, T
   if (threadIdx.x == 0) *total = from_float<T>(sum * factor);
 }
 
-// Takes every input as it lies: padding holds zeros, which add nothing where F maps 0 to 0.
+// Accepts every input in its own layout: padding holds zeros, which add nothing if F maps 0 to 0.
 inline void total_layouts(LayoutQuery& query) {
   int64_t chunks = 0;
   for (int i = 0; i < query.input_count(); ++i) {
@@ -62,13 +62,14 @@ inline void total_layouts(LayoutQuery& query) {
   query.workspace(static_cast<size_t>(chunks) * sizeof(float));
 }
 
-// Output 0 = factor * the sum of function(x) over all elements of all inputs; of any types.
+// Output 0 = factor * the sum of function(x) over all elements of all inputs, of any types.
 template <typename F>
 std::unique_ptr<Kernel> total_kernel(KernelContext& context, F function, float factor) {
   std::vector<Chunk> chunks;
   std::vector<Summand> summands;
   for (const Argument& input : context.inputs) {
-    FLEET_CHECK(is_floating(input.dtype) && input.dtype != DType::kFloat64, "no such sum");
+    FLEET_CHECK(is_floating(input.dtype) && input.dtype != DType::kFloat64,
+                "a sum needs float32 or a 16-bit type");
     append_chunks(chunks, static_cast<int32_t>(summands.size()), input.layout.elements());
     summands.push_back({input.data, input.dtype});
   }

@@ -1,5 +1,5 @@
-// Element types of kernels: dispatch by type, 128-bit accesses, conversion to float, in which all
-// kernels compute; sums and maxima over a warp and a block; sizes of grids.
+// Element types of kernels: dispatch by type, 128-bit accesses, conversion to float (the type that
+// all kernels compute in), sums and maxima over a warp and a block, and grid sizes.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,12 +15,12 @@
 
 namespace fleet::cuda {
 
-// What a kernel that dispatches by type puts into KernelDef::dtypes.
+// KernelDef::dtypes of kernels that dispatch by type.
 inline std::vector<DType> floating_types() {
   return {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
 }
 
-// body(T()) with float, __half or __nv_bfloat16; kUnsupported for another type.
+// Calls body(T()) with float, __half or __nv_bfloat16; kUnsupported for another type.
 template <typename Body>
 auto dispatch(DType dtype, Body body) {
   switch (dtype) {
@@ -35,7 +35,7 @@ auto dispatch(DType dtype, Body body) {
   }
 }
 
-// Conversions, exact to float and rounded to nearest even from it.
+// Conversions: exact to float, rounded to nearest even from float.
 __host__ __device__ inline float to_float(float x) { return x; }
 __host__ __device__ inline float to_float(__half x) { return __half2float(x); }
 __host__ __device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -54,16 +54,17 @@ __host__ __device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
   return __float2bfloat16_rn(x);
 }
 
-// `count` neighbouring elements, moved by as few accesses as can be: 16 bytes each.
+// `count` consecutive elements, moved with as few accesses as possible: 16 bytes each.
 template <typename T, int count>
 struct alignas(sizeof(T) * count < 16 ? sizeof(T) * count : 16) Pack {
   T at[count];
 };
-// Elements of one 128-bit access.
+// Elements per 128-bit access.
 template <typename T>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
 
-// Elements begin..begin + count - 1 of memory, begin a multiple of count, memory 16-byte aligned.
+// Elements begin..begin + count - 1 of memory. begin must be a multiple of count, and memory
+// 16-byte aligned.
 template <int count, typename T>
 __device__ inline Pack<T, count> load_pack(const T* memory, int64_t begin) {
   return *reinterpret_cast<const Pack<T, count>*>(memory + begin);
@@ -88,10 +89,10 @@ __device__ inline void store_floats(T* memory, int64_t begin, const Pack<float, 
   for (int i = 0; i < count; ++i) pack.at[i] = from_float<T>(values.at[i]);
   store_pack<count>(memory, begin, pack);
 }
-// Memory of a Plan is; a slice of it need not be.
+// Memory of a Plan is aligned; a slice of it need not be.
 inline bool is_aligned(const void* memory) { return reinterpret_cast<uintptr_t>(memory) % 16 == 0; }
 
-// Operators of reductions.
+// Reduction operators.
 struct Sum {
   static constexpr float kIdentity = 0;
   __device__ static float of(float a, float b) { return a + b; }
@@ -101,8 +102,8 @@ struct Max {
   __device__ static float of(float a, float b) { return a > b ? a : b; }
 };
 
-// Over the lanes of a warp, the result in all of them. All 32 lanes must call it; the order of
-// additions is fixed.
+// Reduces over the lanes of a warp; all lanes get the result. All 32 lanes must call it; the order
+// of operations is fixed.
 template <typename Operator>
 __device__ inline float warp_reduce(float value) {
 #pragma unroll
@@ -114,15 +115,15 @@ __device__ inline float warp_reduce(float value) {
 __device__ inline float warp_sum(float value) { return warp_reduce<Sum>(value); }
 __device__ inline float warp_max(float value) { return warp_reduce<Max>(value); }
 
-// Over a block of `threads` threads in x (a multiple of 32), the result in all of them. All threads
-// must call it.
+// Reduces over a block of `threads` threads in x (a multiple of 32); all threads get the result.
+// All threads must call it.
 template <typename Operator, int threads>
 __device__ inline float block_reduce(float value) {
   static_assert(threads % kWarp == 0 && threads <= 1024);
   constexpr int kWarps = threads / kWarp;
   __shared__ float partial[kWarps];
   value = warp_reduce<Operator>(value);
-  block_barrier();  // partial may still be read from an earlier call
+  block_barrier();  // an earlier call may still read partial
   if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = value;
   block_barrier();
   float total = partial[0];
@@ -141,7 +142,8 @@ __device__ inline float block_max(float value) {
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Blocks that cover `items`, `per_block` each. kUnsupported where a grid cannot be so large.
+// The number of blocks that cover `items`, `per_block` each. kUnsupported if it exceeds the grid
+// limit.
 inline unsigned blocks_for(int64_t items, int64_t per_block = kBlock) {
   const int64_t blocks = ceil_div(items, per_block);
   if (blocks > 0x7fffffff) {
@@ -151,14 +153,14 @@ inline unsigned blocks_for(int64_t items, int64_t per_block = kBlock) {
   return static_cast<unsigned>(blocks);
 }
 
-// a / b of numbers from 0 on. Divisions of 64 bits are slow, and seldom needed.
+// a / b for non-negative numbers. 64-bit divisions are slow and rarely needed.
 __device__ inline int64_t quotient(int64_t a, int64_t b) {
   if (((a | b) >> 32) == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
   return a / b;
 }
 __device__ inline int64_t remainder_of(int64_t a, int64_t b) { return a - quotient(a, b) * b; }
 
-// Number of this thread in a grid of one dimension.
+// Index of this thread in a one-dimensional grid.
 __device__ inline int64_t thread_index() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

@@ -6,8 +6,8 @@
 namespace fleet {
 namespace {
 
-// What a thread, and then its row, has found in one pass: a running maximum with the sum of exp(x -
-// maximum), and the sums of weight and weight * x, which label smoothing needs.
+// The results of a thread, and then of its row, from one pass: a running maximum with the sum of
+// exp(x - maximum), and the sums of weight and weight * x, which label smoothing needs.
 struct RowSums {
   float largest, sum, weights, drawn;
 
@@ -69,7 +69,7 @@ struct LossRow {
   }
 };
 
-// dx may be x: every thread reads its elements before it writes them.
+// dx may equal x: every thread reads its elements before it writes them.
 template <typename T>
 struct GradientRow {
   cuda::Labels labels;

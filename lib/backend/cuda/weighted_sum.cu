@@ -4,7 +4,7 @@
 namespace fleet {
 namespace {
 
-// One block: a value a sample, of one batch.
+// One block: one value per sample, of one batch.
 template <typename T>
 __global__ void weighted_sums(const T* value, const float* weight, int64_t count, float* sums) {
   float sum = 0, total = 0;

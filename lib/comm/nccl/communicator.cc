@@ -12,8 +12,8 @@ char* at(const View& view, size_t element) {
   return static_cast<char*>(view.data) + element * size_of(view.dtype);
 }
 
-// NCCL works in place only where a rank's part lies at its own place of the whole. Elsewhere in the
-// whole, it is moved first or last.
+// NCCL works in place only if a rank's part lies at its own position in the whole. If it lies
+// elsewhere in the whole, it is copied first or last.
 bool overlaps(const View& part, const View& whole) {
   return at(part, part.count) > at(whole, 0) && at(part, 0) < at(whole, whole.count);
 }
@@ -26,10 +26,10 @@ void copy(void* to, const void* from, size_t bytes, Stream& stream) {
 void announce(const Handle& handle) {
   std::string text =
       "NCCL " + version() + ", " + std::to_string(handle.members().size()) + " ranks";
-  if (!handle.interface().empty()) text += ", meeting on " + handle.interface();
+  if (!handle.interface().empty()) text += ", bootstrap on " + handle.interface();
   const auto algorithm = get_env("NCCL_ALGO");
   text += algorithm ? ", algorithm " + *algorithm + " (NCCL_ALGO)"
-                    : ", algorithm of its own choice by size (NCCL_DEBUG=INFO shows it)";
+                    : ", algorithm chosen by NCCL per size (NCCL_DEBUG=INFO shows it)";
   spdlog::info("{}", text);
 }
 
@@ -60,7 +60,7 @@ Buffer NcclCommunicator::allocate(size_t bytes) {
   void* memory = nullptr;
   const ncclResult_t result = ncclMemAlloc(&memory, bytes);
   if (result != ncclSuccess) {
-    spdlog::debug("nccl: {}: gradients lie in ordinary memory", ncclGetErrorString(result));
+    spdlog::debug("nccl: {}: gradients use ordinary memory", ncclGetErrorString(result));
     return link_->options().device->allocate(bytes);
   }
   const std::weak_ptr<Link> link = link_;
@@ -71,7 +71,7 @@ Buffer NcclCommunicator::allocate(size_t bytes) {
                                       }),
                 bytes);
   check(cudaMemset(memory, 0, bytes), "cudaMemset");
-  check(cudaDeviceSynchronize(), "cudaMemset");  // streams do not wait for it
+  check(cudaDeviceSynchronize(), "cudaMemset");  // streams do not wait for cudaMemset
   link_->add_memory(memory, bytes);
   return buffer;
 }

@@ -1,4 +1,4 @@
-// The backend "nccl": between GPUs, in one host and across hosts.
+// The backend "nccl": communication between GPUs, within one host and across hosts.
 #pragma once
 
 #include <map>
@@ -9,21 +9,22 @@
 
 namespace fleet::nccl {
 
-// Calls are enqueued on a stream of the device's; they may be captured in a CUDA graph, which must
-// be gone before the communicator. NCCL chooses the algorithm (ring, tree, NVLS) by size. Sums of
-// 16-bit types may be rounded at each hop. A rank's death reaches throw_if_failed() within an
-// instant, a host's within 10 s; streams that were waiting for it then end.
+// Calls are enqueued on a stream of the device. They may be captured in a CUDA graph, which must be
+// destroyed before the communicator. NCCL chooses the algorithm (ring, tree, NVLS) by size. Sums of
+// 16-bit types may be rounded at each hop. throw_if_failed() reports a rank's death within an
+// instant and a host's within 10 s; streams that were waiting for it then end.
 class NcclCommunicator : public Communicator {
  public:
-  // Collective over the ranks of options.
+  // Collective over the ranks in `options`.
   static std::unique_ptr<NcclCommunicator> make(const CommOptions& options);
 
   int rank() const override { return group_.rank; }
   int size() const override { return group_.size; }
   std::string name() const override { return "nccl"; }
-  // Of NCCL's own allocator and registered with it, where that works; else of the device.
+  // Allocated by NCCL and registered with it if possible; otherwise by the device.
   Buffer allocate(size_t bytes) override;
-  // Has ids of its own; shares the lifeline and the fate of this one.
+  // The new communicator has its own ids and shares this one's peer monitor; a failure in one fails
+  // both.
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
 
   void all_reduce(View in, View out, ReduceOp op, Stream& stream) override;
@@ -41,11 +42,11 @@ class NcclCommunicator : public Communicator {
  private:
   NcclCommunicator(std::shared_ptr<Link> link, std::unique_ptr<Handle> handle, Group group);
 
-  // The link outlives its handles.
+  // The link must outlive its handles.
   const std::shared_ptr<Link> link_;
   const std::unique_ptr<Handle> handle_;
   const Group group_;
-  const Buffer flag_;  // what a barrier sums
+  const Buffer flag_;  // input and output of a barrier's sum
   std::map<std::vector<int>, int> splits_;
 };
 

@@ -11,7 +11,7 @@ namespace fleet::nccl {
 namespace {
 
 constexpr size_t kPending = 64;
-constexpr std::chrono::seconds kAnswerTime(2);   // the others have to say how far they are
+constexpr std::chrono::seconds kAnswerTime(2);   // for the others to report their progress
 constexpr std::chrono::seconds kGoodbyeTime(2);  // for work that a rank began before it left
 constexpr std::chrono::seconds kFinalizeTime(10);
 
@@ -21,8 +21,8 @@ uint64_t hash_of(const std::string& name) {  // FNV-1a
   return hash;
 }
 
-// Gives a communicator back whose work has ended here. It may still have to pass on what others
-// have not received: hence not at once by force.
+// Releases a communicator whose work has ended on this rank. It may still have to forward data that
+// others have not received, so it is not aborted at once.
 void leave(ncclComm_t comm, const std::atomic<bool>& failed) {
   const auto deadline = std::chrono::steady_clock::now() + kFinalizeTime;
   ncclResult_t result = ncclCommFinalize(comm);
@@ -113,8 +113,8 @@ void Handle::connect() {
   for (const Link::Memory& memory : link_->memories_) register_memory(memory.data, memory.bytes);
 }
 
-// NCCL then takes data straight from and to it where the hardware can. Where it cannot, it goes
-// through NCCL's own memory, as ever.
+// NCCL then transfers directly from and to this memory if the hardware can. Otherwise it goes
+// through NCCL's own buffers, as usual.
 void Handle::register_memory(void* memory, size_t bytes) {
   void* handle = nullptr;
   if (!comm_) return;
@@ -136,7 +136,7 @@ void Handle::deregister_memory(void* memory) {
 
 ncclResult_t Handle::state() const {
   ncclResult_t state = ncclSuccess;
-  if (!comm_) return ncclInProgress;  // not made yet, or given up: then the link knows why
+  if (!comm_) return ncclInProgress;  // not created yet, or aborted: the link knows the reason
   const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
   return asked == ncclSuccess ? state : asked;
 }
@@ -145,7 +145,7 @@ void Handle::settle(std::unique_lock<std::mutex>& lock, ncclResult_t result, con
                     uint64_t count) {
   const auto begun = Clock::now();
   while (result == ncclInProgress) {
-    // The first connection takes long, an operation that is only launched some microseconds.
+    // The first connection takes long; launching an operation takes some microseconds.
     if (Clock::now() - begun > std::chrono::milliseconds(1)) {
       link_->changed_.wait_for(lock, std::chrono::milliseconds(1));
     } else {
@@ -179,7 +179,7 @@ void Handle::launched(Stream& stream) {
   track(stream_of(stream), count);
 }
 
-// Where the ring is full the oldest work is watched alone.
+// If the ring is full, only its oldest work is watched.
 void Handle::track(cudaStream_t stream, uint64_t count) {
   if (pending_count_ == pending_.size()) forget_ended_work();
   if (pending_count_ == pending_.size()) return;
@@ -196,7 +196,7 @@ void Handle::forget_ended_work() {
     moved_ = Clock::now();
     overdue_ = false;
   }
-  cudaGetLastError();  // "not ready" is kept as the thread's last error
+  cudaGetLastError();  // CUDA keeps "not ready" as the thread's last error
 }
 
 std::vector<int> Handle::members_gone() const {
@@ -221,9 +221,9 @@ Error Handle::stuck(const char* what) const {
   const int64_t seconds = link_->options().timeout.count() / 1000;
   return Error(ErrorCode::kTimeout,
                std::string(what) + " did not end within " + std::to_string(seconds) +
-                   " s, though no rank is behind",
+                   " s, although no rank is behind",
                "communicator",
-               "look for a GPU or a connection that hangs: NCCL_DEBUG=INFO says more, "
+               "look for a hanging GPU or connection: NCCL_DEBUG=INFO shows more, "
                "NCCL_SOCKET_IFNAME names the interface; or raise comm.timeout");
 }
 
@@ -241,12 +241,12 @@ void Handle::look_after(std::unique_lock<std::mutex>& lock) {
     } else if (overdue_) {
       error = stuck("a collective");
     } else {
-      overdue_ = true;  // perhaps it waits for work of this rank's own: once more the same time
+      overdue_ = true;  // it may wait for this rank's own work: allow the same time once more
       moved_ = Clock::now();
     }
   }
   if (!error) return;
-  Link& link = *link_;  // this may go while the lock is not held
+  Link& link = *link_;  // *this may be destroyed while the lock is not held
   lock.unlock();
   link.fail_and_tell(*error);
   lock.lock();

@@ -1,4 +1,4 @@
-// One communicator of NCCL's: made within a deadline, watched, and given up from any thread.
+// One NCCL communicator: created within a deadline, watched, and aborted from any thread.
 #pragma once
 
 #include <chrono>
@@ -11,12 +11,12 @@
 
 namespace fleet::nccl {
 
-// NCCL's calls on it never block the host (config.blocking = 0), so that a rank that waits for a
-// dead one can give up at any point. (Environment NCCL_COMM_BLOCKING=1 makes them block again.)
+// NCCL calls on it never block the host (config.blocking = 0), so that a rank that waits for a dead
+// one can abort at any point. (Environment variable NCCL_COMM_BLOCKING=1 makes them block again.)
 class Handle {
  public:
-  // Collective over `members` (ranks of the link, of which this is number `rank`). `name` tells it
-  // apart from all other communicators of the store. kTimeout names the ranks that did not come.
+  // Collective over `members` (ranks of the link; this is number `rank` of them). `name` must be
+  // unique among the communicators of the store. kTimeout names the ranks that did not arrive.
   static std::unique_ptr<Handle> make(std::shared_ptr<Link> link, std::string name,
                                       std::vector<int> members, int rank);
   ~Handle();
@@ -25,11 +25,11 @@ class Handle {
   Link& link() { return *link_; }
   const std::vector<int>& members() const { return members_; }
   const std::string& name() const { return name_; }
-  // The interface that NCCL starts on, where this rank made the first id; "" where it cannot be
-  // told.
+  // The network interface that NCCL bootstraps on, if this rank made the first id; "" if unknown.
   const std::string& interface() const { return interface_; }
-  // Calls call(ncclComm_t, cudaStream_t), which enqueues on the stream, and watches over it. While
-  // the stream is captured it is recorded; launched() watches over each launch.
+  // Calls call(ncclComm_t, cudaStream_t), which enqueues on the stream, and watches the enqueued
+  // work. While the stream is being captured, the call is recorded instead; launched() watches each
+  // launch.
   template <typename Call>
   void issue(const char* what, Stream& stream, const Call& call);
   void launched(Stream& stream);
@@ -37,7 +37,7 @@ class Handle {
  private:
   friend class Link;
   using Clock = std::chrono::steady_clock;
-  // Work behind which an event was recorded: all that this rank issued, up to operation `count`.
+  // Work that an event was recorded after: all that this rank issued, up to operation `count`.
   struct Pending {
     cudaEvent_t done;
     uint64_t count;
@@ -45,19 +45,19 @@ class Handle {
 
   Handle(std::shared_ptr<Link> link, std::string name, std::vector<int> members, int rank);
   void connect();
-  // The following ones with the link's lock held.
+  // Call the following functions with the link's lock held.
   void register_memory(void* memory, size_t bytes);
   void deregister_memory(void* memory);
-  ncclResult_t state() const;  // ncclInProgress, or how the last call ended
-  // Waits until the call is no longer in progress; throws what went wrong.
+  ncclResult_t state() const;  // ncclInProgress, or the result of the last call
+  // Waits until the call is no longer in progress. Throws its failure.
   void settle(std::unique_lock<std::mutex>& lock, ncclResult_t result, const char* what,
               uint64_t count);
   void track(cudaStream_t stream, uint64_t count);
-  // Looks whether pending work has ended; fails the link where a rank has left it or is late.
+  // Checks whether pending work has ended. Fails the link if a rank has left it or is late.
   void look_after(std::unique_lock<std::mutex>& lock);
   void forget_ended_work();
   std::vector<int> members_gone() const;
-  // The members that keep operation `count` from ending. Without the lock meanwhile.
+  // The members that delay operation `count`. Releases the lock while it runs.
   std::vector<int> members_behind(std::unique_lock<std::mutex>& lock, uint64_t count);
   Error stuck(const char* what) const;
 
@@ -65,16 +65,16 @@ class Handle {
   const std::string name_;
   const std::vector<int> members_;
   const int rank_;
-  const uint64_t id_;  // of the group, for the lifeline's counts
+  const uint64_t id_;  // of the group, for the peer monitor's counts
   std::string interface_;
-  // The rest is the link's lock's.
+  // The link's lock guards the rest.
   ncclComm_t comm_ = nullptr;                        // null once it is given up
   std::vector<std::pair<void*, void*>> registered_;  // memory, NCCL's handle
   std::vector<Pending> pending_;                     // a ring of fixed size
   size_t first_ = 0, pending_count_ = 0;
-  Clock::time_point moved_;  // when pending work last ended, or began to pend
-  bool overdue_ = false;     // it is late, though nobody is behind
-  bool busy_ = false;        // the watcher works for it without the lock
+  Clock::time_point moved_;  // when pending work last ended or started to pend
+  bool overdue_ = false;     // late, although no rank is behind
+  bool busy_ = false;        // the watcher works on it without the lock
 };
 
 template <typename Call>

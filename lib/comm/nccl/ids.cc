@@ -29,14 +29,14 @@ std::string text_of(const sockaddr* address) {
 
 std::string bytes_of(const ncclUniqueId& id) { return {id.internal, sizeof id.internal}; }
 
-// Where the ids of a communicator are in the store.
+// The store keys of a communicator's ids.
 struct Keys {
   const std::string& name;
   std::string of(int index) const { return name + "/nccl/" + std::to_string(index); }
   std::string all() const { return name + "/nccl/all"; }
 };
 
-// On the first rank: its own id and the other makers', behind each other.
+// On the first rank: concatenates its own id and those of the other makers.
 std::optional<std::string> collect(const Keys& keys, std::string all, int ids, const IdWait& wait) {
   for (int index = 1; index < ids; ++index) {
     const auto id = wait.get(keys.of(index));
@@ -46,7 +46,8 @@ std::optional<std::string> collect(const Keys& keys, std::string all, int ids, c
   return all;
 }
 
-// Whoever has not come. The first rank's id is in the store only together with all others.
+// The ranks that have not arrived. The first rank's id is in the store only together with all
+// others.
 std::vector<int> missing_makers(const Keys& keys, int ids, int ranks, const IdWait& wait) {
   std::vector<int> missing;
   for (int index = 1; index < ids; ++index) {
@@ -83,7 +84,8 @@ std::vector<ncclUniqueId> exchange_ids(const std::string& name, int rank, int ra
     if (maker_of(index, ids, ranks) != rank) continue;
     own = bytes_of(make_unique_id());
     if (rank != 0)
-      store.set(keys.of(index), own);  // of each rank at most one: shares are not empty
+      // Each rank makes at most one id, because shares are not empty.
+      store.set(keys.of(index), own);
   }
   std::optional<std::string> all = rank == 0 ? collect(keys, own, ids, wait) : wait.get(keys.all());
   if (all && rank == 0) store.set(keys.all(), *all);
@@ -96,8 +98,8 @@ std::vector<ncclUniqueId> exchange_ids(const std::string& name, int rank, int ra
 }
 
 std::string interface_of(const ncclUniqueId& id) {
-  // Not documented: a 64-bit number, then the socket address. So it is believed only where it is an
-  // address of this machine.
+  // The layout is undocumented: a 64-bit number, then the socket address. It is used only if it is
+  // an address of this machine.
   sockaddr_storage address{};
   std::memcpy(&address, id.internal + sizeof(uint64_t),
               std::min(sizeof address, sizeof id.internal - sizeof(uint64_t)));

@@ -3,7 +3,7 @@
 namespace fleet::nccl {
 namespace {
 
-const char* const kHint = "NCCL_DEBUG=INFO says more";
+const char* const kHint = "NCCL_DEBUG=INFO shows more";
 
 }  // namespace
 
@@ -11,7 +11,7 @@ void use_device(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
 
 void check(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
-  cudaGetLastError();  // reported here: the next call's result is its own
+  cudaGetLastError();  // reported here: clears it for the next call
   throw Error(ErrorCode::kInternal, std::string(what) + " failed: " + cudaGetErrorString(result),
               "communicator");
 }
@@ -26,7 +26,7 @@ Error error_of(ncclResult_t result, const char* what, ncclComm_t comm) {
                    std::string("look at the other ranks' logs; ") + kHint);
     case ncclSystemError:
     case ncclInvalidUsage:
-      // Interfaces that are not there, and two ranks on one GPU, come as these.
+      // Missing interfaces, and two ranks on one GPU, are reported as these codes.
       return Error(ErrorCode::kUnsupported, failure, "communicator",
                    std::string("give each rank a GPU of its own, and NCCL_SOCKET_IFNAME an "
                                "interface that all nodes reach; ") +

@@ -1,4 +1,4 @@
-// NCCL and the CUDA runtime as the communicator uses them: errors and types.
+// Errors and types of NCCL and the CUDA runtime, as the communicator uses them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,16 +11,16 @@
 
 namespace fleet::nccl {
 
-// Makes this the calling thread's current device. It stays that: a rank has one, and going back to
-// the one before, which is device 0 where nobody chose, would make a context on it.
+// Makes this the calling thread's current device, permanently: a rank has one device. Restoring the
+// previous one (device 0 by default) would create a context on it.
 void use_device(int index);
 
-// Throws kInternal "cudaEventRecord failed: ..." unless it succeeded.
+// Throws kInternal "cudaEventRecord failed: ..." unless `result` is success.
 void check(cudaError_t result, const char* what);
 
-// What NCCL's result means to a user: kPeerLost where another rank or the network failed,
-// kUnsupported where this machine cannot do it, else kInternal.
-//   comm  for NCCL's own words; may be null
+// Maps NCCL's result to an error: kPeerLost if another rank or the network failed, kUnsupported if
+// this machine cannot do it, otherwise kInternal.
+//   comm  adds NCCL's own message; may be null
 Error error_of(ncclResult_t result, const char* what, ncclComm_t comm);
 
 ncclDataType_t type_of(DType dtype);
@@ -28,10 +28,10 @@ ncclRedOp_t operation_of(ReduceOp op);
 inline cudaStream_t stream_of(Stream& stream) {
   return static_cast<cudaStream_t>(stream.native_handle());
 }
-// Whether work issued to the stream is recorded instead of run.
+// Whether work issued to the stream is captured instead of run.
 bool is_capturing(cudaStream_t stream);
 
-// "2.28.9", of the library that was loaded.
+// Version of the loaded library, for example "2.28.9".
 std::string version();
 
 }  // namespace fleet::nccl

@@ -10,8 +10,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook(50);   // how often the watcher looks
-constexpr std::chrono::seconds kExplanation(2);  // how long a failure waits for a rank to blame
+constexpr std::chrono::milliseconds kLook(50);  // interval of the watcher's checks
+// How long a failure waits until a rank can be blamed.
+constexpr std::chrono::seconds kExplanation(2);
 
 }  // namespace
 
@@ -74,13 +75,13 @@ void Link::add_memory(void* memory, size_t bytes) {
 
 void Link::remove_memory(void* memory) {
   std::unique_lock lock(mutex_);
-  // Bounded: an abort may wait for CUDA graphs that the caller has yet to give up.
+  // Bounded, because an abort may wait for CUDA graphs that the caller has yet to release.
   changed_.wait_for(lock, std::chrono::seconds(5), [this] { return !aborting_; });
   std::erase_if(memories_, [&](const Memory& known) { return known.data == memory; });
   for (Handle* handle : handles_) handle->deregister_memory(memory);
 }
 
-// Whether a communicator reports a failure. Remembers the first report.
+// Whether a communicator reports a failure. Stores the first report.
 bool Link::any_broken() {
   if (error_ || broken_) return true;
   for (Handle* handle : handles_) {
@@ -95,15 +96,15 @@ bool Link::any_broken() {
 void Link::report(ncclResult_t result, const char* what, ncclComm_t comm) {
   if (error_ || broken_) return;
   broken_ = error_of(result, what, comm);
-  // A peer's death may come as one of these before the lifeline hears of it.
+  // NCCL may report a peer's death this way before the peer monitor detects it.
   const bool maybe_a_peer = result == ncclRemoteError || result == ncclSystemError;
   broken_until_ = Clock::now() + (maybe_a_peer ? kExplanation : Clock::duration(0));
   changed_.notify_all();
 }
 
 void Link::watch() {
-  cudaSetDevice(device());  // where that fails, whoever makes a communicator hears of it
-  // Another thread may be capturing: nothing that is asked here disturbs it.
+  cudaSetDevice(device());  // a failure is reported when a communicator is created
+  // Another thread may be capturing. Relaxed mode keeps the calls here from disturbing it.
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   cudaThreadExchangeStreamCaptureMode(&mode);
   std::unique_lock lock(mutex_);
@@ -121,8 +122,8 @@ void Link::watch() {
   }
 }
 
-// All at once: ncclCommAbort may wait for a CUDA graph to go, which may wait for another
-// communicator's kernel to end.
+// Aborts all at once: ncclCommAbort may wait for the release of a CUDA graph, which may wait for
+// another communicator's kernel to end.
 void Link::abort_handles(std::unique_lock<std::mutex>& lock) {
   std::vector<ncclComm_t> comms;
   for (Handle* handle : handles_) {
@@ -153,7 +154,7 @@ void Link::look_after_handles(std::unique_lock<std::mutex>& lock) {
     lock.lock();
     return;
   }
-  // A handle may be made or go while the lock is not held.
+  // Handles may be created or destroyed while the lock is not held.
   const std::vector<Handle*> handles = handles_;
   for (Handle* handle : handles) {
     if (error_ || stop_) return;

@@ -1,5 +1,5 @@
-// What the NCCL communicators of one group and of the groups split from it share: the lifeline, the
-// fate (a failure in one fails all), and a thread that watches over them.
+// State shared by the NCCL communicators of one group and of the groups split from it: the peer
+// monitor, the failure (one fails all), and a watcher thread.
 #pragma once
 
 #include <atomic>
@@ -21,9 +21,9 @@ class Handle;
 
 class Link {
  public:
-  // Collective over the ranks of options, which names a device.
+  // Collective over the ranks in `options`, which must name a device.
   explicit Link(const CommOptions& options);
-  // After all handles.
+  // Destroy it after all handles.
   ~Link();
   Link(const Link&) = delete;
 
@@ -32,14 +32,14 @@ class Link {
   Lifeline& lifeline() { return *lifeline_; }
   int device() const { return options_.device->index(); }
 
-  // Throws what has gone wrong, if something has; where NCCL says so only now, waits a moment for
-  // who is to blame.
+  // Throws the group's failure, if there is one. If only NCCL has reported it so far, waits a
+  // moment for the rank to blame.
   void throw_if_failed();
   void abort(const Error& why);
-  // Waits until the store has the key, no longer than until a failure or the deadline (kTimeout).
+  // Waits until the store has the key, a failure occurs, or the deadline passes (kTimeout).
   std::string wait_for_key(const std::string& key, std::chrono::steady_clock::time_point deadline);
 
-  // Memory that every handle, also of later groups, registers with NCCL.
+  // Memory that every handle, including those of later groups, registers with NCCL.
   void add_memory(void* memory, size_t bytes);
   void remove_memory(void* memory);
 
@@ -50,9 +50,9 @@ class Link {
     size_t bytes;
   };
 
-  bool fail(const Error& error);  // whether it is the first: only that one counts
+  bool fail(const Error& error);  // returns whether it is the first failure; later ones are ignored
   void fail_and_tell(const Error& error);
-  // The following ones with mutex_ held.
+  // Call the following functions with mutex_ held.
   void throw_error() const;
   bool any_broken();
   void report(ncclResult_t result, const char* what, ncclComm_t comm);
@@ -63,19 +63,19 @@ class Link {
   const CommOptions options_;
   const Group group_;
   std::atomic<bool> failed_{false};
-  // Calls to NCCL are made one at a time: of what may run at once on a communicator, NCCL promises
-  // only ncclCommAbort.
+  // Serializes calls to NCCL: ncclCommAbort is the only call that NCCL allows concurrently with
+  // others on a communicator.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Error> error_;
   std::vector<Handle*> handles_;
   std::vector<Memory> memories_;
-  std::optional<Error> broken_;  // what NCCL reported, until it is known whose fault it is
+  std::optional<Error> broken_;  // NCCL's report, until the rank to blame is known
   std::chrono::steady_clock::time_point broken_until_;
   bool stop_ = false;
-  bool aborting_ = false;  // ncclCommAbort is at work, and may still touch registered memory
+  bool aborting_ = false;  // ncclCommAbort is running and may still access registered memory
   std::unique_ptr<Lifeline> lifeline_;
-  Thread watcher_;  // the last one: it ends before what it looks at
+  Thread watcher_;  // the last member: it ends before the members it uses
 };
 
 }  // namespace fleet::nccl

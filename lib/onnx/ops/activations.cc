@@ -1,4 +1,4 @@
-// Operations on each element by itself.
+// Elementwise operations with one operand.
 #include <numbers>
 
 #include "onnx/exporter.h"
@@ -23,7 +23,7 @@ FLEET_ONNX(silu) {
   context.node("Mul", {context.input(0), context.graph.node("Sigmoid", {context.input(0)})});
 }
 
-// As a formula: ONNX has Gelu only from operator set 20 on.
+// Written as a formula: ONNX has Gelu only from operator set 20 on.
 FLEET_ONNX(gelu) {
   OnnxGraph& graph = context.graph;
   const std::string x = context.input(0);

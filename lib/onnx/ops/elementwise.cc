@@ -1,10 +1,10 @@
-// Arithmetic of two operands, of which the second spreads over the first (ops/broadcast.h).
+// Arithmetic on two operands, the second of which is broadcast over the first (ops/broadcast.h).
 #include "onnx/exporter.h"
 
 namespace fleet {
 namespace {
 
-// ONNX aligns the last dimensions: those that are missing behind y's are added.
+// ONNX aligns the last dimensions: appends the dimensions missing after y's.
 void write(const OnnxContext& context, const std::string& type) {
   OnnxGraph& graph = context.graph;
   const Shape &x = context.shape(0), &y = context.shape(1);

@@ -1,4 +1,4 @@
-// Convolutions, pooling, normalisation and products.
+// Convolutions, pooling, normalization and products.
 #include "onnx/exporter.h"
 
 namespace fleet {
@@ -6,7 +6,7 @@ namespace {
 
 using Integers = std::vector<int64_t>;
 
-// As many at the end as at the beginning.
+// The same padding at the end as at the beginning.
 Integers pads(const Integers& paddings) {
   return {paddings[0], paddings[1], paddings[0], paddings[1]};
 }
@@ -35,8 +35,8 @@ FLEET_ONNX(batch_norm) {
       {{"epsilon", static_cast<float>(attributes.number("epsilon"))}});
 }
 
-// Where windows are rounded up, padding at the end has as many begin: ONNX's own rounding lets some
-// begin beyond the image.
+// When the number of windows is rounded up, padding at the end is chosen so that the same windows
+// start: ONNX's own rounding lets some windows start beyond the image.
 FLEET_ONNX(pool2d) {
   const Attributes& attributes = context.attributes();
   const bool max = attributes.text("type") == "max";

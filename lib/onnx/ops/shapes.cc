@@ -1,4 +1,4 @@
-// Operations that move elements. Of shapes the batch stays open.
+// Operations that move elements. The batch dimension of shapes stays dynamic.
 #include "onnx/exporter.h"
 
 namespace fleet {
@@ -26,7 +26,7 @@ FLEET_ONNX(flatten) {
   context.node("Reshape", {context.input(0), context.graph.integers(shape)});
 }
 
-// 0 and -1 mean the same in ONNX.
+// 0 and -1 have the same meaning in ONNX.
 FLEET_ONNX(reshape) {
   Integers shape = context.attributes().integers("shape");
   for (size_t d = 0; d < shape.size(); ++d) {

@@ -63,7 +63,7 @@ TEST_P(Failure, StoppedRank_IsNamedAfterTheTimeoutAndFailsItself) {
     Ranks ranks(GetParam(), 1000);
     ranks.send(victim, SIGSTOP);
     const std::string expected =
-        "timeout: communicator: rank " + std::to_string(victim) + " did not come within 1 s";
+        "timeout: communicator: rank " + std::to_string(victim) + " did not arrive within 1 s";
     for (int rank = 0; rank < ranks.size(); ++rank) {
       if (rank == victim) continue;
       EXPECT_THAT(ranks.end_of(rank), StartsWith(expected)) << "as rank " << rank << " sees it";

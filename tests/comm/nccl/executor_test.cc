@@ -152,7 +152,7 @@ TEST(NcclGraph, RankThatDoesNotLaunch_TimesOutNamed) {
       ADD_FAILURE() << "nothing failed";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not come within 700 ms"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not arrive within 700 ms"));
     }
     done = true;
   });

@@ -68,7 +68,7 @@ TEST(NcclStart, RankThatDoesNotCome_IsNamed) {
       const Error error =
           error_of([&] { make_communicator(options_for(rank, 3, *device, store)); });
       EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not come within 700 ms"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not arrive within 700 ms"));
     });
   }
 }
@@ -92,7 +92,7 @@ TEST(NcclStart, RankThatHangsBeforeNccl_IsNamed) {
       const Error error = error_of([&] { make_communicator(options); });
       ++done;
       EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not come within 700 ms"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not arrive within 700 ms"));
     });
   }
 }
@@ -116,7 +116,7 @@ TEST(NcclStart, MakerOfTheIdThatHangs_IsNamed) {
       const Error error = error_of([&] { make_communicator(options); });
       ++done;
       EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-      EXPECT_THAT(error.what(), HasSubstr("rank 4 did not come within 700 ms"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 4 did not arrive within 700 ms"));
     });
   }
 }

@@ -56,7 +56,7 @@ TEST_F(NcclOnGpu, StoppedRank_IsNamedAfterTheTimeout) {
   ranks.send(1, SIGSTOP);
   for (int rank : {0, 2}) {
     EXPECT_THAT(ranks.end_of(rank),
-                StartsWith("timeout: communicator: rank 1 did not come within 3 s"));
+                StartsWith("timeout: communicator: rank 1 did not arrive within 3 s"));
   }
 }
 
