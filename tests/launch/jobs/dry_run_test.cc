@@ -119,7 +119,7 @@ TEST_F(DryRunJob, WhatAStartWouldRefuse_IsRefused) {
 
 TEST_F(DryRunJob, ItsOptionsWithoutIt_AreRefused) {
   EXPECT_EQ(run({"--format=json", "true"}), 2);
-  EXPECT_THAT(output, HasSubstr("--format: it belongs to --dry_run"));
+  EXPECT_THAT(output, HasSubstr("--format: it has no effect without --dry_run"));
   EXPECT_EQ(run({"--rank_env=0", "true"}), 2);
   EXPECT_EQ(run({"--dry_run", "--format=yaml", "true"}), 2);
   EXPECT_EQ(run({"--dry_run", "--format=shell", "true"}), 2);
