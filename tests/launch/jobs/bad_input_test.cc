@@ -138,11 +138,11 @@ TEST_F(BadInput, Doctor_LooksWithoutChecks) {
   for (const char* look : {"--version", "--help", "--print_config"}) {
     Fleetrun doctor(job, "doctor", {"doctor", look});
     EXPECT_EQ(doctor.wait(), 0) << doctor.output();
-    EXPECT_THAT(doctor.output(), Not(HasSubstr("nothing has failed")));
+    EXPECT_THAT(doctor.output(), Not(HasSubstr("no check failed")));
   }
   Fleetrun doctor(job, "doctor", {"doctor", "--via=ssh", "--ips=a,b"});
   EXPECT_EQ(doctor.wait(), 2);
-  EXPECT_THAT(doctor.output(), HasSubstr("--via: it belongs to a start"));
+  EXPECT_THAT(doctor.output(), HasSubstr("--via: it applies only to a start"));
 }
 
 TEST_F(BadInput, HelpAndVersion_AreCommandsToo) {
