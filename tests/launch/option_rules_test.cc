@@ -122,14 +122,14 @@ TEST(OptionRules, ValuesThatNoNodeWouldTake_AreFoundBeforeAnyIsAsked) {
   const std::vector<Case> cases = {
       {{"--dialect=torhc"}, "did you mean 'torch'?"},
       {{"--ranks=x"}, "neither a rank"},
-      {{"--tee=9"}, "which streams"},
+      {{"--tee=9"}, "is not a choice of streams"},
       {{"--log_total_size=1K"}, "at least 64K"},
       {{"--elastic_level=0"}, "not supported"},
       {{"--nnodes=none"}, "not a number of nodes"},
       {{"--run_mode=rpc"}, "not supported"},
       {{"--dialect=mpich", "--debug_rank=0"}, "inherits a socket"},
-      {{"--server_num=0", "--worker_num=2"}, "--server_num 0: a job with parameter servers has"},
-      {{"--ips=a:4,b", "--server_num=1"}, "--ips a:4: of parameter servers every node has"},
+      {{"--server_num=0", "--worker_num=2"}, "--server_num 0: each node needs at least one server"},
+      {{"--ips=a:4,b", "--server_num=1"}, "--ips a:4: --server_num and --worker_num apply"},
   };
   for (Case one : cases) {
     EXPECT_THAT(refusal(one.arguments), HasSubstr(one.says)) << one.arguments[0];
