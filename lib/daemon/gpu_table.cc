@@ -31,7 +31,7 @@ std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& w
   std::vector<std::string> chosen;
   for (const std::string& name : split(wish.names, ',')) {
     if (std::find(names_.begin(), names_.end(), name) == names_.end()) {
-      throw Error(ErrorCode::kUsage, "there is no GPU " + name + " here", "--gpus " + wish.names,
+      throw Error(ErrorCode::kUsage, "this node has no GPU " + name, "--gpus " + wish.names,
                   "this node has " + join(names_, ","));
     }
     chosen.push_back(name);
@@ -40,11 +40,11 @@ std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& w
                         : wish.count > 0 ? static_cast<size_t>(wish.count)
                                          : names_.size();
   if (wanted > names_.size()) {
-    throw Error(ErrorCode::kUsage, std::to_string(wanted) + " GPUs are wanted", {},
+    throw Error(ErrorCode::kUsage, "the job needs " + std::to_string(wanted) + " GPUs", {},
                 "this node has " + std::to_string(names_.size()));
   }
   if (chosen.empty()) {
-    // Free ones first, each kind in its order.
+    // Choose free GPUs first, in their order.
     std::vector<std::string> order = names_;
     std::stable_partition(order.begin(), order.end(),
                           [this](const std::string& name) { return is_free(name); });
@@ -57,9 +57,9 @@ std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& w
                                 [this](const std::string& name) { return is_free(name); });
   if (!free && !wish.share) {
     throw Error(ErrorCode::kUsage,
-                std::to_string(wanted) + " of " + std::to_string(names_.size()) +
-                    " GPUs are wanted, and other jobs have some of them: " + holders(),
-                {}, "wait for their end, choose others with --gpus, or --share_gpus");
+                "the job needs " + std::to_string(wanted) + " of " + std::to_string(names_.size()) +
+                    " GPUs, but other jobs occupy some of them: " + holders(),
+                {}, "wait for their end, choose others with --gpus, or give --share_gpus");
   }
   for (const std::string& name : chosen) jobs_[name].insert(job);
   return chosen;
