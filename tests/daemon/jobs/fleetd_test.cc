@@ -251,7 +251,7 @@ TEST_F(TwoFleetds, TwoJobs_RunSideBySide) {
       job, "again",
       {"--via=fleetd", "--fleetd_port=" + port, "--ips=127.0.0.1", "--job_id=first", "true"});
   EXPECT_EQ(again.wait(), 2);
-  EXPECT_THAT(again.output(), HasSubstr("a job of this name is here already"));
+  EXPECT_THAT(again.output(), HasSubstr("a job of this name already exists"));
   first->signal(SIGTERM);
   EXPECT_EQ(first->wait(), 143) << first->output();
 }

@@ -177,7 +177,7 @@ TEST_F(LocalJobs, SeveralOfOneNameThatRun_AreAskedFor) {
   for (const char* command : {"status", "logs", "attach", "stop"}) {
     EXPECT_THAT(ask({command, "same"}, 2),
                 AllOf(HasSubstr(std::to_string(one.pid())), HasSubstr(std::to_string(two.pid())),
-                      HasSubstr("name one by its pid")));
+                      HasSubstr("select one by its pid")));
   }
   EXPECT_THAT(ask({"stop", "one"}), HasSubstr("has ended"));
   EXPECT_EQ(one.wait(), 143);
@@ -212,7 +212,7 @@ TEST_F(LocalJobs, StopIsToldFromFailure) {
   EXPECT_THAT(ask({"stop", "alone"}), HasSubstr("has ended"));
   EXPECT_EQ(alone.wait(), 143);
   EXPECT_THAT(listed("alone"), HasSubstr("stopped (SIGTERM)"));
-  EXPECT_THAT(ask({"logs", "alone"}, 2), HasSubstr("no rank of it has been started"));
+  EXPECT_THAT(ask({"logs", "alone"}, 2), HasSubstr("no rank has started yet"));
 }
 
 TEST_F(LocalJobs, KilledFleetrun_LeavesOnlyItsName) {
