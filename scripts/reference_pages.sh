@@ -117,7 +117,7 @@ END
         for (i in all) rows[all[i]] = row(fields)
       }
     }
-    /^of other launchers/ { exit }
+    /^options of other launchers/ { exit }
     /^[a-z].*:$/ {
       sub(/:$/, "")
       printf "\n### %s\n\n| option | default | environment | meaning |\n|---|---|---|---|\n", toupper(substr($0, 1, 1)) substr($0, 2)
@@ -144,7 +144,7 @@ fleetrun translates these options, reports them as without effect, or refuses th
 ([how-to/other_launchers.md](../how-to/other_launchers.md), [differences.md](../explanation/differences.md#other-launchers)).
 
 END
-  sed -n '/^of other launchers/,/^[A-Z]/p' "$scratch/help" | awk '
+  sed -n '/^options of other launchers/,/^[A-Z]/p' "$scratch/help" | awk '
     /^  [^ ].*: / { flush(); split($0, half, ": "); name = half[1]; sub(/^ */, "", name); words = substr($0, index($0, ": ") + 2); next }
     /^    / { sub(/^ */, ""); words = words " " $0 }
     /^[A-Z]/ { flush() }
