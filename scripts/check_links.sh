@@ -5,7 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 git ls-files -co --exclude-standard -- '*.md' | while read -r page; do [ ! -e "$page" ] || echo "$page"; done | sort |
   xargs -r awk '
-  # GitHub's anchor of a heading: lower case, no punctuation, dashes for blanks.
+  # The anchor that GitHub derives from a heading: lower case, no punctuation, dashes for blanks.
   function anchor_of(heading) {
     heading = tolower(heading)
     while (match(heading, /\[[^]]*\]\([^)]*\)/))

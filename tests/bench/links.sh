@@ -283,7 +283,7 @@ JOB
 names=("$@")
 [ $# -gt 0 ] || names=(gradient_merge localsgd hierarchical overlap fused_gradients dgc)
 for name in "${names[@]}"; do
-  declare -F "bench_$name" >/dev/null || { echo "unknown benchmark '$name' of links"; exit 2; }
+  declare -F "bench_$name" >/dev/null || { echo "no benchmark '$name' of links"; exit 2; }
   "bench_$name"
 done
 exit $missed
