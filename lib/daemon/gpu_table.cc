@@ -31,8 +31,8 @@ std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& w
   std::vector<std::string> chosen;
   for (const std::string& name : split(wish.names, ',')) {
     if (std::find(names_.begin(), names_.end(), name) == names_.end()) {
-      throw Error(ErrorCode::kUsage, "this node has no GPU " + name, "--gpus " + wish.names,
-                  "this node has " + join(names_, ","));
+      throw Error(ErrorCode::kUsage, "GPU " + name + " does not exist on this node",
+                  "--gpus " + wish.names, "this node has " + join(names_, ","));
     }
     chosen.push_back(name);
   }

@@ -258,7 +258,7 @@ int logs(const CommandLine& line) {
     });
     if (here == parts.end()) {
       throw Error(ErrorCode::kNotFound, "no reachable node has rank " + std::to_string(rank),
-                  "job " + job_id, "see the ranks with fleetrun status " + job_id);
+                  "job " + job_id, "fleetrun status " + job_id + " lists the ranks");
     }
     // After a restart, the rank may run on another node.
     if (!follow || here->address.empty()) parts = {Part(*here)};

@@ -121,7 +121,7 @@ void check_job_file(std::vector<std::string> command) {
 int debugged_rank(const Settings& settings, int world_size) {
   const auto rank = settings.integer("debug_rank");
   if (rank < world_size) return static_cast<int>(rank);
-  throw Error(ErrorCode::kUsage, "rank " + std::to_string(rank) + " does not exist",
+  throw Error(ErrorCode::kUsage, "this job has no rank " + std::to_string(rank),
               settings.origin("debug_rank"),
               "this job has ranks 0 to " + std::to_string(world_size - 1));
 }

@@ -143,8 +143,8 @@ void resolve_counted(const Settings& settings, const HostFacts& host,
           "list them with --ips, or leave it out");
   }
   if (rank >= topology->nnodes) {
-    usage("node " + std::to_string(rank) + " does not exist in a job of " +
-              std::to_string(topology->nnodes) + " nodes",
+    usage("this job has no node " + std::to_string(rank) + "; its number of nodes is " +
+              std::to_string(topology->nnodes),
           settings.origin("rank"), "nodes are numbered from 0; see --nnodes");
   }
   const std::string& own = settings.text("host");

@@ -41,8 +41,8 @@ void check_each(const GpuFacts& gpu, Findings* found) {
     const GpuState& first = gpu.gpus[static_cast<size_t>(used[0])];
     found->push_back(
         warn("GPUs",
-             "other programs already use " + std::to_string(first.memory_used / kMiB) +
-                 " MiB of GPU " + list(used),
+             "other programs use " + std::to_string(first.memory_used / kMiB) + " MiB of GPU " +
+                 list(used) + " already",
              "find the program with nvidia-smi and end it, or choose other GPUs with --gpus"));
   }
 }

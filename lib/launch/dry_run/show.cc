@@ -30,7 +30,7 @@ const NodePlacement& node_of(const ForeseenJob& job, const ForeseenRank& rank) {
 
 void check_rank(const ForeseenJob& job, int rank) {
   if (rank < job.world().world_size) return;
-  throw Error(ErrorCode::kUsage, "rank " + std::to_string(rank) + " does not exist", "--rank_env",
+  throw Error(ErrorCode::kUsage, "this job has no rank " + std::to_string(rank), "--rank_env",
               "this job has ranks 0 to " + std::to_string(job.world().world_size - 1));
 }
 

@@ -178,7 +178,8 @@ std::vector<int> cores_near_gpu(const NumaSystem& system, const std::string& mod
     refuse("this machine has no NVIDIA GPU", "leave it out");
   }
   if (gpu < 0 || gpu >= static_cast<int>(system.gpus.size())) {
-    refuse("this machine has no GPU " + std::to_string(gpu), "start at most one rank per GPU");
+    refuse("GPU " + std::to_string(gpu) + " does not exist on this machine",
+           "start at most one rank per GPU");
   }
   const int node = node_of_gpu(system, gpu);
   std::vector<int> cores = mode == "node"        ? cores_of_node(system, node)

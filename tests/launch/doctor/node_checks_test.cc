@@ -48,7 +48,7 @@ TEST(Gpus, LibraryMissing_Fails) {
 TEST(Gpus, InUse_Warns) {
   NodeFacts node = healthy_node();
   node.gpu.gpus[1].memory_used = 40LL << 30;
-  expect(check_gpus, node, Severity::kWarn, {"already use 40960 MiB of GPU 1"});
+  expect(check_gpus, node, Severity::kWarn, {"40960 MiB of GPU 1 already"});
 }
 TEST(Gpus, BrokenMemory_Fails) {
   NodeFacts node = healthy_node();

@@ -72,7 +72,7 @@ TEST(Debug, RankThatIsNotThere_Usage) {
   EXPECT_THAT(debug.output(), HasSubstr("rank 3: no job runs on this node"));
   Fleetrun start(job, "start", {"--debug_rank=4", "true"});
   EXPECT_EQ(start.wait(), 2);
-  EXPECT_THAT(start.output(), HasSubstr("rank 4 does not exist"));
+  EXPECT_THAT(start.output(), HasSubstr("this job has no rank 4"));
 }
 
 }  // namespace

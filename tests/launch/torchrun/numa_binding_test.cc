@@ -106,7 +106,7 @@ TEST_F(Numa, CoreComplex_AnotherCacheForEachGpuLargestFirst) {
 }
 
 TEST_F(Numa, GpuThatIsNotThere_IsRefused) {
-  EXPECT_THAT(refusal("node", 3, {0}), HasSubstr("no GPU 3"));
+  EXPECT_THAT(refusal("node", 3, {0}), HasSubstr("GPU 3 does not exist"));
   std::filesystem::remove_all(root + "/proc");
   EXPECT_THAT(refusal("node", 0, {0}), HasSubstr("no NVIDIA GPU"));
 }
