@@ -106,10 +106,10 @@ void keep_listed(const Settings& settings, size_t listed, std::vector<int>* chos
     if (given == 0 || given == listed) return;
     refuse("it contradicts --nproc_per_node=" + std::to_string(given) +
                " on this node, which has no GPU",
-           "give one of them");
+           "give only one of them");
   }
   if (settings.given("gpus") && chosen->size() != listed) {
-    refuse("it contradicts --gpus=" + settings.text("gpus"), "give one of them");
+    refuse("it contradicts --gpus=" + settings.text("gpus"), "give only one of them");
   }
   if (chosen->size() < listed) {
     refuse("this node has only " + std::to_string(chosen->size()) + " GPUs to use",
