@@ -40,7 +40,7 @@ std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& w
                         : wish.count > 0 ? static_cast<size_t>(wish.count)
                                          : names_.size();
   if (wanted > names_.size()) {
-    throw Error(ErrorCode::kUsage, "the job needs " + std::to_string(wanted) + " GPUs", {},
+    throw Error(ErrorCode::kUsage, std::to_string(wanted) + " GPUs are requested", {},
                 "this node has " + std::to_string(names_.size()));
   }
   if (chosen.empty()) {
@@ -57,8 +57,8 @@ std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& w
                                 [this](const std::string& name) { return is_free(name); });
   if (!free && !wish.share) {
     throw Error(ErrorCode::kUsage,
-                "the job needs " + std::to_string(wanted) + " of " + std::to_string(names_.size()) +
-                    " GPUs, but other jobs occupy some of them: " + holders(),
+                std::to_string(wanted) + " of " + std::to_string(names_.size()) +
+                    " GPUs are requested, but other jobs occupy some of them: " + holders(),
                 {}, "wait for their end, choose others with --gpus, or give --share_gpus");
   }
   for (const std::string& name : chosen) jobs_[name].insert(job);

@@ -187,7 +187,7 @@ std::vector<int> cores_near_gpu(const NumaSystem& system, const std::string& mod
                            : mode == "exclusive" ? own_share(system, gpu, node)
                                                  : own_cache(system, gpu, node);
   if (cores.empty()) {
-    refuse("this job may not use any core near GPU " + std::to_string(gpu),
+    refuse("none of the cores near GPU " + std::to_string(gpu) + " is available to this job",
            "check the cpuset of this job (taskset -p $$)");
   }
   std::sort(cores.begin(), cores.end());
