@@ -4,7 +4,7 @@
 #   scripts/bench.sh [NAME [options...]]
 #
 # NAME is tests/bench/NAME.sh, tests/bench/NAME.py or tests/bench/NAME_bench.cc (built as build/release/bin/bench_NAME). A
-# script says in a line "# Builds: fleetrun bench_x" which targets it needs.
+# line "# Builds: fleetrun bench_x" in a script names the targets that it needs.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 names() {
@@ -34,10 +34,10 @@ if [ -e "tests/bench/$name.sh" ]; then
   exec bash "tests/bench/$name.sh" "$@"
 elif [ -e "tests/bench/$name.py" ]; then
   build_for "tests/bench/$name.py"
-  # Debian's interpreter: the one that Debian's python3-torch is installed for.
+  # Debian's interpreter, for which Debian's python3-torch is installed.
   exec "${FLEET_PYTHON:-/usr/bin/python3}" "tests/bench/$name.py" "$@"
 elif [ -e "tests/bench/${name}_bench.cc" ]; then
   build release "bench_$name"
   exec "build/release/bin/bench_$name" "$@"
 fi
-die "no benchmark '$name'; there are: $(names | tr '\n' ' ')"
+die "unknown benchmark '$name'; use one of: $(names | tr '\n' ' ')"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# build_time.sh: what a cold build of fleetrun and fleet-worker costs: CPU-seconds in all and of the largest files.
-# Neither ccache nor an earlier build helps it; CUDA is left out.
+# Measures a cold build of fleetrun and fleet-worker: total CPU-seconds, and those of the slowest files. Uses no ccache, no
+# earlier build and no CUDA.
 #
 #   scripts/build_time.sh             builds in build/time
-#   scripts/build_time.sh LOG         only tells what is in a log of scripts/log_compile.sh (.ci/run does)
+#   scripts/build_time.sh LOG         only summarizes a log of scripts/log_compile.sh (as .ci/run does)
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 log=${1:-}
@@ -14,7 +14,7 @@ if [ -z "$log" ]; then
   cmake -S . -B build/time -G Ninja -DCMAKE_BUILD_TYPE=Release -DFLEET_CUDA=OFF >/dev/null
   ninja -C build/time fleetrun fleet-worker
 fi
-# Of programs and what they are made of: tests and benchmarks are left out.
+# Counts programs and libraries only, without tests and benchmarks.
 sort -rn "$log" | awk '
   $2 !~ /^(tests|docs)\// { files++; sum += $1; if (files <= 5) longest = longest sprintf("  %6.1f  %s\n", $1, $2) }
   END { printf "build time: %.0f CPU-seconds for %d files; the longest:\n%s", sum, files, longest }'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks the rooms of lib/ against the table in docs/explanation/architecture.md: what a room includes, what its CMake target links,
-# where third-party headers may stand, and a few rules of the house. Prints one line a violation; ends with 1 if there is one.
+# Checks the modules of lib/ against the table in docs/explanation/architecture.md: the includes of each module, the links of
+# its CMake target, the places of third-party headers, and a few project rules. Prints one line per violation and exits with 1
+# if there is one.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 sources() { git ls-files -co --exclude-standard -- "$@" | while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
@@ -46,12 +47,12 @@ awk '
     next
   }
   FNR == 1 && !closed {
-    if (length(direct) == 0) { print "docs/explanation/architecture.md: the table of rooms is missing"; bad = 1; exit }
+    if (length(direct) == 0) { print "docs/explanation/architecture.md: the table of modules is missing"; bad = 1; exit }
     direct["proto"] = ""
     close_table()
   }
 
-  # --- what a target links -----------------------------------------------------------------------
+  # --- the links of a target ----------------------------------------------------------------------
   FILENAME ~ /CMakeLists\.txt$/ {
     if ($0 ~ /^[ \t]*#/) next
     call = call " " $0
@@ -64,18 +65,18 @@ awk '
         if (word[i] ~ /^(DEPENDS|LINK|EXCLUDE|REGISTERS|FOLDERS)$/) { mode = word[i]; continue }
         other = word[i]; sub(/^backend_/, "backend/", other); sub(/^comm_.*/, "comm", other)
         if (mode == "DEPENDS" && other != "" && !((room, other) in allowed))
-          report("room " room " may not depend on " other)
+          report("module " room " may not depend on " other)
       }
     }
     next
   }
 
-  # --- what a file includes ----------------------------------------------------------------------
+  # --- the includes of a file ---------------------------------------------------------------------
   {
     app = FILENAME ~ /^apps\//
     room = room_of(FILENAME)
     if (!app && !(room in direct) && !(room in unknown)) {
-      unknown[room]; report("lib/" room " is not in the table of rooms (docs/explanation/architecture.md)")
+      unknown[room]; report("lib/" room " is not in the table of modules (docs/explanation/architecture.md)")
     }
   }
   /^[ \t]*#[ \t]*include/ {
@@ -85,12 +86,12 @@ awk '
       other = part[1]
       if (other == "backend") other = "backend/" part[2]
       if (header ~ /\.pb\.h$/) other = "proto"
-      if (header !~ /\//) { if (!app && header !~ /\.pb\.h$/) report("include \"" header "\" by its room: \"room/file.h\"") }
+      if (header !~ /\//) { if (!app && header !~ /\.pb\.h$/) report("include \"" header "\" with its module: \"module/file.h\"") }
       else if (!app && other in direct && !((room, other) in allowed))
-        report("room " room " may not include " header)
+        report("module " room " may not include " header)
       if (app && room ~ /^(fleetrun|fleetd)$/ &&
           other ~ /^(tensor|comm|graph|ops|optim|models|passes|strategy|exec|backend.*|data|train)$/)
-        report("the launcher links nothing of the engine: " header)
+        report("the launcher must not use the engine: " header)
     }
     if (match($0, /[<"][^>"]*[>"]/)) {
       header = substr($0, RSTART + 1, RLENGTH - 2)
@@ -108,10 +109,10 @@ awk '
       else if (header ~ /^minizip\//) owner = "^lib/train/zip_file"
       else if (header ~ /^openssl\//) owner = "^lib/rendezvous/(certificates|datagram_beats)"
       else if (header ~ /^omp\.h$/) owner = "^lib/(base|comm|backend/cpu|data)/"
-      if (owner != "" && FILENAME !~ owner) report("<" header "> belongs into its adapter only")
+      if (owner != "" && FILENAME !~ owner) report("only its adapter may include <" header ">")
     }
   }
-  # --- rules of the house ------------------------------------------------------------------------
+  # --- project rules ------------------------------------------------------------------------------
   /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif).*(CUDA|CUDNN|NCCL|DNNL|GLOO)/ && FILENAME !~ /^lib\/(backend|comm\/(nccl|gloo))\// {
     report("no #ifdef for a backend in shared code: CMake adds the folder or leaves it out")
   }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks that relative links of the Markdown pages lead somewhere: the file exists, and has the heading or <a name> of the
-# anchor. Prints one line a dead link; ends with 1 if there is one.
+# Checks that the targets of relative links in Markdown pages exist: the file, and the heading or <a name> of the anchor.
+# Prints one line per dead link and exits with 1 if there is one.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 git ls-files -co --exclude-standard -- '*.md' | while read -r page; do [ ! -e "$page" ] || echo "$page"; done | sort |
   xargs -r awk '
-  # An anchor as GitHub makes it of a heading: lower case, no punctuation, dashes for blanks.
+  # The anchor that GitHub derives from a heading: lower case, no punctuation, dashes for blanks.
   function anchor_of(heading) {
     heading = tolower(heading)
     while (match(heading, /\[[^]]*\]\([^)]*\)/))

@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# Sourced by the scripts beside it: strict mode, the repository's root as the working directory, a few helpers.
+# Sourced by the scripts in this folder: strict mode, the repository root as working directory, a few helpers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# One line a reader can follow the script by; standard error, so that a script's output stays its result.
+# Prints a progress line to standard error, so that standard output carries only the script's result.
 say() { printf '== %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
-# Compile jobs: one a core, and no more than memory allows (gRPC's and json's headers take about 1 GB a job).
+# Number of compile jobs: one per core, limited by memory (gRPC's and json's headers take about 1 GB per job).
 job_count() {
   local cores memory
   cores=$(nproc)
@@ -16,7 +16,7 @@ job_count() {
   echo $((cores < memory ? cores : memory))
 }
 
-# build PRESET [TARGET...]: configures build/PRESET and builds the targets (everything without one).
+# build PRESET [TARGET...]: configures build/PRESET and builds the targets (default: everything).
 build() {
   local preset=$1
   shift
@@ -28,7 +28,7 @@ build() {
   }
   grep -E '^-- CUDA' <<<"$output" >&2 || true
   say "build/$preset: ${*:-everything}"
-  # Stdout becomes stderr: a script's own output stays its result.
+  # Redirect to standard error: standard output carries only the script's result.
   local targets=()
   [ $# -eq 0 ] || targets=(--target "$@")
   cmake --build "build/$preset" -j "$(job_count)" "${targets[@]}" >&2

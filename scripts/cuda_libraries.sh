@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Where the CUDA libraries are that this build's modules need: LD_LIBRARY_PATH, /usr/local/cuda/lib64, the system's folders, then
-# Python packages such as those that PyTorch brings. Prints a line a library, and the line that adds to LD_LIBRARY_PATH what
-# only Python packages have:
+# Finds the CUDA libraries that this build's modules need, in LD_LIBRARY_PATH, /usr/local/cuda/lib64, the system folders, then in
+# Python packages such as those of PyTorch. Prints one line per library, and a line that adds libraries found only in Python
+# packages to LD_LIBRARY_PATH:
 #
 #   eval "$(scripts/cuda_libraries.sh)"
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

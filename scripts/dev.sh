@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The front door for developers.
+# Entry point for developers.
 #
 #   scripts/dev.sh fmt              formats every C++ file in place
-#   scripts/dev.sh lint             format, layers, file lengths, machine paths, links: seconds, builds nothing
+#   scripts/dev.sh lint             checks format, layers, file lengths, machine paths, links; takes seconds, builds nothing
 #   scripts/dev.sh build [PRESET]   builds everything; PRESET: dev (default), release, asan, tsan, cuda
-#   scripts/dev.sh test [PRESET]    builds, then every test this machine can run
-#   scripts/dev.sh bench [NAME]     one benchmark, or the list of them
-#   scripts/dev.sh all [PRESET]     lint, build and test, as CI does
+#   scripts/dev.sh test [PRESET]    builds, then runs every test that this machine supports
+#   scripts/dev.sh bench [NAME]     runs one benchmark, or lists them
+#   scripts/dev.sh all [PRESET]     lints, builds and tests, as CI does
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "scripts/$(basename "$0")"; }

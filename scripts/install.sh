@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs the programs with their libraries, man pages, completion and job files: from sources (built here first), or from an
-# unpacked tarball as it is. What is installed finds its libraries beside itself: the folder may be moved.
+# Installs the programs with their libraries, man pages, completion and job files: from sources, which it builds first, or from
+# an unpacked tarball. The programs find their libraries by relative paths, so the folder can be moved.
 #
 #   scripts/install.sh [--prefix FOLDER] [--torchrun]
-#                                             default /usr/local; e.g. $HOME/.local. --torchrun: also a link of that name
+#                                             default /usr/local; e.g. $HOME/.local. --torchrun: also creates a link torchrun
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 prefix=/usr/local torchrun=
@@ -12,11 +12,11 @@ while [ $# -gt 0 ]; do
     --prefix) [ $# -ge 2 ] || die "--prefix needs a folder"; prefix=$2; shift 2 ;;
     --prefix=*) prefix=${1#*=}; shift ;;
     --torchrun) torchrun=yes; shift ;;
-    *) die "unknown option '$1'; there are --prefix FOLDER and --torchrun" ;;
+    *) die "unknown option '$1'; use --prefix FOLDER or --torchrun" ;;
   esac
 done
 [[ $prefix == /* ]] || prefix=$OLDPWD/$prefix
-mkdir -p "$prefix" 2>/dev/null && [ -w "$prefix" ] || die "$prefix cannot be written; as root, or with --prefix \$HOME/.local"
+mkdir -p "$prefix" 2>/dev/null && [ -w "$prefix" ] || die "$prefix is not writable; run this as root, or with --prefix \$HOME/.local"
 
 if [ -e CMakeLists.txt ]; then
   cmake --preset package -DFLEET_STATIC_CONTROL=AUTO ${FLEET_CUDA_ARCHITECTURES:+"-DFLEET_CUDA_ARCHITECTURES=$FLEET_CUDA_ARCHITECTURES"} >/dev/null ||
@@ -32,10 +32,10 @@ else
   cp -a share/. "$prefix/share/"
 fi
 if [ "$torchrun" ]; then
-  # PyTorch's own, in the same folder, is not overwritten.
+  # Do not overwrite PyTorch's torchrun in the same folder.
   [ ! -e "$prefix/bin/torchrun" ] || [ -L "$prefix/bin/torchrun" ] || die "$prefix/bin/torchrun is another program; remove it first"
   ln -sfn fleetrun "$prefix/bin/torchrun"
 fi
-"$prefix/bin/fleetrun" --version >/dev/null || die "what was installed in $prefix does not start"
+"$prefix/bin/fleetrun" --version >/dev/null || die "the installed $prefix/bin/fleetrun does not start"
 say "installed $("$prefix/bin/fleetrun" --version) in $prefix"
 case :$PATH: in *:"$prefix/bin":*) ;; *) say "add it to your PATH: export PATH=\"$prefix/bin:\$PATH\"" ;; esac

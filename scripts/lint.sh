@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What can be said of the sources without building them. Ends with 1 where one of the checks fails.
+# Checks the sources without building them. Exits with 1 if a check fails.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 failures=0
-check() {  # check WHAT COMMAND...: runs it, remembers a failure
+check() {  # check WHAT COMMAND...: runs the command and records a failure
   local what=$1
   shift
   if "$@"; then
@@ -25,13 +25,13 @@ formatted() {
   [ -z "$files" ] || { printf 'not formatted (scripts/dev.sh fmt):\n%s\n' "$files"; return 1; }
 }
 
-# Over 600 lines is a smell and gets a warning; over 1000 fails.
+# Warns about files over 600 lines; fails above 1000.
 lengths() {
   sources 'lib/**' 'apps/**' 'tests/**' | grep -E '\.(h|cc|cu|cuh|proto|py|sh)$' | xargs -r wc -l |
     awk '$2 != "total" && $1 > 600 { print "  " $1 " lines: " $2; if ($1 > 1000) bad = 1 } END { exit bad }'
 }
 
-# A path of somebody's machine in a tracked file works there only.
+# Tracked files must not contain paths of a developer's machine.
 portable() {
   ! sources . | grep -vE '^(scripts/lint\.sh|LICENSE)$' | tr '\n' '\0' | xargs -0 -r grep -nIE '(^|[^A-Za-z0-9_.])/(work|root|home)/[A-Za-z]'
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# log_compile.sh LOG COMMAND...: runs a compiler; LOG gets a line with its CPU-seconds and the file it wrote.
+# log_compile.sh LOG COMMAND...: runs a compiler and appends its CPU-seconds and its output file to LOG.
 log=$1
 shift
 object=-

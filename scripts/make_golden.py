@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/<model>.json: losses, outputs and gradients of PyTorch that this project's networks must reproduce.
+"""Generates tests/golden/<model>.json: losses, outputs and gradients of PyTorch that this project's networks must reproduce.
 
     /usr/bin/python3 scripts/make_golden.py                       # after apt-get install python3-torch python3-torchvision
     /usr/bin/python3 scripts/make_golden.py --safetensors DIR     # also the weights, as DIR/<model>.safetensors
 
-No weights are stored: every tensor follows from its name. With h = FNV-1a(name), 64 bits, element i is
+No weights are stored, because every tensor is derived from its name. With h = FNV-1a(name), 64 bits, element i is
     k = splitmix64(h + i) >> 40;   u = 2 k / 2^24 - 1        in [-1, 1), exact in float32
 and the tensor's values are, in float32 arithmetic,
     two or more dimensions       u * sqrt(6 / fan_in),  fan_in = elements of one output (kaiming uniform)
     batch norm's weight and running_var     1 + u / 4
     biases and running_mean      u * 0.1
     "input"                      u
-and label n is splitmix64(FNV-1a("labels") + n) mod classes. tests/golden/golden.h is the same in C++.
-PyTorch computes in float64 from these float32 values, so what is stored is exact to the digits shown.
+and label n is splitmix64(FNV-1a("labels") + n) mod classes. tests/golden/golden.h implements the same in C++.
+PyTorch computes in float64 from these float32 values, so the stored values are exact to the digits shown.
 """
 import argparse
 import json
@@ -127,7 +127,7 @@ MODELS = {
     "resnet18": (lambda: torchvision.models.resnet18(num_classes=CLASSES), (4, 3, 64, 64)),
     "mobilenet_v1": (MobileNetV1, (4, 3, 64, 64)),
 }
-# Of torchvision, without dropout. Small files: few elements of each tensor.
+# Models of torchvision, without dropout. Few elements of each tensor keep the files small.
 OF_TORCHVISION = {
     "vgg11_bn": (2, 3, 32, 32),
     "mobilenet_v2": (4, 3, 64, 64),
@@ -151,7 +151,7 @@ def of_torchvision(name):
         return torchvision.models.vit_b_16(num_classes=CLASSES, image_size=OF_TORCHVISION[name][2])
     model = getattr(torchvision.models, name)(num_classes=CLASSES)
     if name.startswith("vgg"):
-        model.avgpool = nn.Identity()  # small images go into the classifier as they are
+        model.avgpool = nn.Identity()  # small images enter the classifier without pooling
         model.classifier[0] = nn.Linear(512, 4096)
     for module in model.modules():
         if isinstance(module, nn.Dropout):
@@ -166,7 +166,7 @@ for key, shape in OF_TORCHVISION.items():
 
 
 def summary(values, samples=SAMPLES):
-    """Norm, sum, and `samples` elements at even distances: enough to tell a wrong tensor from a right one."""
+    """Norm, sum and `samples` evenly spaced elements: enough to detect a wrong tensor."""
     flat = values.detach().double().flatten()
     step = max(1, len(flat) // samples)
     few = {"shape": list(values.shape)} if samples == SAMPLES else {"samples": samples}
@@ -180,7 +180,7 @@ def summary(values, samples=SAMPLES):
 
 
 def write_json(path, result, few):
-    """One line a tensor where there are many."""
+    """Writes one line per tensor if there are many."""
     if not few:
         text = json.dumps(result, indent=1)
     else:

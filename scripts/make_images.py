@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/images: small images in many formats by Pillow, each with what Pillow reads from it: NAME.rgb.png
-and NAME.grey.png. tests/data/decode_formats_test.cc compares them.
+"""Generates tests/golden/images: small images in many formats, written by Pillow, each with Pillow's decoding of it:
+NAME.rgb.png and NAME.grey.png. tests/data/decode_formats_test.cc compares them.
 
     python3 scripts/make_images.py [FOLDER]
 """
@@ -27,7 +27,7 @@ def expect(name):
     with Image.open(os.path.join(folder, name)) as image:
         image.load()
         for mode, ending in (("RGB", "rgb"), ("L", "grey")):
-            # Pillow makes grey of a palette's colours directly; torchvision's loader goes over RGB, as we do.
+            # Pillow converts a palette to grey directly; torchvision's loader converts to RGB first, as we do.
             image.convert("RGB").convert(mode).save(os.path.join(folder, f"{name}.{ending}.png"), optimize=True)
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Packs the optimised build, its tests for GPUs and what they need into a compressed tarball that runs where it is unpacked:
-# on another Linux with glibc 2.36 or later (Debian 12, Ubuntu 24.04), without packages. CUDA, cuDNN and NCCL are the
-# machine's (scripts/cuda_libraries.sh looks for them).
+# Packs the release build, its GPU tests and their dependencies into a compressed tarball. It runs from any folder of a Linux
+# with glibc 2.36 or later (Debian 12, Ubuntu 24.04), without packages. CUDA, cuDNN and NCCL come from the machine
+# (scripts/cuda_libraries.sh finds them).
 #
 #   scripts/portable.sh [--arch "80;90"] [--output FILE] [--build FOLDER]
 #
-# --arch    GPU architectures; without it all of the preset `portable`
-# --output  ends in .tar.xz or .tar.gz; default build/fleetrun-VERSION-linux-MACHINE.tar.xz
-# --build   packs what was built in this folder, as it is, instead of configuring and building build/portable
+# --arch    GPU architectures (default: those of the preset `portable`)
+# --output  tarball, .tar.xz or .tar.gz; default build/fleetrun-VERSION-linux-MACHINE.tar.xz
+# --build   packs this existing build folder instead of configuring and building build/portable
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 version=$(cat VERSION)
@@ -20,7 +20,7 @@ while [ $# -gt 0 ]; do
     --output) output=$2 ;;
     --build) folder=$2 ;;
     -h | --help) sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "scripts/${0##*/}" && exit 0 ;;
-    *) die "unknown option '$1'; there are --arch, --output and --build" ;;
+    *) die "unknown option '$1'; use --arch, --output or --build" ;;
   esac
   shift 2
 done
@@ -36,7 +36,7 @@ if [ -z "$folder" ]; then
     die "cmake --preset portable failed; run scripts/setup.sh if a package is missing"
   cmake --build "$folder" -j "$(job_count)" --target portable_files >&2
 elif [ -n "$architectures" ]; then
-  die "--arch goes with a build of its own, not with --build"
+  die "--arch has no effect on an existing build; leave out --arch or --build"
 fi
 
 staging=$(mktemp -d)
@@ -45,11 +45,11 @@ top=$staging/fleetrun-$version
 for component in runtime checks; do
   cmake --install "$folder" --component $component --strip --prefix "$top" >"$staging/log" 2>&1 || {
     tail -n 5 "$staging/log" >&2
-    die "nothing complete to pack in $folder; build its target portable_files"
+    die "the build in $folder is incomplete; build its target portable_files"
   }
 done
 mkdir -p "$(dirname "$output")"
-# Sorted, and owned by nobody: the same build gives the same tarball.
+# Sort the files and drop the owner, so that the same build gives the same tarball.
 tar -C "$staging" --sort=name --owner=0 --group=0 --numeric-owner -cf - "fleetrun-$version" | "${compress[@]}" >"$output.part"
 mv "$output.part" "$output"
 say "$output: $(du -h "$output" | cut -f1), $(du -sh "$top" | cut -f1) unpacked"

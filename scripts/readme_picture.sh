@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Draws docs/images/session.svg, the terminal session in README.md, from real output: a rank is killed while two ranks train,
-# the job restarts; then a program fails. Lines that the picture leaves out are counted in it.
+# and the job restarts; then a program fails. The picture counts the lines that it leaves out.
 # Needs bash, awk and the package dataset-fashion-mnist; takes half a minute.
 #
 #   scripts/readme_picture.sh [BUILD_FOLDER]     default build/release
@@ -16,7 +16,7 @@ cp -r config "$folder"
 cd "$folder" || exit
 export PATH="$programs:$PATH" FLEET_RUNTIME_DIR="$folder/runtime"
 
-# await WHAT COMMAND...: runs the command until it succeeds, for a minute at most.
+# await WHAT COMMAND...: repeats the command until it succeeds, for at most one minute.
 await() {
   local what=$1 tries=600
   shift
@@ -27,7 +27,7 @@ await() {
   done
 }
 
-# --- the session: marks "$ " for a command, "# " for what another terminal does ---------------------------------------
+# --- the session: "$ " marks a command, "# " an action in another terminal ---------------------------------------
 options=(-q --nproc_per_node=2 --max_restart=1)
 settings=(--set train.max_steps=200 --set train.fetch_every=50 --set checkpoint.every_steps=50)
 {
@@ -67,7 +67,7 @@ fleetrun -q --nproc_per_node=4 ./train.sh >>session 2>&1 || code=$?
 
 # --- the picture ------------------------------------------------------------------------------------------------------
 awk '
-  # Lines of the log that say the same of every job, and the repetition of a log in the verdict, are left out and counted.
+  # Leave out and count log lines that are the same for every job, and the log excerpt in the verdict.
   /^(INFO .*(training runs on|communicate through|output folder|Find )|worker_index|fleet-worker:|start:|speed:|trained after)/ { left_out(); next }
   / saved / && !/step_00000100$/ { left_out(); next }
   /last lines of its log log\/workerlog.1/ { quoted = 1 }

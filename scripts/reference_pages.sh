@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes docs/reference/options.md and docs/reference/job_keys.md from what the built programs print.
+# Generates docs/reference/options.md and docs/reference/job_keys.md from the output of the built programs.
 #
 #   scripts/reference_pages.sh [BUILD_FOLDER [FOLDER]]     default build/release docs/reference
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -15,11 +15,11 @@ trap 'rm -rf "$scratch"' EXIT
 
 written_by='<!-- Written by scripts/reference_pages.sh from the programs: do not edit. -->'
 
-# The man page, one tab-separated line for each option, command and paragraph:
+# The man page as one tab-separated line for each option, command and paragraph:
 #   section TITLE | command LINE | summary TEXT | about TEXT | option FLAGS VALUE DEFAULT ENVIRONMENT MEANING
 entries() {
   "$bin/fleetrun-pages" man | sed -e 's/\\-/-/g' -e 's/^\\&//' -e 's/\\e/\\/g' | awk '
-    function cut(start, end,    text) {  # takes the text between two marks out of help
+    function cut(start, end,    text) {  # removes the text between two marks from help
       from = index(help, start)
       if (!from) return ""
       text = substr(help, from + length(start))
@@ -38,7 +38,7 @@ entries() {
       gsub(/^"|"$/, "", initial)
       if (initial ~ /^[0-9]+\.0$/) sub(/\.0$/, "", initial)
       sub(/\.$/, "", help)
-      if (help ~ / \(default:? [^)]*\)$/) {  # the help states it in words of its own
+      if (help ~ / \(default:? [^)]*\)$/) {  # the help text itself states the default
         match(help, / \(default:? [^)]*\)$/)
         stated = substr(help, RSTART, RLENGTH)
         help = substr(help, 1, RSTART - 1)
@@ -70,7 +70,7 @@ entries() {
   printf 'end\n'
 }
 
-# In a table: the value after its flags, code marks around what is typed.
+# Table rows: the value follows its flags; literals are in code marks.
 option_rows='
   function cell(text) { gsub(/\|/, "\\|", text); gsub(/</, "\\&lt;", text); gsub(/\*/, "\\*", text); return text }
   function code(text,    parts, n, i, out) {
@@ -87,7 +87,7 @@ option_rows='
 
 options_page() {
   entries >"$scratch/entries"
-  "$bin/fleetrun" --help all >"$scratch/help"  # a file: awk may stop before the end of a pipe
+  "$bin/fleetrun" --help all >"$scratch/help"  # a file, because awk may stop before the end of a pipe
   cat <<END
 $written_by
 # Options
@@ -106,7 +106,7 @@ A flag overrides its environment variable, which overrides the default. In names
 
 PROGRAM is a job file (\`.json\`), a Python script (\`.py\`) or any program.
 END
-  # The help has the headings, the man page the details.
+  # The headings come from the help, the details from the man page.
   awk -F '\t' -v entries="$scratch/entries" "$option_rows"'
     BEGIN {
       while ((getline line <entries) > 0) {
@@ -117,7 +117,7 @@ END
         for (i in all) rows[all[i]] = row(fields)
       }
     }
-    /^of other launchers/ { exit }
+    /^options of other launchers/ { exit }
     /^[a-z].*:$/ {
       sub(/:$/, "")
       printf "\n### %s\n\n| option | default | environment | meaning |\n|---|---|---|---|\n", toupper(substr($0, 1, 1)) substr($0, 2)
@@ -144,7 +144,7 @@ fleetrun translates these options, reports them as without effect, or refuses th
 ([how-to/other_launchers.md](../how-to/other_launchers.md), [differences.md](../explanation/differences.md#other-launchers)).
 
 END
-  sed -n '/^of other launchers/,/^[A-Z]/p' "$scratch/help" | awk '
+  sed -n '/^options of other launchers/,/^[A-Z]/p' "$scratch/help" | awk '
     /^  [^ ].*: / { flush(); split($0, half, ": "); name = half[1]; sub(/^ */, "", name); words = substr($0, index($0, ": ") + 2); next }
     /^    / { sub(/^ */, ""); words = words " " $0 }
     /^[A-Z]/ { flush() }
@@ -198,12 +198,12 @@ keys() {  # keys SECTION VARIANT OVERRIDE...
     }'
 }
 
-# The value that KEY has where a job file leaves it out.
+# The default value of KEY.
 default_of() {
   "$bin/fleet-worker" --print_config "$scratch/job.json" | sed -n "s/^$1 = \"\(.*\)\"  (default)$/\1/p"
 }
 
-# The names that KEY may have: from its choices, or from the message about one that it may not have.
+# The names that KEY accepts, from the error message for an invalid one.
 names_of() {
   "$bin/fleet-worker" --print_keys "$scratch/job.json" --set "$1=?" 2>&1 >/dev/null | sed -n 's/.*; known: //p' | tr -d ',' || true
 }
@@ -226,7 +226,7 @@ key_rows='
   function initial(text) { return text == "" ? "required" : "`" text "`" }
   function capital(text) { return toupper(substr(text, 1, 1)) substr(text, 2) }'
 
-# A section: first the names and what they choose, then keys that all have, then those of some.
+# A section: the names and their meaning, then the common keys, then keys of some names only.
 section() {  # section NAME TITLE WHAT; reads lines of keys()
   awk -F '\t' -v initial_name="$(default_of "$1")" -v name_key="$1" -v title="$2" -v what="$3" "$key_rows"'
     !($1 in seen) { seen[$1] = 1; variants[++variant_count] = $1 }
@@ -260,7 +260,7 @@ section() {  # section NAME TITLE WHAT; reads lines of keys()
       }
       if (!some) exit
       printf "\nKeys whose presence or default depends on `%s`:\n\n| key | with | type | default | meaning |\n|---|---|---|---|---|\n", name_key
-      # Rows of one key together, at the place of its first.
+      # Group the rows of a key at its first position.
       for (i = 1; i <= line_count; ++i) {
         split(lines[i], f, "\t")
         if (count[lines[i]] == variant_count || f[1] in done) continue
@@ -282,7 +282,7 @@ $written_by
 # Keys of a job file
 
 Every key of a job file with its type, range, default and meaning, and where keys depend on a choice. \`fleet-worker --print_keys job.json\`
-prints the keys that one job file may have, \`--print_config\` the value of each and its origin. \`--set key=value\` behind the job file overrides
+prints the keys that one job file may have, \`--print_config\` the value of each and its origin. \`--set key=value\` after the job file overrides
 a key. The form of the file is described in [job_file.md](job_file.md), the keys below \`strategy.\` in [strategies.md](strategies.md).
 
 Sections: [model](#model), [data](#data), [optimizer](#optimizer), [learning_rate](#learning_rate), [train](#train), [checkpoint](#checkpoint),

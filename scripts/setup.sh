@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that building and testing need; only those that are missing. Run it again at any time.
+# Installs the missing Debian 12 packages for building and testing. It can be run again at any time.
 #
-#   scripts/setup.sh [EXTRA_PACKAGE...]     extra packages are installed in the same go
+#   scripts/setup.sh [EXTRA_PACKAGE...]     also installs extra packages
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(
@@ -17,7 +17,7 @@ packages=(
 )
 packages+=("$@")
 
-command -v dpkg-query >/dev/null || die "this is no Debian system; install the counterparts of: ${packages[*]}"
+command -v dpkg-query >/dev/null || die "this is not a Debian system; install the equivalents of: ${packages[*]}"
 
 missing=()
 for package in "${packages[@]}"; do
@@ -30,7 +30,7 @@ fi
 
 as_root=()
 if [ "$(id -u)" != 0 ]; then
-  command -v sudo >/dev/null || die "not root and no sudo; as root: apt-get install ${missing[*]}"
+  command -v sudo >/dev/null || die "not root, and sudo is missing; run as root: apt-get install ${missing[*]}"
   as_root=(sudo)
 fi
 say "setup: installing ${#missing[@]} of ${#packages[@]} packages: ${missing[*]}"
@@ -40,12 +40,12 @@ install() {
 update() { "${as_root[@]}" apt-get update -q; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# A machine's package lists may be missing or old: then they are fetched and the installation is tried once more.
+# If the package lists are missing or old, fetch them and try the installation once more.
 if ! install >"$log" 2>&1 </dev/null; then
   say "setup: fetching the package lists"
   { update && install; } >"$log" 2>&1 </dev/null || {
     tail -n 20 "$log" >&2
-    die "apt-get failed (see above); with its cause removed, run scripts/setup.sh again"
+    die "apt-get failed (see above); fix the cause and run scripts/setup.sh again"
   }
 fi
 say "setup: done"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the generated part of docs/reference/strategies.md anew, from the registry of meta-optimizers.
+# Regenerates the generated part of docs/reference/strategies.md from the registry of meta-optimizers.
 #
 #   scripts/strategies_page.sh [BUILD_FOLDER]     default build/release
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

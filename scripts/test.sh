@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packages, build, and every test this machine can run; the others skip with a line that says why.
+# Installs packages, builds, and runs every test that this machine supports; others are skipped with a reason.
 #
 #   scripts/test.sh [PRESET] [ctest options...]     PRESET: release (default), dev, asan, tsan, cuda
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -13,17 +13,17 @@ scripts/setup.sh
 build "$preset"
 options=()
 case $preset in
-  # The rooms that link Debian's gRPC are left out: its absl is not instrumented and drowns the reports.
+  # Leave out modules that link Debian's gRPC: its absl is not instrumented and floods the reports.
   asan) options=(-L unit -E '^(rendezvous|node|launch)') ;;
   tsan) options=(-R '^(base|observe|store|comm|data|exec)') ;;
 esac
 say "ctest"
-# What was skipped, and why, is told before ctest's own summary, which stays the end of the output.
+# List skipped tests and reasons before ctest's summary, which stays the end of the output.
 skipped() {
   awk '/: Skipped$/ { getline; sub(/^[ \t]+/, ""); if ($0 != "" && !seen[$0]++) print "skipped: " $0 }
        /^SKIP: / && !seen[$0]++ { print "skipped: " substr($0, 7) }' "build/$preset/Testing/Temporary/LastTest.log" 2>/dev/null || true
 }
-# The summary, from "NN% tests passed" on, is held back until ctest has ended and its log is whole.
+# Hold back the summary, from "NN% tests passed" on, until ctest has ended and its log is complete.
 ctest --test-dir "build/$preset" --no-tests=error -j "$(nproc)" --output-on-failure "${options[@]}" "$@" 2>&1 | {
   summary=()
   while IFS= read -r line; do

@@ -13,7 +13,7 @@ namespace fleet {
 
 namespace {
 
-// Options whose value may be left out, which is "text" then.
+// Options with an optional value, which defaults to "text".
 struct Printed {
   const char* option;
   std::vector<std::string> values;
@@ -24,8 +24,8 @@ const std::vector<Printed>& printed() {
   return all;
 }
 
-// The word with the value "text" where it is one of these options and none follows: what follows
-// may be the job file.
+// Adds the value "text" to one of these options if no value follows; the next word may be the job
+// file.
 std::string with_value(const std::string& word, const std::string& next) {
   for (const Printed& option : printed()) {
     if (word != option.option) continue;
@@ -35,7 +35,7 @@ std::string with_value(const std::string& word, const std::string& next) {
   return word;
 }
 
-// In the names of options a dash is an underscore.
+// In option names a dash equals an underscore.
 std::string declared(const std::string& word) {
   if (!word.starts_with("--")) return word;
   const size_t end = std::min(word.find('='), word.size());
@@ -46,46 +46,48 @@ std::string declared(const std::string& word) {
 
 bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   CLI::App app{
-      "Trains what a job file says, as one rank. fleetrun starts it; alone it is a job of one "
+      "Runs one rank of a job file. fleetrun starts it; without fleetrun it is a job of one "
       "rank."};
   app.name("fleet-worker");
   app.add_option("job", arguments->job_file, "Job file (JSON)");
-  app.add_option("--set", arguments->overrides, "key=value over the job file, any number of times")
+  app.add_option("--set", arguments->overrides,
+                 "Override a key of the job file, as key=value; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--device", arguments->device,
-                 "auto, cpu or cuda; short for --set train.device=, over which it goes");
+                 "Device: auto, cpu or cuda. Short for --set train.device=, which it overrides");
   app.add_option(
       "--predict", arguments->predict,
       "Predict the classes of these images, folders or lists (.txt) instead of training; "
-      "behind the job file. Short for --set predict.input=");
-  app.add_option("--log_level", arguments->log_level, "DEBUG, INFO, WARNING or ERROR");
+      "give it after the job file. Short for --set predict.input=");
+  app.add_option("--log_level", arguments->log_level,
+                 "Least severity to log: DEBUG, INFO, WARNING or ERROR");
   app.add_flag("--print_config", arguments->print_config,
-               "Print each setting and where it came from, and end");
+               "Print each setting and its origin, and exit");
   app.add_flag("--print_keys", arguments->print_keys,
-               "Print the keys this job file may have, and end");
-  app.add_option(
-         "--print_flags", arguments->print_flags,
-         "Print every option of a strategy, as text (where nothing is said) or markdown, and "
-         "end; needs no job")
+               "Print the keys that this job file may have, and exit");
+  app.add_option("--print_flags", arguments->print_flags,
+                 "Print every option of a strategy, as text (the default) or markdown, and "
+                 "exit; needs no job file")
       ->check(CLI::IsMember(printed()[0].values));
   app.add_option("--print_program", arguments->print_program,
-                 "Print the Program as text (where nothing is said) or dot, and end")
+                 "Print the Program as text (the default) or dot, and exit")
       ->check(CLI::IsMember(printed()[1].values));
   app.add_flag("--print_plan", arguments->print_plan,
-               "Print the Plan (order, layouts, memory), and end");
-  app.add_option("--save_strategy", arguments->save_strategy,
-                 "Write the job's strategy to this file, for Paddle's load_from_prototxt, and end");
+               "Print the Plan (order, layouts, memory), and exit");
+  app.add_option(
+      "--save_strategy", arguments->save_strategy,
+      "Write the job's strategy to this file, for Paddle's load_from_prototxt, and exit");
   app.add_option("--paddle", arguments->paddle,
-                 "The release of Paddle that is to read it; names it does not have are left out")
+                 "Release of Paddle that will read the strategy; names unknown to it are left out")
       ->capture_default_str()
       ->check(CLI::IsMember(paddle_releases()));
   app.add_option("--export_onnx", arguments->export_onnx,
-                 "Write the trained network to this ONNX file, and end: of checkpoint.weights, "
+                 "Write the trained network to this ONNX file, and exit. Reads checkpoint.weights, "
                  "checkpoint.resume, or the newest run");
-  app.add_flag("--profile", arguments->profile, "Print the time each kind of operation took");
+  app.add_flag("--profile", arguments->profile, "Print the time per kind of operation");
   app.set_version_flag("--version,-V", std::string("fleet-worker ") + FLEET_VERSION);
   std::vector<std::string> words;
-  for (int i = argc - 1; i > 0; --i) {  // CLI11 wants the last first
+  for (int i = argc - 1; i > 0; --i) {  // CLI11 expects the words in reverse order
     words.push_back(with_value(declared(argv[i]), i + 1 < argc ? argv[i + 1] : ""));
   }
   try {

@@ -11,7 +11,7 @@ namespace fleet {
 
 struct WorkerArguments {
   std::string job_file;
-  std::string device;                  // "": as the job file says
+  std::string device;                  // "": from the job file
   std::vector<std::string> overrides;  // "key=value"
   std::string log_level = env_or(kEnvLogLevel, "INFO");
   std::vector<std::string> predict;  // images, folders, lists
@@ -20,14 +20,14 @@ struct WorkerArguments {
   bool print_plan = false;
   std::string print_program;   // "", "text" or "dot"
   std::string print_flags;     // "", "text" or "markdown"
-  std::string save_strategy;   // "": no
-  std::string paddle = "2.6";  // the release that is to read it
-  std::string export_onnx;     // "": no
+  std::string save_strategy;   // "": do not write
+  std::string paddle = "2.6";  // the release that will read it
+  std::string export_onnx;     // "": do not write
   bool profile = false;
 };
 
-// Returns false where it has printed help or the version and nothing is left to do. kUsage on bad
-// arguments.
+// Returns false if it has printed help or the version and nothing is left to do. Throws kUsage for
+// bad arguments.
 bool parse_arguments(int argc, char** argv, WorkerArguments* arguments);
 
 }  // namespace fleet

@@ -26,14 +26,14 @@
 namespace fleet {
 namespace {
 
-// The Plan of train.device, also where that is a GPU that is not here: kernels then answer without
-// asking it.
+// Prints the Plan for train.device, even if that is a GPU which this machine lacks: kernels then
+// answer without a device.
 void print_plan(BuiltProgram built, const std::string& backend, Device* device) {
   const PlanOptions options{.backend = backend, .initial_layouts = {}, .device = device};
   std::fputs(make_plan(std::move(built.program), built.keep, options).text().c_str(), stdout);
 }
 
-// The printing options: true where one of them was given.
+// Handles the printing options; returns true if one was given.
 bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   if (arguments.print_keys) {
     std::fputs(job_schema(tree).help().c_str(), stdout);
@@ -57,12 +57,13 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   const bool absent = !choice.missing.empty();
   options.backend = absent ? choice.missing : choice.device->backend();
   if (absent && !has_backend(options.backend)) {
-    throw Error(ErrorCode::kUnsupported,
-                "what a GPU would run cannot be printed here: " + choice.reason, "train.device",
-                "--device cpu prints what the CPU runs; docs/how-to/gpu.md tells what a GPU needs");
+    throw Error(
+        ErrorCode::kUnsupported, "cannot print what a GPU would run: " + choice.reason,
+        "train.device",
+        "use --device cpu to print what the CPU runs; docs/how-to/gpu.md lists what a GPU needs");
   }
   if (absent) {
-    spdlog::info("for a GPU, without one ({}): what its libraries would choose is not in it",
+    spdlog::info("printed for a GPU without having one ({}): choices of its libraries are missing",
                  choice.reason);
   }
   BuiltProgram built = build_program(job, options);
@@ -80,8 +81,8 @@ void save(const WorkerArguments& arguments, const ConfigTree& tree) {
   const std::vector<std::string> left_out = save_strategy_file(
       strategy_from(make_job(tree).strategy), arguments.paddle, arguments.save_strategy);
   if (!left_out.empty()) {
-    spdlog::warn("not in {}, because Paddle {} does not have it: {}", arguments.save_strategy,
-                 arguments.paddle, join(left_out, ", "));
+    spdlog::warn("left out of {}, because Paddle {} does not support it: {}",
+                 arguments.save_strategy, arguments.paddle, join(left_out, ", "));
   }
 }
 
@@ -144,13 +145,14 @@ int run(int argc, char** argv) {
   const Worker worker = join_job();
   std::optional<BoundedStart> start(std::in_place);
   const World& world = worker.world();
-  // A rank that was given a GPU and does not compute on it says so itself: others may do.
+  // A rank that has a GPU but computes on the CPU logs that itself, because other ranks may use
+  // theirs.
   const DeviceChoice choice =
       choose_job_device(job, world.rank == 0 || get_env("FLAGS_selected_gpus"));
   for (const std::string& line : choice.device->description()) spdlog::info("{}", line);
   const Connection connection = connect(job, world, *choice.device);
   if (predicts(job)) {
-    start.reset();  // its file of lines must not stay half-written
+    start.reset();  // an abrupt end would leave a partial output file
     return predict_images(job, world, *choice.device, connection, worker);
   }
   Trainer trainer(

@@ -19,7 +19,7 @@ Command help_command() {
   return {.name = "help",
           .syntax = {.program = "fleetrun help",
                      .words = "[COMMAND|all]",
-                     .about = "options of fleetrun or of a command; all: every one"},
+                     .about = "show the options of fleetrun or of a command; all: every option"},
           .instead = "--help"};
 }
 
@@ -50,8 +50,8 @@ const Command* find_command(const std::vector<std::string>& arguments) {
 void refuse_mistyped(const std::string& word) {
   if (word.starts_with('-') || is_program(word)) return;
   if (word == "run_check") {
-    throw Error(ErrorCode::kUsage, "it is a check of Paddle's launcher", word,
-                "fleetrun doctor checks this machine; with --ips all nodes");
+    throw Error(ErrorCode::kUsage, "it is a command of Paddle's launcher", word,
+                "use fleetrun doctor to check this machine, or all nodes with --ips");
   }
   std::vector<std::string> names;
   for (const Command& command : commands()) {
@@ -59,8 +59,8 @@ void refuse_mistyped(const std::string& word) {
   }
   const std::string nearest = nearest_name(word, names);
   if (nearest.empty()) return;
-  throw Error(ErrorCode::kUsage, "there is no such command, and no program of this name in PATH",
-              word, "did you mean 'fleetrun " + nearest + "'?");
+  throw Error(ErrorCode::kUsage, "neither a command nor a program in PATH", word,
+              "did you mean 'fleetrun " + nearest + "'?");
 }
 
 }  // namespace fleet

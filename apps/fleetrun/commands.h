@@ -1,4 +1,4 @@
-// The sub-commands of fleetrun: `fleetrun NAME ...`. A name counts only as the first word;
+// The sub-commands of fleetrun: `fleetrun NAME ...`. Only the first word can be a command;
 // `fleetrun -- NAME` runs a program of that name.
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace fleet {
 
-// By name. Each lives in its own room: add it in commands.cc.
+// All commands by name. Each lives in its own module; add it to the list in commands.cc.
 const std::vector<Command>& commands();
 
-// The command that these arguments begin with, or nullptr.
+// The command that the arguments start with, or nullptr.
 const Command* find_command(const std::vector<std::string>& arguments);
 
-// kUsage for a first word that is nearly a command's name, and nothing that can be run.
+// Throws kUsage for a first word that resembles a command's name and is not a program.
 void refuse_mistyped(const std::string& word);
 
 }  // namespace fleet

@@ -27,12 +27,12 @@ std::string completion(const std::string& shell) {
   return shell == "zsh" ? fleet::zsh_completion() : fleet::bash_completion();
 }
 
-// What launch() has to know of this program: ways to start that --via chooses from, commands.
+// The parts of this program that launch() needs: launch methods of --via, and commands.
 fleet::LaunchExtras extras() {
   fleet::LaunchExtras all;
   all.completion = completion;
   all.vias = {
-      {"slurm", "in the nodes of this Slurm allocation", fleet::start_via_slurm,
+      {"slurm", "on the nodes of this Slurm allocation", fleet::start_via_slurm,
        fleet::plan_via_slurm},
       {"ssh", "on the nodes of --ips, over ssh", fleet::start_via_ssh, fleet::plan_via_ssh},
       {"fleetd", "through a daemon on each node", fleet::start_via_fleetd, fleet::plan_via_fleetd}};
@@ -72,7 +72,7 @@ void say(const std::string& name, const std::string& what) {
 
 int main(int argc, char** argv) {
   const std::string path = argc > 0 ? argv[0] : "", called = path.substr(path.rfind('/') + 1);
-  // One binary with three names: fleetd starts itself as fleetrun.
+  // One binary with three names; fleetd starts itself as fleetrun.
   const bool daemon = called == "fleetd", torchrun = called == "torchrun";
   const char* name = daemon ? "fleetd" : torchrun ? "torchrun" : "fleetrun";
   int code = 1;
@@ -89,6 +89,6 @@ int main(int argc, char** argv) {
   }
   std::fflush(nullptr);
   fleet::flush_standard_error();
-  // Taking down gRPC's globals would only cost time: everything of the job has ended.
+  // Do not spend time on destroying gRPC's globals: the whole job has ended.
   ::_exit(code);
 }

@@ -5,7 +5,7 @@
 namespace fleet {
 
 void ConsoleLog::add(bool error, std::string_view text) {
-  constexpr size_t kPiece = 4096;  // small ones are joined, so that pieces cost little
+  constexpr size_t kPiece = 4096;  // small pieces are merged to limit their overhead
   const bool joins = !pieces_.empty() && pieces_.back().error == error &&
                      pieces_.back().text.size() + text.size() <= kPiece;
   if (joins) {
@@ -14,7 +14,7 @@ void ConsoleLog::add(bool error, std::string_view text) {
     pieces_.push_back({error, std::string(text)});
   }
   end_ += text.size();
-  // A piece of some bytes takes the room of many.
+  // A small piece still costs the size of a Piece.
   const auto too_much = [this] {
     return end_ - begin_ > limit_ || pieces_.size() > limit_ / sizeof(Piece) + 1;
   };

@@ -1,4 +1,4 @@
-// What a job has shown, as far as it is kept: the last of it, for those who attach later.
+// The most recent console output of a job, for clients that attach later.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fleet {
 
-// Of each job, bytes.
+// Bytes kept per job.
 inline constexpr size_t kKeptOutput = 512 << 10;
 
 class ConsoleLog {
@@ -21,11 +21,11 @@ class ConsoleLog {
   explicit ConsoleLog(size_t bytes) : limit_(bytes) {}
 
   void add(bool error, std::string_view text);
-  // Positions count every byte ever added. What lies before begin() is gone.
+  // Positions count every byte ever added. Bytes before begin() have been dropped.
   uint64_t begin() const { return begin_; }
   uint64_t end() const { return end_; }
-  // The piece at *at (or at begin(), where that is later), at most `most` bytes of it; *at moves
-  // behind it. An empty text: nothing is there yet.
+  // The piece at *at, or at begin() if that is later, limited to `most` bytes. Advances *at past
+  // it. An empty text means that there is no more output yet.
   Piece next(uint64_t* at, size_t most) const;
 
  private:

@@ -12,10 +12,11 @@
 namespace fleet {
 namespace {
 
-// So much may be on its way to a client; and a job that is so far ahead of its owner waits.
+// Limits on bytes in flight to a client, and on how far a job may run ahead of its owner before it
+// is paused.
 constexpr size_t kOnTheWay = 1 << 20, kPiece = 64 << 10, kBehind = 128 << 10;
-constexpr size_t kContext = 4 << 10;  // what one who attaches sees of the past
-constexpr int kAsks = 200;            // a client may say so much between two beats
+constexpr size_t kContext = 4 << 10;  // past output that an attaching client gets
+constexpr int kAsks = 200;            // most messages of a client between two heartbeats
 
 bool is_stop(int number) {
   return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
@@ -52,7 +53,7 @@ void Conversation::listen_for_life() {
       if (!pulse_.look(std::chrono::steady_clock::now())) return talk_->abandon();
     }
     asks_ = 0;
-    // One who does not read now hears enough when that is over.
+    // A client that is not reading gets queued messages later anyway, so skip the heartbeat.
     if (talk_->waiting() == 0) {
       Tell tell;
       tell.mutable_beat();
@@ -64,9 +65,9 @@ void Conversation::listen_for_life() {
 
 void Conversation::on_ask(const Ask& ask) {
   pulse_.heard(std::chrono::steady_clock::now());
-  if (told_end_) return;  // it has crossed the end of the job
+  if (told_end_) return;  // the message crossed the end of the job
   try {
-    if (++asks_ > kAsks) throw Error(ErrorCode::kUsage, "messages come too fast");
+    if (++asks_ > kAsks) throw Error(ErrorCode::kUsage, "the client sends messages too fast");
     answer(ask);
   } catch (const Error& error) {
     talk_->send(refusal(error));
@@ -102,13 +103,12 @@ void Conversation::answer(const Ask& ask) {
     talk_->send(std::move(tell));
     return talk_->end();
   }
-  if (!ask.has_beat()) throw Error(ErrorCode::kUsage, "a message came that makes no sense here");
+  if (!ask.has_beat()) throw Error(ErrorCode::kUsage, "unexpected message in this state");
 }
 
 void Conversation::hang_up(const JobInfo& job) {
   if (job.phase != JobPhase::kPrepared) {
-    spdlog::warn("the job of pid {} has lost the client that it belongs to: stopping it",
-                 job.record.pid);
+    spdlog::warn("the job of pid {} has lost the client that owns it: stopping it", job.record.pid);
   }
   jobs_.stop(number_, SIGHUP);
 }
@@ -119,7 +119,7 @@ void Conversation::on_closed() {
     const JobInfo* job = jobs_.find(number_);
     if (job && job->phase != JobPhase::kEnded) {
       jobs_.hold_output(number_, false);
-      // A job that is being stopped keeps its grace time: this is no second request.
+      // A job that is already stopping keeps its grace time: this is not a second request.
       if (job->phase != JobPhase::kStopping) hang_up(*job);
     }
   }
@@ -136,8 +136,8 @@ void Conversation::prepare(const daemon_wire::Prepare& wish) {
 const JobInfo& Conversation::known(const std::string& job_id) const {
   const JobInfo* job = jobs_.named(job_id);
   if (job) return *job;
-  throw Error(ErrorCode::kNotFound, "there is no such job here", "job " + shown_name(job_id),
-              "fleetrun ls shows those that there are");
+  throw Error(ErrorCode::kNotFound, "no such job on this node", "job " + shown_name(job_id),
+              "fleetrun ls lists the jobs");
 }
 
 void Conversation::follow(int number, Part part) {
@@ -157,7 +157,7 @@ void Conversation::attach(const std::string& job_id) {
 void Conversation::query(const std::string& job_id) {
   for (const JobInfo& job : jobs_.all()) {
     if (!job_id.empty() && job.record.job_id != job_id) continue;
-    Tell tell;  // each: together they may be more than a message holds
+    Tell tell;  // one message per job, because all jobs may exceed the limit of one message
     tell.mutable_jobs()->add_jobs(job_info_json(job));
     talk_->send(std::move(tell));
   }
@@ -170,7 +170,7 @@ void Conversation::query(const std::string& job_id) {
 void Conversation::stop(const daemon_wire::Stop& order) {
   follow(known(order.job_id()).number, Part::kStopper);
   jobs_.stop(number_, SIGTERM);
-  // A second one kills; two of the same might be taken for one.
+  // A second stop signal kills. Use another signal, because two equal ones may merge.
   if (order.kill()) jobs_.stop(number_, SIGINT);
   look();
 }
@@ -191,7 +191,7 @@ void Conversation::look() {
   if (part_ == Part::kNobody || told_end_) return;
   const JobInfo* job = jobs_.find(number_);
   if (!job) {
-    if (ended_) return tell_end(*ended_);  // the rest of its output is gone
+    if (ended_) return tell_end(*ended_);  // the rest of its output has been dropped
     told_end_ = true;
     return talk_->end();
   }
@@ -200,7 +200,7 @@ void Conversation::look() {
   try {
     const bool all_told = part_ == Part::kStopper || (rank_ ? tell_log(*job) : tell_output());
     if (all_told && (job->phase == JobPhase::kEnded || !follows_)) tell_end(*job);
-  } catch (const Error& error) {  // a log that cannot be read
+  } catch (const Error& error) {  // a log could not be read
     told_end_ = true;
     talk_->send(refusal(error));
     talk_->end();
@@ -243,7 +243,7 @@ bool Conversation::open_log(const JobInfo& job) {
     return each.rank == rank_->rank() && each.server == rank_->server();
   });
   if (rank == ranks.end() || rank->log_path == log_path_) return false;
-  // Of a rank that was not here from the start, what it writes since it is.
+  // For a rank that moved here later, start with its output from then on.
   log_.emplace(rank->log_path, part_ == Part::kReader);
   log_path_ = rank->log_path;
   if (log_watch_) jobs_.files().forget(*log_watch_);

@@ -20,7 +20,7 @@ FileWatch::FileWatch(boost::asio::io_context& loop) : inotify_(loop) {
 
 int FileWatch::add(const std::string& path, uint32_t mask,
                    std::function<void(const std::string&)> changed) {
-  // A folder has one mask for all who watch it.
+  // All watches of a folder share one mask.
   const int descriptor =
       ::inotify_add_watch(inotify_.native_handle(), path.c_str(), mask | IN_ONLYDIR | IN_MASK_ADD);
   if (descriptor < 0) throw_errno("cannot be watched", path);
@@ -70,7 +70,7 @@ void FileWatch::read() {
     const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
     const std::string name = event->len > 0 ? event->name : "";
     const bool missed = (event->mask & IN_Q_OVERFLOW) != 0;
-    // Callbacks may watch and forget.
+    // Callbacks may add and remove watches.
     std::vector<int> concerned;
     for (const auto& [id, watch] : watches_) {
       if (missed || watch.descriptor == event->wd) concerned.push_back(id);

@@ -1,4 +1,4 @@
-// Tells when files change.
+// Reports file changes.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -13,12 +13,11 @@ namespace fleet {
 class FileWatch {
  public:
   explicit FileWatch(boost::asio::io_context& loop);
-  // `changed` with the name of each file that is written or renamed into this folder, or with ""
-  // where so much has changed that some of it was missed. The folder must be there. kIo. Returns
-  // what forget() takes.
+  // Calls `changed` with the name of each file that is written or renamed into this folder, or with
+  // "" if the kernel dropped events. The folder must exist. Throws kIo. Returns an id for forget().
   int watch_folder(const std::string& folder, std::function<void(const std::string&)> changed);
-  // `changed` whenever something was written to the file of this name, or it has become another
-  // one. Its folder must be there. kIo.
+  // Calls `changed` whenever the file of this name is written or replaced. Its folder must exist.
+  // Throws kIo.
   int watch_file(const std::string& path, std::function<void()> changed);
   void forget(int watch);
 
@@ -30,7 +29,7 @@ class FileWatch {
   boost::asio::posix::stream_descriptor inotify_;
   int last_ = 0;
   struct Watch {
-    int descriptor;  // the kernel has one a file
+    int descriptor;  // the kernel has one per folder
     std::function<void(const std::string&)> changed;
   };
   std::map<int, Watch> watches_;

@@ -59,7 +59,7 @@ void parse_listen(const std::string& text, FleetdOptions* options) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   if (!host.empty()) options->host = host;
   if (resolve(options->host).empty()) {
-    throw Error(ErrorCode::kUsage, "this is no address", "--listen " + text,
+    throw Error(ErrorCode::kUsage, "not an address", "--listen " + text,
                 "write it like --listen=0.0.0.0:6767");
   }
 }
@@ -83,7 +83,7 @@ class Daemon {
   void accept(std::shared_ptr<ServerTalk> talk) {
     const int id = ++last_;
     if (conversations_.size() >= kMostConversations) {
-      spdlog::warn("there are {} conversations: a new one is refused", conversations_.size());
+      spdlog::warn("{} client sessions are open: rejecting a new one", conversations_.size());
       talk->begin({[](const Ask&) {}, [] {}, [](const grpc::Status&) {}});
       return talk->abandon();
     }
@@ -93,7 +93,7 @@ class Daemon {
     });
   }
 
-  // Clients still hear of the end of their jobs.
+  // Waits briefly so that clients receive the end of their jobs.
   void leave() {
     jobs_over_ = true;
     if (conversations_.empty()) return loop_.stop();
@@ -106,7 +106,7 @@ class Daemon {
       if (error) return;
       wait_for_signal();
       spdlog::info("{}: ending all jobs", signal_name(signal));
-      // A second one kills; two of the same might be taken for one.
+      // A second stop signal kills. Use another signal, because two equal ones may merge.
       jobs_.stop_all(stopping_ ? SIGINT : SIGTERM, [this] { leave(); });
       stopping_ = true;
     });
@@ -125,36 +125,39 @@ class Daemon {
 CommandSyntax syntax() {
   CommandSyntax syntax{
       .program = "fleetd",
-      .about = "starts parts of jobs on this node for `fleetrun --via=fleetd` elsewhere",
+      .about = "start jobs on this node for `fleetrun --via=fleetd` on other machines",
       .more =
-          "Commands run as the user of fleetd, and end with it. SIGTERM ends its jobs, with "
-          "their\ngrace time, then fleetd; a second one kills them. See docs/how-to/fleetd.md.\n"};
+          "Jobs run as the user of fleetd and end with it. SIGTERM stops its jobs, with their "
+          "grace\ntime, and then fleetd; a second SIGTERM kills them. See "
+          "docs/how-to/fleetd.md.\n"};
   syntax.options
       .text({.key = "listen", .value = "ADDR:PORT"}, "127.0.0.1:6767",
-            "where; 0.0.0.0 for all networks")
+            "address and port to listen on; 0.0.0.0: all networks")
       .text({.key = "secret_file", .value = "FILE", .optional = true}, "",
-            "what its clients must know (default: FLEETD_SECRET, else\n" + std::string(26, ' ') +
-                "~/.config/fleetrun/fleetd.secret, which is made, or\n" + std::string(26, ' ') +
-                "/etc/fleetrun/fleetd.secret)")
+            "file with the secret of its clients (default: FLEETD_SECRET,\n" +
+                std::string(26, ' ') +
+                "else ~/.config/fleetrun/fleetd.secret, created if missing, or\n" +
+                std::string(26, ' ') + "/etc/fleetrun/fleetd.secret)")
       .text({.key = "state_dir", .value = "DIR", .optional = true}, "",
-            "what it remembers of jobs (default: STATE_DIRECTORY, else\n" + std::string(26, ' ') +
-                "~/.local/state/fleetrun/fleetd.HOST.ADDR.PORT)")
+            "folder for its record of jobs (default: STATE_DIRECTORY, else\n" +
+                std::string(26, ' ') + "~/.local/state/fleetrun/fleetd.HOST.ADDR.PORT)")
       .flag({.key = "allow_root"}, "run commands as root")
       .choice({.key = "log_level", .value = "LEVEL"}, "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"},
-              "how much is logged")
-      .flag({.key = "version", .aliases = {"V"}}, "print it");
+              "least severity to log")
+      .flag({.key = "version", .aliases = {"V"}}, "print the version");
   return syntax;
 }
 
-// Where the user has named no folder, a fleetd runs without as well.
+// If the user has not chosen a folder, fleetd also runs without one.
 JobMemory open_memory(const std::string& wanted, const FleetdOptions& options) {
   if (!wanted.empty()) return JobMemory(wanted);
   const std::string folder = default_job_memory(options.host, options.port);
   try {
     if (!folder.empty()) return JobMemory(folder);
-    spdlog::warn("no home: jobs that have ended will not be known after a restart (--state_dir)");
+    spdlog::warn(
+        "no home folder: fleetd forgets ended jobs at a restart; give --state_dir to keep them");
   } catch (const Error& error) {
-    spdlog::warn("jobs that have ended will not be known after a restart: {}", error.what());
+    spdlog::warn("fleetd forgets ended jobs at a restart: {}", error.what());
   }
   return {};
 }
@@ -172,15 +175,15 @@ int fleetd_main(const std::vector<std::string>& arguments) {
   FleetdOptions options;
   parse_listen(settings.text("listen"), &options);
   if (::geteuid() == 0 && !settings.boolean("allow_root")) {
-    throw Error(ErrorCode::kUsage, "as root it would run everybody's commands as root", {},
-                "start it as the user that trains, or give --allow_root");
+    throw Error(ErrorCode::kUsage, "fleetd would run the jobs of all clients as root", {},
+                "start it as the user that owns the jobs, or give --allow_root");
   }
   const passwd* entry = ::getpwuid(::geteuid());
   options.user = entry ? entry->pw_name : std::to_string(::geteuid());
   options.security = fleetd_security(settings.text("secret_file"), true);
   options.gpus = visible_gpu_names();
   ::signal(SIGPIPE, SIG_IGN);
-  // Never taken down: the process ends, and gRPC's threads with it.
+  // Never destroyed: the process exits, and gRPC's threads with it.
   options.memory = open_memory(settings.text("state_dir"), options);
   auto* daemon = new Daemon(std::move(options));
   daemon->run();

@@ -1,4 +1,5 @@
-// fleetd: one a node. It starts fleetrun there for clients elsewhere, and tells of what runs.
+// fleetd runs once per node. It starts fleetrun for remote clients and reports on the jobs of the
+// node.
 #pragma once
 
 #include <string>
@@ -6,8 +7,9 @@
 
 namespace fleet {
 
-// From a command line (without the program's name) to an exit code. Throws Error for what the user
-// got wrong and what the machine refuses. From the main thread of a process that has no other.
+// Runs a command line (without argv[0]) and returns an exit code. Throws Error for user errors and
+// for requests that the machine rejects. Call it from the main thread of a process without other
+// threads.
 int fleetd_main(const std::vector<std::string>& arguments);
 
 std::string fleetd_help();

@@ -17,7 +17,7 @@
 namespace fleet {
 namespace {
 
-// For the first word of a fleetd.
+// How long to wait for the first message of a fleetd.
 constexpr std::chrono::seconds kPatience{5};
 
 bool has_port(const std::string& entry) {
@@ -26,14 +26,14 @@ bool has_port(const std::string& entry) {
          (entry.find(':') == colon || entry.starts_with('['));
 }
 
-// Whether the job may go on elsewhere, or run there still.
+// Whether the job may continue or still run on other nodes.
 bool may_have_more(const JobInfo& job) {
   if (job.phase != JobPhase::kEnded) return true;
   const auto verdict = read_verdict(job.verdict);
   return job.restarts && (!verdict || verdict->node_lost);
 }
 
-// What was started here without a fleetd.
+// Jobs of this host that were started without a fleetd.
 std::vector<JobInfo> other_jobs(const std::vector<Part>& known) {
   std::vector<JobInfo> jobs = local_jobs();
   std::erase_if(jobs, [&](const JobInfo& job) {
@@ -44,7 +44,7 @@ std::vector<JobInfo> other_jobs(const std::vector<Part>& known) {
   return jobs;
 }
 
-// A fleetd's job that has ended gives way to one of the same name that runs here.
+// A running job of this host takes precedence over an ended job of a fleetd with the same name.
 void add_local(const std::string& name, std::vector<Part>* parts) {
   std::vector<JobInfo> jobs = other_jobs(*parts);
   if (!name.empty()) jobs = run_called(name, jobs);
@@ -70,7 +70,8 @@ void Talks::start(const std::string& address, Ask ask, std::function<void(const 
   };
   const auto closed = [this, &own, failed, address](const grpc::Status& status) {
     if (own.given_up) {
-      failed(Error(ErrorCode::kPeerLost, "fleetd does not answer", address, "does it hang there?"));
+      failed(Error(ErrorCode::kPeerLost, "fleetd does not answer", address,
+                   "check whether it hangs on that node"));
     } else if (!status.ok()) {
       failed(error_of(status, address, security_));
     }
@@ -122,16 +123,16 @@ std::vector<Part> Fleetds::find(const std::string& job_id) {
   std::vector<Part> parts;
   try {
     parts = query(addresses_, job_id);
-  } catch (const Error&) {  // no secret: no fleetd was ever here
+  } catch (const Error&) {  // no secret, so no fleetd has ever run here
     if (given_) throw;
   }
-  // A job's other nodes, where only some are named.
+  // Query the job's other nodes too, if only some were given.
   std::set<std::string> more;
   for (const Part& part : parts) {
     if (job_id.empty() || !may_have_more(part.job)) continue;
     more.insert(part.job.nodes.begin(), part.job.nodes.end());
   }
-  for (const Part& part : parts) {  // by the name that the job has for it
+  for (const Part& part : parts) {  // by the address that the job uses for the node
     const auto place = static_cast<size_t>(part.job.place);
     if (place < part.job.nodes.size()) more.erase(part.job.nodes[place]);
   }
@@ -146,9 +147,9 @@ std::vector<Part> Fleetds::find(const std::string& job_id) {
 std::vector<Part> Fleetds::known(const std::string& job_id) {
   std::vector<Part> parts = find(job_id);
   if (!parts.empty()) return parts;
-  throw Error(ErrorCode::kNotFound, "no such job is known", "job " + job_id,
-              given_ ? "fleetrun ls shows those that there are"
-                     : "fleetrun ls shows those of this host; name others with --fleetd or --ips");
+  throw Error(ErrorCode::kNotFound, "no such job", "job " + job_id,
+              given_ ? "fleetrun ls lists the jobs"
+                     : "fleetrun ls lists the jobs of this host; add hosts with --fleetd or --ips");
 }
 
 std::vector<Part> Fleetds::query(const std::vector<std::string>& addresses,

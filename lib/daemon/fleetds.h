@@ -1,4 +1,4 @@
-// The fleetds that a sub-command of fleetrun asks, and what they say of their jobs.
+// The fleetds that a sub-command queries, and their replies.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,16 +18,16 @@
 
 namespace fleet {
 
-// A few conversations, until all are over. Not thread safe.
+// Runs several client sessions until all have ended. Not thread safe.
 class Talks {
  public:
   explicit Talks(const Security& security) : security_(security), patience_(loop_) {}
-  // A refusal, and what goes wrong with the connection, is `failed`: so is who says nothing at all
-  // for a few seconds.
+  // Calls `failed` for a refusal, for a connection error, and for a fleetd that sends nothing for a
+  // few seconds.
   void start(const std::string& address, Ask ask, std::function<void(const Tell&)> heard,
              std::function<void(const Error&)> failed);
   void run();
-  void hold(bool held);  // reads nothing for a while
+  void hold(bool held);  // pauses reading
   boost::asio::io_context& loop() { return loop_; }
 
  private:
@@ -39,32 +39,32 @@ class Talks {
   const Security security_;
   boost::asio::io_context loop_{1};
   boost::asio::steady_timer patience_;
-  std::deque<Talk> talks_;  // stay where they are
+  std::deque<Talk> talks_;  // a deque, so that addresses stay valid
   int open_ = 0;
   bool held_ = false;
 };
 
-// One node's part of a job. address: of the fleetd that has it; "": it was started without, here.
+// One node's part of a job. `address` is its fleetd; "" for a job of this host without a fleetd.
 struct Part {
   std::string address;
   JobInfo job;
 };
 
-// Those that the options name (--fleetd, --ips, --fleetd_port, --fleetd_secret_file), or
-// FLEETD_NODES; else this host's, and what runs here without one.
+// The fleetds given by the options (--fleetd, --ips, --fleetd_port, --fleetd_secret_file) or by
+// FLEETD_NODES; otherwise this host's fleetd and jobs without one.
 class Fleetds {
  public:
   explicit Fleetds(const Settings& settings);  // kUsage
 
-  const Security& security();  // kUsage where the secret is not known
+  const Security& security();  // throws kUsage if the secret is unknown
   bool local() const { return !given_; }
-  // Those that were asked so far; why not has been said.
+  // Whether all fleetds answered so far; the reasons of failures have been logged.
   bool all_answered() const { return all_answered_; }
 
-  // Every part of this job ("": of all jobs) that can be found, by their place in it. Jobs of this
-  // host that were started without a fleetd may also be called by a pid or folder (run_called()).
+  // Every part of this job ("": of all jobs) that can be found, ordered by node. Jobs of this host
+  // without a fleetd can also be named by a pid or folder (run_called()).
   std::vector<Part> find(const std::string& job_id);
-  // The same; kNotFound where there is none.
+  // The same; throws kNotFound if there is none.
   std::vector<Part> known(const std::string& job_id);
 
  private:

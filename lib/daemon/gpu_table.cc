@@ -31,8 +31,8 @@ std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& w
   std::vector<std::string> chosen;
   for (const std::string& name : split(wish.names, ',')) {
     if (std::find(names_.begin(), names_.end(), name) == names_.end()) {
-      throw Error(ErrorCode::kUsage, "there is no GPU " + name + " here", "--gpus " + wish.names,
-                  "this node has " + join(names_, ","));
+      throw Error(ErrorCode::kUsage, "GPU " + name + " does not exist on this node",
+                  "--gpus " + wish.names, "this node has " + join(names_, ","));
     }
     chosen.push_back(name);
   }
@@ -40,11 +40,11 @@ std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& w
                         : wish.count > 0 ? static_cast<size_t>(wish.count)
                                          : names_.size();
   if (wanted > names_.size()) {
-    throw Error(ErrorCode::kUsage, std::to_string(wanted) + " GPUs are wanted", {},
+    throw Error(ErrorCode::kUsage, std::to_string(wanted) + " GPUs are requested", {},
                 "this node has " + std::to_string(names_.size()));
   }
   if (chosen.empty()) {
-    // Free ones first, each kind in its order.
+    // Choose free GPUs first, in their order.
     std::vector<std::string> order = names_;
     std::stable_partition(order.begin(), order.end(),
                           [this](const std::string& name) { return is_free(name); });
@@ -58,8 +58,8 @@ std::vector<std::string> GpuTable::take(const std::string& job, const GpuWish& w
   if (!free && !wish.share) {
     throw Error(ErrorCode::kUsage,
                 std::to_string(wanted) + " of " + std::to_string(names_.size()) +
-                    " GPUs are wanted, and other jobs have some of them: " + holders(),
-                {}, "wait for their end, choose others with --gpus, or --share_gpus");
+                    " GPUs are requested, but other jobs occupy some of them: " + holders(),
+                {}, "wait for their end, choose others with --gpus, or give --share_gpus");
   }
   for (const std::string& name : chosen) jobs_[name].insert(job);
   return chosen;

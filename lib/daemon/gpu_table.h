@@ -1,4 +1,4 @@
-// Which job of this node has which GPUs.
+// The assignment of this node's GPUs to jobs.
 #pragma once
 
 #include <map>
@@ -9,22 +9,22 @@
 namespace fleet {
 
 struct GpuWish {
-  std::string names;   // "0,1": these; as --gpus has them
-  int count = 0;       // so many, whichever are free; 0, without names: all of the node
-  bool share = false;  // also those that other jobs use
+  std::string names;   // "0,1": these, as in --gpus
+  int count = 0;       // any so many free ones; 0 without names: all GPUs of the node
+  bool share = false;  // allow GPUs that other jobs use
   bool none = false;   // the job runs on the CPUs
 };
 
-// The names of this node's GPUs that may be used.
+// The names of this node's usable GPUs.
 std::vector<std::string> visible_gpu_names();
 
 class GpuTable {
  public:
-  // The GPUs of this node: ids, or what CUDA_VISIBLE_DEVICES calls them.
+  // The GPUs of this node: ids, or their names in CUDA_VISIBLE_DEVICES.
   explicit GpuTable(std::vector<std::string> names) : names_(std::move(names)) {}
 
-  // The GPUs that this job gets, empty where the node has none. kUsage where they are not there, or
-  // other jobs have them, saying which.
+  // Assigns GPUs to this job; empty if the node has none. Throws kUsage, naming the holders, if
+  // GPUs do not exist or other jobs occupy them.
   std::vector<std::string> take(const std::string& job, const GpuWish& wish);
   void give_back(const std::string& job);
 

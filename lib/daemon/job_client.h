@@ -1,5 +1,4 @@
-// A job on several nodes as its client sees it: conversations with all of them, their output and
-// signals.
+// The client of a job on several nodes: sessions with all nodes, their output, and signals.
 #pragma once
 
 #include <functional>
@@ -15,19 +14,19 @@ namespace fleet {
 
 struct RemoteNode {
   std::string name;
-  Ask first;  // what the conversation begins with
+  Ask first;  // the first request of the session
   std::function<std::shared_ptr<grpc::Channel>()> connect;
-  // Why the conversation ended: it never began, or broke (`connected`).
+  // Why the session ended: it could not connect, or broke after it was `connected`.
   std::function<Error(const grpc::Status&, bool connected)> explain;
 };
 
 struct ClientEnd {
   int code = 0;       // the exit code
-  bool left = false;  // the job goes on
+  bool left = false;  // the job continues
 };
-// From a process with no other threads; signals go to the job.
+// Runs the client. Call it from a process without other threads; signals are forwarded to the job.
 ClientEnd run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Terms terms);
-// As the options have it.
+// The terms given by the options.
 RemoteJob::Terms terms_of(const Settings& settings);
 
 }  // namespace fleet

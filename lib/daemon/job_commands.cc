@@ -28,14 +28,14 @@
 namespace fleet {
 namespace {
 
-// What all commands have in common.
+// The parts common to all commands.
 CommandSyntax syntax_of(const std::string& name, const std::string& about, bool of_a_job) {
   CommandSyntax syntax{.program = "fleetrun " + name,
                        .words = of_a_job ? "JOB" : "",
                        .about = about,
                        .least = of_a_job ? size_t{1} : 0,
                        .most = of_a_job ? size_t{1} : 0,
-                       .missing_word = "fleetrun ls shows their names"};
+                       .missing_word = "fleetrun ls lists the jobs"};
   return syntax;
 }
 
@@ -45,18 +45,18 @@ void add_where(OptionGroup* options) {
                .environment = {"FLEETD_NODES"},
                .value = "HOST:PORT,...",
                .optional = true},
-              "the fleetds to ask (default: FLEETD_NODES, else this host)")
+              "fleetds to query (default: FLEETD_NODES, else this host)")
       .texts({.key = "ips", .value = "LIST", .optional = true, .spread = true},
-             "the same, by node, on --fleetd_port")
+             "nodes whose fleetds to query, on --fleetd_port")
       .integer({.key = "fleetd_port", .environment = {"FLEETD_PORT"}, .value = "PORT"},
-               kDefaultFleetdPort, 1, 65535, "where they listen")
+               kDefaultFleetdPort, 1, 65535, "port of the fleetds")
       .text({.key = "fleetd_secret_file", .value = "FILE", .optional = true}, "",
-            "their secret (default: FLEETD_SECRET, ~/.config/fleetrun/fleetd.secret)");
+            "file with their secret (default: FLEETD_SECRET, ~/.config/fleetrun/fleetd.secret)");
 }
 
 void add_format(OptionGroup* options) {
   options->choice({.key = "format", .value = "table|json", .optional = true}, "table",
-                  {"table", "json"}, "for people, or for programs");
+                  {"table", "json"}, "output format (default: table)");
 }
 
 Command command_of(CommandSyntax syntax, int (*run)(const CommandLine&)) {
@@ -78,7 +78,7 @@ std::vector<JobInfo> jobs_of(const std::vector<Part>& parts) {
 
 // --- stop ---
 
-// Started without fleetd: its launcher tells the other nodes.
+// For a job without fleetd: its launcher forwards the stop to the other nodes.
 void stop_local(const JobRecord& record, bool kill) {
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, record.pid, 0)));
   if (!process) return;
@@ -86,7 +86,7 @@ void stop_local(const JobRecord& record, bool kill) {
     ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0);
   };
   send(SIGTERM);
-  if (kill) send(SIGINT);  // a second one; two of the same might be taken for one
+  if (kill) send(SIGINT);  // a second stop signal; two equal ones may merge
   pollfd ended = {process.get(), POLLIN, 0};
   while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
   }
@@ -118,7 +118,7 @@ void show_output(const std::vector<Part>& parts, const daemon_wire::ReadLog& wis
   }
   talks.run();
   output.flush();
-  // What waits for a slow reader.
+  // Write the rest for a slow reader.
   boost::asio::io_context& loop = talks.loop();
   loop.restart();
   output.on_room([&] {
@@ -134,7 +134,7 @@ const JobRecord::Rank* rank_of(const JobRecord& record, int rank, bool server) {
   return nullptr;
 }
 
-// What is shown of the jobs that have ended.
+// The number of ended jobs that ls shows.
 constexpr size_t kShownEnded = 10;
 
 int ls(const CommandLine& line) {
@@ -147,7 +147,7 @@ int ls(const CommandLine& line) {
     const bool all = line.settings.boolean("all");
     const size_t left_out = all ? 0 : leave_out_old(kShownEnded, &jobs);
     std::fputs(jobs_table(jobs, unix_seconds()).c_str(), stdout);
-    if (left_out > 0) std::fprintf(stderr, "%zu more have ended: fleetrun ls --all\n", left_out);
+    if (left_out > 0) std::fprintf(stderr, "%zu more ended jobs: fleetrun ls --all\n", left_out);
   }
   return fleetds.all_answered() ? 0 : 1;
 }
@@ -165,7 +165,8 @@ int stop(const CommandLine& line) {
   Fleetds fleetds(line.settings);
   const std::string& job_id = line.words[0];
   const std::vector<Part> parts = fleetds.known(job_id);
-  bool failed = !fleetds.all_answered();  // a part may run there
+  bool failed =
+      !fleetds.all_answered();  // a part of the job may still run on a node that did not answer
   Talks talks(fleetds.local() && parts[0].address.empty() ? Security{} : fleetds.security());
   for (const Part& part : parts) {
     if (part.address.empty()) {
@@ -187,9 +188,9 @@ int stop(const CommandLine& line) {
   return failed ? 1 : 0;
 }
 
-// --- of jobs that were started without fleetd ---
+// --- jobs without fleetd ---
 
-// Those that the console shows, or else the first.
+// The ranks that the console shows, or else the first one.
 std::vector<JobRecord::Rank> shown_ranks(const std::vector<Part>& parts) {
   std::vector<JobRecord::Rank> all, shown;
   for (const Part& part : parts) {
@@ -199,8 +200,8 @@ std::vector<JobRecord::Rank> shown_ranks(const std::vector<Part>& parts) {
     }
   }
   if (all.empty()) {
-    throw Error(ErrorCode::kNotFound, "no rank of it has been started",
-                "job " + parts[0].job.record.job_id, "fleetrun ls shows its state");
+    throw Error(ErrorCode::kNotFound, "no rank has started yet",
+                "job " + parts[0].job.record.job_id, "see its state with fleetrun ls");
   }
   return shown.empty() ? std::vector<JobRecord::Rank>{all[0]} : shown;
 }
@@ -211,7 +212,7 @@ void show_local(const std::vector<Part>& parts, LocalOutput* output, bool follow
   const bool all = output->copy();
   output->finish();
   if (!all) {
-    throw Error(ErrorCode::kNotFound, "there is no such log any more", output->paths()[0]);
+    throw Error(ErrorCode::kNotFound, "the log no longer exists", output->paths()[0]);
   }
 }
 
@@ -230,7 +231,7 @@ int attach_local(const std::vector<Part>& parts) {
   }
   const JobInfo* ended = now.empty() ? nullptr : &outcome_of(now);
   if (!ended || ended->phase != JobPhase::kEnded) {
-    throw Error(ErrorCode::kNotFound, "how it ended is not known", "job " + job.record.job_id,
+    throw Error(ErrorCode::kNotFound, "its outcome is unknown", "job " + job.record.job_id,
                 "see verdict.json in " + job.record.log_dir);
   }
   const auto verdict = read_verdict(ended->verdict);
@@ -243,8 +244,8 @@ int logs(const CommandLine& line) {
   const Settings& settings = line.settings;
   const bool server = settings.given("server"), chosen = server || settings.given("rank");
   if (server && settings.given("rank")) {
-    throw Error(ErrorCode::kUsage, "--rank and --server name two logs", "fleetrun logs",
-                "give one of them");
+    throw Error(ErrorCode::kUsage, "--rank and --server select different logs", "fleetrun logs",
+                "give only one of them");
   }
   const bool follow = settings.boolean("follow");
   const auto rank = static_cast<int>(settings.integer(server ? "server" : "rank"));
@@ -256,10 +257,10 @@ int logs(const CommandLine& line) {
       return rank_of(part.job.record, rank, server);
     });
     if (here == parts.end()) {
-      throw Error(ErrorCode::kNotFound, "no node that answers has rank " + std::to_string(rank),
-                  "job " + job_id, "fleetrun status " + job_id + " shows what there is");
+      throw Error(ErrorCode::kNotFound, "no reachable node has rank " + std::to_string(rank),
+                  "job " + job_id, "fleetrun status " + job_id + " lists the ranks");
     }
-    // After a restart the rank may be on another node.
+    // After a restart, the rank may run on another node.
     if (!follow || here->address.empty()) parts = {Part(*here)};
     if (parts.size() > 1)
       std::erase_if(parts, [](const Part& part) { return part.address.empty(); });
@@ -299,42 +300,43 @@ int attach(const CommandLine& line) {
 
 Command attach_command() {
   return command_of(syntax_of("attach",
-                              "show a job until it ends, pass signals on\n"
-                              "Its exit code is the job's.",
+                              "show a job until it ends, and forward signals to it\n"
+                              "Exits with the code of the job.",
                               true),
                     attach);
 }
 
 Command logs_command() {
   CommandSyntax syntax =
-      syntax_of("logs", "what a job has shown last, or one rank's whole log", true);
+      syntax_of("logs", "show the latest output of a job, or the whole log of a rank", true);
   syntax.options
-      .integer({.key = "rank", .value = "R", .optional = true}, -1, 0, 1 << 30, "of this rank")
+      .integer({.key = "rank", .value = "R", .optional = true}, -1, 0, 1 << 30,
+               "rank whose log to show")
       .integer({.key = "server", .value = "R", .optional = true}, -1, 0, 1 << 30,
-               "of this parameter server")
-      .flag({.key = "follow", .aliases = {"f"}}, "go on until the job has ended");
+               "parameter server whose log to show")
+      .flag({.key = "follow", .aliases = {"f"}}, "follow the output until the job ends");
   return command_of(std::move(syntax), logs);
 }
 
 Command ls_command() {
-  CommandSyntax syntax = syntax_of("ls", "the jobs of this host, or of fleetds", false);
+  CommandSyntax syntax = syntax_of("ls", "list the jobs of this host, or of fleetds", false);
   add_format(&syntax.options);
-  syntax.options.flag({.key = "all"}, "all jobs that have ended, not only the last ten");
+  syntax.options.flag({.key = "all"}, "list all ended jobs, not only the last ten");
   return command_of(std::move(syntax), ls);
 }
 
 Command status_command() {
-  CommandSyntax syntax = syntax_of("status", "what is known of a job, on each of its nodes", true);
+  CommandSyntax syntax = syntax_of("status", "show the state of a job on each of its nodes", true);
   add_format(&syntax.options);
   return command_of(std::move(syntax), status);
 }
 
 Command stop_command() {
   CommandSyntax syntax = syntax_of("stop",
-                                   "end a job, and wait for its end\n"
-                                   "SIGTERM to its ranks, then its grace time.",
+                                   "stop a job, and wait for its end\n"
+                                   "Sends SIGTERM to its ranks, and SIGKILL after the grace time.",
                                    true);
-  syntax.options.flag({.key = "kill"}, "SIGKILL at once");
+  syntax.options.flag({.key = "kill"}, "kill the ranks at once");
   return command_of(std::move(syntax), stop);
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Characters of a cell.
+// Limits of table cells, in characters.
 constexpr size_t kLongestId = 40, kLongestCause = 120, kLongestLine = 1000;
 
 constexpr JobPhase kPhases[] = {JobPhase::kPrepared, JobPhase::kForming, JobPhase::kRunning,
@@ -45,7 +45,7 @@ JobPhase phase_named(const std::string& name) {
   for (const JobPhase phase : kPhases) {
     if (name == name_of(phase)) return phase;
   }
-  throw Error(ErrorCode::kUsage, "'" + name + "' is no phase of a job");
+  throw Error(ErrorCode::kUsage, "'" + name + "' is not a phase of a job");
 }
 
 std::string time_of(const JobInfo& job, double now) {
@@ -54,19 +54,20 @@ std::string time_of(const JobInfo& job, double now) {
   return format_duration(std::max(0.0, std::floor(until - job.record.started)));
 }
 
-// How far it is with the job: a spare node waits while others run.
+// Orders phases by progress: a spare node waits while others run.
 int stage(JobPhase phase) {
   const JobPhase seen = phase == JobPhase::kForming ? JobPhase::kRunning : phase;
   return static_cast<int>(seen) * 2 + (phase == JobPhase::kForming ? 1 : 0);
 }
 
-// Who knows better how it ended: who was there last; then who has failed.
+// Ranks parts by their knowledge of the outcome: first the part that was last in the job, then a
+// part that failed.
 std::pair<int, bool> knowledge(const JobInfo& job) {
   const auto verdict = read_verdict(job.verdict);
   return {verdict ? verdict->epoch : -1, job.code != 0};
 }
 
-// The least far of its nodes; of those that have ended, the one that knows best.
+// The part with the least progress; among ended parts, the one that knows the outcome best.
 const JobInfo& speaker(const std::vector<const JobInfo*>& parts) {
   return **std::min_element(parts.begin(), parts.end(), [](const JobInfo* a, const JobInfo* b) {
     if (a->phase != b->phase) return stage(a->phase) < stage(b->phase);
@@ -76,7 +77,7 @@ const JobInfo& speaker(const std::vector<const JobInfo*>& parts) {
 
 std::string command_of(const JobInfo& job) { return one_line(join(job.record.command, " "), 60); }
 
-// The parts of each run, by the first one that there is of it.
+// Groups the parts by run, ordered by the first part of each run.
 std::vector<std::vector<const JobInfo*>> runs_of(const std::vector<JobInfo>& jobs) {
   std::vector<std::vector<const JobInfo*>> runs;
   for (const JobInfo& job : jobs) {
@@ -87,7 +88,7 @@ std::vector<std::vector<const JobInfo*>> runs_of(const std::vector<JobInfo>& job
   return runs;
 }
 
-// Lines of ranks are not to be taken for anything else than text.
+// Escapes the ranks' lines so that they can only appear as text.
 std::string shown_lines(const std::string& text) {
   std::string shown;
   for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
@@ -102,7 +103,7 @@ std::string shown_lines(const std::string& text) {
 bool same_run(const JobInfo& a, const JobInfo& b) {
   const JobRecord &one = a.record, &other = b.record;
   if (one.job_id != other.job_id || a.nodes.empty() != b.nodes.empty()) return false;
-  if (!a.nodes.empty()) return true;  // a fleetd has one of a name
+  if (!a.nodes.empty()) return true;  // a fleetd has only one job per name
   if (!one.run.empty() || !other.run.empty()) return one.run == other.run;
   return one.pid == other.pid && one.started == other.started;
 }
@@ -162,8 +163,7 @@ JobInfo read_job_info(const std::string& json) {
     }
     if (!all.at("verdict").is_null()) job.verdict = all["verdict"].dump();
   } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kUsage,
-                std::string("what was told of a job makes no sense: ") + error.what());
+    throw Error(ErrorCode::kUsage, std::string("cannot parse the state of a job: ") + error.what());
   }
   return job;
 }
@@ -240,7 +240,7 @@ std::string job_status(const std::vector<JobInfo>& parts, double now) {
       {"folder", line(record.folder)},
       {"nodes", std::to_string(record.nnodes)},
       {"ranks", record.world_size > 0 ? std::to_string(record.world_size) : "-"}};
-  if (record.epoch > 1) facts.push_back({"epoch", std::to_string(record.epoch)});
+  if (record.epoch > 1) facts.push_back({"generation", std::to_string(record.epoch)});
   if (!job.verdict_path.empty()) facts.push_back({"verdict", line(job.verdict_path)});
   std::string text = aligned(facts);
   for (const JobInfo& part : parts) {

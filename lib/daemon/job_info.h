@@ -1,4 +1,4 @@
-// A job on one node, as people ask for it: what ls and status show, and what fleetd tells.
+// The state of a job on one node: what ls and status show, and what fleetd reports.
 #pragma once
 
 #include <optional>
@@ -10,63 +10,62 @@
 namespace fleet {
 
 enum class JobPhase {
-  kPrepared,  // a client has reserved its place; nothing runs
+  kPrepared,  // a client has reserved resources; nothing runs
   kForming,   // its launcher runs and waits for other nodes
   kRunning,   // its ranks run
-  kStopping,  // it was told to stop
+  kStopping,  // it has received a stop
   kEnded,
 };
 const char* name_of(JobPhase phase);
 
 struct JobInfo {
-  int number = 0;  // a fleetd's own: names come again; not told
+  int number = 0;  // fleetd's internal number, because names are reused; not sent
   JobRecord record;
   JobPhase phase = JobPhase::kPrepared;
-  std::vector<std::string> nodes;  // the fleetds of the job, as listed; empty: started without
-  int place = 0;                   // of this one among them; ranks may change at a restart
-  std::vector<std::string> gpus;   // that it has here
-  bool detached = false;           // goes on without its client
-  bool restarts = false;           // may go on without a node that is lost
-  int code = -1;                   // kEnded: what its fleetrun exited with
-  double ended = 0;                // kEnded: seconds since 1970
-  std::string verdict;             // kEnded: verdict.json, "" where there is none
-  // kEnded, of a job that was started without fleetd:
-  int stopped_by = 0;        // the signal by which its fleetrun was told to stop; 0: it was not
-  bool killed = false;       // its fleetrun was
+  std::vector<std::string> nodes;  // the fleetds of the job, as listed; empty: a job without fleetd
+  int place = 0;  // index of this fleetd in `nodes`; node ranks may change at a restart
+  std::vector<std::string> gpus;  // GPUs of the job on this node
+  bool detached = false;          // continues without its client
+  bool restarts = false;          // may continue without a lost node
+  int code = -1;                  // kEnded: exit code of its fleetrun
+  double ended = 0;               // kEnded: seconds since 1970
+  std::string verdict;            // kEnded: verdict.json; "" if there is none
+  // kEnded, for a job without fleetd:
+  int stopped_by = 0;        // the signal that stopped its fleetrun; 0: none
+  bool killed = false;       // whether its fleetrun was killed
   std::string verdict_path;  // the file with the verdict; "" if there is none
 };
 
-// Of the parts of one run, the one that knows best how it gets on, or ended.
+// The part of a run that knows its state or outcome best.
 const JobInfo& outcome_of(const std::vector<JobInfo>& parts);
 
-// Whether the two are nodes of one run of a job.
+// Whether both are nodes of one run of a job.
 bool same_run(const JobInfo& a, const JobInfo& b);
 
 std::string job_info_json(const JobInfo& job);
-// kUsage where the text is none.
+// Throws kUsage for invalid text.
 JobInfo read_job_info(const std::string& json);
 
-// What verdict.json says.
+// The content of verdict.json.
 struct VerdictNote {
-  std::string text;   // for people; "" for a success, or a stop that was asked for
-  std::string cause;  // of a failure, in one line
-  std::string stop;   // the signal by which the job was told to stop: "SIGTERM"; "": it was not
-  int epoch = 0;      // that it ended; of parts that fell apart the one that went on has the last
+  std::string text;   // for people; "" for a success or a requested stop
+  std::string cause;  // cause of a failure, in one line
+  std::string stop;   // the signal that stopped the job, "SIGTERM"; "": none
+  int epoch = 0;      // the last generation; after a partition the surviving part has the highest
   bool node_lost = false;
 };
-std::optional<VerdictNote> read_verdict(const std::string& json);  // nothing: it is none
+std::optional<VerdictNote> read_verdict(const std::string& json);  // nullopt for invalid text
 
-// "running", "succeeded", "stopped (SIGTERM)", "failed (5)", "killed": of this node's part.
+// State of this node's part: "running", "succeeded", "stopped (SIGTERM)", "failed (5)", "killed".
 std::string state_of(const JobInfo& job);
 
-// What each node says of its jobs, as one table: a line a run, its nodes together. `now`: seconds
-// since 1970.
+// The jobs of all nodes as one table, one line per run. `now`: seconds since 1970.
 std::string jobs_table(const std::vector<JobInfo>& jobs, double now);
-// Of the runs that have ended only the last `ended`, and all others; how many are left out.
+// Keeps only the last `ended` ended runs, and all others; returns how many it removed.
 size_t leave_out_old(size_t ended, std::vector<JobInfo>* jobs);
-// Everything of one job, from each of its nodes.
+// All details of one job, from each of its nodes.
 std::string job_status(const std::vector<JobInfo>& parts, double now);
-// The same for programs: an array with an object a job and node.
+// The same for programs: an array with one object per job and node.
 std::string jobs_json(const std::vector<JobInfo>& jobs);
 
 }  // namespace fleet

@@ -27,7 +27,7 @@ constexpr char kEnding[] = ".job", kLock[] = "lock";
 JobMemory::Kept read_kept(const std::string& path) {
   daemon::v1::KeptJob message;
   if (!message.ParseFromString(read_file(path))) {
-    throw Error(ErrorCode::kIo, "it is not what fleetd keeps of a job", path);
+    throw Error(ErrorCode::kIo, "not a job record of fleetd", path);
   }
   JobMemory::Kept kept{read_job_info(message.info()), ConsoleLog(kKeptOutput)};
   for (const auto& output : message.console()) kept.console.add(output.error(), output.text());
@@ -42,17 +42,17 @@ JobMemory::JobMemory(const std::string& folder) : folder_(fs::absolute(folder).s
     throw_errno("cannot create the folder", folder_);
   }
   struct stat found;
-  if (::stat(folder_.c_str(), &found) != 0) throw_errno("cannot look at the folder", folder_);
+  if (::stat(folder_.c_str(), &found) != 0) throw_errno("cannot inspect the folder", folder_);
   if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 077) != 0) {
-    throw Error(ErrorCode::kIo, "it is no folder of this user alone", folder_,
-                "chmod 700, or name another with --state_dir");
+    throw Error(ErrorCode::kIo, "the folder is not private to this user", folder_,
+                "run chmod 700 on it, or choose another one with --state_dir");
   }
   lock_ = UniqueFd(
       ::open((folder_ + "/" + kLock).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock_) throw_errno("cannot create the file", folder_ + "/" + kLock);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw Error(ErrorCode::kUsage, "another fleetd keeps its jobs there", folder_,
-                "give each its own --state_dir");
+    throw Error(ErrorCode::kUsage, "another fleetd uses this folder", folder_,
+                "give each fleetd its own --state_dir");
   }
 }
 
@@ -78,7 +78,7 @@ void JobMemory::keep(const JobInfo& job, const ConsoleLog& console) {
     write_file_atomically(path_of(job.record.job_id), message.SerializeAsString());
   } catch (const Error& error) {
     if (!std::exchange(said_, true)) {
-      spdlog::warn("jobs that have ended will not be known after a restart: {}", error.what());
+      spdlog::warn("fleetd forgets ended jobs at a restart: {}", error.what());
     }
   }
 }
@@ -95,7 +95,7 @@ std::vector<JobMemory::Kept> JobMemory::load() const {
     const std::string path = entry.path().string();
     if (entry.path().filename() == kLock) continue;
     try {
-      if (!path.ends_with(kEnding)) throw Error(ErrorCode::kIo, "it was not finished", path);
+      if (!path.ends_with(kEnding)) throw Error(ErrorCode::kIo, "the record is incomplete", path);
       all.push_back(read_kept(path));
     } catch (const Error& wrong) {
       spdlog::warn("{}: removed", wrong.what());
@@ -114,7 +114,7 @@ std::string default_job_memory(const std::string& address, int port) {
   const std::string home = env_or("HOME", "");
   if (state.empty() && !home.empty()) state = home + "/.local/state";
   if (state.empty()) return {};
-  // Homes may be shared by nodes.
+  // Nodes may share the home folder.
   return state + "/fleetrun/fleetd." +
          file_word(host_name() + "." + address + "." + std::to_string(port));
 }

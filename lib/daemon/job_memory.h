@@ -1,5 +1,4 @@
-// What a fleetd knows of its jobs, kept on the disk: one that starts again still knows how they
-// ended, and what they have shown.
+// fleetd's record of its jobs on disk: after a restart, it still knows their outcome and output.
 #pragma once
 
 #include <string>
@@ -11,16 +10,15 @@
 
 namespace fleet {
 
-// A file a job: how many there are is up to who keeps and forgets. Not thread safe.
+// One file per job. The caller limits their number. Not thread safe.
 class JobMemory {
  public:
   JobMemory() = default;  // keeps nothing
-  // `folder` is made (0700) where it is missing. kIo where that cannot be, or it is not this user's
-  // alone; kUsage where another fleetd uses it.
+  // Creates `folder` (mode 0700) if it is missing. Throws kIo if that fails or the folder is not
+  // private to this user, kUsage if another fleetd uses it.
   explicit JobMemory(const std::string& folder);
 
-  // In the place of what was kept under its name. No job fails for the lack of it: what goes wrong
-  // is said once.
+  // Replaces the record of the same name. Errors do not fail the job; the first one is logged.
   void keep(const JobInfo& job, const ConsoleLog& console);
   void forget(const std::string& job_id);
 
@@ -28,7 +26,7 @@ class JobMemory {
     JobInfo job;
     ConsoleLog console;
   };
-  // Oldest first. What makes no sense, or was not finished, is removed.
+  // Returns the records, oldest first. Removes invalid and incomplete records.
   std::vector<Kept> load() const;
 
  private:
@@ -39,8 +37,8 @@ class JobMemory {
   bool said_ = false;
 };
 
-// Where a fleetd that listens there keeps its jobs: systemd's STATE_DIRECTORY, or a folder of this
-// host and address in $XDG_STATE_HOME or ~/.local/state; "" where there is no home.
+// The default folder of a fleetd with this address: systemd's STATE_DIRECTORY, or a folder for this
+// host and address in $XDG_STATE_HOME or ~/.local/state; "" without a home folder.
 std::string default_job_memory(const std::string& address, int port);
 
 }  // namespace fleet

@@ -37,21 +37,22 @@ const JobInfo* JobTable::named(const std::string& job_id) const {
 const JobInfo& JobTable::prepare(const JobRequest& request, double now) {
   if (!request.user.empty() && request.user != user_) {
     refuse("this fleetd runs the commands of user '" + user_ + "', not of '" + request.user + "'",
-           {}, "give --user=" + user_ + ", or start a fleetd of your own on another port");
+           {}, "give --user=" + user_ + ", or start your own fleetd on another port");
   }
   if (request.job_id.empty() || request.program.empty()) {
-    refuse("a job needs a name and a program", {}, "is the other end fleetrun?");
+    refuse("a job needs a name and a program", {}, "check that the client is fleetrun");
   }
   const JobInfo* known = named(request.job_id);
   if (known && known->phase != JobPhase::kEnded) {
-    refuse("a job of this name is here already (" + std::string(name_of(known->phase)) + ")",
+    refuse("a job of this name already exists (" + std::string(name_of(known->phase)) + ")",
            "job " + shown_name(request.job_id),
-           "give another --job_id, or end it: fleetrun stop " + shown_name(request.job_id));
+           "give another --job_id, or stop that job: fleetrun stop " + shown_name(request.job_id));
   }
   const auto running = std::count_if(
       jobs_.begin(), jobs_.end(), [](const JobInfo& job) { return job.phase != JobPhase::kEnded; });
   if (static_cast<size_t>(running) >= limits_.running) {
-    refuse("this fleetd has " + std::to_string(running) + " jobs already", {}, "end some of them");
+    refuse("this fleetd already runs " + std::to_string(running) + " jobs", {},
+           "stop some of them");
   }
   JobInfo job;
   job.number = ++last_;

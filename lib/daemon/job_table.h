@@ -1,5 +1,5 @@
-// The jobs of one node, from their reservation until they are forgotten: the rules of fleetd,
-// without processes, connections or a clock of its own.
+// The jobs of one node from their reservation until they are forgotten: the rules of fleetd,
+// without processes, connections or a clock.
 #pragma once
 
 #include <map>
@@ -12,12 +12,12 @@
 
 namespace fleet {
 
-// One node's part of a job, as its client wants it.
+// A client's request for one node's part of a job.
 struct JobRequest {
   std::string job_id;
   int node_rank = 0;
   int nnodes = 1;
-  std::string user;                    // who its commands are to run as
+  std::string user;                    // user that its commands run as
   std::string folder;                  // working directory
   std::vector<std::string> arguments;  // of fleetrun, before the program
   std::vector<std::string> program;
@@ -25,41 +25,41 @@ struct JobRequest {
   GpuWish gpus;
   std::vector<std::string> nodes;  // every fleetd of the job, by node
   std::string log_dir;             // as in the arguments
-  bool restarts = false;           // it may go on without a node that is lost
+  bool restarts = false;           // may continue without a lost node
 };
 
 class JobTable {
  public:
   struct Limits {
     size_t running = 256;           // jobs at a time
-    size_t remembered = 64;         // jobs that have ended
+    size_t remembered = 64;         // ended jobs
     double remembered_for = 86400;  // seconds
   };
-  // `user`: whom this fleetd runs as.
+  // `user`: the user that runs this fleetd.
   JobTable(std::string user, std::vector<std::string> gpus, Limits limits);
   JobTable(std::string user, std::vector<std::string> gpus)
       : JobTable(std::move(user), std::move(gpus), Limits()) {}
 
-  // Reserves a name and GPUs. kUsage where they are not to be had, or the job is another user's.
+  // Reserves a name and GPUs. Throws kUsage if they are not available, or the job is for another
+  // user.
   const JobInfo& prepare(const JobRequest& request, double now);
-  // A job that has ended under an earlier fleetd. Where there is one of its name, nothing.
+  // Adds a job that ended under an earlier fleetd, unless a job of its name exists.
   void remember(JobInfo job);
-  // Jobs go by their number: a name may be another job's meanwhile.
-  // Its launcher runs.
+  // The methods below use job numbers, because names are reused.
+  // The launcher runs.
   void launched(int number, pid_t pid, double now);
-  // What the launcher says of itself.
+  // The launcher has written its job record.
   void recorded(int number, const JobRecord& record);
   void detached(int number);
   void stopping(int number);
-  // `verdict`: verdict.json; "" where there is none. A job that was only prepared is forgotten at
-  // once.
+  // `verdict`: verdict.json; "" if there is none. Forgets a job that was only prepared.
   void ended(int number, int code, const std::string& verdict, double now);
 
-  // nullptr where it is not known (any more).
+  // nullptr if the job is unknown or forgotten.
   const JobInfo* find(int number) const;
   const JobInfo* named(const std::string& job_id) const;
-  const std::vector<JobInfo>& all() const { return jobs_; }  // in the order in which they came
-  // Forgets what is too old or too much; what that was.
+  const std::vector<JobInfo>& all() const { return jobs_; }  // in order of arrival
+  // Forgets jobs beyond the limits, and returns them.
   std::vector<JobInfo> forget(double now);
 
  private:

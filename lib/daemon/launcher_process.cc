@@ -25,11 +25,11 @@ namespace {
 constexpr char kEnvFleetdPid[] = "FLEETD_PID";
 
 std::vector<std::string> variables_of(const LauncherCommand& command) {
-  // Of two with one name the last one counts.
+  // For duplicate names, the last value wins.
   std::map<std::string, std::string> set;
   for (const auto& [name, value] : command.environment) set[name] = value;
   set[kEnvFleetdPid] = std::to_string(::getpid());
-  // fleetd's own secret is not the job's affair, and what systemd tells fleetd neither.
+  // Do not pass on fleetd's secret, or systemd's variables for fleetd.
   const std::set<std::string> own = {"FLEETD_SECRET", "NOTIFY_SOCKET", "INVOCATION_ID",
                                      "STATE_DIRECTORY", "RUNTIME_DIRECTORY"};
   std::vector<std::string> all;
@@ -55,8 +55,8 @@ LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const LauncherCo
     : on_output_(std::move(on_output)), output_(loop, false), errors_(loop, true) {
   std::error_code none;
   if (!std::filesystem::is_directory(command.folder, none)) {
-    throw Error(ErrorCode::kUsage, "the working directory is not there", command.folder,
-                "say with --chdir in which folder of the nodes the job is to run");
+    throw Error(ErrorCode::kUsage, "the working directory does not exist", command.folder,
+                "choose a folder of the nodes with --chdir");
   }
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
@@ -86,14 +86,14 @@ LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const LauncherCo
   ::posix_spawnattr_setsigdefault(&attributes, &all);
   ::posix_spawnattr_setflags(&attributes,
                              POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-  // This very program, also where the file has been replaced meanwhile (an upgrade).
+  // Runs this very binary, even if an upgrade has replaced its file.
   errno = ::posix_spawn(&pid_, "/proc/self/exe", &actions, &attributes, argv.data(),
                         environment.data());
   const int error = errno;
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   errno = error;
-  if (error != 0) throw_errno("fleetrun cannot be started", command.folder);
+  if (error != 0) throw_errno("cannot start fleetrun", command.folder);
   wait(&output_);
   wait(&errors_);
 }
@@ -115,7 +115,7 @@ void LauncherProcess::reaped() {
   for (Pipe* pipe : {&output_, &errors_}) {
     while (!pipe->closed && read(pipe)) {
     }
-    // Whatever else holds its other end is no part of the job any more.
+    // Other holders of the pipe's far end are no longer part of the job.
     boost::system::error_code ignored;
     pipe->end.close(ignored);
     pipe->closed = true;
@@ -148,9 +148,9 @@ void die_with_fleetd() {
   const char* text = std::getenv(kEnvFleetdPid);
   if (!text) return;
   const auto parent = static_cast<pid_t>(std::atol(text));
-  ::unsetenv(kEnvFleetdPid);  // a job's own fleetruns are not fleetd's children
+  ::unsetenv(kEnvFleetdPid);  // fleetrun processes inside the job are not fleetd's children
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(128 + SIGKILL);  // it died before the line above
+  if (::getppid() != parent) ::_exit(128 + SIGKILL);  // fleetd died before prctl()
 }
 
 }  // namespace fleet

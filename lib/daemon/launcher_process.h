@@ -1,4 +1,4 @@
-// The ordinary fleetrun that fleetd starts for a job's node.
+// The fleetrun process that fleetd starts for a job on its node.
 #pragma once
 
 #include <sys/types.h>
@@ -20,20 +20,20 @@ struct LauncherCommand {
   std::vector<std::pair<std::string, std::string>> environment;  // set over fleetd's own
 };
 
-// Runs in a session of its own, with nothing on standard input, and dies with this process. Its
-// output comes in pieces as it is written; nothing is read while it is paused. Not thread safe.
+// Runs in its own session without standard input, and dies with this process. Output arrives in
+// pieces as it is written; nothing is read while paused. Not thread safe.
 class LauncherProcess {
  public:
   using OnOutput = std::function<void(bool error, std::string_view text)>;
 
-  // kUsage where the folder is not there; kIo where it cannot be started. From the main thread: the
-  // launcher dies with the thread that started it.
+  // Throws kUsage if the folder does not exist, kIo if the process cannot start. Call it from the
+  // main thread: the launcher dies with the thread that started it.
   LauncherProcess(boost::asio::io_context& loop, const LauncherCommand& command,
                   OnOutput on_output);
   pid_t pid() const { return pid_; }
   void signal(int number);  // ignored once it has ended
   void pause(bool paused);
-  // It has been waited for: takes what is left in its pipes.
+  // Call after waitpid(): reads the rest of its pipes.
   void reaped();
 
  private:
@@ -46,14 +46,15 @@ class LauncherProcess {
   void wait(Pipe* pipe);
   bool read(Pipe* pipe);  // false: empty or closed
 
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // what is queued may come too late
+  std::shared_ptr<bool> alive_ =
+      std::make_shared<bool>(true);  // guards callbacks that may run after destruction
   OnOutput on_output_;
   Pipe output_, errors_;
   pid_t pid_ = -1;
   bool paused_ = false, reaped_ = false;
 };
 
-// For every fleetrun at its start: where a fleetd has started it, it dies with that.
+// Call at the start of every fleetrun: if a fleetd started it, it dies with that fleetd.
 void die_with_fleetd();
 
 }  // namespace fleet

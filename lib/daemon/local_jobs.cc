@@ -39,7 +39,7 @@ std::string folder_called(const std::string& word) {
 
 using Matches = std::function<bool(const JobRecord&)>;
 
-// What a word may mean, in this order.
+// The possible meanings of a word, in order of precedence.
 std::vector<Matches> meanings(const std::string& word) {
   const std::string folder = folder_called(word);
   return {[&word](const JobRecord& record) { return record.job_id == word; },
@@ -63,7 +63,7 @@ std::vector<JobInfo> parts_of(const JobInfo& one, const std::vector<JobInfo>& jo
   }
   throw Error(ErrorCode::kUsage,
               "several jobs of this name run here, with pid " + join(names, ", "),
-              "job " + one_line(word, 100), "name one by its pid or its log folder");
+              "job " + one_line(word, 100), "select one by its pid or its log folder");
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ std::vector<JobInfo> local_jobs() {
   }
   std::vector<JobRecord> running = find_jobs();
   for (EndedJob& ended : find_ended_jobs()) {
-    // It has ended since.
+    // It ended after the listing.
     std::erase_if(running, [&](const JobRecord& one) { return same_process(one, ended.record); });
     jobs.push_back(info_of(std::move(ended)));
   }
@@ -93,7 +93,7 @@ std::vector<JobInfo> local_jobs() {
 
 std::vector<JobInfo> run_called(const std::string& word, const std::vector<JobInfo>& jobs) {
   for (const Matches& matches : meanings(word)) {
-    std::vector<JobInfo> running;  // one of each run
+    std::vector<JobInfo> running;  // one part of each run
     const JobInfo* newest = nullptr;
     for (const JobInfo& job : jobs) {
       if (!matches(job.record)) continue;

@@ -1,4 +1,4 @@
-// The jobs of this user on this node that were started without fleetd, as their records tell.
+// This user's jobs on this node that run without fleetd, from their job records.
 #pragma once
 
 #include <optional>
@@ -9,17 +9,16 @@
 
 namespace fleet {
 
-// Those that run, and those that have ended and are still known; oldest first, ended ones before
-// others. kUsage if the runtime folder belongs to somebody else.
+// Running jobs and ended jobs that are still recorded; oldest first, ended ones before others.
+// Throws kUsage if the runtime folder belongs to another user.
 std::vector<JobInfo> local_jobs();
 
-// The parts of one run among `jobs`: that of this job id; else that with a fleetrun of this pid;
-// else that with this log folder or, failing that, working folder. One that runs comes before those
-// that have ended, and a later one before an earlier one. Empty if there is none; kUsage if several
-// run.
+// The parts of one run among `jobs`, selected by job id, else by the pid of a fleetrun, else by log
+// folder, else by working folder. Running jobs take precedence over ended ones, later ones over
+// earlier ones. Empty if there is none; throws kUsage if several run.
 std::vector<JobInfo> run_called(const std::string& word, const std::vector<JobInfo>& jobs);
 
-// The same job, as it is known now; nothing if it is not known any more.
+// The current state of the same job; nullopt if it is forgotten.
 std::optional<JobInfo> look_again(const JobInfo& job);
 
 }  // namespace fleet

@@ -99,7 +99,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Until all of some processes have ended.
+// Follows the output until all of some processes have ended.
 class Following {
  public:
   Following(LocalOutput* output, const std::vector<JobInfo>& parts)
@@ -123,7 +123,7 @@ class Following {
     for (const std::string& path : output_->paths()) {
       try {
         watch_.watch_file(path, [this] { output_->copy(); });
-      } catch (const Error& error) {  // its folder is gone
+      } catch (const Error& error) {  // its folder no longer exists
         spdlog::warn("{}", error.what());
       }
     }
@@ -136,7 +136,7 @@ class Following {
     const auto pid_file = static_cast<int>(::syscall(SYS_pidfd_open, record.pid, 0));
     if (pid_file < 0) return;
     processes_.push_back(std::make_unique<asio::posix::stream_descriptor>(loop_, pid_file));
-    // Its pid may be another process's by now.
+    // Another process may have reused the pid.
     const auto now = still_runs(record);
     if (!now) {
       processes_.pop_back();
@@ -160,7 +160,7 @@ class Following {
     signals_.async_wait([this](boost::system::error_code error, int signal) {
       if (error) return;
       wait_for_signal();
-      for (const auto& process : processes_) {  // one tells the others
+      for (const auto& process : processes_) {  // one launcher forwards it to the others
         if (::syscall(SYS_pidfd_send_signal, process->native_handle(), signal, nullptr, 0) == 0) {
           return;
         }

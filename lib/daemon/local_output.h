@@ -1,4 +1,4 @@
-// The logs of this node's ranks, on standard output.
+// Writes the logs of this node's ranks to standard output.
 #pragma once
 
 #include <sys/types.h>
@@ -15,22 +15,23 @@
 
 namespace fleet {
 
-// What ranks of one job have written, standard error apart if it has a file of its own. The output
-// of a single rank is copied as it is; that of several is shown line by line, with the rank before
-// each. On a terminal nothing in it commands that. Not thread safe; blocks while nobody reads
-// standard output.
+// Shows the logs of ranks of one job, including separate logs of standard error. Copies the output
+// of a single rank unchanged. Shows that of several ranks line by line with the rank as prefix.
+// Removes control sequences on a terminal. Not thread safe; blocks while nobody reads standard
+// output.
 class LocalOutput {
  public:
-  // The last `most` bytes of each log and what comes behind them. `errors_apart`: logs of standard
-  // error go to standard error, as when the job runs here; else what was asked for is one output.
+  // Shows the last `most` bytes of each log and everything appended later. `errors_apart`: writes
+  // logs of standard error to standard error, as a running job does; otherwise everything goes to
+  // standard output.
   explicit LocalOutput(int64_t most, bool errors_apart = false)
       : most_(most), errors_apart_(errors_apart) {}
   void add(const JobRecord::Rank& rank);
-  // Copies what has come since. False if a log is not there (yet).
+  // Copies new output. Returns false if a log does not exist yet.
   bool copy();
-  // The job has ended: what other runs append to the logs is not shown.
+  // The job has ended: do not show output that later runs append to the logs.
   void end(const JobRecord& record);
-  void finish();  // lines without an end
+  void finish();  // writes incomplete last lines
   std::vector<std::string> paths() const;
 
  private:
@@ -39,7 +40,7 @@ class LocalOutput {
     bool server, error;
     std::string path;
     LogReader reader;
-    bool cut;  // it begins within a line
+    bool cut;  // starts in the middle of a line
     LineSplitter lines;
     std::unique_ptr<TerminalFilter> filter;  // on a terminal
   };
@@ -56,8 +57,8 @@ class LocalOutput {
   std::vector<std::unique_ptr<Source>> sources_;
 };
 
-// Shows what is there and, to follow, what comes until none of these fleetruns (whose records are
-// given) runs any more. With pass_signals they get this process's signals. kIo if a log cannot be
+// Shows the existing output, then new output until none of the given fleetrun processes runs any
+// more. With pass_signals, forwards this process's signals to them. Throws kIo if a log cannot be
 // read.
 void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool pass_signals);
 

@@ -17,7 +17,7 @@
 namespace fleet {
 namespace {
 
-// Texts of clients may not look like lines of ours.
+// Texts from clients must not be able to imitate our log lines.
 std::string printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
@@ -42,7 +42,7 @@ void NodeJobs::recall() {
   const double now = unix_seconds();
   for (JobMemory::Kept& kept : memory_.load()) {
     JobInfo& job = kept.job;
-    // Its fleetd was killed, and has taken it along.
+    // The job was killed together with its fleetd.
     const bool taken = job.phase != JobPhase::kEnded;
     if (taken) {
       job.phase = JobPhase::kEnded;
@@ -58,7 +58,7 @@ void NodeJobs::recall() {
     }
   }
   forget_old();
-  find_jobs();  // takes the records of those away that were killed
+  find_jobs();  // removes the records of killed jobs
 }
 
 void NodeJobs::keep(int number) {
@@ -76,14 +76,14 @@ void NodeJobs::forget_old() {
 
 int NodeJobs::prepare(JobRequest request) {
   if (stopping_) {
-    throw Error(ErrorCode::kUsage, "this fleetd is ending, and takes no more jobs", {},
-                "start it again");
+    throw Error(ErrorCode::kUsage, "this fleetd is stopping and accepts no more jobs", {},
+                "restart it");
   }
   forget_old();
   const JobInfo* old = table_.named(request.job_id);
   const int replaced = old ? old->number : 0;
   const JobInfo& job = table_.prepare(request, unix_seconds());
-  // What the job does not get it does not see. Where there is no GPU, nothing is said.
+  // Hide all other GPUs from the job. On a node without GPUs, leave the variable unset.
   if (!job.gpus.empty())
     request.environment.emplace_back("CUDA_VISIBLE_DEVICES", join(job.gpus, ","));
   request.environment.emplace_back("FLEET_RUNTIME_DIR", records_);
@@ -96,7 +96,7 @@ int NodeJobs::prepare(JobRequest request) {
 void NodeJobs::launch(int number, int rdzv_port) {
   const JobInfo* job = table_.find(number);
   if (!job || job->phase != JobPhase::kPrepared) {
-    throw Error(ErrorCode::kNotFound, "the job has been stopped before it was started");
+    throw Error(ErrorCode::kNotFound, "the job was stopped before it started");
   }
   Run& run = runs_.at(number);
   const std::string job_id = job->record.job_id;
@@ -128,7 +128,7 @@ void NodeJobs::signal(int number, int signal) {
   const auto run = runs_.find(number);
   if (run == runs_.end() || !run->second.process) return;
   run->second.process->signal(signal);
-  // A stopped launcher would not hear it.
+  // Resume a suspended launcher so that it can handle the signal.
   run->second.process->signal(SIGCONT);
 }
 
@@ -169,7 +169,7 @@ int NodeJobs::watch(int number, std::function<void()> changed) {
 }
 
 void NodeJobs::changed(int number) {
-  std::vector<int> concerned;  // they may come and go meanwhile
+  std::vector<int> concerned;  // callbacks may add and remove watches
   for (const auto& [id, watch] : watches_) {
     if (watch.number == number) concerned.push_back(id);
   }
@@ -181,7 +181,7 @@ void NodeJobs::changed(int number) {
   }
 }
 
-// "": any may be new.
+// `file` is "" if any record may be new.
 void NodeJobs::on_record(const std::string& file) {
   const std::vector<JobRecord> missed = file.empty() ? find_jobs() : std::vector<JobRecord>();
   std::vector<std::pair<int, JobRecord>> found;
@@ -194,7 +194,7 @@ void NodeJobs::on_record(const std::string& file) {
     if (!file.ends_with("." + std::to_string(pid) + ".json")) continue;
     try {
       found.emplace_back(number, read_job_record(read_file(records_ + "/" + file)));
-    } catch (const Error& error) {  // it has ended meanwhile
+    } catch (const Error& error) {  // the job has ended in the meantime
       spdlog::debug("{}", error.what());
     }
   }
@@ -225,13 +225,13 @@ void NodeJobs::reap() {
   }
 }
 
-// A job that is soon over has written it since we last looked.
+// A short job may have written its record since the last read.
 void NodeJobs::read_last_record(int number, pid_t launcher) {
   const std::string path =
       records_ + "/" + job_record_name(table_.find(number)->record.job_id, launcher);
   try {
     table_.recorded(number, read_job_record(read_file(path)));
-  } catch (const Error& error) {  // it did not get so far
+  } catch (const Error& error) {  // it ended before writing a record
     spdlog::debug("{}", error.what());
   }
   ::unlink(path.c_str());

@@ -1,4 +1,5 @@
-// The jobs that a fleetd runs: JobTable's rules over real launchers. Conversations look at it.
+// The jobs that a fleetd runs: the rules of JobTable applied to real launchers. Client sessions use
+// it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,18 +19,19 @@
 
 namespace fleet {
 
-// Jobs go by their number in the table. Not thread safe: everything happens in the loop's thread.
+// Jobs are identified by their number in the table. Not thread safe: everything runs on the loop's
+// thread.
 class NodeJobs {
  public:
-  // Knows the jobs that `memory` has.
+  // Starts with the jobs recorded in `memory`.
   NodeJobs(boost::asio::io_context& loop, JobTable table, JobMemory memory = {});
 
-  // As in JobTable; the number. Throws what it refuses.
+  // Like JobTable::prepare(); returns the number. Throws its errors.
   int prepare(JobRequest request);
-  // Starts its launcher. Throws where that is not possible; the job is then forgotten.
+  // Starts the launcher. On failure, throws and forgets the job.
   void launch(int number, int rdzv_port);
   void signal(int number, int signal);
-  // Ends it: a reservation at once, a launcher by `signal`.
+  // Stops the job: a reservation at once, a launcher by `signal`.
   void stop(int number, int signal);
   void detach(int number);
 
@@ -37,23 +39,23 @@ class NodeJobs {
   const JobInfo* named(const std::string& job_id) const { return table_.named(job_id); }
   const std::vector<JobInfo>& all();
   const ConsoleLog& console(int number) const;
-  // Its output is not read as long as somebody is so far behind.
+  // Pauses reading the job's output while its client is too far behind.
   void hold_output(int number, bool hold);
   FileWatch& files() { return files_; }
 
-  // Calls `changed` whenever something about this job has changed, until forget().
+  // Calls `changed` whenever the job's state or output changes, until forget().
   int watch(int number, std::function<void()> changed);
   void forget(int watch) { watches_.erase(watch); }
 
-  // Calls back when no job runs.
+  // Calls `callback` when no job runs.
   void when_none(std::function<void()> callback);
-  // Takes no more jobs, ends every one by `signal`, and calls back when none is left.
+  // Accepts no more jobs, stops all by `signal`, and calls `when_none` when none is left.
   void stop_all(int signal, std::function<void()> when_none);
 
  private:
   struct Run {
     JobRequest request;
-    std::unique_ptr<LauncherProcess> process;  // nullptr: not launched, or over
+    std::unique_ptr<LauncherProcess> process;  // nullptr if not launched, or ended
     ConsoleLog console;
   };
   struct Watch {
@@ -75,7 +77,7 @@ class NodeJobs {
   boost::asio::io_context& loop_;
   JobTable table_;
   JobMemory memory_;
-  std::string records_;  // the folder
+  std::string records_;  // folder of the job records
   FileWatch files_;
   boost::asio::signal_set children_;
   std::map<int, Run> runs_;  // by the job's number

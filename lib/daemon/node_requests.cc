@@ -25,13 +25,13 @@ namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// Of libraries that training programs are tuned with.
+// Prefixes of variables that tune the libraries of training programs.
 constexpr const char* kTravelling[] = {
     "NCCL_",     "UCX_",  "FI_",      "GLOO_", "PADDLE_", "FLAGS_",  "GLOG_",
     "TORCH_",    "JAX_",  "PYTORCH_", "XLA_",  "OMP_",    "KMP_",    "MKL_",
     "OPENBLAS_", "DNNL_", "ONEDNN_",  "CUDA_", "CUDNN_",  "CUBLAS_", "TF_"};
 
-// Said to each node in its own way, or the client's own affair.
+// Options that differ by node, or concern only the client.
 const std::set<std::string>& own_options() {
   static const std::set<std::string> all = {"via",       "via_options", "remote_fleetrun",
                                             "leash",     "fleetd_port", "fleetd_secret_file",
@@ -65,30 +65,29 @@ std::string job_name(const LaunchRequest& request, const ClientPlace& client) {
   return (stem.empty() ? "job" : stem) + "-" + client.nonce;
 }
 
-// All nodes are listed, this host is none of them.
+// The listed nodes; this host is not one of them.
 std::vector<ListedNode> nodes_of(const Settings& settings) {
   for (const char* key : {"host", "master", "rank"}) {
-    if (!given_by_flag(settings, key)) continue;  // the environment is the client's
-    throw Error(ErrorCode::kUsage, "from elsewhere the nodes are listed", settings.origin(key),
-                "name them with --ips");
+    if (!given_by_flag(settings, key)) continue;  // the environment applies to the client
+    throw Error(ErrorCode::kUsage, "--via needs a list of the nodes", settings.origin(key),
+                "list them with --ips");
   }
   std::vector<ListedNode> nodes = listed_nodes(settings);
   if (nodes.empty()) {
-    throw Error(ErrorCode::kUsage, "there are no nodes to start the job on", "--via",
-                "list them with --ips");
+    throw Error(ErrorCode::kUsage, "no nodes are given", "--via", "list them with --ips");
   }
-  // Refuses what contradicts the list.
+  // Rejects a node count that contradicts the list.
   if (given_by_flag(settings, "nnodes")) count_of_listed(settings, static_cast<int>(nodes.size()));
   return nodes;
 }
 
-// --export=CUDA_VISIBLE_DEVICES= asks for none; which ones a job gets fleetd says.
+// --export=CUDA_VISIBLE_DEVICES= requests no GPUs. Otherwise fleetd chooses the GPUs.
 bool has_no_gpus(const Variables& environment) {
   for (const auto& [name, value] : environment) {
     if (name != "CUDA_VISIBLE_DEVICES") continue;
     if (value.empty()) return true;
-    throw Error(ErrorCode::kUsage, "it would name GPUs that other jobs may have",
-                "--export " + name + "=" + value, "ask for them with --gpus");
+    throw Error(ErrorCode::kUsage, "it may select GPUs that other jobs occupy",
+                "--export " + name + "=" + value, "select them with --gpus");
   }
   return false;
 }
@@ -143,26 +142,26 @@ Variables travelling_environment(const Variables& environment,
 
 namespace {
 
-// What every node's fleetrun is told alike.
+// The arguments common to every node's fleetrun.
 std::vector<std::string> common_arguments(const Settings& settings,
                                           const std::vector<ListedNode>& nodes,
                                           const std::string& job_id) {
   std::vector<std::string> all = given_flags(settings, own_options());
   all.push_back("--part");
   all.push_back("--job_id=" + job_id);
-  // Free ones, where they are not given. What node 0 takes for the rendezvous the others are told.
+  // Any free ports by default. The other nodes learn the rendezvous port from node 0.
   for (const char* port : {"start_port", "rdzv_port"}) {
     all.push_back(std::string("--") + port + "=" + std::to_string(settings.integer(port)));
   }
   if (given_by_flag(settings, "nnodes")) all.push_back("--nnodes=" + settings.text("nnodes"));
   // --servers and --workers list the nodes themselves.
   if (settings.given("ips")) all.push_back("--ips=" + list_text(nodes));
-  // Lines of several nodes need their rank before them, those of one come as they are.
+  // Lines of several nodes need their rank as prefix; those of a single node do not.
   if (nodes.size() > 1 && !chooses_ranks(settings)) all.push_back("--local_ranks_filter=0");
   return all;
 }
 
-// What is alike for all nodes.
+// The parts of the request common to all nodes.
 JobRequest common_request(const LaunchRequest& request, const ClientPlace& client,
                           const std::vector<ListedNode>& nodes) {
   const Settings& settings = request.settings;
@@ -197,10 +196,10 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
     JobRequest job = common;
     job.node_rank = static_cast<int>(k);
     job.arguments.push_back("--host=" + nodes[k].address);
-    // Nodes may share their file system.
+    // Nodes may share a file system.
     job.log_dir = logs + (nodes.size() > 1 ? "/node" + std::to_string(k) : "");
     job.arguments.push_back("--log_dir=" + job.log_dir);
-    // What all nodes say alike is said by one.
+    // Let only one node log messages that are equal on all nodes.
     const std::string& level = settings.text("log_level");
     job.arguments.push_back("--log_level=" + (k > 0 && level == "INFO" ? "WARNING" : level));
     job.gpus.count = nodes[k].devices;
@@ -219,7 +218,7 @@ std::string gpus_of(const GpuWish& wish) {
   return wish.share ? which + ", shared" : which;
 }
 
-// Which processes they would have; of more nodes than run the last ones wait as spares.
+// The processes of each node; nodes beyond the count wait as spares.
 std::vector<NodeProcesses> processes_of(const Settings& settings) {
   std::vector<ListedNode> nodes = nodes_of(settings);
   const size_t listed = nodes.size();
@@ -257,11 +256,11 @@ ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeReq
       node.command.insert(node.command.end(), words->begin(), words->end());
     }
   }
-  plan.notes = {"programs, files, folders and GPUs are the nodes': they are looked at there"};
+  plan.notes = {"programs, files, folders and GPUs are checked on the nodes at the start"};
   if (requests.size() > 1) {
-    plan.notes.emplace_back("the other nodes are told where node 0's rendezvous listens");
+    plan.notes.emplace_back("the other nodes learn the rendezvous port from node 0");
   }
-  if (settings.boolean("detach")) plan.notes.emplace_back("the job is left once all ranks run");
+  if (settings.boolean("detach")) plan.notes.emplace_back("fleetrun exits once all ranks run");
   return plan;
 }
 

@@ -1,4 +1,4 @@
-// A command line with --via=fleetd, as what each node's fleetd is asked for.
+// Turns a command line with --via=fleetd into requests to each node's fleetd.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,15 @@
 
 namespace fleet {
 
-// The client, as far as it matters.
+// The facts about the client that matter to a job.
 struct ClientPlace {
   std::string user;
   std::string folder;                                            // working directory
-  std::vector<std::pair<std::string, std::string>> environment;  // all of it
-  std::string nonce;   // a few letters that tell jobs without a name apart
-  std::string secret;  // for the job's rendezvous; "": it has none
+  std::vector<std::pair<std::string, std::string>> environment;  // the whole environment
+  std::string nonce;   // random letters that distinguish jobs without a name
+  std::string secret;  // secret of the job's rendezvous; "": none
 };
-// kUsage where --secret_file is none.
+// Throws kUsage for an invalid --secret_file.
 ClientPlace client_place(const Settings& settings);
 
 struct NodeRequest {
@@ -28,16 +28,16 @@ struct NodeRequest {
   std::string address;  // of its fleetd: "10.0.0.1:6767"
   JobRequest job;
 };
-// By node. kUsage where the options make no sense from elsewhere.
+// The requests by node. Throws kUsage if options make no sense with --via.
 std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientPlace& client);
 
 // The same as a plan for --dry_run. `through`: how a node is reached, from its request.
 ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeRequest>& requests,
                          const std::function<std::string(const NodeRequest&)>& through);
 
-// Which of the client's variables its ranks get: those of the libraries that programs are tuned
-// with (NCCL_*, OMP_*, ...), without secrets and without what names this host's devices; and what
-// `exported` says: NAME, NAME=VALUE, PREFIX*. kUsage for a NAME that is not set.
+// The client's variables that ranks get: those that tune the libraries of programs (NCCL_*, OMP_*,
+// ...), without secrets and without names of this host's devices, and those of `exported`: NAME,
+// NAME=VALUE, PREFIX*. Throws kUsage for a NAME that is not set.
 std::vector<std::pair<std::string, std::string>> travelling_environment(
     const std::vector<std::pair<std::string, std::string>>& environment,
     const std::vector<std::string>& exported);

@@ -21,7 +21,7 @@
 namespace fleet {
 namespace {
 
-// Everything that comes, until the end of it.
+// Copies all data until its end.
 void copy(int from, int to) {
   char buffer[65536];
   while (true) {
@@ -37,11 +37,11 @@ void copy(int from, int to) {
   }
 }
 
-// gRPC wants one socket; ssh may give two pipes.
+// gRPC needs a single socket, but ssh may provide two pipes.
 struct StdioSocket {
   UniqueFd socket;
-  int inside = -1;         // its other end
-  std::future<void> sent;  // nothing more goes to standard output
+  int inside = -1;         // the other end of the socket
+  std::future<void> sent;  // ready when the copy to standard output has ended
 };
 
 StdioSocket socket_of_stdio() {
@@ -49,7 +49,7 @@ StdioSocket socket_of_stdio() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     throw_errno("cannot create a socket pair");
   }
-  // The job's processes must not hold the connection.
+  // The job's processes must not inherit the connection.
   const int in = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
   const int out = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   if (in < 0 || out < 0) throw_errno("standard input or output is closed");
@@ -59,7 +59,7 @@ StdioSocket socket_of_stdio() {
   const int ours = ends[1];
   std::thread([in, ours] {
     copy(in, ours);
-    ::shutdown(ours, SHUT_RDWR);  // the client is gone
+    ::shutdown(ours, SHUT_RDWR);  // the client has closed the connection
   }).detach();
   std::promise<void> sent;
   StdioSocket result{UniqueFd(ends[0]), ours, sent.get_future()};
@@ -72,7 +72,7 @@ StdioSocket socket_of_stdio() {
   return result;
 }
 
-// What gRPC has written still goes out; not to a client that reads nothing more, though.
+// Waits until gRPC's output has been sent, but not for a client that has stopped reading.
 void send_the_rest(StdioSocket& stdio) {
   ::shutdown(stdio.inside, SHUT_RD);
   stdio.sent.wait_for(std::chrono::seconds(10));
@@ -80,7 +80,7 @@ void send_the_rest(StdioSocket& stdio) {
 
 int run_over_stdio(const CommandLine&) {
   if (::isatty(STDIN_FILENO) == 1) {
-    throw Error(ErrorCode::kUsage, "this is what --via=ssh runs on a node", "over_stdio",
+    throw Error(ErrorCode::kUsage, "--via=ssh runs this command on a node", "over_stdio",
                 "see fleetrun --help");
   }
   set_up_logging("ERROR", "fleetrun");
@@ -88,10 +88,10 @@ int run_over_stdio(const CommandLine&) {
   StdioSocket stdio = socket_of_stdio();
   boost::asio::io_context loop{1};
   const auto keep = boost::asio::make_work_guard(loop);
-  // Whose commands these are ssh has decided.
+  // ssh has already decided which user runs the commands.
   auto* jobs = new NodeJobs(loop, JobTable({}, visible_gpu_names()));
   std::unique_ptr<Conversation> conversation;
-  // Never taken down: the process ends, and gRPC's threads with it.
+  // Never destroyed: the process exits, and gRPC's threads with it.
   auto* server =
       new TalkServer(loop, std::move(stdio.socket), [&](std::shared_ptr<ServerTalk> talk) {
         if (conversation) return talk->abandon();
@@ -109,7 +109,8 @@ int run_over_stdio(const CommandLine&) {
 
 Command over_stdio_command() {
   return {.name = "over_stdio",
-          .syntax = {.program = "fleetrun over_stdio", .about = "what --via=ssh runs on a node"},
+          .syntax = {.program = "fleetrun over_stdio",
+                     .about = "run a node's part of a job with --via=ssh"},
           .run = run_over_stdio,
           .internal = true};
 }

@@ -1,12 +1,12 @@
-// The node's side of --via=ssh: fleetd's conversation over standard input and output, for one job.
+// The node's side of --via=ssh: a client session over standard input and output, for one job.
 #pragma once
 
 #include "base/command_line.h"
 
 namespace fleet {
 
-// fleetrun over_stdio. Takes one job, and ends with it; where the connection ends before, the job
-// is stopped, with its grace time.
+// fleetrun over_stdio. Accepts one job and ends with it. If the connection ends first, stops the
+// job with its grace time.
 Command over_stdio_command();
 
 }  // namespace fleet

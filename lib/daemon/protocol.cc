@@ -36,8 +36,8 @@ JobRequest request_from(const wire::Prepare& message) {
   if (message.protocol() != kFleetdProtocol) {
     throw Error(ErrorCode::kUsage,
                 "fleetrun " + message.version() +
-                    " and this fleetd " FLEET_VERSION " do not understand each other",
-                {}, "install the same version on both");
+                    " and this fleetd " FLEET_VERSION " use different protocols",
+                {}, "install the same version on both machines");
   }
   JobRequest request;
   request.job_id = message.job_id();

@@ -1,4 +1,4 @@
-// What proto/fleetd.proto and lib/daemon's own types have in common.
+// Conversions between proto/fleetd.proto and the types of lib/daemon.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace fleet {
 
-// The version of the messages; a fleetd of another one refuses.
+// The version of the messages; a fleetd of another version refuses them.
 inline constexpr int kFleetdProtocol = 2;
 inline constexpr int kDefaultFleetdPort = 6767;
 
 daemon::v1::Prepare to_wire(const JobRequest& request);
-// kUsage where the client speaks another protocol.
+// Throws kUsage if the client uses another protocol version.
 JobRequest request_from(const daemon::v1::Prepare& message);
 
 daemon::v1::Tell refusal(const Error& error);

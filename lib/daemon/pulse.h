@@ -1,11 +1,11 @@
-// Whether the other end of a conversation still lives.
+// Detects whether the peer of a client session is still alive.
 #pragma once
 
 #include <chrono>
 
 namespace fleet {
 
-// Both ends beat every kBeat; silence for kSilence means that the other one is gone.
+// Both ends send a heartbeat every kBeat; after kSilence without one, the peer counts as lost.
 class Pulse {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -13,9 +13,9 @@ class Pulse {
 
   explicit Pulse(Time now) : heard_(now), looked_(now) {}
   void heard(Time now) { heard_ = now; }
-  // To be called every kBeat; false where the other end is gone.
+  // Call it every kBeat; returns false if the peer is lost.
   bool look(Time now) {
-    // Time that this process slept itself is not the other's silence.
+    // If this process was suspended, do not count that time against the peer.
     if (now - looked_ > 3 * kBeat) heard_ = now;
     looked_ = now;
     return now - heard_ < kSilence;

@@ -10,9 +10,9 @@
 namespace fleet {
 namespace {
 
-// Nodes that have met without the client having heard of it say so within this time.
+// Nodes whose rendezvous the client has not heard of yet report within this time.
 constexpr std::chrono::milliseconds kMeeting{2'000};
-// Who knows the verdict ends so soon after the grace time of the ranks.
+// A launcher that knows the verdict ends within this time after the grace time of the ranks.
 constexpr std::chrono::milliseconds kEnding{15'000};
 
 }  // namespace
@@ -63,7 +63,7 @@ void RemoteJob::on_running(int node, int nnodes) {
   at(node) = State::kRunning;
   begun_ = true;
   const bool leaves = terms_.mode == Mode::kDetach && !giving_up_ && !leaving_ && signals_ == 0;
-  // Spare nodes run nothing.
+  // Spare nodes run no ranks.
   if (!leaves || count(State::kRunning) < nnodes) return;
   leaving_ = true;
   for (int each = 0; each < nodes(); ++each) {
@@ -97,7 +97,7 @@ void RemoteJob::lost(int node, State was, const Error& why) {
   const bool asked = was == State::kAsked;
   if (asked || was == State::kPrepared) {
     const bool wrong = why.code() == ErrorCode::kUsage;
-    // The first one is where the others meet.
+    // The first node hosts the rendezvous, so the job cannot start without it.
     if (node != 0 && enough() && !wrong) {
       effects_.say("the job starts without " + name(node));
       return launch_if_all_answered();
@@ -114,9 +114,9 @@ void RemoteJob::lost(int node, State was, const Error& why) {
 void RemoteJob::on_ended(int node, int code, const std::optional<VerdictNote>& verdict) {
   if (at(node) == State::kOver) return;
   at(node) = State::kOver;
-  // Of a job that fell apart every part has a verdict: the last word has who went on.
+  // After a partition each part has a verdict; the part with the highest generation wins.
   if (verdict && (!verdict_ || verdict->epoch > verdict_->epoch)) {
-    // That they were stopped is no news where it was for another reason.
+    // Ignore the code of a stop that another failure has caused.
     if (!giving_up_ || signals_ > 0 || code_ <= 0) code_ = code;
     verdict_ = verdict;
   } else if (!verdict && !verdict_ && code_ <= 0) {
@@ -130,7 +130,7 @@ void RemoteJob::on_ended(int node, int code, const std::optional<VerdictNote>& v
   const bool may_go_on = terms_.restarts && verdict && verdict->node_lost;
   if (ended_ || giving_up_ || may_go_on) return;
   if (!verdict && !begun_) {
-    // One that had joined is missed by the others; of the rest they cannot know.
+    // If a launcher had joined, the others notice its loss. Otherwise they cannot know.
     killed ? effects_.be_patient(kMeeting) : give_up(code, SIGTERM);
   } else if (verdict && terms_.mode != Mode::kAttach) {
     effects_.be_patient(terms_.grace + kEnding);
@@ -160,7 +160,7 @@ void RemoteJob::give_up(int exit_code, int signal) {
   }
 }
 
-// A launcher that gets one tells the whole job.
+// One launcher forwards the signal to the whole job.
 void RemoteJob::tell_one_launcher(int number) {
   for (const State state : {State::kRunning, State::kLaunched}) {
     const auto found = std::find(states_.begin(), states_.end(), state);
@@ -180,9 +180,9 @@ void RemoteJob::on_signal(int number) {
     return effects_.end(128 + first_signal_);
   }
   if (signals_ == 1)
-    effects_.say(signal_name(number) + ": stopping the ranks; once more kills them");
+    effects_.say(signal_name(number) + ": stopping the ranks; a second signal kills them");
   if (!giving_up_) return give_up(128 + number, number);
-  // Two of the same that come close together might be taken for one.
+  // Alternate the signals, because two equal ones in quick succession may merge.
   sent_ = number != sent_ ? number : number == SIGINT ? SIGTERM : SIGINT;
   for (int node = 0; node < nodes(); ++node) {
     if (launched(node)) effects_.signal(node, sent_);
@@ -193,9 +193,9 @@ void RemoteJob::end_if_over() {
   if (ended_ || count(State::kOver) + count(State::kDetached) < nodes()) return;
   ended_ = true;
   left_ = any(State::kDetached);
-  // A node that was lost on leaving is missed by those that were left.
+  // The remaining nodes notice a node that was lost while detaching.
   if (left_) return effects_.end(std::max(code_, 0));
-  // Who kills takes the rendezvous down too: what the others make of that is no news.
+  // A kill also ends the rendezvous, so ignore what other nodes report about that.
   if (signals_ > 1) return effects_.end(128 + first_signal_);
   if (verdict_ && !verdict_->text.empty()) effects_.fail(verdict_->text);
   effects_.end(code_ < 0 ? 1 : code_);

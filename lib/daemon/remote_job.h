@@ -1,5 +1,5 @@
-// A job on several nodes, started from elsewhere through their fleetds: what the client does about
-// what they tell, as a state machine without sockets or a clock.
+// A job on several nodes, started through their fleetds: the client's reactions to their messages,
+// as a state machine without sockets or a clock.
 #pragma once
 
 #include <chrono>
@@ -12,50 +12,51 @@
 
 namespace fleet {
 
-// What the state machine wants done. Calls must not call back in.
+// The actions of the state machine. They must not call back into it.
 class RemoteJobEffects {
  public:
   virtual ~RemoteJobEffects() = default;
   virtual void launch(int node, int rdzv_port) = 0;
   virtual void signal(int node, int number) = 0;
   virtual void detach(int node) = 0;
-  virtual void hang_up(int node) = 0;  // what is reserved there is given back, what runs is stopped
+  virtual void hang_up(int node) = 0;  // releases a reservation, stops a running job
   virtual void say(const std::string& text) = 0;
   virtual void fail(const std::string& text) = 0;
-  // on_patience_over() after so long; in the place of an earlier call.
+  // Calls on_patience_over() after `time`; replaces an earlier call.
   virtual void be_patient(std::chrono::milliseconds time) = 0;
-  virtual void end(int exit_code) = 0;  // once, last
+  virtual void end(int exit_code) = 0;  // called once, at the end
 };
 
-// In order: every fleetd is asked for a place (prepare) before anything runs; node 0 is launched,
-// and tells where its rendezvous listens; then the others. Where one refuses or vanishes before the
-// job runs, nothing is left half-started, unless the job may do with fewer nodes.
-// Once it runs, the launchers alone find out who is lost, who goes on and what the verdict is: the
-// client waits until all that it can hear have ended. It only stops those that cannot know: what
-// has not met, and who goes on when the others have told the last word.
+// First, every fleetd prepares its part before anything runs. Then node 0 is launched and reports
+// where its rendezvous listens. Then the other nodes are launched. If a node refuses or disappears
+// before the job runs, everything is undone, unless the job accepts fewer nodes.
+// Once the job runs, the launchers alone detect lost nodes and decide who continues and what the
+// verdict is. The client waits until all reachable launchers have ended. It only stops launchers
+// that cannot know: those that never joined, and those that continue after the others have reported
+// the verdict.
 class RemoteJob {
  public:
-  // kAttach: the job runs already, and goes on without this client.
+  // kAttach: the job already runs, and continues without this client.
   enum class Mode { kStart, kDetach, kAttach };
   struct Terms {
     Mode mode = Mode::kStart;
-    std::string server = "fleetd on ";  // what is on a node, in messages
-    int fewest = 0;                     // so many nodes may be enough; 0: all are wanted
-    bool restarts = false;              // a job that has lost a node may go on
+    std::string server = "fleetd on ";  // name of the server on a node, for messages
+    int fewest = 0;                     // least number of nodes; 0: all
+    bool restarts = false;              // the job may continue without a lost node
     std::chrono::milliseconds grace{0};
   };
-  // names: the nodes, for messages.
+  // names: the nodes' names for messages.
   RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Terms terms);
 
   void on_prepared(int node);
   void on_refused(int node, const Error& error);
   void on_hosting(int node, int rdzv_port);
-  // Its ranks run, in a world of so many nodes; told anew after a restart.
+  // Its ranks run, in a world of `nnodes` nodes. Called again after each restart.
   void on_running(int node, int nnodes);
   void on_detached(int node);
-  // Its fleetrun has ended. `verdict`: where it knows how the job ended.
+  // Its fleetrun has ended. `verdict` is set if it knows how the job ended.
   void on_ended(int node, int code, const std::optional<VerdictNote>& verdict);
-  // The conversation broke.
+  // The client session broke.
   void on_lost(int node, const Error& why);
   void on_signal(int number);
   void on_patience_over();
@@ -70,12 +71,12 @@ class RemoteJob {
   bool any(State state) const { return count(state) > 0; }
   bool launched(int node) const;
   int nodes() const { return static_cast<int>(states_.size()); }
-  // So many nodes are left that it may do with them.
+  // Whether enough nodes are left.
   bool enough() const { return nodes() - count(State::kOver) >= fewest_; }
   void launch_if_all_answered();
   void lost(int node, State was, const Error& why);
   void tell_one_launcher(int number);
-  // Nothing is left of the job where it has not started yet; what runs is told to stop.
+  // Releases the nodes where the job has not started, and stops it on the others.
   void give_up(int exit_code, int signal);
   void end_if_over();
 
@@ -84,11 +85,11 @@ class RemoteJob {
   const Terms terms_;
   const int fewest_;
   std::vector<State> states_;
-  bool begun_;  // the nodes have met: their ranks have run
+  bool begun_;  // the rendezvous has completed, and ranks have run
   bool leaving_ = false, left_ = false, ended_ = false, giving_up_ = false;
-  int code_ = -1;  // of the job, as far as it is known
+  int code_ = -1;  // exit code of the job, as far as known
   int signals_ = 0, first_signal_ = 0;
-  int sent_ = 0;  // the last stop signal that the nodes were sent
+  int sent_ = 0;  // the last stop signal sent to the nodes
   std::optional<VerdictNote> verdict_;
 };
 

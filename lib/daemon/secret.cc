@@ -11,7 +11,7 @@
 namespace fleet {
 namespace {
 
-// Beside the secret of the user's jobs.
+// The file beside the secret of the user's jobs.
 std::string users_file() {
   const std::string jobs = default_secret_path();
   return jobs.empty() ? jobs : jobs.substr(0, jobs.rfind('/')) + "/fleetd.secret";
@@ -33,13 +33,14 @@ Security fleetd_security(const std::string& file, bool make) {
   if (make && !own.empty()) {
     if (make_secret(own)) {
       spdlog::warn(
-          "made a secret in {}: copy it to the other nodes, and to where you start jobs from", own);
+          "created a secret in {}: copy it to the other nodes and to the hosts that start jobs",
+          own);
     }
     return from_file(own);
   }
-  throw Error(ErrorCode::kUsage, "the secret of the fleetds is not known here", {},
+  throw Error(ErrorCode::kUsage, "the secret of the fleetds is unknown on this host", {},
               "copy it from a node to " + (own.empty() ? "/etc/fleetrun/fleetd.secret" : own) +
-                  ", or give it by FLEETD_SECRET or --fleetd_secret_file");
+                  ", or give it with FLEETD_SECRET or --fleetd_secret_file");
 }
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// The secret that the fleetds of a cluster and their clients share.
+// The secret shared by the fleetds of a cluster and their clients.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace fleet {
 
-// From FLEETD_SECRET, `file` (where it is given), ~/.config/fleetrun/fleetd.secret or
-// /etc/fleetrun/fleetd.secret. kUsage where there is none, it is too short, or others may read
-// the file. `make`: where there is none it is made, in the user's own file.
+// Reads it from `file` (if given), FLEETD_SECRET, ~/.config/fleetrun/fleetd.secret or
+// /etc/fleetrun/fleetd.secret. Throws kUsage if there is none, it is too short, or other users may
+// read the file. `make`: creates a missing secret in the user's own file.
 Security fleetd_security(const std::string& file, bool make);
 
 }  // namespace fleet

@@ -8,8 +8,8 @@ namespace fleet {
 
 namespace {
 
-// Whether a line of standard error is a rank's: "[rank 3 10.0.0.2] ...", "[ranks 0-6] ...", maybe
-// with the time before it. No line of a launcher begins so.
+// Whether a line of standard error belongs to a rank: "[rank 3 10.0.0.2] ...", "[ranks 0-6] ...",
+// possibly after a time stamp. No line of a launcher starts like this.
 bool is_of_rank(std::string_view line) {
   constexpr size_t kStamp = std::string_view("2026-11-20T15:04:05.123+01:00 ").size();
   if (line.size() > kStamp && line[4] == '-' && line[10] == 'T' && line[kStamp - 1] == ' ') {
@@ -18,7 +18,7 @@ bool is_of_rank(std::string_view line) {
   return line.starts_with("[rank ") || line.starts_with("[ranks ");
 }
 
-// Behind the last line that is whole: a "\r" at the end may be a part of "\r\n".
+// The position after the last complete line; a "\r" at the end may be part of "\r\n".
 size_t end_of_lines(std::string_view text) {
   const size_t newline = text.rfind('\n');
   const size_t bar = text.size() < 2 ? std::string_view::npos : text.rfind('\r', text.size() - 2);

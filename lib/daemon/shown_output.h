@@ -1,4 +1,4 @@
-// What the nodes' launchers show, on this one's standard output and error.
+// Writes the output of the nodes' launchers to this process's standard output and error.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -13,16 +13,17 @@
 
 namespace fleet {
 
-// Of one node it goes out as it comes. Of several, whole lines: those of launchers with their node
-// before them (ranks' own lines have it already). Never blocks. Not thread safe.
+// Passes the output of a single node through. With several nodes, writes whole lines and prefixes
+// those of launchers with their node; ranks' lines have a prefix already. Never blocks. Not thread
+// safe.
 class ShownOutput {
  public:
-  // A job that runs: standard output is its program's. What was kept of one and asked for goes to
-  // standard output, and commands no terminal.
+  // kRunningJob: standard output is that of the program. kKept: recorded output goes to standard
+  // output, without control sequences on a terminal.
   enum class Of { kRunningJob, kKept };
   ShownOutput(boost::asio::io_context& loop, bool several, Of of = Of::kRunningJob);
   void write(const std::string& node, bool error, std::string_view text);
-  void flush();  // lines that have no end yet
+  void flush();  // writes incomplete lines
   bool full() const { return output_.full() || errors_.full(); }
   bool idle() const { return output_.idle() && errors_.idle(); }
   void on_room(const std::function<void()>& callback);
@@ -35,7 +36,7 @@ class ShownOutput {
   bool several_;
   Of of_;
   using Source = std::pair<std::string, bool>;
-  std::map<Source, std::string> begun_;  // lines without an end
+  std::map<Source, std::string> begun_;  // incomplete lines
   std::map<Source, TerminalFilter> filters_;
 };
 

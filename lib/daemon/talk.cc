@@ -14,14 +14,14 @@ namespace fleet {
 namespace {
 
 constexpr std::chrono::seconds kPatience{3};
-// What a client says at once: the most is a job's environment and list of nodes.
+// The largest message of a client: a job's environment and list of nodes.
 constexpr int kMaxAskBytes = 4 << 20;
 
 void make_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 }  // namespace
 
-// Nothing more comes: the client has gone, or has said all.
+// A failed read means that the client has disconnected or finished.
 void ServerTalk::OnReadDone(bool ok) { ok ? pass_on() : end(); }
 
 void ServerTalk::abandon() {
@@ -47,7 +47,7 @@ std::shared_ptr<ClientTalk> ClientTalk::start(boost::asio::io_context& loop,
   auto talk = std::make_shared<ClientTalk>(loop);
   talk->stub_ = daemon_wire::Fleetd::NewStub(channel);
   talk->stub_->async()->Talk(&talk->context_, talk.get());
-  talk->AddHold();  // writes come from other threads, until the last read
+  talk->AddHold();  // other threads may write until the last read
   talk->hear(std::move(events));
   talk->StartCall();
   return talk;
@@ -79,21 +79,22 @@ TalkServer::TalkServer(boost::asio::io_context& loop, const std::string& host, i
   limits.connections.oldest_goes = security.tls;
   connections_ = std::make_unique<ConnectionLimiter>(limits);
   if (const int error = connections_->listen(host, port, kPatience)) {
-    throw Error(ErrorCode::kUsage, std::string("cannot listen: ") + ::strerror(error),
-                host_port(host, port),
-                error == EADDRINUSE
-                    ? "choose another port with --listen; does a fleetd run here already?"
-                    : "give --listen an address of this host, and a port above 1023");
+    throw Error(
+        ErrorCode::kUsage, std::string("cannot listen: ") + ::strerror(error),
+        host_port(host, port),
+        error == EADDRINUSE
+            ? "choose another port with --listen, or check whether a fleetd already runs here"
+            : "give --listen an address of this host, and a port above 1023");
   }
   grpc::ServerBuilder builder;
   set_up_server(&builder, kPatience);
   builder.SetMaxReceiveMessageSize(kMaxAskBytes);
-  // Strangers get no further than the greeting.
+  // Limits the time for the handshake of unauthenticated peers.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 3'000);
   connections_->serve(&builder, credentials_);
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
-  FLEET_CHECK(server_, "gRPC serves nothing");
+  FLEET_CHECK(server_, "gRPC server did not start");
   connections_->open();
 }
 
@@ -105,7 +106,7 @@ TalkServer::TalkServer(boost::asio::io_context& loop, UniqueFd connection,
   builder.SetMaxReceiveMessageSize(kMaxAskBytes);
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
-  FLEET_CHECK(server_, "gRPC serves nothing");
+  FLEET_CHECK(server_, "gRPC server did not start");
   make_nonblocking(connection.get());
   grpc::AddInsecureChannelFromFd(server_.get(), connection.release());
 }
@@ -124,27 +125,27 @@ std::shared_ptr<grpc::Channel> make_pipe_channel(UniqueFd connection) {
 Error error_of(const grpc::Status& status, const std::string& address, const Security& security) {
   using grpc::StatusCode;
   if (status.error_code() == StatusCode::UNIMPLEMENTED) {
-    return {ErrorCode::kUsage, "what listens there is no fleetd", address,
-            "look at --ips and --fleetd_port"};
+    return {ErrorCode::kUsage, "the service at this address is not fleetd", address,
+            "check --ips and --fleetd_port"};
   }
   if (security.tls) {
     const Listener listener = look_at(address, std::chrono::milliseconds(1'000));
     if (listener.kind == Listener::Kind::kPlain) {
-      return {ErrorCode::kUsage, "what listens there is no fleetd: its connection is not encrypted",
-              address, "look at --ips and --fleetd_port"};
+      return {ErrorCode::kUsage, "the service at this address is not fleetd: it does not use TLS",
+              address, "check --ips and --fleetd_port"};
     }
     if (listener.kind == Listener::Kind::kTls && listener.secret_id != secret_id(security.secret)) {
-      return {ErrorCode::kUsage, "the fleetd there has another secret than " + security.origin,
-              address, "give it by FLEETD_SECRET or --fleetd_secret_file"};
+      return {ErrorCode::kUsage, "this fleetd has another secret than " + security.origin, address,
+              "give its secret with FLEETD_SECRET or --fleetd_secret_file"};
     }
     if (listener.kind == Listener::Kind::kTls && !listener.valid_now) {
-      return {ErrorCode::kUsage, "its clock and this one's differ by more than a day", address,
+      return {ErrorCode::kUsage, "its clock differs from this host's by more than a day", address,
               "correct the clocks"};
     }
   }
   return {
       ErrorCode::kPeerLost, "fleetd cannot be reached (" + reason_of(status) + ")", address,
-      "is it running there (systemctl status fleetd), and does a firewall let its port through?"};
+      "check that it runs there (systemctl status fleetd), and that no firewall blocks its port"};
 }
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// One conversation with fleetd (proto/fleetd.proto) over gRPC, seen from either end, as events in
+// One client session with fleetd (proto/fleetd.proto) over gRPC, seen from either end, as events in
 // an Asio loop.
 #pragma once
 
@@ -26,23 +26,23 @@ namespace daemon_wire = ::fleet::daemon::v1;
 using daemon_wire::Ask;
 using daemon_wire::Tell;
 
-// What comes out of a conversation, in the loop's thread and in order.
+// Events of a session, on the loop's thread and in order.
 template <typename In>
 struct TalkEvents {
   std::function<void(const In&)> message;
-  std::function<void()> room = [] {};               // all that was sent is on its way
+  std::function<void()> room = [] {};               // the write queue is empty
   std::function<void(const grpc::Status&)> closed;  // the last event
 };
 
-// The part that both ends share: reads, and a queue of what is to be written. Any thread may call.
-// It lives until gRPC is done with it, and as long as somebody holds it.
+// The part common to both ends: reads, and a write queue. Thread safe. Lives until gRPC has
+// finished with it and all references are gone.
 template <typename Reactor, typename In, typename Out>
 class TalkStream : public Reactor,
                    public std::enable_shared_from_this<TalkStream<Reactor, In, Out>> {
  public:
   explicit TalkStream(boost::asio::io_context& loop) : loop_(loop) {}
 
-  // Dropped where the conversation is over.
+  // Drops the message if the session is over.
   void send(Out message) {
     std::lock_guard lock(mutex_);
     if (over_ || ending_) return;
@@ -50,18 +50,18 @@ class TalkStream : public Reactor,
     out_.push_back(std::move(message));
     proceed();
   }
-  // Says nothing more: what was sent still goes out.
+  // Sends nothing more; queued messages still go out.
   void end() {
     std::lock_guard lock(mutex_);
     ending_ = true;
     proceed();
   }
-  // Reads nothing for a while; the loop's thread only.
+  // Pauses reading. Call it on the loop's thread only.
   void hold(bool held) {
     held_ = held;
     read_on();
   }
-  size_t waiting() const {  // bytes
+  size_t waiting() const {  // bytes in the write queue
     std::lock_guard lock(mutex_);
     return waiting_;
   }
@@ -73,7 +73,7 @@ class TalkStream : public Reactor,
       waiting_ -= out_.front().ByteSizeLong();
       out_.pop_front();
     } else {
-      out_.clear();  // broken: the pending read says so too
+      out_.clear();  // broken: the pending read reports it too
       waiting_ = 0;
     }
     if (out_.empty()) {
@@ -91,7 +91,7 @@ class TalkStream : public Reactor,
     self_ = this->shared_from_this();
     this->StartRead(&in_);
   }
-  // A message was read: passes it on. The next one is read when that has been dealt with.
+  // Delivers a message; the next one is read when the handler has returned.
   void pass_on() {
     post([](TalkStream& stream) {
       const In message = std::move(stream.in_);
@@ -112,7 +112,7 @@ class TalkStream : public Reactor,
     }
     post([status](TalkStream& stream) {
       stream.events_.closed(status);
-      stream.events_ = {};  // whatever they hold
+      stream.events_ = {};  // release what the callbacks hold
     });
     self_.reset();
   }
@@ -144,13 +144,13 @@ class TalkStream : public Reactor,
   }
 
   boost::asio::io_context& loop_;
-  TalkEvents<In> events_;  // the loop's thread only, once begun
+  TalkEvents<In> events_;  // loop's thread only, once started
   std::shared_ptr<TalkStream> self_;
   In in_;
   std::deque<Out> out_;
   size_t waiting_ = 0;
   bool writing_ = false, ending_ = false;
-  bool held_ = false, unread_ = false;  // the loop's thread only: reading waits
+  bool held_ = false, unread_ = false;  // loop's thread only: reading is paused
 };
 
 // fleetd's end.
@@ -158,7 +158,7 @@ class ServerTalk final : public TalkStream<grpc::ServerBidiReactor<Ask, Tell>, A
  public:
   ServerTalk(boost::asio::io_context& loop, grpc::CallbackServerContext* context)
       : TalkStream(loop), context_(context) {}
-  // Ends it without waiting for a client that may be gone.
+  // Ends the session without waiting for a client that may be gone.
   void abandon();
   void begin(TalkEvents<Ask> events) { hear(std::move(events)); }
   void OnReadDone(bool ok) override;
@@ -174,7 +174,7 @@ class ServerTalk final : public TalkStream<grpc::ServerBidiReactor<Ask, Tell>, A
 // A client's end.
 class ClientTalk final : public TalkStream<grpc::ClientBidiReactor<Ask, Tell>, Tell, Ask> {
  public:
-  // Over this connection. What goes wrong is in the status of `closed`.
+  // Uses this channel. Errors arrive in the status of `closed`.
   static std::shared_ptr<ClientTalk> start(boost::asio::io_context& loop,
                                            const std::shared_ptr<grpc::Channel>& channel,
                                            TalkEvents<Tell> events);
@@ -195,13 +195,14 @@ class ClientTalk final : public TalkStream<grpc::ClientBidiReactor<Ask, Tell>, T
   grpc::ClientContext context_;
 };
 
-// Serves conversations. `accept` gets each new one in the loop's thread, and calls its begin().
+// Serves client sessions. `accept` gets each new session on the loop's thread and must call its
+// begin().
 class TalkServer {
  public:
-  // kUsage where the address or port cannot be listened on.
+  // Throws kUsage if it cannot listen on the address or port.
   TalkServer(boost::asio::io_context& loop, const std::string& host, int port,
              const Security& security, std::function<void(std::shared_ptr<ServerTalk>)> accept);
-  // Over one connection that is there: a socket, whose other end make_pipe_channel() may have.
+  // Serves one existing connection: a socket whose other end may use make_pipe_channel().
   TalkServer(boost::asio::io_context& loop, UniqueFd connection,
              std::function<void(std::shared_ptr<ServerTalk>)> accept);
   ~TalkServer();
@@ -210,15 +211,15 @@ class TalkServer {
  private:
   class Service;
   std::unique_ptr<Service> service_;
-  std::shared_ptr<grpc::ServerCredentials> credentials_;  // renew themselves while it serves
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // renewed automatically while it serves
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<ConnectionLimiter> connections_;  // last: it hands connections to the server
+  std::unique_ptr<ConnectionLimiter> connections_;  // last: passes connections to the server
 };
 
-// A client's end of a connection that is there.
+// A client's channel over an existing connection.
 std::shared_ptr<grpc::Channel> make_pipe_channel(UniqueFd connection);
 
-// Why a conversation with `address` ended, for people. May take a second.
+// Why a session with `address` ended, for people. May take a second.
 Error error_of(const grpc::Status& status, const std::string& address, const Security& security);
 
 }  // namespace fleet

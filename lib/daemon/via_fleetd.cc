@@ -31,10 +31,10 @@ namespace {
 
 namespace asio = boost::asio;
 
-// A console that takes nothing is given up after this long once the job is over.
+// How long to wait for a blocked console after the job has ended.
 constexpr std::chrono::seconds kConsoleAfter{2};
 
-// Carries events in and effects out; every decision is RemoteJob's.
+// Passes events to RemoteJob, which makes all decisions, and executes its actions.
 class JobClient : private RemoteJobEffects {
  public:
   JobClient(std::vector<RemoteNode> nodes, RemoteJob::Terms terms)
@@ -45,13 +45,13 @@ class JobClient : private RemoteJobEffects {
         patience_(loop_),
         output_(loop_, nodes_.size() > 1) {}
 
-  // The exit code.
+  // Returns the exit code.
   int run() {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
       struct sigaction action;
       const bool ignored =
           ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-      if (!ignored) signals_.add(signal);  // nohup, or in the background of a script
+      if (!ignored) signals_.add(signal);  // ignored: nohup, or the background of a script
     }
     ::signal(SIGPIPE, SIG_IGN);
     wait_for_signal();
@@ -124,7 +124,8 @@ class JobClient : private RemoteJobEffects {
         Ask ask;
         ask.mutable_beat();
         if (talks_[node]->waiting() == 0) talks_[node]->send(std::move(ask));
-        // What is not read now cannot be heard, and who is not there yet is gRPC's to tell.
+        // While reading is paused, heartbeats cannot arrive. gRPC reports nodes that do not
+        // connect.
         if (held_ || !connected_[node]) pulses_[node].heard(now);
         if (!pulses_[node].look(now)) talks_[node]->cancel();
       }
@@ -203,7 +204,7 @@ RemoteNode fleetd_node(const std::string& name, const std::string& address,
   node.explain = [=](const grpc::Status& status, bool connected) {
     if (!connected) return error_of(status, address, security);
     return Error(ErrorCode::kPeerLost, "the connection to fleetd broke", address,
-                 owned ? "the job's processes there are stopped" : "");
+                 owned ? "its processes on that node will be stopped" : "");
   };
   return node;
 }
@@ -230,13 +231,13 @@ namespace {
 void say_how_to_come_back(const Settings& settings, const std::string& id,
                           const std::vector<std::string>& addresses) {
   if (settings.boolean("quiet")) {
-    // Nobody else tells a name that was made here.
+    // Print a generated name, because nothing else does.
     if (!settings.given("job_id")) write_standard_error("job " + id + "\n");
     return;
   }
   std::string text = "job " + shown_name(id) + " runs on " + std::to_string(addresses.size()) +
                      (addresses.size() == 1 ? " node" : " nodes") +
-                     " and goes on without this terminal:\n";
+                     " and continues without this terminal:\n";
   for (const char* command : {"status ", "logs -f ", "attach ", "stop "}) {
     text += std::string("  fleetrun ") + command + escape_controls(shell_word(id)) +
             " --fleetd=" + join(addresses, ",") + "\n";
@@ -259,7 +260,8 @@ int start_via_fleetd(LaunchRequest request) {
     addresses.push_back(node.address);
   }
   print_configuration(request);
-  if (!settings.given("job_id")) spdlog::info("this is job {}", shown_name(requests[0].job.job_id));
+  if (!settings.given("job_id"))
+    spdlog::info("the job id is {}", shown_name(requests[0].job.job_id));
   RemoteJob::Terms terms = terms_of(settings);
   if (settings.boolean("detach")) terms.mode = RemoteJob::Mode::kDetach;
   const ClientEnd end = run_job_client(std::move(nodes), std::move(terms));

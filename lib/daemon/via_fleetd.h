@@ -1,4 +1,4 @@
-// --via=fleetd: a whole job, started from anywhere through the fleetds of its nodes.
+// --via=fleetd: starts a whole job from any host through the fleetds of its nodes.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace fleet {
 
-// Starts the job, shows what it shows, passes signals on, and ends with its exit code; with
-// --detach it ends with 0 once the job runs. Throws what the user got wrong.
+// Starts the job, shows its output, forwards signals, and returns its exit code. With --detach,
+// returns 0 once the job runs. Throws user errors.
 int start_via_fleetd(LaunchRequest request);
-// What that would ask of whom.
+// The plan of start_via_fleetd(), for --dry_run.
 ViaPlan plan_via_fleetd(const LaunchRequest& request);
 
-// Shows a job that runs already, on these fleetds, until it ends: its exit code. Signals go to the
-// job; it does not end with this process. `restarts`: the job may go on without a node that is
-// lost.
+// Shows a running job on these fleetds until it ends, and returns its exit code. Forwards signals
+// to the job, which does not end with this process. `restarts`: the job may continue without a lost
+// node.
 int attach_via_fleetd(const std::string& job_id, const std::vector<std::string>& addresses,
                       bool restarts, const Security& security);
 

@@ -29,11 +29,11 @@ namespace {
 
 constexpr char kNotThere[] = "fleetrun is not there";
 
-// An ssh to one node.
+// An ssh process to one node.
 struct SshProcess {
   pid_t pid = -1;
   UniqueFd connection;  // its standard input and output
-  UniqueFd said;        // its standard error, in memory
+  UniqueFd said;        // standard error, in memory
 };
 
 SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
@@ -45,7 +45,7 @@ SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
   ssh.connection = UniqueFd(ends[0]);
   const UniqueFd theirs(ends[1]);
   ssh.said = UniqueFd(::memfd_create("ssh", MFD_CLOEXEC));
-  if (!ssh.said) throw_errno("cannot keep what ssh says");
+  if (!ssh.said) throw_errno("cannot store the messages of ssh");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -56,17 +56,17 @@ SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
   ::posix_spawn_file_actions_adddup2(&actions, ssh.said.get(), STDERR_FILENO);
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
-  // A terminal's Ctrl-C is for this process.
+  // ssh gets its own process group, so that a terminal's Ctrl-C reaches only this process.
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   const int error = ::posix_spawnp(&ssh.pid, argv[0], &actions, &attributes, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   if (error == ENOENT) {
-    throw Error(ErrorCode::kUsage, "ssh is not installed here", "--via=ssh",
+    throw Error(ErrorCode::kUsage, "ssh is not installed on this host", "--via=ssh",
                 "install openssh-client");
   }
   errno = error;
-  if (error != 0) throw_errno("ssh cannot be started", host);
+  if (error != 0) throw_errno("cannot start ssh", host);
   return ssh;
 }
 
@@ -77,7 +77,7 @@ std::string text_of(int memory) {
   return text;
 }
 
-// The same path as here, or by name.
+// The path of this program, else its name.
 std::vector<std::string> remote_programs(const Settings& settings) {
   if (settings.given("remote_fleetrun")) return {settings.text("remote_fleetrun")};
   std::error_code none;
@@ -91,8 +91,8 @@ std::vector<std::string> ssh_command(const std::string& host,
                                      const std::vector<std::string>& programs) {
   std::vector<std::string> command = {"ssh"};
   command.insert(command.end(), options.begin(), options.end());
-  // Nobody answers questions; a connection that is gone is noticed; the user's own master
-  // connection is used where there is one, and none is left behind.
+  // BatchMode: nobody can answer questions. ServerAlive*: notice a lost connection.
+  // ControlMaster=no: use an existing master connection, but do not create one.
   for (const char* option : {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=2",
                              "ServerAliveCountMax=3", "ControlMaster=no", "ForwardX11=no"}) {
     command.insert(command.end(), {"-o", option});
@@ -103,7 +103,7 @@ std::vector<std::string> ssh_command(const std::string& host,
                              "; do command -v \"$f\" >/dev/null 2>&1 && exec \"$f\" over_stdio; "
                              "done; echo " +
                              shell_word(kNotThere) + " >&2; exit 127";
-  // Whatever the login shell is, the script is for sh.
+  // Run the script with sh, whatever the login shell is.
   command.insert(command.end(), {"-T", "--", host, "exec sh -c " + shell_word(script)});
   return command;
 }
@@ -116,18 +116,18 @@ Error explain_ssh(const std::string& host, const std::string& said, bool connect
   const std::string where = "ssh to " + host;
   if (connected) {
     return {ErrorCode::kPeerLost, "the connection broke" + (line.empty() ? "" : ": " + line), where,
-            "the job's processes there are stopped"};
+            "its processes on that node will be stopped"};
   }
   if (line == kNotThere) {
     return {ErrorCode::kUsage, kNotThere, where,
-            "install it there, or say with --remote_fleetrun where it is"};
+            "install it on the node, or give its path with --remote_fleetrun"};
   }
   if (line.find("Permission denied") != std::string::npos) {
     return {ErrorCode::kPeerLost, line, where,
-            "nobody is asked for a password: make a key that the node accepts (ssh-copy-id)"};
+            "passwords are not supported: create a key that the node accepts (ssh-copy-id)"};
   }
-  return {ErrorCode::kPeerLost, line.empty() ? "it ended without a word" : line, where,
-          "does `ssh " + host + " true` work?"};
+  return {ErrorCode::kPeerLost, line.empty() ? "it ended without a message" : line, where,
+          "check that `ssh " + host + " true` works"};
 }
 
 ViaPlan plan_via_ssh(const LaunchRequest& request) {
@@ -156,7 +156,7 @@ int start_via_ssh(LaunchRequest request) {
     RemoteNode& node = nodes.emplace_back();
     node.name = host;
     JobRequest job = requests[k].job;
-    job.user.clear();  // ssh's
+    job.user.clear();  // ssh determines the user
     *node.first.mutable_prepare() = to_wire(job);
     node.connect = [processes, k] {
       return make_pipe_channel(std::move((*processes)[k].connection));

@@ -1,6 +1,6 @@
-// --via=ssh: a whole job, started from anywhere over OpenSSH. On each node ssh starts a fleetrun
-// that talks as fleetd would, over the one connection: the job's arguments, environment and secret,
-// its output and signals. The node's side ends with the connection.
+// --via=ssh: starts a whole job from any host over OpenSSH. On each node ssh runs a fleetrun that
+// acts like fleetd over that one connection, which carries the job's arguments, environment,
+// secret, output and signals. The node's side ends with the connection.
 #pragma once
 
 #include <string>
@@ -12,19 +12,19 @@
 
 namespace fleet {
 
-// Starts the job, shows what it shows, passes signals on, and ends with its exit code. Throws what
-// the user got wrong.
+// Starts the job, shows its output, forwards signals, and returns its exit code. Throws user
+// errors.
 int start_via_ssh(LaunchRequest request);
-// What that would run where.
+// The plan of start_via_ssh(), for --dry_run.
 ViaPlan plan_via_ssh(const LaunchRequest& request);
 
-// The command for a node. `options` come before ours, so that they win. `programs`: tried in this
-// order, paths or names.
+// The command for a node. `options` come before ours, so that they take precedence. `programs`:
+// paths or names to try in this order.
 std::vector<std::string> ssh_command(const std::string& host,
                                      const std::vector<std::string>& options,
                                      const std::vector<std::string>& programs);
 
-// Why a connection ended, from what ssh said. `connected`: the node had answered.
+// Why a connection ended, from the messages of ssh. `connected`: the node had answered.
 Error explain_ssh(const std::string& host, const std::string& said, bool connected);
 
 }  // namespace fleet

@@ -29,7 +29,7 @@ addrinfo* look_up(const std::string& address, const char* port, int flags) {
   return ::getaddrinfo(address.c_str(), port, &hints, &found) == 0 ? found : nullptr;
 }
 
-// Of every interface that is up, in their order; IPv6's link-local ones left out.
+// Name and address of every interface that is up, in system order, without IPv6 link-local ones.
 std::vector<std::pair<std::string, std::string>> interface_addresses() {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) throw_errno("cannot list the network interfaces");
@@ -58,7 +58,7 @@ std::vector<std::string> local_addresses() {
 
 std::string interface_of(const std::string& numeric) {
   for (const auto& [interface, address] : interface_addresses()) {
-    // All of 127.0.0.0/8 is there, though only one address is listed.
+    // All of 127.0.0.0/8 is local, though only one address is listed.
     if (address == numeric || (is_loopback(address) && is_loopback(numeric))) return interface;
   }
   return {};

@@ -6,20 +6,20 @@
 
 namespace fleet {
 
-// Of every interface that is up, in their order; IPv6's link-local ones left out.
+// Addresses of every interface that is up, in system order, without IPv6 link-local ones.
 std::vector<std::string> local_addresses();
-// The numeric form of an address or a host name; "" where it cannot be resolved.
+// The numeric form of an address or a host name; "" if it cannot be resolved.
 std::string resolve(const std::string& address);
-// The interface with this address in numeric form, "eth0"; "" where it is not of this host.
+// The interface with this numeric address, e.g. "eth0"; "" if this host does not have the address.
 std::string interface_of(const std::string& numeric);
-// 127.0.0.0/8 or ::1, in numeric form.
+// Whether a numeric address is in 127.0.0.0/8 or is ::1.
 bool is_loopback(const std::string& numeric);
 // "10.0.0.1:80" or "[::1]:80".
 std::string endpoint(const std::string& address, int port);
 std::string host_name();
-// This host's name with its domain, as the resolver knows it; host_name() where it knows none.
+// This host's name with its domain, as resolved; host_name() if the resolver does not know one.
 std::string canonical_name();
-// The address that packets to `address` leave from; "" where there is no route.
+// The local address that packets to `address` are sent from; "" if there is no route.
 std::string address_towards(const std::string& address);
 
 }  // namespace fleet

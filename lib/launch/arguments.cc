@@ -17,7 +17,7 @@
 namespace fleet {
 namespace {
 
-// Those of a start, those that look only, and those of other launchers.
+// Options of a start, options that start nothing, and options of other launchers.
 const std::vector<Option>& known_options() {
   static const std::vector<Option> all = [] {
     std::vector<Option> together = launch_options();
@@ -29,7 +29,7 @@ const std::vector<Option>& known_options() {
   return all;
 }
 
-// What of the given options looks only.
+// Moves the options that start nothing out of `given`.
 Settings take_look_options(std::vector<GivenOption>* given) {
   const std::vector<Option>& look = look_at_options().options();
   const auto first_look =
@@ -48,29 +48,30 @@ Settings take_look_options(std::vector<GivenOption>* given) {
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
-// The options of --dry_run, which without it would have no effect.
+// Rejects options of --dry_run without --dry_run: they would have no effect.
 void check_dry_run(const Settings& look) {
   const bool wanted = look.boolean("dry_run"), rank = look.given("rank_env");
   if (!wanted && (look.given("format") || rank)) {
-    refuse("it belongs to --dry_run", look.given("format") ? "--format" : "--rank_env",
+    refuse("it has no effect without --dry_run", look.given("format") ? "--format" : "--rank_env",
            "add --dry_run, or put the program's own arguments after the program");
   }
   if (wanted && look.boolean("print_config")) {
-    refuse("it contradicts --print_config", "--dry_run", "give one of them");
+    refuse("it contradicts --print_config", "--dry_run", "give only one of them");
   }
   if (look.text("format") == "shell" && !rank) {
-    refuse("a shell has one rank's environment", "--format shell", "say with --rank_env which one");
+    refuse("it prints the environment of one rank", "--format shell",
+           "choose the rank with --rank_env");
   }
 }
 
 void check_doctor(const Settings& look) {
   for (const char* key : {"dry_run", "rank_env"}) {
     if (!look.given(key)) continue;
-    refuse("it belongs to a start", std::string("--") + key,
-           "leave it out: fleetrun doctor starts nothing");
+    refuse("it applies only to a start", std::string("--") + key,
+           "leave it out: fleetrun doctor does not start a job");
   }
   if (look.text("format") == "shell") {
-    refuse("'shell' is not a format of fleetrun doctor", "--format", "table or json");
+    refuse("'shell' is not a format of fleetrun doctor", "--format", "use table or json");
   }
 }
 
@@ -83,17 +84,18 @@ LaunchRequest::Action action_of(const Settings& look) {
                                           : Action::kRun;
 }
 
-// Inside a rank the environment is the outer job's, set for that rank and not for a job it starts.
+// Inside a rank, the environment was set by the outer job for that rank, not for a job that it
+// starts.
 bool inside_rank() { return get_env(kEnvStoreAddress).has_value(); }
 
-// --compat=torchrun, which decides what the defaults are.
+// --compat=torchrun changes the defaults.
 bool acts_as_torchrun(const std::vector<GivenOption>& given) {
   return std::any_of(given.begin(), given.end(), [](const GivenOption& one) {
     return one.option->key == "compat" && one.value == "torchrun";
   });
 }
 
-// torchrun's command line does not depend on variables of Paddle's.
+// With --compat=torchrun, Paddle's environment variables are ignored.
 const std::vector<Option>& options_without_paddles_twins() {
   static const std::vector<Option> all = [] {
     std::vector<Option> options = launch_options();
@@ -106,7 +108,7 @@ const std::vector<Option>& options_without_paddles_twins() {
   return all;
 }
 
-// What the environment and the options of ours say.
+// The settings from the environment and from our own options.
 ConfigTree tree_of(const std::vector<GivenOption>& given) {
   ConfigTree tree;
   if (acts_as_torchrun(given)) {
@@ -127,7 +129,7 @@ ConfigTree tree_of(const std::vector<GivenOption>& given) {
   return tree;
 }
 
-// One of fleet-worker's, which reads the words behind the job file.
+// Whether the word is an option of fleet-worker, which belongs after the job file.
 bool is_workers(const std::string& word) {
   static const std::set<std::string> flags = {
       "--set",        "--predict",     "--export_onnx", "--print_keys", "--print_program",
@@ -135,7 +137,7 @@ bool is_workers(const std::string& word) {
   return flags.contains(canonical_flag(word.substr(0, word.find('='))));
 }
 
-// All that is wrong with the options is told at once.
+// Reports all bad options at once.
 CompatLine translate(const std::vector<std::string>& arguments, OptionWords* words) {
   CompatLine line(tree_of(words->options));
   line.translate(words);
@@ -143,7 +145,7 @@ CompatLine translate(const std::vector<std::string>& arguments, OptionWords* wor
     if (bad.what.empty() || !bad.next.empty()) continue;
     bad.next = "see fleetrun --help";
     if (bad.at >= arguments.size() || !is_workers(arguments[bad.at])) continue;
-    bad.next = "it is fleet-worker's: write it behind the job file";
+    bad.next = "it is an option of fleet-worker: write it after the job file";
     bad.instead = std::nullopt;
   }
   refuse_bad_options(line.prefix() + "fleetrun", arguments, words->bad, [](const auto& corrected) {
@@ -156,7 +158,7 @@ CompatLine translate(const std::vector<std::string>& arguments, OptionWords* wor
   return line;
 }
 
-// What the environment, the place and the command line say together.
+// The settings from the environment, the cluster environment and the command line.
 Settings settings_of(const std::vector<GivenOption>& given, const CompatLine& line,
                      std::vector<IdleFlag>* idle) {
   ConfigTree tree = tree_of(given);
@@ -196,8 +198,8 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
       request.action == LaunchRequest::Action::kRun) {
     const bool list = request.settings.given("ips");
     refuse("no program is given", {},
-           std::string("name a job file, a .py or a program after the options") +
-               (list ? " (after a comma, --ips goes on with the next word)" : "") +
+           std::string("give a job file, a .py or a program after the options") +
+               (list ? " (after a comma, --ips continues with the next word)" : "") +
                "; see fleetrun --help");
   }
   return request;
@@ -217,7 +219,7 @@ bool answered(const LaunchRequest& request, const std::function<std::string()>& 
       answer = print_options(request.settings);
       break;
     case LaunchRequest::Action::kPrintCompletion:
-      if (!completion) refuse("it belongs to a start", "--print_completion", "leave it out");
+      if (!completion) refuse("it applies only to a start", "--print_completion", "leave it out");
       answer = completion(request.shell);
       break;
     case LaunchRequest::Action::kRun:

@@ -1,4 +1,4 @@
-// The command line and the environment, into a LaunchRequest.
+// Parses the command line and the environment into a LaunchRequest.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,17 @@ namespace fleet {
 
 enum class ArgumentsOf {
   kStart,
-  kDoctor,  // the program may be left out, --format stands alone
+  kDoctor,  // the program is optional, and --format needs no --dry_run
 };
 
-// `arguments` without the program's own name. Flags win over their environment twins. kUsage for an
-// unknown flag (naming the nearest), an unsupported one, a bad value, or a missing program.
+// `arguments` excludes argv[0]. Flags override their environment variables. Throws kUsage for an
+// unknown flag (suggesting the nearest one), an unsupported flag, a bad value or a missing program.
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments,
                               ArgumentsOf what = ArgumentsOf::kStart);
 
-// Prints the help, version, completion or configuration that a request asks for. false: it is to be
-// run. `help` on what the request names; `completion` of a shell, which the caller may not have.
+// Prints the help, version, completion or configuration that the request asks for; returns false if
+// the request starts a job instead. `help` returns the help text. `completion` returns the
+// completion code of a shell; a caller without completion leaves it empty.
 bool answered(const LaunchRequest& request, const std::function<std::string()>& help,
               const std::function<std::string(const std::string& shell)>& completion = {});
 

@@ -30,7 +30,7 @@ constexpr char kStandIn[] = "--stand_in";
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
-// What a process was started with.
+// How a process was started.
 struct Started {
   std::vector<std::string> command, environment;
   std::string folder;
@@ -64,7 +64,7 @@ Started started_with(const FoundRank& found) {
   if (started.command.empty() || started.environment.empty() || error) {
     throw Error(
         ErrorCode::kNotFound,
-        "its process " + std::to_string(found.rank.pid) + " has ended, or is not this user's",
+        "its process " + std::to_string(found.rank.pid) + " has ended or belongs to another user",
         "rank " + std::to_string(found.rank.rank), "see " + found.rank.log_path);
   }
   return started;
@@ -74,8 +74,8 @@ bool is_stand_in(const std::vector<std::string>& command) {
   return command.size() > 4 && command[1] == "debug" && command[2] == kStandIn;
 }
 
-// A program in the foreground of this terminal sees the terminal's settings, and does not count the
-// steps of the rank beside which it runs.
+// A foreground program gets this terminal's settings. Unless it is the rank itself, it must not
+// report progress for the rank beside which it runs.
 std::vector<std::string> foreground_environment(std::vector<std::string> all, bool is_the_rank) {
   for (const char* name : {"TERM", "DISPLAY", "COLORTERM"}) {
     const std::string prefix = std::string(name) + "=";
@@ -100,10 +100,10 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   const std::vector<char*> argv = pointers(command), variables = pointers(environment);
   ::execvpe(argv[0], argv.data(), variables.data());
   throw Error(ErrorCode::kUsage, std::string("cannot be executed: ") + std::strerror(errno),
-              command[0], "install it, or give another program behind --");
+              command[0], "install it, or give another program after --");
 }
 
-// Runs in the calling process, as the rank would.
+// Replaces the calling process with the command, run as the rank would be.
 [[noreturn]] void execute_as(const Started& started, std::vector<std::string> command,
                              bool is_the_rank) {
   if (::chdir(started.folder.c_str()) != 0) throw_errno("cannot enter", started.folder);
@@ -129,7 +129,7 @@ bool is_same_user(int socket) {
          (peer.uid == ::geteuid() || peer.uid == 0);
 }
 
-// Until a fleetrun debug has run the program: with its exit code.
+// Waits until a fleetrun debug has run the program; returns the program's exit code.
 int wait_for_program() {
   const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   socklen_t size = 0;
@@ -158,13 +158,13 @@ UniqueFd connect_to(pid_t stand_in) {
   socklen_t size = 0;
   const sockaddr_un address = address_of(stand_in, &size);
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    usage("it does not wait yet, or not any more", "pid " + std::to_string(stand_in),
-          "try again; where its program runs already: fleetrun debug --attach");
+    usage("it is not waiting for fleetrun debug", "pid " + std::to_string(stand_in),
+          "try again; if its program already runs, use fleetrun debug --attach");
   }
   return socket;
 }
 
-// The program is the rank: its end is told to the process that stands in for it.
+// Runs the program as the rank and reports its exit code to the process that stands in for it.
 int run_as_rank(const Started& started, std::vector<std::string> command, pid_t stand_in) {
   const UniqueFd rank = connect_to(stand_in);
   const pid_t pid = ::fork();
@@ -177,7 +177,7 @@ int run_as_rank(const Started& started, std::vector<std::string> command, pid_t 
       ::_exit(127);
     }
   }
-  // The terminal's Ctrl-C is for the debugger.
+  // Leave the terminal's Ctrl-C to the debugger.
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGQUIT, SIG_IGN);
   const UniqueFd child(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -200,7 +200,7 @@ int run_as_rank(const Started& started, std::vector<std::string> command, pid_t 
 DebugWish read_debug(const CommandLine& line) {
   DebugWish wish;
   wish.rank = static_cast<int>(line.settings.integer("rank"));
-  if (wish.rank < 0) usage("which rank is not given", "fleetrun debug", "add --rank R");
+  if (wish.rank < 0) usage("no rank is given", "fleetrun debug", "add --rank R");
   if (!line.words.empty()) wish.job = line.words[0];
   wish.attach = line.settings.boolean("attach");
   wish.wrapper = line.rest;
@@ -230,8 +230,8 @@ FoundRank find_rank(const DebugWish& wish, const std::vector<JobRecord>& jobs) {
   if (found.empty()) {
     usage(others.empty()
               ? "no job " + (wish.job.empty() ? "" : "'" + wish.job + "' ") + "runs on this node"
-              : "no job of this node has it: " + join(others, "; "),
-          rank, "run this on the node that has it; fleetrun ls shows what runs here");
+              : "no job on this node has it: " + join(others, "; "),
+          rank, "run this on the node of the rank; fleetrun ls lists the jobs of this node");
   }
   if (found.size() > 1) {
     std::vector<std::string> names;
@@ -239,7 +239,7 @@ FoundRank find_rank(const DebugWish& wish, const std::vector<JobRecord>& jobs) {
       names.push_back(one.job.job_id + " (pid " + std::to_string(one.job.pid) + ")");
     }
     usage("several jobs have it: " + join(names, ", "), rank,
-          "add the name of the job, or the pid of its fleetrun");
+          "add the job id, or the pid of its fleetrun");
   }
   return found[0];
 }
@@ -264,7 +264,7 @@ int run_debug(const CommandLine& line) {
   const bool waits = is_stand_in(started.command);
   if (wish.attach) {
     if (waits)
-      usage("its program has not been started", "rank " + std::to_string(wish.rank),
+      usage("its program has not started yet", "rank " + std::to_string(wish.rank),
             "start it: fleetrun debug without --attach");
     command.push_back(pid);
     execute(std::move(command), whole_environment());
@@ -272,12 +272,13 @@ int run_debug(const CommandLine& line) {
   const auto program = started.command.begin() + (waits ? 4 : 0);
   command.insert(command.end(), program, started.command.end());
   if (waits) return run_as_rank(started, std::move(command), found.rank.pid);
-  std::fprintf(stderr,
-               "fleetrun: rank %d runs already, as pid %s. What starts now has its environment, "
-               "folder and cores, but not its place: it can take no part in what the ranks do "
-               "together, and may write the same files. For the rank itself: --attach, or start "
-               "the job with --debug_rank=%d\n",
-               wish.rank, pid.c_str(), wish.rank);
+  std::fprintf(
+      stderr,
+      "fleetrun: rank %d already runs, as pid %s. This second process has its environment, "
+      "folder and cores, but cannot take part in collective operations and may write the "
+      "same files. To debug the rank itself use --attach, or start the job with "
+      "--debug_rank=%d\n",
+      wish.rank, pid.c_str(), wish.rank);
   execute_as(started, std::move(command), false);
 }
 
@@ -288,18 +289,20 @@ Command debug_command() {
       .program = "fleetrun debug",
       .words = "--rank R [JOB] [-- WRAPPER...]",
       .about =
-          "one rank of a job in a debugger, started or running\n"
-          "Starts the program of rank R of a job that runs on this node, in the foreground, with "
-          "the\nenvironment, folder and cores of that rank: WRAPPER PROGRAM ARGUMENTS... (default "
-          "wrapper:\ngdb --args). Where the job was started with --debug_rank=R it is the rank; "
-          "else it is a second\none beside the rank, and can take no part in what the ranks do "
-          "together.",
+          "debug one rank of a job, from its start or while it runs\n"
+          "Starts the program of rank R of a job on this node in the foreground, with "
+          "the environment,\nfolder and cores of that rank: WRAPPER PROGRAM ARGUMENTS... (default "
+          "wrapper: "
+          "gdb --args).\nIf the job was started with --debug_rank=R, this process is the rank. "
+          "Otherwise it is "
+          "a second process\nbeside the rank and cannot take part in collective operations.",
       .most = 1,
       .takes_rest = true};
   syntax.options
       .integer({.key = "rank", .value = "R", .optional = true}, -1, 0, 1 << 30,
-               "which rank of the job; they are numbered from 0")
-      .flag({.key = "attach"}, "WRAPPER PID of the running rank instead (default: gdb -p)")
+               "rank of the job, counted from 0")
+      .flag({.key = "attach"},
+            "run WRAPPER PID on the running rank instead (default wrapper: gdb -p)")
       .flag({.key = "stand_in", .internal = true}, "wait for a fleetrun debug");
   return {.name = "debug", .syntax = std::move(syntax), .run = run_debug};
 }

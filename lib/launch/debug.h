@@ -1,4 +1,4 @@
-// fleetrun debug: one rank of a running job, in the foreground.
+// fleetrun debug: debugs one rank of a job in the foreground.
 #pragma once
 
 #include <string>
@@ -11,25 +11,25 @@ namespace fleet {
 
 struct DebugWish {
   int rank = -1;
-  std::string job;                   // its --job_id, or the pid of its fleetrun; "": the only one
-  bool attach = false;               // to the running process, instead of starting the program
-  std::vector<std::string> wrapper;  // before the program, or the pid; empty: gdb
+  std::string job;      // its --job_id, or the pid of its fleetrun; "": the only job
+  bool attach = false;  // attach to the running process instead of starting the program
+  std::vector<std::string> wrapper;  // words before the program or the pid; empty: gdb
 };
-// kUsage where it is none.
+// Throws kUsage if the line is not a valid request.
 DebugWish read_debug(const CommandLine& line);
 
-// The rank that is meant, among the jobs of this node. kUsage where none has it, or several.
+// Finds the rank among the jobs of this node. Throws kUsage if no job has it, or several do.
 struct FoundRank {
   JobRecord job;
   JobRecord::Rank rank;
 };
 FoundRank find_rank(const DebugWish& wish, const std::vector<JobRecord>& jobs);
 
-// How the program of a rank stands in for itself until somebody starts it with fleetrun debug:
-// --debug_rank. In the environment, folder and on the cores of the rank.
+// The command that runs in place of a rank's program until fleetrun debug starts that program
+// (--debug_rank). It has the rank's environment, folder and cores.
 std::vector<std::string> stand_in(const std::vector<std::string>& command);
 
-// Its exit code is that of what was run.
+// Exits with the code of the program that it ran.
 Command debug_command();
 
 }  // namespace fleet

@@ -13,7 +13,7 @@
 namespace fleet {
 namespace {
 
-// The entries of a folder that are `prefix` and a number; all of them where it is empty.
+// The entries of a folder named `prefix` and a number; every entry if `prefix` is empty.
 std::vector<std::string> entries(const char* folder, std::string_view prefix) {
   std::vector<std::string> found;
   DIR* directory = ::opendir(folder);
@@ -29,7 +29,7 @@ std::vector<std::string> entries(const char* folder, std::string_view prefix) {
   return found;
 }
 
-// The ids that CUDA_VISIBLE_DEVICES makes visible, or 0 .. count - 1.
+// The ids that CUDA_VISIBLE_DEVICES lists, or 0 to count - 1.
 std::vector<std::string> visible_gpus(const GpuInventory& gpus) {
   std::vector<std::string> all;
   if (!gpus.visible) {
@@ -38,7 +38,7 @@ std::vector<std::string> visible_gpus(const GpuInventory& gpus) {
   }
   for (const std::string& id : split(*gpus.visible, ',')) {
     long long number = 0;
-    // CUDA itself ignores what follows the first bad one; -1 is the usual way to say "none".
+    // Like CUDA, ignore the rest of the list after the first bad entry; -1 is the usual "none".
     if (id.empty() || (parse_int(id, &number) && (number < 0 || number >= gpus.count))) break;
     all.push_back(id);
   }
@@ -63,7 +63,7 @@ int index_of(const Settings& settings, const std::string& id,
              found != visible.end()) {
     return static_cast<int>(found - visible.begin());
   }
-  bad_gpus(settings, "GPU " + id + " is not there",
+  bad_gpus(settings, "GPU " + id + " is not visible",
            "visible GPUs: " + join(visible, ",") + (numbered ? "" : " (numbered from 0)") +
                "; see CUDA_VISIBLE_DEVICES");
 }
@@ -79,7 +79,7 @@ std::vector<int> chosen_gpus(const Settings& settings, const GpuInventory& gpus)
     bad_gpus(settings,
              gpus.count == 0 ? "this machine has no NVIDIA GPU"
                              : "CUDA_VISIBLE_DEVICES hides every GPU of this machine",
-             "leave --gpus out to train on the CPUs, with --nproc_per_node ranks");
+             "leave --gpus out to run --nproc_per_node ranks on the CPUs");
   }
   const bool numbered = std::all_of(visible.begin(), visible.end(), [](const std::string& id) {
     long long number = 0;
@@ -88,14 +88,14 @@ std::vector<int> chosen_gpus(const Settings& settings, const GpuInventory& gpus)
   for (const std::string& id : split(settings.text("gpus"), ',')) {
     const int index = index_of(settings, id, visible, numbered);
     if (std::find(chosen.begin(), chosen.end(), index) != chosen.end()) {
-      bad_gpus(settings, "GPU " + id + " is named twice", "name each once");
+      bad_gpus(settings, "GPU " + id + " is listed twice", "list each GPU once");
     }
     chosen.push_back(index);
   }
   return chosen;
 }
 
-// Of the node's GPUs those that --ips gives it.
+// Keeps as many of the node's GPUs as --ips gives it.
 void keep_listed(const Settings& settings, size_t listed, std::vector<int>* chosen) {
   const auto refuse = [&](const std::string& what, const std::string& next) {
     throw Error(ErrorCode::kUsage, what, settings.origin("ips") + " " + std::to_string(listed),
@@ -106,20 +106,20 @@ void keep_listed(const Settings& settings, size_t listed, std::vector<int>* chos
     if (given == 0 || given == listed) return;
     refuse("it contradicts --nproc_per_node=" + std::to_string(given) +
                " on this node, which has no GPU",
-           "give one of them");
+           "give only one of them");
   }
   if (settings.given("gpus") && chosen->size() != listed) {
-    refuse("it contradicts --gpus=" + settings.text("gpus"), "give one of them");
+    refuse("it contradicts --gpus=" + settings.text("gpus"), "give only one of them");
   }
   if (chosen->size() < listed) {
     refuse("this node has only " + std::to_string(chosen->size()) + " GPUs to use",
-           "correct the list, or see CUDA_VISIBLE_DEVICES");
+           "correct the list, or check CUDA_VISIBLE_DEVICES");
   }
   chosen->resize(listed);
 }
 
-// torchrun's rule: a rank takes the GPU of its own number. Nobody has one where there are not
-// enough.
+// torchrun's rule: a rank takes the GPU of its own number. If there are too few GPUs, no rank gets
+// one.
 std::vector<std::vector<int>> devices_by_local_rank(const std::vector<int>& chosen, size_t ranks) {
   std::vector<std::vector<int>> devices(ranks);
   for (size_t rank = 0; rank < ranks && ranks <= chosen.size(); ++rank) {
@@ -148,8 +148,8 @@ int number_of_visible_gpu(const GpuInventory& gpus, int index) {
   long long number = index;
   if (index < static_cast<int>(visible.size()) &&
       !parse_int(visible[static_cast<size_t>(index)], &number)) {
-    throw Error(ErrorCode::kUsage, "it names GPUs by their UUIDs, not by number",
-                "environment CUDA_VISIBLE_DEVICES", "give numbers, or leave --numa_binding out");
+    throw Error(ErrorCode::kUsage, "it lists GPUs by UUID, not by number",
+                "environment CUDA_VISIBLE_DEVICES", "list numbers, or leave --numa_binding out");
   }
   return static_cast<int>(number);
 }

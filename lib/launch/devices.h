@@ -1,4 +1,4 @@
-// Which GPUs this node's ranks use.
+// The GPUs that this node's ranks use.
 #pragma once
 
 #include <optional>
@@ -9,30 +9,30 @@
 
 namespace fleet {
 
-// What the machine offers.
+// The GPUs of this machine.
 struct GpuInventory {
   int count = 0;                       // GPUs in the machine
-  std::optional<std::string> visible;  // CUDA_VISIBLE_DEVICES, where it is set (also if empty)
+  std::optional<std::string> visible;  // CUDA_VISIBLE_DEVICES if set, even if empty
 };
-// Counted from /dev (those that may be opened: a container or a batch system may keep some away)
-// and, where no GPU was used since boot, /proc: the launcher links no CUDA.
+// Counts the device files in /dev that this process may open; a container or batch system may hide
+// some. If no GPU was used since boot, counts /proc. The launcher does not link CUDA.
 GpuInventory find_gpus();
-// The machine's own number of the GPU that programs see as `index`. kUsage where
-// CUDA_VISIBLE_DEVICES does not name GPUs by number.
+// The machine-wide number of the GPU that programs see as `index`. Throws kUsage if
+// CUDA_VISIBLE_DEVICES does not list GPUs by number.
 int number_of_visible_gpu(const GpuInventory& gpus, int index);
-// CUDA_VISIBLE_DEVICES for a program that is to see only these of the visible GPUs.
+// CUDA_VISIBLE_DEVICES for a program that may see only these of the visible GPUs.
 std::string visible_devices_of(const GpuInventory& gpus, const std::vector<int>& indices);
-// How many of them a program sees.
+// The number of GPUs that a program sees.
 int visible_gpu_count(const GpuInventory& gpus);
-// The numbers of those that are there and may not be opened, ascending.
+// The numbers of GPUs that exist but cannot be opened, ascending.
 std::vector<int> unreadable_gpus();
 
-// For each rank of this node its devices; empty lists: CPU. The ids are indices among the visible
-// GPUs, as FLAGS_selected_gpus wants them. Where CUDA_VISIBLE_DEVICES lists numbers, --gpus names
-// absolute ids, which must be among them (Paddle's rule). --nproc_per_node cuts the GPUs into
-// equal, contiguous slices. `listed`: how many of them --ips gives this node ("host:8"), the first
-// ones; on a node without GPUs that many ranks; 0: not given. kUsage where they are not there, or
-// not to be divided, or the options contradict each other.
+// The devices of each rank of this node; an empty list means CPU. Ids are indices among the visible
+// GPUs, as FLAGS_selected_gpus expects them. If CUDA_VISIBLE_DEVICES lists numbers, --gpus takes
+// absolute ids from that list (Paddle's rule). --nproc_per_node divides the GPUs into equal,
+// contiguous slices. `listed` is the count that --ips gives this node ("host:8"): its first GPUs,
+// or that many ranks on a node without GPUs; 0 if not given. Throws kUsage if GPUs are missing or
+// cannot be divided, or if the options contradict each other.
 std::vector<std::vector<int>> devices_of_ranks(const Settings& settings, const GpuInventory& gpus,
                                                int listed = 0);
 

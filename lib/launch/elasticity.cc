@@ -13,9 +13,9 @@ constexpr int kMostNodes = 65536;
 constexpr int kElasticRestarts = 3;  // Paddle's default
 
 [[noreturn]] void not_a_count(const Settings& settings) {
-  throw Error(ErrorCode::kUsage, "'" + settings.text("nnodes") + "' is no number of nodes",
+  throw Error(ErrorCode::kUsage, "'" + settings.text("nnodes") + "' is not a number of nodes",
               settings.origin("nnodes"),
-              "give a number, as in --nnodes=4, or the fewest and the most, as in --nnodes=2:4");
+              "give a number, as in --nnodes=4, or a minimum and a maximum, as in --nnodes=2:4");
 }
 
 int restarts_wanted(const Settings& settings, int64_t level) {
@@ -51,7 +51,7 @@ std::string overruled_by_elasticity(const Settings& settings) {
   const bool level_is_flag = given_by_flag(settings, "elastic_level");
   if (count_is_flag && level_is_flag) {
     throw Error(ErrorCode::kUsage, "it contradicts --max_restart " + std::to_string(count),
-                "--elastic_level " + std::to_string(level), "give one of them");
+                "--elastic_level " + std::to_string(level), "give only one of them");
   }
   if (count_is_flag != level_is_flag) return count_is_flag ? "elastic_level" : "max_restart";
   return level < 0 ? "max_restart" : "elastic_level";
@@ -60,11 +60,10 @@ std::string overruled_by_elasticity(const Settings& settings) {
 RestartPolicy restart_policy(const Settings& settings) {
   const auto level = settings.integer("elastic_level");
   if (level == 0) {
-    throw Error(
-        ErrorCode::kUsage,
-        "level 0 (a node that fails ends, the others wait for ever) is not built",
-        settings.origin("elastic_level"),
-        "use --elastic_level=1: the job is restarted, and waits --elastic_timeout for nodes");
+    throw Error(ErrorCode::kUsage,
+                "level 0 (a failed node ends, the others wait for ever) is not supported",
+                settings.origin("elastic_level"),
+                "use --elastic_level=1: the job restarts, and waits --elastic_timeout for nodes");
   }
   RestartPolicy policy;
   policy.max_restarts = restarts_wanted(settings, level);

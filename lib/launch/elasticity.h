@@ -1,4 +1,4 @@
-// How many nodes a job has, and whether it starts again: --nnodes and the options of restarts.
+// The node count and the restart policy of a job: --nnodes and the options of restarts.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ struct NodeCount {
 
   bool is_range() const { return min != max; }
 };
-// "4" or "2:4". kUsage where it is neither.
+// Parses "4" or "2:4". Throws kUsage for anything else.
 NodeCount node_count(const Settings& settings);
 
-// Which of max_restart and elastic_level does not count, where they contradict each other; "" where
-// they do not. A flag wins over the environment, and there level -1, as Paddle has it. kUsage for
-// two flags.
+// Which of max_restart and elastic_level is ignored when they contradict each other; "" if they
+// agree. A flag wins over the environment. Within the environment level -1 wins, as in Paddle.
+// Throws kUsage for two contradicting flags.
 std::string overruled_by_elasticity(const Settings& settings);
 
-// --max_restart is 3 where elasticity is asked for (a range of nodes, --elastic_level 1), else 0.
-// kUsage where the options contradict each other.
+// The default of --max_restart is 3 if elasticity is requested (a range of nodes, --elastic_level
+// 1), else 0. Throws kUsage if the options contradict each other.
 RestartPolicy restart_policy(const Settings& settings);
 
 }  // namespace fleet

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kFileEnding = "_FILE";
 
-// What each dialect has for a rank.
+// The variables of a rank from all dialects.
 Variables dialect_variables(const Assignment& assignment, int local_rank,
                             const RankContext& context) {
   Variables all;
@@ -26,15 +26,15 @@ Variables dialect_variables(const Assignment& assignment, int local_rank,
     if (!set) continue;
     for (auto& variable : set(assignment, local_rank, context)) {
       const auto same = [&](const auto& other) { return other.first == variable.first; };
-      // Dialects share some names, and mean the same by them.
+      // Dialects share some names with the same meaning.
       if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(variable));
     }
   }
   return all;
 }
 
-// Absolute: the program may change its folder. Of the job and epoch: a rank never reads a list that
-// is not its own.
+// The path is absolute because the program may change its folder. It contains the job and the
+// generation, so that a rank never reads another list.
 std::string path_of(const std::string& name, const Assignment& assignment,
                     const RankContext& context) {
   return std::filesystem::absolute(context.log_dir) /
@@ -93,8 +93,8 @@ std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, i
   std::vector<CorePlan> plans(static_cast<size_t>(ranks));
   if (user_decides) return plans;
   if (quota > 0 && quota < static_cast<double>(available.size())) {
-    // Other containers have the same cores, each part of their time: pinned, all would meet on the
-    // first ones.
+    // Other containers share these cores, each for part of the time. Pinned ranks would all use the
+    // first cores.
     for (CorePlan& plan : plans) plan.threads = std::max(1, static_cast<int>(quota / on_host));
     return plans;
   }
@@ -141,7 +141,8 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
                            const RankContext& context) {
   Variables all = dialect_variables(assignment, local_rank, with_lists(assignment, context));
   all.emplace_back(kEnvStoreAddress, assignment.store_address);
-  // Empty, in an open job within another job's rank: not the outer one's.
+  // Set it to empty in an open job started inside another job's rank, so that it does not inherit
+  // the outer job's credentials.
   if (!context.credentials.empty() || get_env(kEnvCredentials)) {
     all.emplace_back(kEnvCredentials, context.credentials);
   }
@@ -160,7 +161,7 @@ std::vector<std::string> removed_environment(const Assignment& assignment, int l
                                              const Variables& set) {
   std::vector<std::string> names = {kEnvJobSecret, "FLEETD_SECRET"};
   if (assignment.node().is_server(local_rank)) names.emplace_back("PADDLE_TRAINER_ID");
-  // A launcher may itself run in a rank.
+  // The launcher may itself run inside a rank.
   for (const auto& [name, value] : set) {
     const std::string in_file = name + std::string(kFileEnding);
     if (name.ends_with(kFileEnding)) {

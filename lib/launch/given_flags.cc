@@ -10,7 +10,7 @@
 namespace fleet {
 namespace {
 
-// Exactly this number again, when it is read.
+// The shortest text that reads back as exactly this number.
 std::string exact_text(double number) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, number).ptr};

@@ -18,7 +18,7 @@
 namespace fleet {
 namespace {
 
-// The words of this process's command line, for a shell.
+// This process's command line, quoted for a shell.
 std::string own_command_line() {
   std::string line;
   std::istringstream words(read_file("/proc/self/cmdline"));
@@ -28,13 +28,13 @@ std::string own_command_line() {
   return line;
 }
 
-// The other nodes read the same file where the home is shared. Where it is not, somebody has to
-// bring it to them: only a terminal is shown the secret, logs are not.
+// On a shared home the other nodes read the same file. Otherwise the user must copy it. Only a
+// terminal shows the secret, logs do not.
 void say_made(const Security& security) {
-  spdlog::info("made the secret of your jobs: {}. Nodes without this folder need a copy",
+  spdlog::info("created the secret of your jobs: {}. Nodes without this folder need a copy",
                security.origin);
   if (::isatty(STDERR_FILENO) != 1) return;
-  std::fprintf(stderr, "of it, or to be started with this line:\n  %s=%s %s\n", kEnvJobSecret,
+  std::fprintf(stderr, "of it, or start them with this line:\n  %s=%s %s\n", kEnvJobSecret,
                security.secret.c_str(), own_command_line().c_str());
 }
 
@@ -45,9 +45,9 @@ Security shared_secret(const Settings& settings, const Topology& topology, bool 
     if (found.made && hosts) say_made(found.security);
     return found.security;
   } catch (const Error&) {
-    // Nothing is given and nothing can be kept: a secret for this once, where somebody can see it.
+    // No secret was given and none can be stored: make one for this job, if a terminal can show it.
     const bool given = settings.given("secret_file") || ::getenv(kEnvJobSecret);
-    if (!given && !make) return {};  // --dry_run: it would be made
+    if (!given && !make) return {};  // --dry_run: a start would make it
     if (given || !hosts || ::isatty(STDERR_FILENO) != 1) throw;
     const Security made{new_secret(), true, "made for this job"};
     std::fprintf(stderr, "start the other nodes with this line:\n  %s=%s %s\n", kEnvJobSecret,
@@ -62,12 +62,12 @@ Security guard_job(const Settings& settings, const Topology& topology, bool make
   if (settings.boolean("insecure")) {
     if (settings.given("secret_file")) {
       throw Error(ErrorCode::kUsage, "it contradicts --insecure", "--secret_file",
-                  "give one of them");
+                  "give only one of them");
     }
     return {};
   }
   if (!topology.alone()) return shared_secret(settings, topology, make);
-  // Its Unix socket asks the kernel who comes. A bad file is an error nevertheless.
+  // A single-node job's Unix socket checks the peer's user. A bad file is still an error.
   const std::string& file = settings.text("secret_file");
   if (!file.empty()) read_secret(file);
   return {};
@@ -76,11 +76,11 @@ Security guard_job(const Settings& settings, const Topology& topology, bool make
 CredentialsFile::CredentialsFile(const Security& security) {
   if (security.open()) return;
   memory_ = UniqueFd(::memfd_create("fleetrun credentials", MFD_CLOEXEC));
-  if (!memory_) throw_errno("no memory for the ranks' credentials");
+  if (!memory_) throw_errno("cannot allocate memory for the ranks' credentials");
   const std::string text = to_text(security);
   if (::fchmod(memory_.get(), 0400) != 0 ||
       ::write(memory_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    throw_errno("cannot keep the ranks' credentials");
+    throw_errno("cannot store the ranks' credentials");
   }
   path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory_.get());
 }
@@ -91,7 +91,7 @@ int run_secret(const CommandLine& line) {
   const bool fresh = line.settings.boolean("new"), show = line.settings.boolean("show");
   if (fresh && show) {
     throw Error(ErrorCode::kUsage, "--new and --show contradict each other", "fleetrun secret",
-                "give one of them");
+                "give only one of them");
   }
   if (fresh) {
     std::puts(new_secret().c_str());
@@ -99,15 +99,15 @@ int run_secret(const CommandLine& line) {
   }
   const std::string path = default_secret_path();
   if (path.empty()) {
-    throw Error(ErrorCode::kUsage, "there is no home to keep it in", "HOME",
-                "`fleetrun secret --new` prints one");
+    throw Error(ErrorCode::kUsage, "no home folder to store the secret in", "HOME",
+                "set HOME, or print a secret with `fleetrun secret --new`");
   }
   const bool made = !show && make_secret(path);
   const std::string secret = read_secret(path);
   if (show) {
     std::puts(secret.c_str());
   } else {
-    std::printf("%s: %s %s\n", path.c_str(), made ? "made the secret" : "has the secret",
+    std::printf("%s: %s %s\n", path.c_str(), made ? "created the secret" : "has the secret",
                 secret_id(secret).c_str());
   }
   return 0;
@@ -117,9 +117,9 @@ int run_secret(const CommandLine& line) {
 
 Command secret_command() {
   CommandSyntax syntax{.program = "fleetrun secret",
-                       .about = "make or show the secret that your nodes share"};
-  syntax.options.flag({.key = "show"}, "print it, for a pipe")
-      .flag({.key = "new"}, "print a new one and keep nothing");
+                       .about = "create or show the secret that your nodes share"};
+  syntax.options.flag({.key = "show"}, "print the secret, for use in a pipe")
+      .flag({.key = "new"}, "print a new secret without storing it");
   return {.name = "secret", .syntax = std::move(syntax), .run = run_secret};
 }
 

@@ -1,4 +1,4 @@
-// How a job is guarded, and what of it goes to the ranks.
+// How a job is protected, and the credentials that its ranks get.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@
 
 namespace fleet {
 
-// --insecure: not at all. On one node: by its Unix socket, which only this user's processes reach,
-// without a secret. On several: by the secret that they share. `make`: make one where there is
-// none. kUsage.
+// The security of a job. --insecure: none. Single node: its Unix socket, which only this user's
+// processes can reach, without a secret. Several nodes: their shared secret. `make`: create a
+// missing secret. Throws kUsage.
 Security guard_job(const Settings& settings, const Topology& topology, bool make);
 
-// What the ranks read their Security from: memory of this process that this user alone can reach.
-// Nothing of it is on a disk, in the ranks' environment, or left after a kill -9.
+// The ranks read their Security from this memory of the launcher, which only this user can reach.
+// It is never on a disk or in the ranks' environment, and does not survive a kill -9.
 class CredentialsFile {
  public:
-  CredentialsFile() = default;  // none: open
+  CredentialsFile() = default;  // no credentials: open job
   explicit CredentialsFile(const Security& security);
-  // "/proc/PID/fd/N", valid as long as this object; "" where there is nothing to know.
+  // "/proc/PID/fd/N", valid as long as this object; "" for an open job.
   const std::string& path() const { return path_; }
 
  private:
@@ -30,7 +30,7 @@ class CredentialsFile {
   std::string path_;
 };
 
-// fleetrun secret [--new | --show]: makes the file of default_secret_path(), or prints.
+// fleetrun secret [--new | --show]: creates the file of default_secret_path(), or prints a secret.
 Command secret_command();
 
 }  // namespace fleet

@@ -48,7 +48,7 @@ std::chrono::milliseconds seconds_of(const Settings& settings, const char* key) 
   return std::chrono::milliseconds(static_cast<int64_t>(settings.number(key) * 1000));
 }
 
-// "" where there is none that only this user may write.
+// "" if there is no folder that only this user can write.
 std::string folder_of_sockets() {
   try {
     return make_runtime_folder();
@@ -70,7 +70,7 @@ RendezvousServerOptions server_options(const LaunchPlan& plan) {
   return options;
 }
 
-// Where this node's turn has come, after the host was lost.
+// Hosts the rendezvous on this node after the host was lost.
 std::unique_ptr<RendezvousServer> take_over(const LaunchPlan& plan, const TakeOver& turn) {
   RendezvousServerOptions options = server_options(plan);
   options.host = resolve(plan.topology.bind_address);
@@ -92,13 +92,13 @@ std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
     auto server = std::make_unique<RendezvousServer>(options);
     if (options.security.open() && server->open_to_network()) {
       spdlog::warn(
-          "--insecure: the rendezvous listens on {} and takes part with everyone who reaches it, "
-          "who can then stop the job or read its store; use a network you trust",
+          "--insecure: the rendezvous listens on {} and accepts everyone who reaches it. They can "
+          "stop the job and read its store; use a network that you trust",
           endpoint(options.host, server->port()));
     }
     return server;
   } catch (const Error& error) {
-    // Another node on this host may have come first.
+    // Another node on this host may have taken the port first.
     const bool join = topology.hosting == Topology::Hosting::kIfFree;
     if (join && error.code() == ErrorCode::kUsage) return nullptr;
     throw;
@@ -125,7 +125,7 @@ void say_who_waits(const LaunchPlan& plan, const Assignment& assignment,
   for (const RankCommand& rank : ranks) {
     if (rank.rank != debugged || assignment.node().is_server(rank.local_rank)) continue;
     spdlog::warn(
-        "rank {0} waits: in a terminal of this node run  fleetrun debug --rank {0} -- gdb --args",
+        "rank {0} waits for a debugger: on this node run  fleetrun debug --rank {0} -- gdb --args",
         debugged);
   }
 }
@@ -137,20 +137,20 @@ void say_who_is_not_there(const LaunchPlan& plan, const Assignment& assignment) 
     if (rank >= assignment.world_size()) missing.push_back(rank);
   }
   if (missing.empty() || assignment.node_rank != 0) return;
-  spdlog::warn("--ranks names {}: this job has ranks 0 to {}", join_numbers(missing, ","),
+  spdlog::warn("--ranks lists {}, but this job has ranks 0 to {}", join_numbers(missing, ","),
                assignment.world_size() - 1);
 }
 
-// As long as `claim` lives.
+// Claims the log folder for the lifetime of `claim`; warns if another node or job uses it.
 void claim_logs(const LaunchPlan& plan, const Assignment& assignment,
                 std::optional<FolderClaim>* claim) {
-  if (*claim) return;  // an epoch before
+  if (*claim) return;  // by an earlier generation
   claim->emplace(plan.log_dir, "node " + std::to_string(assignment.node_rank) + " of job '" +
                                    shown_name(plan.request.settings.text("job_id")) + "' (pid " +
                                    std::to_string(::getpid()) + " on " + host_name() + ")");
   if ((*claim)->other().empty()) return;
   spdlog::warn(
-      "{}: {} writes its logs there too; give each its own folder, as with "
+      "{}: {} also writes its logs there; give each its own folder, for example "
       "--log_dir=log/$(hostname)",
       plan.log_dir, shown_name((*claim)->other(), 200));
 }
@@ -161,7 +161,7 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
   make_directories(plan.log_dir);
   const bool again = claim->has_value();
   claim_logs(plan, assignment, claim);
-  // Not synced to the disk: it is a help for reading logs, and a start is to be quick.
+  // Not synced to disk: the file only helps to read logs, and a start must be fast.
   try {
     const std::string endpoints = plan.log_dir + "/endpoints.log";
     if (!acts_as_torchrun(plan.request.settings)) {
@@ -189,7 +189,7 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
   return spawn;
 }
 
-// Dialects in which ranks ask something of their node.
+// Starts the services of dialects whose ranks query their node.
 std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, boost::asio::io_context& loop,
                                          const Assignment& assignment,
                                          std::function<void(int, std::string)> tell) {
@@ -205,13 +205,13 @@ std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, boost::asio::io
   return serve_dialects(plan.dialects, place);
 }
 
-// What lives as long as the job.
+// State that lives as long as the job.
 struct JobLife {
   std::optional<NodeFacts> facts;   // --preflight
-  std::optional<FolderClaim> logs;  // once it runs
+  std::optional<FolderClaim> logs;  // set when ranks start
 };
 
-// What the agent asks of the plan while the job runs.
+// Callbacks of the agent while the job runs.
 void add_callbacks(const LaunchPlan& plan, JobLife* life, AgentPlan* agent) {
   agent->take_over = [&plan](const TakeOver& turn) { return take_over(plan, turn); };
   agent->serve = [&plan](boost::asio::io_context& loop, const Assignment& assignment,
@@ -228,7 +228,7 @@ void add_callbacks(const LaunchPlan& plan, JobLife* life, AgentPlan* agent) {
   }
 }
 
-// What is known of the job before the nodes have met.
+// The facts about the job that are known before the nodes join.
 JobRecord record_of(const LaunchPlan& plan, const AgentPlan& agent) {
   JobRecord record;
   record.job_id = agent.node.job.job_id;
@@ -243,7 +243,8 @@ JobRecord record_of(const LaunchPlan& plan, const AgentPlan& agent) {
   return record;
 }
 
-// FLEET_RUNTIME_DIR. What else is wrong with it ends no job; the record's warning tells.
+// Rejects an unsafe FLEET_RUNTIME_DIR. Other problems do not end the job; the job record warns of
+// them.
 void refuse_strangers_folder() {
   try {
     make_runtime_folder();
@@ -280,7 +281,7 @@ int run(LaunchRequest request) {
   AgentPlan agent;
   agent.foreign = children_of_self();
   agent.signal_mask = block_all_signals();
-  agent.guardian = start_guardian(agent.signal_mask);  // before gRPC has threads
+  agent.guardian = start_guardian(agent.signal_mask);  // before gRPC starts threads
   rejoin_where_it_runs(&plan);
   agent.server = host_rendezvous(plan);
   agent.client = client_options(plan, agent.server.get());
@@ -296,7 +297,7 @@ int run(LaunchRequest request) {
   return code;
 }
 
-// --export here: ranks have this process's environment.
+// Applies --export: ranks inherit this process's environment.
 void export_variables(const Settings& settings) {
   for (const std::string& variable : settings.texts("export")) {
     const size_t equals = variable.find('=');
@@ -309,8 +310,8 @@ std::string help_on(const std::string& topic, const LaunchExtras& extras) {
   if (topic.empty() || topic == "all") return launch_help(!topic.empty()) + extras.commands_help;
   const std::string help = extras.command_help ? extras.command_help(topic) : "";
   if (!help.empty()) return help;
-  throw Error(ErrorCode::kUsage, "there is no help on '" + topic + "'", "--help",
-              "see fleetrun --help for the commands, fleetrun --help all for every option");
+  throw Error(ErrorCode::kUsage, "no help on '" + topic + "'", "--help",
+              "see fleetrun --help for the commands and fleetrun --help all for every option");
 }
 
 const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias) {
@@ -321,8 +322,9 @@ const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias
     if (via.name == name) return &via;
     names.push_back(via.name);
   }
-  throw Error(ErrorCode::kUsage, "'" + name + "' is no way to start a job", "--via",
-              names.empty() ? "run the same line on every node" : "one of " + join(names, ", "));
+  throw Error(
+      ErrorCode::kUsage, "unknown launch method '" + name + "'", "--via",
+      names.empty() ? "run the same line on every node" : "use one of " + join(names, ", "));
 }
 
 }  // namespace
@@ -338,7 +340,7 @@ int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras
   if (!via) export_variables(request.settings);
   if (!request.idle.empty()) {
     set_up_logging(request.settings.text("log_level"), "fleetrun");
-    spdlog::info("options without meaning here: {}", request.idle);
+    spdlog::info("options without effect: {}", request.idle);
   }
   try {
     if (!via) return run(std::move(request));

@@ -10,26 +10,26 @@
 
 namespace fleet {
 
-// A way to start the job elsewhere than on this node alone, --via=NAME.
+// A launch method for nodes other than this one, --via=NAME.
 struct Via {
   std::string name;
-  std::string summary;                              // one line, for the help
-  int (*start)(LaunchRequest) = nullptr;            // runs the job to its end; the exit code
-  ViaPlan (*plan)(const LaunchRequest&) = nullptr;  // what that would run, for --dry_run
+  std::string summary;                    // one line, for the help
+  int (*start)(LaunchRequest) = nullptr;  // runs the job to its end; returns the exit code
+  ViaPlan (*plan)(const LaunchRequest&) = nullptr;  // the plan of start(), for --dry_run
 };
 
-// What the program knows beyond this room.
+// Parts of the program outside this module.
 struct LaunchExtras {
   std::vector<Via> vias;
-  std::string commands_help;  // lines about its sub-commands
-  // The help of one of them; "" where there is none of this name.
+  std::string commands_help;  // help lines of the sub-commands
+  // The help of one sub-command; "" if it does not exist.
   std::function<std::string(const std::string&)> command_help;
   std::function<std::string(const std::string& shell)> completion;
 };
 
-// Checks everything that can be checked, then starts the guardian, meets the other nodes and runs
-// the job. `arguments` without the program's name. Throws Error for what the user got wrong and
-// what the machine refuses. From the main thread of a process that has no other.
+// Checks everything that can be checked, then starts the guardian, joins the other nodes and runs
+// the job. `arguments` excludes argv[0]. Throws Error for user errors and for requests that the
+// machine rejects. Call it from the main thread of a process without other threads.
 int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras = {});
 
 }  // namespace fleet

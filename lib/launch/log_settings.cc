@@ -14,7 +14,7 @@ namespace fleet {
 namespace {
 
 constexpr int64_t kLeastSize = 64 << 10;
-// How long a line waits for equal ones of other ranks: not noticed by who watches.
+// How long a line waits for equal lines of other ranks; too short to notice.
 constexpr int kCollapseMs = 200;
 
 int64_t size_of(const Settings& settings, const char* key) {
@@ -31,7 +31,7 @@ struct Sizes {
   int64_t max_size = 0, total_size = 0;
 };
 
-// The files that are written cannot be removed: all of them at their largest must fit.
+// Open files cannot be removed, so all of them at full size must fit.
 Sizes sizes_of(const Settings& settings, int ranks) {
   Sizes sizes{size_of(settings, "log_max_size"), size_of(settings, "log_total_size")};
   if (sizes.total_size == 0) return sizes;
@@ -43,7 +43,7 @@ Sizes sizes_of(const Settings& settings, int ranks) {
   if (sizes.total_size < least) {
     throw Error(
         ErrorCode::kUsage,
-        "too small for " + std::to_string(files) + " logs of " +
+        "it is too small for " + std::to_string(files) + " logs of " +
             std::to_string(sizes.max_size >> 10) + "K",
         settings.origin("log_total_size") + " " + settings.text("log_total_size"),
         "give at least " + std::to_string((least + 1023) >> 10) + "K, or a smaller --log_max_size");

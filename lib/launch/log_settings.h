@@ -1,4 +1,4 @@
-// How the ranks' output is kept and shown, from the options of logs.
+// Log settings of the ranks' output, from the options.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,13 @@
 
 namespace fleet {
 
-// kUsage where a size is none, or --log_total_size is too small for the logs of `ranks` ranks.
+// Throws kUsage if a size is invalid, or --log_total_size is too small for the logs of `ranks`
+// ranks.
 void check_log_settings(const Settings& settings, int ranks);
 
 bool stamps_console(const Settings& settings);
 
-// `ranks`: of this node.
+// `ranks`: the ranks of this node.
 LogSettings log_settings(const Settings& settings, const Assignment& assignment,
                          const std::vector<RankCommand>& ranks);
 

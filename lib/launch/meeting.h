@@ -1,4 +1,4 @@
-// Where the nodes of a plan meet.
+// Rendezvous setup of a plan.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,10 @@
 
 namespace fleet {
 
-// The rendezvous, where this node hosts it; else nullptr. Errors are RendezvousServer's.
+// Starts the rendezvous server if this node hosts it, else returns nullptr. Throws the errors of
+// RendezvousServer.
 std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan);
-// How this node reaches it. `server`: what host_rendezvous() gave.
+// How this node reaches the rendezvous. `server`: the result of host_rendezvous().
 RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousServer* server);
 
 }  // namespace fleet

@@ -23,7 +23,7 @@ constexpr int kMaxDevices = 4096;
               "write it like 10.0.0.1,10.0.0.2 or node[01-16] or node1:8,node2:4 or @hostfile");
 }
 
-// At the commas that are not between brackets.
+// Splits at commas outside brackets.
 std::vector<std::string> split_entries(const std::string& list) {
   std::vector<std::string> entries(1);
   int depth = 0;
@@ -47,7 +47,7 @@ int parse_count(std::string_view text, const std::string& entry, const std::stri
   return static_cast<int>(count);
 }
 
-// "host:8" into its parts.
+// Splits "host:8" into its parts.
 ListedNode split_count(const std::string& entry, const std::string& origin) {
   const size_t colon = entry.rfind(':');
   if (entry.starts_with('[') && entry.find(':') < entry.find(']')) {  // [fd00::1] or [fd00::1]:8
@@ -61,7 +61,7 @@ ListedNode split_count(const std::string& entry, const std::string& origin) {
     }
     return node;
   }
-  // Two colons without brackets: all of it is an IPv6 address.
+  // Two colons without brackets: the whole entry is an IPv6 address.
   if (colon == std::string::npos || entry.find(':') != colon) return {entry, 0};
   return {entry.substr(0, colon),
           parse_count(std::string_view(entry).substr(colon + 1), entry, origin)};
@@ -91,7 +91,7 @@ std::vector<std::string> numbers_of(const std::string& ranges, const std::string
   return all;
 }
 
-// Every name that a name with ranges stands for, the last range running fastest.
+// Expands a name with ranges; the last range varies fastest.
 void expand_ranges(const std::string& name, const std::string& entry, const std::string& origin,
                    std::vector<std::string>* names) {
   const size_t open = name.rfind('['), close = name.find(']', open == std::string::npos ? 0 : open);
@@ -106,7 +106,7 @@ void expand_ranges(const std::string& name, const std::string& entry, const std:
   expand_ranges(name.substr(0, open), entry, origin, &heads);
   const auto numbers = numbers_of(name.substr(open + 1, close - open - 1), entry, origin);
   if (heads.size() * numbers.size() + names->size() > kMaxNodes) {
-    refuse("that are too many nodes", entry, origin);
+    refuse("there are too many nodes", entry, origin);
   }
   for (const std::string& head : heads) {
     for (const std::string& number : numbers) {
@@ -125,10 +125,11 @@ void add_entry(const std::string& entry, const std::string& origin,
   std::vector<std::string> names;
   expand_ranges(node.address, entry, origin, &names);
   for (std::string& name : names) nodes->push_back({std::move(name), node.devices});
-  if (nodes->size() > kMaxNodes) refuse("that are too many nodes", entry, origin);
+  if (nodes->size() > kMaxNodes) refuse("there are too many nodes", entry, origin);
 }
 
-// "host slots=8 max_slots=16", as in the host files of Open MPI, DeepSpeed and Horovod: "host:8".
+// Converts "host slots=8 max_slots=16" of the host files of Open MPI, DeepSpeed and Horovod to
+// "host:8".
 std::string with_colon(const std::string& line) {
   std::istringstream words(line);
   std::string host, count;
@@ -143,7 +144,7 @@ std::string with_colon(const std::string& line) {
 }
 
 std::string read_host_file(const std::string& path, const std::string& origin) {
-  constexpr int64_t kLargestHostFile = 16 << 20;  // the most nodes there may be take less
+  constexpr int64_t kLargestHostFile = 16 << 20;  // the largest allowed list is smaller
   try {
     return read_small_file(path, kLargestHostFile);
   } catch (const Error& error) {

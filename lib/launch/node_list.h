@@ -1,4 +1,4 @@
-// The nodes that a user lists.
+// The list of nodes that a user gives.
 #pragma once
 
 #include <string>
@@ -13,19 +13,19 @@ struct ListedNode {
   bool operator==(const ListedNode&) const = default;
 };
 
-// A list as in --ips, written out, in its order:
+// Expands a list as in --ips, in its order:
 //   10.0.0.1,10.0.0.2       addresses or names; blanks around them are fine
-//   host[01-16,20].cluster  ranges (the zeros of the first number count), as Slurm writes them
-//   host:8                  a node with 8 GPUs; [fd00::1]:8 where the address is IPv6
-//   @hostfile               a file of such entries, one or more a line; `host slots=8` and #
-//   comments
-// kUsage, naming `origin`, where an entry makes no sense; kNotFound for a file that is not there.
+//   host[01-16,20].cluster  ranges as in Slurm; leading zeros of the first number are kept
+//   host:8                  a node with 8 GPUs; [fd00::1]:8 for an IPv6 address
+//   @hostfile               a file of such entries, one or more per line; also `host slots=8`
+//                           and # comments
+// Throws kUsage, naming `origin`, for an invalid entry, and kNotFound for a missing file.
 std::vector<ListedNode> expand_nodes(const std::string& list, const std::string& origin);
 
-// IP addresses by their numbers ("10.0.0.9" before "10.0.0.10"), names behind them by theirs.
+// Sorts IP addresses numerically ("10.0.0.9" before "10.0.0.10"), then names alphabetically.
 void sort_by_address(std::vector<ListedNode>* nodes);
 
-// What expand_nodes() was given, in one form: "a,b:8,[fd00::1]:8".
+// The inverse of expand_nodes(), in canonical form: "a,b:8,[fd00::1]:8".
 std::string list_text(const std::vector<ListedNode>& nodes);
 
 }  // namespace fleet

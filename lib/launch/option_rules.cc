@@ -20,7 +20,7 @@ namespace {
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
-// Options that count only with some ways to start a job from elsewhere.
+// Options that apply only to some launch methods of --via.
 struct OfVia {
   const char* key;
   std::vector<std::string> vias;
@@ -41,33 +41,33 @@ void add_of_vias(const Settings& settings, std::vector<IdleOption>* idle) {
   const std::string& via = settings.text("via");
   for (const OfVia& of : options_of_vias()) {
     if (std::find(of.vias.begin(), of.vias.end(), via) != of.vias.end()) continue;
-    idle->push_back(
-        {of.key, "it belongs to --via=" + join(of.vias, " and --via="),
-         of.vias.size() > 1 ? "add one of them, or leave it out" : "add that, or leave it out"});
+    idle->push_back({of.key, "it has no effect without --via=" + join(of.vias, " or --via="),
+                     of.vias.size() > 1 ? "add one of them, or leave it out"
+                                        : "add it, or leave the option out"});
   }
   if (via.empty()) return;
   for (const char* key : {"leash", "part"}) {
-    idle->push_back({key, "--via gives it to the nodes' fleetruns by itself", "leave it out"});
+    idle->push_back({key, "--via passes it to the fleetruns of the nodes itself", "leave it out"});
   }
 }
 
-// Environments of ranks are made on their nodes.
+// A rank's environment is created on its node.
 void check_via_dry_run(const DryRun& wish) {
   const char* what = wish.format == "shell" ? "--format shell" : wish.rank >= 0 ? "--rank_env" : "";
   if (*what == 0) return;
-  refuse("what a rank gets is decided on its node", what,
-         "give it there, without --via; or --format table or json, for the whole job");
+  refuse("each node creates the environment of its ranks", what,
+         "use it on the node without --via, or use --format table or json for the whole job");
 }
 
-// What only restarts need.
+// Options that apply only to restarts.
 void add_of_restarts(const Settings& settings, std::vector<IdleOption>* idle) {
   const bool restarts = restart_policy(settings).max_restarts > 0;
   const bool range = node_count(settings).is_range();
   const std::string next = "give --max_restart=N too, or leave it out";
-  if (!restarts) idle->push_back({"no_progress_restarts", "this job is never restarted", next});
+  if (!restarts) idle->push_back({"no_progress_restarts", "this job never restarts", next});
   if (!restarts && !range) {
     idle->push_back(
-        {"elastic_timeout", "this job waits for no nodes: it is never restarted", next});
+        {"elastic_timeout", "this job never restarts, so it does not wait for nodes", next});
   }
   const std::string overruled = overruled_by_elasticity(settings);
   if (!overruled.empty()) idle->push_back({overruled, {}, {}});
@@ -79,8 +79,8 @@ void check_doctor(const Settings& settings) {
   for (const OfVia& of : options_of_vias()) of_starts.emplace_back(of.key);
   for (const std::string& key : of_starts) {
     if (!given_by_flag(settings, key)) continue;
-    refuse("it belongs to a start", settings.origin(key),
-           "leave it out: fleetrun doctor runs on the node where it is given, and starts nothing");
+    refuse("it applies only to a start", settings.origin(key),
+           "leave it out: fleetrun doctor runs on this node and does not start a job");
   }
 }
 
@@ -89,17 +89,18 @@ void check_dialects(const LaunchRequest& request) {
   const bool trains = !request.program.empty() && is_job_file(request.program.front());
   const bool roles = read_roles(settings).wanted;
   if (trains && roles) {
-    refuse("a job file trains collectively, without parameter servers", request.program.front(),
-           "leave the options of the parameter-server mode out");
+    refuse("a job file does not support parameter servers", request.program.front(),
+           "leave the options of parameter servers out");
   }
   const auto dialects = read_dialects(settings, roles, trains);
   if (settings.integer("debug_rank") >= 0 && any_dialect(dialects, &Dialect::wants_socket)) {
     refuse("a rank of --dialect=mpich inherits a socket, which fleetrun debug cannot give it",
-           settings.origin("debug_rank"), "start it without, and use fleetrun debug --attach");
+           settings.origin("debug_rank"),
+           "start the job without it, and use fleetrun debug --attach");
   }
 }
 
-// It is shown on terminals, and names folders and files.
+// The job id is shown on terminals and is part of file and folder names.
 void check_job_id(const Settings& settings) {
   const std::string& id = settings.text("job_id");
   const bool control =
@@ -107,7 +108,7 @@ void check_job_id(const Settings& settings) {
   const std::vector<std::string> parts = split(id, '/');
   const bool leads_out = std::find(parts.begin(), parts.end(), "..") != parts.end();
   if (!control && !leads_out) return;
-  refuse(control ? "it has characters that cannot be shown" : "'..' leads out of the log folder",
+  refuse(control ? "it contains control characters" : "'..' leads out of the log folder",
          settings.origin("job_id"), "use letters, digits, and -_.");
 }
 
@@ -117,7 +118,7 @@ std::vector<IdleOption> idle_options(const Settings& settings) {
   std::vector<IdleOption> idle;
   add_of_vias(settings, &idle);
   add_of_restarts(settings, &idle);
-  if (!read_roles(settings).wanted) {  // which refuses the flags
+  if (!read_roles(settings).wanted) {  // read_roles() rejects the other flags
     for (const char* key : {"with_gloo", "gloo_port"}) idle.push_back({key, {}, {}});
   }
   return idle;
@@ -137,7 +138,7 @@ void check_options(const LaunchRequest& request, ArgumentsOf what) {
            "give a file, or FLEET_JOB_SECRET");
   }
   if (settings.boolean("insecure") && settings.given("secret_file")) {
-    refuse("it contradicts --insecure", settings.origin("secret_file"), "give one of them");
+    refuse("it contradicts --insecure", settings.origin("secret_file"), "give only one of them");
   }
   check_job_id(settings);
   check_dialects(request);
@@ -145,7 +146,7 @@ void check_options(const LaunchRequest& request, ArgumentsOf what) {
   check_log_settings(settings, 1);
   stop_signals(settings);
   if (settings.given("log_line_prefix_template") && settings.text("collapse") == "on") {
-    refuse("equal lines of several ranks cannot be told under a prefix of one",
+    refuse("equal lines of several ranks cannot be merged under the prefix of one rank",
            settings.origin("collapse"), "leave it out, or --log_line_prefix_template");
   }
 }

@@ -1,4 +1,4 @@
-// In which ways to start an option counts. Where it would have no effect it is refused.
+// Rules on which options apply to which kind of start. Options without effect are rejected.
 #pragma once
 
 #include <string>
@@ -12,15 +12,14 @@ namespace fleet {
 // An option that has no effect in this job, whether it is given or not.
 struct IdleOption {
   std::string key;
-  std::string what, next;  // of the refusal of the flag, where that is not made elsewhere
+  std::string what, next;  // message and advice, unless another check rejects the flag
 };
-// kUsage for what --max_restart and the options of roles contradict.
+// Throws kUsage if --max_restart or the options of roles contradict each other.
 std::vector<IdleOption> idle_options(const Settings& settings);
 
-// kUsage for an option on the command line that has no effect where it is given (what the
-// environment says is for other jobs as well), for options that contradict each other, and for
-// values that no node would take: of a job that is started elsewhere they are found here, before
-// anything is.
+// Throws kUsage for an option on the command line that has no effect (values from the environment
+// may be meant for other jobs), for options that contradict each other, and for invalid values. A
+// job started with --via is checked here, before anything starts.
 void check_options(const LaunchRequest& request, ArgumentsOf what);
 
 }  // namespace fleet

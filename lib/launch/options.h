@@ -1,4 +1,4 @@
-// The launcher's options: their names, environment twins and defaults, checked and with origins.
+// The launcher's options: names, environment variables and defaults, validated and with origins.
 #pragma once
 
 #include <string>
@@ -9,50 +9,52 @@
 
 namespace fleet {
 
-// Where the rendezvous of several nodes listens, unless --rdzv_port or --master says otherwise. A
-// job on a single node takes a free port.
+// Rendezvous port of a job on several nodes, unless --rdzv_port or --master gives one. A job on a
+// single node takes a free port.
 inline constexpr int kDefaultRendezvousPort = 6768;
-// The first endpoint port of every node of several, unless --start_port says otherwise (Paddle's).
-// A job on a single node takes free ports.
+// First endpoint port of each node of a multi-node job, unless --start_port gives one (Paddle's
+// default). A job on a single node takes free ports.
 inline constexpr int kDefaultStartPort = 6070;
 
 // Declared in launch/options/*.cc.
 const OptionGroup& launch_option_group();
 const std::vector<Option>& launch_options();  // its options
-// Those that start nothing: --help, --dry_run and what goes with it. They are no configuration.
+// Options that start nothing: --help, --dry_run and its companions. They are not part of the
+// configuration.
 const OptionGroup& look_at_options();
 
-// Its keys, types, ranges, defaults and help lines, in the same order.
+// Keys, types, ranges, defaults and help lines of launch_options(), in the same order.
 const Schema& launch_schema();
 
-// Whether it stands on the command line: what the environment says is for other jobs as well.
+// Whether the key was given on the command line. Values from the environment may be meant for other
+// jobs as well.
 bool given_by_flag(const Settings& settings, const std::string& key);
 
-// For --print_config: every value and where it came from, "none" for what is not given.
+// For --print_config: every value and its origin; "none" if a value is not given.
 std::string print_options(const Settings& settings);
 
-// --dry_run and what goes with it.
+// --dry_run and its companions.
 struct DryRun {
   bool wanted = false;
   std::string format = "table";  // or "json", "shell"
-  int rank = -1;                 // --rank_env: only this one
+  int rank = -1;                 // --rank_env: show only this rank; -1: all
 };
 
-// The command line, after the environment has been laid under it.
+// The parsed command line, merged over the environment.
 struct LaunchRequest {
   enum class Action { kRun, kPrintConfig, kPrintCompletion, kHelp, kVersion };
   Action action = Action::kRun;
-  std::string help_on;  // kHelp: "", "all" for every option, or a command
-  std::string shell;    // kPrintCompletion: for this one
+  std::string help_on;  // kHelp: "" for usage, "all" for every option, or a command
+  std::string shell;    // kPrintCompletion: the shell
   Settings settings;
-  std::vector<std::string> program;  // and everything after it
+  std::vector<std::string> program;  // the program and its arguments
   DryRun dry_run;
-  std::string idle;  // options of other launchers that have no meaning here, and why; often none
+  std::string idle;  // ignored options of other launchers and the reasons; often empty
 };
 
-// Usage, options, three examples. At most a screen, unless it is `all` options in their groups.
+// Usage, options and examples. At most one screen, unless `all` lists every option by group.
 std::string launch_help(bool all = false);
-std::string help_tail();       // what follows the options there
+std::string help_tail();       // the text after the options
 std::string launch_version();  // "fleetrun 0.1.0"
 
 }  // namespace fleet

@@ -33,7 +33,7 @@
 namespace fleet {
 namespace {
 
-// What is written there while the job runs, and may be there from an earlier one.
+// Files that the job writes to the log folder; an earlier job may have left some.
 std::vector<std::string> files_of_logs(const Settings& settings, const std::string& log_dir,
                                        int servers, int ranks) {
   std::vector<std::string> paths;
@@ -50,8 +50,8 @@ std::vector<std::string> files_of_logs(const Settings& settings, const std::stri
   return paths;
 }
 
-// The logs must be writable before anything is started. Nothing is made here: a start that is
-// refused leaves no empty logs.
+// The logs must be writable before anything starts. Creates nothing, so that a rejected start
+// leaves no empty logs.
 void check_logs(const Settings& settings, const std::string& log_dir, int servers, int ranks) {
   try {
     const std::string folder = nearest_folder(log_dir);
@@ -59,8 +59,7 @@ void check_logs(const Settings& settings, const std::string& log_dir, int server
     if (::access(folder.c_str(), W_OK | X_OK) != 0) throw_errno("cannot be written", folder);
     check_owned_files(files_of_logs(settings, log_dir, servers, ranks));
   } catch (const Error& error) {
-    throw Error(ErrorCode::kUsage,
-                "logs cannot be written: " + error.where() + ": " + error.failure(),
+    throw Error(ErrorCode::kUsage, "cannot write logs: " + error.where() + ": " + error.failure(),
                 settings.origin("log_dir") + " " + log_dir, "choose another --log_dir");
   }
 }
@@ -81,9 +80,9 @@ void hold_ports(LaunchPlan* plan) {
   const int ranks = static_cast<int>(plan->devices.size());
   if (first + ranks > 65535) {
     throw Error(ErrorCode::kUsage,
-                "ports from " + std::to_string(first) + " on do not reach for " +
+                "the ports from " + std::to_string(first) + " on do not suffice for " +
                     std::to_string(ranks) + " ranks and MASTER_PORT",
-                "--start_port", "choose a smaller one");
+                "--start_port", "choose a smaller port");
   }
   for (int rank = 0; rank < ranks; ++rank) plan->ports.push_back(hold(rank));
   if (any_dialect(plan->dialects, &Dialect::wants_port)) {
@@ -93,7 +92,7 @@ void hold_ports(LaunchPlan* plan) {
       topology.hosting != Topology::Hosting::kYes) {
     hold_next_rendezvous(plan);
   }
-  // Any node may become node 0 where ranks are given by arrival, or where it may be lost.
+  // Any node may become node 0 if ranks are assigned by arrival, or if node 0 may be lost.
   const bool restarts = restart_policy(plan->request.settings).max_restarts > 0;
   if (topology.node_rank > 0 && !restarts) return;
   const auto gloo_port = static_cast<int>(plan->request.settings.integer("gloo_port"));
@@ -105,15 +104,15 @@ void hold_ports(LaunchPlan* plan) {
                : hold(ranks));
 }
 
-// A job file is looked at before anything is started: the worker itself knows its keys. Its one
-// line is the message.
+// Checks a job file before anything starts. Only the worker knows its keys; its one line of output
+// is the message.
 void check_job_file(std::vector<std::string> command) {
   command.push_back("--print_config");
   const Finished check = run_to_end(command);
-  if (check.exit_code != 2) return;  // anything else is the ranks' own affair
+  if (check.exit_code != 2) return;  // the ranks report any other error themselves
   constexpr std::string_view prefix = "fleet-worker: ";
   std::string_view line = trim(check.error_output);
-  line.remove_prefix(line.rfind('\n') + 1);  // notes may come before it
+  line.remove_prefix(line.rfind('\n') + 1);  // notes may precede it
   if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
   throw Error(ErrorCode::kUsage, std::string(line));
 }
@@ -122,7 +121,7 @@ void check_job_file(std::vector<std::string> command) {
 int debugged_rank(const Settings& settings, int world_size) {
   const auto rank = settings.integer("debug_rank");
   if (rank < world_size) return static_cast<int>(rank);
-  throw Error(ErrorCode::kUsage, "there is no rank " + std::to_string(rank),
+  throw Error(ErrorCode::kUsage, "this job has no rank " + std::to_string(rank),
               settings.origin("debug_rank"),
               "this job has ranks 0 to " + std::to_string(world_size - 1));
 }
@@ -132,8 +131,10 @@ int debugged_rank(const Settings& settings, int world_size) {
 std::string nearest_folder(const std::string& path) {
   std::error_code gone;
   std::filesystem::path folder = std::filesystem::absolute(path, gone);
-  if (gone) throw Error(ErrorCode::kUsage, "the working directory is gone", {}, "cd to another");
-  std::error_code hidden;  // in a folder that may not be looked into
+  if (gone)
+    throw Error(ErrorCode::kUsage, "the working directory no longer exists", {},
+                "cd to another one");
+  std::error_code hidden;  // set for a folder that cannot be read
   while (!std::filesystem::exists(folder, hidden) && !hidden && folder.has_relative_path()) {
     folder = folder.parent_path();
   }
@@ -157,7 +158,7 @@ void bind_near_gpus(const LaunchPlan& plan, std::vector<CorePlan>* cores) {
   }
 }
 
-// Which nodes and ranks there are, and what they run. Leaves the settings where they are.
+// Plans the nodes, the ranks and their command. Does not take the settings from the request.
 LaunchPlan plan_ranks(const LaunchRequest& request) {
   LaunchPlan plan;
   const Settings& settings = request.settings;
@@ -194,7 +195,7 @@ LaunchPlan make_plan(LaunchRequest request) {
   plan.security = guard_job(settings, plan.topology, !request.dry_run.wanted);
   plan.request = std::move(request);
   std::vector<CorePlan> cores(plan.devices.size());
-  bind_near_gpus(plan, &cores);  // what cannot be done is refused here
+  bind_near_gpus(plan, &cores);  // rejects an impossible binding
   hold_ports(&plan);
   return plan;
 }
@@ -217,7 +218,7 @@ LaunchPlan make_doctors_plan(LaunchRequest request) {
   return plan;
 }
 
-// The same port as the host's where it is free: firewalls let it through.
+// Prefers the port of the host, which firewalls already allow.
 void hold_next_rendezvous(LaunchPlan* plan) {
   const Topology& topology = plan->topology;
   try {
@@ -255,7 +256,8 @@ JobSpec job_of(const LaunchPlan& plan) {
   std::snprintf(heartbeat, sizeof heartbeat, "%g", settings.number("heartbeat_timeout"));
   job.agreed["--heartbeat_timeout"] = heartbeat;
   if (!plan.topology.counts.empty()) job.agreed["--ips"] = plan.topology.counts;
-  job.allow_skew = plan.doctor || settings.boolean("allow_skew");  // the doctor names it all
+  job.allow_skew =
+      plan.doctor || settings.boolean("allow_skew");  // the doctor reports all differences
   if (job.nnodes > 1) {
     job.alike = fingerprint({plan.command, plan.trains, plan.on_gpus(), whole_environment()});
   }
@@ -299,8 +301,8 @@ RankContext rank_context(const LaunchPlan& plan) {
 
 namespace {
 
-// Loopback addresses are this host by definition: such nodes share its cores. Other names are not
-// looked up: a job may have thousands.
+// Loopback addresses mean this host, so such nodes share its cores. Other names are not resolved,
+// because a job may have thousands.
 std::vector<CorePlan> shared_out_cores(const Assignment& assignment) {
   const auto here = [](const NodePlacement& node) {
     return node.address == "localhost" || is_loopback(node.address);
@@ -319,7 +321,7 @@ std::vector<CorePlan> shared_out_cores(const Assignment& assignment) {
                     get_env("OMP_NUM_THREADS").has_value(), cgroup_limits().cpus);
 }
 
-// torchrun binds nobody, and lets several ranks have one thread each.
+// torchrun pins no rank, and gives each of several ranks one thread.
 std::vector<CorePlan> torchrun_cores(int ranks) {
   const bool limits = ranks > 1 && !get_env("OMP_NUM_THREADS");
   return std::vector<CorePlan>(static_cast<size_t>(ranks), CorePlan{limits ? 1 : 0, {}});
@@ -345,7 +347,7 @@ RankCommands::RankCommands(const LaunchPlan& plan, const Assignment& assignment,
   context_.interface = interface_of(resolve(plan.topology.bind_address));
 }
 
-// Before a rank's lines on the console; "" for the usual one.
+// The prefix of a rank's lines on the console; "" for the default.
 static std::string line_label(const Settings& settings, const NodePlacement& node, int local_rank,
                               int rank) {
   const std::string& wanted = settings.text("log_line_prefix_template");
@@ -374,7 +376,7 @@ RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
     }
   }
   rank.cores = cores.cores;
-  // A bar of other programs is their own affair: they see a pipe.
+  // Only fleet-worker may draw a progress bar; other programs write to a pipe.
   const bool draws_bar =
       plan_.trains && local_rank == 0 && !shown_.chosen && !stamps_console(settings);
   rank.draws_bar = draws_bar && terminal_width_ > 0;
@@ -399,12 +401,12 @@ RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
   rank.shown_streams = shown_.streams(rank.rank, local_rank - node.servers);
   rank.labelled_streams = shown_.labels.of(local_rank - node.servers);
   rank.label = line_label(settings, node, local_rank, rank.rank);
-  // Servers wait for trainers; it is the trainers that have to get on.
+  // Servers wait for trainers, so only trainers are checked for progress.
   const double seconds = settings.number("hang_timeout");
   rank.hang_timeout_ms = static_cast<int>(std::min(seconds, 2e6) * 1000);
   if (rank.rank == debugged_) {
     rank.argv = stand_in(rank.argv);
-    rank.hang_timeout_ms = 0;  // it waits for a person
+    rank.hang_timeout_ms = 0;  // it waits for the user
   }
   return rank;
 }

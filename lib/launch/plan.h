@@ -1,4 +1,4 @@
-// What a command line comes to on this node, before the other nodes are met.
+// The plan that a command line yields on this node, before the other nodes join.
 #pragma once
 
 #include <memory>
@@ -22,48 +22,48 @@ struct LaunchPlan {
   LaunchRequest request;
   Topology topology;
   Roles roles;
-  LocalRoles local_roles;                 // of the parameter-server mode
-  std::vector<std::vector<int>> devices;  // a rank
+  LocalRoles local_roles;                 // with parameter servers
+  std::vector<std::vector<int>> devices;  // by rank
   std::vector<std::string> command;
   bool trains = false;  // the command is fleet-worker
   std::vector<std::string> dialects;
   std::string log_dir;
   Security security;
-  std::string credentials;      // where ranks find it, in the environment
-  bool doctor = false;          // the nodes meet for fleetrun doctor, not for a job
-  std::vector<HeldPort> ports;  // a rank
+  std::string credentials;      // path of the credentials, for the ranks' environment
+  bool doctor = false;          // the nodes join for fleetrun doctor, not for a job
+  std::vector<HeldPort> ports;  // by rank
   std::unique_ptr<HeldPort> master_port;
-  std::unique_ptr<HeldPort> next_rendezvous;  // where this node would host it, were the host lost
-  std::unique_ptr<HeldPort> service_port;     // on loopback, where a dialect wants it
+  std::unique_ptr<HeldPort> next_rendezvous;  // where this node hosts it if the host is lost
+  std::unique_ptr<HeldPort> service_port;     // on loopback, if a dialect needs it
 
   bool on_gpus() const { return !devices[0].empty(); }
 };
 
-// Checks everything that can be checked on this node, and holds its ports. Before threads exist.
-// Throws Error for what the user got wrong and what the machine refuses.
+// Checks everything that can be checked on this node, and holds its ports. Call it before threads
+// exist. Throws Error for user errors and for requests that the machine rejects.
 LaunchPlan make_plan(LaunchRequest request);
-// The same for fleetrun doctor: the program may be missing, and of the ports only that of the first
-// rank is held, or any other where a job has it.
+// The plan of fleetrun doctor: the program is optional, and it holds only the port of the first
+// rank, or any free port if a job has that one.
 LaunchPlan make_doctors_plan(LaunchRequest request);
 
-// Holds the port at which this node would host the rendezvous, were the host lost.
+// Holds the port at which this node hosts the rendezvous if the host is lost.
 void hold_next_rendezvous(LaunchPlan* plan);
 
-// The folder, or where it would be made: the nearest one that exists.
+// The folder, or its nearest existing parent.
 std::string nearest_folder(const std::string& path);
 
 JobSpec job_of(const LaunchPlan& plan);
 NodeInfo node_of(const LaunchPlan& plan, bool hosts_rendezvous);
 
-// What a rank's environment depends on beyond the Assignment, but for its cores.
+// The inputs of a rank's environment besides the Assignment, except for its cores.
 RankContext rank_context(const LaunchPlan& plan);
 
-// The commands of the ranks of one world: what is alike for them is made once.
+// Creates the commands of the ranks of one world. Parts common to all ranks are created once.
 class RankCommands {
  public:
-  // kUsage where the world lacks a rank that the options name.
+  // Throws kUsage if the world lacks a rank that the options name.
   RankCommands(const LaunchPlan& plan, const Assignment& assignment, int terminal_width);
-  // Of any node; on `cores` of this machine.
+  // For a rank of any node, on `cores` of this machine.
   RankCommand of(const Assignment& assignment, int local_rank, const CorePlan& cores) const;
 
  private:
@@ -74,11 +74,11 @@ class RankCommands {
   int terminal_width_, debugged_;
 };
 
-// How this node's cores are shared out among its ranks. kUsage where --numa_binding cannot be done.
+// Divides this node's cores among its ranks. Throws kUsage if --numa_binding is impossible.
 std::vector<CorePlan> cores_of_ranks(const LaunchPlan& plan, const Assignment& assignment);
 
-// This node's ranks, once the world is known. `terminal_width`: of the terminal that shows local
-// rank 0; 0: none does.
+// The commands of this node's ranks, once the world is known. `terminal_width`: of the terminal
+// that shows local rank 0; 0 if none does.
 std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment& assignment,
                                        int terminal_width);
 

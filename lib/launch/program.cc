@@ -25,17 +25,17 @@ bool is_executable(const std::string& path) {
 void refuse_folder(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return;
-  throw Error(ErrorCode::kUsage, "this is a folder", path, "name a job file, a .py or a program");
+  throw Error(ErrorCode::kUsage, "this is a folder", path, "give a job file, a .py or a program");
 }
 
 void need_file(const std::string& path, const std::string& what) {
   refuse_folder(path);
   if (is_file(path) && ::access(path.c_str(), R_OK) == 0) return;
   throw Error(ErrorCode::kUsage, "cannot read the " + what, path,
-              "give its path, and options of fleetrun before it");
+              "give its path, with the options of fleetrun before it");
 }
 
-// "" where PATH has none.
+// "" if PATH has no such program.
 std::string in_path(const std::string& name) {
   for (const std::string& folder : split(env_or("PATH", "/usr/local/bin:/usr/bin:/bin"), ':')) {
     const std::string path = (folder.empty() ? "." : folder) + "/" + name;
@@ -49,28 +49,28 @@ std::string find_in_path(const std::string& name) {
     if (is_executable(name)) return name;
     refuse_folder(name);
     if (!is_file(name)) {
-      throw Error(ErrorCode::kUsage, "there is no such program", name, "give its path");
+      throw Error(ErrorCode::kUsage, "program not found", name, "give its path");
     }
-    throw Error(ErrorCode::kUsage, "this file may not be executed", name,
-                "chmod +x it, or name its interpreter before it");
+    throw Error(ErrorCode::kUsage, "this file is not executable", name,
+                "run chmod +x on it, or put its interpreter before it");
   }
   if (const std::string path = in_path(name); !path.empty()) return path;
-  throw Error(ErrorCode::kUsage, "there is no program of this name in PATH", name,
-              is_file(name) ? "for the file in this folder write ./" + name
-                            : "name a job file, a .py or a program");
+  throw Error(ErrorCode::kUsage, "program not found in PATH", name,
+              is_file(name) ? "to run the file in this folder write ./" + name
+                            : "give a job file, a .py or a program");
 }
 
 // A script, a folder or a zip file.
 void need_path(const std::string& path) {
   if (::access(path.c_str(), R_OK) == 0) return;
   throw Error(ErrorCode::kUsage, "cannot read the script", path,
-              "give its path, and options of the launcher before it; --no_python for a program, "
-              "--module for a module");
+              "give its path, with the options of the launcher before it; use --no_python for a "
+              "program, --module for a module");
 }
 
 std::string need_worker(const std::string& worker) {
   if (is_executable(worker)) return worker;
-  throw Error(ErrorCode::kNotFound, "fleet-worker, which runs job files, is not there", worker,
+  throw Error(ErrorCode::kNotFound, "fleet-worker, which runs job files, was not found", worker,
               "install it beside fleetrun, or build it: cmake --build --target fleet-worker");
 }
 

@@ -1,4 +1,4 @@
-// What a rank runs.
+// The program that a rank runs.
 #pragma once
 
 #include <string>
@@ -8,30 +8,31 @@
 
 namespace fleet {
 
-// What the first word of a program is.
+// The kind of the program's first word.
 enum class ProgramKind {
   kByName,      // a .json job file, a .py, or a program
   kScript,      // a Python script, whatever its name
-  kModule,      // a Python module, as of python -m
-  kRunPath,     // what Python's runpy.run_path() runs: a script, a folder, a zip file
+  kModule,      // a Python module, as for python -m
+  kRunPath,     // a script, folder or zip file for Python's runpy.run_path()
   kExecutable,  // a program, whatever its name
 };
 
-// By --module, --no_python, --run_path and --compat=torchrun, which takes everything for a script.
+// Selected by --module, --no_python, --run_path and --compat=torchrun, which treats every program
+// as a script.
 ProgramKind program_kind(const Settings& settings);
 
-// The command line of a rank: a .json job file runs `worker` (fleet-worker, beside fleetrun) with
-// it, a .py `python3 -u`, anything else itself, looked up in PATH. argv[0] is a path that exists
-// and may be executed; kUsage otherwise. PYTHON_EXEC names another python, as for torchrun, and a
-// "--" behind a Python script is the launcher's, as for torchrun and Paddle.
+// The command line of a rank. A .json job file runs in `worker` (fleet-worker, beside fleetrun), a
+// .py file with `python3 -u`, anything else directly, looked up in PATH. argv[0] is the path of an
+// existing executable; throws kUsage otherwise. PYTHON_EXEC selects another Python, as for
+// torchrun. A "--" after a Python script belongs to the launcher, as for torchrun and Paddle.
 std::vector<std::string> rank_command(const std::vector<std::string>& program,
                                       const std::string& worker,
                                       ProgramKind kind = ProgramKind::kByName);
 
-// Whether there is anything of this name to run: a file, or a program in PATH.
+// Whether the name is a file, or a program in PATH.
 bool is_program(const std::string& name);
 
-// Whether this is a job file, which runs fleet-worker.
+// Whether this is a job file, which fleet-worker runs.
 bool is_job_file(const std::string& program);
 
 // The fleet-worker that belongs to this fleetrun.

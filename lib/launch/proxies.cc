@@ -48,7 +48,7 @@ std::vector<std::string> proxy_warnings(
     const std::vector<std::string>& dialects, const Assignment& assignment,
     const std::function<std::optional<std::string>(const std::string&)>& environment) {
   std::vector<std::string> warnings;
-  // gRPC's: the first that is set counts.
+  // As in gRPC, the first variable that is set wins.
   std::string proxy, excepted;
   for (const char* name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     if (proxy.empty() && environment(name)) proxy = name;
@@ -61,9 +61,9 @@ std::vector<std::string> proxy_warnings(
     if (!dialect->proxied_host || assignment.world->servers > 0) continue;
     const std::string host = dialect->proxied_host(assignment);
     if (host.empty() || excepted_from_proxy(host, excepted)) continue;
-    warnings.push_back(proxy + " is set: " + dialect->name + " would reach its coordinator on " +
-                       host + " through that proxy, and may hang; add " + host +
-                       " to no_proxy, or start it without the proxy");
+    warnings.push_back(
+        proxy + " is set: " + dialect->name + " would connect to its coordinator on " + host +
+        " through this proxy and may hang; add " + host + " to no_proxy, or unset the proxy");
   }
   return warnings;
 }

@@ -1,4 +1,5 @@
-// Proxies in the environment of the ranks: it stays as it is, and a warning names what they break.
+// Proxies in the ranks' environment: fleetrun leaves them unchanged, and warns if they break a
+// dialect.
 #pragma once
 
 #include <functional>
@@ -10,12 +11,12 @@
 
 namespace fleet {
 
-// Whether `host` is one that `no_proxy` ("localhost,.cluster,10.0.0.0/8" or "*") excepts: a name or
-// a part of one behind a dot, an address, or a network.
+// Whether `no_proxy` ("localhost,.cluster,10.0.0.0/8" or "*") excludes `host`. Entries are names,
+// domain suffixes, addresses or networks.
 bool excepted_from_proxy(const std::string& host, const std::string& no_proxy);
 
-// A line for each of these dialects whose library would ask the proxy for another rank.
-// `environment` looks a variable up.
+// A warning for each of these dialects whose library would connect to another rank through the
+// proxy. `environment` looks up a variable.
 std::vector<std::string> proxy_warnings(
     const std::vector<std::string>& dialects, const Assignment& assignment,
     const std::function<std::optional<std::string>(const std::string&)>& environment);

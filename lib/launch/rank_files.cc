@@ -10,7 +10,7 @@
 namespace fleet {
 namespace {
 
-// Of names that nobody else makes up.
+// A random part for unique names.
 std::string random_word() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device device;

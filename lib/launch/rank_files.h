@@ -1,4 +1,4 @@
-// Where the output of a node's ranks is kept: as Paddle names the files, or as torchrun does.
+// Paths of the ranks' output, named like Paddle's or torchrun's.
 #pragma once
 
 #include <string>
@@ -10,27 +10,27 @@
 namespace fleet {
 
 struct RankFiles {
-  std::string output;   // its standard output; empty: it is kept nowhere
-  std::string errors;   // its standard error; maybe the same
+  std::string output;   // standard output; empty: not stored
+  std::string errors;   // standard error; may be the same file
   std::string failure;  // TORCHELASTIC_ERROR_FILE; absolute, as the program may change its folder
 };
 
-// The job's folder. Paddle: --log_dir. torchrun: a new one, ID_RANDOM, in --log_dir, or in a
-// private one of the folder for temporary files. Nothing is made here.
+// The job's log folder. Paddle: --log_dir. torchrun: a new folder ID_RANDOM in --log_dir, or in a
+// private temporary folder. Creates nothing.
 std::string log_folder(const Settings& settings);
-// Whether that is below a folder of its own that goes away after a success.
+// Whether the log folder is in a temporary folder that is removed after a success.
 bool is_temporary_log_folder(const Settings& settings);
-// The folder that `log_folder` is in, where is_temporary_log_folder().
+// The parent of `log_folder`, if is_temporary_log_folder().
 std::string temporary_parent(const std::string& log_folder);
 
-// Paddle: FOLDER/workerlog.N, serverlog.N where there are servers (the first ranks of a node), and
-// with --log_split workerlog.N.err. torchrun: FOLDER/attempt_K/N/stdout.log and stderr.log of the
-// streams that --redirects and --tee name. `attempt`: restarts after failures so far.
+// Paddle: FOLDER/workerlog.N, serverlog.N for servers (the first ranks of a node), and
+// workerlog.N.err with --log_split. torchrun: FOLDER/attempt_K/N/stdout.log and stderr.log for the
+// streams in --redirects and --tee. `attempt`: the number of restarts after failures so far.
 class RankFilesOf {
  public:
   RankFilesOf(const Settings& settings, std::string folder);
   RankFiles of(int local_rank, int servers, int attempt) const;
-  // What --duplicate_stdout_filters (`errors`: _stderr_) wants kept once more, and where: in
+  // The lines that --duplicate_stdout_filters (`errors`: _stderr_) copies, and the file for them:
   // filtered_stdout.log beside the logs.
   CopiedLines copies(bool errors, int attempt) const;
 

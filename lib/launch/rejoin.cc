@@ -11,7 +11,7 @@
 namespace fleet {
 namespace {
 
-// The next host is among the first nodes that are left.
+// The next host is one of the first remaining nodes.
 constexpr size_t kAsked = 16;
 constexpr std::chrono::milliseconds kPatience{1'000};
 
@@ -24,7 +24,7 @@ void rejoin_where_it_runs(LaunchPlan* plan) {
                               topology.rendezvous_port > 0 &&
                               restart_policy(settings).max_restarts > 0;
   if (!may_have_moved) return;
-  std::vector<std::string> others, at;  // who takes over does so at this port where it is free
+  std::vector<std::string> others, at;  // a new host prefers this port
   for (const std::string& node : topology.nodes) {
     if (node == topology.address || others.size() == kAsked) continue;
     others.push_back(node);
@@ -33,7 +33,7 @@ void rejoin_where_it_runs(LaunchPlan* plan) {
   const std::string there =
       find_running_job(at, settings.text("job_id"), plan->security, kPatience);
   if (there.empty()) return;
-  spdlog::warn("job '{}' runs already, and its rendezvous is at {} now: this node joins it there",
+  spdlog::warn("job '{}' already runs, and its rendezvous is now at {}: this node joins it there",
                shown_name(settings.text("job_id")), there);
   topology.hosting = Topology::Hosting::kNo;
   const auto found = std::find(at.begin(), at.end(), there) - at.begin();

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kOfThisMode[] = {"servers",    "workers",   "server_num",
                                        "worker_num", "with_gloo", "gloo_port"};
 
-// "10.0.0.1:8000", "[fd00::1]:8000"; the port may be missing where it is not `needed`.
+// Parses "10.0.0.1:8000" or "[fd00::1]:8000"; the port is optional unless `needed`.
 RoleEntry parse_entry(const std::string& text, bool needed, const std::string& where) {
   const std::string next = "write it like 10.0.0.1:8000,10.0.0.2:8000";
   const size_t colon = text.rfind(':');
@@ -61,27 +61,27 @@ void check_mode(const Settings& settings, const Roles& roles, const char* given)
       if (!settings.given(key) || nodes_counted) continue;
       refuse(roles.listed() && std::string(key) == "ips"
                  ? "the nodes are those of --servers and --workers"
-                 : "it belongs to collective training, not to parameter servers",
+                 : "it has no effect with parameter servers",
              settings.origin(key), "leave it out");
     }
   } else if (given) {
-    refuse("it belongs to the parameter-server mode", settings.origin(given),
+    refuse("it has no effect without parameter servers", settings.origin(given),
            "leave it out, or give --server_num and --worker_num");
   }
 }
 
-// Where they are counted, the numbers are those of every node.
+// --server_num and --worker_num apply to every node.
 void check_numbers(const Settings& settings, const Roles& roles) {
   if (!roles.wanted || roles.listed()) return;
   for (const char* key : {"server_num", "worker_num"}) {
     if (!settings.given(key) || settings.integer(key) > 0) continue;
-    refuse("a job with parameter servers has at least one of each kind on a node",
-           settings.origin(key) + " 0", "to place them freely, list --servers and --workers");
+    refuse("each node needs at least one server and one trainer", settings.origin(key) + " 0",
+           "use --servers and --workers to place them freely");
   }
   const std::string ips = join(settings.texts("ips"), ",");
   for (const ListedNode& node : expand_nodes(ips, settings.origin("ips"))) {
     if (node.devices == 0) continue;
-    refuse("of parameter servers every node has --server_num and --worker_num processes",
+    refuse("--server_num and --worker_num apply to every node",
            settings.origin("ips") + " " + node.address + ":" + std::to_string(node.devices),
            "leave the count out, or list --servers and --workers");
   }
@@ -107,8 +107,8 @@ Roles read_roles(const Settings& settings) {
     refuse("'" + mode + "' is not supported", settings.origin("run_mode"),
            "the modes are collective and ps");
   }
-  const char* given = nullptr;    // of this mode
-  const char* implied = nullptr;  // and making it the mode
+  const char* given = nullptr;    // an option of parameter servers
+  const char* implied = nullptr;  // an option that also selects the mode
   for (const char* key : kOfThisMode) {
     if (given_by_flag(settings, key)) given = key;
     const std::string name = key;
@@ -116,7 +116,7 @@ Roles read_roles(const Settings& settings) {
   }
   if (implied && mode == "collective" && settings.given("run_mode")) {
     refuse("it contradicts " + settings.origin("run_mode") + " collective",
-           settings.origin(implied), "give one of them");
+           settings.origin(implied), "give only one of them");
   }
   roles.wanted = mode == "ps" || implied != nullptr;
   roles.servers = parse_list(settings, "servers", true);

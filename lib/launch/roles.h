@@ -1,4 +1,4 @@
-// The parameter-server mode: which processes serve and which train.
+// Parameter servers: the server and trainer processes.
 #pragma once
 
 #include <string>
@@ -13,22 +13,22 @@ namespace fleet {
 struct RoleEntry {
   std::string address;
   int port = 0;  // 0: not given
-  int rank = 0;  // its place in its list
+  int rank = 0;  // index in its list
 };
 
 struct Roles {
   bool wanted = false;  // false: collective training
-  // Listed, by --servers and --workers; or counted a node, by --server_num and --worker_num.
+  // Either listed by --servers and --workers, or counted per node by --server_num and --worker_num.
   std::vector<RoleEntry> servers, trainers;
   int server_num = 0, trainer_num = 0;
 
   bool listed() const { return !servers.empty(); }
-  // The nodes of the lists, in the order in which they appear, servers first.
+  // The nodes of the lists in order of appearance, servers first.
   std::vector<ListedNode> nodes() const;
 };
 
-// The mode is that of --run_mode, or is implied by an option of it. kUsage where options contradict
-// each other.
+// --run_mode selects the mode, or one of its options implies it. Throws kUsage if options
+// contradict each other.
 Roles read_roles(const Settings& settings);
 
 // This node's processes, servers first.
@@ -36,7 +36,7 @@ struct LocalRoles {
   std::vector<RoleEntry> entries;
   int servers = 0;
 };
-// `address`: this node's, as it is listed.
+// `address`: this node's, as listed.
 LocalRoles local_roles(const Roles& roles, const std::string& address);
 
 }  // namespace fleet

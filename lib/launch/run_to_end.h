@@ -1,4 +1,4 @@
-// A helper program, run to its end.
+// Runs a helper program to its end.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ struct Finished {
   std::string error_output;  // what it wrote to standard error
 };
 
-// argv[0] is a path. Its standard output is dropped. kIo where it cannot be started. Before threads
-// exist only.
+// argv[0] is a path. Discards standard output. Throws kIo if the program cannot start. Call it
+// before threads exist.
 Finished run_to_end(const std::vector<std::string>& argv);
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// What must not be printed.
+// Values that must not be printed.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace fleet {
 
-// Whether a variable's name says that its value is a secret: TOKEN, SECRET, PASSWORD or KEY in it,
-// in letters of any size.
+// Whether a variable's name suggests a secret: it contains TOKEN, SECRET, PASSWORD or KEY, ignoring
+// case.
 bool is_secret(const std::string& name);
 
-// The value as people and logs may see it.
+// The value as shown to people and logs.
 std::string masked(const std::string& name, const std::string& value);
-// The same of "NAME=value" entries; others stay as they are.
+// The same for "NAME=value" entries; other entries stay unchanged.
 std::vector<std::string> masked(std::vector<std::string> entries);
 
 }  // namespace fleet

@@ -17,7 +17,7 @@ std::vector<std::string> shell_words(const std::string& text, const std::string&
       word = word.value_or("") + text[++at];
     } else if (quote == 0 && (c == '\'' || c == '"')) {
       quote = c;
-      word = word.value_or("");  // '' is a word
+      word = word.value_or("");  // '' is an empty word
     } else if (c == quote) {
       quote = 0;
     } else if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
@@ -28,8 +28,8 @@ std::vector<std::string> shell_words(const std::string& text, const std::string&
     }
   }
   if (quote != 0) {
-    throw Error(ErrorCode::kUsage, std::string("a ") + quote + " is not closed", origin,
-                "write it as for a shell");
+    throw Error(ErrorCode::kUsage, std::string("the quote ") + quote + " is not closed", origin,
+                "quote it as in a shell");
   }
   if (word) words.push_back(*std::move(word));
   return words;

@@ -1,4 +1,4 @@
-// Text that a shell would take apart.
+// Splits text into words like a shell.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace fleet {
 
-// The words of `text`, at its blanks: '..', ".." and \ keep blanks together, as in a shell, and
-// nothing else has a meaning. kUsage, naming `origin`, for a quote that is not closed.
+// Splits `text` at blanks. '..', ".." and \ protect blanks as in a shell; nothing else has a
+// special meaning. Throws kUsage, naming `origin`, for an unclosed quote.
 std::vector<std::string> shell_words(const std::string& text, const std::string& origin);
 
 }  // namespace fleet

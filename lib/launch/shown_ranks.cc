@@ -37,8 +37,8 @@ StreamsOfRanks read_streams(const Settings& settings, const char* key) {
   if (!settings.given(key)) return streams;
   const auto refuse = [&](const std::string& part) {
     throw Error(
-        ErrorCode::kUsage, "'" + part + "' does not say which streams", settings.origin(key),
-        "1 is standard output, 2 standard error, 3 both; write 3, or by local rank 0:3,2:1");
+        ErrorCode::kUsage, "'" + part + "' is not a choice of streams", settings.origin(key),
+        "use 1 for standard output, 2 for standard error, 3 for both, or by local rank 0:3,2:1");
   };
   const std::vector<std::string> parts = split(settings.text(key), ',');
   for (const std::string& part : parts) {

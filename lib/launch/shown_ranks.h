@@ -1,4 +1,4 @@
-// Which ranks show on the console: --ranks and --local_ranks_filter.
+// The ranks whose output the console shows: --ranks and --local_ranks_filter.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace fleet {
 
-// Which streams of a rank, by local rank: kStandardOutput | kStandardError.
+// Streams of each local rank: kStandardOutput | kStandardError.
 struct StreamsOfRanks {
   int others = 0;
   std::map<int, int> by_rank;
@@ -22,29 +22,29 @@ struct StreamsOfRanks {
 };
 
 struct ShownRanks {
-  bool chosen = false;  // else local rank 0 of each node, as Paddle has it
+  bool chosen = false;  // false: local rank 0 of each node, as in Paddle
   bool all = false;
-  std::set<int> ranks, local_ranks;  // global, and of each node
-  StreamsOfRanks tee, redirects;     // of these
-  StreamsOfRanks labels;  // whose lines show with their rank before them; others as they come
+  std::set<int> ranks, local_ranks;  // global ranks, and local ranks of each node
+  StreamsOfRanks tee, redirects;     // streams by local rank
+  StreamsOfRanks labels;             // streams whose lines have their rank as prefix
 
   bool shows(int rank, int local_rank) const {
     return chosen ? all || ranks.contains(rank) || local_ranks.contains(local_rank)
                   : local_rank == 0;
   }
-  // Of what is shown: as torchrun has it, what is not redirected, or is redirected and teed.
+  // The shown streams of a rank. As in torchrun: not redirected, or redirected and teed.
   int streams(int rank, int local_rank) const {
     const int wanted = tee.of(local_rank) | (3 & ~redirects.of(local_rank));
     return shows(rank, local_rank) ? wanted : 0;
   }
 };
 
-// Whether an option says which ranks show.
+// Whether an option selects the shown ranks.
 bool chooses_ranks(const Settings& settings);
 
-// --ranks and --local_ranks_filter: "all", or numbers and ranges: "0,3-5". --tee and --redirects:
-// "3", or "0:1,2:3"; with one of them and neither of the others, all ranks are shown. kUsage where
-// one is something else.
+// Parses --ranks and --local_ranks_filter ("all", or numbers and ranges such as "0,3-5"), and --tee
+// and --redirects ("3" or "0:1,2:3"). With only --tee or --redirects, all ranks are shown. Throws
+// kUsage for an invalid value.
 ShownRanks read_shown_ranks(const Settings& settings);
 
 }  // namespace fleet

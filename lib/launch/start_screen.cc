@@ -44,7 +44,7 @@ std::string ranks_of(const Assignment& assignment) {
 
 void print_restart(const LaunchPlan& plan, const Assignment& assignment) {
   spdlog::info(
-      "epoch {}: starting {} processes again on this node ({}); details are in {}/endpoints.log",
+      "generation {}: restarting {} processes on this node ({}); details are in {}/endpoints.log",
       assignment.epoch(), assignment.node().nproc(), ranks_of(assignment), plan.log_dir);
 }
 
@@ -76,7 +76,8 @@ void print_start(const LaunchPlan& plan, const Assignment& assignment, bool agai
     spdlog::warn("{}", line);
   }
   if (roles) {
-    spdlog::info("the servers' logs are {0}/serverlog.*, the workers' {0}/workerlog.*", log_dir);
+    spdlog::info("servers write their logs to {0}/serverlog.*, workers to {0}/workerlog.*",
+                 log_dir);
     return;
   }
   spdlog::info(

@@ -1,4 +1,4 @@
-// What the launcher says of a start, on standard error: standard output belongs to the program.
+// The launcher's output at a start, on standard error: standard output belongs to the program.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace fleet {
 
-// set_up_logging() for a launcher: --log_level, with --quiet at least WARNING.
+// set_up_logging() for a launcher: --log_level, raised to at least WARNING by --quiet.
 void set_up_launch_logging(const Settings& settings);
 
-// The configuration block: what differs from its default, all of it with --log_level=DEBUG. Nothing
-// with --quiet. `mode`: the line below it, "" for none.
+// Prints the configuration block: values that differ from their defaults, or all values with
+// --log_level=DEBUG. Prints nothing with --quiet. `mode` is the line below it; "" for none.
 void print_configuration(const LaunchRequest& request, const std::string& mode = {});
 
-// The table of the first rank's environment; the first time that this launcher starts ranks, one
-// line afterwards.
+// Prints the table of the first rank's environment at the first start, and one line at each
+// restart.
 void print_start(const LaunchPlan& plan, const Assignment& assignment, bool again);
 
 }  // namespace fleet

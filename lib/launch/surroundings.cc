@@ -21,8 +21,8 @@ void add(ConfigTree* tree, const std::string& key, const std::string& value,
   if (!tree->peek(key)) tree->set(key, value, "environment " + origin);
 }
 
-// Jobs and steps that share a node want ports of their own: each its 66 of 10000 to 29800, by
-// number. Endpoints of up to 64 ranks, MASTER_PORT, and the rendezvous.
+// Jobs and steps that share a node need separate ports. Each gets 66 ports between 10000 and 29800
+// by its number: endpoints of up to 64 ranks, MASTER_PORT and the rendezvous.
 void add_slurm_ports(long long job, long long step, ConfigTree* tree) {
   constexpr long long kBlocks = 300, kPorts = 66;
   const long long first = 10'000 + (job + 37 * step) % kBlocks * kPorts;
@@ -30,13 +30,13 @@ void add_slurm_ports(long long job, long long step, ConfigTree* tree) {
   add(tree, "rdzv_port", std::to_string(first + kPorts - 1), "SLURM_JOB_ID");
 }
 
-// Nodes of Slurm share their file system, and one command line: each has logs of its own.
+// Slurm nodes share a file system and a command line, so each node needs its own log folder.
 void add_logs(long long place, ConfigTree* tree) {
   const std::string logs = tree->peek("log_dir").value_or("log");
   tree->set("log_dir", logs + "/node" + std::to_string(place), "environment SLURM_NODEID");
 }
 
-// Started by --via=slurm: the first node shows the job.
+// With --via=slurm only the first node shows the job.
 void add_part(long long place, ConfigTree* tree) {
   if (place == 0) return;
   add(tree, "part", "true", kEnvVia);
@@ -44,7 +44,7 @@ void add_part(long long place, ConfigTree* tree) {
 }
 
 void add_slurm(const Surroundings& from, ConfigTree* tree) {
-  // Set in a step only, not in the script of sbatch.
+  // Set only inside a step, not in the script of sbatch.
   const auto list = from.environment("SLURM_STEP_NODELIST");
   const auto nodes = number(from, "SLURM_STEP_NUM_NODES"),
              tasks = number(from, "SLURM_STEP_NUM_TASKS"), place = number(from, "SLURM_NODEID");
@@ -53,18 +53,19 @@ void add_slurm(const Surroundings& from, ConfigTree* tree) {
     if (tree->peek(key)) return;
   }
   if (*tasks != *nodes) {
-    throw Error(ErrorCode::kUsage,
-                "srun has started " + std::to_string(*tasks) + " fleetruns on " +
-                    std::to_string(*nodes) + (*nodes == 1 ? " node" : " nodes"),
-                "SLURM_STEP_NUM_TASKS",
-                "start one a node: srun --ntasks-per-node=1 fleetrun --nproc_per_node=N ...; or "
-                "give --nnodes=1 where each is a job of its own");
+    throw Error(
+        ErrorCode::kUsage,
+        "srun started " + std::to_string(*tasks) + " fleetrun processes on " +
+            std::to_string(*nodes) + (*nodes == 1 ? " node" : " nodes"),
+        "SLURM_STEP_NUM_TASKS",
+        "start one per node with srun --ntasks-per-node=1 fleetrun --nproc_per_node=N ..., or "
+        "give --nnodes=1 if each is a separate job");
   }
   if (*nodes == 1) return;
   const auto all = expand_nodes(*list, "environment SLURM_STEP_NODELIST");
   if (static_cast<long long>(all.size()) != *nodes || *place >= *nodes) {
     throw Error(ErrorCode::kUsage,
-                "it lists " + std::to_string(all.size()) + " nodes, SLURM_STEP_NUM_NODES is " +
+                "it lists " + std::to_string(all.size()) + " nodes, but SLURM_STEP_NUM_NODES is " +
                     std::to_string(*nodes) + " and SLURM_NODEID " + std::to_string(*place),
                 "environment SLURM_STEP_NODELIST " + *list, "give --ips yourself");
   }
@@ -79,8 +80,8 @@ void add_slurm(const Surroundings& from, ConfigTree* tree) {
   add_slurm_ports(*job, step.value_or(0), tree);
 }
 
-// "train-3.train.default.svc.cluster.local" of pod 3: the same with 0. Empty where the pod has no
-// such name.
+// For pod 3, "train-3.train.default.svc.cluster.local": the same name with index 0. "" if the pod
+// has no such name.
 std::string first_pod(const Surroundings& from, const std::string& index) {
   const std::string pod = from.host_name(), name = from.canonical_name(), ending = "-" + index;
   if (!pod.ends_with(ending) || !name.starts_with(pod + ".")) return {};
@@ -90,7 +91,7 @@ std::string first_pod(const Surroundings& from, const std::string& index) {
 void add_kubernetes(const Surroundings& from, ConfigTree* tree) {
   const auto index = from.environment("JOB_COMPLETION_INDEX");
   if (!index || !from.environment("KUBERNETES_SERVICE_HOST") || tree->peek("ips")) return;
-  // Without it the pods are jobs of their own, as in a sweep over parameters.
+  // Without --nnodes each pod is a separate job, as in a parameter sweep.
   long long nodes = 0;
   const std::string count = tree->peek("nnodes").value_or("1");  // perhaps a range
   if (!parse_int(std::string_view(count).substr(count.find(':') + 1), &nodes) || nodes < 2) return;
@@ -98,12 +99,11 @@ void add_kubernetes(const Surroundings& from, ConfigTree* tree) {
   if (tree->peek("master")) return;
   const std::string master = first_pod(from, *index);
   if (master.empty()) {
-    throw Error(
-        ErrorCode::kUsage,
-        "the pods of this job have no names of their own: this one is '" + from.host_name() + "'",
-        "environment JOB_COMPLETION_INDEX",
-        "give the pod template a `subdomain` with a headless service (see "
-        "config/kubernetes), or give --master");
+    throw Error(ErrorCode::kUsage,
+                "the pods of this job have no DNS names: this pod is '" + from.host_name() + "'",
+                "environment JOB_COMPLETION_INDEX",
+                "give the pod template a `subdomain` with a headless service (see "
+                "config/kubernetes), or give --master");
   }
   add(tree, "master", master, "JOB_COMPLETION_INDEX");
 }

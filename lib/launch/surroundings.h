@@ -1,4 +1,4 @@
-// What the place that fleetrun was started in says about the job: Slurm, Kubernetes.
+// The cluster environment in which fleetrun was started: Slurm or Kubernetes.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace fleet {
 
-// Set for launchers that a --via has started: its name.
+// Set for launchers that --via has started: the launch method.
 inline constexpr char kEnvVia[] = "FLEET_VIA";
 
 struct Surroundings {
@@ -20,13 +20,13 @@ struct Surroundings {
 };
 Surroundings real_surroundings();
 
-// Adds to `tree` what the user has not given himself:
-// - `srun fleetrun ...`, one a node: nodes, this node's place, ports and the job's name from
-//   SLURM_*, and a log folder for each node. Only where none of --ips, --master, --nnodes, --host,
+// Adds settings to `tree` that the user has not given:
+// - For `srun fleetrun ...`, one per node: nodes, this node's rank, ports and the job id from
+//   SLURM_*, and a log folder for each node. Only if none of --ips, --master, --nnodes, --host,
 //   --rank, --servers and --workers is given. With --via=slurm only the first node shows the job.
-// - a pod of a Kubernetes indexed Job, where --nnodes says that there are several: --rank from
-//   JOB_COMPLETION_INDEX, --master from the names that a headless service gives to pods.
-// kUsage where srun has started several on a node.
+// - For a pod of a Kubernetes indexed Job with several --nnodes: --rank from JOB_COMPLETION_INDEX,
+//   --master from the names that a headless service gives to pods.
+// Throws kUsage if srun has started several on one node.
 void add_surroundings(const Surroundings& surroundings, ConfigTree* tree);
 
 }  // namespace fleet

@@ -62,7 +62,7 @@ std::string row(const std::string& key, const std::string& value, const Layout& 
          std::string(pad - pad / 2, ' ') + "|\n";
 }
 
-// One column is left free: a full last one makes some terminals wrap.
+// Leave the last column free, because some terminals wrap after it.
 Layout narrow_layout(size_t key_width, int columns) {
   constexpr size_t kLeastValue = 12, kUsual = 80;
   const size_t room = (columns > 0 ? static_cast<size_t>(columns) : kUsual) - 1;
@@ -80,7 +80,7 @@ std::string configuration_block(const Settings& settings, const std::vector<std:
   for (size_t i = 0; i < keys.size(); ++i) {
     const Option& option = launch_options()[i];
     const bool given = settings.given(option.key);
-    // Paddle prints all of its options; what is rarer is shown where it is used.
+    // Paddle prints all of its options. Show rarely used options only if given.
     const bool rare = !option.common && (option.optional || option.is_flag());
     const std::string value = python_value(settings, keys[i], option);
     const bool differs = given && value != python_value(defaults, keys[i], option);

@@ -1,4 +1,4 @@
-// What the launcher prints, byte for byte as Paddle's does.
+// The launcher's output that matches Paddle's byte by byte.
 #pragma once
 
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace fleet {
 
-// "-----------  Configuration Arguments -----------", sorted "key: value" lines, 48 dashes; with a
-// newline at the end. Values are Python's: None for what is not given. Of `all` options, or of
-// those that differ from their default; the program in any case.
+// "-----------  Configuration Arguments -----------", sorted "key: value" lines, 48 dashes and a
+// newline. Values are formatted as in Python, None for values not given. Contains all options if
+// `all`, else those that differ from their default, and always the program.
 std::string configuration_block(const Settings& settings, const std::vector<std::string>& program,
                                 bool all);
 
-// The "Distributed Envs" table, four blanks before each line, without a newline at the end.
-// Paddle's is 93 columns wide. `layout`: "paddle"; "narrow": what fits into `columns` (0: 80),
-// without the blanks; or "auto": Paddle's, unless the terminal's `columns` are fewer (0: it is no
+// The "Distributed Envs" table with four blanks before each line, without a final newline. Paddle's
+// is 93 columns wide. `layout`: "paddle"; "narrow", which fits into `columns` (0: 80) and has no
+// leading blanks; or "auto", which is Paddle's unless the terminal has fewer `columns` (0: not a
 // terminal).
 std::string environment_table(const Variables& variables, const std::string& layout = "paddle",
                               int columns = 0);
 
-// log/endpoints.log.
+// The content of log/endpoints.log.
 std::string endpoints_log(const World& world);
 
 }  // namespace fleet

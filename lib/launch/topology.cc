@@ -22,19 +22,19 @@ namespace {
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
-// Of this host: one of its addresses, or any loopback address.
+// Whether an address belongs to this host, or is a loopback address.
 bool is_local(const HostFacts& host, const std::string& address) {
   const std::string numeric = host.resolve(address);
   const auto& own = host.addresses;
   return is_loopback(numeric) || std::find(own.begin(), own.end(), numeric) != own.end();
 }
 
-// Debian's /etc/hosts maps the host's own name to 127.0.1.1, where no other node reaches it. What
-// this node listens on is then the address that faces another node.
+// Debian's /etc/hosts maps the host's own name to 127.0.1.1, which no other node can reach. Listen
+// on the address that faces another node instead.
 std::string reachable_address(const HostFacts& host, const Topology& topology) {
   const std::string& address = topology.address;
   const std::string numeric = host.resolve(address);
-  // Every host is its own "localhost": all nodes are on this one.
+  // "localhost" means that all nodes are on this host.
   if (numeric == address || !is_loopback(numeric) || address == "localhost") return address;
   for (const std::string& other : topology.nodes) {
     if (other == address || is_loopback(host.resolve(other))) continue;
@@ -51,7 +51,7 @@ void check_ips(const std::vector<std::string>& ips, const std::string& origin) {
   for (const std::string& ip : ips) {
     if (!seen.insert(ip).second) {
       usage(ip + " is listed twice", origin,
-            "list each node once; several ranks a node: --gpus or --nproc_per_node");
+            "list each node once; for several ranks per node use --gpus or --nproc_per_node");
     }
   }
 }
@@ -64,12 +64,12 @@ int find_self(const Settings& settings, const std::vector<std::string>& ips,
     const auto found = std::find(ips.begin(), ips.end(), own);
     if (found == ips.end()) {
       usage(own + " is not among --ips=" + join(ips, ","), settings.origin("host"),
-            "give this node's address as it is listed there");
+            "give this node's address as listed there");
     }
     return static_cast<int>(found - ips.begin());
   }
-  // Where this host's own name stands, the others' are not looked up: there may be thousands, and a
-  // name service that does not answer.
+  // If the list has this host's own name, resolve no other names: there may be thousands, and the
+  // name service may not answer.
   const auto named = std::find(ips.begin(), ips.end(), host.name);
   if (named != ips.end() && is_local(host, *named)) return static_cast<int>(named - ips.begin());
   std::vector<std::string> mine;
@@ -79,11 +79,11 @@ int find_self(const Settings& settings, const std::vector<std::string>& ips,
   if (mine.empty()) {
     usage("none of " + join(ips, ", ") + " is an address of this host", settings.origin("ips"),
           "its addresses are " + join(host.addresses, ", ") +
-              "; correct --ips, or say with --host which entry this host is");
+              "; correct --ips, or select this host's entry with --host");
   }
   if (mine.size() > 1) {
     usage(join(mine, " and ") + " are all addresses of this host", settings.origin("ips"),
-          "say with --host which of them this node is");
+          "select this node's address with --host");
   }
   return static_cast<int>(std::find(ips.begin(), ips.end(), mine[0]) - ips.begin());
 }
@@ -119,15 +119,15 @@ Master parse_master(const Settings& settings) {
   return master;
 }
 
-// Nodes that meet at a loopback address are all on this host, and want addresses of their own. All
-// of 127.0.0.0/8 are this host's. `rank`: -1 where it is given by arrival.
+// Nodes whose master is a loopback address are all on this host and need distinct addresses. All of
+// 127.0.0.0/8 belongs to this host. `rank` is -1 if assigned by arrival.
 std::string loopback_address(const HostFacts& host, int rank) {
   const int number = rank >= 0 ? rank + 1 : (1 << 16) + host.process % (1 << 22);
   return "127." + std::to_string(number >> 16) + "." + std::to_string(number >> 8 & 255) + "." +
          std::to_string(number & 255);
 }
 
-// Nodes that are only counted: --nnodes and --master.
+// Nodes given as a count: --nnodes and --master.
 void resolve_counted(const Settings& settings, const HostFacts& host,
                      const std::optional<Master>& master, Topology* topology) {
   const NodeCount count = node_count(settings);
@@ -135,15 +135,16 @@ void resolve_counted(const Settings& settings, const HostFacts& host,
   topology->nnodes = std::max(count.max, 1);
   topology->min_nodes = std::max(count.min, 1);
   if (topology->nnodes > 1 && !master) {
-    usage("several nodes have to meet somewhere", settings.origin("nnodes"),
+    usage("several nodes need a rendezvous address", settings.origin("nnodes"),
           "give the same --master=ADDRESS:PORT on every node, or list them with --ips");
   }
   if (given_by_flag(settings, "sort_ip") && settings.boolean("sort_ip") && topology->nnodes > 1) {
-    usage("nodes that are only counted are ranked by --rank, or as they arrive", "--sort_ip",
+    usage("nodes without a list get their ranks from --rank, or by arrival", "--sort_ip",
           "list them with --ips, or leave it out");
   }
   if (rank >= topology->nnodes) {
-    usage("there is no node " + std::to_string(rank) + " of " + std::to_string(topology->nnodes),
+    usage("this job has no node " + std::to_string(rank) + "; its number of nodes is " +
+              std::to_string(topology->nnodes),
           settings.origin("rank"), "nodes are numbered from 0; see --nnodes");
   }
   const std::string& own = settings.text("host");
@@ -162,7 +163,8 @@ void resolve_counted(const Settings& settings, const HostFacts& host,
   if (rank == 0 && !here) {
     usage(master->address + " is not an address of this host, which is node 0",
           settings.origin("master"),
-          "node 0 has to run where --master is; its addresses are " + join(host.addresses, ", "));
+          "start node 0 on the host of --master; this host's addresses are " +
+              join(host.addresses, ", "));
   }
   using Hosting = Topology::Hosting;
   topology->hosting = rank == 0           ? Hosting::kYes
@@ -175,11 +177,11 @@ void resolve_counted(const Settings& settings, const HostFacts& host,
                                           : host.address_towards(master->address);
   if (topology->address.empty()) {
     usage("there is no route to " + master->address, settings.origin("master"),
-          "correct it, or give this node's address with --host");
+          "correct the address, or give this node's address with --host");
   }
 }
 
-// Nodes that are listed: --ips.
+// Nodes given as a list: --ips.
 void resolve_listed(const Settings& settings, const HostFacts& host,
                     const std::vector<ListedNode>& listed, const std::optional<Master>& master,
                     Topology* topology) {
@@ -231,8 +233,8 @@ NodeCount count_of_listed(const Settings& settings, int listed) {
   if (count.max > listed || (count.max < listed && !spares)) {
     usage("it contradicts --ips, which lists " + std::to_string(listed) + " nodes",
           settings.origin("nnodes") + " " + settings.text("nnodes"),
-          count.max > listed ? "give one of them"
-                             : "give one of them; or --max_restart, for spare nodes");
+          count.max > listed ? "give only one of them"
+                             : "give only one of them, or --max_restart for spare nodes");
   }
   return count;
 }
@@ -248,8 +250,8 @@ void wait_for_master_name(const Settings& settings, const HostFacts& host, const
     if (now() - start >= settings.number("rdzv_timeout")) {
       throw Error(ErrorCode::kTimeout, "the name does not resolve",
                   settings.origin("master") + " " + name,
-                  "correct it, or see that the name service of this cluster knows it (Kubernetes: "
-                  "a headless service, see config/kubernetes); or raise --rdzv_timeout");
+                  "correct the name, add it to the name service of this cluster (Kubernetes: "
+                  "a headless service, see config/kubernetes), or raise --rdzv_timeout");
     }
     if (now() >= next_line) {
       const double left = settings.number("rdzv_timeout") - (now() - start);
@@ -285,13 +287,13 @@ Topology resolve_topology(const Settings& settings, const HostFacts& host) {
   const auto port = static_cast<int>(settings.integer("rdzv_port"));
   if (master && master->port > 0 && port > 0 && master->port != port) {
     usage("it contradicts --master", settings.origin("rdzv_port") + " " + std::to_string(port),
-          "give the port in one of them");
+          "give the port in only one of them");
   }
   topology.rendezvous_port = settings.given("rdzv_port")  ? port
                              : master && master->port > 0 ? master->port
                              : several                    ? kDefaultRendezvousPort
                                                           : 0;
-  // Where several nodes are counted, it is the rendezvous's.
+  // For several counted nodes, --master_port is the port of the rendezvous.
   if (!several || !listed.empty()) {
     topology.master_port = static_cast<int>(settings.integer("master_port"));
   }

@@ -32,7 +32,7 @@ using Environment = std::function<std::optional<std::string>(const std::string&)
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
-// Above this are the steps that Slurm makes for itself: a batch script, salloc's own shell.
+// Slurm numbers its own steps from here on: a batch script, salloc's own shell.
 constexpr long long kFirstOwnStep = 0xfffffff0;
 
 bool has_allocation(const Environment& environment) {
@@ -47,12 +47,12 @@ bool in_own_step(const Environment& environment) {
 
 void check_allocation(const Environment& environment) {
   if (!has_allocation(environment)) {
-    refuse("this is no allocation of Slurm", "--via=slurm",
-           "get one with salloc or sbatch; see config/slurm");
+    refuse("fleetrun does not run in a Slurm allocation", "--via=slurm",
+           "create one with salloc or sbatch; see config/slurm");
   }
   if (in_own_step(environment)) {
-    refuse("this is step " + *environment("SLURM_STEP_ID") + " of a Slurm job already",
-           "--via=slurm", "leave --via out: srun --ntasks-per-node=1 fleetrun ... knows its nodes");
+    refuse("this is already step " + *environment("SLURM_STEP_ID") + " of a Slurm job",
+           "--via=slurm", "leave --via out: srun --ntasks-per-node=1 fleetrun ... finds its nodes");
   }
 }
 
@@ -60,21 +60,20 @@ long long node_count(const Settings& settings, const Environment& environment) {
   if (settings.given("nnodes")) {
     const NodeCount count = fleet::node_count(settings);
     if (!count.is_range()) return count.max;
-    refuse("a step of Slurm has the nodes that it began with",
+    refuse("a Slurm step has a fixed set of nodes",
            settings.origin("nnodes") + " " + settings.text("nnodes"),
-           "give one number; for restarts --max_restart");
+           "give one number, and --max_restart for restarts");
   }
   long long nodes = 0;
   const auto text = environment("SLURM_JOB_NUM_NODES");
   if (!text || !parse_int(*text, &nodes) || nodes < 1) {
-    refuse("the number of nodes is not known", "environment SLURM_JOB_NUM_NODES",
-           "say it with --nnodes");
+    refuse("the number of nodes is unknown", "environment SLURM_JOB_NUM_NODES", "give --nnodes");
   }
   return nodes;
 }
 
-// What is passed on. srun itself would kill its tasks at a SIGTERM, without their grace time: they
-// get what this process gets through their standard input instead (--leash).
+// Signals that are forwarded to the tasks. On SIGTERM srun itself would kill its tasks without
+// their grace time, so signals travel through the tasks' standard input instead (--leash).
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 sigset_t heard_signals() {
@@ -83,13 +82,13 @@ sigset_t heard_signals() {
   for (const int signal : kPassedOn) {
     struct sigaction action;
     const bool ignored = ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-    if (!ignored) ::sigaddset(&heard, signal);  // nohup, or in the background of a script
+    if (!ignored) ::sigaddset(&heard, signal);  // ignored: nohup, or the background of a script
   }
   ::sigaddset(&heard, SIGCHLD);
   return heard;
 }
 
-// In a process group of its own: a terminal's Ctrl-C is for this process.
+// srun gets its own process group, so that a terminal's Ctrl-C reaches only this process.
 pid_t spawn_srun(std::vector<std::string> words, const sigset_t& mask, UniqueFd* leash) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
@@ -111,10 +110,10 @@ pid_t spawn_srun(std::vector<std::string> words, const sigset_t& mask, UniqueFd*
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   if (error == ENOENT) {
-    refuse("srun is not in PATH", "--via=slurm", "is this a node of the Slurm cluster?");
+    refuse("srun is not in PATH", "--via=slurm", "run this on a node of the Slurm cluster");
   }
   errno = error;
-  if (error != 0) throw_errno("srun cannot be started", "--via=slurm");
+  if (error != 0) throw_errno("cannot start srun", "--via=slurm");
   return pid;
 }
 
@@ -135,7 +134,7 @@ int run_srun(std::vector<std::string> words) {
     const char byte = static_cast<char>(signal);
     stops += signal != SIGUSR1 && signal != SIGUSR2;
     const bool told = ::write(leash.get(), &byte, 1) == 1;
-    if (stops > 2 || !told) ::kill(srun, SIGTERM);  // it does without the tasks then
+    if (stops > 2 || !told) ::kill(srun, SIGTERM);  // end srun without waiting for the tasks
   }
 }
 
@@ -151,12 +150,12 @@ std::vector<std::string> srun_command(const LaunchRequest& request, const Enviro
   check_allocation(environment);
   for (const char* key : {"ips", "host", "master", "rank", "servers", "workers"}) {
     if (!given_by_flag(settings, key)) continue;
-    refuse("with --via=slurm the nodes are those of the allocation", settings.origin(key),
-           "leave it out; for fewer nodes give --nnodes");
+    refuse("--via=slurm uses the nodes of the allocation", settings.origin(key),
+           "leave it out, or give --nnodes to use fewer nodes");
   }
   const std::string nodes = std::to_string(node_count(settings, environment));
-  // The step has every core of its nodes: fleetrun shares them out. No MPI of Slurm's: what that
-  // sets would reach the ranks.
+  // The step gets every core of its nodes, which fleetrun divides. --mpi=none: variables of Slurm's
+  // MPI would reach the ranks.
   std::vector<std::string> command = {"srun",
                                       "--nodes=" + nodes,
                                       "--ntasks=" + nodes,
@@ -200,13 +199,13 @@ ViaPlan plan_via_slurm(const LaunchRequest& request, const Environment& environm
   for (size_t k = 0; k < nodes.size(); ++k) {
     NodeStart& node = plan.nodes.emplace_back();
     node.name = nodes[k].address;
-    node.through = "a task of srun";
+    node.through = "srun task";
     node.gpus = settings.given("gpus") ? settings.text("gpus") : "the step's";
     node.logs = nodes.size() > 1 ? logs + "/node" + std::to_string(k) : logs;
     node.processes = processes[k];
   }
-  plan.environment = {{"FLEET_JOB_SECRET", "made for this job"}, {kEnvVia, "slurm"}};
-  plan.notes = {"Slurm chooses the nodes, and takes this environment to them"};
+  plan.environment = {{"FLEET_JOB_SECRET", "created for this job"}, {kEnvVia, "slurm"}};
+  plan.notes = {"Slurm chooses the nodes and passes this environment to them"};
   return plan;
 }
 
@@ -225,11 +224,11 @@ ViaPlan plan_via_slurm(const LaunchRequest& request) {
 
 int start_via_slurm(LaunchRequest request) {
   std::vector<std::string> words = srun_command(request, get_env, own_path());
-  // What the options said of the environment is in the command now.
+  // The command line now contains the options from the environment.
   for (const Option& option : launch_options()) {
     for (const std::string& name : option.environment) ::unsetenv(name.c_str());
   }
-  // Slurm takes both to the nodes.
+  // Slurm passes both variables to the nodes.
   if (!get_env("FLEET_JOB_SECRET")) ::setenv("FLEET_JOB_SECRET", new_secret().c_str(), 1);
   ::setenv(kEnvVia, "slurm", 1);
   return run_srun(std::move(words));

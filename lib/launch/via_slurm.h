@@ -1,4 +1,4 @@
-// --via=slurm: the job in the nodes of the Slurm allocation that this process is in, by one srun.
+// --via=slurm: runs the job with one srun on the nodes of the current Slurm allocation.
 #pragma once
 
 #include <functional>
@@ -11,27 +11,27 @@
 
 namespace fleet {
 
-// Whether this process is in an allocation of Slurm, and in no step of it that could not make more.
+// Whether this process is in a Slurm allocation, and not in a step that cannot start others.
 bool in_slurm_allocation(
     const std::function<std::optional<std::string>(const std::string&)>& environment);
 
-// The command that starts the job: `srun`, one task a node, each a fleetrun with what the user gave
-// and nothing else, which takes nodes, place and ports from its step. `self`: this program's path.
-// kUsage outside of an allocation, inside of a step, and for what Slurm decides.
+// The command that starts the job: `srun` with one task per node. Each task is a fleetrun with the
+// user's options only; it takes nodes, rank and ports from its step. `self`: this program's path.
+// Throws kUsage outside an allocation, inside a step, and for options that Slurm decides.
 std::vector<std::string> srun_command(
     const LaunchRequest& request,
     const std::function<std::optional<std::string>(const std::string&)>& environment,
     const std::string& self);
 
-// The same as a plan, with the nodes of the allocation.
+// The same as a plan for --dry_run, with the nodes of the allocation.
 ViaPlan plan_via_slurm(const LaunchRequest& request);
 ViaPlan plan_via_slurm(
     const LaunchRequest& request,
     const std::function<std::optional<std::string>(const std::string&)>& environment,
     const std::string& self);
 
-// Runs that srun, passes signals on, and returns its exit code. The job ends with this process,
-// also where that is killed. From a process without threads.
+// Runs that srun, forwards signals and returns its exit code. The job ends with this process, even
+// if it is killed. Call it from a process without threads.
 int start_via_slurm(LaunchRequest request);
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-# Every third-party package, found once. scripts/setup.sh installs them on Debian 12.
+# Finds all third-party packages. scripts/setup.sh installs them on Debian 12.
 find_package(Threads REQUIRED)
 find_package(spdlog REQUIRED CONFIG)
 find_package(nlohmann_json REQUIRED CONFIG)
@@ -13,7 +13,7 @@ find_package(Gloo REQUIRED CONFIG)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
-# Without CMake files of their own.
+# Libraries without CMake files.
 function(fleet_find_library name header library)
   find_path(FLEET_${name}_INCLUDE ${header})
   find_library(FLEET_${name}_LIBRARY ${library})
@@ -34,7 +34,7 @@ if(FLEET_BUILD_TESTS)
   find_package(benchmark REQUIRED CONFIG)
 endif()
 
-# CUDA: a backend of its own, left out with one line where it cannot be built.
+# The CUDA backend; left out with one message if it cannot be built.
 set(FLEET_HAVE_CUDA OFF)
 if(NOT FLEET_CUDA STREQUAL "OFF")
   include(CheckLanguage)
@@ -46,7 +46,7 @@ if(NOT FLEET_CUDA STREQUAL "OFF")
     set(CMAKE_CUDA_ARCHITECTURES ${FLEET_CUDA_ARCHITECTURES})
     enable_language(CUDA)
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
-      # CMake 3.25 does not know nvcc's C++20: it is told the flag.
+      # CMake 3.25 does not know nvcc's flag for C++20.
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     endif()

@@ -1,10 +1,10 @@
-# Build options, compiler flags and the tools that make building quicker.
+# Build options, compiler flags and the tools that speed up the build.
 option(FLEET_BUILD_TESTS "Build tests and benchmarks" ON)
 option(FLEET_ASSERTIONS "Keep assert() in optimised builds" OFF)
-set(FLEET_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO (where nvcc is), ON, OFF")
+set(FLEET_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO (if nvcc is found), ON, OFF")
 set(FLEET_CUDA_ARCHITECTURES "90" CACHE STRING "CUDA architectures, such as 75;80;86;89;90;100")
-set(FLEET_STATIC_CONTROL AUTO CACHE STRING "Programs of the control plane that need glibc alone: AUTO, ON, OFF")
-set(FLEET_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=")
+set(FLEET_STATIC_CONTROL AUTO CACHE STRING "Link the programs of the control plane statically, except glibc: AUTO, ON, OFF")
+set(FLEET_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=")
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
@@ -19,7 +19,7 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
 if(FLEET_ASSERTIONS)
   add_compile_options(-UNDEBUG)
 endif()
-# Designated initializers leave members to their defaults on purpose.
+# Designated initializers omit members with defaults on purpose.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
                     $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>
                     $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)

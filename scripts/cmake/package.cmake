@@ -1,14 +1,14 @@
-# What is installed and packed (docs/how-to/packaging.md). Everything is relocatable: programs find the libraries that came with
-# them in ../lib/fleetrun. glibc, the GPU's driver and CUDA's libraries are the machine's.
+# Installation and packages (docs/how-to/packaging.md). Everything is relocatable: programs find their libraries in
+# ../lib/fleetrun. glibc, the GPU driver and the CUDA libraries come from the machine.
 #
 #   runtime    the programs, the backends' modules, third-party libraries, job files, man pages, completion
-#   checks     what scripts/gpu_check.sh and gpu_bench.sh need beside: tests labelled gpu, their helpers, golden values.
+#   checks     files for scripts/gpu_check.sh and gpu_bench.sh: tests labelled gpu, their helpers, golden values.
 #              Only in the portable tarball (scripts/portable.sh)
 #
-# Included last: it looks at the targets that there are.
+# Include it last, because it inspects the existing targets.
 set(FLEET_LIBRARY_FOLDER lib/fleetrun)
 
-# Every target of the folder and those below it, by kind.
+# Collects all targets of one kind in the folder and below.
 function(fleet_collect_targets folder kind result)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
@@ -33,7 +33,7 @@ foreach(program fleetrun fleet-worker)
 endforeach()
 fleet_collect_targets(${CMAKE_SOURCE_DIR}/lib MODULE_LIBRARY FLEET_MODULES)
 
-# Tests labelled gpu, and what other targets say they need of it: set_property(TARGET helper PROPERTY FLEET_GPU_CHECK ON).
+# Tests labelled gpu, and helpers that they need: set_property(TARGET helper PROPERTY FLEET_GPU_CHECK ON).
 set(FLEET_CHECKS)
 set(gpu_tests)
 if(FLEET_BUILD_TESTS)
@@ -48,13 +48,13 @@ if(FLEET_BUILD_TESTS)
       list(APPEND FLEET_CHECKS ${target})
     endif()
   endforeach()
-  # gpu_check.sh runs what is listed here, in a build tree and in the tarball.
+  # gpu_check.sh runs the tests in this list, in a build tree and in the tarball.
   list(JOIN gpu_tests "\n" lines)
   file(CONFIGURE OUTPUT ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/gpu_tests.txt CONTENT "${lines}\n" @ONLY)
 endif()
 add_custom_target(portable_files DEPENDS pages ${FLEET_PROGRAMS} ${FLEET_MODULES} ${FLEET_CHECKS})
 
-# DT_RPATH, not DT_RUNPATH: only that is also used for the libraries of libraries (libgloo's libhiredis).
+# DT_RPATH, not DT_RUNPATH: only DT_RPATH also applies to libraries of libraries (libgloo's libhiredis).
 foreach(program ${FLEET_PROGRAMS} ${FLEET_CHECKS})
   set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../${FLEET_LIBRARY_FOLDER}")
   target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
@@ -69,7 +69,7 @@ install(TARGETS ${FLEET_PROGRAMS} RUNTIME_DEPENDENCY_SET fleet_libraries RUNTIME
 # A link to fleetrun.
 install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/fleetd DESTINATION bin COMPONENT runtime)
 if(FLEET_MODULES)
-  # Their own libraries are not collected: beside CUDA's they need what the programs need.
+  # Their dependencies are not collected: apart from CUDA's, they need the same libraries as the programs.
   install(TARGETS ${FLEET_MODULES} LIBRARY DESTINATION ${FLEET_LIBRARY_FOLDER} COMPONENT runtime)
 endif()
 if(FLEET_CHECKS)
@@ -77,7 +77,7 @@ if(FLEET_CHECKS)
           RUNTIME DESTINATION bin COMPONENT checks EXCLUDE_FROM_ALL)
   install(FILES ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/gpu_tests.txt DESTINATION bin COMPONENT checks EXCLUDE_FROM_ALL)
 endif()
-# glibc's own, and CUDA's.
+# Libraries of glibc and CUDA.
 set(machine_libraries "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util|mvec|nss_.*)\\.so" "^libcuda" "^libcu[a-z]+(Lt)?\\.so"
     "^libnv" "^libnccl" "^libcudnn")
 install(RUNTIME_DEPENDENCY_SET fleet_libraries PRE_EXCLUDE_REGEXES ${machine_libraries}
@@ -86,7 +86,7 @@ if(FLEET_CHECKS)
   install(RUNTIME_DEPENDENCY_SET fleet_check_libraries PRE_EXCLUDE_REGEXES ${machine_libraries}
           LIBRARY DESTINATION ${FLEET_LIBRARY_FOLDER} COMPONENT checks EXCLUDE_FROM_ALL)
 endif()
-# In the tarball these lie where they lie in the repository, so that the same commands work in both.
+# The tarball has the same layout as the repository, so that the same commands work in both.
 foreach(folder config scripts/gpu tests/golden tests/bench/jobs tests/bench/peers)
   install(DIRECTORY ${folder}/ DESTINATION ${folder} COMPONENT checks EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE)
 endforeach()
@@ -102,13 +102,13 @@ install(FILES ${CMAKE_BINARY_DIR}/share/fleetrun.bash DESTINATION share/bash-com
         COMPONENT runtime)
 install(FILES ${CMAKE_BINARY_DIR}/share/_fleetrun DESTINATION share/zsh/site-functions COMPONENT runtime)
 install(FILES README.md LICENSE DESTINATION share/doc/fleetrun COMPONENT runtime)
-# With its folder, so that links between README.md and the pages lead somewhere.
+# Keeps the folder, so that links between README.md and the pages work.
 install(DIRECTORY docs DESTINATION share/doc/fleetrun COMPONENT runtime
         FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN examples EXCLUDE)
 
 set(CPACK_PACKAGE_NAME fleetrun)
 set(CPACK_PACKAGE_VERSION ${FLEET_VERSION})
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Starts and runs synchronous collective training on one machine or a cluster")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Starts and runs distributed training on one machine or a cluster")
 set(CPACK_PACKAGE_FILE_NAME fleetrun-${FLEET_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_PACKAGE_CONTACT "the fleetrun authors")
 set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)

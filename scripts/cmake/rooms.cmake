@@ -1,8 +1,8 @@
 # fleet_room(NAME [REGISTERS] [SMALL] [DEPENDS rooms...] [LINK libraries...] [EXCLUDE files...] [FOLDERS subfolders...])
-# One folder of lib/ becomes one library fleet_NAME of every .cc in it and in FOLDERS (other subfolders are rooms of their own).
-# REGISTERS: its files register themselves (ops, kernels, passes, ...), so all of its objects are linked:
-# an executable gets them by naming the room in fleet_link().
-# SMALL: a release is compiled for size, for code that runs once at the start of a job.
+# One folder of lib/ becomes one library fleet_NAME of all .cc files in it and in FOLDERS (other subfolders are separate modules).
+# REGISTERS: its files register ops, kernels, passes, ... at start-up, so all of its objects must be linked; fleet_link() does
+# that for every executable that names the module.
+# SMALL: release builds optimize for size, for code that runs once at the start of a job.
 function(fleet_room name)
   cmake_parse_arguments(R "REGISTERS;SMALL" "" "DEPENDS;LINK;EXCLUDE;FOLDERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -35,17 +35,17 @@ function(fleet_room name)
   endif()
 endfunction()
 
-# fleet_link(TARGET rooms...): links rooms, and what they depend on, into an executable; whole where a room registers things.
-# One call a target.
+# fleet_link(TARGET modules...): links modules and their dependencies into an executable, and modules that register things as
+# whole archives. Call it once per target.
 function(fleet_link target)
-  # A room that another one brings along is not named again: linked whole twice, it would be defined twice.
+  # Do not name modules that others bring along: a whole archive linked twice defines its symbols twice.
   set(brought "")
   foreach(room ${ARGN})
     get_property(below GLOBAL PROPERTY FLEET_BELOW_${room})
     list(APPEND brought ${below})
   endforeach()
   foreach(room ${ARGN})
-    if(TARGET fleet_${room} AND NOT room IN_LIST brought)  # no target: left out of this build (CUDA without nvcc)
+    if(TARGET fleet_${room} AND NOT room IN_LIST brought)  # no target: not part of this build (CUDA without nvcc)
       target_link_libraries(${target} PRIVATE fleet_${room})
     endif()
   endforeach()
@@ -55,8 +55,8 @@ function(fleet_link target)
   endforeach()
 endfunction()
 
-# fleet_hosts_modules(TARGET): the executable can load backend modules (libfleet_cuda.so, libfleet_nccl.so). It exports its symbols and holds
-# all of the rooms they may refer to, also what it does not use itself. After fleet_link().
+# fleet_hosts_modules(TARGET): lets the executable load backend modules (libfleet_cuda.so, libfleet_nccl.so). It exports its
+# symbols and contains all modules of lib/ that backends may refer to, even unused parts. Call it after fleet_link().
 function(fleet_hosts_modules target)
   set_property(TARGET ${target} PROPERTY ENABLE_EXPORTS ON)
   foreach(room base store tensor comm graph exec)

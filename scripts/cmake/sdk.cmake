@@ -1,11 +1,11 @@
-# What `cmake --install` adds for those who write their own trainer (component development; not in the packages): libfleetrun.so,
-# the engine's headers below include/fleetrun, find_package(fleetrun), the examples. Include it behind the target fleetrun_library.
+# Installs the files for writing your own trainer (component development; not in the packages): libfleetrun.so, the engine's
+# headers below include/fleetrun, find_package(fleetrun) and the examples. Include it after the target fleetrun_library.
 include(CMakePackageConfigHelpers)
 set(FLEET_SDK_CMAKE lib/cmake/fleetrun)
 
 set_target_properties(fleetrun_library PROPERTIES INSTALL_RPATH "$ORIGIN/fleetrun")
 target_link_options(fleetrun_library PRIVATE -Wl,--disable-new-dtags)
-# Headers include one another by room ("graph/program.h"), programs write <fleetrun/api/fleet.h>.
+# Headers include each other by module ("graph/program.h"); programs include <fleetrun/api/fleet.h>.
 target_include_directories(fleetrun_library INTERFACE $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/fleetrun>)
 install(TARGETS fleetrun_library EXPORT fleetrunTargets LIBRARY DESTINATION lib COMPONENT development)
 install(EXPORT fleetrunTargets NAMESPACE fleetrun:: DESTINATION ${FLEET_SDK_CMAKE} COMPONENT development)

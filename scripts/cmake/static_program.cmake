@@ -1,9 +1,9 @@
-# fleet_static_program(TARGET): an executable that needs nothing but glibc, for the programs of the control plane. A start is to
-# take milliseconds, of which the dynamic linker would spend five on gRPC's hundred libraries; and the program runs on nodes
-# without packages. Call it before fleet_link(): the archives come first on the command line and so win over the shared libraries,
-# which are then not needed. mold only: GNU ld would want them in another order.
+# fleet_static_program(TARGET): links a program of the control plane statically, except for glibc. Loading gRPC's hundred shared
+# libraries would cost five of the few milliseconds of a start, and the program must run on nodes without packages. Call it
+# before fleet_link(): archives that come first on the command line take precedence over the shared libraries. Needs mold,
+# because GNU ld requires another order.
 #
-# FLEET_STATIC_CONTROL: AUTO (optimised builds where mold and the archives are), ON (stops where they are not), OFF.
+# FLEET_STATIC_CONTROL: AUTO (release builds if mold and the archives exist), ON (an error if they do not), OFF.
 function(fleet_static_program target)
   if(FLEET_STATIC_CONTROL STREQUAL "OFF" OR FLEET_SANITIZE)
     return()

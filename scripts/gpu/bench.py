@@ -1,4 +1,4 @@
-"""Figures of one GPU against PyTorch on the same card in the same run: see scripts/gpu_bench.sh."""
+"""Measures one GPU against PyTorch on the same card in the same run: see scripts/gpu_bench.sh."""
 import argparse
 import json
 import os
@@ -18,12 +18,12 @@ from job import Job, MemoryWatch
 SKIPPED = 77
 RESNET50 = job.file_of("tests", "bench", "jobs", "resnet50.json")
 JPEG = job.file_of("tests", "bench", "jobs", "resnet50_jpeg.json")
-# One batch again and again: the step is measured, not the input. The peer's made-up batch stays on its card as well.
+# Repeats one batch, to measure the step and not the input. The peer's synthetic batch also stays on its card.
 SYNTHETIC = {"FLAGS_reader_queue_speed_test_mode": "1"}
 
 
 class Bench(job.Context):
-    """A benchmark's run: its time, its rows, its notes."""
+    """One run of a benchmark: its time, rows and notes."""
 
     def __init__(self, options):
         super().__init__(options.output, options.smoke)
@@ -48,7 +48,7 @@ class Bench(job.Context):
         return row
 
     def usable(self, file, *wanted):
-        """The settings together, without those that this build does not know: a note says which."""
+        """Merges the settings without those that this build does not know, which a note names."""
         chosen = {}
         for values in wanted:
             why = job.accepts(self, file, {**chosen, **values}) if values else ""
@@ -61,8 +61,8 @@ class Bench(job.Context):
     # --- ours ------------------------------------------------------------------------------------------------------------
 
     def ours(self, who, batch, low, *wanted, files=None, steps=300, fetch=20, file=RESNET50, limit=100, watch=False):
-        """A row of fleet-worker's speed, or None (and a note) where it failed. low: the precision. What else is wanted is left
-        out by a build that does not have it."""
+        """A row with fleet-worker's speed, or None (and a note) if it failed. low: the precision. Other settings are left out if
+        this build does not support them."""
         values = {"train.device": self.device, "data.batch_size": batch, "train.max_steps": steps, "train.fetch_every": fetch}
         if self.smoke:
             values.update({"data.batch_size": 4, "train.max_steps": 4, "train.fetch_every": 1, "data.image.height": 64,
@@ -76,7 +76,7 @@ class Bench(job.Context):
         if not run.ok or run.device == "cpu":
             self.note(f"{who} failed: {run.why() if not run.ok else 'it ran on the CPU'}")
             return None
-        # The first steps choose algorithms and record graphs.
+        # Skip the first steps, which choose algorithms and record graphs.
         speeds = run.speeds(batch, skip=1 if self.smoke else 3 * fetch - 1)
         if not speeds:
             self.note(f"{who}: no speed in metrics.jsonl")
@@ -87,10 +87,10 @@ class Bench(job.Context):
     # --- the peer --------------------------------------------------------------------------------------------------------
 
     def peer(self, batch, mode, dtype, *more, limit=100, watch=False, seconds=8):
-        """A row of PyTorch's speed, or None (and a note)."""
+        """A row with PyTorch's speed, or None (and a note)."""
         who = f"PyTorch {mode} {dtype}"
         if self.left() < 20:
-            self.note(f"{who}: no time was left")
+            self.note(f"{who}: no time left")
             return None
         script = job.file_of("tests", "bench", "peers", "resnet50_gpu.py")
         argv = [self.python, "-B", script, "--mode", mode, "--dtype", dtype]
@@ -108,12 +108,12 @@ class Bench(job.Context):
                         memory_mib=memory, reserved_mib=result["reserved_mib"], torch=result["torch"])
 
     def peers(self, batch, cases, *more, reserve=0):
-        """All of (mode, dtype), as long as there is time: compiling takes minutes, so each has its limit."""
+        """Runs all (mode, dtype) while time remains. Compiling takes minutes, so each has a limit."""
         rows = []
         for mode, dtype in cases if not self.smoke else [("eager", "bfloat16")]:
             limit = {"compile": 150, "max-autotune": 300}.get(mode, 60)
             if self.left() - reserve < 25:
-                self.note(f"PyTorch {mode} {dtype}: no time was left")
+                self.note(f"PyTorch {mode} {dtype}: no time left")
                 continue
             row = self.peer(batch, mode, dtype, *more, limit=min(limit, self.left() - reserve))
             if row is None and any("torch is not installed" in note for note in self.notes):
@@ -123,7 +123,7 @@ class Bench(job.Context):
         return [row for row in rows if row]
 
     def ratio(self, ours, peers, best=max):
-        """The last line. Ends with 1 where ours failed."""
+        """Prints the last line. Returns 1 if our runs failed."""
         ours = [row for row in ours if row]
         if not ours:
             print(f"{self.options.name}: FAILED: no figure of ours; see {os.path.join(self.folder, 'log.txt')}")
@@ -157,7 +157,7 @@ def read_result(outcome):
 
 
 def shared_data(bench, name):
-    """Folder of what an archive of FLEET_SHARED_DATA (or --data, or ../shared/data beside this tree) unpacks to; None without."""
+    """Folder of an unpacked archive of FLEET_SHARED_DATA (or --data, or ../shared/data beside this tree); None if missing."""
     for place in (bench.options.data, os.environ.get("FLEET_SHARED_DATA"), job.file_of("..", "shared", "data")):
         path = os.path.join(place, name) if place else ""
         if place and os.path.isfile(path):
@@ -172,7 +172,7 @@ def shared_data(bench, name):
 
 
 def photographs(bench):
-    """A list file over the photographs, each several times, and the folder its paths start from; None where there are none."""
+    """A list file of the photographs, each several times, and the root folder of its paths; None if there are none."""
     folder = shared_data(bench, "imagenet_200.tar")
     if folder is None:
         return None, None
@@ -207,13 +207,13 @@ def low_precision(bench, batch, steps, fetch):
             ours.append(row)
         ours.append(bench.ours("ours bfloat16", batch, switches.BFLOAT16, *tuned, **run))
     peers = bench.peers(batch, LOW_CASES, reserve=40)
-    if not bench.smoke:  # once more: the card is now as warm as it was for the peers
+    if not bench.smoke:  # repeat: the card is now as warm as for the peers
         ours.append(bench.ours("ours float16 again", batch, low, *best, **run))
     return bench.ratio(ours, peers)
 
 
 def resnet50_b256_amp(bench):
-    """ResNet-50, batch 256, mixed precision, made-up images."""
+    """ResNet-50, batch 256, mixed precision, synthetic images."""
     return low_precision(bench, 256, 400, 20)
 
 
@@ -232,7 +232,7 @@ def resnet50_b128_fp32(bench):
 
 
 def memory_b256(bench):
-    """Memory on the card while ResNet-50 trains with batch 256 in mixed precision: less is better."""
+    """GPU memory of ResNet-50 with batch 256 in mixed precision: less is better."""
     low = switches.AMP if bench.smoke else switches.FLOAT16
     rows = [bench.ours("ours float16", 256, low, switches.FUSED_BN, switches.PATTERNS, steps=120, watch=True)]
     peers = []
@@ -294,7 +294,7 @@ def cifar10_60_epochs(bench):
 
 
 def steps_of_the_way(bench):
-    """What each step brought: plain, fused batch norm, one graph, cuDNN's patterns, measured algorithms; batch 256, then 32."""
+    """Gain of each optimization: plain, fused batch norm, one graph, cuDNN's patterns, measured algorithms; batch 256, then 32."""
     low = switches.AMP if bench.smoke else switches.FLOAT16
     stages = [("plain", [switches.NO_FUSED_BN, switches.NO_GRAPH, switches.NO_PATTERNS]),
               ("fused BN", [switches.FUSED_BN, switches.NO_GRAPH, switches.NO_PATTERNS]),
@@ -311,7 +311,7 @@ def steps_of_the_way(bench):
 
 
 def roofline_(bench):
-    """The operations and bytes of a ResNet-50 step, the least time they take on this card, and the time ours takes."""
+    """Operations and bytes of a ResNet-50 step, their least time on this card, and our time."""
     batch = 256
     lines = []
     for way in ("plain", "fused", "patterns"):
@@ -342,7 +342,7 @@ def roofline_(bench):
     argv = [os.path.join(bench.bin, "bench_roofline"), "--device", "cuda", "--batch", str(batch)]
     by_operation = process.run(argv, 120, bench.env)
     bench.log(by_operation.output)
-    print("by kind of operation (each is waited for: together more than a step):")
+    print("by kind of operation (measured one at a time, so the sum exceeds a step):")
     print(by_operation.output if by_operation.ok else by_operation.why() + ": " + by_operation.last_line())
     return bench.ratio([ours], [row for row in bench.rows if row["who"] == "bound patterns"])
 
@@ -361,11 +361,11 @@ BENCHES = {
 
 def main():
     parser = argparse.ArgumentParser(prog="gpu_bench.sh", description=__doc__.splitlines()[0])
-    parser.add_argument("name", nargs="?", choices=list(BENCHES), help="without one they are listed")
-    parser.add_argument("--output", default="output/gpu_bench", help="folder of NAME.json, log.txt and what the jobs write")
-    parser.add_argument("--data", help="folder of the archives of real images; else FLEET_SHARED_DATA")
-    parser.add_argument("--limit", type=float, default=530, help="seconds for the whole benchmark")
-    parser.add_argument("--smoke", action="store_true", help="tiny, on the CPU: shows that the benchmark works")
+    parser.add_argument("name", nargs="?", choices=list(BENCHES), help="benchmark to run (default: list them)")
+    parser.add_argument("--output", default="output/gpu_bench", help="folder for NAME.json, log.txt and the jobs' output")
+    parser.add_argument("--data", help="folder with the archives of real images (default: FLEET_SHARED_DATA)")
+    parser.add_argument("--limit", type=float, default=530, help="time limit of the whole benchmark in seconds")
+    parser.add_argument("--smoke", action="store_true", help="run a tiny version on the CPU, to test the benchmark")
     options = parser.parse_args()
     if options.name is None:
         for name, run in BENCHES.items():

@@ -1,4 +1,4 @@
-"""Everything that must be right on a GPU: see scripts/gpu_check.sh."""
+"""Checks that everything works on a GPU: see scripts/gpu_check.sh."""
 import argparse
 import json
 import os
@@ -52,7 +52,7 @@ def train(context, name, net, device, values=None, steps=20, limit=90):
 
 
 def known(context, values):
-    """The settings; on the CPU, where some mean nothing, those that this build has."""
+    """The settings; on the CPU none, unless this build accepts them."""
     return values if not context.smoke or not job.accepts(context, SMALL, small("lenet", "cpu", values=values)) else {}
 
 
@@ -61,7 +61,7 @@ def nets(context):
 
 
 def low_types(context):
-    """(name, settings) of mixed precision; on the CPU its own low type, where this build and this CPU have it."""
+    """(name, settings) of mixed precision; on the CPU its own low type, if this build and this CPU support it."""
     if not context.smoke:
         return [("float16", switches.FLOAT16), ("bfloat16", switches.BFLOAT16)]
     why = job.accepts(context, SMALL, small("lenet", "cpu", values=switches.AMP))
@@ -72,11 +72,11 @@ def worst_loss(a, b):
     return max(abs(a[step] - b[step]) / max(abs(a[step]), 1e-6) for step in a)
 
 
-# --- parts: each returns a line of detail, or raises Failed or Skipped -----------------------------------------------------
+# --- parts: each returns one line of detail, or raises Failed or Skipped -----------------------------------------------------
 
 
 def check_training(context):
-    """Small nets train on the GPU as on the CPU: float32 without TF32, then both low types against it."""
+    """Small nets train on the GPU like on the CPU: float32 without TF32, then both low types against it."""
     found = []
     for net in nets(context):
         cpu = train(context, f"training_{net}_cpu", net, "cpu")
@@ -94,34 +94,34 @@ def check_training(context):
 
 
 def same_bits(context, name, net, first, second):
-    """Two runs with their settings: their last weights are equal bit for bit."""
+    """Runs twice, with two sets of settings; the final weights must be bit-identical."""
     files = []
     for number, values in enumerate((first, second)):
         files.append(train(context, f"{name}_{number}", net, context.device, {**switches.DETERMINISTIC, **values}).weights_file())
     with open(files[0], "rb") as a, open(files[1], "rb") as b:
-        need(a.read() == b.read(), f"{name}: the weights after 20 steps are not the same bits")
+        need(a.read() == b.read(), f"{name}: the weights after 20 steps are not bit-identical")
 
 
 def check_repeat(context):
-    """Deterministic mode: the same run twice gives the same bits."""
+    """Deterministic mode: two equal runs give bit-identical weights."""
     for net in nets(context):
         for kind, values in [("float32", {})] + low_types(context)[:1]:
             same_bits(context, f"repeat_{net}_{kind}", net, values, values)
-    return ", ".join(nets(context)) + ": the same bits twice"
+    return ", ".join(nets(context)) + ": bit-identical twice"
 
 
 def check_graph(context):
-    """One CUDA graph a step against plain launches, deterministic mode: the same bits."""
+    """One CUDA graph per step against plain launches, in deterministic mode: bit-identical."""
     if context.smoke:
         raise Skipped("the CPU has no graphs")
     for net in nets(context):
         for kind, values in (("float32", {}), ("amp", switches.FLOAT16)):
             same_bits(context, f"graph_{net}_{kind}", net, values, {**values, **switches.NO_GRAPH})
-    return "lenet and resnet20, float32 and mixed: the same bits with and without"
+    return "lenet and resnet20, float32 and mixed: bit-identical with and without graphs"
 
 
 def check_loss_scaling(context):
-    """Overflows: a static scale that is far too large trains nothing, a dynamic one comes down and trains."""
+    """Overflows: a far too large static scale trains nothing; a dynamic one decreases until training works."""
     if context.smoke:
         raise Skipped("the CPU's low type needs no loss scaling")
     config = "strategy.amp_configs."
@@ -140,7 +140,7 @@ def check_loss_scaling(context):
 
 
 def check_memory(context):
-    """The limit is kept; what does not fit says what would; memory does not grow from step to step."""
+    """Memory stays within its limit, an out-of-memory error names a batch that fits, and memory does not grow between steps."""
     if context.smoke:
         raise Skipped("needs a GPU")
     most = 262144
@@ -149,9 +149,9 @@ def check_memory(context):
     need(not large.ok and large.outcome.code > 0, f"a batch of {most} in a tenth of the memory: {large.why() or 'ran'}")
     text = large.outcome.last_line()
     fits = re.search(r"data\.batch_size=(\d+) would fit", text)
-    need(fits, f"out of memory does not say which batch would fit: {text}")
+    need(fits, f"the out-of-memory message names no batch that fits: {text}")
     fitting = Job(context, "memory_fitting", SMALL, {**values, "data.batch_size": int(fits[1])}, {}, 90, watch_memory=True)
-    need(fitting.ok, f"the batch of {fits[1]} that was said to fit: {fitting.why()}")
+    need(fitting.ok, f"the batch of {fits[1]} that should fit: {fitting.why()}")
     short = Job(context, "memory_20", SMALL, small("resnet20", context.device, 20), {}, 90, watch_memory=True)
     long = Job(context, "memory_400", SMALL, small("resnet20", context.device, 400), {}, 120, watch_memory=True)
     need(short.ok and long.ok, f"{short.why()} {long.why()}")
@@ -161,8 +161,8 @@ def check_memory(context):
     return f"{short.memory_mib:.0f} MiB in 20 steps, {long.memory_mib:.0f} MiB in 400; out of memory: {text[:120]}"
 
 
-# Several ranks on one GPU: NCCL refuses that within a host, and takes ranks with different NCCL_HOSTID for different hosts.
-# fleetrun gives no GPU to more than one rank; so it sees none, and the ranks take the first by themselves.
+# Several ranks on one GPU: NCCL refuses that within a host, but treats ranks with different NCCL_HOSTID as different hosts.
+# fleetrun assigns a GPU to one rank only. So hide the GPUs from it, and let the ranks take the first one themselves.
 RANK = 'export CUDA_VISIBLE_DEVICES=$CHECK_GPU FLAGS_selected_gpus=0 NCCL_HOSTID=check-$PADDLE_TRAINER_ID; exec "$@"'
 
 
@@ -189,7 +189,7 @@ def used_nccl(context, folder, output):
 
 
 def check_ranks(context):
-    """1, 2 and 4 ranks with the same global batch train alike, over NCCL on one GPU."""
+    """1, 2 and 4 ranks with the same global batch reach the same weights, over NCCL on one GPU."""
     weights = {}
     for ranks in (1, 2, 4):
         name = f"ranks_{ranks}"
@@ -208,7 +208,7 @@ def check_ranks(context):
 
 
 def processes_with(mark):
-    """{pid: environment} of the processes that have the mark in their environment."""
+    """{pid: environment} of the processes with the mark in their environment."""
     found = {}
     for pid in os.listdir("/proc"):
         if not pid.isdigit():
@@ -224,7 +224,7 @@ def processes_with(mark):
 
 
 def check_kill(context):
-    """One of two ranks is killed while they train: the job ends within 5 s and the grace, says who it was, leaves nothing."""
+    """Kills one of two ranks: the job ends within 5 s plus the grace time, names the rank, and leaves nothing behind."""
     mark = f"FLEET_CHECK_MARK={uuid.uuid4()}"
     values = small("resnet20", context.device, 0, values={"train.epochs": 100000, "train.fetch_every": 1})
     folder, argv = ranks_command(context, "kill", 2, values)
@@ -252,16 +252,16 @@ def check_kill(context):
         os.kill(pid, signal.SIGKILL)
     need(killed, f"rank 1 was not found at step 20: {outcome.why()}: {outcome.last_line()}")
     seconds = ended - min(killed.values())
-    need(not outcome.timed_out, "the job went on without its rank 1")
+    need(not outcome.timed_out, "the job continued without rank 1")
     need(outcome.code == 128 + signal.SIGKILL, f"fleetrun ended with {outcome.code}, not 137")
     need("rank=[1]" in outcome.output, "the verdict does not name rank 1")
     need(seconds <= 5 + 3, f"it took {seconds:.1f} s to end")
-    need(not left, f"{len(left)} processes were left")
+    need(not left, f"{len(left)} processes were left behind")
     return f"ended {seconds:.1f} s after the kill, verdict rank 1, nothing left"
 
 
 def check_lines(context):
-    """fleetrun --gpus=0 with the ImageNet job prints the lines that people know, and names the GPU."""
+    """fleetrun --gpus=0 with the ImageNet job prints Paddle's usual lines, and names the GPU."""
     values = {"data.source": "synthetic", "data.batch_size": 8, "data.train.samples": 64, "data.image.height": 64,
               "data.image.width": 64, "train.max_steps": 4, "train.fetch_every": 1, "train.evaluate_every": 0,
               "checkpoint.resume": "no", "checkpoint.every_epochs": 0, "checkpoint.at_end": False}
@@ -285,7 +285,7 @@ def check_lines(context):
     return line[0].strip()[:160]
 
 
-# Name: (function or None for a test program, the most seconds). In the order in which they run.
+# Name: (function, time limit in seconds), in the order of execution.
 PARTS = {
     "training": (check_training, 150),
     "graph": (check_graph, 90),
@@ -299,14 +299,14 @@ PARTS = {
 
 
 def test_programs(folder):
-    """Name: path of the tests labelled gpu."""
+    """{name: path} of the tests labelled gpu."""
     listed = os.path.join(folder, "gpu_tests.txt")
     names = open(listed).read().split() if os.path.exists(listed) else []
     return {name.removesuffix("_tests"): os.path.join(folder, name) for name in names}
 
 
 def run_part(context, name, programs, limit):
-    """{"part", "result": ok, failed or skipped, "seconds", "detail", ...}. Nothing that goes wrong in it leaves it."""
+    """Returns {"part", "result": ok, failed or skipped, "seconds", "detail", ...}. Never raises."""
     begun = time.monotonic()
     context.end = begun + limit
     entry = {"part": name}
@@ -324,7 +324,7 @@ def run_part(context, name, programs, limit):
         entry.update(result="failed", detail=str(failure))
     except Skipped as skip:
         entry.update(result="skipped", detail=str(skip))
-    except Exception as error:  # a part's own mistake must not hide the others
+    except Exception as error:  # a bug in one part must not hide the others
         import traceback
         context.log(traceback.format_exc())
         entry.update(result="failed", detail=f"{type(error).__name__}: {error}")
@@ -335,11 +335,11 @@ def run_part(context, name, programs, limit):
 
 def main():
     parser = argparse.ArgumentParser(prog="gpu_check.sh", description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help="parts to run; without one all of them")
-    parser.add_argument("--list", action="store_true", help="list the parts and end")
-    parser.add_argument("--output", default="output/gpu_check", help="folder of gpu_check.json, log.txt and what the jobs write")
-    parser.add_argument("--limit", type=float, default=470, help="seconds for all parts together")
-    parser.add_argument("--smoke", action="store_true", help="on the CPU: shows that the checks themselves work")
+    parser.add_argument("parts", nargs="*", help="parts to run (default: all)")
+    parser.add_argument("--list", action="store_true", help="list the parts and exit")
+    parser.add_argument("--output", default="output/gpu_check", help="folder for gpu_check.json, log.txt and the jobs' output")
+    parser.add_argument("--limit", type=float, default=470, help="time limit of all parts together in seconds")
+    parser.add_argument("--smoke", action="store_true", help="run on the CPU, to test the checks themselves")
     options = parser.parse_args()
     programs = test_programs(machine.program_folder())
     known = list(programs) + list(PARTS)
@@ -349,14 +349,14 @@ def main():
         return 0
     unknown = [name for name in options.parts if name not in known]
     if unknown:
-        parser.error(f"unknown part '{unknown[0]}'; there are: {', '.join(known)}")
+        parser.error(f"unknown part '{unknown[0]}'; use one of: {', '.join(known)}")
     if not options.smoke:
         count, why = machine.cuda_device_count()
         if count == 0:
             print(f"SKIP: gpu_check needs a GPU: {why}")
             return SKIPPED
     context = job.Context(options.output, options.smoke)
-    by_default = list(PARTS) if options.smoke else known  # tests of GPUs would skip all they have
+    by_default = list(PARTS) if options.smoke else known  # GPU test programs would skip everything
     chosen = [name for name in known if name in options.parts] if options.parts else by_default
     about = context.describe()
     print(f"gpu_check: {about['gpu'] or 'CPU (smoke)'}, driver {about.get('driver')}, programs of {about['programs']}", flush=True)
@@ -366,13 +366,13 @@ def main():
     for name in chosen:
         left = options.limit - (time.monotonic() - context.begun)
         if left < 5:
-            results.append({"part": name, "result": "failed", "detail": "no time was left for it", "seconds": 0})
+            results.append({"part": name, "result": "failed", "detail": "no time left", "seconds": 0})
         else:
-            # A test program may take half of what is left, so that one that hangs leaves time for the others.
+            # A test program may use half of the remaining time, so that a hung one leaves time for the others.
             limit = left * (0.5 if len(chosen) > 1 else 1) if name in programs else min(left, PARTS[name][1] * context.patience)
             results.append(run_part(context, name, programs, limit))
         print(f"{results[-1]['result']:8} {name} ({results[-1]['seconds']} s): {results[-1]['detail']}", flush=True)
-        report.write_json(context.folder, "gpu_check.json", {**about, "parts": results})  # also where the next one takes all down
+        report.write_json(context.folder, "gpu_check.json", {**about, "parts": results})  # in case the next part crashes this process
     print()
     print(report.table(["part", "result", "s", "detail"],
                        [[entry["part"], entry["result"], entry["seconds"], entry["detail"][:110]] for entry in results]))

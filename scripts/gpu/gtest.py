@@ -1,11 +1,11 @@
-"""Runs a gtest program to its end even where tests crash, hang or leave the GPU in a broken state."""
+"""Runs a gtest program to its end even if tests crash, hang or leave the GPU in a broken state."""
 import re
 import tempfile
 import time
 
 import process
 
-# After one of these a process can do nothing more on the GPU: every later test would fail with it.
+# After one of these errors the process cannot use the GPU any more, and every later test would fail.
 BROKEN = re.compile(
     r"illegal memory access|misaligned address|unspecified launch failure|device-side assert|illegal instruction"
     r"|an illegal|hardware stack error|CUDNN_STATUS_EXECUTION_FAILED",
@@ -15,7 +15,7 @@ MARK = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] ([^\s,(]+)")
 
 
 def names(program, env, limit=120):
-    """All tests of the program, and how asking for them ended."""
+    """All tests of the program, and the outcome of listing them."""
     outcome = process.run([program, "--gtest_list_tests"], limit, env)
     found, suite = [], ""
     for line in outcome.output.splitlines() if outcome.ok else ():
@@ -43,11 +43,11 @@ class Run:
             before = len(self.results)
             self._run_once(pending)
             pending = [name for name in pending if name not in self.results]
-            if len(self.results) == before:  # it does not even start, or runs none of them
+            if len(self.results) == before:  # it does not start, or runs none of the tests
                 self.problem = self.problem or f"runs none of its tests: {self._last}"
                 break
         for name in pending:
-            self.results[name] = ("not run", self.problem or "no time was left")
+            self.results[name] = ("not run", self.problem or "no time left")
         self._again_alone()
 
     def _run_once(self, chosen, again=False):
@@ -88,12 +88,12 @@ class Run:
         detail = "\n".join(line for line in text if line.strip())[-2000:] if status not in ("ok",) else ""
         if again and status == "ok":
             earlier = self.results[name]
-            self.results[name] = (earlier[0], "passes when it is run alone\n" + earlier[1])
+            self.results[name] = (earlier[0], "passes when run alone\n" + earlier[1])
         elif not again:
             self.results[name] = (status, detail)
 
     def _again_alone(self):
-        """A failure may be another test's doing: what passes alone is told so, and stays a failure."""
+        """Another test may have caused a failure: note which tests pass alone, but keep the failure."""
         for name in [name for name, (status, _) in self.results.items() if status == "failed"][:10]:
             if time.monotonic() > self._end - 20:
                 return

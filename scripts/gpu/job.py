@@ -1,4 +1,4 @@
-"""Training jobs through fleet-worker, and what they wrote."""
+"""Runs training jobs with fleet-worker and reads their output."""
 import array
 import json
 import os
@@ -22,7 +22,7 @@ def settings(values):
 
 
 class Job:
-    """One run of a job file: how it ended, its loss at each step that was fetched, its speed, its weights."""
+    """One run of a job file: its outcome, the loss of each fetched step, its speed and its weights."""
 
     def __init__(self, context, name, file, overrides, env=None, limit=120, watch_memory=False):
         self.folder = os.path.join(context.folder, "jobs", name)
@@ -46,7 +46,7 @@ class Job:
 
     @property
     def device(self):
-        """The device that it says it used: "cuda" where it did not have to fall back to the CPU."""
+        """The device according to its output: "cpu" if it fell back to the CPU, else "as asked"."""
         return "cpu" if re.search("the CPU is used|runs on the CPU", self.outcome.output) else "as asked"
 
     def losses(self):
@@ -57,7 +57,7 @@ class Job:
         return found[-1] if found else None
 
     def speeds(self, batch, skip):
-        """Images a second between fetched steps (each waits for the device), without the first `skip` steps."""
+        """Images per second between fetched steps (each waits for the device), without the first `skip` steps."""
         points = [(event["step"], event["time"]) for event in self.events if event["event"] == "train"]
         points = [point for point in points if point[0] >= skip]
         return [batch * (b[0] - a[0]) / (b[1] - a[1]) for a, b in zip(points, points[1:]) if b[1] > a[1]]
@@ -76,13 +76,13 @@ class Job:
         return max(found)[1] if found else None
 
     def weights(self):
-        """float32 tensors of the last checkpoint by name."""
+        """The float32 tensors of the last checkpoint, by name."""
         file = self.weights_file()
         return read_safetensors(file) if file else {}
 
 
 class MemoryWatch:
-    """The most memory in use on the GPU above what was in use at the start, in MiB; looked at ten times a second."""
+    """Peak GPU memory in use above that at the start, in MiB, sampled ten times per second."""
 
     def __init__(self, gpu):
         self._gpu, self._base, self._most, self._done = gpu, gpu.used_mib(), None, threading.Event()
@@ -115,7 +115,7 @@ def read_events(path):
                 try:
                     events.append(json.loads(line))
                 except ValueError:
-                    pass  # the line that a killed process was writing
+                    pass  # incomplete line of a killed process
     return events
 
 
@@ -137,7 +137,7 @@ def read_safetensors(path):
 
 
 def distance(a, b):
-    """The largest difference of two sets of weights over the largest weight; infinity where they do not fit or are not finite."""
+    """The largest difference of two sets of weights relative to the largest weight; infinity if they do not match or are not finite."""
     if not a or a.keys() != b.keys() or any(len(a[name]) != len(b[name]) for name in a):
         return float("inf")
     difference = max(max(abs(x - y) for x, y in zip(a[name], b[name])) for name in a)
@@ -147,14 +147,14 @@ def distance(a, b):
 
 
 def accepts(context, file, overrides, env=None):
-    """"" where this build takes these settings, else its one line of why not."""
+    """Returns "" if this build accepts these settings, else its one-line error."""
     argv = [os.path.join(context.bin, "fleet-worker"), file, "--print_program"] + settings(overrides)
     outcome = process.run(argv, 120, {**context.env, **(env or {})})
     return "" if outcome.ok else outcome.last_line()
 
 
 class Context:
-    """What every part needs: where things are, which device, what to add to the environment."""
+    """Everything that the parts need: folders, the device and additions to the environment."""
 
     def __init__(self, folder, smoke):
         self.smoke = smoke
@@ -166,11 +166,11 @@ class Context:
         self.env, self.libraries = ({}, []) if smoke else machine.cuda_environment(self.bin)
         self._log = open(os.path.join(self.folder, "log.txt"), "w", buffering=1)
         self.begun = time.monotonic()
-        self.end = float("inf")  # of the part at hand
-        self.patience = 4 if smoke else 1  # a busy CPU is no GPU that hangs
+        self.end = float("inf")  # deadline of the current part
+        self.patience = 4 if smoke else 1  # a busy CPU is not a hung GPU
 
     def allow(self, seconds):
-        """A time limit, cut where the part at hand has less time left."""
+        """A time limit, reduced to the time left of the current part."""
         return max(1.0, min(seconds * self.patience, self.end - time.monotonic()))
 
     def log(self, text):

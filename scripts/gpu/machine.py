@@ -1,4 +1,4 @@
-"""The machine and the build at hand: programs, CUDA's libraries, the GPU. Standard library only."""
+"""This machine and build: programs, CUDA libraries, the GPU. Uses the standard library only."""
 import ctypes
 import glob
 import os
@@ -10,13 +10,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def program_folder():
-    """Of the tarball, or of the build tree: FLEET_BIN, bin, build/<preset>/bin, whichever has fleet-worker first."""
+    """The folder of the programs: the first of FLEET_BIN, bin (tarball) and build/<preset>/bin that has fleet-worker."""
     places = [os.environ.get("FLEET_BIN", ""), os.path.join(ROOT, "bin")]
     places += [os.path.join(ROOT, "build", preset, "bin") for preset in ("cuda", "release", "portable")]
     for place in places:
         if place and os.access(os.path.join(place, "fleet-worker"), os.X_OK):
             return os.path.abspath(place)
-    sys.exit("nothing is built here: scripts/dev.sh build cuda, or unpack the portable tarball, or set FLEET_BIN")
+    sys.exit("no programs found: run scripts/dev.sh build cuda, unpack the portable tarball, or set FLEET_BIN")
 
 
 def modules(folder):
@@ -26,7 +26,7 @@ def modules(folder):
 
 
 def needed_libraries(files):
-    """CUDA's libraries that the files name: their sonames stand as they are in the dynamic string table."""
+    """The CUDA libraries that the files need: their sonames appear verbatim in the dynamic string table."""
     names = set()
     for file in files:
         with open(file, "rb") as opened:
@@ -36,7 +36,7 @@ def needed_libraries(files):
 
 
 def wheel_folders():
-    """Folders of CUDA libraries that came as Python packages (nvidia-cudnn-cu13 and the like, as PyTorch brings them)."""
+    """Folders of CUDA libraries in Python packages (nvidia-cudnn-cu13 and others, as installed with PyTorch)."""
     code = "import sys, site; print('\\n'.join(sys.path + site.getsitepackages() + [site.getusersitepackages()]))"
     paths = []
     for python in dict.fromkeys([os.environ.get("FLEET_TORCH_PYTHON") or "python3", sys.executable]):
@@ -52,9 +52,9 @@ def wheel_folders():
 
 
 def cuda_environment(folder):
-    """What to add to the environment so that the modules find CUDA's libraries, and one line a library: where it is.
+    """Variables with which the modules find the CUDA libraries, and one line per library with its path.
 
-    Looked for in this order: LD_LIBRARY_PATH, /usr/local/cuda/lib64, the system's own folders (ldconfig), Python packages.
+Searches in this order: LD_LIBRARY_PATH, /usr/local/cuda/lib64, the system's own folders (ldconfig), Python packages.
     """
     given = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
     try:
@@ -72,13 +72,13 @@ def cuda_environment(folder):
         places = [path for path in wheels if os.path.exists(os.path.join(path, name))]
         lines.append(f"{name}: {os.path.join(places[0], name) if places else 'NOT FOUND'}")
         added += places[:1]
-    if added:  # all of them: a library of one package opens those of the others
+    if added:  # add all, because libraries of one package load those of others
         added = list(dict.fromkeys(added + wheels))
     return ({"LD_LIBRARY_PATH": ":".join(given + added)} if added else {}), lines
 
 
 def cuda_device_count():
-    """GPUs that the driver shows to this process, and why there are none."""
+    """The number of GPUs that the driver shows to this process, and the reason if there are none."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -91,7 +91,7 @@ def cuda_device_count():
 
 
 class Gpu:
-    """One GPU as NVML sees it: what it is, and what it is doing. Fields are None where NVML cannot tell."""
+    """One GPU as seen by NVML: its properties and its load. Values that NVML does not provide are None."""
 
     class _Memory(ctypes.Structure):
         _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]

@@ -1,4 +1,4 @@
-"""Commands under a time limit, with all of their output kept."""
+"""Runs commands with a time limit and keeps all of their output."""
 import os
 import signal
 import subprocess
@@ -19,9 +19,9 @@ class Outcome:
         return self.code == 0 and not self.timed_out
 
     def why(self):
-        """How it ended, in a few words; "" where it ended well."""
+        """The outcome in a few words; "" for success."""
         if self.timed_out:
-            return f"stopped after {self.seconds:.0f} s, its limit"
+            return f"stopped after {self.seconds:.0f} s, the time limit"
         if self.code < 0:
             try:
                 return f"killed by {signal.Signals(-self.code).name}"
@@ -35,7 +35,7 @@ class Outcome:
 
 
 def kill_group(process):
-    """The process and what it has started in its group; what has left the group ends with its pipe or its parent."""
+    """Kills the process and its process group. Processes that left the group end with their pipe or their parent."""
     for which, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 20)):
         try:
             os.killpg(process.pid, which)
@@ -54,7 +54,7 @@ def kill_group(process):
 
 
 def start(argv, env=None, cwd=None):
-    """Started in a process group of its own; env is added to this process's environment (None removes)."""
+    """Starts a command in its own process group; env extends this process's environment (None removes a variable)."""
     merged = dict(os.environ)
     for key, value in (env or {}).items():
         if value is None:
@@ -68,10 +68,10 @@ def start(argv, env=None, cwd=None):
 
 
 def run(argv, limit, env=None, cwd=None, on_line=None, idle_limit=None, sweep=False):
-    """Runs to the end or to the limit (seconds; idle_limit: without a line). on_line(line) may return "stop" to end it.
-    sweep: what it has left running in its group is killed.
+    """Runs a command to its end or to the limit (seconds; idle_limit: without output). on_line(line) may return "stop" to end it.
+    sweep: kills processes that it left in its group.
 
-    A line that breaks off where the process died is handed on too.
+    Passes on an incomplete last line too.
     """
     begun = time.monotonic()
     try:
@@ -106,7 +106,7 @@ def run(argv, limit, env=None, cwd=None, on_line=None, idle_limit=None, sweep=Fa
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-    reader.join(5)  # not for ever: a stray grandchild may hold the pipe
+    reader.join(5)  # with a timeout, because a stray grandchild may hold the pipe
     if not reader.is_alive():
         process.stdout.close()
     return Outcome(process.returncode if process.returncode is not None else -9, time.monotonic() - begun, "".join(lines), timed_out)

@@ -4,7 +4,7 @@ import os
 
 
 def table(heads, rows):
-    """Columns as wide as their widest cell, but the last; text lines."""
+    """Text table with columns as wide as their widest cell, except for the last."""
     cells = [[str(cell) for cell in row] for row in [heads] + rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
     lines = []

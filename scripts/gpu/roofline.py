@@ -1,10 +1,10 @@
-"""What a ResNet-50 training step must compute and move, by layer; against what a card can do.
+"""Operations and memory traffic of a ResNet-50 training step, by layer, against the limits of a card.
 
-Counted are operations of the convolutions and the classifier (forward, data gradient, weight gradient; a multiply and an add are
+Counts operations of the convolutions and the classifier (forward, data gradient, weight gradient; a multiply and an add are
 two) and bytes of activations in and out of the card's memory. Weights and their update are left out: under 1 % from batch 32 up.
 Three ways to run batch normalisation, each with less traffic (O: elements of a layer's output):
 
-  plain     convolution, statistics, apply, ReLU and the residual sum are passes of their own
+  plain     convolution, statistics, apply, ReLU and the residual sum are separate passes
   fused     apply, sum and ReLU in one pass, forward and backward; ReLU's mask is kept as bits
   patterns  the convolution emits the statistics; apply and ReLU are done while the next convolution reads; backward, the data
             gradient emits the sums that batch normalisation's gradient needs
@@ -52,7 +52,7 @@ def resnet50(image=224):
     return layers
 
 
-MASK = 1 / 16  # a bit an element, of two bytes
+MASK = 1 / 16  # one bit per element of two bytes
 
 
 def passes(layer, way):
@@ -71,7 +71,7 @@ def passes(layer, way):
         forward += 3 * o + mask + (o if layer.add else 0)
         backward += 5 * o + 2 * mask + (2 * o if layer.add else 0)
         return forward, backward
-    # patterns: what ends in a sum is still written once; the others are applied by their reader.
+    # patterns: outputs that end in a sum are still written once; the reader applies the others.
     forward += (3 * o + mask) if layer.add else 0
     backward += 3 * o + mask + (2 * o if layer.add else 0)
     return forward, backward
@@ -91,7 +91,7 @@ def totals(way, bytes_an_element=2, image=224):
 
 
 def bound(way, batch, operations_per_s, bytes_per_s, image=224):
-    """Seconds a step takes at least: every layer at the worse of its two limits."""
+    """Lower bound of a step in seconds: every layer at the worse of its two limits."""
     seconds = 0
     for layer in resnet50(image):
         forward, backward = passes(layer, way)

@@ -1,4 +1,4 @@
-"""The settings that the checks and benchmarks turn: one place, so that a renamed key is one edit."""
+"""The settings that the checks and benchmarks change, in one place."""
 
 AMP = {"strategy.amp": True}  # the device's own low type: float16 on a GPU, bfloat16 on a CPU
 FLOAT16 = {"strategy.amp": True, "strategy.amp_configs.dtype": "float16"}

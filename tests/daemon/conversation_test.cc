@@ -123,7 +123,7 @@ TEST_F(ConversationTest, FleetdThatEnds_TakesNoMoreJobs) {
   late.prepare("a");
   run_until([&] { return late.gone(); });
   ASSERT_EQ(late.heard.size(), 1u);
-  EXPECT_THAT(late.heard[0].refused().what(), HasSubstr("takes no more jobs"));
+  EXPECT_THAT(late.heard[0].refused().what(), HasSubstr("accepts no more jobs"));
 }
 
 TEST_F(ConversationTest, FloodOfMessages_IsRefused) {

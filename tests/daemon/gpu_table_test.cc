@@ -56,7 +56,7 @@ TEST(GpuTable, EndedJob_GivesThemBack) {
 TEST(GpuTable, GpusThatAreNotThere_AreRefused) {
   GpuTable table({"4", "5"});
   EXPECT_THAT(refusal(table, "a", {"0", 0, false, false}), HasSubstr("this node has 4,5"));
-  EXPECT_THAT(refusal(table, "a", {"", 3, false, false}), HasSubstr("3 GPUs are wanted"));
+  EXPECT_THAT(refusal(table, "a", {"", 3, false, false}), HasSubstr("3 GPUs are requested"));
   EXPECT_THAT(table.take("b", {}), ElementsAre("4", "5"));
 }
 

@@ -65,7 +65,7 @@ TEST(JobTable, Job_GoesThroughItsPhases) {
 TEST(JobTable, Names_AreUniqueAmongTheLiving) {
   JobTable table("ann", {});
   const int first = table.prepare(request("a"), 0).number;
-  EXPECT_THAT(refusal(table, request("a")), HasSubstr("is here already"));
+  EXPECT_THAT(refusal(table, request("a")), HasSubstr("already exists"));
   table.launched(first, 1, 0);
   table.ended(first, 0, "", 1);
   const int second = table.prepare(request("a"), 2).number;
@@ -91,7 +91,7 @@ TEST(JobTable, RefusedJob_HasNoGpus) {
   JobRequest first = request("a");
   first.gpus.none = true;
   const int a = table.prepare(first, 0).number;
-  EXPECT_THAT(refusal(table, request("b")), HasSubstr("1 jobs already"));
+  EXPECT_THAT(refusal(table, request("b")), HasSubstr("already runs 1 jobs"));
   table.ended(a, 0, "", 1);
   EXPECT_THAT(table.prepare(request("c"), 2).gpus, ElementsAre("0"));
 }

@@ -128,7 +128,7 @@ TEST(PlanOfRequests, IsWhatTheNodesAreAskedFor) {
   command.insert(command.end(), asked[1].job.arguments.begin(), asked[1].job.arguments.end());
   command.insert(command.end(), {"--", "train.py", "x y"});
   EXPECT_EQ(plan.nodes[1].command, command);
-  EXPECT_THAT(plan.notes, Contains(HasSubstr("left once all ranks run")));
+  EXPECT_THAT(plan.notes, Contains(HasSubstr("fleetrun exits once all ranks run")));
   const LaunchRequest spare = parse_arguments(
       {"--via=fleetd", "--ips=a:2,b:2", "--nnodes=1", "--max_restart=1", "train.py"});
   const ViaPlan with_spare = plan_of_requests(spare, node_requests(spare, laptop()),

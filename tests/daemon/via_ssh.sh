@@ -108,7 +108,7 @@ run nothing --remote_fleetrun=/nowhere/fleetrun touch made
 expect nothing.out "ssh to 127.0.0.1: fleetrun is not there"
 run folder --chdir=/nowhere touch made
 [ $code = 2 ] || fail "no folder there: $code"
-expect folder.out "127.0.0.1: /nowhere: the working directory is not there"
+expect folder.out "127.0.0.1: /nowhere: the working directory does not exist"
 ssh-keygen -q -t ed25519 -N '' -f other_key
 code=0
 "$fleetrun" --via=ssh --ips=127.0.0.1 --via_options="${options/$folder\/key/$folder/other_key} -o IdentitiesOnly=yes" \

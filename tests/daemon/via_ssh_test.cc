@@ -26,7 +26,7 @@ TEST(ExplainSsh, WhatSshSaid_NamesTheHost) {
   EXPECT_THAT(refused.what(), HasSubstr("ssh to n1: ssh: connect to host n1 port 22"));
   EXPECT_THAT(explain_ssh("n1", "u@n1: Permission denied (publickey).\n", false).what(),
               HasSubstr("ssh-copy-id"));
-  EXPECT_THAT(explain_ssh("n1", "", false).what(), HasSubstr("without a word"));
+  EXPECT_THAT(explain_ssh("n1", "", false).what(), HasSubstr("without a message"));
 }
 
 TEST(ExplainSsh, MissingProgram_IsTheUsersToCorrect) {

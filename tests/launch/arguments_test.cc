@@ -104,7 +104,7 @@ TEST(Arguments, UnknownFlag_NamesTheNearest) {
 TEST(Arguments, OptionsOfFleetWorker_BelongBehindTheJobFile) {
   for (const char* option : {"--predict", "--export-onnx", "--set"}) {
     const std::string message = usage_error({"--nproc_per_node=2", option, "x", "job.json"});
-    EXPECT_THAT(message, HasSubstr("write it behind the job file"));
+    EXPECT_THAT(message, HasSubstr("write it after the job file"));
     EXPECT_THAT(message, Not(HasSubstr("corrected")));
   }
 }

@@ -64,7 +64,7 @@ TEST(Devices, NotANumber_IsAnError) {
 }
 
 TEST(Devices, Twice_IsAnError) {
-  EXPECT_THAT(usage_error({"--gpus=1,1"}, machine(2)), HasSubstr("named twice"));
+  EXPECT_THAT(usage_error({"--gpus=1,1"}, machine(2)), HasSubstr("listed twice"));
 }
 
 TEST(Devices, VisibleDevices_GpusAreAbsoluteAndBecomeIndices) {

@@ -63,7 +63,7 @@ std::string shell(const ForeseenJob& job, int rank, bool masked_secrets) {
 
 TEST(DryRunTable, ShowsPlacesAndVariables) {
   const std::string text = table(sample());
-  EXPECT_THAT(text, HasSubstr("job 'night': 3 processes on 2 nodes; nothing is started"));
+  EXPECT_THAT(text, HasSubstr("job 'night': 3 processes on 2 nodes; dry run, nothing starts"));
   EXPECT_THAT(text, HasSubstr("note        something is assumed"));
   EXPECT_THAT(text, HasSubstr("rank 0  0     10.0.0.1  0           0,1   0,2    10.0.0.1:6070  "
                               "log/workerlog.0"));
@@ -77,7 +77,7 @@ TEST(DryRunTable, ShowsPlacesAndVariables) {
 TEST(DryRunTable, WhatTheDoctorComplainsOf_IsShown) {
   EXPECT_THAT(table(sample()),
               AllOf(HasSubstr("warning     /dev/shm: 64 MiB free; --shm-size=8g\n"),
-                    HasSubstr("1 of 2 find nothing wrong"), Not(HasSubstr("2 cores"))));
+                    HasSubstr("1 of 2 checks of this node passed"), Not(HasSubstr("2 cores"))));
 }
 
 TEST(DryRunTable, SecretsAreMasked) {
@@ -89,7 +89,7 @@ TEST(DryRunTable, SecretsAreMasked) {
 TEST(DryRunTable, LongValues_AreShortened) {
   const ForeseenJob job = sample(std::string(40000, 'x') + "end");
   const std::string text = table(job);
-  EXPECT_THAT(text, HasSubstr("xend (40003 characters; --format json has them)\n"));
+  EXPECT_THAT(text, HasSubstr("xend (40003 characters; --format json shows them)\n"));
   EXPECT_LT(text.size(), 4000u);
   EXPECT_GT(json(job, 0).size(), 40000u);
 }

@@ -35,30 +35,31 @@ struct Case {
 
 TEST(OptionRules, OptionsOfVias_WantTheirs) {
   const std::vector<Case> cases = {
-      {{"--fleetd_port=1"}, "--fleetd_port: it belongs to --via=fleetd"},
+      {{"--fleetd_port=1"}, "--fleetd_port: it has no effect without --via=fleetd"},
       {{"--fleetd_secret_file=f", "--via=ssh"}, "belongs to --via=fleetd"},
-      {{"--detach"}, "--detach: it belongs to --via=fleetd"},
+      {{"--detach"}, "--detach: it has no effect without --via=fleetd"},
       {{"--detach", "--via=ssh"}, "belongs to --via=fleetd"},
       {{"--detach", "--via=fleetd"}, "accepted"},
-      {{"--share_gpus"}, "--share_gpus: it belongs to --via=fleetd"},
+      {{"--share_gpus"}, "--share_gpus: it has no effect without --via=fleetd"},
       {{"--share_gpus", "--via=slurm"}, "belongs to --via=fleetd"},
       {{"--user=u", "--via=ssh"}, "belongs to --via=fleetd"},
-      {{"--chdir=/x"}, "it belongs to --via=fleetd and --via=ssh"},
-      {{"--chdir=/x", "--via=slurm"}, "it belongs to --via=fleetd and --via=ssh"},
+      {{"--chdir=/x"}, "it has no effect without --via=fleetd or --via=ssh"},
+      {{"--chdir=/x", "--via=slurm"}, "it has no effect without --via=fleetd or --via=ssh"},
       {{"--chdir=/x", "--via=ssh"}, "accepted"},
       {{"--export=A=1"}, "accepted"},
       {{"--export=A=1", "--via=slurm"}, "accepted"},
       {{"--export=A=1", "--via=fleetd"}, "accepted"},
-      {{"--via_options=-v"}, "it belongs to --via=ssh and --via=slurm"},
-      {{"--via_options=-v", "--via=fleetd"}, "it belongs to --via=ssh and --via=slurm"},
+      {{"--via_options=-v"}, "it has no effect without --via=ssh or --via=slurm"},
+      {{"--via_options=-v", "--via=fleetd"}, "it has no effect without --via=ssh or --via=slurm"},
       {{"--via_options=-v", "--via=slurm"}, "accepted"},
-      {{"--remote_fleetrun=f"}, "it belongs to --via=ssh and --via=slurm"},
-      {{"--remote_fleetrun=f", "--dry_run"}, "it belongs to --via=ssh and --via=slurm"},
-      {{"--leash", "--via=ssh"}, "--leash: --via gives it"},
-      {{"--part", "--via=slurm"}, "--part: --via gives it"},
+      {{"--remote_fleetrun=f"}, "it has no effect without --via=ssh or --via=slurm"},
+      {{"--remote_fleetrun=f", "--dry_run"}, "it has no effect without --via=ssh or --via=slurm"},
+      {{"--leash", "--via=ssh"}, "--leash: --via passes it"},
+      {{"--part", "--via=slurm"}, "--part: --via passes it"},
       {{"--part"}, "accepted"},
-      {{"--dry_run", "--via=ssh", "--rank_env=0"}, "--rank_env: what a rank gets is decided"},
-      {{"--dry_run", "--via=ssh", "--rank_env=0", "--format=shell"}, "--format shell: what a rank"},
+      {{"--dry_run", "--via=ssh", "--rank_env=0"}, "--rank_env: each node creates the environment"},
+      {{"--dry_run", "--via=ssh", "--rank_env=0", "--format=shell"},
+       "--format shell: each node creates"},
       {{"--dry_run", "--via=ssh", "--format=json"}, "accepted"},
       {{"--secret_file=-", "--via=slurm"}, "cannot read your standard input"},
       {{"--secret_file=f", "--insecure"}, "contradicts --insecure"},
@@ -71,13 +72,15 @@ TEST(OptionRules, OptionsOfVias_WantTheirs) {
 
 TEST(OptionRules, OptionsOfRestarts_WantRestarts) {
   const std::vector<Case> cases = {
-      {{"--elastic_timeout=5"}, "--elastic_timeout: this job waits for no nodes"},
-      {{"--elastic_timeout=5", "--max_restart=0"}, "this job waits for no nodes"},
+      {{"--elastic_timeout=5"},
+       "--elastic_timeout: this job never restarts, so it does not wait for nodes"},
+      {{"--elastic_timeout=5", "--max_restart=0"},
+       "this job never restarts, so it does not wait for nodes"},
       {{"--elastic_timeout=5", "--max_restart=1"}, "accepted"},
       {{"--elastic_timeout=5", "--nnodes=1:2", "--max_restart=0"}, "accepted"},
-      {{"--no_progress_restarts=5"}, "this job is never restarted"},
+      {{"--no_progress_restarts=5"}, "this job never restarts"},
       {{"--no_progress_restarts=5", "--nnodes=1:2"}, "accepted"},
-      {{"--no_progress_restarts=5", "--nnodes=1:2", "--max_restart=0"}, "never restarted"},
+      {{"--no_progress_restarts=5", "--nnodes=1:2", "--max_restart=0"}, "never restarts"},
       {{"--elastic_level=-1", "--max_restart=2"},
        "--elastic_level -1: it contradicts --max_restart 2"},
       {{"--elastic_level=1", "--max_restart=0"}, "it contradicts --max_restart 0"},
@@ -119,14 +122,14 @@ TEST(OptionRules, ValuesThatNoNodeWouldTake_AreFoundBeforeAnyIsAsked) {
   const std::vector<Case> cases = {
       {{"--dialect=torhc"}, "did you mean 'torch'?"},
       {{"--ranks=x"}, "neither a rank"},
-      {{"--tee=9"}, "which streams"},
+      {{"--tee=9"}, "is not a choice of streams"},
       {{"--log_total_size=1K"}, "at least 64K"},
-      {{"--elastic_level=0"}, "not built"},
-      {{"--nnodes=none"}, "no number of nodes"},
+      {{"--elastic_level=0"}, "not supported"},
+      {{"--nnodes=none"}, "not a number of nodes"},
       {{"--run_mode=rpc"}, "not supported"},
       {{"--dialect=mpich", "--debug_rank=0"}, "inherits a socket"},
-      {{"--server_num=0", "--worker_num=2"}, "--server_num 0: a job with parameter servers has"},
-      {{"--ips=a:4,b", "--server_num=1"}, "--ips a:4: of parameter servers every node has"},
+      {{"--server_num=0", "--worker_num=2"}, "--server_num 0: each node needs at least one server"},
+      {{"--ips=a:4,b", "--server_num=1"}, "--ips a:4: --server_num and --worker_num apply"},
   };
   for (Case one : cases) {
     EXPECT_THAT(refusal(one.arguments), HasSubstr(one.says)) << one.arguments[0];
@@ -139,7 +142,7 @@ TEST(OptionRules, Doctor_TakesWhatIsOfAStart_AndChecksIt) {
   for (const char* option :
        {"--via=ssh", "--detach", "--share_gpus", "--export=A", "--leash", "--part", "--preflight",
         "--debug_rank=0", "--remote_fleetrun=f", "--fleetd_port=1"}) {
-    EXPECT_THAT(refusal({option}, ArgumentsOf::kDoctor), HasSubstr("it belongs to a start"))
+    EXPECT_THAT(refusal({option}, ArgumentsOf::kDoctor), HasSubstr("it applies only to a start"))
         << option;
   }
   EXPECT_EQ(refusal({"--grace=3", "--ips=a,b", "--dialect=jax"}, ArgumentsOf::kDoctor), "accepted");

@@ -65,7 +65,7 @@ TEST_F(ProgramTest, AnythingElse_IsLookedUpInPath) {
 
 TEST_F(ProgramTest, WhatIsNotThere_IsAnError) {
   EXPECT_THAT(usage_error({"no_such_program_at_all"}), HasSubstr("PATH"));
-  EXPECT_THAT(usage_error({folder + "/none"}), HasSubstr("no such program"));
+  EXPECT_THAT(usage_error({folder + "/none"}), HasSubstr("program not found"));
   EXPECT_THAT(usage_error({folder}), HasSubstr("this is a folder"));
   EXPECT_THAT(usage_error({folder + "/none.py"}), HasSubstr("cannot read the script"));
   EXPECT_THAT(usage_error({folder + "/none.json"}), HasSubstr("cannot read the job file"));

@@ -75,7 +75,7 @@ TEST(Roles, Contradictions_AreRefused) {
               HasSubstr("those of --servers and --workers"));
   EXPECT_THAT(refusal({"--server_num=1", "--gpus=0"}), HasSubstr("collective"));
   EXPECT_THAT(refusal({"--run_mode=collective", "--server_num=1"}), HasSubstr("contradicts"));
-  EXPECT_THAT(refusal({"--gloo_port=80"}), HasSubstr("parameter-server mode"));
+  EXPECT_THAT(refusal({"--gloo_port=80"}), HasSubstr("no effect without parameter servers"));
 }
 
 TEST(Roles, BadEntries_AreNamed) {

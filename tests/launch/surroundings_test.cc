@@ -125,7 +125,7 @@ TEST_F(InSlurm, NodesOfTheUsersOwn_LeaveSlurmOut) {
 
 TEST_F(InSlurm, SeveralANode_AreRefused) {
   environment["SLURM_STEP_NUM_TASKS"] = "6";
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("6 fleetruns on 3 nodes"),
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("6 fleetrun processes on 3 nodes"),
                                HasSubstr("--ntasks-per-node=1"), HasSubstr("--nproc_per_node")));
 }
 

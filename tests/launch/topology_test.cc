@@ -220,7 +220,7 @@ TEST(Topology, NodeZeroAwayFromTheMaster_IsAnError) {
 
 TEST(Topology, RankBeyondNnodes_IsAnError) {
   EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1", "--rank=2"}),
-              HasSubstr("no node 2 of 2"));
+              HasSubstr("no node 2; its number of nodes is 2"));
 }
 
 TEST(Topology, BadMaster_IsAnError) {

@@ -71,7 +71,7 @@ TEST_F(ViaSlurm, FewerNodes_AreAskedFor) {
 
 TEST_F(ViaSlurm, RangeOfNodes_IsRefused) {
   tree.set("nnodes", "1:2", "--nnodes");
-  EXPECT_THAT(refusal(), HasSubstr("--nnodes 1:2: a step of Slurm has the nodes"));
+  EXPECT_THAT(refusal(), HasSubstr("--nnodes 1:2: a Slurm step has a fixed set of nodes"));
 }
 
 TEST_F(ViaSlurm, Plan_HasTheNodesOfTheAllocation) {
@@ -135,7 +135,7 @@ TEST_F(ViaSlurm, InsideOfAStep_IsRefused) {
 
 TEST_F(ViaSlurm, NodesOfOnesOwn_AreRefused) {
   tree.set("ips", "a,b", "--ips");
-  EXPECT_THAT(refusal(), HasSubstr("those of the allocation"));
+  EXPECT_THAT(refusal(), HasSubstr("uses the nodes of the allocation"));
 }
 
 }  // namespace

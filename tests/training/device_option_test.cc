@@ -26,8 +26,10 @@ TEST_F(DeviceOption, PlanOfAGpu_IsPrintedWhereverItsModuleIs) {
     EXPECT_THAT(error_, Not(HasSubstr("the CPU is used")));
   } else {
     EXPECT_EQ(code, 2);
-    EXPECT_THAT(error_, AllOf(HasSubstr("cannot be printed here: this build has no cuda backend"),
-                              HasSubstr("--device cpu")));
+    EXPECT_THAT(
+        error_,
+        AllOf(HasSubstr("cannot print what a GPU would run: this build has no cuda backend"),
+              HasSubstr("--device cpu")));
   }
   EXPECT_FALSE(std::filesystem::exists(job_.path("output")));
 }

@@ -50,8 +50,9 @@ TEST_F(StrategyFiles, Saved_IsTheStrategyThatSavedIt) {
   const std::string program = output(overrides, {"--print_program"});
   EXPECT_NE(program, output({}, {"--print_program"}));
   output(overrides, {"--save_strategy=saved.prototxt", "--paddle=2.1"});
-  EXPECT_THAT(said_, HasSubstr("not in saved.prototxt, because Paddle 2.1 does not have it: "
-                               "amp_configs.dtype"));
+  EXPECT_THAT(said_,
+              HasSubstr("left out of saved.prototxt, because Paddle 2.1 does not support it: "
+                        "amp_configs.dtype"));
   const std::string saved = read_file(job_.path("saved.prototxt"));
   EXPECT_THAT(saved, HasSubstr("execution_strategy {\n  num_threads: 2\n}"));
   EXPECT_THAT(saved, Not(HasSubstr("dtype")));

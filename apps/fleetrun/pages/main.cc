@@ -1,7 +1,7 @@
-// Writes fleetrun's man page and its completion for shells: built, run once, not installed.
+// Writes fleetrun's man page and shell completions. It runs during the build and is not installed.
 //
-//   fleetrun-pages man | bash | zsh            of fleetrun, to standard output
-//   fleetrun-pages man PROGRAM <help-text      of a program that prints its own help
+//   fleetrun-pages man | bash | zsh            for fleetrun, to standard output
+//   fleetrun-pages man PROGRAM <help-text      for a program that prints its own help
 #include <cstdio>
 #include <iostream>
 #include <iterator>

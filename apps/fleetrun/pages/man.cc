@@ -12,9 +12,9 @@
 namespace fleet {
 namespace {
 
-constexpr char kSummary[] = "start synchronous collective training on one machine or a cluster";
+constexpr char kSummary[] = "start distributed training on one machine or a cluster";
 
-// Text as roff shows it.
+// Escapes text for roff.
 std::string roff(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -72,32 +72,33 @@ std::string command_section(const Command& command) {
          option_entries(syntax.options);
 }
 
-// As the table of docs/reference/exit_codes.md, which says more.
+// A summary of docs/reference/exit_codes.md.
 constexpr std::pair<const char*, const char*> kExitStatus[] = {
-    {"0", "every rank of every node ended with 0"},
-    {"the rank's own", "the first failing rank's; 127: it could not be executed"},
-    {"128 + n",
-     "the first failing rank was killed by signal n, or fleetrun was told to stop by it"},
-    {"1", "the machine refused something, or a bug; the message says which"},
-    {"2", "usage: a bad option, file or address; nothing was started"},
-    {"112", "the rendezvous: nodes were missing, or the job was already running or over"},
+    {"0", "every rank of every node exited with 0"},
+    {"the rank's own",
+     "the exit code of the first failing rank; 127: the program could not be executed"},
+    {"128 + n", "signal n killed the first failing rank, or stopped fleetrun"},
+    {"1", "a system error or a bug; see the message"},
+    {"2", "a bad option, file or address; nothing was started"},
+    {"112", "the rendezvous failed: nodes were missing, or the job was already running or over"},
     {"113", "a node was lost"},
-    {"114", "a rank of fleet-worker lost another rank, and nothing else explains it"},
+    {"114", "a rank of fleet-worker lost another rank without another known cause"},
     {"115", "the job hung, with --hang_timeout"},
-    {"116", "the job failed again and again and came no further, with --max_restart"},
-    {"117", "a check of --preflight or fleetrun doctor has failed; no rank was started"},
-    {"118", "the loss, a gradient or the state to be saved was infinite or NaN"},
+    {"116", "the job failed repeatedly without progress, with --max_restart"},
+    {"117", "a check of --preflight or fleetrun doctor failed; no rank was started"},
+    {"118", "the loss, a gradient or the saved state was infinite or NaN"},
 };
 
 constexpr std::pair<const char*, const char*> kFiles[] = {
-    {"log/workerlog.N", "the output of local rank N; workerlog.N.1 and so on: earlier parts"},
+    {"log/workerlog.N", "output of local rank N; workerlog.N.1 and so on: earlier parts"},
     {"log/verdict.json", "how the job ended"},
     {"$XDG_RUNTIME_DIR/fleetrun, /tmp/fleetrun-UID",
-     "records of your jobs on this host, for fleetrun ls, logs and attach; FLEET_RUNTIME_DIR names "
+     "records of your jobs on this host, for fleetrun ls, logs and attach; FLEET_RUNTIME_DIR "
+     "selects "
      "another folder"},
-    {"log/endpoints.log", "every rank's endpoint"},
-    {"~/.config/fleetrun/secret", "the secret that the nodes of your jobs share"},
-    {"~/.config/fleetrun/fleetd.secret", "the secret of the fleetds"},
+    {"log/endpoints.log", "endpoints of all ranks"},
+    {"~/.config/fleetrun/secret", "secret shared by the nodes of your jobs"},
+    {"~/.config/fleetrun/fleetd.secret", "secret of the fleetds"},
 };
 
 template <size_t n>
@@ -117,13 +118,13 @@ std::string man_page() {
                      "of the program\\fR]\n.br\n.B fleetrun\n\\fICOMMAND\\fR "
                      "[\\fIoptions\\fR]\n.SH DESCRIPTION\n" +
                      roff(
-                         "Starts PROGRAM once a rank: a job file (.json), a .py, or any program, "
+                         "Starts PROGRAM once per rank: a job file (.json), a .py, or any program, "
                          "with the environment that Paddle's and PyTorch's programs expect. A "
-                         "flag wins over the environment, that over the default.") +
-                     "\n.SH OPTIONS\nIn names - equals _.\n" +
+                         "flag overrides the environment, which overrides the default.") +
+                     "\n.SH OPTIONS\nIn option names - equals _.\n" +
                      option_entries(start_and_look_options()) +
-                     ".SS Options of other launchers\nThey are translated, named as without "
-                     "meaning here, or refused with the line to write.\n.nf\n" +
+                     ".SS Options of other launchers\nThey are translated, ignored with a note, "
+                     "or rejected with the command to use.\n.nf\n" +
                      roff(compat_help()) + ".fi\n" + ".SH COMMANDS\n";
   for (const Command& command : commands()) {
     if (!command.internal) text += command_section(command);
@@ -134,7 +135,7 @@ std::string man_page() {
 }
 
 std::string man_page_of(const std::string& program, const std::string& help) {
-  // Its summary; a line of usage may come before it.
+  // The summary is the first line, or the second after a line of usage.
   const size_t start = help.starts_with("usage:") ? help.find('\n') + 1 : 0;
   const std::string summary = help.substr(start, help.find('\n', start) - start);
   return head(program, summary) + ".SH USAGE\n.nf\n" + roff(help) +

@@ -1,5 +1,4 @@
-// fleetrun's man page and its completion for shells, from the definitions of its options and
-// sub-commands.
+// fleetrun's man page and shell completions, generated from its options and sub-commands.
 #pragma once
 
 #include <string>
@@ -9,12 +8,12 @@
 namespace fleet {
 
 std::string man_page();
-// Of a program that prints its own help.
+// For a program that prints its own help.
 std::string man_page_of(const std::string& program, const std::string& help);
 std::string bash_completion();
 std::string zsh_completion();
 
-// All that may stand before the program: options of a start, and those that only look.
+// All options before the program: those of a start, and those that start nothing.
 const OptionGroup& start_and_look_options();
 
 }  // namespace fleet

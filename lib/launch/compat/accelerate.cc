@@ -1,4 +1,5 @@
-// accelerate launch, of Hugging Face. What it tells its library is in variables.
+// Options of Hugging Face's accelerate launch, which passes most of them to its library in
+// environment variables.
 #include <algorithm>
 #include <cctype>
 
@@ -62,7 +63,7 @@ void translate_address(const std::string& address, CompatLine& line) {
 }
 
 void translate_port(const std::string&, CompatLine& line) {
-  if (!line.has("--main_process_ip")) line.means_nothing("one node takes a free port");
+  if (!line.has("--main_process_ip")) line.means_nothing("a single node takes a free port");
 }
 
 void add_job(std::vector<CompatOption>* all) {
@@ -91,19 +92,19 @@ void add_job(std::vector<CompatOption>* all) {
                   .flags = {"--config_file"},
                   .value = "FILE",
                   .refused = "only accelerate reads it",
-                  .next = "give its num_processes, num_machines, ... as options, and set "
-                          "ACCELERATE_MIXED_PRECISION and the like"});
+                  .next = "pass its num_processes, num_machines, ... as options, and set "
+                          "ACCELERATE_MIXED_PRECISION and similar variables"});
 }
 
 }  // namespace
 
 std::vector<CompatOption> accelerate_options() {
   std::vector<CompatOption> all = {
-      idle("--multi_gpu", "", "there is a rank a GPU, or --nproc_per_node"),
-      idle("--same_network", "", "nodes meet wherever they reach one another"),
-      idle("--main_training_function", "NAME", "programs are started, not functions"),
-      idle("--mpirun_hostfile", "FILE", "no MPI starts the ranks"),
-      {.of = kAccelerate, .flags = {"--tpu"}, .refused = "there are no ranks on TPUs"},
+      idle("--multi_gpu", "", "fleetrun starts one rank per GPU, or --nproc_per_node"),
+      idle("--same_network", "", "nodes only need to reach each other"),
+      idle("--main_training_function", "NAME", "fleetrun starts programs, not functions"),
+      idle("--mpirun_hostfile", "FILE", "fleetrun starts the ranks without MPI"),
+      {.of = kAccelerate, .flags = {"--tpu"}, .refused = "fleetrun does not support TPUs"},
       variable("--cpu", "", "ACCELERATE_USE_CPU"),
       variable("--mixed_precision", "TYPE", "ACCELERATE_MIXED_PRECISION"),
       variable("--dynamo_backend", "NAME", "ACCELERATE_DYNAMO_BACKEND"),

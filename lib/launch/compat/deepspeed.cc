@@ -1,4 +1,4 @@
-// The launcher of DeepSpeed. --master_addr, --node_rank and the like are torchrun's too.
+// Options of DeepSpeed's launcher. It shares --master_addr, --node_rank and others with torchrun.
 #include <algorithm>
 #include <map>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kDeepSpeed[] = "deepspeed";
 
-// "worker-1@worker-2:0,2": nodes, and GPUs of them.
+// An entry of "worker-1@worker-2:0,2": a node, and optionally its GPUs.
 struct Resource {
   std::string node, gpus;
 };
@@ -25,7 +25,7 @@ std::vector<Resource> resources_of(const std::string& value) {
   return all;
 }
 
-// All of them have the same GPUs, or none says which.
+// Whether all entries name the same GPUs, or none names any.
 bool have_equal_gpus(const std::vector<Resource>& all) {
   return std::all_of(all.begin(), all.end(),
                      [&](const Resource& one) { return one.gpus == all[0].gpus; });
@@ -40,7 +40,7 @@ void use_nodes(const std::vector<ListedNode>& nodes, CompatLine& line) {
 void translate_include(const std::string& value, CompatLine& line) {
   const std::vector<Resource> wanted = resources_of(value);
   if (wanted.empty() || !have_equal_gpus(wanted)) {
-    return line.refuse_without_correction("the nodes have other GPUs each",
+    return line.refuse_without_correction("it names different GPUs on different nodes",
                                           "start fleetrun on each node with its own --gpus");
   }
   std::map<std::string, int> counts;
@@ -61,8 +61,8 @@ void translate_exclude(const std::string& value, CompatLine& line) {
   const bool of_gpus = std::any_of(unwanted.begin(), unwanted.end(),
                                    [](const Resource& one) { return !one.gpus.empty(); });
   if (of_gpus) {
-    return line.refuse_without_correction("GPUs are named, not left out",
-                                          "give those to use, as in --gpus=1,2,3");
+    return line.refuse_without_correction("fleetrun cannot exclude single GPUs",
+                                          "list the GPUs to use, as in --gpus=1,2,3");
   }
   std::vector<ListedNode> nodes = expand_nodes(line.ours("ips").value_or(""), line.flag());
   std::erase_if(nodes, [&](const ListedNode& node) {
@@ -70,12 +70,13 @@ void translate_exclude(const std::string& value, CompatLine& line) {
                        [&](const Resource& one) { return one.node == node.address; });
   });
   if (nodes.empty()) {
-    return line.refuse_without_correction("no node is left", "list the nodes with --hostfile");
+    return line.refuse_without_correction("it excludes every node",
+                                          "list the nodes with --hostfile");
   }
   use_nodes(nodes, line);
 }
 
-// The first of those listed.
+// Takes the first `value` listed nodes.
 void translate_num_nodes(const std::string& value, CompatLine& line) {
   std::vector<ListedNode> nodes = expand_nodes(line.ours("ips").value_or(""), line.flag());
   long long count = 0;
@@ -105,7 +106,7 @@ CompatOption refused(std::string flag, std::string value, std::string why, std::
 }  // namespace
 
 std::vector<CompatOption> deepspeed_options() {
-  const std::string cores = "ranks share the cores of their node by themselves";
+  const std::string cores = "fleetrun divides the cores of a node among its ranks";
   return {
       {.of = kDeepSpeed,
        .flags = {"--num_gpus", "--num_accelerators"},
@@ -139,21 +140,21 @@ std::vector<CompatOption> deepspeed_options() {
        .translate = [](const std::string& text,
                        CompatLine& line) { line.means("via_options", text); },
        .late = true},
-      idle("--no_local_rank", "", "ranks find theirs in LOCAL_RANK"),
-      idle("--no_ssh_check", "", "a node that cannot be reached is named"),
-      idle("--force_multi", "", "one node is started as several are"),
+      idle("--no_local_rank", "", "ranks read it from LOCAL_RANK"),
+      idle("--no_ssh_check", "", "fleetrun names each node that it cannot reach"),
+      idle("--force_multi", "", "fleetrun starts one node like several"),
       idle("--save_pid", "", "see fleetrun ls"),
       idle("--bind_cores_to_rank", "", cores),
       idle("--bind_core_list", "LIST", cores),
       refused("--autotuning", "MODE", "fleetrun does not tune DeepSpeed's configuration",
               "run deepspeed --autotuning once"),
-      refused("--elastic_training", "", "elastic jobs are told by their nodes",
-              "give --nnodes=MIN:MAX, on every node"),
-      refused("--min_elastic_nodes", "N", "elastic jobs are told by their nodes",
-              "give --nnodes=MIN:MAX, on every node"),
-      refused("--max_elastic_nodes", "N", "elastic jobs are told by their nodes",
-              "give --nnodes=MIN:MAX, on every node"),
-      refused("--venv_script", "FILE", "no script is sourced on the nodes",
+      refused("--elastic_training", "", "a job is elastic if --nnodes is a range",
+              "give --nnodes=MIN:MAX on every node"),
+      refused("--min_elastic_nodes", "N", "a job is elastic if --nnodes is a range",
+              "give --nnodes=MIN:MAX on every node"),
+      refused("--max_elastic_nodes", "N", "a job is elastic if --nnodes is a range",
+              "give --nnodes=MIN:MAX on every node"),
+      refused("--venv_script", "FILE", "fleetrun sources no script on the nodes",
               "start fleetrun in that environment"),
   };
 }

@@ -1,4 +1,4 @@
-// horovodrun, of Horovod.
+// Options of Horovod's horovodrun.
 #include "base/text.h"
 #include "launch/compat/nodes.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr char kHorovodrun[] = "horovodrun";
 
-// What Horovod's library reads in its environment.
+// An option that Horovod's library reads as an environment variable.
 CompatOption variable(std::string flag, std::string value, std::string name) {
   return {.of = kHorovodrun,
           .flags = {std::move(flag)},
@@ -28,11 +28,11 @@ CompatOption elastic(std::string flag, std::string value) {
   return {.of = kHorovodrun,
           .flags = {std::move(flag)},
           .value = std::move(value),
-          .refused = "elastic jobs are told by their nodes",
-          .next = "give --nnodes=MIN:MAX, on every node"};
+          .refused = "a job is elastic if --nnodes is a range",
+          .next = "give --nnodes=MIN:MAX on every node"};
 }
 
-// Which the library reads in bytes.
+// The option is in MiB; the library's variable is in bytes.
 void translate_fusion_threshold(const std::string& value, CompatLine& line) {
   long long megabytes = 0;
   const bool ok = parse_int(value, &megabytes) && megabytes >= 0 && megabytes < 1 << 20;
@@ -68,22 +68,22 @@ std::vector<CompatOption> horovodrun_options() {
       elastic("--host-discovery-script", "FILE"),
       {.of = kHorovodrun,
        .flags = {"--gloo", "--mpi", "--use-gloo", "--use-mpi", "--jsrun"},
-       .idle = "--dialect=horovod says it, and Horovod's Gloo is used"},
+       .idle = "--dialect=horovod selects Horovod, which then uses Gloo"},
       {.of = kHorovodrun,
        .flags = {"--disable-cache"},
-       .idle = "nothing is kept of earlier starts"},
+       .idle = "fleetrun caches nothing between starts"},
       {.of = kHorovodrun,
        .flags = {"--network-interfaces", "--network-interface"},
        .value = "NAME",
-       .idle = "addresses of --ips say which network"},
+       .idle = "the addresses in --ips select the network"},
       {.of = kHorovodrun,
        .flags = {"--mpi-args"},
        .value = "TEXT",
-       .idle = "no MPI starts the ranks"},
+       .idle = "fleetrun starts the ranks without MPI"},
       {.of = kHorovodrun,
        .flags = {"--check-build", "-cb"},
-       .refused = "it is about Horovod",
-       .next = "ask horovodrun --check-build; fleetrun doctor checks this machine"},
+       .refused = "it describes the build of Horovod",
+       .next = "run horovodrun --check-build; fleetrun doctor checks this machine"},
       {.of = kHorovodrun,
        .flags = {"--fusion-threshold-mb"},
        .value = "MB",

@@ -16,7 +16,7 @@ bool has_flag(const CompatOption& option, const std::string& flag) {
   });
 }
 
-// The entry that an option of the line belongs to; nullptr: it is ours.
+// The entry of another launcher's option; nullptr if the option is ours.
 const CompatOption* entry_of(const GivenOption& given) {
   for (const CompatOption& option : compat_options()) {
     if (option.when && has_flag(option, given.flag) && option.when(given.value)) return &option;
@@ -73,7 +73,7 @@ std::string CompatLine::value_of(const std::string& flag) const {
 bool CompatLine::contradicts(const std::string& key, const std::string& value) {
   const auto other = flags_.find(key);
   if (other == flags_.end() || tree_.peek(key) == value) return false;
-  refuse_without_correction("it contradicts " + other->second, "give one of them");
+  refuse_without_correction("it contradicts " + other->second, "give only one of them");
   return true;
 }
 

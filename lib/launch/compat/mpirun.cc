@@ -1,4 +1,4 @@
-// mpirun and mpiexec, of Open MPI, MPICH (Hydra) and Intel MPI.
+// Options of mpirun and mpiexec: Open MPI, MPICH (Hydra) and Intel MPI.
 #include "base/text.h"
 #include "launch/compat/nodes.h"
 
@@ -6,9 +6,9 @@ namespace fleet {
 namespace {
 
 constexpr char kMpirun[] = "mpirun";
-constexpr char kCores[] = "ranks share the cores of their node by themselves";
-constexpr char kNoMpi[] = "the ranks' own communication is not fleetrun's";
-constexpr char kShown[] = "fleetrun shows what it starts: --dry_run";
+constexpr char kCores[] = "fleetrun divides the cores of a node among its ranks";
+constexpr char kNoMpi[] = "fleetrun does not configure the ranks' communication";
+constexpr char kShown[] = "--dry_run shows what fleetrun starts";
 
 CompatOption idle(std::vector<std::string> flags, std::string value, std::string why,
                   int values = 1) {
@@ -19,7 +19,7 @@ CompatOption idle(std::vector<std::string> flags, std::string value, std::string
           .idle = std::move(why)};
 }
 
-// Slots are what --ips counts, too.
+// Slots are counted by --ips as well.
 void translate_map_by(const std::string& value, CompatLine& line) {
   const std::vector<std::string> parts = split(value, ':');
   const bool per_node = parts.size() >= 3 && parts[0] == "ppr" && parts[2] == "node";
@@ -33,7 +33,7 @@ void translate_two_words(const std::string& value, CompatLine& line) {
   translate_variable(value.substr(0, blank) + "=" + value.substr(blank + 1), line);
 }
 
-// "a,b" or "a:4"; two colons are an IPv6 address.
+// Whether the value is a list: "a,b" or "a:4". Two colons make it an IPv6 address.
 bool names_several(const std::string& value) {
   const size_t colon = value.find(':');
   const bool counted = colon != std::string::npos && colon == value.rfind(':');
@@ -76,7 +76,7 @@ std::vector<CompatOption> nodes_and_ranks() {
 
 std::vector<CompatOption> without_meaning() {
   return {
-      idle({"--allow-run-as-root"}, "", "fleetrun starts as root too"),
+      idle({"--allow-run-as-root"}, "", "fleetrun also runs as root"),
       idle({"--bind-to"}, "HOW", kCores),
       idle({"--rank-by"}, "HOW", kCores),
       idle({"--report-bindings"}, "", kCores),
@@ -90,11 +90,11 @@ std::vector<CompatOption> without_meaning() {
       idle({"--iface"}, "NAME", kNoMpi),
       idle({"--display-map", "--display-allocation", "--display-devel-map"}, "", kShown),
       idle({"--display"}, "WHAT", kShown),
-      idle({"--tag-output", "-prepend-rank"}, "", "lines of several ranks have their rank"),
-      idle({"--merge-stderr-to-stdout"}, "", "logs have both in their order"),
-      idle({"--verbose", "-v"}, "", "see --log_level=DEBUG"),
-      idle({"-genvall", "-envall"}, "", "ranks have this environment"),
-      idle({"--bootstrap"}, "NAME", "--via says how nodes are reached"),
+      idle({"--tag-output", "-prepend-rank"}, "", "lines of several ranks carry their rank"),
+      idle({"--merge-stderr-to-stdout"}, "", "logs hold both streams in order"),
+      idle({"--verbose", "-v"}, "", "use --log_level=DEBUG"),
+      idle({"-genvall", "-envall"}, "", "ranks inherit this environment"),
+      idle({"--bootstrap"}, "NAME", "--via selects how to reach the nodes"),
   };
 }
 
@@ -122,13 +122,14 @@ std::vector<CompatOption> with_another_name() {
        .value = "SECONDS",
        .translate =
            [](const std::string& value, CompatLine& line) {
-             line.refuse("a job has no time limit of its own", "start it with timeout " + value);
+             line.refuse("fleetrun has no time limit for a job", "start it with timeout " + value);
              line.write_before("timeout " + value);
            }},
       refused({"--wdir", "--wd"}, "DIR", "ranks run in this directory", "cd there first"),
       refused({"--app", "--configfile"}, "FILE", "all ranks run one program"),
-      refused({"--xterm"}, "RANKS", "ranks get no terminals of their own", "see fleetrun debug"),
-      refused({"--stdin"}, "RANKS", "ranks have no standard input"),
+      refused({"--xterm"}, "RANKS", "fleetrun does not open terminals for ranks",
+              "see fleetrun debug"),
+      refused({"--stdin"}, "RANKS", "ranks do not get standard input"),
   };
 }
 

@@ -25,7 +25,7 @@ int sum_of(const std::vector<ListedNode>& nodes) {
   return sum;
 }
 
-// Launchers of MPI name a host once for each of its ranks, too: "a,a,b".
+// MPI launchers may list a host once per rank: "a,a,b".
 std::vector<ListedNode> merged(const std::vector<ListedNode>& nodes) {
   std::vector<ListedNode> all;
   for (const ListedNode& node : nodes) {
@@ -56,7 +56,7 @@ void use_nodes(const std::vector<ListedNode>& nodes, CompatLine& line) {
   start_over_ssh(line);
 }
 
-// Nodes are filled in their order, as mpirun does.
+// Fills nodes in order, as mpirun does.
 std::vector<ListedNode> filled(std::vector<ListedNode> nodes, int total) {
   for (ListedNode& node : nodes) {
     node.devices = std::min(node.devices, total);
@@ -71,12 +71,12 @@ void share_out(const std::string& value, int total, int nodes, CompatLine& line)
     line.means("nproc_per_node", std::to_string(total / nodes));
     return;
   }
-  line.refuse_without_correction("it is the number of all ranks, and " + value +
-                                     " do not divide by " + std::to_string(nodes) + " nodes",
-                                 "give each node its own: --nproc_per_node=N, or --ips=a:2,b:1");
+  line.refuse_without_correction("it is the total number of ranks, and " + value +
+                                     " cannot be divided by " + std::to_string(nodes) + " nodes",
+                                 "give counts by node: --nproc_per_node=N, or --ips=a:2,b:1");
 }
 
-// -1: a range.
+// The number of nodes; -1 if --nnodes is a range.
 int counted_nodes(const CompatLine& line) {
   const std::string text = line.ours("nnodes").value_or("");
   long long nodes = 0;
@@ -96,8 +96,8 @@ void spread_over_listed(const std::string& value, int total, const std::string& 
   if (total == sum) return;
   if (total > sum || line.gives("ips")) {
     line.refuse_without_correction(
-        "it is the number of all ranks, and the nodes have " + std::to_string(sum),
-        "give other counts: " + list);
+        "it is the total number of ranks, and the nodes have " + std::to_string(sum),
+        "change the counts: " + list);
     return;
   }
   line.means_instead("ips", list_text(filled(nodes, total)));
@@ -131,14 +131,15 @@ void translate_host_file(const std::string& path, CompatLine& line) {
 void translate_total_ranks(const std::string& value, CompatLine& line) {
   long long total = 0;
   if (!parse_int(value, &total) || total < 1 || total > 1'000'000) {
-    return line.means("nproc_per_node", value);  // whose check says what is wrong
+    return line.means("nproc_per_node", value);  // its own check reports the error
   }
   const std::string list = line.ours("ips").value_or("");
   const int ranks = static_cast<int>(total), nodes = counted_nodes(line);
   if (!list.empty()) return spread_over_listed(value, ranks, list, line);
   if (nodes < 0) {
     return line.refuse_without_correction(
-        "it is the number of all ranks of a job of " + *line.ours("nnodes") + " nodes",
+        "it is the total number of ranks, which is unknown for a job of " + *line.ours("nnodes") +
+            " nodes",
         "give --nproc_per_node=N");
   }
   share_out(value, ranks, nodes, line);
@@ -148,7 +149,7 @@ void translate_variable(const std::string& value, CompatLine& line) {
   const auto via = line.ours("via");
   const bool elsewhere = via == "ssh" || via == "fleetd";
   const bool named_only = value.find('=') == std::string::npos;
-  if (named_only && !elsewhere) return line.means_nothing("ranks have this environment");
+  if (named_only && !elsewhere) return line.means_nothing("ranks inherit this environment");
   if (named_only && !get_env(value)) return line.means_nothing("it is not set here");
   line.exports(value);
 }

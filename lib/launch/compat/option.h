@@ -1,6 +1,6 @@
-// Options of other launchers (mpirun, srun, deepspeed, ...) that are no settings of fleetrun. Each
-// is one entry with everything about it, in the file of its launcher. What is only another name
-// for an option of ours is an alias of that, in launch/options.
+// Options of other launchers (mpirun, srun, deepspeed, ...) that are not settings of fleetrun. Each
+// is one entry with everything about it, in the file of its launcher. An option that is only
+// another name for one of ours is an alias in launch/options instead.
 #pragma once
 
 #include <functional>
@@ -12,33 +12,34 @@ namespace fleet {
 class CompatLine;
 
 struct CompatOption {
-  std::string of;                  // its launcher: "mpirun"; kSeveral: more than one has it
-  std::vector<std::string> flags;  // as they are written: "-np", "--bind-to"
-  std::string value = {};          // what the value is, for messages; empty: a flag
+  std::string of;                  // its launcher: "mpirun"; kSeveral if several have it
+  std::vector<std::string> flags;  // as written: "-np", "--bind-to"
+  std::string value = {};          // name of the value in messages; empty for a flag
   int values = 1;                  // words of the value: two of "--mca KEY VALUE"
 
-  // What becomes of it, one of these:
-  std::string idle = {};     // accepted; why it has no meaning here, which is told once
-  std::string refused = {};  // why it cannot be used
+  // The action, one of these:
+  std::string idle = {};     // accepted without effect; the reason, which is printed once
+  std::string refused = {};  // rejected; the reason
   std::function<void(const std::string& value, CompatLine& line)> translate = {};
 
-  std::string next = {};     // with `refused`: what to do; empty: leave it out
-  std::string instead = {};  // with `refused`: the option to write in its place: "--max_restart=3"
-  // The flag is also one of ours, or of an entry before; these are the values that mean this one.
+  std::string next = {};     // with `refused`: the advice; empty: "leave it out"
+  std::string instead = {};  // with `refused`: the option to use instead, "--max_restart=3"
+  // Set if the flag is also one of ours or of an earlier entry: whether a value selects this entry.
   std::function<bool(const std::string& value)> when = {};
-  bool late = false;  // translated after those that name nodes
+  bool late = false;  // translated after the options that name nodes
 };
 
 inline constexpr char kSeveral[] = "several";
 
-// All of them; the first that has a flag counts.
+// All entries; the first entry with a flag wins.
 const std::vector<CompatOption>& compat_options();
 
-// For the help: lines with the flags of each launcher.
+// Help lines that list the flags of each launcher.
 std::string compat_help();
 
-// By launcher. A new one is its file, and its line in options.cc.
-std::vector<CompatOption> several_options();  // that mean something else to each, or the same
+// Options by launcher. A new launcher is one file and its line in options.cc.
+std::vector<CompatOption>
+several_options();  // flags shared by several launchers, with the same meaning or not
 std::vector<CompatOption> paddle_options();
 std::vector<CompatOption> torchrun_options();
 std::vector<CompatOption> mpirun_options();  // Open MPI's, MPICH's and Intel MPI's

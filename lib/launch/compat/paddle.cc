@@ -1,4 +1,4 @@
-// What Paddle's launchers have and nothing here; the rest is in launch/options.
+// Options of Paddle's launchers without a counterpart here; the others are in launch/options.
 #include "base/text.h"
 #include "launch/compat/line.h"
 
@@ -6,7 +6,7 @@ namespace fleet {
 namespace {
 
 constexpr char kPaddle[] = "Paddle";
-constexpr char kBuiltIn[] = "the rendezvous is built in: no etcd is needed";
+constexpr char kBuiltIn[] = "the rendezvous is built in and needs no etcd";
 
 CompatOption refused(std::vector<std::string> flags, std::string value, std::string why,
                      std::string next = {}) {
@@ -22,7 +22,7 @@ CompatOption idle(std::vector<std::string> flags, std::string value, std::string
       .of = kPaddle, .flags = std::move(flags), .value = std::move(value), .idle = std::move(why)};
 }
 
-// Nodes have to meet somewhere, where it was etcd.
+// Without etcd, nodes need another rendezvous address.
 void translate_elastic_server(const std::string&, CompatLine& line) {
   if (line.ours("master") || line.ours("ips")) return line.means_nothing(kBuiltIn);
   line.refuse(kBuiltIn, "give every node the same --master=ADDRESS:PORT of one of them");
@@ -43,7 +43,7 @@ void translate_run_mode(const std::string&, CompatLine& line) {
 }
 
 std::vector<CompatOption> devices() {
-  const std::string why = "ranks run on NVIDIA's GPUs (--gpus) or on CPUs";
+  const std::string why = "fleetrun supports NVIDIA GPUs (--gpus) and CPUs";
   return {refused({"--xpus", "--selected_xpus"}, "LIST", why),
           refused({"--npus", "--selected_npus", "--ascend_npus"}, "LIST", why),
           refused({"--mlus", "--selected_mlus"}, "LIST", why),
@@ -66,7 +66,7 @@ std::vector<CompatOption> elastic() {
        .late = true},
       refused({"--scale"}, "N", meet, range),
       refused({"--force"}, "BOOL", meet, range),
-      refused({"--elastic_pre_hook"}, "COMMAND", "no program is run before a restart",
+      refused({"--elastic_pre_hook"}, "COMMAND", "fleetrun runs no program before a restart",
               "do it in the ranks' program"),
   };
 }
@@ -84,14 +84,14 @@ std::vector<CompatOption> paddle_options() {
        .value = "MODE",
        .translate = translate_run_mode,
        .when = [](const std::string& value) { return value == "ps-heter"; }},
-      idle({"--backend"}, "NAME", "the transport follows the devices"),
+      idle({"--backend"}, "NAME", "the devices determine the transport"),
       idle({"--legacy"}, "BOOL", "there is one launcher"),
-      idle({"--enable_gpu_log"}, "BOOL", "GPUs are not logged; see nvidia-smi"),
-      refused({"--auto_parallel_config"}, "FILE", "ranks are not mapped to devices by a plan",
+      idle({"--enable_gpu_log"}, "BOOL", "fleetrun does not log GPUs; see nvidia-smi"),
+      refused({"--auto_parallel_config"}, "FILE", "fleetrun has no plan that maps ranks to devices",
               "choose them with --gpus and --nproc_per_node"),
-      refused({"--auto_tuner_json"}, "FILE", "fleetrun starts one job, and tries no others",
+      refused({"--auto_tuner_json"}, "FILE", "fleetrun starts one job and does not tune it",
               "start one fleetrun for each configuration"),
-      refused({"--auto_cluster_config"}, "BOOL", "fleetrun measures no cluster for a plan"),
+      refused({"--auto_cluster_config"}, "BOOL", "fleetrun does not measure the cluster"),
   };
   for (const auto& more : {devices(), elastic()}) all.insert(all.end(), more.begin(), more.end());
   return all;

@@ -1,4 +1,4 @@
-// Flags that several launchers have.
+// Flags that several launchers share.
 #include <algorithm>
 
 #include "launch/compat/nodes.h"
@@ -7,40 +7,40 @@
 namespace fleet {
 namespace {
 
-// Nodes to srun, ranks of each node to mpirun.
+// Means nodes for srun, ranks per node for mpirun.
 void translate_capital_n(const std::string& value, CompatLine& line) {
   if (line.speaks("srun")) return translate_srun_nodes(value, line);
   if (line.speaks("mpirun")) return translate_ranks_per_node(value, line);
-  line.refuse("srun means nodes by it, mpirun ranks of each node",
+  line.refuse("it means nodes for srun, ranks per node for mpirun",
               "write --nproc_per_node=" + value + " or --nnodes=" + value);
   line.means("nproc_per_node", value);
 }
 
-// Of all ranks; with Paddle's elastic options, of nodes.
+// Total number of ranks; number of nodes with Paddle's elastic options.
 void translate_np(const std::string& value, CompatLine& line) {
   if (line.speaks("Paddle")) return line.means("nnodes", value);
   translate_total_ranks(value, line);
 }
 
-// Variables to mpirun, nodes to leave out to srun.
+// Means variables for mpirun, nodes to exclude for srun.
 void translate_x(const std::string& value, CompatLine& line) {
   if (line.speaks("srun")) return give_to_srun("--exclude=" + value, line);
   translate_variable(value, line);
 }
 
-// A number of ranks to mpirun, of cores for each to srun.
+// Means the number of ranks for mpirun, cores per rank for srun.
 void translate_c(const std::string& value, CompatLine& line) {
   if (line.speaks("mpirun")) return translate_total_ranks(value, line);
-  line.means_nothing("ranks share the cores of their node by themselves");
+  line.means_nothing("fleetrun divides the cores of a node among its ranks");
 }
 
-// A port to horovodrun, a partition to srun.
+// Means a port for horovodrun, a partition for srun.
 void translate_p(const std::string& value, CompatLine& line) {
   const bool is_port =
       std::all_of(value.begin(), value.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
   if (!is_port) return give_to_srun("--partition=" + value, line);
   if (line.ours("via") == "ssh") return line.means("via_options", "-p " + value);
-  line.means_nothing("no other node is reached from here");
+  line.means_nothing("fleetrun connects to no other node by ssh here");
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ std::vector<CompatOption> several_options() {
        .translate =
            [](const std::string& value, CompatLine& line) {
              if (value == "slurm" || value == "SLURM") return line.means("via", "slurm");
-             line.means_nothing("--via says how nodes are reached");
+             line.means_nothing("--via selects how to reach the nodes");
            }},
   };
 }

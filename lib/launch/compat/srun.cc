@@ -1,4 +1,4 @@
-// srun, of Slurm. Its nodes are those of an allocation: --via=slurm.
+// Options of Slurm's srun. Its nodes are those of an allocation: --via=slurm.
 #include "launch/compat/srun.h"
 
 #include "base/env.h"
@@ -25,7 +25,7 @@ CompatOption refused(std::vector<std::string> flags, std::string value, std::str
           .next = std::move(next)};
 }
 
-// What describes the allocation or the step.
+// Options that describe the allocation or the step.
 std::vector<CompatOption> of_the_step() {
   std::vector<CompatOption> all;
   const auto add = [&](std::vector<std::string> flags, const char* value) {
@@ -65,14 +65,14 @@ bool is_whole_environment(const std::string& value) {
 }
 
 void translate_export(const std::string& value, CompatLine& line) {
-  if (value == "ALL") return line.means_nothing("ranks have this environment");
+  if (value == "ALL") return line.means_nothing("ranks inherit this environment");
   if (value == "NONE") {
-    return line.refuse("ranks have this environment", "start it with env -i NAME=VALUE ...");
+    return line.refuse("ranks inherit this environment", "start it with env -i NAME=VALUE ...");
   }
   for (const std::string& entry : split(value.substr(4), ',')) translate_variable(entry, line);
 }
 
-// "10:00", "1-00:00:00"; streams, which --tee's -t has, are one digit.
+// Whether the value is a time: "10:00", "1-00:00:00". Values of --tee's -t are single digits.
 bool is_time(const std::string& value) {
   const size_t colon = value.rfind(':');
   const bool two_digits = colon != std::string::npos && value.size() - colon == 3;
@@ -95,7 +95,7 @@ std::vector<CompatOption> of_tasks() {
       {.of = kSrun,
        .flags = {"--mpi"},
        .value = "TYPE",
-       .idle = "--dialect says what ranks find in their environment",
+       .idle = "--dialect selects the environment variables of the ranks",
        .when = [](const std::string& type) { return type != "true"; }},
       {.of = kSrun,
        .flags = {"--export"},
@@ -108,16 +108,16 @@ std::vector<CompatOption> of_tasks() {
        .value = "TIME",
        .translate = [](const auto& value, auto& line) { give_to_srun("--time=" + value, line); },
        .when = is_time},
-      idle({"--cpus-per-task"}, "N", "ranks share the cores of their node by themselves"),
+      idle({"--cpus-per-task"}, "N", "fleetrun divides the cores of a node among its ranks"),
       idle({"--cpu-bind", "--mem-bind", "--hint", "--distribution"}, "HOW",
-           "ranks share the cores of their node by themselves"),
-      idle({"--gpus-per-task", "--gpu-bind"}, "N", "every rank has a GPU of its own"),
-      idle({"--label", "-l"}, "", "lines of several ranks have their rank"),
-      idle({"--unbuffered", "-u"}, "", "lines are shown as they come"),
+           "fleetrun divides the cores of a node among its ranks"),
+      idle({"--gpus-per-task", "--gpu-bind"}, "N", "every rank has its own GPU"),
+      idle({"--label", "-l"}, "", "lines of several ranks carry their rank"),
+      idle({"--unbuffered", "-u"}, "", "fleetrun shows lines as they arrive"),
       idle({"-K"}, "", "the first failure ends the job"),
       idle({"--kill-on-bad-exit"}, "0|1", "the first failure ends the job"),
-      refused({"--output", "-o", "--error", "-e"}, "FILE", "ranks have their logs in --log_dir"),
-      refused({"--pty"}, "", "ranks get no terminal", "see fleetrun debug"),
+      refused({"--output", "-o", "--error", "-e"}, "FILE", "ranks write their logs to --log_dir"),
+      refused({"--pty"}, "", "fleetrun gives ranks no terminal", "see fleetrun debug"),
       refused({"-D"}, "DIR", "ranks run in this directory", "cd there first"),
       refused({"--multi-prog"}, "", "all ranks run one program"),
   };
@@ -131,7 +131,8 @@ void give_to_srun(const std::string& word, CompatLine& line) {
     const std::string before = line.ours("via_options").value_or("");
     return line.means_instead("via_options", (before.empty() ? "" : before + " ") + word);
   }
-  line.refuse("it is for Slurm, and this is no allocation", "start fleetrun within srun");
+  line.refuse("it needs Slurm, and fleetrun does not run in an allocation",
+              "start fleetrun with srun");
   if (line.prefix().find("srun ") == std::string::npos) {
     line.write_before("srun --ntasks-per-node=1");
   }

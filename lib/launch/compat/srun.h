@@ -1,4 +1,4 @@
-// What Slurm's srun takes: for CompatOption::translate.
+// Translation of srun's options, for CompatOption::translate.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace fleet {
 
-// A word for srun: in an allocation --via=slurm passes it on; elsewhere it is refused, and the
-// corrected line has fleetrun within srun.
+// Passes an option on to srun: through --via=slurm inside an allocation. Outside one it is
+// rejected, and the corrected line starts fleetrun with srun.
 void give_to_srun(const std::string& word, CompatLine& line);
 void translate_srun_nodes(const std::string& value, CompatLine& line);
 

@@ -1,4 +1,4 @@
-// What torchrun has and nothing here: the rest is in launch/options/torch.cc.
+// torchrun's options without a counterpart here; the others are in launch/options/torch.cc.
 #include "launch/compat/option.h"
 
 namespace fleet {
@@ -8,20 +8,20 @@ std::vector<CompatOption> torchrun_options() {
       {.of = "torchrun",
        .flags = {"--monitor_interval"},
        .value = "SECONDS",
-       .idle = "the end of a rank is seen at once"},
+       .idle = "fleetrun notices the end of a rank at once"},
       {.of = "torchrun",
        .flags = {"--start_method"},
        .value = "NAME",
-       .idle = "programs are started, not functions"},
+       .idle = "fleetrun starts programs, not functions"},
       {.of = "torchrun",
        .flags = {"--event_log_handler"},
        .value = "NAME",
-       .idle = "verdict.json tells how a job ended"},
+       .idle = "verdict.json records how a job ended"},
       {.of = "torchrun", .flags = {"--use_env"}, .idle = "ranks always have LOCAL_RANK"},
       {.of = "torchrun",
        .flags = {"--logs_specs"},
        .value = "NAME",
-       .refused = "plugins for logs are Python code, which does not run here",
+       .refused = "log plugins are Python code, which fleetrun does not run",
        .next = "use --log_dir, --redirects and --tee"},
   };
 }

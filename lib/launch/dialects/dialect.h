@@ -1,5 +1,5 @@
-// Dialects of environment: how the programs of each ecosystem are told who and where they are. One
-// file a dialect, and its line in dialects.cc.
+// Dialects: the environment variables through which each ecosystem tells its programs their rank
+// and peers. One file per dialect, and its line in dialects.cc.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -17,55 +17,58 @@ namespace fleet {
 
 class AsyncStore;
 
-// What a dialect's service works with. Everything in it outlives the service.
+// What a dialect's service needs. Every member outlives the service.
 struct ServicePlace {
   boost::asio::io_context& loop;
   Assignment assignment;
-  int port = 0;  // RankContext::service_port: held, to be listened on with SO_REUSEADDR
-  std::shared_ptr<AsyncStore> store;  // the job's, of this epoch; answers in the loop
-  // Writes to a rank's service socket, where the dialect has one.
+  int port = 0;  // RankContext::service_port: held; listen on it with SO_REUSEADDR
+  std::shared_ptr<AsyncStore> store;  // the store of this generation; answers on the loop
+  // Writes to a rank's service socket, if the dialect has one.
   std::function<void(int local_rank, std::string bytes)> tell;
 };
 
 struct Dialect {
   std::string name;
-  // Variables that grow with the world, with their whole values: they are in RankContext::lists
-  // when the functions below are called.
+  // Variables that grow with the world, with their full values. They are in RankContext::lists when
+  // the functions below are called.
   Variables (*lists)(const World&) = nullptr;
-  // What is set for a rank of collective training.
+  // Variables of a rank in collective training.
   Variables (*variables)(const Assignment&, int local_rank, const RankContext&) = nullptr;
-  // The part of it that the printed table shows; nullptr: all.
+  // The subset that the printed table shows; nullptr: all of them.
   Variables (*table)(const Assignment&, int local_rank, const RankContext&) = nullptr;
-  // What is set for a process of a job with parameter servers; nullptr: there are none in it.
+  // Variables of a process in a job with parameter servers; nullptr if the dialect does not support
+  // them.
   Variables (*role)(const Assignment&, int local_rank, const RankContext&) = nullptr;
-  // Writes the files that the variables name, into the log folder; before ranks start.
+  // Writes the files that the variables name into the log folder, before ranks start.
   void (*write_files)(const Assignment&, const RankContext&) = nullptr;
-  // Answers the ranks while they run, on the agent's loop.
+  // Serves the ranks while they run, on the agent's loop.
   std::unique_ptr<RankService> (*serve)(const ServicePlace&) = nullptr;
-  // The host that its library reaches through a proxy of the environment; nullptr: it uses none.
+  // The host that the dialect's library may reach through a proxy set in the environment; nullptr
+  // if it uses no proxy.
   std::string (*proxied_host)(const Assignment&) = nullptr;
   bool wants_port = false;    // serve() listens on ServicePlace::port
   bool wants_socket = false;  // ranks get a service socket: descriptor kServiceDescriptor
 };
 
-// All there are, in the order in which their variables are set.
+// All dialects, in the order in which their variables are set.
 const std::vector<const Dialect*>& all_dialects();
 std::string dialect_names();  // "paddle, torch, ..."
-// Those of these names, in that order. kUsage naming the nearest for one that is unknown.
+// The dialects with these names, in that order. Throws kUsage for an unknown name and suggests the
+// nearest.
 std::vector<const Dialect*> dialects_named(const std::vector<std::string>& names);
 
-// Whether one of them wants this: any_dialect(names, &Dialect::wants_port).
+// Whether one of them sets a flag: any_dialect(names, &Dialect::wants_port).
 bool any_dialect(const std::vector<std::string>& names, bool Dialect::*wish);
 
-// The names that --dialect gives. kUsage for an unknown one, and for what does not go together with
-// `roles` (parameter servers) or `trains` (fleet-worker).
+// The names given by --dialect. Throws kUsage for an unknown name, and for a dialect that does not
+// support `roles` (parameter servers) or `trains` (fleet-worker).
 std::vector<std::string> read_dialects(const Settings& settings, bool roles, bool trains);
 
-// What answers this node's ranks in an epoch; nullptr where none of the dialects needs it.
+// The services for this node's ranks in one generation; nullptr if no dialect needs one.
 std::unique_ptr<RankService> serve_dialects(const std::vector<std::string>& names,
                                             const ServicePlace& place);
 
-// Of the nodes that have a rank of this local number: how many there are, and which one this is.
+// Among the nodes that have this local rank: how many there are, and the index of this one.
 struct CrossRank {
   int rank = 0, size = 0;
 };

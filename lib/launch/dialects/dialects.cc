@@ -46,7 +46,7 @@ std::vector<const Dialect*> dialects_named(const std::vector<std::string>& names
   }
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error(ErrorCode::kUsage, "'" + name + "' is no dialect", "--dialect",
+      throw Error(ErrorCode::kUsage, "unknown dialect '" + name + "'", "--dialect",
                   suggestion(name, known));
     }
   }
@@ -68,17 +68,17 @@ std::vector<std::string> read_dialects(const Settings& settings, bool roles, boo
     if (!roles || dialect->role) {
       names.push_back(dialect->name);
     } else if (given) {
-      throw Error(ErrorCode::kUsage, dialect->name + " knows no parameter servers", "--dialect",
-                  "leave it out: they get Paddle's environment");
+      throw Error(ErrorCode::kUsage, dialect->name + " does not support parameter servers",
+                  "--dialect", "leave it out: the processes get Paddle's environment");
     }
   }
   if (names.empty()) {
-    throw Error(ErrorCode::kUsage, "no dialect is named", "--dialect",
+    throw Error(ErrorCode::kUsage, "no dialect is given", "--dialect",
                 "leave it out for paddle,torch");
   }
   if (trains && std::find(names.begin(), names.end(), "paddle") == names.end()) {
     throw Error(ErrorCode::kUsage, "fleet-worker, which runs job files, reads Paddle's variables",
-                "--dialect", "add paddle to it");
+                "--dialect", "add paddle to the list");
   }
   return names;
 }

@@ -1,4 +1,4 @@
-// Horovod's, with its Gloo controller, which asks an HTTP key-value server.
+// Horovod with its Gloo controller, which uses an HTTP key-value server.
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>

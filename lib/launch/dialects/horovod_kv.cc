@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-// A rank polls: kept waiting for a moment it polls less.
+// A rank polls. Holding its request for a moment makes it poll less.
 constexpr std::chrono::milliseconds kPatience{200};
 
 int status_of(const Error& error) { return error.code() == ErrorCode::kTimeout ? 404 : 503; }
@@ -29,7 +29,7 @@ int HorovodKv::scope_size(const std::string& scope) const {
   return 0;
 }
 
-// Keys of a scope that all of its ranks have finished with are never looked at again.
+// Each use of a scope has its own key prefix, so that keys of a finished use are never read again.
 void HorovodKv::with_generation(const std::string& scope, const Respond& respond,
                                 std::function<void(const std::string& prefix)> then) {
   const int size = scope_size(scope);
@@ -45,7 +45,7 @@ void HorovodKv::answer(const HttpRequest& request, Respond respond) {
   const size_t slash = request.path.find('/', 1);
   if (!request.path.starts_with('/') || slash == std::string::npos ||
       slash + 1 == request.path.size()) {
-    return respond(400, "a path is /SCOPE/KEY");
+    return respond(400, "the path must be /SCOPE/KEY");
   }
   const std::string scope = request.path.substr(1, slash - 1);
   const std::string key = request.path.substr(slash + 1);
@@ -68,7 +68,7 @@ void HorovodKv::answer(const HttpRequest& request, Respond respond) {
       answer.error ? respond(503, answer.error->what()) : respond(200, "");
     });
   } else {
-    respond(400, "GET, PUT or DELETE");
+    respond(400, "use GET, PUT or DELETE");
   }
 }
 

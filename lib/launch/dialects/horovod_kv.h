@@ -1,9 +1,10 @@
-// What Horovod's ranks ask of their key-value server, over the job's Store, as pure logic.
+// The key-value server of Horovod's ranks, on top of the job's Store, as pure logic.
 //
-// Horovod's launcher has one HTTP server; ranks PUT and GET /SCOPE/KEY, polling until it is there,
-// and DELETE /SCOPE/RANK when they have finished with a scope, which then is empty for a next init
-// (horovod/runner/http/http_server.py). Here every node has a server, on loopback, and the Store is
-// behind all of them: nothing unguarded listens on the network.
+// In Horovod the launcher runs one HTTP server. Ranks PUT and GET /SCOPE/KEY, poll until a key
+// exists, and DELETE /SCOPE/RANK when they have finished with a scope. The scope is then empty for
+// the next init
+// (horovod/runner/http/http_server.py). Here every node has a server on loopback, backed by the
+// Store: no unauthenticated server listens on the network.
 #pragma once
 
 #include <functional>
@@ -23,11 +24,11 @@ class HorovodKv {
   HorovodKv(const Assignment& assignment, std::shared_ptr<AsyncStore> store)
       : assignment_(assignment), store_(std::move(store)) {}
 
-  // Calls back once, now or later; never after this object is gone.
+  // Calls back once, immediately or later, but never after this object is destroyed.
   void answer(const HttpRequest& request, Respond respond);
 
-  // How many ranks use a scope: "global_" all, "local_HOST" those of a node, "cross_N" one of each
-  // node that has a local rank N. 0: no scope of Horovod's.
+  // The number of ranks that use a scope: all for "global_", those of a node for "local_HOST", one
+  // of each node that has a local rank N for "cross_N". 0 if the scope is unknown.
   int scope_size(const std::string& scope) const;
 
  private:

@@ -1,7 +1,7 @@
-// JAX's, for jax.distributed.initialize(). The coordinator is a service of process 0, which listens
-// on its own endpoint's port, so that MASTER_PORT stays torch's. Without arguments JAX itself reads
-// no more than its coordinator's address; the rest it takes from clusters that it knows. Of those
-// Open MPI's is the one that needs nothing but variables.
+// JAX, for jax.distributed.initialize(). Process 0 runs the coordinator on the port of its own
+// endpoint, so that MASTER_PORT stays torch's. Without arguments, JAX reads only the coordinator's
+// address itself and takes the rest from known cluster environments. Of those, only Open MPI's
+// consists of nothing but variables.
 #include "launch/addresses.h"
 #include "launch/dialects/dialect.h"
 
@@ -26,7 +26,7 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
   return all;
 }
 
-// Its coordination service is gRPC's, which takes http_proxy for any address.
+// The coordination service uses gRPC, which applies http_proxy to any address.
 std::string coordinator_host(const Assignment& assignment) {
   const std::string endpoint = first_endpoint(*assignment.world);
   return endpoint.substr(0, endpoint.rfind(':'));

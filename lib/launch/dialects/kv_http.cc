@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-// Of a head, and of a value: the Store takes no more.
+// Limits of a request head and of a value; the Store accepts no larger value.
 constexpr size_t kMaxHead = 64 << 10, kMaxBody = 8u << 20;
 
 bool same_word(std::string_view a, std::string_view lower) {

@@ -1,4 +1,4 @@
-// As much of HTTP as a key-value server needs, as pure logic: requests of one message each.
+// The part of HTTP that a key-value server needs, as pure logic: one request per connection.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@ struct HttpRequest {
   bool operator==(const HttpRequest&) const = default;
 };
 
-// Takes a request in pieces.
+// Parses a request that arrives in pieces.
 class HttpReader {
  public:
   enum class State { kMore, kWhole, kBad };
-  // `bytes` as they came. After kWhole the request is there; after kBad the connection is to be
-  // closed: no HTTP, or larger than a value may be.
+  // Adds received bytes. After kWhole the request is complete. After kBad close the connection: the
+  // bytes are not HTTP, or exceed the size of a value.
   State add(std::string_view bytes);
   const HttpRequest& request() const { return request_; }
 
@@ -26,10 +26,10 @@ class HttpReader {
 
   std::string unread_;
   HttpRequest request_;
-  std::optional<size_t> body_size_;  // once the head is read
+  std::optional<size_t> body_size_;  // set once the head is read
 };
 
-// "HTTP/1.1 200 OK", the body and its length; the connection is closed after it.
+// "HTTP/1.1 200 OK" with the body and its length. Close the connection after it.
 std::string http_response(int status, std::string_view body);
 
 }  // namespace fleet

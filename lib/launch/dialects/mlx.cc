@@ -1,5 +1,5 @@
-// MLX's, for its ring and NCCL backends. Ranks of the ring listen on their endpoints; the first
-// rank of NCCL gives its id out on its own.
+// MLX, for its ring and NCCL backends. Ranks of the ring listen on their endpoints. NCCL's first
+// rank publishes the NCCL id on its endpoint.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -9,7 +9,7 @@
 namespace fleet {
 namespace {
 
-// Absolute: the program may change its folder.
+// The path is absolute because the program may change its working directory.
 std::string hostfile(const RankContext& context) {
   return std::filesystem::absolute(context.log_dir) / "mlx_hosts.json";
 }

@@ -1,4 +1,4 @@
-// MPICH's (also MVAPICH's and Intel MPI's): PMI-1 over an inherited socket.
+// MPICH (also MVAPICH and Intel MPI): PMI-1 over an inherited socket.
 #include "base/log.h"
 #include "launch/dialects/dialect.h"
 #include "launch/dialects/pmi_server.h"
@@ -7,7 +7,7 @@
 namespace fleet {
 namespace {
 
-// Ranks that never come to a barrier are found by other means.
+// Effectively no timeout: other mechanisms detect ranks that never reach a barrier.
 constexpr std::chrono::hours kAnyTime{24};
 
 Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
@@ -32,7 +32,8 @@ PmiServer::Job job_of(const Assignment& assignment) {
   return job;
 }
 
-// Nodes meet through the Store: each brings its puts, node 0 gives out everybody's.
+// Nodes exchange keys through the Store: each node sends its puts, and node 0 publishes all of
+// them.
 class PmiService final : public RankService {
  public:
   explicit PmiService(const ServicePlace& place)
@@ -62,7 +63,7 @@ class PmiService final : public RankService {
     });
   }
 
-  // Node 0: those of `node`, and then of the next.
+  // Node 0: collects the puts of `node`, then of the next node.
   void collect(int round, int node, std::string puts) {
     if (node == nodes_) {
       store_->set(key(round, "all"), puts, [this, puts](AsyncStore::Answer answer) {
@@ -77,7 +78,7 @@ class PmiService final : public RankService {
                 });
   }
 
-  // Ranks stay at their barrier: where the Store is gone, so is the job.
+  // Ranks stay at their barrier. If the Store is gone, the job has ended anyway.
   static void complain(const Error& error) {
     if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kStale) {
       spdlog::error("PMI: {}", error.what());

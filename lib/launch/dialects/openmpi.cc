@@ -1,5 +1,5 @@
-// Open MPI's names, which many programs read to learn their rank. They are not enough for an MPI
-// program itself: MPI_Init of Open MPI wants PMIx, which mpirun and srun bring.
+// Open MPI's variables, which many programs read to learn their rank. They do not suffice for an
+// MPI program: Open MPI's MPI_Init needs PMIx, which mpirun and srun provide.
 #include "launch/dialects/dialect.h"
 
 namespace fleet {

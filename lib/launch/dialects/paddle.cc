@@ -1,4 +1,4 @@
-// Paddle's: the names of both generations of its launcher.
+// Paddle, with the names of both generations of its launcher.
 #include <numeric>
 
 #include "base/text.h"
@@ -25,7 +25,7 @@ Variables lists(const World& world) {
           {"PADDLE_WORLD_DEVICE_IDS", all_devices(world)}};
 }
 
-// What the older launcher sets, and prints as its table, in the order of that.
+// The variables of the older launcher, in the order of its printed table.
 Variables older(const Assignment& assignment, int local_rank, const RankContext& context) {
   const World& world = *assignment.world;
   const NodePlacement& node = assignment.node();
@@ -41,7 +41,7 @@ Variables older(const Assignment& assignment, int local_rank, const RankContext&
       context.lists->variables.at("PADDLE_WORLD_DEVICE_IDS"),
   };
   if (!devices.empty()) {
-    // Their numbers among those that the rank sees.
+    // Indices among the GPUs that the rank sees.
     std::vector<int> seen = devices;
     if (context.virtual_local_rank) std::iota(seen.begin(), seen.end(), 0);
     all.emplace_back("FLAGS_selected_gpus", join_numbers(seen, ","));
@@ -70,7 +70,8 @@ Variables both(const Assignment& assignment, int local_rank, const RankContext& 
   return all;
 }
 
-// A process of a job with parameter servers: what both generations set for its role.
+// A process of a job with parameter servers: the variables that both launcher generations set for
+// its role.
 Variables role(const Assignment& assignment, int local_rank, const RankContext& context) {
   const World& world = *assignment.world;
   const NodePlacement& node = assignment.node();

@@ -5,12 +5,12 @@
 namespace fleet {
 namespace {
 
-// What clients size their buffers by.
+// Limits that clients use for their buffers.
 constexpr size_t kMaxName = 256, kMaxKey = 64, kMaxValue = 1024;
-// A line is bounded; more without an end is no PMI.
+// Longest line; more bytes without a newline are not PMI.
 constexpr size_t kMaxLine = 64 << 10;
 
-// "cmd=put kvsname=job key=a value=b". A value ends at a blank, as the clients' own parser has it.
+// Parses "cmd=put kvsname=job key=a value=b". As in the clients' parser, a value ends at a blank.
 std::map<std::string, std::string, std::less<>> words_of(std::string_view line) {
   std::map<std::string, std::string, std::less<>> words;
   while (!line.empty()) {
@@ -51,7 +51,7 @@ std::string PmiServer::process_mapping(const std::vector<int>& ranks_per_node) {
     first = end;
   }
   mapping += ")";
-  // Without it ranks take each other for strangers, which is slower and still right.
+  // Without the mapping, ranks treat all peers as remote, which is slower but correct.
   return mapping.size() < kMaxValue ? mapping : std::string();
 }
 
@@ -109,7 +109,7 @@ void PmiServer::answer(int local_rank, const std::string& command, const Words& 
   } else if (command == "publish_name" || command == "unpublish_name" || command == "lookup_name") {
     const std::string verb = command.substr(0, command.find('_'));
     tell(local_rank, "cmd=" + verb + "_result info=not_supported rc=-1 msg=not_supported");
-  } else if (command != "abort") {  // the rank ends with its code at once, which says it all
+  } else if (command != "abort") {  // the rank exits at once, and its exit code is reported
     tell(local_rank, "cmd=" + command + "_result rc=-1 msg=unknown_command");
   }
 }

@@ -1,8 +1,9 @@
-// The process manager's side of PMI-1, by which programs of MPICH and its kin learn who they are
-// and find each other, for the ranks of one node, as pure logic.
+// The process manager's side of PMI-1 for the ranks of one node, as pure logic. Programs of MPICH
+// and its derivatives use PMI-1 to learn their rank and to find each other.
 //
-// A rank writes lines of key=value words and reads one line for each: PMI-1 "simple" wire protocol
-// of MPICH (src/pmi/simple). Ranks put keys, meet at a barrier, and then get what others put.
+// A rank writes lines of key=value words and reads one line in reply to each, as in the PMI-1
+// "simple" wire protocol of MPICH (src/pmi/simple). Ranks put keys, enter a barrier, and then get
+// the keys of others.
 #pragma once
 
 #include <functional>
@@ -21,20 +22,20 @@ class PmiServer {
     int local_size = 0;               // ranks of this node
     std::vector<int> ranks_per_node;  // by node rank
   };
-  // A line for a rank, with its end.
+  // Sends a line to a rank, newline included.
   using Tell = std::function<void(int local_rank, std::string line)>;
-  // All ranks of this node are at the barrier: `puts` are their new keys, in a form for merge(). To
-  // be answered by merge() with those of all nodes, its own too.
+  // Called when all ranks of this node are at the barrier. `puts` are their new keys, in the format
+  // of merge(). Answer by calling merge() with the puts of all nodes, including this one.
   using Exchange = std::function<void(int round, const std::string& puts)>;
 
   PmiServer(Job job, Tell tell, Exchange exchange);
 
-  // Bytes that a rank wrote, as they came.
+  // Adds bytes that a rank wrote.
   void on_bytes(int local_rank, std::string_view bytes);
-  // Every node's puts of the current round, one after the other: the barrier is over.
+  // Takes every node's puts of the current round, concatenated, and ends the barrier.
   void merge(const std::string& all_puts);
 
-  // "(vector,(0,2,4),(2,1,3))": which ranks are on which node, for PMI_process_mapping.
+  // The value of PMI_process_mapping: which ranks are on which node, "(vector,(0,2,4),(2,1,3))".
   static std::string process_mapping(const std::vector<int>& ranks_per_node);
 
  private:
@@ -56,7 +57,7 @@ class PmiServer {
   Tell tell_;
   Exchange exchange_;
   std::vector<Rank> ranks_;
-  Words values_;          // what everybody may read
+  Words values_;          // readable by every rank
   std::string new_puts_;  // of this node, since the last barrier
   int at_barrier_ = 0, round_ = 0;
 };

@@ -1,4 +1,4 @@
-// torchrun's, for torch.distributed with init_method env://.
+// torchrun, for torch.distributed with init_method env://.
 #include "base/env.h"
 #include "launch/dialects/dialect.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr char kAsyncErrors[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 
-// A rank's place among those whose nodes have the same role.
+// A rank's index among the ranks of nodes with the same role.
 struct RolePlace {
   int rank = 0, size = 0;
 };
@@ -25,25 +25,24 @@ RolePlace role_place(const Assignment& assignment, int local_rank) {
 Variables variables(const Assignment& assignment, int local_rank, const RankContext& context) {
   const World& world = *assignment.world;
   const RolePlace role = role_place(assignment, local_rank);
-  Variables all = {
-      {"RANK", std::to_string(assignment.first_rank() + local_rank)},
-      {"LOCAL_RANK", std::to_string(context.virtual_local_rank ? 0 : local_rank)},
-      {"WORLD_SIZE", std::to_string(world.world_size)},
-      {"LOCAL_WORLD_SIZE", std::to_string(assignment.node().nproc())},
-      {"GROUP_RANK", std::to_string(assignment.node_rank)},
-      {"GROUP_WORLD_SIZE", std::to_string(assignment.nnodes())},
-      {"ROLE_RANK", std::to_string(role.rank)},
-      {"ROLE_NAME", assignment.node().role},
-      {"ROLE_WORLD_SIZE", std::to_string(role.size)},
-      {"MASTER_ADDR", world.master_address},
-      {"MASTER_PORT", std::to_string(world.master_port)},
-      {"TORCHELASTIC_RESTART_COUNT", std::to_string(world.restarts)},
-      {"TORCHELASTIC_MAX_RESTARTS", std::to_string(context.max_restarts)},
-      {"TORCHELASTIC_RUN_ID", context.job_id},
-      // Rank 0 opens the store on MASTER_PORT itself: the launcher only keeps the port.
-      {"TORCHELASTIC_USE_AGENT_STORE", "False"},
-      {"TORCHELASTIC_SIGNALS_TO_HANDLE", context.stop_signals},
-      {kAsyncErrors, get_env(kAsyncErrors).value_or("1")}};
+  Variables all = {{"RANK", std::to_string(assignment.first_rank() + local_rank)},
+                   {"LOCAL_RANK", std::to_string(context.virtual_local_rank ? 0 : local_rank)},
+                   {"WORLD_SIZE", std::to_string(world.world_size)},
+                   {"LOCAL_WORLD_SIZE", std::to_string(assignment.node().nproc())},
+                   {"GROUP_RANK", std::to_string(assignment.node_rank)},
+                   {"GROUP_WORLD_SIZE", std::to_string(assignment.nnodes())},
+                   {"ROLE_RANK", std::to_string(role.rank)},
+                   {"ROLE_NAME", assignment.node().role},
+                   {"ROLE_WORLD_SIZE", std::to_string(role.size)},
+                   {"MASTER_ADDR", world.master_address},
+                   {"MASTER_PORT", std::to_string(world.master_port)},
+                   {"TORCHELASTIC_RESTART_COUNT", std::to_string(world.restarts)},
+                   {"TORCHELASTIC_MAX_RESTARTS", std::to_string(context.max_restarts)},
+                   {"TORCHELASTIC_RUN_ID", context.job_id},
+                   // Rank 0 opens the store on MASTER_PORT; the launcher only reserves the port.
+                   {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                   {"TORCHELASTIC_SIGNALS_TO_HANDLE", context.stop_signals},
+                   {kAsyncErrors, get_env(kAsyncErrors).value_or("1")}};
   if (!context.error_file.empty()) all.emplace_back("TORCHELASTIC_ERROR_FILE", context.error_file);
   if (context.virtual_local_rank) {
     all.emplace_back("CUDA_VISIBLE_DEVICES", context.visible_devices);

@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-// "max" and what else is no number: 0.
+// The number; 0 for "max" and any other text.
 long long number(const std::string& text) {
   long long value = 0;
   return parse_int(text, &value) && value > 0 ? value : 0;
@@ -20,7 +20,7 @@ void tighten(T limit, T* least) {
 }
 
 void read_folder(const std::string& folder, CgroupLimits* limits) {
-  // Version 1 says "no limit" with a number near 2^63.
+  // Cgroup version 1 writes "no limit" as a number near 2^63.
   constexpr long long kNoLimit = 1LL << 60;
   long long memory = number(small_file(folder + "/memory.max"));
   if (memory == 0) memory = number(small_file(folder + "/memory.limit_in_bytes"));
@@ -50,8 +50,8 @@ CgroupLimits cgroup_limits(const std::string& root) {
     const bool cpu = std::find(names.begin(), names.end(), "cpu") != names.end();
     if (!controllers.empty() && controllers != "memory" && !cpu) continue;
     const std::string base = mount + (controllers.empty() ? "" : cpu ? "/cpu" : "/memory");
-    // In a container the path may be one of the host, while only the container's part is mounted:
-    // the folders that are not there say nothing.
+    // In a container the path may be the host's, while only the container's part is mounted.
+    // Missing folders are ignored.
     for (std::string path = line.substr(second + 1);; path = path.substr(0, path.rfind('/'))) {
       read_folder(base + (path == "/" ? "" : path), &limits);
       if (path.empty() || path == "/") break;

@@ -1,4 +1,4 @@
-// GPUs, their driver and libraries.
+// Checks of GPUs, their driver and their libraries.
 #include <algorithm>
 
 #include "base/text.h"
@@ -29,21 +29,21 @@ void check_each(const GpuFacts& gpu, Findings* found) {
   constexpr long long kMiB = 1 << 20;
   std::vector<int> used, broken;
   for (size_t i = 0; i < gpu.gpus.size(); ++i) {
-    // An idle driver keeps some hundred MiB for itself.
+    // An idle driver uses some hundred MiB itself.
     if (gpu.gpus[i].memory_used > 1024 * kMiB) used.push_back(static_cast<int>(i));
     if (gpu.gpus[i].uncorrected_errors > 0) broken.push_back(static_cast<int>(i));
   }
   if (!broken.empty()) {
-    found->push_back(fail("GPUs",
-                          "memory errors that could not be corrected on GPU " + list(broken),
-                          "reset or replace it; nvidia-smi -q -d ECC"));
+    found->push_back(fail("GPUs", "uncorrected memory errors on GPU " + list(broken),
+                          "reset or replace it; see nvidia-smi -q -d ECC"));
   }
   if (!used.empty()) {
     const GpuState& first = gpu.gpus[static_cast<size_t>(used[0])];
-    found->push_back(warn("GPUs",
-                          "something uses " + std::to_string(first.memory_used / kMiB) +
-                              " MiB of GPU " + list(used) + " already",
-                          "nvidia-smi says which program; end it, or choose others with --gpus"));
+    found->push_back(
+        warn("GPUs",
+             "other programs use " + std::to_string(first.memory_used / kMiB) + " MiB of GPU " +
+                 list(used) + " already",
+             "find the program with nvidia-smi and end it, or choose other GPUs with --gpus"));
   }
 }
 
@@ -53,19 +53,20 @@ Findings check_gpus(const NodeFacts& node) {
   const GpuFacts& gpu = node.gpu;
   Findings found;
   if (!gpu.unreadable.empty()) {
-    found.push_back(warn("GPUs", "/dev/nvidia" + list(gpu.unreadable) + " may not be opened",
-                         "the permissions of the device, or the container's device list"));
+    found.push_back(warn("GPUs", "/dev/nvidia" + list(gpu.unreadable) + " cannot be opened",
+                         "check the permissions of the device, or the container's device list"));
   }
   if (!gpu.problem.empty()) {
-    found.push_back(fail("GPUs", gpu.problem,
-                         "nvidia-smi; dmesg | grep -i nvrm; in a container the NVIDIA container "
-                         "toolkit"));
+    found.push_back(
+        fail("GPUs", gpu.problem,
+             "check nvidia-smi, dmesg | grep -i nvrm, and in a container the NVIDIA container "
+             "toolkit"));
     return found;
   }
   if (gpu.gpus.empty()) {
     if (gpu.devices > 0 || gpu.driver_module) {
-      found.push_back(fail("GPUs", "the driver is there, but libnvidia-ml.so.1 is not",
-                           "install the driver's libraries; in a container: docker --gpus all"));
+      found.push_back(fail("GPUs", "the driver is loaded, but libnvidia-ml.so.1 is missing",
+                           "install the driver's libraries; in a container use docker --gpus all"));
     } else {
       found.push_back(ok("GPUs", "no GPU: ranks run on the CPUs"));
     }
@@ -88,8 +89,8 @@ Findings check_libraries(const NodeFacts& node) {
   if (!gpu.cudnn.empty()) there.push_back("cuDNN " + gpu.cudnn);
   if (!there.empty()) found.push_back(ok("libraries", join(there, ", ")));
   if (gpu.nccl.empty() && node.ranks > 1) {
-    found.push_back(warn("libraries", "libnccl.so.2 is not found",
-                         "several ranks on GPUs need it (PyTorch brings its own): install it, or "
+    found.push_back(warn("libraries", "libnccl.so.2 was not found",
+                         "several ranks on GPUs need it (PyTorch has its own copy): install it, or "
                          "set LD_LIBRARY_PATH"));
   }
   return found;
@@ -105,10 +106,10 @@ Findings check_equal_gpus(const std::vector<NodeReport>& nodes) {
     found.push_back(warn("equal GPUs",
                          "node " + std::to_string(node.node_rank) + " (" + node.address + ") has " +
                              shown(node) + ", node 0 " + shown(nodes[0]),
-                         "every step takes as long as the slowest rank's"));
+                         "the slowest rank determines the time of each step"));
   }
   if (found.empty() && nodes.size() > 1 && !nodes[0].gpus.empty()) {
-    found.push_back(ok("equal GPUs", "all nodes have the same"));
+    found.push_back(ok("equal GPUs", "all nodes have the same GPUs"));
   }
   return found;
 }

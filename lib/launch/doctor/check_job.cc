@@ -1,4 +1,4 @@
-// What concerns several nodes: connections, MTU, clocks, skew.
+// Checks between nodes: connections, MTU, clocks, skew.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,7 +12,7 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kShown = 8;  // pairs, differences
+constexpr size_t kShown = 8;  // most pairs or differences that are listed
 
 std::string node_text(const NodeReport& node) {
   return "node " + std::to_string(node.node_rank) + " (" + node.address + ")";
@@ -37,7 +37,7 @@ std::string what_happened(const Reach& reach) {
     case ReachResult::kUnreachable:
       return "unreachable (" + reach.detail + ")";
     case ReachResult::kStranger:
-      return "something else answers: " + reach.detail;
+      return "another service answers: " + reach.detail;
     case ReachResult::kStalled:
       return "connects, but large packets do not arrive";
     case ReachResult::kFailed:
@@ -49,19 +49,20 @@ std::string what_happened(const Reach& reach) {
 std::string advice_for(ReachResult result) {
   switch (result) {
     case ReachResult::kRefused:
-      return "a firewall rejects it, or the address belongs to another host: ranks connect to each "
-             "other on ports that they choose";
+      return "a firewall rejects the connection, or the address belongs to another host: allow all "
+             "ports between the nodes, because ranks choose theirs";
     case ReachResult::kTimeout:
-      return "a firewall or a switch drops it: let every port through between the nodes, which "
-             "ranks choose themselves";
+      return "a firewall or a switch drops the packets: allow all ports between the nodes, because "
+             "ranks choose theirs";
     case ReachResult::kUnreachable:
-      return "there is no route: ip route get ADDRESS on the first of the two; addresses of "
-             "another network in --ips";
+      return "there is no route: run ip route get ADDRESS on the first of the two, or use "
+             "addresses "
+             "of another network in --ips";
     case ReachResult::kStranger:
-      return "two hosts with one address, or an address translated on the way: give addresses that "
-             "lead to the nodes themselves";
+      return "two hosts share the address, or NAT translates it: give addresses that reach the "
+             "nodes directly";
     case ReachResult::kStalled:
-      return "the MTU of the interfaces is larger than the path's and ICMP is dropped: lower it "
+      return "the MTU of the interfaces exceeds that of the path, and ICMP is dropped: lower it "
              "(ip link set DEV mtu 1500), or raise it on the switches";
     default:
       return "see the reason";
@@ -100,7 +101,7 @@ Findings check_reachability(const std::vector<NodeReport>& nodes) {
     found.push_back(fail("reachability",
                          "and " + std::to_string(failed - kShown) + " more of " +
                              std::to_string(pairs) + " connections",
-                         "begin with the first"));
+                         "start with the first one"));
   }
   if (failed == 0 && pairs > 0) {
     found.push_back(ok("reachability", "every node connects to every other (" +
@@ -136,14 +137,14 @@ Findings check_clocks(const std::vector<NodeReport>& nodes) {
   for (const NodeReport& from : nodes) {
     for (const Reach& reach : from.reached) {
       if (reach.node_rank != 0 || reach.result != ReachResult::kOk) continue;
-      // As far as can be told: the answer may have been under way for all of the round trip.
+      // A lower bound: the answer may have been under way for the whole round trip.
       const double off = std::max(0.0, std::abs(reach.clock_offset) - reach.round_trip / 2);
       furthest = std::max(furthest, off);
       if (off < 1) continue;
       const std::string text = node_text(from) + " is " + number_text("%.1f", off) + " s " +
                                (reach.clock_offset > 0 ? "behind" : "ahead of") + " node 0";
       constexpr char kNext[] = "run chrony or ntpd on every node";
-      // Certificates of the control plane live for minutes.
+      // Certificates of the control plane are valid for minutes only.
       found.push_back(off < 60 ? warn("clocks", text, kNext) : fail("clocks", text, kNext));
     }
   }

@@ -1,4 +1,4 @@
-// Cores, memory, limits and disks of one node.
+// Checks of one node's cores, memory, limits and disks.
 #include <cmath>
 #include <cstdio>
 
@@ -30,12 +30,12 @@ Findings check_cores(const NodeFacts& node) {
   const std::string cores = std::to_string(machine.cores);
   const bool limited = machine.cpu_quota > 0 && machine.cpu_quota < machine.cores;
   const double usable = limited ? machine.cpu_quota : machine.cores;
-  const std::string text = limited ? "its cgroup may use " + cores_text(usable) + " of " + cores +
-                                         " cores: threads are shared out by that"
+  const std::string text = limited ? "the cgroup allows " + cores_text(usable) + " of " + cores +
+                                         " cores, which sets the number of threads"
                                    : cores + (machine.cores == 1 ? " core" : " cores");
   if (usable < node.ranks) {
     return {warn("cores", text + ", for " + std::to_string(node.ranks) + " ranks",
-                 limited ? "give the container more (docker --cpus, a pod's limit), or start "
+                 limited ? "give the container more cores (docker --cpus, a pod's limit), or start "
                            "fewer ranks here"
                          : "start fewer ranks here, or give the job more cores")};
   }
@@ -45,15 +45,16 @@ Findings check_cores(const NodeFacts& node) {
 Findings check_memory(const NodeFacts& node) {
   const MachineFacts& machine = node.machine;
   const bool limited = machine.memory_limit > 0 && machine.memory_limit < machine.memory;
-  const std::string text = limited ? "its cgroup may use " + size_text(machine.memory_limit) +
+  const std::string text = limited ? "the cgroup allows " + size_text(machine.memory_limit) +
                                          " of " + size_text(machine.memory)
                                    : size_text(machine.memory);
   const long long usable = limited ? machine.memory_limit : machine.memory;
   if (usable / node.ranks < kGiB) {
-    return {warn("memory", text + ", less than 1 GiB a rank",
-                 limited ? "raise the limit (docker --memory, a pod's limit): beyond it the kernel "
-                           "kills ranks"
-                         : "start fewer ranks here")};
+    return {warn("memory", text + ", less than 1 GiB per rank",
+                 limited
+                     ? "raise the limit (docker --memory, a pod's limit): the kernel kills ranks "
+                       "that exceed it"
+                     : "start fewer ranks here")};
   }
   return {ok("memory", text)};
 }
@@ -78,13 +79,13 @@ Findings check_open_files(const NodeFacts& node) {
 Findings check_shared_memory(const NodeFacts& node) {
   const MachineFacts& machine = node.machine;
   constexpr char kNext[] =
-      "docker --shm-size=8g or --ipc=host; in a pod an emptyDir of medium "
+      "use docker --shm-size=8g or --ipc=host; in a pod, an emptyDir of medium "
       "Memory at /dev/shm";
   if (machine.shm_size == 0 || !machine.shm_writable) {
-    return {fail("/dev/shm", machine.shm_size == 0 ? "is not there" : "may not be written", kNext)};
+    return {fail("/dev/shm", machine.shm_size == 0 ? "does not exist" : "is not writable", kNext)};
   }
   const std::string text = size_text(machine.shm_free) + " free of " + size_text(machine.shm_size);
-  // Docker's default is 64 MiB. NCCL takes some MiB a pair of ranks, data loaders whole batches.
+  // Docker's default is 64 MiB. NCCL takes a few MiB per pair of ranks, data loaders whole batches.
   if (machine.shm_free < 128 * kMiB) {
     return {warn("/dev/shm", text + ": too little for NCCL's buffers and for data loaders", kNext)};
   }
@@ -94,7 +95,7 @@ Findings check_shared_memory(const NodeFacts& node) {
 Findings check_disk(const NodeFacts& node) {
   const MachineFacts& machine = node.machine;
   const std::string text = size_text(machine.log_free) + " free at " + machine.log_dir;
-  constexpr char kNext[] = "free some, or choose another --log_dir";
+  constexpr char kNext[] = "free some space, or choose another --log_dir";
   if (machine.log_free < 16 * kMiB) return {fail("log folder", text, kNext)};
   if (machine.log_files_free == 0) {
     return {fail("log folder", "no inodes are free at " + machine.log_dir, kNext)};

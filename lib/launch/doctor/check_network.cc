@@ -1,4 +1,4 @@
-// Interfaces and RDMA of one node.
+// Checks of one node's interfaces and RDMA.
 #include <algorithm>
 #include <array>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr long long kMiB = 1 << 20;
 
-// Whether a list of NCCL's form names this interface: prefixes, or whole names behind `=`.
+// Whether a list in NCCL's format contains this interface: prefixes, or exact names after `=`.
 bool listed(const std::string& name, const std::vector<std::string>& list, bool exact) {
   return std::any_of(list.begin(), list.end(), [&](const std::string& entry) {
     return exact ? name == entry : name.starts_with(entry);
@@ -44,10 +44,11 @@ std::string all_interfaces(const NodeFacts& node) {
     if (one.loopback || one.addresses.empty()) continue;
     texts.push_back(one.name + " " + one.addresses[0] + (one.up ? "" : " (down)"));
   }
-  return texts.empty() ? "it has none but lo" : "it has " + join(texts, ", ");
+  return texts.empty() ? "it has only lo" : "it has " + join(texts, ", ");
 }
 
-// "export NCCL_SOCKET_IFNAME=eth0": the interface that faces the others, where it leads to them.
+// "export NCCL_SOCKET_IFNAME=eth0" with the interface that has this node's address, if it leads to
+// the other nodes.
 std::string advice(const NodeFacts& node, const std::string& variable) {
   const NetworkInterface* facing = node.facing();
   if (facing && !is_host_only(facing->name)) return "export " + variable + "=" + facing->name;
@@ -69,7 +70,7 @@ std::vector<std::string> nccl_interfaces(const NodeFacts& node) {
   if (const std::string rule = node.setting("NCCL_SOCKET_IFNAME"); !rule.empty()) {
     return matching(node, rule);
   }
-  // As NCCL 2.28 has it.
+  // The order of NCCL 2.28.
   for (const char* rule : {"ib", "^docker,lo,virbr", "docker", "lo", "virbr"}) {
     const std::vector<std::string> names = matching(node, rule);
     if (!names.empty()) return names;
@@ -81,33 +82,35 @@ Findings check_interface(const NodeFacts& node) {
   if (node.nnodes == 1) return {};
   const NetworkInterface* facing = node.facing();
   if (!facing) {
-    return {fail("interface", "no interface has this node's address " + node.address,
-                 "the other nodes would connect to it: give --host; " + all_interfaces(node))};
+    return {fail(
+        "interface", "no interface has this node's address " + node.address,
+        "give --host, because the other nodes connect to this address; " + all_interfaces(node))};
   }
   const std::string text = facing->name + " (" + node.numeric + ", MTU " +
                            std::to_string(facing->mtu) + ") faces the other nodes";
   if (is_host_only(facing->name)) {
-    return {
-        fail("interface", text + ", but leads only to containers and virtual machines of this host",
-             "give the address of another interface in --ips or --host; " + all_interfaces(node))};
+    return {fail(
+        "interface", text + ", but it reaches only containers and virtual machines of this host",
+        "give the address of another interface in --ips or --host; " + all_interfaces(node))};
   }
   if (!facing->up) {
-    return {fail("interface", text + ", but is down or has no link", "ip link; its cable")};
+    return {
+        fail("interface", text + ", but it is down or has no link", "check ip link and the cable")};
   }
   return {ok("interface", text)};
 }
 
 Findings check_nccl_interface(const NodeFacts& node) {
   const NetworkInterface* facing = node.facing();
-  if (node.nnodes == 1 || (facing && facing->loopback)) return {};  // nodes on one machine
-  // Without a GPU nobody asks NCCL.
+  if (node.nnodes == 1 || (facing && facing->loopback)) return {};  // all nodes are on one machine
+  // Without a GPU, NCCL is not used.
   const auto complain = node.gpu.gpus.empty() ? warn : fail;
   const std::vector<std::string> names = nccl_interfaces(node);
   const std::string rule = node.setting("NCCL_SOCKET_IFNAME");
   const std::string by = rule.empty() ? "" : " by NCCL_SOCKET_IFNAME=" + rule;
   const std::string next = advice(node, "NCCL_SOCKET_IFNAME");
   if (names.empty()) {
-    return {complain("NCCL interface", "NCCL finds none that is up" + by, next)};
+    return {complain("NCCL interface", "NCCL finds no interface that is up" + by, next)};
   }
   const std::string& first = names[0];
   const std::string text = "NCCL would use " + join(names, ", ") + by;
@@ -115,17 +118,17 @@ Findings check_nccl_interface(const NodeFacts& node) {
     if (!is_host_only(name)) continue;
     return {complain("NCCL interface",
                      text + (names.size() > 1 ? "; " + name : "; it") +
-                         " leads only to containers and virtual machines of this host",
+                         " reaches only containers and virtual machines of this host",
                      next)};
   }
   if (!facing || facing->name == first) return {ok("NCCL interface", text)};
   if (node.interface(first)->loopback) {
-    return {complain("NCCL interface", text + ", which no other node reaches", next)};
+    return {complain("NCCL interface", text + ", which no other node can reach", next)};
   }
-  // IP over InfiniBand is a network of its own, and what NCCL prefers.
+  // IP over InfiniBand is a separate network, which NCCL prefers.
   if (first.starts_with("ib")) return {ok("NCCL interface", text)};
   return {warn("NCCL interface",
-               text + ", and meet the other ranks through " + first + ", while " + facing->name +
+               text + ", and connect to other ranks through " + first + ", while " + facing->name +
                    " faces the other nodes",
                next)};
 }
@@ -138,30 +141,30 @@ Findings check_gloo_interface(const NodeFacts& node) {
     const NetworkInterface* chosen = node.interface(split(name, ',')[0]);
     if (!chosen || !chosen->up) {
       return {fail("gloo interface",
-                   "GLOO_SOCKET_IFNAME=" + name + (chosen ? " is down" : " is not there"), next)};
+                   "GLOO_SOCKET_IFNAME=" + name + (chosen ? " is down" : " does not exist"), next)};
     }
     if (is_host_only(chosen->name)) {
       return {fail("gloo interface",
                    "GLOO_SOCKET_IFNAME=" + name +
-                       " leads only to containers and virtual machines of this host",
+                       " reaches only containers and virtual machines of this host",
                    next)};
     }
     return {ok("gloo interface", "PyTorch's gloo uses " + name)};
   }
-  // It asks what this host's own name means.
+  // Gloo resolves this host's own name.
   const std::string& own = node.hostname_address;
   if (own.empty() || is_loopback(own)) {
     return {warn("gloo interface",
-                 "PyTorch's gloo uses what the host's name means, and '" + node.hostname + "' " +
-                     (own.empty() ? "does not resolve here" : "is " + own + " here"),
-                 next + ", or correct /etc/hosts (fleet-worker does not ask it)")};
+                 "PyTorch's gloo uses the address of the host's name, and '" + node.hostname +
+                     "' " + (own.empty() ? "does not resolve here" : "is " + own + " here"),
+                 next + ", or correct /etc/hosts (fleet-worker does not depend on it)")};
   }
   return {ok("gloo interface", "PyTorch's gloo uses " + own)};
 }
 
 Findings check_rdma(const NodeFacts& node) {
   if (node.rdma.empty()) {
-    return {ok("RDMA", "no device: NCCL goes over TCP between nodes")};
+    return {ok("RDMA", "no device: NCCL uses TCP between nodes")};
   }
   Findings found;
   bool active = false;
@@ -172,10 +175,11 @@ Findings check_rdma(const NodeFacts& node) {
       found.push_back(ok("RDMA", name + " is active (" + port.link_layer + ", " + port.rate + ")"));
     } else if (port.link_layer == "InfiniBand" && port.state == "INIT") {
       found.push_back(warn("RDMA", name + " waits for a subnet manager",
-                           "see that opensm runs on this fabric"));
+                           "check that opensm runs on this fabric"));
     } else {
-      found.push_back(warn("RDMA", name + " is " + port.state,
-                           "ibstat; its cable; or leave it out with NCCL_IB_HCA=^" + port.device));
+      found.push_back(
+          warn("RDMA", name + " is " + port.state,
+               "check ibstat and the cable, or exclude it with NCCL_IB_HCA=^" + port.device));
     }
   }
   if (!active) return found;
@@ -184,7 +188,7 @@ Findings check_rdma(const NodeFacts& node) {
     found.push_back(
         fail("locked memory",
              "at most " + std::to_string(locked >> 10) + " KiB: RDMA cannot register its buffers",
-             "ulimit -l unlimited; LimitMEMLOCK=infinity of the service; docker "
+             "use ulimit -l unlimited, LimitMEMLOCK=infinity of the service, or docker "
              "--ulimit memlock=-1"));
   } else {
     found.push_back(
@@ -192,7 +196,7 @@ Findings check_rdma(const NodeFacts& node) {
   }
   if (!node.gpu.gpus.empty() && !node.gpu.peer_memory) {
     found.push_back(warn("RDMA", "nvidia_peermem is not loaded: data may go through host memory",
-                         "modprobe nvidia_peermem, unless the kernel has DMA-BUF for it"));
+                         "run modprobe nvidia_peermem, unless the kernel supports DMA-BUF"));
   }
   return found;
 }

@@ -1,4 +1,4 @@
-// The checks of fleetrun doctor. A new one is a function and its line in checks.cc.
+// The checks of fleetrun doctor. A new check is a function and its line in checks.cc.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace fleet {
 
-// --- of one node, by itself ---
+// --- checks of a single node ---
 using NodeCheck = Findings (*)(const NodeFacts&);
 Findings check_gpus(const NodeFacts& node);
 Findings check_libraries(const NodeFacts& node);
@@ -25,20 +25,20 @@ Findings check_memory(const NodeFacts& node);
 Findings check_open_files(const NodeFacts& node);
 Findings check_shared_memory(const NodeFacts& node);
 Findings check_disk(const NodeFacts& node);
-// All of the above.
+// Runs all of the above.
 Findings check_node(const NodeFacts& node);
 
-// --- between nodes ---
+// --- checks between nodes ---
 
-// What a node tells the others.
+// The report that a node sends to node 0.
 struct NodeReport {
   int node_rank = 0;
   std::string address, hostname;
   Findings findings;
-  int mtu = 0;  // of the interface that faces the others
+  int mtu = 0;  // of the interface that the other nodes connect to
   std::vector<std::string> gpus;
   std::map<std::string, std::string> alike;  // fingerprint()
-  std::vector<Reach> reached;                // every other node
+  std::vector<Reach> reached;                // one per other node
 };
 NodeReport report_of(const NodeFacts& node);
 
@@ -47,13 +47,14 @@ Findings check_reachability(const std::vector<NodeReport>& nodes);
 Findings check_mtu(const std::vector<NodeReport>& nodes);
 Findings check_clocks(const std::vector<NodeReport>& nodes);
 Findings check_equal_gpus(const std::vector<NodeReport>& nodes);
-// What differs from node 0. `allowed`: --allow_skew.
+// Reports differences from node 0. `allowed`: --allow_skew, warn instead of failing.
 Findings check_skew(const std::vector<NodeReport>& nodes, bool allowed);
 
-// Interfaces that lead to containers and virtual machines of this host, not to other hosts: by
-// their names, since a pod's own eth0 is virtual too.
+// Whether an interface leads only to containers and virtual machines of this host. Decided by name,
+// because a pod's own eth0 is virtual too.
 bool is_host_only(const std::string& interface);
-// Those that NCCL would use, in its order: those of NCCL_SOCKET_IFNAME, else by its own rule.
+// The interfaces that NCCL would use, in its order: those of NCCL_SOCKET_IFNAME, else by its own
+// rule.
 std::vector<std::string> nccl_interfaces(const NodeFacts& node);
 
 }  // namespace fleet

@@ -19,13 +19,13 @@ namespace {
 
 NodeInfo node_for_doctor(const LaunchPlan& plan, bool hosts) {
   NodeInfo node = node_of(plan, hosts);
-  node.devices = {{}};  // one rank a node: its port is what the others try
+  node.devices = {{}};  // one rank per node: the other nodes try its port
   node.servers = 0;
   node.ranks.clear();
   return node;
 }
 
-// One node, or what can be said of it without the others.
+// The report on one node, without the others.
 JobReport alone(const NodeFacts& facts) { return examine({report_of(facts)}, true); }
 
 JobReport meet(const LaunchPlan& plan, const NodeFacts& facts) {
@@ -69,15 +69,16 @@ CommandSyntax doctor_syntax() {
       .program = "fleetrun doctor",
       .words = "[PROGRAM]",
       .about =
-          "check this node, or all nodes and what is between them\n"
-          "Checks this node, or with --ips, or --master and --nnodes, the same line on each, "
-          "all nodes\nand what is between them: GPUs, driver, NCCL, interfaces, connections "
-          "between all pairs, MTU,\nclocks, RDMA, limits, cgroup, disk, NCCL_* settings; and "
-          "what differs between the nodes, with\nPROGRAM also in its file. The options are "
-          "checked as a start would.",
-      .more = "Exit code: 0, or 117 where something has failed. Options: fleetrun --help all\n"};
+          "check this node, or all nodes and the network between them\n"
+          "Checks this node. With --ips, or with --master and --nnodes, run it on every node to "
+          "check all nodes\nand the network between them: GPUs, driver, NCCL, interfaces, "
+          "connections "
+          "between all pairs, MTU,\nclocks, RDMA, limits, cgroup, disk, NCCL_* settings and "
+          "differences between the nodes. With PROGRAM it\nalso compares the program's file. It "
+          "validates the options like a start.",
+      .more = "Exit code: 0, or 117 if a check failed. Options: fleetrun --help all\n"};
   syntax.options.choice({.key = "format", .value = "table|json", .optional = true}, "table",
-                        {"table", "json"}, "how to show it");
+                        {"table", "json"}, "output format (default: table)");
   return syntax;
 }
 
@@ -95,7 +96,7 @@ int run_doctor(const std::vector<std::string>& arguments) {
   const std::string table = "fleetrun doctor, " + std::to_string(nodes) +
                             (nodes == 1 ? " node (" + facts.hostname + ")" : " nodes") + "\n" +
                             report_table(report) +
-                            (failed ? "something has failed\n" : "nothing has failed\n");
+                            (failed ? "at least one check failed\n" : "no check failed\n");
   std::fputs((json ? report_json(report) : table).c_str(), stdout);
   return failed ? kExitPreflight : 0;
 }

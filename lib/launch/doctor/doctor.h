@@ -1,13 +1,13 @@
-// fleetrun doctor: what is wrong with the nodes, before a job finds it out.
+// fleetrun doctor: finds problems of the nodes before a job does.
 #pragma once
 
 #include "base/command_line.h"
 
 namespace fleet {
 
-// Arguments as for a start, but that the program may be left out, and --format json. Prints what
-// the checks have found on all nodes, the same on each; 0, or kExitPreflight where something has
-// failed. From the main thread of a process that has no other.
+// Takes the arguments of a start, but PROGRAM is optional and --format json is allowed. Prints the
+// findings of all nodes, the same on each. Returns 0, or kExitPreflight if a check failed. Call it
+// from the main thread of a process without other threads.
 Command doctor_command();
 
 }  // namespace fleet

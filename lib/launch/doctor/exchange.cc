@@ -10,7 +10,7 @@
 namespace fleet {
 namespace {
 
-// How long one node may take longer than another. A node that is lost ends it sooner.
+// How much longer one node may take than another. Losing a node ends the wait earlier.
 constexpr std::chrono::milliseconds kPatience{60'000};
 
 uint64_t token_of(const World& world) {
@@ -18,7 +18,7 @@ uint64_t token_of(const World& world) {
                                   std::to_string(world.epoch));
 }
 
-// Every other node, beginning with the next: not all try the same one at once.
+// Tries every other node, starting with the next one, so that not all try the same node at once.
 std::vector<Reach> reach_others(const Assignment& assignment, uint64_t token) {
   const World& world = *assignment.world;
   const int nodes = assignment.nnodes();
@@ -29,7 +29,8 @@ std::vector<Reach> reach_others(const Assignment& assignment, uint64_t token) {
     const NodePlacement& node = world.nodes[static_cast<size_t>(rank)];
     const std::string numeric = resolve(node.address);
     if (numeric.empty()) {
-      unknown.push_back({rank, ReachResult::kFailed, "the name does not resolve there", 0, 0});
+      unknown.push_back(
+          {rank, ReachResult::kFailed, "the name does not resolve on that node", 0, 0});
     } else {
       targets.push_back({rank, numeric, node.ports.at(0)});
     }
@@ -61,8 +62,8 @@ JobReport exchange_reports(const Assignment& assignment, const std::string& list
     store.set("doctor/report", encode(examine(all, allow_skew)));
   }
   JobReport report = decode_job_report(store.get("doctor/report", kPatience));
-  // Nobody leaves, which would end the job for the others, before all have it. The first to leave
-  // may end it before the answer to this has come here.
+  // A node that leaves ends the job for the others, so all read the report first. The first to
+  // leave may end the job before the answer to this barrier arrives here.
   try {
     store_barrier(store, "doctor/read", nodes, kPatience);
   } catch (const Error& error) {

@@ -1,4 +1,4 @@
-// The nodes of a job tell each other what their checks have found.
+// Exchanges the findings of a job's nodes.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace fleet {
 
-// Every node calls it: listens on its first port of the assignment (held), tries every other node,
-// and tells node 0, whose report on all of them everyone gets, the same on each. Blocks; of one
-// node it uses no network. Errors are the store's.
-//   listen    the numeric address of this node's own sockets
+// Every node calls it. It listens on the node's first port of the assignment (held), tries every
+// other node and sends its report to node 0, which returns one report on all nodes to everyone.
+// Blocks. A
+// single node uses no network. Throws the store's errors.
+//   listen    numeric address of this node's sockets
 JobReport exchange_reports(const Assignment& assignment, const std::string& listen, Store& store,
                            NodeReport mine, bool allow_skew);
 

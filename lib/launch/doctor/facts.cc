@@ -7,7 +7,7 @@
 namespace fleet {
 
 const NetworkInterface* NodeFacts::facing() const {
-  if (is_loopback(numeric)) {  // all of 127.0.0.0/8 is lo's
+  if (is_loopback(numeric)) {  // all of 127.0.0.0/8 belongs to lo
     const auto found = std::find_if(interfaces.begin(), interfaces.end(),
                                     [](const NetworkInterface& one) { return one.loopback; });
     return found == interfaces.end() ? nullptr : &*found;

@@ -1,4 +1,4 @@
-// What one node is like, as far as a job cares: gathered once (gather.h), judged by pure checks.
+// The properties of a node that matter to a job: gathered once (gather.h), judged by pure checks.
 #pragma once
 
 #include <map>
@@ -9,10 +9,10 @@ namespace fleet {
 
 struct NetworkInterface {
   std::string name;
-  bool up = false;  // and with a carrier
+  bool up = false;  // up and with a carrier
   bool loopback = false;
   int mtu = 0;                         // bytes
-  std::vector<std::string> addresses;  // numeric, without IPv6's link-local ones
+  std::vector<std::string> addresses;  // numeric, without IPv6 link-local ones
 };
 
 struct RdmaPort {
@@ -26,52 +26,52 @@ struct RdmaPort {
 struct GpuState {
   std::string name;
   long long memory_used = 0, memory_total = 0;  // bytes
-  long long uncorrected_errors = 0;             // of its memory, since the driver was loaded
+  long long uncorrected_errors = 0;             // memory errors since the driver was loaded
 };
 
 struct GpuFacts {
-  int devices = 0;              // that may be opened
-  std::vector<int> unreadable;  // that are there but may not
-  bool driver_module = false;   // the kernel has it
-  std::string problem;          // why the driver did not answer; "" where it did, or is not there
+  int devices = 0;              // device files that can be opened
+  std::vector<int> unreadable;  // device files that cannot be opened
+  bool driver_module = false;   // whether the kernel module is loaded
+  std::string problem;          // why the driver did not answer; "" if it did, or is absent
   std::string driver, cuda;     // "580.65.06", "13.0": the newest CUDA it runs; "" unknown
   std::vector<GpuState> gpus;
-  std::string nccl, cudnn;   // "2.28.9"; "" where not found
+  std::string nccl, cudnn;   // "2.28.9"; "" if not found
   bool peer_memory = false;  // nvidia_peermem: RDMA straight into GPU memory
 };
 
 struct MachineFacts {
-  int cores = 0;                                  // this process may run on
-  double cpu_quota = 0;                           // of the cgroup, in cores; 0: none
+  int cores = 0;                                  // that this process may run on
+  double cpu_quota = 0;                           // of the cgroup, in cores; 0: no limit
   long long memory = 0;                           // bytes
-  long long memory_limit = 0;                     // of the cgroup, bytes; 0: none
+  long long memory_limit = 0;                     // of the cgroup, bytes; 0: no limit
   long long open_files = 0, open_files_hard = 0;  // RLIMIT_NOFILE; -1: unlimited
   long long locked_memory = 0;                    // RLIMIT_MEMLOCK, bytes; -1: unlimited
-  long long shm_size = 0, shm_free = 0;           // /dev/shm, bytes; size 0: not there
+  long long shm_size = 0, shm_free = 0;           // /dev/shm, bytes; size 0: does not exist
   bool shm_writable = false;
-  std::string log_dir;            // where it is, or would be made
+  std::string log_dir;            // the log folder, or its nearest existing parent
   long long log_free = 0;         // bytes
-  long long log_files_free = -1;  // inodes; -1: its file system does not count them
+  long long log_files_free = -1;  // inodes; -1: the file system does not count them
 };
 
 struct NodeFacts {
-  std::string address;  // as the job knows it
+  std::string address;  // as in the job
   std::string numeric;  // that address in numeric form
   std::string hostname;
-  std::string hostname_address;  // what the host's own name resolves to here; "" nothing
+  std::string hostname_address;  // address of the host's own name; "" if it does not resolve
   int nnodes = 1;
   int ranks = 1;  // of this node
   std::vector<NetworkInterface> interfaces;
   std::vector<RdmaPort> rdma;
-  std::map<std::string, std::string> environment;  // what is passed on to the ranks of it
+  std::map<std::string, std::string> environment;  // communication settings that ranks inherit
   std::map<std::string, std::string> nccl_conf;    // the settings of NCCL's configuration file
   GpuFacts gpu;
   MachineFacts machine;
 
-  // The interface that has this node's address; nullptr where none has.
+  // The interface with this node's address; nullptr if there is none.
   const NetworkInterface* facing() const;
   const NetworkInterface* interface(const std::string& name) const;
-  // A setting of NCCL: the environment's, else the configuration file's; "" where neither has it.
+  // An NCCL setting from the environment, else from the configuration file; "" if neither has it.
   std::string setting(const std::string& name) const;
 };
 

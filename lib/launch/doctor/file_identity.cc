@@ -16,7 +16,7 @@
 namespace fleet {
 namespace {
 
-constexpr uint64_t kWhole = 1 << 20;  // a file up to this size is read whole
+constexpr uint64_t kWhole = 1 << 20;  // files up to this size are read completely
 
 std::string read_at(int file, uint64_t offset, uint64_t size) {
   std::string bytes(size, '\0');
@@ -38,7 +38,7 @@ bool take(std::string_view bytes, size_t offset, T* value) {
   return true;
 }
 
-// The description of the note of GNU's linker among the notes of one segment.
+// The build id (the GNU linker's note) among the notes of one segment.
 std::string build_id_of(std::string_view notes) {
   Elf64_Nhdr note;
   for (size_t at = 0; take(notes, at, &note);) {
@@ -53,7 +53,7 @@ std::string build_id_of(std::string_view notes) {
   return {};
 }
 
-// Six bytes of it tell builds apart.
+// Six bytes of the build id suffice to distinguish builds.
 std::string build_id(int file) {
   constexpr size_t kShown = 6, kMaxSegments = 256, kMaxNotes = 1 << 16;
   Elf64_Ehdr head;
@@ -78,7 +78,7 @@ std::string build_id(int file) {
   return {};
 }
 
-// FNV-1a: against mistakes, not against forgers.
+// FNV-1a: detects mistakes, not forgery.
 uint64_t hash(std::string_view bytes, uint64_t value = 0xcbf29ce484222325) {
   for (const unsigned char byte : bytes) value = (value ^ byte) * 0x100000001b3;
   return value;

@@ -1,4 +1,4 @@
-// What a check has found.
+// The result of a check.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct Finding {
   std::string check;  // "reachability"
   Severity severity = Severity::kOk;
   std::string what;  // in one clause
-  std::string next;  // what to do about it; empty where nothing is to be done
+  std::string next;  // advice; empty if none is needed
   bool operator==(const Finding&) const = default;
 };
 using Findings = std::vector<Finding>;

@@ -23,7 +23,7 @@ bool is_file(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-// Long values are told by a part and a hash: every node sends them.
+// Shortens long values to a prefix and a hash, because every node sends them.
 std::string short_text(const std::string& value) {
   constexpr size_t kLongest = 200, kShown = 40;
   if (value.size() <= kLongest) return value;
@@ -81,13 +81,13 @@ std::vector<std::string> program_files(const std::vector<std::string>& command) 
   if (command.empty()) return files;
   const std::string binary = name_in(command[0]);
   const bool shell = binary == "sh" || binary == "bash" || binary == "dash" || binary == "env";
-  // A shell is the system's; its patches are no concern of the job's.
+  // Skip a system shell: its version does not matter to the job.
   if (!shell) files.push_back(command[0]);
   const bool interpreter = shell || binary.starts_with("python") || binary == "perl" ||
                            binary == "fleet-worker" || binary == "julia" || binary == "mpiexec";
   if (!interpreter) return files;
   for (size_t i = 1; i < command.size(); ++i) {
-    if (command[i] == "-c" || command[i] == "-m") break;  // what follows is no file
+    if (command[i] == "-c" || command[i] == "-m") break;  // the next word is not a file
     if (command[i].starts_with('-')) continue;
     if (is_file(command[i])) files.push_back(command[i]);
     break;

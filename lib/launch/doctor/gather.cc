@@ -94,7 +94,7 @@ MachineFacts read_machine(const std::string& log_dir) {
   return machine;
 }
 
-// As NCCL finds it: NCCL_CONF_FILE, or ~/.nccl.conf, and then the system's.
+// Reads them like NCCL: NCCL_CONF_FILE or ~/.nccl.conf, then the system's file.
 std::map<std::string, std::string> read_all_nccl_conf() {
   const auto own = get_env("NCCL_CONF_FILE");
   const auto home = get_env("HOME");

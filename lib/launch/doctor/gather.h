@@ -1,4 +1,4 @@
-// Reads the machine for the checks.
+// Gathers the facts about this machine for the checks.
 #pragma once
 
 #include <map>
@@ -9,16 +9,16 @@
 
 namespace fleet {
 
-// Everything about this node but who it is in the job. Asks NVIDIA's driver and NCCL in a process
-// of their own, which is given up after 10 s. Before threads exist.
-//   environment  "NAME=value" each; kept is what must_be_alike() or is_of_one_node()
+// Everything about this node except its place in the job. Queries NVIDIA's driver and NCCL in a
+// child process with a timeout of 10 s. Call it before threads exist.
+//   environment  "NAME=value" each; keeps those of must_be_alike() or is_of_one_node()
 NodeFacts gather_facts(const std::vector<std::string>& environment, const std::string& log_dir);
 
-// Its parts that read folders, with what is before /sys, so that they can be tested.
+// The parts that read folders; `root` is the prefix of /sys, for tests.
 std::vector<RdmaPort> read_rdma(const std::string& root = {});
 // The settings of NCCL's configuration file: "NAME=value" lines.
 std::map<std::string, std::string> read_nccl_conf(const std::string& path);
-// What the settings' checks need, and little else: for every start.
+// Only the facts that the settings checks need; fast enough for every start.
 NodeFacts gather_settings(const std::vector<std::string>& environment);
 
 }  // namespace fleet

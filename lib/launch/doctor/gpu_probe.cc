@@ -21,7 +21,7 @@
 namespace fleet {
 namespace {
 
-// From nvml.h, which the launcher is built without: its interface is fixed.
+// Copied from nvml.h, because the launcher is built without it; the ABI is stable.
 struct NvmlMemory {
   unsigned long long total, free, used;  // NOLINT(runtime/int): NVML's type
 };
@@ -31,7 +31,7 @@ class Library {
   explicit Library(const std::string& path)
       : handle_(path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL)) {}
   explicit operator bool() const { return handle_ != nullptr; }
-  // Calls a function that returns 0 where it went well; whether it is there and did.
+  // Calls a function that returns 0 on success; returns whether it exists and succeeded.
   template <typename... Args>
   bool call(const char* name, Args... args) const {
     if (!handle_) return false;
@@ -44,7 +44,7 @@ class Library {
   void* handle_;
 };
 
-// Words of one line; names hold blanks and come last.
+// Prints one line of words. Names may contain blanks and come last.
 void say(const char* what, const std::string& value) {
   std::printf("%s %s\n", what, value.c_str());
 }
@@ -65,11 +65,11 @@ void tell_gpu(const Library& nvml, unsigned index) {
   std::printf("gpu %llu %llu %llu %s\n", memory.used, memory.total, errors, name);
 }
 
-// In the child.
+// Runs in the child process.
 void tell(const GpuLibraries& libraries) {
   const Library nvml(libraries.nvml);
   if (nvml && !nvml.call("nvmlInit_v2")) {
-    say("problem", "NVIDIA's driver does not answer (nvmlInit failed)");
+    say("problem", "the NVIDIA driver does not answer (nvmlInit failed)");
   } else if (nvml) {
     char driver[96] = "?";
     int cuda = 0;
@@ -95,7 +95,7 @@ void tell(const GpuLibraries& libraries) {
   std::fflush(stdout);
 }
 
-// Its output until it ends or time is up; whether it ended well.
+// Reads the child's output until it ends or time is up; returns whether it exited with 0.
 bool listen(pid_t child, int from, std::chrono::milliseconds patience, std::string* output) {
   const double end = monotonic_seconds() + static_cast<double>(patience.count()) / 1000;
   bool closed = false;
@@ -112,7 +112,7 @@ bool listen(pid_t child, int from, std::chrono::milliseconds patience, std::stri
   int status = 0;
   if (!closed) {
     ::kill(child, SIGKILL);
-    // In the driver it may not be killable: it is not waited for.
+    // A process inside the driver may not be killable, so do not wait for it.
     return false;
   }
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -160,7 +160,7 @@ GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds pat
   const bool well = listen(child, reading.get(), patience, &output);
   read_lines(output, &gpu);
   if (!well && gpu.problem.empty()) {
-    gpu.problem = "NVIDIA's driver or libraries crash or do not answer within " +
+    gpu.problem = "the NVIDIA driver or libraries crash or do not answer within " +
                   std::to_string(patience.count() / 1000) + " s";
   }
   gpu.cudnn = version_in_name(libraries.cudnn);
@@ -175,7 +175,7 @@ GpuFacts probe_gpus(std::chrono::milliseconds patience) {
   const bool module = std::filesystem::exists("/proc/driver/nvidia/version");
   const GpuInventory inventory = find_gpus();
   GpuFacts gpu;
-  // Without a driver there is nothing to ask.
+  // Without a driver there is nothing to query.
   if (module || inventory.count > 0) gpu = probe_gpus(libraries, patience);
   gpu.driver_module = module;
   gpu.devices = inventory.count;

@@ -1,4 +1,4 @@
-// What NVIDIA's driver and libraries say of this machine.
+// Queries the NVIDIA driver and libraries of this machine.
 #pragma once
 
 #include <chrono>
@@ -10,12 +10,12 @@ namespace fleet {
 
 struct GpuLibraries {
   std::string nvml = "libnvidia-ml.so.1";
-  std::string nccl;   // a path; "": not there
-  std::string cudnn;  // a path; "": not there
+  std::string nccl;   // path; "" if not found
+  std::string cudnn;  // path; "" if not found
 };
 
-// Asks them in a child process, so that a driver that crashes or hangs (a GPU that fell off its
-// bus) is a finding: after `patience` it is given up. Before threads exist.
+// Queries them in a child process, so that a driver that crashes or hangs (a GPU that fell off its
+// bus) becomes a finding. Gives up after `patience`. Call it before threads exist.
 GpuFacts probe_gpus(std::chrono::milliseconds patience = std::chrono::seconds(10));
 GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds patience);
 

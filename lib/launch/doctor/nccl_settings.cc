@@ -71,20 +71,20 @@ struct OldName {
   const char* name;
   const char* what;
 };
-// NCCL's own, and those that PyTorch has renamed.
+// Old names of NCCL, and of variables that PyTorch has renamed.
 constexpr OldName kOldNames[] = {
     {"NCCL_IB_CUDA_SUPPORT",
-     "its place took NCCL_NET_GDR_LEVEL: =LOC for the old 0, =SYS for the old 1"},
-    {"NCCL_LL_THRESHOLD", "its place took NCCL_PROTO"},
-    {"NCCL_TREE_THRESHOLD", "its place took NCCL_ALGO"},
-    {"NCCL_SINGLE_RING_THRESHOLD", "NCCL chooses by itself now: leave it out"},
-    {"NCCL_RINGS", "its place took NCCL_GRAPH_FILE"},
-    {"NCCL_BLOCKING_WAIT", "it is PyTorch's: TORCH_NCCL_BLOCKING_WAIT"},
-    {"NCCL_ASYNC_ERROR_HANDLING", "it is PyTorch's: TORCH_NCCL_ASYNC_ERROR_HANDLING"},
-    {"NCCL_DESYNC_DEBUG", "it is PyTorch's: TORCH_NCCL_DESYNC_DEBUG"},
+     "use NCCL_NET_GDR_LEVEL instead: =LOC for the old 0, =SYS for the old 1"},
+    {"NCCL_LL_THRESHOLD", "use NCCL_PROTO instead"},
+    {"NCCL_TREE_THRESHOLD", "use NCCL_ALGO instead"},
+    {"NCCL_SINGLE_RING_THRESHOLD", "NCCL now chooses by itself: leave it out"},
+    {"NCCL_RINGS", "use NCCL_GRAPH_FILE instead"},
+    {"NCCL_BLOCKING_WAIT", "PyTorch reads TORCH_NCCL_BLOCKING_WAIT instead"},
+    {"NCCL_ASYNC_ERROR_HANDLING", "PyTorch reads TORCH_NCCL_ASYNC_ERROR_HANDLING instead"},
+    {"NCCL_DESYNC_DEBUG", "PyTorch reads TORCH_NCCL_DESYNC_DEBUG instead"},
 };
 
-// What images and build systems set, and the variables of well-known plugins.
+// Variables of container images and build systems, and of well-known plugins.
 bool is_foreign(const std::string& name) {
   for (const char* own : {"NCCL_VERSION", "NCCL_ROOT", "NCCL_ROOT_DIR", "NCCL_HOME", "NCCL_PATH",
                           "NCCL_INCLUDE_DIR", "NCCL_LIB_DIR", "NCCL_LIBRARY", "NCCL_HOST_IP",
@@ -102,7 +102,7 @@ bool is_known(const std::string& name) {
   return std::binary_search(nccl_variables().begin(), nccl_variables().end(), name);
 }
 
-// Those that NCCL reads as a number; "true" is none and is ignored.
+// Variables that NCCL reads as numbers; it ignores other values such as "true".
 bool is_number(const std::string& name) {
   for (const char* ending :
        {"_DISABLE", "_ENABLE", "_NCHANNELS", "_CTAS", "_GID_INDEX", "_NTHREADS", "_PERTHREAD",
@@ -152,24 +152,23 @@ void check_debugging(const NodeFacts& node, Findings* found) {
   std::transform(level.begin(), level.end(), level.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   if (level == "INFO" || level == "TRACE") {
-    found->push_back(warn(kCheck,
-                          with_value(node, "NCCL_DEBUG") +
-                              " is for looking for a fault: every rank writes many lines",
-                          "WARN tells what goes wrong; unset it for a long run"));
+    found->push_back(warn(
+        kCheck, with_value(node, "NCCL_DEBUG") + " is for debugging: every rank writes many lines",
+        "WARN reports faults; unset it for a long run"));
   }
   if (level.empty() && !node.setting("NCCL_DEBUG_SUBSYS").empty()) {
     found->push_back(warn(kCheck, "NCCL_DEBUG_SUBSYS has no effect without NCCL_DEBUG=INFO",
-                          "set both or none"));
+                          "set both or neither"));
   }
   for (const char* name : {"NCCL_ALGO", "NCCL_PROTO"}) {
     if (node.setting(name).empty()) continue;
     found->push_back(warn(kCheck,
-                          with_value(node, name) + " takes away NCCL's own choice for each size",
-                          "leave it out unless it was measured on this cluster"));
+                          with_value(node, name) + " overrides NCCL's choice for each message size",
+                          "leave it out, unless you measured a gain on this cluster"));
   }
   if (node.setting("CUDA_LAUNCH_BLOCKING") == "1") {
-    found->push_back(warn(kCheck, "CUDA_LAUNCH_BLOCKING=1 makes every kernel wait",
-                          "it is for looking for a fault: unset it"));
+    found->push_back(warn(kCheck, "CUDA_LAUNCH_BLOCKING=1 makes every kernel launch wait",
+                          "it is for debugging: unset it"));
   }
 }
 
@@ -178,7 +177,7 @@ void check_contradictions(const NodeFacts& node, Findings* found) {
   const auto contradict = [&](const std::string& a, const std::string& b) {
     found->push_back(warn(kCheck,
                           with_value(node, a) + " and " + with_value(node, b) +
-                              " contradict each other: the first counts",
+                              " contradict each other: the first wins",
                           "leave one of them out"));
   };
   if (no_ib && !node.setting("NCCL_IB_HCA").empty()) contradict("NCCL_IB_DISABLE", "NCCL_IB_HCA");
@@ -199,8 +198,8 @@ void check_contradictions(const NodeFacts& node, Findings* found) {
   if (node.nnodes > 1 && has_rdma(node) && (no_ib || net == "Socket")) {
     found->push_back(warn(kCheck,
                           with_value(node, no_ib ? "NCCL_IB_DISABLE" : "NCCL_NET") +
-                              " switches the RDMA of this node off (" + node.rdma[0].device +
-                              "): NCCL goes over TCP, many times slower",
+                              " disables RDMA on this node (" + node.rdma[0].device +
+                              "): NCCL uses TCP, which is many times slower",
                           "leave it out"));
   }
   if (!has_rdma(node) && net == "IB") {
@@ -211,14 +210,14 @@ void check_contradictions(const NodeFacts& node, Findings* found) {
     found->push_back(warn(
         kCheck,
         with_value(node, "NCCL_P2P_DISABLE") +
-            " sends what GPUs of a node exchange through the host's memory" +
-            (is_on(node, "NCCL_SHM_DISABLE") ? ", and NCCL_SHM_DISABLE that through the network"
+            " sends data between GPUs of a node through host memory" +
+            (is_on(node, "NCCL_SHM_DISABLE") ? ", and NCCL_SHM_DISABLE sends it through the network"
                                              : ""),
         "leave it out, unless peer access is broken on this machine"));
   }
 }
 
-// Devices that NCCL_IB_HCA asks for: names with a port, by prefix, `=` exactly, `^` all but these.
+// Devices in NCCL_IB_HCA: names with a port, by prefix; `=` means exactly, `^` all but these.
 void check_hca(const NodeFacts& node, Findings* found) {
   std::string list = node.setting("NCCL_IB_HCA");
   if (list.empty() || list.starts_with('^') || is_on(node, "NCCL_IB_DISABLE")) return;
@@ -243,22 +242,23 @@ struct Meaning {
   const char* what;
 };
 constexpr Meaning kMeanings[] = {
-    {"NCCL_SOCKET_IFNAME", "the interfaces for NCCL's TCP: prefixes, = exactly, ^ all but these"},
-    {"NCCL_IB_DISABLE", "1: no RDMA, TCP instead"},
-    {"NCCL_IB_HCA", "the RDMA devices to use"},
-    {"NCCL_IB_GID_INDEX", "the address of RoCE; NCCL 2.21 and newer find it by themselves"},
+    {"NCCL_SOCKET_IFNAME", "interfaces for NCCL's TCP: prefixes, = exactly, ^ all but these"},
+    {"NCCL_IB_DISABLE", "1: TCP instead of RDMA"},
+    {"NCCL_IB_HCA", "RDMA devices to use"},
+    {"NCCL_IB_GID_INDEX", "address of RoCE; NCCL 2.21 and newer detect it"},
     {"NCCL_P2P_DISABLE", "1: GPUs of a node do not copy to each other directly"},
     {"NCCL_SHM_DISABLE", "1: no shared memory between the ranks of a node"},
-    {"NCCL_NET_GDR_LEVEL", "how far a GPU may be from the RDMA device that reads its memory"},
-    {"NCCL_DEBUG", "what NCCL writes: WARN for faults, INFO for its choices"},
-    {"NCCL_DEBUG_SUBSYS", "which parts of NCCL write at INFO"},
-    {"NCCL_DEBUG_FILE", "where NCCL writes"},
+    {"NCCL_NET_GDR_LEVEL",
+     "largest distance between a GPU and the RDMA device that reads its memory"},
+    {"NCCL_DEBUG", "log level of NCCL: WARN for faults, INFO for its choices"},
+    {"NCCL_DEBUG_SUBSYS", "parts of NCCL that log at INFO"},
+    {"NCCL_DEBUG_FILE", "log file of NCCL"},
     {"NCCL_ALGO", "the algorithm, instead of NCCL's choice"},
     {"NCCL_PROTO", "the protocol, instead of NCCL's choice"},
     {"NCCL_NET", "the network: IB, Socket, or a plugin"},
     {"NCCL_CROSS_NIC", "whether rings may use another device on the next node"},
-    {"NCCL_BUFFSIZE", "bytes of a channel's buffer"},
-    {"NCCL_TOPO_FILE", "the machine's topology, instead of what is found"},
+    {"NCCL_BUFFSIZE", "buffer size of a channel in bytes"},
+    {"NCCL_TOPO_FILE", "topology of the machine, instead of detection"},
     {"GLOO_SOCKET_IFNAME", "the interface for PyTorch's gloo"},
 };
 
@@ -268,12 +268,12 @@ Findings check_spelling(const NodeFacts& node) {
   Findings found;
   for (const std::string& name : set_names(node)) {
     if (const OldName* old = old_name(name)) {
-      found.push_back(warn(kCheck, name + " is not read any more", old->what));
+      found.push_back(warn(kCheck, name + " is obsolete", old->what));
       continue;
     }
     if (is_known(name) || is_foreign(name)) continue;
     const std::string nearest = nearest_name(name, nccl_variables());
-    found.push_back(warn(kCheck, name + " is no variable of NCCL 2.28",
+    found.push_back(warn(kCheck, name + " is not a variable of NCCL 2.28",
                          nearest.empty() ? "leave it out, unless a plugin reads it"
                                          : "did you mean " + nearest + "?"));
   }
@@ -286,8 +286,8 @@ Findings check_values(const NodeFacts& node) {
     const std::string value = node.setting(name);
     long long number = 0;
     if (is_known(name) && is_number(name) && !value.empty() && !parse_int(value, &number)) {
-      found.push_back(warn(kCheck, with_value(node, name) + " is no number: NCCL ignores it",
-                           "write 1 or 0, or the number that is meant"));
+      found.push_back(warn(kCheck, with_value(node, name) + " is not a number: NCCL ignores it",
+                           "write 1, 0 or another number"));
     }
   }
   const auto choose = [&](const char* name, const std::vector<std::string>& choices) {
@@ -295,7 +295,7 @@ Findings check_values(const NodeFacts& node) {
     std::transform(value.begin(), value.end(), value.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     if (value.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-    found.push_back(warn(kCheck, with_value(node, name) + " is none of its values",
+    found.push_back(warn(kCheck, with_value(node, name) + " is not a valid value",
                          "write one of " + join(choices, ", ")));
   };
   choose("NCCL_DEBUG", {"VERSION", "WARN", "INFO", "ABORT", "TRACE"});

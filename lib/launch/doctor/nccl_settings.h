@@ -1,4 +1,4 @@
-// The environment's settings for communication, NCCL's above all: spelling and sense.
+// Checks of the environment's communication settings, above all NCCL's.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace fleet {
 
-// The variables that NCCL 2.28.9 reads, in order.
+// The variables that NCCL 2.28.9 reads, sorted.
 const std::vector<std::string>& nccl_variables();
 
-// Names: unknown ones with the nearest known, old ones with what took their place.
+// Reports unknown names with the nearest known one, and obsolete names with their replacement.
 Findings check_spelling(const NodeFacts& node);
-// Values that NCCL would ignore.
+// Reports values that NCCL would ignore.
 Findings check_values(const NodeFacts& node);
-// Settings that are for debugging, or contradict each other or this node.
+// Reports settings for debugging, and settings that contradict each other or this node.
 Findings check_sense(const NodeFacts& node);
-// What each setting does, as findings without complaint.
+// Explains each setting, as findings of severity kOk.
 Findings explain_settings(const NodeFacts& node);
 
 }  // namespace fleet

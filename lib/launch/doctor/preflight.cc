@@ -34,8 +34,8 @@ std::string preflight(const LaunchPlan& plan, const NodeFacts& facts,
     spdlog::warn("{}: {}; {}", entry.finding.check, line, entry.finding.next);
   }
   if (report.worst() != Severity::kFail) return {};
-  return "the job does not start, as --preflight has found:\n" + report_table(report, true) +
-         "  fleetrun doctor shows everything";
+  return "the job does not start because --preflight found problems:\n" +
+         report_table(report, true) + "  fleetrun doctor shows all findings";
 }
 
 void warn_of_settings() {

@@ -9,14 +9,14 @@
 
 namespace fleet {
 
-// This node as the checks see it. Before threads exist.
+// The facts about this node for the checks. Call it before threads exist.
 NodeFacts gather_facts(const LaunchPlan& plan);
 
-// Meets the other nodes of the job as exchange_reports() does, says the warnings, and returns ""
-// where nothing has failed, else what has, for people.
+// Runs the checks with the other nodes of the job, as exchange_reports() does, and logs the
+// warnings. Returns "" if nothing failed, else the failures as text for people.
 std::string preflight(const LaunchPlan& plan, const NodeFacts& facts, const Assignment& assignment);
 
-// Misspelt and meaningless settings of NCCL, at every start: a line each, as a warning.
+// Logs a warning for each misspelt or meaningless NCCL setting, at every start.
 void warn_of_settings();
 
 }  // namespace fleet

@@ -16,7 +16,7 @@
 namespace fleet {
 namespace {
 
-// What the server says at once; both nodes are of the same kind of machine.
+// Sent by the server right after accept. Both nodes have the same architecture.
 struct Hello {
   char magic[8] = {'F', 'L', 'E', 'E', 'T', 'D', 'R', '1'};
   uint64_t token = 0;
@@ -24,10 +24,10 @@ struct Hello {
   double time = 0;  // seconds since 1970
 };
 
-// More than a window of jumbo frames, so that some packets are as large as the path claims to take.
+// More than a window of jumbo frames, so that some packets have the full size that the path claims.
 constexpr size_t kBulk = 48 << 10;
 constexpr size_t kAtOnce = 128;         // connections at a time
-constexpr double kServerPatience = 30;  // for one connection
+constexpr double kServerPatience = 30;  // seconds for one connection
 
 struct Resolved {
   sockaddr_storage address{};
@@ -67,7 +67,7 @@ ReachResult result_of(int error) {
   }
 }
 
-// One connection to a target: connect, hear Hello, send the bulk, hear that it came.
+// One connection to a target: connects, receives Hello, sends the bulk, waits for the receipt.
 class Probe {
  public:
   Probe(const ReachTarget& target, uint64_t token, double patience, Reach* result)
@@ -94,7 +94,7 @@ class Probe {
       case Step::kConnecting:
         return finish(ReachResult::kTimeout, {});
       case Step::kHello:
-        return finish(ReachResult::kStranger, "it says nothing");
+        return finish(ReachResult::kStranger, "it sends nothing");
       default:
         return finish(ReachResult::kStalled, {});
     }
@@ -126,10 +126,10 @@ class Probe {
     if (error != 0) return finish(result_of(error), std::strerror(error));
     next(Step::kHello);
   }
-  // Whether to go on: something came.
+  // Receives bytes; returns whether any came.
   bool receive(void* into, size_t size) {
     const ssize_t n = ::recv(socket_.get(), into, size, 0);
-    if (n == 0) finish(ReachResult::kStranger, "it hangs up");
+    if (n == 0) finish(ReachResult::kStranger, "it closes the connection");
     if (n < 0 && errno != EAGAIN) finish(result_of(errno), std::strerror(errno));
     got_ = n;
     return n > 0;
@@ -138,10 +138,10 @@ class Probe {
     if (!receive(reinterpret_cast<char*>(&hello_) + heard_, sizeof hello_ - heard_)) return;
     heard_ += static_cast<size_t>(got_);
     if (std::memcmp(hello_.magic, Hello().magic, std::min(heard_, sizeof hello_.magic)) != 0) {
-      return finish(ReachResult::kStranger, "it is no fleetrun");
+      return finish(ReachResult::kStranger, "it is not fleetrun");
     }
     if (heard_ < sizeof hello_) return;
-    if (hello_.token != token_) return finish(ReachResult::kStranger, "it is another job");
+    if (hello_.token != token_) return finish(ReachResult::kStranger, "it belongs to another job");
     if (hello_.node_rank != target_.node_rank) {
       return finish(ReachResult::kStranger,
                     "it is node " + std::to_string(hello_.node_rank) + " of this job");
@@ -180,7 +180,7 @@ struct Guest {
   double until = 0;
 };
 
-// Takes what a guest sends; false when it is to go.
+// Receives what a client sends; returns false when the connection is to be closed.
 bool hear(Guest* guest) {
   char buffer[16 << 10];
   const ssize_t n = ::recv(guest->socket.get(), buffer, sizeof buffer, 0);

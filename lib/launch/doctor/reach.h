@@ -1,5 +1,5 @@
-// Whether every node can connect to every other, whether large packets get through, and how far
-// their clocks are apart.
+// Probes whether every node can connect to every other, whether large packets arrive, and how far
+// the clocks differ.
 #pragma once
 
 #include <memory>
@@ -11,30 +11,30 @@
 
 namespace fleet {
 
-// What a connection to another node came to.
+// The result of a connection to another node.
 enum class ReachResult {
   kOk,
-  kRefused,      // the host is there, nobody listens, or a firewall says no
-  kTimeout,      // nothing came back: a firewall drops packets, or the host is down
-  kUnreachable,  // no route, or a router says no
-  kStranger,     // something else answers there
-  kStalled,      // it connects, but large packets do not arrive
-  kFailed,       // anything else, see detail
+  kRefused,      // the host answers, but nothing listens or a firewall rejects
+  kTimeout,      // no answer: a firewall drops packets, or the host is down
+  kUnreachable,  // no route, or a router rejects
+  kStranger,     // another service answers
+  kStalled,      // connects, but large packets do not arrive
+  kFailed,       // other errors, see detail
 };
 
 struct Reach {
   int node_rank = 0;  // the node that was tried
   ReachResult result = ReachResult::kOk;
   std::string detail;
-  double clock_offset = 0;  // seconds that its clock is ahead, where kOk
-  double round_trip = 0;    // seconds it took to ask: the offset is right to half of it
+  double clock_offset = 0;  // seconds by which its clock is ahead, if kOk
+  double round_trip = 0;    // seconds; the offset is accurate to half of it
 };
 
-// Answers the probes of other nodes, on a thread of its own, until it is destroyed.
+// Answers the probes of other nodes on its own thread until it is destroyed.
 class ReachServer {
  public:
-  // Listens on `port` of `address`, which may be held (held_ports.h). `token`: tells this job from
-  // others. kIo where it cannot listen.
+  // Listens on `port` of `address`, which may be held (held_ports.h). `token` identifies this job.
+  // Throws kIo if it cannot listen.
   ReachServer(const std::string& address, int port, uint64_t token, int node_rank);
   ~ReachServer();
   ReachServer(const ReachServer&) = delete;
@@ -52,8 +52,8 @@ struct ReachTarget {
   std::string address;  // numeric
   int port = 0;
 };
-// Tries every target, at most `patience` seconds for each of its steps. One result a target, in
-// their order.
+// Tries every target, with at most `patience` seconds per step. One result per target, in their
+// order.
 std::vector<Reach> reach_all(const std::vector<ReachTarget>& targets, uint64_t token,
                              double patience = 3);
 

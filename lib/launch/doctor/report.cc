@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kSeverities[] = {"ok", "warn", "fail"};
 const char* name_of(Severity severity) { return kSeverities[static_cast<size_t>(severity)]; }
 
-// Checks of single nodes, as they are shown.
+// Display order of the checks of single nodes.
 constexpr const char* kOrder[] = {"GPUs",           "libraries", "interface",     "NCCL interface",
                                   "gloo interface", "RDMA",      "locked memory", "settings",
                                   "cores",          "memory",    "open files",    "/dev/shm",
@@ -23,7 +23,7 @@ auto order_of(const std::string& check) {
   return std::find(std::begin(kOrder), std::end(kOrder), check);
 }
 
-// Texts of a machine are bytes: JSON wants UTF-8.
+// Texts of a machine are arbitrary bytes, but JSON needs UTF-8.
 std::string dump(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
@@ -119,7 +119,7 @@ JobReport examine(const std::vector<NodeReport>& nodes, bool allow_skew) {
       }
     }
   }
-  // What belongs to one check stands together.
+  // Group the entries of a check.
   std::stable_sort(report.entries.begin(), report.entries.end(), [](const auto& a, const auto& b) {
     return order_of(a.finding.check) < order_of(b.finding.check);
   });

@@ -1,4 +1,4 @@
-// What the checks of all nodes come to, and how it is shown.
+// The report on all nodes, and its formats.
 #pragma once
 
 #include <string>
@@ -16,26 +16,27 @@ struct JobReport {
   };
   struct Entry {
     Finding finding;
-    std::vector<int> nodes;  // where it was found; empty: it is about several of them
+    std::vector<int>
+        nodes;  // the nodes with this finding; empty: it concerns several nodes together
   };
   std::vector<Node> nodes;     // by rank
-  std::vector<Entry> entries;  // what several nodes found alike is one entry
+  std::vector<Entry> entries;  // equal findings of several nodes share one entry
 
   Severity worst() const;
 };
 
-// `nodes` by rank. `allow_skew`: what differs is only warned of.
+// `nodes` by rank. `allow_skew`: differences are warnings.
 JobReport examine(const std::vector<NodeReport>& nodes, bool allow_skew);
 
-// For people: a line a finding, and under it what to do. Failures only where `failures_only`.
+// For people: one line per finding, with advice below it. `failures_only` omits other findings.
 std::string report_table(const JobReport& report, bool failures_only = false);
-// One of them, without the check's name: "node 1 (10.0.0.2): ...".
+// One entry without the name of the check: "node 1 (10.0.0.2): ...".
 std::string report_line(const JobReport& report, const JobReport::Entry& entry);
 // For programs, as JSON.
 std::string report_json(const JobReport& report);
 std::string findings_json(const Findings& findings);  // an array
 
-// As bytes, between nodes, and back. kInternal where the bytes are none.
+// Encoding between nodes. Decoding throws kInternal for malformed bytes.
 std::string encode(const NodeReport& report);
 NodeReport decode_node_report(std::string_view bytes);
 std::string encode(const JobReport& report);

@@ -11,7 +11,8 @@
 namespace fleet {
 namespace {
 
-// Node 0 where that is this one; its place in the list; else the first that is not node 0.
+// The rank that this node will probably have: its place in the list, 0 if it hosts the rendezvous,
+// else 1.
 int foreseen_rank(const Topology& topology) {
   if (topology.node_rank >= 0) return topology.node_rank;
   return topology.hosting == Topology::Hosting::kNo ? 1 : 0;
@@ -55,7 +56,7 @@ NodePlacement foresee_node(const LaunchPlan& plan, int node_rank,
   for (size_t rank = 0; rank < node.devices.size(); ++rank) {
     const int given = rank < local.entries.size() ? local.entries[rank].port : 0;
     const int counted = topology.start_port > 0 ? topology.start_port + static_cast<int>(rank) : 0;
-    node.ports.push_back(given > 0 ? given : counted);  // 0: whichever is free there
+    node.ports.push_back(given > 0 ? given : counted);  // 0: any free port
   }
   add_ranks(plan.roles, local, &node);
   return node;
@@ -83,17 +84,17 @@ std::shared_ptr<const World> foresee_world(const LaunchPlan& plan) {
 std::vector<std::string> assumptions(const LaunchPlan& plan) {
   std::vector<std::string> notes;
   const Topology& topology = plan.topology;
-  if (topology.start_port == 0) notes.push_back("ports are free ones, chosen anew at the start");
+  if (topology.start_port == 0) notes.push_back("ports are examples: each start chooses free ones");
   if (plan.service_port && topology.nnodes > 1) {
-    notes.push_back("each node has a key-value server of its own, on a free port");
+    notes.push_back("each node runs its own key-value server, on a free port");
   }
   if (topology.nnodes > 1 && topology.counts.empty() && !plan.roles.listed()) {
-    notes.push_back("the other nodes are taken to have the ranks and devices of this one");
+    notes.push_back("the other nodes are assumed to have the ranks and devices of this node");
   }
   if (topology.nnodes > 1 && topology.nodes.empty()) {
     notes.push_back(
-        "addresses and the order of the other nodes are known when "
-        "they have met");
+        "addresses and order of the other nodes are unknown until "
+        "they have joined");
   }
   if (topology.nnodes > 1) {
     notes.push_back(
@@ -108,12 +109,13 @@ std::vector<std::string> assumptions(const LaunchPlan& plan) {
   return notes;
 }
 
-// Nothing is written: a rank that is started by hand would miss them.
+// A dry run writes no files, so a rank started by hand would lack them.
 void note_long_values(const LaunchPlan& plan, ForeseenJob* job) {
   for (const LongValue& list : long_values(job->assignment, rank_context(plan))) {
-    job->notes.push_back(list.name + " is too long for an environment (" +
+    job->notes.push_back(list.name + " is too long for an environment variable (" +
                          std::to_string(list.value.size()) +
-                         " characters): the start writes it to the file of " + list.name + "_FILE");
+                         " characters): the start writes it to the file named by " + list.name +
+                         "_FILE");
   }
 }
 
@@ -132,7 +134,7 @@ Variables inherited_by(const std::vector<std::string>& environment, const RankCo
   return kept;
 }
 
-// Shows the ranks of one node, or of them trainer `wanted`.
+// Shows the ranks of one node, or only trainer `wanted`.
 void see_node(const RankCommands& commands, const std::vector<CorePlan>& own_cores,
               const Assignment& own, int node_rank, int wanted, const ForeseenJob::See& see) {
   Assignment assignment = own;
@@ -141,14 +143,14 @@ void see_node(const RankCommands& commands, const std::vector<CorePlan>& own_cor
   for (int local_rank = 0; local_rank < node.nproc(); ++local_rank) {
     const bool server = node.is_server(local_rank);
     if (wanted >= 0 && (server || node.rank_of(local_rank) != wanted)) continue;
-    const bool here = node_rank == own.node_rank;  // of the others' machines nothing is known
+    const bool here = node_rank == own.node_rank;  // the cores of other machines are unknown
     const CorePlan cores = here ? own_cores[static_cast<size_t>(local_rank)] : CorePlan{};
     see({node_rank, local_rank, server, node.rank_of(local_rank),
          commands.of(assignment, local_rank, cores)});
   }
 }
 
-// A job of one node has a Unix socket, whose name is made when it starts.
+// A single-node job uses a Unix socket, whose name is chosen at the start.
 std::string rendezvous_of(const Topology& topology) {
   if (topology.alone()) return "unix:" + runtime_folder() + "/rendezvous.sock";
   const int port = topology.rendezvous_port > 0 ? topology.rendezvous_port
@@ -176,7 +178,7 @@ ForeseenJob foresee(const LaunchPlan& plan, const std::vector<std::string>& envi
     for (int node = 0; node < own.nnodes(); ++node)
       see_node(*commands, cores, own, node, rank, see);
   };
-  const int last = job.assignment.node().nproc() - 1;  // a trainer, where there are servers too
+  const int last = job.assignment.node().nproc() - 1;  // a trainer, even if there are servers
   const RankCommand any = commands->of(job.assignment, last, cores.back());
   job.inherited = inherited_by(environment, any);
   job.removed = any.removed;

@@ -1,4 +1,4 @@
-// What a start would do, foreseen instead of done: fleetrun --dry_run.
+// Predicts what a start would do, for fleetrun --dry_run.
 #pragma once
 
 #include <functional>
@@ -16,21 +16,21 @@ namespace fleet {
 struct ForeseenRank {
   int node_rank = 0, local_rank = 0;
   bool server = false;  // a parameter server
-  int rank = 0;         // among the servers, or global
-  RankCommand command;  // without cores but for ranks of this node
+  int rank = 0;         // index among the servers, or global rank
+  RankCommand command;  // with cores only for ranks of this node
 };
 
-// Everything that would be started, as far as one node can know before it has met the others.
+// Everything that would start, as far as one node can know it before the nodes have joined.
 struct ForeseenJob {
   std::string job_id, rendezvous;
-  Assignment assignment;             // this node's, of a world that is foreseen
-  std::vector<std::string> program;  // a rank's
-  std::vector<std::string> notes;    // what is assumed
-  Findings findings;                 // of the doctor, on this node
-  Variables inherited;               // what every rank gets from fleetrun's own environment
-  std::vector<std::string> removed;  // and what not
-  // Shows each rank, node by node, and only trainer `rank` where that is not -1. They are made one
-  // after the other: a large job has more of them than memory.
+  Assignment assignment;             // this node's, in the predicted world
+  std::vector<std::string> program;  // the command of a rank
+  std::vector<std::string> notes;    // assumptions
+  Findings findings;                 // of the doctor's checks on this node
+  Variables inherited;               // variables of fleetrun's environment that every rank gets
+  std::vector<std::string> removed;  // variables that ranks do not get
+  // Calls `see` for each rank, node by node, or only for trainer `rank` unless that is -1. Creates
+  // them one at a time, because a large job would not fit in memory.
   using See = std::function<void(const ForeseenRank&)>;
   std::function<void(int rank, const See& see)> each;
 
@@ -38,9 +38,9 @@ struct ForeseenJob {
   int processes() const { return world().world_size + world().servers; }
 };
 
-// `plan` as it is before the others are met, and outlives what is returned; other nodes are taken
-// to be like this one where the list of nodes does not say otherwise. `environment`: fleetrun's
-// own, "NAME=value" each.
+// `plan` is the plan before the nodes have joined; it must outlive the result. Other nodes are
+// assumed to be like this one, unless the list of nodes differs. `environment`: fleetrun's own,
+// "NAME=value" each.
 ForeseenJob foresee(const LaunchPlan& plan, const std::vector<std::string>& environment);
 
 }  // namespace fleet

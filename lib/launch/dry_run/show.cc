@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of more processes the table shows only those of this node in full.
+// With more processes, the table shows only this node's in full.
 constexpr int kMostInFull = 64;
 
 const NodePlacement& node_of(const ForeseenJob& job, const ForeseenRank& rank) {
@@ -30,7 +30,7 @@ const NodePlacement& node_of(const ForeseenJob& job, const ForeseenRank& rank) {
 
 void check_rank(const ForeseenJob& job, int rank) {
   if (rank < job.world().world_size) return;
-  throw Error(ErrorCode::kUsage, "there is no rank " + std::to_string(rank), "--rank_env",
+  throw Error(ErrorCode::kUsage, "this job has no rank " + std::to_string(rank), "--rank_env",
               "this job has ranks 0 to " + std::to_string(job.world().world_size - 1));
 }
 
@@ -46,14 +46,14 @@ std::string shortened(const std::string& value) {
   constexpr size_t kWidest = 1000, kStart = 100, kEnd = 50;
   if (value.size() <= kWidest) return value;
   return value.substr(0, kStart) + " ... " + value.substr(value.size() - kEnd) + " (" +
-         std::to_string(value.size()) + " characters; --format json has them)";
+         std::to_string(value.size()) + " characters; --format json shows them)";
 }
 
 std::string count_of(size_t number, const std::string& what, const char* plural = "s") {
   return std::to_string(number) + " " + what + (number == 1 ? "" : plural);
 }
 
-// What of `all` is the same in `other` stays.
+// Keeps the variables of `all` that are equal in `other`.
 void keep_alike(const Variables& other, Variables* all) {
   std::erase_if(*all, [&](const auto& variable) {
     return std::find(other.begin(), other.end(), variable) == other.end();
@@ -67,12 +67,12 @@ Variables without(Variables variables, const Variables& others) {
   return variables;
 }
 
-// The ranks as a table has them: a row each, and of some the whole environment.
+// The rows of the table, and the full environment of some ranks.
 struct Rows {
   std::vector<std::vector<std::string>> places = {
       {"", "node", "address", "local rank", "GPUs", "cores", "endpoint", "log"}};
-  Variables alike;                                         // of all
-  std::vector<std::pair<std::string, Variables>> in_full;  // rank, and what it gets
+  Variables alike;                                         // equal for all ranks
+  std::vector<std::pair<std::string, Variables>> in_full;  // rank and its variables
   bool all_in_full = true;
 };
 
@@ -94,11 +94,12 @@ Rows rows_of(const ForeseenJob& job, int rank) {
       rows.in_full.emplace_back(name_of(one), one.command.environment);
     }
   });
-  if (rank >= 0 || job.processes() == 1) rows.alike.clear();  // of one rank all is its own
+  if (rank >= 0 || job.processes() == 1)
+    rows.alike.clear();  // a single rank shows all its variables
   return rows;
 }
 
-// What the doctor complains of.
+// Writes the warnings and failures of the doctor's checks.
 void write_findings(const Findings& findings, std::ostream& out) {
   size_t well = 0;
   for (const Finding& finding : findings) {
@@ -111,7 +112,7 @@ void write_findings(const Findings& findings, std::ostream& out) {
   }
   if (!findings.empty()) {
     out << "  checks      " << well << " of " << findings.size()
-        << " find nothing wrong with this node; fleetrun doctor shows them\n";
+        << " checks of this node passed; fleetrun doctor shows them\n";
   }
 }
 
@@ -163,7 +164,7 @@ void write_dry_run_table(const ForeseenJob& job, int rank, std::ostream& out) {
   const Rows rows = rows_of(job, rank);
   out << "job '" << shown_name(job.job_id)
       << "': " << count_of(static_cast<size_t>(job.processes()), "process", "es") << " on "
-      << count_of(job.world().nodes.size(), "node") << "; nothing is started\n"
+      << count_of(job.world().nodes.size(), "node") << "; dry run, nothing starts\n"
       << "  rendezvous  " << job.rendezvous << "\n  program     " << join(job.program, " ") << "\n";
   for (const std::string& note : job.notes) out << "  note        " << note << "\n";
   write_findings(job.findings, out);
@@ -173,7 +174,7 @@ void write_dry_run_table(const ForeseenJob& job, int rank, std::ostream& out) {
     out << "\n" << name << " gets\n" << variables_text(without(variables, rows.alike));
   }
   if (!rows.all_in_full) {
-    out << "\n(other nodes' ranks: --rank_env R for one, --format json for "
+    out << "\n(for other nodes' ranks use --rank_env R for one, --format json for "
            "all)\n";
   }
   out << "\nand every rank inherits\n"
@@ -213,7 +214,7 @@ void write_dry_run_shell(const ForeseenJob& job, int rank, bool masked_secrets, 
     Variables all = job.inherited;
     all.insert(all.end(), one.command.environment.begin(), one.command.environment.end());
     for (const auto& [name, value] : all) {
-      // What belongs to the shell itself, and functions that bash has exported.
+      // Skip the shell's own variables and functions exported by bash.
       const bool own = name == "_" || name == "PWD" || name == "OLDPWD" || name == "SHLVL";
       if (own || !is_shell_name(name)) continue;
       if (masked_secrets && is_secret(name) && !value.empty()) {

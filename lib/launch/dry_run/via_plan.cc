@@ -16,10 +16,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of more nodes the table shows only the first one's command.
+// With more nodes, the table shows only the first one's command.
 constexpr size_t kMostCommands = 8;
 
-// How many ranks a node of collective training has; 0: its GPUs decide.
+// The number of ranks of a node in collective training; 0 if its GPUs decide.
 int ranks_of(const Settings& settings, const ListedNode& node) {
   if (settings.given("nproc_per_node")) return static_cast<int>(settings.integer("nproc_per_node"));
   if (node.devices > 0) return node.devices;
@@ -41,11 +41,11 @@ NodeProcesses processes_of(const Roles& roles, const ListedNode& node, int place
 }
 
 std::string processes_text(const NodeProcesses& processes) {
-  if (!processes.known) return "one for each GPU there";
+  if (!processes.known) return "one per GPU of the node";
   std::vector<std::string> texts;
   if (!processes.servers.empty()) texts.push_back("servers " + ranges_text(processes.servers));
   if (!processes.ranks.empty()) texts.push_back("ranks " + ranges_text(processes.ranks));
-  return texts.empty() ? "none: a spare" : join(texts, ", ");
+  return texts.empty() ? "none: spare node" : join(texts, ", ");
 }
 
 std::string line_of(const std::vector<std::string>& words) {
@@ -55,7 +55,7 @@ std::string line_of(const std::vector<std::string>& words) {
 }
 
 void write_commands(const ViaPlan& plan, std::ostream& out) {
-  if (!plan.command.empty()) out << "\nhere is run\n  " << line_of(plan.command) << "\n";
+  if (!plan.command.empty()) out << "\nthis machine runs\n  " << line_of(plan.command) << "\n";
   const bool all = plan.nodes.size() <= kMostCommands;
   for (size_t k = 0; k < (all ? plan.nodes.size() : 1); ++k) {
     const NodeStart& node = plan.nodes[k];
@@ -65,7 +65,7 @@ void write_commands(const ViaPlan& plan, std::ostream& out) {
     }
     if (!node.command.empty()) out << "\n" << name << " runs\n  " << line_of(node.command) << "\n";
   }
-  if (!all) out << "\n(the other nodes' commands are alike; --format json has them)\n";
+  if (!all) out << "\n(the other nodes' commands are similar; --format json shows them)\n";
 }
 
 Json node_json(const NodeStart& node, size_t place) {
@@ -89,7 +89,7 @@ std::vector<NodeProcesses> foresee_processes(const Settings& settings,
                                              const std::vector<ListedNode>& nodes) {
   const Roles roles = read_roles(settings);
   std::vector<NodeProcesses> all;
-  int next = 0;  // -1: not known any more
+  int next = 0;  // -1: unknown from here on
   for (const ListedNode& node : nodes) {
     if (roles.wanted) {
       all.push_back(processes_of(roles, node, static_cast<int>(all.size())));
@@ -107,7 +107,7 @@ std::vector<NodeProcesses> foresee_processes(const Settings& settings,
 void write_via_table(const ViaPlan& plan, std::ostream& out) {
   out << "job '" << shown_name(plan.job_id) << "' on " << plan.nodes.size()
       << (plan.nodes.size() == 1 ? " node" : " nodes") << " with --via=" << plan.via
-      << "; nothing is started\n  program     " << join(plan.program, " ") << "\n";
+      << "; dry run, nothing starts\n  program     " << join(plan.program, " ") << "\n";
   for (const std::string& note : plan.notes) out << "  note        " << note << "\n";
   std::vector<std::vector<std::string>> rows = {
       {"node", "address", "through", "processes", "GPUs", "folder", "logs"}};
@@ -119,7 +119,8 @@ void write_via_table(const ViaPlan& plan, std::ostream& out) {
   out << "\n" << aligned(rows, "  ");
   write_commands(plan, out);
   if (!plan.environment.empty()) {
-    out << "\nof this environment every node gets\n" << variables_text(plan.environment);
+    out << "\nvariables that every node gets from this environment\n"
+        << variables_text(plan.environment);
   }
 }
 

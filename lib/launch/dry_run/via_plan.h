@@ -1,4 +1,4 @@
-// --dry_run of a job that is started from elsewhere: what would run on which node.
+// --dry_run of a job started with --via: what would run on each node.
 #pragma once
 
 #include <ostream>
@@ -12,40 +12,41 @@
 
 namespace fleet {
 
-// Which processes of the job a node would have.
+// The processes that a node would run.
 struct NodeProcesses {
-  bool known = false;                         // false: as many as the node has GPUs, or one
-  std::vector<int> servers = {}, ranks = {};  // neither: it waits as a spare
+  bool known = false;                         // false: one per GPU of the node, or one
+  std::vector<int> servers = {}, ranks = {};  // both empty: a spare node
 };
-// By node, as far as the options tell: --nproc_per_node, counts in --ips, --gpus, the options of
-// parameter servers. Behind a node of which it is not known the numbers of ranks are not either.
+// The processes by node, as far as the options determine them: --nproc_per_node, counts in --ips,
+// --gpus, the options of parameter servers. After a node with an unknown count, rank numbers are
+// unknown too.
 std::vector<NodeProcesses> foresee_processes(const Settings& settings,
                                              const std::vector<ListedNode>& nodes);
 
 struct NodeStart {
-  std::string name;     // as it is listed
+  std::string name;     // as listed
   std::string through;  // "fleetd at 10.0.0.1:6767"
-  std::string folder;   // "": this one
+  std::string folder;   // "": the current folder
   std::string logs;
   std::string gpus;  // for people
   NodeProcesses processes;
-  std::vector<std::string> reached_by;  // what is run here to reach it; empty: nothing
-  std::vector<std::string> command;     // what runs there; empty: ViaPlan::command says it
+  std::vector<std::string> reached_by;  // the local command that reaches it; may be empty
+  std::vector<std::string> command;  // the command on the node; empty: ViaPlan::command covers it
 };
 
 struct ViaPlan {
   std::string job_id, via;
   std::vector<std::string> program;
-  std::vector<std::string> command;  // what is run here for all nodes; empty: nothing
-  Variables environment;             // what every node's fleetrun gets of this place
+  std::vector<std::string> command;  // the local command for all nodes; may be empty
+  Variables environment;             // local variables that every node's fleetrun gets
   std::vector<NodeStart> nodes;
   std::vector<std::string> notes;
 };
 
-// Secrets are masked.
+// Both mask secrets.
 void write_via_table(const ViaPlan& plan, std::ostream& out);
 void write_via_json(const ViaPlan& plan, std::ostream& out);
-// One of the two, to standard output.
+// Writes one of the two to standard output.
 void print_via_plan(const ViaPlan& plan, const DryRun& wish);
 
 }  // namespace fleet

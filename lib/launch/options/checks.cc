@@ -3,13 +3,13 @@
 namespace fleet {
 
 OptionGroup check_options() {
-  OptionGroup group("before it starts");
+  OptionGroup group("checks before the start");
   group.flag({.key = "allow_skew", .environment = {"PADDLE_ALLOW_SKEW"}},
-             "nodes may have other versions, files, libraries or NCCL_* settings: only warned of");
+             "only warn if nodes differ in versions, files, libraries or NCCL_* settings");
   group.flag({.key = "preflight", .environment = {"PADDLE_PREFLIGHT"}},
-             "the checks of `fleetrun doctor` before the ranks start; 117 where one fails");
+             "run the checks of `fleetrun doctor` before ranks start; exit with 117 if one fails");
   group.integer({.key = "debug_rank", .value = "R", .optional = true}, -1, -1, 1 << 30,
-                "this rank waits until `fleetrun debug --rank R` starts it in your terminal");
+                "hold this rank until `fleetrun debug --rank R` starts it in your terminal");
   return group;
 }
 

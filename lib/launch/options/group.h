@@ -1,6 +1,6 @@
-// The groups of fleetrun's options: one file of this folder each, an option one call with
-// everything about it. A new group is one file and its line in options.cc; where an option counts
-// only in some ways to start, also a line in option_rules.cc.
+// The groups of fleetrun's options, one file of this folder each. One call declares an option with
+// everything about it. A new group is one file and its line in options.cc. If an option applies
+// only to some ways to start a job, option_rules.cc needs a line too.
 #pragma once
 
 #include "base/option_group.h"
@@ -8,14 +8,14 @@
 namespace fleet {
 
 OptionGroup start_options();      // which nodes, devices and ranks
-OptionGroup via_options();        // starting it on all nodes from one place
-OptionGroup role_options();       // the parameter-server mode
-OptionGroup supervise_options();  // how the job is watched, stopped and restarted
+OptionGroup via_options();        // starting all nodes from one place
+OptionGroup role_options();       // parameter servers
+OptionGroup supervise_options();  // supervision, stop and restart
 OptionGroup log_options();
-OptionGroup screen_options();  // what the launcher itself says
-OptionGroup check_options();   // before it starts
+OptionGroup screen_options();  // output of the launcher itself
+OptionGroup check_options();   // checks before the start
 OptionGroup security_options();
-OptionGroup torch_options();  // what torchrun has and Paddle has not
-OptionGroup look_options();   // starting nothing: --help, --dry_run
+OptionGroup torch_options();  // torchrun's options that Paddle lacks
+OptionGroup look_options();   // options that start nothing: --help, --dry_run
 
 }  // namespace fleet

@@ -5,34 +5,38 @@ namespace fleet {
 OptionGroup log_options() {
   OptionGroup group("logs");
   group.text({.key = "log_dir", .environment = {"PADDLE_LOG_DIR"}, .value = "DIR", .common = true},
-             "log", "folder of workerlog.N and endpoints.log");
+             "log", "folder for workerlog.N and endpoints.log");
   group.text({.key = "ranks", .value = "LIST", .optional = true, .common = true}, "",
-             "ranks to show: 0,3-5 or all (each node's local rank 0)");
+             "ranks to show: 0,3-5 or all (default: local rank 0)");
   group.text({.key = "local_ranks_filter", .value = "LIST", .optional = true, .common = true}, "",
-             "the same by local ranks");
+             "local ranks to show: 0,3-5 or all");
   group.text({.key = "tee", .aliases = {"t"}, .value = "STREAMS", .optional = true}, "",
-             "show these as well (1: output, 2: error, 3: both; 0:3,2:1: by local rank)");
+             "show these streams too (1: stdout, 2: stderr, 3: both; 0:3,2:1: by local rank)");
   group.text(
       {.key = "redirects", .aliases = {"redirect", "r"}, .value = "STREAMS", .optional = true}, "",
-      "do not show these: they go to the logs only; the rest of every rank is shown");
+      "write these streams to the logs only; show all other streams of every rank");
   group.choice({.key = "collapse", .value = "WHEN", .optional = true}, "auto",
                {"auto", "on", "off"},
-               "equal lines of several ranks are shown once (auto: on a terminal)");
+               "show equal lines of several ranks once (auto: on a terminal) (default: auto)");
   group.choice({.key = "timestamps", .value = "WHERE", .optional = true}, "none",
-               {"none", "console", "files", "all"}, "the time before each line");
+               {"none", "console", "files", "all"},
+               "print the time before each line (default: none)");
   group.choice({.key = "slow_console", .value = "HOW", .optional = true}, "auto",
                {"auto", "wait", "drop"},
-               "ranks wait for it, or lines are dropped and counted (auto: on a terminal)");
+               "if the console is slow, make ranks wait, or drop and count lines (auto: drop on a "
+               "terminal) (default: auto)");
   group.flag({.key = "log_overwrite", .environment = {"PADDLE_LOG_OVERWRITE"}},
-             "logs of earlier runs are removed; else they are appended to");
-  group.flag({.key = "log_split"}, "standard error goes to workerlog.N.err");
-  group.text({.key = "log_max_size", .value = "SIZE", .optional = true}, "",
-             "a log of this size is closed (workerlog.N.1 ...), another begun: 100M, 2G");
+             "remove the logs of earlier runs instead of appending to them");
+  group.flag({.key = "log_split"}, "write standard error to workerlog.N.err");
+  group.text(
+      {.key = "log_max_size", .value = "SIZE", .optional = true}, "",
+      "rotate a log at this size, as in 100M or 2G (workerlog.N.1 ...) (default: unlimited)");
   group.text({.key = "log_total_size", .value = "SIZE", .optional = true}, "",
-             "all logs of this node together: then the oldest closed ones are removed");
+             "total size of this node's logs: remove the oldest rotated ones beyond it (default: "
+             "unlimited)");
   group.choice(
       {.key = "log_level", .environment = {"PADDLE_LOG_LEVEL"}, .value = "LEVEL", .common = true},
-      "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}, "how much is logged");
+      "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}, "least severity to log");
   return group;
 }
 

@@ -62,7 +62,7 @@ std::string launch_version() { return "fleetrun " FLEET_VERSION; }
 std::string launch_help(bool all) {
   std::string text =
       "usage: fleetrun [options] PROGRAM [arguments of the program]\n"
-      "Starts synchronous training. PROGRAM: a job file (.json), a .py, any program.\n";
+      "Starts distributed training. PROGRAM: a job file (.json), a .py or any program.\n";
   std::string group;
   for (size_t i = 0; i < launch_options().size(); ++i) {
     const Option& option = launch_options()[i];
@@ -78,19 +78,19 @@ std::string launch_help(bool all) {
   }
   if (all) {
     text +=
-        "of other launchers (translated, named as without meaning here, or refused with the\n"
-        "line to write; docs/how-to/other_launchers.md):\n" +
+        "options of other launchers (translated, ignored with a note, or rejected with the\n"
+        "command to use; see docs/how-to/other_launchers.md):\n" +
         compat_help();
   }
   return text + help_tail();
 }
 
 std::string help_tail() {
-  return "Most options have a PADDLE_* variable; --gpus is --selected_gpus, --devices too.\n"
-         "Exit code: the first failing rank's, 128 + its signal.\n"
+  return "Most options have a PADDLE_* variable. --selected_gpus and --devices mean --gpus.\n"
+         "Exit code: that of the first rank to fail, or 128 + its signal.\n"
          "examples:\n"
          "  fleetrun --nproc_per_node=2 config/fashion_mnist.json --set data.batch_size=64\n"
-         "  fleetrun --ips=\"10.0.0.1, 10.0.0.2\" --nproc_per_node=8 job.json  # on each one\n"
+         "  fleetrun --ips=\"10.0.0.1, 10.0.0.2\" --nproc_per_node=8 job.json  # on each node\n"
          "  fleetrun job.json --predict photos/   # --export_onnx...: fleet-worker --help\n"
          "  fleetrun --nproc_per_node=2 train.py --lr 0.1\n";
 }

@@ -3,12 +3,13 @@
 namespace fleet {
 
 OptionGroup screen_options() {
-  OptionGroup group("what it says");
+  OptionGroup group("launcher output");
   group.flag({.key = "quiet", .aliases = {"q"}, .environment = {"PADDLE_QUIET"}, .common = true},
-             "print only the program's output, warnings and failures");
+             "print only program output, warnings and failures");
   group.choice({.key = "table", .environment = {"PADDLE_TABLE"}, .value = "HOW", .optional = true},
                "auto", {"auto", "paddle", "narrow", "none"},
-               "the environment table (auto: Paddle's, narrow where the terminal is)");
+               "style of the environment table (auto: paddle, or narrow on a narrow terminal) "
+               "(default: auto)");
   return group;
 }
 

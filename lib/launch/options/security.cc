@@ -4,13 +4,15 @@ namespace fleet {
 
 OptionGroup security_options() {
   OptionGroup group("security");
-  group.text({.key = "secret_file",
-              .environment = {"FLEET_SECRET_FILE"},
-              .value = "FILE",
-              .optional = true},
-             "", "the secret of several nodes (default: FLEET_JOB_SECRET, your own file)");
+  group.text(
+      {.key = "secret_file",
+       .environment = {"FLEET_SECRET_FILE"},
+       .value = "FILE",
+       .optional = true},
+      "",
+      "file with the secret of a multi-node job (default: FLEET_JOB_SECRET, then your own file)");
   group.flag({.key = "insecure", .environment = {"FLEET_INSECURE"}},
-             "no secret and no TLS, on a network that you trust");
+             "use neither a secret nor TLS; only on a network that you trust");
   return group;
 }
 

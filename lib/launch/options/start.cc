@@ -4,16 +4,16 @@
 namespace fleet {
 
 OptionGroup start_options() {
-  OptionGroup group("where it runs");
+  OptionGroup group("nodes, devices and ranks");
   group.texts({.key = "ips",
                .environment = {"PADDLE_IPS"},
                .value = "LIST",
                .optional = true,
                .common = true,
                .spread = true},
-              "the nodes by rank: a,b[01-16],c:4 (4 GPUs), @file");
+              "nodes in rank order: a,b[01-16],c:4 (4 GPUs), @file");
   group.flag({.key = "sort_ip", .environment = {"PADDLE_SORT_IP"}},
-             "ranks follow the addresses of --ips, not its order");
+             "order nodes by address instead of by their place in --ips");
   group.text({.key = "gpus",
               .aliases = {"selected_gpus", "devices"},
               .environment = {"PADDLE_DEVICES", "PADDLE_GPUS"},
@@ -26,7 +26,7 @@ OptionGroup start_options() {
                  .value = "N",
                  .optional = true,
                  .common = true},
-                0, 1, 4096, "ranks here, or gpu, cpu, auto (default: 1 a GPU, or 1)");
+                0, 1, 4096, "ranks here, or gpu|cpu|auto (default: 1 per GPU, or 1)");
   group.text({.key = "host",
               .aliases = {"local_addr"},
               .environment = {"PADDLE_HOST", "POD_IP"},
@@ -39,57 +39,61 @@ OptionGroup start_options() {
               .value = "ADDR:PORT",
               .optional = true,
               .common = true},
-             "", "where the rendezvous is, instead of the first of --ips");
+             "", "rendezvous address (default: the first of --ips)");
   group.text({.key = "nnodes",
               .aliases = {"nnode"},
               .environment = {"PADDLE_NNODES"},
               .value = "N|MIN:MAX",
               .optional = true,
               .common = true},
-             "", "how many nodes, without --ips; a range is elastic");
+             "", "number of nodes without --ips; MIN:MAX is elastic");
   group.integer({.key = "rank",
                  .aliases = {"node_rank"},
                  .environment = {"PADDLE_RANK"},
                  .value = "N",
                  .optional = true,
                  .common = true},
-                -1, -1, 65535, "this node's rank, where --ips is not given");
+                -1, -1, 65535, "this node's rank, without --ips");
   group.integer({.key = "start_port",
                  .environment = {"PADDLE_START_PORT", "FLAGS_START_PORT"},
                  .value = "PORT",
                  .optional = true,
                  .common = true},
-                0, 0, 65535, "first endpoint port; 0: free ones (nodes: 6070)");
+                0, 0, 65535, "first endpoint port; 0: any (default: 6070; 1 node: 0)");
   group.integer({.key = "rdzv_port",
                  .environment = {"PADDLE_RDZV_PORT"},
                  .value = "PORT",
                  .optional = true,
                  .common = true},
-                0, 0, 65535, "the rendezvous's port; 0: a free one (nodes: 6768)");
+                0, 0, 65535, "rendezvous port; 0: any (default: 6768; 1 node: 0)");
   group.number({.key = "rdzv_timeout",
                 .environment = {"PADDLE_RDZV_TIMEOUT"},
                 .value = "SECONDS",
                 .common = true},
-               300, 0.001, 1e6, "how long to wait for all nodes");
+               300, 0.001, 1e6, "seconds to wait for all nodes to join");
   group.text({.key = "job_id",
               .aliases = {"rdzv_id"},
               .environment = {"PADDLE_JOB_ID"},
               .value = "NAME",
               .common = true},
-             "default", "names the job; equal on every node");
+             "default", "job name, the same on every node");
   group.texts(
       {.key = "dialect", .environment = {"PADDLE_DIALECT"}, .value = "LIST", .optional = true},
-      "whose variables the ranks get: " + dialect_names() + " (default: paddle,torch)");
-  group.text({.key = "via", .value = "HOW", .optional = true}, "",
-             "start the job on all nodes from here (default: the same line on each)");
+      "launchers whose environment variables the ranks get: " + dialect_names() +
+          " (default: paddle,torch)");
+  group.text(
+      {.key = "via", .value = "HOW", .optional = true}, "",
+      "start all nodes from here: fleetd, ssh or slurm (default: you start fleetrun on each node)");
   group.text({.key = "via_options", .value = "TEXT", .optional = true}, "",
-             "more options for the ssh or srun of --via");
-  group.text({.key = "remote_fleetrun", .value = "PATH", .optional = true}, "",
-             "the fleetrun of the nodes, with --via=ssh and slurm (default: this one's path)");
+             "more options for the ssh or srun that --via runs");
+  group.text(
+      {.key = "remote_fleetrun", .value = "PATH", .optional = true}, "",
+      "path of fleetrun on the nodes, for --via=ssh and slurm (default: path of this fleetrun)");
   group.flag({.key = "leash", .internal = true},
-             "standard input is a leash: bytes are signals, its end is a SIGHUP (as --via does)");
+             "read signals from standard input, the control pipe of --via: each byte is a signal, "
+             "end of file is SIGHUP");
   group.flag({.key = "part", .internal = true},
-             "a node's part of a job that another fleetrun shows: no verdict here");
+             "run one node's part of a job that another fleetrun shows; print no verdict");
   return group;
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kStoreConnections = 8;  // a process
+constexpr int kStoreConnections = 8;  // per process
 constexpr std::chrono::seconds kPatience{120};
 
 std::string address_of(int node) {
@@ -40,14 +40,14 @@ int64_t cpu_ns() {
 
 int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-// A message is its length and a JSON text.
+// A message is a length and a JSON text.
 void send_text(int fd, const std::string& text) {
   const auto size = static_cast<uint32_t>(text.size());
   std::string bytes(reinterpret_cast<const char*>(&size), sizeof size);
   bytes += text;
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t sent = ::send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
-    if (sent <= 0) throw Error(ErrorCode::kInternal, "a process of simulated nodes is gone");
+    if (sent <= 0) throw Error(ErrorCode::kInternal, "a process of simulated nodes has ended");
     at += static_cast<size_t>(sent);
   }
 }
@@ -69,7 +69,7 @@ std::optional<std::string> receive_text(int fd) {
   return text;
 }
 
-// What the clients of this process hear.
+// Collects the events of this process's clients. Thread safe.
 class Ears {
  public:
   void hear(const RendezvousEvent& event) {
@@ -86,7 +86,7 @@ class Ears {
     }
     changed_.notify_one();
   }
-  // Until `count` are assigned, or all that are not have ended.
+  // Waits until `count` clients are assigned or have ended.
   NodesReport wait_assigned(size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return assigned_.size() + ended_ >= count; });
@@ -176,9 +176,9 @@ class Nodes {
   std::deque<RendezvousClient> clients_;
 };
 
-// Obeys until its socket is closed.
+// Executes commands until the socket is closed.
 [[noreturn]] void run_nodes(int fd, const SimulatedJob& job, int first, int last) {
-  auto* nodes = new Nodes(job, first, last);  // the process ends without taking them down
+  auto* nodes = new Nodes(job, first, last);  // never destroyed: the process exits first
   try {
     while (const auto text = receive_text(fd)) {
       const Json order = Json::parse(*text);
@@ -245,7 +245,7 @@ void NodesProcess::ask(char what, const std::string& text, const Security& secur
 
 NodesReport NodesProcess::report() {
   const auto text = receive_text(socket_.get());
-  if (!text) throw Error(ErrorCode::kInternal, "a process of simulated nodes is gone");
+  if (!text) throw Error(ErrorCode::kInternal, "a process of simulated nodes has ended");
   const Json json = Json::parse(*text);
   return {json["failed"], json["why"], json["times"].get<std::vector<int64_t>>(), json["cpu"]};
 }

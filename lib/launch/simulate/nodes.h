@@ -1,4 +1,4 @@
-// A process with some of the nodes of a simulated job: real clients, one connection each.
+// A process that runs some nodes of a simulated job: real clients, one connection each.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +11,40 @@
 
 namespace fleet {
 
-inline constexpr char kSimulatedKey[] = "ids";  // what every rank gets from the Store
+inline constexpr char kSimulatedKey[] = "ids";  // the key that every rank gets from the Store
 
 struct SimulatedJob {
   int ranks = 1;
-  int ranks_per_node = 8;  // the last node has what is left
+  int ranks_per_node = 8;  // the last node may have fewer
 
   int nnodes() const { return (ranks + ranks_per_node - 1) / ranks_per_node; }
   int ranks_of(int node) const;
-  JobSpec spec() const;  // with its list of nodes
+  JobSpec spec() const;  // includes the list of nodes
 };
 
-// What a process measured.
+// Measurements of a process.
 struct NodesReport {
-  int64_t failed = 0;                // nodes or calls that did not end as they should
-  std::string why;                   // of one of them
-  std::vector<int64_t> nanoseconds;  // joining: when each node was assigned, by the monotonic clock
-  int64_t cpu_ns = 0;                // used since the process began
+  int64_t failed = 0;                // nodes or calls that failed
+  std::string why;                   // reason of one failure
+  std::vector<int64_t> nanoseconds;  // join: when each node was assigned, monotonic clock
+  int64_t cpu_ns = 0;                // CPU time since the process started
 };
 
-// Forks: to be made before the process has threads. Its calls throw kInternal where the process is
-// gone.
+// Forks in its constructor, so create it before threads exist. Calls throw kInternal if the process
+// has ended.
 class NodesProcess {
  public:
   // Nodes [first, last) of the job.
   NodesProcess(const SimulatedJob& job, int first, int last);
-  ~NodesProcess();  // ends the process
+  ~NodesProcess();  // kills the process
   NodesProcess(NodesProcess&&) = default;
 
   void join(const std::string& address, const Security& security) { ask('j', address, security); }
-  // Every rank gets this key from the Store at `address`.
+  // Every rank gets kSimulatedKey from the Store at `address`.
   void get(const std::string& address, const Security& security) { ask('g', address, security); }
-  void look() { ask('l', {}, {}); }    // only reports
-  void finish() { ask('f', {}, {}); }  // until every node has its verdict
-  NodesReport report();                // of what was asked last; waits for it
+  void look() { ask('l', {}, {}); }    // requests a report only
+  void finish() { ask('f', {}, {}); }  // waits until every node has its verdict
+  NodesReport report();                // waits for the reply to the last request
 
  private:
   void ask(char what, const std::string& text, const Security& security);

@@ -28,9 +28,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSpareFiles = 200;    // beside the connections
-constexpr int kRanksPerId = 128;    // of an NCCL id, which has as many bytes
-constexpr int kNodesAProcess = 64;  // fewer are not worth one more
+constexpr int kSpareFiles = 200;    // besides the connections
+constexpr int kRanksPerId = 128;    // ranks per NCCL id
+constexpr int kNodesAProcess = 64;  // a process with fewer is not worthwhile
 
 double seconds_since(int64_t begin, int64_t end) { return static_cast<double>(end - begin) * 1e-9; }
 
@@ -42,7 +42,7 @@ double cpu_seconds() {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-// Every connection is a file here.
+// Every connection needs a file descriptor in this process.
 void allow_files(int connections) {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
@@ -50,7 +50,7 @@ void allow_files(int connections) {
   if (files.rlim_max < wanted) {
     throw Error(ErrorCode::kUsage,
                 std::to_string(connections) + " nodes need " + std::to_string(wanted) +
-                    " open files; a process may have " + std::to_string(files.rlim_max),
+                    " open files, but the limit of a process is " + std::to_string(files.rlim_max),
                 "fleetrun simulate", "raise the hard limit (ulimit -Hn), or simulate fewer ranks");
   }
   files.rlim_cur = std::max(files.rlim_cur, wanted);
@@ -62,13 +62,13 @@ struct Traffic {
   int connections = 0;
 };
 
-// Of the connections that this process serves, as TCP counts it.
+// Traffic of the connections that this process serves, as TCP counts it.
 Traffic traffic(int port) {
   Traffic all;
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   for (int fd = 0; fd < static_cast<int>(files.rlim_cur); ++fd) {
-    sockaddr_in6 own{}, peer{};  // the port is at the same place in both families
+    sockaddr_in6 own{}, peer{};  // both families store the port at the same offset
     socklen_t size = sizeof own, peer_size = sizeof peer;
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) continue;
     const bool inet = own.sin6_family == AF_INET || own.sin6_family == AF_INET6;
@@ -84,7 +84,7 @@ Traffic traffic(int port) {
   return all;
 }
 
-// Of this process, from the kernel: what it holds now.
+// Resident memory of this process now, in MB.
 double resident_mb() {
   std::ifstream file("/proc/self/statm");
   long pages = 0, resident = 0;
@@ -114,7 +114,7 @@ class Simulation {
     if (settings_.number("idle") > 0) idle(settings_.number("idle"));
     if (settings_.boolean("store")) get_ids();
     finish();
-    processes_.clear();  // a connection less each, rather than goodbyes
+    processes_.clear();  // closes the connections without a farewell
     server.stop(std::chrono::milliseconds(0));
   }
 
@@ -127,13 +127,13 @@ class Simulation {
       const auto from = [&](int64_t part) { return static_cast<int>(part * nodes / count); };
       processes_.emplace_back(job_, from(i), from(i + 1));
     }
-    std::printf("%d ranks on %d nodes, %s, one connection a node, nodes in %d process%s\n",
+    std::printf("%d ranks on %d nodes, %s, one connection per node, nodes in %d process%s\n",
                 job_.ranks, nodes, security_.tls ? "mutual TLS" : "plain", count,
                 count == 1 ? "" : "es");
     std::fflush(stdout);
   }
 
-  // What the processes say to what all were asked; the times together, ascending.
+  // Collects the replies of all processes; merges and sorts their times.
   NodesReport reports() {
     NodesReport all;
     for (NodesProcess& process : processes_) {
@@ -146,7 +146,7 @@ class Simulation {
     std::sort(all.nanoseconds.begin(), all.nanoseconds.end());
     if (all.failed > 0) {
       throw Error(ErrorCode::kInternal,
-                  std::to_string(all.failed) + " failed, one with: " + all.why,
+                  std::to_string(all.failed) + " failed; the first reason: " + all.why,
                   "the simulated nodes");
     }
     return all;
@@ -178,7 +178,7 @@ class Simulation {
   }
 
   void idle(double seconds) {
-    // Until its beats have their pace.
+    // Wait until the heartbeat interval has settled.
     const JobTimes times = beats_for(job_.nnodes(), {});
     std::this_thread::sleep_for(times.settles_in + times.early_beat);
     const double cpu = cpu_seconds();
@@ -191,8 +191,8 @@ class Simulation {
     std::fflush(stdout);
   }
 
-  // As the ranks of a job do: those who make an id each publish it, the first joins them to one
-  // value, everyone gets that.
+  // Like the ranks of a job: some ranks each publish an id, the first joins them to one value, and
+  // everyone gets that value.
   void get_ids() {
     const int ids = (job_.ranks + kRanksPerId - 1) / kRanksPerId;
     const std::string id(128, 'i');
@@ -228,7 +228,7 @@ class Simulation {
   std::string address_;
 };
 
-// In a process of its own: gRPC cannot be forked once it runs.
+// Runs in a child process, because a process cannot fork safely once gRPC runs.
 int run_apart(const Settings& settings, const Security& security) {
   const pid_t child = ::fork();
   if (child < 0) throw_errno("fork");
@@ -263,15 +263,15 @@ Command simulate_command() {
       .program = "fleetrun simulate",
       .about =
           "measure the rendezvous of a large job on this machine\n"
-          "The real rendezvous, with the real clients of all nodes in other processes."};
-  syntax.options.integer({.key = "ranks", .value = "N"}, 10'000, 1, 4e6, "ranks of the job")
-      .integer({.key = "gpus_per_node", .value = "N"}, 8, 1, 4096, "ranks of a node")
+          "Runs the real rendezvous server, and the real clients of all nodes in other processes."};
+  syntax.options.integer({.key = "ranks", .value = "N"}, 10'000, 1, 4e6, "number of ranks")
+      .integer({.key = "gpus_per_node", .value = "N"}, 8, 1, 4096, "ranks per node")
       .integer({.key = "processes", .value = "N"}, 4, 1, 256,
-               "processes that the nodes are spread over")
-      .flag({.key = "tls"}, "a second time with mutual TLS, beside plain")
+               "number of processes that run the nodes")
+      .flag({.key = "tls"}, "repeat the measurement with mutual TLS")
       .flag({.key = "store"}, "also let every rank get the job's NCCL ids from the store")
       .number({.key = "idle", .value = "SECONDS"}, 3, 0, 3600,
-              "how long to look at what the beats of the waiting job cost");
+              "seconds to measure the CPU cost of heartbeats in the idle job; 0: skip");
   return {.name = "simulate", .syntax = std::move(syntax), .run = run_simulate};
 }
 

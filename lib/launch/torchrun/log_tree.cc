@@ -13,12 +13,13 @@
 namespace fleet {
 namespace {
 
-// Not one that somebody else has made, in a folder where everybody may.
+// Creates the parent folder. Does not accept one that another user created in a world-writable
+// folder.
 void make_private_parent(const LaunchPlan& plan) {
   const std::string parent = temporary_parent(plan.log_dir);
   if (::mkdir(parent.c_str(), 0700) == 0 || std::filesystem::exists(plan.log_dir)) return;
-  throw Error(ErrorCode::kUsage, std::string("it cannot be made: ") + std::strerror(errno), parent,
-              "give a --log_dir");
+  throw Error(ErrorCode::kUsage, std::string("cannot create the folder: ") + std::strerror(errno),
+              parent, "choose a folder with --log_dir");
 }
 
 }  // namespace

@@ -1,15 +1,15 @@
-// The folders of torchrun's logs: FOLDER/attempt_K/N.
+// The log folders of torchrun: FOLDER/attempt_K/N.
 #pragma once
 
 #include "launch/plan.h"
 
 namespace fleet {
 
-// Makes them for this node's ranks, where the plan has them. A folder for temporary files is made
-// for this user alone. kUsage where they cannot be made.
+// Creates them for this node's ranks. A temporary folder is accessible to this user only. Throws
+// kUsage if they cannot be created.
 void make_log_tree(const LaunchPlan& plan, const Assignment& assignment);
 
-// After a success: removes the tree where it is temporary and nobody asked for what is in it.
+// After a success, removes a temporary tree that no option requested.
 void remove_temporary_logs(const LaunchPlan& plan);
 
 }  // namespace fleet

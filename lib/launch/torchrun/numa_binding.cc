@@ -26,7 +26,7 @@ std::string read_text(const std::string& path) {
   }
 }
 
-// "0-3,8": {0, 1, 2, 3, 8}.
+// Reads "0-3,8" as {0, 1, 2, 3, 8}.
 std::set<int> read_list(const std::string& path) {
   std::set<int> numbers;
   for (const std::string& part : split(read_text(path), ',')) {
@@ -49,7 +49,7 @@ int read_number(const std::string& path) {
   return static_cast<int>(number);
 }
 
-// Where there is only one node the kernel says -1.
+// With a single NUMA node, the kernel reports -1.
 int node_of_gpu(const NumaSystem& system, int gpu) {
   const std::string& address = system.gpus.at(static_cast<size_t>(gpu));
   return std::max(0, read_number(system.root + "/sys/bus/pci/devices/" + address + "/numa_node"));
@@ -63,7 +63,7 @@ std::string cpu_folder(const NumaSystem& system, int cpu) {
   return system.root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
 }
 
-// That this process may use.
+// The node's cores that this process may use.
 std::vector<int> cores_of_node(const NumaSystem& system, int node) {
   const std::set<int> all = read_list(node_folder(system, node) + "/cpulist");
   std::vector<int> cores;
@@ -88,7 +88,7 @@ std::vector<int> cores_of_socket(const NumaSystem& system, int node) {
   return cores;
 }
 
-// The place of a GPU among those of its node, and how many those are.
+// The index of a GPU among those of its NUMA node, and their count.
 struct PlaceOnNode {
   size_t place = 0, count = 0;
 };
@@ -103,7 +103,7 @@ PlaceOnNode place_on_node(const NumaSystem& system, int gpu, int node) {
   return found;
 }
 
-// The first so many parts get one more, where they cannot be equal.
+// If the cores do not divide evenly, the first GPUs get one core more.
 std::vector<int> own_share(const NumaSystem& system, int gpu, int node) {
   std::map<int, std::vector<int>> physical;  // by its lowest core
   for (const int cpu : cores_of_node(system, node)) {
@@ -116,8 +116,8 @@ std::vector<int> own_share(const NumaSystem& system, int gpu, int node) {
   const size_t each = physical.size() / own.count, more = physical.size() % own.count;
   if (each == 0) {
     refuse("NUMA node " + std::to_string(node) + " has " + std::to_string(physical.size()) +
-               " cores to use and " + std::to_string(own.count) + " GPUs",
-           "give --numa_binding=node");
+               " usable cores and " + std::to_string(own.count) + " GPUs",
+           "use --numa_binding=node");
   }
   const size_t first = own.place * each + std::min(own.place, more);
   const size_t last = first + each + (own.place < more ? 1 : 0);
@@ -130,7 +130,7 @@ std::vector<int> own_share(const NumaSystem& system, int gpu, int node) {
   return cores;
 }
 
-// The lowest core among those that share this one's last-level cache.
+// The lowest of the cores that share this core's last-level cache.
 int cache_of(const NumaSystem& system, int cpu) {
   int level = -1, lowest = cpu;
   std::error_code error;
@@ -148,7 +148,7 @@ int cache_of(const NumaSystem& system, int cpu) {
   return lowest;
 }
 
-// Caches with more cores come first.
+// Caches with more cores are assigned first.
 std::vector<int> own_cache(const NumaSystem& system, int gpu, int node) {
   std::map<int, std::vector<int>> caches;
   for (const int cpu : cores_of_node(system, node)) caches[cache_of(system, cpu)].push_back(cpu);
@@ -175,11 +175,11 @@ NumaSystem numa_system(std::vector<int> allowed, const std::string& root) {
 
 std::vector<int> cores_near_gpu(const NumaSystem& system, const std::string& mode, int gpu) {
   if (system.gpus.empty()) {
-    refuse("this machine has no NVIDIA GPU to be near to", "leave it out");
+    refuse("this machine has no NVIDIA GPU", "leave it out");
   }
   if (gpu < 0 || gpu >= static_cast<int>(system.gpus.size())) {
-    refuse("there is no GPU " + std::to_string(gpu) + " on this machine",
-           "give a rank for each GPU at most");
+    refuse("GPU " + std::to_string(gpu) + " does not exist on this machine",
+           "start at most one rank per GPU");
   }
   const int node = node_of_gpu(system, gpu);
   std::vector<int> cores = mode == "node"        ? cores_of_node(system, node)
@@ -187,8 +187,8 @@ std::vector<int> cores_near_gpu(const NumaSystem& system, const std::string& mod
                            : mode == "exclusive" ? own_share(system, gpu, node)
                                                  : own_cache(system, gpu, node);
   if (cores.empty()) {
-    refuse("none of the cores near GPU " + std::to_string(gpu) + " may be used here",
-           "see the cpuset of this job (taskset -p $$)");
+    refuse("none of the cores near GPU " + std::to_string(gpu) + " is available to this job",
+           "check the cpuset of this job (taskset -p $$)");
   }
   std::sort(cores.begin(), cores.end());
   return cores;

@@ -15,7 +15,7 @@ constexpr int kEndpointPort = 29400, kMasterPort = 29500;  // torchrun's
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
-// "" where it is not given.
+// "" if not given.
 std::string given(const ConfigTree& tree, const char* key) { return tree.peek(key).value_or(""); }
 
 bool is_on(const ConfigTree& tree, const char* key) { return given(tree, key) == "true"; }
@@ -32,10 +32,10 @@ struct Endpoint {
   int port = -1;  // -1: not given
 };
 
-// "host", "host:29400", "[::1]:0", as torchrun reads them.
+// Parses "host", "host:29400" and "[::1]:0" like torchrun.
 Endpoint parse_endpoint(const std::string& text, const std::string& origin) {
   const std::string where = origin + " " + text, next = "write it like node1:29400";
-  if (text.find("://") != std::string::npos) refuse("a URL is no address of a node", where, next);
+  if (text.find("://") != std::string::npos) refuse("a URL is not a node address", where, next);
   Endpoint endpoint{text};
   const size_t colon = text.rfind(':');
   if (colon != std::string::npos && !text.ends_with(']')) {
@@ -56,34 +56,35 @@ bool is_etcd(const std::string& backend) {
 void check_backend(const ConfigTree& tree) {
   const std::string backend = given(tree, "rdzv_backend");
   if (backend.empty() || backend == "c10d" || backend == "static" || is_etcd(backend)) return;
-  refuse("there is no rendezvous called '" + backend + "'", tree.origin("rdzv_backend"),
-         "leave it out: the rendezvous is built in (c10d, static and etcd are taken too)");
+  refuse("unknown rendezvous backend '" + backend + "'", tree.origin("rdzv_backend"),
+         "leave it out: the rendezvous is built in (c10d, static and etcd are accepted too)");
 }
 
 void set_master(ConfigTree* tree, const Endpoint& endpoint, int port, const std::string& origin) {
   if (endpoint.port == 0) {
-    refuse("port 0 is a free one, which other nodes cannot know",
-           origin + " " + endpoint.address + ":0", "give a port, or --nnodes=1 for a single node");
+    refuse("port 0 means any free port, which other nodes cannot know",
+           origin + " " + endpoint.address + ":0",
+           "give a port, or use --nnodes=1 for a single node");
   }
-  // An IPv6 address comes in brackets already.
+  // An IPv6 address already has brackets.
   const std::string master =
       endpoint.address + ":" + std::to_string(endpoint.port > 0 ? endpoint.port : port);
   const auto other = tree->peek("master");
   if (other && *other != master) {
     refuse("it contradicts " + tree->origin("master") + " " + *other, origin + " " + master,
-           "give one of them");
+           "give only one of them");
   }
   tree->set("master", master, origin);
 }
 
-// Nodes meet at --rdzv_endpoint, else at --master_addr and --master_port.
+// The rendezvous address is --rdzv_endpoint, else --master_addr and --master_port.
 void translate_place(ConfigTree* tree) {
   const std::string backend = given(*tree, "rdzv_backend");
   std::string endpoint = is_etcd(backend) ? std::string() : given(*tree, "rdzv_endpoint");
   const std::string address = given(*tree, "master_addr"), port = given(*tree, "master_port");
   const bool listed = tree->peek("ips").has_value();
   if (!several_nodes(*tree) || listed) {
-    // c10d finds MASTER_PORT by itself; the static rendezvous takes the port that was given.
+    // c10d chooses MASTER_PORT itself; the static rendezvous uses the given port.
     if (!endpoint.empty() && backend != "c10d") {
       const Endpoint place = parse_endpoint(endpoint, tree->origin("rdzv_endpoint"));
       if (place.port > 0 && port.empty()) {
@@ -101,7 +102,7 @@ void translate_place(ConfigTree* tree) {
   }
   if (address.empty() && port.empty()) return;
   long long number = kMasterPort;
-  if (!port.empty() && !parse_int(port, &number)) return;  // the schema refuses it
+  if (!port.empty() && !parse_int(port, &number)) return;  // the schema rejects it
   const bool by_address = !address.empty();
   set_master(tree, {by_address ? address : "127.0.0.1", -1}, static_cast<int>(number),
              tree->origin(by_address ? "master_addr" : "master_port"));
@@ -112,15 +113,15 @@ void translate_standalone(ConfigTree* tree) {
     refuse("it contradicts --nnodes " + given(*tree, "nnodes"), tree->origin("standalone"),
            "leave one of them out");
   }
-  // As torchrun has it: whatever else says where nodes meet does not count.
+  // As in torchrun, ignore all other rendezvous options.
   for (const char* key : {"rdzv_endpoint", "rdzv_backend", "master_addr", "master_port"}) {
     tree->remove(key);
   }
 }
 
-// --- --rdzv_conf ---
+// --- entries of --rdzv_conf ---
 
-// A duration, as --rdzv_conf has them; `where` names the key.
+// Parses a duration of --rdzv_conf; `where` names the key.
 double seconds_of(const std::string& value, const std::string& where) {
   double seconds = 0;
   if (!parse_double(value, &seconds) || seconds <= 0) {
@@ -174,7 +175,7 @@ void translate_conf_entry(const std::string& key, const std::string& value, Conf
   } else if (key == "is_host") {
     translate_is_host(tree, value, where);
   } else {
-    idle->push_back({"--rdzv_conf " + key, "of another rendezvous"});
+    idle->push_back({"--rdzv_conf " + key, "for another rendezvous"});
   }
 }
 
@@ -204,7 +205,7 @@ void translate_rendezvous(ConfigTree* tree, std::vector<IdleFlag>* idle) {
   check_backend(*tree);
   const std::string backend = given(*tree, "rdzv_backend");
   if (is_etcd(backend)) {
-    idle->push_back({"--rdzv_backend " + backend, "the rendezvous is built in, no etcd is needed"});
+    idle->push_back({"--rdzv_backend " + backend, "the rendezvous is built in and needs no etcd"});
   }
   translate_place(tree);
   translate_conf(tree, idle);

@@ -1,4 +1,4 @@
-// torchrun's options of the rendezvous: --rdzv_*, --master_addr, --master_port, --standalone.
+// torchrun's rendezvous options: --rdzv_*, --master_addr, --master_port, --standalone.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace fleet {
 
-// Sets `master` for several nodes, `master_port` for one, and what --rdzv_conf says; adds to `idle`
-// what has no meaning here. kUsage for what makes no sense.
+// Sets `master` for several nodes, `master_port` for one, and the settings of --rdzv_conf. Adds
+// options without effect to `idle`. Throws kUsage for invalid values.
 void translate_rendezvous(ConfigTree* tree, std::vector<IdleFlag>* idle);
 
 }  // namespace fleet

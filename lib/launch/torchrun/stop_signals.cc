@@ -11,7 +11,7 @@
 namespace fleet {
 namespace {
 
-// 0: there is none of this name.
+// The number of a signal name; 0 if unknown.
 int signal_number(const std::string& name) {
   for (int number = 1; number < SIGRTMIN; ++number) {
     if (signal_name(number) == name) return number;
@@ -29,8 +29,9 @@ std::vector<int> stop_signals(const Settings& settings) {
   std::vector<int> signals;
   for (const std::string& name : split(settings.text("signals_to_handle"), ',')) {
     const int number = signal_number(name);
-    if (number == 0) refuse("there is no signal '" + name + "'");
-    // The launcher's own work depends on the last two; a fault cannot be waited for.
+    if (number == 0) refuse("unknown signal '" + name + "'");
+    // The launcher itself needs SIGCHLD and SIGPIPE; the fault signals cannot be blocked and waited
+    // for.
     for (const int other : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGCHLD, SIGPIPE}) {
       if (number == other) refuse(name + " cannot be handled");
     }

@@ -7,7 +7,8 @@
 
 namespace fleet {
 
-// The signals that stop the job. kUsage for a name that is none, or that no process can handle.
+// The signals that stop the job. Throws kUsage for an unknown name, or a signal that cannot be
+// handled.
 std::vector<int> stop_signals(const Settings& settings);
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// Texts with ${names} in them, as Python's string.Template.safe_substitute() reads them.
+// Texts with ${names}, with the syntax of Python's string.Template.safe_substitute().
 #pragma once
 
 #include <map>
@@ -6,8 +6,8 @@
 
 namespace fleet {
 
-// Replaces $NAME and ${NAME} where NAME is a key of `values`, and "$$" by "$". Everything else
-// stays as it is.
+// Replaces $NAME and ${NAME} if NAME is a key of `values`, and "$$" by "$". Leaves everything else
+// unchanged.
 std::string fill_template(const std::string& text,
                           const std::map<std::string, std::string>& values);
 

@@ -18,7 +18,7 @@ namespace {
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
-// torchrun's variables, and what they set.
+// torchrun's environment variables and the settings that they set.
 struct Twin {
   const char* variable;
   const char* key;
@@ -54,13 +54,13 @@ constexpr Twin kTwins[] = {
     {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "grace"},
     {"PET_VIRTUAL_LOCAL_RANK", "virtual_local_rank", true},
 };
-// Those of options that have no meaning here.
+// Variables of options that have no effect here.
 constexpr struct {
   const char* variable;
   const char* why;
-} kIdleTwins[] = {{"PET_MONITOR_INTERVAL", "the end of a rank is seen at once"},
-                  {"PET_START_METHOD", "programs are started, not functions"},
-                  {"PET_EVENT_LOG_HANDLER", "verdict.json tells how a job ended"}};
+} kIdleTwins[] = {{"PET_MONITOR_INTERVAL", "fleetrun notices the end of a rank at once"},
+                  {"PET_START_METHOD", "fleetrun starts programs, not functions"},
+                  {"PET_EVENT_LOG_HANDLER", "verdict.json records how a job ended"}};
 
 struct Default {
   const char* key;
@@ -76,13 +76,12 @@ constexpr char kDefaultOrigin[] = "torchrun's default";
 std::string read_switch(const std::string& variable, const std::string& text) {
   long long number = 0;
   if (!parse_int(text, &number)) {
-    refuse("'" + text + "' is not a number", "environment " + variable, "0 is off, 1 is on");
+    refuse("'" + text + "' is not a number", "environment " + variable, "use 0 for off, 1 for on");
   }
   return number != 0 ? "true" : "false";
 }
 
-// One rank a GPU is fleetrun's own default: where the job starts elsewhere, each node counts its
-// own.
+// One rank per GPU is fleetrun's own default. With --via, each node counts its GPUs itself.
 void one_a_gpu(ConfigTree* tree) { tree->remove("nproc_per_node"); }
 
 void translate_nproc(const TorchrunMachine& machine, ConfigTree* tree) {
@@ -92,22 +91,22 @@ void translate_nproc(const TorchrunMachine& machine, ConfigTree* tree) {
   const bool elsewhere = !tree->peek("via").value_or("").empty();
   const bool gpus_here = !elsewhere && machine.visible_gpus() > 0;
   if (*given == "xpu") {
-    refuse("Intel's GPUs are not counted here", where, "give their number: --nproc_per_node=N");
+    refuse("fleetrun does not count Intel GPUs", where, "give their number: --nproc_per_node=N");
   }
   if (*given == "gpu" && elsewhere && tree->peek("compat").value_or("") == "torchrun") {
-    refuse("with --via and torchrun's defaults the nodes have one rank each", where,
+    refuse("with --via and torchrun's defaults each node has one rank", where,
            "give a number: --nproc_per_node=N");
   }
   if (*given == "gpu") {
     if (!elsewhere && !gpus_here) {
-      refuse("this machine has no GPU that is visible", where,
-             "give a number, or cpu for a rank a core; see CUDA_VISIBLE_DEVICES");
+      refuse("this machine has no visible GPU", where,
+             "give a number, or cpu for one rank per core; check CUDA_VISIBLE_DEVICES");
     }
     return one_a_gpu(tree);
   }
-  if (*given != "cpu" && *given != "auto") return;  // a number, as the schema will see
+  if (*given != "cpu" && *given != "auto") return;  // a number, which the schema checks
   if (elsewhere) {
-    refuse("the nodes of --via may have other numbers of cores", where,
+    refuse("the nodes of --via may have different numbers of cores", where,
            "give a number: --nproc_per_node=N");
   }
   if (*given == "auto" && gpus_here) return one_a_gpu(tree);
@@ -117,7 +116,7 @@ void translate_nproc(const TorchrunMachine& machine, ConfigTree* tree) {
 void check_program_options(const ConfigTree& tree) {
   const auto on = [&](const char* key) { return tree.peek(key).value_or("false") == "true"; };
   if (on("module") && on("no_python")) {
-    refuse("it contradicts --no_python", tree.origin("module"), "give one of them");
+    refuse("it contradicts --no_python", tree.origin("module"), "give only one of them");
   }
 }
 

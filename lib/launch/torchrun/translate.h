@@ -1,4 +1,4 @@
-// torchrun's command line and PET_* variables, in terms of fleetrun's own settings.
+// Translates torchrun's command line and PET_* variables into fleetrun's settings.
 #pragma once
 
 #include <functional>
@@ -11,29 +11,29 @@
 
 namespace fleet {
 
-// What of the machine decides: so that the rest can be tested without it.
+// The machine's properties that matter, injected so that the rest can be tested without them.
 struct TorchrunMachine {
   std::function<std::optional<std::string>(const std::string&)> environment;
   std::function<int()> visible_gpus;
-  std::function<int()> cpus;  // that are online, as Python's os.cpu_count()
+  std::function<int()> cpus;  // online CPUs, as in Python's os.cpu_count()
 };
 TorchrunMachine torchrun_machine();
 
-// Whether torchrun's defaults, logs and console are wanted: --compat=torchrun.
+// Whether --compat=torchrun selects torchrun's defaults, logs and console.
 bool acts_as_torchrun(const Settings& settings);
-// Whether the configuration and the table of the environment are printed: torchrun prints neither.
+// Whether to print the configuration and the environment table; torchrun prints neither.
 bool shows_start(const Settings& settings);
 
-// Defaults of torchrun that are not fleetrun's. Before everything else is set.
+// Adds the defaults of torchrun that differ from fleetrun's. Call it before setting anything else.
 void add_torchrun_defaults(ConfigTree* tree);
 
-// What PET_* and other variables of torchrun's say, where `tree` does not have it yet. kUsage for a
-// switch that is no number: torchrun reads them as numbers, 0 is off.
+// Adds the settings of PET_* and other torchrun variables that `tree` does not have yet. Throws
+// kUsage for a switch that is not a number: torchrun reads switches as numbers, 0 is off.
 void add_torchrun_environment(const TorchrunMachine& machine, ConfigTree* tree);
 
-// --nproc_per_node=gpu, --rdzv_endpoint and the like become --nproc_per_node=8, --master and so on,
-// under the origin of what was given. Returns what has no meaning here, to be named. kUsage for
-// what cannot be done.
+// Translates --nproc_per_node=gpu, --rdzv_endpoint and others into --nproc_per_node=8, --master and
+// so on, and keeps their origin. Returns the options without effect. Throws kUsage for impossible
+// requests.
 std::vector<IdleFlag> translate_torchrun(const TorchrunMachine& machine, ConfigTree* tree);
 
 }  // namespace fleet

@@ -82,11 +82,12 @@ TEST_F(TwoFleetds, PortOfTheRendezvous_IsTheOneThatWasAskedFor) {
 TEST_F(TwoFleetds, DryRun_PlansTheWholeJobAndAsksNobody) {
   const auto client = start("foreseen", {"--dry_run"}, {"sh", "-c", ": >started"});
   EXPECT_EQ(client->wait(), 0) << client->output();
-  EXPECT_THAT(client->output(),
-              AllOf(HasSubstr("job 'foreseen' on 2 nodes with --via=fleetd; nothing is started"),
-                    HasSubstr("fleetd at 127.0.0.2:" + port), HasSubstr("ranks 2-3"),
-                    HasSubstr("node 1 (127.0.0.2) runs\n  fleetrun "),
-                    HasSubstr("FLEET_JOB_SECRET"), HasSubstr(" ******\n")));
+  EXPECT_THAT(
+      client->output(),
+      AllOf(HasSubstr("job 'foreseen' on 2 nodes with --via=fleetd; dry run, nothing starts"),
+            HasSubstr("fleetd at 127.0.0.2:" + port), HasSubstr("ranks 2-3"),
+            HasSubstr("node 1 (127.0.0.2) runs\n  fleetrun "), HasSubstr("FLEET_JOB_SECRET"),
+            HasSubstr(" ******\n")));
   EXPECT_EQ(job.read("started"), "");
   EXPECT_THAT(ask({"ls"}), Not(HasSubstr("foreseen")));
   const auto unknown = start("foreseen", {"--dry_run", "--via=fleeted"}, {"true"});
@@ -250,7 +251,7 @@ TEST_F(TwoFleetds, TwoJobs_RunSideBySide) {
       job, "again",
       {"--via=fleetd", "--fleetd_port=" + port, "--ips=127.0.0.1", "--job_id=first", "true"});
   EXPECT_EQ(again.wait(), 2);
-  EXPECT_THAT(again.output(), HasSubstr("a job of this name is here already"));
+  EXPECT_THAT(again.output(), HasSubstr("a job of this name already exists"));
   first->signal(SIGTERM);
   EXPECT_EQ(first->wait(), 143) << first->output();
 }

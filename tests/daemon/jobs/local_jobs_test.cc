@@ -147,7 +147,7 @@ TEST_F(LocalJobs, Ended_AreKnownWithVerdictAndLogs) {
   EXPECT_THAT(ask({"attach", "bad"}, 5),
               AllOf(HasSubstr("out of 0\n"), HasSubstr("rank 1 of 2 exited with 5")));
   EXPECT_THAT(ask({"attach", "good"}), "fine\n");
-  EXPECT_THAT(ask({"status", "none"}, 2), HasSubstr("no such job is known"));
+  EXPECT_THAT(ask({"status", "none"}, 2), HasSubstr("no such job"));
   EXPECT_THAT(ask({"logs", "good", "--rank=7"}, 2), HasSubstr("has rank 7"));
   const auto all = nlohmann::json::parse(ask({"ls", "--format=json"}));
   ASSERT_EQ(all.size(), 2u);
@@ -177,7 +177,7 @@ TEST_F(LocalJobs, SeveralOfOneNameThatRun_AreAskedFor) {
   for (const char* command : {"status", "logs", "attach", "stop"}) {
     EXPECT_THAT(ask({command, "same"}, 2),
                 AllOf(HasSubstr(std::to_string(one.pid())), HasSubstr(std::to_string(two.pid())),
-                      HasSubstr("name one by its pid")));
+                      HasSubstr("select one by its pid")));
   }
   EXPECT_THAT(ask({"stop", "one"}), HasSubstr("has ended"));
   EXPECT_EQ(one.wait(), 143);
@@ -212,7 +212,7 @@ TEST_F(LocalJobs, StopIsToldFromFailure) {
   EXPECT_THAT(ask({"stop", "alone"}), HasSubstr("has ended"));
   EXPECT_EQ(alone.wait(), 143);
   EXPECT_THAT(listed("alone"), HasSubstr("stopped (SIGTERM)"));
-  EXPECT_THAT(ask({"logs", "alone"}, 2), HasSubstr("no rank of it has been started"));
+  EXPECT_THAT(ask({"logs", "alone"}, 2), HasSubstr("no rank has started yet"));
 }
 
 TEST_F(LocalJobs, KilledFleetrun_LeavesOnlyItsName) {

@@ -33,7 +33,7 @@ for victim in 3 1; do
   [ ! -e $job.2.2 ] || fail "the node that was cut off runs in epoch 2"
   from_laptop status $job --ips=10.79.0.2 >status.out 2>&1 || true
   expect status.out "^state *running"
-  expect status.out "^epoch *2"
+  expect status.out "^generation *2"
   : >$job.end
   code=0; wait $client || code=$?
   [ $code = 0 ] || fail "the laptop ended with $code"

@@ -84,18 +84,19 @@ TEST(CompatLine, RanksOfTheJob_MustDivideByItsNodes) {
   EXPECT_EQ(ranks({"-n8", "--nnodes=2", "--master=10.0.0.1"}), 4);
   EXPECT_EQ(ranks({"--num_processes=8", "--nnodes=2", "--master=10.0.0.1"}), 4);
   EXPECT_EQ(ranks({"-np", "8", "--ips=a,b"}), 4);
-  EXPECT_THAT(usage_error({"-np", "7", "--ips=a,b", "p"}),
-              HasSubstr("-np 7: it is the number of all ranks, and 7 do not divide by 2 nodes"));
+  EXPECT_THAT(
+      usage_error({"-np", "7", "--ips=a,b", "p"}),
+      HasSubstr("-np 7: it is the total number of ranks, and 7 cannot be divided by 2 nodes"));
   EXPECT_THAT(usage_error({"-np", "7", "--nnodes=1:2", "p"}), HasSubstr("give --nproc_per_node=N"));
   EXPECT_THAT(usage_error({"-np", "9", "-H", "a:4,b:4", "p"}), HasSubstr("the nodes have 8"));
   EXPECT_THAT(usage_error({"-np", "4", "--nproc_per_node=2", "p"}),
-              HasSubstr("-np 4: it contradicts --nproc_per_node; give one of them"));
+              HasSubstr("-np 4: it contradicts --nproc_per_node; give only one of them"));
   EXPECT_THAT(usage_error({"-np", "four", "p"}), HasSubstr("'nproc_per_node' cannot be \"four\""));
 }
 
 TEST(CompatLine, FlagsOfSeveralLaunchers_AreReadByTheirCompany) {
   EXPECT_THAT(usage_error({"-N", "2", "p"}),
-              AllOf(HasSubstr("srun means nodes by it, mpirun ranks"),
+              AllOf(HasSubstr("it means nodes for srun, ranks per node for mpirun"),
                     HasSubstr("corrected: fleetrun --nproc_per_node=2 p")));
   EXPECT_EQ(
       parse_arguments({"-N", "2", "--bind-to", "none", "p"}).settings.integer("nproc_per_node"), 2);
@@ -122,7 +123,7 @@ TEST(CompatLine, InAnAllocation_SlurmTakesWhatIsIts) {
 TEST(CompatLine, EtcdIsNotNeeded) {
   EXPECT_THAT(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).idle, HasSubstr("built in"));
   EXPECT_THAT(usage_error({"--master", "etcd://10.0.0.1:2379", "--nnodes=2", "p"}),
-              AllOf(HasSubstr("built in: no etcd is needed"),
+              AllOf(HasSubstr("built in and needs no etcd"),
                     HasSubstr("corrected: fleetrun --master=10.0.0.1 --nnodes=2 p")));
   const LaunchRequest request = parse_arguments(
       {"--elastic_server=127.0.0.1:2379", "--np=2:4", "--master=10.0.0.1", "train.py"});
@@ -132,7 +133,7 @@ TEST(CompatLine, EtcdIsNotNeeded) {
 
 TEST(CompatLine, DevicesOfOthers_AreRefusedByName) {
   for (const char* flag : {"--xpus=0,1", "--npus=0", "--mlus=0,1", "--selected_npus=0"}) {
-    EXPECT_THAT(usage_error({flag, "p"}), HasSubstr("NVIDIA's GPUs (--gpus) or on CPUs")) << flag;
+    EXPECT_THAT(usage_error({flag, "p"}), HasSubstr("NVIDIA GPUs (--gpus) and CPUs")) << flag;
   }
 }
 

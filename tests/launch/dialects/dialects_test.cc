@@ -65,7 +65,7 @@ TEST(ReadDialects, JobFile_WantsPaddle) {
 
 TEST(ReadDialects, ParameterServers_ArePaddles) {
   EXPECT_THAT(read_dialects(settings_with(""), true, false), ElementsAre("paddle"));
-  EXPECT_THAT(refusal("paddle,jax", true), HasSubstr("jax knows no parameter servers"));
+  EXPECT_THAT(refusal("paddle,jax", true), HasSubstr("jax does not support parameter servers"));
 }
 
 TEST(RankEnvironment, EveryDialectAtOnce_EachNameOnce) {

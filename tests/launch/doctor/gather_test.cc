@@ -164,7 +164,7 @@ TEST_F(Reaching, AnotherNodeOrJob_IsAStranger) {
   const ReachServer server("127.0.0.1", held.port(), 42, 3);
   const Reach job = reach(41, 3), node = reach(42, 2);
   EXPECT_EQ(job.result, ReachResult::kStranger);
-  EXPECT_EQ(job.detail, "it is another job");
+  EXPECT_EQ(job.detail, "it belongs to another job");
   EXPECT_EQ(node.result, ReachResult::kStranger);
   EXPECT_EQ(node.detail, "it is node 3 of this job");
 }
@@ -177,7 +177,7 @@ TEST_F(Reaching, SilentPort_IsAStranger) {
   ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&at), &size), 0);
   const auto found = reach_all({{1, "127.0.0.1", ntohs(at.sin_port)}}, 42, 0.05).at(0);
   EXPECT_EQ(found.result, ReachResult::kStranger);
-  EXPECT_EQ(found.detail, "it says nothing");
+  EXPECT_EQ(found.detail, "it sends nothing");
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST(Reachability, CutPair_IsNamedWithTheKindOfFailure) {
       {ReachResult::kRefused, "refused"},
       {ReachResult::kTimeout, "no answer (timeout)"},
       {ReachResult::kUnreachable, "unreachable (No route to host)"},
-      {ReachResult::kStranger, "something else answers: No route to host"},
+      {ReachResult::kStranger, "another service answers: No route to host"},
       {ReachResult::kStalled, "large packets do not arrive"},
       {ReachResult::kFailed, ": No route to host"}};
   for (const auto& [result, text] : kinds) {

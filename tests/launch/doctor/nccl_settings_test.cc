@@ -29,7 +29,7 @@ TEST(NcclSettings, Known_AreThoseOf2_28) {
 
 TEST(NcclSettings, Misspelt_NearestIsNamed) {
   EXPECT_THAT(said(check_spelling(with({{"NCCL_SOCKET_IFNAMES", "eth0"}}))),
-              HasSubstr("NCCL_SOCKET_IFNAMES is no variable of NCCL 2.28 -> did you mean "
+              HasSubstr("NCCL_SOCKET_IFNAMES is not a variable of NCCL 2.28 -> did you mean "
                         "NCCL_SOCKET_IFNAME?"));
   EXPECT_THAT(said(check_spelling(with({{"NCCL_IB_DISBALE", "1"}}))),
               HasSubstr("did you mean NCCL_IB_DISABLE?"));
@@ -39,7 +39,7 @@ TEST(NcclSettings, Misspelt_NearestIsNamed) {
 
 TEST(NcclSettings, OldNames_SayWhatTookTheirPlace) {
   EXPECT_THAT(said(check_spelling(with({{"NCCL_IB_CUDA_SUPPORT", "1"}}))),
-              HasSubstr("NCCL_NET_GDR_LEVEL: =LOC for the old 0, =SYS for the old 1"));
+              HasSubstr("use NCCL_NET_GDR_LEVEL instead: =LOC for the old 0, =SYS for the old 1"));
   EXPECT_THAT(said(check_spelling(with({{"NCCL_BLOCKING_WAIT", "1"}}))),
               HasSubstr("TORCH_NCCL_BLOCKING_WAIT"));
 }
@@ -62,23 +62,25 @@ TEST(NcclSettings, ConfigurationFile_CountsToo_TheEnvironmentWins) {
 
 TEST(NcclSettings, ValuesThatNcclIgnores_Warn) {
   EXPECT_THAT(said(check_values(with({{"NCCL_IB_DISABLE", "true"}}))),
-              HasSubstr("NCCL_IB_DISABLE=true is no number: NCCL ignores it"));
+              HasSubstr("NCCL_IB_DISABLE=true is not a number: NCCL ignores it"));
   EXPECT_THAT(said(check_values(with({{"NCCL_DEBUG", "DEBUG"}}))),
-              HasSubstr("none of its values -> write one of VERSION, WARN, INFO"));
+              HasSubstr("is not a valid value -> write one of VERSION, WARN, INFO"));
   EXPECT_THAT(said(check_values(with({{"NCCL_SOCKET_FAMILY", "ipv6"}}))), HasSubstr("AF_INET6"));
   EXPECT_THAT(check_values(with({{"NCCL_IB_DISABLE", "1"}, {"NCCL_DEBUG", "warn"}})), IsEmpty());
 }
 
 TEST(NcclSettings, DebuggingLeftOn_Warns) {
-  EXPECT_THAT(said(check_sense(with({{"NCCL_DEBUG", "info"}}))), HasSubstr("looking for a fault"));
+  EXPECT_THAT(said(check_sense(with({{"NCCL_DEBUG", "info"}}))), HasSubstr("is for debugging"));
   EXPECT_THAT(said(check_sense(with({{"NCCL_DEBUG_SUBSYS", "NET"}}))), HasSubstr("no effect"));
-  EXPECT_THAT(said(check_sense(with({{"NCCL_ALGO", "Ring"}}))), HasSubstr("own choice"));
-  EXPECT_THAT(said(check_sense(with({{"CUDA_LAUNCH_BLOCKING", "1"}}))), HasSubstr("kernel wait"));
+  EXPECT_THAT(said(check_sense(with({{"NCCL_ALGO", "Ring"}}))),
+              HasSubstr("overrides NCCL's choice"));
+  EXPECT_THAT(said(check_sense(with({{"CUDA_LAUNCH_BLOCKING", "1"}}))),
+              HasSubstr("kernel launch wait"));
 }
 
 TEST(NcclSettings, RdmaSwitchedOffWhereItIsThere_Warns) {
   NodeFacts node = with({{"NCCL_IB_DISABLE", "1"}});
-  EXPECT_THAT(said(check_sense(node)), HasSubstr("switches the RDMA of this node off (mlx5_0)"));
+  EXPECT_THAT(said(check_sense(node)), HasSubstr("disables RDMA on this node (mlx5_0)"));
   node.rdma.clear();
   EXPECT_THAT(check_sense(node), IsEmpty());
   EXPECT_THAT(said(check_sense(with({{"NCCL_NET", "Socket"}}))), HasSubstr("NCCL_NET=Socket"));

@@ -37,7 +37,7 @@ TEST(Gpus, None_RanksRunOnTheCpus) {
 }
 TEST(Gpus, DriverHangs_Fails) {
   NodeFacts node = healthy_node();
-  node.gpu.problem = "NVIDIA's driver does not answer";
+  node.gpu.problem = "the NVIDIA driver does not answer";
   expect(check_gpus, node, Severity::kFail, {"does not answer", "nvidia-smi"});
 }
 TEST(Gpus, LibraryMissing_Fails) {
@@ -53,12 +53,12 @@ TEST(Gpus, InUse_Warns) {
 TEST(Gpus, BrokenMemory_Fails) {
   NodeFacts node = healthy_node();
   node.gpu.gpus[0].uncorrected_errors = 3;
-  expect(check_gpus, node, Severity::kFail, {"could not be corrected on GPU 0"});
+  expect(check_gpus, node, Severity::kFail, {"uncorrected memory errors on GPU 0"});
 }
 TEST(Gpus, NotToBeOpened_Warns) {
   NodeFacts node = healthy_node();
   node.gpu.unreadable = {2, 3};
-  expect(check_gpus, node, Severity::kWarn, {"/dev/nvidia2, 3 may not be opened"});
+  expect(check_gpus, node, Severity::kWarn, {"/dev/nvidia2, 3 cannot be opened"});
 }
 TEST(GpuLibraries, NoNccl_WarnsWhereSeveralRanksNeedIt) {
   NodeFacts node = healthy_node();
@@ -81,7 +81,7 @@ TEST(Interface, Docker0_IsRefused) {
   NodeFacts node = healthy_node();
   node.interfaces.push_back({"docker0", true, false, 1500, {"172.17.0.1"}});
   node.address = node.numeric = "172.17.0.1";
-  expect(check_interface, node, Severity::kFail, {"docker0", "only to containers", "eth0"});
+  expect(check_interface, node, Severity::kFail, {"docker0", "only containers", "eth0"});
 }
 TEST(Interface, Down_Fails) {
   NodeFacts node = healthy_node();
@@ -147,7 +147,7 @@ TEST(NcclInterface, ThatIsNotThere_Fails) {
 TEST(NcclInterface, BridgeOfContainers_FailsOnGpus_WarnsWithout) {
   NodeFacts node = with_interfaces({"br-4f2a"});
   expect(check_nccl_interface, node, Severity::kFail,
-         {"br-4f2a", "only to containers", "export NCCL_SOCKET_IFNAME=eth0"});
+         {"br-4f2a", "only containers", "export NCCL_SOCKET_IFNAME=eth0"});
   node.gpu.gpus.clear();
   expect(check_nccl_interface, node, Severity::kWarn, {"br-4f2a"});
 }
@@ -169,7 +169,7 @@ TEST(GlooInterface, HostNameIsLoopback_Warns) {
 TEST(GlooInterface, IfnameThatIsNotThereOrDown_Fails) {
   NodeFacts node = healthy_node();
   node.environment["GLOO_SOCKET_IFNAME"] = "ens3";
-  expect(check_gloo_interface, node, Severity::kFail, {"ens3 is not there"});
+  expect(check_gloo_interface, node, Severity::kFail, {"ens3 does not exist"});
   node.interfaces.push_back({"ens3", false, false, 1500, {}});
   expect(check_gloo_interface, node, Severity::kFail, {"ens3 is down"});
   node.environment["GLOO_SOCKET_IFNAME"] = "eth0";
@@ -229,9 +229,9 @@ TEST(Machine, SharedMemory_DockersDefaultWarns_NoneFails) {
   node.machine.shm_size = node.machine.shm_free = 64 << 20;
   expect(check_shared_memory, node, Severity::kWarn, {"64 MiB free of 64 MiB", "--shm-size"});
   node.machine.shm_writable = false;
-  expect(check_shared_memory, node, Severity::kFail, {"may not be written"});
+  expect(check_shared_memory, node, Severity::kFail, {"is not writable"});
   node.machine.shm_size = 0;
-  expect(check_shared_memory, node, Severity::kFail, {"not there"});
+  expect(check_shared_memory, node, Severity::kFail, {"does not exist"});
 }
 TEST(Machine, Disk_LittleWarns_FullFails) {
   NodeFacts node = healthy_node();

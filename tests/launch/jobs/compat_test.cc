@@ -26,7 +26,7 @@ TEST(CompatJob, MpirunsLine_StartsItsRanks_WithItsVariables) {
   EXPECT_EQ(job.read("rank.0"), "0 of 2 a b,c\n");
   EXPECT_EQ(job.read("rank.1"), "1 of 2 a b,c\n");
   const std::string output = fleetrun.output();
-  EXPECT_EQ(times(output, "options without meaning here:"), 1u) << output;
+  EXPECT_EQ(times(output, "options without effect:"), 1u) << output;
   EXPECT_THAT(output, AllOf(HasSubstr("--allow-run-as-root ("), HasSubstr("-bind-to ("),
                             HasSubstr("--mca (")));
 }
@@ -38,7 +38,7 @@ TEST(CompatJob, LineThatIsRefused_StartsNothing_AndItsCorrectionRuns) {
   EXPECT_EQ(refused.wait(), 2);
   EXPECT_EQ(job.read("refused.out"),
             "fleetrun: 2 options cannot be used:\n"
-            "  --xpus 0: ranks run on NVIDIA's GPUs (--gpus) or on CPUs; leave it out\n"
+            "  --xpus 0: fleetrun supports NVIDIA GPUs (--gpus) and CPUs; leave it out\n"
             "  unknown option '--log-levl'; did you mean '--log_level'?\n"
             "corrected: fleetrun --nproc_per_node=2 --log_level=ERROR sh -c ': >rank.$RANK'\n");
   Fleetrun corrected(

@@ -49,7 +49,7 @@ TEST(Debug, RunningRank_SecondOneHasItsEnvironmentAndFolder) {
                  "pwd; echo $RANK of $WORLD_SIZE; echo \"$@\"; : >second", "wrapper"});
   EXPECT_EQ(mark.wait(), 0) << mark.output();
   EXPECT_THAT(mark.output(),
-              AllOf(HasSubstr("rank 1 runs already, as pid"), HasSubstr("--debug_rank=1"),
+              AllOf(HasSubstr("rank 1 already runs, as pid"), HasSubstr("--debug_rank=1"),
                     HasSubstr(job.path()), HasSubstr("1 of 2\n"), HasSubstr("test -e second")));
   EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
 }
@@ -72,7 +72,7 @@ TEST(Debug, RankThatIsNotThere_Usage) {
   EXPECT_THAT(debug.output(), HasSubstr("rank 3: no job runs on this node"));
   Fleetrun start(job, "start", {"--debug_rank=4", "true"});
   EXPECT_EQ(start.wait(), 2);
-  EXPECT_THAT(start.output(), HasSubstr("there is no rank 4"));
+  EXPECT_THAT(start.output(), HasSubstr("this job has no rank 4"));
 }
 
 }  // namespace

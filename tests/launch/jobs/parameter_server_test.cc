@@ -109,7 +109,7 @@ TEST_F(ParameterServers, ListsOfTwoNodes_GiveTheRanks) {
 TEST_F(ParameterServers, JobFile_IsRefused) {
   EXPECT_EQ(run({"--server_num=1"}, {std::string(FLEET_SOURCE_DIR) + "/config/fashion_mnist.json"}),
             2);
-  EXPECT_THAT(output, HasSubstr("trains collectively"));
+  EXPECT_THAT(output, HasSubstr("a job file does not support parameter servers"));
 }
 
 TEST_F(ParameterServers, DryRun_ShowsBothRoles) {

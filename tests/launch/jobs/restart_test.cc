@@ -232,7 +232,7 @@ TEST_F(RestartNodes, HostKilledAndStartedAgain_JoinsTheNextOne) {
   while (job.processes("fleet-guardian").size() > 2) ::usleep(1000);  // it holds the ports
   start(0, script, options, "again");
   for (const size_t node : {1, 2, 3}) EXPECT_EQ(nodes[node]->wait(), 0) << nodes[node]->output();
-  EXPECT_THAT(nodes[3]->output(), HasSubstr("its rendezvous is at 127.0.0.2:"));
+  EXPECT_THAT(nodes[3]->output(), HasSubstr("its rendezvous is now at 127.0.0.2:"));
   EXPECT_THAT(job.read("seen.2"),
               AllOf(HasSubstr("0 of 3"), HasSubstr("1 of 3"), HasSubstr("2 of 3")));
   EXPECT_THAT(job.survivors(30), IsEmpty());

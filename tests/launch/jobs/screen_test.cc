@@ -149,7 +149,7 @@ TEST_F(Screen, WhatWasAskedFor_GoesToStandardOutput) {
 TEST_F(Screen, Restart_DoesNotPrintTheTableAgain) {
   EXPECT_EQ(run({"--max_restart=1"}, "test $FLEET_EPOCH = 2"), 0);
   EXPECT_EQ(count_of(errors, "Distributed Envs"), 1u);
-  EXPECT_THAT(errors, HasSubstr("epoch 2: starting 1 processes again on this node (rank 0 of 1)"));
+  EXPECT_THAT(errors, HasSubstr("generation 2: restarting 1 processes on this node (rank 0 of 1)"));
 }
 
 TEST_F(Screen, FurtherDialects_FollowInTheTable) {

@@ -43,7 +43,7 @@ for i in 0 1 2; do
   expect $i.out "ok .*reachability .*every node connects to every other \(6 connections\)"
   expect $i.out "ok .*interface .*node 1 \(10.78.0.2\): eth0 \(10.78.0.2, MTU 1500\) faces the other nodes"
 done
-echo "nothing wrong: nothing has failed"
+echo "nothing wrong: no check failed"
 
 # No packet from node 2 reaches node 1: neither can connect to the other.
 in_node 1 iptables -A INPUT -s 10.78.0.3 -j DROP
@@ -89,7 +89,7 @@ ip -n "${nodes[2]}" link set eth0 down
 ip -n "${nodes[2]}" link set eth0 name docker0
 ip -n "${nodes[2]}" link set docker0 up
 on_all 117 doctor $ips "${wait_options[@]}"
-expect 1.out "FAIL .*interface .*node 2 \(10.78.0.3\): docker0 .* leads only to containers"
+expect 1.out "FAIL .*interface .*node 2 \(10.78.0.3\): docker0 .* reaches only containers"
 on_all 117 --preflight $ips "${wait_options[@]}" --log_dir=log.{} true
 expect 2.out "docker0"
 ip -n "${nodes[2]}" link set docker0 down

@@ -62,4 +62,4 @@ echo "killed with -9, it leaves nothing"
 code=0
 "$fleetrun" --via=slurm true >outside.out 2>&1 || code=$?
 [ $code = 2 ] || fail "outside of an allocation: $code"
-expect outside.out "this is no allocation of Slurm"
+expect outside.out "fleetrun does not run in a Slurm allocation"

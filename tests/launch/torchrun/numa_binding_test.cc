@@ -96,7 +96,7 @@ TEST_F(Numa, Exclusive_SharesOutPhysicalCores) {
   EXPECT_THAT(cores("exclusive", 1), ElementsAre(6, 7, 22, 23));
   EXPECT_THAT(cores("exclusive", 0, {4, 5, 6}), ElementsAre(4, 5));  // the first gets one more
   EXPECT_THAT(cores("exclusive", 1, {4, 5, 6}), ElementsAre(6));
-  EXPECT_THAT(refusal("exclusive", 1, {4, 20}), HasSubstr("1 cores to use and 2 GPUs"));
+  EXPECT_THAT(refusal("exclusive", 1, {4, 20}), HasSubstr("1 usable cores and 2 GPUs"));
 }
 
 TEST_F(Numa, CoreComplex_AnotherCacheForEachGpuLargestFirst) {
@@ -106,7 +106,7 @@ TEST_F(Numa, CoreComplex_AnotherCacheForEachGpuLargestFirst) {
 }
 
 TEST_F(Numa, GpuThatIsNotThere_IsRefused) {
-  EXPECT_THAT(refusal("node", 3, {0}), HasSubstr("no GPU 3"));
+  EXPECT_THAT(refusal("node", 3, {0}), HasSubstr("GPU 3 does not exist"));
   std::filesystem::remove_all(root + "/proc");
   EXPECT_THAT(refusal("node", 0, {0}), HasSubstr("no NVIDIA GPU"));
 }
