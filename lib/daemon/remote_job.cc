@@ -180,7 +180,7 @@ void RemoteJob::on_signal(int number) {
     return effects_.end(128 + first_signal_);
   }
   if (signals_ == 1)
-    effects_.say(signal_name(number) + ": stopping the ranks; a second signal kills them");
+    effects_.say(signal_name(number) + ": stopping the ranks; send it again to kill them");
   if (!giving_up_) return give_up(128 + number, number);
   // Alternate the signals, because two equal ones in quick succession may merge.
   sent_ = number != sent_ ? number : number == SIGINT ? SIGTERM : SIGINT;
