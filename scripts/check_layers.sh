@@ -14,20 +14,20 @@ awk '
   function trim(s) { gsub(/^[ \t`]+|[ \t`]+$/, "", s); return s }
 
   # lib/backend/cpu/relu.cc -> backend/cpu; lib/comm/gloo/ring.cc -> comm
-  function room_of(path,   part) {
+  function module_of(path,   part) {
     split(path, part, "/")
     return part[2] == "backend" && part[3] !~ /\./ ? "backend/" part[3] : part[2]
   }
-  function allow(room, other) {
+  function allow(module, other) {
     if (other in seen) return
-    seen[other]; allowed[room, other] = 1
+    seen[other]; allowed[module, other] = 1
     n_direct = split(direct[other], next_, " ")
     for (k = 1; k <= n_direct; k++) queue[++tail] = next_[k]
   }
-  function close_table(   room, head) {
-    for (room in direct) {
-      delete seen; delete queue; head = 1; tail = 1; queue[1] = room
-      while (head <= tail) allow(room, queue[head++])
+  function close_table(   module, head) {
+    for (module in direct) {
+      delete seen; delete queue; head = 1; tail = 1; queue[1] = module
+      while (head <= tail) allow(module, queue[head++])
     }
     closed = 1
   }
@@ -56,16 +56,16 @@ awk '
   FILENAME ~ /CMakeLists\.txt$/ {
     if ($0 ~ /^[ \t]*#/) next
     call = call " " $0
-    while (match(call, /fleet_room\([^)]*\)/)) {
-      text = substr(call, RSTART + 11, RLENGTH - 12)
+    while (match(call, /fleet_module\([^)]*\)/)) {
+      text = substr(call, RSTART + 13, RLENGTH - 14)
       call = substr(call, RSTART + RLENGTH)
       words = split(text, word, /[ \t\n]+/)
-      room = room_of(FILENAME); mode = ""
+      module = module_of(FILENAME); mode = ""
       for (i = 1; i <= words; i++) {
         if (word[i] ~ /^(DEPENDS|LINK|EXCLUDE|REGISTERS|FOLDERS)$/) { mode = word[i]; continue }
         other = word[i]; sub(/^backend_/, "backend/", other); sub(/^comm_.*/, "comm", other)
-        if (mode == "DEPENDS" && other != "" && !((room, other) in allowed))
-          report("module " room " may not depend on " other)
+        if (mode == "DEPENDS" && other != "" && !((module, other) in allowed))
+          report("module " module " may not depend on " other)
       }
     }
     next
@@ -74,9 +74,9 @@ awk '
   # --- the includes of a file ---------------------------------------------------------------------
   {
     app = FILENAME ~ /^apps\//
-    room = room_of(FILENAME)
-    if (!app && !(room in direct) && !(room in unknown)) {
-      unknown[room]; report("lib/" room " is not in the table of modules (docs/explanation/architecture.md)")
+    module = module_of(FILENAME)
+    if (!app && !(module in direct) && !(module in unknown)) {
+      unknown[module]; report("lib/" module " is not in the table of modules (docs/explanation/architecture.md)")
     }
   }
   /^[ \t]*#[ \t]*include/ {
@@ -87,9 +87,9 @@ awk '
       if (other == "backend") other = "backend/" part[2]
       if (header ~ /\.pb\.h$/) other = "proto"
       if (header !~ /\//) { if (!app && header !~ /\.pb\.h$/) report("include \"" header "\" with its module: \"module/file.h\"") }
-      else if (!app && other in direct && !((room, other) in allowed))
-        report("module " room " may not include " header)
-      if (app && room ~ /^(fleetrun|fleetd)$/ &&
+      else if (!app && other in direct && !((module, other) in allowed))
+        report("module " module " may not include " header)
+      if (app && module ~ /^(fleetrun|fleetd)$/ &&
           other ~ /^(tensor|comm|graph|ops|optim|models|passes|strategy|exec|backend.*|data|train)$/)
         report("the launcher must not use the engine: " header)
     }
@@ -107,7 +107,7 @@ awk '
       else if (header ~ /^spdlog\//) owner = "^lib/base/log\\.|^lib/base/"
       else if (header ~ /^(jpeglib|turbojpeg|jerror|png|zlib|gif_lib|webp\/.*)\.h$/) owner = "^lib/data/"
       else if (header ~ /^minizip\//) owner = "^lib/train/zip_file"
-      else if (header ~ /^openssl\//) owner = "^lib/rendezvous/(certificates|datagram_beats)"
+      else if (header ~ /^openssl\//) owner = "^lib/rendezvous/(certificates|datagram_heartbeats)"
       else if (header ~ /^omp\.h$/) owner = "^lib/(base|comm|backend/cpu|data)/"
       if (owner != "" && FILENAME !~ owner) report("only its adapter may include <" header ">")
     }

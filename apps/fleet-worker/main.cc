@@ -15,8 +15,8 @@
 #include "exec/backend.h"
 #include "onnx/export.h"
 #include "rendezvous/store_client.h"
-#include "store/connect.h"
 #include "store/env.h"
+#include "store/make_job_communicators.h"
 #include "strategy/reference.h"
 #include "strategy/save.h"
 #include "train/device_settings.h"
@@ -30,7 +30,7 @@ namespace {
 // answer without a device.
 void print_plan(BuiltProgram built, const std::string& backend, Device* device) {
   const PlanOptions options{.backend = backend, .initial_layouts = {}, .device = device};
-  std::fputs(make_plan(std::move(built.program), built.keep, options).text().c_str(), stdout);
+  std::fputs(plan_program(std::move(built.program), built.keep, options).text().c_str(), stdout);
 }
 
 // Handles the printing options; returns true if one was given.
@@ -86,9 +86,10 @@ void save(const WorkerArguments& arguments, const ConfigTree& tree) {
   }
 }
 
-int predict_images(const Job& job, const World& world, Device& device, const Connection& connection,
-                   const Worker& worker) {
-  Communicator* control = connection.control ? connection.control.get() : connection.compute.get();
+int predict_images(const Job& job, const World& world, Device& device,
+                   const JobCommunicators& communicators, const Worker& worker) {
+  Communicator* control =
+      communicators.control ? communicators.control.get() : communicators.compute.get();
   const PredictResult result = predict(job, device,
                                        {.rank = world.rank,
                                         .world = world.size,
@@ -143,31 +144,31 @@ int run(int argc, char** argv) {
     return 0;
   }
   const Worker worker = join_job();
-  std::optional<BoundedStart> start(std::in_place);
+  std::optional<StartupStopTimeout> start(std::in_place);
   const World& world = worker.world();
   // A rank that has a GPU but computes on the CPU logs that itself, because other ranks may use
   // theirs.
   const DeviceChoice choice =
       choose_job_device(job, world.rank == 0 || get_env("FLAGS_selected_gpus"));
   for (const std::string& line : choice.device->description()) spdlog::info("{}", line);
-  const Connection connection = connect(job, world, *choice.device);
+  const JobCommunicators communicators = make_job_communicators(job, world, *choice.device);
   if (predicts(job)) {
     start.reset();  // an abrupt end would leave a partial output file
-    return predict_images(job, world, *choice.device, connection, worker);
+    return predict_images(job, world, *choice.device, communicators, worker);
   }
   Trainer trainer(
       job, *choice.device,
       {.rank = world.rank,
        .world = world.size,
        .nodes = world.node_count(),
-       .communicator = connection.compute.get(),
-       .control = connection.control.get(),
+       .communicator = communicators.compute.get(),
+       .control = communicators.control.get(),
        .store = world.store,
        .stop = worker.stop_signal(),
-       .saves = worker.saves_asked(),
+       .saves = worker.checkpoint_requests(),
        .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1))),
        .run = env_or(kEnvRun, ""),
-       .restarted = env_int_or(kEnvEpoch, 1) > 1});
+       .restarted = env_int_or(kEnvGeneration, 1) > 1});
   if (arguments.profile) trainer.session().executor().set_profiling(true);
   start.reset();
   const TrainResult result = trainer.run();

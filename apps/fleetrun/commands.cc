@@ -6,7 +6,7 @@
 #include "daemon/over_stdio.h"
 #include "launch/debug.h"
 #include "launch/doctor/doctor.h"
-#include "launch/guard.h"
+#include "launch/job_security.h"
 #include "launch/program.h"
 #include "launch/simulate/simulate.h"
 #include "node/stack_report.h"

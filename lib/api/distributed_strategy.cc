@@ -27,7 +27,7 @@ DistributedStrategy& DistributedStrategy::set_fields(const std::string& name,
     const std::string path = "strategy." + name + (below.empty() ? "" : "." + below);
     tree.set(path, value.text(), "DistributedStrategy");
   }
-  name_strategy_fields("strategy", &tree);
+  canonicalize_strategy_fields("strategy", &tree);
   Schema schema;
   schema.section("strategy", strategy_schema());
   const StrategyProto given = strategy_from(tree.validate(schema).section("strategy"));

@@ -33,13 +33,13 @@ Job job_of(const Recipe& recipe, const Values& keys, int ranks) {
   return make_job(tree);
 }
 
-std::shared_ptr<Opened> open(const Job& job, const Recipe& recipe, const World& world) {
-  auto opened = std::make_shared<Opened>();
+std::shared_ptr<ProgramResources> open(const Job& job, const Recipe& recipe, const World& world) {
+  auto opened = std::make_shared<ProgramResources>();
   DeviceChoice choice =
       choose_job_device(job, world.rank == 0 || get_env("FLAGS_selected_gpus").has_value());
   for (const std::string& line : choice.device->description()) spdlog::info("{}", line);
   opened->device = std::move(choice.device);
-  opened->connection = connect(job, world, *opened->device);
+  opened->communicators = make_job_communicators(job, world, *opened->device);
   if (recipe.own_image) return opened;
   const DataPart part = data_part(job, {.image = {}, .rank = world.rank, .world = world.size});
   opened->data = std::make_unique<JobData>(job, *opened->device, part);
@@ -65,8 +65,8 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
       StepRunnerOptions{.rank = world_.rank,
                         .world = world_.size,
                         .nodes = world_.node_count(),
-                        .communicator = opened_->connection.compute.get(),
-                        .control = opened_->connection.control.get(),
+                        .communicator = opened_->communicators.compute.get(),
+                        .control = opened_->communicators.control.get(),
                         .store = world_.store.get()});
   batch_size_ = job_.data.integer("batch_size");
   const DataPart part = data_part(job_, {.image = {}, .rank = world_.rank, .world = world_.size});
@@ -123,7 +123,7 @@ std::vector<double> ProgramExecutor::run(const data::Batch& batch,
     fetched(name, {});  // checks the names before anything changes
   train(batch, !fetch_list.empty());
   if (fetch_list.empty()) return {};
-  look_for_nan();
+  check_for_nan();
   const MetricSums sums = runner_->session().read_metrics(false);
   std::vector<double> values;
   for (const std::string& name : fetch_list) values.push_back(fetched(name, sums));
@@ -143,7 +143,7 @@ double ProgramExecutor::fetched(const std::string& name, const MetricSums& sums)
 }
 
 MetricSums ProgramExecutor::evaluate(Loader& test) {
-  runner_->bring_together(position_.step);
+  runner_->sync_ranks(position_.step);
   test.start_epoch(0);
   MetricSums sums;
   while (const data::Batch* batch = test.next()) {
@@ -158,14 +158,14 @@ MetricSums ProgramExecutor::evaluate(Loader& test) {
   return totals;
 }
 
-bool ProgramExecutor::agree_to_stop(bool wish) { return runner_->control().agree_to_stop(wish); }
+bool ProgramExecutor::agree_to_stop(bool stop) { return runner_->control().agree_to_stop(stop); }
 
 void ProgramExecutor::wait() { runner_->executor().synchronize(); }
 
-void ProgramExecutor::look_for_nan() {
-  const std::optional<BadUpdates> bad = runner_->finite_watch().look();
+void ProgramExecutor::check_for_nan() {
+  const std::optional<BadUpdates> bad = runner_->finite_check().poll();
   if (!bad) return;
-  if (!runner_->finite_watch().skips()) {
+  if (!runner_->finite_check().skips()) {
     throw NotFiniteError(bad->text(), "step " + std::to_string(bad->step),
                          "lower the learning rate, or look at the data");
   }
@@ -174,9 +174,9 @@ void ProgramExecutor::look_for_nan() {
 
 std::string ProgramExecutor::save(const std::string& root, int keep) {
   wait();
-  look_for_nan();
-  runner_->bring_together(position_.step);
-  const std::string bad = runner_->finite_watch().bad_state();
+  check_for_nan();
+  runner_->sync_ranks(position_.step);
+  const std::string bad = runner_->finite_check().bad_state();
   if (!bad.empty()) {
     throw NotFiniteError("'" + bad + "' is not finite", "step " + std::to_string(position_.step),
                          "resume from an earlier checkpoint");

@@ -15,13 +15,13 @@ namespace fleet {
 
 class Schedule;
 class StepRunner;
-struct Opened;
+struct ProgramResources;
 
 // All ranks make the same calls in the same order, from the thread that created the executor.
 // Throws fleet::Error: kPeerLost if another rank died, kNoMemory with the batch size that would
 // fit. Unless train.on_nan is "continue", an update whose loss or gradients are not finite is left
 // out; with "stop", the default, the next run() that fetches, or save(), then throws NotFiniteError
-// (train/finite_watch.h) on all ranks.
+// (train/finite_check.h) on all ranks.
 class ProgramExecutor {
  public:
   // Opens device, communicators and data, builds Program and Plan, compares them with the other
@@ -46,7 +46,7 @@ class ProgramExecutor {
   void set_learning_rate(double rate) { own_rate_ = rate; }
   int64_t steps() const { return position_.step; }  // trained so far
   // Tells the other ranks whether this rank wants to end; true on all ranks after the same step.
-  bool agree_to_stop(bool wish);
+  bool agree_to_stop(bool stop);
   void wait();  // until all submitted work is done
 
   // Writes a checkpoint below `root`, as fleet-worker does, and keeps the newest `keep` (0: all).
@@ -70,12 +70,12 @@ class ProgramExecutor {
  private:
   void complete(const data::Batch& batch);
   void train(const data::Batch& batch, bool fetch);
-  void look_for_nan();
+  void check_for_nan();
   double fetched(const std::string& name, const MetricSums& sums);
 
   const World& world_;
   Job job_;
-  std::shared_ptr<Opened> opened_;
+  std::shared_ptr<ProgramResources> opened_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Schedule> schedule_;
   TrainingPosition position_;

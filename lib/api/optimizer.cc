@@ -44,7 +44,7 @@ void DistributedOptimizer::minimize(const Loss& loss) const {
   }
   ConfigTree tree = recipe.tree;
   for (const auto& [key, value] : optimizer_.keys()) tree.set(key, value.text(), "optimizer");
-  take_strategy(strategy_.proto(), "strategy", "DistributedStrategy", &tree);
+  add_strategy_fields(strategy_.proto(), "strategy", "DistributedStrategy", &tree);
   make_job(tree);
   recipe.tree = std::move(tree);
   recipe.minimized = true;

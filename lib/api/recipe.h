@@ -11,9 +11,9 @@
 namespace fleet {
 
 // Objects that a ProgramExecutor opened. Destroyed in reverse order.
-struct Opened {
+struct ProgramResources {
   std::unique_ptr<Device> device;
-  Connection connection;
+  JobCommunicators communicators;
   std::unique_ptr<JobData> data;  // null if the program makes its own batches
 };
 
@@ -22,7 +22,7 @@ struct Recipe {
   bool has_data = false;
   std::optional<Shape> own_image;  // the program makes its own batches
   bool minimized = false;
-  std::shared_ptr<Opened> opened;
+  std::shared_ptr<ProgramResources> opened;
 
   void set(const std::string& prefix, const Values& values, const std::string& origin) {
     for (const auto& [key, value] : values) tree.set(prefix + key, value.text(), origin);

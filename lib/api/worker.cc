@@ -17,11 +17,11 @@ namespace {
 std::atomic<int> received{0}, saves{0};
 std::atomic<bool> starting{false};
 
-void ask_to_stop(int signal) {
+void request_stop(int signal) {
   received = signal;
-  if (starting) ::alarm(BoundedStart::kStopSeconds);
+  if (starting) ::alarm(StartupStopTimeout::kStopSeconds);
 }
-void ask_to_save(int) { ++saves; }
+void request_checkpoint(int) { ++saves; }
 
 // A signal handler: calls only write and _exit.
 void end_start(int) {
@@ -34,15 +34,15 @@ void end_start(int) {
 }  // namespace
 
 const std::atomic<int>* Worker::stop_signal() const { return &received; }
-const std::atomic<int>* Worker::saves_asked() const { return &saves; }
+const std::atomic<int>* Worker::checkpoint_requests() const { return &saves; }
 
-BoundedStart::BoundedStart() {
+StartupStopTimeout::StartupStopTimeout() {
   std::signal(SIGALRM, end_start);
   starting = true;
   if (received) ::alarm(kStopSeconds);  // the signal came before
 }
 
-BoundedStart::~BoundedStart() {
+StartupStopTimeout::~StartupStopTimeout() {
   starting = false;
   ::alarm(0);
 }
@@ -58,8 +58,8 @@ Worker join_job(bool handle_signals) {
   // The launcher reads the stacks of a job that hangs; Yama needs this permission for it.
   if (get_env(kEnvStoreAddress)) ::prctl(PR_SET_PTRACER, ::getppid(), 0, 0, 0);
   if (handle_signals) {
-    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) std::signal(signal, ask_to_stop);
-    for (int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, ask_to_save);
+    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) std::signal(signal, request_stop);
+    for (int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, request_checkpoint);
   }
   Worker worker(world_from_env());
   if (worker.is_first()) {

@@ -11,7 +11,7 @@ namespace fleet {
 struct InitOptions {
   std::string log_level;       // DEBUG, INFO, WARNING, ERROR; "": FLEET_LOG_LEVEL, else INFO
   bool handle_signals = true;  // SIGTERM, SIGINT, SIGHUP and SIGQUIT set wants_to_stop(), SIGUSR1
-                               // and SIGUSR2 count in saves_asked()
+                               // and SIGUSR2 count in checkpoint_requests()
 };
 
 // One per process. For the thread that made it; any thread may call wants_to_stop().
@@ -31,7 +31,7 @@ class Worker {
   // The signal that was received, or 0. Lives as long as the process.
   const std::atomic<int>* stop_signal() const;
   // How often SIGUSR1 or SIGUSR2 has asked for a checkpoint. Lives as long as the process.
-  const std::atomic<int>* saves_asked() const;
+  const std::atomic<int>* checkpoint_requests() const;
 
  private:
   World world_;
@@ -41,12 +41,12 @@ class Worker {
 // line and exit code 128 + the signal. For the start of a job, which has nothing to save yet, and
 // where reading from an unresponsive mount may block forever. Only one at a time; any thread may
 // create or destroy it. Uses alarm(2).
-class BoundedStart {
+class StartupStopTimeout {
  public:
   static constexpr unsigned kStopSeconds = 2;
-  BoundedStart();
-  ~BoundedStart();
-  BoundedStart(const BoundedStart&) = delete;
+  StartupStopTimeout();
+  ~StartupStopTimeout();
+  StartupStopTimeout(const StartupStopTimeout&) = delete;
 };
 
 // Sets up the log and reads the environment that fleetrun made; without one, the job has one rank.

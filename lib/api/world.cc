@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "comm/factory.h"
-#include "store/connect.h"
+#include "store/make_job_communicators.h"
 #include "train/device_settings.h"
-#include "train/same_start.h"
+#include "train/start_comparison.h"
 
 namespace fleet {
 
@@ -34,57 +34,57 @@ World world_from_env() {
   return world;
 }
 
-Connection connect(const Job& job, const World& world, Device& device) {
-  Connection connection;
-  if (world.size == 1) return connection;
+JobCommunicators make_job_communicators(const Job& job, const World& world, Device& device) {
+  JobCommunicators communicators;
+  if (world.size == 1) return communicators;
   CommOptions options{.rank = world.rank,
                       .size = world.size,
                       .nodes = world.nodes,
                       .store = world.store,
                       .names = {}};
   apply(job.comm, &options);
-  StartComparison(claims_of_job(job, device.backend()), "job", {world.rank, world.size},
+  StartComparison(compared_items_of_job(job, device.backend()), "job", {world.rank, world.size},
                   *world.store, options.timeout)
       .wait();
   if (device.backend() != "cpu") {
     CommOptions host = options;
     host.group = "control";
     host.backend = "auto";
-    connection.control = make_communicator(host);
+    communicators.control = make_communicator(host);
     options.device = &device;
   }
-  connection.compute = make_communicator(options);
+  communicators.compute = make_communicator(options);
   if (world.rank == 0) {
-    spdlog::info("{} ranks communicate through {}", world.size, connection.compute->name());
+    spdlog::info("{} ranks communicate through {}", world.size, communicators.compute->name());
   }
-  return connection;
+  return communicators;
 }
 
-static DeviceChoice choose(const Job& job, const DeviceWish& wish) {
-  return choose_device(wish.name, wish.index, device_options(job));
+static DeviceChoice choose(const Job& job, const DeviceRequest& request) {
+  return choose_device(request.name, request.index, device_options(job));
 }
 
-static DeviceWish wish_of(const Job& job) {
-  return device_wish(job.train.text("device"), get_env("FLAGS_selected_gpus"),
-                     get_env("PADDLE_TRAINER_ID").has_value());
+static DeviceRequest device_request_of(const Job& job) {
+  return device_request(job.train.text("device"), get_env("FLAGS_selected_gpus"),
+                        get_env("PADDLE_TRAINER_ID").has_value());
 }
 
-DeviceChoice choose_job_device(const Job& job, bool speaks) {
-  const DeviceWish wish = wish_of(job);
-  DeviceChoice choice = choose(job, wish);
+DeviceChoice choose_job_device(const Job& job, bool verbose) {
+  const DeviceRequest request = device_request_of(job);
+  DeviceChoice choice = choose(job, request);
   if (!choice.missing.empty()) {
     throw Error(ErrorCode::kUnsupported, choice.missing + " was asked for: " + choice.reason,
                 "train.device (" + job.settings.origin("train.device") + ")",
                 "auto uses the CPU if there is no GPU; docs/how-to/gpu.md lists what a GPU needs");
   }
-  if (!speaks) return choice;
-  if (!wish.note.empty()) spdlog::info("training runs on the CPU: {}", wish.note);
+  if (!verbose) return choice;
+  if (!request.note.empty()) spdlog::info("training runs on the CPU: {}", request.note);
   if (!choice.note.empty()) spdlog::info("{}", choice.note);
   const auto vain = without_effect(job, choice.device->backend());
   if (!vain.empty()) spdlog::warn("without effect on the CPU: {}", join(vain, ", "));
   return choice;
 }
 
-DeviceChoice choose_device_to_print(const Job& job) { return choose(job, wish_of(job)); }
+DeviceChoice choose_device_to_print(const Job& job) { return choose(job, device_request_of(job)); }
 
 }  // namespace fleet

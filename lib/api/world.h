@@ -27,7 +27,7 @@ World world_from_env();
 
 // Communicators between the ranks of a job: one for the memory of the device, one for that of the
 // host.
-struct Connection {
+struct JobCommunicators {
   std::unique_ptr<Communicator> compute;  // null in a job of one rank
   std::unique_ptr<Communicator> control;  // null if `compute` uses host memory too
 };
@@ -35,13 +35,13 @@ struct Connection {
 // Collective, once for each World: all ranks must call it. Compares the jobs of all ranks first
 // (train/same_start.h). The device must outlive the connection. Errors of StartComparison and
 // make_communicator().
-Connection connect(const Job& job, const World& world, Device& device);
+JobCommunicators make_job_communicators(const Job& job, const World& world, Device& device);
 
 // Chooses the device of this rank (train.device and FLAGS_selected_gpus). Logs one line with the
 // reason if train.device is auto and the choice is the CPU, and one with the settings that have no
-// effect there; speaks: whether to log them. Errors of choose_device(); kUnsupported if
+// effect there; verbose: whether to log them. Errors of choose_device(); kUnsupported if
 // train.device is cuda and no GPU can be used.
-DeviceChoice choose_job_device(const Job& job, bool speaks);
+DeviceChoice choose_job_device(const Job& job, bool verbose);
 // The same for printing what a rank would run: logs nothing, and chooses the CPU if there is no
 // GPU.
 DeviceChoice choose_device_to_print(const Job& job);

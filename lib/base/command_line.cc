@@ -78,13 +78,13 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
   const size_t blank = syntax.program.find(' ');
   const std::string command =
       blank == std::string::npos ? std::string() : syntax.program.substr(blank + 1);
-  OptionWords given = read_options(known, arguments, PlainWord::kIsOne);
+  ParsedOptions given = read_options(known, arguments, PositionalWords::kInterleaved);
   for (BadOption& bad : given.bad) {
     if (bad.where.empty()) bad.where = command;
     if (bad.next.empty()) bad.next = see_help;
   }
   refuse_bad_options(syntax.program, arguments, given.bad, [&](const auto& corrected) {
-    return read_options(known, corrected, PlainWord::kIsOne).bad.empty();
+    return read_options(known, corrected, PositionalWords::kInterleaved).bad.empty();
   });
   if (given.words.size() > syntax.most) {
     refuse("unexpected argument '" + given.words[syntax.most] + "'", command,
@@ -105,7 +105,7 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
 }
 
 int run_command(const Command& command, const std::vector<std::string>& arguments) {
-  if (command.run_words) return command.run_words(arguments);
+  if (command.run_unparsed) return command.run_unparsed(arguments);
   const auto line = read_command_line(command.syntax, arguments);
   if (line) return command.run(*line);
   std::fputs(command_help(command.syntax).c_str(), stdout);

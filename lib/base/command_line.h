@@ -23,21 +23,21 @@ struct GivenOption {
   std::string flag;          // as written: "--nproc-per-node"
   size_t at = 0, count = 1;  // its words on the command line
 };
-struct OptionWords {
+struct ParsedOptions {
   std::vector<GivenOption> options;  // each with its last value; every occurrence if it `repeats`
   std::vector<std::string> words;    // arguments that are not options
   std::vector<std::string> rest;     // arguments behind "--"
   std::vector<BadOption> bad;        // unknown options and missing values
 };
-enum class PlainWord {
-  kEndsOptions,  // it and everything after it are `words`; a "--" before them is removed
-  kIsOne,        // options may follow it; "--" ends them, and everything behind it is `rest`
+enum class PositionalWords {
+  kEndOptions,   // it and everything after it are `words`; a "--" before them is removed
+  kInterleaved,  // options may follow it; "--" ends them, and everything behind it is `rest`
 };
 // Reads to the end of the options even if some are wrong: see `bad`. If a plain word ends the
 // options, `is_program` tells a program from the value of an unknown option.
-OptionWords read_options(const std::vector<Option>& known, const std::vector<std::string>& words,
-                         PlainWord plain,
-                         const std::function<bool(const std::string&)>& is_program = {});
+ParsedOptions read_options(const std::vector<Option>& known, const std::vector<std::string>& words,
+                           PositionalWords plain,
+                           const std::function<bool(const std::string&)>& is_program = {});
 
 // Adds to the tree the values from the environment variables of `options`, then the given values
 // over them.
@@ -75,7 +75,7 @@ struct Command {
   // The exit code. Throws Error.
   std::function<int(const CommandLine&)> run = {};
   // Instead of `run`: the command parses its own words; `syntax` is for help and completion only.
-  std::function<int(const std::vector<std::string>&)> run_words = {};
+  std::function<int(const std::vector<std::string>&)> run_unparsed = {};
   // Instead of both: an alias of this option of the program, such as "--help".
   std::string instead = {};
   bool internal = false;  // not shown in any help

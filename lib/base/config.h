@@ -118,7 +118,7 @@ class ConfigTree {
   struct Entry {
     ConfigValue value;
     std::string origin;
-    bool loose = false;  // came as text: the schema decides its type
+    bool untyped = false;  // came as text: the schema decides its type
   };
   std::map<std::string, Entry> entries_;
 };

@@ -44,10 +44,10 @@ void spell_choice(const ConfigKey& key, Scalar* scalar) {
   }
 }
 
-// Converts the scalar to the wanted type, or returns nullopt. A loose value came as text and is
+// Converts the scalar to the wanted type, or returns nullopt. An untyped value came as text and is
 // parsed as that type.
-std::optional<Scalar> coerce(const Scalar& given, ConfigType wanted, bool loose) {
-  if (loose && wanted != ConfigType::kText && std::holds_alternative<std::string>(given)) {
+std::optional<Scalar> coerce(const Scalar& given, ConfigType wanted, bool untyped) {
+  if (untyped && wanted != ConfigType::kText && std::holds_alternative<std::string>(given)) {
     const Json json = Json::parse(json_from_python(std::get<std::string>(given)), nullptr, false);
     const auto scalar = to_scalar(json);
     return scalar ? coerce(*scalar, wanted, false) : std::nullopt;
@@ -144,24 +144,24 @@ std::string range_of(const ConfigKey& key) {
   return {};
 }
 
-ConfigValue check(const ConfigKey& key, const ConfigValue& given, bool loose,
+ConfigValue check(const ConfigKey& key, const ConfigValue& given, bool untyped,
                   const std::string& origin) {
   List list;
   if (const Scalar* scalar = std::get_if<Scalar>(&given.value)) {
     const std::string* text = std::get_if<std::string>(scalar);
-    if (is_list(key.type) && loose && text) {  // "1,2,3"
+    if (is_list(key.type) && untyped && text) {  // "1,2,3"
       for (const std::string& part : split(*text, ',')) list.push_back(part);
     } else {
       list.push_back(*scalar);
-      if (is_list(key.type) && !loose) bad_value(key, given, origin);
+      if (is_list(key.type) && !untyped) bad_value(key, given, origin);
     }
   } else {
     if (!is_list(key.type)) bad_value(key, given, origin);
     list = std::get<List>(given.value);
   }
   for (Scalar& element : list) {
-    auto coerced = coerce(element, element_of(key.type), loose);
-    if (coerced && loose) spell_choice(key, &*coerced);
+    auto coerced = coerce(element, element_of(key.type), untyped);
+    if (coerced && untyped) spell_choice(key, &*coerced);
     if (!coerced || !in_range(*coerced, key)) bad_value(key, given, origin);
     element = *coerced;
   }

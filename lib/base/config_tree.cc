@@ -21,7 +21,7 @@ namespace {
 
 // Limits for damaged or hostile files; real job files stay far below.
 constexpr int64_t kLargestFile = 4 << 20;  // bytes
-constexpr int kDeepest = 32, kMostKeys = 2000;
+constexpr int kDeepest = 32, kMaxKeys = 2000;
 constexpr size_t kLongestKey = 200;
 
 // Refuses oversized input, and duplicate names in an object: the parser would silently keep one of
@@ -31,8 +31,8 @@ class JobFileCheck {
   explicit JobFileCheck(const std::string& origin) : origin_(origin) {}
   bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
     if (depth > kDeepest) too_much("is nested more than " + std::to_string(kDeepest) + " deep");
-    if (event == Json::parse_event_t::key && ++keys_ > kMostKeys) {
-      too_much("has more than " + std::to_string(kMostKeys) + " keys");
+    if (event == Json::parse_event_t::key && ++keys_ > kMaxKeys) {
+      too_much("has more than " + std::to_string(kMaxKeys) + " keys");
     }
     if (event == Json::parse_event_t::key &&
         parsed.get_ref<const std::string&>().size() > kLongestKey) {
@@ -120,7 +120,7 @@ void ConfigTree::set(const std::string& path, std::string_view text, const std::
       return;
     }
   }
-  entries_[path] = {ConfigValue{Scalar(std::string(text))}, origin, /*loose=*/true};
+  entries_[path] = {ConfigValue{Scalar(std::string(text))}, origin, /*untyped=*/true};
 }
 
 std::optional<std::string> ConfigTree::peek(const std::string& path) const {

@@ -122,7 +122,7 @@ Settings ConfigTree::validate(const Schema& schema) const {
     try {
       if (found != entries_.end()) {
         const Entry& entry = found->second;
-        settings.entries_[key.path] = {config::check(key, entry.value, entry.loose, entry.origin),
+        settings.entries_[key.path] = {config::check(key, entry.value, entry.untyped, entry.origin),
                                        entry.origin};
       } else if (key.initial) {
         settings.entries_[key.path] = {*key.initial, "default"};

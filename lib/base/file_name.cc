@@ -21,7 +21,7 @@ std::string digest_of(const std::string& text) {
 
 }  // namespace
 
-std::string file_word(std::string text) {
+std::string file_name_component(std::string text) {
   if (text.size() > kLongest) {
     const std::string digest = digest_of(text);
     text = text.substr(0, kLongest - digest.size()) + digest;

@@ -94,7 +94,7 @@ class StandardErrorSink : public spdlog::sinks::sink {
 
 }  // namespace
 
-void set_up_logging(const std::string& level, const std::string& who) {
+void set_up_logging(const std::string& level, const std::string& process) {
   std::string name = level;
   std::transform(name.begin(), name.end(), name.begin(), ::toupper);
   const std::array<std::string, 4> names = {"DEBUG", "INFO", "WARNING", "ERROR"};
@@ -106,7 +106,8 @@ void set_up_logging(const std::string& level, const std::string& who) {
   const spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
                                               spdlog::level::warn, spdlog::level::err};
   const bool colors = wants_colors(STDERR_FILENO);
-  auto logger = std::make_shared<spdlog::logger>(who, std::make_shared<StandardErrorSink>(colors));
+  auto logger =
+      std::make_shared<spdlog::logger>(process, std::make_shared<StandardErrorSink>(colors));
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<LevelName>('*').add_flag<SafeText>('~', colors);
   formatter->set_pattern("%^%*%$ %Y-%m-%d %H:%M:%S,%e %n] %~");

@@ -15,9 +15,9 @@ extern template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, f
 
 namespace fleet {
 
-// Logs go to standard error as "INFO 2026-01-19 14:53:04,945 who] message".
+// Logs go to standard error as "INFO 2026-01-19 14:53:04,945 process] message".
 //   level  DEBUG INFO WARNING ERROR (any case); kUsage otherwise
-//   who    shown in each line: "fleetrun", "rank 3"
-void set_up_logging(const std::string& level, const std::string& who);
+//   process    shown in each line: "fleetrun", "rank 3"
+void set_up_logging(const std::string& level, const std::string& process);
 
 }  // namespace fleet

@@ -17,7 +17,7 @@
 namespace fleet {
 namespace {
 
-constexpr int kMostLinks = 40;  // the kernel's limit
+constexpr int kMaxLinks = 40;  // the kernel's limit
 
 [[noreturn]] void refuse(const std::string& what, const std::string& path,
                          const std::string& next) {
@@ -117,8 +117,8 @@ class Walk {
   void follow(const Folder& link) {
     char target[PATH_MAX];
     const ssize_t size = ::readlinkat(link.fd.get(), "", target, sizeof target);
-    if (size > 0 && ++links_ > kMostLinks) errno = ELOOP;
-    if (size <= 0 || links_ > kMostLinks) fail("cannot follow the link", link.path);
+    if (size > 0 && ++links_ > kMaxLinks) errno = ELOOP;
+    if (size <= 0 || links_ > kMaxLinks) fail("cannot follow the link", link.path);
     add(std::string(target, static_cast<size_t>(size)));
   }
 
@@ -137,7 +137,7 @@ std::string folder_of(const std::string& path) {
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-Folder reach_folder_of(const std::string& path) { return Walk(folder_of(path)).take(); }
+Folder open_folder_of(const std::string& path) { return Walk(folder_of(path)).take(); }
 
 const char* kind_of(mode_t mode) {
   if (S_ISLNK(mode)) return "a symbolic link, and links are not written through";
@@ -177,7 +177,7 @@ void check_entry(const Folder& folder, const std::string& path) {
 UniqueFd open_owned_folder(const std::string& path) { return std::move(Walk(path).take().fd); }
 
 UniqueFd open_owned_file(const std::string& path, int flags, mode_t mode) {
-  const Folder folder = reach_folder_of(path);
+  const Folder folder = open_folder_of(path);
   const std::string name = name_of(path);
   const auto open = [&](int more) {
     // O_NONBLOCK: do not wait for the reader of a pipe.
@@ -256,7 +256,7 @@ void replace_file(int folder, const std::string& path, std::string_view content,
 
 void replace_owned_file(const std::string& path, std::string_view content,
                         const ReplaceOptions& options) {
-  const Folder folder = reach_folder_of(path);
+  const Folder folder = open_folder_of(path);
   replace_file(folder.fd.get(), path, content, options);
 }
 

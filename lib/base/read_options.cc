@@ -46,7 +46,7 @@ struct Word {
   bool has_value = false;
 };
 
-Word take_apart(const std::vector<Option>& known, const std::string& text) {
+Word split_option(const std::vector<Option>& known, const std::string& text) {
   const size_t equals = text.find('=');
   Word word{nullptr, text.substr(0, equals), {}, equals != std::string::npos};
   if (word.has_value) word.value = text.substr(equals + 1);
@@ -67,19 +67,20 @@ bool stands_alone(const Word& word) { return word.option->is_flag() && !word.has
 // Reads the words of a line from the first to the last option.
 class Reader {
  public:
-  Reader(const std::vector<Option>& known, const std::vector<std::string>& words, PlainWord plain,
-         const std::function<bool(const std::string&)>& is_program)
+  Reader(const std::vector<Option>& known, const std::vector<std::string>& words,
+         PositionalWords plain, const std::function<bool(const std::string&)>& is_program)
       : known_(known), words_(words), plain_(plain), is_program_(is_program) {}
 
   // Returns the words that remain for CLI11: one for each of `options`.
-  std::vector<std::string> read(OptionWords* all) {
+  std::vector<std::string> read(ParsedOptions* all) {
     std::vector<std::string> left;
     for (at_ = 0; at_ < words_.size(); ++at_) {
       const std::string& text = words_[at_];
       const bool end = text == "--", is_option = !end && looks_like_option(text);
-      if (end || (!is_option && plain_ == PlainWord::kEndsOptions)) {
+      if (end || (!is_option && plain_ == PositionalWords::kEndOptions)) {
         const auto rest = words_.begin() + static_cast<std::ptrdiff_t>(at_) + (end ? 1 : 0);
-        (plain_ == PlainWord::kEndsOptions ? all->words : all->rest).assign(rest, words_.end());
+        (plain_ == PositionalWords::kEndOptions ? all->words : all->rest)
+            .assign(rest, words_.end());
         break;
       }
       if (!is_option) {
@@ -87,7 +88,7 @@ class Reader {
         continue;
       }
       const size_t first = at_;
-      const Word word = take_apart(known_, text);
+      const Word word = split_option(known_, text);
       if (!word.option) {
         all->bad.push_back(unknown(word));
       } else if (const auto value = value_of(word, &all->bad)) {
@@ -108,7 +109,7 @@ class Reader {
 
   bool is_known_option(const std::string& text) const {
     if (!looks_like_option(text)) return false;
-    const Option* option = take_apart(known_, text).option;
+    const Option* option = split_option(known_, text).option;
     return option && !option->foreign;
   }
 
@@ -159,13 +160,13 @@ class Reader {
   bool takes_next(const Option* meant) const {
     const std::string& next = words_[at_ + 1];
     if (meant) return !meant->is_flag() && !is_known_option(next);
-    return plain_ == PlainWord::kEndsOptions && is_program_ && !looks_like_option(next) &&
+    return plain_ == PositionalWords::kEndOptions && is_program_ && !looks_like_option(next) &&
            at_ + 2 < words_.size() && !is_program_(next);
   }
 
   const std::vector<Option>& known_;
   const std::vector<std::string>& words_;
-  const PlainWord plain_;
+  const PositionalWords plain_;
   const std::function<bool(const std::string&)>& is_program_;
   size_t at_ = 0;
 };
@@ -195,10 +196,10 @@ void read_values(std::vector<std::string> left, std::vector<GivenOption>* option
 
 }  // namespace
 
-OptionWords read_options(const std::vector<Option>& known, const std::vector<std::string>& words,
-                         PlainWord plain,
-                         const std::function<bool(const std::string&)>& is_program) {
-  OptionWords all;
+ParsedOptions read_options(const std::vector<Option>& known, const std::vector<std::string>& words,
+                           PositionalWords plain,
+                           const std::function<bool(const std::string&)>& is_program) {
+  ParsedOptions all;
   std::vector<std::string> left = Reader(known, words, plain, is_program).read(&all);
   read_values(std::move(left), &all.options);
   // The last occurrence counts.

@@ -18,7 +18,7 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kMostKept = 1 << 20;
+constexpr size_t kMaxBuffered = 1 << 20;
 constexpr int kPatienceMs = 2'000;
 
 class StandardError {
@@ -76,7 +76,7 @@ class StandardError {
   }
 
   void keep(std::string_view lines) {
-    if (kept_.size() + lines.size() > kMostKept) return;
+    if (kept_.size() + lines.size() > kMaxBuffered) return;
     kept_ += lines;
     if (writing_) return;
     writing_ = true;

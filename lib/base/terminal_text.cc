@@ -75,13 +75,13 @@ class Screen : public TerminalSink {
         row_ = std::min(row_ + count, rows_.size() - 1);
         break;
       case 'C':
-        column_ = std::min(column_ + count, kMostColumns);
+        column_ = std::min(column_ + count, kMaxColumns);
         break;
       case 'D':
         column_ -= std::min(count, column_);
         break;
       case 'G':
-        column_ = std::min(count - 1, kMostColumns);
+        column_ = std::min(count - 1, kMaxColumns);
         break;
       case 'J':
         return erase_below(parameters);
@@ -106,8 +106,8 @@ class Screen : public TerminalSink {
     std::string text;  // empty: the second half of a wide character
     size_t style = 0;
   };
-  static constexpr size_t kMostColumns = 4096;     // limit for cursor movement
-  static constexpr size_t kMostPadding = 1 << 16;  // limit in cells, over all rows
+  static constexpr size_t kMaxColumns = 4096;     // limit for cursor movement
+  static constexpr size_t kMaxPadding = 1 << 16;  // limit in cells, over all rows
 
   std::vector<Cell>& row() { return rows_[row_]; }
 
@@ -131,7 +131,7 @@ class Screen : public TerminalSink {
   void pad(size_t columns) {
     if (columns <= row().size()) return;
     const size_t wanted = columns - row().size();
-    const size_t had = std::min(wanted, kMostPadding - padding_);
+    const size_t had = std::min(wanted, kMaxPadding - padding_);
     padding_ += had;
     row().resize(row().size() + had, {" ", 0});
     column_ = std::min(column_, row().size());

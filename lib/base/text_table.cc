@@ -4,7 +4,8 @@
 
 namespace fleet {
 
-std::string aligned(const std::vector<std::vector<std::string>>& rows, const std::string& indent) {
+std::string format_table(const std::vector<std::vector<std::string>>& rows,
+                         const std::string& indent) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));

@@ -8,7 +8,7 @@ namespace fleet {
 
 // One line per row; columns are as wide as their widest cell and two blanks apart, with `indent`
 // before each line.
-std::string aligned(const std::vector<std::vector<std::string>>& rows,
-                    const std::string& indent = {});
+std::string format_table(const std::vector<std::vector<std::string>>& rows,
+                         const std::string& indent = {});
 
 }  // namespace fleet

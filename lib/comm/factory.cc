@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/module.h"
+#include "base/plugin.h"
 
 namespace fleet {
 
@@ -60,12 +60,12 @@ void check_device(const CommOptions& options) {
               "comm.backend", "leave it at auto");
 }
 
-// The nccl module registers itself when it is loaded. Only jobs on several GPUs need its library.
+// The nccl plugin registers itself when it is loaded. Only jobs on several GPUs need its library.
 void load_nccl() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (comm_backends().find("nccl")) return;
-  const std::string reason = load_module("fleet_nccl", "NCCL");
+  const std::string reason = load_plugin("fleet_nccl", "NCCL");
   if (reason.empty()) return;
   throw Error(ErrorCode::kUnsupported, "ranks on GPUs cannot communicate: " + reason,
               "communicator", "install NCCL (libnccl.so.2, 2.23 or later), or train on one GPU");

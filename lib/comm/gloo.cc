@@ -80,7 +80,7 @@ std::unique_ptr<GlooCommunicator> GlooCommunicator::subgroup(std::span<const int
 
 void GlooCommunicator::begin() {
   link_->check();
-  operation_.count = link_->lifeline().enter(id_);
+  operation_.count = link_->peer_monitor().begin_operation(id_);
 }
 
 char* GlooCommunicator::scratch(size_t bytes) {
@@ -112,8 +112,8 @@ void GlooCommunicator::all_reduce_small(View data, ReduceOp op) {
   while (power * 2 <= size()) power *= 2;
   const int folded = 2 * (size() - power);  // ranks below it form pairs
   char* received = scratch(data.bytes());
-  GlooLink::Wire mine(*link_, *asked_, data.data, data.bytes());
-  GlooLink::Wire theirs(*link_, *asked_, received, data.bytes());
+  GlooLink::MessageBuffer mine(*link_, *reported_operation_, data.data, data.bytes());
+  GlooLink::MessageBuffer theirs(*link_, *reported_operation_, received, data.bytes());
   const uint64_t slot = id_ | kCollective;
   if (rank() < folded && rank() % 2 == 1) {
     const int left = members_[rank() - 1];
@@ -159,8 +159,9 @@ void GlooCommunicator::ring(View data, size_t part, ReduceOp op, bool reduce, bo
   const int left = members_[(rank() + n - 1) % n], right = members_[(rank() + 1) % n];
   const uint64_t slot = id_ | kCollective;
   char* received = reduce ? scratch(2 * piece * element) : nullptr;
-  GlooLink::Wire all(*link_, *asked_, data.data, data.bytes());
-  GlooLink::Wire incoming(*link_, *asked_, received, reduce ? 2 * piece * element : 0);
+  GlooLink::MessageBuffer all(*link_, *reported_operation_, data.data, data.bytes());
+  GlooLink::MessageBuffer incoming(*link_, *reported_operation_, received,
+                                   reduce ? 2 * piece * element : 0);
 
   // The elements that message m holds. Sent messages are one round ahead of received ones.
   const auto span_of = [&](size_t m, bool sent) {
@@ -218,19 +219,19 @@ void GlooCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
   if (rank() == root) copy(out.data, in.data, in.bytes());
   if (in.bytes() <= kSmallBytes) return all_reduce_small(work, op);
   ring(work, part, op, true, false);
-  GlooLink::Wire wire(*link_, *asked_, work.data, work.bytes());
+  GlooLink::MessageBuffer message(*link_, *reported_operation_, work.data, work.bytes());
   const auto bytes_of = [&](int r) {
     return (std::min((r + 1) * part, in.count) - std::min(r * part, in.count)) * element;
   };
   if (rank() != root) {
     if (bytes_of(rank()) == 0) return;
-    wire.send(members_[root], id_ | kCollective, rank() * part * element, bytes_of(rank()));
-    wire.wait_send(members_[root]);
+    message.send(members_[root], id_ | kCollective, rank() * part * element, bytes_of(rank()));
+    message.wait_send(members_[root]);
     return;
   }
   for (int r = 0; r < size(); ++r) {
     if (r == root || bytes_of(r) == 0) continue;
-    GlooLink::Wire from(*link_, *asked_, work.data, work.bytes());
+    GlooLink::MessageBuffer from(*link_, *reported_operation_, work.data, work.bytes());
     from.recv(members_[r], id_ | kCollective, r * part * element, bytes_of(r));
     from.wait_recv(members_[r]);
   }
@@ -249,19 +250,19 @@ void GlooCommunicator::do_broadcast(View data, int root) {
 void GlooCommunicator::broadcast_tree(View data, int root) {
   const int n = size(), position = (rank() - root + n) % n;
   const auto peer = [&](int other) { return members_[(other + root) % n]; };
-  GlooLink::Wire wire(*link_, *asked_, data.data, data.bytes());
+  GlooLink::MessageBuffer message(*link_, *reported_operation_, data.data, data.bytes());
   int bit = 1;
   while (bit < n && !(position & bit)) bit *= 2;
   if (position != 0) {
-    wire.recv(peer(position - bit), id_ | kCollective, 0, data.bytes());
-    wire.wait_recv(peer(position - bit));
+    message.recv(peer(position - bit), id_ | kCollective, 0, data.bytes());
+    message.wait_recv(peer(position - bit));
   }
   std::vector<int> children;
   for (bit /= 2; bit > 0; bit /= 2) {
     if (position + bit < n) children.push_back(peer(position + bit));
   }
-  for (int child : children) wire.send(child, id_ | kCollective, 0, data.bytes());
-  for (int child : children) wire.wait_send(child);
+  for (int child : children) message.send(child, id_ | kCollective, 0, data.bytes());
+  for (int child : children) message.wait_send(child);
 }
 
 void GlooCommunicator::broadcast_chain(View data, int root) {
@@ -272,15 +273,15 @@ void GlooCommunicator::broadcast_chain(View data, int root) {
   const auto bytes_of = [&](size_t m) {
     return std::min(kPieceBytes, data.bytes() - m * kPieceBytes);
   };
-  GlooLink::Wire wire(*link_, *asked_, data.data, data.bytes());
+  GlooLink::MessageBuffer message(*link_, *reported_operation_, data.data, data.bytes());
   for (size_t m = 0; m < pieces && !first; ++m) {
-    wire.recv(before, id_ | kCollective, m * kPieceBytes, bytes_of(m));
+    message.recv(before, id_ | kCollective, m * kPieceBytes, bytes_of(m));
   }
   for (size_t m = 0; m < pieces; ++m) {
-    if (!first) wire.wait_recv(before);
-    if (!last) wire.send(after, id_ | kCollective, m * kPieceBytes, bytes_of(m));
+    if (!first) message.wait_recv(before);
+    if (!last) message.send(after, id_ | kCollective, m * kPieceBytes, bytes_of(m));
   }
-  for (size_t m = 0; m < pieces && !last; ++m) wire.wait_send(after);
+  for (size_t m = 0; m < pieces && !last; ++m) message.wait_send(after);
 }
 
 void GlooCommunicator::do_all_gather(View in, View out) {
@@ -302,18 +303,18 @@ void GlooCommunicator::do_send(View data, int peer) {
   link_->check();
   const std::vector<int> both = {members_[peer]};
   const GlooLink::Operation operation = {&both, id_, 0, &traffic_};
-  GlooLink::Wire wire(*link_, operation, data.data, data.bytes());
-  wire.send(members_[peer], id_ | kMessage, 0, data.bytes());
-  wire.wait_send(members_[peer]);
+  GlooLink::MessageBuffer message(*link_, operation, data.data, data.bytes());
+  message.send(members_[peer], id_ | kMessage, 0, data.bytes());
+  message.wait_send(members_[peer]);
 }
 
 void GlooCommunicator::do_recv(View data, int peer) {
   link_->check();
   const std::vector<int> both = {members_[peer]};
   const GlooLink::Operation operation = {&both, id_, 0, &traffic_};
-  GlooLink::Wire wire(*link_, operation, data.data, data.bytes());
-  wire.recv(members_[peer], id_ | kMessage, 0, data.bytes());
-  wire.wait_recv(members_[peer]);
+  GlooLink::MessageBuffer message(*link_, operation, data.data, data.bytes());
+  message.recv(members_[peer], id_ | kMessage, 0, data.bytes());
+  message.wait_recv(members_[peer]);
 }
 
 void GlooCommunicator::do_barrier() {

@@ -29,7 +29,7 @@ class GlooCommunicator : public HostCommunicator {
 
   // For a group that works on behalf of a larger one: late ranks and messages are accounted to the
   // larger group's operation.
-  void work_for(const GlooLink::Operation* operation) { asked_ = operation; }
+  void report_as(const GlooLink::Operation* operation) { reported_operation_ = operation; }
   GlooLink& link() { return *link_; }
   const std::vector<int>& members() const { return members_; }
   uint64_t id() const { return id_; }
@@ -61,7 +61,7 @@ class GlooCommunicator : public HostCommunicator {
   const std::vector<int> members_;  // as ranks of the link
   const uint64_t id_;               // the same on all members; the upper bits of the slots
   GlooLink::Operation operation_;
-  const GlooLink::Operation* asked_ = &operation_;
+  const GlooLink::Operation* reported_operation_ = &operation_;
   std::vector<char> scratch_, copy_;  // never shrink
   std::map<std::vector<int>, int> splits_;
 };

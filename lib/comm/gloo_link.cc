@@ -9,7 +9,7 @@
 
 #include <cerrno>
 
-#include "comm/peer_wait.h"
+#include "comm/peer_wait_timer.h"
 
 namespace fleet {
 namespace {
@@ -84,8 +84,8 @@ class WithoutSigpipe {
 
 GlooLink::GlooLink(const CommOptions& options)
     : options_(options), group_{options.rank, options.size, options.names} {
-  lifeline_ =
-      std::make_unique<Lifeline>(options, group_, [this](const Error& error) { fail(error); });
+  monitor_ =
+      std::make_unique<PeerMonitor>(options, group_, [this](const Error& error) { fail(error); });
   if (group_.size == 1) return;
   const std::string& host = options.nodes[options.rank];
   const WithoutSigpipe quiet;  // also applies to Gloo's own thread, which starts here
@@ -101,7 +101,7 @@ GlooLink::GlooLink(const CommOptions& options)
     context->connectFullMesh(store, device);
     context_ = context;
   } catch (const Error& error) {
-    if (fail(error)) lifeline_->tell(as_others_hear(error, group_));
+    if (fail(error)) monitor_->report(error_for_peers(error, group_));
     throw;
   } catch (const std::exception& error) {
     check();  // a peer's failure is the better explanation
@@ -109,7 +109,7 @@ GlooLink::GlooLink(const CommOptions& options)
                      group_.name_of(group_.rank) + " on " + host +
                          " cannot connect to the other ranks: " + error.what(),
                      "communicator", "check that this node's address is right and reachable");
-    if (fail(ours)) lifeline_->tell(ours);
+    if (fail(ours)) monitor_->report(ours);
     check();
   }
 }
@@ -128,20 +128,20 @@ bool GlooLink::fail(const Error& error) {
   error_ = error;
   failed_ = true;
   changed_.notify_all();
-  for (Wire* wire : wires_) {
-    wire->buffer_->abortWaitRecv();
-    wire->buffer_->abortWaitSend();
+  for (MessageBuffer* message : buffers_) {
+    message->buffer_->abortWaitRecv();
+    message->buffer_->abortWaitSend();
   }
   return true;
 }
 
 void GlooLink::abort(const Error& why) {
-  if (fail(why)) lifeline_->tell(as_others_hear(why, group_));
+  if (fail(why)) monitor_->report(error_for_peers(why, group_));
 }
 
 std::string GlooLink::late_names(const Operation& operation) {
   const std::vector<int> late =
-      lifeline_->behind(*operation.ranks, operation.group_id, operation.count, kAnswerTime);
+      monitor_->ranks_behind(*operation.ranks, operation.group_id, operation.count, kAnswerTime);
   return late.empty() ? "" : group_.name_of(late);
 }
 
@@ -149,8 +149,8 @@ void GlooLink::explain(int peer, const Operation& operation, bool late, const st
   if (late) {
     std::string names = late_names(operation);
     if (names.empty()) names = group_.name_of(peer);  // the peer is on time, but no data arrives
-    const Error error = ranks_late(names, options_.timeout.count());
-    if (fail(error)) lifeline_->tell(error);
+    const Error error = ranks_late_error(names, options_.timeout.count());
+    if (fail(error)) monitor_->report(error);
     check();
   }
   {
@@ -161,37 +161,38 @@ void GlooLink::explain(int peer, const Operation& operation, bool late, const st
     const auto deadline = Clock::now() + 2 * kAnswerTime;
     while (!error_ && Clock::now() < deadline) {
       lock.unlock();
-      const bool left = lifeline_->has_left(peer);
+      const bool left = monitor_->has_left(peer);
       lock.lock();
       if (left || error_) break;
       changed_.wait_for(lock, std::chrono::milliseconds(20));
     }
   }
-  const Error error = lifeline_->has_left(peer)
-                          ? rank_left(group_.name_of(peer))
+  const Error error = monitor_->has_left(peer)
+                          ? rank_left_error(group_.name_of(peer))
                           : Error(ErrorCode::kPeerLost,
                                   "the connection to " + group_.name_of(peer) + " broke: " + what,
                                   "communicator", "look at the log of that rank");
-  if (fail(error)) lifeline_->tell(error);
+  if (fail(error)) monitor_->report(error);
   check();
   throw error;  // not reached: check() throws the first failure
 }
 
-GlooLink::Wire::Wire(GlooLink& link, const Operation& operation, void* data, size_t bytes)
+GlooLink::MessageBuffer::MessageBuffer(GlooLink& link, const Operation& operation, void* data,
+                                       size_t bytes)
     : link_(link), operation_(operation) {
   buffer_ = link.context_->createUnboundBuffer(data, bytes);
   std::lock_guard lock(link_.mutex_);
   if (link_.error_) throw *link_.error_;
-  link_.wires_.insert(this);
+  link_.buffers_.insert(this);
 }
 
-GlooLink::Wire::~Wire() {
+GlooLink::MessageBuffer::~MessageBuffer() {
   std::lock_guard lock(link_.mutex_);
-  link_.wires_.erase(this);
+  link_.buffers_.erase(this);
 }
 
 template <typename Body>
-void GlooLink::Wire::guarded(int peer, const Body& body) {
+void GlooLink::MessageBuffer::guarded(int peer, const Body& body) {
   link_.check();
   const auto start = Clock::now();
   std::string what;
@@ -205,7 +206,7 @@ void GlooLink::Wire::guarded(int peer, const Body& body) {
   link_.explain(peer, operation_, Clock::now() - start >= link_.options_.timeout, what);
 }
 
-void GlooLink::Wire::send(int to, uint64_t slot, size_t offset, size_t bytes) {
+void GlooLink::MessageBuffer::send(int to, uint64_t slot, size_t offset, size_t bytes) {
   guarded(to, [&] {
     const WithoutSigpipe quiet;
     buffer_->send(to, slot, offset, bytes);
@@ -215,7 +216,7 @@ void GlooLink::Wire::send(int to, uint64_t slot, size_t offset, size_t bytes) {
   operation_.traffic->sent(bytes, nodes[to] != nodes[link_.group_.rank]);
 }
 
-void GlooLink::Wire::recv(int from, uint64_t slot, size_t offset, size_t bytes) {
+void GlooLink::MessageBuffer::recv(int from, uint64_t slot, size_t offset, size_t bytes) {
   guarded(from, [&] {
     const WithoutSigpipe quiet;  // because it announces the buffer
     buffer_->recv(from, slot, offset, bytes);
@@ -224,13 +225,13 @@ void GlooLink::Wire::recv(int from, uint64_t slot, size_t offset, size_t bytes) 
   operation_.traffic->received(bytes);
 }
 
-void GlooLink::Wire::wait_send(int to) {
-  const PeerWait waiting;
+void GlooLink::MessageBuffer::wait_send(int to) {
+  const PeerWaitTimer waiting;
   guarded(to, [&] { return buffer_->waitSend(nullptr, link_.options_.timeout); });
 }
 
-void GlooLink::Wire::wait_recv(int from) {
-  const PeerWait waiting;
+void GlooLink::MessageBuffer::wait_recv(int from) {
+  const PeerWaitTimer waiting;
   guarded(from, [&] { return buffer_->waitRecv(nullptr, link_.options_.timeout); });
 }
 

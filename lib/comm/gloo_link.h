@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/factory.h"
-#include "comm/lifeline.h"
+#include "comm/peer_monitor.h"
 
 namespace gloo {
 class Context;
@@ -30,7 +30,7 @@ class GlooLink {
   ~GlooLink();
 
   const Group& group() const { return group_; }
-  Lifeline& lifeline() { return *lifeline_; }
+  PeerMonitor& peer_monitor() { return *monitor_; }
   // Throws the group's failure, if there is one.
   void check() const;
   void abort(const Error& why);
@@ -49,10 +49,10 @@ class GlooLink {
   // Memory that messages are sent from and received into. Messages between two ranks with the same
   // slot arrive in order; each wait completes the oldest message not yet waited for. The memory
   // must stay valid until all waits have returned or one has thrown.
-  class Wire {
+  class MessageBuffer {
    public:
-    Wire(GlooLink& link, const Operation& operation, void* data, size_t bytes);
-    ~Wire();
+    MessageBuffer(GlooLink& link, const Operation& operation, void* data, size_t bytes);
+    ~MessageBuffer();
     void send(int to, uint64_t slot, size_t offset, size_t bytes);
     void recv(int from, uint64_t slot, size_t offset, size_t bytes);
     void wait_send(int to);
@@ -79,8 +79,8 @@ class GlooLink {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Error> error_;
-  std::set<Wire*> wires_;
-  std::unique_ptr<Lifeline> lifeline_;
+  std::set<MessageBuffer*> buffers_;
+  std::unique_ptr<PeerMonitor> monitor_;
   std::shared_ptr<gloo::Context> context_;
 };
 

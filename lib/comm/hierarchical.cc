@@ -21,7 +21,7 @@ HierarchicalCommunicator::Topology::Topology(const std::vector<std::string>& nod
     const auto [entry, is_new] = known.emplace(nodes[rank], static_cast<int>(known.size()));
     if (is_new) ranks_on.emplace_back();
     host_of.push_back(entry->second);
-    place_of.push_back(static_cast<int>(ranks_on[entry->second].size()));
+    local_rank_of.push_back(static_cast<int>(ranks_on[entry->second].size()));
     ranks_on[entry->second].push_back(static_cast<int>(rank));
   }
 }
@@ -31,7 +31,7 @@ std::unique_ptr<HierarchicalCommunicator> HierarchicalCommunicator::make(
   const Topology topology(options.nodes);
   const int host = topology.host_of[options.rank];
   CommOptions inside = options;
-  inside.rank = topology.place_of[options.rank];
+  inside.rank = topology.local_rank_of[options.rank];
   inside.size = static_cast<int>(topology.ranks_on[host].size());
   inside.group = options.group + "/host" + std::to_string(host);
   inside.names.clear();
@@ -41,14 +41,14 @@ std::unique_ptr<HierarchicalCommunicator> HierarchicalCommunicator::make(
     inside.nodes.push_back(options.nodes[rank]);
   }
   auto flat = GlooCommunicator::make(options);
-  auto inner = SharedCommunicator::make(inside, false);
+  auto inner = SharedMemoryCommunicator::make(inside, false);
   return std::unique_ptr<HierarchicalCommunicator>(
       new HierarchicalCommunicator({options.rank, options.size, options.names}, options.nodes,
                                    std::move(inner), std::move(flat)));
 }
 
 HierarchicalCommunicator::HierarchicalCommunicator(Group group, std::vector<std::string> nodes,
-                                                   std::unique_ptr<SharedCommunicator> inner,
+                                                   std::unique_ptr<SharedMemoryCommunicator> inner,
                                                    std::unique_ptr<GlooCommunicator> flat)
     : HostCommunicator(std::move(group)),
       nodes_(std::move(nodes)),
@@ -58,21 +58,21 @@ HierarchicalCommunicator::HierarchicalCommunicator(Group group, std::vector<std:
           [&](const auto& ranks) { return ranks.size() == topology_.ranks_on[0].size(); })),
       inner_(std::move(inner)),
       flat_(std::move(flat)) {
-  std::vector<int> leaders, fellows;
+  std::vector<int> leaders, same_local_rank;
   for (const std::vector<int>& ranks : topology_.ranks_on) {
     leaders.push_back(ranks[0]);
-    if (equal_hosts_) fellows.push_back(ranks[topology_.place_of[rank()]]);
+    if (equal_hosts_) same_local_rank.push_back(ranks[topology_.local_rank_of[rank()]]);
   }
   operation_ = {&flat_->members(), ~flat_->id(), 0, &flat_->counter()};
-  if (leads()) {
+  if (is_leader()) {
     leaders_ = flat_->subgroup(leaders);
-    leaders_->work_for(&operation_);
+    leaders_->report_as(&operation_);
   }
   if (equal_hosts_) {
-    fellows_ = flat_->subgroup(fellows);
-    fellows_->work_for(&operation_);
+    same_local_rank_ = flat_->subgroup(same_local_rank);
+    same_local_rank_->report_as(&operation_);
   }
-  inner_->board().on_late([this] { return flat_->link().late_names(operation_); });
+  inner_->control_block().set_late_ranks([this] { return flat_->link().late_names(operation_); });
 }
 
 Buffer HierarchicalCommunicator::allocate(size_t bytes) { return inner_->allocate(bytes); }
@@ -83,16 +83,17 @@ std::unique_ptr<Communicator> HierarchicalCommunicator::split(std::span<const in
   std::vector<int> inside;  // the local ranks on this host
   for (int rank : ranks) {
     nodes.push_back(nodes_[rank]);
-    if (nodes_[rank] == nodes_[this->rank()]) inside.push_back(topology_.place_of[rank]);
+    if (nodes_[rank] == nodes_[this->rank()]) inside.push_back(topology_.local_rank_of[rank]);
   }
   if (inside.size() == ranks.size()) return inner_->split(inside);
   auto flat = flat_->subgroup(ranks);
   if (Topology(nodes).ranks_on.size() == ranks.size()) return flat;
   std::unique_ptr<Communicator> inner = inner_->split(inside);
-  return std::unique_ptr<Communicator>(new HierarchicalCommunicator(
-      std::move(sub), std::move(nodes),
-      std::unique_ptr<SharedCommunicator>(static_cast<SharedCommunicator*>(inner.release())),
-      std::move(flat)));
+  return std::unique_ptr<Communicator>(
+      new HierarchicalCommunicator(std::move(sub), std::move(nodes),
+                                   std::unique_ptr<SharedMemoryCommunicator>(
+                                       static_cast<SharedMemoryCommunicator*>(inner.release())),
+                                   std::move(flat)));
 }
 
 void HierarchicalCommunicator::abort(const Error& why) {
@@ -107,7 +108,7 @@ std::optional<Traffic> HierarchicalCommunicator::traffic() const {
 
 template <typename Body>
 void HierarchicalCommunicator::together(const Body& body) {
-  operation_.count = flat_->link().lifeline().enter(operation_.group_id);
+  operation_.count = flat_->link().peer_monitor().begin_operation(operation_.group_id);
   guarded(body);
 }
 
@@ -128,7 +129,7 @@ char* HierarchicalCommunicator::scratch(std::vector<char>& memory, size_t bytes)
 
 void HierarchicalCommunicator::through_leaders(View in, View out, ReduceOp op) {
   inner_->do_reduce(in, out, op, 0);
-  if (leads()) leaders_->do_all_reduce(out, out, op);
+  if (is_leader()) leaders_->do_all_reduce(out, out, op);
   inner_->do_broadcast(out, 0);
 }
 
@@ -144,7 +145,7 @@ void HierarchicalCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
     const View mine = part(out, inner_->rank() * share, share);
     if (in.data != out.data) std::memmove(out.data, in.data, in.bytes());
     inner_->do_reduce_scatter(part(out, 0, shared), mine, op);
-    fellows_->do_all_reduce(mine, mine, op);
+    same_local_rank_->do_all_reduce(mine, mine, op);
     inner_->do_all_gather(mine, part(out, 0, shared));
     if (shared < in.count) {
       const View rest = part(out, shared, in.count - shared);
@@ -155,16 +156,16 @@ void HierarchicalCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
 
 void HierarchicalCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
   together([&] {
-    const int root_host = topology_.host_of[root], root_place = topology_.place_of[root];
+    const int root_host = topology_.host_of[root], root_local_rank = topology_.local_rank_of[root];
     const bool is_root = rank() == root;
     // The buffer for the reduction among leaders. The leader on the root's host passes it to the
     // root.
     View partial = is_root ? out : View{nullptr, in.count, in.dtype};
-    if (leads() && !is_root) partial.data = scratch(partial_, in.bytes());
+    if (is_leader() && !is_root) partial.data = scratch(partial_, in.bytes());
     inner_->do_reduce(in, partial, op, 0);
-    if (leads()) leaders_->do_reduce(partial, partial, op, root_host);
-    if (host() != root_host || root_place == 0) return;
-    if (leads()) inner_->do_send(partial, root_place);
+    if (is_leader()) leaders_->do_reduce(partial, partial, op, root_host);
+    if (host() != root_host || root_local_rank == 0) return;
+    if (is_leader()) inner_->do_send(partial, root_local_rank);
     if (is_root) inner_->do_recv(out, 0);
   });
 }
@@ -172,8 +173,8 @@ void HierarchicalCommunicator::do_reduce(View in, View out, ReduceOp op, int roo
 void HierarchicalCommunicator::do_broadcast(View data, int root) {
   together([&] {
     const int root_host = topology_.host_of[root];
-    if (host() == root_host) inner_->do_broadcast(data, topology_.place_of[root]);
-    if (leads()) leaders_->do_broadcast(data, root_host);
+    if (host() == root_host) inner_->do_broadcast(data, topology_.local_rank_of[root]);
+    if (is_leader()) leaders_->do_broadcast(data, root_host);
     if (host() != root_host) inner_->do_broadcast(data, 0);
   });
 }
@@ -189,10 +190,10 @@ void HierarchicalCommunicator::do_all_gather(View in, View out) {
     char* of_all = scratch(gathered_, hosts * most * bytes);
     inner_->do_all_gather(in, {of_host, in.count * inner_->size(), in.dtype});
     const View all = {of_all, hosts * most * in.count, in.dtype};
-    if (leads()) leaders_->do_all_gather({of_host, most * in.count, in.dtype}, all);
+    if (is_leader()) leaders_->do_all_gather({of_host, most * in.count, in.dtype}, all);
     inner_->do_broadcast(all, 0);
     for (int r = 0; r < size(); ++r) {
-      const size_t from = topology_.host_of[r] * most + topology_.place_of[r];
+      const size_t from = topology_.host_of[r] * most + topology_.local_rank_of[r];
       std::memcpy(static_cast<char*>(out.data) + r * bytes, of_all + from * bytes, bytes);
     }
   });
@@ -207,7 +208,7 @@ void HierarchicalCommunicator::do_reduce_scatter(View in, View out, ReduceOp op)
 void HierarchicalCommunicator::do_send(View data, int peer) {
   guarded([&] {
     if (topology_.host_of[peer] == host()) {
-      inner_->do_send(data, topology_.place_of[peer]);
+      inner_->do_send(data, topology_.local_rank_of[peer]);
     } else {
       flat_->do_send(data, peer);
     }
@@ -217,7 +218,7 @@ void HierarchicalCommunicator::do_send(View data, int peer) {
 void HierarchicalCommunicator::do_recv(View data, int peer) {
   guarded([&] {
     if (topology_.host_of[peer] == host()) {
-      inner_->do_recv(data, topology_.place_of[peer]);
+      inner_->do_recv(data, topology_.local_rank_of[peer]);
     } else {
       flat_->do_recv(data, peer);
     }
@@ -227,7 +228,7 @@ void HierarchicalCommunicator::do_recv(View data, int peer) {
 void HierarchicalCommunicator::do_barrier() {
   together([&] {
     inner_->do_barrier();
-    if (leads()) leaders_->do_barrier();
+    if (is_leader()) leaders_->do_barrier();
     inner_->do_barrier();
   });
 }

@@ -8,7 +8,7 @@
 
 #include "comm/gloo.h"
 #include "comm/host_communicator.h"
-#include "comm/shared.h"
+#include "comm/shared_memory.h"
 
 namespace fleet {
 
@@ -39,14 +39,14 @@ class HierarchicalCommunicator : public HostCommunicator {
   // The host of each rank and its local rank there. Hosts are numbered by their first rank.
   struct Topology {
     explicit Topology(const std::vector<std::string>& nodes);
-    std::vector<int> host_of, place_of;      // by rank
-    std::vector<std::vector<int>> ranks_on;  // by host; the first rank is the leader
+    std::vector<int> host_of, local_rank_of;  // by rank
+    std::vector<std::vector<int>> ranks_on;   // by host; the first rank is the leader
   };
 
   HierarchicalCommunicator(Group group, std::vector<std::string> nodes,
-                           std::unique_ptr<SharedCommunicator> inner,
+                           std::unique_ptr<SharedMemoryCommunicator> inner,
                            std::unique_ptr<GlooCommunicator> flat);
-  bool leads() const { return topology_.place_of[rank()] == 0; }
+  bool is_leader() const { return topology_.local_rank_of[rank()] == 0; }
   int host() const { return topology_.host_of[rank()]; }
   void through_leaders(View in, View out, ReduceOp op);
   // Runs an operation. A failure in one part fails the other parts, so that every rank learns of
@@ -61,11 +61,11 @@ class HierarchicalCommunicator : public HostCommunicator {
   const std::vector<std::string> nodes_;
   const Topology topology_;
   const bool equal_hosts_;
-  const std::unique_ptr<SharedCommunicator> inner_;  // within this host
-  const std::unique_ptr<GlooCommunicator> flat_;     // all ranks
-  std::unique_ptr<GlooCommunicator> leaders_;        // the first ranks of all hosts; set if leads()
+  const std::unique_ptr<SharedMemoryCommunicator> inner_;  // within this host
+  const std::unique_ptr<GlooCommunicator> flat_;           // all ranks
+  std::unique_ptr<GlooCommunicator> leaders_;  // the first ranks of all hosts; set if leads()
   // The same local rank on all hosts; set if hosts are equal.
-  std::unique_ptr<GlooCommunicator> fellows_;
+  std::unique_ptr<GlooCommunicator> same_local_rank_;
   GlooLink::Operation operation_;
   std::vector<char> partial_, gathered_;  // never shrink
 };

@@ -64,7 +64,7 @@ std::shared_ptr<Segment> Segment::create_in_process(size_t bytes) {
 }
 
 // Either "memfd <pid> <fd> <bytes> <id>" or "memory <pid> <address of a shared_ptr>".
-std::string Segment::door() {
+std::string Segment::handle() {
   char text[128];
   if (in_process_) {
     if (!self_) self_ = new std::shared_ptr<Segment>(shared_from_this());
@@ -76,16 +76,16 @@ std::string Segment::door() {
   return text;
 }
 
-void Segment::close_door() {
+void Segment::close_handle() {
   fd_.reset();
   // *self_ may be the last reference besides the one that the caller holds.
   delete std::exchange(self_, nullptr);
 }
 
-std::shared_ptr<Segment> Segment::attach(const std::string& door) {
+std::shared_ptr<Segment> Segment::attach(const std::string& handle) {
   int pid = 0, fd = 0;
   void* address = nullptr;
-  if (std::sscanf(door.c_str(), "memory %d %p", &pid, &address) == 2) {
+  if (std::sscanf(handle.c_str(), "memory %d %p", &pid, &address) == 2) {
     if (pid != ::getpid()) {
       throw Error(ErrorCode::kUsage, "the ranks of an inprocess group run in several processes", {},
                   "use the backend shm");
@@ -93,9 +93,9 @@ std::shared_ptr<Segment> Segment::attach(const std::string& door) {
     return *static_cast<std::shared_ptr<Segment>*>(address);
   }
   std::shared_ptr<Segment> segment(new Segment);
-  if (std::sscanf(door.c_str(), "memfd %d %d %zu %" SCNu64, &pid, &fd, &segment->bytes_,
+  if (std::sscanf(handle.c_str(), "memfd %d %d %zu %" SCNu64, &pid, &fd, &segment->bytes_,
                   &segment->id_) != 4) {
-    throw Error(ErrorCode::kInternal, "invalid shared segment handle: '" + door + "'");
+    throw Error(ErrorCode::kInternal, "invalid shared segment handle: '" + handle + "'");
   }
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
   segment->fd_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC));

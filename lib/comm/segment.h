@@ -17,9 +17,9 @@ class Segment : public std::enable_shared_from_this<Segment> {
   // provide it.
   static std::shared_ptr<Segment> create_shared(size_t bytes);
   static std::shared_ptr<Segment> create_in_process(size_t bytes);
-  // Attaches to the segment of the creator's door(). kPeerLost if the creator is gone, kUsage if it
-  // is in-process memory of another process.
-  static std::shared_ptr<Segment> attach(const std::string& door);
+  // Attaches to the segment of the creator's handle(). kPeerLost if the creator is gone, kUsage if
+  // it is in-process memory of another process.
+  static std::shared_ptr<Segment> attach(const std::string& handle);
   ~Segment();
   Segment(const Segment&) = delete;
 
@@ -28,10 +28,10 @@ class Segment : public std::enable_shared_from_this<Segment> {
   uint64_t id() const { return id_; }  // random; the same in every attached process
   bool in_process() const { return in_process_; }
 
-  // The text that other processes of this host need to attach; valid until close_door(). Creator
+  // The text that other processes of this host need to attach; valid until close_handle(). Creator
   // only.
-  std::string door();
-  void close_door();  // attached processes may call it too, once they no longer need reserve()
+  std::string handle();
+  void close_handle();  // attached processes may call it too, once they no longer need reserve()
   // Allocates the memory of [offset, offset + bytes) now, near the calling thread, so that a later
   // touch cannot fail. kUnsupported if the machine has too little memory.
   void reserve(size_t offset, size_t bytes);
@@ -45,7 +45,7 @@ class Segment : public std::enable_shared_from_this<Segment> {
   uint64_t id_ = 0;
   bool in_process_ = false;
   UniqueFd fd_;
-  std::shared_ptr<Segment>* self_ = nullptr;  // target of an in-process door
+  std::shared_ptr<Segment>* self_ = nullptr;  // target of an in-process handle
 };
 
 }  // namespace fleet

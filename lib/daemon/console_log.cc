@@ -5,35 +5,35 @@
 namespace fleet {
 
 void ConsoleLog::add(bool error, std::string_view text) {
-  constexpr size_t kPiece = 4096;  // small pieces are merged to limit their overhead
-  const bool joins = !pieces_.empty() && pieces_.back().error == error &&
-                     pieces_.back().text.size() + text.size() <= kPiece;
+  constexpr size_t kChunkBytes = 4096;  // small pieces are merged to limit their overhead
+  const bool joins = !chunks_.empty() && chunks_.back().error == error &&
+                     chunks_.back().text.size() + text.size() <= kChunkBytes;
   if (joins) {
-    pieces_.back().text += text;
+    chunks_.back().text += text;
   } else {
-    pieces_.push_back({error, std::string(text)});
+    chunks_.push_back({error, std::string(text)});
   }
   end_ += text.size();
-  // A small piece still costs the size of a Piece.
+  // A small chunk still costs the size of a Chunk.
   const auto too_much = [this] {
-    return end_ - begin_ > limit_ || pieces_.size() > limit_ / sizeof(Piece) + 1;
+    return end_ - begin_ > limit_ || chunks_.size() > limit_ / sizeof(Chunk) + 1;
   };
-  while (pieces_.size() > 1 && too_much()) {
-    begin_ += pieces_.front().text.size();
-    pieces_.pop_front();
+  while (chunks_.size() > 1 && too_much()) {
+    begin_ += chunks_.front().text.size();
+    chunks_.pop_front();
   }
 }
 
-ConsoleLog::Piece ConsoleLog::next(uint64_t* at, size_t most) const {
+ConsoleLog::Chunk ConsoleLog::next(uint64_t* at, size_t max_bytes) const {
   *at = std::max(*at, begin_);
   uint64_t start = begin_;
-  for (const Piece& piece : pieces_) {
-    if (*at < start + piece.text.size()) {
-      Piece found{piece.error, piece.text.substr(*at - start, most)};
+  for (const Chunk& chunk : chunks_) {
+    if (*at < start + chunk.text.size()) {
+      Chunk found{chunk.error, chunk.text.substr(*at - start, max_bytes)};
       *at += found.text.size();
       return found;
     }
-    start += piece.text.size();
+    start += chunk.text.size();
   }
   return {};
 }

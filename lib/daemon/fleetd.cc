@@ -15,11 +15,11 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/conversation.h"
+#include "daemon/client_session.h"
+#include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"
 #include "daemon/protocol.h"
 #include "daemon/secret.h"
-#include "daemon/talk.h"
 #include "launch/addresses.h"
 #include "launch/devices.h"
 #include "launch/options.h"
@@ -30,8 +30,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr size_t kMostConversations = 1024;
-constexpr std::chrono::seconds kLastWords{2};
+constexpr size_t kMaxSessions = 1024;
+constexpr std::chrono::seconds kDrainTimeout{2};
 
 struct FleetdOptions {
   std::string host = "127.0.0.1";
@@ -39,7 +39,7 @@ struct FleetdOptions {
   Security security;
   std::string user;
   std::vector<std::string> gpus;
-  JobMemory memory;
+  JobStore job_store;
 };
 
 // "0.0.0.0:6767", "[::]:6767", "10.0.0.1", ":7000"
@@ -67,11 +67,11 @@ void parse_listen(const std::string& text, FleetdOptions* options) {
 class Daemon {
  public:
   explicit Daemon(FleetdOptions options)
-      : jobs_(loop_, JobTable(options.user, options.gpus), std::move(options.memory)),
+      : jobs_(loop_, JobTable(options.user, options.gpus), std::move(options.job_store)),
         signals_(loop_, SIGTERM, SIGINT),
-        leaving_(loop_),
+        drain_timer_(loop_),
         server_(loop_, options.host, options.port, options.security,
-                [this](std::shared_ptr<ServerTalk> talk) { accept(std::move(talk)); }) {
+                [this](std::shared_ptr<ServerStream> stream) { accept(std::move(stream)); }) {
     signals_.add(SIGHUP);
     wait_for_signal();
     spdlog::info("fleetd listens on {}, for user {}, with {} GPUs",
@@ -80,25 +80,25 @@ class Daemon {
   void run() { loop_.run(); }
 
  private:
-  void accept(std::shared_ptr<ServerTalk> talk) {
+  void accept(std::shared_ptr<ServerStream> stream) {
     const int id = ++last_;
-    if (conversations_.size() >= kMostConversations) {
-      spdlog::warn("{} client sessions are open: rejecting a new one", conversations_.size());
-      talk->begin({[](const Ask&) {}, [] {}, [](const grpc::Status&) {}});
-      return talk->abandon();
+    if (sessions_.size() >= kMaxSessions) {
+      spdlog::warn("{} client sessions are open: rejecting a new one", sessions_.size());
+      stream->begin({[](const Request&) {}, [] {}, [](const grpc::Status&) {}});
+      return stream->cancel();
     }
-    conversations_[id] = std::make_unique<Conversation>(loop_, jobs_, std::move(talk), [this, id] {
-      conversations_.erase(id);
-      if (jobs_over_ && conversations_.empty()) loop_.stop();
+    sessions_[id] = std::make_unique<ClientSession>(loop_, jobs_, std::move(stream), [this, id] {
+      sessions_.erase(id);
+      if (jobs_ended_ && sessions_.empty()) loop_.stop();
     });
   }
 
   // Waits briefly so that clients receive the end of their jobs.
-  void leave() {
-    jobs_over_ = true;
-    if (conversations_.empty()) return loop_.stop();
-    leaving_.expires_after(kLastWords);
-    leaving_.async_wait([this](boost::system::error_code) { loop_.stop(); });
+  void drain() {
+    jobs_ended_ = true;
+    if (sessions_.empty()) return loop_.stop();
+    drain_timer_.expires_after(kDrainTimeout);
+    drain_timer_.async_wait([this](boost::system::error_code) { loop_.stop(); });
   }
 
   void wait_for_signal() {
@@ -107,7 +107,7 @@ class Daemon {
       wait_for_signal();
       spdlog::info("{}: ending all jobs", signal_name(signal));
       // A second stop signal kills. Use another signal, because two equal ones may merge.
-      jobs_.stop_all(stopping_ ? SIGINT : SIGTERM, [this] { leave(); });
+      jobs_.stop_all(stopping_ ? SIGINT : SIGTERM, [this] { drain(); });
       stopping_ = true;
     });
   }
@@ -115,11 +115,11 @@ class Daemon {
   asio::io_context loop_{1};
   NodeJobs jobs_;
   asio::signal_set signals_;
-  asio::steady_timer leaving_;
-  std::map<int, std::unique_ptr<Conversation>> conversations_;
+  asio::steady_timer drain_timer_;
+  std::map<int, std::unique_ptr<ClientSession>> sessions_;
   int last_ = 0;
-  bool stopping_ = false, jobs_over_ = false;
-  TalkServer server_;  // last: its threads post to the loop
+  bool stopping_ = false, jobs_ended_ = false;
+  StreamServer server_;  // last: its threads post to the loop
 };
 
 CommandSyntax syntax() {
@@ -149,11 +149,11 @@ CommandSyntax syntax() {
 }
 
 // If the user has not chosen a folder, fleetd also runs without one.
-JobMemory open_memory(const std::string& wanted, const FleetdOptions& options) {
-  if (!wanted.empty()) return JobMemory(wanted);
-  const std::string folder = default_job_memory(options.host, options.port);
+JobStore open_job_store(const std::string& wanted, const FleetdOptions& options) {
+  if (!wanted.empty()) return JobStore(wanted);
+  const std::string folder = default_job_store(options.host, options.port);
   try {
-    if (!folder.empty()) return JobMemory(folder);
+    if (!folder.empty()) return JobStore(folder);
     spdlog::warn(
         "no home folder: fleetd forgets ended jobs at a restart; give --state_dir to keep them");
   } catch (const Error& error) {
@@ -184,7 +184,7 @@ int fleetd_main(const std::vector<std::string>& arguments) {
   options.gpus = visible_gpu_names();
   ::signal(SIGPIPE, SIG_IGN);
   // Never destroyed: the process exits, and gRPC's threads with it.
-  options.memory = open_memory(settings.text("state_dir"), options);
+  options.job_store = open_job_store(settings.text("state_dir"), options);
   auto* daemon = new Daemon(std::move(options));
   daemon->run();
   return 0;

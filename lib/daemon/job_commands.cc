@@ -17,12 +17,12 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "daemon/console_log.h"
-#include "daemon/fleetds.h"
+#include "daemon/console_output.h"
+#include "daemon/fleetd_client.h"
 #include "daemon/job_info.h"
 #include "daemon/local_jobs.h"
 #include "daemon/local_output.h"
 #include "daemon/protocol.h"
-#include "daemon/shown_output.h"
 #include "daemon/via_fleetd.h"
 
 namespace fleet {
@@ -39,7 +39,7 @@ CommandSyntax syntax_of(const std::string& name, const std::string& about, bool 
   return syntax;
 }
 
-void add_where(OptionGroup* options) {
+void add_fleetd_options(OptionGroup* options) {
   options
       ->texts({.key = "fleetd",
                .environment = {"FLEETD_NODES"},
@@ -60,7 +60,7 @@ void add_format(OptionGroup* options) {
 }
 
 Command command_of(CommandSyntax syntax, int (*run)(const CommandLine&)) {
-  add_where(&syntax.options);
+  add_fleetd_options(&syntax.options);
   const std::string name = syntax.program.substr(syntax.program.find(' ') + 1);
   return {.name = name, .syntax = std::move(syntax), .run = [run](const CommandLine& line) {
             set_up_logging("INFO", "fleetrun");
@@ -70,9 +70,9 @@ Command command_of(CommandSyntax syntax, int (*run)(const CommandLine&)) {
 
 bool wants_json(const CommandLine& line) { return line.settings.text("format") == "json"; }
 
-std::vector<JobInfo> jobs_of(const std::vector<Part>& parts) {
+std::vector<JobInfo> jobs_of(const std::vector<JobPart>& parts) {
   std::vector<JobInfo> jobs;
-  for (const Part& part : parts) jobs.push_back(part.job);
+  for (const JobPart& part : parts) jobs.push_back(part.job);
   return jobs;
 }
 
@@ -94,34 +94,37 @@ void stop_local(const JobRecord& record, bool kill) {
 
 // --- logs ---
 
-std::string shown_name(const Part& part) { return part.address.substr(0, part.address.rfind(':')); }
+std::string shown_name(const JobPart& part) {
+  return part.address.substr(0, part.address.rfind(':'));
+}
 
-void show_output(const std::vector<Part>& parts, const daemon_wire::ReadLog& wish, Fleetds* fleetds,
-                 bool* failed) {
-  Talks talks(fleetds->security());
-  ShownOutput output(talks.loop(), parts.size() > 1 && wish.rank() < 0, ShownOutput::Of::kKept);
-  output.on_room([&] { talks.hold(output.full()); });
-  for (const Part& part : parts) {
-    Ask ask;
-    *ask.mutable_read_log() = wish;
+void show_output(const std::vector<JobPart>& parts, const daemon_wire::ReadLog& log_request,
+                 FleetdClient* fleetds, bool* failed) {
+  FleetdCalls calls(fleetds->security());
+  ConsoleOutput output(calls.loop(), parts.size() > 1 && log_request.rank() < 0,
+                       ConsoleOutput::Kind::kHistory);
+  output.on_drained([&] { calls.pause_reading(output.full()); });
+  for (const JobPart& part : parts) {
+    Request request;
+    *request.mutable_read_log() = log_request;
     const std::string name = shown_name(part);
-    talks.start(
-        part.address, std::move(ask),
-        [&output, &talks, name](const Tell& tell) {
-          if (tell.has_output()) output.write(name, tell.output().error(), tell.output().text());
-          talks.hold(output.full());
+    calls.start(
+        part.address, std::move(request),
+        [&output, &calls, name](const Event& event) {
+          if (event.has_output()) output.write(name, event.output().error(), event.output().text());
+          calls.pause_reading(output.full());
         },
         [failed](const Error& error) {
           *failed = true;
           spdlog::error("{}", error.what());
         });
   }
-  talks.run();
+  calls.run();
   output.flush();
   // Write the rest for a slow reader.
-  boost::asio::io_context& loop = talks.loop();
+  boost::asio::io_context& loop = calls.loop();
   loop.restart();
-  output.on_room([&] {
+  output.on_drained([&] {
     if (output.idle()) loop.stop();
   });
   if (!output.idle()) loop.run();
@@ -139,13 +142,13 @@ constexpr size_t kShownEnded = 10;
 
 int ls(const CommandLine& line) {
   const bool json = wants_json(line);
-  Fleetds fleetds(line.settings);
+  FleetdClient fleetds(line.settings);
   std::vector<JobInfo> jobs = jobs_of(fleetds.find(""));
   if (json) {
     std::fputs(jobs_json(jobs).c_str(), stdout);
   } else {
     const bool all = line.settings.boolean("all");
-    const size_t left_out = all ? 0 : leave_out_old(kShownEnded, &jobs);
+    const size_t left_out = all ? 0 : trim_ended_runs(kShownEnded, &jobs);
     std::fputs(jobs_table(jobs, unix_seconds()).c_str(), stdout);
     if (left_out > 0) std::fprintf(stderr, "%zu more ended jobs: fleetrun ls --all\n", left_out);
   }
@@ -154,36 +157,36 @@ int ls(const CommandLine& line) {
 
 int status(const CommandLine& line) {
   const bool json = wants_json(line);
-  Fleetds fleetds(line.settings);
-  const std::vector<JobInfo> jobs = jobs_of(fleetds.known(line.words[0]));
+  FleetdClient fleetds(line.settings);
+  const std::vector<JobInfo> jobs = jobs_of(fleetds.require(line.words[0]));
   std::fputs((json ? jobs_json(jobs) : job_status(jobs, unix_seconds())).c_str(), stdout);
   return fleetds.all_answered() ? 0 : 1;
 }
 
 int stop(const CommandLine& line) {
   const bool kill = line.settings.boolean("kill");
-  Fleetds fleetds(line.settings);
+  FleetdClient fleetds(line.settings);
   const std::string& job_id = line.words[0];
-  const std::vector<Part> parts = fleetds.known(job_id);
+  const std::vector<JobPart> parts = fleetds.require(job_id);
   bool failed =
       !fleetds.all_answered();  // a part of the job may still run on a node that did not answer
-  Talks talks(fleetds.local() && parts[0].address.empty() ? Security{} : fleetds.security());
-  for (const Part& part : parts) {
+  FleetdCalls calls(fleetds.local() && parts[0].address.empty() ? Security{} : fleetds.security());
+  for (const JobPart& part : parts) {
     if (part.address.empty()) {
       if (part.job.phase != JobPhase::kEnded) stop_local(part.job.record, kill);
       continue;
     }
-    Ask ask;
-    ask.mutable_stop()->set_job_id(job_id);
-    ask.mutable_stop()->set_kill(kill);
-    talks.start(
-        part.address, std::move(ask), [](const Tell&) {},
+    Request request;
+    request.mutable_stop()->set_job_id(job_id);
+    request.mutable_stop()->set_kill(kill);
+    calls.start(
+        part.address, std::move(request), [](const Event&) {},
         [&failed](const Error& error) {
           failed = true;
           spdlog::error("{}", error.what());
         });
   }
-  talks.run();
+  calls.run();
   if (!failed) std::printf("job %s has ended\n", fleet::shown_name(job_id).c_str());
   return failed ? 1 : 0;
 }
@@ -191,9 +194,9 @@ int stop(const CommandLine& line) {
 // --- jobs without fleetd ---
 
 // The ranks that the console shows, or else the first one.
-std::vector<JobRecord::Rank> shown_ranks(const std::vector<Part>& parts) {
+std::vector<JobRecord::Rank> shown_ranks(const std::vector<JobPart>& parts) {
   std::vector<JobRecord::Rank> all, shown;
-  for (const Part& part : parts) {
+  for (const JobPart& part : parts) {
     for (const JobRecord::Rank& rank : part.job.record.ranks) {
       all.push_back(rank);
       if (rank.shown) shown.push_back(rank);
@@ -206,9 +209,9 @@ std::vector<JobRecord::Rank> shown_ranks(const std::vector<Part>& parts) {
   return shown.empty() ? std::vector<JobRecord::Rank>{all[0]} : shown;
 }
 
-void show_local(const std::vector<Part>& parts, LocalOutput* output, bool follow,
-                bool pass_signals) {
-  if (follow) return follow_local(output, jobs_of(parts), pass_signals);
+void show_local(const std::vector<JobPart>& parts, LocalOutput* output, bool follow,
+                bool forward_signals) {
+  if (follow) return follow_local(output, jobs_of(parts), forward_signals);
   const bool all = output->copy();
   output->finish();
   if (!all) {
@@ -216,20 +219,20 @@ void show_local(const std::vector<Part>& parts, LocalOutput* output, bool follow
   }
 }
 
-int attach_local(const std::vector<Part>& parts) {
+int attach_local(const std::vector<JobPart>& parts) {
   const JobInfo& job = parts[0].job;
   const bool never_ran = job.phase == JobPhase::kEnded && job.record.ranks.empty();
-  LocalOutput output(kKeptOutput, true);
+  LocalOutput output(kConsoleLogBytes, true);
   for (const JobRecord::Rank& rank :
        never_ran ? std::vector<JobRecord::Rank>() : shown_ranks(parts)) {
     output.add(rank);
   }
   show_local(parts, &output, true, true);
   std::vector<JobInfo> now;
-  for (const Part& part : parts) {
-    if (auto again = look_again(part.job)) now.push_back(std::move(*again));
+  for (const JobPart& part : parts) {
+    if (auto again = refresh(part.job)) now.push_back(std::move(*again));
   }
-  const JobInfo* ended = now.empty() ? nullptr : &outcome_of(now);
+  const JobInfo* ended = now.empty() ? nullptr : &authoritative_part(now);
   if (!ended || ended->phase != JobPhase::kEnded) {
     throw Error(ErrorCode::kNotFound, "its outcome is unknown", "job " + job.record.job_id,
                 "see verdict.json in " + job.record.log_dir);
@@ -249,11 +252,11 @@ int logs(const CommandLine& line) {
   }
   const bool follow = settings.boolean("follow");
   const auto rank = static_cast<int>(settings.integer(server ? "server" : "rank"));
-  Fleetds fleetds(settings);
+  FleetdClient fleetds(settings);
   const std::string& job_id = line.words[0];
-  std::vector<Part> parts = fleetds.known(job_id);
+  std::vector<JobPart> parts = fleetds.require(job_id);
   if (chosen) {
-    const auto here = std::find_if(parts.begin(), parts.end(), [&](const Part& part) {
+    const auto here = std::find_if(parts.begin(), parts.end(), [&](const JobPart& part) {
       return rank_of(part.job.record, rank, server);
     });
     if (here == parts.end()) {
@@ -261,12 +264,12 @@ int logs(const CommandLine& line) {
                   "job " + job_id, "fleetrun status " + job_id + " lists the ranks");
     }
     // After a restart, the rank may run on another node.
-    if (!follow || here->address.empty()) parts = {Part(*here)};
+    if (!follow || here->address.empty()) parts = {JobPart(*here)};
     if (parts.size() > 1)
-      std::erase_if(parts, [](const Part& part) { return part.address.empty(); });
+      std::erase_if(parts, [](const JobPart& part) { return part.address.empty(); });
   }
   if (parts[0].address.empty()) {
-    LocalOutput output(chosen ? std::numeric_limits<int64_t>::max() : kKeptOutput);
+    LocalOutput output(chosen ? std::numeric_limits<int64_t>::max() : kConsoleLogBytes);
     if (chosen) output.add(*rank_of(parts[0].job.record, rank, server));
     if (!chosen) {
       for (const JobRecord::Rank& shown : shown_ranks(parts)) output.add(shown);
@@ -274,22 +277,22 @@ int logs(const CommandLine& line) {
     show_local(parts, &output, follow, false);
     return 0;
   }
-  daemon_wire::ReadLog wish;
-  wish.set_job_id(job_id);
-  wish.set_rank(rank);
-  wish.set_server(server);
-  wish.set_follow(follow);
+  daemon_wire::ReadLog log_request;
+  log_request.set_job_id(job_id);
+  log_request.set_rank(rank);
+  log_request.set_server(server);
+  log_request.set_follow(follow);
   bool failed = false;
-  show_output(parts, wish, &fleetds, &failed);
+  show_output(parts, log_request, &fleetds, &failed);
   return failed ? 1 : 0;
 }
 
 int attach(const CommandLine& line) {
-  Fleetds fleetds(line.settings);
+  FleetdClient fleetds(line.settings);
   const std::string& job_id = line.words[0];
-  const std::vector<Part> parts = fleetds.known(job_id);
+  const std::vector<JobPart> parts = fleetds.require(job_id);
   std::vector<std::string> addresses;
-  for (const Part& part : parts) {
+  for (const JobPart& part : parts) {
     if (!part.address.empty()) addresses.push_back(part.address);
   }
   if (addresses.empty()) return attach_local(parts);

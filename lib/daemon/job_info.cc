@@ -28,7 +28,7 @@ Json to_json(const JobInfo& job) {
   all["phase"] = name_of(job.phase);
   all["state"] = state_of(job);
   all["nodes"] = job.nodes;
-  all["place"] = job.place;
+  all["place"] = job.node_index;
   all["gpus"] = job.gpus;
   all["detached"] = job.detached;
   all["restarts"] = job.restarts;
@@ -60,18 +60,18 @@ int stage(JobPhase phase) {
   return static_cast<int>(seen) * 2 + (phase == JobPhase::kForming ? 1 : 0);
 }
 
-// Ranks parts by their knowledge of the outcome: first the part that was last in the job, then a
-// part that failed.
-std::pair<int, bool> knowledge(const JobInfo& job) {
+// Ranks parts by their verdict_priority of the outcome: first the part that was last in the job,
+// then a part that failed.
+std::pair<int, bool> verdict_priority(const JobInfo& job) {
   const auto verdict = read_verdict(job.verdict);
-  return {verdict ? verdict->epoch : -1, job.code != 0};
+  return {verdict ? verdict->generation : -1, job.code != 0};
 }
 
 // The part with the least progress; among ended parts, the one that knows the outcome best.
-const JobInfo& speaker(const std::vector<const JobInfo*>& parts) {
+const JobInfo& most_informed(const std::vector<const JobInfo*>& parts) {
   return **std::min_element(parts.begin(), parts.end(), [](const JobInfo* a, const JobInfo* b) {
     if (a->phase != b->phase) return stage(a->phase) < stage(b->phase);
-    return a->phase == JobPhase::kEnded && knowledge(*a) > knowledge(*b);
+    return a->phase == JobPhase::kEnded && verdict_priority(*a) > verdict_priority(*b);
   });
 }
 
@@ -108,10 +108,10 @@ bool same_run(const JobInfo& a, const JobInfo& b) {
   return one.pid == other.pid && one.started == other.started;
 }
 
-const JobInfo& outcome_of(const std::vector<JobInfo>& parts) {
+const JobInfo& authoritative_part(const std::vector<JobInfo>& parts) {
   std::vector<const JobInfo*> all;
   for (const JobInfo& part : parts) all.push_back(&part);
-  return speaker(all);
+  return most_informed(all);
 }
 
 std::string state_of(const JobInfo& job) {
@@ -153,7 +153,7 @@ JobInfo read_job_info(const std::string& json) {
     const Json all = Json::parse(json);
     job.phase = phase_named(all.at("phase").get<std::string>());
     all.at("nodes").get_to(job.nodes);
-    all.at("place").get_to(job.place);
+    all.at("place").get_to(job.node_index);
     all.at("gpus").get_to(job.gpus);
     all.at("detached").get_to(job.detached);
     all.at("restarts").get_to(job.restarts);
@@ -168,13 +168,13 @@ JobInfo read_job_info(const std::string& json) {
   return job;
 }
 
-std::optional<VerdictNote> read_verdict(const std::string& json) {
+std::optional<VerdictSummary> read_verdict(const std::string& json) {
   try {
     const Json all = Json::parse(json);
     const auto kind = all.at("verdict").get<std::string>();
-    VerdictNote note;
+    VerdictSummary note;
     note.node_lost = kind == name_of(VerdictKind::kNodeLost);
-    note.epoch = all.value("epoch", 0);
+    note.generation = all.value("epoch", 0);
     if (kind == name_of(VerdictKind::kStopped)) {
       note.stop = all.value("signal", "");
     } else {
@@ -194,7 +194,7 @@ std::string jobs_table(const std::vector<JobInfo>& jobs, double now) {
       {"JOB", "STATE", "NODES", "RANKS", "TIME", "PID", "LOGS", "COMMAND"}};
   bool failed = false;
   for (const auto& run : runs_of(jobs)) {
-    const JobInfo& job = speaker(run);
+    const JobInfo& job = most_informed(run);
     const JobRecord& record = job.record;
     const auto verdict = read_verdict(job.verdict);
     const std::string cause = verdict ? one_line(verdict->cause, kLongestCause) : "";
@@ -206,13 +206,13 @@ std::string jobs_table(const std::vector<JobInfo>& jobs, double now) {
                     one_line(record.log_dir, kLongestLine), command_of(job), cause});
   }
   if (failed) rows[0].push_back("VERDICT");
-  return aligned(rows);
+  return format_table(rows);
 }
 
-size_t leave_out_old(size_t ended, std::vector<JobInfo>* jobs) {
+size_t trim_ended_runs(size_t ended, std::vector<JobInfo>* jobs) {
   std::vector<std::pair<double, const JobInfo*>> old;
   for (const auto& run : runs_of(*jobs)) {
-    const JobInfo& job = speaker(run);
+    const JobInfo& job = most_informed(run);
     if (job.phase == JobPhase::kEnded) old.emplace_back(job.ended, &job);
   }
   if (old.size() <= ended) return 0;
@@ -229,7 +229,7 @@ size_t leave_out_old(size_t ended, std::vector<JobInfo>* jobs) {
 }
 
 std::string job_status(const std::vector<JobInfo>& parts, double now) {
-  const JobInfo& job = outcome_of(parts);
+  const JobInfo& job = authoritative_part(parts);
   const JobRecord& record = job.record;
   const auto line = [](const std::string& text) { return one_line(text, kLongestLine); };
   std::vector<std::vector<std::string>> facts = {
@@ -240,9 +240,9 @@ std::string job_status(const std::vector<JobInfo>& parts, double now) {
       {"folder", line(record.folder)},
       {"nodes", std::to_string(record.nnodes)},
       {"ranks", record.world_size > 0 ? std::to_string(record.world_size) : "-"}};
-  if (record.epoch > 1) facts.push_back({"generation", std::to_string(record.epoch)});
+  if (record.generation > 1) facts.push_back({"generation", std::to_string(record.generation)});
   if (!job.verdict_path.empty()) facts.push_back({"verdict", line(job.verdict_path)});
-  std::string text = aligned(facts);
+  std::string text = format_table(facts);
   for (const JobInfo& part : parts) {
     const JobRecord& here = part.record;
     text += "node " + (here.node_rank < 0 ? "?" : std::to_string(here.node_rank)) + " (" +

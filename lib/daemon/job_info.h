@@ -23,7 +23,7 @@ struct JobInfo {
   JobRecord record;
   JobPhase phase = JobPhase::kPrepared;
   std::vector<std::string> nodes;  // the fleetds of the job, as listed; empty: a job without fleetd
-  int place = 0;  // index of this fleetd in `nodes`; node ranks may change at a restart
+  int node_index = 0;  // index of this fleetd in `nodes`; node ranks may change at a restart
   std::vector<std::string> gpus;  // GPUs of the job on this node
   bool detached = false;          // continues without its client
   bool restarts = false;          // may continue without a lost node
@@ -37,7 +37,7 @@ struct JobInfo {
 };
 
 // The part of a run that knows its state or outcome best.
-const JobInfo& outcome_of(const std::vector<JobInfo>& parts);
+const JobInfo& authoritative_part(const std::vector<JobInfo>& parts);
 
 // Whether both are nodes of one run of a job.
 bool same_run(const JobInfo& a, const JobInfo& b);
@@ -47,14 +47,14 @@ std::string job_info_json(const JobInfo& job);
 JobInfo read_job_info(const std::string& json);
 
 // The content of verdict.json.
-struct VerdictNote {
-  std::string text;   // for people; "" for a success or a requested stop
-  std::string cause;  // cause of a failure, in one line
-  std::string stop;   // the signal that stopped the job, "SIGTERM"; "": none
-  int epoch = 0;      // the last generation; after a partition the surviving part has the highest
+struct VerdictSummary {
+  std::string text;    // for people; "" for a success or a requested stop
+  std::string cause;   // cause of a failure, in one line
+  std::string stop;    // the signal that stopped the job, "SIGTERM"; "": none
+  int generation = 0;  // the last generation; after a partition the surviving part has the highest
   bool node_lost = false;
 };
-std::optional<VerdictNote> read_verdict(const std::string& json);  // nullopt for invalid text
+std::optional<VerdictSummary> read_verdict(const std::string& json);  // nullopt for invalid text
 
 // State of this node's part: "running", "succeeded", "stopped (SIGTERM)", "failed (5)", "killed".
 std::string state_of(const JobInfo& job);
@@ -62,7 +62,7 @@ std::string state_of(const JobInfo& job);
 // The jobs of all nodes as one table, one line per run. `now`: seconds since 1970.
 std::string jobs_table(const std::vector<JobInfo>& jobs, double now);
 // Keeps only the last `ended` ended runs, and all others; returns how many it removed.
-size_t leave_out_old(size_t ended, std::vector<JobInfo>* jobs);
+size_t trim_ended_runs(size_t ended, std::vector<JobInfo>* jobs);
 // All details of one job, from each of its nodes.
 std::string job_status(const std::vector<JobInfo>& parts, double now);
 // The same for programs: an array with one object per job and node.

@@ -20,15 +20,17 @@ namespace {
 JobTable::JobTable(std::string user, std::vector<std::string> gpus, Limits limits)
     : user_(std::move(user)), gpus_(std::move(gpus)), limits_(limits) {}
 
-JobInfo* JobTable::of(int number) {
+JobInfo* JobTable::find_mutable(int number) {
   const auto found = std::find_if(jobs_.begin(), jobs_.end(),
                                   [&](const JobInfo& job) { return job.number == number; });
   return found == jobs_.end() ? nullptr : &*found;
 }
 
-const JobInfo* JobTable::find(int number) const { return const_cast<JobTable*>(this)->of(number); }
+const JobInfo* JobTable::find(int number) const {
+  return const_cast<JobTable*>(this)->find_mutable(number);
+}
 
-const JobInfo* JobTable::named(const std::string& job_id) const {
+const JobInfo* JobTable::find_by_job_id(const std::string& job_id) const {
   const auto found = std::find_if(jobs_.begin(), jobs_.end(),
                                   [&](const JobInfo& job) { return job.record.job_id == job_id; });
   return found == jobs_.end() ? nullptr : &*found;
@@ -42,7 +44,7 @@ const JobInfo& JobTable::prepare(const JobRequest& request, double now) {
   if (request.job_id.empty() || request.program.empty()) {
     refuse("a job needs a name and a program", {}, "check that the client is fleetrun");
   }
-  const JobInfo* known = named(request.job_id);
+  const JobInfo* known = find_by_job_id(request.job_id);
   if (known && known->phase != JobPhase::kEnded) {
     refuse("a job of this name already exists (" + std::string(name_of(known->phase)) + ")",
            "job " + shown_name(request.job_id),
@@ -50,15 +52,15 @@ const JobInfo& JobTable::prepare(const JobRequest& request, double now) {
   }
   const auto running = std::count_if(
       jobs_.begin(), jobs_.end(), [](const JobInfo& job) { return job.phase != JobPhase::kEnded; });
-  if (static_cast<size_t>(running) >= limits_.running) {
+  if (static_cast<size_t>(running) >= limits_.max_running) {
     refuse("this fleetd already runs " + std::to_string(running) + " jobs", {},
            "stop some of them");
   }
   JobInfo job;
   job.number = ++last_;
-  job.gpus = gpus_.take(request.job_id, request.gpus);
+  job.gpus = gpus_.allocate(request.job_id, request.gpus);
   job.nodes = request.nodes;
-  job.place = request.node_rank;
+  job.node_index = request.node_rank;
   job.restarts = request.restarts;
   JobRecord& record = job.record;
   record.job_id = request.job_id;
@@ -73,40 +75,40 @@ const JobInfo& JobTable::prepare(const JobRequest& request, double now) {
   return jobs_.back();
 }
 
-void JobTable::remember(JobInfo job) {
-  if (job.phase != JobPhase::kEnded || named(job.record.job_id)) return;
+void JobTable::restore(JobInfo job) {
+  if (job.phase != JobPhase::kEnded || find_by_job_id(job.record.job_id)) return;
   job.number = ++last_;
   jobs_.push_back(std::move(job));
 }
 
-void JobTable::launched(int number, pid_t pid, double now) {
-  JobInfo* job = of(number);
+void JobTable::on_launched(int number, pid_t pid, double now) {
+  JobInfo* job = find_mutable(number);
   if (!job) return;
   job->phase = JobPhase::kForming;
   job->record.pid = pid;
   job->record.started = now;
 }
 
-void JobTable::recorded(int number, const JobRecord& record) {
-  JobInfo* job = of(number);
+void JobTable::on_record(int number, const JobRecord& record) {
+  JobInfo* job = find_mutable(number);
   if (!job || job->phase == JobPhase::kEnded) return;
   job->record = record;
-  if (job->phase == JobPhase::kForming && record.epoch > 0) job->phase = JobPhase::kRunning;
+  if (job->phase == JobPhase::kForming && record.generation > 0) job->phase = JobPhase::kRunning;
 }
 
-void JobTable::detached(int number) {
-  if (JobInfo* job = of(number)) job->detached = true;
+void JobTable::on_detached(int number) {
+  if (JobInfo* job = find_mutable(number)) job->detached = true;
 }
 
-void JobTable::stopping(int number) {
-  JobInfo* job = of(number);
+void JobTable::on_stopping(int number) {
+  JobInfo* job = find_mutable(number);
   if (job && job->phase != JobPhase::kEnded) job->phase = JobPhase::kStopping;
 }
 
-void JobTable::ended(int number, int code, const std::string& verdict, double now) {
-  JobInfo* job = of(number);
+void JobTable::on_ended(int number, int code, const std::string& verdict, double now) {
+  JobInfo* job = find_mutable(number);
   if (!job || job->phase == JobPhase::kEnded) return;
-  gpus_.give_back(job->record.job_id);
+  gpus_.release(job->record.job_id);
   if (job->phase == JobPhase::kPrepared) {
     std::erase_if(jobs_, [&](const JobInfo& old) { return old.number == number; });
     return;
@@ -117,20 +119,20 @@ void JobTable::ended(int number, int code, const std::string& verdict, double no
   job->ended = now;
 }
 
-std::vector<JobInfo> JobTable::forget(double now) {
-  std::vector<JobInfo> gone;
+std::vector<JobInfo> JobTable::expire(double now) {
+  std::vector<JobInfo> expired;
   auto ended =
       static_cast<size_t>(std::count_if(jobs_.begin(), jobs_.end(), [](const JobInfo& job) {
         return job.phase == JobPhase::kEnded;
       }));
   std::erase_if(jobs_, [&](const JobInfo& job) {
     if (job.phase != JobPhase::kEnded) return false;
-    if (ended <= limits_.remembered && now - job.ended <= limits_.remembered_for) return false;
+    if (ended <= limits_.max_ended && now - job.ended <= limits_.ended_ttl_seconds) return false;
     --ended;
-    gone.push_back(job);
+    expired.push_back(job);
     return true;
   });
-  return gone;
+  return expired;
 }
 
 }  // namespace fleet

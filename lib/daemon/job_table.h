@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/gpu_table.h"
+#include "daemon/gpu_allocator.h"
 #include "daemon/job_info.h"
 
 namespace fleet {
@@ -22,7 +22,7 @@ struct JobRequest {
   std::vector<std::string> arguments;  // of fleetrun, before the program
   std::vector<std::string> program;
   std::vector<std::pair<std::string, std::string>> environment;
-  GpuWish gpus;
+  GpuRequest gpus;
   std::vector<std::string> nodes;  // every fleetd of the job, by node
   std::string log_dir;             // as in the arguments
   bool restarts = false;           // may continue without a lost node
@@ -31,9 +31,9 @@ struct JobRequest {
 class JobTable {
  public:
   struct Limits {
-    size_t running = 256;           // jobs at a time
-    size_t remembered = 64;         // ended jobs
-    double remembered_for = 86400;  // seconds
+    size_t max_running = 256;          // jobs at a time
+    size_t max_ended = 64;             // ended jobs
+    double ended_ttl_seconds = 86400;  // seconds
   };
   // `user`: the user that runs this fleetd.
   JobTable(std::string user, std::vector<std::string> gpus, Limits limits);
@@ -44,29 +44,29 @@ class JobTable {
   // user.
   const JobInfo& prepare(const JobRequest& request, double now);
   // Adds a job that ended under an earlier fleetd, unless a job of its name exists.
-  void remember(JobInfo job);
+  void restore(JobInfo job);
   // The methods below use job numbers, because names are reused.
   // The launcher runs.
-  void launched(int number, pid_t pid, double now);
+  void on_launched(int number, pid_t pid, double now);
   // The launcher has written its job record.
-  void recorded(int number, const JobRecord& record);
-  void detached(int number);
-  void stopping(int number);
+  void on_record(int number, const JobRecord& record);
+  void on_detached(int number);
+  void on_stopping(int number);
   // `verdict`: verdict.json; "" if there is none. Forgets a job that was only prepared.
-  void ended(int number, int code, const std::string& verdict, double now);
+  void on_ended(int number, int code, const std::string& verdict, double now);
 
   // nullptr if the job is unknown or forgotten.
   const JobInfo* find(int number) const;
-  const JobInfo* named(const std::string& job_id) const;
+  const JobInfo* find_by_job_id(const std::string& job_id) const;
   const std::vector<JobInfo>& all() const { return jobs_; }  // in order of arrival
   // Forgets jobs beyond the limits, and returns them.
-  std::vector<JobInfo> forget(double now);
+  std::vector<JobInfo> expire(double now);
 
  private:
-  JobInfo* of(int number);
+  JobInfo* find_mutable(int number);
 
   std::string user_;
-  GpuTable gpus_;
+  GpuAllocator gpus_;
   Limits limits_;
   std::vector<JobInfo> jobs_;
   int last_ = 0;

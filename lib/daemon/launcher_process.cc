@@ -110,7 +110,7 @@ void LauncherProcess::pause(bool paused) {
   wait(&errors_);
 }
 
-void LauncherProcess::reaped() {
+void LauncherProcess::on_reaped() {
   reaped_ = true;
   for (Pipe* pipe : {&output_, &errors_}) {
     while (!pipe->closed && read(pipe)) {

@@ -34,7 +34,7 @@ class LauncherProcess {
   void signal(int number);  // ignored once it has ended
   void pause(bool paused);
   // Call after waitpid(): reads the rest of its pipes.
-  void reaped();
+  void on_reaped();
 
  private:
   struct Pipe {

@@ -30,7 +30,7 @@ bool same_process(const JobRecord& a, const JobRecord& b) {
   return a.pid == b.pid && a.started == b.started;
 }
 
-std::string folder_called(const std::string& word) {
+std::string absolute_folder(const std::string& word) {
   std::error_code gone;
   std::string path = std::filesystem::absolute(word, gone).lexically_normal().string();
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
@@ -39,9 +39,9 @@ std::string folder_called(const std::string& word) {
 
 using Matches = std::function<bool(const JobRecord&)>;
 
-// The possible meanings of a word, in order of precedence.
-std::vector<Matches> meanings(const std::string& word) {
-  const std::string folder = folder_called(word);
+// The possible matchers of a word, in order of precedence.
+std::vector<Matches> matchers(const std::string& word) {
+  const std::string folder = absolute_folder(word);
   return {[&word](const JobRecord& record) { return record.job_id == word; },
           [&word](const JobRecord& record) { return std::to_string(record.pid) == word; },
           [folder](const JobRecord& record) { return record.log_dir == folder; },
@@ -56,7 +56,7 @@ std::vector<JobInfo> parts_of(const JobInfo& one, const std::vector<JobInfo>& jo
   return parts;
 }
 
-[[noreturn]] void refuse_several(const std::string& word, const std::vector<JobInfo>& jobs) {
+[[noreturn]] void refuse_ambiguous(const std::string& word, const std::vector<JobInfo>& jobs) {
   std::vector<std::string> names;
   for (const JobInfo& job : jobs) {
     names.push_back(std::to_string(job.record.pid) + " (logs in " + job.record.log_dir + ")");
@@ -71,7 +71,7 @@ std::vector<JobInfo> parts_of(const JobInfo& one, const std::vector<JobInfo>& jo
 std::vector<JobInfo> local_jobs() {
   std::vector<JobInfo> jobs;
   try {
-    tidy_runtime_folder();
+    clean_runtime_folder();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
     return jobs;
@@ -84,15 +84,15 @@ std::vector<JobInfo> local_jobs() {
   }
   for (JobRecord& record : running) {
     JobInfo job;
-    job.phase = record.epoch > 0 ? JobPhase::kRunning : JobPhase::kForming;
+    job.phase = record.generation > 0 ? JobPhase::kRunning : JobPhase::kForming;
     job.record = std::move(record);
     jobs.push_back(std::move(job));
   }
   return jobs;
 }
 
-std::vector<JobInfo> run_called(const std::string& word, const std::vector<JobInfo>& jobs) {
-  for (const Matches& matches : meanings(word)) {
+std::vector<JobInfo> find_run(const std::string& word, const std::vector<JobInfo>& jobs) {
+  for (const Matches& matches : matchers(word)) {
     std::vector<JobInfo> running;  // one part of each run
     const JobInfo* newest = nullptr;
     for (const JobInfo& job : jobs) {
@@ -102,14 +102,14 @@ std::vector<JobInfo> run_called(const std::string& word, const std::vector<JobIn
                                      [&](const JobInfo& other) { return same_run(job, other); });
       if (job.phase != JobPhase::kEnded && !known) running.push_back(job);
     }
-    if (running.size() > 1) refuse_several(word, running);
+    if (running.size() > 1) refuse_ambiguous(word, running);
     if (!running.empty()) return parts_of(running[0], jobs);
     if (newest) return parts_of(*newest, jobs);
   }
   return {};
 }
 
-std::optional<JobInfo> look_again(const JobInfo& job) {
+std::optional<JobInfo> refresh(const JobInfo& job) {
   for (JobInfo& now : local_jobs()) {
     if (same_process(now.record, job.record)) return std::move(now);
   }

@@ -16,9 +16,9 @@ std::vector<JobInfo> local_jobs();
 // The parts of one run among `jobs`, selected by job id, else by the pid of a fleetrun, else by log
 // folder, else by working folder. Running jobs take precedence over ended ones, later ones over
 // earlier ones. Empty if there is none; throws kUsage if several run.
-std::vector<JobInfo> run_called(const std::string& word, const std::vector<JobInfo>& jobs);
+std::vector<JobInfo> find_run(const std::string& word, const std::vector<JobInfo>& jobs);
 
 // The current state of the same job; nullopt if it is forgotten.
-std::optional<JobInfo> look_again(const JobInfo& job);
+std::optional<JobInfo> refresh(const JobInfo& job);
 
 }  // namespace fleet

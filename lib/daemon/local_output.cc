@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/file_watch.h"
+#include "daemon/file_watcher.h"
 #include "daemon/local_jobs.h"
 
 namespace fleet {
@@ -25,10 +25,10 @@ void LocalOutput::add(const JobRecord::Rank& rank) {
 }
 
 void LocalOutput::add(const JobRecord::Rank& rank, bool error) {
-  const LogMark &begin = error ? rank.error_begin : rank.log_begin,
-                &end = error ? rank.error_end : rank.log_end;
+  const LogPosition &begin = error ? rank.error_begin : rank.log_begin,
+                    &end = error ? rank.error_end : rank.log_end;
   const std::string& path = error ? rank.error_log : rank.log_path;
-  const LogMark tail = tail_of_log(path, begin, end, most_);
+  const LogPosition tail = tail_of_log(path, begin, end, max_bytes_);
   const bool cut = tail.at > 0 && !(tail == begin);
   sources_.push_back(std::make_unique<Source>(
       Source{rank.rank, rank.server, error, path, LogReader(path), cut, {}, {}}));
@@ -100,16 +100,16 @@ namespace {
 namespace asio = boost::asio;
 
 // Follows the output until all of some processes have ended.
-class Following {
+class ProcessFollower {
  public:
-  Following(LocalOutput* output, const std::vector<JobInfo>& parts)
+  ProcessFollower(LocalOutput* output, const std::vector<JobInfo>& parts)
       : output_(output), signals_(loop_), watch_(loop_) {
     for (const JobInfo& part : parts) {
       if (part.phase != JobPhase::kEnded) wait_for(part.record);
     }
   }
 
-  void pass_signals() {
+  void forward_signals() {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
       struct sigaction action;
       const bool ignored =
@@ -152,7 +152,7 @@ class Following {
   static bool still_runs(const JobRecord& record) {
     JobInfo job;
     job.record = record;
-    const auto now = look_again(job);
+    const auto now = refresh(job);
     return now && now->phase != JobPhase::kEnded;
   }
 
@@ -171,19 +171,19 @@ class Following {
   asio::io_context loop_{1};
   LocalOutput* output_;
   asio::signal_set signals_;
-  FileWatch watch_;
+  FileWatcher watch_;
   std::vector<std::unique_ptr<asio::posix::stream_descriptor>> processes_;
   int running_ = 0;
 };
 
 }  // namespace
 
-void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool pass_signals) {
-  Following following(output, parts);
-  if (pass_signals) following.pass_signals();
-  following.run();
+void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool forward_signals) {
+  ProcessFollower follower(output, parts);
+  if (forward_signals) follower.forward_signals();
+  follower.run();
   for (const JobInfo& part : parts) {
-    if (const auto ended = look_again(part)) output->end(ended->record);
+    if (const auto ended = refresh(part)) output->end(ended->record);
   }
   output->copy();
   output->finish();

@@ -24,8 +24,8 @@ class LocalOutput {
   // Shows the last `most` bytes of each log and everything appended later. `errors_apart`: writes
   // logs of standard error to standard error, as a running job does; otherwise everything goes to
   // standard output.
-  explicit LocalOutput(int64_t most, bool errors_apart = false)
-      : most_(most), errors_apart_(errors_apart) {}
+  explicit LocalOutput(int64_t max_bytes, bool errors_apart = false)
+      : max_bytes_(max_bytes), errors_apart_(errors_apart) {}
   void add(const JobRecord::Rank& rank);
   // Copies new output. Returns false if a log does not exist yet.
   bool copy();
@@ -51,15 +51,15 @@ class LocalOutput {
   void write(Source* source, std::string_view text);
   void write_line(const Source& source, std::string_view line);
 
-  const int64_t most_;
+  const int64_t max_bytes_;
   const bool errors_apart_;
   bool several_ = false;  // ranks
   std::vector<std::unique_ptr<Source>> sources_;
 };
 
 // Shows the existing output, then new output until none of the given fleetrun processes runs any
-// more. With pass_signals, forwards this process's signals to them. Throws kIo if a log cannot be
-// read.
-void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool pass_signals);
+// more. With forward_signals, forwards this process's signals to them. Throws kIo if a log cannot
+// be read.
+void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool forward_signals);
 
 }  // namespace fleet

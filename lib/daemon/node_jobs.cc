@@ -26,51 +26,51 @@ std::string printable(std::string text) {
 
 }  // namespace
 
-NodeJobs::NodeJobs(boost::asio::io_context& loop, JobTable table, JobMemory memory)
+NodeJobs::NodeJobs(boost::asio::io_context& loop, JobTable table, JobStore store)
     : loop_(loop),
       table_(std::move(table)),
-      memory_(std::move(memory)),
+      store_(std::move(store)),
       records_(make_runtime_folder()),
       files_(loop),
       children_(loop, SIGCHLD) {
   files_.watch_folder(records_, [this](const std::string& file) { on_record(file); });
-  recall();
+  restore_jobs();
   wait_for_children();
 }
 
-void NodeJobs::recall() {
+void NodeJobs::restore_jobs() {
   const double now = unix_seconds();
-  for (JobMemory::Kept& kept : memory_.load()) {
-    JobInfo& job = kept.job;
+  for (JobStore::StoredJob& stored : store_.load()) {
+    JobInfo& job = stored.job;
     // The job was killed together with its fleetd.
-    const bool taken = job.phase != JobPhase::kEnded;
-    if (taken) {
+    const bool interrupted = job.phase != JobPhase::kEnded;
+    if (interrupted) {
       job.phase = JobPhase::kEnded;
       job.verdict = verdict_of_run(job.record);
       job.code = 128 + SIGKILL;
       job.ended = now;
     }
     const std::string job_id = job.record.job_id;
-    table_.remember(std::move(job));
-    if (const JobInfo* known = table_.named(job_id)) {
-      runs_[known->number].console = std::move(kept.console);
-      if (taken) keep(known->number);
+    table_.restore(std::move(job));
+    if (const JobInfo* known = table_.find_by_job_id(job_id)) {
+      runs_[known->number].console = std::move(stored.console);
+      if (interrupted) save_job(known->number);
     }
   }
-  forget_old();
+  expire_old_jobs();
   find_jobs();  // removes the records of killed jobs
 }
 
-void NodeJobs::keep(int number) {
+void NodeJobs::save_job(int number) {
   const JobInfo* job = table_.find(number);
-  if (job) memory_.keep(*job, runs_.at(number).console);
+  if (job) store_.save(*job, runs_.at(number).console);
 }
 
-void NodeJobs::forget_old() {
-  for (const JobInfo& old : table_.forget(unix_seconds())) {
+void NodeJobs::expire_old_jobs() {
+  for (const JobInfo& old : table_.expire(unix_seconds())) {
     runs_.erase(old.number);
-    memory_.forget(old.record.job_id);
-    changed(old.number);
+    store_.remove(old.record.job_id);
+    notify_watchers(old.number);
   }
 }
 
@@ -79,8 +79,8 @@ int NodeJobs::prepare(JobRequest request) {
     throw Error(ErrorCode::kUsage, "this fleetd is stopping and accepts no more jobs", {},
                 "restart it");
   }
-  forget_old();
-  const JobInfo* old = table_.named(request.job_id);
+  expire_old_jobs();
+  const JobInfo* old = table_.find_by_job_id(request.job_id);
   const int replaced = old ? old->number : 0;
   const JobInfo& job = table_.prepare(request, unix_seconds());
   // Hide all other GPUs from the job. On a node without GPUs, leave the variable unset.
@@ -89,7 +89,7 @@ int NodeJobs::prepare(JobRequest request) {
   request.environment.emplace_back("FLEET_RUNTIME_DIR", records_);
   const int number = job.number;
   runs_[number].request = std::move(request);
-  if (runs_.erase(replaced) > 0) changed(replaced);
+  if (runs_.erase(replaced) > 0) notify_watchers(replaced);
   return number;
 }
 
@@ -111,17 +111,17 @@ void NodeJobs::launch(int number, int rdzv_port) {
     run.process = std::make_unique<LauncherProcess>(
         loop_, command, [this, number](bool error, std::string_view text) {
           runs_.at(number).console.add(error, text);
-          changed(number);
+          notify_watchers(number);
         });
   } catch (const Error&) {
-    table_.ended(number, 1, {}, unix_seconds());
+    table_.on_ended(number, 1, {}, unix_seconds());
     runs_.erase(number);
     throw;
   }
   spdlog::info("job '{}' starts as pid {}: {}", printable(job_id), run.process->pid(),
                printable(join(run.request.program, " ")));
-  table_.launched(number, run.process->pid(), unix_seconds());
-  keep(number);
+  table_.on_launched(number, run.process->pid(), unix_seconds());
+  save_job(number);
 }
 
 void NodeJobs::signal(int number, int signal) {
@@ -136,31 +136,31 @@ void NodeJobs::stop(int number, int signal) {
   const JobInfo* job = table_.find(number);
   if (!job || job->phase == JobPhase::kEnded) return;
   if (job->phase == JobPhase::kPrepared) {
-    table_.ended(number, 0, {}, unix_seconds());
+    table_.on_ended(number, 0, {}, unix_seconds());
     runs_.erase(number);
-    return changed(number);
+    return notify_watchers(number);
   }
   this->signal(number, signal);
-  table_.stopping(number);
-  changed(number);
+  table_.on_stopping(number);
+  notify_watchers(number);
 }
 
 void NodeJobs::detach(int number) {
-  table_.detached(number);
-  hold_output(number, false);
-  keep(number);
+  table_.on_detached(number);
+  pause_output(number, false);
+  save_job(number);
 }
 
 const std::vector<JobInfo>& NodeJobs::all() {
-  forget_old();
+  expire_old_jobs();
   return table_.all();
 }
 
 const ConsoleLog& NodeJobs::console(int number) const { return runs_.at(number).console; }
 
-void NodeJobs::hold_output(int number, bool hold) {
+void NodeJobs::pause_output(int number, bool pause) {
   const auto run = runs_.find(number);
-  if (run != runs_.end() && run->second.process) run->second.process->pause(hold);
+  if (run != runs_.end() && run->second.process) run->second.process->pause(pause);
 }
 
 int NodeJobs::watch(int number, std::function<void()> changed) {
@@ -168,7 +168,7 @@ int NodeJobs::watch(int number, std::function<void()> changed) {
   return last_watch_;
 }
 
-void NodeJobs::changed(int number) {
+void NodeJobs::notify_watchers(int number) {
   std::vector<int> concerned;  // callbacks may add and remove watches
   for (const auto& [id, watch] : watches_) {
     if (watch.number == number) concerned.push_back(id);
@@ -199,9 +199,9 @@ void NodeJobs::on_record(const std::string& file) {
     }
   }
   for (const auto& [number, record] : found) {
-    table_.recorded(number, record);
-    keep(number);
-    changed(number);
+    table_.on_record(number, record);
+    save_job(number);
+    notify_watchers(number);
   }
 }
 
@@ -230,7 +230,7 @@ void NodeJobs::read_last_record(int number, pid_t launcher) {
   const std::string path =
       records_ + "/" + job_record_name(table_.find(number)->record.job_id, launcher);
   try {
-    table_.recorded(number, read_job_record(read_file(path)));
+    table_.on_record(number, read_job_record(read_file(path)));
   } catch (const Error& error) {  // it ended before writing a record
     spdlog::debug("{}", error.what());
   }
@@ -239,16 +239,16 @@ void NodeJobs::read_last_record(int number, pid_t launcher) {
 
 void NodeJobs::launcher_ended(int number, int status) {
   Run& run = runs_.at(number);
-  run.process->reaped();
+  run.process->on_reaped();
   read_last_record(number, run.process->pid());
   run.process.reset();
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   const JobInfo* job = table_.find(number);
   spdlog::info("job '{}' has ended with {}", printable(job->record.job_id), code);
-  table_.ended(number, code, verdict_of_run(job->record), unix_seconds());
-  keep(number);
-  changed(number);
-  if (when_none_ && !any_running()) when_none_();
+  table_.on_ended(number, code, verdict_of_run(job->record), unix_seconds());
+  save_job(number);
+  notify_watchers(number);
+  if (when_idle_ && !any_running()) when_idle_();
 }
 
 bool NodeJobs::any_running() const {
@@ -258,9 +258,9 @@ bool NodeJobs::any_running() const {
   return false;
 }
 
-void NodeJobs::when_none(std::function<void()> callback) {
-  when_none_ = std::move(callback);
-  if (!any_running()) when_none_();
+void NodeJobs::when_idle(std::function<void()> callback) {
+  when_idle_ = std::move(callback);
+  if (!any_running()) when_idle_();
 }
 
 void NodeJobs::stop_all(int signal, std::function<void()> callback) {
@@ -268,7 +268,7 @@ void NodeJobs::stop_all(int signal, std::function<void()> callback) {
   std::vector<int> numbers;
   for (const JobInfo& job : table_.all()) numbers.push_back(job.number);
   for (const int number : numbers) stop(number, signal);
-  when_none(std::move(callback));
+  when_idle(std::move(callback));
 }
 
 }  // namespace fleet

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "daemon/console_log.h"
-#include "daemon/file_watch.h"
-#include "daemon/job_memory.h"
+#include "daemon/file_watcher.h"
+#include "daemon/job_store.h"
 #include "daemon/job_table.h"
 #include "daemon/launcher_process.h"
 
@@ -24,7 +24,7 @@ namespace fleet {
 class NodeJobs {
  public:
   // Starts with the jobs recorded in `memory`.
-  NodeJobs(boost::asio::io_context& loop, JobTable table, JobMemory memory = {});
+  NodeJobs(boost::asio::io_context& loop, JobTable table, JobStore store = {});
 
   // Like JobTable::prepare(); returns the number. Throws its errors.
   int prepare(JobRequest request);
@@ -36,21 +36,23 @@ class NodeJobs {
   void detach(int number);
 
   const JobInfo* find(int number) const { return table_.find(number); }
-  const JobInfo* named(const std::string& job_id) const { return table_.named(job_id); }
+  const JobInfo* find_by_job_id(const std::string& job_id) const {
+    return table_.find_by_job_id(job_id);
+  }
   const std::vector<JobInfo>& all();
   const ConsoleLog& console(int number) const;
   // Pauses reading the job's output while its client is too far behind.
-  void hold_output(int number, bool hold);
-  FileWatch& files() { return files_; }
+  void pause_output(int number, bool pause);
+  FileWatcher& files() { return files_; }
 
   // Calls `changed` whenever the job's state or output changes, until forget().
   int watch(int number, std::function<void()> changed);
-  void forget(int watch) { watches_.erase(watch); }
+  void unwatch(int watch) { watches_.erase(watch); }
 
   // Calls `callback` when no job runs.
-  void when_none(std::function<void()> callback);
-  // Accepts no more jobs, stops all by `signal`, and calls `when_none` when none is left.
-  void stop_all(int signal, std::function<void()> when_none);
+  void when_idle(std::function<void()> callback);
+  // Accepts no more jobs, stops all by `signal`, and calls `when_idle` when none is left.
+  void stop_all(int signal, std::function<void()> when_idle);
 
  private:
   struct Run {
@@ -63,28 +65,28 @@ class NodeJobs {
     std::function<void()> changed;
   };
 
-  void recall();
+  void restore_jobs();
   void wait_for_children();
   void reap();
   void read_last_record(int number, pid_t launcher);
   void launcher_ended(int number, int status);
   void on_record(const std::string& file);
-  void changed(int number);
-  void forget_old();
-  void keep(int number);
+  void notify_watchers(int number);
+  void expire_old_jobs();
+  void save_job(int number);
   bool any_running() const;
 
   boost::asio::io_context& loop_;
   JobTable table_;
-  JobMemory memory_;
+  JobStore store_;
   std::string records_;  // folder of the job records
-  FileWatch files_;
+  FileWatcher files_;
   boost::asio::signal_set children_;
   std::map<int, Run> runs_;  // by the job's number
   std::map<int, Watch> watches_;
   int last_watch_ = 0;
   bool stopping_ = false;
-  std::function<void()> when_none_;
+  std::function<void()> when_idle_;
 };
 
 }  // namespace fleet

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/addresses.h"
+#include "launch/command_line_flags.h"
 #include "launch/elasticity.h"
-#include "launch/given_flags.h"
 #include "launch/secret_names.h"
 #include "launch/shown_ranks.h"
 #include "launch/topology.h"
@@ -26,39 +26,40 @@ namespace {
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 // Prefixes of variables that tune the libraries of training programs.
-constexpr const char* kTravelling[] = {
+constexpr const char* kForwardedPrefixes[] = {
     "NCCL_",     "UCX_",  "FI_",      "GLOO_", "PADDLE_", "FLAGS_",  "GLOG_",
     "TORCH_",    "JAX_",  "PYTORCH_", "XLA_",  "OMP_",    "KMP_",    "MKL_",
     "OPENBLAS_", "DNNL_", "ONEDNN_",  "CUDA_", "CUDNN_",  "CUBLAS_", "TF_"};
 
 // Options that differ by node, or concern only the client.
 const std::set<std::string>& own_options() {
-  static const std::set<std::string> all = {"via",       "via_options", "remote_fleetrun",
-                                            "leash",     "fleetd_port", "fleetd_secret_file",
-                                            "detach",    "share_gpus",  "chdir",
-                                            "export",    "user",        "ips",
-                                            "nnodes",    "host",        "master",
-                                            "rank",      "start_port",  "job_id",
-                                            "log_dir",   "rdzv_port",   "part",
-                                            "log_level", "secret_file"};
+  static const std::set<std::string> all = {"via",          "via_options", "remote_fleetrun",
+                                            "control_pipe", "fleetd_port", "fleetd_secret_file",
+                                            "detach",       "share_gpus",  "chdir",
+                                            "export",       "user",        "ips",
+                                            "nnodes",       "host",        "master",
+                                            "rank",         "start_port",  "job_id",
+                                            "log_dir",      "rdzv_port",   "part",
+                                            "log_level",    "secret_file"};
   return all;
 }
 
-bool is_twin(const std::string& name) {
+bool is_variable_of_option(const std::string& name) {
   for (const Option& option : launch_options()) {
-    const auto& twins = option.environment;
-    if (std::find(twins.begin(), twins.end(), name) != twins.end()) return true;
+    const auto& variables = option.environment;
+    if (std::find(variables.begin(), variables.end(), name) != variables.end()) return true;
   }
   return false;
 }
 
-bool travels(const std::string& name) {
-  if (is_secret(name) || is_twin(name) || name == "CUDA_VISIBLE_DEVICES") return false;
-  return std::any_of(std::begin(kTravelling), std::end(kTravelling),
+bool is_forwarded(const std::string& name) {
+  if (is_secret(name) || is_variable_of_option(name) || name == "CUDA_VISIBLE_DEVICES")
+    return false;
+  return std::any_of(std::begin(kForwardedPrefixes), std::end(kForwardedPrefixes),
                      [&](const char* prefix) { return name.starts_with(prefix); });
 }
 
-std::string job_name(const LaunchRequest& request, const ClientPlace& client) {
+std::string job_name(const LaunchRequest& request, const ClientContext& client) {
   const Settings& settings = request.settings;
   if (settings.given("job_id")) return settings.text("job_id");
   const std::string stem = std::filesystem::path(request.program.front()).stem().string();
@@ -94,47 +95,48 @@ bool has_no_gpus(const Variables& environment) {
 
 }  // namespace
 
-ClientPlace client_place(const Settings& settings) {
-  ClientPlace place;
+ClientContext client_context(const Settings& settings) {
+  ClientContext context;
   const passwd* entry = ::getpwuid(::geteuid());
-  place.user = entry ? entry->pw_name : std::to_string(::geteuid());
+  context.user = entry ? entry->pw_name : std::to_string(::geteuid());
   std::error_code none;
-  place.folder = std::filesystem::current_path(none).string();
+  context.folder = std::filesystem::current_path(none).string();
   for (char** variable = environ; *variable; ++variable) {
     const std::string text = *variable;
     const size_t equals = text.find('=');
     if (equals != std::string::npos) {
-      place.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+      context.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     }
   }
-  place.secret =
+  context.secret =
       settings.given("secret_file") ? read_secret(settings.text("secret_file")) : new_secret();
-  place.nonce = new_secret().substr(0, 6);
-  return place;
+  context.nonce = new_secret().substr(0, 6);
+  return context;
 }
 
-Variables travelling_environment(const Variables& environment,
-                                 const std::vector<std::string>& exported) {
+Variables forwarded_environment(const Variables& environment,
+                                const std::vector<std::string>& exported) {
   std::map<std::string, std::string> all;
   for (const auto& [name, value] : environment) {
-    if (travels(name)) all[name] = value;
+    if (is_forwarded(name)) all[name] = value;
   }
-  for (const std::string& wish : exported) {
-    const size_t equals = wish.find('=');
+  for (const std::string& entry : exported) {
+    const size_t equals = entry.find('=');
     if (equals != std::string::npos) {
-      all[wish.substr(0, equals)] = wish.substr(equals + 1);
+      all[entry.substr(0, equals)] = entry.substr(equals + 1);
       continue;
     }
-    bool found = wish.ends_with('*');
+    bool found = entry.ends_with('*');
     for (const auto& [name, value] : environment) {
-      const bool meant = wish.ends_with('*')
-                             ? name.starts_with(std::string_view(wish).substr(0, wish.size() - 1))
-                             : name == wish;
-      if (meant) all[name] = value, found = true;
+      const bool matches =
+          entry.ends_with('*')
+              ? name.starts_with(std::string_view(entry).substr(0, entry.size() - 1))
+              : name == entry;
+      if (matches) all[name] = value, found = true;
     }
     if (!found) {
-      throw Error(ErrorCode::kUsage, wish + " is not set here", "--export",
-                  "set it, or write " + wish + "=VALUE");
+      throw Error(ErrorCode::kUsage, entry + " is not set here", "--export",
+                  "set it, or write " + entry + "=VALUE");
     }
   }
   return {all.begin(), all.end()};
@@ -162,7 +164,7 @@ std::vector<std::string> common_arguments(const Settings& settings,
 }
 
 // The parts of the request common to all nodes.
-JobRequest common_request(const LaunchRequest& request, const ClientPlace& client,
+JobRequest common_request(const LaunchRequest& request, const ClientContext& client,
                           const std::vector<ListedNode>& nodes) {
   const Settings& settings = request.settings;
   JobRequest job;
@@ -172,7 +174,7 @@ JobRequest common_request(const LaunchRequest& request, const ClientPlace& clien
   job.folder = settings.given("chdir") ? settings.text("chdir") : client.folder;
   job.arguments = common_arguments(settings, nodes, job.job_id);
   job.program = request.program;
-  job.environment = travelling_environment(client.environment, settings.texts("export"));
+  job.environment = forwarded_environment(client.environment, settings.texts("export"));
   job.gpus.names = settings.text("gpus");
   job.gpus.share = settings.boolean("share_gpus");
   job.gpus.none = has_no_gpus(job.environment);
@@ -185,7 +187,7 @@ JobRequest common_request(const LaunchRequest& request, const ClientPlace& clien
 
 }  // namespace
 
-std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientPlace& client) {
+std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientContext& client) {
   const Settings& settings = request.settings;
   const std::vector<ListedNode> nodes = nodes_of(settings);
   const JobRequest common = common_request(request, client, nodes);
@@ -210,12 +212,12 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
 
 namespace {
 
-std::string gpus_of(const GpuWish& wish) {
-  const std::string which = wish.none             ? "none"
-                            : !wish.names.empty() ? wish.names
-                            : wish.count > 0      ? std::to_string(wish.count) + " of them"
+std::string gpus_of(const GpuRequest& gpus) {
+  const std::string which = gpus.none             ? "none"
+                            : !gpus.names.empty() ? gpus.names
+                            : gpus.count > 0      ? std::to_string(gpus.count) + " of them"
                                                   : "all";
-  return wish.share ? which + ", shared" : which;
+  return gpus.share ? which + ", shared" : which;
 }
 
 // The processes of each node; nodes beyond the count wait as spares.
@@ -225,7 +227,7 @@ std::vector<NodeProcesses> processes_of(const Settings& settings) {
   if (given_by_flag(settings, "nnodes")) {
     nodes.resize(static_cast<size_t>(count_of_listed(settings, static_cast<int>(listed)).max));
   }
-  std::vector<NodeProcesses> processes = foresee_processes(settings, nodes);
+  std::vector<NodeProcesses> processes = expected_processes(settings, nodes);
   processes.resize(listed, {.known = true});
   return processes;
 }

@@ -13,7 +13,7 @@
 namespace fleet {
 
 // The facts about the client that matter to a job.
-struct ClientPlace {
+struct ClientContext {
   std::string user;
   std::string folder;                                            // working directory
   std::vector<std::pair<std::string, std::string>> environment;  // the whole environment
@@ -21,7 +21,7 @@ struct ClientPlace {
   std::string secret;  // secret of the job's rendezvous; "": none
 };
 // Throws kUsage for an invalid --secret_file.
-ClientPlace client_place(const Settings& settings);
+ClientContext client_context(const Settings& settings);
 
 struct NodeRequest {
   std::string name;     // the node, as listed
@@ -29,7 +29,7 @@ struct NodeRequest {
   JobRequest job;
 };
 // The requests by node. Throws kUsage if options make no sense with --via.
-std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientPlace& client);
+std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientContext& client);
 
 // The same as a plan for --dry_run. `through`: how a node is reached, from its request.
 ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeRequest>& requests,
@@ -38,7 +38,7 @@ ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeReq
 // The client's variables that ranks get: those that tune the libraries of programs (NCCL_*, OMP_*,
 // ...), without secrets and without names of this host's devices, and those of `exported`: NAME,
 // NAME=VALUE, PREFIX*. Throws kUsage for a NAME that is not set.
-std::vector<std::pair<std::string, std::string>> travelling_environment(
+std::vector<std::pair<std::string, std::string>> forwarded_environment(
     const std::vector<std::pair<std::string, std::string>>& environment,
     const std::vector<std::string>& exported);
 

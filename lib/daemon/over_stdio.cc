@@ -13,10 +13,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/conversation.h"
-#include "daemon/gpu_table.h"
+#include "daemon/client_session.h"
+#include "daemon/gpu_allocator.h"
+#include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"
-#include "daemon/talk.h"
 
 namespace fleet {
 namespace {
@@ -73,7 +73,7 @@ StdioSocket socket_of_stdio() {
 }
 
 // Waits until gRPC's output has been sent, but not for a client that has stopped reading.
-void send_the_rest(StdioSocket& stdio) {
+void flush_output(StdioSocket& stdio) {
   ::shutdown(stdio.inside, SHUT_RD);
   stdio.sent.wait_for(std::chrono::seconds(10));
 }
@@ -87,21 +87,21 @@ int run_over_stdio(const CommandLine&) {
   ::signal(SIGPIPE, SIG_IGN);
   StdioSocket stdio = socket_of_stdio();
   boost::asio::io_context loop{1};
-  const auto keep = boost::asio::make_work_guard(loop);
+  const auto work_guard = boost::asio::make_work_guard(loop);
   // ssh has already decided which user runs the commands.
   auto* jobs = new NodeJobs(loop, JobTable({}, visible_gpu_names()));
-  std::unique_ptr<Conversation> conversation;
+  std::unique_ptr<ClientSession> session;
   // Never destroyed: the process exits, and gRPC's threads with it.
   auto* server =
-      new TalkServer(loop, std::move(stdio.socket), [&](std::shared_ptr<ServerTalk> talk) {
-        if (conversation) return talk->abandon();
-        conversation = std::make_unique<Conversation>(loop, *jobs, std::move(talk), [&] {
-          boost::asio::post(loop, [&] { jobs->when_none([&loop] { loop.stop(); }); });
+      new StreamServer(loop, std::move(stdio.socket), [&](std::shared_ptr<ServerStream> stream) {
+        if (session) return stream->cancel();
+        session = std::make_unique<ClientSession>(loop, *jobs, std::move(stream), [&] {
+          boost::asio::post(loop, [&] { jobs->when_idle([&loop] { loop.stop(); }); });
         });
       });
   (void)server;
   loop.run();
-  send_the_rest(stdio);
+  flush_output(stdio);
   return 0;
 }
 

@@ -57,14 +57,14 @@ JobRequest request_from(const wire::Prepare& message) {
   return request;
 }
 
-wire::Tell refusal(const Error& error) {
-  wire::Tell tell;
-  wire::Refused* refused = tell.mutable_refused();
+wire::Event refused_event(const Error& error) {
+  wire::Event event;
+  wire::Refused* refused = event.mutable_refused();
   refused->set_code(static_cast<int>(error.code()));
   refused->set_what(error.failure());
   refused->set_where(error.where());
   refused->set_next(error.next());
-  return tell;
+  return event;
 }
 
 Error error_from(const wire::Refused& refused) {

@@ -17,7 +17,7 @@ daemon::v1::Prepare to_wire(const JobRequest& request);
 // Throws kUsage if the client uses another protocol version.
 JobRequest request_from(const daemon::v1::Prepare& message);
 
-daemon::v1::Tell refusal(const Error& error);
+daemon::v1::Event refused_event(const Error& error);
 Error error_from(const daemon::v1::Refused& refused);
 
 }  // namespace fleet

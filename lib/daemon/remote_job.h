@@ -19,11 +19,11 @@ class RemoteJobEffects {
   virtual void launch(int node, int rdzv_port) = 0;
   virtual void signal(int node, int number) = 0;
   virtual void detach(int node) = 0;
-  virtual void hang_up(int node) = 0;  // releases a reservation, stops a running job
-  virtual void say(const std::string& text) = 0;
-  virtual void fail(const std::string& text) = 0;
-  // Calls on_patience_over() after `time`; replaces an earlier call.
-  virtual void be_patient(std::chrono::milliseconds time) = 0;
+  virtual void close_session(int node) = 0;  // releases a reservation, stops a running job
+  virtual void warn(const std::string& text) = 0;
+  virtual void report_error(const std::string& text) = 0;
+  // Calls on_timer() after `time`; replaces an earlier call.
+  virtual void start_timer(std::chrono::milliseconds time) = 0;
   virtual void end(int exit_code) = 0;  // called once, at the end
 };
 
@@ -38,15 +38,15 @@ class RemoteJob {
  public:
   // kAttach: the job already runs, and continues without this client.
   enum class Mode { kStart, kDetach, kAttach };
-  struct Terms {
+  struct Options {
     Mode mode = Mode::kStart;
-    std::string server = "fleetd on ";  // name of the server on a node, for messages
-    int fewest = 0;                     // least number of nodes; 0: all
-    bool restarts = false;              // the job may continue without a lost node
+    std::string node_prefix = "fleetd on ";  // name of the server on a node, for messages
+    int min_nodes = 0;                       // least number of nodes; 0: all
+    bool restarts = false;                   // the job may continue without a lost node
     std::chrono::milliseconds grace{0};
   };
   // names: the nodes' names for messages.
-  RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Terms terms);
+  RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Options options);
 
   void on_prepared(int node);
   void on_refused(int node, const Error& error);
@@ -55,15 +55,15 @@ class RemoteJob {
   void on_running(int node, int nnodes);
   void on_detached(int node);
   // Its fleetrun has ended. `verdict` is set if it knows how the job ended.
-  void on_ended(int node, int code, const std::optional<VerdictNote>& verdict);
+  void on_ended(int node, int code, const std::optional<VerdictSummary>& verdict);
   // The client session broke.
   void on_lost(int node, const Error& why);
   void on_signal(int number);
-  void on_patience_over();
-  bool detached() const { return left_; }
+  void on_timer();
+  bool detached() const { return detached_; }
 
  private:
-  enum class State { kAsked, kPrepared, kLaunched, kRunning, kDetached, kOver };
+  enum class State { kPending, kPrepared, kLaunched, kRunning, kDetached, kEnded };
 
   State& at(int node) { return states_[static_cast<size_t>(node)]; }
   const std::string& name(int node) const { return names_[static_cast<size_t>(node)]; }
@@ -72,25 +72,25 @@ class RemoteJob {
   bool launched(int node) const;
   int nodes() const { return static_cast<int>(states_.size()); }
   // Whether enough nodes are left.
-  bool enough() const { return nodes() - count(State::kOver) >= fewest_; }
-  void launch_if_all_answered();
-  void lost(int node, State was, const Error& why);
-  void tell_one_launcher(int number);
+  bool has_min_nodes() const { return nodes() - count(State::kEnded) >= min_nodes_; }
+  void launch_if_all_prepared();
+  void handle_lost(int node, State was, const Error& why);
+  void signal_one_launcher(int number);
   // Releases the nodes where the job has not started, and stops it on the others.
-  void give_up(int exit_code, int signal);
-  void end_if_over();
+  void abort_job(int exit_code, int signal);
+  void end_if_done();
 
   RemoteJobEffects& effects_;
   const std::vector<std::string> names_;
-  const Terms terms_;
-  const int fewest_;
+  const Options options_;
+  const int min_nodes_;
   std::vector<State> states_;
-  bool begun_;  // the rendezvous has completed, and ranks have run
-  bool leaving_ = false, left_ = false, ended_ = false, giving_up_ = false;
+  bool formed_;  // the rendezvous has completed, and ranks have run
+  bool detaching_ = false, detached_ = false, ended_ = false, aborting_ = false;
   int code_ = -1;  // exit code of the job, as far as known
   int signals_ = 0, first_signal_ = 0;
-  int sent_ = 0;  // the last stop signal sent to the nodes
-  std::optional<VerdictNote> verdict_;
+  int last_signal_ = 0;  // the last stop signal sent to the nodes
+  std::optional<VerdictSummary> verdict_;
 };
 
 }  // namespace fleet

@@ -13,17 +13,17 @@
 #include "base/standard_error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "daemon/console_output.h"
+#include "daemon/failure_detector.h"
 #include "daemon/job_client.h"
 #include "daemon/job_info.h"
+#include "daemon/message_stream.h"
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
-#include "daemon/pulse.h"
 #include "daemon/remote_job.h"
 #include "daemon/secret.h"
-#include "daemon/shown_output.h"
-#include "daemon/talk.h"
 #include "launch/elasticity.h"
-#include "launch/start_screen.h"
+#include "launch/startup_messages.h"
 #include "rendezvous/grpc_setup.h"
 
 namespace fleet {
@@ -32,17 +32,17 @@ namespace {
 namespace asio = boost::asio;
 
 // How long to wait for a blocked console after the job has ended.
-constexpr std::chrono::seconds kConsoleAfter{2};
+constexpr std::chrono::seconds kConsoleFlushTimeout{2};
 
 // Passes events to RemoteJob, which makes all decisions, and executes its actions.
 class JobClient : private RemoteJobEffects {
  public:
-  JobClient(std::vector<RemoteNode> nodes, RemoteJob::Terms terms)
+  JobClient(std::vector<RemoteNode> nodes, RemoteJob::Options options)
       : nodes_(std::move(nodes)),
-        job_(*this, names(), std::move(terms)),
+        job_(*this, names(), std::move(options)),
         signals_(loop_),
-        beat_(loop_),
-        patience_(loop_),
+        heartbeat_timer_(loop_),
+        timer_(loop_),
         output_(loop_, nodes_.size() > 1) {}
 
   // Returns the exit code.
@@ -55,17 +55,17 @@ class JobClient : private RemoteJobEffects {
     }
     ::signal(SIGPIPE, SIG_IGN);
     wait_for_signal();
-    output_.on_room([this] {
-      if (!output_.full()) hold(false);
+    output_.on_drained([this] {
+      if (!output_.full()) pause_reading(false);
       if (ending_ && output_.idle()) loop_.stop();
     });
     for (size_t node = 0; node < nodes_.size(); ++node) connect(static_cast<int>(node));
-    beat();
+    send_heartbeats();
     loop_.run();
-    for (const auto& talk : talks_) talk->cancel();
+    for (const auto& stream : streams_) stream->cancel();
     return code_;
   }
-  bool left() const { return job_.detached(); }
+  bool detached() const { return job_.detached(); }
 
  private:
   std::vector<std::string> names() const {
@@ -76,35 +76,35 @@ class JobClient : private RemoteJobEffects {
 
   void connect(int node) {
     const RemoteNode& remote = nodes_[static_cast<size_t>(node)];
-    talks_.push_back(
-        ClientTalk::start(loop_, remote.connect(),
-                          {[this, node](const Tell& tell) { on_tell(node, tell); }, [] {},
-                           [this, node](const grpc::Status& status) { on_closed(node, status); }}));
-    talks_.back()->send(remote.first);
-    pulses_.emplace_back(std::chrono::steady_clock::now());
+    streams_.push_back(ClientStream::start(
+        loop_, remote.connect(),
+        {[this, node](const Event& event) { on_event(node, event); }, [] {},
+         [this, node](const grpc::Status& status) { on_closed(node, status); }}));
+    streams_.back()->send(remote.initial_request);
+    failure_detectors_.emplace_back(std::chrono::steady_clock::now());
     connected_.push_back(false);
   }
 
   // --- events ---
-  void on_tell(int node, const Tell& tell) {
-    const auto place = static_cast<size_t>(node);
-    pulses_[place].heard(std::chrono::steady_clock::now());
-    connected_[place] = true;
-    if (tell.has_output()) show(node, tell.output());
-    if (tell.has_refused()) job_.on_refused(node, error_from(tell.refused()));
-    if (tell.has_prepared()) job_.on_prepared(node);
-    if (tell.has_hosting()) job_.on_hosting(node, tell.hosting().rdzv_port());
-    if (tell.has_running()) job_.on_running(node, tell.running().nnodes());
-    if (tell.has_detached()) job_.on_detached(node);
-    if (tell.has_ended()) {
-      job_.on_ended(node, tell.ended().code(), read_verdict(tell.ended().verdict()));
+  void on_event(int node, const Event& event) {
+    const auto index = static_cast<size_t>(node);
+    failure_detectors_[index].received(std::chrono::steady_clock::now());
+    connected_[index] = true;
+    if (event.has_output()) show(node, event.output());
+    if (event.has_refused()) job_.on_refused(node, error_from(event.refused()));
+    if (event.has_prepared()) job_.on_prepared(node);
+    if (event.has_hosting()) job_.on_hosting(node, event.hosting().rdzv_port());
+    if (event.has_running()) job_.on_running(node, event.running().nnodes());
+    if (event.has_detached()) job_.on_detached(node);
+    if (event.has_ended()) {
+      job_.on_ended(node, event.ended().code(), read_verdict(event.ended().verdict()));
     }
   }
 
   void on_closed(int node, const grpc::Status& status) {
     if (ending_) return;
-    const auto place = static_cast<size_t>(node);
-    job_.on_lost(node, nodes_[place].explain(status, connected_[place]));
+    const auto index = static_cast<size_t>(node);
+    job_.on_lost(node, nodes_[index].explain(status, connected_[index]));
   }
 
   void wait_for_signal() {
@@ -115,61 +115,61 @@ class JobClient : private RemoteJobEffects {
     });
   }
 
-  void beat() {
-    beat_.expires_after(Pulse::kBeat);
-    beat_.async_wait([this](boost::system::error_code error) {
+  void send_heartbeats() {
+    heartbeat_timer_.expires_after(FailureDetector::kHeartbeatInterval);
+    heartbeat_timer_.async_wait([this](boost::system::error_code error) {
       if (error || ending_) return;
       const auto now = std::chrono::steady_clock::now();
-      for (size_t node = 0; node < talks_.size(); ++node) {
-        Ask ask;
-        ask.mutable_beat();
-        if (talks_[node]->waiting() == 0) talks_[node]->send(std::move(ask));
+      for (size_t node = 0; node < streams_.size(); ++node) {
+        Request request;
+        request.mutable_heartbeat();
+        if (streams_[node]->queued_bytes() == 0) streams_[node]->send(std::move(request));
         // While reading is paused, heartbeats cannot arrive. gRPC reports nodes that do not
         // connect.
-        if (held_ || !connected_[node]) pulses_[node].heard(now);
-        if (!pulses_[node].look(now)) talks_[node]->cancel();
+        if (reading_paused_ || !connected_[node]) failure_detectors_[node].received(now);
+        if (!failure_detectors_[node].poll(now)) streams_[node]->cancel();
       }
-      beat();
+      send_heartbeats();
     });
   }
 
   void show(int node, const daemon_wire::Output& output) {
     output_.write(nodes_[static_cast<size_t>(node)].name, output.error(), output.text());
-    if (output_.full()) hold(true);
+    if (output_.full()) pause_reading(true);
   }
 
-  void hold(bool held) {
-    if (held_ == held) return;
-    held_ = held;
-    for (const auto& talk : talks_) talk->hold(held);
+  void pause_reading(bool paused) {
+    if (reading_paused_ == paused) return;
+    reading_paused_ = paused;
+    for (const auto& stream : streams_) stream->pause_reading(paused);
   }
 
   // --- effects ---
   void launch(int node, int rdzv_port) override {
-    Ask ask;
-    ask.mutable_launch()->set_rdzv_port(rdzv_port);
-    send(node, std::move(ask));
+    Request request;
+    request.mutable_launch()->set_rdzv_port(rdzv_port);
+    send(node, std::move(request));
   }
   void signal(int node, int number) override {
-    Ask ask;
-    ask.mutable_signal()->set_number(number);
-    send(node, std::move(ask));
+    Request request;
+    request.mutable_signal()->set_number(number);
+    send(node, std::move(request));
   }
   void detach(int node) override {
-    Ask ask;
-    ask.mutable_detach();
-    send(node, std::move(ask));
+    Request request;
+    request.mutable_detach();
+    send(node, std::move(request));
   }
-  void hang_up(int node) override { talks_[static_cast<size_t>(node)]->end(); }
-  void say(const std::string& text) override { spdlog::warn("{}", text); }
-  void fail(const std::string& text) override {
+  void close_session(int node) override { streams_[static_cast<size_t>(node)]->close(); }
+  void warn(const std::string& text) override { spdlog::warn("{}", text); }
+  void report_error(const std::string& text) override {
     output_.flush();
     spdlog::error("{}", text);
   }
-  void be_patient(std::chrono::milliseconds time) override {
-    patience_.expires_after(time);
-    patience_.async_wait([this](boost::system::error_code error) {
-      if (!error && !ending_) job_.on_patience_over();
+  void start_timer(std::chrono::milliseconds time) override {
+    timer_.expires_after(time);
+    timer_.async_wait([this](boost::system::error_code error) {
+      if (!error && !ending_) job_.on_timer();
     });
   }
   void end(int exit_code) override {
@@ -177,22 +177,24 @@ class JobClient : private RemoteJobEffects {
     code_ = exit_code;
     output_.flush();
     if (output_.idle()) return loop_.stop();
-    patience_.expires_after(kConsoleAfter);
-    patience_.async_wait([this](boost::system::error_code) { loop_.stop(); });
+    timer_.expires_after(kConsoleFlushTimeout);
+    timer_.async_wait([this](boost::system::error_code) { loop_.stop(); });
   }
 
-  void send(int node, Ask ask) { talks_[static_cast<size_t>(node)]->send(std::move(ask)); }
+  void send(int node, Request request) {
+    streams_[static_cast<size_t>(node)]->send(std::move(request));
+  }
 
   const std::vector<RemoteNode> nodes_;
   asio::io_context loop_{1};
   RemoteJob job_;
   asio::signal_set signals_;
-  asio::steady_timer beat_, patience_;
-  ShownOutput output_;
-  std::vector<std::shared_ptr<ClientTalk>> talks_;
-  std::vector<Pulse> pulses_;
+  asio::steady_timer heartbeat_timer_, timer_;
+  ConsoleOutput output_;
+  std::vector<std::shared_ptr<ClientStream>> streams_;
+  std::vector<FailureDetector> failure_detectors_;
   std::vector<bool> connected_;
-  bool held_ = false, ending_ = false;
+  bool reading_paused_ = false, ending_ = false;
   int code_ = 1;
 };
 
@@ -211,25 +213,25 @@ RemoteNode fleetd_node(const std::string& name, const std::string& address,
 
 }  // namespace
 
-ClientEnd run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Terms terms) {
-  JobClient client(std::move(nodes), std::move(terms));
+JobClientResult run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options) {
+  JobClient client(std::move(nodes), std::move(options));
   const int code = client.run();
-  return {code, client.left()};
+  return {code, client.detached()};
 }
 
-RemoteJob::Terms terms_of(const Settings& settings) {
-  RemoteJob::Terms terms;
-  if (given_by_flag(settings, "nnodes")) terms.fewest = node_count(settings).min;
-  terms.restarts = restart_policy(settings).max_restarts > 0;
-  terms.grace = std::chrono::milliseconds(static_cast<int64_t>(settings.number("grace") * 1000));
-  return terms;
+RemoteJob::Options remote_job_options(const Settings& settings) {
+  RemoteJob::Options options;
+  if (given_by_flag(settings, "nnodes")) options.min_nodes = node_count(settings).min;
+  options.restarts = restart_policy(settings).max_restarts > 0;
+  options.grace = std::chrono::milliseconds(static_cast<int64_t>(settings.number("grace") * 1000));
+  return options;
 }
 
 namespace {
 
 // After --detach.
-void say_how_to_come_back(const Settings& settings, const std::string& id,
-                          const std::vector<std::string>& addresses) {
+void print_reattach_commands(const Settings& settings, const std::string& id,
+                             const std::vector<std::string>& addresses) {
   if (settings.boolean("quiet")) {
     // Print a generated name, because nothing else does.
     if (!settings.given("job_id")) write_standard_error("job " + id + "\n");
@@ -250,27 +252,28 @@ void say_how_to_come_back(const Settings& settings, const std::string& id,
 int start_via_fleetd(LaunchRequest request) {
   const Settings& settings = request.settings;
   set_up_launch_logging(settings);
-  const std::vector<NodeRequest> requests = node_requests(request, client_place(settings));
+  const std::vector<NodeRequest> requests = node_requests(request, client_context(settings));
   const Security security = fleetd_security(settings.text("fleetd_secret_file"), false);
   std::vector<RemoteNode> nodes;
   std::vector<std::string> addresses;
   for (const NodeRequest& node : requests) {
     nodes.push_back(fleetd_node(node.name, node.address, security, true));
-    *nodes.back().first.mutable_prepare() = to_wire(node.job);
+    *nodes.back().initial_request.mutable_prepare() = to_wire(node.job);
     addresses.push_back(node.address);
   }
   print_configuration(request);
   if (!settings.given("job_id"))
     spdlog::info("the job id is {}", shown_name(requests[0].job.job_id));
-  RemoteJob::Terms terms = terms_of(settings);
-  if (settings.boolean("detach")) terms.mode = RemoteJob::Mode::kDetach;
-  const ClientEnd end = run_job_client(std::move(nodes), std::move(terms));
-  if (end.left && end.code == 0) say_how_to_come_back(settings, requests[0].job.job_id, addresses);
+  RemoteJob::Options options = remote_job_options(settings);
+  if (settings.boolean("detach")) options.mode = RemoteJob::Mode::kDetach;
+  const JobClientResult end = run_job_client(std::move(nodes), std::move(options));
+  if (end.detached && end.code == 0)
+    print_reattach_commands(settings, requests[0].job.job_id, addresses);
   return end.code;
 }
 
 ViaPlan plan_via_fleetd(const LaunchRequest& request) {
-  return plan_of_requests(request, node_requests(request, client_place(request.settings)),
+  return plan_of_requests(request, node_requests(request, client_context(request.settings)),
                           [](const NodeRequest& node) { return "fleetd at " + node.address; });
 }
 
@@ -279,12 +282,12 @@ int attach_via_fleetd(const std::string& job_id, const std::vector<std::string>&
   std::vector<RemoteNode> nodes;
   for (const std::string& address : addresses) {
     nodes.push_back(fleetd_node(address.substr(0, address.rfind(':')), address, security, false));
-    nodes.back().first.mutable_attach()->set_job_id(job_id);
+    nodes.back().initial_request.mutable_attach()->set_job_id(job_id);
   }
-  RemoteJob::Terms terms;
-  terms.mode = RemoteJob::Mode::kAttach;
-  terms.restarts = restarts;
-  return run_job_client(std::move(nodes), std::move(terms)).code;
+  RemoteJob::Options options;
+  options.mode = RemoteJob::Mode::kAttach;
+  options.restarts = restarts;
+  return run_job_client(std::move(nodes), std::move(options)).code;
 }
 
 }  // namespace fleet

@@ -20,7 +20,7 @@
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
 #include "launch/shell_words.h"
-#include "launch/start_screen.h"
+#include "launch/startup_messages.h"
 
 extern char** environ;
 
@@ -32,8 +32,8 @@ constexpr char kNotThere[] = "fleetrun is not there";
 // An ssh process to one node.
 struct SshProcess {
   pid_t pid = -1;
-  UniqueFd connection;  // its standard input and output
-  UniqueFd said;        // standard error, in memory
+  UniqueFd connection;    // its standard input and output
+  UniqueFd error_output;  // standard error, in memory
 };
 
 SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
@@ -44,8 +44,8 @@ SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
   }
   ssh.connection = UniqueFd(ends[0]);
   const UniqueFd theirs(ends[1]);
-  ssh.said = UniqueFd(::memfd_create("ssh", MFD_CLOEXEC));
-  if (!ssh.said) throw_errno("cannot store the messages of ssh");
+  ssh.error_output = UniqueFd(::memfd_create("ssh", MFD_CLOEXEC));
+  if (!ssh.error_output) throw_errno("cannot store the messages of ssh");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -53,7 +53,7 @@ SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, ssh.said.get(), STDERR_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, ssh.error_output.get(), STDERR_FILENO);
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   // ssh gets its own process group, so that a terminal's Ctrl-C reaches only this process.
@@ -108,9 +108,9 @@ std::vector<std::string> ssh_command(const std::string& host,
   return command;
 }
 
-Error explain_ssh(const std::string& host, const std::string& said, bool connected) {
+Error explain_ssh(const std::string& host, const std::string& error_output, bool connected) {
   std::string line;
-  for (const std::string& each : split(said, '\n')) {
+  for (const std::string& each : split(error_output, '\n')) {
     if (!each.empty()) line = each;
   }
   const std::string where = "ssh to " + host;
@@ -135,7 +135,7 @@ ViaPlan plan_via_ssh(const LaunchRequest& request) {
   const std::vector<std::string> options =
       shell_words(settings.text("via_options"), settings.origin("via_options"));
   const auto programs = remote_programs(settings);
-  ViaPlan plan = plan_of_requests(request, node_requests(request, client_place(settings)),
+  ViaPlan plan = plan_of_requests(request, node_requests(request, client_context(settings)),
                                   [](const NodeRequest& node) { return "ssh to " + node.name; });
   for (NodeStart& node : plan.nodes) node.reached_by = ssh_command(node.name, options, programs);
   return plan;
@@ -144,7 +144,7 @@ ViaPlan plan_via_ssh(const LaunchRequest& request) {
 int start_via_ssh(LaunchRequest request) {
   const Settings& settings = request.settings;
   set_up_launch_logging(settings);
-  const std::vector<NodeRequest> requests = node_requests(request, client_place(settings));
+  const std::vector<NodeRequest> requests = node_requests(request, client_context(settings));
   const std::vector<std::string> options =
       shell_words(settings.text("via_options"), settings.origin("via_options"));
   print_configuration(request);
@@ -157,17 +157,17 @@ int start_via_ssh(LaunchRequest request) {
     node.name = host;
     JobRequest job = requests[k].job;
     job.user.clear();  // ssh determines the user
-    *node.first.mutable_prepare() = to_wire(job);
+    *node.initial_request.mutable_prepare() = to_wire(job);
     node.connect = [processes, k] {
-      return make_pipe_channel(std::move((*processes)[k].connection));
+      return make_channel_from_fd(std::move((*processes)[k].connection));
     };
     node.explain = [processes, k, host](const grpc::Status&, bool connected) {
-      return explain_ssh(host, text_of((*processes)[k].said.get()), connected);
+      return explain_ssh(host, text_of((*processes)[k].error_output.get()), connected);
     };
   }
-  RemoteJob::Terms terms = terms_of(settings);
-  terms.server.clear();
-  const int code = run_job_client(std::move(nodes), std::move(terms)).code;
+  RemoteJob::Options job_options = remote_job_options(settings);
+  job_options.node_prefix.clear();
+  const int code = run_job_client(std::move(nodes), std::move(job_options)).code;
   for (const SshProcess& ssh : *processes) ::kill(ssh.pid, SIGTERM);  // their jobs have ended
   for (const SshProcess& ssh : *processes) ::waitpid(ssh.pid, nullptr, 0);
   return code;

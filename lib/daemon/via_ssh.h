@@ -25,6 +25,6 @@ std::vector<std::string> ssh_command(const std::string& host,
                                      const std::vector<std::string>& programs);
 
 // Why a connection ended, from the messages of ssh. `connected`: the node had answered.
-Error explain_ssh(const std::string& host, const std::string& said, bool connected);
+Error explain_ssh(const std::string& host, const std::string& error_output, bool connected);
 
 }  // namespace fleet

@@ -58,13 +58,13 @@ AugmentChain::AugmentChain(const Settings& augment, bool train, const ImageShape
   for (const auto& [name, type] : types_of(train)) {
     std::shared_ptr<const Augment> made = type->make(augment, image);
     if (!made) continue;
-    if (made->places() && !placing.empty()) {
+    if (made->sets_crop() && !placing.empty()) {
       throw Error(ErrorCode::kUsage,
                   placing + " and " + name + " both choose which part of an image is used",
                   train ? "data.augment" : "data.eval", "switch one of them off");
     }
-    if (made->places()) placing = name;
-    links_.push_back({name, name + ".colour", std::move(made)});
+    if (made->sets_crop()) placing = name;
+    stages_.push_back({name, name + ".colour", std::move(made)});
   }
   const auto means = one_a_channel(mean, image, "data.mean");
   const auto deviations = one_a_channel(std, image, "data.std");
@@ -77,22 +77,22 @@ AugmentChain::AugmentChain(const Settings& augment, bool train, const ImageShape
   }
 }
 
-Placement AugmentChain::place(int source_height, int source_width, uint64_t key,
-                              const std::function<std::string()>& name) const {
-  Placement p{.source_height = source_height,
-              .source_width = source_width,
-              .out_height = image_.height,
-              .out_width = image_.width,
-              .width = static_cast<double>(source_width),
-              .height = static_cast<double>(source_height),
-              .tap_width = source_width,
-              .tap_height = source_height,
-              .scaled = scaled_};
-  for (const Link& link : links_) {
-    Draws draws(key, link.placing);
-    link.augment->place(p, draws);
+CropGeometry AugmentChain::set_geometry(int source_height, int source_width, uint64_t key,
+                                        const std::function<std::string()>& name) const {
+  CropGeometry p{.source_height = source_height,
+                 .source_width = source_width,
+                 .out_height = image_.height,
+                 .out_width = image_.width,
+                 .width = static_cast<double>(source_width),
+                 .height = static_cast<double>(source_height),
+                 .tap_width = source_width,
+                 .tap_height = source_height,
+                 .scaled = scaled_};
+  for (const Stage& link : stages_) {
+    RandomStream random(key, link.placing);
+    link.augment->set_geometry(p, random);
   }
-  if (!p.placed && (source_height != image_.height || source_width != image_.width)) {
+  if (!p.crop_set && (source_height != image_.height || source_width != image_.width)) {
     throw Error(ErrorCode::kUsage,
                 "the image is " + std::to_string(source_height) + "x" +
                     std::to_string(source_width) + " pixels (height x width), but data.image is " +
@@ -105,15 +105,15 @@ Placement AugmentChain::place(int source_height, int source_width, uint64_t key,
 }
 
 bool AugmentChain::colours() const {
-  return std::any_of(links_.begin(), links_.end(),
-                     [](const Link& link) { return link.augment->colours(); });
+  return std::any_of(stages_.begin(), stages_.end(),
+                     [](const Stage& link) { return link.augment->colours(); });
 }
 
 void AugmentChain::colour(float* pixels, uint64_t key) const {
-  for (const Link& link : links_) {
+  for (const Stage& link : stages_) {
     if (!link.augment->colours()) continue;
-    Draws draws(key, link.colouring);
-    link.augment->colour(pixels, image_, draws);
+    RandomStream random(key, link.colouring);
+    link.augment->colour(pixels, image_, random);
   }
 }
 

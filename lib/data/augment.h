@@ -31,25 +31,25 @@ struct ImageShape {
 // then reach over the edge: pixels outside are 0 (black). A filter reads pixels from [tap_*] only:
 // the box for a crop that is then resized, the whole image for an image that is resized and then
 // cropped.
-struct Placement {
+struct CropGeometry {
   int source_height = 0, source_width = 0;
   int out_height = 0, out_width = 0;
   double x = 0, y = 0, width = 0, height = 0;
   int tap_x = 0, tap_y = 0, tap_width = 0, tap_height = 0;
-  bool flip = false;    // mirrored left to right
-  bool placed = false;  // an augmentation chose the box; otherwise sizes must match
-  bool scaled = true;   // a JPEG may be decoded at a half, a quarter or an eighth of its size
+  bool flip = false;      // mirrored left to right
+  bool crop_set = false;  // an augmentation chose the box; otherwise sizes must match
+  bool scaled = true;     // a JPEG may be decoded at a half, a quarter or an eighth of its size
 };
 
 class Augment {
  public:
   virtual ~Augment() = default;
-  virtual void place(Placement&, Draws&) const {}
+  virtual void set_geometry(CropGeometry&, RandomStream&) const {}
   // Whether place() chooses the box: at most one augmentation of a chain may.
-  virtual bool places() const { return false; }
+  virtual bool sets_crop() const { return false; }
   virtual bool colours() const { return false; }
   // pixels: planes of the given shape, RGB or grey, each value in [0, 1]; changed in place.
-  virtual void colour(float* /*pixels*/, const ImageShape&, Draws&) const {}
+  virtual void colour(float* /*pixels*/, const ImageShape&, RandomStream&) const {}
 };
 
 struct AugmentType {
@@ -87,8 +87,8 @@ class AugmentChain {
 
   // kUsage naming the image (name() is called only then) if it does not fit the output and nothing
   // resizes it.
-  Placement place(int source_height, int source_width, uint64_t key,
-                  const std::function<std::string()>& name) const;
+  CropGeometry set_geometry(int source_height, int source_width, uint64_t key,
+                            const std::function<std::string()>& name) const;
   bool colours() const;
   // Applies to planes of values in [0, 1].
   void colour(float* pixels, uint64_t key) const;
@@ -101,13 +101,13 @@ class AugmentChain {
   const std::vector<float>& bias() const { return bias_; }
 
  private:
-  struct Link {
+  struct Stage {
     std::string placing, colouring;  // names of the random streams for the two steps
     std::shared_ptr<const Augment> augment;
   };
   ImageShape image_;
   bool scaled_ = true;
-  std::vector<Link> links_;
+  std::vector<Stage> stages_;
   std::vector<float> scale_, bias_;
 };
 

@@ -73,17 +73,17 @@ class ColorJitter : public Augment {
   explicit ColorJitter(Strength strength) : strength_(strength) {}
   bool colours() const override { return true; }
 
-  void colour(float* pixels, const ImageShape& image, Draws& draws) const override {
+  void colour(float* pixels, const ImageShape& image, RandomStream& random) const override {
     const Planes planes{pixels, image.channels, size_t(image.height) * image.width};
     const auto factor = [&](double strength) {
-      return static_cast<float>(draws.uniform(std::max(0.0, 1 - strength), 1 + strength));
+      return static_cast<float>(random.uniform(std::max(0.0, 1 - strength), 1 + strength));
     };
     int order[] = {0, 1, 2, 3};
-    for (int i = 3; i > 0; --i) std::swap(order[i], order[draws.below(i + 1)]);
+    for (int i = 3; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
     // Always draws all four, so that one strength does not change the draws of another.
     const float bright = factor(strength_.brightness), contrasted = factor(strength_.contrast);
     const float saturated = factor(strength_.saturation);
-    const auto turn = static_cast<float>(draws.uniform(-strength_.hue, strength_.hue));
+    const auto turn = static_cast<float>(random.uniform(-strength_.hue, strength_.hue));
     for (const int which : order) {
       if (which == 0 && strength_.brightness > 0) brightness(planes, bright);
       if (which == 1 && strength_.contrast > 0) contrast(planes, contrasted);

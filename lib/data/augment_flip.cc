@@ -6,7 +6,9 @@ namespace {
 
 class Flip : public Augment {
  public:
-  void place(Placement& p, Draws& draws) const override { p.flip ^= draws.below(2) == 1; }
+  void set_geometry(CropGeometry& p, RandomStream& random) const override {
+    p.flip ^= random.below(2) == 1;
+  }
 };
 
 Schema schema() {

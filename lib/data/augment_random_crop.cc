@@ -9,17 +9,17 @@ namespace {
 class RandomCrop : public Augment {
  public:
   explicit RandomCrop(int padding) : padding_(padding) {}
-  bool places() const override { return true; }
+  bool sets_crop() const override { return true; }
 
-  void place(Placement& p, Draws& draws) const override {
+  void set_geometry(CropGeometry& p, RandomStream& random) const override {
     const int rows = p.source_height + 2 * padding_ - p.out_height;
     const int columns = p.source_width + 2 * padding_ - p.out_width;
     if (rows < 0 || columns < 0) return;  // the chain reports that sizes do not match
-    p.y = static_cast<double>(draws.below(rows + 1)) - padding_;
-    p.x = static_cast<double>(draws.below(columns + 1)) - padding_;
+    p.y = static_cast<double>(random.below(rows + 1)) - padding_;
+    p.x = static_cast<double>(random.below(columns + 1)) - padding_;
     p.height = p.out_height;
     p.width = p.out_width;
-    p.placed = true;
+    p.crop_set = true;
   }
 
  private:

@@ -12,18 +12,18 @@ class RandomResizedCrop : public Augment {
  public:
   RandomResizedCrop(std::vector<double> scale, std::vector<double> ratio)
       : scale_(std::move(scale)), ratio_(std::move(ratio)) {}
-  bool places() const override { return true; }
+  bool sets_crop() const override { return true; }
 
-  void place(Placement& p, Draws& draws) const override {
+  void set_geometry(CropGeometry& p, RandomStream& random) const override {
     const double area = double(p.source_height) * p.source_width;
     for (int attempt = 0; attempt < 10; ++attempt) {
-      const double target = area * draws.uniform(scale_[0], scale_[1]);
-      const double ratio = std::exp(draws.uniform(std::log(ratio_[0]), std::log(ratio_[1])));
+      const double target = area * random.uniform(scale_[0], scale_[1]);
+      const double ratio = std::exp(random.uniform(std::log(ratio_[0]), std::log(ratio_[1])));
       const int width = static_cast<int>(std::lround(std::sqrt(target * ratio)));
       const int height = static_cast<int>(std::lround(std::sqrt(target / ratio)));
       if (width > 0 && height > 0 && width <= p.source_width && height <= p.source_height) {
-        const auto y = static_cast<int>(draws.below(p.source_height - height + 1));
-        const auto x = static_cast<int>(draws.below(p.source_width - width + 1));
+        const auto y = static_cast<int>(random.below(p.source_height - height + 1));
+        const auto x = static_cast<int>(random.below(p.source_width - width + 1));
         return set(p, x, y, width, height);
       }
     }
@@ -38,12 +38,12 @@ class RandomResizedCrop : public Augment {
   }
 
  private:
-  static void set(Placement& p, int x, int y, int width, int height) {
+  static void set(CropGeometry& p, int x, int y, int width, int height) {
     p.x = p.tap_x = x;
     p.y = p.tap_y = y;
     p.width = p.tap_width = width;
     p.height = p.tap_height = height;
-    p.placed = true;
+    p.crop_set = true;
   }
 
   std::vector<double> scale_, ratio_;

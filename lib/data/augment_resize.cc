@@ -12,9 +12,9 @@ namespace {
 class Resize : public Augment {
  public:
   explicit Resize(int side) : side_(side) {}
-  bool places() const override { return true; }
+  bool sets_crop() const override { return true; }
 
-  void place(Placement& p, Draws&) const override {
+  void set_geometry(CropGeometry& p, RandomStream&) const override {
     const int shorter = std::min(p.source_height, p.source_width);
     const auto resized = [&](int side) {
       return std::max<int64_t>(side_, int64_t{side_} * side / shorter);
@@ -27,7 +27,7 @@ class Resize : public Augment {
     p.x = double(std::lrint(double(width - p.out_width) / 2)) * x_scale;
     p.height = p.out_height * y_scale;
     p.width = p.out_width * x_scale;
-    p.placed = true;
+    p.crop_set = true;
   }
 
  private:

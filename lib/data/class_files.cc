@@ -32,7 +32,7 @@ bool is_other_image(const std::string& ending) {
 
 class Walk {
  public:
-  explicit Walk(ClassFolderNotes* notes) : notes_(*notes) {}
+  explicit Walk(ClassFolderReport* notes) : notes_(*notes) {}
 
   void enter(const std::string& folder) {
     if (!enter_once(folder)) return;
@@ -66,7 +66,7 @@ class Walk {
   }
 
  private:
-  static void count(const std::string& path, LeftOut* left_out) {
+  static void count(const std::string& path, SkippedFiles* left_out) {
     if (left_out->count++ == 0) left_out->example = path;
   }
 
@@ -76,7 +76,7 @@ class Walk {
     return entered_.emplace(status.st_dev, status.st_ino).second;
   }
 
-  ClassFolderNotes& notes_;
+  ClassFolderReport& notes_;
   std::set<std::pair<dev_t, ino_t>> entered_;
   std::vector<std::pair<std::string, std::vector<std::string>>> by_folder_;
 };
@@ -88,13 +88,13 @@ bool is_image_name(const std::string& name) {
   return endings.contains(ending_of(name));
 }
 
-std::vector<std::string> images_below(const std::string& folder, ClassFolderNotes* notes) {
+std::vector<std::string> images_below(const std::string& folder, ClassFolderReport* notes) {
   Walk walk(notes);
   walk.enter(folder);
   return walk.take();
 }
 
-std::string text_of(const LeftOutByEnding& left_out) {
+std::string text_of(const SkippedByExtension& left_out) {
   std::string images, others;
   for (const auto& [ending, files] : left_out) {
     std::string& text = is_other_image(ending) ? images : others;

@@ -10,16 +10,16 @@ namespace fleet::data {
 
 // Files with other endings than .jpg, .jpeg, .png, .webp, .bmp and .gif, by ending in lower case
 // ("" for none): their number, and one example.
-struct LeftOut {
+struct SkippedFiles {
   int64_t count = 0;
   std::string example;
 };
-using LeftOutByEnding = std::map<std::string, LeftOut>;
+using SkippedByExtension = std::map<std::string, SkippedFiles>;
 
 // Other entries beside the images in a class folder.
-struct ClassFolderNotes {
-  LeftOutByEnding left_out;
-  LeftOut no_files;  // entries with an image name that are a broken link, a pipe or a device
+struct ClassFolderReport {
+  SkippedByExtension left_out;
+  SkippedFiles no_files;  // entries with an image name that are a broken link, a pipe or a device
 };
 
 bool is_image_name(const std::string& name);
@@ -28,9 +28,9 @@ bool is_image_name(const std::string& name);
 // ImageFolder: folders sorted by path, files within each by name. Follows links; enters each folder
 // once. Skips hidden files and folders. Adds other entries to *notes. An entry with an image name
 // that is not a file is both noted and returned. kIo if a folder cannot be listed.
-std::vector<std::string> images_below(const std::string& folder, ClassFolderNotes* notes);
+std::vector<std::string> images_below(const std::string& folder, ClassFolderReport* notes);
 
 // ".tiff (12, such as a/b.tiff), .txt (1, such as a/c.txt)"; known image formats first.
-std::string text_of(const LeftOutByEnding& left_out);
+std::string text_of(const SkippedByExtension& left_out);
 
 }  // namespace fleet::data

@@ -14,12 +14,12 @@ void convert(const uint8_t* from, int count, float scale, float bias, float* to)
 
 }  // namespace
 
-bool is_copy(const Placement& p) {
+bool is_copy(const CropGeometry& p) {
   return p.width == p.out_width && p.height == p.out_height && p.x == std::floor(p.x) &&
          p.y == std::floor(p.y);
 }
 
-void copy_pixels(const Pixels& pixels, const Placement& p, int channels, const float* scale,
+void copy_pixels(const Pixels& pixels, const CropGeometry& p, int channels, const float* scale,
                  const float* bias, float* out) {
   // The part of each output row that lies within the image.
   const int left = static_cast<int>(p.x), top = static_cast<int>(p.y);

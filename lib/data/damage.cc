@@ -11,20 +11,20 @@ namespace {
 
 // This many in a row are not an accident, nor are this many reads that never end.
 constexpr int64_t kInARow = 100;
-constexpr size_t kMostStalls = 16;
+constexpr size_t kMaxStalled = 16;
 
 }  // namespace
 
-void DamageLog::stalled(int64_t sample) {
+void DamagedSampleLog::stalled(int64_t sample) {
   const std::lock_guard lock(mutex_);
   stalled_.insert(sample);
   any_stalled_ = true;
 }
 
-bool DamageLog::is_stalled(int64_t sample, std::string* why) const {
+bool DamagedSampleLog::is_stalled(int64_t sample, std::string* why) const {
   if (!any_stalled_) return false;
   const std::lock_guard lock(mutex_);
-  if (stalled_.size() > kMostStalls) {
+  if (stalled_.size() > kMaxStalled) {
     throw Error(
         ErrorCode::kIo,
         "reading this file and " + std::to_string(stalled_.size() - 1) + " others never ends",
@@ -37,7 +37,7 @@ bool DamageLog::is_stalled(int64_t sample, std::string* why) const {
   return true;
 }
 
-void DamageLog::check(const std::vector<Damaged>& damaged) const {
+void DamagedSampleLog::check(const std::vector<Damaged>& damaged) const {
   const Damaged& last = damaged.back();
   if (options_.fail) {
     throw Error(ErrorCode::kUsage, "damaged image (" + last.why + ")", source_.name(last.sample),
@@ -50,7 +50,7 @@ void DamageLog::check(const std::vector<Damaged>& damaged) const {
               source_.name(last.sample), "check the data");
 }
 
-void DamageLog::name(const std::vector<Damaged>& damaged) {
+void DamagedSampleLog::report(const std::vector<Damaged>& damaged) {
   for (const auto& [sample, why] : damaged) {
     {
       const std::lock_guard lock(mutex_);
@@ -62,7 +62,7 @@ void DamageLog::name(const std::vector<Damaged>& damaged) {
   }
 }
 
-void DamageLog::name_slow(int64_t sample, int64_t seconds) const {
+void DamagedSampleLog::report_slow(int64_t sample, int64_t seconds) const {
   spdlog::warn("{}: has been read for {} s; does its file system respond?", source_.name(sample),
                seconds);
 }

@@ -18,7 +18,7 @@ struct Damaged {
 };
 
 // All methods may be called from any thread.
-class DamageLog {
+class DamagedSampleLog {
  public:
   struct Options {
     bool fail = false;        // the first damaged image is an error
@@ -26,7 +26,8 @@ class DamageLog {
     double read_timeout = 0;  // seconds
   };
   // The source must outlive it.
-  DamageLog(const Source& source, const Options& options) : source_(source), options_(options) {}
+  DamagedSampleLog(const Source& source, const Options& options)
+      : source_(source), options_(options) {}
 
   // Records that reading the sample never ended: nobody reads it again.
   void stalled(int64_t sample);
@@ -35,8 +36,8 @@ class DamageLog {
   // Checks all samples tried for one place of a batch: kUsage if they are reason enough to end.
   void check(const std::vector<Damaged>& damaged) const;
   // Logs a line for each sample that has not been reported yet.
-  void name(const std::vector<Damaged>& damaged);
-  void name_slow(int64_t sample, int64_t seconds) const;
+  void report(const std::vector<Damaged>& damaged);
+  void report_slow(int64_t sample, int64_t seconds) const;
 
  private:
   const Source& source_;

@@ -43,12 +43,12 @@ std::string format_of(std::string_view text) {
 
 }  // namespace
 
-Region region_of(const Placement& p) {
+Region region_of(const CropGeometry& p) {
   Region region;
   const int left = std::max(p.tap_x, 0), top = std::max(p.tap_y, 0);
   const int right = std::min(p.tap_x + p.tap_width, p.source_width);
   const int bottom = std::min(p.tap_y + p.tap_height, p.source_height);
-  FLEET_CHECK(right > left && bottom > top, "a placement outside its image");
+  FLEET_CHECK(right > left && bottom > top, "a geometry outside its image");
   axis(p.x, p.width, p.out_width, left, right - left, &region.x, &region.width);
   axis(p.y, p.height, p.out_height, top, bottom - top, &region.y, &region.height);
   return region;
@@ -112,8 +112,8 @@ int Decoder::height() const { return current_->height; }
 int Decoder::width() const { return current_->width; }
 const std::string& Decoder::why() const { return why_; }
 
-bool Decoder::read(const Placement& placement, Pixels* pixels) {
-  if (current_->read(placement, pixels)) return true;
+bool Decoder::read(const CropGeometry& geometry, Pixels* pixels) {
+  if (current_->read(geometry, pixels)) return true;
   why_ = current_->why;
   return false;
 }

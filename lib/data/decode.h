@@ -21,17 +21,17 @@ struct Pixels {
   int reduced = 1;  // one pixel stands for reduced x reduced source pixels: 1, 2, 4 or 8
 };
 
-// Source pixels [x, x+width) x [y, y+height) that a placement reads, within the image.
+// Source pixels [x, x+width) x [y, y+height) that a geometry reads, within the image.
 struct Region {
   int x = 0, y = 0, width = 0, height = 0;
 };
-Region region_of(const Placement& placement);
+Region region_of(const CropGeometry& geometry);
 
 // Reusable; use one per thread. A damaged image is reported by value (false, and why()), not by an
 // exception.
 //
 // A JPEG is entropy-decoded down to the region's last row; only blocks that the region touches are
-// transformed, by an inverse DCT of half, quarter or eighth size if the placement allows it and the
+// transformed, by an inverse DCT of half, quarter or eighth size if the geometry allows it and the
 // region stays at least as large as the output. Grey, YCbCr, RGB, CMYK and YCCK are converted to
 // the requested channels; 16-bit PNGs lose their low byte; transparency and EXIF orientation are
 // ignored, as in Pillow and torchvision. A JPEG that ends early, or has broken entropy code, within
@@ -47,8 +47,8 @@ class Decoder {
   bool open(std::span<const uint8_t> bytes, int channels);
   int height() const;
   int width() const;
-  // Call once after each open(): the region that the placement reads, valid until the next open().
-  bool read(const Placement& placement, Pixels* pixels);
+  // Call once after each open(): the region that the geometry reads, valid until the next open().
+  bool read(const CropGeometry& geometry, Pixels* pixels);
   const std::string& why() const;
 
   class Format;  // one file format; each has its own adapter file

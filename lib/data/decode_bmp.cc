@@ -38,7 +38,7 @@ class Bmp : public Decoder::Format {
     return check_size() && read_masks(header, compression) && read_palette(header);
   }
 
-  bool read(const Placement&, Pixels* pixels) override {
+  bool read(const CropGeometry&, Pixels* pixels) override {
     const uint64_t stride = (uint64_t(width) * bits_ + 31) / 32 * 4;
     if (start_ > bytes_.size() ||
         (bytes_.size() - start_) / stride < static_cast<uint64_t>(height)) {

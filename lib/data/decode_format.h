@@ -34,7 +34,7 @@ class Decoder::Format {
  public:
   virtual ~Format() = default;
   virtual bool open(std::span<const uint8_t> bytes, int channels) = 0;
-  virtual bool read(const Placement& placement, Pixels* pixels) = 0;
+  virtual bool read(const CropGeometry& geometry, Pixels* pixels) = 0;
   int height = 0, width = 0;
   std::string why;
 

@@ -29,7 +29,7 @@ class Gif : public Decoder::Format {
     return check_size();
   }
 
-  bool read(const Placement&, Pixels* pixels) override {
+  bool read(const CropGeometry&, Pixels* pixels) override {
     uint8_t* memory = reserve_rgb(3);
     const std::array<uint8_t, 768> colours = palette();
     const auto paint = [&](uint8_t* to, uint8_t index) {

@@ -57,14 +57,14 @@ class Jpeg : public Decoder::Format {
     return false;
   }
 
-  bool read(const Placement& placement, Pixels* pixels) override {
+  bool read(const CropGeometry& geometry, Pixels* pixels) override {
     if (setjmp(errors_.escape)) return fail();
     set_colours();
-    const int reduced = reduction(placement);
+    const int reduced = reduction(geometry);
     info_.scale_num = 1;
     info_.scale_denom = reduced;
     jpeg_start_decompress(&info_);
-    const Region region = region_of(placement);
+    const Region region = region_of(geometry);
     decode(region, reduced, pixels);
     if (info_.out_color_space == JCS_CMYK) from_cmyk(pixels);
     if (channels_ == 1 && pixels->step == 4) to_grey(pixels);
@@ -98,7 +98,7 @@ class Jpeg : public Decoder::Format {
   }
 
   // The largest reduction that keeps the box at least as large as the output.
-  static int reduction(const Placement& p) {
+  static int reduction(const CropGeometry& p) {
     int reduced = 1;
     while (p.scaled && reduced < 8 && p.width >= p.out_width * reduced * 2 &&
            p.height >= p.out_height * reduced * 2) {

@@ -29,7 +29,7 @@ class Png : public Decoder::Format {
     return true;
   }
 
-  bool read(const Placement&, Pixels* pixels) override {
+  bool read(const CropGeometry&, Pixels* pixels) override {
     const int step = step_;
     const int64_t stride = static_cast<int64_t>(png_get_rowbytes(png_, info_));
     uint8_t* memory = memory_.reserve(stride * height);

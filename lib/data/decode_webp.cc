@@ -28,7 +28,7 @@ class WebP : public Decoder::Format {
     return check_size();
   }
 
-  bool read(const Placement&, Pixels* pixels) override {
+  bool read(const CropGeometry&, Pixels* pixels) override {
     const bool done = animated_ ? read_frame() : read_image();
     if (!done) {
       why = "the WebP data are damaged, or end early";

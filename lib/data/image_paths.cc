@@ -43,7 +43,7 @@ void add_list(const std::string& list, std::vector<std::string>* paths) {
 }
 
 void add_folder(const std::string& folder, std::vector<std::string>* paths) {
-  ClassFolderNotes notes;
+  ClassFolderReport notes;
   const std::string plain = folder.size() > 1 && folder.ends_with('/')
                                 ? folder.substr(0, folder.find_last_not_of('/') + 1)
                                 : folder;

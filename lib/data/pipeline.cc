@@ -21,9 +21,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Slot = BatchSlot;
 
-// kLook: a waiting thread checks the readers this often. kSlow: a read is reported after this time.
-// kAtTheEnd: a read may delay the end of the pipeline by at most this.
-constexpr Clock::duration kLook = std::chrono::milliseconds(200);
+// kPollInterval: a waiting thread checks the readers this often. kSlow: a read is reported after
+// this time. kAtTheEnd: a read may delay the end of the pipeline by at most this.
+constexpr Clock::duration kPollInterval = std::chrono::milliseconds(200);
 constexpr Clock::duration kSlow = std::chrono::seconds(10), kAtTheEnd = std::chrono::seconds(5);
 
 // Items [from, end) of batch `index`; `at` is the current one.
@@ -33,20 +33,20 @@ struct Chunk {
 };
 
 // State of a worker thread; once the thread is abandoned, it may use nothing else.
-struct Hand : Chunk {
-  Hand(std::shared_ptr<const Source> from, const AugmentChain& chain)
+struct WorkContext : Chunk {
+  WorkContext(std::shared_ptr<const Source> from, const AugmentChain& chain)
       : source(std::move(from)), maker(*source, chain) {}
   std::shared_ptr<const Source> source;
   SampleMaker maker;
 };
 
 struct Worker {
-  std::shared_ptr<Hand> hand;
+  std::shared_ptr<WorkContext> context;
   Thread thread;
 };
 
 // Keeps threads that are blocked in the kernel; they are never joined.
-void leave_behind(Thread thread) {
+void abandon_thread(Thread thread) {
   static std::mutex mutex;
   static auto& threads = *new std::vector<Thread>;
   const std::lock_guard lock(mutex);
@@ -74,14 +74,14 @@ class InputPipeline::Impl {
     const int makers = options.async ? std::max(options.threads, 1) : 1;
     for (Slot& slot : slots_) {
       slot.prepare(options.sampler.batch, options.image, options.bytes, options.image_memory);
-      if (options.tells_damaged) slot.why.resize(options.sampler.batch);
+      if (options.reports_damaged) slot.why.resize(options.sampler.batch);
       slot.batch.why = slot.why.data();
     }
     // Small enough that workers share a batch evenly, large enough that locking costs little.
     chunk_ = std::clamp<int64_t>(options.sampler.batch / (4 * makers), 1, 64);
-    if (!options.async) own_hand_ = std::make_shared<Hand>(source_, chain_);
+    if (!options.async) inline_context_ = std::make_shared<WorkContext>(source_, chain_);
     for (int i = 0; options.async && i < makers; ++i) {
-      workers_.push_back({std::make_shared<Hand>(source_, chain_), {}});
+      workers_.push_back({std::make_shared<WorkContext>(source_, chain_), {}});
       start(&workers_.back());
     }
   }
@@ -89,8 +89,8 @@ class InputPipeline::Impl {
   ~Impl() {
     stop();
     std::unique_lock lock(mutex_);
-    while (!idle_.wait_for(lock, kLook, [&] { return busy_ == 0; })) {
-      for (Worker& worker : workers_) give_up(&worker, std::min(timeout(), kAtTheEnd));
+    while (!idle_.wait_for(lock, kPollInterval, [&] { return busy_ == 0; })) {
+      for (Worker& worker : workers_) abandon(&worker, std::min(timeout(), kAtTheEnd));
     }
     lock.unlock();
     workers_.clear();
@@ -109,7 +109,7 @@ class InputPipeline::Impl {
     if (stopped_) return;
     running_ = false;
     abandon_ = true;
-    while (!idle_.wait_for(lock, kLook, [&] { return busy_ == 0; })) watch_readers();
+    while (!idle_.wait_for(lock, kPollInterval, [&] { return busy_ == 0; })) watch_readers();
     abandon_ = stopped_;
     sampler_.start_epoch(epoch);
     stand_ins_ = 0;
@@ -134,7 +134,8 @@ class InputPipeline::Impl {
       work_there_.notify_all();
     }
     if (options_.async) {
-      while (!ready_.wait_for(lock, kLook, [&] { return stopped_ || slot.made == wanted; })) {
+      while (
+          !ready_.wait_for(lock, kPollInterval, [&] { return stopped_ || slot.made == wanted; })) {
         watch_readers();
         if (interrupt && interrupt->load() != 0) {
           interrupted_ = true;
@@ -158,7 +159,7 @@ class InputPipeline::Impl {
     return !interrupted_;
   }
 
-  const Batch* stand_in() {
+  const Batch* placeholder_batch() {
     const std::lock_guard lock(mutex_);
     if (!stand_in_) {
       stand_in_ = std::make_unique<Slot>();
@@ -274,26 +275,26 @@ class InputPipeline::Impl {
   }
 
   void start(Worker* worker) {
-    worker->thread = Thread("data", [this, hand = worker->hand] { work(*hand); });
+    worker->thread = Thread("data", [this, context = worker->context] { work(*context); });
   }
 
-  void work(Hand& hand) {
+  void work(WorkContext& context) {
     std::unique_lock lock(mutex_);
     for (;;) {
-      if (!hand.busy) {
+      if (!context.busy) {
         work_there_.wait(lock, [&] { return stopped_ || work_to_take(); });
         if (stopped_) return;
-        take_work(&hand);
+        take_work(&context);
       }
       lock.unlock();
-      const std::exception_ptr error = make_range(hand);
+      const std::exception_ptr error = make_range(context);
       lock.lock();
-      Slot& slot = slots_[hand.index % slots_.size()];
+      Slot& slot = slots_[context.index % slots_.size()];
       if (error) slot.error = error;
-      slot.missing -= hand.end - hand.from;
-      hand.busy = false;
+      slot.missing -= context.end - context.from;
+      context.busy = false;
       if (slot.missing == 0) {
-        complete(slot, hand.index);
+        complete(slot, context.index);
         ready_.notify_all();
       }
       if (--busy_ == 0) idle_.notify_all();
@@ -301,7 +302,7 @@ class InputPipeline::Impl {
   }
 
   // Requires mutex_.
-  void take_work(Hand* hand) {
+  void take_work(WorkContext* context) {
     const int64_t index = taken_, from = next_item_;
     Slot& slot = slots_[index % slots_.size()];
     if (from == 0) begin(slot, index);
@@ -310,10 +311,10 @@ class InputPipeline::Impl {
       ++taken_;
       next_item_ = 0;
     }
-    hand->busy = true;
-    hand->index = index;
-    hand->from = hand->at = from;
-    hand->end = end;
+    context->busy = true;
+    context->index = index;
+    context->from = context->at = from;
+    context->end = end;
     ++busy_;
   }
 
@@ -322,21 +323,21 @@ class InputPipeline::Impl {
   void watch_readers() {
     for (Worker& worker : workers_) {
       int64_t sample = 0;
-      if (timeout() > kSlow && worker.hand->maker.watch().is_slow(kSlow, &sample)) {
-        damage_.name_slow(sample, kSlow / std::chrono::seconds(1));
+      if (timeout() > kSlow && worker.context->maker.watchdog().is_slow(kSlow, &sample)) {
+        damage_.report_slow(sample, kSlow / std::chrono::seconds(1));
       }
-      give_up(&worker, timeout());
+      abandon(&worker, timeout());
     }
   }
 
-  void give_up(Worker* worker, Clock::duration limit) {
+  void abandon(Worker* worker, Clock::duration limit) {
     int64_t sample = 0;
-    if (!worker->hand->maker.watch().give_up(limit, &sample)) return;
-    leave_behind(std::move(worker->thread));
-    const std::shared_ptr<Hand> old = std::move(worker->hand);
+    if (!worker->context->maker.watchdog().abandon(limit, &sample)) return;
+    abandon_thread(std::move(worker->thread));
+    const std::shared_ptr<WorkContext> old = std::move(worker->context);
     damage_.stalled(sample);
-    worker->hand = std::make_shared<Hand>(source_, chain_);
-    static_cast<Chunk&>(*worker->hand) = *old;
+    worker->context = std::make_shared<WorkContext>(source_, chain_);
+    static_cast<Chunk&>(*worker->context) = *old;
     start(worker);
   }
 
@@ -344,20 +345,20 @@ class InputPipeline::Impl {
   void make_all(Slot& slot, int64_t index, std::unique_lock<std::mutex>& lock) {
     begin(slot, index);
     lock.unlock();
-    own_hand_->index = index;
-    own_hand_->at = 0;
-    own_hand_->end = slot.batch.size;
-    const std::exception_ptr error = make_range(*own_hand_);
+    inline_context_->index = index;
+    inline_context_->at = 0;
+    inline_context_->end = slot.batch.size;
+    const std::exception_ptr error = make_range(*inline_context_);
     lock.lock();
     slot.error = error;
     complete(slot, index);
   }
 
-  std::exception_ptr make_range(Hand& hand) {
+  std::exception_ptr make_range(WorkContext& context) {
     try {
-      for (; hand.at < hand.end && !abandon_; ++hand.at) make(hand);
+      for (; context.at < context.end && !abandon_; ++context.at) make(context);
       return nullptr;
-    } catch (const GivenUp&) {
+    } catch (const ReadAbandoned&) {
       throw;
     } catch (...) {
       return std::current_exception();
@@ -365,15 +366,15 @@ class InputPipeline::Impl {
   }
 
   // A damaged image is replaced by the next one in the source: the same for every rank and thread.
-  void make(Hand& hand) {
-    Slot& slot = slots_[hand.index % slots_.size()];
-    const int64_t i = hand.at;
-    const Pick pick = sampler_.pick(hand.index, i);
+  void make(WorkContext& context) {
+    Slot& slot = slots_[context.index % slots_.size()];
+    const int64_t i = context.at;
+    const Pick pick = sampler_.pick(context.index, i);
     const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.draw);
     std::vector<Damaged> damaged;
     int64_t sample = pick.sample;
-    for (std::string why; !make_image(hand.maker, slot, i, sample, key, &why);) {
-      if (options_.tells_damaged) {
+    for (std::string why; !make_image(context.maker, slot, i, sample, key, &why);) {
+      if (options_.reports_damaged) {
         damaged.push_back({sample, why});
         slot.blacken(i);
         break;
@@ -387,9 +388,9 @@ class InputPipeline::Impl {
     slot.samples[i] = sample;
     slot.keys[i] = key;
     slot.weights[i] = counts ? 1.0f : 0.0f;
-    if (options_.tells_damaged) slot.why[i] = damaged.empty() ? "" : damaged[0].why;
+    if (options_.reports_damaged) slot.why[i] = damaged.empty() ? "" : damaged[0].why;
     if (damaged.empty()) return;
-    if (!options_.tells_damaged) damage_.name(damaged);
+    if (!options_.reports_damaged) damage_.report(damaged);
     const std::lock_guard lock(mutex_);
     for (const Damaged& one : damaged) slot.damaged.insert(one.sample);
   }
@@ -397,11 +398,11 @@ class InputPipeline::Impl {
   const std::shared_ptr<const Source> source_;
   const AugmentChain chain_;
   const Options options_;
-  DamageLog damage_;
+  DamagedSampleLog damage_;
   Sampler sampler_;                   // changes only while no worker is busy
   std::vector<float> class_weights_;  // by label; empty: not requested
   std::unique_ptr<Slot> stand_in_;
-  std::shared_ptr<Hand> own_hand_;  // used without threads
+  std::shared_ptr<WorkContext> inline_context_;  // used without threads
   int64_t chunk_ = 1;
   std::atomic<bool> abandon_{false};  // samples being made are no longer needed
 
@@ -436,7 +437,7 @@ const Batch* InputPipeline::next(const std::atomic<int>* interrupt) {
   return impl_->next(interrupt);
 }
 bool InputPipeline::at_end() const { return impl_->at_end(); }
-const Batch* InputPipeline::stand_in() { return impl_->stand_in(); }
+const Batch* InputPipeline::placeholder_batch() { return impl_->placeholder_batch(); }
 std::vector<int64_t> InputPipeline::damaged() const { return impl_->damaged(); }
 void InputPipeline::stop() { impl_->stop(); }
 int64_t InputPipeline::batches() const { return impl_->sampler().batches(); }

@@ -31,7 +31,7 @@ struct Batch {
   // weights over the labels of the G samples in all ranks' batches): then the mean over all ranks'
   // samples of the losses weighted so equals the weighted mean.
   const float* class_weights = nullptr;
-  const std::string* why = nullptr;  // size: see Options::tells_damaged
+  const std::string* why = nullptr;  // size: see Options::reports_damaged
   int64_t size = 0;
   ImageShape image;
   int64_t epoch = 0, index = 0;  // position: batch `index` of the epoch
@@ -78,7 +78,7 @@ class InputPipeline {
     bool evaluation = false;       // a damaged image gets weight 0 instead of being replaced
     // An image that cannot be made is not replaced: it is black and has weight 0, and the batch
     // contains the reason; "" for the other images.
-    bool tells_damaged = false;
+    bool reports_damaged = false;
     bool speed_test =
         false;  // returns the first batch of an epoch again and again: reading costs nothing
     bool bytes = false;
@@ -104,7 +104,7 @@ class InputPipeline {
   // After next() has thrown, or returned null before the end: a substitute for its batch, with
   // black images that loss and metrics ignore, so that this rank can take part in one more step.
   // Counts as a batch of the epoch.
-  const Batch* stand_in();
+  const Batch* placeholder_batch();
   // Ends each worker after its current sample; a waiting next() returns null.
   void stop();
 
@@ -136,8 +136,8 @@ std::vector<std::string> class_names(const Settings& data, const Source& source,
 std::vector<int64_t> samples_by_class(const Source& source);
 
 // Images without labels, in the source's order, prepared as in an evaluation. Batches name the
-// images that could not be decoded (Options::tells_damaged). image: dimensions that are 0 come from
-// data.image, or else from the first image. A batch is never larger than the source.
+// images that could not be decoded (Options::reports_damaged). image: dimensions that are 0 come
+// from data.image, or else from the first image. A batch is never larger than the source.
 std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
                                                         std::unique_ptr<Source> source,
                                                         ImageShape image,

@@ -27,12 +27,12 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint3
   return counter;
 }
 
-Draws::Draws(uint64_t key, std::string_view stream)
+RandomStream::RandomStream(uint64_t key, std::string_view stream)
     : key_{static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)}, stream_(0) {
   for (const char letter : stream) stream_ = mix(stream_ + static_cast<unsigned char>(letter));
 }
 
-uint32_t Draws::bits() {
+uint32_t RandomStream::bits() {
   if (used_ == 4) {
     values_ = philox({static_cast<uint32_t>(block_), static_cast<uint32_t>(block_ >> 32),
                       static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)},
@@ -43,12 +43,13 @@ uint32_t Draws::bits() {
   return values_[used_++];
 }
 
-double Draws::uniform() { return bits() * 0x1p-32; }
+double RandomStream::uniform() { return bits() * 0x1p-32; }
 
-double Draws::uniform(double low, double high) { return low + (high - low) * uniform(); }
+double RandomStream::uniform(double low, double high) { return low + (high - low) * uniform(); }
 
-int64_t Draws::below(int64_t count) {
-  FLEET_CHECK(count >= 1 && count <= (int64_t{1} << 32), "Draws::below() of a count out of range");
+int64_t RandomStream::below(int64_t count) {
+  FLEET_CHECK(count >= 1 && count <= (int64_t{1} << 32),
+              "RandomStream::below() of a count out of range");
   // Multiplying instead of rejecting has a bias below count / 2^32.
   return static_cast<int64_t>((uint64_t{bits()} * static_cast<uint64_t>(count)) >> 32);
 }

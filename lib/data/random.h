@@ -18,9 +18,9 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint3
 
 // A stream of draws for one key. Streams with different names are independent: switching on one
 // augmentation does not change the draws of another.
-class Draws {
+class RandomStream {
  public:
-  Draws(uint64_t key, std::string_view stream);
+  RandomStream(uint64_t key, std::string_view stream);
   uint32_t bits();
   double uniform();                         // [0, 1), 32 bits
   double uniform(double low, double high);  // [low, high)

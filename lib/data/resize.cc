@@ -147,10 +147,10 @@ void Resizer::horizontal(const Pixels& pixels, int row, int out_width, int chann
   filter(widened_.data(), x_.from.data(), lanes_.data(), x_.taps, out_width, to);
 }
 
-void Resizer::run(const Pixels& pixels, const Placement& p, int channels, const float* scale,
+void Resizer::run(const Pixels& pixels, const CropGeometry& p, int channels, const float* scale,
                   const float* bias, float* out) {
   const double reduced = pixels.reduced;
-  // The range that filters may read: the placement's tap rectangle, limited to the decoded part.
+  // The range that filters may read: the geometry's tap rectangle, limited to the decoded part.
   const auto low = [&](int tap, int from) {
     return std::max(static_cast<int>(std::floor(tap / reduced)) - from, 0);
   };

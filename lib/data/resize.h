@@ -25,8 +25,8 @@ class Resizer {
   // Uses the fastest instruction set of this CPU, or one of resize_instruction_sets() by name.
   explicit Resizer(const std::string& instruction_set = {});
   // out: channels x out_height x out_width floats: filtered value (0..255) * scale[c] + bias[c].
-  // `pixels` covers region_of(placement). channels 1: pixels.step 1; channels 3: step 3 or 4.
-  void run(const Pixels& pixels, const Placement& placement, int channels, const float* scale,
+  // `pixels` covers region_of(geometry). channels 1: pixels.step 1; channels 3: step 3 or 4.
+  void run(const Pixels& pixels, const CropGeometry& geometry, int channels, const float* scale,
            const float* bias, float* out);
 
   struct Kernels;
@@ -49,11 +49,11 @@ class Resizer {
   std::vector<float> widened_;      // one row of pixels
 };
 
-// Whether the placement takes pixels unchanged: same size, on whole pixels, no reduction.
-bool is_copy(const Placement& placement);
+// Whether the geometry takes pixels unchanged: same size, on whole pixels, no reduction.
+bool is_copy(const CropGeometry& geometry);
 // Copies pixels, mirrored if flipped; pixels outside the image count as 0. out as for
 // Resizer::run().
-void copy_pixels(const Pixels& pixels, const Placement& placement, int channels, const float* scale,
-                 const float* bias, float* out);
+void copy_pixels(const Pixels& pixels, const CropGeometry& geometry, int channels,
+                 const float* scale, const float* bias, float* out);
 
 }  // namespace fleet::data

@@ -47,15 +47,15 @@ struct SampleMaker::Target {
 };
 
 bool SampleMaker::read(int64_t index, Sample* sample, std::string* why) {
-  watch_.begin(index);
+  watchdog_.begin(index);
   try {
     *sample = source_.read(index, scratch_);
   } catch (const Error& error) {
-    watch_.end();
+    watchdog_.end();
     *why = error.failure();
     return false;
   }
-  watch_.end();
+  watchdog_.end();
   return true;
 }
 
@@ -72,27 +72,27 @@ bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target,
     height = decoder_.height();
     width = decoder_.width();
   }
-  Placement placement;
+  CropGeometry geometry;
   try {
-    placement = chain_.place(height, width, key, [&] { return source_.name(index); });
+    geometry = chain_.set_geometry(height, width, key, [&] { return source_.name(index); });
   } catch (const Error& error) {
     if (!sample.encoded) throw;
     *why = error.failure() + "; " + error.next();
     return false;
   }
-  if (target.flip) *target.flip = std::exchange(placement.flip, false);
+  if (target.flip) *target.flip = std::exchange(geometry.flip, false);
   Pixels pixels;
   if (!sample.encoded) {
     pixels = pixels_of(sample, index);
-  } else if (!decoder_.read(placement, &pixels)) {
+  } else if (!decoder_.read(geometry, &pixels)) {
     *why = decoder_.why();
     return false;
   }
   const float *scale = target.scale.data(), *bias = target.bias.data();
-  if (is_copy(placement)) {
-    copy_pixels(pixels, placement, image.channels, scale, bias, target.planes);
+  if (is_copy(geometry)) {
+    copy_pixels(pixels, geometry, image.channels, scale, bias, target.planes);
   } else {
-    resizer_.run(pixels, placement, image.channels, scale, bias, target.planes);
+    resizer_.run(pixels, geometry, image.channels, scale, bias, target.planes);
   }
   if (colours_) chain_.colour(target.planes, key);
   return true;

@@ -7,7 +7,7 @@
 
 #include "data/augment.h"
 #include "data/decode.h"
-#include "data/read_watch.h"
+#include "data/read_watchdog.h"
 #include "data/resize.h"
 #include "data/source.h"
 
@@ -20,12 +20,12 @@ class SampleMaker {
   // Writes sample `index`, augmented by the draws of `key`, as normalised floats to out
   // (chain.image()). Returns false, and the reason in *why, if it cannot be read, is damaged, or
   // has an unsuitable size. kUsage if that holds for all samples of a source (raw pixels of another
-  // size or with other channels). Throws GivenUp.
+  // size or with other channels). Throws ReadAbandoned.
   bool make(int64_t index, uint64_t key, float* out, std::string* why);
   // The same as bytes, height x width x bytes_a_pixel() (pipeline.h), rounded. Does not mirror:
   // *flip tells the normalising device whether to.
   bool make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* flip, std::string* why);
-  ReadWatch& watch() { return watch_; }
+  ReadWatchdog& watchdog() { return watchdog_; }
 
  private:
   struct Target;  // the output that make() and make_bytes() request
@@ -38,7 +38,7 @@ class SampleMaker {
   bool colours_;
   std::vector<float> unit_scale_, byte_scale_,
       zero_bias_;  // scale to [0, 1] for colour changes; scale that changes nothing
-  ReadWatch watch_;
+  ReadWatchdog watchdog_;
   Decoder decoder_;
   Resizer resizer_;
   std::vector<uint8_t> scratch_, spread_;

@@ -14,12 +14,12 @@
 namespace fleet::data {
 namespace {
 
-constexpr int kMostThreads = 64;
+constexpr int kMaxThreads = 64;
 
 int threads_of(const Settings& data) {
   const auto wanted = static_cast<int>(data.integer("threads"));
   if (wanted > 0) return wanted;
-  return std::min(static_cast<int>(available_cores().size()), kMostThreads);
+  return std::min(static_cast<int>(available_cores().size()), kMaxThreads);
 }
 
 bool flag(const std::string& name) {
@@ -42,7 +42,7 @@ ImageShape image_of(const Settings& data, const Source& source) {
   return image;
 }
 
-std::unique_ptr<Source> open_split(const Settings& data, bool train, bool speaks,
+std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
                                    const PipelineContext& context) {
   const Settings train_split = data.section("train");
   const SourceContext where{.root = data.text("root"),
@@ -54,7 +54,7 @@ std::unique_ptr<Source> open_split(const Settings& data, bool train, bool speaks
                             .height = static_cast<int>(data.integer("image.height")),
                             .width = static_cast<int>(data.integer("image.width")),
                             .train_split = train ? nullptr : &train_split,
-                            .speaks = speaks,
+                            .verbose = verbose,
                             .replaces_damaged = data.text("on_damaged") == "skip"};
   const std::string& name = data.text("source");
   auto source = sources().get(name).open(train ? train_split : data.section("test"), where);
@@ -175,7 +175,7 @@ Schema data_schema(const std::string& source) {
       .integer("global_batch_size", 0, 0, 1e9,
                "Samples of all ranks per step, instead of data.batch_size; each rank takes its "
                "share, so that results do not depend on the number of ranks; 0: not given")
-      .integer("threads", 0, 0, kMostThreads,
+      .integer("threads", 0, 0, kMaxThreads,
                "Worker threads per rank; 0: one for each of its cores")
       .integer("prefetch", 2, 1, 1024, "Number of batches to prepare ahead of training")
       .boolean("async", true, "Make batches ahead on worker threads; false: on demand")
@@ -231,7 +231,7 @@ std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
   image = checked_image(data, *source, image);
   AugmentChain chain(data.section("eval"), false, image, data.numbers("mean"), data.numbers("std"));
   InputPipeline::Options options = options_of(data, image, context);
-  options.tells_damaged = true;
+  options.reports_damaged = true;
   options.sampler.batch = std::min(options.sampler.batch, source->size());
   return std::make_unique<InputPipeline>(std::move(source), std::move(chain), options);
 }

@@ -44,7 +44,7 @@ struct SourceContext {
   uint64_t seed = 0;                        // the job's
   int channels = 0, height = 0, width = 0;  // data.image.*; 0 if not given
   const Settings* train_split = nullptr;    // data.train.*, for opening the test split
-  bool speaks = true;                       // whether to log what is skipped
+  bool verbose = true;                      // whether to log what is skipped
   bool replaces_damaged = true;             // data.on_damaged: an unreadable file is not an error
 };
 

@@ -66,10 +66,10 @@ void check_empty(const std::vector<std::string>& empty, const std::string& folde
   if (context.train) {
     throw Error(ErrorCode::kUsage, what, folder, "put images into them, or remove them");
   }
-  if (context.speaks) spdlog::warn("{}: {}", shown_path(folder), what);
+  if (context.verbose) spdlog::warn("{}: {}", shown_path(folder), what);
 }
 
-void say_left_out(const std::string& folder, const std::string& others, int64_t beside) {
+void warn_skipped_files(const std::string& folder, const std::string& others, int64_t beside) {
   if (!others.empty()) {
     spdlog::warn("{}: only JPEG, PNG, WebP, BMP and GIF files are read; skipped: {}",
                  shown_path(folder), others);
@@ -80,7 +80,8 @@ void say_left_out(const std::string& folder, const std::string& others, int64_t 
 }
 
 // As for lists: a job must not fail after hours because of an error that was visible at its start.
-void check_files(const LeftOut& no_files, const std::string& folder, const SourceContext& context) {
+void check_files(const SkippedFiles& no_files, const std::string& folder,
+                 const SourceContext& context) {
   if (no_files.count == 0) return;
   const std::string what = "images that are not files (a broken link, a pipe, a device): " +
                            std::to_string(no_files.count) + ", such as " +
@@ -88,7 +89,7 @@ void check_files(const LeftOut& no_files, const std::string& folder, const Sourc
   if (!context.replaces_damaged) {
     throw Error(ErrorCode::kUsage, what, folder, "remove them, or set data.on_damaged to skip");
   }
-  if (context.speaks) spdlog::warn("{}: {}; other images replace them", shown_path(folder), what);
+  if (context.verbose) spdlog::warn("{}: {}; other images replace them", shown_path(folder), what);
 }
 
 Schema schema(bool train) {
@@ -118,7 +119,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   }
   std::vector<ImageFile> files;
   std::vector<std::string> empty;
-  ClassFolderNotes notes;
+  ClassFolderReport notes;
   for (const std::string& name : there) {
     const auto found = std::lower_bound(classes.begin(), classes.end(), name);
     if (found == classes.end() || *found != name) {
@@ -141,7 +142,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   }
   check_empty(empty, folder, others, context);
   check_files(notes.no_files, folder, context);
-  if (context.speaks) say_left_out(folder, others, beside);
+  if (context.verbose) warn_skipped_files(folder, others, beside);
   std::vector<std::string> names;
   for (const std::string& name : classes) names.push_back(shown_path(name));
   return std::make_unique<ImageFiles>(std::move(files), std::move(names));

@@ -49,7 +49,7 @@ class Synthetic : public Source {
 
   // Paints waves whose direction and colour depend on the class, and noise that depends on the key.
   void paint(uint8_t* to, int64_t label, uint64_t key) const {
-    Draws pattern(static_cast<uint64_t>(label), "synthetic");
+    RandomStream pattern(static_cast<uint64_t>(label), "synthetic");
     const double across = pattern.uniform(0.5, 4), down = pattern.uniform(0.5, 4);
     std::vector<double> phase(channels_);
     for (double& value : phase) value = pattern.uniform(0, 6.28);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/module.h"
+#include "base/plugin.h"
 #include "base/registry.h"
 
 namespace fleet {
@@ -39,7 +39,7 @@ std::string no_device_reason(const Accelerator& accelerator, bool asked, int* co
   *count = 0;
   if (!backends().find(name)) {
     if (!asked && !accelerator.has_driver()) return accelerator.no_driver;
-    const std::string reason = load_module("fleet_" + name, name + " backend");
+    const std::string reason = load_plugin("fleet_" + name, name + " backend");
     if (!reason.empty()) return reason;
   }
   std::string why;

@@ -7,7 +7,7 @@ namespace fleet {
 namespace {
 
 // In place, data is sent in its memory order: the ranks of a group agree on the layouts
-// (Plan::agreements()).
+// (Plan::collective_sequences()).
 void keep_layouts(LayoutQuery& query) {
   for (int i = 0; i < query.input_count(); ++i) {
     const Layout layout = query.input(i).value_or(Layout::plain(query.input_var(i).shape));

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "comm/grouped.h"
+#include "comm/two_level.h"
 
 namespace fleet {
 namespace {
@@ -42,14 +42,15 @@ Communicator* CommunicatorSet::make(const RankGroup& group, Communicator& job) {
   } else {
     job_taken_ = true;
   }
-  if (group.first_sum <= 1) return communicator;
-  if (sums_inside_hosts_first(*communicator)) {
+  if (group.inner_group_size <= 1) return communicator;
+  if (reduces_within_hosts_first(*communicator)) {
     if (communicator->rank() == 0) {
       spdlog::info("hierarchical allreduce: {} sums inside each host first", communicator->name());
     }
     return communicator;
   }
-  return grouped_.emplace_back(GroupedCommunicator::make(*communicator, group.first_sum)).get();
+  return grouped_.emplace_back(TwoLevelCommunicator::make(*communicator, group.inner_group_size))
+      .get();
 }
 
 }  // namespace fleet

@@ -7,12 +7,12 @@
 #include <span>
 
 #include "exec/initialize.h"
-#include "exec/nan_hunt.h"
+#include "exec/nan_check.h"
 #include "tensor/relayout.h"
 
 namespace fleet {
 
-struct Executor::Step {
+struct Executor::PreparedOp {
   const PlannedOp* planned = nullptr;
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Event> done;  // set only if another stream waits for it
@@ -22,7 +22,7 @@ struct Executor::Step {
 
 struct Executor::Schedule {
   struct Item {
-    Step* step;
+    PreparedOp* step;
     std::vector<Event*> waits;
   };
   std::vector<Item> items;
@@ -48,14 +48,14 @@ Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communi
     streams_.push_back(device_.make_stream(i == 0 ? "" : "comm" + std::to_string(i)));
     ends_.push_back(device_.make_event());
   }
-  for (const PlannedOp& planned : plan_.ops) make_step(planned);
+  for (const PlannedOp& planned : plan_.ops) prepare_op(planned);
   active_.resize(program().sections().size());
 }
 
 // Streams end before the memory that their work uses is released.
 Executor::~Executor() { streams_.clear(); }
 
-void Executor::make_step(const PlannedOp& planned) {
+void Executor::prepare_op(const PlannedOp& planned) {
   std::vector<Argument> inputs, outputs;
   for (size_t i = 0; i < planned.op.inputs.size(); ++i) {
     inputs.push_back(argument(planned.op.inputs[i]));
@@ -65,7 +65,7 @@ void Executor::make_step(const PlannedOp& planned) {
     outputs.push_back(argument(planned.op.outputs[i]));
     outputs.back().layout = planned.output_layouts[i];
   }
-  auto step = std::make_unique<Step>();
+  auto step = std::make_unique<PreparedOp>();
   step->planned = &planned;
   KernelContext context{.op = planned.op,
                         .inputs = std::move(inputs),
@@ -74,7 +74,7 @@ void Executor::make_step(const PlannedOp& planned) {
                         .device = device_,
                         .communicator = communicator_of(planned.op)};
   step->kernel = planned.kernel->create(context);
-  steps_.push_back(std::move(step));
+  prepared_ops_.push_back(std::move(step));
 }
 
 Communicator* Executor::communicator_of(const Op& op) const {
@@ -125,15 +125,15 @@ std::unique_ptr<Executor::Schedule> Executor::make_schedule() {
   auto schedule = std::make_unique<Schedule>();
   std::vector<bool> used(streams_.size());
   for (const ScheduledOp& op : plan_.schedule(active_)) {
-    Schedule::Item item{.step = steps_[op.op].get(), .waits = {}};
+    Schedule::Item item{.step = prepared_ops_[op.op].get(), .waits = {}};
     const Op& planned = item.step->planned->op;
     used[planned.stream] = true;
     if (Communicator* communicator = communicator_of(planned)) {
       schedule->communicators.insert(communicator);
     }
     for (int wait : op.waits) {
-      if (!steps_[wait]->done) steps_[wait]->done = device_.make_event();
-      item.waits.push_back(steps_[wait]->done.get());
+      if (!prepared_ops_[wait]->done) prepared_ops_[wait]->done = device_.make_event();
+      item.waits.push_back(prepared_ops_[wait]->done.get());
     }
     schedule->items.push_back(std::move(item));
   }
@@ -179,7 +179,7 @@ void Executor::issue(Schedule& schedule, const StepInfo& info) {
   if (!schedule.beside.empty()) streams_[0]->record(*begin_);
   for (int i : schedule.beside) streams_[i]->wait(*begin_);
   for (const Schedule::Item& item : schedule.items) {
-    Step& step = *item.step;
+    PreparedOp& step = *item.step;
     Stream& stream = *streams_[step.planned->op.stream];
     for (Event* event : item.waits) stream.wait(*event);
     if (profiling_) {
@@ -196,7 +196,7 @@ void Executor::issue(Schedule& schedule, const StepInfo& info) {
   }
 }
 
-void Executor::check_outputs(const Step& step, const StepInfo& info) {
+void Executor::check_outputs(const PreparedOp& step, const StepInfo& info) {
   const Op& op = step.planned->op;
   Stream& stream = *streams_[op.stream];
   const auto find = [&](VarId id) -> std::optional<NotFinite> {
@@ -298,13 +298,13 @@ void Executor::write(VarId id, const void* data) {
 void Executor::set_profiling(bool on) {
   profiling_ = on;
   profiled_runs_ = 0;
-  for (const auto& step : steps_) {
+  for (const auto& step : prepared_ops_) {
     step->seconds = 0;
     step->calls = 0;
   }
 }
 
-void Executor::run_profiled(Step& step, Stream& stream) {
+void Executor::run_profiled(PreparedOp& step, Stream& stream) {
   const auto start = std::chrono::steady_clock::now();
   step.kernel->run(stream);
   if (&stream == streams_[0].get()) stream.synchronize();
@@ -314,7 +314,8 @@ void Executor::run_profiled(Step& step, Stream& stream) {
 
 std::vector<double> Executor::profiled_seconds() const {
   std::vector<double> seconds;
-  for (const auto& step : steps_) seconds.push_back(step->seconds / std::max(profiled_runs_, 1));
+  for (const auto& step : prepared_ops_)
+    seconds.push_back(step->seconds / std::max(profiled_runs_, 1));
   return seconds;
 }
 
@@ -326,7 +327,7 @@ std::string Executor::profile() const {
   };
   std::map<std::string, Row> rows;
   double total = 0;
-  for (const auto& step : steps_) {
+  for (const auto& step : prepared_ops_) {
     Row& row = rows[step->planned->op.type()];
     row.type = step->planned->op.type();
     row.seconds += step->seconds;

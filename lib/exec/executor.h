@@ -75,15 +75,15 @@ class Executor {
   std::string profile() const;
 
  private:
-  struct Step;      // one operation, ready to run
-  struct Schedule;  // the operations of one combination of sections
+  struct PreparedOp;  // one operation, ready to run
+  struct Schedule;    // the operations of one combination of sections
   Schedule& schedule_for(const StepInfo& info);
   std::unique_ptr<Schedule> make_schedule();
   void issue(Schedule& schedule, const StepInfo& info);
   void record(Schedule& schedule, const StepInfo& info);
-  void run_profiled(Step& step, Stream& stream);
-  void check_outputs(const Step& step, const StepInfo& info);
-  void make_step(const PlannedOp& planned);
+  void run_profiled(PreparedOp& step, Stream& stream);
+  void check_outputs(const PreparedOp& step, const StepInfo& info);
+  void prepare_op(const PlannedOp& planned);
   Communicator* communicator_of(const Op& op) const;
   Communicator* communicator_of(GroupId group) const;
   void* address(const PlannedVar& planned) const;
@@ -97,7 +97,7 @@ class Executor {
   std::vector<std::unique_ptr<Stream>> streams_;  // the first computes, the others run in parallel
   std::unique_ptr<Event> begin_;                  // of a schedule, for the other streams
   std::vector<std::unique_ptr<Event>> ends_;      // of each stream
-  std::vector<std::unique_ptr<Step>> steps_;
+  std::vector<std::unique_ptr<PreparedOp>> prepared_ops_;
   std::map<std::vector<bool>, std::unique_ptr<Schedule>> schedules_;
   std::vector<bool> active_;  // sections of the current step
   bool stale_ = true;         // the host wrote parameters since the last run

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "exec/adjacency.h"
+#include "exec/contiguous_vars.h"
 #include "exec/stream_order.h"
 #include "ops/offload.h"
 
@@ -82,7 +82,7 @@ class Assignment {
   void place_buckets() {
     std::map<GroupId, std::vector<Piece>> pieces;
     std::map<GroupId, size_t> bytes;
-    for (const Chain& chain : find_chains(plan_)) {
+    for (const ContiguousVars& chain : find_contiguous_vars(plan_)) {
       Piece piece;
       bool lasting = false;
       for (VarId id : chain.vars) {

@@ -104,7 +104,7 @@ FLEET_SIMD bool draw_block(double mean, double deviation, uint64_t state, float*
 
 }  // namespace
 
-void draw_normal_singly(double mean, double deviation, SplitMix64 draws, std::span<float> values) {
+void draw_normal_scalar(double mean, double deviation, SplitMix64 draws, std::span<float> values) {
   for (float& value : values) {
     const double radius = std::sqrt(-2 * std::log(draws.uniform()));
     const double angle = 2 * std::numbers::pi * draws.uniform();
@@ -117,7 +117,7 @@ void draw_normal(double mean, double deviation, SplitMix64 draws, std::span<floa
     const std::span<float> block = values.subspan(done, std::min(kBlock, values.size() - done));
     const bool whole = block.size() == kBlock;
     if (!whole || !draw_block(mean, deviation, draws.state(), block.data())) {
-      draw_normal_singly(mean, deviation, draws, block);
+      draw_normal_scalar(mean, deviation, draws, block);
     }
     draws.skip(2 * block.size());
   }

@@ -30,6 +30,6 @@ class SplitMix64 {
 // the same bits as the C library's result in double precision. Thread-safe.
 void draw_normal(double mean, double deviation, SplitMix64 draws, std::span<float> values);
 // The same, one value at a time, with the C library.
-void draw_normal_singly(double mean, double deviation, SplitMix64 draws, std::span<float> values);
+void draw_normal_scalar(double mean, double deviation, SplitMix64 draws, std::span<float> values);
 
 }  // namespace fleet

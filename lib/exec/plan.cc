@@ -44,7 +44,7 @@ void put_evaluation_last(Program& program) {
 
 }  // namespace
 
-Plan make_plan(Program program, const std::vector<VarId>& keep, const PlanOptions& options) {
+Plan plan_program(Program program, const std::vector<VarId>& keep, const PlanOptions& options) {
   verify(program);
   Plan plan;
   plan.program = std::move(program);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/agreements.h"
+#include "exec/collective_sequences.h"
 #include "exec/kernel.h"
 
 namespace fleet {
@@ -84,11 +84,11 @@ struct Plan {
 
   // What this rank of the job does in each group and with each rank it exchanges messages with, in
   // order. Ranks can work together only if they agree on it.
-  Agreements agreements(int rank) const;
+  CollectiveSequences collective_sequences(int rank) const;
   std::string text() const;  // for --print_plan
 };
 
 // keep: fetched variables, which must not be overwritten before the host reads them.
-Plan make_plan(Program program, const std::vector<VarId>& keep, const PlanOptions& options = {});
+Plan plan_program(Program program, const std::vector<VarId>& keep, const PlanOptions& options = {});
 
 }  // namespace fleet

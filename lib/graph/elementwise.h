@@ -150,9 +150,9 @@ struct ElementProgram {
 ElementProgram assign_registers(const ElementFormula& formula);
 
 // Limit of every backend's kernel.
-inline constexpr int kMostElementRegisters = 20;
-inline constexpr int kMostElementLines = 64;
-inline constexpr int kMostElementInputs = 12;
-inline constexpr int kMostElementOutputs = 12;
+inline constexpr int kMaxElementRegisters = 20;
+inline constexpr int kMaxElementLines = 64;
+inline constexpr int kMaxElementInputs = 12;
+inline constexpr int kMaxElementOutputs = 12;
 
 }  // namespace fleet

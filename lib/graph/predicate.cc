@@ -43,7 +43,7 @@ void add_steps(const std::vector<int64_t>& periods, int64_t begin, int64_t end,
 
 // A representative set of training steps: between two steps at which a range begins or ends, one
 // for each combination of periods.
-std::vector<int64_t> telling_steps(std::span<const Predicate> predicates) {
+std::vector<int64_t> distinguishing_steps(std::span<const Predicate> predicates) {
   std::set<int64_t> edges = {0, kForever}, periods;
   for (const Predicate& predicate : predicates) {
     if (predicate.every > 1) periods.insert(predicate.every);
@@ -59,7 +59,7 @@ std::vector<int64_t> telling_steps(std::span<const Predicate> predicates) {
 }
 
 // Every combination of the predicates' flags.
-std::vector<uint64_t> telling_flags(std::span<const Predicate> predicates) {
+std::vector<uint64_t> distinguishing_flags(std::span<const Predicate> predicates) {
   std::set<FlagId> used;
   for (const Predicate& predicate : predicates) {
     if (predicate.flag != kNoFlag) used.insert(predicate.flag);
@@ -79,8 +79,8 @@ bool always(std::span<const Predicate> predicates,
     if (!holds({.evaluate = true, .fetch = fetch})) return false;
   }
   if (!holds({.refresh = true}) || !holds({.sync = true})) return false;
-  const std::vector<uint64_t> flags = telling_flags(predicates);
-  for (const int64_t step : telling_steps(predicates)) {
+  const std::vector<uint64_t> flags = distinguishing_flags(predicates);
+  for (const int64_t step : distinguishing_steps(predicates)) {
     for (const uint64_t set : flags) {
       for (const bool fetch : {false, true}) {
         if (!holds({.step = step, .fetch = fetch, .flags = set})) return false;

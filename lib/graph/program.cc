@@ -31,7 +31,7 @@ SectionId Program::find_section(const std::string& name) const {
 std::string RankGroup::text() const {
   std::string text = name + ": ranks";
   for (const int rank : ranks) text += " " + std::to_string(rank);
-  return first_sum > 1 ? text + ", in groups of " + std::to_string(first_sum) : text;
+  return inner_group_size > 1 ? text + ", in groups of " + std::to_string(inner_group_size) : text;
 }
 
 FlagId Program::add_flag(const std::string& name) {

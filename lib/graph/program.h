@@ -57,7 +57,7 @@ struct RankGroup {
   std::string name;        // for logs: "data parallel"
   std::vector<int> ranks;  // of the job, in the order of the group
   // > 1: all_reduce first sums in groups of this many consecutive ranks.
-  int first_sum = 1;
+  int inner_group_size = 1;
   std::string text() const;  // "data parallel: ranks 0 2 4 6"
 };
 using GroupId = int;

@@ -8,9 +8,9 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/cluster_environment.h"
 #include "launch/compat/line.h"
 #include "launch/program.h"
-#include "launch/surroundings.h"
 #include "launch/torchrun/translate.h"
 #include "store/env.h"
 
@@ -21,7 +21,7 @@ namespace {
 const std::vector<Option>& known_options() {
   static const std::vector<Option> all = [] {
     std::vector<Option> together = launch_options();
-    for (const auto* more : {&look_at_options().options(), &compat_reader_options()}) {
+    for (const auto* more : {&inspect_options().options(), &compat_reader_options()}) {
       together.insert(together.end(), more->begin(), more->end());
     }
     return together;
@@ -30,17 +30,17 @@ const std::vector<Option>& known_options() {
 }
 
 // Moves the options that start nothing out of `given`.
-Settings take_look_options(std::vector<GivenOption>* given) {
-  const std::vector<Option>& look = look_at_options().options();
-  const auto first_look =
+Settings take_inspect_options(std::vector<GivenOption>* given) {
+  const std::vector<Option>& inspect = inspect_options().options();
+  const auto first_inspect =
       std::stable_partition(given->begin(), given->end(), [&](const GivenOption& one) {
-        return std::none_of(look.begin(), look.end(),
+        return std::none_of(inspect.begin(), inspect.end(),
                             [&](const Option& option) { return option.key == one.option->key; });
       });
   ConfigTree tree;
-  add_given({first_look, given->end()}, &tree);
-  given->erase(first_look, given->end());
-  return tree.validate(look_at_options().schema());
+  add_given({first_inspect, given->end()}, &tree);
+  given->erase(first_inspect, given->end());
+  return tree.validate(inspect_options().schema());
 }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& where,
@@ -49,39 +49,40 @@ Settings take_look_options(std::vector<GivenOption>* given) {
 }
 
 // Rejects options of --dry_run without --dry_run: they would have no effect.
-void check_dry_run(const Settings& look) {
-  const bool wanted = look.boolean("dry_run"), rank = look.given("rank_env");
-  if (!wanted && (look.given("format") || rank)) {
-    refuse("it has no effect without --dry_run", look.given("format") ? "--format" : "--rank_env",
+void check_dry_run(const Settings& inspect) {
+  const bool wanted = inspect.boolean("dry_run"), rank = inspect.given("rank_env");
+  if (!wanted && (inspect.given("format") || rank)) {
+    refuse("it has no effect without --dry_run",
+           inspect.given("format") ? "--format" : "--rank_env",
            "add --dry_run, or put the program's own arguments after the program");
   }
-  if (wanted && look.boolean("print_config")) {
+  if (wanted && inspect.boolean("print_config")) {
     refuse("it contradicts --print_config", "--dry_run", "give only one of them");
   }
-  if (look.text("format") == "shell" && !rank) {
+  if (inspect.text("format") == "shell" && !rank) {
     refuse("it prints the environment of one rank", "--format shell",
            "choose the rank with --rank_env");
   }
 }
 
-void check_doctor(const Settings& look) {
+void check_doctor(const Settings& inspect) {
   for (const char* key : {"dry_run", "rank_env"}) {
-    if (!look.given(key)) continue;
+    if (!inspect.given(key)) continue;
     refuse("it applies only to a start", std::string("--") + key,
            "leave it out: fleetrun doctor does not start a job");
   }
-  if (look.text("format") == "shell") {
+  if (inspect.text("format") == "shell") {
     refuse("'shell' is not a format of fleetrun doctor", "--format", "use table or json");
   }
 }
 
-LaunchRequest::Action action_of(const Settings& look) {
+LaunchRequest::Action action_of(const Settings& inspect) {
   using Action = LaunchRequest::Action;
-  return look.boolean("help")             ? Action::kHelp
-         : look.boolean("version")        ? Action::kVersion
-         : look.given("print_completion") ? Action::kPrintCompletion
-         : look.boolean("print_config")   ? Action::kPrintConfig
-                                          : Action::kRun;
+  return inspect.boolean("help")             ? Action::kHelp
+         : inspect.boolean("version")        ? Action::kVersion
+         : inspect.given("print_completion") ? Action::kPrintCompletion
+         : inspect.boolean("print_config")   ? Action::kPrintConfig
+                                             : Action::kRun;
 }
 
 // Inside a rank, the environment was set by the outer job for that rank, not for a job that it
@@ -89,14 +90,14 @@ LaunchRequest::Action action_of(const Settings& look) {
 bool inside_rank() { return get_env(kEnvStoreAddress).has_value(); }
 
 // --compat=torchrun changes the defaults.
-bool acts_as_torchrun(const std::vector<GivenOption>& given) {
+bool is_torchrun_mode(const std::vector<GivenOption>& given) {
   return std::any_of(given.begin(), given.end(), [](const GivenOption& one) {
     return one.option->key == "compat" && one.value == "torchrun";
   });
 }
 
 // With --compat=torchrun, Paddle's environment variables are ignored.
-const std::vector<Option>& options_without_paddles_twins() {
+const std::vector<Option>& options_without_paddle_variables() {
   static const std::vector<Option> all = [] {
     std::vector<Option> options = launch_options();
     for (Option& option : options) {
@@ -111,10 +112,10 @@ const std::vector<Option>& options_without_paddles_twins() {
 // The settings from the environment and from our own options.
 ConfigTree tree_of(const std::vector<GivenOption>& given) {
   ConfigTree tree;
-  if (acts_as_torchrun(given)) {
+  if (is_torchrun_mode(given)) {
     add_torchrun_defaults(&tree);
     if (!inside_rank()) add_torchrun_environment(torchrun_machine(), &tree);
-    if (!inside_rank()) add_environment(options_without_paddles_twins(), &tree);
+    if (!inside_rank()) add_environment(options_without_paddle_variables(), &tree);
   } else if (!inside_rank()) {
     add_environment(launch_options(), &tree);
     add_torchrun_environment(torchrun_machine(), &tree);
@@ -138,7 +139,7 @@ bool is_workers(const std::string& word) {
 }
 
 // Reports all bad options at once.
-CompatLine translate(const std::vector<std::string>& arguments, OptionWords* words) {
+CompatLine translate(const std::vector<std::string>& arguments, ParsedOptions* words) {
   CompatLine line(tree_of(words->options));
   line.translate(words);
   for (BadOption& bad : words->bad) {
@@ -149,8 +150,8 @@ CompatLine translate(const std::vector<std::string>& arguments, OptionWords* wor
     bad.instead = std::nullopt;
   }
   refuse_bad_options(line.prefix() + "fleetrun", arguments, words->bad, [](const auto& corrected) {
-    OptionWords again =
-        read_options(known_options(), corrected, PlainWord::kEndsOptions, is_program);
+    ParsedOptions again =
+        read_options(known_options(), corrected, PositionalWords::kEndOptions, is_program);
     CompatLine(tree_of(again.options)).translate(&again);
     return std::all_of(again.bad.begin(), again.bad.end(),
                        [](const BadOption& bad) { return bad.what.empty(); });
@@ -160,24 +161,25 @@ CompatLine translate(const std::vector<std::string>& arguments, OptionWords* wor
 
 // The settings from the environment, the cluster environment and the command line.
 Settings settings_of(const std::vector<GivenOption>& given, const CompatLine& line,
-                     std::vector<IdleFlag>* idle) {
+                     std::vector<IgnoredFlag>* ignored) {
   ConfigTree tree = tree_of(given);
-  for (const Translated& one : line.translated()) tree.set(one.key, one.value, one.flag);
-  *idle = line.idle();
-  const std::vector<IdleFlag> more = translate_torchrun(torchrun_machine(), &tree);
-  idle->insert(idle->end(), more.begin(), more.end());
-  if (!inside_rank()) add_surroundings(real_surroundings(), &tree);
+  for (const TranslatedOption& one : line.translated()) tree.set(one.key, one.value, one.flag);
+  *ignored = line.ignored();
+  const std::vector<IgnoredFlag> more = translate_torchrun(torchrun_machine(), &tree);
+  ignored->insert(ignored->end(), more.begin(), more.end());
+  if (!inside_rank()) add_cluster_settings(real_cluster_environment(), &tree);
   return tree.validate(launch_schema());
 }
 
 }  // namespace
 
-LaunchRequest parse_arguments(const std::vector<std::string>& arguments, ArgumentsOf what) {
-  OptionWords words = read_options(known_options(), arguments, PlainWord::kEndsOptions, is_program);
+LaunchRequest parse_arguments(const std::vector<std::string>& arguments, ArgumentsFor what) {
+  ParsedOptions words =
+      read_options(known_options(), arguments, PositionalWords::kEndOptions, is_program);
   const CompatLine line = translate(arguments, &words);
-  const Settings look = take_look_options(&words.options);
+  const Settings inspect = take_inspect_options(&words.options);
   LaunchRequest request;
-  request.action = action_of(look);
+  request.action = action_of(inspect);
   request.program = std::move(words.words);
   if (request.action == LaunchRequest::Action::kHelp) {
     if (!request.program.empty()) request.help_on = request.program[0];
@@ -185,16 +187,16 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
   }
   if (request.action == LaunchRequest::Action::kVersion) return request;
   if (request.action == LaunchRequest::Action::kPrintCompletion) {
-    request.shell = look.text("print_completion");
+    request.shell = inspect.text("print_completion");
     return request;
   }
-  what == ArgumentsOf::kStart ? check_dry_run(look) : check_doctor(look);
-  request.dry_run = {look.boolean("dry_run"), look.text("format"),
-                     static_cast<int>(look.integer("rank_env"))};
-  std::vector<IdleFlag> idle;
-  request.settings = settings_of(words.options, line, &idle);
-  request.idle = idle_text(idle);
-  if (request.program.empty() && what == ArgumentsOf::kStart &&
+  what == ArgumentsFor::kStart ? check_dry_run(inspect) : check_doctor(inspect);
+  request.dry_run = {inspect.boolean("dry_run"), inspect.text("format"),
+                     static_cast<int>(inspect.integer("rank_env"))};
+  std::vector<IgnoredFlag> ignored;
+  request.settings = settings_of(words.options, line, &ignored);
+  request.ignored = ignored_flags_text(ignored);
+  if (request.program.empty() && what == ArgumentsFor::kStart &&
       request.action == LaunchRequest::Action::kRun) {
     const bool list = request.settings.given("ips");
     refuse("no program is given", {},
@@ -205,27 +207,27 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
   return request;
 }
 
-bool answered(const LaunchRequest& request, const std::function<std::string()>& help,
-              const std::function<std::string(const std::string&)>& completion) {
-  std::string answer;
+bool print_if_requested(const LaunchRequest& request, const std::function<std::string()>& help,
+                        const std::function<std::string(const std::string&)>& completion) {
+  std::string output;
   switch (request.action) {
     case LaunchRequest::Action::kHelp:
-      answer = help();
+      output = help();
       break;
     case LaunchRequest::Action::kVersion:
-      answer = launch_version() + "\n";
+      output = launch_version() + "\n";
       break;
     case LaunchRequest::Action::kPrintConfig:
-      answer = print_options(request.settings);
+      output = print_options(request.settings);
       break;
     case LaunchRequest::Action::kPrintCompletion:
       if (!completion) refuse("it applies only to a start", "--print_completion", "leave it out");
-      answer = completion(request.shell);
+      output = completion(request.shell);
       break;
     case LaunchRequest::Action::kRun:
       return false;
   }
-  std::fputs(answer.c_str(), stdout);
+  std::fputs(output.c_str(), stdout);
   return true;
 }
 

@@ -9,7 +9,7 @@
 
 namespace fleet {
 
-enum class ArgumentsOf {
+enum class ArgumentsFor {
   kStart,
   kDoctor,  // the program is optional, and --format needs no --dry_run
 };
@@ -17,12 +17,13 @@ enum class ArgumentsOf {
 // `arguments` excludes argv[0]. Flags override their environment variables. Throws kUsage for an
 // unknown flag (suggesting the nearest one), an unsupported flag, a bad value or a missing program.
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments,
-                              ArgumentsOf what = ArgumentsOf::kStart);
+                              ArgumentsFor what = ArgumentsFor::kStart);
 
 // Prints the help, version, completion or configuration that the request asks for; returns false if
 // the request starts a job instead. `help` returns the help text. `completion` returns the
 // completion code of a shell; a caller without completion leaves it empty.
-bool answered(const LaunchRequest& request, const std::function<std::string()>& help,
-              const std::function<std::string(const std::string& shell)>& completion = {});
+bool print_if_requested(
+    const LaunchRequest& request, const std::function<std::string()>& help,
+    const std::function<std::string(const std::string& shell)>& completion = {});
 
 }  // namespace fleet

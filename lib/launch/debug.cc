@@ -24,7 +24,7 @@
 namespace fleet {
 namespace {
 
-constexpr char kStandIn[] = "--stand_in";
+constexpr char kPlaceholderFlag[] = "--stand_in";
 [[noreturn]] void usage(const std::string& what, const std::string& where,
                         const std::string& next = "see fleetrun debug --help") {
   throw Error(ErrorCode::kUsage, what, where, next);
@@ -70,8 +70,8 @@ Started started_with(const FoundRank& found) {
   return started;
 }
 
-bool is_stand_in(const std::vector<std::string>& command) {
-  return command.size() > 4 && command[1] == "debug" && command[2] == kStandIn;
+bool is_placeholder(const std::vector<std::string>& command) {
+  return command.size() > 4 && command[1] == "debug" && command[2] == kPlaceholderFlag;
 }
 
 // A foreground program gets this terminal's settings. Unless it is the rank itself, it must not
@@ -143,30 +143,30 @@ int wait_for_program() {
               rank.c_str(), rank.c_str());
   std::fflush(stdout);
   for (;;) {
-    const UniqueFd guest(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!guest || !is_same_user(guest.get())) continue;
+    const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!client || !is_same_user(client.get())) continue;
     int32_t code = 0;
-    const ssize_t n = ::recv(guest.get(), &code, sizeof code, MSG_WAITALL);
+    const ssize_t n = ::recv(client.get(), &code, sizeof code, MSG_WAITALL);
     if (n == sizeof code) return code;
     std::printf("fleetrun debug was killed before the program had ended\n");
     return 1;
   }
 }
 
-UniqueFd connect_to(pid_t stand_in) {
+UniqueFd connect_to(pid_t placeholder) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   socklen_t size = 0;
-  const sockaddr_un address = address_of(stand_in, &size);
+  const sockaddr_un address = address_of(placeholder, &size);
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    usage("it is not waiting for fleetrun debug", "pid " + std::to_string(stand_in),
+    usage("it is not waiting for fleetrun debug", "pid " + std::to_string(placeholder),
           "try again; if its program already runs, use fleetrun debug --attach");
   }
   return socket;
 }
 
 // Runs the program as the rank and reports its exit code to the process that stands in for it.
-int run_as_rank(const Started& started, std::vector<std::string> command, pid_t stand_in) {
-  const UniqueFd rank = connect_to(stand_in);
+int run_as_rank(const Started& started, std::vector<std::string> command, pid_t placeholder) {
+  const UniqueFd rank = connect_to(placeholder);
   const pid_t pid = ::fork();
   if (pid < 0) throw_errno("cannot start another process");
   if (pid == 0) {
@@ -197,40 +197,40 @@ int run_as_rank(const Started& started, std::vector<std::string> command, pid_t 
 
 }  // namespace
 
-DebugWish read_debug(const CommandLine& line) {
-  DebugWish wish;
-  wish.rank = static_cast<int>(line.settings.integer("rank"));
-  if (wish.rank < 0) usage("no rank is given", "fleetrun debug", "add --rank R");
-  if (!line.words.empty()) wish.job = line.words[0];
-  wish.attach = line.settings.boolean("attach");
-  wish.wrapper = line.rest;
-  if (wish.wrapper.empty()) {
-    wish.wrapper = wish.attach ? std::vector<std::string>{"gdb", "-p"}
-                               : std::vector<std::string>{"gdb", "--args"};
+DebugRequest parse_debug_request(const CommandLine& line) {
+  DebugRequest request;
+  request.rank = static_cast<int>(line.settings.integer("rank"));
+  if (request.rank < 0) usage("no rank is given", "fleetrun debug", "add --rank R");
+  if (!line.words.empty()) request.job = line.words[0];
+  request.attach = line.settings.boolean("attach");
+  request.wrapper = line.rest;
+  if (request.wrapper.empty()) {
+    request.wrapper = request.attach ? std::vector<std::string>{"gdb", "-p"}
+                                     : std::vector<std::string>{"gdb", "--args"};
   }
-  return wish;
+  return request;
 }
 
-FoundRank find_rank(const DebugWish& wish, const std::vector<JobRecord>& jobs) {
+FoundRank find_rank(const DebugRequest& request, const std::vector<JobRecord>& jobs) {
   std::vector<FoundRank> found;
   std::vector<std::string> others;
   for (const JobRecord& job : jobs) {
-    if (!wish.job.empty() && job.job_id != wish.job && std::to_string(job.pid) != wish.job)
+    if (!request.job.empty() && job.job_id != request.job && std::to_string(job.pid) != request.job)
       continue;
     std::vector<std::string> ranks;
     for (const JobRecord::Rank& rank : job.ranks) {
       if (rank.server) continue;
       ranks.push_back(std::to_string(rank.rank));
-      if (rank.rank == wish.rank) found.push_back({job, rank});
+      if (rank.rank == request.rank) found.push_back({job, rank});
     }
     others.push_back("job '" + job.job_id + "' (pid " + std::to_string(job.pid) + ") has " +
                      (ranks.empty() ? "no rank yet" : "rank " + join(ranks, ", ")));
   }
-  const std::string rank = "rank " + std::to_string(wish.rank);
+  const std::string rank = "rank " + std::to_string(request.rank);
   if (found.empty()) {
-    usage(others.empty()
-              ? "no job " + (wish.job.empty() ? "" : "'" + wish.job + "' ") + "runs on this node"
-              : "no job on this node has it: " + join(others, "; "),
+    usage(others.empty() ? "no job " + (request.job.empty() ? "" : "'" + request.job + "' ") +
+                               "runs on this node"
+                         : "no job on this node has it: " + join(others, "; "),
           rank, "run this on the node of the rank; fleetrun ls lists the jobs of this node");
   }
   if (found.size() > 1) {
@@ -244,10 +244,10 @@ FoundRank find_rank(const DebugWish& wish, const std::vector<JobRecord>& jobs) {
   return found[0];
 }
 
-std::vector<std::string> stand_in(const std::vector<std::string>& command) {
+std::vector<std::string> placeholder_command(const std::vector<std::string>& command) {
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  std::vector<std::string> all = {self, "debug", kStandIn, "--"};
+  std::vector<std::string> all = {self, "debug", kPlaceholderFlag, "--"};
   all.insert(all.end(), command.begin(), command.end());
   return all;
 }
@@ -256,15 +256,15 @@ namespace {
 
 int run_debug(const CommandLine& line) {
   if (line.settings.boolean("stand_in")) return wait_for_program();
-  const DebugWish wish = read_debug(line);
-  const FoundRank found = find_rank(wish, find_jobs());
-  std::vector<std::string> command = wish.wrapper;
+  const DebugRequest request = parse_debug_request(line);
+  const FoundRank found = find_rank(request, find_jobs());
+  std::vector<std::string> command = request.wrapper;
   const std::string pid = std::to_string(found.rank.pid);
   const Started started = started_with(found);
-  const bool waits = is_stand_in(started.command);
-  if (wish.attach) {
+  const bool waits = is_placeholder(started.command);
+  if (request.attach) {
     if (waits)
-      usage("its program has not started yet", "rank " + std::to_string(wish.rank),
+      usage("its program has not started yet", "rank " + std::to_string(request.rank),
             "start it: fleetrun debug without --attach");
     command.push_back(pid);
     execute(std::move(command), whole_environment());
@@ -278,7 +278,7 @@ int run_debug(const CommandLine& line) {
       "folder and cores, but cannot take part in collective operations and may write the "
       "same files. To debug the rank itself use --attach, or start the job with "
       "--debug_rank=%d\n",
-      wish.rank, pid.c_str(), wish.rank);
+      request.rank, pid.c_str(), request.rank);
   execute_as(started, std::move(command), false);
 }
 

@@ -9,25 +9,25 @@
 
 namespace fleet {
 
-struct DebugWish {
+struct DebugRequest {
   int rank = -1;
   std::string job;      // its --job_id, or the pid of its fleetrun; "": the only job
   bool attach = false;  // attach to the running process instead of starting the program
   std::vector<std::string> wrapper;  // words before the program or the pid; empty: gdb
 };
 // Throws kUsage if the line is not a valid request.
-DebugWish read_debug(const CommandLine& line);
+DebugRequest parse_debug_request(const CommandLine& line);
 
 // Finds the rank among the jobs of this node. Throws kUsage if no job has it, or several do.
 struct FoundRank {
   JobRecord job;
   JobRecord::Rank rank;
 };
-FoundRank find_rank(const DebugWish& wish, const std::vector<JobRecord>& jobs);
+FoundRank find_rank(const DebugRequest& request, const std::vector<JobRecord>& jobs);
 
 // The command that runs in place of a rank's program until fleetrun debug starts that program
 // (--debug_rank). It has the rank's environment, folder and cores.
-std::vector<std::string> stand_in(const std::vector<std::string>& command);
+std::vector<std::string> placeholder_command(const std::vector<std::string>& command);
 
 // Exits with the code of the program that it ran.
 Command debug_command();

@@ -158,9 +158,9 @@ std::string visible_devices_of(const GpuInventory& gpus, const std::vector<int>&
   const std::vector<std::string> listed = split(gpus.visible.value_or(""), ',');
   std::vector<std::string> ids;
   for (const int index : indices) {
-    const auto place = static_cast<size_t>(index);
+    const auto position = static_cast<size_t>(index);
     if (!gpus.visible) ids.push_back(std::to_string(index));
-    if (place < listed.size()) ids.push_back(listed[place]);
+    if (position < listed.size()) ids.push_back(listed[position]);
   }
   return join(ids, ",");
 }
@@ -189,7 +189,7 @@ std::vector<std::vector<int>> devices_of_ranks(const Settings& settings, const G
     return std::vector<std::vector<int>>(given > 0 ? given : ranks);
   }
   const size_t ranks = given > 0 ? given : chosen.size();
-  if (acts_as_torchrun(settings)) return devices_by_local_rank(chosen, ranks);
+  if (is_torchrun_mode(settings)) return devices_by_local_rank(chosen, ranks);
   if (chosen.size() % ranks != 0) {
     throw Error(ErrorCode::kUsage,
                 std::to_string(chosen.size()) + " GPUs cannot be divided among " +

@@ -9,7 +9,7 @@
 namespace fleet {
 namespace {
 
-constexpr int kMostNodes = 65536;
+constexpr int kMaxNodes = 65536;
 constexpr int kElasticRestarts = 3;  // Paddle's default
 
 [[noreturn]] void not_a_count(const Settings& settings) {
@@ -39,7 +39,7 @@ NodeCount node_count(const Settings& settings) {
       parse_int(std::string_view(text).substr(0, colon), &min) &&
       (colon == std::string::npos || parse_int(std::string_view(text).substr(colon + 1), &max));
   if (colon == std::string::npos) max = min;
-  if (!ok || min < 1 || max < min || max > kMostNodes) not_a_count(settings);
+  if (!ok || min < 1 || max < min || max > kMaxNodes) not_a_count(settings);
   return {static_cast<int>(min), static_cast<int>(max)};
 }
 

@@ -38,7 +38,8 @@ Variables dialect_variables(const Assignment& assignment, int local_rank,
 std::string path_of(const std::string& name, const Assignment& assignment,
                     const RankContext& context) {
   return std::filesystem::absolute(context.log_dir) /
-         (name + "." + file_word(context.job_id) + "." + std::to_string(assignment.epoch()));
+         (name + "." + file_name_component(context.job_id) + "." +
+          std::to_string(assignment.generation()));
 }
 
 JobLists lists_of(const Assignment& assignment, const RankContext& context) {
@@ -46,7 +47,7 @@ JobLists lists_of(const Assignment& assignment, const RankContext& context) {
   for (const Dialect* dialect : dialects_named(context.dialects)) {
     if (!dialect->lists) continue;
     for (auto& [name, value] : dialect->lists(*assignment.world)) {
-      if (value.size() <= kLongestValue) {
+      if (value.size() <= kMaxValueBytes) {
         lists.variables[name] = {name, std::move(value)};
         continue;
       }
@@ -147,7 +148,7 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
     all.emplace_back(kEnvCredentials, context.credentials);
   }
   all.emplace_back(kEnvJobId, context.job_id);
-  all.emplace_back(kEnvEpoch, std::to_string(assignment.epoch()));
+  all.emplace_back(kEnvGeneration, std::to_string(assignment.generation()));
   if (context.max_restarts > 0) all.emplace_back(kEnvRun, assignment.world->run);
   all.emplace_back(kEnvLogLevel, context.log_level);
   if (context.terminal_width > 0) {

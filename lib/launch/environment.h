@@ -23,7 +23,7 @@ std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, i
 
 // Longer values go through a file: the rank gets NAME_FILE with the path, and no NAME. This is
 // Paddle's limit for its lists; Linux allows 128 KiB per string.
-inline constexpr size_t kLongestValue = 48000;
+inline constexpr size_t kMaxValueBytes = 48000;
 
 // Returns `context` with the lists of this world for its dialects. Call it once before requesting
 // the environments of many ranks; the functions below call it if the lists are missing.

@@ -19,23 +19,23 @@
 #include "launch/arguments.h"
 #include "launch/dialects/dialect.h"
 #include "launch/doctor/preflight.h"
-#include "launch/dry_run/show.h"
+#include "launch/dry_run/print_plan.h"
 #include "launch/environment.h"
-#include "launch/guard.h"
+#include "launch/job_security.h"
+#include "launch/launch_plan.h"
 #include "launch/log_settings.h"
-#include "launch/meeting.h"
 #include "launch/option_rules.h"
-#include "launch/plan.h"
 #include "launch/rank_files.h"
 #include "launch/rejoin.h"
+#include "launch/rendezvous_setup.h"
 #include "launch/shown_ranks.h"
-#include "launch/start_screen.h"
+#include "launch/startup_messages.h"
 #include "launch/tables.h"
 #include "launch/torchrun/log_tree.h"
 #include "launch/torchrun/stop_signals.h"
 #include "launch/torchrun/translate.h"
 #include "node/agent.h"
-#include "node/folder_claim.h"
+#include "node/folder_lock.h"
 #include "node/process_tree.h"
 #include "node/runtime_folder.h"
 #include "observe/progress.h"
@@ -49,7 +49,7 @@ std::chrono::milliseconds seconds_of(const Settings& settings, const char* key) 
 }
 
 // "" if there is no folder that only this user can write.
-std::string folder_of_sockets() {
+std::string socket_folder() {
   try {
     return make_runtime_folder();
   } catch (const Error& error) {
@@ -64,8 +64,8 @@ RendezvousServerOptions server_options(const LaunchPlan& plan) {
   options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
   options.security = plan.security;
   options.heartbeat_timeout = seconds_of(plan.request.settings, "heartbeat_timeout");
-  options.network = !plan.topology.alone();
-  options.local_folder = folder_of_sockets();
+  options.network = !plan.topology.is_single_node();
+  options.local_folder = socket_folder();
   options.connections_per_node = std::max(16, static_cast<int>(plan.devices.size()) + 2);
   return options;
 }
@@ -111,7 +111,7 @@ RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousS
                         ? server->local_address()
                         : endpoint(plan.topology.rendezvous_address, plan.topology.rendezvous_port);
   options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
-  options.patience = seconds_of(plan.request.settings, "heartbeat_timeout");
+  options.heartbeat_timeout = seconds_of(plan.request.settings, "heartbeat_timeout");
   options.security = plan.security;
   return options;
 }
@@ -119,8 +119,8 @@ RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousS
 namespace {
 
 // --debug_rank.
-void say_who_waits(const LaunchPlan& plan, const Assignment& assignment,
-                   const std::vector<RankCommand>& ranks) {
+void warn_about_debugged_rank(const LaunchPlan& plan, const Assignment& assignment,
+                              const std::vector<RankCommand>& ranks) {
   const auto debugged = plan.request.settings.integer("debug_rank");
   for (const RankCommand& rank : ranks) {
     if (rank.rank != debugged || assignment.node().is_server(rank.local_rank)) continue;
@@ -131,7 +131,7 @@ void say_who_waits(const LaunchPlan& plan, const Assignment& assignment,
 }
 
 // --ranks.
-void say_who_is_not_there(const LaunchPlan& plan, const Assignment& assignment) {
+void warn_about_missing_ranks(const LaunchPlan& plan, const Assignment& assignment) {
   std::vector<int> missing;
   for (const int rank : read_shown_ranks(plan.request.settings).ranks) {
     if (rank >= assignment.world_size()) missing.push_back(rank);
@@ -141,30 +141,30 @@ void say_who_is_not_there(const LaunchPlan& plan, const Assignment& assignment) 
                assignment.world_size() - 1);
 }
 
-// Claims the log folder for the lifetime of `claim`; warns if another node or job uses it.
-void claim_logs(const LaunchPlan& plan, const Assignment& assignment,
-                std::optional<FolderClaim>* claim) {
-  if (*claim) return;  // by an earlier generation
-  claim->emplace(plan.log_dir, "node " + std::to_string(assignment.node_rank) + " of job '" +
-                                   shown_name(plan.request.settings.text("job_id")) + "' (pid " +
-                                   std::to_string(::getpid()) + " on " + host_name() + ")");
-  if ((*claim)->other().empty()) return;
+// Claims the log folder for the lifetime of `lock`; warns if another node or job uses it.
+void lock_log_folder(const LaunchPlan& plan, const Assignment& assignment,
+                     std::optional<FolderLock>* lock) {
+  if (*lock) return;  // by an earlier generation
+  lock->emplace(plan.log_dir, "node " + std::to_string(assignment.node_rank) + " of job '" +
+                                  shown_name(plan.request.settings.text("job_id")) + "' (pid " +
+                                  std::to_string(::getpid()) + " on " + host_name() + ")");
+  if ((*lock)->holder().empty()) return;
   spdlog::warn(
       "{}: {} also writes its logs there; give each its own folder, for example "
       "--log_dir=log/$(hostname)",
-      plan.log_dir, shown_name((*claim)->other(), 200));
+      plan.log_dir, shown_name((*lock)->holder(), 200));
 }
 
 SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
-                         std::optional<FolderClaim>* claim) {
+                         std::optional<FolderLock>* lock) {
   make_log_tree(plan, assignment);
   make_directories(plan.log_dir);
-  const bool again = claim->has_value();
-  claim_logs(plan, assignment, claim);
+  const bool again = lock->has_value();
+  lock_log_folder(plan, assignment, lock);
   // Not synced to disk: the file only helps to read logs, and a start must be fast.
   try {
     const std::string endpoints = plan.log_dir + "/endpoints.log";
-    if (!acts_as_torchrun(plan.request.settings)) {
+    if (!is_torchrun_mode(plan.request.settings)) {
       write_owned_file(endpoints, endpoints_log(*assignment.world));
     }
   } catch (const Error& error) {
@@ -181,49 +181,50 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
   spawn.ranks = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
   spawn.logs = log_settings(plan.request.settings, assignment, spawn.ranks);
   for (RankCommand& rank : spawn.ranks) rank.shows_apart = spawn.logs.errors_apart;
-  const RankFilesOf files(plan.request.settings, plan.log_dir);
+  const RankFileLayout files(plan.request.settings, plan.log_dir);
   spawn.logs.output_copies = files.copies(false, assignment.world->restarts);
   spawn.logs.error_copies = files.copies(true, assignment.world->restarts);
-  say_who_waits(plan, assignment, spawn.ranks);
-  say_who_is_not_there(plan, assignment);
+  warn_about_debugged_rank(plan, assignment, spawn.ranks);
+  warn_about_missing_ranks(plan, assignment);
   return spawn;
 }
 
 // Starts the services of dialects whose ranks query their node.
 std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, boost::asio::io_context& loop,
                                          const Assignment& assignment,
-                                         std::function<void(int, std::string)> tell) {
+                                         std::function<void(int, std::string)> send) {
   const auto dialects = dialects_named(plan.dialects);
   const bool none = std::none_of(dialects.begin(), dialects.end(),
                                  [](const Dialect* dialect) { return dialect->serve; });
   if (none) return nullptr;
-  ServicePlace place{loop, assignment, rank_context(plan).service_port, nullptr, std::move(tell)};
-  place.store = connect_async_store(
-      assignment.store_address, plan.request.settings.text("job_id"), assignment.epoch(),
+  ServiceContext context{loop, assignment, rank_context(plan).service_port, nullptr,
+                         std::move(send)};
+  context.store = connect_async_store(
+      assignment.store_address, plan.request.settings.text("job_id"), assignment.generation(),
       plan.security,
       [&loop](std::function<void()> answer) { boost::asio::post(loop, std::move(answer)); });
-  return serve_dialects(plan.dialects, place);
+  return start_dialect_services(plan.dialects, context);
 }
 
 // State that lives as long as the job.
-struct JobLife {
-  std::optional<NodeFacts> facts;   // --preflight
-  std::optional<FolderClaim> logs;  // set when ranks start
+struct JobResources {
+  std::optional<NodeFacts> facts;  // --preflight
+  std::optional<FolderLock> logs;  // set when ranks start
 };
 
 // Callbacks of the agent while the job runs.
-void add_callbacks(const LaunchPlan& plan, JobLife* life, AgentPlan* agent) {
+void add_callbacks(const LaunchPlan& plan, JobResources* resources, AgentPlan* agent) {
   agent->take_over = [&plan](const TakeOver& turn) { return take_over(plan, turn); };
   agent->serve = [&plan](boost::asio::io_context& loop, const Assignment& assignment,
-                         std::function<void(int, std::string)> tell) {
-    return serve_ranks(plan, loop, assignment, std::move(tell));
+                         std::function<void(int, std::string)> send) {
+    return serve_ranks(plan, loop, assignment, std::move(send));
   };
-  agent->prepare = [&plan, life](const Assignment& assignment) {
-    return prepare_ranks(plan, assignment, &life->logs);
+  agent->prepare = [&plan, resources](const Assignment& assignment) {
+    return prepare_ranks(plan, assignment, &resources->logs);
   };
-  if (life->facts) {
-    agent->check = [&plan, life](const Assignment& assignment) {
-      return preflight(plan, *life->facts, assignment);
+  if (resources->facts) {
+    agent->check = [&plan, resources](const Assignment& assignment) {
+      return preflight(plan, *resources->facts, assignment);
     };
   }
 }
@@ -245,7 +246,7 @@ JobRecord record_of(const LaunchPlan& plan, const AgentPlan& agent) {
 
 // Rejects an unsafe FLEET_RUNTIME_DIR. Other problems do not end the job; the job record warns of
 // them.
-void refuse_strangers_folder() {
+void refuse_foreign_runtime_folder() {
   try {
     make_runtime_folder();
   } catch (const Error& error) {
@@ -255,7 +256,7 @@ void refuse_strangers_folder() {
 
 int run(LaunchRequest request) {
   set_up_launch_logging(request.settings);
-  LaunchPlan plan = make_plan(std::move(request));
+  LaunchPlan plan = make_launch_plan(std::move(request));
   const Settings& settings = plan.request.settings;
   if (plan.request.dry_run.wanted) {
     print_dry_run(plan);
@@ -263,13 +264,13 @@ int run(LaunchRequest request) {
   }
   warn_of_settings();
   for (const char* key : {"rdzv_port", "master"}) {
-    if (!plan.topology.alone() || !given_by_flag(settings, key)) continue;
+    if (!plan.topology.is_single_node() || !given_by_flag(settings, key)) continue;
     spdlog::info("the port of {} has no effect: a job of one node needs no rendezvous port",
                  settings.origin(key));
   }
-  if (get_env("FLEET_RUNTIME_DIR")) refuse_strangers_folder();
-  JobLife life;
-  if (settings.boolean("preflight")) life.facts = gather_facts(plan);
+  if (get_env("FLEET_RUNTIME_DIR")) refuse_foreign_runtime_folder();
+  JobResources resources;
+  if (settings.boolean("preflight")) resources.facts = gather_facts(plan);
   const bool part = settings.boolean("part");
   if (!part && shows_start(settings)) {
     print_configuration(plan.request,
@@ -279,19 +280,19 @@ int run(LaunchRequest request) {
   const CredentialsFile credentials(plan.security);
   plan.credentials = credentials.path();
   AgentPlan agent;
-  agent.foreign = children_of_self();
+  agent.other_children = children_of_self();
   agent.signal_mask = block_all_signals();
   agent.guardian = start_guardian(agent.signal_mask);  // before gRPC starts threads
-  rejoin_where_it_runs(&plan);
+  rejoin_running_job(&plan);
   agent.server = host_rendezvous(plan);
   agent.client = client_options(plan, agent.server.get());
   agent.node = node_of(plan, agent.server != nullptr);
   agent.grace = seconds_of(settings, "grace");
   agent.stop_signals = stop_signals(settings);
-  agent.tell_verdict = !part;
-  if (settings.boolean("leash")) agent.leash = UniqueFd(::dup(STDIN_FILENO));
+  agent.print_verdict = !part;
+  if (settings.boolean("control_pipe")) agent.control_pipe = UniqueFd(::dup(STDIN_FILENO));
   agent.record = record_of(plan, agent);
-  add_callbacks(plan, &life, &agent);
+  add_callbacks(plan, &resources, &agent);
   const int code = run_agent(std::move(agent));
   if (code == 0) remove_temporary_logs(plan);
   return code;
@@ -331,16 +332,16 @@ const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias
 
 int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras) {
   LaunchRequest request = parse_arguments(arguments);
-  if (answered(
+  if (print_if_requested(
           request, [&] { return help_on(request.help_on, extras); }, extras.completion)) {
     return 0;
   }
   const Via* via = chosen_via(request, extras.vias);
-  check_options(request, ArgumentsOf::kStart);
+  check_options(request, ArgumentsFor::kStart);
   if (!via) export_variables(request.settings);
-  if (!request.idle.empty()) {
+  if (!request.ignored.empty()) {
     set_up_logging(request.settings.text("log_level"), "fleetrun");
-    spdlog::info("options without effect: {}", request.idle);
+    spdlog::info("options without effect: {}", request.ignored);
   }
   try {
     if (!via) return run(std::move(request));

@@ -13,14 +13,14 @@
 namespace fleet {
 namespace {
 
-constexpr int64_t kLeastSize = 64 << 10;
+constexpr int64_t kMinSize = 64 << 10;
 // How long a line waits for equal lines of other ranks; too short to notice.
 constexpr int kCollapseMs = 200;
 
 int64_t size_of(const Settings& settings, const char* key) {
   if (!settings.given(key)) return 0;
   int64_t size = 0;
-  if (!parse_size(settings.text(key), &size) || size < kLeastSize) {
+  if (!parse_size(settings.text(key), &size) || size < kMinSize) {
     throw Error(ErrorCode::kUsage, "'" + settings.text(key) + "' is not a size of at least 64K",
                 settings.origin(key), "write it like 500M or 2G");
   }
@@ -32,12 +32,12 @@ struct Sizes {
 };
 
 // Open files cannot be removed, so all of them at full size must fit.
-Sizes sizes_of(const Settings& settings, int ranks) {
+Sizes sizes_of(const Settings& settings, int local_world_size) {
   Sizes sizes{size_of(settings, "log_max_size"), size_of(settings, "log_total_size")};
   if (sizes.total_size == 0) return sizes;
-  const int64_t files = std::max(ranks, 1) * (settings.boolean("log_split") ? 2 : 1);
+  const int64_t files = std::max(local_world_size, 1) * (settings.boolean("log_split") ? 2 : 1);
   if (sizes.max_size == 0) {
-    sizes.max_size = std::max(kLeastSize, sizes.total_size / files / 2 - kLongestLogLine);
+    sizes.max_size = std::max(kMinSize, sizes.total_size / files / 2 - kLongestLogLine);
   }
   const int64_t least = files * (sizes.max_size + kLongestLogLine);
   if (sizes.total_size < least) {
@@ -53,7 +53,9 @@ Sizes sizes_of(const Settings& settings, int ranks) {
 
 }  // namespace
 
-void check_log_settings(const Settings& settings, int ranks) { sizes_of(settings, ranks); }
+void check_log_settings(const Settings& settings, int local_world_size) {
+  sizes_of(settings, local_world_size);
+}
 
 bool stamps_console(const Settings& settings) {
   const std::string& where = settings.text("timestamps");
@@ -72,7 +74,7 @@ LogSettings log_settings(const Settings& settings, const Assignment& assignment,
     };
     const bool own_labels = settings.given("log_line_prefix_template");
     const bool collapses = shown > 1 && !own_labels && wanted("collapse", "on");
-    return ShownStream{wanted("slow_console", "drop"), collapses ? kCollapseMs : 0};
+    return ConsoleStream{wanted("slow_console", "drop"), collapses ? kCollapseMs : 0};
   };
   logs.overwrite = settings.boolean("log_overwrite");
   logs.stamp_console = stamps_console(settings);
@@ -81,7 +83,7 @@ LogSettings log_settings(const Settings& settings, const Assignment& assignment,
   if (assignment.nnodes() > 1) logs.node = assignment.node().address;
   logs.output = stream(STDOUT_FILENO);
   logs.errors = stream(STDERR_FILENO);
-  logs.errors_apart = !same_place(STDOUT_FILENO, STDERR_FILENO);
+  logs.errors_apart = !same_destination(STDOUT_FILENO, STDERR_FILENO);
   const Sizes sizes = sizes_of(settings, static_cast<int>(ranks.size()));
   logs.max_size = sizes.max_size;
   logs.total_size = sizes.total_size;

@@ -9,9 +9,9 @@
 
 namespace fleet {
 
-// Throws kUsage if a size is invalid, or --log_total_size is too small for the logs of `ranks`
-// ranks.
-void check_log_settings(const Settings& settings, int ranks);
+// Throws kUsage if a size is invalid, or --log_total_size is too small for the logs of
+// `local_world_size` ranks.
+void check_log_settings(const Settings& settings, int local_world_size);
 
 bool stamps_console(const Settings& settings);
 

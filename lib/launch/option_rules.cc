@@ -21,62 +21,68 @@ namespace {
 }
 
 // Options that apply only to some launch methods of --via.
-struct OfVia {
+struct ViaOption {
   const char* key;
   std::vector<std::string> vias;
 };
-const std::vector<OfVia>& options_of_vias() {
-  static const std::vector<OfVia> all = {{"fleetd_port", {"fleetd"}},
-                                         {"fleetd_secret_file", {"fleetd"}},
-                                         {"detach", {"fleetd"}},
-                                         {"share_gpus", {"fleetd"}},
-                                         {"user", {"fleetd"}},
-                                         {"chdir", {"fleetd", "ssh"}},
-                                         {"via_options", {"ssh", "slurm"}},
-                                         {"remote_fleetrun", {"ssh", "slurm"}}};
+const std::vector<ViaOption>& via_options_table() {
+  static const std::vector<ViaOption> all = {{"fleetd_port", {"fleetd"}},
+                                             {"fleetd_secret_file", {"fleetd"}},
+                                             {"detach", {"fleetd"}},
+                                             {"share_gpus", {"fleetd"}},
+                                             {"user", {"fleetd"}},
+                                             {"chdir", {"fleetd", "ssh"}},
+                                             {"via_options", {"ssh", "slurm"}},
+                                             {"remote_fleetrun", {"ssh", "slurm"}}};
   return all;
 }
 
-void add_of_vias(const Settings& settings, std::vector<IdleOption>* idle) {
+void add_inapplicable_via_options(const Settings& settings,
+                                  std::vector<InapplicableOption>* inapplicable) {
   const std::string& via = settings.text("via");
-  for (const OfVia& of : options_of_vias()) {
+  for (const ViaOption& of : via_options_table()) {
     if (std::find(of.vias.begin(), of.vias.end(), via) != of.vias.end()) continue;
-    idle->push_back({of.key, "it has no effect without --via=" + join(of.vias, " or --via="),
-                     of.vias.size() > 1 ? "add one of them, or leave it out"
-                                        : "add it, or leave the option out"});
+    inapplicable->push_back({of.key,
+                             "it has no effect without --via=" + join(of.vias, " or --via="),
+                             of.vias.size() > 1 ? "add one of them, or leave it out"
+                                                : "add it, or leave the option out"});
   }
   if (via.empty()) return;
-  for (const char* key : {"leash", "part"}) {
-    idle->push_back({key, "--via passes it to the fleetruns of the nodes itself", "leave it out"});
+  for (const char* key : {"control_pipe", "part"}) {
+    inapplicable->push_back(
+        {key, "--via passes it to the fleetruns of the nodes itself", "leave it out"});
   }
 }
 
 // A rank's environment is created on its node.
-void check_via_dry_run(const DryRun& wish) {
-  const char* what = wish.format == "shell" ? "--format shell" : wish.rank >= 0 ? "--rank_env" : "";
+void check_via_dry_run(const DryRun& options) {
+  const char* what = options.format == "shell" ? "--format shell"
+                     : options.rank >= 0       ? "--rank_env"
+                                               : "";
   if (*what == 0) return;
   refuse("each node creates the environment of its ranks", what,
          "use it on the node without --via, or use --format table or json for the whole job");
 }
 
 // Options that apply only to restarts.
-void add_of_restarts(const Settings& settings, std::vector<IdleOption>* idle) {
+void add_inapplicable_restart_options(const Settings& settings,
+                                      std::vector<InapplicableOption>* inapplicable) {
   const bool restarts = restart_policy(settings).max_restarts > 0;
   const bool range = node_count(settings).is_range();
   const std::string next = "give --max_restart=N too, or leave it out";
-  if (!restarts) idle->push_back({"no_progress_restarts", "this job never restarts", next});
+  if (!restarts) inapplicable->push_back({"no_progress_restarts", "this job never restarts", next});
   if (!restarts && !range) {
-    idle->push_back(
+    inapplicable->push_back(
         {"elastic_timeout", "this job never restarts, so it does not wait for nodes", next});
   }
   const std::string overruled = overruled_by_elasticity(settings);
-  if (!overruled.empty()) idle->push_back({overruled, {}, {}});
+  if (!overruled.empty()) inapplicable->push_back({overruled, {}, {}});
 }
 
 void check_doctor(const Settings& settings) {
-  std::vector<std::string> of_starts = {"via",   "preflight", "debug_rank",
-                                        "leash", "part",      "export"};
-  for (const OfVia& of : options_of_vias()) of_starts.emplace_back(of.key);
+  std::vector<std::string> of_starts = {"via",          "preflight", "debug_rank",
+                                        "control_pipe", "part",      "export"};
+  for (const ViaOption& of : via_options_table()) of_starts.emplace_back(of.key);
   for (const std::string& key : of_starts) {
     if (!given_by_flag(settings, key)) continue;
     refuse("it applies only to a start", settings.origin(key),
@@ -93,7 +99,7 @@ void check_dialects(const LaunchRequest& request) {
            "leave the options of parameter servers out");
   }
   const auto dialects = read_dialects(settings, roles, trains);
-  if (settings.integer("debug_rank") >= 0 && any_dialect(dialects, &Dialect::wants_socket)) {
+  if (settings.integer("debug_rank") >= 0 && any_dialect(dialects, &Dialect::needs_socket)) {
     refuse("a rank of --dialect=mpich inherits a socket, which fleetrun debug cannot give it",
            settings.origin("debug_rank"),
            "start the job without it, and use fleetrun debug --attach");
@@ -114,22 +120,22 @@ void check_job_id(const Settings& settings) {
 
 }  // namespace
 
-std::vector<IdleOption> idle_options(const Settings& settings) {
-  std::vector<IdleOption> idle;
-  add_of_vias(settings, &idle);
-  add_of_restarts(settings, &idle);
+std::vector<InapplicableOption> inapplicable_options(const Settings& settings) {
+  std::vector<InapplicableOption> inapplicable;
+  add_inapplicable_via_options(settings, &inapplicable);
+  add_inapplicable_restart_options(settings, &inapplicable);
   if (!read_roles(settings).wanted) {  // read_roles() rejects the other flags
-    for (const char* key : {"with_gloo", "gloo_port"}) idle.push_back({key, {}, {}});
+    for (const char* key : {"with_gloo", "gloo_port"}) inapplicable.push_back({key, {}, {}});
   }
-  return idle;
+  return inapplicable;
 }
 
-void check_options(const LaunchRequest& request, ArgumentsOf what) {
+void check_options(const LaunchRequest& request, ArgumentsFor what) {
   const Settings& settings = request.settings;
-  if (what == ArgumentsOf::kDoctor) check_doctor(settings);
-  for (const IdleOption& idle : idle_options(settings)) {
-    if (given_by_flag(settings, idle.key)) {
-      refuse(idle.what, settings.origin(idle.key), idle.next);
+  if (what == ArgumentsFor::kDoctor) check_doctor(settings);
+  for (const InapplicableOption& inapplicable : inapplicable_options(settings)) {
+    if (given_by_flag(settings, inapplicable.key)) {
+      refuse(inapplicable.what, settings.origin(inapplicable.key), inapplicable.next);
     }
   }
   if (!settings.text("via").empty() && request.dry_run.wanted) check_via_dry_run(request.dry_run);

@@ -10,16 +10,16 @@
 namespace fleet {
 
 // An option that has no effect in this job, whether it is given or not.
-struct IdleOption {
+struct InapplicableOption {
   std::string key;
   std::string what, next;  // message and advice, unless another check rejects the flag
 };
 // Throws kUsage if --max_restart or the options of roles contradict each other.
-std::vector<IdleOption> idle_options(const Settings& settings);
+std::vector<InapplicableOption> inapplicable_options(const Settings& settings);
 
 // Throws kUsage for an option on the command line that has no effect (values from the environment
 // may be meant for other jobs), for options that contradict each other, and for invalid values. A
 // job started with --via is checked here, before anything starts.
-void check_options(const LaunchRequest& request, ArgumentsOf what);
+void check_options(const LaunchRequest& request, ArgumentsFor what);
 
 }  // namespace fleet

@@ -21,7 +21,7 @@ const OptionGroup& launch_option_group();
 const std::vector<Option>& launch_options();  // its options
 // Options that start nothing: --help, --dry_run and its companions. They are not part of the
 // configuration.
-const OptionGroup& look_at_options();
+const OptionGroup& inspect_options();
 
 // Keys, types, ranges, defaults and help lines of launch_options(), in the same order.
 const Schema& launch_schema();
@@ -49,7 +49,7 @@ struct LaunchRequest {
   Settings settings;
   std::vector<std::string> program;  // the program and its arguments
   DryRun dry_run;
-  std::string idle;  // ignored options of other launchers and the reasons; often empty
+  std::string ignored;  // ignored options of other launchers and the reasons; often empty
 };
 
 // Usage, options and examples. At most one screen, unless `all` lists every option by group.

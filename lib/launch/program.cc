@@ -98,7 +98,7 @@ ProgramKind program_kind(const Settings& settings) {
   if (settings.boolean("module")) return ProgramKind::kModule;
   if (settings.boolean("run_path")) return ProgramKind::kRunPath;
   if (settings.boolean("no_python")) return ProgramKind::kExecutable;
-  return acts_as_torchrun(settings) ? ProgramKind::kScript : ProgramKind::kByName;
+  return is_torchrun_mode(settings) ? ProgramKind::kScript : ProgramKind::kByName;
 }
 
 std::vector<std::string> rank_command(const std::vector<std::string>& program,
@@ -138,7 +138,7 @@ std::vector<std::string> rank_command(const std::vector<std::string>& program,
   }
 }
 
-std::string worker_beside_launcher() {
+std::string default_worker_path() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   return (self.parent_path() / "fleet-worker").string();

@@ -36,6 +36,6 @@ bool is_program(const std::string& name);
 bool is_job_file(const std::string& program);
 
 // The fleet-worker that belongs to this fleetrun.
-std::string worker_beside_launcher();
+std::string default_worker_path();
 
 }  // namespace fleet

@@ -11,7 +11,7 @@ namespace fleet {
 namespace {
 
 // A random part for unique names.
-std::string random_word() {
+std::string random_suffix() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device device;
   std::string word;
@@ -44,25 +44,25 @@ std::vector<std::string> read_filters(const std::string& text) {
 }  // namespace
 
 std::string log_folder(const Settings& settings) {
-  if (!acts_as_torchrun(settings)) return settings.text("log_dir");
+  if (!is_torchrun_mode(settings)) return settings.text("log_dir");
   std::string parent = settings.text("log_dir");
   if (is_temporary_log_folder(settings)) {
     const std::string temporary = env_or("TMPDIR", "/tmp");
-    parent = (temporary.empty() ? "/tmp" : temporary) + "/torchelastic_" + random_word();
+    parent = (temporary.empty() ? "/tmp" : temporary) + "/torchelastic_" + random_suffix();
   }
-  return parent + "/" + file_word(settings.text("job_id")) + "_" + random_word();
+  return parent + "/" + file_name_component(settings.text("job_id")) + "_" + random_suffix();
 }
 
 bool is_temporary_log_folder(const Settings& settings) {
-  return acts_as_torchrun(settings) && !settings.given("log_dir");
+  return is_torchrun_mode(settings) && !settings.given("log_dir");
 }
 
 std::string temporary_parent(const std::string& log_folder) {
   return std::filesystem::path(log_folder).parent_path().string();
 }
 
-RankFilesOf::RankFilesOf(const Settings& settings, std::string folder)
-    : as_torchrun_(acts_as_torchrun(settings)),
+RankFileLayout::RankFileLayout(const Settings& settings, std::string folder)
+    : as_torchrun_(is_torchrun_mode(settings)),
       split_(settings.boolean("log_split")),
       folder_(std::move(folder)),
       absolute_folder_(absolute_folder(folder_)),
@@ -70,7 +70,7 @@ RankFilesOf::RankFilesOf(const Settings& settings, std::string folder)
       output_filters_(settings.text("duplicate_stdout_filters")),
       error_filters_(settings.text("duplicate_stderr_filters")) {}
 
-RankFiles RankFilesOf::of(int local_rank, int servers, int attempt) const {
+RankFiles RankFileLayout::of(int local_rank, int servers, int attempt) const {
   if (!as_torchrun_) {
     const bool server = local_rank < servers;
     const std::string name = (server ? "/serverlog." : "/workerlog.") +
@@ -86,7 +86,7 @@ RankFiles RankFilesOf::of(int local_rank, int servers, int attempt) const {
           absolute_folder_ + name + "/error.json"};
 }
 
-CopiedLines RankFilesOf::copies(bool errors, int attempt) const {
+CopiedLines RankFileLayout::copies(bool errors, int attempt) const {
   const std::string own = as_torchrun_ ? "/attempt_" + std::to_string(attempt) : std::string();
   return {folder_ + own + (errors ? "/filtered_stderr.log" : "/filtered_stdout.log"),
           read_filters(errors ? error_filters_ : output_filters_)};

@@ -26,9 +26,9 @@ std::string temporary_parent(const std::string& log_folder);
 // Paddle: FOLDER/workerlog.N, serverlog.N for servers (the first ranks of a node), and
 // workerlog.N.err with --log_split. torchrun: FOLDER/attempt_K/N/stdout.log and stderr.log for the
 // streams in --redirects and --tee. `attempt`: the number of restarts after failures so far.
-class RankFilesOf {
+class RankFileLayout {
  public:
-  RankFilesOf(const Settings& settings, std::string folder);
+  RankFileLayout(const Settings& settings, std::string folder);
   RankFiles of(int local_rank, int servers, int attempt) const;
   // The lines that --duplicate_stdout_filters (`errors`: _stderr_) copies, and the file for them:
   // filtered_stdout.log beside the logs.

@@ -6,18 +6,18 @@
 #include "base/terminal_text.h"
 #include "launch/addresses.h"
 #include "launch/elasticity.h"
-#include "rendezvous/lookup.h"
+#include "rendezvous/job_lookup.h"
 
 namespace fleet {
 namespace {
 
 // The next host is one of the first remaining nodes.
 constexpr size_t kAsked = 16;
-constexpr std::chrono::milliseconds kPatience{1'000};
+constexpr std::chrono::milliseconds kLookupTimeout{1'000};
 
 }  // namespace
 
-void rejoin_where_it_runs(LaunchPlan* plan) {
+void rejoin_running_job(LaunchPlan* plan) {
   Topology& topology = plan->topology;
   const Settings& settings = plan->request.settings;
   const bool may_have_moved = topology.hosting == Topology::Hosting::kYes && topology.nnodes > 1 &&
@@ -31,14 +31,14 @@ void rejoin_where_it_runs(LaunchPlan* plan) {
     at.push_back(endpoint(node, topology.rendezvous_port));
   }
   const std::string there =
-      find_running_job(at, settings.text("job_id"), plan->security, kPatience);
+      find_running_job(at, settings.text("job_id"), plan->security, kLookupTimeout);
   if (there.empty()) return;
   spdlog::warn("job '{}' already runs, and its rendezvous is now at {}: this node joins it there",
                shown_name(settings.text("job_id")), there);
   topology.hosting = Topology::Hosting::kNo;
   const auto found = std::find(at.begin(), at.end(), there) - at.begin();
   topology.rendezvous_address = others.at(static_cast<size_t>(found));
-  hold_next_rendezvous(plan);
+  reserve_failover_port(plan);
 }
 
 }  // namespace fleet

@@ -32,8 +32,8 @@ void read_list(const Settings& settings, const char* key, ShownRanks* shown,
 }
 
 // torchrun's notation: 0 (none), 1, 2 or 3 for all ranks, or for some: "0:1,2:3".
-StreamsOfRanks read_streams(const Settings& settings, const char* key) {
-  StreamsOfRanks streams;
+RankStreams read_streams(const Settings& settings, const char* key) {
+  RankStreams streams;
   if (!settings.given(key)) return streams;
   const auto refuse = [&](const std::string& part) {
     throw Error(
@@ -63,12 +63,12 @@ ShownRanks read_shown_ranks(const Settings& settings) {
   ShownRanks shown;
   read_list(settings, "ranks", &shown, &shown.ranks);
   read_list(settings, "local_ranks_filter", &shown, &shown.local_ranks);
-  const bool as_torchrun = acts_as_torchrun(settings);
+  const bool as_torchrun = is_torchrun_mode(settings);
   const bool streams = settings.given("tee") || settings.given("redirects");
   if ((streams || as_torchrun) && !shown.chosen) shown.chosen = shown.all = true;
   shown.tee = read_streams(settings, "tee");
   shown.redirects = read_streams(settings, "redirects");
-  shown.labels = as_torchrun ? shown.tee : StreamsOfRanks{shown.chosen ? 3 : 0, {}};
+  shown.labels = as_torchrun ? shown.tee : RankStreams{shown.chosen ? 3 : 0, {}};
   return shown;
 }
 

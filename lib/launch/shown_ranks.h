@@ -12,7 +12,7 @@
 namespace fleet {
 
 // Streams of each local rank: kStandardOutput | kStandardError.
-struct StreamsOfRanks {
+struct RankStreams {
   int others = 0;
   std::map<int, int> by_rank;
   int of(int local_rank) const {
@@ -25,8 +25,8 @@ struct ShownRanks {
   bool chosen = false;  // false: local rank 0 of each node, as in Paddle
   bool all = false;
   std::set<int> ranks, local_ranks;  // global ranks, and local ranks of each node
-  StreamsOfRanks tee, redirects;     // streams by local rank
-  StreamsOfRanks labels;             // streams whose lines have their rank as prefix
+  RankStreams tee, redirects;        // streams by local rank
+  RankStreams labels;                // streams whose lines have their rank as prefix
 
   bool shows(int rank, int local_rank) const {
     return chosen ? all || ranks.contains(rank) || local_ranks.contains(local_rank)

@@ -64,10 +64,10 @@ std::string row(const std::string& key, const std::string& value, const Layout& 
 
 // Leave the last column free, because some terminals wrap after it.
 Layout narrow_layout(size_t key_width, int columns) {
-  constexpr size_t kLeastValue = 12, kUsual = 80;
-  const size_t room = (columns > 0 ? static_cast<size_t>(columns) : kUsual) - 1;
+  constexpr size_t kMinValueWidth = 12, kUsual = 80;
+  const size_t width = (columns > 0 ? static_cast<size_t>(columns) : kUsual) - 1;
   const size_t used = key_width + kSpacing + 2;
-  return {"", key_width, room > used + kLeastValue ? room - used : kLeastValue};
+  return {"", key_width, width > used + kMinValueWidth ? width - used : kMinValueWidth};
 }
 
 }  // namespace

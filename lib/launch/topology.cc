@@ -38,8 +38,8 @@ std::string reachable_address(const HostFacts& host, const Topology& topology) {
   if (numeric == address || !is_loopback(numeric) || address == "localhost") return address;
   for (const std::string& other : topology.nodes) {
     if (other == address || is_loopback(host.resolve(other))) continue;
-    const std::string facing = host.address_towards(other);
-    if (!facing.empty() && !is_loopback(facing)) return facing;
+    const std::string primary_interface = host.address_towards(other);
+    if (!primary_interface.empty() && !is_loopback(primary_interface)) return primary_interface;
   }
   usage("this host's name resolves to " + numeric + " here, where no other node can reach it",
         address,
@@ -241,7 +241,7 @@ NodeCount count_of_listed(const Settings& settings, int listed) {
 
 void wait_for_master_name(const Settings& settings, const HostFacts& host, const Clock& now,
                           const std::function<void()>& pause,
-                          const std::function<void(const std::string&)>& say) {
+                          const std::function<void(const std::string&)>& warn) {
   if (settings.text("master").empty() || node_count(settings).max < 2) return;
   const std::string name = parse_master(settings).address;
   const double start = now();
@@ -255,8 +255,8 @@ void wait_for_master_name(const Settings& settings, const HostFacts& host, const
     }
     if (now() >= next_line) {
       const double left = settings.number("rdzv_timeout") - (now() - start);
-      say("waiting for the name " + name + " to resolve, for " + std::to_string(std::lround(left)) +
-          " s more");
+      warn("waiting for the name " + name + " to resolve, for " +
+           std::to_string(std::lround(left)) + " s more");
       next_line = now() + 10;
     }
     pause();
@@ -282,7 +282,7 @@ Topology resolve_topology(const Settings& settings, const HostFacts& host) {
   } else {
     resolve_listed(settings, host, listed, master, &topology);
   }
-  const bool several = !topology.alone();
+  const bool several = !topology.is_single_node();
   topology.bind_address = several ? reachable_address(host, topology) : topology.address;
   const auto port = static_cast<int>(settings.integer("rdzv_port"));
   if (master && master->port > 0 && port > 0 && master->port != port) {

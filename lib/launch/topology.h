@@ -39,7 +39,7 @@ struct Topology {
 
   // Whether no other node takes part, not even as a spare, so that nobody connects to the
   // rendezvous.
-  bool alone() const { return nnodes == 1 && nodes.size() <= 1; }
+  bool is_single_node() const { return nnodes == 1 && nodes.size() <= 1; }
 };
 
 // The nodes listed in --ips, or in --servers and --workers; empty if nodes are counted. Throws
@@ -51,11 +51,11 @@ std::vector<ListedNode> listed_nodes(const Settings& settings);
 NodeCount count_of_listed(const Settings& settings, int listed);
 
 // Waits until the name of --master resolves, if several nodes join there: the pods of a Kubernetes
-// job start before their names are known. `now` and `pause` are the clock. `say` gets a line after
+// job start before their names are known. `now` and `pause` are the clock. `warn` gets a line after
 // 2 s and then every 10 s. Throws kTimeout after --rdzv_timeout.
 void wait_for_master_name(const Settings& settings, const HostFacts& host, const Clock& now,
                           const std::function<void()>& pause,
-                          const std::function<void(const std::string&)>& say);
+                          const std::function<void(const std::string&)>& warn);
 
 // Throws kUsage if the options contradict each other or this host, with advice.
 Topology resolve_topology(const Settings& settings, const HostFacts& host);

@@ -15,11 +15,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "launch/cluster_environment.h"
+#include "launch/command_line_flags.h"
 #include "launch/elasticity.h"
-#include "launch/given_flags.h"
 #include "launch/shell_words.h"
 #include "launch/shown_ranks.h"
-#include "launch/surroundings.h"
 #include "rendezvous/security.h"
 
 namespace fleet {
@@ -73,27 +73,27 @@ long long node_count(const Settings& settings, const Environment& environment) {
 }
 
 // Signals that are forwarded to the tasks. On SIGTERM srun itself would kill its tasks without
-// their grace time, so signals travel through the tasks' standard input instead (--leash).
+// their grace time, so signals travel through the tasks' standard input instead (--control_pipe).
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
-sigset_t heard_signals() {
-  sigset_t heard;
-  ::sigemptyset(&heard);
+sigset_t forwarded_signals() {
+  sigset_t forwarded;
+  ::sigemptyset(&forwarded);
   for (const int signal : kPassedOn) {
     struct sigaction action;
     const bool ignored = ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-    if (!ignored) ::sigaddset(&heard, signal);  // ignored: nohup, or the background of a script
+    if (!ignored) ::sigaddset(&forwarded, signal);  // ignored: nohup, or the background of a script
   }
-  ::sigaddset(&heard, SIGCHLD);
-  return heard;
+  ::sigaddset(&forwarded, SIGCHLD);
+  return forwarded;
 }
 
 // srun gets its own process group, so that a terminal's Ctrl-C reaches only this process.
-pid_t spawn_srun(std::vector<std::string> words, const sigset_t& mask, UniqueFd* leash) {
+pid_t spawn_srun(std::vector<std::string> words, const sigset_t& mask, UniqueFd* control_pipe) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
   const UniqueFd reading(ends[0]);
-  *leash = UniqueFd(ends[1]);
+  *control_pipe = UniqueFd(ends[1]);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -118,23 +118,23 @@ pid_t spawn_srun(std::vector<std::string> words, const sigset_t& mask, UniqueFd*
 }
 
 int run_srun(std::vector<std::string> words) {
-  const sigset_t heard = heard_signals();
+  const sigset_t forwarded = forwarded_signals();
   sigset_t before;
-  ::sigprocmask(SIG_BLOCK, &heard, &before);
-  UniqueFd leash;
-  const pid_t srun = spawn_srun(std::move(words), before, &leash);
+  ::sigprocmask(SIG_BLOCK, &forwarded, &before);
+  UniqueFd control_pipe;
+  const pid_t srun = spawn_srun(std::move(words), before, &control_pipe);
   ::signal(SIGPIPE, SIG_IGN);
   for (int stops = 0;;) {
     int signal = 0, status = 0;
-    if (::sigwait(&heard, &signal) != 0) continue;
+    if (::sigwait(&forwarded, &signal) != 0) continue;
     if (signal == SIGCHLD) {
       if (::waitpid(srun, &status, WNOHANG) != srun) continue;
       return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
     const char byte = static_cast<char>(signal);
     stops += signal != SIGUSR1 && signal != SIGUSR2;
-    const bool told = ::write(leash.get(), &byte, 1) == 1;
-    if (stops > 2 || !told) ::kill(srun, SIGTERM);  // end srun without waiting for the tasks
+    const bool written = ::write(control_pipe.get(), &byte, 1) == 1;
+    if (stops > 2 || !written) ::kill(srun, SIGTERM);  // end srun without waiting for the tasks
   }
 }
 
@@ -175,7 +175,7 @@ std::vector<std::string> srun_command(const LaunchRequest& request, const Enviro
   if (nodes != "1" && !chooses_ranks(settings)) {
     command.push_back("--local_ranks_filter=0");  // lines of several nodes need their rank
   }
-  command.push_back("--leash");
+  command.push_back("--control_pipe");
   command.push_back("--");
   command.insert(command.end(), request.program.begin(), request.program.end());
   return command;
@@ -194,7 +194,7 @@ ViaPlan plan_via_slurm(const LaunchRequest& request, const Environment& environm
   std::vector<ListedNode> nodes = expand_nodes(environment("SLURM_JOB_NODELIST").value_or(""),
                                                "environment SLURM_JOB_NODELIST");
   nodes.resize(std::min(nodes.size(), static_cast<size_t>(node_count(settings, environment))));
-  const std::vector<NodeProcesses> processes = foresee_processes(settings, nodes);
+  const std::vector<NodeProcesses> processes = expected_processes(settings, nodes);
   const std::string logs = settings.text("log_dir");
   for (size_t k = 0; k < nodes.size(); ++k) {
     NodeStart& node = plan.nodes.emplace_back();

@@ -24,9 +24,9 @@
 #include "node/control_socket.h"
 #include "node/job_cgroup.h"
 #include "node/process_tree.h"
+#include "node/process_tree_reaper.h"
 #include "node/stack_report.h"
 #include "node/supervision.h"
-#include "node/sweep.h"
 #include "node/verdict_file.h"
 
 namespace fleet {
@@ -51,11 +51,11 @@ class Agent : private SupervisionEffects {
         record_(plan_.record),
         supervision_(*this, wants_colors(STDERR_FILENO)),
         signals_(loop_),
-        sweep_(loop_, plan_.foreign,
-               [this](std::string stuck) {
-                 stuck_known_ = !stuck.empty();
-                 supervision_.on_all_gone(stuck);
-               }),
+        reaper_(loop_, plan_.other_children,
+                [this](std::string stuck) {
+                  stuck_known_ = !stuck.empty();
+                  supervision_.on_all_gone(stuck);
+                }),
         channel_(
             loop_, std::move(plan_.guardian.socket),
             [this](const WireMessage& message) { on_guardian(message); },
@@ -82,9 +82,9 @@ class Agent : private SupervisionEffects {
     // The reader of our output may be gone: that must not end the job.
     ::signal(SIGPIPE, SIG_IGN);
     wait_for_signal();
-    if (plan_.leash) {
-      leash_.emplace(loop_, plan_.leash.release());
-      wait_for_leash();
+    if (plan_.control_pipe) {
+      control_pipe_.emplace(loop_, plan_.control_pipe.release());
+      wait_for_control_pipe();
     }
     client_.start(plan_.node);
     // Unblock only now: existing threads keep all signals blocked, so signals arrive in this
@@ -97,7 +97,7 @@ class Agent : private SupervisionEffects {
     if (plan_.server) plan_.server->stop();
     channel_.close();  // ends the guardian
     if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
-    look_for_leftovers();
+    report_leftovers();
     end_.code = exit_code_;
     record_.end(std::move(end_));
     return exit_code_;
@@ -105,12 +105,12 @@ class Agent : private SupervisionEffects {
 
  private:
   // The guardian has ended: its remaining children are ours now.
-  void look_for_leftovers() {
+  void report_leftovers() {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
-    const std::vector<pid_t> left = descendants(plan_.foreign);
+    const std::vector<pid_t> left = descendants(plan_.other_children);
     spdlog::debug("{} processes left", left.size());
-    sweep_job_cgroups();  // a killed guardian leaves its cgroup
+    remove_stale_job_cgroups();  // a killed guardian leaves its cgroup
     if (stuck_known_) return;
     for (const pid_t pid : left) spdlog::error("left behind: {}", describe_process(pid));
   }
@@ -154,20 +154,20 @@ class Agent : private SupervisionEffects {
   }
 
   // Every node has a control pipe of its own and receives the signal through it.
-  void on_leash(int signal) {
+  void on_control_signal(int signal) {
     const bool of_user = (signal == SIGUSR1 || signal == SIGUSR2) && !stops(signal);
     of_user ? channel_.send(SignalRanks{signal}) : on_signal(signal);
   }
 
-  void wait_for_leash() {
-    leash_->async_read_some(
-        asio::buffer(leash_bytes_), [this](boost::system::error_code error, size_t n) {
+  void wait_for_control_pipe() {
+    control_pipe_->async_read_some(
+        asio::buffer(control_pipe_bytes_), [this](boost::system::error_code error, size_t n) {
           if (error) {
             note_stop(SIGHUP);
-            return supervision_.on_starter_gone(std::chrono::steady_clock::now());
+            return supervision_.on_starter_lost(std::chrono::steady_clock::now());
           }
-          for (size_t i = 0; i < n; ++i) on_leash(leash_bytes_[i]);
-          wait_for_leash();
+          for (size_t i = 0; i < n; ++i) on_control_signal(control_pipe_bytes_[i]);
+          wait_for_control_pipe();
         });
   }
 
@@ -176,32 +176,33 @@ class Agent : private SupervisionEffects {
     while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
       if (pid == plan_.guardian.pid) guardian_reaped_ = true;
     }
-    sweep_.on_children_changed();
+    reaper_.on_children_changed();
   }
 
   // A failing check fails on every node, and the first node to end leaves the job. Events that
   // arrive meanwhile wait for this node's own outcome.
   bool waits_for_check(const RendezvousEvent& event) const {
     return checking_ &&
-           (std::holds_alternative<RestartOrder>(event) ||
+           (std::holds_alternative<RestartCommand>(event) ||
             std::holds_alternative<HostLost>(event) || std::holds_alternative<Verdict>(event));
   }
 
   void on_rendezvous(RendezvousEvent& event) {
     if (waits_for_check(event)) return held_.push_back(std::move(event));
-    if (const auto* progress = std::get_if<JoinProgress>(&event)) say(progress->line);
+    if (const auto* progress = std::get_if<JoinProgress>(&event)) warn(progress->line);
     if (const auto* refusal = std::get_if<Refusal>(&event)) supervision_.on_refusal(refusal->error);
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
     if (const auto* peer = std::get_if<PeerEvent>(&event)) on_peer(*peer);
-    if (const auto* order = std::get_if<StopOrder>(&event)) {
-      supervision_.on_stop_order(*order, std::chrono::steady_clock::now());
+    if (const auto* command = std::get_if<StopCommand>(&event)) {
+      supervision_.on_stop_command(*command, std::chrono::steady_clock::now());
     }
-    if (const auto* order = std::get_if<SignalOrder>(&event)) {
-      channel_.send(SignalRanks{order->signal});
+    if (const auto* command = std::get_if<SignalCommand>(&event)) {
+      channel_.send(SignalRanks{command->signal});
     }
-    if (const auto* order = std::get_if<StackOrder>(&event)) supervision_.on_stack_order(*order);
-    if (const auto* order = std::get_if<RestartOrder>(&event)) {
-      supervision_.on_restart_order(*order);
+    if (const auto* command = std::get_if<StackCommand>(&event))
+      supervision_.on_stack_command(*command);
+    if (const auto* command = std::get_if<RestartCommand>(&event)) {
+      supervision_.on_restart_command(*command);
     }
     if (const auto* report = std::get_if<StackReport>(&event)) answer_stacks(*report);
     if (const auto* lost = std::get_if<HostLost>(&event)) supervision_.on_host_lost(*lost);
@@ -212,7 +213,7 @@ class Agent : private SupervisionEffects {
   void on_take_over(const TakeOver& turn) {
     try {
       plan_.server = plan_.take_over(turn);
-      say("this node now hosts the rendezvous");
+      warn("this node now hosts the rendezvous");
       record_.on_hosting(plan_.server->network_address());
       client_.follow(plan_.server->local_address());
     } catch (const Error& error) {
@@ -221,19 +222,19 @@ class Agent : private SupervisionEffects {
   }
 
   void on_peer(const PeerEvent& peer) {
-    peer.kind == PeerEvent::Kind::kPace ? say(peer.line) : spdlog::info("{}", peer.line);
+    peer.kind == PeerEvent::Kind::kStraggler ? warn(peer.line) : spdlog::info("{}", peer.line);
   }
 
   // `fleetrun stacks JOB`.
   void on_request(const std::string& request, ControlSocket::Reply reply) {
     if (request != "stacks") return reply("unknown request: " + request + "\n");
     if (!world_) return reply("the job is still forming\n");
-    asking_.push_back(std::move(reply));
+    stack_requests_.push_back(std::move(reply));
     client_.request_stacks();
   }
 
   void answer_stacks(const StackReport& report) {
-    for (const ControlSocket::Reply& reply : std::exchange(asking_, {})) {
+    for (const ControlSocket::Reply& reply : std::exchange(stack_requests_, {})) {
       reply(stack_report_json(report));
     }
   }
@@ -312,7 +313,7 @@ class Agent : private SupervisionEffects {
       supervision_.on_rank_stalled(*stalled);
     }
     if (const auto* said = std::get_if<ServiceBytes>(&message)) {
-      if (service_) service_->on_rank_said(said->local_rank, said->bytes);
+      if (service_) service_->on_rank_bytes(said->local_rank, said->bytes);
     }
     if (const auto* stacks = std::get_if<StacksCollected>(&message)) {
       supervision_.on_stacks(*stacks);
@@ -326,12 +327,14 @@ class Agent : private SupervisionEffects {
 
   void on_guardian_closed() {
     supervision_.on_guardian_lost();
-    if (!all_gone_) sweep_.start();
+    if (!all_gone_) reaper_.start();
   }
 
   // --- effects ---
   void report(const RankExit& exit) override { client_.report(exit); }
-  void report_pace(const std::vector<RankPace>& pace) override { client_.report(pace); }
+  void report_steps(const std::vector<RankSteps>& rank_steps) override {
+    client_.report(rank_steps);
+  }
   void report_stall(const RankStall& stall) override { client_.report(stall); }
   void collect_stacks() override {
     // A little less than the rendezvous waits.
@@ -340,23 +343,23 @@ class Agent : private SupervisionEffects {
   void send_stacks(const std::vector<RankStack>& stacks) override { client_.send_stacks(stacks); }
   void finish_node() override { client_.finish(); }
   void report_failure(const std::string& how) override { client_.report_failure(how); }
-  void ready(int epoch) override { client_.ready(epoch); }
+  void ready(int generation) override { client_.ready(generation); }
   void request_stop(int signal) override { client_.request_stop(signal); }
   void request_kill(int signal) override { client_.request_stop(signal, true); }
   void stop_ranks(int signal) override {
     channel_.send(StopRanks{signal, static_cast<int>(plan_.grace.count())});
   }
   void kill_ranks() override { channel_.send(KillRanks{}); }
-  void keep(const Verdict& verdict) override {
+  void record_verdict(const Verdict& verdict) override {
     end_.verdict = verdict_json(verdict, record_.record().job_id, world_.get(), unix_seconds());
-    end_.verdict_path = keep_verdict(record_.record(), end_.verdict);
+    end_.verdict_path = write_verdict_file(record_.record(), end_.verdict);
     if (verdict.kind == VerdictKind::kStopped) end_.stopped_by = verdict.signal;
   }
-  void tell_verdict(const std::string& text) override {
-    if (plan_.tell_verdict) fail(text);
+  void print_verdict(const std::string& text) override {
+    if (plan_.print_verdict) report_error(text);
   }
-  void say(const std::string& text) override { spdlog::warn("{}", text); }
-  void fail(const std::string& text) override { spdlog::error("{}", text); }
+  void warn(const std::string& text) override { spdlog::warn("{}", text); }
+  void report_error(const std::string& text) override { spdlog::error("{}", text); }
   void end(int exit_code) override {
     exit_code_ = exit_code;
     loop_.stop();
@@ -370,13 +373,13 @@ class Agent : private SupervisionEffects {
   Supervision supervision_;
   asio::signal_set signals_;
   std::set<int> arriving_;  // stop signals whose copies may follow
-  Sweep sweep_;
+  ProcessTreeReaper reaper_;
   Channel channel_;
   std::unique_ptr<RankService> service_;
-  std::optional<asio::posix::stream_descriptor> leash_;
-  char leash_bytes_[16];
+  std::optional<asio::posix::stream_descriptor> control_pipe_;
+  char control_pipe_bytes_[16];
   ControlSocket control_;
-  std::vector<ControlSocket::Reply> asking_;  // pending requests for stacks
+  std::vector<ControlSocket::Reply> stack_requests_;  // pending requests for stacks
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
   bool checking_ = false;

@@ -22,7 +22,7 @@ namespace fleet {
 struct AgentPlan {
   GuardianProcess guardian;
   // Children from before this process was exec'd from a shell: not ours.
-  std::vector<pid_t> foreign;
+  std::vector<pid_t> other_children;
   sigset_t signal_mask;                      // before block_all_signals()
   std::unique_ptr<RendezvousServer> server;  // set if this node hosts the rendezvous
   RendezvousClientOptions client;
@@ -47,8 +47,8 @@ struct AgentPlan {
       serve;
   // The control pipe: a remote starter of this launcher holds the other end. Each byte acts like a
   // signal sent to this process, the end of the pipe like a SIGHUP. Empty if there is none.
-  UniqueFd leash;
-  bool tell_verdict =
+  UniqueFd control_pipe;
+  bool print_verdict =
       true;  // print the verdict; false: the starter of this launcher prints it from the kept one
 };
 

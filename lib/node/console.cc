@@ -23,7 +23,7 @@ int open_nonblocking(int fd) {
   return ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-bool same_place(int fd, int other) {
+bool same_destination(int fd, int other) {
   struct stat one, two;
   return ::fstat(fd, &one) == 0 && ::fstat(other, &two) == 0 && one.st_dev == two.st_dev &&
          one.st_ino == two.st_ino;
@@ -78,16 +78,16 @@ std::string_view Console::skip(std::string_view output) {
   skipped_lines_ += std::count(skipped.begin(), skipped.end(), '\n');
   if (!skipped.empty()) skipped_whole_ = skipped.back() == '\n';
   output.remove_prefix(end);
-  if (!output.empty()) say_skipped();
+  if (!output.empty()) report_skipped();
   return output;
 }
 
-void Console::say_skipped() {
+void Console::report_skipped() {
   if (!shown_whole_) waiting_ += '\n';
   waiting_ += "[fleetrun] " + std::to_string(skipped_lines_) + " lines (" +
               mebibytes(static_cast<size_t>(skipped_bytes_)) +
               ") are not shown because the terminal is too slow" +
-              (where_.empty() ? "" : "; see " + where_) + "\n";
+              (log_hint_.empty() ? "" : "; see " + log_hint_) + "\n";
   shown_whole_ = true;
   skipping_ = false;
   skipped_lines_ = skipped_bytes_ = 0;
@@ -121,7 +121,7 @@ bool Console::write_piece() {
 void Console::pump() {
   if (waits_) return;
   for (;;) {
-    if (waiting() == 0 && skipping_) say_skipped();
+    if (waiting() == 0 && skipping_) report_skipped();
     if (waiting() == 0) break;
     pollfd state = {out_.native_handle(), POLLOUT, 0};
     if (pollable_ && !own_ && ::poll(&state, 1, 0) != 1) break;
@@ -130,7 +130,7 @@ void Console::pump() {
   if (idle()) {
     waiting_.clear();
     written_ = 0;
-    if (on_room_) on_room_();
+    if (on_drained_) on_drained_();
     return;
   }
   waits_ = true;
@@ -141,7 +141,7 @@ void Console::pump() {
                     if (error) give_up();
                     const bool was_full = full();
                     pump();
-                    if (was_full && !full() && !idle() && on_room_) on_room_();
+                    if (was_full && !full() && !idle() && on_drained_) on_drained_();
                   });
 }
 

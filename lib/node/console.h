@@ -15,7 +15,7 @@ namespace fleet {
 int open_nonblocking(int fd);
 
 // Whether both refer to the same terminal, pipe or file.
-bool same_place(int fd, int other);
+bool same_destination(int fd, int other);
 
 // A stopped terminal or a slow reader must not keep the guardian from killing. Lines of at most
 // PIPE_BUF bytes are written atomically, so other processes' output appears between lines.
@@ -24,10 +24,10 @@ class Console {
   Console(boost::asio::io_context& loop, int fd);
 
   // If true, whole lines are dropped while too much output waits, and a line reports their number.
-  // Otherwise (the default) full() tells the producer to pause until on_room.
+  // Otherwise (the default) full() tells the producer to pause until on_drained.
   void drop_when_full(bool drop) { drops_ = drop; }
   // For that line: where the user can read them instead.
-  void say_where(std::string where) { where_ = std::move(where); }
+  void set_log_hint(std::string where) { log_hint_ = std::move(where); }
 
   void write(std::string_view output);
   bool full() const { return !drops_ && waiting() > kFull; }
@@ -42,19 +42,19 @@ class Console {
   size_t waiting() const { return waiting_.size() - written_; }  // bytes
   int64_t taken() const { return taken_; }                       // bytes written so far
   // Called when it is no longer full, and when it has become idle.
-  void on_room(std::function<void()> callback) { on_room_ = std::move(callback); }
+  void on_drained(std::function<void()> callback) { on_drained_ = std::move(callback); }
 
  private:
   static constexpr size_t kFull = 1 << 20;
   std::string_view skip(std::string_view output);
-  void say_skipped();
+  void report_skipped();
   void pump();
   size_t next_piece() const;
   bool write_piece();
   void give_up();
 
   boost::asio::posix::stream_descriptor out_;
-  std::string waiting_, where_;
+  std::string waiting_, log_hint_;
   size_t written_ = 0;  // of waiting_
   int64_t taken_ = 0;
   // pollable_: epoll accepts it. own_: writes never block.
@@ -64,7 +64,7 @@ class Console {
   // The written, or skipped, text ends with a newline.
   bool shown_whole_ = true, skipped_whole_ = true;
   int64_t skipped_lines_ = 0, skipped_bytes_ = 0;
-  std::function<void()> on_room_;
+  std::function<void()> on_drained_;
 };
 
 }  // namespace fleet

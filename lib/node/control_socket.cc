@@ -60,40 +60,40 @@ void ControlSocket::accept() {
   acceptor_.async_accept([this](boost::system::error_code error, stream_protocol::socket socket) {
     if (error) return;
     const uint64_t id = ++last_;
-    visitors_[id].stream = std::make_unique<ByteStream>(
-        loop_, UniqueFd(socket.release()), [this, id](std::string_view bytes) { heard(id, bytes); },
-        [this, id] { drop(id); });
+    clients_[id].stream = std::make_unique<ByteStream>(
+        loop_, UniqueFd(socket.release()),
+        [this, id](std::string_view bytes) { on_bytes(id, bytes); }, [this, id] { drop(id); });
     accept();
   });
 }
 
-// Deferred, because the visitor's stream may be the caller.
+// Deferred, because the client's stream may be the caller.
 void ControlSocket::drop(uint64_t id) {
-  boost::asio::post(loop_, [this, id] { visitors_.erase(id); });
+  boost::asio::post(loop_, [this, id] { clients_.erase(id); });
 }
 
-void ControlSocket::heard(uint64_t id, std::string_view bytes) {
-  Visitor& visitor = visitors_.at(id);
-  if (visitor.asked) return;
-  visitor.request += bytes;
-  const size_t end = visitor.request.find('\n');
+void ControlSocket::on_bytes(uint64_t id, std::string_view bytes) {
+  Client& client = clients_.at(id);
+  if (client.asked) return;
+  client.request += bytes;
+  const size_t end = client.request.find('\n');
   if (end == std::string::npos) {
-    if (visitor.request.size() > kMaxRequest) drop(id);
+    if (client.request.size() > kMaxRequest) drop(id);
     return;
   }
-  visitor.asked = true;
-  on_request_(visitor.request.substr(0, end),
+  client.asked = true;
+  on_request_(client.request.substr(0, end),
               [this, id](std::string_view text) { answer(id, text); });
 }
 
 void ControlSocket::answer(uint64_t id, std::string_view text) {
-  const auto found = visitors_.find(id);
-  if (found == visitors_.end()) return;  // the visitor has left
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return;  // the client has left
   found->second.stream->send(text);
   found->second.stream->when_sent([this, id] { drop(id); });
 }
 
-std::string ask_fleetrun(pid_t pid, const std::string& request, int timeout_seconds) {
+std::string send_control_request(pid_t pid, const std::string& request, int timeout_seconds) {
   const std::string folder = runtime_folder();
   check_runtime_folder(folder);
   const std::string path = path_in(folder, pid);

@@ -31,25 +31,25 @@ class ControlSocket {
   void accept();
   void answer(uint64_t id, std::string_view text);
 
-  struct Visitor {
+  struct Client {
     std::unique_ptr<ByteStream> stream;
     std::string request;
     bool asked = false;
   };
-  void heard(uint64_t id, std::string_view bytes);
+  void on_bytes(uint64_t id, std::string_view bytes);
   void drop(uint64_t id);
 
   boost::asio::io_context& loop_;
   OnRequest on_request_;
   std::string path_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
-  std::map<uint64_t, Visitor> visitors_;
+  std::map<uint64_t, Client> clients_;
   uint64_t last_ = 0;
 };
 
 // Sends a request to the fleetrun of this pid and waits for the answer. Throws kNotFound if it
 // cannot be reached, kTimeout if it does not answer.
-std::string ask_fleetrun(pid_t pid, const std::string& request, int timeout_seconds);
+std::string send_control_request(pid_t pid, const std::string& request, int timeout_seconds);
 
 // The path of that fleetrun's socket.
 std::string control_socket_of(pid_t pid);

@@ -35,8 +35,8 @@ constexpr char kEnding[] = ".ended";
 constexpr double kUnfinished = 60;  // seconds
 
 std::string path_of(const std::string& folder, const JobRecord& record) {
-  return folder + "/" + file_word(record.job_id) + "." + std::to_string(record.pid) + "." +
-         std::to_string(std::llround(record.started * 1000)) + kEnding;
+  return folder + "/" + file_name_component(record.job_id) + "." + std::to_string(record.pid) +
+         "." + std::to_string(std::llround(record.started * 1000)) + kEnding;
 }
 
 Json end_json(const JobEnd& end) {
@@ -56,7 +56,7 @@ struct KeptFile {
   int64_t size = 0;
 };
 
-std::optional<KeptFile> look_at(const std::string& path) {
+std::optional<KeptFile> stat_file(const std::string& path) {
   struct stat status = {};
   if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
   return KeptFile{path, static_cast<double>(status.st_mtime), status.st_size};
@@ -71,25 +71,25 @@ pid_t pid_in(std::string_view name) {
 
 bool is_gone(pid_t pid) { return pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH; }
 
-class Tidying {
+class RuntimeFolderCleaner {
  public:
-  Tidying(std::string folder, const EndedJobLimits& limits)
+  RuntimeFolderCleaner(std::string folder, const EndedJobLimits& limits)
       : folder_(std::move(folder)), limits_(limits), now_(unix_seconds()) {}
 
   void run() {
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(folder_.c_str()), ::closedir);
     if (!folder) return;
-    while (const dirent* entry = ::readdir(folder.get())) look(entry->d_name);
+    while (const dirent* entry = ::readdir(folder.get())) inspect(entry->d_name);
     for (const std::string& name : sockets_) remove_socket(name);
     remove_dead_local_sockets(folder_);
     remove_excess();
   }
 
  private:
-  void look(const std::string& name) {
+  void inspect(const std::string& name) {
     const std::string path = folder_ + "/" + name;
-    if (name.ends_with(kEnding) || name.ends_with(kVerdictEnding)) {
-      if (auto kept = look_at(path)) ended_.push_back(std::move(*kept));
+    if (name.ends_with(kEnding) || name.ends_with(kVerdictSuffix)) {
+      if (auto kept = stat_file(path)) ended_.push_back(std::move(*kept));
     } else if (name.ends_with(".json")) {
       if (is_gone(pid_in(name))) read_running_job(path);
       if (::access(path.c_str(), F_OK) == 0) pids_.push_back(pid_in(name));
@@ -107,7 +107,7 @@ class Tidying {
   }
 
   bool is_old(const std::string& path) const {
-    const auto file = look_at(path);
+    const auto file = stat_file(path);
     return file && now_ - file->changed > kUnfinished;
   }
 
@@ -159,7 +159,7 @@ EndedJob read_ended_job(const std::string& json) {
   return job;
 }
 
-void keep_ended_job(const EndedJob& job) {
+void save_ended_job(const EndedJob& job) {
   replace_owned_file(path_of(make_runtime_folder(), job.record), ended_job_json(job),
                      {.mode = 0600, .sync = false});
 }
@@ -200,10 +200,10 @@ std::vector<EndedJob> find_ended_jobs() {
   return found;
 }
 
-void tidy_runtime_folder(const EndedJobLimits& limits) {
+void clean_runtime_folder(const EndedJobLimits& limits) {
   const std::string folder = runtime_folder();
   check_runtime_folder(folder);
-  Tidying(folder, limits).run();
+  RuntimeFolderCleaner(folder, limits).run();
 }
 
 }  // namespace fleet

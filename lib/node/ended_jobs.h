@@ -24,7 +24,7 @@ EndedJob read_ended_job(const std::string& json);
 JobEnd end_of_killed(const JobRecord& record);
 
 // Not synced to the disk. Throws kUsage or kIo if it cannot be written.
-void keep_ended_job(const EndedJob& job);
+void save_ended_job(const EndedJob& job);
 
 // Whether the end of this run is recorded already.
 bool has_ended_record(const JobRecord& record);
@@ -41,6 +41,6 @@ struct EndedJobLimits {
 // Removes records beyond the limits and cleans up after killed fleetruns: their records become
 // those of ended jobs, their sockets and unfinished files are removed. Quick: it opens only files
 // that it removes.
-void tidy_runtime_folder(const EndedJobLimits& limits = {});
+void clean_runtime_folder(const EndedJobLimits& limits = {});
 
 }  // namespace fleet

@@ -19,7 +19,7 @@ namespace fleet {
 struct GuardianProcess {
   pid_t pid = -1;
   UniqueFd socket;  // for a Channel
-  UniqueFd alive;   // keep open as long as the launcher lives (Watcher)
+  UniqueFd alive;   // keep open as long as the launcher lives (OrphanWatchdog)
 };
 
 // Forks the guardian. Call it before the process has threads, gRPC or a loop, with every signal

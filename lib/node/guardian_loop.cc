@@ -23,16 +23,16 @@
 #include "node/error_file.h"
 #include "node/exit_order.h"
 #include "node/failure_cause.h"
-#include "node/hang_watch.h"
+#include "node/hang_detector.h"
 #include "node/job_cgroup.h"
 #include "node/job_logs.h"
 #include "node/log_tail.h"
-#include "node/oom_watch.h"
+#include "node/oom_detector.h"
+#include "node/orphan_watchdog.h"
 #include "node/process_tree.h"
+#include "node/process_tree_reaper.h"
 #include "node/spawn.h"
 #include "node/stack_collector.h"
-#include "node/sweep.h"
-#include "node/watcher.h"
 #include "observe/rank_progress.h"
 
 namespace fleet {
@@ -42,14 +42,14 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr size_t kTailLines = 20;
-constexpr std::chrono::seconds kLookEvery{1};
+constexpr std::chrono::seconds kInspectInterval{1};
 // Its share of the 5 s within which a hang is reported; the debuggers have 4 s.
-constexpr std::chrono::milliseconds kLookForHangs{500};
+constexpr std::chrono::milliseconds kHangCheckInterval{500};
 constexpr int kKeptFree = 8;  // descriptors
-constexpr std::chrono::milliseconds kWatcherAfter{10};
+constexpr std::chrono::milliseconds kWatchdogDelay{10};
 
 // A prefix of an environment entry that only this process's ranks have: their progress file.
-std::string own_mark() {
+std::string own_environment_prefix() {
   return std::string(kEnvProgressFile) + "=/proc/" + std::to_string(::getpid()) + "/fd/";
 }
 
@@ -59,9 +59,9 @@ struct GuardedRank {
   bool ended = false;
   RankLog* log = nullptr;
   std::unique_ptr<ByteStream> service;
-  std::optional<HangWatch> watch;
+  std::optional<HangDetector> hang_detector;
   std::unique_ptr<ProgressReader> progress;  // the rank's own progress reports
-  LocalProgress told;                        // the last progress sent to the launcher
+  LocalProgress sent_progress;               // the last progress sent to the launcher
 };
 
 class Guardian {
@@ -71,11 +71,11 @@ class Guardian {
       : original_(original),
         descriptors_(descriptors),
         children_(loop_, SIGCHLD),
-        sweep_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
+        reaper_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
         grace_(loop_),
-        look_(loop_),
-        watch_(loop_),
-        watcher_(std::move(alive), own_mark()),
+        inspect_timer_(loop_),
+        watchdog_timer_(loop_),
+        watchdog_(std::move(alive), own_environment_prefix()),
         collector_(loop_),
         logs_(loop_),
         channel_(
@@ -92,7 +92,7 @@ class Guardian {
     if (const auto* stop = std::get_if<StopRanks>(&message)) stop_ranks(*stop);
     if (const auto* order = std::get_if<SignalRanks>(&message)) signal_ranks(order->signal);
     if (const auto* order = std::get_if<CollectStacks>(&message)) collect_stacks(*order);
-    if (const auto* bytes = std::get_if<ServiceBytes>(&message)) tell_rank(*bytes);
+    if (const auto* bytes = std::get_if<ServiceBytes>(&message)) send_to_rank(*bytes);
     if (std::get_if<KillRanks>(&message)) kill_all();
   }
 
@@ -104,7 +104,7 @@ class Guardian {
     ranks_.clear();
     gone_ = announced_ = false;
     still_there_.clear();
-    look_every_ = kLookEvery;
+    inspect_interval_ = kInspectInterval;
     logs_.begin(spawn);
     ranks_.reserve(spawn.ranks.size());
     std::vector<UniqueFd>
@@ -116,7 +116,7 @@ class Guardian {
       GuardedRank& rank = ranks_.emplace_back();
       rank.command = command;
       if (!command.error_file.empty()) ::unlink(command.error_file.c_str());  // of an earlier start
-      Spawned spawned = start_process(rank);
+      SpawnResult spawned = start_process(rank);
       channel_.send(RankStarted{command.local_rank, spawned.pid, spawned.error});
       rank.pid = spawned.pid;
       rank.ended = spawned.pid < 0;
@@ -125,37 +125,37 @@ class Guardian {
       if (spawned.service) listen_to(rank, std::move(spawned.service));
       rank.log = logs_.open(command, std::move(spawned.output));
       if (command.hang_timeout_ms > 0) {
-        rank.watch.emplace(std::chrono::milliseconds(command.hang_timeout_ms));
-        look_every_ = std::clamp(std::chrono::milliseconds(command.hang_timeout_ms / 8),
-                                 std::chrono::milliseconds(20), kLookForHangs);
+        rank.hang_detector.emplace(std::chrono::milliseconds(command.hang_timeout_ms));
+        inspect_interval_ = std::clamp(std::chrono::milliseconds(command.hang_timeout_ms / 8),
+                                       std::chrono::milliseconds(20), kHangCheckInterval);
       }
     }
-    cgroup_tried_ = told_to_stop_ = killed_ = false;
-    look();
-    start_watcher();
+    cgroup_tried_ = stop_sent_ = killed_ = false;
+    inspect_ranks();
+    start_watchdog();
     end_if_done();
   }
 
-  Spawned start_process(GuardedRank& rank) {
+  SpawnResult start_process(GuardedRank& rank) {
     try {
       rank.progress = std::make_unique<ProgressReader>();
       rank.command.environment.emplace_back(kEnvProgressFile, rank.progress->path());
-      return spawn_rank(rank.command, original_, &descriptors_, &places_);
+      return spawn_rank(rank.command, original_, &descriptors_, &rank_descriptors_);
     } catch (const Error& error) {  // descriptors may have run out
-      Spawned failed;
+      SpawnResult failed;
       failed.error = error.what();
       return failed;
     }
   }
 
   // Delayed, so that the start and end of short ranks do not wait for a fork.
-  void start_watcher() {
-    if (watcher_.pid() > 0) return;
-    watch_.expires_after(kWatcherAfter);
-    watch_.async_wait([this](boost::system::error_code error) {
+  void start_watchdog() {
+    if (watchdog_.pid() > 0) return;
+    watchdog_timer_.expires_after(kWatchdogDelay);
+    watchdog_timer_.async_wait([this](boost::system::error_code error) {
       if (error || killed_) return;
-      watcher_.start();
-      sweep_.spare(watcher_.pid());
+      watchdog_.start();
+      reaper_.exclude(watchdog_.pid());
     });
   }
 
@@ -176,28 +176,28 @@ class Guardian {
         [] {});  // the rank has closed it or ended, which is noticed elsewhere
   }
 
-  void tell_rank(const ServiceBytes& told) {
+  void send_to_rank(const ServiceBytes& message) {
     for (GuardedRank& rank : ranks_) {
-      if (rank.command.local_rank == told.local_rank && rank.service)
-        rank.service->send(told.bytes);
+      if (rank.command.local_rank == message.local_rank && rank.service)
+        rank.service->send(message.bytes);
     }
   }
 
   // Samples the ranks' progress while they run.
-  void look() {
+  void inspect_ranks() {
     const bool any = std::any_of(ranks_.begin(), ranks_.end(),
                                  [](const GuardedRank& rank) { return !rank.ended; });
     if (!any) return;
     const auto now = std::chrono::steady_clock::now();
     if (now >= next_progress_) {
       if (next_progress_ != std::chrono::steady_clock::time_point()) enter_cgroup();
-      next_progress_ = now + kLookEvery;
-      tell_progress();
+      next_progress_ = now + kInspectInterval;
+      send_progress();
     }
-    look_for_hangs(now);
-    look_.expires_after(look_every_);
-    look_.async_wait([this](boost::system::error_code error) {
-      if (!error) look();
+    check_for_hangs(now);
+    inspect_timer_.expires_after(inspect_interval_);
+    inspect_timer_.async_wait([this](boost::system::error_code error) {
+      if (!error) inspect_ranks();
     });
   }
 
@@ -206,28 +206,28 @@ class Guardian {
   void enter_cgroup() {
     if (std::exchange(cgroup_tried_, true)) return;
     if (!cgroup_.make()) return spdlog::debug("no cgroup for this job: {}", cgroup_.why());
-    cgroup_.take_descendants({watcher_.pid()});
+    cgroup_.take_descendants({watchdog_.pid()});
   }
 
-  void tell_progress() {
+  void send_progress() {
     RanksProgress news;
     for (GuardedRank& rank : ranks_) {
       const auto seen = rank.progress ? rank.progress->read() : std::nullopt;
       if (!seen) continue;
       const LocalProgress now{rank.command.local_rank, seen->steps, seen->step, seen->step_at_ns,
                               seen->waited_ns};
-      if (now == rank.told) continue;
-      rank.told = now;
+      if (now == rank.sent_progress) continue;
+      rank.sent_progress = now;
       news.ranks.push_back(now);
     }
     if (!news.ranks.empty()) channel_.send(std::move(news));
   }
 
-  void look_for_hangs(std::chrono::steady_clock::time_point now) {
+  void check_for_hangs(std::chrono::steady_clock::time_point now) {
     std::vector<GuardedRank*> watched;
     std::vector<pid_t> pids;
     for (GuardedRank& rank : ranks_) {
-      if (!rank.watch || rank.ended) continue;
+      if (!rank.hang_detector || rank.ended) continue;
       watched.push_back(&rank);
       pids.push_back(rank.pid);
     }
@@ -237,14 +237,14 @@ class Guardian {
       GuardedRank& rank = *watched[i];
       const auto seen = rank.progress->read();
       const auto quiet =
-          rank.watch->update({rank.log->bytes(), cpu[i], seen ? seen->pulses : 0}, now);
+          rank.hang_detector->update({rank.log->bytes(), cpu[i], seen ? seen->ticks : 0}, now);
       if (quiet.count() == 0) continue;
       channel_.send(RankStalled{rank.command.local_rank, static_cast<int>(quiet.count()),
                                 seen ? seen->step : -1});
     }
   }
 
-  void collect_stacks(const CollectStacks& order) {
+  void collect_stacks(const CollectStacks& request) {
     std::vector<StackCollector::Target> targets;
     for (const GuardedRank& rank : ranks_) {
       if (rank.ended) continue;
@@ -252,7 +252,7 @@ class Guardian {
       const std::string& beside = command.log_path.empty() ? command.error_file : command.log_path;
       targets.push_back({command.local_rank, rank.pid, beside + ".stack"});
     }
-    collector_.collect(targets, std::chrono::milliseconds(order.limit_ms),
+    collector_.collect(targets, std::chrono::milliseconds(request.limit_ms),
                        [this](std::vector<LocalStack> stacks) {
                          channel_.send(StacksCollected{std::move(stacks)});
                        });
@@ -261,7 +261,7 @@ class Guardian {
   void stop_ranks(const StopRanks& stop) {
     if (ranks_.empty()) return kill_all();  // stopped before the start: report it soon
     reap();                                 // ranks that have ended by now ended by themselves
-    told_to_stop_ = true;
+    stop_sent_ = true;
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, stop.signal);
     }
@@ -294,12 +294,12 @@ class Guardian {
     }
     pid_t pid = 0;
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) on_child_ended(pid, status);
-    sweep_.on_children_changed();
+    reaper_.on_children_changed();
     end_if_done();
   }
 
   void on_child_ended(pid_t pid, int status) {
-    watcher_.on_child_ended(pid);
+    watchdog_.on_child_ended(pid);
     for (GuardedRank& rank : ranks_) {
       if (rank.pid == pid && !rank.ended) on_rank_ended(rank, status);
     }
@@ -308,7 +308,7 @@ class Guardian {
   void on_rank_ended(GuardedRank& rank, int status) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     rank.ended = true;
-    tell_progress();
+    send_progress();
     rank.log->drain();
     RankEnded ended;
     ended.local_rank = rank.command.local_rank;
@@ -327,8 +327,8 @@ class Guardian {
     }
     // A SIGKILL that we did not send is not a consequence of our stop request. The kernel may take
     // longer to end the process than other ranks to notice.
-    ended.told_to_stop = killed_ || (told_to_stop_ && ended.signal != SIGKILL);
-    if (status != 0) ended.note = explain_end(oom_, rank.pid, ended.signal, &ended.oom);
+    ended.stop_sent = killed_ || (stop_sent_ && ended.signal != SIGKILL);
+    if (status != 0) ended.note = explain_exit(oom_, rank.pid, ended.signal, &ended.oom);
     channel_.send(ended);
   }
 
@@ -344,8 +344,8 @@ class Guardian {
     killed_ = true;
     cgroup_.kill();
     grace_.cancel();
-    watch_.cancel();
-    sweep_.start();
+    watchdog_timer_.cancel();
+    reaper_.start();
   }
 
   void on_all_gone(std::string stuck) {
@@ -369,26 +369,26 @@ class Guardian {
     kill_all();
   }
 
-  RankDescriptors places_;  // first: it takes the lowest descriptors
+  RankDescriptors rank_descriptors_;  // first: it takes the lowest descriptors
   asio::io_context loop_{1};
   sigset_t original_;
   rlimit descriptors_;
   asio::signal_set children_;
-  Sweep sweep_;
-  asio::steady_timer grace_, look_, watch_;
-  Watcher watcher_;
+  ProcessTreeReaper reaper_;
+  asio::steady_timer grace_, inspect_timer_, watchdog_timer_;
+  OrphanWatchdog watchdog_;
   StackCollector collector_;
   JobLogs logs_;
-  OomWatch oom_;
+  OomDetector oom_;
   ExitOrder order_;
   JobCgroup cgroup_;
   Channel channel_;
   std::vector<GuardedRank> ranks_;
-  std::chrono::milliseconds look_every_{kLookEvery};
+  std::chrono::milliseconds inspect_interval_{kInspectInterval};
   std::chrono::steady_clock::time_point next_progress_{};
   std::string still_there_;
-  bool gone_ = false, announced_ = false;                              // of the ranks
-  bool cgroup_tried_ = false, told_to_stop_ = false, killed_ = false;  // started last
+  bool gone_ = false, announced_ = false;                           // of the ranks
+  bool cgroup_tried_ = false, stop_sent_ = false, killed_ = false;  // started last
   bool launcher_lost_ = false;
 };
 
@@ -398,10 +398,10 @@ void run_guardian_loop(UniqueFd socket, UniqueFd alive, const sigset_t& original
                        const rlimit& descriptors) {
   Guardian guardian(std::move(socket), std::move(alive), original, descriptors);
   // All other signals stay blocked: the launcher handles a terminal's Ctrl-C.
-  sigset_t heard;
-  ::sigemptyset(&heard);
-  ::sigaddset(&heard, SIGCHLD);
-  ::sigprocmask(SIG_UNBLOCK, &heard, nullptr);
+  sigset_t unblocked;
+  ::sigemptyset(&unblocked);
+  ::sigaddset(&unblocked, SIGCHLD);
+  ::sigprocmask(SIG_UNBLOCK, &unblocked, nullptr);
   guardian.run();
 }
 

@@ -73,7 +73,7 @@ JobCgroup::~JobCgroup() { remove(); }
 
 bool JobCgroup::make() {
   if (there()) return true;
-  sweep_job_cgroups(files_);
+  remove_stale_job_cgroups(files_);
   const std::string parent = own_folder(files_, &why_);
   if (parent.empty()) return false;
   const std::string path = parent + "/" + prefix_of(files_) + std::to_string(::getpid());
@@ -126,7 +126,7 @@ void JobCgroup::remove() {
   path_.clear();
 }
 
-void sweep_job_cgroups(const CgroupFiles& files) {
+void remove_stale_job_cgroups(const CgroupFiles& files) {
   std::string why;
   const std::string parent = own_folder(files, &why), prefix = prefix_of(files);
   if (parent.empty()) return;

@@ -49,6 +49,6 @@ class JobCgroup {
 };
 
 // Kills and removes the cgroups of dead processes. A killed guardian leaves one.
-void sweep_job_cgroups(const CgroupFiles& files = {});
+void remove_stale_job_cgroups(const CgroupFiles& files = {});
 
 }  // namespace fleet

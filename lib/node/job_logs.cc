@@ -34,7 +34,7 @@ JobLogs::JobLogs(boost::asio::io_context& loop)
       error_lines_(loop, errors_),
       limit_(loop) {
   for (Console* console : {&output_, &errors_}) {
-    console->on_room([this] {
+    console->on_drained([this] {
       for (const auto& log : logs_) log->resume();
       if (idle()) done();
     });
@@ -52,8 +52,8 @@ void JobLogs::begin(const SpawnRanks& spawn) {
   output_.drop_when_full(settings_.output.drop);
   errors_.drop_when_full(settings_.errors.drop);
   if (!spawn.ranks.empty()) {
-    output_.say_where(spawn.ranks.front().log_path);
-    errors_.say_where(spawn.ranks.front().log_path);
+    output_.set_log_hint(spawn.ranks.front().log_path);
+    errors_.set_log_hint(spawn.ranks.front().log_path);
   }
   if (buffer_.empty()) buffer_.resize(kReadSize);
   if (!folder_) folder_.emplace(settings_, paths_of(spawn));
@@ -67,13 +67,13 @@ RankLog* JobLogs::open(const RankCommand& command, RankOutput pipes) {
   };
   add_file(command.log_path);
   if (command.splits_streams) add_file(command.error_log_path);
-  ShownPlace output_place{output_, output_lines_}, error_place{errors_, error_lines_};
+  ConsoleTarget output_target{output_, output_lines_}, error_target{errors_, error_lines_};
   // On one terminal, both streams share one path, so that they keep their order.
-  const LogSurroundings around{
-      loop_,          output_place,  settings_.errors_apart ? error_place : output_place,
+  const LogContext context{
+      loop_,          output_target, settings_.errors_apart ? error_target : output_target,
       output_copies_, error_copies_, settings_,
       buffer_};
-  logs_.push_back(std::make_unique<RankLog>(around, command, std::move(pipes), std::move(files)));
+  logs_.push_back(std::make_unique<RankLog>(context, command, std::move(pipes), std::move(files)));
   return logs_.back().get();
 }
 

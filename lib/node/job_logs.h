@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "node/console.h"
+#include "node/console_lines.h"
 #include "node/line_copies.h"
 #include "node/log_file.h"
 #include "node/rank_log.h"
-#include "node/shown_lines.h"
 #include "node/wire.h"
 
 namespace fleet {
@@ -39,7 +39,7 @@ class JobLogs {
 
   boost::asio::io_context& loop_;
   Console output_, errors_;
-  ShownLines output_lines_, error_lines_;
+  ConsoleLines output_lines_, error_lines_;
   LineCopies output_copies_, error_copies_;
   boost::asio::steady_timer limit_;
   LogSettings settings_;

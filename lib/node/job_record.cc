@@ -35,9 +35,9 @@ std::string pid_namespace() {
   return n > 0 ? std::string(name, static_cast<size_t>(n)) : std::string();
 }
 
-Json mark_json(const LogMark& mark) { return Json::array({mark.file, mark.at}); }
+Json position_json(const LogPosition& mark) { return Json::array({mark.file, mark.at}); }
 
-LogMark read_mark(const Json& rank, const char* key) {
+LogPosition read_position(const Json& rank, const char* key) {
   const auto found = rank.find(key);
   if (found == rank.end()) return {};
   return {found->at(0).get<uint64_t>(), found->at(1).get<int64_t>()};
@@ -50,12 +50,12 @@ Json rank_json(const JobRecord::Rank& rank) {
               {"pid", rank.pid},
               {"log", rank.log_path},
               {"shown", rank.shown},
-              {"log_begin", mark_json(rank.log_begin)},
-              {"log_end", mark_json(rank.log_end)}};
+              {"log_begin", position_json(rank.log_begin)},
+              {"log_end", position_json(rank.log_end)}};
   if (rank.error_log.empty()) return all;
   all["error_log"] = rank.error_log;
-  all["error_begin"] = mark_json(rank.error_begin);
-  all["error_end"] = mark_json(rank.error_end);
+  all["error_begin"] = position_json(rank.error_begin);
+  all["error_end"] = position_json(rank.error_end);
   return all;
 }
 
@@ -68,10 +68,10 @@ JobRecord::Rank read_rank(const Json& all) {
   all.at("log").get_to(rank.log_path);
   rank.shown = all.value("shown", false);
   rank.error_log = all.value("error_log", "");
-  rank.log_begin = read_mark(all, "log_begin");
-  rank.log_end = read_mark(all, "log_end");
-  rank.error_begin = read_mark(all, "error_begin");
-  rank.error_end = read_mark(all, "error_end");
+  rank.log_begin = read_position(all, "log_begin");
+  rank.log_end = read_position(all, "log_end");
+  rank.error_begin = read_position(all, "error_begin");
+  rank.error_end = read_position(all, "error_end");
   return rank;
 }
 
@@ -79,13 +79,13 @@ Json to_json(const JobRecord& record) {
   Json all;
   all["job_id"] = record.job_id;
   all["pid"] = record.pid;
-  all["birth"] = record.birth;
+  all["birth"] = record.start_ticks;
   all["run"] = record.run;
   all["part"] = record.part;
   all["node_rank"] = record.node_rank;
   all["nnodes"] = record.nnodes;
   all["world_size"] = record.world_size;
-  all["epoch"] = record.epoch;
+  all["epoch"] = record.generation;
   all["address"] = record.address;
   all["rendezvous"] = record.rendezvous;
   all["log_dir"] = record.log_dir;
@@ -104,14 +104,14 @@ JobRecord from_json(const Json& all) {
   all.at("node_rank").get_to(record.node_rank);
   all.at("nnodes").get_to(record.nnodes);
   all.at("world_size").get_to(record.world_size);
-  all.at("epoch").get_to(record.epoch);
+  all.at("epoch").get_to(record.generation);
   all.at("address").get_to(record.address);
   all.at("rendezvous").get_to(record.rendezvous);
   all.at("log_dir").get_to(record.log_dir);
   all.at("folder").get_to(record.folder);
   all.at("started").get_to(record.started);
   all.at("command").get_to(record.command);
-  record.birth = all.value("birth", "");
+  record.start_ticks = all.value("birth", "");
   record.run = all.value("run", "");
   record.part = all.value("part", false);
   for (const Json& rank : all.at("ranks")) record.ranks.push_back(read_rank(rank));
@@ -154,21 +154,21 @@ Launcher launcher_of(const std::string& record_json) {
   if (all.value("pid_namespace", here) != here) return Launcher::kElsewhere;
   const pid_t pid = all.value("pid", -1);
   // A zombie has ended, even if its parent has not waited for it.
-  const bool runs = process_birth(pid) == all.value("birth", "") && process_state(pid) != 'Z';
+  const bool runs = process_start_ticks(pid) == all.value("birth", "") && process_state(pid) != 'Z';
   return runs ? Launcher::kRuns : Launcher::kGone;
 }
 
 // A part's record stays for the starter of this fleetrun, unless that is gone as well.
 constexpr double kPartsStay = 60;  // seconds
 
-void take_away(const std::string& path, const JobRecord& record) {
+void retire_record(const std::string& path, const JobRecord& record) {
   struct stat file = {};
   if (record.part) {
     const bool old = ::lstat(path.c_str(), &file) == 0 &&
                      unix_seconds() - static_cast<double>(file.st_mtime) > kPartsStay;
     if (!old) return;
   } else if (!has_ended_record(record)) {
-    keep_ended_job({record, end_of_killed(record)});
+    save_ended_job({record, end_of_killed(record)});
   }
   ::unlink(path.c_str());
   remove_dead_socket(control_socket_of(record.pid));
@@ -177,7 +177,7 @@ void take_away(const std::string& path, const JobRecord& record) {
 }  // namespace
 
 std::string job_record_name(const std::string& job_id, pid_t launcher) {
-  return file_word(job_id) + "." + std::to_string(launcher) + kEnding;
+  return file_name_component(job_id) + "." + std::to_string(launcher) + kEnding;
 }
 
 std::string job_record_json(const JobRecord& record) {
@@ -200,7 +200,7 @@ std::optional<JobRecord> read_running_job(const std::string& path) {
     if (launcher == Launcher::kElsewhere) return std::nullopt;
     JobRecord record = read_job_record(text);
     if (launcher == Launcher::kRuns) return record;
-    take_away(path, record);
+    retire_record(path, record);
   } catch (const Error& error) {  // just ended, or the file is not a record
     spdlog::debug("{}", error.what());
   } catch (const Json::exception& error) {
@@ -227,7 +227,7 @@ std::vector<JobRecord> find_jobs() {
 
 JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
   record_.pid = ::getpid();
-  record_.birth = process_birth(record_.pid);
+  record_.start_ticks = process_start_ticks(record_.pid);
   record_.started = unix_seconds();
   std::error_code error;
   record_.folder = std::filesystem::current_path(error).string();
@@ -251,7 +251,7 @@ void JobRecordFile::on_assignment(const Assignment& assignment, const SpawnRanks
   record_.node_rank = assignment.node_rank;
   record_.nnodes = assignment.nnodes();
   record_.world_size = assignment.world_size();
-  record_.epoch = assignment.epoch();
+  record_.generation = assignment.generation();
   record_.run = assignment.world->run;
   record_.address = node.address;
   // This node's own path to a rendezvous that it hosts is useless to other nodes.
@@ -278,14 +278,14 @@ void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
   for (JobRecord::Rank& rank : record_.ranks) {
     if (rank.local_rank != local_rank || rank.pid >= 0 || missing_ == 0) continue;
     rank.pid = pid;
-    if (--missing_ == 0 && !path_.empty()) write_and_tidy();
+    if (--missing_ == 0 && !path_.empty()) write_and_clean();
   }
 }
 
-void JobRecordFile::write_and_tidy() {
+void JobRecordFile::write_and_clean() {
   try {
     write();
-    if (!record_.part) tidy_runtime_folder();
+    if (!record_.part) clean_runtime_folder();
   } catch (const Error& error) {
     spdlog::debug("{}", error.what());
   }
@@ -299,7 +299,7 @@ void JobRecordFile::end(JobEnd end) {
     if (!rank.error_log.empty()) rank.error_end = end_of_log(rank.error_log);
   }
   try {
-    keep_ended_job({record_, std::move(end)});
+    save_ended_job({record_, std::move(end)});
   } catch (const Error& error) {
     spdlog::debug("{}", error.what());
   }

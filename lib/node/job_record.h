@@ -26,20 +26,21 @@ struct JobRecord {
     std::string error_log;  // of standard error; "": the same
     bool shown = false;     // on the launcher's console
     // The range in log_path and error_log written by this run; the ends are set once it is over.
-    LogMark log_begin, log_end, error_begin, error_end;
+    LogPosition log_begin, log_end, error_begin, error_end;
 
     bool operator==(const Rank&) const = default;
   };
 
   std::string job_id;
-  pid_t pid = -1;     // of this node's fleetrun
-  std::string birth;  // start time of that process: distinguishes it from a later one with this pid
+  pid_t pid = -1;  // of this node's fleetrun
+  std::string
+      start_ticks;    // start time of that process: distinguishes it from a later one with this pid
   std::string run;    // the same on all nodes of this job; "": not known yet
   bool part = false;  // the starter of this fleetrun reads and removes the record
   int node_rank = -1;                // -1: not known while the job forms
   int nnodes = 1;                    // as requested; from generation 1 on the actual number
   int world_size = 0;                // trainers; 0: not known yet
-  int epoch = 0;                     // generation; 0: the job is forming
+  int generation = 0;                // generation; 0: the job is forming
   std::string address;               // this node's, as other nodes know it
   std::string rendezvous;            // where to reach it: "10.0.0.1:6768"
   std::string log_dir;               // absolute
@@ -96,7 +97,7 @@ class JobRecordFile {
 
  private:
   void write();  // kUsage or kIo
-  void write_and_tidy();
+  void write_and_clean();
 
   JobRecord record_;
   std::string path_;

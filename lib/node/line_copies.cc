@@ -20,7 +20,7 @@ void LineCopies::begin(const CopiedLines& wanted) {
   try {
     file_ = open_owned_file(wanted_.path, O_WRONLY | O_CREAT | O_APPEND);
   } catch (const Error& error) {
-    complain(error.failure());
+    warn_once(error.failure());
   }
 }
 
@@ -32,11 +32,11 @@ void LineCopies::offer(std::string_view label, std::string_view line) {
   std::string copy;
   copy.append(label).append(line);
   if (!copy.ends_with('\n')) copy += '\n';
-  if (::write(file_.get(), copy.data(), copy.size()) < 0) complain(std::strerror(errno));
+  if (::write(file_.get(), copy.data(), copy.size()) < 0) warn_once(std::strerror(errno));
 }
 
-void LineCopies::complain(const std::string& reason) {
-  if (std::exchange(complained_, true)) return;
+void LineCopies::warn_once(const std::string& reason) {
+  if (std::exchange(warned_, true)) return;
   spdlog::warn("{}: cannot be written: {}", wanted_.path, reason);
 }
 

@@ -20,11 +20,11 @@ class LineCopies {
   void offer(std::string_view label, std::string_view line);
 
  private:
-  void complain(const std::string& reason);
+  void warn_once(const std::string& reason);
 
   CopiedLines wanted_;
   UniqueFd file_;
-  bool complained_ = false;
+  bool warned_ = false;
 };
 
 }  // namespace fleet

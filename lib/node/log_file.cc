@@ -74,13 +74,13 @@ void LogFolder::make_room(int64_t bytes) {
 }
 
 void LogFolder::on_failure(const std::string& path, const std::string& reason) {
-  if (std::exchange(complained_, true)) return;
+  if (std::exchange(warned_, true)) return;
   spdlog::error("{}: cannot be written: {}; the job continues without logs until writing succeeds",
                 path, reason);
 }
 
 void LogFolder::on_success(const std::string& path, int64_t missing) {
-  complained_ = false;
+  warned_ = false;
   spdlog::warn("writing to {} succeeds again; {} of output are missing from it", path,
                mebibytes(static_cast<size_t>(missing)));
 }

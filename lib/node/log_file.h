@@ -26,9 +26,9 @@ class LogFolder {
   int next_number(const std::string& path, bool restarted) const;
 
   LogSettings settings_;
-  LogBound bound_;
+  LogQuota bound_;
   std::map<std::string, int> next_numbers_;  // of logs that had pieces at first
-  bool complained_ = false, removed_ = false;
+  bool warned_ = false, removed_ = false;
 };
 
 class LogFile {

@@ -29,18 +29,18 @@ bool same_file(int fd, const std::string& path) {
 
 }  // namespace
 
-LogMark end_of_log(const std::string& path) {
+LogPosition end_of_log(const std::string& path) {
   struct stat status = {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
   return {status.st_ino, status.st_size};
 }
 
-LogMark tail_of_log(const std::string& path, const LogMark& begin, const LogMark& end,
-                    int64_t most) {
-  std::vector<LogMark> ends;  // of the kept files, oldest first
+LogPosition tail_of_log(const std::string& path, const LogPosition& begin, const LogPosition& end,
+                        int64_t most) {
+  std::vector<LogPosition> ends;  // of the kept files, oldest first
   for (const LogPiece& piece : find_log_pieces(path)) ends.push_back(end_of_log(piece.path));
   ends.push_back(end_of_log(path));
-  LogMark tail = begin;
+  LogPosition tail = begin;
   int64_t seen = 0;
   bool past_end = end.file != 0;  // files of later runs come last
   for (auto file = ends.rbegin(); file != ends.rend(); ++file) {

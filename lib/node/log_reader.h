@@ -15,17 +15,17 @@
 namespace fleet {
 
 // A position in a rank's log: the begin or end of a run, in files to which several runs append.
-struct LogMark {
+struct LogPosition {
   uint64_t file = 0;  // inode of workerlog.N or of a closed piece; 0: there was none
   int64_t at = 0;     // bytes
 
-  bool operator==(const LogMark&) const = default;
+  bool operator==(const LogPosition&) const = default;
 };
 // The position of the next byte to be written.
-LogMark end_of_log(const std::string& path);
+LogPosition end_of_log(const std::string& path);
 // The last `most` bytes between the two, or all of it; returns where they begin.
-LogMark tail_of_log(const std::string& path, const LogMark& begin, const LogMark& end,
-                    int64_t most);
+LogPosition tail_of_log(const std::string& path, const LogPosition& begin, const LogPosition& end,
+                        int64_t most);
 
 class LogReader {
  public:
@@ -33,9 +33,9 @@ class LogReader {
   explicit LogReader(std::string path, bool current = false)
       : path_(std::move(path)), current_(current) {}
   // Skips everything before this position. If its file is gone, reads all that is kept.
-  void begin_at(const LogMark& mark) { begin_ = mark; }
+  void begin_at(const LogPosition& mark) { begin_ = mark; }
   // Stops at this position; a mark of an empty log (file 0) is no limit.
-  void end_at(const LogMark& mark) { end_ = mark; }
+  void end_at(const LogPosition& mark) { end_ = mark; }
   // New output since the last call, at most `most` bytes; "" if there is none, or no such log
   // (yet). If a piece was removed before it could be read, continues with the next. Throws kIo if
   // the log cannot be read.
@@ -55,7 +55,7 @@ class LogReader {
   std::string path_;
   bool current_;
   UniqueFd file_;
-  LogMark begin_, end_;
+  LogPosition begin_, end_;
   uint64_t inode_ = 0;  // of the open file
   int last_ = 0;        // number of the newest piece read or open
 };

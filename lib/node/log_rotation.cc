@@ -74,7 +74,7 @@ LogCut cut_log(std::string_view output, int64_t size, bool at_line_start, int64_
   return {std::min(most, output.size()), true};
 }
 
-std::vector<std::string> LogBound::excess() {
+std::vector<std::string> LogQuota::excess() {
   std::vector<std::string> removed;
   while (total_ > 0 && used_ > total_ && !pieces_.empty()) {
     used_ -= pieces_.front().size;

@@ -40,10 +40,10 @@ struct LogCut {
 LogCut cut_log(std::string_view output, int64_t size, bool at_line_start, int64_t max_size);
 
 // The limit on all files of a node's ranks together. Not thread-safe.
-class LogBound {
+class LogQuota {
  public:
   // total: bytes; 0: no limit.
-  explicit LogBound(int64_t total) : total_(total) {}
+  explicit LogQuota(int64_t total) : total_(total) {}
   // `bytes` are (or will be) in open files.
   void grow(int64_t bytes) { used_ += bytes; }
   // `size` bytes of those are now a closed piece, the newest.

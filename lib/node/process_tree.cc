@@ -145,7 +145,7 @@ std::vector<pid_t> descendants(const std::vector<pid_t>& except) {
   return below(children_by_parent(), ::getpid(), except);
 }
 
-std::vector<pid_t> processes_marked(const std::string& mark) {
+std::vector<pid_t> processes_with_environment(const std::string& mark) {
   const auto children = children_by_parent();
   std::set<pid_t> found;
   for (const auto& [parent, pid] : children) {
@@ -184,7 +184,7 @@ char process_state(pid_t pid) {
   return fields.empty() || fields[0].empty() ? '?' : fields[0][0];
 }
 
-std::string process_birth(pid_t pid) {
+std::string process_start_ticks(pid_t pid) {
   const auto fields = stat_fields(pid);
   return fields.size() > 19 ? fields[19] : "";
 }

@@ -21,7 +21,7 @@ std::vector<pid_t> descendants(const std::vector<pid_t>& except);
 
 // All processes of this user with an environment entry ("NAME=VALUE") that begins with `mark`, and
 // all their descendants. Excludes this process and zombies without threads.
-std::vector<pid_t> processes_marked(const std::string& mark);
+std::vector<pid_t> processes_with_environment(const std::string& mark);
 
 // CPU time used so far by each of these processes and its descendants, in their order.
 std::vector<double> cpu_seconds(const std::vector<pid_t>& roots);
@@ -30,7 +30,7 @@ std::vector<double> cpu_seconds(const std::vector<pid_t>& roots);
 char process_state(pid_t pid);
 // Its start time in ticks since boot: distinguishes it from a later process with its pid. "" if
 // there is none.
-std::string process_birth(pid_t pid);
+std::string process_start_ticks(pid_t pid);
 // The kernel function in which it waits; "" if unknown.
 std::string wait_channel(pid_t pid);
 

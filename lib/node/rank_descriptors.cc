@@ -51,7 +51,7 @@ RankDescriptors::RankDescriptors() {
   }
 }
 
-int RankDescriptors::place(int fd) { return ::dup3(fd, places_[used_++].get(), O_CLOEXEC); }
+int RankDescriptors::duplicate(int fd) { return ::dup3(fd, places_[used_++].get(), O_CLOEXEC); }
 
 // Otherwise the guardian would keep a rank's pipes open.
 void RankDescriptors::release() {

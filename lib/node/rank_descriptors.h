@@ -22,7 +22,7 @@ class RankDescriptors {
   // received for its ranks (those that are not close-on-exec).
   int bound() const { return bound_; }
   // Duplicates `fd` to a place below bound(), close-on-exec. At most four until release().
-  int place(int fd);
+  int duplicate(int fd);
   void release();
 
  private:

@@ -10,38 +10,41 @@ namespace fleet {
 
 namespace asio = boost::asio;
 
-RankLog::RankLog(const LogSurroundings& around, const RankCommand& command, RankOutput output,
+RankLog::RankLog(const LogContext& context, const RankCommand& command, RankOutput output,
                  std::vector<std::optional<LogFile>> files)
-    : around_(around), rank_(command.rank), label_(command.label), filters_bar_(command.draws_bar) {
-  const LogSettings& settings = around.settings;
+    : context_(context),
+      rank_(command.rank),
+      label_(command.label),
+      filters_bar_(command.draws_bar) {
+  const LogSettings& settings = context.settings;
   const bool apart = static_cast<bool>(output.error);
   // If two streams share a destination, they must not split each other's lines.
   const bool lines = settings.stamp_console || (apart && !settings.errors_apart);
   keep_lines_ = settings.stamp_files || apart;
   for (std::optional<LogFile>& file : files) files_.push_back({std::move(file)});
-  const auto add = [&](UniqueFd end, int shown, const ShownPlace& place, const ShownStream& how,
-                       LineCopies& copies) {
+  const auto add = [&](UniqueFd end, int shown, const ConsoleTarget& target,
+                       const ConsoleStream& how, LineCopies& copies) {
     streams_.push_back(std::make_unique<Stream>(
-        asio::posix::stream_descriptor(around_.loop, end.release()), place, copies));
+        asio::posix::stream_descriptor(context_.loop, end.release()), target, copies));
     Stream* stream = streams_.back().get();
     stream->file = std::min(streams_.size(), files_.size()) - 1;
     stream->shown = (command.shown_streams & shown) != 0;
     stream->labelled = (command.labelled_streams & shown) != 0;
     stream->in_lines = stream->shown && (lines || (settings.labels && stream->labelled) ||
                                          how.collapse_ms > 0 || copies.wanted());
-    if (stream->in_lines) place.lines.begin_rank(rank_, label_);
+    if (stream->in_lines) target.lines.begin_rank(rank_, label_);
     wait(stream);
   };
-  add(std::move(output.output), kStandardOutput, around_.output, settings.output,
-      around_.output_copies);
+  add(std::move(output.output), kStandardOutput, context_.output, settings.output,
+      context_.output_copies);
   if (!apart) return;
-  add(std::move(output.error), kStandardError, around_.errors,
-      settings.errors_apart ? settings.errors : settings.output, around_.error_copies);
+  add(std::move(output.error), kStandardError, context_.errors,
+      settings.errors_apart ? settings.errors : settings.output, context_.error_copies);
 }
 
 void RankLog::wait(Stream* stream) {
   if (stream->waits || stream->closed) return;
-  if (stream->shown && stream->place.console.full()) return;
+  if (stream->shown && stream->target.console.full()) return;
   stream->waits = true;
   stream->pipe.async_wait(asio::posix::stream_descriptor::wait_read,
                           [this, stream](boost::system::error_code error) {
@@ -60,11 +63,11 @@ void RankLog::resume() {
 }
 
 bool RankLog::read_once(Stream* stream) {
-  const std::span<char> buffer = around_.buffer;
+  const std::span<char> buffer = context_.buffer;
   const ssize_t n = ::read(stream->pipe.native_handle(), buffer.data(), buffer.size());
   if (n > 0) {
     bytes_ += n;
-    if (around_.settings.stamp_files) read_at_ = std::chrono::system_clock::now();
+    if (context_.settings.stamp_files) read_at_ = std::chrono::system_clock::now();
     take(stream, {buffer.data(), static_cast<size_t>(n)});
     return true;
   }
@@ -95,14 +98,14 @@ void RankLog::finish(Stream* stream) {
   if (!rest.empty()) {
     keep_line(stream, rest, &text, &stamped);
     tail_.add(text);
-    files_[stream->file].write(around_.settings.stamp_files ? stamped : text);
+    files_[stream->file].write(context_.settings.stamp_files ? stamped : text);
   }
   if (!stream->in_lines) return;
-  ShownLines& lines = stream->place.lines;
+  ConsoleLines& lines = stream->target.lines;
   const std::string last = stream->on_console.rest();
   if (!last.empty()) show_line(stream, last);
   const bool other = std::any_of(streams_.begin(), streams_.end(), [&](const auto& one) {
-    return one->in_lines && !one->finished && &one->place.lines == &lines;
+    return one->in_lines && !one->finished && &one->target.lines == &lines;
   });
   other ? lines.pass_on() : lines.end_rank(rank_);
 }
@@ -114,7 +117,7 @@ void RankLog::take(Stream* stream, std::string_view output) {
 }
 
 void RankLog::show(Stream* stream, std::string_view output) {
-  Console& console = stream->place.console;
+  Console& console = stream->target.console;
   if (!stream->in_lines) return console.write(output);
   // Skip splitting into lines if none would be shown.
   const size_t dropped = console.drops() ? output.rfind('\n') + 1 : 0;
@@ -126,11 +129,11 @@ void RankLog::show(Stream* stream, std::string_view output) {
   }
   stream->on_console.add(output);
   for (std::string_view line; stream->on_console.next(&line);) show_line(stream, line);
-  stream->place.lines.pass_on();
+  stream->target.lines.pass_on();
 }
 
 void RankLog::show_line(Stream* stream, std::string_view line) {
-  stream->place.lines.add(rank_, line, stream->labelled);
+  stream->target.lines.add(rank_, line, stream->labelled);
   if (!stream->copies.wanted()) return;
   stream->copies.offer(label_.empty() ? "[rank " + std::to_string(rank_) + "] " : label_, line);
 }
@@ -145,7 +148,7 @@ void RankLog::keep(Stream* stream, std::string_view output) {
   stream->kept.add(output);
   for (std::string_view line; stream->kept.next(&line);) keep_line(stream, line, &text, &stamped);
   tail_.add(text);
-  file.write(around_.settings.stamp_files ? stamped : text);
+  file.write(context_.settings.stamp_files ? stamped : text);
 }
 
 // Appends the line to both texts. A line without an end continues with the same stream's next one;
@@ -157,7 +160,7 @@ void RankLog::keep_line(Stream* stream, std::string_view line, std::string* text
   const std::string_view end = kept.open && !goes_on ? "\n" : "";
   *text += end;
   *text += line;
-  if (around_.settings.stamp_files) {
+  if (context_.settings.stamp_files) {
     *stamped += end;
     if (!goes_on) *stamped += stamp_.at(read_at_);
     *stamped += line;

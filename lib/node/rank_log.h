@@ -13,25 +13,25 @@
 #include "base/file.h"
 #include "node/bar_filter.h"
 #include "node/console.h"
+#include "node/console_lines.h"
 #include "node/line_copies.h"
 #include "node/line_splitter.h"
 #include "node/log_file.h"
 #include "node/log_tail.h"
-#include "node/shown_lines.h"
 #include "node/spawn.h"
 
 namespace fleet {
 
 // The destination of a stream of the ranks: raw, or line by line.
-struct ShownPlace {
+struct ConsoleTarget {
   Console& console;
-  ShownLines& lines;
+  ConsoleLines& lines;
 };
 
 // State shared by the logs of a node's ranks; must outlive them.
-struct LogSurroundings {
+struct LogContext {
   boost::asio::io_context& loop;
-  ShownPlace output, errors;  // may be the same place
+  ConsoleTarget output, errors;  // may be the same place
   LineCopies &output_copies, &error_copies;
   const LogSettings& settings;
   std::span<char> buffer;  // read buffer
@@ -42,7 +42,7 @@ class RankLog {
   // Keeps the output of the pipes in the rank's files. Shown output also goes to the console, raw
   // or line by line. While the console is full, the pipe is not read, as if the rank wrote to it
   // directly. A progress bar is drawn on standard output.
-  RankLog(const LogSurroundings& around, const RankCommand& command, RankOutput output,
+  RankLog(const LogContext& context, const RankCommand& command, RankOutput output,
           std::vector<std::optional<LogFile>> files);
   RankLog(const RankLog&) = delete;
   // Reads what the pipes hold now: the rank has ended, but other processes may keep them open.
@@ -57,10 +57,10 @@ class RankLog {
 
  private:
   struct Stream {
-    Stream(boost::asio::posix::stream_descriptor end, const ShownPlace& where, LineCopies& kept)
-        : pipe(std::move(end)), place(where), copies(kept) {}
+    Stream(boost::asio::posix::stream_descriptor end, const ConsoleTarget& where, LineCopies& kept)
+        : pipe(std::move(end)), target(where), copies(kept) {}
     boost::asio::posix::stream_descriptor pipe;
-    ShownPlace place;
+    ConsoleTarget target;
     LineCopies& copies;
     size_t file = 0;  // of files_
     bool shown = false, in_lines = false, labelled = true, waits = false, closed = false,
@@ -85,7 +85,7 @@ class RankLog {
   void keep_line(Stream* stream, std::string_view line, std::string* text, std::string* stamped);
   void finish(Stream* stream);
 
-  LogSurroundings around_;
+  LogContext context_;
   int rank_;
   std::string label_;
   bool filters_bar_, keep_lines_;

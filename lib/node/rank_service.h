@@ -13,7 +13,7 @@ class RankService {
  public:
   virtual ~RankService() = default;
   // Bytes that a rank wrote to its service socket (RankCommand::service_socket), unsplit.
-  virtual void on_rank_said(int local_rank, std::string_view bytes) = 0;
+  virtual void on_rank_bytes(int local_rank, std::string_view bytes) = 0;
 };
 
 }  // namespace fleet

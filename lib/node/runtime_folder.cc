@@ -27,8 +27,8 @@ std::string session_folder() {
   if (found.st_uid == ::geteuid()) {
     return ::access(session->c_str(), W_OK | X_OK) == 0 ? *session : std::string();
   }
-  static std::atomic<bool> told{false};
-  if (!told.exchange(true)) {
+  static std::atomic<bool> warned{false};
+  if (!warned.exchange(true)) {
     spdlog::warn("XDG_RUNTIME_DIR {}: it belongs to {} and is ignored; unset it", *session,
                  name_of_user(found.st_uid));
   }

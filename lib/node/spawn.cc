@@ -147,8 +147,8 @@ Pipe make_pipe() {
 
 }  // namespace
 
-Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* limit,
-                   RankDescriptors* places) {
+SpawnResult spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* limit,
+                       RankDescriptors* low_descriptors) {
   std::vector<std::string> arguments = rank.argv, variables = environment_of(rank);
   const std::vector<char*> argv = pointers(arguments), environment = pointers(variables);
   cpu_set_t cores;
@@ -157,7 +157,7 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* 
 
   Pipe output = make_pipe(), error;
   if (rank.two_streams()) error = make_pipe();
-  Spawned spawned;
+  SpawnResult spawned;
   spawned.output = {std::move(output.reading), std::move(error.reading)};
   const UniqueFd service = rank.service_socket ? make_service_socket(&spawned.service) : UniqueFd();
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -167,15 +167,16 @@ Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* 
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
-  RankDescriptors* const shared = places && places->usable() ? places : nullptr;
-  const auto place = [&](int fd) { return shared && fd >= 0 ? shared->place(fd) : fd; };
-  const int output_end = place(output.writing.get());
+  RankDescriptors* const shared =
+      low_descriptors && low_descriptors->usable() ? low_descriptors : nullptr;
+  const auto duplicate = [&](int fd) { return shared && fd >= 0 ? shared->duplicate(fd) : fd; };
+  const int output_end = duplicate(output.writing.get());
   const ChildPlan plan{argv.data(),
                        environment.data(),
-                       place(null.get()),
+                       duplicate(null.get()),
                        output_end,
-                       error.writing ? place(error.writing.get()) : output_end,
-                       place(service.get()),
+                       error.writing ? duplicate(error.writing.get()) : output_end,
+                       duplicate(service.get()),
                        shared ? shared->bound() : 0,
                        ::getpid(),
                        handled_signals(),

@@ -19,7 +19,7 @@ struct RankOutput {
   UniqueFd error;   // its standard error, if RankCommand::two_streams()
 };
 
-struct Spawned {
+struct SpawnResult {
   pid_t pid = -1;  // -1: it could not be started
   RankOutput output;
   UniqueFd service;   // our end of its service socket, if it has one
@@ -30,8 +30,8 @@ struct Spawned {
 // from /dev/null, the given cores, `mask` as its signal mask and `limit` (nullptr: the caller's) as
 // its descriptor limit. Signals that the caller handles are reset; ignored ones stay ignored
 // (nohup). The parent-death signal is tied to the calling *thread*: call it from the main thread
-// only. Throws if descriptors have run out. `places`: for a caller that starts many.
-Spawned spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* limit = nullptr,
-                   RankDescriptors* places = nullptr);
+// only. Throws if descriptors have run out. `low_descriptors`: for a caller that starts many.
+SpawnResult spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* limit = nullptr,
+                       RankDescriptors* low_descriptors = nullptr);
 
 }  // namespace fleet

@@ -44,7 +44,7 @@ JobRecord job_called(const std::string& name) {
 
 std::string stack_report_json(const StackReport& report) {
   const std::vector<StackCluster> clusters = cluster_stacks(report.stacks);
-  const RankStack* odd = odd_one(clusters);
+  const RankStack* outlier = find_outlier(clusters);
   Json all;
   all["clusters"] = Json::array();
   for (const StackCluster& cluster : clusters) {
@@ -61,7 +61,7 @@ std::string stack_report_json(const StackReport& report) {
                                {"frames", cluster.sample.frames},
                                {"missing", cluster.sample.missing}});
   }
-  all["odd_rank"] = odd ? Json(odd->rank) : Json(nullptr);
+  all["odd_rank"] = outlier ? Json(outlier->rank) : Json(nullptr);
   all["silent_nodes"] = report.silent;
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -95,11 +95,11 @@ StackReport read_stack_report(const std::string& json) {
 std::string stack_report_text(const StackReport& report) {
   const std::vector<StackCluster> clusters = cluster_stacks(report.stacks);
   std::string text = std::to_string(report.stacks.size()) + " ranks";
-  if (const RankStack* odd = odd_one(clusters)) {
-    const bool stopped = odd->state == 'T' || odd->state == 't';
-    text += "; look at " + std::string(odd->server ? "server " : "rank ") +
-            std::to_string(odd->rank) + " (local rank " + std::to_string(odd->local_rank) +
-            ") on node " + std::to_string(odd->node_rank) + ": " +
+  if (const RankStack* outlier = find_outlier(clusters)) {
+    const bool stopped = outlier->state == 'T' || outlier->state == 't';
+    text += "; look at " + std::string(outlier->server ? "server " : "rank ") +
+            std::to_string(outlier->rank) + " (local rank " + std::to_string(outlier->local_rank) +
+            ") on node " + std::to_string(outlier->node_rank) + ": " +
             (stopped ? "it is stopped" : "its stack differs from the others'");
   }
   text += stacks_text(clusters, clusters.size());
@@ -113,7 +113,7 @@ namespace {
 
 int run_stacks(const CommandLine& line) {
   const std::string job = line.words.empty() ? "" : line.words[0];
-  const std::string answer = ask_fleetrun(job_called(job).pid, "stacks", kAnswerSeconds);
+  const std::string answer = send_control_request(job_called(job).pid, "stacks", kAnswerSeconds);
   if (answer.empty()) throw Error(ErrorCode::kNotFound, "the job has ended", "stacks");
   const StackReport report = read_stack_report(answer);  // or throws the answer as an error
   const bool json = line.settings.text("format") == "json";

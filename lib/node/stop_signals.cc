@@ -2,17 +2,17 @@
 
 namespace fleet {
 
-void StopSignals::on_order(int signal, Time now) {
-  if (ordered_ != 0) return;
-  ordered_ = signal;
-  ordered_at_ = now;
+void StopSignals::on_stop_command(int signal, Time now) {
+  if (commanded_ != 0) return;
+  commanded_ = signal;
+  commanded_at_ = now;
 }
 
 StopSignals::Meaning StopSignals::on_signal(int signal, Time now) {
   if (own_ != 0) return Meaning::kKill;
   own_ = signal;
-  if (ordered_ == 0) return Meaning::kStop;
-  return signal == ordered_ && now - ordered_at_ <= kFanOut ? Meaning::kCopy : Meaning::kKill;
+  if (commanded_ == 0) return Meaning::kStop;
+  return signal == commanded_ && now - commanded_at_ <= kFanOut ? Meaning::kCopy : Meaning::kKill;
 }
 
 }  // namespace fleet

@@ -23,17 +23,17 @@ class StopSignals {
   static constexpr std::chrono::milliseconds kFanOut{400};
 
   // A stop order: the launcher of some node received `signal`.
-  void on_order(int signal, Time now);
+  void on_stop_command(int signal, Time now);
   // The launcher of this node received `signal`.
   Meaning on_signal(int signal, Time now);
 
-  int own() const { return own_; }          // the first signal to this launcher; 0: none
-  int ordered() const { return ordered_; }  // the signal of the first order; 0: none
-  bool any() const { return own_ != 0 || ordered_ != 0; }
+  int own() const { return own_; }              // the first signal to this launcher; 0: none
+  int commanded() const { return commanded_; }  // the signal of the first order; 0: none
+  bool any() const { return own_ != 0 || commanded_ != 0; }
 
  private:
-  int own_ = 0, ordered_ = 0;
-  Time ordered_at_{};
+  int own_ = 0, commanded_ = 0;
+  Time commanded_at_{};
 };
 
 }  // namespace fleet

@@ -84,7 +84,7 @@ bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::s
 }
 
 void Supervision::on_refusal(const Error& error) {
-  effects_.fail(error.what());
+  effects_.report_error(error.what());
   const bool rendezvous = error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kStale;
   refused_ = rendezvous ? kExitRendezvous : launcher_exit_code(error.code());
   effects_.kill_ranks();
@@ -92,27 +92,27 @@ void Supervision::on_refusal(const Error& error) {
 }
 
 void Supervision::on_check_failed(const std::string& text) {
-  effects_.fail(text);
+  effects_.report_error(text);
   refused_ = kExitPreflight;
   effects_.kill_ranks();
   end_if_over();
 }
 
-void Supervision::on_stop_order(const StopOrder& order, Time now) {
-  signals_.on_order(order.signal, now);
+void Supervision::on_stop_command(const StopCommand& command, Time now) {
+  signals_.on_stop_command(command.signal, now);
   if (!assignment_) return;  // on_assignment() handles a stop before the start
-  if (order.kill && !gone_) effects_.kill_ranks();
+  if (command.kill && !gone_) effects_.kill_ranks();
   if (stopping_) return;
-  effects_.say("node " + std::to_string(order.node_rank) + " (" + order.node + ") received " +
-               signal_name(order.signal) + "; stopping the ranks");
-  stop(order.signal);
+  effects_.warn("node " + std::to_string(command.node_rank) + " (" + command.node + ") received " +
+                signal_name(command.signal) + "; stopping the ranks");
+  stop(command.signal);
 }
 
-void Supervision::on_stack_order(const StackOrder& order) {
+void Supervision::on_stack_command(const StackCommand& command) {
   if (stopping_ || gone_ || guardian_lost_ || !assignment_) return effects_.send_stacks({});
-  if (order.hang) {
-    effects_.say("the job hangs (noticed on node " + std::to_string(order.node_rank) +
-                 "): collecting the stacks of all ranks");
+  if (command.hang) {
+    effects_.warn("the job hangs (noticed on node " + std::to_string(command.node_rank) +
+                  "): collecting the stacks of all ranks");
   }
   effects_.collect_stacks();
 }
@@ -120,13 +120,13 @@ void Supervision::on_stack_order(const StackOrder& order) {
 void Supervision::on_progress(const RanksProgress& progress) {
   if (stopping_ || !assignment_) return;
   const NodePlacement& node = assignment_->node();
-  std::vector<RankPace> pace;
+  std::vector<RankSteps> rank_steps;
   for (const LocalProgress& local : progress.ranks) {
     if (node.is_server(local.local_rank)) continue;
-    pace.push_back({node.rank_of(local.local_rank), local.local_rank, -1, local.steps, local.step,
-                    local.step_at_ns, local.waited_ns});
+    rank_steps.push_back({node.rank_of(local.local_rank), local.local_rank, -1, local.steps,
+                          local.step, local.step_at_ns, local.waited_ns});
   }
-  if (!pace.empty()) effects_.report_pace(pace);
+  if (!rank_steps.empty()) effects_.report_steps(rank_steps);
 }
 
 void Supervision::on_rank_stalled(const RankStalled& stalled) {
@@ -160,23 +160,23 @@ void Supervision::on_stacks(const StacksCollected& collected) {
   effects_.send_stacks(stacks);
 }
 
-void Supervision::on_restart_order(const RestartOrder& order) {
+void Supervision::on_restart_command(const RestartCommand& command) {
   if (verdict_ || refused_) return;
-  effects_.say(restart_text(order, colors_));
-  restarting_ = order.epoch;
+  effects_.warn(restart_text(command, colors_));
+  restarting_ = command.generation;
   host_lost_ = false;
   // The lost host never received it.
   if (guardian_lost_) return effects_.report_failure(kGuardianKilled);
   if (signals_.own() != 0) effects_.request_stop(signals_.own());  // it was lost with the host
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
-  effects_.ready(order.epoch);
+  effects_.ready(command.generation);
 }
 
 void Supervision::on_host_lost(const HostLost& lost) {
   if (verdict_ || refused_) return;
-  effects_.say(lost.line);
-  restarting_ = lost.epoch;
+  effects_.warn(lost.line);
+  restarting_ = lost.generation;
   host_lost_ = true;
   if (!gone_) return stop(SIGTERM);
   if (guardian_lost_) leave_restart(kGuardianKilled);
@@ -184,18 +184,18 @@ void Supervision::on_host_lost(const HostLost& lost) {
 
 // The other nodes continue without this one, or the job ends.
 void Supervision::leave_restart(const std::string& why) {
-  effects_.fail("this node does not take part in the restart: " + why);
+  effects_.report_error("this node does not take part in the restart: " + why);
   end(kExitNodeLost);
 }
 
 void Supervision::on_verdict(const Verdict& verdict) {
   if (verdict_ || refused_) return;
   verdict_ = verdict;
-  if (assignment_) effects_.keep(verdict);
-  // The user who stopped the job by a signal knows; other nodes report the stop order.
+  if (assignment_) effects_.record_verdict(verdict);
+  // The user who stopped the job by a signal knows; other nodes report the stop command.
   if (!verdict.ok() && verdict.kind != VerdictKind::kStopped) {
     const World* world = assignment_ ? assignment_->world.get() : nullptr;
-    effects_.tell_verdict(verdict_text(verdict, world, colors_));
+    effects_.print_verdict(verdict_text(verdict, world, colors_));
   }
   if (!assignment_) {
     effects_.kill_ranks();
@@ -226,7 +226,7 @@ void Supervision::on_rank_ended(const RankEnded& ended, Time now) {
   exit.oom = ended.oom;
   exit.error = ended.error;
   exit.at_ns = ended.at_ns;
-  exit.killed_by_us = ended.told_to_stop;
+  exit.killed_by_us = ended.stop_sent;
   exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);
   rank_ended(std::move(exit));
 }
@@ -256,7 +256,7 @@ void Supervision::on_all_gone(const std::string& stuck) {
   gone_ = true;
   if (!stuck.empty()) {
     stuck_ = true;
-    effects_.fail("these processes cannot be killed and are left behind:\n" + stuck);
+    effects_.report_error("these processes cannot be killed and are left behind:\n" + stuck);
   }
   if (guardian_lost_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
   if (restarting_ && !verdict_ && !guardian_lost_) {
@@ -274,7 +274,7 @@ void Supervision::on_guardian_lost() {
   if (gone_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
   if (!gone_) {
     stopping_ = true;
-    effects_.fail("the guardian process of this node was killed: killing its ranks too");
+    effects_.report_error("the guardian process of this node was killed: killing its ranks too");
   }
   if (assignment_ && !verdict_) effects_.report_failure(kGuardianKilled);
 }
@@ -290,13 +290,13 @@ void Supervision::on_signal(int signal, Time now) {
   }
 }
 
-void Supervision::on_starter_gone(Time now) {
+void Supervision::on_starter_lost(Time now) {
   if (!signals_.any()) on_signal(SIGHUP, now);
 }
 
 void Supervision::stop_requested(int signal) {
   if (restarting_) {
-    effects_.say(signal_name(signal) + ": ending the job instead of restarting it");
+    effects_.warn(signal_name(signal) + ": ending the job instead of restarting it");
     return effects_.request_stop(signal);
   }
   if (!assignment_) return gone_ ? end(128 + signal) : effects_.kill_ranks();
@@ -304,7 +304,7 @@ void Supervision::stop_requested(int signal) {
   // Ranks here may have ended, or be about to, while those of other nodes run.
   effects_.request_stop(signal);
   if (stopping_ || gone_) return;
-  effects_.say(signal_name(signal) + ": stopping the ranks; send it again to kill them");
+  effects_.warn(signal_name(signal) + ": stopping the ranks; send it again to kill them");
   stop(signal);
 }
 
@@ -342,7 +342,7 @@ std::string verdict_text(const Verdict& verdict, const World* world, bool colors
   const RankExit& exit = verdict.exit;
   const bool failed = verdict.kind == VerdictKind::kRankFailed;
   if (!failed && verdict.kind != VerdictKind::kNoProgress) return verdict.message;
-  if (!is_of_rank(verdict)) return verdict.message;
+  if (!names_rank(verdict)) return verdict.message;
   if (!failed || !world) return verdict.message + tail_text(exit, colors);
   const std::string kind = exit.server ? "server" : "trainer";
   const int size = exit.server ? world->servers : world->world_size;
@@ -353,13 +353,13 @@ std::string verdict_text(const Verdict& verdict, const World* world, bool colors
   return text + detail_text(verdict) + tail_text(exit, colors);
 }
 
-std::string restart_text(const RestartOrder& order, bool colors) {
-  std::string text = order.cause.message + "\n  the job is restarted";
-  if (order.restart > 0) {
-    text += ": restart " + std::to_string(order.restart) + " of " + std::to_string(order.of);
+std::string restart_text(const RestartCommand& command, bool colors) {
+  std::string text = command.cause.message + "\n  the job is restarted";
+  if (command.restart > 0) {
+    text += ": restart " + std::to_string(command.restart) + " of " + std::to_string(command.of);
   }
-  if (order.cause.kind != VerdictKind::kRankFailed) return text;
-  return text + tail_text(order.cause.exit, colors);
+  if (command.cause.kind != VerdictKind::kRankFailed) return text;
+  return text + tail_text(command.cause.exit, colors);
 }
 
 }  // namespace fleet

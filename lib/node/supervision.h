@@ -17,24 +17,25 @@ namespace fleet {
 class SupervisionEffects {
  public:
   virtual ~SupervisionEffects() = default;
-  virtual void report(const RankExit& exit) = 0;                    // to the rendezvous
-  virtual void report_pace(const std::vector<RankPace>& pace) = 0;  // to the rendezvous
-  virtual void report_stall(const RankStall& stall) = 0;            // to the rendezvous
+  virtual void report(const RankExit& exit) = 0;                            // to the rendezvous
+  virtual void report_steps(const std::vector<RankSteps>& rank_steps) = 0;  // to the rendezvous
+  virtual void report_stall(const RankStall& stall) = 0;                    // to the rendezvous
   virtual void collect_stacks() = 0;  // of the local ranks; then on_stacks()
   virtual void send_stacks(const std::vector<RankStack>& stacks) = 0;  // to the rendezvous
-  virtual void finish_node() = 0;     // to the rendezvous: all ranks here have ended
-  virtual void ready(int epoch) = 0;  // to the rendezvous: for the generation after `epoch`
+  virtual void finish_node() = 0;  // to the rendezvous: all ranks here have ended
+  virtual void ready(
+      int generation) = 0;  // to the rendezvous: for the generation after `generation`
   // To the rendezvous: the job has lost this node; the verdict follows.
   virtual void report_failure(const std::string& how) = 0;
-  virtual void request_kill(int signal) = 0;      // to the rendezvous: kill the whole job now
-  virtual void request_stop(int signal) = 0;      // to the rendezvous: stop the whole job
-  virtual void stop_ranks(int signal) = 0;        // signal the local ranks; grace; SIGKILL
-  virtual void kill_ranks() = 0;                  // SIGKILL every local descendant now
-  virtual void say(const std::string& text) = 0;  // for the user, as a warning
-  virtual void keep(const Verdict& verdict) = 0;  // beside the logs, for programs
-  virtual void tell_verdict(const std::string& text) = 0;  // for the user, as an error
-  virtual void fail(const std::string& text) = 0;          // for the user, as an error
-  virtual void end(int exit_code) = 0;                     // everything is over; once, last
+  virtual void request_kill(int signal) = 0;       // to the rendezvous: kill the whole job now
+  virtual void request_stop(int signal) = 0;       // to the rendezvous: stop the whole job
+  virtual void stop_ranks(int signal) = 0;         // signal the local ranks; grace; SIGKILL
+  virtual void kill_ranks() = 0;                   // SIGKILL every local descendant now
+  virtual void warn(const std::string& text) = 0;  // for the user, as a warning
+  virtual void record_verdict(const Verdict& verdict) = 0;  // beside the logs, for programs
+  virtual void print_verdict(const std::string& text) = 0;  // for the user, as an error
+  virtual void report_error(const std::string& text) = 0;   // for the user, as an error
+  virtual void end(int exit_code) = 0;                      // everything is over; once, last
 };
 
 class Supervision {
@@ -52,9 +53,9 @@ class Supervision {
   void on_refusal(const Error& error);
   // The checks before the start failed, equally on every node.
   void on_check_failed(const std::string& text);
-  void on_stop_order(const StopOrder& order, Time now);
-  void on_stack_order(const StackOrder& order);
-  void on_restart_order(const RestartOrder& order);
+  void on_stop_command(const StopCommand& command, Time now);
+  void on_stack_command(const StackCommand& command);
+  void on_restart_command(const RestartCommand& command);
   void on_host_lost(const HostLost& lost);
   void on_verdict(const Verdict& verdict);
 
@@ -73,7 +74,7 @@ class Supervision {
   // A first signal is passed to all ranks of the job; a second one kills them (StopSignals).
   void on_signal(int signal, Time now);
   // The remote starter of this launcher is gone: acts as a SIGHUP, unless the job is being stopped.
-  void on_starter_gone(Time now);
+  void on_starter_lost(Time now);
 
  private:
   void stop_requested(int signal);
@@ -106,6 +107,6 @@ class Supervision {
 // nullptr if it did not run. With `colors`, those lines keep their colours.
 std::string verdict_text(const Verdict& verdict, const World* world, bool colors = false);
 // Why the job restarts, and the last lines of the failed rank's log.
-std::string restart_text(const RestartOrder& order, bool colors = false);
+std::string restart_text(const RestartCommand& command, bool colors = false);
 
 }  // namespace fleet

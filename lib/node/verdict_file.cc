@@ -63,16 +63,16 @@ Json rank_json(const RankExit& exit) {
   return rank;
 }
 
-Json epoch_json(const EpochEnd& end) {
-  Json epoch;
-  epoch["epoch"] = end.epoch;
-  epoch["verdict"] = name_of(end.kind);
-  epoch["message"] = end.message;
-  epoch["nnodes"] = end.nnodes;
-  epoch["world_size"] = end.world_size;
-  epoch["ran_for"] = static_cast<double>(end.ran_for.count()) / 1000;
-  epoch["step"] = end.step < 0 ? Json(nullptr) : Json(end.step);
-  return epoch;
+Json generation_json(const GenerationResult& end) {
+  Json generation;
+  generation["epoch"] = end.generation;
+  generation["verdict"] = name_of(end.kind);
+  generation["message"] = end.message;
+  generation["nnodes"] = end.nnodes;
+  generation["world_size"] = end.world_size;
+  generation["ran_for"] = static_cast<double>(end.ran_for.count()) / 1000;
+  generation["step"] = end.step < 0 ? Json(nullptr) : Json(end.step);
+  return generation;
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ std::string verdict_json(const Verdict& verdict, const std::string& job_id, cons
   all["message"] = verdict.message;
   all["text"] = verdict_text(verdict, world);
   all["job_id"] = job_id;
-  all["epoch"] = verdict.epoch;
+  all["epoch"] = verdict.generation;
   all["time"] = std::round(unix_time * 1000) / 1000;
   all["nnodes"] = world ? Json(world->nodes.size()) : Json(nullptr);
   all["world_size"] = world ? Json(world->world_size) : Json(nullptr);
@@ -93,11 +93,11 @@ std::string verdict_json(const Verdict& verdict, const std::string& job_id, cons
     all["node"] = {
         {"rank", verdict.node_rank}, {"address", verdict.node}, {"hostname", verdict.hostname}};
   }
-  if (is_of_rank(verdict)) all["rank"] = rank_json(verdict.exit);
+  if (names_rank(verdict)) all["rank"] = rank_json(verdict.exit);
   if (verdict.kind == VerdictKind::kStopped) all["signal"] = signal_name(verdict.signal);
   all["restarts"] = verdict.restarts;
   all["epochs"] = Json::array();
-  for (const EpochEnd& end : verdict.history) all["epochs"].push_back(epoch_json(end));
+  for (const GenerationResult& end : verdict.history) all["epochs"].push_back(generation_json(end));
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -117,18 +117,19 @@ std::string verdict_of_run(const JobRecord& record) {
 namespace {
 
 // In the order in which they are tried if the log folder is not writable.
-std::vector<std::string> other_places(const JobRecord& record) {
-  const std::string name = file_word(record.job_id) + "." + std::to_string(record.pid) + "." +
-                           std::to_string(std::llround(record.started * 1000)) + kVerdictEnding;
-  std::vector<std::string> places;
+std::vector<std::string> fallback_paths(const JobRecord& record) {
+  const std::string name = file_name_component(record.job_id) + "." + std::to_string(record.pid) +
+                           "." + std::to_string(std::llround(record.started * 1000)) +
+                           kVerdictSuffix;
+  std::vector<std::string> paths;
   try {
-    places.push_back(make_runtime_folder() + "/" + name);
+    paths.push_back(make_runtime_folder() + "/" + name);
   } catch (const Error& error) {
     spdlog::debug("{}", error.what());
   }
-  places.push_back("/tmp/fleetrun." + name);
-  if (const auto home = get_env("HOME")) places.push_back(*home + "/fleetrun." + name);
-  return places;
+  paths.push_back("/tmp/fleetrun." + name);
+  if (const auto home = get_env("HOME")) paths.push_back(*home + "/fleetrun." + name);
+  return paths;
 }
 
 // An old verdict must not be mistaken for this run's. On a full disk, this also makes room.
@@ -144,7 +145,7 @@ bool replace_old(const std::string& path, const std::string& json) {
 
 }  // namespace
 
-std::string keep_verdict(const JobRecord& record, const std::string& json) {
+std::string write_verdict_file(const JobRecord& record, const std::string& json) {
   const std::string path = record.log_dir + "/verdict.json";
   std::string why;
   try {
@@ -154,11 +155,11 @@ std::string keep_verdict(const JobRecord& record, const std::string& json) {
     why = error.failure();
   }
   if (replace_old(path, json)) return path;
-  for (const std::string& place : other_places(record)) {
+  for (const std::string& fallback : fallback_paths(record)) {
     try {
-      replace_owned_file(place, json, {.mode = 0600});
-      spdlog::warn("{}: {}; the verdict is in {}", path, why, place);
-      return place;
+      replace_owned_file(fallback, json, {.mode = 0600});
+      spdlog::warn("{}: {}; the verdict is in {}", path, why, fallback);
+      return fallback;
     } catch (const Error& error) {
       spdlog::debug("{}", error.what());
     }

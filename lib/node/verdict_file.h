@@ -17,11 +17,11 @@ std::string verdict_json(const Verdict& verdict, const std::string& job_id, cons
 std::string verdict_of_run(const JobRecord& record);
 
 // Suffix of verdicts kept in runtime_folder() because the log folder was not writable.
-inline constexpr char kVerdictEnding[] = ".verdict";
+inline constexpr char kVerdictSuffix[] = ".verdict";
 
 // Writes the text to LOG_DIR/verdict.json of this run. If that fails (a full disk, a removed
 // folder), writes to runtime_folder(), /tmp or the home folder, and a warning names the file.
 // Returns the path; "" and an error if all fail.
-std::string keep_verdict(const JobRecord& record, const std::string& json);
+std::string write_verdict_file(const JobRecord& record, const std::string& json);
 
 }  // namespace fleet

@@ -70,7 +70,7 @@ void fields(Visit& visit, RankCommand& rank) {
   visit(rank.splits_streams), visit(rank.label), visit(rank.labelled_streams);
 }
 template <typename Visit>
-void fields(Visit& visit, ShownStream& stream) {
+void fields(Visit& visit, ConsoleStream& stream) {
   visit(stream.drop), visit(stream.collapse_ms);
 }
 template <typename Visit>
@@ -111,7 +111,7 @@ template <typename Visit>
 void fields(Visit& visit, RankEnded& message) {
   visit(message.local_rank), visit(message.code), visit(message.signal), visit(message.tail);
   visit(message.cause);
-  visit(message.note), visit(message.oom), visit(message.at_ns), visit(message.told_to_stop);
+  visit(message.note), visit(message.oom), visit(message.at_ns), visit(message.stop_sent);
   visit(message.error);
 }
 template <typename Visit>
@@ -161,7 +161,7 @@ struct Write {
   void operator()(LocalStack& stack) { fields(*this, stack); }
   void operator()(LocalProgress& rank) { fields(*this, rank); }
   void operator()(LogSettings& logs) { fields(*this, logs); }
-  void operator()(ShownStream& stream) { fields(*this, stream); }
+  void operator()(ConsoleStream& stream) { fields(*this, stream); }
   void operator()(CopiedLines& lines) { fields(*this, lines); }
   void operator()(RecordedError& error) { fields(*this, error); }
   template <typename T>
@@ -185,7 +185,7 @@ struct Read {
   void operator()(LocalStack& stack) { fields(*this, stack); }
   void operator()(LocalProgress& rank) { fields(*this, rank); }
   void operator()(LogSettings& logs) { fields(*this, logs); }
-  void operator()(ShownStream& stream) { fields(*this, stream); }
+  void operator()(ConsoleStream& stream) { fields(*this, stream); }
   void operator()(CopiedLines& lines) { fields(*this, lines); }
   void operator()(RecordedError& error) { fields(*this, error); }
   template <typename T>

@@ -16,11 +16,11 @@ namespace fleet {
 inline constexpr int kStandardOutput = 1, kStandardError = 2;
 
 // Options of the lines on standard output or standard error.
-struct ShownStream {
+struct ConsoleStream {
   bool drop = false;    // drop lines while it is full; otherwise ranks wait
   int collapse_ms = 0;  // how long lines wait for equal ones of other ranks; 0: not at all
 
-  bool operator==(const ShownStream&) const = default;
+  bool operator==(const ConsoleStream&) const = default;
 };
 
 // Shown lines with one of these texts are also kept in this file.
@@ -38,7 +38,7 @@ struct LogSettings {
   bool stamp_console = false;  // the same on the console
   bool labels = false;         // lines on the console begin with "[rank 3]"
   std::string node;            // added to labels if not empty
-  ShownStream output, errors;
+  ConsoleStream output, errors;
   bool errors_apart = false;  // standard error and standard output lead to different places
   int64_t max_size = 0;       // bytes per log file, then another begins; 0: no limit
   int64_t total_size = 0;     // bytes of all files, then the oldest are removed; 0: no limit
@@ -127,15 +127,15 @@ struct RankStarted {
 // A rank ended.
 struct RankEnded {
   int local_rank = 0;
-  int code = 0;               // exit code, if signal is 0
-  int signal = 0;             // the signal that ended it, or 0
-  std::string tail;           // the last lines of its log, with their colours
-  std::string cause;          // as in RankExit
-  std::string note;           // the kernel's information about its end
-  bool oom = false;           // killed because memory ran out
-  int64_t at_ns = 0;          // when, on this node's steady clock
-  bool told_to_stop = false;  // the guardian had sent it a stop signal before
-  RecordedError error;        // its own record of its failure
+  int code = 0;            // exit code, if signal is 0
+  int signal = 0;          // the signal that ended it, or 0
+  std::string tail;        // the last lines of its log, with their colours
+  std::string cause;       // as in RankExit
+  std::string note;        // the kernel's information about its end
+  bool oom = false;        // killed because memory ran out
+  int64_t at_ns = 0;       // when, on this node's steady clock
+  bool stop_sent = false;  // the guardian had sent it a stop signal before
+  RecordedError error;     // its own record of its failure
   bool operator==(const RankEnded&) const = default;
 };
 // Progress of the ranks that report it (observe/rank_progress.h): every second if it has changed,

@@ -20,7 +20,7 @@ constexpr uint64_t kMagic = 0x0031507465656c66;
 struct Shared {
   std::atomic<uint64_t> magic;
   std::atomic<uint64_t> turn;
-  std::atomic<int64_t> pulses, steps, step, epoch, checkpoint, step_at_ns, waited_ns;
+  std::atomic<int64_t> ticks, steps, step, epoch, checkpoint, step_at_ns, waited_ns;
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free && sizeof(Shared) <= 4096);
 
@@ -61,7 +61,7 @@ void ProgressWriter::publish() {
   const uint64_t turn = to.turn.load(relaxed);
   to.turn.store(turn + 1, relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  to.pulses.store(now_.pulses, relaxed);
+  to.ticks.store(now_.ticks, relaxed);
   to.steps.store(now_.steps, relaxed);
   to.step.store(now_.step, relaxed);
   to.epoch.store(now_.epoch, relaxed);
@@ -73,7 +73,7 @@ void ProgressWriter::publish() {
 
 void ProgressWriter::step_done(int64_t step, int64_t epoch, int64_t waited_ns) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  ++now_.pulses;
+  ++now_.ticks;
   ++now_.steps;
   now_.step = step;
   now_.epoch = epoch;
@@ -83,18 +83,18 @@ void ProgressWriter::step_done(int64_t step, int64_t epoch, int64_t waited_ns) {
 }
 
 void ProgressWriter::saved(int64_t step) {
-  ++now_.pulses;
+  ++now_.ticks;
   now_.checkpoint = step;
   publish();
 }
 
-void ProgressWriter::pulse() {
-  ++now_.pulses;
+void ProgressWriter::tick() {
+  ++now_.ticks;
   publish();
 }
 
 void ProgressWriter::finish() {
-  now_.pulses = 0;
+  now_.ticks = 0;
   publish();
 }
 
@@ -116,7 +116,7 @@ std::optional<RankProgress> ProgressReader::read() {
   const Shared& from = shared(memory_);
   for (int i = 0; i < 100; ++i) {
     const uint64_t turn = from.turn.load(std::memory_order_acquire);
-    const RankProgress seen = {from.pulses.load(relaxed),     from.steps.load(relaxed),
+    const RankProgress seen = {from.ticks.load(relaxed),      from.steps.load(relaxed),
                                from.step.load(relaxed),       from.epoch.load(relaxed),
                                from.checkpoint.load(relaxed), from.step_at_ns.load(relaxed),
                                from.waited_ns.load(relaxed)};
@@ -125,7 +125,7 @@ std::optional<RankProgress> ProgressReader::read() {
     seen_ = seen;
     break;
   }
-  if (seen_.pulses == 0) return std::nullopt;
+  if (seen_.ticks == 0) return std::nullopt;
   return seen_;
 }
 

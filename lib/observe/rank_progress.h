@@ -16,7 +16,7 @@ namespace fleet {
 inline constexpr char kEnvProgressFile[] = "FLEET_PROGRESS_FILE";
 
 struct RankProgress {
-  int64_t pulses = 0;       // rises with every kind of progress: steps, evaluation, saving
+  int64_t ticks = 0;        // rises with every kind of progress: steps, evaluation, saving
   int64_t steps = 0;        // done by this process
   int64_t step = 0;         // of the whole training, including steps before a resume
   int64_t epoch = 0;        // from 0
@@ -40,7 +40,7 @@ class ProgressWriter {
 
   void step_done(int64_t step, int64_t epoch, int64_t waited_ns);
   void saved(int64_t step);
-  void pulse();  // reports progress other than a step
+  void tick();  // reports progress other than a step
   // Stops reporting: the rank is ending, or is entering a phase that has no steps.
   void finish();
 
@@ -59,7 +59,7 @@ class ProgressReader {
 
   // The path for processes of this user, valid as long as this object lives.
   const std::string& path() const { return path_; }
-  // nullopt before the first pulse and after finish(). If the writer was stopped in the middle of
+  // nullopt before the first tick and after finish(). If the writer was stopped in the middle of
   // its stores (preempted, or dead), returns the previous values.
   std::optional<RankProgress> read();
 

@@ -132,8 +132,8 @@ std::string onnx_file(const Job& job, const Shape& image, Executor& weights,
   describe(kLogits, {kOnnxBatch, program.var(network.logits).shape[1]},
            model.mutable_graph()->add_output());
   add_weights(program, weights, &graph);
-  constexpr size_t kMostBytes = (size_t{2} << 30) - 1;  // limit of a protobuf message
-  if (model.ByteSizeLong() > kMostBytes) {
+  constexpr size_t kMaxBytes = (size_t{2} << 30) - 1;  // limit of a protobuf message
+  if (model.ByteSizeLong() > kMaxBytes) {
     throw Error(ErrorCode::kUnsupported, "a network of 2 GiB or more does not fit into one file",
                 "ONNX export", "choose a smaller one");
   }
@@ -146,7 +146,7 @@ std::string export_onnx(const Job& job, const std::string& path) {
   const Shape image = image_of(job, weights.card);
   HostDevice device;
   Evaluation network = evaluation_of(job, image, 1);
-  Executor executor(make_plan(std::move(network.program), {network.logits}), device, nullptr);
+  Executor executor(plan_program(std::move(network.program), {network.logits}), device, nullptr);
   executor.initialize(static_cast<uint64_t>(job.train.integer("seed")));
   const WeightsOptions options{.skip = job.checkpoint.text("weights").empty()
                                            ? std::vector<std::string>()

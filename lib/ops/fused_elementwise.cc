@@ -66,8 +66,8 @@ FLEET_OP(fused_elementwise) {
                     {"shape", std::vector<int64_t>()},
                     {"types", std::vector<std::string>()}};
   def.precision = Precision::kGray;
-  for (int o = 0; o < kMostElementOutputs; ++o) {
-    for (int i = 0; i < kMostElementInputs; ++i) def.inplace.emplace_back(i, o);
+  for (int o = 0; o < kMaxElementOutputs; ++o) {
+    for (int i = 0; i < kMaxElementInputs; ++i) def.inplace.emplace_back(i, o);
   }
   def.elementwise = replay;
   def.infer = infer;

@@ -48,7 +48,7 @@ ParameterGroup parse(const std::string& text) {
 
 }  // namespace
 
-bool fits(const std::string& pattern, const std::string& parameter) {
+bool matches_pattern(const std::string& pattern, const std::string& parameter) {
   return ::fnmatch(pattern.c_str(), parameter.c_str(), 0) == 0;
 }
 
@@ -61,7 +61,7 @@ std::vector<ParameterGroup> parameter_groups(const Settings& optimizer) {
 const ParameterGroup* group_of(const std::vector<ParameterGroup>& groups,
                                const std::string& parameter) {
   const auto found = std::find_if(groups.begin(), groups.end(), [&](const ParameterGroup& group) {
-    return fits(group.pattern, parameter);
+    return matches_pattern(group.pattern, parameter);
   });
   return found == groups.end() ? nullptr : &*found;
 }
@@ -75,7 +75,7 @@ int freeze_parameters(Program& program, const Settings& optimizer) {
     Var& var = program.var(id);
     const bool is_frozen =
         std::any_of(patterns.begin(), patterns.end(),
-                    [&](const std::string& pattern) { return fits(pattern, var.name); });
+                    [&](const std::string& pattern) { return matches_pattern(pattern, var.name); });
     if (!is_frozen) continue;
     var.trainable = false;
     ++frozen;

@@ -18,7 +18,7 @@ struct ParameterGroup {
   std::optional<double> weight_decay;  // instead of the optimizer's
 };
 
-bool fits(const std::string& pattern, const std::string& parameter);
+bool matches_pattern(const std::string& pattern, const std::string& parameter);
 
 // Parses the optimizer's key "groups". kUsage for invalid text.
 std::vector<ParameterGroup> parameter_groups(const Settings& optimizer);

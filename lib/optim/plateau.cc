@@ -12,7 +12,7 @@
 namespace fleet {
 namespace {
 
-class Plateau : public RateFollower {
+class Plateau : public RateAdjuster {
  public:
   explicit Plateau(const Settings& settings)
       : metric_(settings.text("metric")),
@@ -23,7 +23,7 @@ class Plateau : public RateFollower {
         patience_(settings.integer("patience")),
         cooldown_(settings.integer("cooldown")) {}
 
-  std::string observe(const Evaluated& evaluated) override {
+  std::string observe(const EvaluationResult& evaluated) override {
     const double value = metric_ == "loss" ? evaluated.loss : evaluated.acc1;
     if (improves(value)) {
       best_ = value;
@@ -46,7 +46,7 @@ class Plateau : public RateFollower {
     return line;
   }
 
-  double follow(double rate) const override {
+  double adjust(double rate) const override {
     return std::max(rate * share_, std::min(rate, min_rate_));
   }
 
@@ -106,7 +106,7 @@ FLEET_SCHEDULE(plateau) {
   def.make = [](const Settings& settings, const ScheduleSpan&) -> RateFunction {
     return [base = settings.number("base")](int64_t) { return base; };
   };
-  def.follow = [](const Settings& settings) { return std::make_unique<Plateau>(settings); };
+  def.make_adjuster = [](const Settings& settings) { return std::make_unique<Plateau>(settings); };
 }
 
 }  // namespace fleet

@@ -77,7 +77,7 @@ Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t ep
                           .begin = warmup_steps_,
                           .end = std::max(steps_per_epoch * epochs, warmup_steps_ + 1)};
   const ScheduleDef& def = schedule_registry().get(settings.text("name"));
-  if (def.follow) follower_ = def.follow(settings);
+  if (def.make_adjuster) adjuster_ = def.make_adjuster(settings);
   rate_ = [rate = def.make(settings, span), scale = scale_](int64_t step) {
     return scale * rate(step);
   };
@@ -86,7 +86,7 @@ Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t ep
 double Schedule::learning_rate(int64_t step) const {
   const auto scheduled = [&](int64_t at) {
     const double rate = rate_(at);
-    return follower_ ? follower_->follow(rate) : rate;
+    return adjuster_ ? adjuster_->adjust(rate) : rate;
   };
   if (step < warmup_steps_) {
     const double part = static_cast<double>(step) / static_cast<double>(warmup_steps_);
@@ -95,23 +95,23 @@ double Schedule::learning_rate(int64_t step) const {
   return scheduled(std::max(step / granularity_ * granularity_, warmup_steps_));
 }
 
-std::string Schedule::observe(int64_t step, const Evaluated& evaluated) {
-  if (!follower_ || step == observed_step_) return "";
+std::string Schedule::observe(int64_t step, const EvaluationResult& evaluated) {
+  if (!adjuster_ || step == observed_step_) return "";
   observed_step_ = step;
-  return follower_->observe(evaluated);
+  return adjuster_->observe(evaluated);
 }
 
 std::vector<double> Schedule::state() const {
-  if (!follower_) return {};
-  std::vector<double> state = follower_->state();
+  if (!adjuster_) return {};
+  std::vector<double> state = adjuster_->state();
   state.insert(state.begin(), static_cast<double>(observed_step_));
   return state;
 }
 
 void Schedule::restore(std::span<const double> state) {
-  if (!follower_ || state.empty()) return;
+  if (!adjuster_ || state.empty()) return;
   observed_step_ = static_cast<int64_t>(state[0]);
-  if (follower_->restore(state.subspan(1))) return;
+  if (adjuster_->restore(state.subspan(1))) return;
   throw Error(ErrorCode::kUsage, "the checkpoint has another schedule", "learning_rate",
               "set the schedule of that training, or checkpoint.weights to start afresh");
 }

@@ -28,20 +28,20 @@ struct ScheduleSpan {
 using RateFunction = std::function<double(int64_t step)>;
 
 // The results of an evaluation: means over all samples of all ranks.
-struct Evaluated {
+struct EvaluationResult {
   double loss = 0;
   double acc1 = 0;  // fraction of correct predictions, 0 to 1
 };
 
 // Adjusts the rate after evaluations. Depends only on the observed values, so ranks that observe
 // the same values have the same rate. Not thread-safe.
-class RateFollower {
+class RateAdjuster {
  public:
-  virtual ~RateFollower() = default;
+  virtual ~RateAdjuster() = default;
   // Returns a line for the log if this changes the rate, else "".
-  virtual std::string observe(const Evaluated& evaluated) = 0;
+  virtual std::string observe(const EvaluationResult& evaluated) = 0;
   // The rate to use instead of the schedule's.
-  virtual double follow(double rate) const = 0;
+  virtual double adjust(double rate) const = 0;
   // For a checkpoint: finite numbers. restore() takes what state() returned; false if the values do
   // not come from it.
   virtual std::vector<double> state() const = 0;
@@ -53,7 +53,7 @@ struct ScheduleDef {
   Schema schema;     // its own keys
   std::function<RateFunction(const Settings&, const ScheduleSpan&)> make;
   // Null: the rate does not depend on evaluations.
-  std::function<std::unique_ptr<RateFollower>(const Settings&)> follow;
+  std::function<std::unique_ptr<RateAdjuster>(const Settings&)> make_adjuster;
 };
 
 Registry<ScheduleDef>& schedule_registry();
@@ -80,10 +80,10 @@ class Schedule {
   double learning_rate(int64_t step) const;
 
   // Whether the rate depends on evaluations; observe() and restore() are for such schedules.
-  bool follows_evaluations() const { return follower_ != nullptr; }
+  bool depends_on_evaluations() const { return adjuster_ != nullptr; }
   // Takes an evaluation after `step` training steps into account, once per step. Returns a line for
   // the log if this changes the rate, else "".
-  std::string observe(int64_t step, const Evaluated& evaluated);
+  std::string observe(int64_t step, const EvaluationResult& evaluated);
   // The step of the last observe() call; -1: none.
   int64_t observed_step() const { return observed_step_; }
   // The state to keep in a checkpoint; {}: none. restore() of {} starts afresh; kUsage if the state
@@ -93,7 +93,7 @@ class Schedule {
 
  private:
   RateFunction rate_;
-  std::unique_ptr<RateFollower> follower_;
+  std::unique_ptr<RateAdjuster> adjuster_;
   int64_t observed_step_ = -1;
   int64_t warmup_steps_ = 0;
   int64_t granularity_ = 1;  // number of steps for which the rate is constant

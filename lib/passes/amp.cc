@@ -77,10 +77,10 @@ class Amp : public Pass {
       throw Error(ErrorCode::kUsage, "no variable '" + name + "'", "amp custom_black_varnames",
                   suggestion(name, known));
     }
-    warn_of_absent(program);
+    warn_about_unknown_ops(program);
   }
 
-  void warn_of_absent(const Program& program) const {
+  void warn_about_unknown_ops(const Program& program) const {
     std::set<std::string> absent(white_.begin(), white_.end());
     absent.insert(black_.begin(), black_.end());
     for (const Op& op : program.ops()) absent.erase(op.type());

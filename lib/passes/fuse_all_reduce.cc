@@ -24,7 +24,7 @@ class FuseAllReduce : public Pass {
                 .exact_count = options.integer("exact_count"),
                 .last_megabytes = options.number("last_megabytes")},
         communicators_(options.integer("communicators")),
-        first_sum_(static_cast<int>(options.integer("first_sum"))),
+        inner_group_size_(static_cast<int>(options.integer("inner_group_size"))),
         one_after_another_(options.boolean("one_after_another")),
         section_(options.text("section")),
         only_(names_in(options, "only")),
@@ -58,7 +58,7 @@ class FuseAllReduce : public Pass {
     for (int64_t i = 0; i < communicators_; ++i) {
       groups.push_back(program.add_group({.name = "data parallel",
                                           .ranks = context.data_parallel_ranks(),
-                                          .first_sum = first_sum_}));
+                                          .inner_group_size = inner_group_size_}));
     }
     return groups;
   }
@@ -99,7 +99,7 @@ class FuseAllReduce : public Pass {
   bool fuse_;
   BucketLimits limits_;
   int64_t communicators_;
-  int first_sum_;
+  int inner_group_size_;
   bool one_after_another_;
   std::string section_;
   std::set<std::string> only_, without_;  // parameters
@@ -109,20 +109,21 @@ class FuseAllReduce : public Pass {
 
 FLEET_PASS(fuse_all_reduce) {
   def.help = "sums the gradients over the ranks, several per allreduce";
-  def.options = {{"fuse", true},
-                 {"megabytes", 32.0},
-                 {"count", int64_t{50}},
-                 {"exact_count", int64_t{0}},
-                 {"last_megabytes", 0.0},
-                 {"communicators", int64_t{1}},
-                 {"first_sum", int64_t{1}},  // size of the groups that sum among themselves first
-                 {"one_after_another", true},
-                 // section of the allreduces; empty: that of the operation that computes the
-                 // gradients
-                 {"section", std::string()},
-                 // names of parameters: include only these (empty: all); exclude these
-                 {"only", std::vector<std::string>()},
-                 {"without", std::vector<std::string>()}};
+  def.options = {
+      {"fuse", true},
+      {"megabytes", 32.0},
+      {"count", int64_t{50}},
+      {"exact_count", int64_t{0}},
+      {"last_megabytes", 0.0},
+      {"communicators", int64_t{1}},
+      {"inner_group_size", int64_t{1}},  // size of the groups that sum among themselves first
+      {"one_after_another", true},
+      // section of the allreduces; empty: that of the operation that computes the
+      // gradients
+      {"section", std::string()},
+      // names of parameters: include only these (empty: all); exclude these
+      {"only", std::vector<std::string>()},
+      {"without", std::vector<std::string>()}};
   def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
     return std::make_unique<FuseAllReduce>(options);
   };

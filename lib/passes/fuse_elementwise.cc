@@ -281,12 +281,12 @@ class FuseElementwise : public Pass {
     for (VarId id : fused.inputs) {
       if (var(id).shape != shape && size_of(var(id).dtype) > narrowest) return {};
     }
-    if (fused.inputs.size() > kMostElementInputs || fused.outputs.size() > kMostElementOutputs) {
+    if (fused.inputs.size() > kMaxElementInputs || fused.outputs.size() > kMaxElementOutputs) {
       return {};
     }
     const ElementProgram code = assign_registers(fused.formula);
-    const bool fits = code.registers <= kMostElementRegisters &&
-                      static_cast<int>(code.lines.size()) <= kMostElementLines;
+    const bool fits = code.registers <= kMaxElementRegisters &&
+                      static_cast<int>(code.lines.size()) <= kMaxElementLines;
     return fits ? std::optional(std::move(fused)) : std::nullopt;
   }
 

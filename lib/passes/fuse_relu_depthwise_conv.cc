@@ -11,7 +11,7 @@
 namespace fleet {
 namespace {
 
-constexpr int64_t kMostTaps = 64;  // limit of every backend's kernel
+constexpr int64_t kMaxTaps = 64;  // limit of every backend's kernel
 
 class FuseReluDepthwiseConv : public Pass {
  public:
@@ -36,7 +36,7 @@ class FuseReluDepthwiseConv : public Pass {
       op = take_in(program, op, maker.inputs[0]);
       fused += trains;
     }
-    say(fused, with_norm);
+    log_result(fused, with_norm);
     if (!fused) return false;
     remove_ops(program, removed);
     return true;
@@ -47,8 +47,7 @@ class FuseReluDepthwiseConv : public Pass {
     if (op.type() != "conv2d" || !op.attributes.text("input_activation").empty()) return false;
     const Shape &x = program.var(op.inputs[0]).shape, &weight = program.var(op.inputs[1]).shape;
     const int64_t groups = op.attributes.integer("groups");
-    return groups > 1 && groups == x[1] && groups == weight[0] &&
-           weight[2] * weight[3] <= kMostTaps;
+    return groups > 1 && groups == x[1] && groups == weight[0] && weight[2] * weight[3] <= kMaxTaps;
   }
 
   static bool is_norm_with_relu(const Op& op) {
@@ -64,7 +63,7 @@ class FuseReluDepthwiseConv : public Pass {
     return program.make_op(conv.section, conv.type(), inputs, conv.outputs, attributes);
   }
 
-  static void say(int fused, int with_norm) {
+  static void log_result(int fused, int with_norm) {
     log_fused("fuse_relu_depthwise_conv", fused);
     if (with_norm == 0) return;
     spdlog::info(

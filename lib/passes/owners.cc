@@ -26,8 +26,9 @@ std::set<VarId> foreign_gradients(const Program& program, const Owners& owners, 
 
 // Restricts the operation to own gradients, or to a zero if there are none, and combines its result
 // over the ranks.
-void look_at_own(Program& program, std::vector<Op>::iterator op, const std::set<VarId>& foreign,
-                 int first, const std::string& reduction, const OwnerMessages& messages) {
+void restrict_to_owned(Program& program, std::vector<Op>::iterator op,
+                       const std::set<VarId>& foreign, int first, const std::string& reduction,
+                       const OwnerMessages& messages) {
   std::vector<Op> before;
   std::vector<VarId> inputs(op->inputs.begin(), op->inputs.begin() + first);
   for (size_t i = first; i < op->inputs.size(); ++i) {
@@ -49,7 +50,7 @@ void look_at_own(Program& program, std::vector<Op>::iterator op, const std::set<
 
 // Moves operations of the section whose results are read only by operations of `never` to that
 // section.
-void move_what_nobody_reads(Program& program, SectionId section, SectionId never) {
+void move_unread_ops(Program& program, SectionId section, SectionId never) {
   std::set<VarId> wanted;
   for (auto op = program.ops().rbegin(); op != program.ops().rend(); ++op) {
     const auto is_wanted = [&](VarId id) {
@@ -150,7 +151,8 @@ void check_on_owners(Program& program, SectionId optimize, const Owners& owners,
        {std::pair("check_finite_and_unscale", 1), {"check_finite", 2}}) {
     const auto check = find_op(program, optimize, type);
     if (check == program.ops().end()) continue;
-    look_at_own(program, check, foreign_gradients(program, owners, place), first, "max", messages);
+    restrict_to_owned(program, check, foreign_gradients(program, owners, place), first, "max",
+                      messages);
   }
 }
 
@@ -159,8 +161,8 @@ void update_on_owners(Program& program, SectionId optimize, const Owners& owners
   if (global_norm) {
     const auto squares = find_op(program, optimize, "sum_of_squares");
     FLEET_CHECK(squares != program.ops().end(), "no operation computes the global gradient norm");
-    look_at_own(program, squares, foreign_gradients(program, owners, place), /*first=*/0, "sum",
-                messages);
+    restrict_to_owned(program, squares, foreign_gradients(program, owners, place), /*first=*/0,
+                      "sum", messages);
   }
   Predicate elsewhere = program.sections()[optimize].when;
   elsewhere.flag = program.add_flag("update what other ranks own");
@@ -172,7 +174,7 @@ void update_on_owners(Program& program, SectionId optimize, const Owners& owners
       op.section = never;
     }
   }
-  move_what_nobody_reads(program, optimize, never);
+  move_unread_ops(program, optimize, never);
   for (const auto& [owner, parameters] : by_owner(owners)) {
     std::vector<VarId> all;
     for (const VarId parameter : parameters) {

@@ -61,7 +61,7 @@ void AcceptLoop::accept_some(Descriptor& listener) {
     if (fd) {
       on_connection_(std::move(fd), peer);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      return rest(listener);
+      return back_off(listener);
     } else if (errno == EAGAIN) {
       return wait(listener);
     }  // the peer has gone again: accept the next one
@@ -70,7 +70,7 @@ void AcceptLoop::accept_some(Descriptor& listener) {
 }
 
 // No descriptor is left: connections wait in the kernel's queue until one is free.
-void AcceptLoop::rest(Descriptor& listener) {
+void AcceptLoop::back_off(Descriptor& listener) {
   auto timer = std::make_shared<boost::asio::steady_timer>(loop_, std::chrono::milliseconds(100));
   timer->async_wait([this, &listener, timer](boost::system::error_code) {
     if (listener.is_open()) wait(listener);

@@ -36,7 +36,7 @@ class AcceptLoop {
   using Descriptor = boost::asio::posix::stream_descriptor;
   void wait(Descriptor& listener);
   void accept_some(Descriptor& listener);
-  void rest(Descriptor& listener);
+  void back_off(Descriptor& listener);
 
   const std::string name_;
   const OnConnection on_connection_;

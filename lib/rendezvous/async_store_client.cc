@@ -19,13 +19,13 @@ constexpr std::chrono::milliseconds kLongest{86'400'000};
 
 class AsyncStoreClient final : public AsyncStore {
  public:
-  AsyncStoreClient(const std::string& address, const std::string& job_id, int epoch,
+  AsyncStoreClient(const std::string& address, const std::string& job_id, int generation,
                    const Security& security, std::function<void(std::function<void()>)> post)
       : address_(address),
-        stub_(wire::Rendezvous::NewStub(make_channel(address, security, kStreamPatience))),
+        stub_(wire::Rendezvous::NewStub(make_channel(address, security, kStreamTimeout))),
         post_(std::move(post)) {
     caller_.set_job_id(job_id);
-    caller_.set_epoch(epoch);
+    caller_.set_generation(generation);
     caller_.set_rank(-1);
   }
 
@@ -120,10 +120,10 @@ class AsyncStoreClient final : public AsyncStore {
 }  // namespace
 
 std::unique_ptr<AsyncStore> connect_async_store(const std::string& address,
-                                                const std::string& job_id, int epoch,
+                                                const std::string& job_id, int generation,
                                                 const Security& security,
                                                 std::function<void(std::function<void()>)> post) {
-  return std::make_unique<AsyncStoreClient>(address, job_id, epoch, security, std::move(post));
+  return std::make_unique<AsyncStoreClient>(address, job_id, generation, security, std::move(post));
 }
 
 }  // namespace fleet

@@ -13,7 +13,7 @@ namespace fleet {
 // Like connect_store(), for this node's launcher. `post` moves an answer from a gRPC thread to the
 // caller's loop. The destructor ends pending calls.
 std::unique_ptr<AsyncStore> connect_async_store(const std::string& address,
-                                                const std::string& job_id, int epoch,
+                                                const std::string& job_id, int generation,
                                                 const Security& security,
                                                 std::function<void(std::function<void()>)> post);
 

@@ -155,7 +155,7 @@ class BrokenPipesIgnored {
   sigset_t pipe_, before_;
 };
 
-UniqueFd connect_to(const std::string& address, std::chrono::milliseconds patience) {
+UniqueFd connect_to(const std::string& address, std::chrono::milliseconds timeout) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return {};
   std::string host = address.substr(0, colon);
@@ -166,7 +166,7 @@ UniqueFd connect_to(const std::string& address, std::chrono::milliseconds patien
   const std::unique_ptr<addrinfo, Freer<::freeaddrinfo>> owned(found);
   for (const addrinfo* one = found; one; one = one->ai_next) {
     UniqueFd fd(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
+    const timeval limit{timeout.count() / 1000, timeout.count() % 1000 * 1000};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);  // limits connect() too
     if (::connect(fd.get(), one->ai_addr, one->ai_addrlen) == 0) return fd;
@@ -195,9 +195,9 @@ Certificates issue_certificates(const std::string& secret) {
 
 std::string secret_id(const std::string& secret) { return id_of(authority_key(secret).get()); }
 
-Listener look_at(const std::string& address, std::chrono::milliseconds patience) {
+Listener probe_listener(const std::string& address, std::chrono::milliseconds timeout) {
   Listener listener;
-  const UniqueFd fd = connect_to(address, patience);
+  const UniqueFd fd = connect_to(address, timeout);
   if (!fd) return listener;
   const Context context(need(SSL_CTX_new(TLS_client_method()), "making a context"));
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);

@@ -35,7 +35,7 @@ struct Listener {
   std::string secret_id;  // kTls: the secret_id of its certificate; "" if it is not one of ours
   bool valid_now = true;  // kTls: by this host's clock
 };
-// Takes at most about `patience`.
-Listener look_at(const std::string& address, std::chrono::milliseconds patience);
+// Takes at most about `timeout`.
+Listener probe_listener(const std::string& address, std::chrono::milliseconds timeout);
 
 }  // namespace fleet

@@ -32,9 +32,9 @@ void RendezvousClient::report_failure(const std::string& how) {
 
 void RendezvousClient::follow(const std::string& address) { impl_->follow(address); }
 
-void RendezvousClient::ready(int epoch) {
+void RendezvousClient::ready(int generation) {
   wire::NodeMessage message;
-  message.mutable_ready()->set_epoch(epoch);
+  message.mutable_ready()->set_generation(generation);
   impl_->send(std::move(message));
 }
 
@@ -44,9 +44,9 @@ void RendezvousClient::report(const RankStall& stall) {
   impl_->send(std::move(message));
 }
 
-void RendezvousClient::report(const std::vector<RankPace>& pace) {
+void RendezvousClient::report(const std::vector<RankSteps>& rank_steps) {
   wire::NodeMessage message;
-  *message.mutable_pace() = to_wire(pace);
+  *message.mutable_steps() = to_wire(rank_steps);
   impl_->send(std::move(message));
 }
 
@@ -66,7 +66,7 @@ void RendezvousClient::request_signal(int signal) {
 
 void RendezvousClient::request_stacks() {
   wire::NodeMessage message;
-  message.mutable_stack_wish();
+  message.mutable_stack_request();
   impl_->send(std::move(message));
 }
 

@@ -16,10 +16,10 @@ struct RendezvousClientOptions {
   std::string address;  // of the rendezvous, "10.0.0.1:6768" or "[::1]:6768"
   // How long to try to reach the host. Once it is reached, its own --rdzv_timeout decides.
   std::chrono::milliseconds timeout{300'000};
-  std::chrono::milliseconds first_progress{2'000};   // delay of the first waiting line
-  std::chrono::milliseconds progress_every{10'000};  // interval of the next ones
-  std::chrono::milliseconds patience{3'000};         // --heartbeat_timeout, for the connection
-  Security security;                                 // the host's
+  std::chrono::milliseconds first_progress{2'000};     // delay of the first waiting line
+  std::chrono::milliseconds progress_every{10'000};    // interval of the next ones
+  std::chrono::milliseconds heartbeat_timeout{3'000};  // --heartbeat_timeout, for the connection
+  Security security;                                   // the host's
 };
 
 // Thread safety: any thread may make any call, also from within the callback. Only join() and
@@ -53,18 +53,18 @@ class RendezvousClient {
   void report_failure(const std::string& how);
   // Connects to the rendezvous that this node has opened after a TakeOver.
   void follow(const std::string& address);
-  // All processes of this generation have ended on this node: the answer to a RestartOrder.
-  void ready(int epoch);
-  // A rank of this node makes no progress. Every node receives a StackOrder and answers with its
+  // All processes of this generation have ended on this node: the answer to a RestartCommand.
+  void ready(int generation);
+  // A rank of this node makes no progress. Every node receives a StackCommand and answers with its
   // ranks' stacks; then the verdict follows.
   void report(const RankStall& stall);
   // Step counts and times of this node's ranks. The rendezvous reports stragglers to every node.
-  void report(const std::vector<RankPace>& pace);
+  void report(const std::vector<RankSteps>& rank_steps);
   void send_stacks(const std::vector<RankStack>& stacks);
-  // This launcher received a stop request. Every node receives a StopOrder; the verdict follows
+  // This launcher received a stop request. Every node receives a StopCommand; the verdict follows
   // when all have finished. `kill`: a repeated request; remaining ranks are killed.
   void request_stop(int signal, bool kill = false);
-  // Every node receives a SignalOrder.
+  // Every node receives a SignalCommand.
   void request_signal(int signal);
   // Asks for the stacks of all ranks of the job. The answer is a StackReport within some seconds;
   // none arrives if the job ends first.

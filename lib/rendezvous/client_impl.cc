@@ -6,16 +6,16 @@
 
 #include "base/log.h"
 #include "rendezvous/grpc_setup.h"
-#include "rendezvous/lossy_link.h"
-#include "rendezvous/mismatch.h"
 #include "rendezvous/peer.h"
+#include "rendezvous/security_mismatch.h"
+#include "rendezvous/tcp_retransmission.h"
 
 namespace fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{100};
-constexpr std::chrono::milliseconds kLookAgain{1'000};
-constexpr std::chrono::milliseconds kGoodbye{1'000};
+constexpr std::chrono::milliseconds kProbeInterval{1'000};
+constexpr std::chrono::milliseconds kLeaveTimeout{1'000};
 // Only a suspension makes the ticker so late.
 constexpr std::chrono::milliseconds kSuspended{1'000};
 
@@ -29,13 +29,13 @@ bool was_reached(const std::string& reason) {
 
 // Time over which the nodes of a large job spread their first connections. All at once would
 // overflow the host's connection queue and cause repeated retries.
-std::chrono::microseconds rush(const NodeInfo& info) {
+std::chrono::microseconds connect_jitter(const NodeInfo& info) {
   constexpr int kQueue = 2000;
   constexpr std::chrono::microseconds kEach{400};
   return info.hosts_rendezvous ? kEach * 0 : kEach * std::max(0, info.job.nnodes - kQueue);
 }
 
-std::chrono::microseconds random_part_of(std::chrono::microseconds time) {
+std::chrono::microseconds random_below(std::chrono::microseconds time) {
   if (time.count() == 0) return time;
   std::random_device random;
   return std::chrono::microseconds(random() % time.count());
@@ -62,13 +62,13 @@ void RendezvousClient::Impl::start(NodeInfo info) {
   FLEET_CHECK(phase_ == Phase::kIdle, "a RendezvousClient joins once");
   info_ = std::move(info);
   info_.instance = new_instance();
-  go_to(options_.address);
+  set_host(options_.address);
   const auto now = Clock::now();
   deadline_ = now + options_.timeout;
   next_progress_ = now + options_.first_progress;
   last_tick_ = now;
   phase_ = Phase::kConnecting;
-  next_attempt_ = now + random_part_of(rush(info_));
+  next_attempt_ = now + random_below(connect_jitter(info_));
   if (next_attempt_ == now) connect();
   ticker_.due_by(std::min({next_attempt_, next_progress_, deadline_}));
 }
@@ -82,15 +82,15 @@ void RendezvousClient::Impl::connect() {
   stream_->begin(stub_.get(), std::move(join));
 }
 
-void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& message) {
+void RendezvousClient::Impl::on_message(NodeStream* stream, const wire::HostMessage& message) {
   {
     std::lock_guard lock(mutex_);
     const auto now = Clock::now();
-    if (stream == stream_) heard_at(now);
-    if (message.has_beat()) {
-      host_clock_.sample(message.beat().sent_ns(), message.beat().host_ns(), ns(now));
+    if (stream == stream_) note_received(now);
+    if (message.has_heartbeat()) {
+      host_clock_.sample(message.heartbeat().sent_ns(), message.heartbeat().host_ns(), ns(now));
     }
-    if (stream != stream_ || phase_ == Phase::kEnded || message.has_beat()) return;
+    if (stream != stream_ || phase_ == Phase::kEnded || message.has_heartbeat()) return;
     try {
       HostEvent event = from_wire(message);
       if (const auto* welcome = std::get_if<Welcome>(&event)) {
@@ -98,40 +98,40 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
         const auto host = peer_of(stream->peer());
         if (host && !host->local) {  // loopback loses nothing
           datagrams_.open(stream->peer(), message.welcome().session(),
-                          message.welcome().beat_key());
-          retry_soon_to(stream->peer());
+                          message.welcome().heartbeat_key());
+          limit_retransmission_backoff_to(stream->peer());
         }
         if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
         ticker_.due_by(now);  // the first heartbeat also compares the clocks
       } else if (const auto* start = std::get_if<Start>(&event)) {
-        begin(start->epoch);
+        begin_generation(start->generation);
       } else {
         auto& wanted = std::get<RendezvousEvent>(event);
         const bool last =
             std::holds_alternative<Refusal>(wanted) || std::holds_alternative<Verdict>(wanted);
         if (auto* assignment = std::get_if<Assignment>(&wanted)) {
-          told(std::move(*assignment), message.assignment().world().epoch());
+          on_assignment(std::move(*assignment), message.assignment().world().generation());
         } else {
-          if (std::holds_alternative<StopOrder>(wanted)) stop_ordered_ = true;
+          if (std::holds_alternative<StopCommand>(wanted)) stop_commanded_ = true;
           if (const auto* peer = std::get_if<PeerEvent>(&wanted)) {
             const bool of_host = peer->kind == PeerEvent::Kind::kLost && peer->node_rank == host_;
-            if (of_host) host_loss_ = peer->line;
+            if (of_host) reported_loss_ = peer->line;
           }
-          if (const auto* order = std::get_if<RestartOrder>(&wanted)) {
-            history_.push_back(order->end);
-            seeking_.reset();
+          if (const auto* command = std::get_if<RestartCommand>(&wanted)) {
+            history_.push_back(command->end);
+            failover_.reset();
             phase_ = Phase::kRunning;
-            if (order->epoch == told_epoch_) proven_ = world_;
+            if (command->generation == pending_generation_) committed_ = world_;
           }
           // A refusal by a candidate host only rules out that candidate.
           const auto* refusal = std::get_if<Refusal>(&wanted);
-          if (seeking_ && refusal) {
+          if (failover_ && refusal) {
             last_reason_ = refusal->error.what();
-            try_next(now);
+            try_next_host(now);
           } else if (refusal && refusal->error.code() == ErrorCode::kPeerLost) {
-            join_again(refusal->error.failure());
+            rejoin(refusal->error.failure());
           } else {
-            last ? end(std::move(wanted)) : say(std::move(wanted));
+            last ? end(std::move(wanted)) : emit(std::move(wanted));
           }
         }
       }
@@ -142,36 +142,36 @@ void RendezvousClient::Impl::heard(NodeStream* stream, const wire::HostMessage& 
   deliver();
 }
 
-void RendezvousClient::Impl::heard_at(Clock::time_point now) {
-  if (phase_ == Phase::kRunning) longest_gap_ = std::max(longest_gap_, now - last_heard_);
-  last_heard_ = now;
+void RendezvousClient::Impl::note_received(Clock::time_point now) {
+  if (phase_ == Phase::kRunning) longest_gap_ = std::max(longest_gap_, now - last_received_);
+  last_received_ = now;
 }
 
 // The world of the first generation counts at once; a later one counts when all its nodes know it.
-void RendezvousClient::Impl::told(Assignment assignment, int epoch) {
+void RendezvousClient::Impl::on_assignment(Assignment assignment, int generation) {
   assignment.store_address = address_;
   world_ = assignment.world;
   node_rank_ = assignment.node_rank;
   host_ = 0;
-  seeking_.reset();
-  told_.reset();
+  failover_.reset();
+  pending_assignment_.reset();
   if (node_rank_ < 0) return;  // a spare
   phase_ = Phase::kRunning;
-  told_ = std::move(assignment);
-  told_epoch_ = epoch;
-  if (epoch == 1) return begin(epoch);
+  pending_assignment_ = std::move(assignment);
+  pending_generation_ = generation;
+  if (generation == 1) return begin_generation(generation);
   wire::NodeMessage message;
-  message.mutable_accept()->set_epoch(epoch);
+  message.mutable_accept()->set_generation(generation);
   if (stream_) stream_->send(std::move(message));
 }
 
-void RendezvousClient::Impl::begin(int epoch) {
-  if (!told_ || told_epoch_ != epoch) return;
-  assignment_ = *told_;
-  told_.reset();
-  proven_ = world_;
-  epoch_began_ = Clock::now();
-  say(*assignment_);
+void RendezvousClient::Impl::begin_generation(int generation) {
+  if (!pending_assignment_ || pending_generation_ != generation) return;
+  assignment_ = *pending_assignment_;
+  pending_assignment_.reset();
+  committed_ = world_;
+  generation_start_ = Clock::now();
+  emit(*assignment_);
 }
 
 void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status& status) {
@@ -183,9 +183,9 @@ void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status&
     if (left_ || phase_ == Phase::kEnded) return;
     last_reason_ = status.ok() ? "it closed the connection" : reason_of(status);
     const bool spare = phase_ == Phase::kForming && node_rank_ < 0 && world_.get() != nullptr;
-    if (phase_ == Phase::kRunning || (spare && !seeking_)) {
+    if (phase_ == Phase::kRunning || (spare && !failover_)) {
       host_lost("vanished (" + last_reason_ + ")");
-    } else if (seeking_) {
+    } else if (failover_) {
       phase_ = Phase::kConnecting;
       next_attempt_ = Clock::now() + kRetry;
       ticker_.due_by(next_attempt_);
@@ -197,7 +197,7 @@ void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status&
           Error(ErrorCode::kUsage, last_reason_, options_.address,
                 "that job accepts no other hosts; choose another --rdzv_port or --master")});
     } else {
-      look_ = look_ || was_reached(last_reason_);
+      probe_pending_ = probe_pending_ || was_reached(last_reason_);
       phase_ = Phase::kConnecting;
       next_attempt_ = Clock::now() + kRetry;
       ticker_.due_by(next_attempt_);
@@ -208,23 +208,24 @@ void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status&
 
 RendezvousClient::Impl::Clock::time_point RendezvousClient::Impl::tick() {
   auto next = Clock::time_point::max();
-  look_who_is_there();
+  probe_host();
   {
     std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     if (left_ || phase_ == Phase::kEnded || phase_ == Phase::kIdle) return next;
     // If this process was suspended, do not count that time.
     if (next_tick_ < now - kSuspended) deadline_ += now - next_tick_;
-    if (phase_ == Phase::kConnecting && seeking_) {
-      seek(now);
-      const bool hosting = seeking_ && seeking_->step().what == Succession::Step::What::kHost;
-      next = seeking_ && !hosting ? std::min(next_attempt_, seeking_->deadline()) : next_attempt_;
+    if (phase_ == Phase::kConnecting && failover_) {
+      continue_failover(now);
+      const bool hosting =
+          failover_ && failover_->step().action == FailoverSearch::Step::Action::kHost;
+      next = failover_ && !hosting ? std::min(next_attempt_, failover_->deadline()) : next_attempt_;
     } else if (phase_ == Phase::kConnecting) {
-      keep_trying(now);
+      retry_connect(now);
       next = std::min({next_attempt_, next_progress_, deadline_});
     } else {
-      beat(now);
-      next = now + times_.beat;
+      send_heartbeat(now);
+      next = now + times_.heartbeat_interval;
     }
     last_tick_ = now;
     next_tick_ = next;
@@ -233,7 +234,7 @@ RendezvousClient::Impl::Clock::time_point RendezvousClient::Impl::tick() {
   return next;
 }
 
-void RendezvousClient::Impl::keep_trying(Clock::time_point now) {
+void RendezvousClient::Impl::retry_connect(Clock::time_point now) {
   if (now >= deadline_) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout);
     end(Refusal{Error(ErrorCode::kTimeout,
@@ -247,19 +248,19 @@ void RendezvousClient::Impl::keep_trying(Clock::time_point now) {
   }
   if (now >= next_progress_) {
     next_progress_ = now + options_.progress_every;
-    say(JoinProgress{"waiting for node 0's fleetrun at " + options_.address +
-                     (last_reason_.empty() ? "" : " (" + last_reason_ + ")")});
+    emit(JoinProgress{"waiting for node 0's fleetrun at " + options_.address +
+                      (last_reason_.empty() ? "" : " (" + last_reason_ + ")")});
   }
   if (now >= next_attempt_ && !stream_) connect();
 }
 
 // The host has given up on this node, which was suspended while it waited (for others, or as a
 // spare).
-void RendezvousClient::Impl::join_again(const std::string& why) {
+void RendezvousClient::Impl::rejoin(const std::string& why) {
   if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
-  say(JoinProgress{"the host gave up on this node because it " + why +
-                   " (suspended?); joining again"});
-  world_ = proven_ = {};
+  emit(JoinProgress{"the host gave up on this node because it " + why +
+                    " (suspended?); joining again"});
+  world_ = committed_ = {};
   node_rank_ = -1;
   phase_ = Phase::kConnecting;
   next_attempt_ = Clock::now();
@@ -267,15 +268,15 @@ void RendezvousClient::Impl::join_again(const std::string& why) {
   ticker_.due_by(next_attempt_);
 }
 
-void RendezvousClient::Impl::look_who_is_there() {
+void RendezvousClient::Impl::probe_host() {
   {
     std::lock_guard lock(mutex_);
     const auto now = Clock::now();
-    if (!look_ || phase_ != Phase::kConnecting || left_ || now < next_look_) return;
-    look_ = false;
-    next_look_ = now + kLookAgain;
+    if (!probe_pending_ || phase_ != Phase::kConnecting || left_ || now < next_probe_) return;
+    probe_pending_ = false;
+    next_probe_ = now + kProbeInterval;
   }
-  const auto mismatch = find_mismatch(options_.address, options_.security);
+  const auto mismatch = find_security_mismatch(options_.address, options_.security);
   if (!mismatch) return;
   {
     std::lock_guard lock(mutex_);
@@ -284,26 +285,27 @@ void RendezvousClient::Impl::look_who_is_there() {
   deliver();
 }
 
-void RendezvousClient::Impl::beat(Clock::time_point now) {
+void RendezvousClient::Impl::send_heartbeat(Clock::time_point now) {
   // If this process was suspended, do not count that time against the host.
-  if (now - last_tick_ > std::min(3 * times_.beat, times_.silence / 2)) last_heard_ = now;
-  if (datagrams_.receive()) heard_at(now);
+  if (now - last_tick_ > std::min(3 * times_.heartbeat_interval, times_.max_silence / 2))
+    last_received_ = now;
+  if (datagrams_.receive()) note_received(now);
   // The host is this process itself: under a flood it may be slow, but it is not lost.
-  if (info_.hosts_rendezvous && now - last_heard_ >= times_.silence) last_heard_ = now;
-  if (now - last_heard_ >= times_.silence) {
-    const std::string how = "was silent for " + std::to_string(times_.silence.count()) + " ms";
+  if (info_.hosts_rendezvous && now - last_received_ >= times_.max_silence) last_received_ = now;
+  if (now - last_received_ >= times_.max_silence) {
+    const std::string how = "was silent for " + std::to_string(times_.max_silence.count()) + " ms";
     if (phase_ == Phase::kRunning) host_lost(how);
     if (stream_) stream_->cancel();  // while forming: try again
     return;
   }
   wire::NodeMessage message;
-  message.mutable_beat()->set_count(++beats_);
-  message.mutable_beat()->set_sent_ns(ns(now));
+  message.mutable_heartbeat()->set_count(++heartbeats_sent_);
+  message.mutable_heartbeat()->set_sent_ns(ns(now));
   if (stream_) stream_->send(std::move(message));
   datagrams_.send();
 }
 
-void RendezvousClient::Impl::say(RendezvousEvent event) {
+void RendezvousClient::Impl::emit(RendezvousEvent event) {
   if (left_) return;
   events_.push_back(std::move(event));
   changed_.notify_all();
@@ -316,7 +318,7 @@ void RendezvousClient::Impl::end(RendezvousEvent event) {
   if (const auto* verdict = std::get_if<Verdict>(&event)) {
     failure_ = Error(ErrorCode::kPeerLost, verdict->message, "node " + info_.address);
   }
-  say(std::move(event));
+  emit(std::move(event));
   leave_stream();  // the host waits until all nodes have received the verdict
 }
 
@@ -330,8 +332,8 @@ void RendezvousClient::Impl::leave_stream() {
 
 void RendezvousClient::Impl::deliver() {
   std::unique_lock lock(mutex_);
-  if (emitter_ != std::thread::id()) return;  // the thread that delivers takes these too
-  emitter_ = std::this_thread::get_id();
+  if (callback_thread_ != std::thread::id()) return;  // the thread that delivers takes these too
+  callback_thread_ = std::this_thread::get_id();
   while (!events_.empty() && !left_) {
     RendezvousEvent event = std::move(events_.front());
     events_.pop_front();
@@ -339,7 +341,7 @@ void RendezvousClient::Impl::deliver() {
     if (on_event_) on_event_(std::move(event));
     lock.lock();
   }
-  emitter_ = {};
+  callback_thread_ = {};
   changed_.notify_all();
 }
 
@@ -394,9 +396,9 @@ void RendezvousClient::Impl::leave() {
   }
   changed_.notify_all();
   if (first) leave_stream();
-  if (emitter_ == std::this_thread::get_id()) return;
-  changed_.wait(lock, [this] { return emitter_ == std::thread::id(); });
-  if (!changed_.wait_for(lock, kGoodbye, [this] { return stream_ == nullptr; })) {
+  if (callback_thread_ == std::this_thread::get_id()) return;
+  changed_.wait(lock, [this] { return callback_thread_ == std::thread::id(); });
+  if (!changed_.wait_for(lock, kLeaveTimeout, [this] { return stream_ == nullptr; })) {
     if (stream_) stream_->cancel();
   }
 }

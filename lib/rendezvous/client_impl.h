@@ -14,7 +14,7 @@
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client.h"
 #include "rendezvous/clock_offset.h"
-#include "rendezvous/datagram_beats.h"
+#include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/election.h"
 #include "rendezvous/ticker.h"
 #include "rendezvous/wire.h"
@@ -43,28 +43,28 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   enum class Phase { kIdle, kConnecting, kForming, kRunning, kEnded };
 
   // Called by the stream, without the lock.
-  void heard(NodeStream* stream, const wire::HostMessage& message);
+  void on_message(NodeStream* stream, const wire::HostMessage& message);
   void stream_done(NodeStream* stream, const grpc::Status& status);
 
   Clock::time_point tick();
-  void look_who_is_there();  // after a failed connection: the secret may be wrong
+  void probe_host();  // after a failed connection: the secret may be wrong
   // The functions below need the lock.
-  void heard_at(Clock::time_point now);
+  void note_received(Clock::time_point now);
   void connect();
-  void keep_trying(Clock::time_point now);
-  void join_again(const std::string& why);
-  void beat(Clock::time_point now);
-  void told(Assignment assignment, int epoch);
-  void begin(int epoch);
+  void retry_connect(Clock::time_point now);
+  void rejoin(const std::string& why);
+  void send_heartbeat(Clock::time_point now);
+  void on_assignment(Assignment assignment, int generation);
+  void begin_generation(int generation);
   void host_lost(const std::string& how);
-  void seek(Clock::time_point now);
-  void try_next(Clock::time_point now);
-  void try_next_failed();
-  bool counts() const;  // whether the last received world counts
-  Inheritance inheritance(Clock::time_point now) const;
-  void go_to(const std::string& address);  // the host to use from now on
-  void follow_step(Clock::time_point now);
-  void say(RendezvousEvent event);
+  void continue_failover(Clock::time_point now);
+  void try_next_host(Clock::time_point now);
+  void give_up_failover();
+  bool is_committed() const;  // whether the last received world counts
+  FailoverState failover_state(Clock::time_point now) const;
+  void set_host(const std::string& address);  // the host to use from now on
+  void do_failover_step(Clock::time_point now);
+  void emit(RendezvousEvent event);
   void end(RendezvousEvent event);
   void leave_stream();
   void deliver();  // runs the callback for queued events; without the lock
@@ -79,31 +79,34 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   std::unique_ptr<wire::Rendezvous::Stub> stub_;
   NodeStream* stream_ = nullptr;  // lives until its stream_done()
   std::string last_reason_;
-  bool look_ = false;
-  Clock::time_point next_look_, deadline_, next_attempt_, next_progress_, last_heard_, last_tick_;
+  bool probe_pending_ = false;
+  Clock::time_point next_probe_, deadline_, next_attempt_, next_progress_, last_received_,
+      last_tick_;
   Clock::time_point next_tick_ = Clock::time_point::max();
   Welcome times_;
-  NodeBeats datagrams_;
+  NodeHeartbeats datagrams_;
   ClockOffset host_clock_;
   Clock::duration longest_gap_{};  // longest gap between messages of the host while the job runs
-  uint64_t beats_ = 0;
-  SharedWorld world_, proven_;         // the last one received, and the last known to count
-  int node_rank_ = -1;                 // in the first
-  int host_ = 0, lost_ = 0;            // ranks in world_: the followed host; the lost host
-  std::string address_;                // of the followed host
-  std::optional<Succession> seeking_;  // set while the host is lost: the candidates for the next
-  std::string host_loss_;              // the host's own report of its end, if any
-  std::string loss_;                   // how the host was lost
-  bool stop_ordered_ = false;          // set: no failover follows
-  Clock::time_point epoch_began_;
-  std::vector<EpochEnd> history_;   // as far as this node has received it
-  std::optional<Assignment> told_;  // of a generation that has not begun
-  int told_epoch_ = 0;  // kept apart so that told_'s world, which may be large, stays packed
+  uint64_t heartbeats_sent_ = 0;
+  SharedWorld world_, committed_;  // the last one received, and the last known to count
+  int node_rank_ = -1;             // in the first
+  int host_ = 0, lost_ = 0;        // ranks in world_: the followed host; the lost host
+  std::string address_;            // of the followed host
+  std::optional<FailoverSearch>
+      failover_;                 // set while the host is lost: the candidates for the next
+  std::string reported_loss_;    // the host's own report of its end, if any
+  std::string loss_message_;     // how the host was lost
+  bool stop_commanded_ = false;  // set: no failover follows
+  Clock::time_point generation_start_;
+  std::vector<GenerationResult> history_;         // as far as this node has received it
+  std::optional<Assignment> pending_assignment_;  // of a generation that has not begun
+  int pending_generation_ =
+      0;  // kept apart so that pending_assignment_'s world, which may be large, stays packed
   std::optional<Assignment> assignment_;
   std::optional<Error> failure_;  // why there is or will be no assignment
   std::deque<RendezvousEvent> events_;
-  std::thread::id emitter_;  // the thread that runs the callback now
-  Ticker ticker_;            // last: it uses the rest
+  std::thread::id callback_thread_;  // the thread that runs the callback now
+  Ticker ticker_;                    // last: it uses the rest
 };
 
 // The stream of one attempt. Deletes itself when gRPC is done with it.

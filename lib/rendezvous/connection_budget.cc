@@ -15,11 +15,11 @@ void ConnectionBudget::forget_full(Time now) {
 }
 
 bool ConnectionBudget::remove(Address& of, const std::string& peer) {
-  const auto found = of.unproved.find(peer);
-  if (found == of.unproved.end()) return false;
+  const auto found = of.unauthenticated.find(peer);
+  if (found == of.unauthenticated.end()) return false;
   of.in_order.erase(found->second);
-  of.unproved.erase(found);
-  --unproved_;
+  of.unauthenticated.erase(found);
+  --unauthenticated_;
   return true;
 }
 
@@ -34,26 +34,27 @@ ConnectionBudget::Address& ConnectionBudget::largest() {
 ConnectionBudget::Decision ConnectionBudget::admit(const std::string& address,
                                                    const std::string& peer, Time now) {
   forget_full(now);
-  const TokenBucket all({limits_.at_once, limits_.each_second}, now);
+  const TokenBucket all({limits_.burst, limits_.per_second}, now);
   Address& of = addresses_.try_emplace(address, all).first->second;
   if (of.tokens.available_in(now).count() > 0) return {};
   Decision decision{.admitted = true};
-  const bool full = of.in_order.size() >= static_cast<size_t>(limits_.at_once);
-  if (full || unproved_ >= limits_.in_all) {
+  const bool full = of.in_order.size() >= static_cast<size_t>(limits_.burst);
+  if (full || unauthenticated_ >= limits_.total) {
     Address& most = full ? of : largest();
-    Address& loser = most.in_order.size() > of.in_order.size() ? most : of;
-    if (loser.in_order.empty() || (&loser == &of && !limits_.oldest_goes)) return {};
-    decision.close = limits_.oldest_goes ? loser.in_order.front() : loser.in_order.back();
-    remove(loser, decision.close);
+    Address& victim = most.in_order.size() > of.in_order.size() ? most : of;
+    if (victim.in_order.empty() || (&victim == &of && !limits_.evict_oldest)) return {};
+    decision.close = limits_.evict_oldest ? victim.in_order.front() : victim.in_order.back();
+    remove(victim, decision.close);
   }
   of.tokens.take(now);
   remove(of, peer);  // in case the end of an earlier one was not noticed
-  of.unproved[peer] = of.in_order.insert(of.in_order.end(), peer);
-  ++unproved_;
+  of.unauthenticated[peer] = of.in_order.insert(of.in_order.end(), peer);
+  ++unauthenticated_;
   return decision;
 }
 
-void ConnectionBudget::proved(const std::string& address, const std::string& peer, Time now) {
+void ConnectionBudget::authenticated(const std::string& address, const std::string& peer,
+                                     Time now) {
   closed(address, peer, true, now);
 }
 

@@ -26,7 +26,7 @@ namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
 // How long a client may take to read the server's last messages.
-constexpr std::chrono::milliseconds kLastWords{500};
+constexpr std::chrono::milliseconds kDrainTimeout{500};
 constexpr std::chrono::seconds kCheckEvery{1};
 constexpr std::chrono::seconds kWarnEvery{10};
 
@@ -35,47 +35,47 @@ constexpr std::chrono::seconds kWarnEvery{10};
 class SharedBudget {
  public:
   // proved: called for each connection whose first call has arrived.
-  SharedBudget(ConnectionBudget::Limits limits, std::function<void(std::string)> proved)
-      : budget_(limits), proved_(std::move(proved)) {}
+  SharedBudget(ConnectionBudget::Limits limits, std::function<void(std::string)> authenticated)
+      : budget_(limits), on_authenticated_(std::move(authenticated)) {}
 
   ConnectionBudget::Decision admit(const Peer& peer) {
     std::lock_guard lock(mutex_);
     auto decision = budget_.admit(peer.address, peer.connection, Clock::now());
-    unproved_ = budget_.unproved();
+    unauthenticated_ = budget_.unauthenticated();
     return decision;
   }
   void called(const grpc::ServerContextBase& context) {
-    if (unproved_ == 0) return;  // the usual case: many calls, few new connections
+    if (unauthenticated_ == 0) return;  // the usual case: many calls, few new connections
     const std::optional<Peer> peer = peer_of(context.peer());
     if (!peer) return;
     std::lock_guard lock(mutex_);
-    const size_t before = budget_.unproved();
-    budget_.proved(peer->address, peer->connection, Clock::now());
-    unproved_ = budget_.unproved();
-    if (unproved_ < before && proved_) proved_(peer->connection);
+    const size_t before = budget_.unauthenticated();
+    budget_.authenticated(peer->address, peer->connection, Clock::now());
+    unauthenticated_ = budget_.unauthenticated();
+    if (unauthenticated_ < before && on_authenticated_) on_authenticated_(peer->connection);
   }
   // The owner is being destroyed; calls of the server may still arrive.
-  void orphan() {
+  void detach() {
     std::lock_guard lock(mutex_);
-    proved_ = nullptr;
+    on_authenticated_ = nullptr;
   }
   void closed(const std::string& address, const std::string& connection, bool well) {
     std::lock_guard lock(mutex_);
     budget_.closed(address, connection, well, Clock::now());
-    unproved_ = budget_.unproved();
+    unauthenticated_ = budget_.unauthenticated();
   }
 
  private:
   std::mutex mutex_;
   ConnectionBudget budget_;
-  std::function<void(std::string)> proved_;  // called with the lock held
-  std::atomic<size_t> unproved_{0};
+  std::function<void(std::string)> on_authenticated_;  // called with the lock held
+  std::atomic<size_t> unauthenticated_{0};
 };
 
 // Observes every call and changes none.
-class CallWatch final : public grpc::experimental::ServerInterceptorFactoryInterface {
+class CallInterceptor final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit CallWatch(std::shared_ptr<SharedBudget> budget) : budget_(std::move(budget)) {}
+  explicit CallInterceptor(std::shared_ptr<SharedBudget> budget) : budget_(std::move(budget)) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* call) override {
     budget_->called(*call->server_context());
@@ -104,7 +104,7 @@ class ConnectionLimiter::Impl {
             limits.connections,
             [this](std::string connection) {
               asio::post(accept_.context(), [this, connection = std::move(connection)] {
-                greeting_.erase(connection);
+                handshakes_.erase(connection);
               });
             })),
         screen_{.loop = accept_.context(),
@@ -113,13 +113,13 @@ class ConnectionLimiter::Impl {
                 .hand_over = [this](UniqueFd fd) { hand_over(std::move(fd)); },
                 .on_end = [this](ScreenedConnection& connection,
                                  const char* reason) { screened_ended(connection, reason); },
-                .on_excess = [this](const StreamBudget::Excess& excess) { cut(excess); },
-                .greeting = limits.greeting},
+                .on_excess = [this](const StreamBudget::Excess& excess) { close_excess(excess); },
+                .handshake_timeout = limits.handshake_timeout},
         check_(accept_.context()) {}
   ~Impl() { close(); }
 
-  int listen(const std::string& host, int port, std::chrono::milliseconds patience) {
-    TcpListeners listeners = listen_tcp(host, port, patience);
+  int listen(const std::string& host, int port, std::chrono::milliseconds peer_timeout) {
+    TcpListeners listeners = listen_tcp(host, port, peer_timeout);
     for (UniqueFd& socket : listeners.sockets) accept_.add(std::move(socket));
     port_ = listeners.port;
     return listeners.error;
@@ -131,9 +131,10 @@ class ConnectionLimiter::Impl {
     server_ = builder->experimental().AddExternalConnectionAcceptor(Type::FROM_FD,
                                                                     std::move(credentials));
     if (limits_.screened) return;
-    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> watches;
-    watches.push_back(std::make_unique<CallWatch>(budget_));
-    builder->experimental().SetInterceptorCreators(std::move(watches));
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
+        interceptors;
+    interceptors.push_back(std::make_unique<CallInterceptor>(budget_));
+    builder->experimental().SetInterceptorCreators(std::move(interceptors));
   }
 
   void open() {
@@ -145,10 +146,10 @@ class ConnectionLimiter::Impl {
 
   void close() {
     accept_.stop_listening();
-    let_last_words_out();
-    budget_->orphan();
+    drain_connections();
+    budget_->detach();
     accept_.stop();
-    greeting_.clear();
+    handshakes_.clear();
     for (auto all = std::exchange(screened_, {}); auto& [peer, connection] : all) {
       connection->close(nullptr);
     }
@@ -158,32 +159,32 @@ class ConnectionLimiter::Impl {
   using Descriptor = asio::posix::stream_descriptor;
   // A connection owned by gRPC that has not proved the secret. The descriptor is a duplicate, used
   // to notice the end of the connection or to end it.
-  struct Greeting {
+  struct Handshake {
     std::string address;
     Descriptor socket;
   };
 
-  void let_last_words_out() {
+  void drain_connections() {
     if (!limits_.screened || !accept_.running()) return;
     auto done = std::make_shared<std::promise<void>>();
     auto out = done->get_future();
     asio::post(accept_.context(), [this, done] {
-      all_out_ = done;
-      tell_if_all_out();
+      drained_ = done;
+      notify_if_drained();
     });
-    out.wait_for(kLastWords);
+    out.wait_for(kDrainTimeout);
   }
 
-  void tell_if_all_out() {
-    if (all_out_ && screened_.empty()) std::exchange(all_out_, nullptr)->set_value();
+  void notify_if_drained() {
+    if (drained_ && screened_.empty()) std::exchange(drained_, nullptr)->set_value();
   }
 
   void take(UniqueFd fd, const sockaddr_storage& name) {
     const Peer peer = peer_of(name);
     const auto decision = budget_->admit(peer);
     if (!decision.close.empty()) make_room(decision.close);
-    if (!decision.admitted) return turn_away(std::move(fd), peer);
-    limits_.screened ? screen(std::move(fd), peer) : watch_greeting(std::move(fd), peer);
+    if (!decision.admitted) return reject_connection(std::move(fd), peer);
+    limits_.screened ? screen(std::move(fd), peer) : watch_handshake(std::move(fd), peer);
   }
 
   void hand_over(UniqueFd fd) {
@@ -203,10 +204,10 @@ class ConnectionLimiter::Impl {
     budget_->closed(connection.address(), connection.peer(), reason == nullptr);
     screened_.erase(connection.peer());
     if (reason) warn("a connection from {} was closed: {}", connection.address(), reason);
-    tell_if_all_out();
+    notify_if_drained();
   }
 
-  void cut(const StreamBudget::Excess& excess) {
+  void close_excess(const StreamBudget::Excess& excess) {
     const auto found = screened_.find(excess.peer);
     if (found == screened_.end()) {
       return screen_.streams.closed(excess.address, excess.peer, Clock::now());
@@ -215,38 +216,38 @@ class ConnectionLimiter::Impl {
     connection->close("too many calls are in progress, and it has the most");
   }
 
-  void watch_greeting(UniqueFd fd, const Peer& peer) {
+  void watch_handshake(UniqueFd fd, const Peer& peer) {
     const int same = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
     if (same < 0) return;  // no descriptor is left: the client connects again
     hand_over(std::move(fd));
-    const auto [at, added] = greeting_.insert_or_assign(
-        peer.connection, Greeting{peer.address, Descriptor(accept_.context(), same)});
+    const auto [at, added] = handshakes_.insert_or_assign(
+        peer.connection, Handshake{peer.address, Descriptor(accept_.context(), same)});
     at->second.socket.async_wait(Descriptor::wait_error,
                                  [this, connection = peer.connection](auto error) {
-                                   if (!error) greeting_ended(connection);
+                                   if (!error) on_handshake_ended(connection);
                                  });
   }
 
-  void greeting_ended(const std::string& connection) {
-    const auto found = greeting_.find(connection);
-    if (found == greeting_.end()) return;
+  void on_handshake_ended(const std::string& connection) {
+    const auto found = handshakes_.find(connection);
+    if (found == handshakes_.end()) return;
     budget_->closed(found->second.address, connection, false);
-    greeting_.erase(found);
+    handshakes_.erase(found);
   }
 
   void make_room(const std::string& connection) {
-    if (const auto found = greeting_.find(connection); found != greeting_.end()) {
+    if (const auto found = handshakes_.find(connection); found != handshakes_.end()) {
       reset_on_close(found->second.socket.native_handle());
       ::shutdown(found->second.socket.native_handle(), SHUT_RDWR);
-      greeting_.erase(found);
+      handshakes_.erase(found);
     }
     if (const auto found = screened_.find(connection); found != screened_.end()) {
-      const auto loser = found->second;
-      loser->close("too many connections are open, and its address has the most");
+      const auto victim = found->second;
+      victim->close("too many connections are open, and its address has the most");
     }
   }
 
-  void turn_away(UniqueFd fd, const Peer& peer) {
+  void reject_connection(UniqueFd fd, const Peer& peer) {
     reset_on_close(fd.get());
     warn(
         "refused connections from {}: it has too many{}; check what runs there, or block it with "
@@ -276,11 +277,11 @@ class ConnectionLimiter::Impl {
   AcceptLoop accept_;
   int port_ = 0;
   std::shared_ptr<SharedBudget> budget_;
-  std::unordered_map<std::string, Greeting> greeting_;
+  std::unordered_map<std::string, Handshake> handshakes_;
   ScreenedConnection::Server screen_;
   std::unordered_map<std::string, std::shared_ptr<ScreenedConnection>> screened_;
   asio::steady_timer check_;
-  std::shared_ptr<std::promise<void>> all_out_;
+  std::shared_ptr<std::promise<void>> drained_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
   Clock::time_point next_warning_{};
 };
@@ -289,8 +290,8 @@ ConnectionLimiter::ConnectionLimiter(ConnectionLimits limits)
     : impl_(std::make_unique<Impl>(limits)) {}
 ConnectionLimiter::~ConnectionLimiter() = default;
 int ConnectionLimiter::listen(const std::string& host, int port,
-                              std::chrono::milliseconds patience) {
-  return impl_->listen(host, port, patience);
+                              std::chrono::milliseconds peer_timeout) {
+  return impl_->listen(host, port, peer_timeout);
 }
 int ConnectionLimiter::port() const { return impl_->port(); }
 void ConnectionLimiter::serve(grpc::ServerBuilder* builder,

@@ -20,7 +20,7 @@ struct ConnectionLimits {
   // No secret guards the server: its connections are screened and count while they live.
   bool screened = false;
   // A screened connection that has not begun to speak HTTP/2 within this time is closed.
-  std::chrono::milliseconds greeting{30'000};
+  std::chrono::milliseconds handshake_timeout{30'000};
 };
 
 class ConnectionLimiter {
@@ -30,7 +30,7 @@ class ConnectionLimiter {
   ConnectionLimiter(const ConnectionLimiter&) = delete;
 
   // Like listen_tcp(). Returns 0 or the errno of the failure.
-  int listen(const std::string& host, int port, std::chrono::milliseconds patience);
+  int listen(const std::string& host, int port, std::chrono::milliseconds peer_timeout);
   int port() const;
   // Replaces the builder's AddListeningPort().
   void serve(grpc::ServerBuilder* builder, std::shared_ptr<grpc::ServerCredentials> credentials);

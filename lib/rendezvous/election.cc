@@ -9,21 +9,21 @@ bool has_quorum(int nodes, const std::set<int>& present) {
   return 2 * here > nodes || (2 * here == nodes && present.contains(0));
 }
 
-Succession::Succession(std::vector<bool> can_host, int lost, int self,
-                       std::chrono::milliseconds try_for, Time now)
+FailoverSearch::FailoverSearch(std::vector<bool> can_host, int lost, int self,
+                               std::chrono::milliseconds try_for, Time now)
     : can_host_(std::move(can_host)), self_(self), try_for_(try_for) {
   step_.node = lost;
   next(now);
 }
 
-Succession::Step Succession::next(Time now) {
+FailoverSearch::Step FailoverSearch::next(Time now) {
   const int nodes = static_cast<int>(can_host_.size());
   int node = step_.node + 1;
   while (node < nodes && !can_host_[static_cast<size_t>(node)]) ++node;
   step_.node = node;
-  step_.what = node >= nodes   ? Step::What::kGiveUp
-               : node == self_ ? Step::What::kHost
-                               : Step::What::kTry;
+  step_.action = node >= nodes   ? Step::Action::kGiveUp
+                 : node == self_ ? Step::Action::kHost
+                                 : Step::Action::kTry;
   deadline_ = now + try_for_;
   return step_;
 }

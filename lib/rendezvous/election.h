@@ -15,18 +15,18 @@ bool has_quorum(int nodes, const std::set<int>& present);
 // The search for the next host by a node that has lost its own. It tries the nodes of the last
 // world in their order, each for some time; at its own turn, this node becomes the host. Nodes may
 // try different orders safely, because a host continues only with a quorum.
-class Succession {
+class FailoverSearch {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Step {
-    enum class What { kTry, kHost, kGiveUp } what = What::kGiveUp;
+    enum class Action { kTry, kHost, kGiveUp } action = Action::kGiveUp;
     int node = -1;  // its rank in the last world
   };
 
   // All by their ranks in the last world: which nodes can host; the lost host; this node, or -1 if
   // it cannot host.
-  Succession(std::vector<bool> can_host, int lost, int self, std::chrono::milliseconds try_for,
-             Time now);
+  FailoverSearch(std::vector<bool> can_host, int lost, int self, std::chrono::milliseconds try_for,
+                 Time now);
   Step step() const { return step_; }
   Time deadline() const { return deadline_; }  // of a kTry: call next() then
   Step next(Time now);                         // the one after the node that was tried

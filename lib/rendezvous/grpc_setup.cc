@@ -19,9 +19,9 @@ namespace {
 
 // Idle time after which gRPC pings a peer; streams with heartbeats detect silence themselves. A
 // client without heartbeats (a rank that waits for the store) pings soon. The host pings seldom,
-// because each ping costs it as much as a heartbeat. The caller's patience bounds the wait for the
-// answer (and is the kernel's own limit for unacknowledged data), so a shorter outage of the link
-// does no harm.
+// because each ping costs it as much as a heartbeat. The caller's peer_timeout bounds the wait for
+// the answer (and is the kernel's own limit for unacknowledged data), so a shorter outage of the
+// link does no harm.
 constexpr int kKeepaliveMs = 2'000, kSeldomMs = 20'000;
 
 // Limit of one connection attempt: the host of a large job has thousands to answer.
@@ -54,8 +54,8 @@ void keep_callback_threads() {
 }
 
 // A peer with another secret, or none, does not reach the service. Its own fleetrun reports why
-// (mismatch.h) after a probe without a certificate, which is the event seen here. This side reports
-// at intervals that it happened.
+// (security_mismatch.h) after a probe without a certificate, which is the event seen here. This
+// side reports at intervals that it happened.
 void say_turned_away() {
   static std::atomic<int64_t> next{0};
   const auto now = static_cast<int64_t>(monotonic_seconds());
@@ -88,7 +88,8 @@ void set_up_grpc() {
 }
 
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Security& security,
-                                            std::chrono::milliseconds patience, Liveness liveness) {
+                                            std::chrono::milliseconds peer_timeout,
+                                            Liveness liveness) {
   set_up_grpc();
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -98,10 +99,10 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1'000);  // DNS records may appear late
   const bool local = is_local_address(address);
   if (!local) {
-    if (liveness == Liveness::kBeats) patience = std::max(patience, kStreamPatience);
+    if (liveness == Liveness::kHeartbeats) peer_timeout = std::max(peer_timeout, kStreamTimeout);
     args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS,
-                liveness == Liveness::kBeats ? kSeldomMs : kKeepaliveMs);
-    args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(patience.count()));
+                liveness == Liveness::kHeartbeats ? kSeldomMs : kKeepaliveMs);
+    args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(peer_timeout.count()));
     args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   }
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -114,11 +115,12 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Se
   return grpc::CreateCustomChannel(address, channel_credentials(security), args);
 }
 
-void set_up_server(grpc::ServerBuilder* builder, std::chrono::milliseconds patience) {
+void set_up_server(grpc::ServerBuilder* builder, std::chrono::milliseconds peer_timeout) {
   set_up_grpc();
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a taken port is an error
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kSeldomMs);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(patience.count()));
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                              static_cast<int>(peer_timeout.count()));
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
@@ -136,7 +138,7 @@ void set_up_local_server(grpc::ServerBuilder* builder) {
 }
 
 // Disables bandwidth probes, which would raise the amount a client may send ahead.
-void bound_strangers(grpc::ServerBuilder* builder) {
+void limit_unauthenticated_clients(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kAheadBytes);

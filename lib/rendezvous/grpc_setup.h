@@ -17,11 +17,11 @@ inline constexpr int kMaxMessageBytes = 16 << 20;
 
 // Minimum time for which sent data may stay unacknowledged. Repeated packet loss can stall TCP for
 // longer than a node may be silent. Heartbeats detect a dead peer sooner.
-inline constexpr std::chrono::milliseconds kStreamPatience{60'000};
+inline constexpr std::chrono::milliseconds kStreamTimeout{60'000};
 
 // How a connection detects a peer that died without notice: by gRPC's pings, within 3 s, or by its
 // stream's heartbeats, which make pings redundant.
-enum class Liveness { kPings, kBeats };
+enum class Liveness { kPings, kHeartbeats };
 
 // Call it before creating a channel or server by other means; the functions below call it
 // themselves.
@@ -29,23 +29,23 @@ void set_up_grpc();
 
 // Creates a connection that is not shared with other channels of the process and uses no proxies. A
 // Unix socket (local_socket.h) needs no credentials. With TLS, the certificate is valid for most of
-// kCertificateLife from now on. A peer whose kernel does not answer for `patience` is given up;
-// with heartbeats, for kStreamPatience.
+// kCertificateLife from now on. A peer whose kernel does not answer for `peer_timeout` is given up;
+// with heartbeats, for kStreamTimeout.
 std::shared_ptr<grpc::Channel> make_channel(
     const std::string& address, const Security& security,
-    std::chrono::milliseconds patience = std::chrono::milliseconds(3'000),
+    std::chrono::milliseconds peer_timeout = std::chrono::milliseconds(3'000),
     Liveness liveness = Liveness::kPings);
 // Sets keepalive, limits and an exclusive port; also redirects gRPC's own messages to our debug
 // log.
 void set_up_server(grpc::ServerBuilder* builder,
-                   std::chrono::milliseconds patience = std::chrono::milliseconds(3'000));
+                   std::chrono::milliseconds peer_timeout = std::chrono::milliseconds(3'000));
 
 // For a server that only this user's processes on this host can reach: sets message limits. The
 // kernel reports closed peers, so the server sends no pings.
 void set_up_local_server(grpc::ServerBuilder* builder);
 // For a server that anyone can reach, with or without a secret: limits the memory of each call and
 // connection. Its connections must be screened (screened_connection.h).
-void bound_strangers(grpc::ServerBuilder* builder);
+void limit_unauthenticated_clients(grpc::ServerBuilder* builder);
 
 // The informative part of a status: "Connection refused" from gRPC's chain of wrappers.
 std::string reason_of(const grpc::Status& status);

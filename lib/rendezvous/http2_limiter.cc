@@ -38,16 +38,16 @@ Http2Limiter::Http2Limiter(const Http2Limits& limits, Time now)
     : limits_(limits),
       resets_(limits.resets, now),
       controls_(limits.controls, now),
-      greeting_(kPreface.size()) {}
+      preface_left_(kPreface.size()) {}
 
 Http2Limiter::Read Http2Limiter::client_sent(std::string_view bytes, size_t may_open, Time now) {
   const size_t given = bytes.size();
-  if (greeting_ > 0) {
-    const size_t n = std::min(greeting_, bytes.size());
-    if (kPreface.substr(kPreface.size() - greeting_, n) != bytes.substr(0, n)) {
+  if (preface_left_ > 0) {
+    const size_t n = std::min(preface_left_, bytes.size());
+    if (kPreface.substr(kPreface.size() - preface_left_, n) != bytes.substr(0, n)) {
       return {0, "it does not speak HTTP/2"};
     }
-    greeting_ -= n;
+    preface_left_ -= n;
     bytes.remove_prefix(n);
   }
   while (!bytes.empty()) {

@@ -30,15 +30,15 @@ class Http2Limiter {
   Http2Limiter(const Http2Limits& limits, Time now);
 
   struct Read {
-    size_t taken = 0;  // bytes consumed; fewer than given: the next would exceed may_open
-    const char* wrong = nullptr;  // what is wrong with them; if set, close the connection
+    size_t consumed = 0;  // bytes consumed; fewer than given: the next would exceed may_open
+    const char* error = nullptr;  // what is wrong with them; if set, close the connection
   };
   // Takes bytes in pieces of any size, each once. Pass bytes that were not taken again. may_open:
   // the number of streams that may open.
   Read client_sent(std::string_view bytes, size_t may_open, Time now);
   void server_sent(std::string_view bytes);
 
-  bool greeted() const { return greeting_ == 0; }          // the client preface has come
+  bool has_preface() const { return preface_left_ == 0; }  // the client preface has come
   size_t open_streams() const { return streams_.size(); }  // streams that neither side has ended
   uint64_t opened() const { return opened_; }              // in all
   size_t partial_bytes() const { return partial_; }        // of incomplete messages
@@ -74,7 +74,7 @@ class Http2Limiter {
 
   const Http2Limits limits_;
   TokenBucket resets_, controls_;
-  size_t greeting_;  // missing bytes of the preface
+  size_t preface_left_;  // missing bytes of the preface
   Reader client_, server_;
   std::unordered_map<uint32_t, Stream> streams_;
   uint32_t last_stream_ = 0;

@@ -14,21 +14,21 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/causes.h"
 #include "rendezvous/membership.h"
-#include "rendezvous/pace.h"
 #include "rendezvous/restarts.h"
+#include "rendezvous/root_cause.h"
+#include "rendezvous/straggler_detector.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
 
 // The node has joined and sends heartbeats from now on.
 struct Welcome {
-  std::chrono::milliseconds beat{0}, silence{0};
+  std::chrono::milliseconds heartbeat_interval{0}, max_silence{0};
 };
 // All nodes of this generation know its world: the preceding Assignment takes effect.
 struct Start {
-  int epoch = 0;
+  int generation = 0;
 };
 using HostEvent = std::variant<Welcome, Start, RendezvousEvent>;
 
@@ -39,63 +39,66 @@ struct Outgoing {
 };
 
 struct JobTimes {
-  std::chrono::milliseconds timeout{300'000};  // all nodes must join within this time
-  std::chrono::milliseconds beat{500};         // nodes send heartbeats this often
-  std::chrono::milliseconds silence{3'000};    // a node silent for this long is lost
+  std::chrono::milliseconds timeout{300'000};         // all nodes must join within this time
+  std::chrono::milliseconds heartbeat_interval{500};  // nodes send heartbeats this often
+  std::chrono::milliseconds max_silence{3'000};       // a node silent for this long is lost
   // While a large job forms, its host has thousands of nodes to answer. Until the job has run for
-  // `settles_in`, these longer intervals apply. 0: no difference.
-  std::chrono::milliseconds early_beat{0}, early_silence{0}, settles_in{0};
+  // `startup_time`, these longer intervals apply. 0: no difference.
+  std::chrono::milliseconds startup_heartbeat_interval{0}, startup_max_silence{0}, startup_time{0};
   std::chrono::milliseconds first_progress{2'000};  // first report of missing nodes to waiting ones
   std::chrono::milliseconds progress_every{10'000};  // interval of later reports
-  CauseTimes causes = {};                            // how the root cause of failures is found
+  RootCauseTimes root_cause = {};                    // how the root cause of failures is found
   std::chrono::milliseconds stacks{4'500};           // how long nodes may take to collect stacks
 };
 
 // Heartbeat interval and silence limit such that a lost node is noticed within `timeout`. The last
 // heartbeat is at most one interval old when the node dies, and a reaction takes a moment.
-std::chrono::milliseconds beat_for(std::chrono::milliseconds timeout);
-std::chrono::milliseconds silence_for(std::chrono::milliseconds timeout);
+std::chrono::milliseconds heartbeat_interval_for(std::chrono::milliseconds timeout);
+std::chrono::milliseconds max_silence_for(std::chrono::milliseconds timeout);
 
 class JobState {
  public:
   using Time = std::chrono::steady_clock::time_point;
   enum class Phase {
-    kSucceeding,  // the host was lost: nodes of the last generation reconnect here
-    kForming,     // nodes join
-    kRunning,     // a generation runs
-    kStopping,    // the generation is over: its ranks are being stopped
-    kGathering,   // nodes are missing for the next generation
-    kAgreeing,    // the next world was sent and not all nodes have accepted it
+    kFailingOver,  // the host was lost: nodes of the last generation reconnect here
+    kForming,      // nodes join
+    kRunning,      // a generation runs
+    kStopping,     // the generation is over: its ranks are being stopped
+    kGathering,    // nodes are missing for the next generation
+    kAgreeing,     // the next world was sent and not all nodes have accepted it
     kEnded,
   };
 
   // reach: the host's address in messages to users of missing nodes ("10.0.0.1:6768").
-  JobState(JobSpec spec, JobTimes times, std::string reach, Time now);
+  JobState(JobSpec spec, JobTimes times, std::string display_address, Time now);
   // Continues the job of a host that was lost.
-  JobState(JobSpec spec, JobTimes times, std::string reach, Time now, const Inheritance& from);
+  JobState(JobSpec spec, JobTimes times, std::string display_address, Time now,
+           const FailoverState& from);
 
   // --- Events ---
-  void opened(SessionId session, Time now);
-  void join(SessionId session, NodeInfo info, Time now);
-  void beat(SessionId session, Time now);
-  void rank_exited(SessionId session, RankExit exit, Time now);
-  void rank_stalled(SessionId session, RankStall stall, Time now);
-  void stacks_came(SessionId session, std::vector<RankStack> stacks, Time now);
-  void pace_came(SessionId session, std::vector<RankPace> pace, Time now);
-  void finished(SessionId session, Time now);
+  void on_session_opened(SessionId session, Time now);
+  void on_join(SessionId session, NodeInfo info, Time now);
+  void on_heartbeat(SessionId session, Time now);
+  void on_rank_exited(SessionId session, RankExit exit, Time now);
+  void on_rank_stalled(SessionId session, RankStall stall, Time now);
+  void on_stacks(SessionId session, std::vector<RankStack> stacks, Time now);
+  void on_steps(SessionId session, std::vector<RankSteps> rank_steps, Time now);
+  void on_finished(SessionId session, Time now);
   // No process of that generation is left there.
-  void ready(SessionId session, int epoch, Time now);
-  void accepted(SessionId session, int epoch, Time now);  // that generation's world is known there
+  void on_ready(SessionId session, int generation, Time now);
+  void on_accepted(SessionId session, int generation,
+                   Time now);  // that generation's world is known there
   // at_ns, at_error_ns: when its launcher received the request, as in a RankExit.
-  void stop_wished(SessionId session, int signal, Time now, bool kill = false, int64_t at_ns = 0,
-                   int64_t at_error_ns = -1);
-  void signal_wished(SessionId session, int signal, Time now);
-  void stacks_wished(SessionId session, Time now);
-  void left(SessionId session, Time now);  // the node said goodbye
+  void on_stop_request(SessionId session, int signal, Time now, bool kill = false,
+                       int64_t at_ns = 0, int64_t at_error_ns = -1);
+  void on_signal_request(SessionId session, int signal, Time now);
+  void on_stack_request(SessionId session, Time now);
+  void on_leave(SessionId session, Time now);  // the node said goodbye
   // The node cannot continue but still receives the outcome. how: "its guardian was killed".
-  void node_failed(SessionId session, const std::string& how, Time now);
-  void lost(SessionId session, const std::string& how, Time now);  // the stream broke: "vanished"
-  void advance(Time now);                                          // time passed
+  void on_node_failed(SessionId session, const std::string& how, Time now);
+  void on_session_lost(SessionId session, const std::string& how,
+                       Time now);  // the stream broke: "vanished"
+  void advance(Time now);          // time passed
   void shut_down(Time now);  // the host ends: nodes without a verdict learn that node 0 is lost
 
   // The latest time for the next call of advance().
@@ -104,7 +107,7 @@ class JobState {
 
   Phase phase() const { return phase_; }
   // The generation of the last world sent; 0 before the first.
-  int epoch() const { return epoch_; }
+  int generation() const { return generation_; }
   bool is_member(SessionId session) const;
   const JobSpec& spec() const { return membership_.spec(); }
   int joined() const { return static_cast<int>(membership_.members().size()); }
@@ -114,75 +117,76 @@ class JobState {
 
  private:
   struct Session {
-    Time last_heard;
-    std::list<SessionId>::iterator place;  // in by_silence_
-    int node_rank = -1;                    // in world_; -1: not part of it
-    int base_rank = -1;                    // in the preceding world
+    Time last_received;
+    std::list<SessionId>::iterator silence_position;  // in by_silence_
+    int node_rank = -1;                               // in world_; -1: not part of it
+    int base_rank = -1;                               // in the preceding world
     bool member = false, finished = false;
   };
 
   void touch(Session* session, Time now);
   void forget(SessionId session);
-  Session* heard(SessionId session, Time now);
-  void say(SessionId to, HostEvent event, bool last = false);
-  void say(SessionId to, std::shared_ptr<const HostEvent> event, bool last = false);
-  void say_host(const RendezvousEvent& event);  // spares large jobs a broadcast of minor news
-  void say_all(const RendezvousEvent& event);
-  void say_ranks(const RendezvousEvent& event);  // to all nodes of the world, not to spares
+  Session* touch_member(SessionId session, Time now);
+  void send(SessionId to, HostEvent event, bool last = false);
+  void send(SessionId to, std::shared_ptr<const HostEvent> event, bool last = false);
+  void send_to_host(const RendezvousEvent& event);  // spares large jobs a broadcast of minor news
+  void broadcast(const RendezvousEvent& event);
+  void broadcast_to_ranks(
+      const RendezvousEvent& event);  // to all nodes of the world, not to spares
   void refuse(SessionId session, const Error& error);
-  void tell_skew(SessionId session, const NodeInfo& info);
-  std::optional<Error> settle_survivor(const NodeInfo& info) const;
-  void survivor_came(SessionId id, Time now);
-  void succeed_if_ready(Time now);
+  void warn_of_skew(SessionId session, const NodeInfo& info);
+  std::optional<Error> check_survivor(const NodeInfo& info) const;
+  void on_survivor_joined(SessionId id, Time now);
+  void complete_failover_if_ready(Time now);
   void propose(Time now);
-  bool counts_here() const;
-  void begin_epoch(Time now);
-  void epoch_over(Verdict cause, Time now);
+  bool is_committed() const;
+  void begin_generation(Time now);
+  void end_generation(Verdict cause, Time now);
   void gather(Time now);
   void start_if_complete(Time now);
-  void gone_between(SessionId id, const Verdict& lost, Time now);
-  void give_up_divided(Time now);
-  bool is_short() const;
-  void tell_newcomer(SessionId id, Time now);
-  void advance_between(Time now);
-  void grow(Time now);
-  bool quorum_is_here() const;
-  std::string after_restarts() const;
-  EpochEnd end_of_epoch(const Verdict& verdict, Time now) const;
-  void tell_who_is_missing(Time now);
+  void on_node_lost_between(SessionId id, const Verdict& lost, Time now);
+  void end_without_quorum(Time now);
+  bool is_below_full_size() const;
+  void notify_newcomer(SessionId id, Time now);
+  void advance_gathering(Time now);
+  void scale_up(Time now);
+  bool members_have_quorum() const;
+  std::string restart_note() const;
+  GenerationResult generation_result(const Verdict& verdict, Time now) const;
+  void report_missing_nodes(Time now);
   void time_out();
-  Welcome pace() const;
-  void settle(Time now);
+  Welcome current_intervals() const;
+  void end_startup(Time now);
   void allow_for_suspension(Time now);
-  void lose_silent(Time now);
+  void expire_silent_sessions(Time now);
   // how: "its fleetrun vanished".
-  void node_gone(SessionId session, const std::string& how, Time since, Time now);
+  void on_node_gone(SessionId session, const std::string& how, Time since, Time now);
   Verdict lost_verdict(SessionId session, const std::string& how) const;
-  void say_farewell(SessionId session, const Verdict& lost);
-  void one_less(Time now);
-  Time cause_due() const;
-  void decide_cause(Time now);
+  void send_farewell(SessionId session, const Verdict& lost);
+  void on_node_finished(Time now);
+  Time root_cause_due() const;
+  void decide_root_cause(Time now);
   void decide_failed(RankExit exit, Time now);
   void decide_lost(int node_rank, const std::string& how, Time now);
-  void start_look(const StackOrder& order, Time now);
-  void end_look(Time now);
+  void start_stack_collection(const StackCommand& command, Time now);
+  void end_stack_collection(Time now);
   void decide(Verdict verdict, Time now);
   Verdict node_verdict(VerdictKind kind, int node_rank) const;
   Verdict stopped_verdict(int node_rank, int signal, const std::string& more) const;
 
   JobTimes times_;
-  std::string reach_;
+  std::string display_address_;
   Time started_, last_advance_, next_progress_;
   Phase phase_ = Phase::kForming;
-  int epoch_ = 0;
+  int generation_ = 0;
   Membership membership_;
   Restarts restarts_;
   std::map<SessionId, Session> sessions_;
-  bool settled_;
-  std::optional<Time> settles_at_;
+  bool started_up_;
+  std::optional<Time> startup_ends_at_;
   std::list<SessionId> by_silence_;  // longest silent first, so that a check stops early
   std::shared_ptr<const World> world_;
-  std::optional<StopOrder> stop_;
+  std::optional<StopCommand> stop_;
   std::optional<RankExit> killed_;  // a rank that a launcher stopped without an order
   // The nodes whose launchers received this signal since it was passed on.
   struct UserSignal {
@@ -191,24 +195,24 @@ class JobState {
   };
   std::map<int, UserSignal> user_signals_;
   // A stack collection in progress, for a hang or on request.
-  struct Look {
+  struct StackCollection {
     Time due;
     std::set<int> awaited;  // nodes
     std::vector<RankStack> stacks;
-    std::vector<SessionId> asked_by;
+    std::vector<SessionId> requesters;
     std::optional<RankStall> hang;  // the first rank that was reported
     int node_rank = -1;             // that rank's node
   };
-  void decide_hang(const Look& look, Time now);
-  std::optional<Look> look_;
-  Causes causes_;                   // failures that await the verdict
+  void decide_hang(const StackCollection& collection, Time now);
+  std::optional<StackCollection> stack_collection_;
+  RootCauseAnalyzer root_cause_;    // failures that await the verdict
   std::optional<Verdict> verdict_;  // nullopt if the job never ran for lack of nodes
   std::string outcome_;
   int unfinished_ = 0;  // nodes of the running job
-  Pace pace_;
+  StragglerDetector stragglers_;
   // Of the running generation.
-  Time epoch_began_;
-  std::optional<Time> grow_due_;  // when to restart with nodes that have joined
+  Time generation_start_;
+  std::optional<Time> scale_up_due_;  // when to restart with nodes that have joined
   // Between two generations.
   Verdict cause_;                // why the last generation ended
   std::set<SessionId> awaited_;  // stopping: not ready yet; agreeing: not accepted yet

@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kOneSignal{1};
 Verdict JobState::node_verdict(VerdictKind kind, int node_rank) const {
   Verdict verdict;
   verdict.kind = kind;
-  verdict.epoch = epoch_;
+  verdict.generation = generation_;
   verdict.node_rank = node_rank;
   if (world_ && node_rank >= 0) {
     verdict.node = world_->nodes.at(node_rank).address;
@@ -28,44 +28,44 @@ Verdict JobState::node_verdict(VerdictKind kind, int node_rank) const {
 void JobState::decide(Verdict verdict, Time now) {
   if (verdict_) return;
   if (!restarts_.history().empty()) {
-    if (phase_ == Phase::kRunning) restarts_.keep(end_of_epoch(verdict, now));
+    if (phase_ == Phase::kRunning) restarts_.record(generation_result(verdict, now));
     verdict.restarts = restarts_.used();
     verdict.history = restarts_.history();
   }
   phase_ = Phase::kEnded;
   outcome_ = verdict.message;
   verdict_ = std::move(verdict);
-  say_all(*verdict_);
+  broadcast(*verdict_);
 }
 
-void JobState::rank_exited(SessionId session, RankExit exit, Time now) {
-  Session* from = heard(session, now);
+void JobState::on_rank_exited(SessionId session, RankExit exit, Time now) {
+  Session* from = touch_member(session, now);
   if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || !exit.failed()) return;
   exit.node_rank = from->node_rank;
-  // Exits after a stop order are consequences of it.
+  // Exits after a stop command are consequences of it.
   if (stop_) return;
   if (exit.killed_by_us) {
     if (!killed_) killed_ = std::move(exit);
     return;
   }
-  causes_.failed(std::move(exit), now);
+  root_cause_.on_rank_failed(std::move(exit), now);
 }
 
 // An overdue node may be the cause of the reported failures: wait until it answers or is given up.
-JobState::Time JobState::cause_due() const {
-  Time due = causes_.due();
-  if (due == Time::max() || causes_.any_lost()) return due;
-  const Time overdue = due - 3 * times_.beat;
+JobState::Time JobState::root_cause_due() const {
+  Time due = root_cause_.due();
+  if (due == Time::max() || root_cause_.any_lost()) return due;
+  const Time overdue = due - 3 * times_.heartbeat_interval;
   for (const SessionId id : by_silence_) {
     const Session& session = sessions_.at(id);
-    if (session.last_heard >= overdue) break;
-    if (session.member) due = std::max(due, session.last_heard + times_.silence);
+    if (session.last_received >= overdue) break;
+    if (session.member) due = std::max(due, session.last_received + times_.max_silence);
   }
   return due;
 }
 
-void JobState::decide_cause(Time now) {
-  Causes::Cause cause = causes_.decide();
+void JobState::decide_root_cause(Time now) {
+  RootCauseAnalyzer::RootCause cause = root_cause_.decide();
   cause.exit ? decide_failed(std::move(*cause.exit), now)
              : decide_lost(cause.node_rank, cause.how, now);
 }
@@ -74,7 +74,7 @@ void JobState::decide_lost(int node_rank, const std::string& how, Time now) {
   Verdict verdict = node_verdict(VerdictKind::kNodeLost, node_rank);
   verdict.message = "node " + std::to_string(node_rank) + " (" +
                     node_label(verdict.node, verdict.hostname) + ") was lost: " + how;
-  epoch_over(std::move(verdict), now);
+  end_generation(std::move(verdict), now);
 }
 
 void JobState::decide_failed(RankExit exit, Time now) {
@@ -83,27 +83,27 @@ void JobState::decide_failed(RankExit exit, Time now) {
   if (!exit.cause.empty()) verdict.message += ": " + exit.cause;
   if (!exit.log_path.empty()) verdict.message += "; its log: " + exit.log_path;
   verdict.exit = std::move(exit);
-  epoch_over(std::move(verdict), now);
+  end_generation(std::move(verdict), now);
 }
 
-void JobState::finished(SessionId session, Time now) {
-  Session* from = heard(session, now);
+void JobState::on_finished(SessionId session, Time now) {
+  Session* from = touch_member(session, now);
   if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || from->finished) return;
   from->finished = true;
   const int rank = from->node_rank;
   const std::string& address = world_->nodes.at(rank).address;
   const std::string line = "node " + std::to_string(rank) + " (" + address + ") has finished";
-  const bool well = !causes_.any() && !stop_ && !killed_;  // otherwise the verdict reports it
+  const bool well = !root_cause_.any() && !stop_ && !killed_;  // otherwise the verdict reports it
   if (well && spec().nnodes > 1) {
-    say_host(PeerEvent{PeerEvent::Kind::kFinished, rank, address, line});
+    send_to_host(PeerEvent{PeerEvent::Kind::kFinished, rank, address, line});
   }
-  one_less(now);
+  on_node_finished(now);
 }
 
 // One node fewer has running ranks; the last one ends the job.
-void JobState::one_less(Time now) {
+void JobState::on_node_finished(Time now) {
   if (--unfinished_ > 0) return;
-  if (causes_.any()) return decide_cause(now);
+  if (root_cause_.any()) return decide_root_cause(now);
   Verdict verdict = node_verdict(VerdictKind::kSuccess, -1);
   verdict.message = "all " + std::to_string(world_->world_size) + " ranks have succeeded";
   if (stop_ || killed_) {
@@ -124,9 +124,9 @@ Verdict JobState::stopped_verdict(int rank, int signal, const std::string& more)
   return verdict;
 }
 
-void JobState::stop_wished(SessionId session, int signal, Time now, bool kill, int64_t at_ns,
-                           int64_t at_error_ns) {
-  const Session* from = heard(session, now);
+void JobState::on_stop_request(SessionId session, int signal, Time now, bool kill, int64_t at_ns,
+                               int64_t at_error_ns) {
+  const Session* from = touch_member(session, now);
   if (!from || phase_ == Phase::kEnded) return;
   if (phase_ == Phase::kForming) {
     const NodeInfo& info = membership_.members().at(session);
@@ -142,27 +142,27 @@ void JobState::stop_wished(SessionId session, int signal, Time now, bool kill, i
     const std::string address = membership_.members().at(session).address;
     membership_.remove(session);
     forget(session);
-    return say(session, RendezvousEvent(stopped_verdict(-1, signal, " " + address + ", a spare")),
-               true);
+    return send(session, RendezvousEvent(stopped_verdict(-1, signal, " " + address + ", a spare")),
+                true);
   }
   if (phase_ != Phase::kRunning) {  // its ranks are stopped or being stopped
     return decide(stopped_verdict(rank, signal, " during a restart"), now);
   }
-  const StopOrder order{signal, rank, world_->nodes.at(rank).address, kill};
-  if (!stop_) stop_ = order;  // the first one decides the verdict; later ones may be harsher
-  causes_.stopped(at_ns, at_error_ns);
-  say_ranks(order);
+  const StopCommand command{signal, rank, world_->nodes.at(rank).address, kill};
+  if (!stop_) stop_ = command;  // the first one decides the verdict; later ones may be harsher
+  root_cause_.on_stop(at_ns, at_error_ns);
+  broadcast_to_ranks(command);
 }
 
 // A signal to the launchers of all nodes (as a batch system sends it) is one signal.
-void JobState::signal_wished(SessionId session, int signal, Time now) {
-  const Session* from = heard(session, now);
+void JobState::on_signal_request(SessionId session, int signal, Time now) {
+  const Session* from = touch_member(session, now);
   if (!from || from->node_rank < 0 || phase_ != Phase::kRunning) return;
   UserSignal& last = user_signals_[signal];
   const bool recent = !last.from.empty() && now - last.at < kOneSignal;
   if (recent && last.from.insert(from->node_rank).second) return;
   last = {now, {from->node_rank}};
-  say_ranks(SignalOrder{signal, from->node_rank});
+  broadcast_to_ranks(SignalCommand{signal, from->node_rank});
 }
 
 }  // namespace fleet

@@ -12,17 +12,17 @@ Error full(const std::string& key, const std::string& what) {
 
 }  // namespace
 
-void KvState::open(int epoch) {
+void KvState::open(int generation) {
   const std::vector<std::pair<const Ticket, Wait>> waits(waits_.begin(), waits_.end());
   for (const auto& [ticket, wait] : waits) {
-    answer(ticket,
-           {{},
-            Error(ErrorCode::kStale, "generation " + std::to_string(epoch_) + " is over", wait.key,
-                  "this rank belongs to an earlier generation of the job and should end")});
+    answer(ticket, {{},
+                    Error(ErrorCode::kStale,
+                          "generation " + std::to_string(generation_) + " is over", wait.key,
+                          "this rank belongs to an earlier generation of the job and should end")});
   }
   values_.clear();
   bytes_ = 0;
-  epoch_ = epoch;
+  generation_ = generation;
   closed_.reset();
 }
 
@@ -35,18 +35,18 @@ void KvState::close(const Error& why) {
   bytes_ = 0;
 }
 
-std::optional<Error> KvState::refusal(int epoch, const std::string& key) const {
+std::optional<Error> KvState::refusal(int generation, const std::string& key) const {
   if (key.size() > limits_.key) {
     return full(key, "longer than " + std::to_string(limits_.key) + " bytes");
   }
-  if (epoch_ != 0 && epoch != epoch_) {
+  if (generation_ != 0 && generation != generation_) {
     return Error(ErrorCode::kStale,
-                 "the job is at generation " + std::to_string(epoch_) +
-                     ", this rank at generation " + std::to_string(epoch),
+                 "the job is at generation " + std::to_string(generation_) +
+                     ", this rank at generation " + std::to_string(generation),
                  key, "it belongs to another generation of the job and should end");
   }
   if (closed_) return closed_;
-  if (epoch_ == 0) {
+  if (generation_ == 0) {
     return Error(ErrorCode::kStale, "the job is not running yet", key,
                  "ranks are started by fleetrun");
   }
@@ -80,13 +80,13 @@ std::optional<Error> KvState::store(const std::string& key, std::string_view val
   return std::nullopt;
 }
 
-std::optional<Error> KvState::set(int epoch, const std::string& key, std::string_view value) {
-  if (auto error = refusal(epoch, key)) return error;
+std::optional<Error> KvState::set(int generation, const std::string& key, std::string_view value) {
+  if (auto error = refusal(generation, key)) return error;
   return store(key, value);
 }
 
-KvState::Answer KvState::add(int epoch, const std::string& key, int64_t amount) {
-  if (auto error = refusal(epoch, key)) return {{}, error};
+KvState::Answer KvState::add(int generation, const std::string& key, int64_t amount) {
+  if (auto error = refusal(generation, key)) return {{}, error};
   long long sum = 0;
   const auto found = values_.find(key);
   if (found != values_.end() && !parse_int(found->second, &sum)) {
@@ -100,14 +100,14 @@ KvState::Answer KvState::add(int epoch, const std::string& key, int64_t amount) 
   return {text, {}};
 }
 
-KvState::Ticket KvState::get(int epoch, const std::string& key, Time now, Time deadline,
+KvState::Ticket KvState::get(int generation, const std::string& key, Time now, Time deadline,
                              Done done) {
   const Ticket ticket = ++last_ticket_;
   waits_.emplace(ticket, Wait{key, now, deadline, std::move(done)});
   by_key_[key].insert(ticket);
   by_deadline_.emplace(deadline, ticket);
   const auto found = values_.find(key);
-  if (auto error = refusal(epoch, key)) {
+  if (auto error = refusal(generation, key)) {
     answer(ticket, {{}, error});
   } else if (found != values_.end()) {
     answer(ticket, {found->second, {}});

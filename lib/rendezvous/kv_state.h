@@ -42,15 +42,16 @@ class KvState {
   explicit KvState(Limits limits) : limits_(limits) {}
 
   // Begins a new generation with an empty store; waits of the old one get kStale.
-  void open(int epoch);
+  void open(int generation);
   // The job is over: all pending waits and all later calls get `why`.
   void close(const Error& why);
 
-  std::optional<Error> set(int epoch, const std::string& key, std::string_view value);
-  Answer add(int epoch, const std::string& key, int64_t amount);  // returns the sum as decimal text
+  std::optional<Error> set(int generation, const std::string& key, std::string_view value);
+  Answer add(int generation, const std::string& key,
+             int64_t amount);  // returns the sum as decimal text
   // Answers at once if possible, else when the key is set or at the deadline (kTimeout). The ticket
   // cancels a wait.
-  Ticket get(int epoch, const std::string& key, Time now, Time deadline, Done done);
+  Ticket get(int generation, const std::string& key, Time now, Time deadline, Done done);
   bool cancel(Ticket ticket);  // returns whether it was still waiting
 
   void advance(Time now);
@@ -65,12 +66,12 @@ class KvState {
     Time since, deadline;
     Done done;
   };
-  std::optional<Error> refusal(int epoch, const std::string& key) const;
+  std::optional<Error> refusal(int generation, const std::string& key) const;
   std::optional<Error> store(const std::string& key, std::string_view value);
   void answer(Ticket ticket, Answer with);
 
   Limits limits_;
-  int epoch_ = 0;  // 0: the job is not running yet
+  int generation_ = 0;  // 0: the job is not running yet
   std::optional<Error> closed_;
   std::unordered_map<std::string, std::string> values_;
   size_t bytes_ = 0;

@@ -13,7 +13,7 @@ namespace {
 // Limits on what one node may bring; a node beyond them is broken or hostile.
 constexpr size_t kMaxText = 1024;
 constexpr size_t kMaxRanksPerNode = 4096;
-constexpr size_t kMaxAgreed = 256;
+constexpr size_t kMaxConfigEntries = 256;
 constexpr int kLast = std::numeric_limits<int>::max();  // sorts nodes without a wished rank last
 
 Error refuse(const NodeInfo& info, const std::string& what, const std::string& next) {
@@ -32,7 +32,8 @@ bool too_big(const NodeInfo& info) {
   }
   return longest > kMaxText || info.ports.size() > kMaxRanksPerNode ||
          info.devices.size() > kMaxRanksPerNode || info.ranks.size() > kMaxRanksPerNode ||
-         info.job.agreed.size() > kMaxAgreed || info.job.alike.size() > kMaxAgreed;
+         info.job.agreed_config.size() > kMaxConfigEntries ||
+         info.job.fingerprint.size() > kMaxConfigEntries;
 }
 
 struct Difference {
@@ -125,7 +126,8 @@ std::optional<Error> Membership::list_mismatch(const NodeInfo& info) const {
 
 std::vector<std::string> Membership::skew(const NodeInfo& info) const {
   std::vector<std::string> texts;
-  for (const Difference& one : differences(info.job.alike, spec_.alike)) texts.push_back(one.text);
+  for (const Difference& one : differences(info.job.fingerprint, spec_.fingerprint))
+    texts.push_back(one.text);
   return texts;
 }
 
@@ -152,7 +154,7 @@ std::optional<Error> Membership::mismatch(const NodeInfo& info) const {
                   "give every node the same --ips or --nnodes");
   }
   if (auto error = list_mismatch(info)) return error;
-  if (const auto found = differences(theirs.agreed, spec_.agreed); !found.empty()) {
+  if (const auto found = differences(theirs.agreed_config, spec_.agreed_config); !found.empty()) {
     return refuse(info, found[0].text, "give every node the same " + found[0].name);
   }
   if (const auto found = skew(info); !found.empty() && !spec_.allow_skew && !theirs.allow_skew) {
@@ -272,7 +274,7 @@ std::string Membership::present() const {
 }
 
 // The nodes that are to run, with the rank that each requests; node 0 first.
-std::vector<std::pair<int, const NodeInfo*>> Membership::chosen(const World* previous) const {
+std::vector<std::pair<int, const NodeInfo*>> Membership::select_nodes(const World* previous) const {
   std::map<std::string, int> before;
   if (previous) {
     for (const NodePlacement& node : previous->nodes) before[node.address] = node.node_rank;
@@ -301,8 +303,8 @@ std::vector<std::pair<int, const NodeInfo*>> Membership::chosen(const World* pre
   return nodes;
 }
 
-std::vector<const NodeInfo*> Membership::in_order(const World* previous) const {
-  const auto nodes = chosen(previous);
+std::vector<const NodeInfo*> Membership::order_nodes(const World* previous) const {
+  const auto nodes = select_nodes(previous);
   std::vector<const NodeInfo*> order(nodes.size(), nullptr), others;
   for (const auto& [rank, info] : nodes) {
     // With fewer nodes than wanted, the ranks close up.
@@ -322,13 +324,13 @@ std::vector<const NodeInfo*> Membership::in_order(const World* previous) const {
   return order;
 }
 
-std::shared_ptr<World> Membership::place(int epoch, const World* previous) const {
+std::shared_ptr<World> Membership::assign_ranks(int generation, const World* previous) const {
   auto world = std::make_shared<World>();
-  world->epoch = epoch;
+  world->generation = generation;
   world->leader = members_.at(*host_).instance;
   world->run = previous ? previous->run : world->leader;
-  if (previous) world->base = previous->name();
-  for (const NodeInfo* info : in_order(previous)) {
+  if (previous) world->base = previous->id();
+  for (const NodeInfo* info : order_nodes(previous)) {
     world->nodes.push_back({info->address, info->hostname, static_cast<int>(world->nodes.size()),
                             world->world_size, info->devices, info->ports, info->servers,
                             world->servers, info->ranks, info->rdzv_port, info->role});

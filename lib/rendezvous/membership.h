@@ -30,12 +30,13 @@ class Membership {
   // an order.
   void begin() { begun_ = true; }
 
-  // Differences in values that should be the same on every node (JobSpec::alike), one clause each.
+  // Differences in values that should be the same on every node (JobSpec::fingerprint), one clause
+  // each.
   std::vector<std::string> skew(const NodeInfo& info) const;
 
   // complete(): as many nodes as are to run. enough(): at least as many as the job may run with.
   bool complete() const { return host_ && here() >= spec_.nnodes; }
-  bool enough() const { return host_ && here() >= spec_.fewest(); }
+  bool enough() const { return host_ && here() >= spec_.required_nodes(); }
   const std::map<SessionId, NodeInfo>& members() const { return members_; }
   const JobSpec& spec() const { return spec_; }
   std::optional<SessionId> host() const { return host_; }  // node 0's session
@@ -49,12 +50,12 @@ class Membership {
   // node with a rank of its own, or one of the preceding generation, gets it or keeps its place in
   // the order. The others share the remaining ranks, sorted by address, so that the order does not
   // depend on arrival. `previous`: nullptr for the first generation.
-  std::shared_ptr<World> place(int epoch, const World* previous = nullptr) const;
+  std::shared_ptr<World> assign_ranks(int generation, const World* previous = nullptr) const;
 
  private:
   int here() const { return static_cast<int>(members_.size()); }
-  std::vector<std::pair<int, const NodeInfo*>> chosen(const World* previous) const;
-  std::vector<const NodeInfo*> in_order(const World* previous) const;
+  std::vector<std::pair<int, const NodeInfo*>> select_nodes(const World* previous) const;
+  std::vector<const NodeInfo*> order_nodes(const World* previous) const;
   std::optional<Error> mismatch(const NodeInfo& info) const;
   std::optional<Error> list_mismatch(const NodeInfo& info) const;
   std::optional<Error> rank_conflict(NodeInfo* info) const;

@@ -51,17 +51,17 @@ void NodeSession::OnWriteDone(bool ok) {
 void NodeSession::OnReadDone(bool ok) {
   wire::NodeMessage message;
   if (!ok || !grpc::SerializationTraits<wire::NodeMessage>::Deserialize(&in_, &message).ok()) {
-    return service_->stream_over(this);
+    return service_->on_stream_closed(this);
   }
   try {
-    service_->heard(this, message);
+    service_->on_message(this, message);
   } catch (const std::exception& error) {  // gRPC would swallow it and stop reading the stream
     spdlog::error("internal error: {}: please report this bug", error.what());
-    return service_->stream_over(this);
+    return service_->on_stream_closed(this);
   }
   StartRead(&in_);
 }
 
-void NodeSession::OnDone() { service_->session_done(this); }
+void NodeSession::OnDone() { service_->on_session_done(this); }
 
 }  // namespace fleet

@@ -45,7 +45,7 @@ void NodeStream::OnWriteDone(bool ok) {
 
 void NodeStream::OnReadDone(bool ok) {
   if (ok) {
-    client_->heard(this, in_);
+    client_->on_message(this, in_);
     return StartRead(&in_);
   }
   {

@@ -11,51 +11,51 @@ constexpr size_t kShown = 10;
 
 }  // namespace
 
-Restarts::Restarts(RestartPolicy policy, int used, std::vector<EpochEnd> history)
+Restarts::Restarts(RestartPolicy policy, int used, std::vector<GenerationResult> history)
     : policy_(policy), used_(used) {
-  for (EpochEnd& end : history) {
+  for (GenerationResult& end : history) {
     count(end);
-    keep(std::move(end));
+    record(std::move(end));
   }
 }
 
 // The first generation is not a restart.
-void Restarts::count(const EpochEnd& end) {
+void Restarts::count(const GenerationResult& end) {
   const bool progress = progressed(end);
   if (end.kind == VerdictKind::kResized) return;
-  in_vain_ = progress || history_.empty() ? 0 : in_vain_ + 1;
+  restarts_without_progress_ = progress || history_.empty() ? 0 : restarts_without_progress_ + 1;
 }
 
-bool Restarts::progressed(const EpochEnd& end) {
+bool Restarts::progressed(const GenerationResult& end) {
   const int64_t before = furthest_;
   furthest_ = std::max(furthest_, end.step);
   return furthest_ >= 0 ? end.step > before : end.ran_for >= kProgressTime;
 }
 
-void Restarts::keep(EpochEnd end) {
+void Restarts::record(GenerationResult end) {
   if (history_.size() == kKept) history_.erase(history_.begin());
   history_.push_back(std::move(end));
 }
 
-Restarts::Next Restarts::ended(EpochEnd end) {
+Restarts::Next Restarts::on_generation_end(GenerationResult end) {
   const bool resized = end.kind == VerdictKind::kResized;
   count(end);
-  keep(std::move(end));
+  record(std::move(end));
   if (resized) return Next::kRestart;
   if (used_ >= policy_.max_restarts) return Next::kFail;
   const int limit = policy_.no_progress_restarts;
-  if (limit > 0 && in_vain_ >= limit) return Next::kNoProgress;
+  if (limit > 0 && restarts_without_progress_ >= limit) return Next::kNoProgress;
   ++used_;
   return Next::kRestart;
 }
 
-std::string history_text(const std::vector<EpochEnd>& history) {
+std::string history_text(const std::vector<GenerationResult>& history) {
   std::string text;
   const size_t first = history.size() - std::min(history.size(), kShown);
   if (first > 0) text = "\n  (" + std::to_string(first) + " earlier generations)";
   for (size_t i = first; i < history.size(); ++i) {
-    const EpochEnd& end = history[i];
-    text += "\n  generation " + std::to_string(end.epoch) + " (" + std::to_string(end.nnodes) +
+    const GenerationResult& end = history[i];
+    text += "\n  generation " + std::to_string(end.generation) + " (" + std::to_string(end.nnodes) +
             (end.nnodes == 1 ? " node, " : " nodes, ") + std::to_string(end.world_size) +
             (end.world_size == 1 ? " rank): " : " ranks): ") +
             end.message.substr(0, end.message.find('\n'));

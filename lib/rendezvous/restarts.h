@@ -21,33 +21,35 @@ class Restarts {
 
   explicit Restarts(RestartPolicy policy) : policy_(policy) {}
   // Continues the count of a host that was lost.
-  Restarts(RestartPolicy policy, int used, std::vector<EpochEnd> history);
+  Restarts(RestartPolicy policy, int used, std::vector<GenerationResult> history);
 
   // Records `end` and decides. A generation that was only resized always continues and is not
   // counted. Progress is a step beyond those of all earlier generations or, if no step is known,
   // kProgressTime.
-  Next ended(EpochEnd end);
+  Next on_generation_end(GenerationResult end);
   // Records the last generation; nothing follows it.
-  void keep(EpochEnd end);
+  void record(GenerationResult end);
 
   const RestartPolicy& policy() const { return policy_; }
   int used() const { return used_; }  // restarts after failures
-  int in_vain() const { return in_vain_; }
-  const std::vector<EpochEnd>& history() const { return history_; }  // the newest 100, oldest first
+  int restarts_without_progress() const { return restarts_without_progress_; }
+  const std::vector<GenerationResult>& history() const {
+    return history_;
+  }  // the newest 100, oldest first
 
  private:
-  void count(const EpochEnd& end);
-  bool progressed(const EpochEnd& end);
+  void count(const GenerationResult& end);
+  bool progressed(const GenerationResult& end);
 
   RestartPolicy policy_;
   int used_ = 0;
-  int in_vain_ = 0;  // restarts in a row without progress
+  int restarts_without_progress_ = 0;  // restarts in a row without progress
   int64_t furthest_ = -1;
-  std::vector<EpochEnd> history_;
+  std::vector<GenerationResult> history_;
 };
 
 // "generation 2 (3 nodes, 12 ranks): rank 3 ... exited with code 7 after 1.5 s; step 120", one line
 // each, the newest 10.
-std::string history_text(const std::vector<EpochEnd>& history);
+std::string history_text(const std::vector<GenerationResult>& history);
 
 }  // namespace fleet

@@ -141,14 +141,14 @@ void ScreenedConnection::take(std::string_view bytes) {
   const auto now = std::chrono::steady_clock::now();
   const size_t may_open = server_.streams.may_open(address_, peer_, now);
   const auto read = limiter_.client_sent(bytes, may_open, now);
-  if (read.wrong) {
+  if (read.error) {
     std::string_view settings = kSettings;
     if (!grpc_.is_open()) send_some(client_.native_handle(), &settings);
-    return close(read.wrong);
+    return close(read.error);
   }
-  held_.assign(bytes.substr(read.taken));
-  to_grpc_.append(bytes.substr(0, read.taken));
-  if (!grpc_.is_open() && limiter_.greeted() && !open_server_side()) return close(nullptr);
+  held_.assign(bytes.substr(read.consumed));
+  to_grpc_.append(bytes.substr(0, read.consumed));
+  if (!grpc_.is_open() && limiter_.has_preface() && !open_server_side()) return close(nullptr);
   account();
   if (!ended_ && grpc_.is_open()) return write_server();
   proceed();
@@ -208,7 +208,7 @@ void ScreenedConnection::write_client() {
 }
 
 void ScreenedConnection::check(Time now) {
-  if (!limiter_.greeted() && now - began_ > server_.greeting)
+  if (!limiter_.has_preface() && now - began_ > server_.handshake_timeout)
     return close("it sent no HTTP/2 greeting in time");
   const auto began = limiter_.oldest_partial();
   if (began && now - *began > server_.message) close("one of its messages took too long");

@@ -31,7 +31,7 @@ class ScreenedConnection : public std::enable_shared_from_this<ScreenedConnectio
     std::function<void(ScreenedConnection&, const char* reason)> on_end;
     // Called for a client with more streams than allowed: its connection must be closed.
     std::function<void(const StreamBudget::Excess&)> on_excess;
-    std::chrono::milliseconds greeting{30'000};
+    std::chrono::milliseconds handshake_timeout{30'000};
     std::chrono::milliseconds message{10'000};  // from the first byte of a message to its last
   };
 

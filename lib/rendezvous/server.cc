@@ -11,10 +11,10 @@
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "rendezvous/accept_loop.h"
-#include "rendezvous/beats.h"
 #include "rendezvous/connection_limiter.h"
-#include "rendezvous/datagram_beats.h"
+#include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/heartbeat_intervals.h"
 #include "rendezvous/local_socket.h"
 #include "rendezvous/service.h"
 
@@ -22,7 +22,8 @@ namespace fleet {
 namespace {
 
 // Describes the server at the address, if it is a rendezvous.
-std::optional<wire::DescribeReply> ask_who(const std::string& address, const Security& security) {
+std::optional<wire::DescribeReply> describe_server(const std::string& address,
+                                                   const Security& security) {
   const auto stub = wire::Rendezvous::NewStub(make_channel(address, security));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
@@ -61,7 +62,8 @@ std::string local_host(const std::string& host) {
                 "this host must have the address that --master, or the first of --ips, names");
   }
   const std::string taken = "port " + std::to_string(options.port) + " is taken";
-  const auto holder = ask_who(host_port(local_host(options.host), options.port), options.security);
+  const auto holder =
+      describe_server(host_port(local_host(options.host), options.port), options.security);
   if (!holder) {
     throw Error(ErrorCode::kUsage, taken + " by another program or a job with another secret",
                 address, "choose another with --rdzv_port, on every node");
@@ -85,28 +87,28 @@ ConnectionLimits limits_of(const RendezvousServerOptions& options) {
   const auto of_job =
       static_cast<size_t>(options.connections_per_node) * static_cast<size_t>(options.job.nnodes);
   ConnectionLimits limits;
-  limits.connections.in_all += of_job;
-  limits.connections.at_once += static_cast<double>(of_job);
+  limits.connections.total += of_job;
+  limits.connections.burst += static_cast<double>(of_job);
   limits.screened = options.screened.value_or(!options.security.tls);
   // If no client proves a secret, the oldest connections belong to the nodes.
-  limits.connections.oldest_goes = !limits.screened;
-  if (options.strangers) limits.connections = *options.strangers;
-  limits.streams.each_address += 4 * of_job;
-  limits.streams.in_all += 4 * of_job;
-  limits.streams.address_opens.at_once += 16 * static_cast<double>(of_job);
-  limits.streams.all_opens.at_once += 16 * static_cast<double>(of_job);
-  limits.greeting = options.greeting;
+  limits.connections.evict_oldest = !limits.screened;
+  if (options.unauthenticated_limits) limits.connections = *options.unauthenticated_limits;
+  limits.streams.per_address += 4 * of_job;
+  limits.streams.total += 4 * of_job;
+  limits.streams.address_opens.burst += 16 * static_cast<double>(of_job);
+  limits.streams.all_opens.burst += 16 * static_cast<double>(of_job);
+  limits.handshake_timeout = options.handshake_timeout;
   return limits;
 }
 
 JobTimes times_of(const RendezvousServerOptions& options) {
   JobTimes times;
   times.timeout = options.timeout;
-  times.beat = beat_for(options.heartbeat_timeout);
-  times.silence = silence_for(options.heartbeat_timeout);
+  times.heartbeat_interval = heartbeat_interval_for(options.heartbeat_timeout);
+  times.max_silence = max_silence_for(options.heartbeat_timeout);
   times.first_progress = options.first_progress;
   times.progress_every = options.progress_every;
-  return beats_for(options.job.nnodes, times);
+  return heartbeat_intervals_for(options.job.nnodes, times);
 }
 
 }  // namespace
@@ -114,9 +116,9 @@ JobTimes times_of(const RendezvousServerOptions& options) {
 namespace {
 
 // A gRPC server of the service.
-class Door {
+class Endpoint {
  public:
-  virtual ~Door() = default;
+  virtual ~Endpoint() = default;
   // Accepts no more connections; existing ones continue.
   virtual void close() = 0;
   virtual void shut_down() = 0;
@@ -138,9 +140,9 @@ class Door {
 };
 
 // For this user's processes on this host.
-class LocalDoor final : public Door {
+class LocalEndpoint final : public Endpoint {
  public:
-  LocalDoor(const std::string& folder, RendezvousService* service)
+  LocalEndpoint(const std::string& folder, RendezvousService* service)
       : socket_(LocalSocket::listen(folder)),
         accept_("local", [this](UniqueFd fd, const sockaddr_storage&) { take(std::move(fd)); }) {
     accept_.add(socket_.take_listener());
@@ -152,7 +154,7 @@ class LocalDoor final : public Door {
     start(&builder, service);
     accept_.start();
   }
-  ~LocalDoor() override {
+  ~LocalEndpoint() override {
     close();
     shut_down();
   }
@@ -173,25 +175,25 @@ class LocalDoor final : public Door {
   AcceptLoop accept_;
 };
 
-class NetworkDoor final : public Door {
+class NetworkEndpoint final : public Endpoint {
  public:
-  NetworkDoor(const RendezvousServerOptions& options, RendezvousService* service)
+  NetworkEndpoint(const RendezvousServerOptions& options, RendezvousService* service)
       : limiter_(limits_of(options)), credentials_(server_credentials(options.security)) {
-    const auto patience = std::max(options.heartbeat_timeout, kStreamPatience);
-    if (const int error = limiter_.listen(options.host, options.port, patience)) {
+    const auto peer_timeout = std::max(options.heartbeat_timeout, kStreamTimeout);
+    if (const int error = limiter_.listen(options.host, options.port, peer_timeout)) {
       cannot_listen(options, error);
     }
     grpc::ServerBuilder builder;
-    set_up_server(&builder, patience);
+    set_up_server(&builder, peer_timeout);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                               static_cast<int>(options.greeting.count()));
-    if (!options.security.tls) bound_strangers(&builder);
+                               static_cast<int>(options.handshake_timeout.count()));
+    if (!options.security.tls) limit_unauthenticated_clients(&builder);
     limiter_.serve(&builder, credentials_);
     start(&builder, service);
   }
   // Accepts connections from now on.
   void open() { limiter_.open(); }
-  ~NetworkDoor() override {
+  ~NetworkEndpoint() override {
     close();
     shut_down();
   }
@@ -213,13 +215,13 @@ class RendezvousServer::Impl {
  public:
   explicit Impl(RendezvousServerOptions options)
       : options_(std::move(options)),
-        service_(options_.job, times_of(options_), reach(options_),
+        service_(options_.job, times_of(options_), display_address(options_),
                  options_.from ? &*options_.from : nullptr) {
     raise_descriptor_limit();
-    if (options_.network) network_ = std::make_unique<NetworkDoor>(options_, &service_);
-    beat_by_datagrams();
+    if (options_.network) network_ = std::make_unique<NetworkEndpoint>(options_, &service_);
+    open_datagram_heartbeats();
     if (options_.local_folder) {
-      local_ = std::make_unique<LocalDoor>(*options_.local_folder, &service_);
+      local_ = std::make_unique<LocalEndpoint>(*options_.local_folder, &service_);
     }
     if (network_) network_->open();
   }
@@ -229,8 +231,8 @@ class RendezvousServer::Impl {
     std::lock_guard lock(stopping_);
     if (std::exchange(stopped_, true)) return;
     service_.shut_down(drain);
-    for (Door* door : doors()) door->close();
-    for (Door* door : doors()) door->shut_down();
+    for (Endpoint* endpoint : endpoints()) endpoint->close();
+    for (Endpoint* endpoint : endpoints()) endpoint->shut_down();
   }
   int port() const { return network_ ? network_->port() : 0; }
   std::string local_address() const { return local_ ? local_->address() : network_address(); }
@@ -246,26 +248,26 @@ class RendezvousServer::Impl {
 
  private:
   // In a large job there would be more datagrams than the host can read.
-  void beat_by_datagrams() {
+  void open_datagram_heartbeats() {
     const int nnodes = options_.job.nnodes;
     if (nnodes < 2 || nnodes >= kLargeJob || !open_to_network()) return;
-    HostBeats datagrams;
+    HostHeartbeats datagrams;
     if (datagrams.open(options_.host, port())) {
-      service_.beat_by(std::move(datagrams));
+      service_.use_datagram_heartbeats(std::move(datagrams));
     } else {
       spdlog::debug("no datagram heartbeats: cannot bind UDP port {}", port());
     }
   }
 
-  std::vector<Door*> doors() const {
-    std::vector<Door*> all;
+  std::vector<Endpoint*> endpoints() const {
+    std::vector<Endpoint*> all;
     if (network_) all.push_back(network_.get());
     if (local_) all.push_back(local_.get());
     return all;
   }
 
   // The address shown to users: the one that --ips or --master names, rather than 0.0.0.0.
-  static std::string reach(const RendezvousServerOptions& options) {
+  static std::string display_address(const RendezvousServerOptions& options) {
     const bool listed = listens_everywhere(options.host) && !options.job.addresses.empty();
     return host_port(listed ? options.job.addresses[0] : options.host, options.port);
   }
@@ -274,8 +276,8 @@ class RendezvousServer::Impl {
   RendezvousService service_;
   std::mutex stopping_;
   bool stopped_ = false;
-  std::unique_ptr<NetworkDoor> network_;
-  std::unique_ptr<LocalDoor> local_;
+  std::unique_ptr<NetworkEndpoint> network_;
+  std::unique_ptr<LocalEndpoint> local_;
 };
 
 RendezvousServer::RendezvousServer(RendezvousServerOptions options)

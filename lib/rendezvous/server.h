@@ -22,19 +22,19 @@ struct RendezvousServerOptions {
   std::optional<std::string> local_folder;
   std::chrono::milliseconds timeout{300'000};  // --rdzv_timeout: for all nodes to join
   // The job notices a vanished node within this time: --heartbeat_timeout (for large jobs see
-  // beats.h).
+  // heartbeat_intervals.h).
   std::chrono::milliseconds heartbeat_timeout{3'000};
   std::chrono::milliseconds first_progress{2'000};
   std::chrono::milliseconds progress_every{10'000};
-  std::optional<Inheritance> from;  // state of a host that was lost
+  std::optional<FailoverState> from;  // state of a host that was lost
   Security security;
   // A connection that has not shown its certificate, or begun to speak HTTP/2, within this time is
   // closed.
-  std::chrono::milliseconds greeting{30'000};
+  std::chrono::milliseconds handshake_timeout{30'000};
   // Approximate number of connections per node: its launcher's and its ranks'.
   int connections_per_node = 16;
   // Limits for unauthenticated peers; default: by the job's size.
-  std::optional<ConnectionBudget::Limits> strangers;
+  std::optional<ConnectionBudget::Limits> unauthenticated_limits;
   // Whether the traffic of clients without a certificate is screened (default: if there is no TLS).
   // A simulation turns it off.
   std::optional<bool> screened;

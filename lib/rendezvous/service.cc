@@ -41,7 +41,7 @@ class WaitingGet final : public grpc::ServerUnaryReactor {
     put(std::move(answer), reply_);
     Finish(grpc::Status::OK);
   }
-  void OnCancel() override { service_->get_cancelled(this); }
+  void OnCancel() override { service_->on_get_cancelled(this); }
   void OnDone() override { delete this; }
 
   KvState::Ticket ticket = 0;  // under the service's lock
@@ -51,11 +51,11 @@ class WaitingGet final : public grpc::ServerUnaryReactor {
   wire::StoreReply* reply_;
 };
 
-RendezvousService::RendezvousService(JobSpec job, JobTimes times, std::string reach,
-                                     const Inheritance* from)
-    : job_(from ? JobState(std::move(job), times, std::move(reach), Clock::now(), *from)
-                : JobState(std::move(job), times, std::move(reach), Clock::now())),
-      beat_(times.beat),
+RendezvousService::RendezvousService(JobSpec job, JobTimes times, std::string display_address,
+                                     const FailoverState* from)
+    : job_(from ? JobState(std::move(job), times, std::move(display_address), Clock::now(), *from)
+                : JobState(std::move(job), times, std::move(display_address), Clock::now())),
+      heartbeat_interval_(times.heartbeat_interval),
       ticker_([this] { return tick(); }) {
   ticker_.due_by(job_.next_deadline());
 }
@@ -65,10 +65,10 @@ RendezvousService::~RendezvousService() { ticker_.stop(); }
 RendezvousService::Clock::time_point RendezvousService::tick() {
   std::unique_lock lock(mutex_);
   const auto now = Clock::now();
-  hear_datagrams(now);
+  receive_datagrams(now);
   if (datagrams_ && now >= next_datagrams_) {
     datagrams_->send();
-    next_datagrams_ = now + beat_ * 3 / 4;  // calls may come a little early or late
+    next_datagrams_ = now + heartbeat_interval_ * 3 / 4;  // calls may come a little early or late
   }
   job_.advance(now);
   store_.advance(now);
@@ -78,14 +78,14 @@ RendezvousService::Clock::time_point RendezvousService::tick() {
   return next;
 }
 
-void RendezvousService::beat_by(HostBeats datagrams) {
+void RendezvousService::use_datagram_heartbeats(HostHeartbeats datagrams) {
   std::lock_guard lock(mutex_);
   datagrams_ = std::move(datagrams);
 }
 
-void RendezvousService::hear_datagrams(Clock::time_point now) {
+void RendezvousService::receive_datagrams(Clock::time_point now) {
   if (!datagrams_) return;
-  for (const SessionId id : datagrams_->receive()) job_.beat(id, now);
+  for (const SessionId id : datagrams_->receive()) job_.on_heartbeat(id, now);
 }
 
 void RendezvousService::send_outgoing() {
@@ -95,10 +95,10 @@ void RendezvousService::send_outgoing() {
   for (const Outgoing& out : outgoing) {
     const auto* event = std::get_if<RendezvousEvent>(out.event.get());
     const auto* assignment = event ? std::get_if<Assignment>(event) : nullptr;
-    if (assignment && assignment->epoch() != world_epoch_) {
+    if (assignment && assignment->generation() != world_generation_) {
       world_ = grpc::Slice(encode(*assignment->world));
-      world_epoch_ = assignment->epoch();
-      store_.open(world_epoch_);  // before any node can start a rank
+      world_generation_ = assignment->generation();
+      store_.open(world_generation_);  // before any node can start a rank
     }
     const auto session = sessions_.find(out.to);
     if (session == sessions_.end()) continue;
@@ -107,7 +107,7 @@ void RendezvousService::send_outgoing() {
     if (datagrams_ && std::holds_alternative<Welcome>(*out.event)) {
       wire::HostMessage own = to_wire(*out.event);
       own.mutable_welcome()->set_session(out.to);
-      own.mutable_welcome()->set_beat_key(datagrams_->key_of(out.to));
+      own.mutable_welcome()->set_heartbeat_key(datagrams_->key_of(out.to));
       bytes = encode(own);
       last = nullptr;
     }
@@ -123,7 +123,7 @@ void RendezvousService::flush(std::unique_lock<std::mutex> lock) {
   if (phase == JobState::Phase::kStopping || phase == JobState::Phase::kGathering) {
     store_.close(
         Error(ErrorCode::kPeerLost,
-              "generation " + std::to_string(job_.epoch()) + " is over: the job is restarted",
+              "generation " + std::to_string(job_.generation()) + " is over: the job is restarted",
               "store of job '" + job_.spec().job_id + "'"));
   }
   if (phase == JobState::Phase::kEnded) {
@@ -145,67 +145,67 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RendezvousService::
     session->end();
     return session;
   }
-  job_.opened(session->id(), Clock::now());
+  job_.on_session_opened(session->id(), Clock::now());
   session->begin();
   flush(std::move(lock));
   return session;
 }
 
-void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& message) {
+void RendezvousService::on_message(NodeSession* session, const wire::NodeMessage& message) {
   std::unique_lock lock(mutex_);
   const SessionId id = session->id();
   const auto now = Clock::now();
   switch (message.kind_case()) {
     case wire::NodeMessage::kJoin:
-      job_.join(id, from_wire(message.join()), now);
+      job_.on_join(id, from_wire(message.join()), now);
       break;
-    case wire::NodeMessage::kBeat: {
-      job_.beat(id, now);
-      hear_datagrams(now);
+    case wire::NodeMessage::kHeartbeat: {
+      job_.on_heartbeat(id, now);
+      receive_datagrams(now);
       wire::HostMessage echo;
-      *echo.mutable_beat() = message.beat();
-      echo.mutable_beat()->set_host_ns(
+      *echo.mutable_heartbeat() = message.heartbeat();
+      echo.mutable_heartbeat()->set_host_ns(
           std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
       const grpc::Slice bytes = encode(echo);
       session->send(grpc::ByteBuffer(&bytes, 1));
       break;
     }
     case wire::NodeMessage::kExit:
-      job_.rank_exited(id, from_wire(message.exit()), now);
+      job_.on_rank_exited(id, from_wire(message.exit()), now);
       break;
     case wire::NodeMessage::kFinished:
-      job_.finished(id, now);
+      job_.on_finished(id, now);
       break;
     case wire::NodeMessage::kReady:
-      job_.ready(id, message.ready().epoch(), now);
+      job_.on_ready(id, message.ready().generation(), now);
       break;
     case wire::NodeMessage::kAccept:
-      job_.accepted(id, message.accept().epoch(), now);
+      job_.on_accepted(id, message.accept().generation(), now);
       break;
     case wire::NodeMessage::kStop:
-      job_.stop_wished(id, message.stop().signal(), now, message.stop().kill(),
-                       message.stop().at_ns(), message.stop().at_error_ns());
+      job_.on_stop_request(id, message.stop().signal(), now, message.stop().kill(),
+                           message.stop().at_ns(), message.stop().at_error_ns());
       break;
     case wire::NodeMessage::kSignal:
-      job_.signal_wished(id, message.signal().signal(), now);
+      job_.on_signal_request(id, message.signal().signal(), now);
       break;
-    case wire::NodeMessage::kStackWish:
-      job_.stacks_wished(id, now);
+    case wire::NodeMessage::kStackRequest:
+      job_.on_stack_request(id, now);
       break;
     case wire::NodeMessage::kStall:
-      job_.rank_stalled(id, from_wire(message.stall()), now);
+      job_.on_rank_stalled(id, from_wire(message.stall()), now);
       break;
     case wire::NodeMessage::kStacks:
-      job_.stacks_came(id, from_wire(message.stacks()), now);
+      job_.on_stacks(id, from_wire(message.stacks()), now);
       break;
-    case wire::NodeMessage::kPace:
-      job_.pace_came(id, from_wire(message.pace()), now);
+    case wire::NodeMessage::kSteps:
+      job_.on_steps(id, from_wire(message.steps()), now);
       break;
     case wire::NodeMessage::kFailure:
-      job_.node_failed(id, message.failure().how(), now);
+      job_.on_node_failed(id, message.failure().how(), now);
       break;
     case wire::NodeMessage::kLeave:
-      job_.left(id, now);
+      job_.on_leave(id, now);
       session->end();
       break;
     case wire::NodeMessage::KIND_NOT_SET:
@@ -214,20 +214,20 @@ void RendezvousService::heard(NodeSession* session, const wire::NodeMessage& mes
   flush(std::move(lock));
 }
 
-void RendezvousService::stream_over(NodeSession* session) {
+void RendezvousService::on_stream_closed(NodeSession* session) {
   std::unique_lock lock(mutex_);
-  job_.lost(session->id(), "vanished", Clock::now());
+  job_.on_session_lost(session->id(), "vanished", Clock::now());
   session->end();
   flush(std::move(lock));
 }
 
-void RendezvousService::session_done(NodeSession* session) {
+void RendezvousService::on_session_done(NodeSession* session) {
   std::lock_guard lock(mutex_);
-  job_.lost(session->id(), "vanished", Clock::now());
+  job_.on_session_lost(session->id(), "vanished", Clock::now());
   sessions_.erase(session->id());
   if (datagrams_) datagrams_->forget(session->id());
   delete session;
-  session_gone_.notify_all();
+  session_closed_.notify_all();
 }
 
 void RendezvousService::shut_down(std::chrono::milliseconds drain) {
@@ -242,7 +242,7 @@ void RendezvousService::shut_down(std::chrono::milliseconds drain) {
     if (!job_.verdict() || !job_.is_member(id)) session->end();
   }
   const auto end = Clock::now() + drain;
-  session_gone_.wait_until(lock, end, [this] { return sessions_.empty(); });
+  session_closed_.wait_until(lock, end, [this] { return sessions_.empty(); });
   for (const auto& [id, session] : sessions_) session->end();
 }
 
@@ -264,7 +264,7 @@ grpc::ServerUnaryReactor* RendezvousService::Describe(grpc::CallbackServerContex
   return reactor;
 }
 
-std::optional<Error> RendezvousService::refuse_caller(const wire::Caller& caller) const {
+std::optional<Error> RendezvousService::check_caller(const wire::Caller& caller) const {
   if (caller.job_id() == job_.spec().job_id) return std::nullopt;
   return Error(
       ErrorCode::kUsage,
@@ -276,8 +276,8 @@ grpc::ServerUnaryReactor* RendezvousService::Set(grpc::CallbackServerContext* co
                                                  const wire::SetRequest* request,
                                                  wire::StoreReply* reply) {
   std::unique_lock lock(mutex_);
-  auto error = refuse_caller(request->caller());
-  if (!error) error = store_.set(request->caller().epoch(), request->key(), request->value());
+  auto error = check_caller(request->caller());
+  if (!error) error = store_.set(request->caller().generation(), request->key(), request->value());
   if (error) *reply->mutable_failure() = to_wire(*error);
   flush(std::move(lock));
   auto* reactor = context->DefaultReactor();
@@ -289,9 +289,9 @@ grpc::ServerUnaryReactor* RendezvousService::Add(grpc::CallbackServerContext* co
                                                  const wire::AddRequest* request,
                                                  wire::StoreReply* reply) {
   std::unique_lock lock(mutex_);
-  KvState::Answer answer{{}, refuse_caller(request->caller())};
+  KvState::Answer answer{{}, check_caller(request->caller())};
   if (!answer.error) {
-    answer = store_.add(request->caller().epoch(), request->key(), request->amount());
+    answer = store_.add(request->caller().generation(), request->key(), request->amount());
   }
   if (!answer.error) reply->set_sum(std::stoll(answer.value));
   put(std::move(answer), reply);
@@ -306,21 +306,21 @@ grpc::ServerUnaryReactor* RendezvousService::Get(grpc::CallbackServerContext*,
                                                  wire::StoreReply* reply) {
   std::unique_lock lock(mutex_);
   auto* get = new WaitingGet(this, reply);
-  if (const auto error = refuse_caller(request->caller())) {
+  if (const auto error = check_caller(request->caller())) {
     get->answer({{}, error});
     return get;
   }
   // Clamped to a day, which keeps the sum with now() in range.
   const auto timeout = std::clamp<int64_t>(request->timeout_ms(), 0, 86'400'000);
   const auto now = Clock::now(), deadline = now + std::chrono::milliseconds(timeout);
-  get->ticket = store_.get(request->caller().epoch(), request->key(), now, deadline,
+  get->ticket = store_.get(request->caller().generation(), request->key(), now, deadline,
                            [get](KvState::Answer answer) { get->answer(std::move(answer)); });
   if (const auto due = store_.next_deadline()) ticker_.due_by(*due);
   flush(std::move(lock));
   return get;
 }
 
-void RendezvousService::get_cancelled(WaitingGet* get) {
+void RendezvousService::on_get_cancelled(WaitingGet* get) {
   std::unique_lock lock(mutex_);
   if (!store_.cancel(get->ticket)) return;  // answered, or about to be
   lock.unlock();

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/datagram_beats.h"
+#include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/job_state.h"
 #include "rendezvous/kv_state.h"
 #include "rendezvous/ticker.h"
@@ -34,11 +34,12 @@ class RendezvousService final : public RendezvousMethods {
  public:
   // reach: the host's address in messages to users, "10.0.0.1:6768". from: state of a host that was
   // lost, or nullptr.
-  RendezvousService(JobSpec job, JobTimes times, std::string reach, const Inheritance* from);
+  RendezvousService(JobSpec job, JobTimes times, std::string display_address,
+                    const FailoverState* from);
   ~RendezvousService() override;
 
   // Enables datagram heartbeats. Call it before the first session.
-  void beat_by(HostBeats datagrams);
+  void use_datagram_heartbeats(HostHeartbeats datagrams);
   // Tells all nodes without a verdict that the host ends, and ends every session after its last
   // message. Waits for that up to `drain`.
   void shut_down(std::chrono::milliseconds drain);
@@ -61,28 +62,28 @@ class RendezvousService final : public RendezvousMethods {
   using Clock = std::chrono::steady_clock;
 
   // Reports from sessions and waits. Call them without the lock.
-  void heard(NodeSession* session, const wire::NodeMessage& message);
-  void stream_over(NodeSession* session);
-  void session_done(NodeSession* session);
-  void get_cancelled(WaitingGet* get);
+  void on_message(NodeSession* session, const wire::NodeMessage& message);
+  void on_stream_closed(NodeSession* session);
+  void on_session_done(NodeSession* session);
+  void on_get_cancelled(WaitingGet* get);
 
-  void send_outgoing();                        // (locked)
-  void hear_datagrams(Clock::time_point now);  // (locked)
-  std::optional<Error> refuse_caller(const wire::Caller& caller) const;
+  void send_outgoing();                           // (locked)
+  void receive_datagrams(Clock::time_point now);  // (locked)
+  std::optional<Error> check_caller(const wire::Caller& caller) const;
   Clock::time_point tick();
   // Sends the queued messages; unlocks, then runs the store's answers.
   void flush(std::unique_lock<std::mutex> lock);
 
   std::mutex mutex_;
-  std::condition_variable session_gone_;
+  std::condition_variable session_closed_;
   JobState job_;
   KvState store_;
   std::map<SessionId, NodeSession*> sessions_;
   SessionId last_session_ = 0;
-  grpc::Slice world_;  // encoded world of world_epoch_; follows each Assignment
-  int world_epoch_ = 0;
-  std::optional<HostBeats> datagrams_;
-  std::chrono::milliseconds beat_;
+  grpc::Slice world_;  // encoded world of world_generation_; follows each Assignment
+  int world_generation_ = 0;
+  std::optional<HostHeartbeats> datagrams_;
+  std::chrono::milliseconds heartbeat_interval_;
   Clock::time_point next_datagrams_{};
   bool closing_ = false;
   Ticker ticker_;  // last: it uses the rest

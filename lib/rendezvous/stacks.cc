@@ -80,7 +80,7 @@ std::vector<StackCluster> cluster_stacks(std::vector<RankStack> stacks) {
   return clusters;
 }
 
-const RankStack* odd_one(const std::vector<StackCluster>& clusters) {
+const RankStack* find_outlier(const std::vector<StackCluster>& clusters) {
   size_t all = 0;
   for (const StackCluster& cluster : clusters) {
     all += cluster.members.size();

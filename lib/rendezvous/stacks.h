@@ -21,7 +21,7 @@ std::vector<StackCluster> cluster_stacks(std::vector<RankStack> stacks);
 
 // The rank that differs from the others: a stopped one, or the only one of the smallest cluster if
 // most are in another; nullptr if none stands out.
-const RankStack* odd_one(const std::vector<StackCluster>& clusters);
+const RankStack* find_outlier(const std::vector<StackCluster>& clusters);
 
 // "  ranks 0-2,5: sleeping in futex_wait\n    #0 ...", of at most `most` clusters.
 std::string stacks_text(const std::vector<StackCluster>& clusters, size_t most = 16);

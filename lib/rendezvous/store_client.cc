@@ -19,12 +19,12 @@ constexpr std::chrono::milliseconds kAnswerTime{60'000};
 
 class StoreClient final : public Store {
  public:
-  StoreClient(std::string address, const std::string& job_id, int epoch, int rank,
+  StoreClient(std::string address, const std::string& job_id, int generation, int rank,
               const Security& security)
       : address_(std::move(address)),
-        stub_(wire::Rendezvous::NewStub(make_channel(address_, security, kStreamPatience))) {
+        stub_(wire::Rendezvous::NewStub(make_channel(address_, security, kStreamTimeout))) {
     caller_.set_job_id(job_id);
-    caller_.set_epoch(epoch);
+    caller_.set_generation(generation);
     caller_.set_rank(rank);
   }
 
@@ -91,8 +91,8 @@ class StoreClient final : public Store {
 }  // namespace
 
 std::shared_ptr<Store> connect_store(const std::string& address, const std::string& job_id,
-                                     int epoch, int rank, const Security& security) {
-  return std::make_shared<StoreClient>(address, job_id, epoch, rank, security);
+                                     int generation, int rank, const Security& security) {
+  return std::make_shared<StoreClient>(address, job_id, generation, rank, security);
 }
 
 std::shared_ptr<Store> connect_store_from_env() {
@@ -100,7 +100,7 @@ std::shared_ptr<Store> connect_store_from_env() {
   if (!address) return nullptr;
   const auto credentials = get_env(kEnvCredentials);
   return connect_store(*address, env_or(kEnvJobId, "default"),
-                       static_cast<int>(env_int_or(kEnvEpoch, 1)),
+                       static_cast<int>(env_int_or(kEnvGeneration, 1)),
                        static_cast<int>(env_int_or(kEnvRank, 0)),
                        credentials ? security_from_text(read_file(*credentials)) : Security{});
 }

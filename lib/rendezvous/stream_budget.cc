@@ -66,8 +66,8 @@ std::optional<StreamBudget::Excess> StreamBudget::excess(const std::string& addr
     return a.second.streams < b.second.streams;
   };
   auto of = addresses_.find(address);
-  const bool too_many = of != addresses_.end() && of->second.streams > limits_.each_address;
-  if (!too_many && streams_ <= limits_.in_all) return std::nullopt;
+  const bool too_many = of != addresses_.end() && of->second.streams > limits_.per_address;
+  if (!too_many && streams_ <= limits_.total) return std::nullopt;
   if (!too_many) of = std::max_element(addresses_.begin(), addresses_.end(), fewer);
   const auto& all = of->second.connections;
   return Excess{of->first, std::max_element(all.begin(), all.end(), fewer)->first};

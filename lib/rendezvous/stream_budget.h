@@ -18,7 +18,7 @@ class StreamBudget {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Limits {
-    size_t each_address = 1'024, in_all = 2'048;  // calls in progress
+    size_t per_address = 1'024, total = 2'048;  // calls in progress
     // New calls: per connection regardless of others; beyond that per address; and in total.
     TokenBucket::Rate connection_opens{8, 8}, address_opens{1'000, 2'000}, all_opens{4'000, 4'000};
     size_t partial_bytes = 32 << 20;  // of incomplete messages, in all

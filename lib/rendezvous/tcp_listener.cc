@@ -11,22 +11,23 @@
 #include <memory>
 #include <utility>
 
-#include "rendezvous/lossy_link.h"
+#include "rendezvous/tcp_retransmission.h"
 
 namespace fleet {
 namespace {
 
 // Creates a socket as gRPC would: for all of IPv6, IPv4 is included. Returns none, with errno set,
 // on failure.
-UniqueFd listening_socket(const addrinfo& address, int port, std::chrono::milliseconds patience) {
+UniqueFd listening_socket(const addrinfo& address, int port,
+                          std::chrono::milliseconds peer_timeout) {
   UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fd;
-  const int on = 1, off = 0, wait = static_cast<int>(patience.count());
+  const int on = 1, off = 0, wait = static_cast<int>(peer_timeout.count());
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   // Accepted connections inherit these.
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &wait, sizeof wait);
-  retry_soon(fd.get());
+  limit_retransmission_backoff(fd.get());
   sockaddr_storage name{};
   std::memcpy(&name, address.ai_addr, address.ai_addrlen);
   if (address.ai_family == AF_INET6) {
@@ -64,11 +65,11 @@ Addresses addresses_of(const std::string& host) {
 
 // Listens at all addresses of a name. A taken address is an error. An address that this host lacks
 // is not, if there are others.
-TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseconds patience) {
+TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseconds peer_timeout) {
   TcpListeners all{.error = EADDRNOTAVAIL};
   const Addresses addresses = addresses_of(host);
   for (const addrinfo* at = addresses.get(); at; at = at->ai_next) {
-    UniqueFd fd = listening_socket(*at, port, patience);
+    UniqueFd fd = listening_socket(*at, port, peer_timeout);
     if (!fd) all.error = errno;
     if (!fd && all.error == EADDRINUSE) return {.error = EADDRINUSE};
     if (!fd) continue;

@@ -11,11 +11,11 @@ class TokenBucket {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Rate {
-    double at_once = 0;
-    double each_second = 0;
+    double burst = 0;
+    double per_second = 0;
   };
 
-  TokenBucket(Rate rate, Time now) : rate_(rate), tokens_(rate.at_once), filled_(now) {}
+  TokenBucket(Rate rate, Time now) : rate_(rate), tokens_(rate.burst), filled_(now) {}
 
   bool take(Time now) {
     fill(now);
@@ -34,25 +34,25 @@ class TokenBucket {
   }
   void give_back(Time now) {
     fill(now);
-    tokens_ = std::min(rate_.at_once, tokens_ + 1);
+    tokens_ = std::min(rate_.burst, tokens_ + 1);
   }
   bool full(Time now) const {
     TokenBucket then = *this;
     then.fill(now);
-    return then.tokens_ >= rate_.at_once;
+    return then.tokens_ >= rate_.burst;
   }
   // Time until a token is available; 0 if one is.
   std::chrono::milliseconds available_in(Time now) {
     fill(now);
     if (tokens_ >= 1) return std::chrono::milliseconds(0);
     return std::chrono::milliseconds(
-        1 + static_cast<int64_t>((1 - tokens_) / std::max(rate_.each_second, 1e-3) * 1e3));
+        1 + static_cast<int64_t>((1 - tokens_) / std::max(rate_.per_second, 1e-3) * 1e3));
   }
 
  private:
   void fill(Time now) {
     const double passed = std::chrono::duration<double>(now - filled_).count();
-    tokens_ = std::min(rate_.at_once, tokens_ + passed * rate_.each_second);
+    tokens_ = std::min(rate_.burst, tokens_ + passed * rate_.per_second);
     filled_ = now;
   }
 

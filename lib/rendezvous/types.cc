@@ -53,7 +53,7 @@ const char* name_of(VerdictKind kind) {
   return "?";
 }
 
-bool is_of_rank(const Verdict& verdict) {
+bool names_rank(const Verdict& verdict) {
   return verdict.kind == VerdictKind::kRankFailed || verdict.kind == VerdictKind::kHang ||
          (verdict.kind == VerdictKind::kNoProgress && verdict.exit.rank >= 0);
 }

@@ -21,12 +21,13 @@ namespace fleet {
 // The version of the messages. Nodes of another version are refused.
 inline constexpr int kRendezvousProtocol = 4;
 
-// Restart policy of a failed job. The user-visible values travel as JobSpec::agreed.
+// Restart policy of a failed job. The user-visible values travel as JobSpec::agreed_config.
 struct RestartPolicy {
   int max_restarts = 0;  // after failures; 0: a failure ends the job
   // This many restarts in a row without progress end the job (kNoProgress); 0: no limit.
   int no_progress_restarts = 3;
-  std::chrono::milliseconds wait{30'000};  // --elastic_timeout: for a node to join or to return
+  std::chrono::milliseconds elastic_timeout{
+      30'000};  // --elastic_timeout: for a node to join or to return
 };
 
 // What every node of a job must agree on. A node whose values differ from the host's is refused
@@ -45,25 +46,25 @@ struct JobSpec {
   int protocol = kRendezvousProtocol;
   // Other values that must be the same on every node, by the name a user knows: {"--run_mode",
   // "collective"}.
-  std::map<std::string, std::string> agreed;
+  std::map<std::string, std::string> agreed_config;
   // Values whose differences change results or cause hangs: versions, libraries, files, environment
   // ({"NCCL_DEBUG", "INFO"}). A difference is refused like the above, unless one of the two nodes
   // sets allow_skew: then it is a warning.
-  std::map<std::string, std::string> alike;
+  std::map<std::string, std::string> fingerprint;
   bool allow_skew = false;
 
-  int fewest() const { return min_nodes > 0 ? min_nodes : nnodes; }
+  int required_nodes() const { return min_nodes > 0 ? min_nodes : nnodes; }
 };
 
 // A digest of a node list, the same in every process; never 0.
 uint64_t digest_of(const std::vector<std::string>& addresses);
 
 // Identifies a world: two parts of a partitioned job may count the same generation.
-struct WorldName {
-  int epoch = 0;       // 0: none
+struct WorldId {
+  int generation = 0;  // 0: none
   std::string leader;  // the instance that created it
 
-  bool operator==(const WorldName&) const = default;
+  bool operator==(const WorldId&) const = default;
 };
 
 // A node's description in its Join.
@@ -84,7 +85,7 @@ struct NodeInfo {
   std::string instance;  // distinguishes processes at the same address; set by the client
   // For a node that has lost its host and follows the next one: the last world that it accepted,
   // and the last one that it knows to count (the same, or the preceding one).
-  WorldName last, proven;
+  WorldId last, committed;
 
   int nproc() const { return static_cast<int>(ports.size()); }
 };
@@ -115,10 +116,10 @@ struct NodePlacement {
 
 // The whole job of one generation; the same object for every node.
 struct World {
-  int epoch = 1;
+  int generation = 1;
   std::string leader;                // the process that created it
   std::string run;                   // the process that created the first world; constant for a job
-  WorldName base;                    // its predecessor
+  WorldId base;                      // its predecessor
   int restarts = 0;                  // after failures, so far
   int world_size = 0;                // trainers
   int servers = 0;                   // parameter servers
@@ -126,7 +127,7 @@ struct World {
   std::string master_address;        // node 0's
   int master_port = 0;
 
-  WorldName name() const { return {epoch, leader}; }
+  WorldId id() const { return {generation, leader}; }
 };
 
 // A shared world, possibly still packed as received: unpacking that of a large job takes
@@ -162,7 +163,7 @@ struct Assignment {
   int node_rank = 0;
   std::string store_address;  // this node's ranks pass it to connect_store()
 
-  int epoch() const { return world->epoch; }
+  int generation() const { return world->generation; }
   int nnodes() const { return static_cast<int>(world->nodes.size()); }
   int world_size() const { return world->world_size; }
   const NodePlacement& node() const { return world->nodes.at(node_rank); }
@@ -227,7 +228,7 @@ struct RankStall {
   int64_t step = -1;  // the last finished step; -1: not counted
 };
 // A rank's progress, by its own count (observe/rank_progress.h).
-struct RankPace {
+struct RankSteps {
   int rank = -1;  // global
   int local_rank = -1;
   int node_rank = -1;      // filled in by the rendezvous
@@ -249,8 +250,8 @@ enum class VerdictKind {
 const char* name_of(VerdictKind kind);
 
 // How a generation of a restarted job ended.
-struct EpochEnd {
-  int epoch = 0;
+struct GenerationResult {
+  int generation = 0;
   int nnodes = 0, world_size = 0;
   VerdictKind kind = VerdictKind::kSuccess;
   std::string message;  // as in a Verdict
@@ -261,7 +262,7 @@ struct EpochEnd {
 // How the job ended: the same on every node.
 struct Verdict {
   VerdictKind kind = VerdictKind::kSuccess;
-  int epoch = 0;
+  int generation = 0;
   int node_rank = -1;  // of the failed rank, the lost node or the stopping launcher
   std::string node;    // its address
   std::string hostname;
@@ -269,13 +270,13 @@ struct Verdict {
   RankExit exit;   // kRankFailed, kHang, kNoProgress
   // One or more lines for the user: what failed, where, what to do; without the tail.
   std::string message;
-  int restarts = 0;               // after failures
-  std::vector<EpochEnd> history;  // all generations of a restarted job; the newest 100
+  int restarts = 0;                       // after failures
+  std::vector<GenerationResult> history;  // all generations of a restarted job; the newest 100
 
   bool ok() const { return kind == VerdictKind::kSuccess; }
 };
 // Whether `exit` names a rank.
-bool is_of_rank(const Verdict& verdict);
+bool names_rank(const Verdict& verdict);
 
 // Exit codes of fleetrun that are not a rank's own and not 128 + signal. 114 is kExitPeerLost.
 inline constexpr int kExitRendezvous = 112;  // nodes are missing (Refusal of kTimeout)
@@ -313,7 +314,7 @@ struct Refusal {
 };
 // Send this signal to all ranks and kill them after the grace time; report exits, then call
 // finish().
-struct StopOrder {
+struct StopCommand {
   int signal = 0;
   int node_rank = -1;  // the node whose launcher received the request
   std::string node;
@@ -321,29 +322,29 @@ struct StopOrder {
 };
 // The generation is over, the job is not: stop all ranks, then call ready(). An Assignment of a
 // later generation follows, or the end.
-struct RestartOrder {
-  int epoch = 0;    // the generation that is over
-  Verdict cause;    // without history
-  EpochEnd end;     // the same for the history
-  int restart = 0;  // ordinal of this restart; 0 if no failure caused it
-  int of = 0;       // number of restarts allowed
+struct RestartCommand {
+  int generation = 0;    // the generation that is over
+  Verdict cause;         // without history
+  GenerationResult end;  // the same for the history
+  int restart = 0;       // ordinal of this restart; 0 if no failure caused it
+  int of = 0;            // number of restarts allowed
 };
 // Send this signal to all ranks; nothing else changes.
-struct SignalOrder {
+struct SignalCommand {
   int signal = 0;
   int node_rank = -1;  // the node whose launcher received it
 };
 // The rendezvous is lost, and the nodes look for its next host: stop all ranks. The events of a
-// RestartOrder follow, or the end.
+// RestartCommand follow, or the end.
 struct HostLost {
-  int epoch = 0;
+  int generation = 0;
   std::string line;
 };
 // The state from which the next host continues.
-struct Inheritance {
+struct FailoverState {
   SharedWorld base;    // the last world received
   SharedWorld before;  // the preceding one, if it is not known whether `base` counts
-  std::vector<EpochEnd> history;
+  std::vector<GenerationResult> history;
   int lost = 0;     // rank of the lost host in `base`
   std::string how;  // and how it was lost
   std::chrono::milliseconds ran_for{0};
@@ -351,10 +352,10 @@ struct Inheritance {
 // It is this node's turn to host the rendezvous: open it at `port`, then call follow().
 struct TakeOver {
   int port = 0;
-  Inheritance from;
+  FailoverState from;
 };
 // Call send_stacks() for all ranks of this node soon.
-struct StackOrder {
+struct StackCommand {
   int node_rank = -1;  // where a hang was noticed or stacks were requested
   bool hang = true;
 };
@@ -365,16 +366,16 @@ struct StackReport {
 };
 // News of another node, for the log.
 struct PeerEvent {
-  enum class Kind { kFinished, kLost, kPace } kind = Kind::kFinished;
+  enum class Kind { kFinished, kLost, kStraggler } kind = Kind::kFinished;
   int node_rank = -1;
   std::string node;
   std::string line;
 };
-// JoinProgress* (Refusal | Assignment (PeerEvent | StopOrder | SignalOrder | StackOrder |
-// StackReport)* (RestartOrder JoinProgress* Assignment ...)* Verdict). A Verdict may also replace
+// JoinProgress* (Refusal | Assignment (PeerEvent | StopCommand | SignalCommand | StackCommand |
+// StackReport)* (RestartCommand JoinProgress* Assignment ...)* Verdict). A Verdict may also replace
 // an Assignment if the job is stopped while forming, or ends while this node is a spare.
 using RendezvousEvent =
-    std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopOrder, SignalOrder, StackOrder,
-                 StackReport, RestartOrder, HostLost, TakeOver, Verdict>;
+    std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopCommand, SignalCommand,
+                 StackCommand, StackReport, RestartCommand, HostLost, TakeOver, Verdict>;
 
 }  // namespace fleet

@@ -13,8 +13,8 @@ constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
 constexpr size_t kMaxListed = 64;
 
 void fill(const Welcome& welcome, wire::HostMessage* to) {
-  to->mutable_welcome()->set_beat_ms(welcome.beat.count());
-  to->mutable_welcome()->set_silence_ms(welcome.silence.count());
+  to->mutable_welcome()->set_heartbeat_interval_ms(welcome.heartbeat_interval.count());
+  to->mutable_welcome()->set_max_silence_ms(welcome.max_silence.count());
 }
 void fill(const JoinProgress& progress, wire::HostMessage* to) {
   to->mutable_progress()->set_line(progress.line);
@@ -28,31 +28,31 @@ void fill(const Assignment& assignment, wire::HostMessage* to) {
 void fill(const PeerEvent& event, wire::HostMessage* to) {
   auto* peer = to->mutable_peer();
   peer->set_lost(event.kind == PeerEvent::Kind::kLost);
-  peer->set_pace(event.kind == PeerEvent::Kind::kPace);
+  peer->set_straggler(event.kind == PeerEvent::Kind::kStraggler);
   peer->set_node_rank(event.node_rank);
   peer->set_node(event.node);
   peer->set_line(event.line);
 }
-void fill(const StopOrder& order, wire::HostMessage* to) {
-  to->mutable_stop()->set_signal(order.signal);
-  to->mutable_stop()->set_node_rank(order.node_rank);
-  to->mutable_stop()->set_node(order.node);
-  to->mutable_stop()->set_kill(order.kill);
+void fill(const StopCommand& command, wire::HostMessage* to) {
+  to->mutable_stop()->set_signal(command.signal);
+  to->mutable_stop()->set_node_rank(command.node_rank);
+  to->mutable_stop()->set_node(command.node);
+  to->mutable_stop()->set_kill(command.kill);
 }
-void fill(const SignalOrder& order, wire::HostMessage* to) {
-  to->mutable_signal()->set_signal(order.signal);
-  to->mutable_signal()->set_node_rank(order.node_rank);
+void fill(const SignalCommand& command, wire::HostMessage* to) {
+  to->mutable_signal()->set_signal(command.signal);
+  to->mutable_signal()->set_node_rank(command.node_rank);
 }
 void fill(const StackReport& report, wire::HostMessage* to) {
   *to->mutable_report()->mutable_stacks() = to_wire(report.stacks);
   for (const int node : report.silent) to->mutable_report()->add_silent(node);
 }
-void fill(const StackOrder& order, wire::HostMessage* to) {
-  to->mutable_stacks()->set_node_rank(order.node_rank);
-  to->mutable_stacks()->set_hang(order.hang);
+void fill(const StackCommand& command, wire::HostMessage* to) {
+  to->mutable_stacks()->set_node_rank(command.node_rank);
+  to->mutable_stacks()->set_hang(command.hang);
 }
-void fill(const EpochEnd& end, wire::EpochEnd* out) {
-  out->set_epoch(end.epoch);
+void fill(const GenerationResult& end, wire::GenerationResult* out) {
+  out->set_generation(end.generation);
   out->set_nnodes(end.nnodes);
   out->set_world_size(end.world_size);
   out->set_kind(static_cast<wire::Verdict::Kind>(end.kind));
@@ -62,28 +62,28 @@ void fill(const EpochEnd& end, wire::EpochEnd* out) {
 }
 void fill(const Verdict& verdict, wire::Verdict* out) {
   out->set_kind(static_cast<wire::Verdict::Kind>(verdict.kind));
-  out->set_epoch(verdict.epoch);
+  out->set_generation(verdict.generation);
   out->set_node_rank(verdict.node_rank);
   out->set_node(verdict.node);
   out->set_hostname(verdict.hostname);
   out->set_signal(verdict.signal);
-  if (is_of_rank(verdict)) *out->mutable_exit() = to_wire(verdict.exit);
+  if (names_rank(verdict)) *out->mutable_exit() = to_wire(verdict.exit);
   out->set_message(verdict.message);
   out->set_restarts(verdict.restarts);
-  for (const EpochEnd& end : verdict.history) fill(end, out->add_history());
+  for (const GenerationResult& end : verdict.history) fill(end, out->add_history());
 }
 void fill(const Verdict& verdict, wire::HostMessage* to) { fill(verdict, to->mutable_verdict()); }
-void fill(const RestartOrder& order, wire::HostMessage* to) {
+void fill(const RestartCommand& command, wire::HostMessage* to) {
   auto* out = to->mutable_restart();
-  out->set_epoch(order.epoch);
-  fill(order.cause, out->mutable_cause());
-  fill(order.end, out->mutable_end());
-  out->set_restart(order.restart);
-  out->set_of(order.of);
+  out->set_generation(command.generation);
+  fill(command.cause, out->mutable_cause());
+  fill(command.end, out->mutable_end());
+  out->set_restart(command.restart);
+  out->set_of(command.of);
 }
 
-void fill(const WorldName& name, wire::WorldName* out) {
-  out->set_epoch(name.epoch);
+void fill(const WorldId& name, wire::WorldId* out) {
+  out->set_generation(name.generation);
   out->set_leader(name.leader);
 }
 
@@ -91,8 +91,8 @@ void fill(const WorldName& name, wire::WorldName* out) {
 void fill(const HostLost&, wire::HostMessage*) {}
 void fill(const TakeOver&, wire::HostMessage*) {}
 
-EpochEnd from_wire(const wire::EpochEnd& in) {
-  return {in.epoch(),      in.nnodes(),
+GenerationResult from_wire(const wire::GenerationResult& in) {
+  return {in.generation(), in.nnodes(),
           in.world_size(), static_cast<VerdictKind>(in.kind()),
           in.message(),    std::chrono::milliseconds(in.ran_for_ms()),
           in.step()};
@@ -101,7 +101,7 @@ EpochEnd from_wire(const wire::EpochEnd& in) {
 Verdict from_wire(const wire::Verdict& in) {
   Verdict verdict;
   verdict.kind = static_cast<VerdictKind>(in.kind());
-  verdict.epoch = in.epoch();
+  verdict.generation = in.generation();
   verdict.node_rank = in.node_rank();
   verdict.node = in.node();
   verdict.hostname = in.hostname();
@@ -109,7 +109,7 @@ Verdict from_wire(const wire::Verdict& in) {
   if (in.has_exit()) verdict.exit = fleet::from_wire(in.exit());
   verdict.message = in.message();
   verdict.restarts = in.restarts();
-  for (const wire::EpochEnd& end : in.history()) verdict.history.push_back(from_wire(end));
+  for (const wire::GenerationResult& end : in.history()) verdict.history.push_back(from_wire(end));
   return verdict;
 }
 
@@ -135,8 +135,8 @@ wire::Join to_wire(const NodeInfo& info) {
       added->set_value(value);
     }
   };
-  put(info.job.agreed, join.mutable_agreed());
-  put(info.job.alike, join.mutable_alike());
+  put(info.job.agreed_config, join.mutable_agreed_config());
+  put(info.job.fingerprint, join.mutable_fingerprint());
   join.set_allow_skew(info.job.allow_skew);
   join.set_address(info.address);
   join.set_node_rank(info.node_rank);
@@ -151,7 +151,7 @@ wire::Join to_wire(const NodeInfo& info) {
   join.set_rdzv_port(info.rdzv_port);
   join.set_role(info.role);
   fill(info.last, join.mutable_last());
-  fill(info.proven, join.mutable_proven());
+  fill(info.committed, join.mutable_committed());
   return join;
 }
 
@@ -163,8 +163,8 @@ NodeInfo from_wire(const wire::Join& join) {
   info.job.addresses_digest = join.addresses_digest();
   info.job.version = join.version();
   info.job.protocol = join.protocol();
-  for (const auto& agreed : join.agreed()) info.job.agreed[agreed.name()] = agreed.value();
-  for (const auto& alike : join.alike()) info.job.alike[alike.name()] = alike.value();
+  for (const auto& one : join.agreed_config()) info.job.agreed_config[one.name()] = one.value();
+  for (const auto& one : join.fingerprint()) info.job.fingerprint[one.name()] = one.value();
   info.job.allow_skew = join.allow_skew();
   info.address = join.address();
   info.node_rank = join.node_rank();
@@ -178,8 +178,8 @@ NodeInfo from_wire(const wire::Join& join) {
   info.ranks.assign(join.ranks().begin(), join.ranks().end());
   info.rdzv_port = join.rdzv_port();
   info.role = join.role();
-  info.last = {join.last().epoch(), join.last().leader()};
-  info.proven = {join.proven().epoch(), join.proven().leader()};
+  info.last = {join.last().generation(), join.last().leader()};
+  info.committed = {join.committed().generation(), join.committed().leader()};
   return info;
 }
 
@@ -249,9 +249,9 @@ RankStall from_wire(const wire::Stall& in) {
           in.log_path(), in.step()};
 }
 
-wire::Pace to_wire(const std::vector<RankPace>& pace) {
-  wire::Pace out;
-  for (const RankPace& one : pace) {
+wire::StepReport to_wire(const std::vector<RankSteps>& rank_steps) {
+  wire::StepReport out;
+  for (const RankSteps& one : rank_steps) {
     auto* added = out.add_ranks();
     added->set_rank(one.rank);
     added->set_local_rank(one.local_rank);
@@ -263,13 +263,13 @@ wire::Pace to_wire(const std::vector<RankPace>& pace) {
   return out;
 }
 
-std::vector<RankPace> from_wire(const wire::Pace& in) {
-  std::vector<RankPace> pace;
-  for (const wire::RankPace& one : in.ranks()) {
-    pace.push_back({one.rank(), one.local_rank(), -1, one.steps(), one.step(), one.step_at_ns(),
-                    one.waited_ns()});
+std::vector<RankSteps> from_wire(const wire::StepReport& in) {
+  std::vector<RankSteps> rank_steps;
+  for (const wire::RankSteps& one : in.ranks()) {
+    rank_steps.push_back({one.rank(), one.local_rank(), -1, one.steps(), one.step(),
+                          one.step_at_ns(), one.waited_ns()});
   }
-  return pace;
+  return rank_steps;
 }
 
 // Stacks that ranks share are sent once: those of a large job would not fit a message.
@@ -346,7 +346,7 @@ wire::HostMessage to_wire(const HostEvent& event) {
   if (const auto* welcome = std::get_if<Welcome>(&event)) {
     fill(*welcome, &message);
   } else if (const auto* start = std::get_if<Start>(&event)) {
-    message.mutable_start()->set_epoch(start->epoch);
+    message.mutable_start()->set_generation(start->generation);
   } else {
     std::visit([&](const auto& one) { fill(one, &message); }, std::get<RendezvousEvent>(event));
   }
@@ -356,8 +356,8 @@ wire::HostMessage to_wire(const HostEvent& event) {
 HostEvent from_wire(const wire::HostMessage& message) {
   switch (message.kind_case()) {
     case wire::HostMessage::kWelcome:
-      return Welcome{std::chrono::milliseconds(message.welcome().beat_ms()),
-                     std::chrono::milliseconds(message.welcome().silence_ms())};
+      return Welcome{std::chrono::milliseconds(message.welcome().heartbeat_interval_ms()),
+                     std::chrono::milliseconds(message.welcome().max_silence_ms())};
     case wire::HostMessage::kRefused:
       return Refusal{from_wire(message.refused())};
     case wire::HostMessage::kProgress:
@@ -365,30 +365,30 @@ HostEvent from_wire(const wire::HostMessage& message) {
     case wire::HostMessage::kAssignment:
       return from_wire(message.assignment());
     case wire::HostMessage::kPeer:
-      return PeerEvent{message.peer().pace()   ? PeerEvent::Kind::kPace
-                       : message.peer().lost() ? PeerEvent::Kind::kLost
-                                               : PeerEvent::Kind::kFinished,
+      return PeerEvent{message.peer().straggler() ? PeerEvent::Kind::kStraggler
+                       : message.peer().lost()    ? PeerEvent::Kind::kLost
+                                                  : PeerEvent::Kind::kFinished,
                        message.peer().node_rank(), message.peer().node(), message.peer().line()};
     case wire::HostMessage::kStop:
-      return StopOrder{message.stop().signal(), message.stop().node_rank(), message.stop().node(),
-                       message.stop().kill()};
+      return StopCommand{message.stop().signal(), message.stop().node_rank(), message.stop().node(),
+                         message.stop().kill()};
     case wire::HostMessage::kSignal:
-      return SignalOrder{message.signal().signal(), message.signal().node_rank()};
+      return SignalCommand{message.signal().signal(), message.signal().node_rank()};
     case wire::HostMessage::kReport:
       return StackReport{from_wire(message.report().stacks()),
                          {message.report().silent().begin(), message.report().silent().end()}};
     case wire::HostMessage::kStacks:
-      return StackOrder{message.stacks().node_rank(), message.stacks().hang()};
+      return StackCommand{message.stacks().node_rank(), message.stacks().hang()};
     case wire::HostMessage::kVerdict:
       return from_wire(message.verdict());
     case wire::HostMessage::kRestart: {
       const auto& in = message.restart();
-      return RestartOrder{in.epoch(), from_wire(in.cause()), from_wire(in.end()), in.restart(),
-                          in.of()};
+      return RestartCommand{in.generation(), from_wire(in.cause()), from_wire(in.end()),
+                            in.restart(), in.of()};
     }
     case wire::HostMessage::kStart:
-      return Start{message.start().epoch()};
-    case wire::HostMessage::kBeat:
+      return Start{message.start().generation()};
+    case wire::HostMessage::kHeartbeat:
     case wire::HostMessage::KIND_NOT_SET:
       break;
   }

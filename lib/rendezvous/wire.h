@@ -30,8 +30,8 @@ NodeInfo from_wire(const wire::Join& join);
 wire::RankExit to_wire(const RankExit& exit);  // keeps the last 64 KiB of the tail
 wire::Stall to_wire(const RankStall& stall);
 RankStall from_wire(const wire::Stall& in);
-wire::Pace to_wire(const std::vector<RankPace>& pace);
-std::vector<RankPace> from_wire(const wire::Pace& in);
+wire::StepReport to_wire(const std::vector<RankSteps>& rank_steps);
+std::vector<RankSteps> from_wire(const wire::StepReport& in);
 wire::Stacks to_wire(const std::vector<RankStack>& stacks);
 std::vector<RankStack> from_wire(const wire::Stacks& in);
 RankExit from_wire(const wire::RankExit& exit);

@@ -81,10 +81,10 @@ wire::Nodes parse_nodes(const wire::World& in) {
 std::shared_ptr<const World> unpack(const wire::World& in) {
   const wire::Nodes nodes = parse_nodes(in);
   auto world = std::make_shared<World>();
-  world->epoch = in.epoch();
+  world->generation = in.generation();
   world->leader = in.leader();
   world->run = in.run();
-  world->base = {in.base_epoch(), in.base_leader()};
+  world->base = {in.base_generation(), in.base_leader()};
   world->restarts = in.restarts();
   world->master_address = in.master_address();
   world->master_port = in.master_port();
@@ -114,10 +114,10 @@ std::shared_ptr<const World> unpack(const wire::World& in) {
 std::string encode(const World& world) {
   wire::HostMessage message;
   auto* out = message.mutable_assignment()->mutable_world();
-  out->set_epoch(world.epoch);
+  out->set_generation(world.generation);
   out->set_leader(world.leader);
   out->set_run(world.run);
-  out->set_base_epoch(world.base.epoch);
+  out->set_base_generation(world.base.generation);
   out->set_base_leader(world.base.leader);
   out->set_restarts(world.restarts);
   out->set_master_address(world.master_address);

@@ -7,7 +7,7 @@ inline constexpr char kEnvStoreAddress[] = "FLEET_STORE_ADDRESS";  // Assignment
 // A file that only the job's user can read: the Security of the Store (security_from_text()).
 inline constexpr char kEnvCredentials[] = "FLEET_CREDENTIALS";
 inline constexpr char kEnvJobId[] = "FLEET_JOB_ID";
-inline constexpr char kEnvEpoch[] = "FLEET_EPOCH";
+inline constexpr char kEnvGeneration[] = "FLEET_EPOCH";
 inline constexpr char kEnvRank[] = "PADDLE_TRAINER_ID";
 inline constexpr char kEnvRun[] = "FLEET_RUN";  // the same in every generation of a job: World::run
 // A rank's log level if its own options do not set one: the launcher's --log_level.

@@ -45,7 +45,7 @@ bool is_switched_off(const Message& message, const FieldDescriptor& field) {
          !message.GetReflection()->GetBool(message, feature);
 }
 
-void find_not_taken(const Message& message, const std::string& prefix,
+void find_unclaimed(const Message& message, const std::string& prefix,
                     const std::set<std::string>& taken, bool whole,
                     std::vector<std::string>* found) {
   const Descriptor& type = *message.GetDescriptor();
@@ -65,7 +65,7 @@ void find_not_taken(const Message& message, const std::string& prefix,
         }
         continue;
       }
-      find_not_taken(reflection.GetMessage(message, &field), path + ".", taken, known, found);
+      find_unclaimed(reflection.GetMessage(message, &field), path + ".", taken, known, found);
     } else if (!known && !is_default(message, field)) {
       found->push_back(path);
     }
@@ -143,10 +143,10 @@ std::optional<bool> given_boolean(const StrategyProto& proto, const std::string&
   }
 }
 
-std::vector<std::string> fields_not_taken(const StrategyProto& proto,
+std::vector<std::string> unclaimed_fields(const StrategyProto& proto,
                                           const std::set<std::string>& taken) {
   std::vector<std::string> found;
-  find_not_taken(proto, "", taken, false, &found);
+  find_unclaimed(proto, "", taken, false, &found);
   return found;
 }
 

@@ -34,7 +34,7 @@ std::optional<bool> given_boolean(const StrategyProto& proto, const std::string&
 // The fields that differ from their defaults and are not among `taken`, in which a message stands
 // for all of its fields. The configuration of a feature that is off (localsgd_configs without
 // localsgd) has no effect, as in Paddle; if it differs from the default, a log line reports it.
-std::vector<std::string> fields_not_taken(const StrategyProto& proto,
+std::vector<std::string> unclaimed_fields(const StrategyProto& proto,
                                           const std::set<std::string>& taken);
 
 }  // namespace fleet

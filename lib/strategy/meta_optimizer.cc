@@ -8,13 +8,13 @@ namespace {
 class OnePass : public MetaOptimizer {
  public:
   explicit OnePass(const PassSwitch& on) : on_(on) {}
-  void fuse_forward(Build& build) override { run(PassPhase::kFuseForward, build); }
-  void fuse_backward(Build& build) override { run(PassPhase::kFuseBackward, build); }
-  void gradients(Build& build) override { run(PassPhase::kGradients, build); }
-  void fuse_update(Build& build) override { run(PassPhase::kFuseUpdate, build); }
+  void fuse_forward(BuildContext& build) override { run(PassPhase::kFuseForward, build); }
+  void fuse_backward(BuildContext& build) override { run(PassPhase::kFuseBackward, build); }
+  void gradients(BuildContext& build) override { run(PassPhase::kGradients, build); }
+  void fuse_update(BuildContext& build) override { run(PassPhase::kFuseUpdate, build); }
 
  private:
-  void run(PassPhase phase, Build& build) const {
+  void run(PassPhase phase, BuildContext& build) const {
     if (phase == on_.phase) run_pass(on_.pass, build.program, build.context);
   }
   const PassSwitch on_;
@@ -37,7 +37,7 @@ bool register_meta_optimizer(const std::string& name, void (*define)(MetaOptimiz
 
 void switch_pass(MetaOptimizerDef& def, const PassSwitch& on) {
   def.fields = {on.field};
-  def.asked = [on](const StrategyProto& proto) {
+  def.requested = [on](const StrategyProto& proto) {
     return given_boolean(proto, on.field).value_or(on.unset);
   };
   def.create = [on](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {

@@ -19,7 +19,7 @@ namespace fleet {
 
 // A Program on its way from the model to a training step, and the state that meta-optimizers share
 // about it.
-struct Build {
+struct BuildContext {
   Program& program;
   const PassContext& context;
   SectionId forward = -1;
@@ -33,7 +33,7 @@ struct Build {
   SectionId sums_in = -1;      // the section of the sums; -1: where gradients are computed
   // Parameters that a meta-optimizer updates itself, each with the section in which its gradient is
   // summed like others; -1: it is not.
-  std::map<VarId, SectionId> apart = {};
+  std::map<VarId, SectionId> updated_separately = {};
   BackwardResult backward;       // from the phase fuse_backward() on
   SectionId optimize = -1;       // the section of the updates, from the phase update() on
   VarId learning_rate = kNoVar;  // float32 [1], from the phase update() on
@@ -56,15 +56,15 @@ struct HostStep {
 class MetaOptimizer {
  public:
   virtual ~MetaOptimizer() = default;
-  virtual void groups(Build&) {}         // creates groups of ranks
-  virtual void forward(Build&) {}        // rewrites the model's operations
-  virtual void fuse_forward(Build&) {}   // fuses them
-  virtual void fuse_backward(Build&) {}  // fuses operations appended by the backward pass
-  virtual void gradients(Build&) {}      // changes the types in which gradients are exchanged
-  virtual void communication(Build&) {}  // combines gradients over the ranks
-  virtual void update(Build&) {}         // prepares the updates of parameters
-  virtual void fuse_update(Build&) {}    // fuses the updates
-  virtual void finish(const Build&) {}   // inspects the whole Program
+  virtual void groups(BuildContext&) {}         // creates groups of ranks
+  virtual void forward(BuildContext&) {}        // rewrites the model's operations
+  virtual void fuse_forward(BuildContext&) {}   // fuses them
+  virtual void fuse_backward(BuildContext&) {}  // fuses operations appended by the backward pass
+  virtual void gradients(BuildContext&) {}  // changes the types in which gradients are exchanged
+  virtual void communication(BuildContext&) {}  // combines gradients over the ranks
+  virtual void update(BuildContext&) {}         // prepares the updates of parameters
+  virtual void fuse_update(BuildContext&) {}    // fuses the updates
+  virtual void finish(const BuildContext&) {}   // inspects the whole Program
   // On the host, before each training step.
   virtual void before_step(HostStep&) {}
   // Adds its values to a line of metrics.jsonl, by key; called after before_step().
@@ -79,7 +79,7 @@ struct MetaOptimizerDef {
   std::vector<std::string> fields;
   int position = 0;  // lower ones come first in each phase
   // Whether the strategy requests it; null: always.
-  std::function<bool(const StrategyProto&)> asked;
+  std::function<bool(const StrategyProto&)> requested;
   // Returns why it cannot act in this job, as a clause ("it needs several ranks"); empty if it can.
   // Null: it always can.
   std::function<std::string(const StrategyProto&, const PassContext&)> obstacle;

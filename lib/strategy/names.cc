@@ -103,7 +103,7 @@ const std::vector<std::string>& field_paths() {
   return paths;
 }
 
-std::string meant_field(const std::string& typed) {
+std::string resolve_field_name(const std::string& typed) {
   const std::vector<std::string> names = split(typed, '.');
   if (names.empty()) return {};
   if (names.size() == 1) return path_on_top(names[0]);
@@ -134,9 +134,9 @@ static const FieldDescriptor* later_field(const std::string& path) {
   }
 }
 
-bool is_later(const std::string& path) { return later_field(path) != nullptr; }
+bool is_unsupported_field(const std::string& path) { return later_field(path) != nullptr; }
 
-bool is_elsewhere(const std::string& path) {
+bool is_opaque_message(const std::string& path) {
   const FieldDescriptor* field = find_field(path);
   return field && field->message_type() == paddle::fleet::Elsewhere::descriptor();
 }
@@ -168,7 +168,7 @@ bool in_range(const FieldDescriptor& field, double value) {
          value <= options.GetExtension(paddle::fleet::most);
 }
 
-std::string wanted_of(const FieldDescriptor& field) {
+std::string value_requirement(const FieldDescriptor& field) {
   const std::string range = range_of(field);
   const std::string bounds = range.empty() ? "" : ", " + range;
   switch (field.cpp_type()) {

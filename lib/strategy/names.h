@@ -19,15 +19,15 @@ const std::vector<std::string>& field_paths();
 // strategy.proto (`also`), without a leading underscore (_fuse_grad_size_in_TFLOPS), and for fields
 // of a build or execution strategy that are typed at the top level or under the other of the two
 // (fuse_bn_act_ops, BuildStrategy.num_iteration_per_drop_scope). "" if there is none.
-std::string meant_field(const std::string& typed);
+std::string resolve_field_name(const std::string& typed);
 
 // Advice about an unknown field: "did you mean 'amp_configs.incr_ratio'?"
 std::string field_suggestion(const std::string& typed);
 
 // Whether the field, or a message that contains it, has no implementation here (`later`).
-bool is_later(const std::string& path);
+bool is_unsupported_field(const std::string& path);
 // Whether the field is a message whose contents are not declared here.
-bool is_elsewhere(const std::string& path);
+bool is_opaque_message(const std::string& path);
 // The first release that has a `later` field: "Paddle 2.6".
 std::string first_release(const std::string& path);
 
@@ -35,7 +35,7 @@ std::string first_release(const std::string& path);
 std::string range_of(const google::protobuf::FieldDescriptor& field);
 bool in_range(const google::protobuf::FieldDescriptor& field, double value);
 // The required form of a value of this field: "an integer, from 0 to 1".
-std::string wanted_of(const google::protobuf::FieldDescriptor& field);
+std::string value_requirement(const google::protobuf::FieldDescriptor& field);
 
 // The number of a named value of an integer field, "Reduce" or
 // "fluid.BuildStrategy.ReduceStrategy.Reduce"; -1 if there is none.

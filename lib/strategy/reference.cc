@@ -58,7 +58,7 @@ bool takes(const MetaOptimizerDef& def, const std::string& path) {
   });
 }
 
-const MetaOptimizerDef* taker_of(const std::string& path, const Defs& defs) {
+const MetaOptimizerDef* owner_of(const std::string& path, const Defs& defs) {
   const MetaOptimizerDef* found = nullptr;
   for (const MetaOptimizerDef* def : defs) {
     if (!takes(*def, path)) continue;
@@ -69,7 +69,7 @@ const MetaOptimizerDef* taker_of(const std::string& path, const Defs& defs) {
 }
 
 bool acts_where_unset(const FieldDescriptor& field, const MetaOptimizerDef* def) {
-  return def && def->fields.size() == 1 && def->asked && def->asked({}) &&
+  return def && def->fields.size() == 1 && def->requested && def->requested({}) &&
          field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL && !field.default_value_bool();
 }
 
@@ -79,7 +79,7 @@ std::string shown_default(const OptionRow& row) {
 }
 
 std::string help_of(const std::string& path, const MetaOptimizerDef* def) {
-  if (is_later(path)) return "of " + first_release(path) + ": not implemented";
+  if (is_unsupported_field(path)) return "of " + first_release(path) + ": not implemented";
   if (!def) return "not implemented yet";
   const auto found = def->field_help.find(path);
   if (found != def->field_help.end()) return found->second;
@@ -133,7 +133,7 @@ std::string markdown_row(const OptionRow& row) {
 // The outermost message of a later release that contains the field; "" if there is none.
 std::string later_message(const std::string& path) {
   for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1)) {
-    if (is_later(path.substr(0, dot))) return path.substr(0, dot);
+    if (is_unsupported_field(path.substr(0, dot))) return path.substr(0, dot);
   }
   return "";
 }
@@ -149,7 +149,7 @@ std::string markdown_of(const MetaOptimizerDef& def, const std::vector<OptionRow
   };
   line("When", def.when);
   line("Cost", def.cost);
-  line("Can be combined with", goes_with(def));
+  line("Can be combined with", compatibility_text(def));
   line("Measured", def.figure);
   text += std::string("\n") + kHeader;
   for (const OptionRow& row : rows) {
@@ -171,17 +171,17 @@ std::vector<OptionRow> option_rows() {
                   .initial = default_of(field),
                   .range = range_of(field),
                   .also = other_names(field),
-                  .def = taker_of(path, defs)};
-    if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) row.range = wanted_of(field);
+                  .def = owner_of(path, defs)};
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) row.range = value_requirement(field);
     row.help = help_of(path, row.def);
     row.unset_is_on = acts_where_unset(field, row.def);
-    if (is_later(path)) row.def = nullptr;
+    if (is_unsupported_field(path)) row.def = nullptr;
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-std::string goes_with(const MetaOptimizerDef& def) {
+std::string compatibility_text(const MetaOptimizerDef& def) {
   if (def.paddle_class.empty()) return "all others";
   std::vector<std::string> wrapped, wraps_it;
   for (const MetaOptimizerDef* other : all_by_position()) {

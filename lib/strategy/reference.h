@@ -29,7 +29,7 @@ std::vector<OptionRow> option_rows();
 
 // The meta-optimizers it can be combined with, as a sentence derived from `paddle_class` and
 // `wraps`.
-std::string goes_with(const MetaOptimizerDef& def);
+std::string compatibility_text(const MetaOptimizerDef& def);
 
 std::string reference_text();      // a line per option
 std::string reference_markdown();  // the generated part of docs/reference/strategies.md

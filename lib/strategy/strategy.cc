@@ -24,19 +24,19 @@ Defs all_by_position() {
   return defs;
 }
 
-void refuse_what_nothing_takes(const StrategyProto& proto, const Defs& defs) {
+void reject_unclaimed_fields(const StrategyProto& proto, const Defs& defs) {
   std::set<std::string> taken;
   for (const MetaOptimizerDef* def : defs) taken.insert(def->fields.begin(), def->fields.end());
-  const std::vector<std::string> rest = fields_not_taken(proto, taken);
+  const std::vector<std::string> rest = unclaimed_fields(proto, taken);
   if (rest.empty()) return;
   throw Error(ErrorCode::kUnsupported, "not supported yet: " + join(rest, ", "), "strategy",
               "remove the named fields, or set them to their defaults");
 }
 
 // Drops those that the strategy does not request, and those that cannot act in this job.
-Defs that_can_act(Defs defs, const StrategyProto& proto, const PassContext& context) {
+Defs without_obstacles(Defs defs, const StrategyProto& proto, const PassContext& context) {
   std::erase_if(defs, [&](const MetaOptimizerDef* def) {
-    if (def->asked && !def->asked(proto)) return true;
+    if (def->requested && !def->requested(proto)) return true;
     const std::string obstacle = def->obstacle ? def->obstacle(proto, context) : "";
     if (!obstacle.empty()) {
       spdlog::warn("strategy: {} is switched off: {}; change that, or remove {}", def->name,
@@ -88,33 +88,34 @@ Defs without_losers(Defs defs) {
 Strategy::Strategy(const StrategyProto& proto, const PassContext& context) : context_(context) {
   FLEET_CHECK(context.ranks >= 1, "a job without ranks");
   const Defs defs = all_by_position();
-  refuse_what_nothing_takes(proto, defs);
-  for (const MetaOptimizerDef* def : without_losers(that_can_act(defs, proto, context_))) {
+  reject_unclaimed_fields(proto, defs);
+  for (const MetaOptimizerDef* def : without_losers(without_obstacles(defs, proto, context_))) {
     names_.push_back(def->name);
     if (!def->create) continue;
     if (auto part = def->create(proto, context_)) parts_.push_back(std::move(part));
   }
 }
 
-void Strategy::run(void (MetaOptimizer::*phase)(Build&)) {
+void Strategy::run(void (MetaOptimizer::*phase)(BuildContext&)) {
   for (const auto& part : parts_) (part.get()->*phase)(*build_);
 }
 
 const BackwardResult& Strategy::append_backward(Program& program, SectionId forward, VarId loss,
                                                 std::vector<Block> blocks) {
   FLEET_CHECK(!build_, "a strategy can be used for one program only");
-  build_ = std::make_unique<Build>(Build{.program = program,
-                                         .context = context_,
-                                         .forward = forward,
-                                         .loss = loss,
-                                         .blocks = std::move(blocks),
-                                         .low = {},
-                                         .loss_factor = 1.0 / context_.data_parallel_degree(),
-                                         .backward = {},
-                                         .update_when = {},
-                                         .optimizer = {},
-                                         .scaling = {},
-                                         .keep = {}});
+  build_ = std::make_unique<BuildContext>(
+      BuildContext{.program = program,
+                   .context = context_,
+                   .forward = forward,
+                   .loss = loss,
+                   .blocks = std::move(blocks),
+                   .low = {},
+                   .loss_factor = 1.0 / context_.data_parallel_degree(),
+                   .backward = {},
+                   .update_when = {},
+                   .optimizer = {},
+                   .scaling = {},
+                   .keep = {}});
   run(&MetaOptimizer::groups);
   run(&MetaOptimizer::forward);
   if (program.var(loss).dtype != DType::kFloat32) {
@@ -135,9 +136,9 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
 // A rank that leaves out an update while others apply it would drift away from them. If only one
 // rank could leave it out, no rank does.
 void Strategy::append_check(OnNan on_nan) {
-  Build& build = *build_;
+  BuildContext& build = *build_;
   if (on_nan == OnNan::kContinue || build.loss_scaling != kNoVar) return;
-  const bool agreed = build.apart.empty();
+  const bool agreed = build.updated_separately.empty();
   if (!agreed && on_nan == OnNan::kSkip) {
     throw Error(ErrorCode::kUsage,
                 "skip cannot be combined with gradients that partly stay on their rank (dgc)",
@@ -155,14 +156,15 @@ void Strategy::append_check(OnNan on_nan) {
 
 void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, OnNan on_nan) {
   FLEET_CHECK(build_ && build_->optimize < 0, "append one optimizer, after the backward pass");
-  Build& build = *build_;
+  BuildContext& build = *build_;
   build.optimizer = settings;
   build.learning_rate = learning_rate;
   build.optimize = build.program.add_section("optimize", build.update_when);
   append_check(on_nan);
   run(&MetaOptimizer::update);
   std::vector<VarId> parameters = build.backward.parameters;
-  std::erase_if(parameters, [&](VarId parameter) { return build.apart.contains(parameter); });
+  std::erase_if(parameters,
+                [&](VarId parameter) { return build.updated_separately.contains(parameter); });
   append_updates(build.program, build.optimize, parameters, learning_rate, build.optimizer,
                  build.scaling);
   run(&MetaOptimizer::fuse_update);

@@ -48,13 +48,13 @@ class Strategy {
   std::map<std::string, double> measures() const;
 
  private:
-  void run(void (MetaOptimizer::*phase)(Build&));
+  void run(void (MetaOptimizer::*phase)(BuildContext&));
   void append_check(OnNan on_nan);
 
   const PassContext context_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<MetaOptimizer>> parts_;
-  std::unique_ptr<Build> build_;  // set by append_backward()
+  std::unique_ptr<BuildContext> build_;  // set by append_backward()
 };
 
 }  // namespace fleet

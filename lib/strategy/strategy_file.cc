@@ -241,11 +241,11 @@ static void name_value(const std::string& path, const std::string& field, Config
   if (value >= 0) tree->set(path, std::to_string(value), tree->origin(path));
 }
 
-void name_strategy_fields(const std::string& prefix, ConfigTree* tree) {
+void canonicalize_strategy_fields(const std::string& prefix, ConfigTree* tree) {
   if (tree->peek(prefix)) tree->rename(prefix, prefix + ".file");
   for (const std::string& path : tree->paths(prefix + ".")) {
     const std::string typed = path.substr(prefix.size() + 1);
-    const std::string field = meant_field(typed);
+    const std::string field = resolve_field_name(typed);
     if (field.empty()) continue;
     name_value(path, field, tree);
     if (field == typed) continue;
@@ -260,7 +260,7 @@ void name_strategy_fields(const std::string& prefix, ConfigTree* tree) {
   }
 }
 
-void take_strategy_file(const std::string& prefix, ConfigTree* tree) {
+void add_strategy_file_fields(const std::string& prefix, ConfigTree* tree) {
   const std::string path = tree->peek(prefix + ".file").value_or("");
   if (path.empty()) return;
   StrategyProto proto;
@@ -268,8 +268,8 @@ void take_strategy_file(const std::string& prefix, ConfigTree* tree) {
   take_fields(proto, prefix + ".", prefix + ".file " + path, tree);
 }
 
-void take_strategy(const StrategyProto& proto, const std::string& prefix, const std::string& origin,
-                   ConfigTree* tree) {
+void add_strategy_fields(const StrategyProto& proto, const std::string& prefix,
+                         const std::string& origin, ConfigTree* tree) {
   take_fields(proto, prefix + ".", origin, tree);
 }
 

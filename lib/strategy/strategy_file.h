@@ -24,15 +24,15 @@ Schema strategy_schema();
 // PREFIX.thread_num to PREFIX.execution_strategy.num_threads, a string at PREFIX itself to
 // PREFIX.file. Replaces named values of Python by their numbers. kUsage naming both if one field
 // has two names with two values. Unknown names stay.
-void name_strategy_fields(const std::string& prefix, ConfigTree* tree);
+void canonicalize_strategy_fields(const std::string& prefix, ConfigTree* tree);
 
 // Copies the fields of the file that the tree's PREFIX.file names to their keys, unless the tree
 // has them, with the origin "PREFIX.file PATH": so printed and queried values are those in use.
-void take_strategy_file(const std::string& prefix, ConfigTree* tree);
+void add_strategy_file_fields(const std::string& prefix, ConfigTree* tree);
 
 // Copies the set fields of a strategy to the keys PREFIX.*, unless the tree has them.
-void take_strategy(const StrategyProto& proto, const std::string& prefix, const std::string& origin,
-                   ConfigTree* tree);
+void add_strategy_fields(const StrategyProto& proto, const std::string& prefix,
+                         const std::string& origin, ConfigTree* tree);
 
 // The file that the section names, overridden by the section's keys: a given list replaces the
 // file's.

@@ -28,7 +28,7 @@ struct Place {
 };
 
 // Keeps the first error.
-class Complaints : public ErrorCollector {
+class CollectedErrors : public ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
     if (what.empty()) what = message, place = {line, column};
@@ -43,7 +43,7 @@ class Reader {
       : origin_(std::move(origin)),
         proto_(proto),
         stream_(text.data(), static_cast<int>(text.size())),
-        tokens_(&stream_, &complaints_) {
+        tokens_(&stream_, &collected_errors_) {
     tokens_.set_comment_style(Tokenizer::SH_COMMENT_STYLE);
     tokens_.set_require_space_after_number(false);
     tokens_.set_allow_f_after_float(true);
@@ -71,7 +71,8 @@ class Reader {
   bool at(const char* symbol) { return tokens_.current().text == symbol; }
   void next() {
     tokens_.Next();
-    if (!complaints_.what.empty()) fail(complaints_.place, complaints_.what, kForm);
+    if (!collected_errors_.what.empty())
+      fail(collected_errors_.place, collected_errors_.what, kForm);
   }
   bool take(const char* symbol) {
     if (tokens_.current().type != Tokenizer::TYPE_SYMBOL || !at(symbol)) return false;
@@ -90,7 +91,7 @@ class Reader {
     if (tokens_.current().type != Tokenizer::TYPE_IDENTIFIER) fail_expecting("a field's name");
     const std::string typed = (outer.empty() ? "" : outer + ".") + tokens_.current().text;
     next();
-    const std::string path = meant_field(typed);
+    const std::string path = resolve_field_name(typed);
     if (path.empty()) fail(place, "unknown field '" + typed + "'", field_suggestion(typed));
     const bool colon = take(":");
     if (find_field(path)->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
@@ -106,8 +107,8 @@ class Reader {
   void read_message(const std::string& typed, const std::string& path, const Place& place) {
     const bool angle = at("<");
     if (!take("{") && !take("<")) fail_expecting("'{' after '" + typed + "'");
-    if (is_elsewhere(path) && !at("}") && !at(">")) refuse_later(path, "", place);
-    if ((at("}") || at(">")) && !is_later(path)) message_of(path, true);
+    if (is_opaque_message(path) && !at("}") && !at(">")) refuse_later(path, "", place);
+    if ((at("}") || at(">")) && !is_unsupported_field(path)) message_of(path, true);
     while (!at("}") && !at(">")) read_field(typed);
     if (!take(angle ? ">" : "}")) fail_expecting(angle ? "'>'" : "'}'");
   }
@@ -164,19 +165,19 @@ class Reader {
     std::string text = value;
     if (const int number = named_value(field, value); number >= 0) text = std::to_string(number);
     std::unique_ptr<Message> apart;  // a later field has no place in the strategy
-    if (is_later(path)) {
+    if (is_unsupported_field(path)) {
       apart.reset(google::protobuf::MessageFactory::generated_factory()
                       ->GetPrototype(field.containing_type())
                       ->New());
     }
     Message* message = apart ? apart.get() : message_of(path);
-    Complaints complaints;
+    CollectedErrors collected_errors;
     TextFormat::Parser parser;
-    parser.RecordErrorsTo(&complaints);
+    parser.RecordErrorsTo(&collected_errors);
     const bool read = parser.ParseFieldValueFromString(text, &field, message);
     if (!read || !in_range(field, *message)) {
       fail(at_value, "'" + path + "' cannot be " + std::string(trim(value)),
-           "it must be " + wanted_of(field));
+           "it must be " + value_requirement(field));
     }
     if (!apart) return;
     if (!is_default(*apart, field)) refuse_later(path, value, place);
@@ -203,7 +204,7 @@ class Reader {
 
   const std::string origin_;
   Message* proto_;
-  Complaints complaints_;
+  CollectedErrors collected_errors_;
   google::protobuf::io::ArrayInputStream stream_;
   Tokenizer tokens_;
   std::map<std::string, std::pair<std::string, std::string>>

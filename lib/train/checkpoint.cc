@@ -334,12 +334,13 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
 std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
                             Executor& executor, int keep) {
   FLEET_CHECK(rank_states(executor.program()).empty(), "each rank has a part of this checkpoint");
-  Control alone(nullptr);
+  RankCoordinator alone(nullptr);
   return save_on_all_ranks(root, position, executor, keep, {}, alone);
 }
 
 std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
-                              Executor& executor, int keep, const JobRank& own, Control& control) {
+                              Executor& executor, int keep, const JobRank& own,
+                              RankCoordinator& control) {
   const CheckpointValues values = values_of(executor, own, false);
   const std::string folder =
       save_on_all_ranks(root, position, values, {.newest = keep}, own, control);
@@ -350,7 +351,7 @@ std::string save_on_all_ranks(const std::string& root, const TrainingPosition& p
 // For a Program with per-rank states. Returns the folder on rank 0.
 static std::string save_with_parts(const std::string& root, const TrainingPosition& position,
                                    const CheckpointValues& values, const Keep& keep,
-                                   const JobRank& own, Control& control) {
+                                   const JobRank& own, RankCoordinator& control) {
   std::string folder;
   control.all_succeed("begin a checkpoint", [&] {
     if (own.rank == 0) begin_checkpoint(root, position.step);
@@ -369,7 +370,7 @@ static std::string save_with_parts(const std::string& root, const TrainingPositi
 
 std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
                               const CheckpointValues& values, const Keep& keep, const JobRank& own,
-                              Control& control) {
+                              RankCoordinator& control) {
   const bool leads = own.rank == 0;
   try {
     if (values.part) return save_with_parts(root, position, values, keep, own, control);
@@ -383,7 +384,8 @@ std::string save_on_all_ranks(const std::string& root, const TrainingPosition& p
   }
 }
 
-void check_folder_is_shared(const std::string& folder, const JobRank& own, Control& control) {
+void check_folder_is_shared(const std::string& folder, const JobRank& own,
+                            RankCoordinator& control) {
   const bool leads = own.rank == 0;
   std::string probe;
   const auto name = [&](double number) {

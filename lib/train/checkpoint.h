@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "exec/executor.h"
-#include "train/control.h"
 #include "train/evaluation_record.h"
 #include "train/model_card.h"
+#include "train/rank_coordinator.h"
 #include "train/rank_state.h"
 #include "train/safetensors.h"
 
@@ -64,14 +64,16 @@ std::string save_checkpoint(const std::string& root, const TrainingPosition& pos
 // kPeerLost: another rank failed. The overload with values may be called from any thread, if no
 // other thread uses the control.
 std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
-                              Executor& executor, int keep, const JobRank& own, Control& control);
+                              Executor& executor, int keep, const JobRank& own,
+                              RankCoordinator& control);
 std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
                               const CheckpointValues& values, const Keep& keep, const JobRank& own,
-                              Control& control);
+                              RankCoordinator& control);
 
 // Checks that all ranks see the same folder before training starts; all ranks call it. kUsage on
 // ranks that do not see what rank 0 writes to this folder, kPeerLost on the others.
-void check_folder_is_shared(const std::string& folder, const JobRank& own, Control& control);
+void check_folder_is_shared(const std::string& folder, const JobRank& own,
+                            RankCoordinator& control);
 
 // The steps of save_on_all_ranks(). Each starts after the previous one has ended on all ranks: rank
 // 0 creates "step_00000120.part" and returns it; each rank writes its part into it and returns the

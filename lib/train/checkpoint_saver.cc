@@ -5,11 +5,11 @@
 namespace fleet {
 
 CheckpointSaver::CheckpointSaver(std::string root, Executor& executor, const JobRank& own,
-                                 std::unique_ptr<Control> control)
+                                 std::unique_ptr<RankCoordinator> control)
     : root_(std::move(root)),
       executor_(executor),
       own_(own),
-      control_(control ? std::move(control) : std::make_unique<Control>(nullptr)) {}
+      control_(control ? std::move(control) : std::make_unique<RankCoordinator>(nullptr)) {}
 
 void CheckpointSaver::write(const TrainingPosition& position, const CheckpointValues& values,
                             const Keep& keep) {

@@ -25,7 +25,7 @@ class CheckpointSaver {
   // root: the folder of checkpoints. control: null, or one with no other user, which per-rank
   // states require. It and the executor must outlive this object.
   CheckpointSaver(std::string root, Executor& executor, const JobRank& own,
-                  std::unique_ptr<Control> control);
+                  std::unique_ptr<RankCoordinator> control);
   // Waits for the thread; a failure is dropped.
   ~CheckpointSaver() = default;
 
@@ -44,7 +44,7 @@ class CheckpointSaver {
   const std::string root_;
   Executor& executor_;
   const JobRank own_;
-  const std::unique_ptr<Control> control_;
+  const std::unique_ptr<RankCoordinator> control_;
   std::optional<Outcome> outcome_;  // owned by the thread until done_
   std::atomic<bool> done_ = false;
   Thread thread_;

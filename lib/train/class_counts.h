@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "train/control.h"
+#include "train/rank_coordinator.h"
 
 namespace fleet {
 
@@ -21,7 +21,7 @@ class ClassCounts {
   void add(std::span<const float> logits, std::span<const int64_t> labels,
            std::span<const float> weights);
   // Sums over all ranks, in place.
-  void sum(Control& control) { control.sum(counts_); }
+  void sum(RankCoordinator& control) { control.sum(counts_); }
 
   int64_t count(int64_t own, int64_t taken_for) const {
     return static_cast<int64_t>(counts_[own * classes_ + taken_for]);

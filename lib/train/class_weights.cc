@@ -31,7 +31,7 @@ std::vector<double> balanced(const Job& job, const data::Source& train) {
 
 }  // namespace
 
-void name_class_weights(ConfigTree* tree) {
+void expand_class_weights(ConfigTree* tree) {
   const auto given = tree->peek(kKey);
   if (!given) return;
   const bool list = !given->empty() && (given->front() == '[' || given->find(',') != given->npos);

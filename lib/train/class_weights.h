@@ -9,7 +9,7 @@
 namespace fleet {
 
 // Expands "train.class_weights": "balanced", or a list with one number for each class.
-void name_class_weights(ConfigTree* tree);
+void expand_class_weights(ConfigTree* tree);
 bool weighs_classes(const Job& job);
 // Weights by label. balanced: with n samples and k classes in `train`, a class with n_c samples
 // gets n / (k * n_c), like scikit-learn's compute_class_weight; 0 without samples. Samples that the

@@ -5,7 +5,7 @@
 
 namespace fleet {
 
-int64_t count_damaged(const data::InputPipeline& pipeline, Control& control) {
+int64_t count_damaged(const data::InputPipeline& pipeline, RankCoordinator& control) {
   const std::vector<int64_t> own = pipeline.damaged();
   const double count = static_cast<double>(own.size());
   size_t most = 0;

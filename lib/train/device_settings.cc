@@ -56,7 +56,7 @@ bool is_known_flag(const std::string& name) {
 }  // namespace
 
 void apply_flags(ConfigTree& tree) {
-  name_keys(tree);
+  canonicalize_keys(tree);
   for (const Flag& flag : kFlags) {
     const auto text = get_env(flag.variable);
     if (!text) continue;
@@ -108,14 +108,14 @@ std::vector<std::string> environment_without_effect() {
   return lines;
 }
 
-DeviceWish device_wish(const std::string& wanted, const std::optional<std::string>& selected,
-                       bool launched) {
+DeviceRequest device_request(const std::string& wanted, const std::optional<std::string>& selected,
+                             bool launched) {
   if (wanted == "cpu") return {.name = "cpu"};
   if (wanted == "auto" && launched && !selected) {
     return {.name = "cpu", .note = "the launcher assigned no GPU to this rank"};
   }
-  DeviceWish wish{.name = wanted};
-  if (!selected) return wish;
+  DeviceRequest request{.name = wanted};
+  if (!selected) return request;
   long long index = 0;  // NOLINT(runtime/int): type of parse_int()
   for (const std::string& part : split(*selected, ',')) {
     if (!parse_int(part, &index) || index < 0) {
@@ -124,8 +124,8 @@ DeviceWish device_wish(const std::string& wanted, const std::optional<std::strin
     }
   }
   parse_int(split(*selected, ',').front(), &index);
-  wish.index = static_cast<int>(index);
-  return wish;
+  request.index = static_cast<int>(index);
+  return request;
 }
 
 bool feeds_bytes(const Job& job, const std::string& backend) {

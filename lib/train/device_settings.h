@@ -24,7 +24,7 @@ std::vector<std::string> without_effect(const Job& job, const std::string& backe
 std::vector<std::string> environment_without_effect();
 
 // The device that this rank requests from choose_device().
-struct DeviceWish {
+struct DeviceRequest {
   std::string name;  // "auto", "cpu", "cuda"
   int index = 0;
   std::string note;  // the reason for the CPU, if the user did not request it
@@ -32,8 +32,8 @@ struct DeviceWish {
 // wanted: train.device. selected: FLAGS_selected_gpus, this rank's GPUs, of which it uses the
 // first. launched: a launcher started this rank; it passes no GPU to ranks that must not use one.
 // kUsage if selected is not a list of numbers.
-DeviceWish device_wish(const std::string& wanted, const std::optional<std::string>& selected,
-                       bool launched);
+DeviceRequest device_request(const std::string& wanted, const std::optional<std::string>& selected,
+                             bool launched);
 
 // Whether batches transfer pixels as bytes to this backend's device (data.pixels).
 bool feeds_bytes(const Job& job, const std::string& backend);

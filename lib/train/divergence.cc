@@ -11,7 +11,8 @@ namespace fleet {
 namespace {
 
 // The hashes of all ranks, by rank. A double holds 32 bits exactly.
-std::vector<std::vector<uint64_t>> gather(Control& control, const std::vector<uint64_t>& own) {
+std::vector<std::vector<uint64_t>> gather(RankCoordinator& control,
+                                          const std::vector<uint64_t>& own) {
   std::vector<double> halves;
   for (const uint64_t hash : own) {
     halves.push_back(static_cast<double>(hash >> 32));
@@ -77,13 +78,13 @@ std::vector<uint64_t> hash_values(Executor& executor, const Device& device,
   return hashes;
 }
 
-DivergenceCheck::DivergenceCheck(Executor& executor, const Device& device, Control& control,
+DivergenceCheck::DivergenceCheck(Executor& executor, const Device& device, RankCoordinator& control,
                                  JobRank rank)
     : executor_(executor),
       device_(device),
       control_(control),
       rank_(rank),
-      drifts_(drifts_apart(executor.program())) {
+      drifts_(ranks_diverge(executor.program())) {
   const Program& program = executor.program();
   for (const VarId id : shared_vars(program)) {
     if (program.var(id).kind == VarKind::kParameter) parameters_.push_back(id);

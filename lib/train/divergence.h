@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exec/executor.h"
-#include "train/control.h"
+#include "train/rank_coordinator.h"
 #include "train/rank_state.h"
 
 namespace fleet {
@@ -18,7 +18,7 @@ std::vector<uint64_t> hash_values(Executor& executor, const Device& device,
 class DivergenceCheck {
  public:
   // The arguments must outlive this object.
-  DivergenceCheck(Executor& executor, const Device& device, Control& control, JobRank rank);
+  DivergenceCheck(Executor& executor, const Device& device, RankCoordinator& control, JobRank rank);
 
   // Whether the strategy lets ranks differ between two averages: then call compare() only right
   // after an average.
@@ -33,7 +33,7 @@ class DivergenceCheck {
  private:
   Executor& executor_;
   const Device& device_;
-  Control& control_;
+  RankCoordinator& control_;
   const JobRank rank_;
   const bool drifts_;
   std::vector<VarId> parameters_;

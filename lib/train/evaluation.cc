@@ -2,7 +2,7 @@
 
 namespace fleet {
 
-MetricSums sum_over_ranks(const MetricSums& sums, Control& control) {
+MetricSums sum_over_ranks(const MetricSums& sums, RankCoordinator& control) {
   double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
   control.sum(all);
   return {all[0], all[1], all[2], all[3], all[4]};
@@ -10,7 +10,7 @@ MetricSums sum_over_ranks(const MetricSums& sums, Control& control) {
 
 std::optional<Evaluation> evaluate(data::InputPipeline& test, StepRunner& runner,
                                    const EvaluationOptions& options) {
-  runner.bring_together(options.step);
+  runner.sync_ranks(options.step);
   test.start_epoch(0);
   Evaluation result;
   const VarId logits = runner.session().training().evaluate_logits;
@@ -19,7 +19,7 @@ std::optional<Evaluation> evaluate(data::InputPipeline& test, StepRunner& runner
   }
   for (;;) {
     const data::Batch* batch = options.next_batch();
-    if (!options.next_turn(batch != nullptr)) return std::nullopt;
+    if (!options.agree_on_step(batch != nullptr)) return std::nullopt;
     if (!batch) break;
     result.sums.add(runner.evaluate(*batch, options.step));
     if (result.classes) {

@@ -23,14 +23,14 @@ struct EvaluationOptions {
   std::function<const data::Batch*()> next_batch;
   // Called before each batch, and once when none is left (works: false), equally on all ranks;
   // false ends the pass.
-  std::function<bool(bool works)> next_turn;
+  std::function<bool(bool works)> agree_on_step;
   std::function<void()> batch_done;
 };
 
 // Sums of a batch or a pass over all ranks. Collective.
-MetricSums sum_over_ranks(const MetricSums& sums, Control& control);
+MetricSums sum_over_ranks(const MetricSums& sums, RankCoordinator& control);
 
-// Collective. nullopt if next_turn() ended it. Errors of the pipeline and of
+// Collective. nullopt if agree_on_step() ended it. Errors of the pipeline and of
 // StepRunner::evaluate().
 std::optional<Evaluation> evaluate(data::InputPipeline& test, StepRunner& runner,
                                    const EvaluationOptions& options);

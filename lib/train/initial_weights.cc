@@ -70,56 +70,57 @@ std::vector<const Var*> model_vars(const Program& program) {
   return vars;
 }
 
-struct Misfit {
+struct ShapeMismatch {
   std::string name, what;
 };
 
 // Mismatches; names in the file that are not in the model come last.
-std::vector<Misfit> misfits_of(const TensorFile& file, const std::vector<const Var*>& vars) {
-  std::vector<Misfit> misfits;
+std::vector<ShapeMismatch> mismatches_of(const TensorFile& file,
+                                         const std::vector<const Var*>& vars) {
+  std::vector<ShapeMismatch> mismatches;
   std::set<std::string> known;
   for (const Var* var : vars) {
     known.insert(var->name);
     const auto found = file.tensors.find(var->name);
     if (found == file.tensors.end()) {
-      misfits.push_back({var->name, "has no '" + var->name + "'"});
+      mismatches.push_back({var->name, "has no '" + var->name + "'"});
     } else if (const HostTensor& tensor = found->second; tensor.shape != var->shape) {
-      misfits.push_back({var->name, "'" + var->name + "' is " + tensor.shape.text() +
-                                        ", the model's is " + var->shape.text()});
+      mismatches.push_back({var->name, "'" + var->name + "' is " + tensor.shape.text() +
+                                           ", the model's is " + var->shape.text()});
     } else if (tensor.dtype != var->dtype &&
                !(is_floating(tensor.dtype) && is_floating(var->dtype))) {
-      misfits.push_back({var->name, "'" + var->name + "' is of " + name_of(tensor.dtype) +
-                                        ", the model's of " + name_of(var->dtype)});
+      mismatches.push_back({var->name, "'" + var->name + "' is of " + name_of(tensor.dtype) +
+                                           ", the model's of " + name_of(var->dtype)});
     }
   }
   for (const auto& [name, tensor] : file.tensors) {
     if (!known.contains(name))
-      misfits.push_back({name, "has '" + name + "', which the model does not have"});
+      mismatches.push_back({name, "has '" + name + "', which the model does not have"});
   }
-  return misfits;
+  return mismatches;
 }
 
 // "fc.*" for fc.weight and fc.bias.
-std::vector<std::string> patterns_of(const std::vector<Misfit>& misfits) {
+std::vector<std::string> patterns_of(const std::vector<ShapeMismatch>& mismatches) {
   std::set<std::string> patterns;
-  for (const Misfit& misfit : misfits) {
-    const size_t dot = misfit.name.rfind('.');
-    patterns.insert(dot == std::string::npos ? misfit.name : misfit.name.substr(0, dot) + ".*");
+  for (const ShapeMismatch& mismatch : mismatches) {
+    const size_t dot = mismatch.name.rfind('.');
+    patterns.insert(dot == std::string::npos ? mismatch.name : mismatch.name.substr(0, dot) + ".*");
   }
   return {patterns.begin(), patterns.end()};
 }
 
-[[noreturn]] void refuse(const std::string& path, const std::vector<Misfit>& misfits) {
+[[noreturn]] void refuse(const std::string& path, const std::vector<ShapeMismatch>& mismatches) {
   constexpr size_t kFew = 3;
-  const std::vector<std::string> patterns = patterns_of(misfits);
+  const std::vector<std::string> patterns = patterns_of(mismatches);
   const std::string next =
       patterns.size() <= kFew
           ? "to start these afresh, add to checkpoint.weights_skip: '" + join(patterns, "', '") +
                 "'"
           : "use weights of the same model, or add the differing names to checkpoint.weights_skip";
   const std::string more =
-      misfits.size() > 1 ? " (and " + std::to_string(misfits.size() - 1) + " more)" : "";
-  throw Error(ErrorCode::kUsage, misfits.front().what + more, path, next);
+      mismatches.size() > 1 ? " (and " + std::to_string(mismatches.size() - 1) + " more)" : "";
+  throw Error(ErrorCode::kUsage, mismatches.front().what + more, path, next);
 }
 
 // Removes the skipped tensors; returns lines about them.
@@ -186,7 +187,8 @@ std::vector<std::string> load_weights(TensorFile file, const std::string& path,
                 [](const auto& entry) { return entry.first.ends_with(".num_batches_tracked"); });
   std::vector<const Var*> vars = model_vars(executor.program());
   for (std::string& line : skip(options.skip, &file, &vars)) lines.push_back(std::move(line));
-  if (const auto misfits = misfits_of(file, vars); !misfits.empty()) refuse(path, misfits);
+  if (const auto mismatches = mismatches_of(file, vars); !mismatches.empty())
+    refuse(path, mismatches);
   std::set<std::string> types;
   for (const Var* var : vars) {
     HostTensor& tensor = file.tensors.at(var->name);

@@ -8,7 +8,7 @@
 #include "strategy/strategy.h"
 #include "tensor/device.h"
 #include "train/class_weights.h"
-#include "train/evaluation_watch.h"
+#include "train/evaluation_tracker.h"
 #include "train/job_choices.h"
 #include "train/predict.h"
 
@@ -114,12 +114,12 @@ Schema job_schema(const ConfigTree& tree) {
   return schema;
 }
 
-void name_keys(ConfigTree& tree) {
+void canonicalize_keys(ConfigTree& tree) {
   if (tree.peek("data.use_dali")) tree.rename("data.use_dali", "strategy.use_dali");
-  name_evaluation_keys(&tree);
+  expand_evaluation_keys(&tree);
   if (tree.peek("train.ema")) tree.rename("train.ema", "train.ema.decay");
-  name_class_weights(&tree);
-  name_strategy_fields("strategy", &tree);
+  expand_class_weights(&tree);
+  canonicalize_strategy_fields("strategy", &tree);
 }
 
 // Paddle's executor runs this number of iterations per call, and only the results of the last one
@@ -133,8 +133,8 @@ static void fetch_with_runs(const Settings& settings, ConfigTree* tree) {
 
 Job make_job(const ConfigTree& given) {
   ConfigTree tree = given;
-  name_keys(tree);
-  take_strategy_file("strategy", &tree);
+  canonicalize_keys(tree);
+  add_strategy_file_fields("strategy", &tree);
   refuse_keys_of_others(tree);
   Job job;
   fetch_with_runs(tree.validate(job_schema(tree)), &tree);

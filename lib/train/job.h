@@ -20,9 +20,9 @@ struct Job {
 // for an unknown model, source, optimizer or schedule.
 Schema job_schema(const ConfigTree& tree);
 
-// Moves values given under another name to their key (name_strategy_fields(), use_dali). kUsage if
-// one key gets two values. The functions below call it first.
-void name_keys(ConfigTree& tree);
+// Moves values given under another name to their key (canonicalize_strategy_fields(), use_dali).
+// kUsage if one key gets two values. The functions below call it first.
+void canonicalize_keys(ConfigTree& tree);
 
 // Applies overrides, "path=value" texts ("data.batch_size=64", "strategy.amp_configs={'incr_ratio':
 // 3}"), over the tree; "path=null" removes a key or section, and "section={...}" replaces a

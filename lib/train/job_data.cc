@@ -6,7 +6,7 @@
 #include "data/random.h"
 #include "train/class_weights.h"
 #include "train/device_settings.h"
-#include "train/same_start.h"
+#include "train/start_comparison.h"
 
 namespace fleet {
 
@@ -68,7 +68,8 @@ std::string JobData::validation(const Job& job) {
 
 void JobData::compare(const Job& job, JobRank rank, Store& store) {
   const data::Fingerprint* test = test_ ? &test_fingerprint() : nullptr;
-  StartComparison(claims_of_data(job, fingerprint(), test), "data", rank, store, timeout_of(job))
+  StartComparison(compared_items_of_data(job, fingerprint(), test), "data", rank, store,
+                  timeout_of(job))
       .wait();
 }
 

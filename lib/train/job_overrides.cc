@@ -42,7 +42,7 @@ std::string named(const std::string& path) {
   if (path.find('.') == std::string::npos) return path;
   ConfigTree tree;
   tree.set(path, "", kOrigin);
-  name_keys(tree);
+  canonicalize_keys(tree);
   return tree.paths("").front();
 }
 
@@ -81,7 +81,7 @@ void replace_section(const Override& given, const ConfigTree& content, ConfigTre
 
 std::vector<std::string> apply_overrides(ConfigTree& tree,
                                          const std::vector<std::string>& overrides) {
-  name_keys(tree);
+  canonicalize_keys(tree);
   const ConfigTree before = tree;
   std::vector<std::string> lines, not_there;
   for (const std::string& text : overrides) {
@@ -94,7 +94,7 @@ std::vector<std::string> apply_overrides(ConfigTree& tree,
       continue;
     }
     ConfigTree content = tree_of(given);
-    name_keys(content);  // the override replaces the file's value under any alias
+    canonicalize_keys(content);  // the override replaces the file's value under any alias
     if (given.is_section()) replace_section(given, content, &tree, &lines);
     tree.overlay(content);
   }

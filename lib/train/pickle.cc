@@ -13,7 +13,7 @@ namespace fleet {
 namespace {
 
 // A state dict with ten thousand tensors has about 1 MiB.
-constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr size_t kMaxBytes = size_t{64} << 20;
 
 std::optional<DType> dtype_of(std::string_view storage) {
   if (storage == "FloatStorage") return DType::kFloat32;
@@ -47,7 +47,7 @@ std::string hex_of(uint8_t opcode) { return "0x" + hex({reinterpret_cast<char*>(
 }  // namespace
 
 Pickle::Pickle(std::string_view bytes, const std::string& path) : path_(path) {
-  if (bytes.size() > kMostBytes) bytes = bytes.substr(0, kMostBytes);
+  if (bytes.size() > kMaxBytes) bytes = bytes.substr(0, kMaxBytes);
   run(bytes);
 }
 

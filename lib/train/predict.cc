@@ -15,9 +15,9 @@
 #include "data/pipeline.h"
 #include "models/training.h"
 #include "observe/rank_progress.h"
-#include "train/control.h"
 #include "train/prediction_file.h"
-#include "train/same_start.h"
+#include "train/rank_coordinator.h"
+#include "train/start_comparison.h"
 #include "train/trained_weights.h"
 
 namespace fleet {
@@ -62,7 +62,7 @@ class Predictor {
       }
       if (result_.stopped_by != 0 || !batch) break;
       for (const auto& rank : all) count(rank, file.get());
-      progress_.pulse();
+      progress_.tick();
     }
     progress_.finish();
     if (result_.stopped_by == 0 && file) file->finish();
@@ -87,11 +87,11 @@ class Predictor {
     for (const std::string& path : weights_.paths) {
       weights = hash_text(std::to_string(hash_file(path).value_or(0)), weights);
     }
-    const std::vector<Claim> claims = {
+    const std::vector<ComparedItem> items = {
         {"predict.input's images", std::to_string(paths_.size()), ""},
         {"predict.input's paths (hash)", std::to_string(images), ""},
         {"predict.checkpoint's content (hash)", std::to_string(weights), ""}};
-    StartComparison(claims, "predict", {options_.rank, options_.world}, *options_.store,
+    StartComparison(items, "predict", {options_.rank, options_.world}, *options_.store,
                     timeout_of(job_))
         .wait();
   }
@@ -121,8 +121,9 @@ class Predictor {
                                     .model_settings = job_.model,
                                     .batch = batch_size_,
                                     .image = {image.channels, image.height, image.width}});
-    Plan plan = make_plan(std::move(program), {net_.evaluate_logits},
-                          {.backend = device.backend(), .initial_layouts = {}, .device = &device});
+    Plan plan =
+        plan_program(std::move(program), {net_.evaluate_logits},
+                     {.backend = device.backend(), .initial_layouts = {}, .device = &device});
     executor_ = std::make_unique<Executor>(std::move(plan), device, nullptr);
     executor_->initialize(1);
     for (const std::string& line :
@@ -148,7 +149,7 @@ class Predictor {
       if (failed && !is_own(batch, i)) continue;
       record[0] = static_cast<double>(batch.samples[i] + 1) * (failed ? -1 : 1);
       if (failed) {
-        tell_why(batch.samples[i], batch.why[i]);
+        report_failure(batch.samples[i], batch.why[i]);
       } else {
         rank_classes({&logits[i * classes_], static_cast<size_t>(classes_)}, record + 1);
       }
@@ -181,7 +182,7 @@ class Predictor {
     }
   }
 
-  void tell_why(int64_t index, const std::string& why) {
+  void report_failure(int64_t index, const std::string& why) {
     if (options_.rank == 0) {
       why_[index] = why;
     } else {
@@ -217,7 +218,7 @@ class Predictor {
   const PredictOptions options_;
   const std::vector<std::string> paths_;
   TrainedWeights weights_;
-  Control control_;
+  RankCoordinator control_;
   int64_t classes_ = 0, top_k_ = 0, batch_size_ = 0;
   std::vector<std::string> names_;
   std::unique_ptr<data::InputPipeline> pipeline_;

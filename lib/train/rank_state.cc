@@ -36,14 +36,14 @@ std::vector<VarId> shared_statistics(const Program& program, SectionId forward) 
   return vars;
 }
 
-bool drifts_apart(const Program& program) {
+bool ranks_diverge(const Program& program) {
   return std::any_of(program.ops().begin(), program.ops().end(), [&](const Op& op) {
     return program.sections()[op.section].when.holds({.sync = true});
   });
 }
 
 RankSync::RankSync(Executor& executor, int64_t steps)
-    : executor_(executor), wanted_(drifts_apart(executor.program())), synced_steps_(steps) {}
+    : executor_(executor), wanted_(ranks_diverge(executor.program())), synced_steps_(steps) {}
 
 void RankSync::run(int64_t steps) {
   if (!wanted_ || steps == synced_steps_) return;

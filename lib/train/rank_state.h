@@ -21,7 +21,7 @@ std::vector<VarId> shared_vars(const Program& program);
 // (states that section `forward` writes, except per-rank ones) and their averages.
 std::vector<VarId> shared_statistics(const Program& program, SectionId forward);
 // Whether ranks drift apart between two averages: true if some operation runs in a sync.
-bool drifts_apart(const Program& program);
+bool ranks_diverge(const Program& program);
 // Brings ranks that have drifted apart together before evaluation and saving, if the Program has
 // operations for it. All ranks make the same calls; not thread-safe.
 class RankSync {

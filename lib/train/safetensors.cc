@@ -196,18 +196,18 @@ Content read_content(const std::string& path) {
 }
 
 // A file that is written sequentially under a temporary name and then renamed.
-class FileAside {
+class TemporaryFile {
  public:
-  explicit FileAside(const std::string& path)
+  explicit TemporaryFile(const std::string& path)
       : path_(path), aside_(path + ".part." + std::to_string(::getpid())) {
     constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
     fd_ = UniqueFd(::open(aside_.c_str(), kFlags, 0644));
     if (!fd_) throw_errno("cannot create the file", path);
   }
-  ~FileAside() {
+  ~TemporaryFile() {
     if (fd_) ::unlink(aside_.c_str());
   }
-  FileAside(const FileAside&) = delete;
+  TemporaryFile(const TemporaryFile&) = delete;
 
   void write(std::string_view bytes) { write_all(fd_.get(), bytes, path_); }
   void write_at(size_t place, std::string_view bytes) {
@@ -279,7 +279,7 @@ void write_safetensors(const std::string& path, const TensorFile& file) {
   text.insert(0, reinterpret_cast<const char*>(&length), sizeof length);
   const size_t place = place_of_checksum(text);
   uint32_t sum = checksum_of_start(text, place);
-  FileAside out(path);
+  TemporaryFile out(path);
   out.write(text);
   std::vector<char> scratch;
   for (const auto& [name, tensor] : file.tensors) {

@@ -10,9 +10,9 @@
 #include "optim/parameter_groups.h"
 #include "tensor/caching_allocator.h"
 #include "train/class_weights.h"
+#include "train/device_prefetcher.h"
 #include "train/device_settings.h"
-#include "train/feeder.h"
-#include "train/finite_watch.h"
+#include "train/finite_check.h"
 #include "train/rank_state.h"
 
 namespace fleet {
@@ -63,7 +63,7 @@ void check_job(const Job& job, const ProgramOptions& options) {
 }
 
 // Reports options of Paddle's layers that have another effect here, or none.
-static void say_choices(const Job& job, const ProgramOptions& options) {
+static void log_choices(const Job& job, const ProgramOptions& options) {
   if (options.rank != 0) return;
   if (!job.train.boolean("numeric_stable_mode")) {
     spdlog::info(
@@ -117,7 +117,7 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
 }
 
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
-  say_choices(job, options);
+  log_choices(job, options);
   BuiltProgram built;
   Program& program = built.program;
   built.training = build_training(
@@ -164,8 +164,8 @@ Session::Session(const Job& job, const Shape& image, const SessionOptions& optio
   strategy_ = std::move(built.strategy);
   built_training_ = built.training;
   loss_scaling_ = built.loss_scaling;
-  Plan plan = make_plan(std::move(built.program), built.keep,
-                        {.backend = options.backend, .initial_layouts = {}, .device = &device});
+  Plan plan = plan_program(std::move(built.program), built.keep,
+                           {.backend = options.backend, .initial_layouts = {}, .device = &device});
   const PlannedMemory planned = plan.memory();
   try {
     executor_ = std::make_unique<Executor>(std::move(plan), device, communicators_->all());
@@ -185,7 +185,7 @@ static size_t bytes_taken(const Plan& plan, const Device& device) {
   regions.insert(regions.end(), plan.bucket_bytes.begin(), plan.bucket_bytes.end());
   if (!device.runs_beside_host()) return std::accumulate(regions.begin(), regions.end(), size_t{0});
   constexpr size_t kPadding = 4096;  // between a slot's feeds
-  regions.insert(regions.end(), Feeder::kDepth, plan.memory().feeds + kPadding);
+  regions.insert(regions.end(), DevicePrefetcher::kDepth, plan.memory().feeds + kPadding);
   constexpr size_t kPiece = CachingAllocator::kPiece;
   size_t bytes = 0;
   for (size_t region : regions) bytes += (region + kPiece - 1) / kPiece * kPiece;
@@ -206,7 +206,7 @@ void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned
                                              .batch = batch,
                                              .backend = options_.backend});
     const PlanOptions options{.backend = options_.backend, .initial_layouts = {}};
-    return make_plan(std::move(built.program), built.keep, options);
+    return plan_program(std::move(built.program), built.keep, options);
   };
   const int64_t batch = job.data.integer("batch_size");
   const size_t guessed = plan_of(batch).memory().workspace;
@@ -240,8 +240,8 @@ StepInfo Session::prepare(StepInfo info, double learning_rate) {
 }
 
 void Session::compare_plans(Store& store, std::chrono::milliseconds timeout) const {
-  compare_agreements(executor_->plan().agreements(options_.rank), options_.rank, options_.world,
-                     store, timeout);
+  compare_collective_sequences(executor_->plan().collective_sequences(options_.rank), options_.rank,
+                               options_.world, store, timeout);
 }
 
 void Session::broadcast(const std::vector<VarId>& vars) {

@@ -67,8 +67,9 @@ class Session {
   // Lets the strategy decide about the current training step.
   StepInfo prepare(StepInfo info, double learning_rate);
   std::map<std::string, double> strategy_measures() const { return strategy_->measures(); }
-  // Every rank publishes its actions in its groups and compares them (compare_agreements()); kUsage
-  // naming the first rank that differs, and the difference.
+  // Every rank publishes its actions in its groups and compares them
+  // (compare_collective_sequences()); kUsage naming the first rank that differs, and the
+  // difference.
   void compare_plans(Store& store, std::chrono::milliseconds timeout) const;
   // Broadcasts rank 0's parameters and states, except per-rank states.
   void broadcast_all();

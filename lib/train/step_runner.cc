@@ -21,38 +21,39 @@ StepRunner::StepRunner(const Job& job, const Shape& image, Device& device,
   executor().set_recording(job.train.boolean("cuda_graph"));
   executor().set_checking(job.train.boolean("check_nan_inf"));
   traffic_.emplace(session_->communicators());
-  make_feeder();
-  control_ = std::make_unique<Control>(options.control ? options.control : options.communicator);
+  make_prefetcher();
+  control_ =
+      std::make_unique<RankCoordinator>(options.control ? options.control : options.communicator);
   watch_.emplace(executor(), device, *control_, options.rank, on_nan_of(job));
 }
 
 // The feeds, in the order of feed().
-void StepRunner::make_feeder() {
+void StepRunner::make_prefetcher() {
   const Training& net = session_->training();
   std::vector<VarId> vars;
   for (VarId var : {net.image, net.pixels, net.flip, net.label, net.weight, net.sample_key,
                     net.learning_rate, net.class_weights}) {
     if (var != kNoVar) vars.push_back(var);
   }
-  feeder_ = std::make_unique<Feeder>(executor(), device_, vars);
+  prefetcher_ = std::make_unique<DevicePrefetcher>(executor(), device_, vars);
 }
 
 void StepRunner::feed(const data::Batch& batch, const float& rate) {
   const Training& net = session_->training();
   feeds_.clear();
-  for (const Feeder::Feed& feed : {Feeder::Feed{net.image, batch.images},
-                                   {net.pixels, batch.pixels},
-                                   {net.flip, batch.flips},
-                                   {net.label, batch.labels},
-                                   {net.weight, batch.weights},
-                                   {net.sample_key, batch.keys},
-                                   {net.learning_rate, &rate},
-                                   {net.class_weights, batch.class_weights}}) {
+  for (const DevicePrefetcher::Feed& feed : {DevicePrefetcher::Feed{net.image, batch.images},
+                                             {net.pixels, batch.pixels},
+                                             {net.flip, batch.flips},
+                                             {net.label, batch.labels},
+                                             {net.weight, batch.weights},
+                                             {net.sample_key, batch.keys},
+                                             {net.learning_rate, &rate},
+                                             {net.class_weights, batch.class_weights}}) {
     if (feed.var == kNoVar) continue;
     FLEET_CHECK(feed.data, "a batch without " + executor().program().var(feed.var).name);
     feeds_.push_back(feed);
   }
-  feeder_->feed(feeds_);
+  prefetcher_->feed(feeds_);
 }
 
 void StepRunner::begin(int64_t steps) {
@@ -69,7 +70,7 @@ void StepRunner::train(const data::Batch& batch, const StepInfo& info, double le
   traffic_->step_begins();
   executor().run(prepared);
   traffic_->step_done();
-  feeder_->release();
+  prefetcher_->release();
   executor().check_communicators();
 }
 
@@ -77,11 +78,11 @@ MetricSums StepRunner::evaluate(const data::Batch& batch, int64_t steps) {
   const float no_rate = 0;
   feed(batch, no_rate);
   executor().run({.step = steps, .evaluate = true, .fetch = true});
-  feeder_->release();
+  prefetcher_->release();
   return session_->read_metrics(true);
 }
 
-void StepRunner::bring_together(int64_t steps) {
+void StepRunner::sync_ranks(int64_t steps) {
   FLEET_CHECK(sync_, "an evaluation or a checkpoint before begin()");
   sync_->run(steps);
   session_->broadcast_statistics();

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "data/pipeline.h"
-#include "train/control.h"
-#include "train/feeder.h"
-#include "train/finite_watch.h"
+#include "train/device_prefetcher.h"
+#include "train/finite_check.h"
+#include "train/rank_coordinator.h"
 #include "train/rank_state.h"
 #include "train/session.h"
 #include "train/step_traffic.h"
@@ -35,9 +35,9 @@ class StepRunner {
 
   Session& session() { return *session_; }
   Executor& executor() { return session_->executor(); }
-  Control& control() { return *control_; }
+  RankCoordinator& control() { return *control_; }
   StepTraffic& traffic() { return *traffic_; }  // of the training steps
-  FiniteWatch& finite_watch() { return *watch_; }
+  FiniteCheck& finite_check() { return *watch_; }
 
   // Call when parameters and states have their initial values: broadcasts rank 0's. steps: trained
   // so far.
@@ -50,19 +50,19 @@ class StepRunner {
   // Returns the sums of this rank's batch, computed with running statistics. Waits for it.
   MetricSums evaluate(const data::Batch& batch, int64_t steps);
   // Brings ranks that have drifted apart together, before an evaluation or a checkpoint.
-  void bring_together(int64_t steps);
+  void sync_ranks(int64_t steps);
 
  private:
-  void make_feeder();
+  void make_prefetcher();
   void feed(const data::Batch& batch, const float& rate);
 
   std::unique_ptr<Session> session_;
   Device& device_;
   std::optional<StepTraffic> traffic_;
-  std::unique_ptr<Feeder> feeder_;
-  std::vector<Feeder::Feed> feeds_;  // of the current step
-  std::unique_ptr<Control> control_;
-  std::optional<FiniteWatch> watch_;
+  std::unique_ptr<DevicePrefetcher> prefetcher_;
+  std::vector<DevicePrefetcher::Feed> feeds_;  // of the current step
+  std::unique_ptr<RankCoordinator> control_;
+  std::optional<FiniteCheck> watch_;
   std::optional<RankSync> sync_;  // set by begin()
 };
 

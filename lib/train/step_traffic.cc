@@ -27,8 +27,8 @@ double StepTraffic::Sum::mean(int64_t Traffic::*bytes) const {
 StepTraffic::StepTraffic(std::vector<Communicator*> communicators)
     : communicators_(std::move(communicators)) {
   std::erase(communicators_, nullptr);
-  all_tell_ = std::all_of(communicators_.begin(), communicators_.end(),
-                          [](const Communicator* one) { return one->traffic(); });
+  all_report_ = std::all_of(communicators_.begin(), communicators_.end(),
+                            [](const Communicator* one) { return one->traffic(); });
 }
 
 Traffic StepTraffic::now() const {
@@ -55,8 +55,8 @@ void StepTraffic::add_to(EventLine* line) {
   recent_ = {};
 }
 
-void StepTraffic::summarize(Control& control, EventLine* line) const {
-  std::vector<double> values = {all_tell_ ? 1. : 0., counted() ? 1. : 0.};
+void StepTraffic::summarize(RankCoordinator& control, EventLine* line) const {
+  std::vector<double> values = {all_report_ ? 1. : 0., counted() ? 1. : 0.};
   for (const auto& figure : kFigures) values.push_back(overall_.mean(figure.bytes));
   const auto ranks = control.by_rank(values);
   const auto tells = [](const std::vector<double>& rank) { return rank[0] > 0; };

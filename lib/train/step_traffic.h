@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 #include "observe/event_file.h"
-#include "train/control.h"
+#include "train/rank_coordinator.h"
 
 namespace fleet {
 
@@ -23,7 +23,7 @@ class StepTraffic {
   void add_to(EventLine* line);
   // Adds to the line "summary": the mean step of each rank, by rank. Collective over control's
   // ranks; line: null if this rank writes none.
-  void summarize(Control& control, EventLine* line) const;
+  void summarize(RankCoordinator& control, EventLine* line) const;
 
  private:
   struct Sum {
@@ -34,10 +34,10 @@ class StepTraffic {
   };
   Traffic now() const;
 
-  bool counted() const { return all_tell_ && !communicators_.empty(); }
+  bool counted() const { return all_report_ && !communicators_.empty(); }
 
   std::vector<Communicator*> communicators_;
-  bool all_tell_;
+  bool all_report_;
   Traffic before_;        // at the start of the current step
   Sum recent_, overall_;  // since the last line; since the start
 };

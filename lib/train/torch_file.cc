@@ -14,7 +14,7 @@
 namespace fleet {
 namespace {
 
-constexpr uint64_t kMostPickle = uint64_t{64} << 20;
+constexpr uint64_t kMaxPickle = uint64_t{64} << 20;
 // The start of files by PyTorch before 1.6, as a pickle: 0x1950a86a20f9469cfc6c.
 constexpr char kOldMagic[] = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 constexpr std::string_view kOldStart(kOldMagic, sizeof kOldMagic - 1);
@@ -145,7 +145,7 @@ TensorFile read_zip(const std::string& path) {
     throw Error(ErrorCode::kUsage, "was saved on a big-endian machine", path,
                 "save it on a little-endian one");
   }
-  const TensorBytes pickled = zip.read(*name, kMostPickle);
+  const TensorBytes pickled = zip.read(*name, kMaxPickle);
   const Pickle pickle(text_of(pickled), path);
   std::map<std::string, TensorBytes> read;  // tensors may share a storage
   return tensors_of(pickle, path, [&](size_t index) {

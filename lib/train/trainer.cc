@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "comm/peer_wait.h"
+#include "comm/peer_wait_timer.h"
 #include "train/damaged_samples.h"
-#include "train/printed.h"
+#include "train/format_printf.h"
 
 namespace fleet {
 
@@ -25,11 +25,11 @@ TrainResult Trainer::run() {
   const int64_t epochs = job_.train.integer("epochs");
   const int64_t max_steps = job_.train.integer("max_steps");
   const auto finished = [&] {
-    return result_.stopped_by != 0 || ends_ || watch_->stops() ||
+    return result_.stopped_by != 0 || ends_ || tracker_->should_stop() ||
            (max_steps > 0 && position_.step >= max_steps);
   };
   started_ = monotonic_seconds();
-  evaluate_what_was_missed();
+  evaluate_if_missed();
   while (position_.epoch < epochs && !finished()) {
     const int64_t epoch = position_.epoch;
     train_epoch(epoch);
@@ -40,7 +40,7 @@ TrainResult Trainer::run() {
     if (every > 0 && position_.epoch % every == 0) evaluate(epoch);
   }
   runner_->executor().synchronize();
-  if (const auto bad = look_for_nan()) act_on(*bad);
+  if (const auto bad = check_for_nan()) act_on(*bad);
   if (ends_) end_for_failure();
   save_at_end();
   if (result_.stopped_by == 0 && job_.train.integer("evaluate_every") > 0) {
@@ -48,7 +48,7 @@ TrainResult Trainer::run() {
                                  : position_.epoch - 1);  // the last trained epoch
     if (ends_) end_for_failure();
   }
-  settle_save();
+  finish_save();
   if (save_failed_) save(true);  // retry: it costs nothing but time
   return finish();
 }
@@ -58,7 +58,7 @@ TrainResult Trainer::finish() {
   result_.evaluated = evaluated_step_ == position_.step;
   result_.damaged = count_damaged(data_->train(), runner_->control());
   result_.steps = position_.step;
-  result_.stopped_early = watch_->stops();
+  result_.stopped_early = tracker_->should_stop();
   summarize();
   if (!unsaved_.empty()) end_for_nan("'" + unsaved_ + "' is not finite", position_.step);
   if (!save_failure_.empty()) {
@@ -70,8 +70,8 @@ TrainResult Trainer::finish() {
 
 void Trainer::train_epoch(int64_t epoch) {
   data_->train().start_epoch(epoch, position_.batch);
-  progress_->start(printed("Epoch %lld (of %lld)", static_cast<long long>(epoch),
-                           static_cast<long long>(job_.train.integer("epochs"))),
+  progress_->start(format_printf("Epoch %lld (of %lld)", static_cast<long long>(epoch),
+                                 static_cast<long long>(job_.train.integer("epochs"))),
                    data_->train().batches(), position_.batch);
   const int64_t max_steps = job_.train.integer("max_steps");
   meter_.start();
@@ -82,7 +82,7 @@ void Trainer::train_epoch(int64_t epoch) {
       position_.epoch += 1;
       position_.batch = 0;
     }
-    if (!next_turn(batch != nullptr) || !batch) break;
+    if (!agree_on_step(batch != nullptr) || !batch) break;
     save_if_asked();
     try {
       train_step(*batch);
@@ -94,14 +94,14 @@ void Trainer::train_epoch(int64_t epoch) {
   progress_->finish();
 }
 
-bool Trainer::next_turn(bool works) {
-  Control::Request own{.stop = options_.stop ? options_.stop->load() : 0,
-                       .end = failure_ != nullptr};
+bool Trainer::agree_on_step(bool works) {
+  RankCoordinator::Request own{.stop = options_.stop ? options_.stop->load() : 0,
+                               .end = failure_ != nullptr};
   const int signals = options_.saves ? options_.saves->load() : 0;
-  own.save = save_requests_.asks(signals, monotonic_seconds());
-  const Control::Request all =
-      runner_->control().next_turn({.step = position_.step, .works = works}, own);
-  save_asked_ |= save_requests_.agree(all.save, monotonic_seconds());
+  own.save = checkpoint_requests_.is_new(signals, monotonic_seconds());
+  const RankCoordinator::Request all =
+      runner_->control().agree_on_step({.step = position_.step, .works = works}, own);
+  save_asked_ |= checkpoint_requests_.agree(all.save, monotonic_seconds());
   if (result_.stopped_by == 0) result_.stopped_by = all.stop;
   ends_ = all.end;
   return all.stop == 0 && !ends_;
@@ -116,7 +116,7 @@ const data::Batch* Trainer::next_batch(data::InputPipeline& from) {
   } catch (...) {
     if (!failure_) failure_ = std::current_exception();
   }
-  return from.stand_in();
+  return from.placeholder_batch();
 }
 
 void Trainer::train_step(const data::Batch& batch) {
@@ -130,14 +130,14 @@ void Trainer::train_step(const data::Batch& batch) {
   const bool waits = fetch || batch.index + 1 == data_->train().batches() ||
                      saves_after(step + 1) || step + 1 == job_.train.integer("max_steps");
   if (waits) runner_->executor().synchronize();
-  const std::optional<BadUpdates> bad = waits ? look_for_nan() : std::nullopt;
+  const std::optional<BadUpdates> bad = waits ? check_for_nan() : std::nullopt;
   meter_.step_done(static_cast<double>(batch.real));  // padding does not count as work
   position_.step += 1;
   position_.batch = batch.index + 1;
-  published_.step_done(position_.step, position_.epoch, PeerWait::total_ns());
+  published_.step_done(position_.step, position_.epoch, PeerWaitTimer::total_ns());
   if (fetch) report(batch, step, rate);
   if (bad) act_on(*bad);
-  progress_->update(position_.batch, printed("speed %.1f", meter_.speed()));
+  progress_->update(position_.batch, format_printf("speed %.1f", meter_.speed()));
   after_step();
 }
 
@@ -161,7 +161,7 @@ bool Trainer::evaluates_after(int64_t steps) const {
 }
 
 void Trainer::after_step() {
-  if (saving_) look_for_saved(false);
+  if (saving_) poll_save(false);
   if (compares_after(position_.step)) divergence_->compare(position_.step);
   if (saves_after(position_.step)) {
     save();
@@ -173,8 +173,8 @@ void Trainer::after_step() {
   }
 }
 
-std::optional<BadUpdates> Trainer::look_for_nan() {
-  const std::optional<BadUpdates> bad = runner_->finite_watch().look();
+std::optional<BadUpdates> Trainer::check_for_nan() {
+  const std::optional<BadUpdates> bad = runner_->finite_check().poll();
   if (bad) result_.skipped += bad->count;
   return bad;
 }
@@ -188,32 +188,33 @@ void Trainer::act_on(const BadUpdates& bad) {
     write_event(line);
   }
   if (!skips()) end_for_nan(bad.text(), bad.step);
-  if (leads()) {
+  if (is_leader()) {
     spdlog::warn("step {}: {}, {} so far", bad.step, bad.left_out(), result_.skipped);
   }
 }
 
 void Trainer::end_for_nan(const std::string& what, int64_t step) {
-  settle_save();  // so that all ranks name the same checkpoint
+  finish_save();  // so that all ranks name the same checkpoint
   throw NotFiniteError(what, "step " + std::to_string(step),
                        "lower learning_rate.base, or look at the data; " + newest_checkpoint());
 }
 
 void Trainer::evaluate(int64_t epoch) {
   if (!data_->test() || evaluated_step_ == position_.step) return;
-  std::optional<TimeAccount::Piece> piece(std::in_place, evaluating_);
+  std::optional<TimeAccumulator::Scope> piece(std::in_place, evaluating_);
   const double begun = monotonic_seconds();
-  const EvaluationOptions options{.step = position_.step,
-                                  .by_class = job_.train.boolean("evaluate_classes"),
-                                  .next_batch = [this] { return next_batch(*data_->test()); },
-                                  .next_turn = [this](bool works) { return next_turn(works); },
-                                  .batch_done = [this] { published_.pulse(); }};
+  const EvaluationOptions options{
+      .step = position_.step,
+      .by_class = job_.train.boolean("evaluate_classes"),
+      .next_batch = [this] { return next_batch(*data_->test()); },
+      .agree_on_step = [this](bool works) { return agree_on_step(works); },
+      .batch_done = [this] { published_.tick(); }};
   const auto evaluation = fleet::evaluate(*data_->test(), *runner_, options);
   if (!evaluation) return;
   result_.evaluation = evaluation->sums;
   evaluated_step_ = position_.step;
   const bool best = follow_evaluation();
-  if (leads()) report_evaluation(*evaluation, epoch, monotonic_seconds() - begun);
+  if (is_leader()) report_evaluation(*evaluation, epoch, monotonic_seconds() - begun);
   piece.reset();
   if (best && !evaluates_only()) save();  // saves only if this step is not saved yet
 }
@@ -234,32 +235,32 @@ bool Trainer::follow_evaluation() {
   const bool counts = every > 0 ? position_.batch == 0 && position_.epoch % every == 0
                                 : steps > 0 && position_.step % steps == 0;
   if (counts && schedule_->observed_step() != position_.step) follow_schedule();
-  const BestValue before = watch_->record().kept;
-  const bool best = watch_->observe(position_.step, evaluated_metrics(), counts);
+  const BestValue before = tracker_->record().kept;
+  const bool best = tracker_->observe(position_.step, evaluated_metrics(), counts);
   if (best) kept_before_ = before;
-  if (watch_->wanted()) position_.evaluations = watch_->record();
-  if (leads() && watch_->stops()) {
+  if (tracker_->wanted()) position_.evaluations = tracker_->record();
+  if (is_leader() && tracker_->should_stop()) {
     progress_->finish();  // do not write the log into the bar
-    spdlog::info("training ends early: {}", watch_->why_it_stops());
+    spdlog::info("training ends early: {}", tracker_->why_it_stops());
   }
   return best;
 }
 
 void Trainer::follow_schedule() {
-  const Evaluated evaluated{result_.evaluation.mean_loss(), result_.evaluation.acc1()};
+  const EvaluationResult evaluated{result_.evaluation.mean_loss(), result_.evaluation.acc1()};
   const std::string line = schedule_->observe(position_.step, evaluated);
   position_.schedule = schedule_->state();
-  if (line.empty() || !leads()) return;
+  if (line.empty() || !is_leader()) return;
   progress_->finish();
   spdlog::info("{}", line);
 }
 
 // A checkpoint at the end of an epoch is older than the evaluation there, which schedule, best
 // checkpoint and early stopping need.
-void Trainer::evaluate_what_was_missed() {
+void Trainer::evaluate_if_missed() {
   const bool by_schedule =
-      schedule_->follows_evaluations() && schedule_->observed_step() != position_.step;
-  const bool by_watch = watch_->wanted() && watch_->record().observed_step != position_.step;
+      schedule_->depends_on_evaluations() && schedule_->observed_step() != position_.step;
+  const bool by_watch = tracker_->wanted() && tracker_->record().observed_step != position_.step;
   if ((!by_schedule && !by_watch) || position_.step == 0 || position_.batch != 0) return;
   if (position_.epoch % job_.train.integer("evaluate_every") != 0) return;
   evaluate(position_.epoch - 1);

@@ -10,16 +10,16 @@
 #include "observe/meter.h"
 #include "observe/progress.h"
 #include "observe/rank_progress.h"
-#include "observe/time_account.h"
+#include "observe/time_accumulator.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_requests.h"
 #include "train/checkpoint_saver.h"
 #include "train/divergence.h"
 #include "train/evaluation.h"
-#include "train/evaluation_watch.h"
+#include "train/evaluation_tracker.h"
 #include "train/job_data.h"
 #include "train/run_folder.h"
-#include "train/save_requests.h"
 #include "train/step_runner.h"
 
 namespace fleet {
@@ -56,7 +56,7 @@ class Trainer {
   // start.
   Trainer(const Job& job, Device& device, const TrainerOptions& options);
   ~Trainer();
-  // Throws NotFiniteError (train/finite_watch.h) on all ranks if train.on_nan requires it, and at
+  // Throws NotFiniteError (train/finite_check.h) on all ranks if train.on_nan requires it, and at
   // the end if the last state could not be saved because it is not finite.
   TrainResult run();
   Session& session() const { return runner_->session(); }
@@ -65,9 +65,9 @@ class Trainer {
   void open_folder();
   void open_metrics();
   std::string checkpoints() const { return output_ + "/checkpoints"; }
-  void say_unused();
+  void log_unused_options();
   void load();
-  std::vector<double> resume_on_all_ranks(bool goes_on);
+  std::vector<double> resume_on_all_ranks(bool continues_run);
   void resume(const std::string& folder);  // a folder, or "no"
   void set_aside_other_checkpoints();
   void check_goes_on(const TrainingPosition& saved, const std::string& folder) const;
@@ -79,17 +79,17 @@ class Trainer {
   void train_step(const data::Batch& batch);
   void add_telemetry(EventLine* line);
   void write_event(const EventLine& line);
-  void keep_going(const std::function<void()>& write);
+  void continue_on_error(const std::function<void()>& write);
   void report(const data::Batch& batch, int64_t step, double rate);
   bool compares_after(int64_t steps) const;  // whether ranks compare parameters after this step
   bool saves_after(int64_t steps) const;     // whether to save a checkpoint after this step
   void after_step();
-  std::optional<BadUpdates> look_for_nan();
+  std::optional<BadUpdates> check_for_nan();
   void act_on(const BadUpdates& bad);
   [[noreturn]] void end_for_nan(const std::string& what, int64_t step);
   std::string newest_checkpoint();
-  void say_unsaved();
-  bool next_turn(bool works);  // false: all ranks stop
+  void log_unsaved();
+  bool agree_on_step(bool works);  // false: all ranks stop
   const data::Batch* next_batch(data::InputPipeline& from);
   [[noreturn]] void end_for_failure();
   void save_if_asked();
@@ -97,30 +97,31 @@ class Trainer {
   bool evaluates_after(int64_t steps) const;  // within an epoch
   void evaluate(int64_t epoch);
   void report_evaluation(const Evaluation& evaluation, int64_t epoch, double seconds);
-  void evaluate_what_was_missed();
+  void evaluate_if_missed();
   EvaluatedMetrics evaluated_metrics() const;
   bool follow_evaluation();
   void follow_schedule();
-  void tell_best(EventLine* summary);
-  void tell_times(EventLine* summary);
+  void report_best(EventLine* summary);
+  void report_times(EventLine* summary);
   void save(bool at_end = false);
-  void look_for_saved(bool wait);
-  void settle_save();
+  void poll_save(bool wait);
+  void finish_save();
   void save_at_end();
   void summarize();
-  bool leads() const { return options_.rank == 0; }
-  bool skips() const { return runner_->finite_watch().skips(); }
+  bool is_leader() const { return options_.rank == 0; }
+  bool skips() const { return runner_->finite_check().skips(); }
 
   const Job job_;
   Device& device_;
   const TrainerOptions options_;
   std::unique_ptr<RunFolder> run_folder_;  // on rank 0
   std::string output_;                     // its path, on all ranks
-  bool goes_on_ = false;  // resumed from a checkpoint of this folder, or this run had begun in it
+  bool continues_run_ =
+      false;  // resumed from a checkpoint of this folder, or this run had begun in it
   std::unique_ptr<JobData> data_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Schedule> schedule_;
-  std::unique_ptr<EvaluationWatch> watch_;
+  std::unique_ptr<EvaluationTracker> tracker_;
   BestValue kept_before_;                        // the previous best value
   std::unique_ptr<DivergenceCheck> divergence_;  // null: no comparison
   std::unique_ptr<EventFile> events_;            // on rank 0
@@ -140,14 +141,14 @@ class Trainer {
   std::string save_failure_;  // of this rank
   std::string unsaved_;       // reason why the last checkpoint was not saved
   bool warned_of_nan_ = false;
-  std::exception_ptr failure_;          // of this rank's data
-  bool ends_ = false;                   // on all ranks: some rank cannot continue
-  SaveRequests save_requests_;          // by signals
-  bool save_asked_ = false;             // requested, not done yet
-  std::optional<double> loss_scaling_;  // at the last fetch
+  std::exception_ptr failure_;              // of this rank's data
+  bool ends_ = false;                       // on all ranks: some rank cannot continue
+  CheckpointRequests checkpoint_requests_;  // by signals
+  bool save_asked_ = false;                 // requested, not done yet
+  std::optional<double> loss_scaling_;      // at the last fetch
   TrainResult result_;
-  double begun_ = 0, started_ = 0;        // time of construction; time of the first step
-  TimeAccount evaluating_, saving_time_;  // time during which training waited
+  double begun_ = 0, started_ = 0;            // time of construction; time of the first step
+  TimeAccumulator evaluating_, saving_time_;  // time during which training waited
 };
 
 }  // namespace fleet

@@ -26,7 +26,7 @@ void Trainer::end_for_failure() {
       job_.checkpoint.integer("every_epochs") > 0) {
     save(true);
   }
-  settle_save();
+  finish_save();
   const double failed = failure_ ? 1 : 0;
   const auto failures = runner_->control().by_rank({&failed, 1});
   if (failure_) std::rethrow_exception(failure_);
@@ -40,54 +40,54 @@ void Trainer::end_for_failure() {
 void Trainer::save_if_asked() {
   if (!std::exchange(save_asked_, false)) return;
   runner_->executor().synchronize();
-  if (const auto bad = look_for_nan()) act_on(*bad);
+  if (const auto bad = check_for_nan()) act_on(*bad);
   save();
   meter_.start();
 }
 
 std::string Trainer::newest_checkpoint() {
-  if (saving_) look_for_saved(true);
+  if (saving_) poll_save(true);
   const auto newest = latest_checkpoint(checkpoints());
   return newest ? "the newest good checkpoint is " + *newest : "there is no checkpoint yet";
 }
 
 // A checkpoint with bad values must not take the place of a good one.
-void Trainer::say_unsaved() {
+void Trainer::log_unsaved() {
   const std::string what = "'" + unsaved_ + "' is not finite";
-  if (runner_->finite_watch().on_nan() == OnNan::kStop) end_for_nan(what, position_.step);
-  if (leads()) {
+  if (runner_->finite_check().on_nan() == OnNan::kStop) end_for_nan(what, position_.step);
+  if (is_leader()) {
     spdlog::warn("step {} is not saved: {}; {}", position_.step, what, newest_checkpoint());
   }
 }
 
 void Trainer::save(bool at_end) {
-  const TimeAccount::Piece piece(saving_time_);
-  settle_save();
+  const TimeAccumulator::Scope piece(saving_time_);
+  finish_save();
   if (saved_step_ == position_.step) return;
   progress_->finish();  // do not write the log into the bar
-  runner_->bring_together(position_.step);
+  runner_->sync_ranks(position_.step);
   if (divergence_)
     divergence_->compare(position_.step);  // never replace a good checkpoint by a bad one
-  unsaved_ = runner_->finite_watch().bad_state();
-  if (!unsaved_.empty()) return say_unsaved();
+  unsaved_ = runner_->finite_check().bad_state();
+  if (!unsaved_.empty()) return log_unsaved();
   saved_step_ = position_.step;
   saving_ = true;
   const Keep keep{.newest = static_cast<int>(job_.checkpoint.integer("keep")),
-                  .also_step = watch_->record().kept.step};
+                  .also_step = tracker_->record().kept.step};
   if (!at_end) return saver_->begin(position_, keep);
   saver_->save(position_, keep);
-  settle_save();
+  finish_save();
 }
 
 // The result of a save in the background. Training continues after a failure: the next save may
 // succeed.
-void Trainer::look_for_saved(bool wait) {
+void Trainer::poll_save(bool wait) {
   const auto outcome = saver_->take(wait);
   if (!outcome) return;
   progress_->finish();
   save_failure_.clear();
   if (!outcome->failure) {
-    if (leads()) spdlog::info("saved {}", outcome->folder);
+    if (is_leader()) spdlog::info("saved {}", outcome->folder);
     return published_.saved(outcome->step);
   }
   save_failure_ = saving_failure(outcome->failure);
@@ -96,19 +96,20 @@ void Trainer::look_for_saved(bool wait) {
 }
 
 // Waits for the previous save and for the ranks' agreement on its result.
-void Trainer::settle_save() {
+void Trainer::finish_save() {
   if (!std::exchange(saving_, false)) return;
-  const TimeAccount::Piece piece(saving_time_);
-  look_for_saved(true);
+  const TimeAccumulator::Scope piece(saving_time_);
+  poll_save(true);
   double failed = save_failure_.empty() ? 0 : 1;
   runner_->control().sum({&failed, 1});
   save_failed_ = failed > 0;
-  if (save_failed_ && watch_->record().kept.step == saved_step_) watch_->take_back(kept_before_);
+  if (save_failed_ && tracker_->record().kept.step == saved_step_)
+    tracker_->restore_best(kept_before_);
   (save_failed_ ? saved_step_ : kept_step_) = save_failed_ ? kept_step_ : saved_step_;
 }
 
 void Trainer::save_at_end() {
-  settle_save();
+  finish_save();
   if (job_.checkpoint.boolean("at_end") || save_failed_) save(true);
 }
 

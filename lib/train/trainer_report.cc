@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "base/text.h"
-#include "train/printed.h"
+#include "train/format_printf.h"
 #include "train/trainer.h"
 
 namespace fleet {
@@ -16,7 +16,7 @@ namespace fleet {
 void Trainer::open_metrics() {
   run_folder_->begin();
   const std::string path = output_ + "/metrics.jsonl";
-  const auto aside = goes_on_ || evaluates_only() ? std::nullopt : set_aside(path);
+  const auto aside = continues_run_ || evaluates_only() ? std::nullopt : set_aside(path);
   if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
   events_ = std::make_unique<EventFile>(path);
   write_event(EventLine("start")
@@ -31,19 +31,19 @@ void Trainer::open_metrics() {
 
 void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
   const MetricSums sums = sum_over_ranks(session().read_metrics(false), runner_->control());
-  if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_ && !runner_->finite_watch().looks()) {
+  if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_ && !runner_->finite_check().enabled()) {
     warned_of_nan_ = true;
     spdlog::warn("the loss of step {} is {}: lower learning_rate.base, or look at the data", step,
                  sums.mean_loss());
   }
-  progress_->print(printed("worker_index: %d, step%lld cost = %f, speed: %f", options_.rank,
-                           static_cast<long long>(step), sums.mean_loss(), meter_.speed()));
-  progress_->print(printed("[Epoch %lld, batch %lld] loss: %.5f, acc1: %.5f, acc%lld: %.5f",
-                           static_cast<long long>(batch.epoch), static_cast<long long>(batch.index),
-                           sums.mean_loss(), sums.acc1(),
-                           static_cast<long long>(session().training().top_k), sums.acck()));
+  progress_->print(format_printf("worker_index: %d, step%lld cost = %f, speed: %f", options_.rank,
+                                 static_cast<long long>(step), sums.mean_loss(), meter_.speed()));
+  progress_->print(format_printf("[Epoch %lld, batch %lld] loss: %.5f, acc1: %.5f, acc%lld: %.5f",
+                                 static_cast<long long>(batch.epoch),
+                                 static_cast<long long>(batch.index), sums.mean_loss(), sums.acc1(),
+                                 static_cast<long long>(session().training().top_k), sums.acck()));
   const std::optional<double> scaling = session().read_loss_scaling();
-  if (scaling && loss_scaling_ && *scaling < *loss_scaling_ && leads()) {
+  if (scaling && loss_scaling_ && *scaling < *loss_scaling_ && is_leader()) {
     spdlog::info("gradients overflowed: the loss scale is now {}", *scaling);
   }
   loss_scaling_ = scaling;
@@ -85,9 +85,9 @@ void Trainer::report_evaluation(const Evaluation& evaluation, int64_t epoch, dou
   const MetricSums& sums = evaluation.sums;
   const int64_t k = session().training().top_k;
   progress_->print(
-      printed("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
-              static_cast<long long>(epoch), sums.weight, sums.mean_loss(), sums.acc1(),
-              static_cast<long long>(k), sums.acck()));
+      format_printf("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
+                    static_cast<long long>(epoch), sums.weight, sums.mean_loss(), sums.acc1(),
+                    static_cast<long long>(k), sums.acck()));
   EventLine line("test");
   line.add("step", position_.step)
       .add("epoch", epoch)
@@ -104,18 +104,18 @@ void Trainer::report_evaluation(const Evaluation& evaluation, int64_t epoch, dou
   }
   write_event(line);
   if (!evaluation.classes) return;
-  keep_going([&] {
+  continue_on_error([&] {
     write_file_atomically(output_ + "/confusion_matrix.csv",
                           evaluation.classes->csv(position_.card.classes));
   });
 }
 
 void Trainer::write_event(const EventLine& line) {
-  keep_going([&] { events_->write(line); });
+  continue_on_error([&] { events_->write(line); });
 }
 
 // A failed line does not end training: the disk may be full only for a while.
-void Trainer::keep_going(const std::function<void()>& write) {
+void Trainer::continue_on_error(const std::function<void()>& write) {
   try {
     write();
     events_fail_ = false;
@@ -130,9 +130,9 @@ void Trainer::keep_going(const std::function<void()>& write) {
   }
 }
 
-void Trainer::tell_best(EventLine* summary) {
-  if (watch_->may_stop()) summary->add("stopped_early", watch_->stops());
-  const BestValue& best = watch_->record().kept;
+void Trainer::report_best(EventLine* summary) {
+  if (tracker_->may_stop()) summary->add("stopped_early", tracker_->should_stop());
+  const BestValue& best = tracker_->record().kept;
   if (best.step < 0) return;
   const std::string folder = folder_of_step(checkpoints(), best.step);
   std::printf("best %s: %g at step %lld, %s\n", best.metric.c_str(), best.value,
@@ -144,7 +144,7 @@ void Trainer::tell_best(EventLine* summary) {
 }
 
 // The speed counts everything except start, evaluation and saving; the ends of epochs count too.
-void Trainer::tell_times(EventLine* summary) {
+void Trainer::report_times(EventLine* summary) {
   const double now = monotonic_seconds();
   const double starting = started_ - begun_;
   const double training =
@@ -172,11 +172,11 @@ void Trainer::tell_times(EventLine* summary) {
 
 void Trainer::summarize() {
   EventLine summary("summary");
-  runner_->traffic().summarize(runner_->control(), leads() ? &summary : nullptr);
+  runner_->traffic().summarize(runner_->control(), is_leader() ? &summary : nullptr);
   const double peak = static_cast<double>(process_memory().peak);
   const auto peaks = runner_->control().by_rank({&peak, 1});
-  if (!leads()) return;
-  tell_times(&summary);
+  if (!is_leader()) return;
+  report_times(&summary);
   if (result_.damaged > 0) {
     std::printf("damaged images replaced: %lld\n", static_cast<long long>(result_.damaged));
   }
@@ -192,8 +192,8 @@ void Trainer::summarize() {
     std::printf("test loss: %.4f, acc1: %.4f\n", result_.evaluation.mean_loss(),
                 result_.evaluation.acc1());
   }
-  if (watch_->stops()) std::printf("ended early: %s\n", watch_->why_it_stops().c_str());
-  tell_best(&summary);
+  if (tracker_->should_stop()) std::printf("ended early: %s\n", tracker_->why_it_stops().c_str());
+  report_best(&summary);
   std::fflush(stdout);
   std::vector<int64_t> by_rank;
   for (const auto& rank : peaks) by_rank.push_back(std::llround(rank[0]));

@@ -7,7 +7,7 @@
 #include "train/device_settings.h"
 #include "train/initial_weights.h"
 #include "train/safetensors.h"
-#include "train/same_start.h"
+#include "train/start_comparison.h"
 #include "train/trainer.h"
 #include "train/unused_options.h"
 
@@ -55,7 +55,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   schedule_ = std::make_unique<Schedule>(job_.schedule, data_->train().batches(),
                                          job_.train.integer("epochs"), position_.global_batch);
   check_evaluates();
-  if (schedule_->follows_evaluations() &&
+  if (schedule_->depends_on_evaluations() &&
       (!data_->test() || job_.train.integer("evaluate_every") == 0)) {
     throw Error(ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
                 "learning_rate.name " + job_.schedule.text("name"),
@@ -67,18 +67,19 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   for (const auto& [name, value] : evaluated_metrics()) {
     if (evaluates) metrics.push_back(name);
   }
-  watch_ = std::make_unique<EvaluationWatch>(job_, metrics);
-  if (leads() && schedule_->scale() != 1) {
+  tracker_ = std::make_unique<EvaluationTracker>(job_, metrics);
+  if (is_leader() && schedule_->scale() != 1) {
     spdlog::info("learning rates x {:g}: the global batch is {}, they are meant for {}",
                  schedule_->scale(), position_.global_batch,
                  job_.schedule.integer("reference_batch"));
   }
-  if (leads()) say_unused();
+  if (is_leader()) log_unused_options();
   load();
   const JobRank own{options.rank, options.world};
-  std::unique_ptr<Control> of_saver;  // the saver's thread takes its own turns
+  std::unique_ptr<RankCoordinator> of_saver;  // the saver's thread takes its own turns
   if (!rank_states(runner_->executor().program()).empty()) {
-    of_saver = std::make_unique<Control>(options.control ? options.control : options.communicator);
+    of_saver =
+        std::make_unique<RankCoordinator>(options.control ? options.control : options.communicator);
   }
   saver_ = std::make_unique<CheckpointSaver>(checkpoints(), runner_->executor(), own,
                                              std::move(of_saver));
@@ -87,9 +88,9 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     divergence_ =
         std::make_unique<DivergenceCheck>(runner_->executor(), device_, runner_->control(), own);
   }
-  if (leads()) open_metrics();
+  if (is_leader()) open_metrics();
   progress_ = std::make_unique<Progress>(Progress::Options{
-      .width = leads() ? options.terminal_width : 0, .plain_seconds = 0, .write = {}});
+      .width = is_leader() ? options.terminal_width : 0, .plain_seconds = 0, .write = {}});
 }
 
 Trainer::~Trainer() = default;
@@ -97,7 +98,7 @@ Trainer::~Trainer() = default;
 // Checks that the output folder is writable before training starts.
 void Trainer::open_folder() {
   output_ = job_.train.text("output");
-  if (leads()) {
+  if (is_leader()) {
     const std::string name = job_.train.text("name");
     run_folder_ = std::make_unique<RunFolder>(
         RunFolderOptions{.output = output_,
@@ -114,7 +115,7 @@ void Trainer::open_folder() {
 }
 
 // Reports all options that have no effect.
-void Trainer::say_unused() {
+void Trainer::log_unused_options() {
   const JobFacts facts{.world = options_.world,
                        .evaluates = data_->test() != nullptr,
                        .steps = data_->train().batches() * job_.train.integer("epochs"),
@@ -134,14 +135,14 @@ void Trainer::load() {
     WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
     if (evaluates_only()) options.classes = position_.card.classes;
     for (const auto& line : load_weights(weights, options, runner_->executor())) {
-      if (leads()) spdlog::info("{}: {}", weights, line);
+      if (is_leader()) spdlog::info("{}: {}", weights, line);
     }
   }
   double own = options_.restarted && is_of_run(output_, options_.run) ? 1 : 0;
   runner_->control().sum({&own, 1});
-  goes_on_ = own == options_.world;
-  const std::vector<double> steps = resume_on_all_ranks(goes_on_);
-  if (leads() && !weights.empty() && saved_step_ >= 0) {
+  continues_run_ = own == options_.world;
+  const std::vector<double> steps = resume_on_all_ranks(continues_run_);
+  if (is_leader() && !weights.empty() && saved_step_ >= 0) {
     spdlog::warn("checkpoint.weights has no effect: the job resumes from a checkpoint");
   }
   check_same_start(steps);
@@ -151,17 +152,17 @@ void Trainer::load() {
   }
   const bool saves = job_.checkpoint.boolean("at_end") ||
                      job_.checkpoint.integer("every_steps") > 0 ||
-                     job_.checkpoint.integer("every_epochs") > 0 || watch_->keeps_best();
+                     job_.checkpoint.integer("every_epochs") > 0 || tracker_->keeps_best();
   if (saves && !rank_states(runner_->executor().program()).empty()) {
     check_folder_is_shared(output_, {options_.rank, options_.world}, runner_->control());
   }
-  if (leads()) mark_as_of_run(output_, options_.run);
+  if (is_leader()) mark_as_of_run(output_, options_.run);
 }
 
 // The step of the checkpoint that each rank loaded; -1: none. With "auto" all ranks together skip a
 // damaged one.
-std::vector<double> Trainer::resume_on_all_ranks(bool goes_on) {
-  const std::string wanted = goes_on ? "auto" : job_.checkpoint.text("resume");
+std::vector<double> Trainer::resume_on_all_ranks(bool continues_run) {
+  const std::string wanted = continues_run ? "auto" : job_.checkpoint.text("resume");
   const std::string root = checkpoints();
   for (int64_t below = kForever;;) {
     const auto folder = wanted == "auto" ? latest_checkpoint(root, below) : std::nullopt;
@@ -191,7 +192,7 @@ std::vector<double> Trainer::resume_on_all_ranks(bool goes_on) {
 }
 
 void Trainer::set_aside_other_checkpoints() {
-  if (!leads()) return;
+  if (!is_leader()) return;
   const auto aside = set_checkpoints_aside(checkpoints());
   if (aside) spdlog::info("checkpoints of an earlier run are now in {}", *aside);
 }
@@ -208,7 +209,7 @@ void Trainer::resume(const std::string& folder) {
   check_same_classes(saved.card.classes, position_.card.classes, folder,
                      "use the data it was trained with, or checkpoint.weights to train a new head");
   schedule_->restore(saved.schedule);
-  watch_->restore(saved.evaluations);
+  tracker_->restore(saved.evaluations);
   check_validation(saved, folder);
   const std::string validation = position_.validation;
   ModelCard card = std::move(position_.card);
@@ -224,11 +225,11 @@ void Trainer::resume(const std::string& folder) {
   if (!own && !evaluates_only()) {
     set_aside_other_checkpoints();
     // The best checkpoint is not in this folder.
-    watch_->take_back({.metric = watch_->record().kept.metric});
+    tracker_->restore_best({.metric = tracker_->record().kept.metric});
   }
-  position_.evaluations = watch_->record();
-  goes_on_ |= own;
-  if (leads()) {
+  position_.evaluations = tracker_->record();
+  continues_run_ |= own;
+  if (is_leader()) {
     spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,
                  saved.batch);
     if (!note.empty()) spdlog::info("{}", note);
@@ -245,7 +246,7 @@ void Trainer::check_validation(const TrainingPosition& saved, const std::string&
   const std::string what =
       "was trained with the validation split " + text(before) + ", this job's is " + text(now);
   if (evaluates_only()) {
-    if (leads() && !now.empty()) {
+    if (is_leader() && !now.empty()) {
       spdlog::warn("{} {}: it may have been trained on samples that it is evaluated on", folder,
                    what);
     }

@@ -21,7 +21,7 @@ class Lines {
     lines_.push_back(join(unused, ", ") + (unused.size() == 1 ? " has" : " have") +
                      " no effect: " + why);
   }
-  void say(bool when, const std::string& line) {
+  void add_if(bool when, const std::string& line) {
     if (when) lines_.push_back(line);
   }
   std::vector<std::string> take() { return std::move(lines_); }
@@ -41,10 +41,11 @@ void add_data(const Job& job, Lines* lines) {
   lines->add(job.data.number("validation_split") == 0, {"data.validation_seed"},
              "data.validation_split is 0");
   if (source == "idx" && job.data.number("validation_split") > 0) {
-    lines->say(true,
-               "data.validation_split: evaluation uses a part of the training images, and the test "
-               "images of the folder (" +
-                   job.data.text("test.images") + ") are not read");
+    lines->add_if(
+        true,
+        "data.validation_split: evaluation uses a part of the training images, and the test "
+        "images of the folder (" +
+            job.data.text("test.images") + ") are not read");
   }
   lines->add(!job.data.boolean("augment.random_resized_crop"),
              {"data.augment.random_resized_crop_scale", "data.augment.random_resized_crop_ratio"},
@@ -57,10 +58,10 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
               "data.eval.resize"},
              "there are no test data (data.test)");
   const int64_t most = job.train.integer("max_steps");
-  lines->say(facts.steps > 0 && most > facts.steps,
-             "train.max_steps " + std::to_string(most) +
-                 " is not reached: " + std::to_string(job.train.integer("epochs")) +
-                 " epochs are " + std::to_string(facts.steps) + " steps; train.epochs decides");
+  lines->add_if(facts.steps > 0 && most > facts.steps,
+                "train.max_steps " + std::to_string(most) +
+                    " is not reached: " + std::to_string(job.train.integer("epochs")) +
+                    " epochs are " + std::to_string(facts.steps) + " steps; train.epochs decides");
   const bool saves = job.checkpoint.boolean("at_end") ||
                      job.checkpoint.integer("every_steps") > 0 ||
                      job.checkpoint.integer("every_epochs") > 0 ||
@@ -88,14 +89,14 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
   }
   lines->add(job.settings.texts("predict.input").empty(), typed,
              "nothing is to be predicted (predict.input, --predict): the job trains");
-  lines->say(
+  lines->add_if(
       job.train.text("class_weights.rule") == "balanced" && job.data.text("sampling") == "balanced",
       "train.class_weights and data.sampling are both balanced: rare classes count twice; "
       "remove one of them");
   const int64_t classes = job.model.integer("num_classes");
-  lines->say(facts.data_classes > 0 && facts.data_classes < classes,
-             "the model has " + std::to_string(classes) + " classes, the training data name " +
-                 std::to_string(facts.data_classes) + " (model.num_classes)");
+  lines->add_if(facts.data_classes > 0 && facts.data_classes < classes,
+                "the model has " + std::to_string(classes) + " classes, the training data name " +
+                    std::to_string(facts.data_classes) + " (model.num_classes)");
 }
 
 void add_optimizer(const Job& job, Lines* lines) {
@@ -135,10 +136,11 @@ std::vector<std::string> unused_parameter_names(const Job& job, const Program& p
   look("exclude_from_weight_decay", [](const std::string& name, const std::string& part) {
     return name.find(part) != std::string::npos;
   });
-  look("frozen",
-       [](const std::string& name, const std::string& pattern) { return fits(pattern, name); });
+  look("frozen", [](const std::string& name, const std::string& pattern) {
+    return matches_pattern(pattern, name);
+  });
   look("groups", [](const std::string& name, const std::string& group) {
-    return fits(group.substr(0, group.find(':')), name);
+    return matches_pattern(group.substr(0, group.find(':')), name);
   });
   if (job.optimizer.text("name") == "lamb") {
     look("exclude_suffixes",

@@ -80,12 +80,12 @@ void ZipFile::bad(const std::string& what) const {
 }
 
 void ZipFile::list() {
-  constexpr size_t kMostEntries = 1'000'000;
+  constexpr size_t kMaxEntries = 1'000'000;
   for (int code = unzGoToFirstFile(zip_); code == UNZ_OK; code = unzGoToNextFile(zip_)) {
     char name[512] = "";
     unz_file_info64 info;
     unz64_file_pos place;
-    if (entries_.size() >= kMostEntries ||
+    if (entries_.size() >= kMaxEntries ||
         unzGetCurrentFileInfo64(zip_, &info, name, sizeof name - 1, nullptr, 0, nullptr, 0) !=
             UNZ_OK ||
         unzGetFilePos64(zip_, &place) != UNZ_OK) {

@@ -1,7 +1,7 @@
 # Installation and packages (docs/how-to/packaging.md). Everything is relocatable: programs find their libraries in
 # ../lib/fleetrun. glibc, the GPU driver and the CUDA libraries come from the machine.
 #
-#   runtime    the programs, the backends' modules, third-party libraries, job files, man pages, completion
+#   runtime    the programs, the backends' plugins, third-party libraries, job files, man pages, completion
 #   checks     files for scripts/gpu_check.sh and gpu_bench.sh: tests labelled gpu, their helpers, golden values.
 #              Only in the portable tarball (scripts/portable.sh)
 #
@@ -31,7 +31,7 @@ foreach(program fleetrun fleet-worker)
     list(APPEND FLEET_PROGRAMS ${program})
   endif()
 endforeach()
-fleet_collect_targets(${CMAKE_SOURCE_DIR}/lib MODULE_LIBRARY FLEET_MODULES)
+fleet_collect_targets(${CMAKE_SOURCE_DIR}/lib MODULE_LIBRARY FLEET_PLUGINS)
 
 # Tests labelled gpu, and helpers that they need: set_property(TARGET helper PROPERTY FLEET_GPU_CHECK ON).
 set(FLEET_CHECKS)
@@ -52,7 +52,7 @@ if(FLEET_BUILD_TESTS)
   list(JOIN gpu_tests "\n" lines)
   file(CONFIGURE OUTPUT ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/gpu_tests.txt CONTENT "${lines}\n" @ONLY)
 endif()
-add_custom_target(portable_files DEPENDS pages ${FLEET_PROGRAMS} ${FLEET_MODULES} ${FLEET_CHECKS})
+add_custom_target(portable_files DEPENDS pages ${FLEET_PROGRAMS} ${FLEET_PLUGINS} ${FLEET_CHECKS})
 
 # DT_RPATH, not DT_RUNPATH: only DT_RPATH also applies to libraries of libraries (libgloo's libhiredis).
 foreach(program ${FLEET_PROGRAMS} ${FLEET_CHECKS})
@@ -60,17 +60,17 @@ foreach(program ${FLEET_PROGRAMS} ${FLEET_CHECKS})
   target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
 endforeach()
 # DT_RUNPATH: LD_LIBRARY_PATH comes first, as a user with several versions of CUDA expects.
-foreach(module ${FLEET_MODULES})
-  set_target_properties(${module} PROPERTIES INSTALL_RPATH "$ORIGIN:/usr/local/cuda/lib64")
-  target_link_options(${module} PRIVATE -Wl,--enable-new-dtags)
+foreach(plugin ${FLEET_PLUGINS})
+  set_target_properties(${plugin} PROPERTIES INSTALL_RPATH "$ORIGIN:/usr/local/cuda/lib64")
+  target_link_options(${plugin} PRIVATE -Wl,--enable-new-dtags)
 endforeach()
 
 install(TARGETS ${FLEET_PROGRAMS} RUNTIME_DEPENDENCY_SET fleet_libraries RUNTIME DESTINATION bin COMPONENT runtime)
 # A link to fleetrun.
 install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/fleetd DESTINATION bin COMPONENT runtime)
-if(FLEET_MODULES)
+if(FLEET_PLUGINS)
   # Their dependencies are not collected: apart from CUDA's, they need the same libraries as the programs.
-  install(TARGETS ${FLEET_MODULES} LIBRARY DESTINATION ${FLEET_LIBRARY_FOLDER} COMPONENT runtime)
+  install(TARGETS ${FLEET_PLUGINS} LIBRARY DESTINATION ${FLEET_LIBRARY_FOLDER} COMPONENT runtime)
 endif()
 if(FLEET_CHECKS)
   install(TARGETS ${FLEET_CHECKS} RUNTIME_DEPENDENCY_SET fleet_check_libraries

@@ -19,8 +19,8 @@ def program_folder():
     sys.exit("no programs found: run scripts/dev.sh build cuda, unpack the portable tarball, or set FLEET_BIN")
 
 
-def modules(folder):
-    """The CUDA modules of a build: libfleet_*.so beside the programs or in lib/fleetrun."""
+def plugins(folder):
+    """The CUDA plugins of a build: libfleet_*.so beside the programs or in lib/fleetrun."""
     found = glob.glob(os.path.join(folder, "libfleet_*.so"))
     return found + glob.glob(os.path.join(os.path.dirname(folder), "lib", "fleetrun", "libfleet_*.so"))
 
@@ -52,7 +52,7 @@ def wheel_folders():
 
 
 def cuda_environment(folder):
-    """Variables with which the modules find the CUDA libraries, and one line per library with its path.
+    """Variables with which the plugins find the CUDA libraries, and one line per library with its path.
 
 Searches in this order: LD_LIBRARY_PATH, /usr/local/cuda/lib64, the system's own folders (ldconfig), Python packages.
     """
@@ -63,7 +63,7 @@ Searches in this order: LD_LIBRARY_PATH, /usr/local/cuda/lib64, the system's own
         known = ""
     cache = dict(re.findall(r"^\s*(\S+) .*=> (\S+)$", known, re.MULTILINE))
     wheels, added, lines = None, [], []
-    for name in needed_libraries(modules(folder)):
+    for name in needed_libraries(plugins(folder)):
         places = [path for path in given + ["/usr/local/cuda/lib64"] if os.path.exists(os.path.join(path, name))]
         if places or name in cache:
             lines.append(f"{name}: {os.path.join(places[0], name) if places else cache[name]}")

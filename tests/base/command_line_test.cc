@@ -194,8 +194,8 @@ TEST(RunCommand, HelpIsPrinted_ElseItRuns) {
 
 TEST(ReadOptions, FirstPlainWord_EndsThem) {
   const CommandSyntax known = syntax();
-  const OptionWords words = read_options(known.options.options(), {"-f", "prog", "--rank", "-f"},
-                                         PlainWord::kEndsOptions);
+  const ParsedOptions words = read_options(known.options.options(), {"-f", "prog", "--rank", "-f"},
+                                           PositionalWords::kEndOptions);
   EXPECT_EQ(words.options.size(), 1u);
   EXPECT_THAT(words.words, ElementsAre("prog", "--rank", "-f"));
   EXPECT_THAT(words.rest, IsEmpty());

@@ -25,12 +25,12 @@ TEST(OneLine, Long_IsCutBetweenCharacters) {
 }
 
 TEST(FileWord, AnyText_IsOnePartOfAPath) {
-  EXPECT_EQ(file_word("night-7_a.b"), "night-7_a.b");
-  EXPECT_EQ(file_word("../a b\n\xc3\xa9"), ".._a_b___");
+  EXPECT_EQ(file_name_component("night-7_a.b"), "night-7_a.b");
+  EXPECT_EQ(file_name_component("../a b\n\xc3\xa9"), ".._a_b___");
   const std::string longest(100, 'x'), longer(101, 'x');
-  EXPECT_EQ(file_word(longest), longest);
-  EXPECT_EQ(file_word(longer).size(), 100u);
-  EXPECT_NE(file_word(longer), file_word(longer + "y"));
+  EXPECT_EQ(file_name_component(longest), longest);
+  EXPECT_EQ(file_name_component(longer).size(), 100u);
+  EXPECT_NE(file_name_component(longer), file_name_component(longer + "y"));
 }
 
 }  // namespace

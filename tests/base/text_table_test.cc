@@ -6,12 +6,14 @@ namespace fleet {
 namespace {
 
 TEST(Aligned, ColumnsAreAsWideAsTheirWidestCell) {
-  EXPECT_EQ(aligned({{"a", "bb", "c"}, {"aaa", "", "cc"}, {"x"}}, "> "),
+  EXPECT_EQ(format_table({{"a", "bb", "c"}, {"aaa", "", "cc"}, {"x"}}, "> "),
             "> a    bb  c\n> aaa      cc\n> x\n");
-  EXPECT_EQ(aligned({}), "");
+  EXPECT_EQ(format_table({}), "");
 }
 
-TEST(Aligned, NothingIsLeftAtTheEndOfALine) { EXPECT_EQ(aligned({{"a", ""}, {"", ""}}), "a\n\n"); }
+TEST(Aligned, NothingIsLeftAtTheEndOfALine) {
+  EXPECT_EQ(format_table({{"a", ""}, {"", ""}}), "a\n\n");
+}
 
 }  // namespace
 }  // namespace fleet

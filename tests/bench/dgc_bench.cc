@@ -45,7 +45,7 @@ struct Contender {
 Contender made(const std::string& name, Program program, Device& device) {
   Contender contender{name};
   contender.executor =
-      std::make_unique<Executor>(make_plan(std::move(program), {}), device, nullptr);
+      std::make_unique<Executor>(plan_program(std::move(program), {}), device, nullptr);
   contender.executor->initialize(1);
   contender.executor->run({});
   return contender;

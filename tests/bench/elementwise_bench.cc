@@ -41,7 +41,7 @@ double seconds_of(const std::function<void(Program&, SectionId)>& build, HostDev
       if (id != kNoVar) keep.push_back(id);
     }
   }
-  Executor executor(make_plan(program, keep), device, nullptr);
+  Executor executor(plan_program(program, keep), device, nullptr);
   executor.initialize(1);
   return median_seconds([&] { executor.run({}); });
 }

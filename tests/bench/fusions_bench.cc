@@ -40,7 +40,7 @@ void build(Job& job, int64_t batch, Device& device) {
                 .image = def.image});
   make_strategy("build_strategy { " + job.strategy + " }")
       .append_backward(program, job.training.forward, job.training.loss);
-  job.executor = std::make_unique<Executor>(make_plan(std::move(program), {job.training.loss}),
+  job.executor = std::make_unique<Executor>(plan_program(std::move(program), {job.training.loss}),
                                             device, nullptr);
   job.executor->initialize(1);
   std::vector<float> image(batch * 3 * 224 * 224);
@@ -88,7 +88,8 @@ void build_perceptron(Job& job, Device& device) {
   }
   const VarId loss = program.emit(forward, "mean", {x})[0];
   make_strategy("build_strategy { " + job.strategy + " }").append_backward(program, forward, loss);
-  job.executor = std::make_unique<Executor>(make_plan(std::move(program), {loss}), device, nullptr);
+  job.executor =
+      std::make_unique<Executor>(plan_program(std::move(program), {loss}), device, nullptr);
   job.executor->initialize(1);
   std::vector<float> values(kRows * kWidth);
   for (size_t i = 0; i < values.size(); ++i) {

@@ -35,7 +35,7 @@ class Echo final : public wire::Rendezvous::CallbackService {
     Stream() { StartRead(&in_); }
     void OnReadDone(bool ok) override {
       if (!ok) return Finish(grpc::Status::OK);
-      *out_.mutable_beat() = in_.beat();
+      *out_.mutable_heartbeat() = in_.heartbeat();
       StartWrite(&out_);
     }
     void OnWriteDone(bool ok) override {
@@ -67,7 +67,7 @@ class Connection final : public grpc::ClientBidiReactor<wire::NodeMessage, wire:
         grpc::CreateCustomChannel(address, channel_credentials(security), args));
     context_.set_wait_for_ready(true);  // a full queue is tried again
     stub_->async()->Session(&context_, this);
-    out_.mutable_beat()->set_count(1);
+    out_.mutable_heartbeat()->set_count(1);
     StartWrite(&out_);
     StartRead(&in_);
     StartCall();

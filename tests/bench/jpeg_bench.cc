@@ -25,7 +25,7 @@
 #include "data/random.h"
 #include "data/resize.h"
 #include "tests/bench/times.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet::data {
 namespace {
@@ -99,12 +99,11 @@ class CropDecode {
     Pixels pixels;
     bool good = decoder_.open({bytes, file.size()}, 3);
     if (good) {
-      const Placement placement =
-          chain_.place(decoder_.height(), decoder_.width(), key, [] { return "bench"; });
-      good = decoder_.read(placement, &pixels);
+      const CropGeometry geometry =
+          chain_.set_geometry(decoder_.height(), decoder_.width(), key, [] { return "bench"; });
+      good = decoder_.read(geometry, &pixels);
       if (good) {
-        resizer_.run(pixels, placement, 3, chain_.scale().data(), chain_.bias().data(),
-                     out_.data());
+        resizer_.run(pixels, geometry, 3, chain_.scale().data(), chain_.bias().data(), out_.data());
       }
     }
     if (!good) throw Error(ErrorCode::kUsage, "damaged image: " + decoder_.why());

@@ -89,8 +89,9 @@ Cost cost_of(const Plan& plan, const PlannedOp& planned) {
 
 // Seconds of one run of a Program of one operation: the best of several.
 double time_operation(Device& device, const Program& program, VarId result) {
-  Executor executor(make_plan(program, {result}, {.backend = device.backend(), .device = &device}),
-                    device, nullptr);
+  Executor executor(
+      plan_program(program, {result}, {.backend = device.backend(), .device = &device}), device,
+      nullptr);
   double best = INFINITY;
   for (int i = 0; i < 8; ++i) {
     const double start = seconds_now();

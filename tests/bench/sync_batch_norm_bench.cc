@@ -44,7 +44,7 @@ struct Trained {
                               ConfigTree::from_json(R"({"name": "momentum"})", "bench")
                                   .validate(optimizer_schema("momentum")));
     communicators = std::make_unique<CommunicatorSet>(program.groups(), &rank.comm);
-    executor = std::make_unique<Executor>(make_plan(std::move(program), {training.loss}),
+    executor = std::make_unique<Executor>(plan_program(std::move(program), {training.loss}),
                                           rank.device, communicators->all());
     executor->initialize(1);
     std::vector<float> image(batch * def.image.elements());

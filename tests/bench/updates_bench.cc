@@ -66,7 +66,7 @@ void build(Contender& contender, const std::string& rule, int states, Device& de
   append_updates(program, section, parameters, rate, tree.validate(optimizer_schema(rule)));
   if (contender.merged) run_pass("fuse_all_optimizer_ops", program, {});
   contender.executor =
-      std::make_unique<Executor>(make_plan(std::move(program), {}), device, nullptr);
+      std::make_unique<Executor>(plan_program(std::move(program), {}), device, nullptr);
   contender.executor->initialize(1);
   contender.executor->run({});
 }
@@ -78,7 +78,7 @@ std::unique_ptr<Executor> make_copy(double bytes, Device& device) {
   const Shape shape{static_cast<int64_t>(bytes / 8)};
   const VarId from = program.state("from", shape, {}), to = program.state("to", shape, {});
   program.append(section, "sum", {from}, {to});
-  auto executor = std::make_unique<Executor>(make_plan(std::move(program), {}), device, nullptr);
+  auto executor = std::make_unique<Executor>(plan_program(std::move(program), {}), device, nullptr);
   executor->initialize(1);
   executor->run({});
   return executor;

@@ -51,8 +51,8 @@ std::unique_ptr<Executor> make(const Case& c, bool winograd, Device& device) {
   const std::vector<VarId> results = {program.gradient(x), program.gradient(w)};
   PlanOptions options;
   options.device = &device;
-  auto executor =
-      std::make_unique<Executor>(make_plan(std::move(program), results, options), device, nullptr);
+  auto executor = std::make_unique<Executor>(plan_program(std::move(program), results, options),
+                                             device, nullptr);
   executor->initialize(1);
   executor->run({});
   executor->synchronize();

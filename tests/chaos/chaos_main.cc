@@ -1,6 +1,6 @@
 // Strikes jobs that run over several nodes, and sees what becomes of them: whether all ends in
 // time, nothing is left, and the verdict names what was struck. Every trial follows from its seed:
-//   chaos --fleetrun FILE [--seed S] [--trials N] [--first I] [--blows rank,host,...] [--nodes 4]
+//   chaos --fleetrun FILE [--seed S] [--trials N] [--first I] [--faults rank,host,...] [--nodes 4]
 //         [--ranks 2] [--restarts] [--strict] [--keep] [-- further arguments of fleetrun]
 // `--restarts`: the job is to go on, with the nodes that are left.
 // `--strict`: what comes later than promised is wrong too; else only what is ten times later.
@@ -36,21 +36,21 @@ struct Arguments {
   TrialOptions trial;
   uint64_t seed = 1;
   int trials = 20, first = 0, nodes = 4;
-  std::vector<Blow> blows = all_blows();
+  std::vector<Fault> faults = all_faults();
   bool keep = false;
 };
 
 [[noreturn]] void usage(const std::string& what) { throw Error(ErrorCode::kUsage, what); }
 
-std::vector<Blow> blows_named(const std::string& list) {
-  std::vector<Blow> blows;
+std::vector<Fault> parse_faults(const std::string& list) {
+  std::vector<Fault> faults;
   for (const std::string& name : split(list, ',')) {
-    const auto known = std::find_if(all_blows().begin(), all_blows().end(),
-                                    [&](Blow blow) { return name == name_of(blow); });
-    if (known == all_blows().end()) usage("no blow is called '" + name + "'");
-    blows.push_back(*known);
+    const auto known = std::find_if(all_faults().begin(), all_faults().end(),
+                                    [&](Fault fault) { return name == name_of(fault); });
+    if (known == all_faults().end()) usage("no fault is called '" + name + "'");
+    faults.push_back(*known);
   }
-  return blows;
+  return faults;
 }
 
 int integer(const std::string& text) {
@@ -94,8 +94,8 @@ Arguments parse(int argc, char** argv) {
       arguments.nodes = integer(value);
     else if (name == "--ranks")
       arguments.trial.ranks_per_node = integer(value);
-    else if (name == "--blows")
-      arguments.blows = blows_named(value);
+    else if (name == "--faults")
+      arguments.faults = parse_faults(value);
     else
       usage("no option is called '" + name + "'");
   }
@@ -137,16 +137,16 @@ std::unique_ptr<Network> ipv6_network(const std::string& name, int nodes) {
   }
 }
 
-// Without those that this machine cannot strike, which are said.
-std::vector<Blow> possible(std::vector<Blow> blows, Network& network) {
-  if (network.can_lose()) return blows;
-  const auto of_nft = [](Blow blow) { return blow == Blow::kLink || blow == Blow::kLoss; };
-  if (std::any_of(blows.begin(), blows.end(), of_nft)) {
-    std::printf("SKIP: the blows link and loss need nft (the package nftables)\n");
+// Without those that this machine cannot inject, which are said.
+std::vector<Fault> possible(std::vector<Fault> faults, Network& network) {
+  if (network.can_lose()) return faults;
+  const auto of_nft = [](Fault fault) { return fault == Fault::kLink || fault == Fault::kLoss; };
+  if (std::any_of(faults.begin(), faults.end(), of_nft)) {
+    std::printf("SKIP: the faults link and loss need nft (the package nftables)\n");
   }
-  std::erase_if(blows, of_nft);
-  if (blows.empty()) throw Error(ErrorCode::kUnsupported, "no blow is possible here");
-  return blows;
+  std::erase_if(faults, of_nft);
+  if (faults.empty()) throw Error(ErrorCode::kUnsupported, "no fault is possible here");
+  return faults;
 }
 
 int run(const Arguments& arguments) {
@@ -155,21 +155,21 @@ int run(const Arguments& arguments) {
   const std::string name = "watch" + std::to_string(::getpid());
   Network network(name, arguments.nodes);
   const std::unique_ptr<Network> ipv6_only = ipv6_network(name + "v6", arguments.nodes);
-  const std::vector<Blow> blows = possible(arguments.blows, network);
+  const std::vector<Fault> faults = possible(arguments.faults, network);
   char folder[] = "/tmp/fleet-chaos-XXXXXX";
   if (!::mkdtemp(folder)) throw_errno("cannot make a folder", folder);
-  std::map<Blow, Tally> tallies;
+  std::map<Fault, Tally> tallies;
   int wrong = 0;
   const double begun = monotonic_seconds();
   for (int i = arguments.first; i < arguments.first + arguments.trials; ++i) {
     const uint64_t seed = seed_of(arguments.seed, i);
-    const Blow blow = blows[static_cast<size_t>(i) % blows.size()];
+    const Fault fault = faults[static_cast<size_t>(i) % faults.size()];
     TrialOptions options = arguments.trial;
     options.folder = std::string(folder) + "/" + std::to_string(i);
     std::filesystem::create_directories(options.folder);
     Network& of_trial = ipv6_only && seed % kIpv6Of == 0 ? *ipv6_only : network;
-    const TrialResult result = run_trial(blow, seed, of_trial, options);
-    Tally& tally = tallies[blow];
+    const TrialResult result = run_trial(fault, seed, of_trial, options);
+    Tally& tally = tallies[fault];
     ++tally.trials;
     tally.right += result.started && result.verdict_right;
     tally.left += result.left;
@@ -178,7 +178,7 @@ int run(const Arguments& arguments) {
     if (!result.wrong.empty()) {
       ++wrong, ++tally.wrong;
       std::printf("trial %d (--seed %llu --first %d --trials 1), %s: %s\n", i,
-                  static_cast<unsigned long long>(arguments.seed), i, result.blow.c_str(),
+                  static_cast<unsigned long long>(arguments.seed), i, result.fault.c_str(),
                   result.wrong.c_str());
       std::printf("  its logs: %s\n", options.folder.c_str());
       std::fflush(stdout);
@@ -187,10 +187,10 @@ int run(const Arguments& arguments) {
     }
   }
   Tally all;
-  std::printf("%-9s %6s  %7s  %4s  %-15s  %-15s\n", "blow", "trials", "right", "left",
+  std::printf("%-9s %6s  %7s  %4s  %-15s  %-15s\n", "fault", "trials", "right", "left",
               "seen s med/max", "ended s med/max");
-  for (const auto& [blow, tally] : tallies) {
-    print(name_of(blow), tally);
+  for (const auto& [fault, tally] : tallies) {
+    print(name_of(fault), tally);
     all.trials += tally.trials, all.right += tally.right, all.left += tally.left;
     all.seen.insert(all.seen.end(), tally.seen.begin(), tally.seen.end());
     all.stopped.insert(all.stopped.end(), tally.stopped.begin(), tally.stopped.end());

@@ -13,7 +13,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 
 namespace fleet {
@@ -83,7 +83,7 @@ pid_t parent_of(pid_t pid) {
 class Job {
  public:
   explicit Job(const Round& round) : round_(round) {
-    const std::string port = std::to_string(HeldPort::any("127.0.0.1").port());
+    const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
     const std::string start_port = std::to_string(20000 + std::stoi(port) % 10000);
     for (int node = 0; node < round.nodes; ++node) {
       const std::string number = std::to_string(node);

@@ -29,7 +29,7 @@ CommandSyntax syntax() {
   CommandSyntax syntax{
       .program = "chaos_fleetd",
       .about = "kills parts of jobs through fleetds, and sees what becomes of them"};
-  syntax.options.text({.key = "fleetrun", .value = "FILE"}, "", "the fleetrun to strike")
+  syntax.options.text({.key = "fleetrun", .value = "FILE"}, "", "the fleetrun to attack")
       .integer({.key = "seed", .value = "S"}, 1, 0, 1e9, "of all trials")
       .integer({.key = "trials", .value = "N"}, 8, 1, 1e6, "so many")
       .integer({.key = "first", .value = "I"}, 0, 0, 1e6, "replays from this one on")
@@ -41,7 +41,7 @@ CommandSyntax syntax() {
   return syntax;
 }
 
-std::vector<Victim> victims_named(const std::vector<std::string>& names) {
+std::vector<Victim> parse_victims(const std::vector<std::string>& names) {
   if (names.empty()) return all_victims();
   std::vector<Victim> victims;
   for (const std::string& name : names) {
@@ -74,7 +74,7 @@ int run(const Settings& settings) {
   const auto first = static_cast<int>(settings.integer("first"));
   const auto trials = static_cast<int>(settings.integer("trials"));
   const bool keep = settings.boolean("keep");
-  const std::vector<Victim> victims = victims_named(settings.texts("victims"));
+  const std::vector<Victim> victims = parse_victims(settings.texts("victims"));
   FleetdTrialOptions options;
   options.program = std::filesystem::canonical("/proc/self/exe");
   options.fleetrun = std::filesystem::absolute(settings.text("fleetrun"));
@@ -100,7 +100,7 @@ int run(const Settings& settings) {
     if (!result.wrong.empty()) {
       ++wrong;
       std::printf("trial %d (--seed %llu --first %d --trials 1), %s: %s\n  its logs: %s\n", i,
-                  static_cast<unsigned long long>(seed), i, result.blow.c_str(),
+                  static_cast<unsigned long long>(seed), i, result.fault.c_str(),
                   result.wrong.c_str(), options.folder.c_str());
       std::fflush(stdout);
     } else if (!keep) {

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "node/process_tree.h"
-#include "tests/chaos/patience.h"
+#include "tests/chaos/wait_until.h"
 
 namespace fleet::chaos {
 namespace {
@@ -36,7 +36,7 @@ class Trial {
   FleetdTrialResult run() {
     if (start_all()) {
       ::usleep(static_cast<useconds_t>(delay_ms_) * 1000);
-      strike();
+      inject_fault();
       watch();
       judge();
     } else {
@@ -90,8 +90,8 @@ class Trial {
     }
     const auto listen = [this] {
       for (int node = 0; node < nodes_; ++node) {
-        const std::string said = text_of(in_folder("fleetd." + std::to_string(node) + ".out"));
-        if (said.find("listens on") == std::string::npos) return false;
+        const std::string output = text_of(in_folder("fleetd." + std::to_string(node) + ".out"));
+        if (output.find("listens on") == std::string::npos) return false;
       }
       return true;
     };
@@ -116,27 +116,27 @@ class Trial {
     return static_cast<pid_t>(child);
   }
 
-  void strike() {
+  void inject_fault() {
     const std::string of_node = " of node " + std::to_string(target_node_);
     long long target = -1;
     switch (victim_) {
       case Victim::kClient:
-        target = client_.pid, result_.blow = "kill -9 of the client";
+        target = client_.pid, result_.fault = "kill -9 of the client";
         break;
       case Victim::kFleetd:
         target = fleetds_[static_cast<size_t>(target_node_)].pid;
-        result_.blow = "kill -9 of the fleetd" + of_node;
+        result_.fault = "kill -9 of the fleetd" + of_node;
         break;
       case Victim::kLauncher:
-        target = launcher_of(target_node_), result_.blow = "kill -9 of the fleetrun" + of_node;
+        target = launcher_of(target_node_), result_.fault = "kill -9 of the fleetrun" + of_node;
         break;
       case Victim::kRank:
         parse_int(trim(text_of(in_folder("ready." + std::to_string(target_rank_)))), &target);
-        result_.blow = "kill -9 of rank " + std::to_string(target_rank_);
+        result_.fault = "kill -9 of rank " + std::to_string(target_rank_);
         break;
     }
-    if (target <= 0) return fail("nobody to strike");
-    struck_ = unix_seconds();
+    if (target <= 0) return fail("no process to kill");
+    injected_at_ = unix_seconds();
     ::kill(static_cast<pid_t>(target), SIGKILL);
   }
 
@@ -161,8 +161,8 @@ class Trial {
   }
 
   void watch() {
-    wait_until(kPatience, [this] { return rest().empty(); });
-    result_.stopped = unix_seconds() - struck_;
+    wait_until(kHangGuard, [this] { return rest().empty(); });
+    result_.stopped = unix_seconds() - injected_at_;
     const auto left = rest();
     result_.left = static_cast<int>(left.size());
     for (const pid_t pid : left) fail("left behind: " + describe_process(pid));
@@ -195,30 +195,30 @@ class Trial {
     const auto json = nlohmann::json::parse(text_of(path), nullptr, false);
     if (json.is_discarded()) return "no verdict.json";
     const std::string kind = json.value("verdict", ""),
-                      said = kind + ": " + json.value("message", "");
+                      result = kind + ": " + json.value("message", "");
     if (victim_ == Victim::kClient) {
-      return kind == "stopped" && json.value("signal", "") == "SIGHUP" ? "" : said;
+      return kind == "stopped" && json.value("signal", "") == "SIGHUP" ? "" : result;
     }
     if (victim_ == Victim::kRank) {
       const bool right = kind == "rank failed" && json["rank"].value("rank", -1) == target_rank_;
-      return right ? "" : said + ", wanted rank " + std::to_string(target_rank_);
+      return right ? "" : result + ", wanted rank " + std::to_string(target_rank_);
     }
     const bool right = kind == "node lost" && json["node"].value("rank", -1) == target_node_;
-    return right ? "" : said + ", wanted node " + std::to_string(target_node_);
+    return right ? "" : result + ", wanted node " + std::to_string(target_node_);
   }
 
   void end_fleetds() {
     for (const Process& fleetd : fleetds_) {
       if (fleetd.code < 0) ::kill(fleetd.pid, SIGTERM);
     }
-    wait_until(kPatience, [this] { return rest().empty() && descendants({}).empty(); });
+    wait_until(kHangGuard, [this] { return rest().empty() && descendants({}).empty(); });
     for (size_t node = 0; node < fleetds_.size(); ++node) {
       const bool struck = victim_ == Victim::kFleetd && static_cast<int>(node) == target_node_;
       if (fleetds_[node].code == (struck ? 128 + SIGKILL : 0)) continue;
       fail("the fleetd of node " + std::to_string(node) + " ended with " +
            std::to_string(fleetds_[node].code));
     }
-    wait_until(kPatience, [this] {
+    wait_until(kHangGuard, [this] {
       for (const pid_t pid : descendants({})) ::kill(pid, SIGKILL);
       reap();
       return descendants({}).empty();
@@ -230,7 +230,7 @@ class Trial {
   const FleetdTrialOptions& options_;
   const int nodes_;
   int target_node_ = 0, target_rank_ = 0, delay_ms_ = 0;
-  double struck_ = 0;
+  double injected_at_ = 0;
   std::vector<Process> fleetds_;
   Process client_;
   FleetdTrialResult result_;

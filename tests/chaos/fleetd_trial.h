@@ -29,10 +29,10 @@ struct FleetdTrialOptions {
 };
 
 struct FleetdTrialResult {
-  std::string blow;   // "kill -9 of the fleetd of node 2"
+  std::string fault;  // "kill -9 of the fleetd of node 2"
   std::string wrong;  // what was not as it must be; empty: nothing
   bool verdict_right = true;
-  double stopped = 0;  // seconds from the blow until the last process of the job had ended
+  double stopped = 0;  // seconds from the fault until the last process of the job had ended
   int left = 0;        // processes that were still there when all had to be gone
 };
 

@@ -71,17 +71,17 @@ void start_helper() {
 }
 
 // Whole at once, but not synced: on a busy disk that can take longer than a rank's grace.
-void leave_note(const std::string& file, const std::string& text) {
+void write_marker(const std::string& file, const std::string& text) {
   replace_file(AT_FDCWD, file, text, {.sync = false});
 }
 
 bool exists(const std::string& file) { return ::access(file.c_str(), F_OK) == 0; }
 
-// All ranks of this epoch are connected: it has gone on. That happens once.
+// All ranks of this generation are connected: it has gone on. That happens once.
 int go_on(const std::string& rank, size_t ranks) {
   const std::string own = "again." + rank;
   if (exists(own)) return 5;
-  leave_note(own, std::to_string(unix_seconds()));
+  write_marker(own, std::to_string(unix_seconds()));
   for (size_t other = 0; other < ranks; ++other) {
     while (!exists("again." + std::to_string(other))) ::usleep(1'000);
   }
@@ -89,7 +89,7 @@ int go_on(const std::string& rank, size_t ranks) {
 }
 
 // A peer that was told to stop a moment before this rank has ended.
-bool others_are_told(size_t ranks) {
+bool others_received_stop(size_t ranks) {
   for (size_t other = 0; other < ranks; ++other) {
     if (exists("term." + std::to_string(other))) return true;
   }
@@ -118,17 +118,17 @@ int run_rank() {
     watched.push_back({::accept(listening, nullptr, nullptr), POLLIN, 0});
   }
   if (env_int_or("FLEET_EPOCH", 1) > 1) return go_on(rank, endpoints.size());
-  leave_note("ready." + rank, std::to_string(::getpid()));
+  write_marker("ready." + rank, std::to_string(::getpid()));
   for (;;) {
     // A sign of life now and then.
     const int ready = ::poll(watched.data(), watched.size(), 200);
     if (ready == 0 && ::write(STDOUT_FILENO, "alive\n", 6) != 6) return 4;
     if (ready <= 0) continue;
     if (watched[0].revents != 0) {
-      leave_note("term." + rank, std::to_string(unix_seconds()));
+      write_marker("term." + rank, std::to_string(unix_seconds()));
       return 0;
     }
-    if (!others_are_told(endpoints.size())) return 1;  // a peer is gone
+    if (!others_received_stop(endpoints.size())) return 1;  // a peer is gone
     watched.resize(1);
   }
 }

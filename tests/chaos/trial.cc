@@ -18,8 +18,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "node/process_tree.h"
-#include "tests/chaos/patience.h"
 #include "tests/chaos/small_disk.h"
+#include "tests/chaos/wait_until.h"
 
 namespace fleet::chaos {
 namespace {
@@ -32,23 +32,23 @@ constexpr int kLostPercent = 30;
 // The job has a process for this from then on.
 constexpr int kBothAfterMs = 20;
 constexpr double kAwaitHeartbeat = 0.5;
-// To start the next epoch.
+// To start the next generation.
 constexpr double kAgainLimit = 2;
 
 class Trial {
  public:
-  Trial(Blow blow, uint64_t seed, Network& network, const TrialOptions& options)
-      : blow_(blow), random_(seed), network_(network), options_(options) {
+  Trial(Fault fault, uint64_t seed, Network& network, const TrialOptions& options)
+      : fault_(fault), random_(seed), network_(network), options_(options) {
     ranks_ = network.nodes() * options.ranks_per_node;
-    target_node_ = pick(blow == Blow::kLauncher ? 1 : 0, network.nodes() - 1);
-    if (blow == Blow::kHost) target_node_ = 0;
+    target_node_ = pick(fault == Fault::kLauncher ? 1 : 0, network.nodes() - 1);
+    if (fault == Fault::kHost) target_node_ = 0;
     target_rank_ = pick(0, ranks_ - 1);
-    delay_ms_ = pick(blow == Blow::kBoth ? kBothAfterMs : 0, 60);
+    delay_ms_ = pick(fault == Fault::kBoth ? kBothAfterMs : 0, 60);
   }
 
   TrialResult run() {
-    if (blow_ == Blow::kDisk) disk_.emplace(in_folder("log." + std::to_string(target_node_)));
-    blow_ == Blow::kAwait ? start_with_a_pause() : start_all();
+    if (fault_ == Fault::kDisk) disk_.emplace(in_folder("log." + std::to_string(target_node_)));
+    fault_ == Fault::kAwait ? start_with_a_pause() : start_all();
     if (!wait_until(kStartLimit, [this] { return all_ready(); })) {
       fail("the job did not start");
       end_everything();
@@ -56,7 +56,7 @@ class Trial {
     }
     result_.started = true;
     ::usleep(static_cast<useconds_t>(delay_ms_) * 1000);
-    strike();
+    inject_fault();
     watch();
     judge();
     return result_;
@@ -87,9 +87,9 @@ class Trial {
     for (int node = 0; node < last; ++node) start(node);
     const std::string host = in_folder("fleetrun.0.out");
     wait_until(kStartLimit, [&] {
-      const std::string said = text_of(host);
-      return said.find("here: ") != said.npos &&
-             said.find(network_.address(last - 1), said.rfind("here: ")) != said.npos;
+      const std::string output = text_of(host);
+      return output.find("here: ") != output.npos &&
+             output.find(network_.address(last - 1), output.rfind("here: ")) != output.npos;
     });
     const pid_t target = nodes_[static_cast<size_t>(target_node_)].pid;
     ::kill(target, SIGSTOP);
@@ -106,10 +106,10 @@ class Trial {
                                       "--log_dir=log." + std::to_string(node),
                                       "--grace=" + std::to_string(options_.grace),
                                       "--rdzv_timeout=60"};
-    if (blow_ == Blow::kAwait) {
+    if (fault_ == Fault::kAwait) {
       words.push_back("--heartbeat_timeout=" + std::to_string(kAwaitHeartbeat));
     }
-    if (blow_ == Blow::kHang) {
+    if (fault_ == Fault::kHang) {
       words.push_back("--hang_timeout=" + std::to_string(options_.hang_timeout));
     }
     if (options_.restarts) {
@@ -168,58 +168,59 @@ class Trial {
     return static_cast<pid_t>(pid);
   }
 
-  void strike() {
+  void inject_fault() {
     const std::string of_node = " of node " + std::to_string(target_node_);
     const std::string rank = "rank " + std::to_string(target_rank_);
     pid_t target = nodes_[static_cast<size_t>(target_node_)].pid;
     int signal = SIGKILL;
-    switch (blow_) {
-      case Blow::kRank:
-        target = pid_of_rank(target_rank_), result_.blow = "kill -9 of " + rank;
+    switch (fault_) {
+      case Fault::kRank:
+        target = pid_of_rank(target_rank_), result_.fault = "kill -9 of " + rank;
         break;
-      case Blow::kGuardian:
-        target = guardian_of(target_node_), result_.blow = "kill -9 of the guardian" + of_node;
+      case Fault::kGuardian:
+        target = guardian_of(target_node_), result_.fault = "kill -9 of the guardian" + of_node;
         break;
-      case Blow::kLauncher:
-      case Blow::kHost:
-        result_.blow = "kill -9 of the fleetrun" + of_node;
+      case Fault::kLauncher:
+      case Fault::kHost:
+        result_.fault = "kill -9 of the fleetrun" + of_node;
         break;
-      case Blow::kLink:
-        target = -1, result_.blow = "nft drop on the link" + of_node;
+      case Fault::kLink:
+        target = -1, result_.fault = "nft drop on the link" + of_node;
         break;
-      case Blow::kFreeze:
-        signal = SIGSTOP, result_.blow = "SIGSTOP of the fleetrun" + of_node;
+      case Fault::kFreeze:
+        signal = SIGSTOP, result_.fault = "SIGSTOP of the fleetrun" + of_node;
         break;
-      case Blow::kHang:
-        signal = SIGSTOP, target = pid_of_rank(target_rank_), result_.blow = "SIGSTOP of " + rank;
+      case Fault::kHang:
+        signal = SIGSTOP, target = pid_of_rank(target_rank_), result_.fault = "SIGSTOP of " + rank;
         break;
-      case Blow::kTerm:
-        signal = SIGTERM, result_.blow = "SIGTERM to the fleetrun" + of_node;
+      case Fault::kTerm:
+        signal = SIGTERM, result_.fault = "SIGTERM to the fleetrun" + of_node;
         break;
-      case Blow::kBoth:
-        result_.blow = "kill -9 of the fleetrun and the guardian" + of_node;
+      case Fault::kBoth:
+        result_.fault = "kill -9 of the fleetrun and the guardian" + of_node;
         break;
-      case Blow::kAwait:
-        signal = SIGTERM, result_.blow = "SIGSTOP of the waiting fleetrun" + of_node;
+      case Fault::kAwait:
+        signal = SIGTERM, result_.fault = "SIGSTOP of the waiting fleetrun" + of_node;
         break;
-      case Blow::kLoss:
-        signal = SIGTERM, result_.blow = "30 % packet loss, then SIGTERM to the fleetrun" + of_node;
+      case Fault::kLoss:
+        signal = SIGTERM,
+        result_.fault = "30 % packet loss, then SIGTERM to the fleetrun" + of_node;
         lose_packets();
         break;
-      case Blow::kDisk:
+      case Fault::kDisk:
         target = pid_of_rank(target_rank_);
-        result_.blow =
+        result_.fault =
             "a full disk of node " + std::to_string(target_node_) + ", kill -9 of " + rank;
         disk_->fill();
         break;
     }
-    const pid_t guardian = blow_ == Blow::kBoth ? guardian_of(target_node_) : -1;
-    if (blow_ == Blow::kLink) {
+    const pid_t guardian = fault_ == Fault::kBoth ? guardian_of(target_node_) : -1;
+    if (fault_ == Fault::kLink) {
       network_.set_cut(target_node_, true);
     } else if (target <= 0) {
-      fail("nobody to strike");
+      fail("no process to kill");
     }
-    struck_ = unix_seconds();
+    injected_at_ = unix_seconds();
     if (target > 0) ::kill(target, signal);
     if (guardian > 0) ::kill(guardian, SIGKILL);
   }
@@ -246,15 +247,15 @@ class Trial {
 
   // The node whose fleetrun is gone or frozen, or looks for the others: nothing is asked of it.
   bool is_out(int node) const {
-    const bool seeks = blow_ == Blow::kLink && goes_on();
-    return node == target_node_ && (seeks || blow_ == Blow::kLauncher || blow_ == Blow::kHost ||
-                                    blow_ == Blow::kFreeze || blow_ == Blow::kBoth);
+    const bool seeks = fault_ == Fault::kLink && goes_on();
+    return node == target_node_ && (seeks || fault_ == Fault::kLauncher || fault_ == Fault::kHost ||
+                                    fault_ == Fault::kFreeze || fault_ == Fault::kBoth);
   }
 
   // Until everything of the job has ended, or had to.
   void watch() {
     double limit = kStopLimit + options_.grace + notice_limit();
-    if (blow_ == Blow::kLoss) limit += kLossLimit;
+    if (fault_ == Fault::kLoss) limit += kLossLimit;
     if (goes_on()) limit += kAgainLimit;
     const auto over = [&](bool all) {
       reap();
@@ -263,20 +264,20 @@ class Trial {
       }
       return true;
     };
-    wait_until(kPatience, [&] { return over(false); });
-    if (blow_ == Blow::kLink) network_.set_cut(target_node_, false);
-    for (int node = 0; blow_ == Blow::kLoss && node < network_.nodes(); ++node) {
+    wait_until(kHangGuard, [&] { return over(false); });
+    if (fault_ == Fault::kLink) network_.set_cut(target_node_, false);
+    for (int node = 0; fault_ == Fault::kLoss && node < network_.nodes(); ++node) {
       network_.set_loss(node, 0);
     }
-    if (blow_ == Blow::kFreeze || blow_ == Blow::kLink) {
+    if (fault_ == Fault::kFreeze || fault_ == Fault::kLink) {
       // What a frozen launcher has started ends when it wakes up, or is killed; one that is cut off
       // gives up looking for the others.
-      result_.stopped = unix_seconds() - struck_;
+      result_.stopped = unix_seconds() - injected_at_;
       ::kill(nodes_[static_cast<size_t>(target_node_)].pid, SIGCONT);
-      wait_until(kPatience, [&] { return over(true); });
+      wait_until(kHangGuard, [&] { return over(true); });
     }
     wait_until(limit * options_.slack, [&] { return reap(), descendants({}).empty(); });
-    if (result_.stopped == 0) result_.stopped = unix_seconds() - struck_;
+    if (result_.stopped == 0) result_.stopped = unix_seconds() - injected_at_;
     result_.left = static_cast<int>(descendants({}).size());
     if (result_.left > 0) {
       for (const pid_t pid : descendants({})) fail("left behind: " + describe_process(pid));
@@ -303,13 +304,13 @@ class Trial {
       result_.verdict_right = false;
       fail("node " + std::to_string(node) + ": " + wrong);
     }
-    if (goes_on()) return judge_epoch();
-    if (blow_ == Blow::kTerm || blow_ == Blow::kAwait) judge_signal();
-    const bool timed = blow_ == Blow::kLink || blow_ == Blow::kFreeze;
+    if (goes_on()) return judge_generation();
+    if (fault_ == Fault::kTerm || fault_ == Fault::kAwait) judge_signal();
+    const bool timed = fault_ == Fault::kLink || fault_ == Fault::kFreeze;
     if (timed && result_.seen > kSeenLimit * options_.slack) {
       fail("seen after " + std::to_string(result_.seen) + " s only");
     }
-    if (blow_ == Blow::kHang &&
+    if (fault_ == Fault::kHang &&
         result_.seen > (options_.hang_timeout + kHangLimit) * options_.slack) {
       fail("named after " + std::to_string(result_.seen) + " s only");
     }
@@ -320,7 +321,7 @@ class Trial {
     for (int rank = 0; rank < ranks_; ++rank) {
       const std::string at = text_of(in_folder("term." + std::to_string(rank)));
       if (at.empty()) return fail("rank " + std::to_string(rank) + " was not told to stop");
-      last = std::max(last, std::atof(at.c_str()) - struck_);
+      last = std::max(last, std::atof(at.c_str()) - injected_at_);
     }
     result_.seen = last;  // when the last rank knew
     if (last > kTermLimit * options_.slack)
@@ -329,13 +330,13 @@ class Trial {
 
   // Whether the job is to start again.
   bool goes_on() const {
-    return options_.restarts && blow_ != Blow::kTerm && blow_ != Blow::kAwait &&
-           blow_ != Blow::kLoss;
+    return options_.restarts && fault_ != Fault::kTerm && fault_ != Fault::kAwait &&
+           fault_ != Fault::kLoss;
   }
 
   // Of the nodes that are left, each rank has run once more, and soon.
-  void judge_epoch() {
-    const bool all = blow_ == Blow::kRank || blow_ == Blow::kHang || blow_ == Blow::kDisk;
+  void judge_generation() {
+    const bool all = fault_ == Fault::kRank || fault_ == Fault::kHang || fault_ == Fault::kDisk;
     const int ranks = all ? ranks_ : ranks_ - options_.ranks_per_node;
     double last = 0;
     for (int rank = 0; rank < ranks_; ++rank) {
@@ -345,7 +346,7 @@ class Trial {
         fail("rank " + std::to_string(rank) +
              (at.empty() ? " has not run again" : " has run again"));
       }
-      last = std::max(last, std::atof(at.c_str()) - struck_);
+      last = std::max(last, std::atof(at.c_str()) - injected_at_);
     }
     result_.seen = last;
     if (last > (kAgainLimit + options_.grace + notice_limit()) * options_.slack) {
@@ -353,22 +354,22 @@ class Trial {
     }
   }
 
-  // How long it may take until the blow is noticed.
+  // How long it may take until the fault is noticed.
   double notice_limit() const {
-    if (blow_ == Blow::kLink || blow_ == Blow::kFreeze) return kSeenLimit;
-    return blow_ == Blow::kHang ? options_.hang_timeout + kHangLimit : 0;
+    if (fault_ == Fault::kLink || fault_ == Fault::kFreeze) return kSeenLimit;
+    return fault_ == Fault::kHang ? options_.hang_timeout + kHangLimit : 0;
   }
 
   // What is wrong with the end of a node whose job went on; "" for nothing.
   std::string judge_restarted(int node, int code, const nlohmann::json& json) const {
-    const bool left = blow_ == Blow::kGuardian;
+    const bool left = fault_ == Fault::kGuardian;
     if (node == target_node_ && left) {
       const bool named =
           !json.is_discarded() &&
           json.value("message", "").find("its guardian was killed") != std::string::npos;
       return code == 113 && named ? "" : "ended with " + std::to_string(code) + ", wanted 113";
     }
-    const bool full = node == target_node_ && blow_ == Blow::kDisk;
+    const bool full = node == target_node_ && fault_ == Fault::kDisk;
     if (full && json.is_discarded() && code == 0) return "";  // it has no room for one
     if (json.is_discarded()) return "no verdict.json, exit code " + std::to_string(code);
     if (code == 0 && json.value("verdict", "") == "success" && json.value("restarts", 0) == 1) {
@@ -382,14 +383,14 @@ class Trial {
   std::string judge_node(int node) {
     const int status = nodes_[static_cast<size_t>(node)].status;
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    const bool cut_off = node == target_node_ && blow_ == Blow::kLink;
+    const bool cut_off = node == target_node_ && fault_ == Fault::kLink;
     const auto json = nlohmann::json::parse(
         text_of(in_folder("log." + std::to_string(node) + "/verdict.json")), nullptr, false);
     if (goes_on()) return judge_restarted(node, code, json);
-    const bool full = node == target_node_ && blow_ == Blow::kDisk;
+    const bool full = node == target_node_ && fault_ == Fault::kDisk;
     if (full && json.is_discarded() && code == 128 + SIGKILL) return judge_printed(node);
     if (json.is_discarded()) return "no verdict.json, exit code " + std::to_string(code);
-    result_.seen = std::max(result_.seen, json.value("time", 0.0) - struck_);
+    result_.seen = std::max(result_.seen, json.value("time", 0.0) - injected_at_);
     const std::string kind = json.value("verdict", "");
     const auto says = [&](const std::string& what) {
       return "ended with " + std::to_string(code) + ", " + what + ": " + json.value("message", "");
@@ -403,7 +404,7 @@ class Trial {
     // Who is cut off sees all others go.
     if (cut_off) return {};
     const int named = json["node"].value("rank", -1);
-    if (blow_ == Blow::kGuardian &&
+    if (fault_ == Fault::kGuardian &&
         json.value("message", "").find("its guardian was killed") == std::string::npos) {
       return says("wanted the guardian");
     }
@@ -412,15 +413,15 @@ class Trial {
 
   // The verdict and exit code of a job that does not go on.
   std::pair<std::string, int> wanted_end() const {
-    switch (blow_) {
-      case Blow::kRank:
-      case Blow::kDisk:
+    switch (fault_) {
+      case Fault::kRank:
+      case Fault::kDisk:
         return {"rank failed", 128 + SIGKILL};
-      case Blow::kHang:
+      case Fault::kHang:
         return {"hang", 115};
-      case Blow::kTerm:
-      case Blow::kAwait:
-      case Blow::kLoss:
+      case Fault::kTerm:
+      case Fault::kAwait:
+      case Fault::kLoss:
         return {"stopped", 128 + SIGTERM};
       default:
         return {"node lost", 113};
@@ -429,17 +430,17 @@ class Trial {
 
   // Where there was no room for verdict.json, the node's output has the verdict.
   std::string judge_printed(int node) const {
-    const std::string said = text_of(in_folder("fleetrun." + std::to_string(node) + ".out"));
+    const std::string output = text_of(in_folder("fleetrun." + std::to_string(node) + ".out"));
     const std::string rank = "rank=[" + std::to_string(target_rank_) + "]";
-    return said.find(rank) != std::string::npos ? "" : "says nothing of " + rank;
+    return output.find(rank) != std::string::npos ? "" : "says nothing of " + rank;
   }
 
-  const Blow blow_;
+  const Fault fault_;
   std::mt19937_64 random_;
   Network& network_;
   const TrialOptions& options_;
   int ranks_ = 0, target_node_ = 0, target_rank_ = 0, delay_ms_ = 0;
-  double struck_ = 0;
+  double injected_at_ = 0;
   std::optional<SmallDisk> disk_;  // of the target's logs
   std::vector<Node> nodes_;
   TrialResult result_;
@@ -447,21 +448,21 @@ class Trial {
 
 }  // namespace
 
-const char* name_of(Blow blow) {
+const char* name_of(Fault fault) {
   constexpr const char* kNames[] = {"rank", "guardian", "launcher", "host",  "link", "freeze",
                                     "hang", "term",     "both",     "await", "loss", "disk"};
-  return kNames[static_cast<size_t>(blow)];
+  return kNames[static_cast<size_t>(fault)];
 }
 
-const std::vector<Blow>& all_blows() {
-  static const std::vector<Blow> all = {Blow::kRank, Blow::kGuardian, Blow::kLauncher, Blow::kHost,
-                                        Blow::kLink, Blow::kFreeze,   Blow::kHang,     Blow::kTerm,
-                                        Blow::kBoth, Blow::kAwait,    Blow::kLoss,     Blow::kDisk};
+const std::vector<Fault>& all_faults() {
+  static const std::vector<Fault> all = {
+      Fault::kRank, Fault::kGuardian, Fault::kLauncher, Fault::kHost,  Fault::kLink, Fault::kFreeze,
+      Fault::kHang, Fault::kTerm,     Fault::kBoth,     Fault::kAwait, Fault::kLoss, Fault::kDisk};
   return all;
 }
 
-TrialResult run_trial(Blow blow, uint64_t seed, Network& network, const TrialOptions& options) {
-  return Trial(blow, seed, network, options).run();
+TrialResult run_trial(Fault fault, uint64_t seed, Network& network, const TrialOptions& options) {
+  return Trial(fault, seed, network, options).run();
 }
 
 }  // namespace fleet::chaos

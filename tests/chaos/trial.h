@@ -1,4 +1,4 @@
-// One trial: a job over all nodes, one blow, and what came of it.
+// One trial: a job over all nodes, one fault, and what came of it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fleet::chaos {
 
-enum class Blow {
+enum class Fault {
   kRank,      // kill -9 of a rank
   kGuardian,  // of a node's guardian
   kLauncher,  // of a node's fleetrun, but for the one that hosts the rendezvous
@@ -23,8 +23,8 @@ enum class Blow {
   kLoss,      // 30 % of the packets between nodes are lost for a while, then SIGTERM
   kDisk,      // no room is left for a node's logs, then kill -9 of a rank
 };
-const char* name_of(Blow blow);
-const std::vector<Blow>& all_blows();
+const char* name_of(Fault fault);
+const std::vector<Fault>& all_faults();
 
 struct TrialOptions {
   std::string program;  // this one: run as a rank by "PROGRAM rank"
@@ -41,17 +41,17 @@ struct TrialOptions {
 
 struct TrialResult {
   bool started = false;
-  std::string blow;   // "kill -9 of rank 3"
+  std::string fault;  // "kill -9 of rank 3"
   std::string wrong;  // what was not as it must be; empty: nothing
   bool verdict_right = true;
-  double seen = 0;     // seconds from the blow until the last node had its verdict, or the last
+  double seen = 0;     // seconds from the fault until the last node had its verdict, or the last
                        // rank ran again
   double stopped = 0;  // until the last process of the job had ended
   int left = 0;        // processes that were still there when all had to be gone
 };
 
-// Which blow, where and when follow from `seed` alone. This process is a subreaper without other
+// Which fault, where and when follow from `seed` alone. This process is a subreaper without other
 // children.
-TrialResult run_trial(Blow blow, uint64_t seed, Network& network, const TrialOptions& options);
+TrialResult run_trial(Fault fault, uint64_t seed, Network& network, const TrialOptions& options);
 
 }  // namespace fleet::chaos

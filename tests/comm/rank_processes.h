@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/comm/file_store.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "comm/grouped.h"
+#include "comm/two_level.h"
 #include "tests/comm/contract.h"
 
 namespace fleet {
@@ -94,7 +94,7 @@ TEST(Traffic, HierarchicalSmall_OnlyLeadersSendToOtherHosts) {
 
 TEST(Traffic, Grouped_CountsItsParts) {
   const auto all = traffic_of(on_one_host("shm", 4), [&](Rank& rank) {
-    const auto grouped = GroupedCommunicator::make(rank.comm, 2);
+    const auto grouped = TwoLevelCommunicator::make(rank.comm, 2);
     std::vector<float> data(1000);
     const View view = {data.data(), data.size(), DType::kFloat32};
     grouped->all_reduce(view, view, ReduceOp::kSum, rank.stream);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/pulse.h"
+#include "daemon/failure_detector.h"
 
 namespace fleet {
 namespace {
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 std::string rest(const ConsoleLog& log, uint64_t* at, size_t most = 100) {
   std::string all;
   for (;;) {
-    const ConsoleLog::Piece piece = log.next(at, most);
+    const ConsoleLog::Chunk piece = log.next(at, most);
     if (piece.text.empty()) return all;
     all += (piece.error ? "!" : "") + piece.text;
   }
@@ -49,16 +49,16 @@ TEST(ConsoleLog, WhatIsTooOld_IsForgotten) {
   EXPECT_EQ(all.back(), 'a' + 99 % 26);
 }
 
-TEST(Pulse, Silence_IsTheOthersOnlyWhileWeAreAwake) {
-  const Pulse::Time start{};
-  Pulse pulse(start);
-  EXPECT_TRUE(pulse.look(start + 500ms));
-  pulse.heard(start + 600ms);
-  for (int i = 2; i <= 7; ++i) EXPECT_TRUE(pulse.look(start + i * 500ms));
-  EXPECT_FALSE(pulse.look(start + 4'000ms));
+TEST(FailureDetector, Suspension_IsNotSilenceOfThePeer) {
+  const FailureDetector::Time start{};
+  FailureDetector detector(start);
+  EXPECT_TRUE(detector.poll(start + 500ms));
+  detector.received(start + 600ms);
+  for (int i = 2; i <= 7; ++i) EXPECT_TRUE(detector.poll(start + i * 500ms));
+  EXPECT_FALSE(detector.poll(start + 4'000ms));
   // After a sleep of this process the other gets its time again.
-  EXPECT_TRUE(pulse.look(start + 60'000ms));
-  EXPECT_TRUE(pulse.look(start + 60'500ms));
+  EXPECT_TRUE(detector.poll(start + 60'000ms));
+  EXPECT_TRUE(detector.poll(start + 60'500ms));
 }
 
 }  // namespace

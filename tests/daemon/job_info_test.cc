@@ -22,7 +22,7 @@ JobInfo sample(int node) {
   job.record.node_rank = node;
   job.record.nnodes = 2;
   job.record.world_size = 4;
-  job.record.epoch = 1;
+  job.record.generation = 1;
   job.record.started = 1000;
   job.record.address = "10.0.0." + std::to_string(node + 1);
   job.record.log_dir = "/logs";
@@ -40,7 +40,7 @@ TEST(JobInfo, Text_ComesBackTheSame) {
   job.ended = 1060;
   job.gpus = {"0", "1"};
   job.detached = true;
-  job.place = 1;
+  job.node_index = 1;
   job.restarts = true;
   job.verdict = R"({"verdict":"rank failed","text":"ABORT!!! of rank 2"})";
   const JobInfo back = read_job_info(job_info_json(job));
@@ -49,7 +49,7 @@ TEST(JobInfo, Text_ComesBackTheSame) {
   EXPECT_EQ(back.code, 5);
   EXPECT_EQ(back.gpus, job.gpus);
   EXPECT_TRUE(back.detached);
-  EXPECT_EQ(back.place, 1);
+  EXPECT_EQ(back.node_index, 1);
   EXPECT_TRUE(back.restarts);
   EXPECT_EQ(read_verdict(back.verdict)->text, "ABORT!!! of rank 2");
   EXPECT_THROW(read_job_info("{}"), Error);
@@ -134,8 +134,8 @@ TEST(JobInfo, OldOnes_AreLeftOut) {
     jobs.back().phase = i == 0 ? JobPhase::kRunning : JobPhase::kEnded;
     jobs.back().ended = 10 - i;
   }
-  EXPECT_EQ(leave_out_old(3, &jobs), 0u);
-  EXPECT_EQ(leave_out_old(1, &jobs), 2u);
+  EXPECT_EQ(trim_ended_runs(3, &jobs), 0u);
+  EXPECT_EQ(trim_ended_runs(1, &jobs), 2u);
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(jobs[1].record.job_id, "job1");
 }
@@ -176,7 +176,7 @@ TEST(JobInfo, Verdict_IsReadWhateverItIs) {
       R"({"verdict":"stopped","text":"node 0 was told to stop","epoch":3,"signal":"SIGTERM"})");
   EXPECT_EQ(stopped->text, "");
   EXPECT_EQ(stopped->stop, "SIGTERM");
-  EXPECT_EQ(stopped->epoch, 3);
+  EXPECT_EQ(stopped->generation, 3);
   EXPECT_TRUE(read_verdict(R"({"verdict":"node lost"})")->node_lost);
   for (const char* wrong :
        {"", "7", "{}", R"({"verdict":5})", R"({"verdict":"hang","epoch":"x"})"}) {

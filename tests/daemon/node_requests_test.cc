@@ -23,13 +23,13 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-ClientPlace laptop() {
-  ClientPlace place;
-  place.user = "ann";
-  place.folder = "/data/run";
-  place.nonce = "3fa2c1";
-  place.secret = "a secret of this job";
-  return place;
+ClientContext laptop() {
+  ClientContext context;
+  context.user = "ann";
+  context.folder = "/data/run";
+  context.nonce = "3fa2c1";
+  context.secret = "a secret of this job";
+  return context;
 }
 
 std::vector<NodeRequest> requests(std::vector<std::string> arguments) {
@@ -104,11 +104,11 @@ TEST(NodeRequests, SecretFile_IsTheJobsSecret) {
   const std::string path = ::testing::TempDir() + "node_requests_test.secret";
   write_file_atomically(path, "0123456789abcdef\n");
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
-  const auto place = [](const std::string& file) {
-    return client_place(parse_arguments({"--via=ssh", "--secret_file=" + file, "p"}).settings);
+  const auto context = [](const std::string& file) {
+    return client_context(parse_arguments({"--via=ssh", "--secret_file=" + file, "p"}).settings);
   };
-  EXPECT_EQ(place(path).secret, "0123456789abcdef");
-  EXPECT_THROW(place("/no/such"), Error);
+  EXPECT_EQ(context(path).secret, "0123456789abcdef");
+  EXPECT_THROW(context("/no/such"), Error);
 }
 
 TEST(PlanOfRequests, IsWhatTheNodesAreAskedFor) {
@@ -164,20 +164,20 @@ TEST(NodeRequests, RangeOfNodes_IsPassedOn) {
 }
 
 TEST(TravellingEnvironment, TunedLibraries_WithoutSecretsAndDevices) {
-  const auto all = travelling_environment({{"NCCL_DEBUG", "INFO"},
-                                           {"OMP_NUM_THREADS", "2"},
-                                           {"CUDA_VISIBLE_DEVICES", "0"},
-                                           {"PADDLE_IPS", "x"},
-                                           {"TORCH_TOKEN", "x"},
-                                           {"HOME", "/home"},
-                                           {"WANDB_API_KEY", "k"},
-                                           {"WANDB_MODE", "offline"}},
-                                          {"WANDB_*", "MINE=1=2", "HOME"});
+  const auto all = forwarded_environment({{"NCCL_DEBUG", "INFO"},
+                                          {"OMP_NUM_THREADS", "2"},
+                                          {"CUDA_VISIBLE_DEVICES", "0"},
+                                          {"PADDLE_IPS", "x"},
+                                          {"TORCH_TOKEN", "x"},
+                                          {"HOME", "/home"},
+                                          {"WANDB_API_KEY", "k"},
+                                          {"WANDB_MODE", "offline"}},
+                                         {"WANDB_*", "MINE=1=2", "HOME"});
   EXPECT_THAT(all, ElementsAre(Pair("HOME", "/home"), Pair("MINE", "1=2"),
                                Pair("NCCL_DEBUG", "INFO"), Pair("OMP_NUM_THREADS", "2"),
                                Pair("WANDB_API_KEY", "k"), Pair("WANDB_MODE", "offline")));
-  EXPECT_THAT(travelling_environment({}, {"NONE_*"}), IsEmpty());
-  EXPECT_THROW(travelling_environment({}, {"NONE"}), Error);
+  EXPECT_THAT(forwarded_environment({}, {"NONE_*"}), IsEmpty());
+  EXPECT_THROW(forwarded_environment({}, {"NONE"}), Error);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ const std::map<std::string, Sample>& samples() {
       {"via", {"elsewhere"}},
       {"via_options", {"-v"}},
       {"remote_fleetrun", {"/opt/fleetrun"}},
-      {"leash", {"true"}},
+      {"control_pipe", {"true"}},
       {"part", {"true"}},
       {"fleetd_port", {"7002"}},
       {"fleetd_secret_file", {secret}},
@@ -124,10 +124,10 @@ std::string slurm_text(const LaunchRequest& request) {
 
 std::string nodes_text(const LaunchRequest& request, const std::string& via) {
   const Settings& settings = request.settings;
-  ClientPlace place{"ann", "/run", {}, "3fa2c1", "secret of the test"};
-  if (settings.given("secret_file")) place.secret = client_place(settings).secret;
+  ClientContext context{"ann", "/run", {}, "3fa2c1", "secret of the test"};
+  if (settings.given("secret_file")) context.secret = client_context(settings).secret;
   std::string text;
-  for (const NodeRequest& node : node_requests(request, place)) {
+  for (const NodeRequest& node : node_requests(request, context)) {
     const std::string programs = settings.text("remote_fleetrun") + "fleetrun";
     text += via == "ssh"
                 ? join(ssh_command(node.name, shell_words(settings.text("via_options"), ""),
@@ -145,7 +145,7 @@ std::string told(const std::string& via, std::vector<std::string> arguments) {
   arguments.emplace_back("prog");
   try {
     const LaunchRequest request = parse_arguments(arguments);
-    check_options(request, ArgumentsOf::kStart);
+    check_options(request, ArgumentsFor::kStart);
     return via == "slurm" ? slurm_text(request) : nodes_text(request, via);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage) << error.what();

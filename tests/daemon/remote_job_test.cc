@@ -20,11 +20,11 @@ struct Effects : RemoteJobEffects {
     did.push_back("signal " + std::to_string(node) + " " + std::to_string(number));
   }
   void detach(int node) override { did.push_back("detach " + std::to_string(node)); }
-  void hang_up(int node) override { did.push_back("hang up " + std::to_string(node)); }
-  void say(const std::string&) override {}
-  void fail(const std::string& text) override { failures.push_back(text); }
-  void be_patient(std::chrono::milliseconds time) override {
-    did.push_back("be patient " + std::to_string(time.count() / 1000));
+  void close_session(int node) override { did.push_back("close session " + std::to_string(node)); }
+  void warn(const std::string&) override {}
+  void report_error(const std::string& text) override { failures.push_back(text); }
+  void start_timer(std::chrono::milliseconds time) override {
+    did.push_back("start timer " + std::to_string(time.count() / 1000));
   }
   void end(int exit_code) override { did.push_back("end " + std::to_string(exit_code)); }
   std::vector<std::string> take() { return std::exchange(did, {}); }
@@ -33,20 +33,22 @@ struct Effects : RemoteJobEffects {
 };
 
 struct RemoteJobTest : ::testing::Test {
-  static RemoteJob::Terms in(RemoteJob::Mode mode) {
-    RemoteJob::Terms terms;
-    terms.mode = mode;
-    return terms;
+  static RemoteJob::Options in(RemoteJob::Mode mode) {
+    RemoteJob::Options options;
+    options.mode = mode;
+    return options;
   }
   // Of three nodes, two are enough.
-  static RemoteJob::Terms elastic() {
-    RemoteJob::Terms terms;
-    terms.fewest = 2;
-    terms.restarts = true;
-    return terms;
+  static RemoteJob::Options elastic() {
+    RemoteJob::Options options;
+    options.min_nodes = 2;
+    options.restarts = true;
+    return options;
   }
-  static VerdictNote verdict(const std::string& text, int epoch = 1, bool node_lost = false) {
-    return {.text = text, .cause = {}, .stop = {}, .epoch = epoch, .node_lost = node_lost};
+  static VerdictSummary verdict(const std::string& text, int generation = 1,
+                                bool node_lost = false) {
+    return {
+        .text = text, .cause = {}, .stop = {}, .generation = generation, .node_lost = node_lost};
   }
   static Error broke() { return {ErrorCode::kPeerLost, "broke"}; }
 
@@ -73,13 +75,13 @@ TEST_F(RemoteJobTest, Nodes_AreLaunchedOnceAllHaveAPlace) {
   EXPECT_THAT(effects.take(), ElementsAre("launch 1 at 7000"));
   job.on_ended(0, 0, verdict(""));
   job.on_ended(1, 0, verdict(""));
-  EXPECT_THAT(effects.take(), ElementsAre("be patient 15", "end 0"));
+  EXPECT_THAT(effects.take(), ElementsAre("start timer 15", "end 0"));
 }
 
 TEST_F(RemoteJobTest, RefusedNode_NothingStarts) {
   job.on_prepared(0);
   job.on_refused(1, Error(ErrorCode::kUsage, "no GPUs are free"));
-  EXPECT_THAT(effects.take(), ElementsAre("hang up 0", "end 2"));
+  EXPECT_THAT(effects.take(), ElementsAre("close session 0", "end 2"));
   EXPECT_THAT(effects.failures, ElementsAre(HasSubstr("fleetd on b: no GPUs are free")));
 }
 
@@ -87,13 +89,13 @@ TEST_F(RemoteJobTest, RefusalBeforeTheOthersAnswer_HangsUpAsTheyDo) {
   job.on_refused(1, Error(ErrorCode::kUsage, "no"));
   EXPECT_THAT(effects.take(), IsEmpty());
   job.on_prepared(0);
-  EXPECT_THAT(effects.take(), ElementsAre("hang up 0", "end 2"));
+  EXPECT_THAT(effects.take(), ElementsAre("close session 0", "end 2"));
 }
 
 TEST_F(RemoteJobTest, UnreachableNode_EndsWith112) {
   job.on_prepared(0);
   job.on_lost(1, Error(ErrorCode::kPeerLost, "cannot be reached"));
-  EXPECT_THAT(effects.take(), ElementsAre("hang up 0", "end 112"));
+  EXPECT_THAT(effects.take(), ElementsAre("close session 0", "end 112"));
 }
 
 TEST_F(RemoteJobTest, SecondLaunchRefused_TheFirstIsStopped) {
@@ -111,14 +113,14 @@ TEST_F(RemoteJobTest, Verdict_IsToldOnceAndDecides) {
   run(job);
   job.on_ended(1, 5, verdict("ABORT!!!"));
   job.on_ended(0, 5, verdict("ABORT!!!"));
-  EXPECT_THAT(effects.take(), ElementsAre("be patient 15", "end 5"));
+  EXPECT_THAT(effects.take(), ElementsAre("start timer 15", "end 5"));
   EXPECT_THAT(effects.failures, ElementsAre("ABORT!!!"));
 }
 
 TEST_F(RemoteJobTest, KilledLauncher_TheOthersVerdictDecides) {
   run(job);
   job.on_ended(1, 137, std::nullopt);
-  job.on_patience_over();
+  job.on_timer();
   EXPECT_THAT(effects.take(), IsEmpty());
   job.on_ended(0, 113, verdict("node 1 was lost", 1, true));
   EXPECT_EQ(effects.take().back(), "end 113");
@@ -140,9 +142,9 @@ TEST_F(RemoteJobTest, FleetdLostBeforeTheyHaveMet_TheOthersAreStopped) {
     start(one);
     effects.take();
     one.on_lost(1, broke());
-    EXPECT_THAT(effects.take(), ElementsAre("be patient 2"));
+    EXPECT_THAT(effects.take(), ElementsAre("start timer 2"));
     if (running) one.on_running(0, 2);  // they had met: the launchers know
-    one.on_patience_over();
+    one.on_timer();
     if (!running) {
       EXPECT_THAT(effects.take(), ElementsAre("signal 0 15"));
     }
@@ -152,14 +154,14 @@ TEST_F(RemoteJobTest, FleetdLostBeforeTheyHaveMet_TheOthersAreStopped) {
 }
 
 TEST_F(RemoteJobTest, WhoDoesNotHearTheVerdict_IsStopped) {
-  RemoteJob::Terms terms;
-  terms.grace = std::chrono::seconds(10);
-  RemoteJob frozen(effects, {"a", "b", "c"}, terms);
+  RemoteJob::Options options;
+  options.grace = std::chrono::seconds(10);
+  RemoteJob frozen(effects, {"a", "b", "c"}, options);
   run(frozen, 3);
   frozen.on_ended(0, 113, verdict("node 2 was lost", 1, true));
   frozen.on_ended(1, 113, verdict("node 2 was lost", 1, true));
-  EXPECT_THAT(effects.take(), ElementsAre("be patient 25", "be patient 25"));
-  frozen.on_patience_over();
+  EXPECT_THAT(effects.take(), ElementsAre("start timer 25", "start timer 25"));
+  frozen.on_timer();
   EXPECT_THAT(effects.take(), ElementsAre("signal 2 15"));
   frozen.on_ended(2, 143, std::nullopt);
   EXPECT_THAT(effects.take(), ElementsAre("end 113"));
@@ -185,7 +187,7 @@ TEST_F(RemoteJobTest, Signals_ArePassedOn) {
   job.on_signal(SIGINT);
   EXPECT_THAT(effects.take(), ElementsAre("signal 0 15", "signal 1 15"));
   job.on_signal(SIGINT);
-  EXPECT_THAT(effects.take(), ElementsAre("hang up 0", "hang up 1", "end 130"));
+  EXPECT_THAT(effects.take(), ElementsAre("close session 0", "close session 1", "end 130"));
 }
 
 TEST_F(RemoteJobTest, KilledJob_IsNotANodeLost) {
@@ -202,7 +204,7 @@ TEST_F(RemoteJobTest, KilledJob_IsNotANodeLost) {
 TEST_F(RemoteJobTest, SignalBeforeTheStart_LeavesNothing) {
   job.on_prepared(0);
   job.on_signal(SIGTERM);
-  EXPECT_THAT(effects.take(), ElementsAre("hang up 0", "hang up 1", "end 143"));
+  EXPECT_THAT(effects.take(), ElementsAre("close session 0", "close session 1", "end 143"));
 }
 
 TEST_F(RemoteJobTest, Detaching_WaitsForAllRanks) {
@@ -233,7 +235,7 @@ TEST_F(RemoteJobTest, JobThatFailsBeforeItIsLeft_IsNotLeft) {
 TEST_F(RemoteJobTest, AttachedClient_StopsNothingByItself) {
   RemoteJob attached(effects, {"a", "b"}, in(RemoteJob::Mode::kAttach));
   attached.on_lost(1, broke());
-  attached.on_patience_over();
+  attached.on_timer();
   EXPECT_THAT(effects.take(), IsEmpty());
   attached.on_ended(0, 5, verdict("ABORT!!!"));
   EXPECT_THAT(effects.take(), ElementsAre("end 5"));
@@ -256,7 +258,7 @@ TEST_F(RemoteJobTest, ElasticJob_GoesOnWithoutANode) {
   three.on_lost(0, broke());             // its rendezvous too: the next node hosts it
   three.on_ended(1, 137, std::nullopt);  // and one more
   three.on_running(2, 1);
-  three.on_patience_over();
+  three.on_timer();
   EXPECT_THAT(effects.take(), IsEmpty());
   three.on_ended(2, 0, verdict("", 3));
   EXPECT_THAT(effects.take(), ElementsAre("end 0"));
@@ -287,22 +289,22 @@ TEST_F(RemoteJobTest, ElasticJob_StartsWithoutAnUnreachableNode) {
   headless.on_lost(0, broke());
   headless.on_prepared(1);
   headless.on_prepared(2);
-  EXPECT_THAT(effects.take(), ElementsAre("hang up 1", "hang up 2", "end 112"));
+  EXPECT_THAT(effects.take(), ElementsAre("close session 1", "close session 2", "end 112"));
   RemoteJob refused(effects, {"a", "b", "c"}, elastic());
   refused.on_refused(2, Error(ErrorCode::kUsage, "no"));
   refused.on_prepared(0);
-  EXPECT_THAT(effects.take(), ElementsAre("hang up 0"));
+  EXPECT_THAT(effects.take(), ElementsAre("close session 0"));
   RemoteJob few(effects, {"a", "b", "c"}, elastic());
   few.on_lost(1, broke());
   few.on_lost(2, broke());
   few.on_prepared(0);
-  EXPECT_THAT(effects.take(), ElementsAre("hang up 0", "end 112"));
+  EXPECT_THAT(effects.take(), ElementsAre("close session 0", "end 112"));
 }
 
 TEST_F(RemoteJobTest, SpareNode_DoesNotKeepTheClient) {
-  RemoteJob::Terms terms = elastic();
-  terms.mode = RemoteJob::Mode::kDetach;
-  RemoteJob away(effects, {"a", "b", "c"}, terms);
+  RemoteJob::Options options = elastic();
+  options.mode = RemoteJob::Mode::kDetach;
+  RemoteJob away(effects, {"a", "b", "c"}, options);
   start(away, 3);
   away.on_running(0, 2);
   effects.take();

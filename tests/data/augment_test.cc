@@ -18,8 +18,8 @@ AugmentChain chain_of(const std::string& json, const ImageShape& image, bool tra
   return AugmentChain(tree.validate(augment_schema(train)), train, image, {0}, {1});
 }
 
-Placement place(const AugmentChain& chain, int height, int width, uint64_t key = 1) {
-  return chain.place(height, width, key, [] { return std::string("image.jpg"); });
+CropGeometry set_geometry(const AugmentChain& chain, int height, int width, uint64_t key = 1) {
+  return chain.set_geometry(height, width, key, [] { return std::string("image.jpg"); });
 }
 
 TEST(RandomResizedCrop, Boxes_LieWithinImageScaleAndRatio) {
@@ -27,7 +27,7 @@ TEST(RandomResizedCrop, Boxes_LieWithinImageScaleAndRatio) {
   double area = 0;
   const int count = 4000;
   for (int i = 0; i < count; ++i) {
-    const Placement p = place(chain, 300, 400, sample_key(1, 2, i));
+    const CropGeometry p = set_geometry(chain, 300, 400, sample_key(1, 2, i));
     EXPECT_GE(p.x, 0);
     EXPECT_GE(p.y, 0);
     EXPECT_LE(p.x + p.width, 400);
@@ -49,7 +49,7 @@ TEST(RandomResizedCrop, Boxes_LieWithinImageScaleAndRatio) {
 TEST(RandomResizedCrop, NoBoxFits_TakesTheCentre) {
   const auto chain = chain_of(
       R"({"random_resized_crop": true, "random_resized_crop_scale": [1, 1]})", {3, 32, 32});
-  const Placement p = place(chain, 100, 1000);
+  const CropGeometry p = set_geometry(chain, 100, 1000);
   EXPECT_EQ(p.height, 100);
   EXPECT_EQ(p.width, 133);
   EXPECT_EQ(p.x, (1000 - 133) / 2);
@@ -68,27 +68,28 @@ TEST(RandomCrop, Padding_ReachesEveryOffset) {
   const auto chain = chain_of(R"({"random_crop_padding": 2})", {3, 8, 8});
   std::set<std::pair<double, double>> offsets;
   for (int i = 0; i < 2000; ++i) {
-    const Placement p = place(chain, 8, 8, i);
+    const CropGeometry p = set_geometry(chain, 8, 8, i);
     EXPECT_EQ(p.width, 8);
     offsets.emplace(p.x, p.y);
   }
   EXPECT_EQ(offsets.size(), 25u);
   EXPECT_EQ(*offsets.begin(), std::make_pair(-2.0, -2.0));
   EXPECT_EQ(*offsets.rbegin(), std::make_pair(2.0, 2.0));
-  EXPECT_THAT(message_of([&] { place(chain, 3, 8); }), HasSubstr("image.jpg: the image is 3x8"));
+  EXPECT_THAT(message_of([&] { set_geometry(chain, 3, 8); }),
+              HasSubstr("image.jpg: the image is 3x8"));
 }
 
 TEST(Flip, HalfOfTheImages_AreMirrored) {
   const auto chain = chain_of(R"({"flip": true})", {1, 4, 4});
   int flipped = 0;
-  for (int i = 0; i < 4000; ++i) flipped += place(chain, 4, 4, mix(i)).flip;
+  for (int i = 0; i < 4000; ++i) flipped += set_geometry(chain, 4, 4, mix(i)).flip;
   EXPECT_NEAR(flipped, 2000, 150);
 }
 
 TEST(Resize, ShorterSideThenCentre) {
   const auto chain = chain_of(R"({"resize": 256})", {3, 224, 224}, false);
   // 300 x 400 becomes 256 x 341, whose centre starts at (16, 58).
-  const Placement p = place(chain, 300, 400);
+  const CropGeometry p = set_geometry(chain, 300, 400);
   EXPECT_DOUBLE_EQ(p.y, 16 * 300.0 / 256);
   EXPECT_DOUBLE_EQ(p.x, 58 * 400.0 / 341);
   EXPECT_DOUBLE_EQ(p.height, 224 * 300.0 / 256);
@@ -111,7 +112,7 @@ TEST(AugmentChain, OneMore_LeavesTheOthersDrawsAlone) {
   const auto alone = chain_of(R"({"random_resized_crop": true})", {3, 32, 32});
   const auto both = chain_of(R"({"random_resized_crop": true, "flip": true})", {3, 32, 32});
   for (uint64_t key = 0; key < 50; ++key) {
-    const Placement a = place(alone, 90, 80, key), b = place(both, 90, 80, key);
+    const CropGeometry a = set_geometry(alone, 90, 80, key), b = set_geometry(both, 90, 80, key);
     EXPECT_EQ(a.x, b.x);
     EXPECT_EQ(a.width, b.width);
   }

@@ -262,7 +262,7 @@ TEST(BadFiles, StandIn_WeighsNothing) {
                                 true, {.ignored_label = -7});
   pipeline->start_epoch(0);
   EXPECT_THAT(message_of([&] { pipeline->next(); }), HasSubstr("3.jpg: damaged image"));
-  const testing::Copy batch = copy_of(*pipeline->stand_in());
+  const testing::Copy batch = copy_of(*pipeline->placeholder_batch());
   EXPECT_THAT(batch.labels, ::testing::Each(-7));
   EXPECT_THAT(batch.weights, ::testing::Each(0));
   EXPECT_THAT(batch.images, ::testing::Each(0));

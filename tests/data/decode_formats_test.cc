@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "data/decode.h"
 #include "tests/data/helpers.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet::data {
 namespace {
@@ -20,7 +20,7 @@ std::span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-Placement whole(int height, int width) {
+CropGeometry whole(int height, int width) {
   return {.source_height = height,
           .source_width = width,
           .out_height = height,

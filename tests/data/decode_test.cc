@@ -19,24 +19,24 @@ std::span<const uint8_t> bytes_of(const std::string& text) {
 }
 
 // The box [x, x+width) x [y, y+height), resized to out_width x out_height.
-Placement box(int height, int width, int x, int y, int box_width, int box_height, int out_width,
-              int out_height) {
-  Placement p{.source_height = height,
-              .source_width = width,
-              .out_height = out_height,
-              .out_width = out_width,
-              .x = double(x),
-              .y = double(y),
-              .width = double(box_width),
-              .height = double(box_height),
-              .tap_x = x,
-              .tap_y = y,
-              .tap_width = box_width,
-              .tap_height = box_height};
+CropGeometry box(int height, int width, int x, int y, int box_width, int box_height, int out_width,
+                 int out_height) {
+  CropGeometry p{.source_height = height,
+                 .source_width = width,
+                 .out_height = out_height,
+                 .out_width = out_width,
+                 .x = double(x),
+                 .y = double(y),
+                 .width = double(box_width),
+                 .height = double(box_height),
+                 .tap_x = x,
+                 .tap_y = y,
+                 .tap_width = box_width,
+                 .tap_height = box_height};
   return p;
 }
 
-Placement whole(int height, int width) {
+CropGeometry whole(int height, int width) {
   return box(height, width, 0, 0, width, height, width, height);
 }
 
@@ -84,7 +84,7 @@ TEST(DecodeJpeg, Crop_IsPartOfTheWhole) {
     ASSERT_TRUE(one.read(whole(120, 160), &all));
     for (int x : {0, 17, 96}) {
       for (int y : {0, 31, 70}) {
-        const Placement p = box(120, 160, x, y, 50, 40, 50, 40);
+        const CropGeometry p = box(120, 160, x, y, 50, 40, 50, 40);
         ASSERT_TRUE(other.open(bytes_of(file), 3));
         ASSERT_TRUE(other.read(p, &part));
         EXPECT_LE(part.x, x);

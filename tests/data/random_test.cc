@@ -21,8 +21,8 @@ TEST(Philox, KnownAnswers_Match) {
       ElementsAre(0xd16cfe09u, 0x94fdcceb, 0x5001e420u, 0x24126ea1u));
 }
 
-TEST(Draws, SameKeyAndStream_Repeat) {
-  Draws a(42, "crop"), b(42, "crop"), other_stream(42, "flip"), other_key(43, "crop");
+TEST(RandomStream, SameKeyAndStream_Repeat) {
+  RandomStream a(42, "crop"), b(42, "crop"), other_stream(42, "flip"), other_key(43, "crop");
   bool differs_by_stream = false, differs_by_key = false;
   for (int i = 0; i < 20; ++i) {
     const uint32_t value = a.bits();
@@ -34,16 +34,16 @@ TEST(Draws, SameKeyAndStream_Repeat) {
   EXPECT_TRUE(differs_by_key);
 }
 
-TEST(Draws, Uniform_CoversItsRangeEvenly) {
-  Draws draws(7, "test");
+TEST(RandomStream, Uniform_CoversItsRangeEvenly) {
+  RandomStream random(7, "test");
   double sum = 0;
   std::set<int64_t> seen;
   for (int i = 0; i < 10000; ++i) {
-    const double value = draws.uniform(2, 4);
+    const double value = random.uniform(2, 4);
     ASSERT_GE(value, 2);
     ASSERT_LT(value, 4);
     sum += value;
-    seen.insert(draws.below(5));
+    seen.insert(random.below(5));
   }
   EXPECT_NEAR(sum / 10000, 3, 0.03);
   EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4));

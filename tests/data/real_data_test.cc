@@ -7,7 +7,7 @@
 #include "base/env.h"
 #include "data/pipeline.h"
 #include "tests/data/helpers.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet::data {
 namespace {

@@ -20,7 +20,7 @@ Pixels view(const std::vector<uint8_t>& pixels, int height, int width, int step)
           .height = height};
 }
 
-Placement whole(int height, int width, int out_height, int out_width) {
+CropGeometry whole(int height, int width, int out_height, int out_width) {
   return {.source_height = height,
           .source_width = width,
           .out_height = out_height,
@@ -46,7 +46,7 @@ std::vector<double> weights_at(double at, double extent, int outputs, int i, int
   return weights;
 }
 
-std::vector<double> reference(const std::vector<uint8_t>& pixels, int step, const Placement& p,
+std::vector<double> reference(const std::vector<uint8_t>& pixels, int step, const CropGeometry& p,
                               int channels) {
   std::vector<double> out;
   for (int c = 0; c < channels; ++c) {
@@ -69,7 +69,7 @@ std::vector<double> reference(const std::vector<uint8_t>& pixels, int step, cons
   return out;
 }
 
-std::vector<float> resized(const Pixels& pixels, const Placement& p, int channels,
+std::vector<float> resized(const Pixels& pixels, const CropGeometry& p, int channels,
                            const std::string& set = {}) {
   std::vector<float> out(size_t(channels) * p.out_height * p.out_width, -1);
   const float scale[] = {1, 1, 1}, bias[] = {0, 0, 0};
@@ -93,7 +93,7 @@ TEST(Resizer, EveryScaleLayoutAndInstructionSet_MatchesTheDefinition) {
       const int channels = step == 1 ? 1 : 3;
       const auto pixels = picture(s.height, s.width, step);
       for (const bool flip : {false, true}) {
-        Placement p = whole(s.height, s.width, s.out_height, s.out_width);
+        CropGeometry p = whole(s.height, s.width, s.out_height, s.out_width);
         p.flip = flip;
         const auto expected = reference(pixels, step, p, channels);
         const auto got = resized(view(pixels, s.height, s.width, step), p, channels);
@@ -109,7 +109,7 @@ TEST(Resizer, EveryScaleLayoutAndInstructionSet_MatchesTheDefinition) {
 
 TEST(Resizer, Box_TakesPixelsOfTheTapRectangleOnly) {
   const auto pixels = picture(60, 80, 3);
-  Placement p = whole(60, 80, 16, 16);
+  CropGeometry p = whole(60, 80, 16, 16);
   p.x = p.tap_x = 11;
   p.y = p.tap_y = 7;
   p.width = p.tap_width = 40;
@@ -121,7 +121,7 @@ TEST(Resizer, Box_TakesPixelsOfTheTapRectangleOnly) {
 TEST(Resizer, FractionalBox_EqualsResizeThenCrop) {
   const auto pixels = picture(60, 80, 3);
   const auto all = resized(view(pixels, 60, 80, 3), whole(60, 80, 24, 32), 3);
-  Placement p = whole(60, 80, 16, 16);
+  CropGeometry p = whole(60, 80, 16, 16);
   p.y = 4 * 60.0 / 24;
   p.x = 8 * 80.0 / 32;
   p.height = 16 * 60.0 / 24;
@@ -151,7 +151,7 @@ TEST(Resizer, UnknownInstructionSet_IsUnsupported) {
 
 TEST(CopyPixels, OverTheEdgeAndMirrored_PutsBlackOutside) {
   const std::vector<uint8_t> pixels{1, 2, 3, 4, 5, 6};  // 2 x 3, grey
-  Placement p = whole(2, 3, 3, 3);
+  CropGeometry p = whole(2, 3, 3, 3);
   p.x = -1;
   p.y = 1;
   p.width = p.height = 3;
@@ -171,7 +171,7 @@ TEST(CopyPixels, ColourLayouts_GiveTheSamePlanes) {
   for (size_t i = 0; i < packed.size(); i += 3) {
     padded.insert(padded.end(), {packed[i], packed[i + 1], packed[i + 2], 99});
   }
-  const Placement p = whole(5, 7, 5, 7);
+  const CropGeometry p = whole(5, 7, 5, 7);
   const float scale[] = {1, 1, 1}, bias[] = {0, 0, 0};
   std::vector<float> three(105), four(105);
   copy_pixels(view(packed, 5, 7, 3), p, 3, scale, bias, three.data());

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "tests/captured_log.h"
 #include "tests/data/helpers.h"
-#include "tests/said.h"
 
 namespace fleet::data {
 namespace {
@@ -217,7 +217,7 @@ TEST(ImageFolderSource, ClassWithoutImages_IsNamed) {
                     HasSubstr(".tiff (1, ")));
   SourceContext context = in(folder);  // classes may be missing in tests
   context.train = false;
-  EXPECT_THAT(said([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 1); }),
+  EXPECT_THAT(captured_log([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 1); }),
               HasSubstr("without an image (.jpg, .jpeg, .png, .webp, .bmp, .gif): b"));
 }
 
@@ -229,13 +229,13 @@ TEST(ImageFolderSource, FilesLeftOut_AreSaid) {
   }
   SourceContext context = in(folder);
   const std::string lines =
-      said([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 2); });
+      captured_log([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 2); });
   EXPECT_THAT(lines, AllOf(HasSubstr("only JPEG, PNG, WebP, BMP and GIF files are read"),
                            HasSubstr(".tiff (2, such as "), HasSubstr("without extension (1, "),
                            HasSubstr(".txt (1, "),
                            HasSubstr("1 images beside the class folders are skipped")));
-  context.speaks = false;  // another rank says it
-  EXPECT_EQ(said([&] { open("image_folder", "{}", context); }), "");
+  context.verbose = false;  // another rank says it
+  EXPECT_EQ(captured_log([&] { open("image_folder", "{}", context); }), "");
 }
 
 TEST(ImageFolderSource, BadFolders_AreNamed) {

@@ -92,7 +92,7 @@ std::vector<Floats> run_on(const std::string& backend, int ranks, int64_t rows, 
     std::vector<VarId> keep;
     if (kept != kNoVar) keep.push_back(kept);
     const CommunicatorSet set(net.program.groups(), &rank.comm);
-    Executor executor(make_plan(net.program, keep), rank.device, set.all());
+    Executor executor(plan_program(net.program, keep), rank.device, set.all());
     const Floats x = fed(self, rows * columns);
     for (int step = 0; step < 2; ++step) {
       executor.feed(net.x, x.data());
@@ -255,7 +255,7 @@ TEST_P(Collectives, BroadcastsThroughTwoBuffers_AreReadBeforeTheNext) {
       }
       if (i > 0) sum = net.program.emit(net.section, "elementwise_add", {sum, parts[i - 1]})[0];
     }
-    EXPECT_EQ(make_plan(net.program, {sum}).bucket_bytes,
+    EXPECT_EQ(plan_program(net.program, {sum}).bucket_bytes,
               std::vector<size_t>{2 * ((count() * sizeof(float) + 63) / 64 * 64)});
     return sum;
   });
@@ -283,7 +283,7 @@ TEST(CommunicatorSet, GroupsOfAllRanks_UseTheJobsOwnOnce) {
                                {.name = "second", .ranks = all},
                                {.name = "odd", .ranks = odd},
                                {.name = "own", .ranks = own},
-                               {.name = "summed", .ranks = all, .first_sum = 2}},
+                               {.name = "summed", .ranks = all, .inner_group_size = 2}},
                               &rank.comm);
     ASSERT_EQ(set.all().size(), 6u);
     EXPECT_EQ(set.all()[0]->rank(), 3 - rank.comm.rank());

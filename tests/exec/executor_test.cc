@@ -41,7 +41,7 @@ Chain chain(int depth, const Shape& shape) {
 TEST(Executor, Chain_ComputesAndReusesMemory) {
   Chain net = chain(6, {4, 1000});
   HostDevice device;
-  Executor executor(make_plan(net.program, {net.y}), device, nullptr);
+  Executor executor(plan_program(net.program, {net.y}), device, nullptr);
   std::vector<float> x(4000);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) - 2000.f;
   executor.feed(net.x, x.data());
@@ -54,7 +54,7 @@ TEST(Executor, Chain_ComputesAndReusesMemory) {
 TEST(Executor, Step_AllocatesNothing) {
   Chain net = chain(4, {64, 64});
   HostDevice device;
-  Executor executor(make_plan(net.program, {net.y}), device, nullptr);
+  Executor executor(plan_program(net.program, {net.y}), device, nullptr);
   const std::vector<float> x(64 * 64, 1.f);
   executor.feed(net.x, x.data());
   executor.run({.step = 0});
@@ -77,7 +77,7 @@ TEST(Executor, Sections_RunWhenTheirPredicateHolds) {
   const VarId b = program.emit(fetch, "relu", {a})[0];
   const VarId c = program.emit(third, "relu", {a})[0];
   HostDevice device;
-  Executor executor(make_plan(program, {a, b, c}), device, nullptr);
+  Executor executor(plan_program(program, {a, b, c}), device, nullptr);
   const auto after = [&](float value, const StepInfo& info) {
     executor.feed(x, &value);
     executor.run(info);
@@ -97,7 +97,7 @@ TEST(Executor, Initialize_DependsOnSeedAndNameOnly) {
     if (other_first) program.parameter("other", {3}, {Init::kUniform, -1, 1});
     const VarId p = program.parameter(name, {500}, {Init::kNormal, 1.0, 2.0});
     HostDevice device;
-    Executor executor(make_plan(program, {}), device, nullptr);
+    Executor executor(plan_program(program, {}), device, nullptr);
     executor.initialize(seed);
     return executor.values<float>(p);
   };
@@ -112,7 +112,7 @@ TEST(Executor, Initialize_DependsOnSeedAndNameOnly) {
 TEST(Plan, MissingKernel_IsOneClearError) {
   Chain net = chain(1, {2});
   try {
-    make_plan(net.program, {}, {.backend = "tpu", .initial_layouts = {}});
+    plan_program(net.program, {}, {.backend = "tpu", .initial_layouts = {}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "relu: no tpu kernel");

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/adjacency.h"
+#include "exec/contiguous_vars.h"
 
 namespace fleet {
 namespace {
@@ -52,7 +52,7 @@ Plan prefetched(int count, bool in_buckets) {
       net.program.append(section, "scale", {parts[i - 1]}, {read});
     }
   }
-  return make_plan(net.program, {});
+  return plan_program(net.program, {});
 }
 
 TEST(StreamMemory, ChainOfBroadcasts_NeedsTwoBuffers) {
@@ -75,7 +75,7 @@ TEST(StreamMemory, OtherStreamThatWaitsForNobody_OverwritesNothing) {
     const VarId read = net.program.state("s" + std::to_string(i), {kElements}, {});
     net.program.append(section, "scale", {parts[i]}, {read});
   }
-  EXPECT_EQ(make_plan(net.program, {}).arena_bytes, 4 * kBytes);
+  EXPECT_EQ(plan_program(net.program, {}).arena_bytes, 4 * kBytes);
 }
 
 // Stream 1 reads; whether stream 0 has waited for it when it wants memory again is the question.
@@ -88,7 +88,7 @@ TEST(StreamMemory, ReaderOnAnotherStream_KeepsItsInputUntilItIsWaitedFor) {
     net.program.append(section, "scale", {first}, {state}).stream = 1;
     if (waits) net.program.append(section, "scale", {state}, {state});
     const VarId second = net.scale(section, net.x);
-    const Plan plan = make_plan(net.program, {});
+    const Plan plan = plan_program(net.program, {});
     EXPECT_EQ(overlap(plan, first, second), waits);
   }
 }
@@ -103,7 +103,7 @@ TEST(StreamMemory, WaitOfASectionThatMayNotRun_FreesNothing) {
     net.program.append(always, "scale", {first}, {state}).stream = 1;
     net.program.append(other, "scale", {state}, {state});
     const VarId second = net.scale(always, net.x);
-    const Plan plan = make_plan(net.program, {});
+    const Plan plan = plan_program(net.program, {});
     EXPECT_EQ(overlap(plan, first, second), !rarely);
   }
 }
@@ -116,7 +116,7 @@ TEST(StreamMemory, InPlace_OnlyWhereNoOtherStreamReadsTheInput) {
     const VarId state = net.program.state("s", {kElements}, {});
     if (read) net.program.append(section, "scale", {first}, {state}).stream = 1;
     const VarId second = net.program.emit(section, "relu", {first})[0];
-    const Plan plan = make_plan(net.program, {});
+    const Plan plan = plan_program(net.program, {});
     EXPECT_EQ(overlap(plan, first, second), !read);
   }
 }
@@ -135,7 +135,7 @@ TEST(StreamMemory, InPlace_NotWhereAnExclusiveWriterWouldOverwriteTheInput) {
   const VarId state = net.program.state("s", {kElements}, {});
   net.program.append(odd, "scale", {input}, {state});
   net.program.append(always, "scale", {output}, {state});
-  const Plan plan = make_plan(net.program, {});
+  const Plan plan = plan_program(net.program, {});
   EXPECT_FALSE(overlap(plan, input, output));
 }
 
@@ -147,7 +147,7 @@ TEST(StreamMemory, SectionsThatNeverRunTogether_ShareMemory) {
   const VarId s = net.program.state("s", {kElements}, {});
   net.program.append(even, "scale", {a}, {s});
   net.program.append(odd, "scale", {b}, {s});
-  EXPECT_EQ(make_plan(net.program, {}).arena_bytes, kBytes);
+  EXPECT_EQ(plan_program(net.program, {}).arena_bytes, kBytes);
 }
 
 TEST(Buckets, TwoGroupsSumTheSameGradients_EachSideBySide) {
@@ -159,7 +159,7 @@ TEST(Buckets, TwoGroupsSumTheSameGradients_EachSideBySide) {
   net.collective(section, "all_reduce", {g[1], g[2]});
   net.collective(section, "all_reduce", {g[0], g[1], g[2], g[3]}, other);
   net.collective(section, "all_reduce", {g[3]});
-  const Plan plan = make_plan(net.program, {});
+  const Plan plan = plan_program(net.program, {});
   for (int i = 1; i < 4; ++i) {
     EXPECT_EQ(plan.vars[g[i]].offset, plan.vars[g[i - 1]].offset + kBytes);
     EXPECT_EQ(plan.vars[g[i]].group, 0);
@@ -180,7 +180,7 @@ TEST(Buckets, NeighboursThatContradict_AreRefused) {
       for (const int i : list) vars.push_back(g[i]);
       net.collective(section, "all_reduce", vars);
     }
-    EXPECT_THROW(make_plan(net.program, {}), Error);
+    EXPECT_THROW(plan_program(net.program, {}), Error);
   }
 }
 
@@ -195,7 +195,7 @@ TEST(Buckets, ParametersAndStates_KeepTheirMemoryAndTheirName) {
   const VarId gradient = net.scale(section, net.x);
   net.collective(section, "broadcast", {parameter, state});
   net.collective(section, "all_reduce", {gradient});
-  const Plan plan = make_plan(net.program, {});
+  const Plan plan = plan_program(net.program, {});
   const PlannedMemory memory = plan.memory();
   EXPECT_EQ(memory.parameters, kBytes);
   EXPECT_EQ(memory.states, kBytes);

@@ -42,7 +42,7 @@ struct Net {
 
 TEST(PlanMemory, Kinds_AreAddedUpSeparately) {
   Net net(256);
-  const PlannedMemory memory = make_plan(net.program, {net.kept}).memory();
+  const PlannedMemory memory = plan_program(net.program, {net.kept}).memory();
   EXPECT_EQ(memory.parameters, 4 * kMiB);
   EXPECT_EQ(memory.states, 2 * kMiB);
   EXPECT_EQ(memory.activations, kMiB);
@@ -52,10 +52,10 @@ TEST(PlanMemory, Kinds_AreAddedUpSeparately) {
 
 TEST(OutOfMemory, Message_SaysWhatWasWantedPlannedAndWouldFit) {
   Net net(256);
-  const Plan plan = make_plan(net.program, {net.kept});
+  const Plan plan = plan_program(net.program, {net.kept});
   const int64_t fits = largest_batch(256, 7 * kMiB + 64, [](int64_t batch) {
     Net smaller(batch);
-    return make_plan(smaller.program, {smaller.kept}).memory().total();
+    return plan_program(smaller.program, {smaller.kept}).memory().total();
   });
   EXPECT_EQ(fits, 127);  // the kept sum takes 64 bytes, a sample 8 KiB
   const Error cause(ErrorCode::kNoMemory, "8.0 MiB requested, 7.0 MiB available", "cuda:0", "x");

@@ -23,7 +23,7 @@ TEST(NormalDeviates, ManyAtOnce_AreThoseOfTheCLibrary) {
                      {2, 0, 1000},      {0, 1, 255},        {0, 1, 257},           {0, 1, 0}};
   for (const auto& [mean, deviation, count] : cases) {
     EXPECT_TRUE(draw(mean, deviation, count, draw_normal) ==
-                draw(mean, deviation, count, draw_normal_singly))
+                draw(mean, deviation, count, draw_normal_scalar))
         << mean << " " << deviation << " " << count;
   }
 }

@@ -24,7 +24,7 @@ TEST(Sections, Flags_ChooseAmongSections) {
   const VarId after = counter(program, "after", {.flag = begun});
   const VarId average = counter(program, "average", {.from_step = 1, .flag = now});
   HostDevice device;
-  Executor executor(make_plan(program, {}), device, nullptr);
+  Executor executor(plan_program(program, {}), device, nullptr);
   executor.initialize(1);
   const auto counts = [&] {
     std::vector<float> all;
@@ -51,7 +51,7 @@ TEST(Sections, Sync_RunsTheSyncSectionsOnly) {
   const VarId both = counter(program, "both", {.sync = true, .every = 2});
   const VarId refresh = counter(program, "refresh", {.training = false, .refresh = true});
   HostDevice device;
-  Executor executor(make_plan(program, {}), device, nullptr);
+  Executor executor(plan_program(program, {}), device, nullptr);
   executor.initialize(1);
   const auto counts = [&] {
     std::vector<float> all;
@@ -75,7 +75,7 @@ TEST(Sections, Sync_IsNoRunOfTheProfile) {
   counter(program, "training", {});
   counter(program, "sync", {.training = false, .sync = true});
   HostDevice device;
-  Executor executor(make_plan(program, {}), device, nullptr);
+  Executor executor(plan_program(program, {}), device, nullptr);
   executor.initialize(1);
   executor.set_profiling(true);
   executor.run({.step = 0});
@@ -97,7 +97,7 @@ TEST(Sections, ExclusiveWriters_SetOneTemporaryForItsReader) {
   const SectionId after = program.add_section("after", {});
   const VarId z = program.emit(after, "scale", {y}, {{"bias", 1.0}})[0];
   HostDevice device;
-  Executor executor(make_plan(program, {z}), device, nullptr);
+  Executor executor(plan_program(program, {z}), device, nullptr);
   std::vector<float> seen;
   for (int64_t step = 0; step < 5; ++step) {
     const auto fed = static_cast<float>(step + 1);
@@ -126,7 +126,7 @@ TEST(Sections, WriterOfEvaluationOrSync_StaysBeforeItsReader) {
   // Behind that reader evaluation and sync change what it read: the next run sees it.
   const VarId alone = program.emit(evaluation, "scale", {z})[0];
   HostDevice device;
-  Executor executor(make_plan(program, {z, alone}), device, nullptr);
+  Executor executor(plan_program(program, {z, alone}), device, nullptr);
   const auto run = [&](float value, const StepInfo& info) {
     executor.feed(x, &value);
     executor.run(info);
@@ -156,7 +156,7 @@ TEST_P(ExclusiveLayouts, SecondWriter_EndsInTheFirstsLayout) {
   const VarId z = program.emit(after, "relu", {y})[0];
   PlanOptions options;
   options.initial_layouts = {{last, Layout::channels_last(shape)}, {plain, Layout::plain(shape)}};
-  const Plan plan = make_plan(program, {z}, options);
+  const Plan plan = plan_program(program, {z}, options);
   const Layout& ends = plan.vars[y].layout;
   EXPECT_EQ(ends, plain_first ? Layout::plain(shape) : Layout::channels_last(shape));
   int writers = 0;

@@ -103,7 +103,7 @@ bool overlap(const PlannedVar& a, const PlannedVar& b) {
 TEST(SharedMemory, OfRandomPrograms_IsNeverUsedForTwoThingsAtOnce) {
   int pairs = 0, other_streams = 0;
   for (int seed = 0; seed < 150; ++seed) {
-    const Plan plan = make_plan(random_program(seed), {});
+    const Plan plan = plan_program(random_program(seed), {});
     std::vector<StepInfo> runs = {{.evaluate = true}};
     for (int64_t step = 0; step < 4; ++step) runs.push_back({.step = step});
     for (const StepInfo& run : runs) {

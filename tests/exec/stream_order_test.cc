@@ -16,7 +16,7 @@ class Streams {
     return to;
   }
   bool before(int a, int b) {
-    const Plan plan = make_plan(program, {});
+    const Plan plan = plan_program(program, {});
     return StreamOrder(plan).before(a, b);
   }
   Program program;

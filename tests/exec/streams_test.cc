@@ -44,7 +44,7 @@ bool waits_for(const ScheduledOp& scheduled, const ScheduledOp& other) {
 
 TEST(PlanStreams, CollectivesOfTwoCommunicators_WaitForEachOtherOnlyWhereAsked) {
   for (bool after_previous : {false, true}) {
-    const Plan plan = make_plan(summed(2, after_previous), {});
+    const Plan plan = plan_program(summed(2, after_previous), {});
     EXPECT_EQ(plan.streams(), 3);
     const auto found = collectives(plan);
     ASSERT_EQ(found.size(), size_t{kRounds});
@@ -55,7 +55,7 @@ TEST(PlanStreams, CollectivesOfTwoCommunicators_WaitForEachOtherOnlyWhereAsked) 
 }
 
 TEST(PlanStreams, AfterThePreviousOnTheSameStream_NeedsNoEvent) {
-  const Plan plan = make_plan(summed(1, true), {});
+  const Plan plan = plan_program(summed(1, true), {});
   for (const ScheduledOp& scheduled : collectives(plan)) {
     for (int wait : scheduled.waits) EXPECT_FALSE(plan.ops[wait].op.def->is_collective);
   }
@@ -77,7 +77,7 @@ TEST(PlanStreams, SectionThatDoesNotRun_LeavesTheWaitsOfTheOthers) {
   on_stream_1(always, "relu", {x});               // 0
   on_stream_1(rarely, "relu", {s});               // 1
   program.emit(always, "relu", {s}, {}, "last");  // 2
-  const Plan plan = make_plan(program, {});
+  const Plan plan = plan_program(program, {});
   EXPECT_EQ(plan.schedule({true, true}).back().waits, std::vector<int>{1});
   EXPECT_EQ(plan.schedule({true, false}).back().waits, std::vector<int>{0});
 }
@@ -95,7 +95,7 @@ TEST(PlanStreams, OutputOfAnotherStream_OverlapsNothingThatMayStillBeInUse) {
   Op op = program.make_op(section, "scale", {y}, {beside});
   op.stream = 1;
   program.ops().push_back(std::move(op));
-  const Plan plan = make_plan(program, {end});
+  const Plan plan = plan_program(program, {end});
   const PlannedVar &a = plan.vars[busy], &b = plan.vars[beside];
   ASSERT_EQ(a.region, Region::kArena);
   ASSERT_EQ(b.region, Region::kArena);
@@ -106,7 +106,7 @@ TEST(ExecutorStreams, Collectives_GoToTheCommunicatorTheyName) {
   std::vector<int> order;
   Recorder first(0, &order), second(1, &order);
   HostDevice device;
-  Executor executor(make_plan(summed(2, false), {}), device, {&first, &second});
+  Executor executor(plan_program(summed(2, false), {}), device, {&first, &second});
   executor.run({});
   executor.synchronize();
   EXPECT_EQ(order, (std::vector<int>{0, 1, 0, 1, 0, 1}));
@@ -116,7 +116,7 @@ TEST(ExecutorStreams, CommunicatorThatIsNotThere_IsRefused) {
   std::vector<int> order;
   Recorder only(0, &order);
   HostDevice device;
-  EXPECT_THROW(Executor(make_plan(summed(2, false), {}), device, &only), Error);
+  EXPECT_THROW(Executor(plan_program(summed(2, false), {}), device, &only), Error);
 }
 
 // A GPU's streams end well even where the sum was given up.
@@ -124,7 +124,7 @@ TEST(ExecutorStreams, FailureOfAnyCommunicator_ComesOutOfSynchronize) {
   std::vector<int> order;
   Recorder first(0, &order), second(1, &order);
   HostDevice device;
-  Executor executor(make_plan(summed(2, false), {}), device, {&first, &second});
+  Executor executor(plan_program(summed(2, false), {}), device, {&first, &second});
   executor.run({});
   second.failed = true;
   EXPECT_THROW(executor.synchronize(), Error);

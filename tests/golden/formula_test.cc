@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "tests/golden/golden.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {

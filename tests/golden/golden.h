@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tensor/shape.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet::golden {
 

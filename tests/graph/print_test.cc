@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 TEST(Print, Text_HasFlagsGroupsStatesOfEachRankAndWhenSectionsRun) {
   Program program;
   const FlagId begin = program.add_flag("begin");
-  program.add_group({.name = "data parallel", .ranks = {0, 2, 4, 6}, .first_sum = 2});
+  program.add_group({.name = "data parallel", .ranks = {0, 2, 4, 6}, .inner_group_size = 2});
   const VarId mean = program.state("mean", {2}, {});
   const VarId residual = program.state("residual", {2}, {});
   program.var(residual).per_rank = true;

@@ -18,10 +18,10 @@ JobRecord job(const std::string& id, std::vector<int> ranks) {
   for (const int rank : ranks) record.ranks.push_back({rank, rank, false, 1000 + rank, "log"});
   return record;
 }
-DebugWish wish_for(int rank, const std::string& job = "") { return {rank, job, false, {}}; }
+DebugRequest wish_for(int rank, const std::string& job = "") { return {rank, job, false, {}}; }
 
-DebugWish parse_debug(const std::vector<std::string>& arguments) {
-  return read_debug(*read_command_line(debug_command().syntax, arguments));
+DebugRequest parse_debug(const std::vector<std::string>& arguments) {
+  return parse_debug_request(*read_command_line(debug_command().syntax, arguments));
 }
 
 template <typename F>
@@ -36,11 +36,11 @@ std::string error_of(F&& call) {
 }
 
 TEST(DebugArguments, RankJobAndWrapper) {
-  const DebugWish wish = parse_debug({"--rank", "3", "train", "--", "gdb", "--args"});
-  EXPECT_EQ(wish.rank, 3);
-  EXPECT_EQ(wish.job, "train");
-  EXPECT_FALSE(wish.attach);
-  EXPECT_THAT(wish.wrapper, ElementsAre("gdb", "--args"));
+  const DebugRequest request = parse_debug({"--rank", "3", "train", "--", "gdb", "--args"});
+  EXPECT_EQ(request.rank, 3);
+  EXPECT_EQ(request.job, "train");
+  EXPECT_FALSE(request.attach);
+  EXPECT_THAT(request.wrapper, ElementsAre("gdb", "--args"));
 }
 TEST(DebugArguments, Defaults_AreGdb) {
   EXPECT_THAT(parse_debug({"--rank=0"}).wrapper, ElementsAre("gdb", "--args"));

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "launch/dry_run/show.h"
+#include "launch/dry_run/print_plan.h"
 
 namespace fleet {
 namespace {
@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Two nodes, of one rank and of two.
-ForeseenJob sample(const std::string& list = "a,b") {
-  ForeseenJob job;
+DryRunPlan sample(const std::string& list = "a,b") {
+  DryRunPlan job;
   job.job_id = "night";
   job.rendezvous = "10.0.0.1:6768";
   job.notes = {"something is assumed"};
@@ -30,7 +30,7 @@ ForeseenJob sample(const std::string& list = "a,b") {
   job.findings = {ok("cores", "2 cores"), warn("/dev/shm", "64 MiB free", "--shm-size=8g")};
   job.inherited = {{"EDITOR", "it's vi"}, {"WANDB_API_KEY", "s3cret"}, {"BASH_FUNC_f%%", "() {}"}};
   const Variables alike = {{"WORLD_SIZE", "3"}, {"A_TOKEN", "t0p"}, {"LIST", list}};
-  job.each = [alike](int wanted, const ForeseenJob::See& see) {
+  job.for_each_rank = [alike](int wanted, const DryRunPlan::Visitor& see) {
     for (int rank = 0; rank < 3; ++rank) {
       if (wanted >= 0 && rank != wanted) continue;
       RankCommand command;
@@ -45,17 +45,17 @@ ForeseenJob sample(const std::string& list = "a,b") {
   return job;
 }
 
-std::string table(const ForeseenJob& job, int rank = -1) {
+std::string table(const DryRunPlan& job, int rank = -1) {
   std::ostringstream out;
   write_dry_run_table(job, rank, out);
   return out.str();
 }
-std::string json(const ForeseenJob& job, int rank = -1) {
+std::string json(const DryRunPlan& job, int rank = -1) {
   std::ostringstream out;
   write_dry_run_json(job, rank, out);
   return out.str();
 }
-std::string shell(const ForeseenJob& job, int rank, bool masked_secrets) {
+std::string shell(const DryRunPlan& job, int rank, bool masked_secrets) {
   std::ostringstream out;
   write_dry_run_shell(job, rank, masked_secrets, out);
   return out.str();
@@ -87,7 +87,7 @@ TEST(DryRunTable, SecretsAreMasked) {
 }
 
 TEST(DryRunTable, LongValues_AreShortened) {
-  const ForeseenJob job = sample(std::string(40000, 'x') + "end");
+  const DryRunPlan job = sample(std::string(40000, 'x') + "end");
   const std::string text = table(job);
   EXPECT_THAT(text, HasSubstr("xend (40003 characters; --format json shows them)\n"));
   EXPECT_LT(text.size(), 4000u);
@@ -102,7 +102,7 @@ TEST(DryRunTable, OneRank_IsShownAloneAndWhole) {
 
 // Of many ranks those of this node, and what all have.
 TEST(DryRunTable, LargeJob_ShowsEveryPlaceButNotEveryEnvironment) {
-  ForeseenJob job = sample();
+  DryRunPlan job = sample();
   auto world = std::make_shared<World>();
   for (int node = 0; node < 100; ++node) {
     world->nodes.push_back({"n" + std::to_string(node), "", node, node, {{}}, {6070}});
@@ -110,7 +110,7 @@ TEST(DryRunTable, LargeJob_ShowsEveryPlaceButNotEveryEnvironment) {
   world->world_size = 100;
   job.assignment.world = world;
   job.assignment.node_rank = 7;
-  job.each = [](int, const ForeseenJob::See& see) {
+  job.for_each_rank = [](int, const DryRunPlan::Visitor& see) {
     for (int rank = 0; rank < 100; ++rank) {
       RankCommand command;
       command.environment = {{"SIZE", "100"}, {"RANK", std::to_string(rank)}};

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string refusal(std::vector<std::string> arguments, ArgumentsOf what = ArgumentsOf::kStart) {
+std::string refusal(std::vector<std::string> arguments, ArgumentsFor what = ArgumentsFor::kStart) {
   arguments.emplace_back("prog");
   try {
     check_options(parse_arguments(arguments, what), what);
@@ -54,7 +54,7 @@ TEST(OptionRules, OptionsOfVias_WantTheirs) {
       {{"--via_options=-v", "--via=slurm"}, "accepted"},
       {{"--remote_fleetrun=f"}, "it has no effect without --via=ssh or --via=slurm"},
       {{"--remote_fleetrun=f", "--dry_run"}, "it has no effect without --via=ssh or --via=slurm"},
-      {{"--leash", "--via=ssh"}, "--leash: --via passes it"},
+      {{"--control_pipe", "--via=ssh"}, "--control_pipe: --via passes it"},
       {{"--part", "--via=slurm"}, "--part: --via passes it"},
       {{"--part"}, "accepted"},
       {{"--dry_run", "--via=ssh", "--rank_env=0"}, "--rank_env: each node creates the environment"},
@@ -140,19 +140,20 @@ TEST(OptionRules, ValuesThatNoNodeWouldTake_AreFoundBeforeAnyIsAsked) {
 
 TEST(OptionRules, Doctor_TakesWhatIsOfAStart_AndChecksIt) {
   for (const char* option :
-       {"--via=ssh", "--detach", "--share_gpus", "--export=A", "--leash", "--part", "--preflight",
-        "--debug_rank=0", "--remote_fleetrun=f", "--fleetd_port=1"}) {
-    EXPECT_THAT(refusal({option}, ArgumentsOf::kDoctor), HasSubstr("it applies only to a start"))
+       {"--via=ssh", "--detach", "--share_gpus", "--export=A", "--control_pipe", "--part",
+        "--preflight", "--debug_rank=0", "--remote_fleetrun=f", "--fleetd_port=1"}) {
+    EXPECT_THAT(refusal({option}, ArgumentsFor::kDoctor), HasSubstr("it applies only to a start"))
         << option;
   }
-  EXPECT_EQ(refusal({"--grace=3", "--ips=a,b", "--dialect=jax"}, ArgumentsOf::kDoctor), "accepted");
-  EXPECT_THAT(refusal({"--dialect=jaxx"}, ArgumentsOf::kDoctor), HasSubstr("'jax'"));
+  EXPECT_EQ(refusal({"--grace=3", "--ips=a,b", "--dialect=jax"}, ArgumentsFor::kDoctor),
+            "accepted");
+  EXPECT_THAT(refusal({"--dialect=jaxx"}, ArgumentsFor::kDoctor), HasSubstr("'jax'"));
 }
 
 TEST(OptionRules, ContradictingLooks_AreRefused) {
   EXPECT_THROW(parse_arguments({"--print_config", "--dry_run", "p"}), Error);
-  EXPECT_THROW(parse_arguments({"--dry_run"}, ArgumentsOf::kDoctor), Error);
-  EXPECT_THROW(parse_arguments({"--format=shell"}, ArgumentsOf::kDoctor), Error);
+  EXPECT_THROW(parse_arguments({"--dry_run"}, ArgumentsFor::kDoctor), Error);
+  EXPECT_THROW(parse_arguments({"--format=shell"}, ArgumentsFor::kDoctor), Error);
 }
 
 TEST(ExportedSecrets, AreNotPrinted) {

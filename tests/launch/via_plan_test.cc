@@ -20,24 +20,24 @@ using ::testing::Not;
 std::vector<NodeProcesses> processes(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--via=ssh", "p"});
   const Settings settings = parse_arguments(arguments).settings;
-  return foresee_processes(settings, listed_nodes(settings));
+  return expected_processes(settings, listed_nodes(settings));
 }
 
-TEST(ForeseeProcesses, RanksAreCountedAcrossNodes) {
+TEST(ExpectedProcesses, RanksAreCountedAcrossNodes) {
   EXPECT_THAT(processes({"--ips=a,b", "--nproc_per_node=2"})[1].ranks, ElementsAre(2, 3));
   EXPECT_THAT(processes({"--ips=a:1,b:3"})[1].ranks, ElementsAre(1, 2, 3));
   EXPECT_THAT(processes({"--ips=a,b", "--gpus=4,5"})[1].ranks, ElementsAre(2, 3));
   EXPECT_THAT(processes({"--ips=a:8,b:8", "--nproc_per_node=1"})[1].ranks, ElementsAre(1));
 }
 
-TEST(ForeseeProcesses, WhatTheNodesGpusDecide_IsNotKnownHere) {
+TEST(ExpectedProcesses, WhatTheNodesGpusDecide_IsNotKnownHere) {
   const auto all = processes({"--ips=a:2,b,c:2"});
   EXPECT_TRUE(all[0].known);
   EXPECT_FALSE(all[1].known);
   EXPECT_FALSE(all[2].known);
 }
 
-TEST(ForeseeProcesses, ServersAndTrainers) {
+TEST(ExpectedProcesses, ServersAndTrainers) {
   const auto counted = processes({"--ips=a,b", "--server_num=1", "--worker_num=2"});
   EXPECT_THAT(counted[1].servers, ElementsAre(1));
   EXPECT_THAT(counted[1].ranks, ElementsAre(2, 3));

@@ -49,10 +49,10 @@ class ViaSlurm : public ::testing::Test {
 TEST_F(ViaSlurm, Command_IsOneTaskANode) {
   tree.set("via", "slurm", "--via");
   tree.set("nproc_per_node", "4", "environment PADDLE_NPROC_PER_NODE");
-  EXPECT_THAT(command(),
-              ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1",
-                          "--cpu-bind=none", "--mpi=none", "/opt/fleetrun", "--nproc_per_node=4",
-                          "--local_ranks_filter=0", "--leash", "--", "train.py", "--ips=not mine"));
+  EXPECT_THAT(command(), ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1",
+                                     "--cpu-bind=none", "--mpi=none", "/opt/fleetrun",
+                                     "--nproc_per_node=4", "--local_ranks_filter=0",
+                                     "--control_pipe", "--", "train.py", "--ips=not mine"));
 }
 
 TEST_F(ViaSlurm, MoreOptions_AreSruns) {

@@ -10,7 +10,7 @@
 #include "models/network.h"
 #include "models/training.h"
 #include "tensor/host.h"
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_text.h"
 
 namespace fleet {
@@ -23,7 +23,7 @@ struct Result {
   std::map<std::string, std::vector<float>> gradients;
   size_t arena = 0;
   int relus = 0, fused = 0;
-  std::string said;
+  std::string captured_log;
 };
 
 Result result_of(Program program, VarId loss, const std::map<VarId, std::vector<float>>& images,
@@ -35,11 +35,11 @@ Result result_of(Program program, VarId loss, const std::map<VarId, std::vector<
                     (op.type() == "conv2d" && op.attributes.text("input_activation") == "relu");
   }
   // The memory of a step in which nothing is kept for the test.
-  result.arena = make_plan(program, {loss}).arena_bytes;
+  result.arena = plan_program(program, {loss}).arena_bytes;
   std::vector<VarId> keep = {loss};
   for (VarId id : program.parameters()) keep.push_back(program.gradient(id));
   HostDevice device;
-  Executor executor(make_plan(program, keep), device, nullptr);
+  Executor executor(plan_program(program, keep), device, nullptr);
   executor.initialize(7);
   for (const auto& [id, values] : images) executor.feed(id, values.data());
   for (const auto& [id, values] : labels) executor.feed(id, values.data());
@@ -72,15 +72,15 @@ Result mobilenet(const std::string& build_strategy) {
        .image = {3, 64, 64}});
   std::string line;
   {
-    const Listener listener;
+    const LogCapture capture;
     make_strategy("build_strategy { " + build_strategy + " }")
         .append_backward(program, training.forward, training.loss);
-    line = listener.said();
+    line = capture.captured_log();
   }
   Result result =
       result_of(std::move(program), training.loss, {{training.image, image_of(4 * 3 * 64 * 64)}},
                 {{training.label, std::vector<int64_t>{1, 2, 3, 4}}});
-  result.said = line;
+  result.captured_log = line;
   return result;
 }
 
@@ -127,13 +127,13 @@ Result perceptron(const std::string& strategy) {
   const VarId loss = emit("mean", {emit("elementwise_mul", {x, emit("sigmoid", {gate})})});
   std::string line;
   {
-    const Listener listener;
+    const LogCapture capture;
     make_strategy(strategy, {.low_types = {DType::kBFloat16}})
         .append_backward(program, forward, loss);
-    line = listener.said();
+    line = capture.captured_log();
   }
   Result result = result_of(std::move(program), loss, {{image, image_of(16 * 96)}}, {});
-  result.said = line;
+  result.captured_log = line;
   return result;
 }
 
@@ -156,14 +156,15 @@ TEST(FuseReluDepthwiseConv, MobilenetWithoutFuseBnAct_TrainsTheSame) {
   EXPECT_EQ(fused.fused, 2 * 13) << "in training and in evaluation";
   EXPECT_EQ(apart.relus - fused.relus, 2 * 13);
   EXPECT_LE(fused.arena, apart.arena);
-  EXPECT_THAT(fused.said, HasSubstr("---  detected 13 subgraphs (fuse_relu_depthwise_conv)"));
+  EXPECT_THAT(fused.captured_log,
+              HasSubstr("---  detected 13 subgraphs (fuse_relu_depthwise_conv)"));
   expect_same(fused, apart, 1e-3);
 }
 
 TEST(FuseReluDepthwiseConv, Mobilenet_SaysThatBatchNormHasTheRelus) {
   const Result result = mobilenet("fuse_relu_depthwise_conv: true");
   EXPECT_EQ(result.fused, 0);
-  EXPECT_THAT(result.said,
+  EXPECT_THAT(result.captured_log,
               HasSubstr("13 relus in front of depthwise convolutions stay fused into the "
                         "batch normalization"));
 }
@@ -185,7 +186,7 @@ TEST(EnableAutoFusion, PerceptronOfSmallOperations_TrainsTheSameInLessMemory) {
   EXPECT_EQ(apart.fused, 0);
   EXPECT_GE(fused.fused, 2 * 3);
   EXPECT_LT(fused.arena, apart.arena * 2 / 3);
-  EXPECT_THAT(fused.said, HasSubstr("subgraphs (fuse_elementwise)"));
+  EXPECT_THAT(fused.captured_log, HasSubstr("subgraphs (fuse_elementwise)"));
   EXPECT_EQ(fused.loss, apart.loss);
   EXPECT_EQ(fused.gradients, apart.gradients);
 }

@@ -73,7 +73,8 @@ class Trained {
                                training_.evaluation_metrics.losses,
                                training_.evaluation_metrics.counts};
     for (VarId id : program.parameters()) keep.push_back(program.gradient(id));
-    executor_ = std::make_unique<Executor>(make_plan(std::move(program), keep), device_, nullptr);
+    executor_ =
+        std::make_unique<Executor>(plan_program(std::move(program), keep), device_, nullptr);
     set_weights();
     const Program& planned = executor_->program();
     const std::vector<float> image = golden::tensor("input", planned.var(training_.image).shape);

@@ -93,7 +93,7 @@ TEST(NetworkDropPath, Samples_AreZeroOrScaled) {
   EXPECT_EQ(training.drop_path(image, 0), image);
   const VarId y = training.drop_path(image, 0.75);
   HostDevice device;
-  Executor executor(make_plan(program, {y}), device, nullptr);
+  Executor executor(plan_program(program, {y}), device, nullptr);
   executor.initialize(1);
   const std::vector<float> ones(kSamples * kEach, 1);
   std::vector<int64_t> keys(kSamples);

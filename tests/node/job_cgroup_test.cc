@@ -90,7 +90,7 @@ TEST_F(JobCgroupTest, CgroupOfADeadProcess_IsKilled) {
   add_cgroup(job_folder(4'194'305));
   add_cgroup(job_folder(::getpid()));
   add_cgroup("unified/user/mine/fleetrun-18-4194305");  // of another container
-  sweep_job_cgroups(files);
+  remove_stale_job_cgroups(files);
   EXPECT_EQ(read_file(root + "/" + job_folder(4'194'305) + "/cgroup.kill"), "1");
   EXPECT_EQ(read_file(root + "/" + job_folder(::getpid()) + "/cgroup.kill"), "");
   EXPECT_EQ(read_file(root + "/unified/user/mine/fleetrun-18-4194305/cgroup.kill"), "");

@@ -42,9 +42,9 @@ struct JobLogsTest : ::testing::Test {
     tail = last_lines(log->shown(), 20);
     bytes = log->bytes();
   }
-  void run(std::vector<std::string> epochs) {
+  void run(std::vector<std::string> generations) {
     JobLogs logs(loop);
-    for (const std::string& output : epochs) {
+    for (const std::string& output : generations) {
       logs.begin(spawn);
       play(&logs, 0, output);
     }
@@ -119,7 +119,7 @@ TEST(ConsoleTest, SlowTerminal_DropsWholeLinesAndSaysSo) {
   const UniqueFd reading(ends[0]), writing(ends[1]);
   Console console(loop, writing.get());
   console.drop_when_full(true);
-  console.say_where("log/workerlog.0");
+  console.set_log_hint("log/workerlog.0");
   const std::string line = "a line of some length\n";
   std::string block;
   for (int i = 0; i < 1000; ++i) block += line;

@@ -55,7 +55,7 @@ struct JobRecords : ::testing::Test {
   }
   static Assignment assignment(int ranks) {
     auto world = std::make_shared<World>();
-    world->epoch = 3;
+    world->generation = 3;
     world->world_size = ranks;
     NodePlacement node;
     node.address = "10.0.0.1";
@@ -99,7 +99,7 @@ TEST_F(JobRecords, OwnRecord_IsFoundWhileItLives) {
     ASSERT_THAT(found, SizeIs(1));
     EXPECT_EQ(found[0].job_id, "nightly/7");
     EXPECT_EQ(found[0].pid, ::getpid());
-    EXPECT_EQ(found[0].epoch, 0);
+    EXPECT_EQ(found[0].generation, 0);
     EXPECT_EQ(found[0].log_dir, (std::filesystem::current_path() / "log").string());
     struct stat status;
     ASSERT_EQ(::stat((folder + "/run").c_str(), &status), 0);
@@ -113,10 +113,10 @@ TEST_F(JobRecords, Ranks_AreToldOnceAllHaveAProcess) {
   JobRecordFile file(sample());
   file.on_assignment(assignment(2), ranks(2));
   file.on_rank_started(1, 11);
-  EXPECT_EQ(find_jobs().at(0).epoch, 0);
+  EXPECT_EQ(find_jobs().at(0).generation, 0);
   file.on_rank_started(0, 10);
   const JobRecord found = find_jobs().at(0);
-  EXPECT_EQ(found.epoch, 3);
+  EXPECT_EQ(found.generation, 3);
   ASSERT_THAT(found.ranks, SizeIs(2));
   EXPECT_EQ(found.ranks[0].pid, 10);
   EXPECT_EQ(found.ranks[1].pid, 11);
@@ -179,14 +179,14 @@ TEST_F(JobRecords, EndOfAJob_IsKept) {
   const JobRecord::Rank& rank = ended.record.ranks.at(0);
   EXPECT_TRUE(rank.shown);
   EXPECT_EQ(rank.log_begin.at, 18);
-  EXPECT_EQ(rank.log_end, (LogMark{rank.log_begin.file, 26}));
+  EXPECT_EQ(rank.log_end, (LogPosition{rank.log_begin.file, 26}));
 }
 
 TEST_F(JobRecords, EndThatIsKnown_IsNotOverwritten) {
   const pid_t child = ::fork();
   if (child == 0) {  // killed just after it had kept how the job ended
     const auto file = std::make_unique<JobRecordFile>(sample());
-    keep_ended_job({file->record(), {.code = 3}});
+    save_ended_job({file->record(), {.code = 3}});
     ::_exit(0);
   }
   int status = 0;
@@ -200,7 +200,7 @@ TEST_F(JobRecords, EndedJobs_AreBoundedInNumberSizeAndAge) {
     JobRecord record = sample();
     record.job_id = "job" + std::to_string(i);
     record.started = i;
-    keep_ended_job({record, {}});
+    save_ended_job({record, {}});
     // The file system's clock may be coarse.
     for (const auto& entry : std::filesystem::directory_iterator(folder + "/run")) {
       if (entry.path().filename().string().starts_with(record.job_id)) {
@@ -214,13 +214,13 @@ TEST_F(JobRecords, EndedJobs_AreBoundedInNumberSizeAndAge) {
     for (const EndedJob& job : find_ended_jobs()) all += job.record.job_id.back();
     return all;
   };
-  tidy_runtime_folder();
+  clean_runtime_folder();
   EXPECT_EQ(left(), "01234");
-  tidy_runtime_folder({.jobs = 4});
+  clean_runtime_folder({.jobs = 4});
   EXPECT_EQ(left(), "1234");
-  tidy_runtime_folder({.seconds = 8.5 * 3600});
+  clean_runtime_folder({.seconds = 8.5 * 3600});
   EXPECT_EQ(left(), "234");
-  tidy_runtime_folder({.bytes = 700});
+  clean_runtime_folder({.bytes = 700});
   EXPECT_EQ(left(), "4");
 }
 
@@ -245,7 +245,7 @@ TEST_F(JobRecords, Tidying_RemovesWhatTheDeadHaveLeft) {
   std::ofstream(run + "/notes.txt") << "not ours";
   std::ofstream(run + "/night.2147480003.json") << R"({"pid":7,"pid_namespace":"another"})";
   make_socket("fleetrun.2147480003.sock", false);
-  tidy_runtime_folder();
+  clean_runtime_folder();
   EXPECT_FALSE(std::filesystem::exists(run + "/fleetrun.2147480001.sock"));
   EXPECT_TRUE(std::filesystem::exists(run + "/x.json.part.1.2"));  // it may be in use
   EXPECT_THAT(find_ended_jobs(), SizeIs(1));
@@ -253,7 +253,7 @@ TEST_F(JobRecords, Tidying_RemovesWhatTheDeadHaveLeft) {
     const timespec old[] = {{1, 0}, {1, 0}};
     ::utimensat(AT_FDCWD, entry.path().c_str(), old, AT_SYMLINK_NOFOLLOW);
   }
-  tidy_runtime_folder();
+  clean_runtime_folder();
   std::set<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(run)) {
     left.insert(entry.path().filename());
@@ -288,7 +288,7 @@ TEST_F(JobRecords, FolderThatOthersMayWrite_IsRefused) {
   ::chmod((folder + "/run").c_str(), 0777);
   EXPECT_THROW(find_jobs(), Error);
   EXPECT_THROW(find_ended_jobs(), Error);
-  EXPECT_THROW(tidy_runtime_folder(), Error);
+  EXPECT_THROW(clean_runtime_folder(), Error);
   JobRecordFile file(sample());  // the job itself goes on
   file.end({});
   EXPECT_TRUE(std::filesystem::is_empty(folder + "/run"));

@@ -94,14 +94,14 @@ TEST_F(LogReaderTest, PiecesThatWereRemoved_AreSkipped) {
 TEST_F(LogReaderTest, Marks_BoundARunAcrossRotation) {
   LogFolder logs(settings, {path});
   LogFile file(&logs, path, false);
-  EXPECT_EQ(end_of_log(folder + "/none"), LogMark());
+  EXPECT_EQ(end_of_log(folder + "/none"), LogPosition());
   const auto write = [&](const std::string& run, int lines) {
     std::string all;
     for (int i = 0; i < lines; ++i) all += run + " " + std::to_string(i) + "\n";
     for (size_t at = 0; at < all.size(); at += 50) file.write(all.substr(at, 50));
     return all;
   };
-  const auto between = [&](const LogMark& begin, const LogMark& end) {
+  const auto between = [&](const LogPosition& begin, const LogPosition& end) {
     LogReader reader(path);
     reader.begin_at(begin);
     reader.end_at(end);
@@ -111,14 +111,14 @@ TEST_F(LogReaderTest, Marks_BoundARunAcrossRotation) {
   };
   write("earlier", 70);
   for (const int lines : {0, 1, 30, 500}) {
-    const LogMark begin = end_of_log(path);
+    const LogPosition begin = end_of_log(path);
     const std::string own = write("own", lines);
-    const LogMark end = end_of_log(path);
+    const LogPosition end = end_of_log(path);
     EXPECT_EQ(between(begin, {}), own);
     write("later", 60);
     EXPECT_EQ(between(begin, end), own);
     for (const int64_t most : {1, 100, 700, 1 << 20}) {
-      const LogMark tail = tail_of_log(path, begin, end, most);
+      const LogPosition tail = tail_of_log(path, begin, end, most);
       const size_t size = std::min<size_t>(static_cast<size_t>(most), own.size());
       EXPECT_EQ(between(tail, end), own.substr(own.size() - size)) << lines << " " << most;
     }

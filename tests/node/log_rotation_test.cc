@@ -75,8 +75,8 @@ TEST(CutLog, EndlessLine_IsBounded) {
   EXPECT_TRUE(files_of(bar, 1000, 100'000)[0].ends_with('\r'));
 }
 
-TEST(LogBound, OldestPieces_GoFirst) {
-  LogBound bound(100);
+TEST(LogQuota, OldestPieces_GoFirst) {
+  LogQuota bound(100);
   for (int i = 0; i < 4; ++i) {
     bound.grow(30);
     EXPECT_THAT(
@@ -91,8 +91,8 @@ TEST(LogBound, OldestPieces_GoFirst) {
   EXPECT_THAT(bound.excess(), IsEmpty());
 }
 
-TEST(LogBound, None_KeepsEverything) {
-  LogBound bound(0);
+TEST(LogQuota, None_KeepsEverything) {
+  LogQuota bound(0);
   bound.grow(1'000'000'000'000);
   bound.close("piece", 1'000'000'000'000);
   EXPECT_THAT(bound.excess(), IsEmpty());

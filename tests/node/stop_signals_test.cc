@@ -23,27 +23,27 @@ TEST(StopSignals, FirstSignal_StopsAndEachLaterOneKills) {
 TEST(StopSignals, OwnOrderThatComesBack_ChangesNothing) {
   StopSignals signals;
   EXPECT_EQ(signals.on_signal(SIGTERM, kStart), Meaning::kStop);
-  signals.on_order(SIGTERM, kStart + 1ms);
+  signals.on_stop_command(SIGTERM, kStart + 1ms);
   EXPECT_EQ(signals.on_signal(SIGTERM, kStart + 2ms), Meaning::kKill);
 }
 
 TEST(StopSignals, SameSignalSoonAfterAnotherNodes_IsACopyOnce) {
   StopSignals signals;
-  signals.on_order(SIGTERM, kStart);
+  signals.on_stop_command(SIGTERM, kStart);
   EXPECT_EQ(signals.on_signal(SIGTERM, kStart + StopSignals::kFanOut), Meaning::kCopy);
   EXPECT_EQ(signals.on_signal(SIGTERM, kStart + StopSignals::kFanOut), Meaning::kKill);
 }
 
 TEST(StopSignals, SameSignalLongAfterAnotherNodes_Kills) {
   StopSignals signals;
-  signals.on_order(SIGTERM, kStart);
-  signals.on_order(SIGTERM, kStart + 200ms);  // of a third node
+  signals.on_stop_command(SIGTERM, kStart);
+  signals.on_stop_command(SIGTERM, kStart + 200ms);  // of a third node
   EXPECT_EQ(signals.on_signal(SIGTERM, kStart + StopSignals::kFanOut + 1ms), Meaning::kKill);
 }
 
 TEST(StopSignals, OtherSignalThanAnotherNodes_Kills) {
   StopSignals signals;
-  signals.on_order(SIGTERM, kStart);
+  signals.on_stop_command(SIGTERM, kStart);
   EXPECT_EQ(signals.on_signal(SIGINT, kStart + 1ms), Meaning::kKill);
 }
 

@@ -15,7 +15,7 @@ namespace fleet {
 class MockEffects : public SupervisionEffects {
  public:
   MOCK_METHOD(void, report, (const RankExit&), (override));
-  MOCK_METHOD(void, report_pace, (const std::vector<RankPace>&), (override));
+  MOCK_METHOD(void, report_steps, (const std::vector<RankSteps>&), (override));
   MOCK_METHOD(void, report_stall, (const RankStall&), (override));
   MOCK_METHOD(void, collect_stacks, (), (override));
   MOCK_METHOD(void, send_stacks, (const std::vector<RankStack>&), (override));
@@ -26,21 +26,21 @@ class MockEffects : public SupervisionEffects {
   MOCK_METHOD(void, request_stop, (int), (override));
   MOCK_METHOD(void, stop_ranks, (int), (override));
   MOCK_METHOD(void, kill_ranks, (), (override));
-  MOCK_METHOD(void, keep, (const Verdict&), (override));
-  MOCK_METHOD(void, say, (const std::string&), (override));
-  MOCK_METHOD(void, tell_verdict, (const std::string&), (override));
-  MOCK_METHOD(void, fail, (const std::string&), (override));
+  MOCK_METHOD(void, record_verdict, (const Verdict&), (override));
+  MOCK_METHOD(void, warn, (const std::string&), (override));
+  MOCK_METHOD(void, print_verdict, (const std::string&), (override));
+  MOCK_METHOD(void, report_error, (const std::string&), (override));
   MOCK_METHOD(void, end, (int), (override));
 };
 
 inline RankEnded ended(int local_rank, int code, int signal, const std::string& tail,
-                       bool told_to_stop = false) {
+                       bool stop_sent = false) {
   RankEnded message;
   message.local_rank = local_rank;
   message.code = code;
   message.signal = signal;
   message.tail = tail;
-  message.told_to_stop = told_to_stop;
+  message.stop_sent = stop_sent;
   return message;
 }
 
@@ -85,7 +85,7 @@ inline Verdict verdict_of(VerdictKind kind, int signal = 0) {
 }
 
 struct SupervisionTest : ::testing::Test {
-  SupervisionTest() { EXPECT_CALL(effects, keep).Times(::testing::AnyNumber()); }
+  SupervisionTest() { EXPECT_CALL(effects, record_verdict).Times(::testing::AnyNumber()); }
   void run() { ASSERT_TRUE(supervision.on_assignment(sample_assignment(), logs, start)); }
   ::testing::StrictMock<MockEffects> effects;
   Supervision supervision{effects};

@@ -53,22 +53,22 @@ TEST_F(SupervisionTest, RankLostAPeer_NobodyIsStoppedBeforeTheVerdict) {
 
 TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
   run();
-  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
   supervision.on_rank_stalled({1, 5000});
   EXPECT_CALL(effects, send_stacks(::testing::IsEmpty()));
-  supervision.on_stack_order({1});
+  supervision.on_stack_command({1});
 }
 
 TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
   run();
-  EXPECT_CALL(effects, say(HasSubstr("SIGINT")));
+  EXPECT_CALL(effects, warn(HasSubstr("SIGINT")));
   EXPECT_CALL(effects, request_stop(SIGINT));
   EXPECT_CALL(effects, stop_ranks(SIGINT));
   supervision.on_signal(SIGINT, start);
-  // Its own order comes back.
-  supervision.on_stop_order({SIGINT, 1, "10.0.0.2"}, start);
+  // Its own command comes back.
+  supervision.on_stop_command({SIGINT, 1, "10.0.0.2"}, start);
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
   EXPECT_CALL(effects, end(128 + SIGINT));
@@ -77,23 +77,23 @@ TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
 
 TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsToldToTheNextOne) {
   run();
-  EXPECT_CALL(effects, say(_)).Times(::testing::AnyNumber());
+  EXPECT_CALL(effects, warn(_)).Times(::testing::AnyNumber());
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_host_lost({1, "node 0 was lost"});
   EXPECT_CALL(effects, ready(1)).Times(2);  // to nobody, and to the next host
   supervision.on_all_gone("");
   EXPECT_CALL(effects, request_stop(SIGINT)).Times(2);
   supervision.on_signal(SIGINT, start);
-  RestartOrder order;
-  order.epoch = 1;
-  supervision.on_restart_order(order);
+  RestartCommand command;
+  command.generation = 1;
+  supervision.on_restart_command(command);
   EXPECT_CALL(effects, end(128 + SIGINT));
   supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGINT));
 }
 
 TEST_F(SupervisionTest, SecondSignal_Kills) {
   run();
-  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, request_stop(SIGINT));
   EXPECT_CALL(effects, stop_ranks(SIGINT));
   supervision.on_signal(SIGINT, start);
@@ -104,9 +104,9 @@ TEST_F(SupervisionTest, SecondSignal_Kills) {
 
 TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {
   run();
-  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
   EXPECT_CALL(effects, kill_ranks()).Times(0);
   supervision.on_signal(SIGTERM, start);
   ::testing::Mock::VerifyAndClearExpectations(&effects);
@@ -117,19 +117,19 @@ TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {
 
 TEST_F(SupervisionTest, SecondSignalElsewhere_Kills) {
   run();
-  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGINT));
-  supervision.on_stop_order({SIGINT, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command({SIGINT, 0, "10.0.0.1"}, start);
   EXPECT_CALL(effects, kill_ranks());
-  supervision.on_stop_order({SIGINT, 0, "10.0.0.1", true}, start);
+  supervision.on_stop_command({SIGINT, 0, "10.0.0.1", true}, start);
 }
 
 TEST_F(SupervisionTest, SignalHereWhileAnotherNodesStopIsKnown_KillsUnlessItIsACopy) {
   run();
-  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
-  supervision.on_stop_order({SIGTERM, 2, "10.0.0.3"}, start + 300ms);  // the first one counts
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command({SIGTERM, 2, "10.0.0.3"}, start + 300ms);  // the first one counts
   EXPECT_CALL(effects, request_kill(SIGTERM));
   EXPECT_CALL(effects, kill_ranks());
   supervision.on_signal(SIGTERM, start + 401ms);
@@ -149,18 +149,18 @@ TEST_F(SupervisionTest, SignalWhileTheCauseOfAFailureIsSought_IsAStop) {
 
 TEST_F(SupervisionTest, StarterGone_IsAHangupButNoSecondSignal) {
   run();
-  EXPECT_CALL(effects, say(HasSubstr("SIGHUP")));
+  EXPECT_CALL(effects, warn(HasSubstr("SIGHUP")));
   EXPECT_CALL(effects, request_stop(SIGHUP));
   EXPECT_CALL(effects, stop_ranks(SIGHUP));
-  supervision.on_starter_gone(start);
+  supervision.on_starter_lost(start);
   ::testing::Mock::VerifyAndClearExpectations(&effects);
-  supervision.on_starter_gone(start + 1s);
+  supervision.on_starter_lost(start + 1s);
 }
 
 // Its checks, for instance, take longer than those of others.
-TEST_F(SupervisionTest, StopOrderBeforeTheStart_StartsNothing) {
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1", true}, start);
+TEST_F(SupervisionTest, StopCommandBeforeTheStart_StartsNothing) {
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1", true}, start);
   EXPECT_CALL(effects, finish_node()).Times(2);
   EXPECT_CALL(effects, kill_ranks());  // answered by:
   EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
@@ -169,16 +169,16 @@ TEST_F(SupervisionTest, StopOrderBeforeTheStart_StartsNothing) {
   supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGTERM));
 }
 
-TEST_F(SupervisionTest, StopOrderBeforeTheSecondStart_StartsNothing) {
+TEST_F(SupervisionTest, StopCommandBeforeTheSecondStart_StartsNothing) {
   run();
-  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  RestartOrder order;
-  order.epoch = 1;
-  supervision.on_restart_order(order);
+  RestartCommand command;
+  command.generation = 1;
+  supervision.on_restart_command(command);
   EXPECT_CALL(effects, ready(1));
   supervision.on_all_gone("");
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
   EXPECT_CALL(effects, finish_node());
   EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
   EXPECT_CALL(effects, end(128 + SIGTERM));
@@ -207,16 +207,16 @@ TEST_F(SupervisionTest, SignalWhileForming_EndsWithoutRanks) {
   supervision.on_all_gone("");
 }
 
-TEST_F(SupervisionTest, StopOrder_SignalsTheRanks) {
+TEST_F(SupervisionTest, StopCommand_SignalsTheRanks) {
   run();
-  EXPECT_CALL(effects, say(AllOf(HasSubstr("10.0.0.1"), HasSubstr("SIGTERM"))));
+  EXPECT_CALL(effects, warn(AllOf(HasSubstr("10.0.0.1"), HasSubstr("SIGTERM"))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  supervision.on_stop_order({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
 }
 
 TEST_F(SupervisionTest, NodeLost_HasACodeOfItsOwn) {
   run();
-  EXPECT_CALL(effects, tell_verdict("node 0 (10.0.0.1) was lost"));
+  EXPECT_CALL(effects, print_verdict("node 0 (10.0.0.1) was lost"));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
   EXPECT_CALL(effects, finish_node());
@@ -226,20 +226,20 @@ TEST_F(SupervisionTest, NodeLost_HasACodeOfItsOwn) {
 
 TEST_F(SupervisionTest, GuardianLost_IsReportedAndTheVerdictKept) {
   run();
-  EXPECT_CALL(effects, fail(HasSubstr("guardian")));
+  EXPECT_CALL(effects, report_error(HasSubstr("guardian")));
   EXPECT_CALL(effects, report_failure("its guardian was killed"));
   supervision.on_guardian_lost();
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
   const Verdict verdict = verdict_of(VerdictKind::kNodeLost);
-  EXPECT_CALL(effects, keep(Field(&Verdict::kind, VerdictKind::kNodeLost)));
-  EXPECT_CALL(effects, tell_verdict(verdict.message));
+  EXPECT_CALL(effects, record_verdict(Field(&Verdict::kind, VerdictKind::kNodeLost)));
+  EXPECT_CALL(effects, print_verdict(verdict.message));
   EXPECT_CALL(effects, end(kExitNodeLost));
   supervision.on_verdict(verdict);
 }
 
 TEST_F(SupervisionTest, GuardianLostBeforeTheStart_EndsThisNode) {
-  EXPECT_CALL(effects, fail(HasSubstr("guardian")));
+  EXPECT_CALL(effects, report_error(HasSubstr("guardian")));
   supervision.on_guardian_lost();
   EXPECT_CALL(effects, end(kExitNodeLost));
   supervision.on_all_gone("");
@@ -247,8 +247,8 @@ TEST_F(SupervisionTest, GuardianLostBeforeTheStart_EndsThisNode) {
 
 TEST_F(SupervisionTest, GuardianLostAfterAVerdict_TheVerdictDecides) {
   run();
-  EXPECT_CALL(effects, fail(_));
-  EXPECT_CALL(effects, tell_verdict(_));
+  EXPECT_CALL(effects, report_error(_));
+  EXPECT_CALL(effects, print_verdict(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(failed_verdict(0, 9));
   supervision.on_guardian_lost();
@@ -257,28 +257,28 @@ TEST_F(SupervisionTest, GuardianLostAfterAVerdict_TheVerdictDecides) {
   supervision.on_all_gone("");
 }
 
-TEST_F(SupervisionTest, GuardianLostBetweenEpochs_IsReported) {
+TEST_F(SupervisionTest, GuardianLostBetweenGenerations_IsReported) {
   run();
-  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
-  RestartOrder order;
-  order.epoch = 1;
-  supervision.on_restart_order(order);
+  RestartCommand command;
+  command.generation = 1;
+  supervision.on_restart_command(command);
   EXPECT_CALL(effects, ready(1));
   supervision.on_all_gone("");
   EXPECT_CALL(effects, report_failure(_));
   supervision.on_guardian_lost();
-  EXPECT_CALL(effects, tell_verdict(_));
+  EXPECT_CALL(effects, print_verdict(_));
   EXPECT_CALL(effects, end(kExitNodeLost));
   supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
 }
 
 TEST_F(SupervisionTest, GuardianLostWhileTheHostIsLost_LeavesTheJob) {
   run();
-  EXPECT_CALL(effects, say(_));
+  EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_host_lost({1, "node 0 was lost"});
-  EXPECT_CALL(effects, fail(HasSubstr("guardian"))).Times(2);
+  EXPECT_CALL(effects, report_error(HasSubstr("guardian"))).Times(2);
   EXPECT_CALL(effects, report_failure(_));  // nobody hears it
   supervision.on_guardian_lost();
   EXPECT_CALL(effects, end(kExitNodeLost));
@@ -286,7 +286,7 @@ TEST_F(SupervisionTest, GuardianLostWhileTheHostIsLost_LeavesTheJob) {
 }
 
 TEST_F(SupervisionTest, Refusal_EndsWithItsCode) {
-  EXPECT_CALL(effects, fail(HasSubstr("node 1 is missing")));
+  EXPECT_CALL(effects, report_error(HasSubstr("node 1 is missing")));
   EXPECT_CALL(effects, kill_ranks());
   supervision.on_refusal(Error(ErrorCode::kTimeout, "node 1 is missing"));
   EXPECT_CALL(effects, end(kExitRendezvous));
@@ -294,7 +294,7 @@ TEST_F(SupervisionTest, Refusal_EndsWithItsCode) {
 }
 
 TEST_F(SupervisionTest, RefusalForMismatch_IsAUsageError) {
-  EXPECT_CALL(effects, fail(_));
+  EXPECT_CALL(effects, report_error(_));
   EXPECT_CALL(effects, kill_ranks());
   supervision.on_refusal(Error(ErrorCode::kUsage, "another version"));
   EXPECT_CALL(effects, end(2));
@@ -302,7 +302,7 @@ TEST_F(SupervisionTest, RefusalForMismatch_IsAUsageError) {
 }
 
 TEST_F(SupervisionTest, RefusalForALostPeer_IsNotTheCodeOfARank) {
-  EXPECT_CALL(effects, fail(_));
+  EXPECT_CALL(effects, report_error(_));
   EXPECT_CALL(effects, kill_ranks());
   supervision.on_refusal(Error(ErrorCode::kPeerLost, "was silent for 3 s"));
   EXPECT_CALL(effects, end(kExitNodeLost));
@@ -311,7 +311,7 @@ TEST_F(SupervisionTest, RefusalForALostPeer_IsNotTheCodeOfARank) {
 
 TEST_F(SupervisionTest, ProcessesThatCannotBeKilled_AreNamed) {
   run();
-  EXPECT_CALL(effects, fail(HasSubstr("pid 77 (cp)")));
+  EXPECT_CALL(effects, report_error(HasSubstr("pid 77 (cp)")));
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("pid 77 (cp), waiting in nfs_wait");
 }

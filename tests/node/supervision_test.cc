@@ -70,14 +70,14 @@ TEST_F(SupervisionTest, WhatTheKernelKnows_IsReported) {
   // What we have killed ourselves needs no explanation.
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, false), Field(&RankExit::note, ""))));
   killed.local_rank = 1;
-  killed.told_to_stop = true;
+  killed.stop_sent = true;
   supervision.on_rank_ended(killed, start);
 }
 
 TEST_F(SupervisionTest, Verdict_IsKept) {
   run();
-  EXPECT_CALL(effects, keep(Field(&Verdict::kind, VerdictKind::kNodeLost)));
-  EXPECT_CALL(effects, tell_verdict(_));
+  EXPECT_CALL(effects, record_verdict(Field(&Verdict::kind, VerdictKind::kNodeLost)));
+  EXPECT_CALL(effects, print_verdict(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
 }
@@ -89,9 +89,9 @@ TEST_F(SupervisionTest, RankStalls_IsReportedAndLookedAt) {
                                  Field(&RankStall::quiet_for, 5000ms),
                                  Field(&RankStall::log_path, "log/workerlog.1"))));
   supervision.on_rank_stalled({1, 5000});
-  EXPECT_CALL(effects, say(HasSubstr("hangs")));
+  EXPECT_CALL(effects, warn(HasSubstr("hangs")));
   EXPECT_CALL(effects, collect_stacks());
-  supervision.on_stack_order({1});
+  supervision.on_stack_command({1});
   EXPECT_CALL(effects, send_stacks(::testing::ElementsAre(
                            AllOf(Field(&RankStack::rank, 2), Field(&RankStack::state, 'S'),
                                  Field(&RankStack::frames, ::testing::ElementsAre("wait"))),
@@ -100,18 +100,18 @@ TEST_F(SupervisionTest, RankStalls_IsReportedAndLookedAt) {
 }
 
 TEST_F(SupervisionTest, Progress_IsReportedByGlobalRank) {
-  EXPECT_CALL(effects, report_pace(_)).Times(0);
+  EXPECT_CALL(effects, report_steps(_)).Times(0);
   supervision.on_progress({{{.local_rank = 1, .steps = 5}}});  // before anything runs
   run();
-  EXPECT_CALL(effects, report_pace(::testing::ElementsAre(
-                           AllOf(Field(&RankPace::rank, 3), Field(&RankPace::local_rank, 1),
-                                 Field(&RankPace::steps, 5), Field(&RankPace::step, 4)))));
+  EXPECT_CALL(effects, report_steps(::testing::ElementsAre(
+                           AllOf(Field(&RankSteps::rank, 3), Field(&RankSteps::local_rank, 1),
+                                 Field(&RankSteps::steps, 5), Field(&RankSteps::step, 4)))));
   supervision.on_progress({{{.local_rank = 1, .steps = 5, .step = 4}}});
 }
 
 TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
   run();
-  EXPECT_CALL(effects, tell_verdict(HasSubstr("rank=[0]")));
+  EXPECT_CALL(effects, print_verdict(HasSubstr("rank=[0]")));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_verdict(failed_verdict(0, 0, SIGSEGV));
   EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, true))).Times(2);
@@ -140,18 +140,18 @@ TEST_F(SupervisionTest, KilledFromOutside_IsExplained) {
 TEST_F(SupervisionTest, StacksThatWereAskedFor_AreCollectedWithoutAlarm) {
   run();
   EXPECT_CALL(effects, collect_stacks());
-  supervision.on_stack_order({0, false});
+  supervision.on_stack_command({0, false});
 }
 
 // Others need not wait for what this node cannot say.
 TEST_F(SupervisionTest, StacksWithoutRanks_AreAnsweredAtOnce) {
   EXPECT_CALL(effects, send_stacks(::testing::IsEmpty())).Times(2);
-  supervision.on_stack_order({0, false});
+  supervision.on_stack_command({0, false});
   supervision.on_stacks({});  // of a guardian that was asked before
   run();
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
-  supervision.on_stack_order({0, false});
+  supervision.on_stack_command({0, false});
 }
 
 }  // namespace

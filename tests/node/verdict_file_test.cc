@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 Verdict sample() {
   Verdict verdict;
   verdict.kind = VerdictKind::kRankFailed;
-  verdict.epoch = 1;
+  verdict.generation = 1;
   verdict.node_rank = 1;
   verdict.node = "10.0.0.2";
   verdict.hostname = "gpu07";

@@ -23,10 +23,10 @@ TEST(RankProgress, Steps_AreSeen) {
   writer.step_done(101, 2, 5'000);
   writer.step_done(102, 2, 7'000);
   writer.saved(102);
-  writer.pulse();
+  writer.tick();
   const auto seen = reader.read();
   ASSERT_TRUE(seen);
-  EXPECT_EQ(seen->pulses, 4);
+  EXPECT_EQ(seen->ticks, 4);
   EXPECT_EQ(seen->steps, 2);
   EXPECT_EQ(seen->step, 102);
   EXPECT_EQ(seen->epoch, 2);
@@ -38,7 +38,7 @@ TEST(RankProgress, Steps_AreSeen) {
 TEST(RankProgress, NoCheckpoint_IsMinusOne) {
   ProgressReader reader;
   ProgressWriter writer(reader.path());
-  writer.pulse();
+  writer.tick();
   EXPECT_EQ(reader.read()->checkpoint, -1);
 }
 

@@ -92,8 +92,8 @@ class Exported : public ::testing::Test {
     net.image = program.feed("image", DType::kFloat32, {batch, image[0], image[1], image[2]});
     Network network(program, section, false, kNoVar);
     net.logits = model_registry().get(job.model_name).build(network, net.image, job.model);
-    net.executor =
-        std::make_unique<Executor>(make_plan(std::move(program), {net.logits}), device_, nullptr);
+    net.executor = std::make_unique<Executor>(plan_program(std::move(program), {net.logits}),
+                                              device_, nullptr);
     const Program& planned = net.executor->program();
     for (VarId id = 0; id < planned.var_count(); ++id) {
       const Var& var = planned.var(id);

@@ -222,7 +222,7 @@ struct Net {
   }
 
   std::vector<std::vector<double>> results() {
-    Executor executor(make_plan(program, wanted, op_plan_options()), op_device(), nullptr);
+    Executor executor(plan_program(program, wanted, op_plan_options()), op_device(), nullptr);
     executor.initialize(5);
     executor.run({});
     std::vector<std::vector<double>> all;

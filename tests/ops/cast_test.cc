@@ -42,7 +42,7 @@ std::vector<float> round_trip(const std::vector<float>& values, const std::strin
   const VarId low = program.emit(section, "cast", {x}, {{"to", type}})[0];
   const VarId y = program.emit(section, "cast", {low})[0];
   HostDevice device;
-  Executor executor(make_plan(program, {y}), device, nullptr);
+  Executor executor(plan_program(program, {y}), device, nullptr);
   executor.feed(x, values.data());
   executor.run({});
   return executor.values<float>(y);

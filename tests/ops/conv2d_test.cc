@@ -155,7 +155,7 @@ TEST(Conv2d, DepthwiseWithReluOfManyImages_IsReluThenConvolution) {
     append_backward(program, section, loss, 1000);
     std::vector<VarId> kept = {y};
     for (const char* name : {"x", "w", "b"}) kept.push_back(program.gradient(program.find(name)));
-    Executor executor(make_plan(program, kept, op_plan_options()), op_device(), nullptr);
+    Executor executor(plan_program(program, kept, op_plan_options()), op_device(), nullptr);
     executor.initialize(3);
     executor.run({});
     std::vector<std::vector<float>> values;

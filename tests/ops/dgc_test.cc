@@ -82,7 +82,7 @@ std::vector<Outcome> select(std::vector<Case> cases, const Rule& rule = {}) {
                   {"momentum", rule.momentum},
                   {"use_nesterov", rule.nesterov},
                   {"gradient_factor", rule.factor}});
-  Executor executor(make_plan(std::move(program), {encoded}, options), op_device(), nullptr);
+  Executor executor(plan_program(std::move(program), {encoded}, options), op_device(), nullptr);
   executor.initialize(1);
   for (const auto& [id, values] : written) executor.write(id, values.data());
   executor.run({});
@@ -261,7 +261,7 @@ TEST(DgcApply, WhatRanksSent_IsAveragedAndDescended) {
       program.feed("gathered", DType::kInt32, {static_cast<int64_t>(gathered.size())});
   const VarId p = program.parameter("p", {5}, {}), q = program.parameter("q", {2}, {});
   program.append(section, "dgc_apply", {rate, sent, p, q}, {p, q}, {{"counts", counts}});
-  Executor executor(make_plan(std::move(program), {}, op_plan_options()), op_device(), nullptr);
+  Executor executor(plan_program(std::move(program), {}, op_plan_options()), op_device(), nullptr);
   executor.initialize(1);
   const Floats start = {1, 1, 1, 1, 1}, zeros = {0, 0};
   executor.write(p, start.data());

@@ -116,7 +116,7 @@ TEST(ElementwiseAdd, SameOperandTwice_GivesTwiceTheGradient) {
   append_backward(program, forward, loss, 1);
   const VarId gradient = program.gradient(w);
   HostDevice device;
-  Executor executor(make_plan(program, {gradient, loss}), device, nullptr);
+  Executor executor(plan_program(program, {gradient, loss}), device, nullptr);
   executor.initialize(1);
   executor.run({});
   EXPECT_EQ(executor.values<float>(loss)[0], 6);

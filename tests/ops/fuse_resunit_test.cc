@@ -71,7 +71,7 @@ struct Block {
     for (VarId id : parameters) keep.push_back(program.gradient(id));
     std::vector<VarId> wanted = keep;
     wanted.insert(wanted.end(), states.begin(), states.end());
-    Executor executor(make_plan(program, keep, op_plan_options()), op_device(), nullptr);
+    Executor executor(plan_program(program, keep, op_plan_options()), op_device(), nullptr);
     executor.initialize(5);
     executor.run({});
     std::vector<std::vector<double>> all;

@@ -156,7 +156,7 @@ std::vector<Values> gradients_of_join(int readers, bool fuse) {
   std::vector<VarId> keep;
   for (VarId id : {x, z, scale, bias}) keep.push_back(program.gradient(id));
   HostDevice device;
-  Executor executor(make_plan(program, keep), device, nullptr);
+  Executor executor(plan_program(program, keep), device, nullptr);
   executor.initialize(7);
   executor.run({});
   std::vector<Values> gradients;
@@ -209,7 +209,7 @@ std::vector<Values> join_and_gradients(const Shape& shape, bool fuse) {
   std::vector<VarId> keep = {y, mean, variance};
   for (VarId id : {x, z, scale, bias}) keep.push_back(program.gradient(id));
   HostDevice device;
-  Executor executor(make_plan(program, keep), device, nullptr);
+  Executor executor(plan_program(program, keep), device, nullptr);
   executor.initialize(3);
   executor.run({});
   std::vector<Values> results;

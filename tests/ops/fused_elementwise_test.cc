@@ -48,7 +48,7 @@ class Chain {
     }
     std::vector<VarId> kept = {result};
     for (VarId id : program_.parameters()) kept.push_back(program_.gradient(id));
-    Executor executor(make_plan(program_, kept, op_plan_options()), op_device(), nullptr);
+    Executor executor(plan_program(program_, kept, op_plan_options()), op_device(), nullptr);
     executor.initialize(5);
     for (int repeat = 0; repeat < 2; ++repeat) executor.run({});
     executor.synchronize();
@@ -171,7 +171,7 @@ TEST(FusedElementwise, PaddedImages_StayThatOfTheOperations) {
       if (fused) run_pass("fuse_elementwise", program, {});
       PlanOptions options = op_plan_options();
       options.initial_layouts[x] = blocked;
-      Executor executor(make_plan(program, {z}, options), op_device(), nullptr);
+      Executor executor(plan_program(program, {z}, options), op_device(), nullptr);
       executor.initialize(5);
       executor.run({});
       executor.synchronize();

@@ -20,7 +20,7 @@ std::vector<float> after(const std::string& event, const std::vector<float>& bef
   const bool looks = event == "first" || event == "adapt";
   program.append(section, "local_steps", {steps, looks ? l : kNoVar, looks ? r : kNoVar}, {steps},
                  {{"event", event}, {"init_steps", init}});
-  Executor executor(make_plan(std::move(program), {}, op_plan_options()), op_device(), nullptr);
+  Executor executor(plan_program(std::move(program), {}, op_plan_options()), op_device(), nullptr);
   executor.initialize(1);
   executor.write(steps, before.data());
   executor.feed(l, &loss);

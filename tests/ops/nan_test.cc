@@ -38,7 +38,7 @@ struct OneOp {
     }
     for (int i = 0; i < outputs; ++i) out.push_back(program.temporary("out" + std::to_string(i)));
     program.append(section, type, in, out, attributes);
-    Executor executor(make_plan(program, out, op_plan_options()), op_device(), nullptr);
+    Executor executor(plan_program(program, out, op_plan_options()), op_device(), nullptr);
     for (size_t i = 0; i < in.size(); ++i) executor.feed(in[i], inputs[i].second.data());
     executor.run({});
     for (size_t i = 1; others && i < out.size(); ++i) {
@@ -103,7 +103,7 @@ TEST(Nan, FusedElementwise_PassesItOn) {
   const VarId scaled = program.emit(section, "scale", {x}, {{"scale", 2.0}})[0];
   const VarId y = program.emit(section, "relu", {scaled})[0];
   ASSERT_TRUE(run_pass("fuse_elementwise", program, {}));
-  Executor executor(make_plan(program, {y}, op_plan_options()), op_device(), nullptr);
+  Executor executor(plan_program(program, {y}, op_plan_options()), op_device(), nullptr);
   const std::vector<float> values = image(NAN);
   executor.feed(x, values.data());
   executor.run({});

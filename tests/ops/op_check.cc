@@ -88,7 +88,7 @@ class Check {
       const VarId gradient = inputs_[i] == kNoVar ? kNoVar : program_.gradient(inputs_[i]);
       if (gradient != kNoVar) keep.push_back(gradient);
     }
-    Executor executor(make_plan(program_, keep, options_), device_, nullptr);
+    Executor executor(plan_program(program_, keep, options_), device_, nullptr);
     for (int repeat = 0; repeat < 2; ++repeat) {  // twice: nothing may be left from the first run
       set_inputs(executor);
       executor.run({});

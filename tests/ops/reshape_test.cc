@@ -52,7 +52,7 @@ TEST(Reshape, OfATemporaryNobodyElseReads_TakesItsMemory) {
       program.emit(section, "reshape", {middle}, {{"shape", std::vector<int64_t>{6}}})[0];
   const VarId y = program.emit(section, "scale", {flat}, {{"scale", 1.0}})[0];
   HostDevice device;
-  Executor executor(make_plan(program, {y}), device, nullptr);
+  Executor executor(plan_program(program, {y}), device, nullptr);
   EXPECT_EQ(executor.argument(middle).data, executor.argument(flat).data);
 }
 

@@ -27,7 +27,7 @@ class Checked {
         Layout::blocked({32, 3, 30, 40}, {57600, 19200, 640, 16}, {{0, 16}});
     found_ = append_check_finite(program, section, loss_, gradients_);
     executor_ =
-        std::make_unique<Executor>(make_plan(program, {found_}, options), op_device(), nullptr);
+        std::make_unique<Executor>(plan_program(program, {found_}, options), op_device(), nullptr);
     executor_->initialize(1);
   }
 

@@ -28,7 +28,7 @@ class Averaged {
     program.append(optimize, "sum", {fed_}, {weight_});
     append_ema(program, forward, evaluate, optimize, left_out_, options);
     executor_ = std::make_unique<Executor>(
-        make_plan(std::move(program), {evaluated_}, op_plan_options()), op_device(), nullptr);
+        plan_program(std::move(program), {evaluated_}, op_plan_options()), op_device(), nullptr);
     executor_->initialize(1);
   }
 

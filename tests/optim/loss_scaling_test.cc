@@ -31,8 +31,8 @@ class Scaling {
     const VarId bad = program.state("bad", {1}, {}, DType::kInt64);
     program.append(section, "update_loss_scaling", {found_, scale, good, bad}, {scale, good, bad},
                    std::move(attributes));
-    executor_ =
-        std::make_unique<Executor>(make_plan(program, {}, op_plan_options()), op_device(), nullptr);
+    executor_ = std::make_unique<Executor>(plan_program(program, {}, op_plan_options()),
+                                           op_device(), nullptr);
     executor_->initialize(1);
   }
   State step(bool found_inf) {
@@ -111,7 +111,7 @@ Checked check(int tensor, int64_t element, float value) {
   program.append(section, "check_finite_and_unscale",
                  {scaling, gradients[0], gradients[1], gradients[2], gradients[3]},
                  {found, unscale});
-  Executor executor(make_plan(program, {found, unscale}, options), op_device(), nullptr);
+  Executor executor(plan_program(program, {found, unscale}, options), op_device(), nullptr);
   executor.initialize(1);
   const float scale = 8;
   executor.feed(scaling, &scale);

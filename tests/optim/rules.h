@@ -42,7 +42,8 @@ class Rules {
       if (layout) options.initial_layouts[parameters_.back()] = *layout;
     }
     append_updates(program, section, parameters_, rate_, optimizer_settings(json));
-    executor_ = std::make_unique<Executor>(make_plan(program, {}, options), op_device(), nullptr);
+    executor_ =
+        std::make_unique<Executor>(plan_program(program, {}, options), op_device(), nullptr);
     executor_->initialize(1);
     for (size_t i = 0; i < trained_.size(); ++i) {
       executor_->write(parameters_[i], trained_[i].start.data());

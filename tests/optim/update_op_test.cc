@@ -68,7 +68,8 @@ class Updates {
     if (setup.fuse) {
       EXPECT_TRUE(run_pass("fuse_all_optimizer_ops", program, {}));
     }
-    executor_ = std::make_unique<Executor>(make_plan(program, {}, options), op_device(), nullptr);
+    executor_ =
+        std::make_unique<Executor>(plan_program(program, {}, options), op_device(), nullptr);
     executor_->initialize(7);
     feed("learning_rate", 0.1f);
     if (setup.scaled) feed("unscale", 1.f);

@@ -241,16 +241,17 @@ TEST(Amp, BadLists_AreRefused) {
 }
 
 TEST(Amp, ListsWithoutUse_AreSaid) {
-  std::ostringstream said;
+  std::ostringstream captured_log;
   const auto before = spdlog::default_logger();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(captured_log)));
   Chain chain;
   run_pass("amp", chain.program, {},
            {{"white_list", Names{"gelu"}}, {"black_list", Names{"conv2d"}}});
   spdlog::set_default_logger(before);
-  EXPECT_THAT(said.str(), HasSubstr("not in this network: gelu"));
-  EXPECT_THAT(said.str(), testing::ContainsRegex("warning.*amp: 0 of 5 forward operations"));
+  EXPECT_THAT(captured_log.str(), HasSubstr("not in this network: gelu"));
+  EXPECT_THAT(captured_log.str(),
+              testing::ContainsRegex("warning.*amp: 0 of 5 forward operations"));
 }
 
 // A weight that a float32 operation reads too: both gradients are added up, in float32.

@@ -40,17 +40,18 @@ std::vector<size_t> sizes(const Program& program, const std::string& type, size_
 constexpr DType kF32 = DType::kFloat32, kBf16 = DType::kBFloat16;
 
 TEST(FuseAllOptimizerOps, AlikeUpdates_BecomeOneAndSayIt) {
-  std::ostringstream said;
+  std::ostringstream captured_log;
   const auto before = spdlog::default_logger();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(captured_log)));
   Program program = updates(R"({"name": "momentum"})", std::vector<DType>(161, kF32));
   EXPECT_TRUE(run_pass("fuse_all_optimizer_ops", program, {}));
   spdlog::set_default_logger(before);
   EXPECT_THAT(sizes(program, "momentum", 3, 3), testing::ElementsAre(161));
-  EXPECT_THAT(said.str(), testing::HasSubstr(
-                              "Find momentum operators : 161, and 161 for dense gradients. To make "
-                              "the speed faster, those optimization are fused during training."));
+  EXPECT_THAT(
+      captured_log.str(),
+      testing::HasSubstr("Find momentum operators : 161, and 161 for dense gradients. To make "
+                         "the speed faster, those optimization are fused during training."));
 }
 
 TEST(FuseAllOptimizerOps, Adam_CountsItsStepsOnce) {

@@ -50,13 +50,13 @@ TEST(FuseAllReduce, Resnet50_MakesTheKnownNumberOfBuckets) {
 }
 
 TEST(FuseAllReduce, Fused_SaysSoInTheKnownWords) {
-  std::ostringstream said;
+  std::ostringstream captured_log;
   const auto before = spdlog::default_logger();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(captured_log)));
   buckets("resnet50", 102, 16, 50);
   spdlog::set_default_logger(before);
-  EXPECT_THAT(said.str(),
+  EXPECT_THAT(captured_log.str(),
               testing::HasSubstr(
                   "Find all_reduce operators: 161. To make the speed faster, some all_reduce "
                   "ops are fused during training, after fusion, the number of all_reduce "
@@ -92,11 +92,13 @@ TEST(FuseAllReduce, EachCommunicator_IsAGroupOfAllRanks) {
   Program program = trained("lenet", 10);
   program.add_group({.name = "another strategy's", .ranks = {0, 2}});
   run_pass("fuse_all_reduce", program, {.ranks = 4},
-           {{"exact_count", int64_t{2}}, {"communicators", int64_t{2}}, {"first_sum", int64_t{2}}});
+           {{"exact_count", int64_t{2}},
+            {"communicators", int64_t{2}},
+            {"inner_group_size", int64_t{2}}});
   ASSERT_EQ(program.groups().size(), 3u);
   for (int group : {1, 2}) {
     EXPECT_EQ(program.groups()[group].ranks, (std::vector<int>{0, 1, 2, 3}));
-    EXPECT_EQ(program.groups()[group].first_sum, 2);
+    EXPECT_EQ(program.groups()[group].inner_group_size, 2);
   }
   const auto ops = all_reduces(program);
   ASSERT_GE(ops.size(), 2u);

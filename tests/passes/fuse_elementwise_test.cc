@@ -3,7 +3,7 @@
 
 #include "passes/backward.h"
 #include "passes/pass.h"
-#include "tests/said.h"
+#include "tests/captured_log.h"
 
 namespace fleet {
 namespace {
@@ -30,7 +30,7 @@ class FuseElementwise : public testing::Test {
   }
   bool run() {
     bool changed = false;
-    said_ = said([&] { changed = run_pass("fuse_elementwise", program_, {}); });
+    captured_log_ = captured_log([&] { changed = run_pass("fuse_elementwise", program_, {}); });
     return changed;
   }
 
@@ -38,7 +38,7 @@ class FuseElementwise : public testing::Test {
   SectionId section_ = program_.add_section("forward", {});
   VarId x_ = program_.feed("x", DType::kFloat32, {4, 6});
   VarId y_ = program_.feed("y", DType::kFloat32, {4, 6});
-  std::string said_;
+  std::string captured_log_;
 };
 
 TEST_F(FuseElementwise, Chain_BecomesOne) {
@@ -47,7 +47,7 @@ TEST_F(FuseElementwise, Chain_BecomesOne) {
   EXPECT_THAT(types(), ElementsAre("fused_elementwise"));
   EXPECT_THAT(fused().inputs, ElementsAre(x_, y_));
   EXPECT_THAT(fused().outputs, ElementsAre(last));
-  EXPECT_THAT(said_, HasSubstr("---  detected 1 subgraphs (fuse_elementwise)"));
+  EXPECT_THAT(captured_log_, HasSubstr("---  detected 1 subgraphs (fuse_elementwise)"));
   EXPECT_FALSE(run()) << "a second time";
 }
 
@@ -61,7 +61,7 @@ TEST_F(FuseElementwise, OneAlone_Stays) {
   emit("softmax", {emit("tanh", {x_})});
   EXPECT_FALSE(run());
   EXPECT_THAT(types(), ElementsAre("tanh", "softmax"));
-  EXPECT_THAT(said_, HasSubstr("---  detected 0 subgraphs (fuse_elementwise)"));
+  EXPECT_THAT(captured_log_, HasSubstr("---  detected 0 subgraphs (fuse_elementwise)"));
 }
 
 TEST_F(FuseElementwise, ValueReadElsewhere_IsAnOutputToo) {

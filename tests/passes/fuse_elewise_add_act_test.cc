@@ -3,7 +3,7 @@
 
 #include "passes/backward.h"
 #include "passes/pass.h"
-#include "tests/said.h"
+#include "tests/captured_log.h"
 
 namespace fleet {
 namespace {
@@ -24,7 +24,7 @@ class FuseElewiseAddAct : public testing::Test {
   }
   bool run() {
     bool changed = false;
-    said_ = said([&] { changed = run_pass("fuse_elewise_add_act", program_, {}); });
+    captured_log_ = captured_log([&] { changed = run_pass("fuse_elewise_add_act", program_, {}); });
     return changed;
   }
   // That the backward pass can follow.
@@ -38,7 +38,7 @@ class FuseElewiseAddAct : public testing::Test {
   VarId x_ = program_.parameter("x", {4, 6}, {});
   VarId y_ = program_.parameter("y", {4, 6}, {});
   VarId row_ = program_.parameter("row", {6}, {});
-  std::string said_;
+  std::string captured_log_;
 };
 
 TEST_F(FuseElewiseAddAct, ScaleOrTanhBehind_IsTakenIn) {
@@ -53,7 +53,7 @@ TEST_F(FuseElewiseAddAct, ScaleOrTanhBehind_IsTakenIn) {
   EXPECT_EQ(scaled.outputs[0], first);
   EXPECT_EQ(bounded.attributes.text("activation"), "tanh");
   EXPECT_EQ(bounded.outputs[0], second);
-  EXPECT_THAT(said_, HasSubstr("---  detected 2 subgraphs (fuse_elewise_add_act)"));
+  EXPECT_THAT(captured_log_, HasSubstr("---  detected 2 subgraphs (fuse_elewise_add_act)"));
   EXPECT_FALSE(run()) << "a second time";
   differentiate();
 }

@@ -4,7 +4,7 @@
 #include "models/network.h"
 #include "passes/backward.h"
 #include "passes/pass.h"
-#include "tests/said.h"
+#include "tests/captured_log.h"
 
 namespace fleet {
 namespace {
@@ -32,10 +32,11 @@ class FuseReluDepthwiseConv : public testing::Test {
     }
     return found;
   }
-  // Whether the pass changed anything; what it said is in said_.
+  // Whether the pass changed anything; its log is in captured_log_.
   bool run() {
     bool changed = false;
-    said_ = said([&] { changed = run_pass("fuse_relu_depthwise_conv", program_, {}); });
+    captured_log_ =
+        captured_log([&] { changed = run_pass("fuse_relu_depthwise_conv", program_, {}); });
     return changed;
   }
 
@@ -43,7 +44,7 @@ class FuseReluDepthwiseConv : public testing::Test {
   SectionId forward_ = program_.add_section("forward", {});
   VarId image_ = program_.feed("image", DType::kFloat32, {2, 16, 8, 8});
   Network network_{program_, forward_, true, kNoVar};
-  std::string said_;
+  std::string captured_log_;
 };
 
 TEST_F(FuseReluDepthwiseConv, ReluInFrontOfDepthwise_IsTakenIn) {
@@ -52,7 +53,7 @@ TEST_F(FuseReluDepthwiseConv, ReluInFrontOfDepthwise_IsTakenIn) {
   EXPECT_TRUE(run());
   EXPECT_EQ(count("relu"), 0);
   EXPECT_EQ(count_fused(), 1);
-  EXPECT_THAT(said_, HasSubstr("---  detected 1 subgraphs (fuse_relu_depthwise_conv)"));
+  EXPECT_THAT(captured_log_, HasSubstr("---  detected 1 subgraphs (fuse_relu_depthwise_conv)"));
   EXPECT_FALSE(run()) << "a second time";
   append_backward(program_, forward_, program_.emit(forward_, "mean", {y})[0], 1);
   verify(program_);
@@ -67,7 +68,7 @@ TEST_F(FuseReluDepthwiseConv, ReluOfABatchNorm_StaysThereAndItIsSaid) {
   depthwise("b", network_.relu(network_.batch_norm("bn", image_)));
   run_pass("fuse_bn_act", program_, {});
   EXPECT_FALSE(run());
-  EXPECT_THAT(said_,
+  EXPECT_THAT(captured_log_,
               HasSubstr("1 relus in front of depthwise convolutions stay fused into the batch "
                         "normalization"));
 }
@@ -76,7 +77,7 @@ TEST_F(FuseReluDepthwiseConv, WithoutFuseBnAct_TakesTheReluOfABatchNorm) {
   depthwise("b", network_.relu(network_.batch_norm("bn", image_)));
   EXPECT_TRUE(run());
   EXPECT_EQ(count_fused(), 1);
-  EXPECT_THAT(said_, Not(HasSubstr("stay fused")));
+  EXPECT_THAT(captured_log_, Not(HasSubstr("stay fused")));
 }
 
 TEST_F(FuseReluDepthwiseConv, AnotherConvolutionOrReader_Stays) {

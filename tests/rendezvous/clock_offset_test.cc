@@ -23,7 +23,7 @@ TEST(ClockOffset, EvenDelays_GiveTheHostsTime) {
   EXPECT_LT(estimate->error_ns, kMillisecond + 10'000);
 }
 
-TEST(ClockOffset, QuickestBeat_CountsMost) {
+TEST(ClockOffset, QuickestHeartbeat_CountsMost) {
   ClockOffset clock;
   clock.sample(0, -50 * kMillisecond + 100, 200);  // 0.2 us there and back
   for (int64_t i = 1; i < 10; ++i) {

@@ -19,14 +19,14 @@ class Budget : public testing::Test {
   }
   ConnectionBudget::Time now_{1h};
   int next_port_ = 1;
-  ConnectionBudget budget_{{.at_once = 10, .each_second = 2, .in_all = 100'000}};
+  ConnectionBudget budget_{{.burst = 10, .per_second = 2, .total = 100'000}};
 };
 
 TEST_F(Budget, StrangerWithManyConnections_GetsSoManyAndThenSoManyASecond) {
   EXPECT_EQ(admitted("10.0.0.9", 100), 10);
   now_ += 3s;
   EXPECT_EQ(admitted("10.0.0.9", 100), 6);
-  EXPECT_EQ(budget_.unproved(), 10);  // the oldest six had to go for them
+  EXPECT_EQ(budget_.unauthenticated(), 10);  // the oldest six had to go for them
 }
 
 TEST_F(Budget, OtherAddresses_HaveTheirOwn) {
@@ -38,22 +38,22 @@ TEST_F(Budget, WhoShowsTheSecret_CostsNothing) {
   for (int i = 0; i < 1000; ++i) {
     const std::string peer = "10.0.0.1 " + std::to_string(i);
     ASSERT_TRUE(budget_.admit("10.0.0.1", peer, now_).admitted) << i;
-    budget_.proved("10.0.0.1", peer, now_);
+    budget_.authenticated("10.0.0.1", peer, now_);
   }
-  EXPECT_EQ(budget_.unproved(), 0);
+  EXPECT_EQ(budget_.unauthenticated(), 0);
 }
 
 TEST_F(Budget, ManyCallsOverOneConnection_GiveBackWhatItCostOnce) {
   ASSERT_TRUE(budget_.admit("10.0.0.1", "a friend", now_).admitted);
   EXPECT_EQ(admitted("10.0.0.1", 100), 9);
-  for (int i = 0; i < 100; ++i) budget_.proved("10.0.0.1", "a friend", now_);
+  for (int i = 0; i < 100; ++i) budget_.authenticated("10.0.0.1", "a friend", now_);
   EXPECT_EQ(admitted("10.0.0.1", 100), 1);
 }
 
 TEST_F(Budget, CallOfAnUnknownConnection_GivesNothing) {
   EXPECT_EQ(admitted("10.0.0.9", 100), 10);
-  budget_.proved("10.0.0.9", "somebody", now_);
-  budget_.proved("10.0.0.7", "somebody", now_);
+  budget_.authenticated("10.0.0.9", "somebody", now_);
+  budget_.authenticated("10.0.0.7", "somebody", now_);
   EXPECT_EQ(admitted("10.0.0.9", 100), 0);
 }
 
@@ -66,11 +66,11 @@ TEST_F(Budget, AddressesThatWereQuietForAWhile_AreForgotten) {
     }
   }
   EXPECT_EQ(budget_.addresses(), 1000);
-  EXPECT_EQ(budget_.unproved(), 0);
+  EXPECT_EQ(budget_.unauthenticated(), 0);
   now_ += 1h;
   for (int i = 0; i < 2000; ++i) admitted("another " + std::to_string(i), 1);
   EXPECT_LE(budget_.addresses(), 2000);
-  EXPECT_EQ(budget_.unproved(), 2000);
+  EXPECT_EQ(budget_.unauthenticated(), 2000);
 }
 
 TEST_F(Budget, ConnectionsThatDoNothingWrong_CostNothingOnceTheyAreClosed) {
@@ -88,13 +88,13 @@ TEST_F(Budget, ConnectionsThatDoNothingWrong_CostNothingOnceTheyAreClosed) {
 TEST(BudgetInAll, IsShared_AndTheAddressWithTheMostMakesRoom) {
   const ConnectionBudget::Time now{std::chrono::hours(1)};
   for (const bool oldest : {true, false}) {
-    ConnectionBudget budget({.at_once = 10, .each_second = 2, .in_all = 12, .oldest_goes = oldest});
+    ConnectionBudget budget({.burst = 10, .per_second = 2, .total = 12, .evict_oldest = oldest});
     for (int i = 0; i < 10; ++i)
       EXPECT_TRUE(budget.admit("a", "a " + std::to_string(i), now).admitted);
     for (int i = 0; i < 2; ++i)
       EXPECT_EQ(budget.admit("b", "b " + std::to_string(i), now).close, "");
     EXPECT_EQ(budget.admit("c", "c 0", now).close, oldest ? "a 0" : "a 9");
-    EXPECT_EQ(budget.unproved(), 12);
+    EXPECT_EQ(budget.unauthenticated(), 12);
   }
 }
 

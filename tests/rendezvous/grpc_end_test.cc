@@ -128,11 +128,11 @@ TEST(GrpcEnd, RecordedError_ReachesEveryNodeCutToItsBounds) {
   }
 }
 
-TEST(GrpcEnd, StopWish_OrderThenVerdict) {
+TEST(GrpcEnd, StopRequest_CommandThenVerdict) {
   RunningJob job(2);
   job.nodes[1]->client.request_stop(SIGTERM);
   for (auto& node : job.nodes) {
-    EXPECT_EQ(node->wait_for<StopOrder>().value().signal, SIGTERM);
+    EXPECT_EQ(node->wait_for<StopCommand>().value().signal, SIGTERM);
     node->client.finish();
   }
   EXPECT_EQ(job.nodes[0]->wait_for<Verdict>().value().kind, VerdictKind::kStopped);
@@ -158,7 +158,7 @@ TEST(GrpcEnd, HostKilled_NodeZeroIsLostAndStoresSayIt) {
   OtherProcess host("Host");
   TestNode node(host.word());
   const Assignment assignment = node.client.join(node_of(two_nodes(), "10.0.0.2"));
-  auto store = connect_store(assignment.store_address, "default", assignment.epoch(), 2);
+  auto store = connect_store(assignment.store_address, "default", assignment.generation(), 2);
   store->set("k", "v");
   std::optional<Error> waiting;
   Thread waiter("waiter", [&] {

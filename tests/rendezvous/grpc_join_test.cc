@@ -35,7 +35,7 @@ TEST(GrpcJoin, OneNode_IsAssigned) {
   info.devices[1] = {4, 5};
   const Assignment assignment = node.client.join(info);
   EXPECT_EQ(assignment.world_size(), 3);
-  EXPECT_EQ(assignment.epoch(), 1);
+  EXPECT_EQ(assignment.generation(), 1);
   EXPECT_EQ(assignment.store_address, server.local_address());
   EXPECT_EQ(assignment.node().devices[1], (std::vector<int>{4, 5}));
   EXPECT_EQ(assignment.node().ports, info.ports);
@@ -125,7 +125,7 @@ TEST(GrpcJoin, Mismatches_AreRefusedWithTheDifference) {
   info.job.nnodes = 7;
   EXPECT_THAT(refusal_of(address, info).what(), HasSubstr("expects 7 nodes"));
   info = node_of(job, "10.0.0.2");
-  info.job.agreed["--run_mode"] = "p\xffs";  // whatever bytes a command line has
+  info.job.agreed_config["--run_mode"] = "p\xffs";  // whatever bytes a command line has
   EXPECT_THAT(refusal_of(address, info).what(), HasSubstr("--run_mode is 'p\\xffs' there"));
   EXPECT_THAT(refusal_of(address, node_of(job, "10.0.0.1")).what(), HasSubstr("joined already"));
   EXPECT_THAT(refusal_of(address, node_of(job, "10.0.0.9")).what(), HasSubstr("not one of"));

@@ -113,7 +113,7 @@ TEST(Server, CertificateOfAnotherSecretOrNone_IsRefused) {
 TEST(Server, NoiseAndSilentConnections_AreClosedAndDisturbNobody) {
   for (const bool tls : {false, true}) {
     RendezvousServerOptions options = tls ? guarded() : RendezvousServerOptions();
-    options.greeting = std::chrono::milliseconds(500);
+    options.handshake_timeout = std::chrono::milliseconds(500);
     RunningJob job(2, options);
     std::vector<UniqueFd> silent;
     for (int i = 0; i < 100; ++i) silent.push_back(connect_to_port(job.server->port()));

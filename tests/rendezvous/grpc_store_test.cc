@@ -5,8 +5,8 @@
 #include <atomic>
 
 #include "base/thread.h"
-#include "store/env.h"
 #include "rendezvous/store_client.h"
+#include "store/env.h"
 #include "tests/rendezvous/grpc_nodes.h"
 
 namespace fleet {
@@ -15,8 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-std::shared_ptr<Store> store_of(RunningJob& job, int rank, int epoch = 1) {
-  return connect_store(job.server->local_address(), "default", epoch, rank);
+std::shared_ptr<Store> store_of(RunningJob& job, int rank, int generation = 1) {
+  return connect_store(job.server->local_address(), "default", generation, rank);
 }
 
 TEST(GrpcStore, Ids_ArriveAsTheyAre) {
@@ -67,11 +67,11 @@ TEST(GrpcStore, BarrierOf64_OpensWhenTheLastComes) {
   for (auto& thread : threads) thread.join();
 }
 
-TEST(GrpcStore, OtherEpochOrJob_IsRefused) {
+TEST(GrpcStore, OtherGenerationOrJob_IsRefused) {
   RunningJob job(1);
   store_of(job, 0)->set("k", "v");
-  for (const int epoch : {0, 2}) {
-    auto stale = store_of(job, 0, epoch);
+  for (const int generation : {0, 2}) {
+    auto stale = store_of(job, 0, generation);
     EXPECT_EQ(error_of([&] { stale->get("k", kSoon); }).code(), ErrorCode::kStale);
     EXPECT_EQ(error_of([&] { stale->set("k", "x"); }).code(), ErrorCode::kStale);
     EXPECT_EQ(error_of([&] { stale->add("n", 1); }).code(), ErrorCode::kStale);
@@ -130,11 +130,11 @@ TEST(GrpcStore, FromTheEnvironment_ConnectsOrIsAbsent) {
   RunningJob job(1);
   setenv(kEnvStoreAddress, job.server->local_address().c_str(), 1);
   setenv(kEnvJobId, "default", 1);
-  setenv(kEnvEpoch, "1", 1);
+  setenv(kEnvGeneration, "1", 1);
   setenv(kEnvRank, "0", 1);
   connect_store_from_env()->set("k", "v");
   EXPECT_EQ(store_of(job, 1)->get("k", 0ms), "v");
-  for (const char* name : {kEnvStoreAddress, kEnvJobId, kEnvEpoch, kEnvRank}) unsetenv(name);
+  for (const char* name : {kEnvStoreAddress, kEnvJobId, kEnvGeneration, kEnvRank}) unsetenv(name);
 }
 
 }  // namespace

@@ -31,9 +31,9 @@ std::string message(uint32_t length, size_t given) {
 class Limiter : public testing::Test {
  protected:
   const char* client(const std::string& bytes) {
-    return limiter_.client_sent(bytes, 1'000'000, now_).wrong;
+    return limiter_.client_sent(bytes, 1'000'000, now_).error;
   }
-  void greet() {
+  void send_preface() {
     ASSERT_EQ(client("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(kSettings, 0, 0, "")), nullptr);
   }
   const char* open(uint32_t stream) {
@@ -45,7 +45,7 @@ class Limiter : public testing::Test {
 };
 
 TEST_F(Limiter, Call_IsOpenUntilTheServerEndsIt) {
-  greet();
+  send_preface();
   EXPECT_EQ(open(1), nullptr);
   EXPECT_EQ(client(frame(kData, kEndStream, 1, message(3, 3))), nullptr);
   EXPECT_EQ(limiter_.open_streams(), 1u);
@@ -62,7 +62,7 @@ TEST_F(Limiter, BytesOneByOne_AreTheSameFrames) {
                           frame(kContinuation, kEndHeaders, 1, "ers") +
                           frame(kData, 0, 1, message(5, 2));
   for (const char byte : all) ASSERT_EQ(client(std::string(1, byte)), nullptr);
-  EXPECT_TRUE(limiter_.greeted());
+  EXPECT_TRUE(limiter_.has_preface());
   EXPECT_EQ(limiter_.open_streams(), 1u);
   EXPECT_EQ(limiter_.partial_bytes(), 7u);
 }
@@ -70,7 +70,7 @@ TEST_F(Limiter, BytesOneByOne_AreTheSameFrames) {
 TEST_F(Limiter, AnotherProtocol_IsNamedAtItsFirstByte) { EXPECT_NE(client("G"), nullptr); }
 
 TEST_F(Limiter, HeadersWithoutEnd_AreStopped) {
-  greet();
+  send_preface();
   EXPECT_EQ(client(frame(kHeaders, 0, 1, std::string(1000, 'h'))), nullptr);
   const char* wrong = nullptr;
   size_t sent = 0;
@@ -82,7 +82,7 @@ TEST_F(Limiter, HeadersWithoutEnd_AreStopped) {
 }
 
 TEST_F(Limiter, EmptyContinuationsWithoutEnd_AreStopped) {
-  greet();
+  send_preface();
   EXPECT_EQ(client(frame(kHeaders, 0, 1, "h")), nullptr);
   const char* wrong = nullptr;
   int sent = 0;
@@ -91,13 +91,13 @@ TEST_F(Limiter, EmptyContinuationsWithoutEnd_AreStopped) {
 }
 
 TEST_F(Limiter, FramesBetweenHeaders_AreRefused) {
-  greet();
+  send_preface();
   EXPECT_EQ(client(frame(kHeaders, 0, 1, "h")), nullptr);
   EXPECT_NE(client(frame(kPing, 0, 0, "12345678")), nullptr);
 }
 
 TEST_F(Limiter, RapidReset_IsStopped) {
-  greet();
+  send_preface();
   const char* wrong = nullptr;
   uint32_t stream = 1;
   for (; !wrong && stream < 200'000; stream += 2) {
@@ -109,7 +109,7 @@ TEST_F(Limiter, RapidReset_IsStopped) {
 }
 
 TEST_F(Limiter, ResetsNowAndThen_AreFine) {
-  greet();
+  send_preface();
   for (uint32_t stream = 1; stream < 20'000; stream += 2, now_ += 20ms) {
     ASSERT_EQ(open(stream), nullptr);
     ASSERT_EQ(client(frame(kReset, 0, stream, "why?")), nullptr);
@@ -118,7 +118,7 @@ TEST_F(Limiter, ResetsNowAndThen_AreFine) {
 }
 
 TEST_F(Limiter, PingsWithoutEnd_AreStopped) {
-  greet();
+  send_preface();
   const char* wrong = nullptr;
   int sent = 0;
   while (!wrong && sent++ < 100'000) wrong = client(frame(kPing, 0, 0, "12345678"));
@@ -126,7 +126,7 @@ TEST_F(Limiter, PingsWithoutEnd_AreStopped) {
 }
 
 TEST_F(Limiter, MessageThatIsNotComplete_IsCounted) {
-  greet();
+  send_preface();
   EXPECT_FALSE(limiter_.oldest_partial());
   EXPECT_EQ(open(1), nullptr);
   EXPECT_EQ(client(frame(kData, 0, 1, message(10'000, 4'000))), nullptr);
@@ -144,7 +144,7 @@ TEST_F(Limiter, MessageThatIsNotComplete_IsCounted) {
 }
 
 TEST_F(Limiter, StreamsBeyondThoseThatMayBeOpened_WaitAndAreTakenLater) {
-  greet();
+  send_preface();
   std::string all;
   for (uint32_t stream = 1; stream < 20; stream += 2) {
     all += frame(kHeaders, kEndHeaders, stream, "headers") + frame(kData, 0, stream, message(2, 2));
@@ -158,20 +158,20 @@ TEST_F(Limiter, StreamsBeyondThoseThatMayBeOpened_WaitAndAreTakenLater) {
     for (size_t at = 0; at < all.size(); at += piece) {
       waiting += all.substr(at, piece);
       const auto read = limiter.client_sent(waiting, 4 - limiter.opened(), now_);
-      ASSERT_EQ(read.wrong, nullptr);
-      taken += read.taken;
-      waiting.erase(0, read.taken);
+      ASSERT_EQ(read.error, nullptr);
+      taken += read.consumed;
+      waiting.erase(0, read.consumed);
     }
     EXPECT_EQ(limiter.opened(), 4u) << piece;
     EXPECT_GE(taken, 4 * each) << piece;
     EXPECT_LT(taken, 4 * each + 9) << piece;
-    EXPECT_EQ(limiter.client_sent(waiting, 100, now_).taken, waiting.size());
+    EXPECT_EQ(limiter.client_sent(waiting, 100, now_).consumed, waiting.size());
     EXPECT_EQ(limiter.opened(), 10u) << piece;
   }
 }
 
 TEST_F(Limiter, FrameLargerThanTheServerAllows_IsRefused) {
-  greet();
+  send_preface();
   EXPECT_NE(client(frame(kData, 0, 1, std::string(16'385, 'd'))), nullptr);
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "tests/rendezvous/job.h"
+#include "tests/rendezvous/recorded_job.h"
 
 namespace fleet {
 namespace {
@@ -15,9 +15,9 @@ using Job = SteadyJob;
 TEST(JobState, OneNode_RunsAtOnce) {
   Job job(job_of({"a"}));
   job.join(1, node_of(job.spec, "a"));
-  const auto assigned = job.heard_by<Assignment>(1);
+  const auto assigned = job.events_for<Assignment>(1);
   ASSERT_EQ(assigned.size(), 1u);
-  EXPECT_EQ(assigned[0].epoch(), 1);
+  EXPECT_EQ(assigned[0].generation(), 1);
   EXPECT_EQ(assigned[0].node_rank, 0);
   EXPECT_EQ(assigned[0].world_size(), 2);
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
@@ -27,33 +27,33 @@ TEST(JobState, SeveralNodes_AllAssignedWhenTheLastComes) {
   Job job(job_of({"a", "b", "c"}));
   job.join(1, node_of(job.spec, "c"));
   job.join(2, node_of(job.spec, "a"));
-  EXPECT_TRUE(job.heard_by<Assignment>(1).empty());
+  EXPECT_TRUE(job.events_for<Assignment>(1).empty());
   job.join(3, node_of(job.spec, "b"));
-  EXPECT_EQ(job.heard_by<Assignment>(1).at(0).node_rank, 2);
-  EXPECT_EQ(job.heard_by<Assignment>(2).at(0).node_rank, 0);
-  EXPECT_EQ(job.heard_by<Assignment>(3).at(0).first_rank(), 2);
+  EXPECT_EQ(job.events_for<Assignment>(1).at(0).node_rank, 2);
+  EXPECT_EQ(job.events_for<Assignment>(2).at(0).node_rank, 0);
+  EXPECT_EQ(job.events_for<Assignment>(3).at(0).first_rank(), 2);
   // One object for all: thousands of nodes do not get a copy each.
-  EXPECT_EQ(job.heard_by<Assignment>(1)[0].world, job.heard_by<Assignment>(3)[0].world);
+  EXPECT_EQ(job.events_for<Assignment>(1)[0].world, job.events_for<Assignment>(3)[0].world);
 }
 
 TEST(JobState, Waiting_SaysWhoIsMissingNowAndThen) {
   Job job(job_of({"a", "b", "c"}));
   job.join(1, node_of(job.spec, "a"));
-  job.beat_all_for(1500ms, {1});
-  EXPECT_TRUE(job.heard_by<JoinProgress>(1).empty());
-  job.beat_all_for(1000ms, {1});
-  ASSERT_EQ(job.heard_by<JoinProgress>(1).size(), 1u);
-  EXPECT_EQ(job.heard_by<JoinProgress>(1)[0].line,
+  job.heartbeat_all_for(1500ms, {1});
+  EXPECT_TRUE(job.events_for<JoinProgress>(1).empty());
+  job.heartbeat_all_for(1000ms, {1});
+  ASSERT_EQ(job.events_for<JoinProgress>(1).size(), 1u);
+  EXPECT_EQ(job.events_for<JoinProgress>(1)[0].line,
             "waiting for b (node 1), c (node 2) of 3 nodes; here: a");
-  job.beat_all_for(20s, {1});
-  EXPECT_EQ(job.heard_by<JoinProgress>(1).size(), 3u);
+  job.heartbeat_all_for(20s, {1});
+  EXPECT_EQ(job.events_for<JoinProgress>(1).size(), 3u);
 }
 
 TEST(JobState, DeadlineWithNodesMissing_EveryoneThereIsToldWho) {
   Job job(job_of({"a", "b", "c"}));
   job.join(1, node_of(job.spec, "a"));
   job.join(2, node_of(job.spec, "c"));
-  job.beat_all_for(300s, {1, 2});
+  job.heartbeat_all_for(300s, {1, 2});
   for (SessionId session : {1, 2}) {
     const Error error = job.refusal(session);
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
@@ -69,7 +69,7 @@ TEST(JobState, DeadlineWithNodesMissing_EveryoneThereIsToldWho) {
 TEST(JobState, NodeGoesWhileForming_PlaceIsFreeAgain) {
   Job job(job_of({"a", "b"}));
   job.join(2, node_of(job.spec, "b"));
-  job.state.lost(2, "vanished", job.now);
+  job.state.on_session_lost(2, "vanished", job.now);
   job.join(1, node_of(job.spec, "a"));
   EXPECT_EQ(job.state.phase(), JobState::Phase::kForming);
   job.join(3, node_of(job.spec, "b"));
@@ -83,7 +83,7 @@ TEST(JobState, Mismatch_RefusedAndTheHostIsTold) {
   info.job.version = "0.0.1";
   job.join(2, info);
   EXPECT_EQ(job.refusal(2).code(), ErrorCode::kUsage);
-  EXPECT_THAT(job.heard_by<JoinProgress>(1).at(0).line, HasSubstr("0.0.1"));
+  EXPECT_THAT(job.events_for<JoinProgress>(1).at(0).line, HasSubstr("0.0.1"));
   job.join(3, node_of(job.spec, "b"));  // put right
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
 }
@@ -94,14 +94,14 @@ TEST(JobState, AllowedSkew_IsInAndBothAreTold) {
   Job job(spec);
   job.join(1, node_of(spec, "a"));
   NodeInfo other = node_of(spec, "b");
-  other.job.alike = {{"NCCL_ALGO", "Ring"}};
+  other.job.fingerprint = {{"NCCL_ALGO", "Ring"}};
   job.join(2, other);
   for (const SessionId session : {1, 2}) {
-    const auto lines = job.heard_by<JoinProgress>(session);
+    const auto lines = job.events_for<JoinProgress>(session);
     ASSERT_EQ(lines.size(), 1u);
     EXPECT_THAT(lines[0].line, HasSubstr("NCCL_ALGO is 'Ring' there and not set on the host"));
   }
-  EXPECT_EQ(job.heard_by<Assignment>(2).size(), 1u);
+  EXPECT_EQ(job.events_for<Assignment>(2).size(), 1u);
 }
 
 TEST(JobState, LateJoiner_RefusedNamingTheJobsNodes) {
@@ -128,12 +128,12 @@ TEST(JobState, TheLongestSilent_IsDueToTheMoment) {
   Job job(job_of({"a", "b", "c"}));
   job.join_all();
   job.after(300ms);
-  for (SessionId session : {1, 3}) job.state.beat(session, job.now);
+  for (SessionId session : {1, 3}) job.state.on_heartbeat(session, job.now);
   const auto lost = job.now + 2700ms;  // b, heard last when it joined
   while (job.state.phase() == JobState::Phase::kRunning) {
     ASSERT_LE(job.state.next_deadline(), lost);
     if (job.state.next_deadline() < lost) {
-      for (SessionId session : {1, 3}) job.state.beat(session, job.now);
+      for (SessionId session : {1, 3}) job.state.on_heartbeat(session, job.now);
     }
     job.now = job.state.next_deadline();
     job.state.advance(job.now);
@@ -145,15 +145,15 @@ TEST(JobState, TheLongestSilent_IsDueToTheMoment) {
 
 TEST(JobState, LargeJob_IsLenientUntilItHasSettled) {
   JobTimes times;
-  times.early_beat = 5s;
-  times.early_silence = 30s;
-  times.settles_in = 5s;
+  times.startup_heartbeat_interval = 5s;
+  times.startup_max_silence = 30s;
+  times.startup_time = 5s;
   Job job(job_of({"a", "b"}), times);
   const auto welcomes = [&] {
     std::vector<std::chrono::milliseconds> silences;
-    for (const Outgoing& out : job.heard) {
+    for (const Outgoing& out : job.outgoing) {
       if (const auto* welcome = std::get_if<Welcome>(out.event.get())) {
-        silences.push_back(welcome->silence);
+        silences.push_back(welcome->max_silence);
       }
     }
     return silences;
@@ -167,7 +167,7 @@ TEST(JobState, LargeJob_IsLenientUntilItHasSettled) {
   EXPECT_EQ(welcomes(), (std::vector<std::chrono::milliseconds>{30s, 30s, 3s, 3s}));
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
   for (int i = 0; i < 6; ++i) {
-    job.state.beat(1, job.now);
+    job.state.on_heartbeat(1, job.now);
     job.after(500ms);
   }
   EXPECT_EQ(job.verdict(1).node, "b");
@@ -179,27 +179,27 @@ TEST(JobState, HostThatHearsNobody_BlamesNobody) {
   for (int i = 0; i < 8; ++i) job.after(500ms);  // also a, its own node, is not heard
   EXPECT_FALSE(job.state.verdict());
   EXPECT_GT(job.state.next_deadline(), job.now);
-  job.beat_all_for(2s, {1, 2});
+  job.heartbeat_all_for(2s, {1, 2});
   EXPECT_FALSE(job.state.verdict());
-  job.beat_all_for(4s, {1});
+  job.heartbeat_all_for(4s, {1});
   EXPECT_EQ(job.verdict(1).node, "b");
 }
 
-TEST(JobState, HeartbeatTimeout_BoundsBeatsAndSilence) {
+TEST(JobState, HeartbeatTimeout_BoundsHeartbeatsAndSilence) {
   for (const auto timeout : {500ms, 3000ms, 60'000ms}) {
-    EXPECT_LT(silence_for(timeout), timeout);
-    EXPECT_GT(silence_for(timeout), 5 * beat_for(timeout));
+    EXPECT_LT(max_silence_for(timeout), timeout);
+    EXPECT_GT(max_silence_for(timeout), 5 * heartbeat_interval_for(timeout));
   }
 }
 
 TEST(JobState, Silence_NodeLostAfterTheLimitOnly) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.beat_all_for(10s, {1, 2});
+  job.heartbeat_all_for(10s, {1, 2});
   EXPECT_FALSE(job.state.verdict());
-  job.beat_all_for(2s, {1});  // b's last beat was half a second before
+  job.heartbeat_all_for(2s, {1});  // b's last heartbeat was half a second before
   EXPECT_FALSE(job.state.verdict());
-  job.beat_all_for(500ms, {1});
+  job.heartbeat_all_for(500ms, {1});
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
   EXPECT_EQ(job.verdict(1).node, "b");
   EXPECT_THAT(job.verdict(1).message, HasSubstr("silent for 3 s"));
@@ -211,9 +211,9 @@ TEST(JobState, HostSleptItself_BlamesNobody) {
   job.join_all();
   job.after(60s);
   EXPECT_FALSE(job.state.verdict());
-  job.beat_all_for(2500ms, {1});
+  job.heartbeat_all_for(2500ms, {1});
   EXPECT_FALSE(job.state.verdict());
-  job.beat_all_for(1s, {1});  // but b does not come back
+  job.heartbeat_all_for(1s, {1});  // but b does not come back
   EXPECT_EQ(job.verdict(1).node, "b");
 }
 
@@ -222,28 +222,28 @@ TEST(JobState, SilentWhileForming_IsGivenUpAndMayJoinAgain) {
   Job job(job_of({"a", "b", "c"}));
   job.join(1, node_of(job.spec, "a"));
   job.join(2, node_of(job.spec, "b"));
-  job.beat_all_for(3500ms, {1});
+  job.heartbeat_all_for(3500ms, {1});
   EXPECT_EQ(job.refusal(2).code(), ErrorCode::kPeerLost);
   job.join(3, node_of(job.spec, "b"));
   job.join(4, node_of(job.spec, "c"));
-  EXPECT_EQ(job.heard_by<Assignment>(3).at(0).node_rank, 1);
+  EXPECT_EQ(job.events_for<Assignment>(3).at(0).node_rank, 1);
 }
 
 TEST(JobState, HostSuspendedWhileForming_TheTimeDoesNotCount) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
-  job.beat_all_for(2s, {1});
+  job.heartbeat_all_for(2s, {1});
   job.after(600s);
   EXPECT_EQ(job.state.phase(), JobState::Phase::kForming);
-  job.beat_all_for(300s, {1});
+  job.heartbeat_all_for(300s, {1});
   EXPECT_EQ(job.refusal(1).code(), ErrorCode::kTimeout);
 }
 
 TEST(JobState, ConnectionThatNeverJoins_IsClosed) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
-  job.state.opened(5, job.now);
-  job.beat_all_for(3s, {1, 5});  // only members beat
+  job.state.on_session_opened(5, job.now);
+  job.heartbeat_all_for(3s, {1, 5});  // only members heartbeat
   EXPECT_EQ(job.refusal(5).code(), ErrorCode::kPeerLost);
   EXPECT_EQ(job.state.joined(), 1);
 }
@@ -251,15 +251,15 @@ TEST(JobState, ConnectionThatNeverJoins_IsClosed) {
 TEST(JobState, ConnectionThatHasNotJoined_HasNoSay) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.opened(9, job.now);
+  job.state.on_session_opened(9, job.now);
   job.fails(9, 0, 1);
   job.finish(9);
-  job.state.stop_wished(9, SIGTERM, job.now);
+  job.state.on_stop_request(9, SIGTERM, job.now);
   job.fails(77, 0, 1);  // nor one that is not even there
   job.finish(77);
-  job.state.left(9, job.now);
+  job.state.on_leave(9, job.now);
   job.collect();
-  EXPECT_TRUE(job.heard.empty());
+  EXPECT_TRUE(job.outgoing.empty());
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
 }
 
@@ -268,7 +268,7 @@ TEST(JobState, ReconnectWhileForming_OldSessionIsClosed) {
   job.join(1, node_of(job.spec, "a"));
   job.join(2, node_of(job.spec, "a"));
   EXPECT_EQ(job.refusal(1).code(), ErrorCode::kStale);
-  job.state.lost(1, "vanished", job.now);  // the old stream ends at last: no harm
+  job.state.on_session_lost(1, "vanished", job.now);  // the old stream ends at last: no harm
   job.join(3, node_of(job.spec, "b"));
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
 }
@@ -277,7 +277,7 @@ TEST(JobState, NextDeadline_IsNeverInThePastAfterAdvance) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
   for (int i = 0; i < 100; ++i) {
-    job.state.beat(1, job.now);
+    job.state.on_heartbeat(1, job.now);
     ASSERT_GT(job.state.next_deadline(), job.now);
     ASSERT_LE(job.state.next_deadline(), job.now + 500ms);
     job.now = job.state.next_deadline();

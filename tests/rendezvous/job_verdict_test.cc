@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "tests/rendezvous/job.h"
+#include "tests/rendezvous/recorded_job.h"
 
 namespace fleet {
 namespace {
@@ -76,19 +76,19 @@ TEST(JobState, RankThatLostAPeer_IsTheCauseOnlyWhereNoneOtherComes) {
 TEST(JobState, FailureWhileAnotherNodeIsOverdue_WaitsUntilThatIsHeardOrLost) {
   Job job(job_of({"a", "b", "c"}));
   job.join_all();
-  job.beat_all_for(2s, {1, 2});  // c is silent
+  job.heartbeat_all_for(2s, {1, 2});  // c is silent
   job.fails(1, 0, 1);
-  job.beat_all_for(500ms, {1, 2});
+  job.heartbeat_all_for(500ms, {1, 2});
   EXPECT_FALSE(job.state.verdict());
-  job.beat_all_for(1s, {1, 2});
+  job.heartbeat_all_for(1s, {1, 2});
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
   EXPECT_EQ(job.verdict(1).node, "c");
 
   Job heard(job_of({"a", "b", "c"}));
   heard.join_all();
-  heard.beat_all_for(2s, {1, 2});
+  heard.heartbeat_all_for(2s, {1, 2});
   heard.fails(1, 0, 1);
-  heard.beat_all_for(500ms, {1, 2, 3});
+  heard.heartbeat_all_for(500ms, {1, 2, 3});
   EXPECT_EQ(heard.verdict(1).exit.code, 1);
 }
 
@@ -105,9 +105,9 @@ TEST(JobState, CascadeThatIsHeardFirst_IsNotTheVerdict) {
     exit.at_error_ns = 1'000'000;
     return exit;
   };
-  job.state.rank_exited(1, exit_at(0, 0, 2ms), job.now);
+  job.state.on_rank_exited(1, exit_at(0, 0, 2ms), job.now);
   job.after(100ms);
-  job.state.rank_exited(2, exit_at(3, 9, 103ms), job.now);
+  job.state.on_rank_exited(2, exit_at(3, 9, 103ms), job.now);
   job.settle();
   EXPECT_EQ(job.verdict(1).exit.rank, 3);
 }
@@ -116,7 +116,7 @@ TEST(JobState, RankLostAPeerOfALostNode_NodeIsTheCause) {
   Job job(job_of({"a", "b"}));
   job.join_all();
   job.fails(1, 0, kExitPeerLost);
-  job.state.lost(2, "vanished", job.now);
+  job.state.on_session_lost(2, "vanished", job.now);
   job.collect();
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
 }
@@ -125,27 +125,27 @@ TEST(JobState, RankLostAPeerOfALostNode_NodeIsTheCause) {
 TEST(JobState, UserSignalToEveryLauncher_IsOne) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  for (SessionId session : {1, 2}) job.state.signal_wished(session, 10, job.now);
+  for (SessionId session : {1, 2}) job.state.on_signal_request(session, 10, job.now);
   job.collect();
-  EXPECT_EQ(job.heard_by<SignalOrder>(1).size(), 1u);
-  job.state.signal_wished(2, 10, job.now);  // the same launcher once more: a second one
-  job.state.signal_wished(1, 12, job.now);  // another signal
+  EXPECT_EQ(job.events_for<SignalCommand>(1).size(), 1u);
+  job.state.on_signal_request(2, 10, job.now);  // the same launcher once more: a second one
+  job.state.on_signal_request(1, 12, job.now);  // another signal
   job.collect();
-  EXPECT_EQ(job.heard_by<SignalOrder>(1).size(), 3u);
+  EXPECT_EQ(job.events_for<SignalCommand>(1).size(), 3u);
   job.after(1s);
-  job.state.signal_wished(1, 10, job.now);
+  job.state.on_signal_request(1, 10, job.now);
   job.collect();
-  EXPECT_EQ(job.heard_by<SignalOrder>(1).size(), 4u);
+  EXPECT_EQ(job.events_for<SignalCommand>(1).size(), 4u);
 }
 
 TEST(JobState, UserSignal_IsForAll) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.signal_wished(2, 10, job.now);
+  job.state.on_signal_request(2, 10, job.now);
   job.collect();
   for (SessionId session : {1, 2}) {
-    ASSERT_EQ(job.heard_by<SignalOrder>(session).size(), 1u);
-    EXPECT_EQ(job.heard_by<SignalOrder>(session)[0].signal, 10);
+    ASSERT_EQ(job.events_for<SignalCommand>(session).size(), 1u);
+    EXPECT_EQ(job.events_for<SignalCommand>(session)[0].signal, 10);
   }
 }
 
@@ -162,8 +162,8 @@ TEST(JobState, AllFinished_Success) {
   job.join_all();
   job.finish(2);
   job.finish(2);  // said twice counts once
-  ASSERT_EQ(job.heard_by<PeerEvent>(1).size(), 1u);
-  EXPECT_EQ(job.heard_by<PeerEvent>(1)[0].node, "b");
+  ASSERT_EQ(job.events_for<PeerEvent>(1).size(), 1u);
+  EXPECT_EQ(job.events_for<PeerEvent>(1)[0].node, "b");
   EXPECT_FALSE(job.state.verdict());
   job.finish(1);
   EXPECT_EQ(job.verdict(2).kind, VerdictKind::kSuccess);
@@ -175,7 +175,7 @@ TEST(JobState, FailedNode_IsNotSaidToHaveFinished) {
   job.join_all();
   job.fails(2, 3, 9);
   job.finish(2);
-  EXPECT_TRUE(job.heard_by<PeerEvent>(1).empty());
+  EXPECT_TRUE(job.events_for<PeerEvent>(1).empty());
   job.settle();
   EXPECT_EQ(job.verdict(1).exit.rank, 3);
 }
@@ -183,7 +183,7 @@ TEST(JobState, FailedNode_IsNotSaidToHaveFinished) {
 TEST(JobState, StreamLost_NodeLostAtOnce) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.lost(2, "vanished", job.now);
+  job.state.on_session_lost(2, "vanished", job.now);
   job.collect();
   const Verdict verdict = job.verdict(1);
   EXPECT_EQ(verdict.kind, VerdictKind::kNodeLost);
@@ -194,7 +194,7 @@ TEST(JobState, StreamLost_NodeLostAtOnce) {
 TEST(JobState, NodeFailed_IsLostToAllAndHearsItToo) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.node_failed(2, "its guardian was killed", job.now);
+  job.state.on_node_failed(2, "its guardian was killed", job.now);
   job.collect();
   for (SessionId session : {1, 2}) {
     const Verdict verdict = job.verdict(session);
@@ -207,8 +207,8 @@ TEST(JobState, NodeFailed_IsLostToAllAndHearsItToo) {
 TEST(JobState, NodeFailedWhileStopping_StopStaysTheVerdictOfAll) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.stop_wished(1, SIGTERM, job.now);
-  job.state.node_failed(2, "its guardian was killed", job.now);
+  job.state.on_stop_request(1, SIGTERM, job.now);
+  job.state.on_node_failed(2, "its guardian was killed", job.now);
   job.finish(1);
   EXPECT_FALSE(job.state.verdict());
   job.finish(2);
@@ -219,10 +219,10 @@ TEST(JobState, LeftBeforeFinishing_NodeLost_AfterFinishing_Not) {
   Job job(job_of({"a", "b", "c"}));
   job.join_all();
   job.finish(2);
-  job.state.left(2, job.now);
+  job.state.on_leave(2, job.now);
   job.collect();
   EXPECT_FALSE(job.state.verdict());
-  job.state.left(3, job.now);
+  job.state.on_leave(3, job.now);
   job.collect();
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
   EXPECT_THAT(job.verdict(1).message, HasSubstr("left before its ranks had ended"));
@@ -235,24 +235,24 @@ TEST(JobState, NodeWithServersLeftAfterFinishing_NodeLost) {
   serving.servers = 1;
   job.join(2, serving);
   job.finish(2);
-  job.state.left(2, job.now);
+  job.state.on_leave(2, job.now);
   job.collect();
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
 }
 
-TEST(JobState, StopWish_OrdersAllThenVerdictWhenAllFinished) {
+TEST(JobState, StopRequest_StopsAllThenVerdictWhenAllFinished) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.stop_wished(2, SIGTERM, job.now);
+  job.state.on_stop_request(2, SIGTERM, job.now);
   job.collect();
-  EXPECT_EQ(job.heard_by<StopOrder>(1).at(0).signal, SIGTERM);
-  EXPECT_EQ(job.heard_by<StopOrder>(2).at(0).node, "b");
+  EXPECT_EQ(job.events_for<StopCommand>(1).at(0).signal, SIGTERM);
+  EXPECT_EQ(job.events_for<StopCommand>(2).at(0).node, "b");
   job.fails(1, 0, 1);  // what ends after the order ends because of it
   EXPECT_FALSE(job.state.verdict());
   job.finish(1);
-  job.state.stop_wished(2, SIGINT, job.now);  // again: passed on, but the first is the verdict
+  job.state.on_stop_request(2, SIGINT, job.now);  // again: passed on, but the first is the verdict
   job.collect();
-  EXPECT_EQ(job.heard_by<StopOrder>(1).at(1).signal, SIGINT);
+  EXPECT_EQ(job.events_for<StopCommand>(1).at(1).signal, SIGINT);
   job.finish(2);
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
   EXPECT_EQ(exit_code_for(job.verdict(1)), 128 + SIGTERM);
@@ -262,18 +262,18 @@ TEST(JobState, StopWish_OrdersAllThenVerdictWhenAllFinished) {
 TEST(JobState, NodeLostWhileStopping_StopStaysTheVerdict) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.stop_wished(1, SIGINT, job.now);
+  job.state.on_stop_request(1, SIGINT, job.now);
   job.finish(1);
-  job.state.lost(2, "vanished", job.now);
+  job.state.on_session_lost(2, "vanished", job.now);
   job.collect();
-  EXPECT_EQ(job.heard_by<PeerEvent>(1).back().kind, PeerEvent::Kind::kLost);
+  EXPECT_EQ(job.events_for<PeerEvent>(1).back().kind, PeerEvent::Kind::kLost);
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
 }
 
-TEST(JobState, StopWishWhileForming_EndsTheWaiting) {
+TEST(JobState, StopRequestWhileForming_EndsTheWaiting) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
-  job.state.stop_wished(1, SIGINT, job.now);
+  job.state.on_stop_request(1, SIGINT, job.now);
   job.collect();
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
   EXPECT_EQ(exit_code_for(job.verdict(1)), 130);

@@ -14,8 +14,8 @@ class Kv : public testing::Test {
   Kv() { state.open(1); }
   // Waits for a key; the answer lands in answers[name].
   KvState::Ticket wait(const std::string& name, const std::string& key,
-                       std::chrono::milliseconds timeout, int epoch = 1) {
-    const auto ticket = state.get(epoch, key, now, now + timeout,
+                       std::chrono::milliseconds timeout, int generation = 1) {
+    const auto ticket = state.get(generation, key, now, now + timeout,
                                   [this, name](KvState::Answer a) { answers.emplace(name, a); });
     run();
     return ticket;
@@ -96,7 +96,7 @@ TEST_F(Kv, AddToWhatIsNoCounter_Refused) {
   EXPECT_THAT(state.add(1, "max", 1).error->what(), HasSubstr("overflows"));
 }
 
-TEST_F(Kv, WrongEpoch_Stale) {
+TEST_F(Kv, WrongGeneration_Stale) {
   EXPECT_FALSE(state.set(1, "k", "old"));
   wait("waiting", "never", 1s);
   state.open(2);
@@ -106,7 +106,7 @@ TEST_F(Kv, WrongEpoch_Stale) {
   EXPECT_EQ(state.add(1, "k", 1).error->code(), ErrorCode::kStale);
   wait("old", "k", 1s, 1);
   EXPECT_EQ(code("old"), ErrorCode::kStale);
-  wait("new", "k", 0ms, 2);  // another epoch's value is never seen
+  wait("new", "k", 0ms, 2);  // another generation's value is never seen
   EXPECT_EQ(code("new"), ErrorCode::kTimeout);
 }
 

@@ -19,7 +19,7 @@ std::optional<Error> add(Membership& membership, SessionId session, const NodeIn
 
 std::vector<std::string> order(const Membership& membership) {
   std::vector<std::string> addresses;
-  const auto world = membership.place(1);
+  const auto world = membership.assign_ranks(1);
   for (const auto& node : world->nodes) addresses.push_back(node.address);
   return addresses;
 }
@@ -40,8 +40,8 @@ TEST(Membership, ListedNodesInAnyOrder_GetTheRanksOfTheList) {
   EXPECT_FALSE(membership.complete());
   EXPECT_FALSE(add(membership, 3, node_of(job, "10.0.0.2", 2)));
   ASSERT_TRUE(membership.complete());
-  const auto world = membership.place(7);
-  EXPECT_EQ(world->epoch, 7);
+  const auto world = membership.assign_ranks(7);
+  EXPECT_EQ(world->generation, 7);
   EXPECT_EQ(world->world_size, 7);
   EXPECT_THAT(order(membership), ElementsAre("10.0.0.2", "10.0.0.1", "10.0.0.3"));
   EXPECT_EQ(world->nodes[1].first_rank, 2);
@@ -117,19 +117,19 @@ TEST(Membership, LongListByItsDigest_IsComparedToo) {
 TEST(Membership, OtherFlag_RefusedNamingIt) {
   Membership membership(job_of(2));
   NodeInfo info = node_of(job_of(2), "n");
-  info.job.agreed["--run_mode"] = "ps";
+  info.job.agreed_config["--run_mode"] = "ps";
   expect_refused(add(membership, 1, info), ErrorCode::kUsage,
                  {"--run_mode is 'ps' there and 'collective' on the host"});
-  info.job.agreed = {};
+  info.job.agreed_config = {};
   expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"--run_mode is not set there"});
 }
 
 TEST(Membership, Skew_RefusedWithEveryDifference) {
   JobSpec job = job_of(2);
-  job.alike = {{"NCCL_DEBUG", "INFO"}, {"train.json", "hash 1"}, {"glibc", "2.36"}};
+  job.fingerprint = {{"NCCL_DEBUG", "INFO"}, {"train.json", "hash 1"}, {"glibc", "2.36"}};
   Membership membership(job);
   NodeInfo info = node_of(job, "n");
-  info.job.alike = {{"train.json", "hash 2"}, {"glibc", "2.36"}};
+  info.job.fingerprint = {{"train.json", "hash 2"}, {"glibc", "2.36"}};
   EXPECT_THAT(membership.skew(info), SizeIs(2));
   expect_refused(add(membership, 1, info), ErrorCode::kUsage,
                  {"train.json is 'hash 2' there and 'hash 1' on the host",
@@ -138,13 +138,13 @@ TEST(Membership, Skew_RefusedWithEveryDifference) {
 
 TEST(Membership, SkewAllowedByEither_IsIn) {
   JobSpec job = job_of(2);
-  job.alike = {{"glibc", "2.36"}};
+  job.fingerprint = {{"glibc", "2.36"}};
   for (const bool by_host : {true, false}) {
     job.allow_skew = by_host;
     Membership membership(job);
     NodeInfo info = node_of(job, "n");
     info.job.allow_skew = !by_host;
-    info.job.alike = {{"glibc", "2.39"}};
+    info.job.fingerprint = {{"glibc", "2.39"}};
     EXPECT_FALSE(add(membership, 1, info));
   }
 }
@@ -266,7 +266,7 @@ TEST(Membership, Servers_AreNumberedApartFromTrainers) {
   first.servers = second.servers = 1;
   EXPECT_FALSE(membership.add(1, first, &replaced));
   EXPECT_FALSE(membership.add(2, second, &replaced));
-  const auto world = membership.place(1);
+  const auto world = membership.assign_ranks(1);
   EXPECT_EQ(world->world_size, 3);
   EXPECT_EQ(world->servers, 2);
   EXPECT_EQ(world->nodes[1].rank_of(0), 1);

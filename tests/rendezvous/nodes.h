@@ -13,7 +13,7 @@ inline JobSpec job_of(std::vector<std::string> addresses) {
   spec.nnodes = static_cast<int>(addresses.size());
   spec.addresses = std::move(addresses);
   spec.version = "1.2.3";
-  spec.agreed = {{"--run_mode", "collective"}};
+  spec.agreed_config = {{"--run_mode", "collective"}};
   return spec;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/rendezvous/job.h"
+#include "tests/rendezvous/recorded_job.h"
 
 namespace fleet {
 
@@ -20,13 +20,13 @@ inline JobSpec elastic(int min, int max) {
   return spec;
 }
 
-// A job whose nodes beat.
-class RestartedJob : public HeardJob {
+// A job whose nodes heartbeat.
+class RestartedJob : public RecordedJob {
  public:
-  using HeardJob::HeardJob;
+  using RecordedJob::RecordedJob;
 
   void join(SessionId session, const NodeInfo& info) {
-    HeardJob::join(session, info);
+    RecordedJob::join(session, info);
     alive.insert(session);
   }
   void join(SessionId session, const std::string& address, bool hosts = false) {
@@ -40,22 +40,22 @@ class RestartedJob : public HeardJob {
   }
   void lose(SessionId session) {
     alive.erase(session);
-    state.lost(session, "vanished", now);
+    state.on_session_lost(session, "vanished", now);
     collect();
   }
   void fail(SessionId session, int code = 7) {
     RankExit exit;
     exit.rank = exit.local_rank = 0;
     exit.code = code;
-    state.rank_exited(session, exit, now);
+    state.on_rank_exited(session, exit, now);
     after(std::chrono::milliseconds(250));  // failures that come together are put in order
   }
   void ready(SessionId session) {
-    state.ready(session, state.epoch(), now);
+    state.on_ready(session, state.generation(), now);
     collect();
   }
   void accept(SessionId session) {
-    state.accepted(session, state.epoch(), now);
+    state.on_accepted(session, state.generation(), now);
     collect();
   }
   void all_ready() {
@@ -64,14 +64,14 @@ class RestartedJob : public HeardJob {
   void all_accept() {
     for (const SessionId session : alive) accept(session);
   }
-  // Everything that nodes do between two epochs.
+  // Everything that nodes do between two generations.
   void restart() {
     all_ready();
     all_accept();
   }
   void after(std::chrono::milliseconds time) {
     for (const auto end = now + time; now < end;) {
-      for (const SessionId session : alive) state.beat(session, now);
+      for (const SessionId session : alive) state.on_heartbeat(session, now);
       now += std::min<JobState::Time::duration>(end - now, std::chrono::milliseconds(500));
       state.advance(now);
       collect();
@@ -79,7 +79,7 @@ class RestartedJob : public HeardJob {
   }
   std::vector<std::string> addresses(SessionId session = 1) const {
     std::vector<std::string> all;
-    const auto told = heard_by<Assignment>(session);
+    const auto told = events_for<Assignment>(session);
     if (told.empty()) return all;
     for (const NodePlacement& node : told.back().world->nodes) all.push_back(node.address);
     return all;

@@ -51,24 +51,25 @@ TEST(ClusterStacks, LargestFirstAndByRank) {
                                            HasSubstr("\n  rank 3: sleeping\n    #0 read")));
 }
 
-TEST(OddOne, AloneAgainstMost) {
+TEST(FindOutlier, AloneAgainstMost) {
   const auto clusters = cluster_stacks({stack(0, {"a"}), stack(1, {"b"}), stack(2, {"a"})});
-  ASSERT_NE(odd_one(clusters), nullptr);
-  EXPECT_EQ(odd_one(clusters)->rank, 1);
+  ASSERT_NE(find_outlier(clusters), nullptr);
+  EXPECT_EQ(find_outlier(clusters)->rank, 1);
 }
 
-TEST(OddOne, Stopped_EvenWithTheSameFrames) {
+TEST(FindOutlier, Stopped_EvenWithTheSameFrames) {
   const auto clusters = cluster_stacks({stack(0, {"a"}), stack(1, {"a"}, 'T')});
-  ASSERT_NE(odd_one(clusters), nullptr);
-  EXPECT_EQ(odd_one(clusters)->rank, 1);
+  ASSERT_NE(find_outlier(clusters), nullptr);
+  EXPECT_EQ(find_outlier(clusters)->rank, 1);
   EXPECT_THAT(stacks_text(clusters), HasSubstr("rank 1: stopped (SIGSTOP)"));
 }
 
-TEST(OddOne, AllAlikeOrAllDifferent_IsNone) {
-  EXPECT_EQ(odd_one(cluster_stacks({stack(0, {"a"}), stack(1, {"a"})})), nullptr);
-  EXPECT_EQ(odd_one(cluster_stacks({stack(0, {"a"}), stack(1, {"b"})})), nullptr);
-  EXPECT_EQ(odd_one(cluster_stacks({stack(0, {"a"}), stack(1, {"b"}), stack(2, {"c"})})), nullptr);
-  EXPECT_EQ(odd_one({}), nullptr);
+TEST(FindOutlier, AllAlikeOrAllDifferent_IsNone) {
+  EXPECT_EQ(find_outlier(cluster_stacks({stack(0, {"a"}), stack(1, {"a"})})), nullptr);
+  EXPECT_EQ(find_outlier(cluster_stacks({stack(0, {"a"}), stack(1, {"b"})})), nullptr);
+  EXPECT_EQ(find_outlier(cluster_stacks({stack(0, {"a"}), stack(1, {"b"}), stack(2, {"c"})})),
+            nullptr);
+  EXPECT_EQ(find_outlier({}), nullptr);
 }
 
 TEST(StacksText, MissingStack_SaysWhy) {

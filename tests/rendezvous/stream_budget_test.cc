@@ -16,8 +16,8 @@ class Streams : public testing::Test {
   }
 
   StreamBudget::Time now_{1h};
-  StreamBudget budget_{{.each_address = 100,
-                        .in_all = 150,
+  StreamBudget budget_{{.per_address = 100,
+                        .total = 150,
                         .connection_opens = {5, 1},
                         .address_opens = {50, 10},
                         .all_opens = {70, 10},

@@ -14,7 +14,7 @@ bool comes(std::future<void> future) {
   return future.wait_for(std::chrono::minutes(1)) == std::future_status::ready;
 }
 
-TEST(Ticker, Due_FiresAsSoonAsTheEarliestWish) {
+TEST(Ticker, Due_FiresAtTheEarliestTime) {
   std::promise<void> fired;
   Ticker ticker([&] {
     fired.set_value();

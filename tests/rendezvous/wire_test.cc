@@ -27,19 +27,19 @@ TEST(Wire, NodeInfo_ComesBack) {
   info.devices[2] = {4, 5};
   info.servers = 1;
   info.ranks = {7, 0, 3};
-  info.job.alike = {{"NCCL_DEBUG", "INFO"}, {"program", "a\xff"}};
+  info.job.fingerprint = {{"NCCL_DEBUG", "INFO"}, {"program", "a\xff"}};
   info.job.allow_skew = true;
   info.last = {3, "x"};
-  info.proven = {2, "y"};
+  info.committed = {2, "y"};
   const NodeInfo back = from_wire(to_wire(info));
-  EXPECT_EQ(back.job.alike, info.job.alike);
+  EXPECT_EQ(back.job.fingerprint, info.job.fingerprint);
   EXPECT_TRUE(back.job.allow_skew);
   EXPECT_EQ(back.job.job_id, info.job.job_id);
   EXPECT_EQ(back.job.nnodes, 2);
   EXPECT_EQ(back.job.addresses, info.job.addresses);
   EXPECT_EQ(back.job.version, info.job.version);
   EXPECT_EQ(back.job.protocol, 5);
-  EXPECT_EQ(back.job.agreed, info.job.agreed);
+  EXPECT_EQ(back.job.agreed_config, info.job.agreed_config);
   EXPECT_EQ(back.address, "b");
   EXPECT_EQ(back.node_rank, 1);
   EXPECT_FALSE(back.hosts_rendezvous);
@@ -50,12 +50,12 @@ TEST(Wire, NodeInfo_ComesBack) {
   EXPECT_EQ(back.hostname, info.hostname);
   EXPECT_EQ(back.instance, info.instance);
   EXPECT_EQ(back.last, info.last);
-  EXPECT_EQ(back.proven, info.proven);
+  EXPECT_EQ(back.committed, info.committed);
 }
 
 TEST(Wire, Assignment_BringsTheWorld) {
   auto world = std::make_shared<World>();
-  world->epoch = 3;
+  world->generation = 3;
   world->leader = "x";
   world->run = "y";
   world->base = {2, "z"};
@@ -65,7 +65,7 @@ TEST(Wire, Assignment_BringsTheWorld) {
   world->world_size = 3;
   const Assignment back = there_and_back(Assignment{world, 1, {}}, encode(*world));
   EXPECT_EQ(back.node_rank, 1);
-  EXPECT_EQ(back.world->name(), world->name());
+  EXPECT_EQ(back.world->id(), world->id());
   EXPECT_EQ(back.world->run, "y");
   EXPECT_EQ(back.world->base, world->base);
   EXPECT_EQ(back.world_size(), 3);
@@ -138,7 +138,7 @@ TEST(Wire, LongListOfNodes_TravelsAsADigest) {
 TEST(Wire, Verdict_ComesBackWithItsRank) {
   Verdict verdict;
   verdict.kind = VerdictKind::kRankFailed;
-  verdict.epoch = 2;
+  verdict.generation = 2;
   verdict.node_rank = 1;
   verdict.node = "b";
   verdict.hostname = "hb";
@@ -148,7 +148,7 @@ TEST(Wire, Verdict_ComesBackWithItsRank) {
       "KeyError", "oom"};
   const Verdict back = there_and_back(verdict);
   EXPECT_EQ(back.kind, VerdictKind::kRankFailed);
-  EXPECT_EQ(back.epoch, 2);
+  EXPECT_EQ(back.generation, 2);
   EXPECT_EQ(back.node_rank, 1);
   EXPECT_EQ(back.node, "b");
   EXPECT_EQ(back.hostname, "hb");
@@ -185,15 +185,15 @@ TEST(Wire, StallAndStacks_ComeBack) {
   EXPECT_EQ(stacks[0].channel, "nfs");
   EXPECT_EQ(stacks[0].frames, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(stacks[0].missing, "denied");
-  EXPECT_EQ(there_and_back(StackOrder{2, false}).node_rank, 2);
-  EXPECT_FALSE(there_and_back(StackOrder{2, false}).hang);
+  EXPECT_EQ(there_and_back(StackCommand{2, false}).node_rank, 2);
+  EXPECT_FALSE(there_and_back(StackCommand{2, false}).hang);
   RankStack stack;
   stack.node_rank = 5;
   const StackReport report = there_and_back(StackReport{{stack}, {3, 4}});
   EXPECT_EQ(report.stacks.at(0).node_rank, 5);
   EXPECT_EQ(report.silent, (std::vector<int>{3, 4}));
-  EXPECT_TRUE(there_and_back(StopOrder{15, 1, "b", true}).kill);
-  EXPECT_EQ(there_and_back(SignalOrder{10, 1}).signal, 10);
+  EXPECT_TRUE(there_and_back(StopCommand{15, 1, "b", true}).kill);
+  EXPECT_EQ(there_and_back(SignalCommand{10, 1}).signal, 10);
 }
 
 // `fleetrun stacks` of a large job: as many as a message holds, were each whole, are 10,000 ranks.
@@ -217,8 +217,8 @@ TEST(Wire, EqualStacks_TravelOnce) {
   EXPECT_TRUE(from_wire(bad).at(0).frames.empty());
 }
 
-TEST(Wire, Pace_ComesBack) {
-  const auto back = from_wire(to_wire(std::vector<RankPace>{{3, 1, -1, 5, 6, 8, 9}}));
+TEST(Wire, RankSteps_ComeBack) {
+  const auto back = from_wire(to_wire(std::vector<RankSteps>{{3, 1, -1, 5, 6, 8, 9}}));
   ASSERT_EQ(back.size(), 1u);
   EXPECT_EQ(back[0].rank, 3);
   EXPECT_EQ(back[0].local_rank, 1);
@@ -226,8 +226,8 @@ TEST(Wire, Pace_ComesBack) {
   EXPECT_EQ(back[0].step, 6);
   EXPECT_EQ(back[0].step_at_ns, 8);
   EXPECT_EQ(back[0].waited_ns, 9);
-  const PeerEvent slow = there_and_back(PeerEvent{PeerEvent::Kind::kPace, 1, "b", "slow"});
-  EXPECT_EQ(slow.kind, PeerEvent::Kind::kPace);
+  const PeerEvent slow = there_and_back(PeerEvent{PeerEvent::Kind::kStraggler, 1, "b", "slow"});
+  EXPECT_EQ(slow.kind, PeerEvent::Kind::kStraggler);
   EXPECT_EQ(slow.line, "slow");
 }
 
@@ -237,11 +237,11 @@ TEST(Wire, OtherEvents_ComeBack) {
       there_and_back(Refusal{Error(ErrorCode::kStale, "what", "where", "next")}).error;
   EXPECT_EQ(error.code(), ErrorCode::kStale);
   EXPECT_EQ(std::string(error.what()), "where: what; next");
-  EXPECT_EQ(there_and_back(StopOrder{15, 1, "b"}).signal, 15);
+  EXPECT_EQ(there_and_back(StopCommand{15, 1, "b"}).signal, 15);
   EXPECT_EQ(there_and_back(PeerEvent{PeerEvent::Kind::kLost, 1, "b", "gone"}).kind,
             PeerEvent::Kind::kLost);
   const HostEvent welcome = from_wire(to_wire(Welcome{500ms, 3s}));
-  EXPECT_EQ(std::get<Welcome>(welcome).silence, 3s);
+  EXPECT_EQ(std::get<Welcome>(welcome).max_silence, 3s);
 }
 
 TEST(Wire, Nonsense_IsAnErrorNotACrash) {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_text.h"
 
 namespace fleet {
@@ -13,7 +13,7 @@ using testing::Not;
 
 TEST(AdaptiveLocalSgd, WhereItCannotAct_IsOffAndSaysWhy) {
   const auto off = [](const std::string& text, const PassContext& context) {
-    return said([&] {
+    return captured_log([&] {
       EXPECT_THAT(make_strategy(text, context).names(), Not(Contains("adaptive_localsgd")));
     });
   };
@@ -32,7 +32,7 @@ TEST(AdaptiveLocalSgd, WhatCannotBe_IsRefused) {
 }
 
 TEST(AdaptiveLocalSgd, OverLocalSgd_Wins) {
-  const std::string line = said([] {
+  const std::string line = captured_log([] {
     EXPECT_THAT(make_strategy("localsgd: true adaptive_localsgd: true", {.ranks = 2}).names(),
                 Not(Contains("localsgd")));
   });

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_training.h"
 
 namespace fleet {
@@ -84,20 +84,20 @@ TEST(ChooseLowType, Wish_IsFollowedWherePossible) {
   const AmpStrategy amp = checked("dtype: 'bfloat16'");
   EXPECT_EQ(choose_low_type(amp, {.low_types = {DType::kFloat16, DType::kBFloat16}}),
             DType::kBFloat16);
-  const std::string line = said(
+  const std::string line = captured_log(
       [&] { EXPECT_EQ(choose_low_type(amp, {.low_types = {DType::kFloat16}}), DType::kFloat16); });
   EXPECT_THAT(line, HasSubstr("float16 instead of bfloat16"));
 }
 
 TEST(ChooseLowType, NothingOffered_TrainsInFloat32AndSaysWhy) {
-  const std::string line = said([&] {
+  const std::string line = captured_log([&] {
     EXPECT_EQ(choose_low_type(checked(""), {.no_low_type = "this processor is old"}), std::nullopt);
   });
   EXPECT_THAT(line, HasSubstr("amp: training in float32: this processor is old"));
 }
 
 TEST(ChooseLowType, Bfloat16WithScalingKeys_SaysTheyHaveNoEffect) {
-  const std::string line = said(
+  const std::string line = captured_log(
       [&] { choose_low_type(checked("init_loss_scaling: 8"), {.low_types = {DType::kBFloat16}}); });
   EXPECT_THAT(line, HasSubstr("needs no loss scaling"));
 }
@@ -200,7 +200,7 @@ TEST(FuseResunit, Float16OnAGpu_TakesInTheNormalisations) {
                         .backend = "cuda",
                         .backend_passes = {"fuse_resunit"}};
   Program program;
-  const std::string line = said([&] { program = trained(with_resunit(true), gpu); });
+  const std::string line = captured_log([&] { program = trained(with_resunit(true), gpu); });
   EXPECT_THAT(line, HasSubstr("---  detected 20 subgraphs (fuse_resunit)"));
   EXPECT_EQ(all_of(program, "conv2d_sums").size(), 20u);
   EXPECT_EQ(all_of(trained("amp: true", gpu), "conv2d_sums").size(), 0u);  // not unasked
@@ -209,7 +209,7 @@ TEST(FuseResunit, Float16OnAGpu_TakesInTheNormalisations) {
 TEST(FuseResunit, Elsewhere_HasNoEffectAndSaysSo) {
   const auto expect_none = [](bool amp, const PassContext& context, const std::string& where) {
     Program program;
-    const std::string line = said([&] { program = trained(with_resunit(amp), context); });
+    const std::string line = captured_log([&] { program = trained(with_resunit(amp), context); });
     EXPECT_THAT(line, HasSubstr("fuse_resunit has no effect"));
     EXPECT_THAT(line, HasSubstr("computes in " + where));
     EXPECT_EQ(all_of(program, "conv2d_sums").size(), 0u);
@@ -239,7 +239,7 @@ TEST(Bf16AllReduce, Gradients_TravelInBFloat16) {
 }
 
 TEST(Bf16AllReduce, WithFp16AllReduce_IsSwitchedOffAndSaysSo) {
-  const std::string line = said([&] {
+  const std::string line = captured_log([&] {
     EXPECT_THAT(make_strategy("fp16_allreduce: true bf16_allreduce: true", {.ranks = 2}).names(),
                 Not(Contains("bf16_allreduce")));
   });
@@ -248,7 +248,7 @@ TEST(Bf16AllReduce, WithFp16AllReduce_IsSwitchedOffAndSaysSo) {
 }
 
 TEST(Fp16AllReduce, WithAmp_IsSwitchedOffAndSaysSo) {
-  const std::string line = said([&] {
+  const std::string line = captured_log([&] {
     EXPECT_THAT(make_strategy("fp16_allreduce: true amp: true").names(),
                 Not(Contains("fp16_allreduce")));
   });

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_text.h"
 
 namespace fleet {
@@ -69,14 +69,14 @@ std::string text_of(const std::set<std::string>& names) {
 
 struct Outcome {
   std::set<std::string> act;
-  std::string said;
+  std::string captured_log;
 };
 
 Outcome outcome_of(const std::set<std::string>& asked, const Column& column) {
   PassContext context{.ranks = column.ranks, .optimizer = column.optimizer};
   context.low_types = {DType::kBFloat16};
   Outcome outcome;
-  outcome.said = said([&] {
+  outcome.captured_log = captured_log([&] {
     const Strategy strategy(strategy_proto(text_of(asked)), context);
     for (const std::string& name : strategy.names()) {
       if (asked.contains(name)) outcome.act.insert(name);
@@ -94,7 +94,7 @@ std::string text(const Column& column) {
 // job, or of one that acts.
 void expect_lines(const std::set<std::string>& asked, const Outcome& outcome) {
   std::map<std::string, std::string> lines;  // by who is switched off
-  for (const std::string& line : split(outcome.said, '\n')) {
+  for (const std::string& line : split(outcome.captured_log, '\n')) {
     const size_t end = line.find(" is switched off: "), begin = line.find("strategy: ") + 10;
     if (end == std::string::npos) continue;
     EXPECT_TRUE(lines.emplace(line.substr(begin, end - begin), line).second) << line;

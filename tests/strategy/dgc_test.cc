@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_training.h"
 
 namespace fleet {
@@ -148,7 +148,8 @@ TEST(Dgc, WithLowGradients_SelectsInFloat32) {
 
 TEST(Dgc, WhereItCannotAct_IsOffAndSaysWhy) {
   const auto off = [](const std::string& text, const PassContext& context) {
-    return said([&] { EXPECT_THAT(make_strategy(text, context).names(), Not(Contains("dgc"))); });
+    return captured_log(
+        [&] { EXPECT_THAT(make_strategy(text, context).names(), Not(Contains("dgc"))); });
   };
   EXPECT_THAT(off("dgc: true", {}), HasSubstr("dgc is switched off: it needs several ranks"));
   EXPECT_THAT(off("dgc: true", {.ranks = 2, .optimizer = "adam"}),
@@ -158,7 +159,7 @@ TEST(Dgc, WhereItCannotAct_IsOffAndSaysWhy) {
 }
 
 TEST(Dgc, OverLars_Wins) {
-  const std::string line = said([] {
+  const std::string line = captured_log([] {
     const Strategy strategy = make_strategy("dgc: true lars: true", {.ranks = 2});
     EXPECT_THAT(strategy.names(), Contains("dgc"));
     EXPECT_THAT(strategy.names(), Not(Contains("lars")));
@@ -167,7 +168,7 @@ TEST(Dgc, OverLars_Wins) {
 }
 
 TEST(Dgc, NoLargeParameter_IsSaid) {
-  const std::string line = said([] {
+  const std::string line = captured_log([] {
     const Program program =
         trained_program("dgc: true", {.ranks = 2},
                         {.model = "mlp", .settings = R"({"hidden": [8]})", .optimizer = ""});

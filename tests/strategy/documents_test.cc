@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "strategy/fields.h"
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_text.h"
 
 namespace fleet {
@@ -191,7 +191,7 @@ std::string as_file(const Name& name) {
 }
 
 StrategyProto from_tree(ConfigTree tree) {
-  name_strategy_fields("strategy", &tree);
+  canonicalize_strategy_fields("strategy", &tree);
   return strategy_from(
       tree.validate(Schema().section("strategy", strategy_schema())).section("strategy"));
 }
@@ -226,7 +226,7 @@ TEST(Documents, EachName_ActsOrSaysWhyNot) {
   for (const Name& name : kNames) {
     SCOPED_TRACE(label(name));
     std::string refusal;
-    const std::string log = said([&] {
+    const std::string log = captured_log([&] {
       spdlog::default_logger()->set_level(spdlog::level::debug);
       try {
         make_strategy(as_file(name));
@@ -254,7 +254,7 @@ TEST(Documents, WhatIsRefused_PassesWhereItIsOff) {
 }
 
 TEST(Documents, WhatIsAlwaysSo_IsSaidInOneLine) {
-  const std::string log = said([] {
+  const std::string log = captured_log([] {
     make_strategy(
         "build_strategy { enable_sequential_execution: true enable_inplace: false "
         "cache_runtime_context: true } "
@@ -268,7 +268,7 @@ TEST(Documents, WhatIsAlwaysSo_IsSaidInOneLine) {
 }
 
 TEST(Documents, AutomaticThreads_NeedNoLine) {
-  EXPECT_EQ(said([] { make_strategy("execution_strategy { num_threads: 0 }"); }), "");
+  EXPECT_EQ(captured_log([] { make_strategy("execution_strategy { num_threads: 0 }"); }), "");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_training.h"
 
 namespace fleet {
@@ -41,13 +41,13 @@ TEST(GradientMerge, SumsAndUpdates_RunInEveryKthStep) {
 TEST(GradientMerge, Sums_StandWithinTheBackwardPass) {
   const Program program = trained(kMerge + " fuse_all_reduce_ops: false", {.ranks = 2});
   const SectionId backward = program.find_section("backward");
-  size_t first_sum = 0, last_backward = 0;
+  size_t inner_group_size = 0, last_backward = 0;
   for (size_t i = 0; i < program.ops().size(); ++i) {
     const Op& op = program.ops()[i];
-    if (op.type() == "all_reduce" && first_sum == 0) first_sum = i;
+    if (op.type() == "all_reduce" && inner_group_size == 0) inner_group_size = i;
     if (op.section == backward) last_backward = i;
   }
-  EXPECT_LT(first_sum, last_backward);
+  EXPECT_LT(inner_group_size, last_backward);
 }
 
 double seed_of(const Program& program) {
@@ -74,7 +74,7 @@ TEST(GradientMerge, MixedPrecision_AddsUpInFloat32) {
 }
 
 TEST(GradientMerge, OneStep_IsOffAndSaysSo) {
-  const std::string line = said([] {
+  const std::string line = captured_log([] {
     EXPECT_THAT(make_strategy("gradient_merge: true").names(), Not(Contains("gradient_merge")));
   });
   EXPECT_THAT(line,
@@ -83,7 +83,7 @@ TEST(GradientMerge, OneStep_IsOffAndSaysSo) {
 }
 
 TEST(GradientMerge, WhatIsCounted_IsSaid) {
-  const std::string line = said([] { trained(kMerge, {}); });
+  const std::string line = captured_log([] { trained(kMerge, {}); });
   EXPECT_THAT(line, HasSubstr("parameters are updated every 4 steps"));
 }
 

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_training.h"
 
 namespace fleet {
@@ -64,7 +64,7 @@ TEST(LocalSgd, Program_SumsParametersAndNoGradients) {
 
 TEST(LocalSgd, WhereItCannotAct_IsOffAndSaysWhy) {
   const auto off = [](const std::string& text, const PassContext& context) {
-    return said(
+    return captured_log(
         [&] { EXPECT_THAT(make_strategy(text, context).names(), Not(Contains("localsgd"))); });
   };
   EXPECT_THAT(off("localsgd: true", {}), HasSubstr("it needs several ranks"));
@@ -77,13 +77,13 @@ TEST(LocalSgd, WhereItCannotAct_IsOffAndSaysWhy) {
 }
 
 TEST(LocalSgd, FieldsOfGradientSums_AreSaidToHaveNoEffect) {
-  const std::string line = said(
+  const std::string line = captured_log(
       [] { Trained("localsgd: true nccl_comm_num: 2 fuse_grad_size_in_MB: 32", {.ranks = 2}); });
   EXPECT_THAT(line, HasSubstr("no effect, because gradients are not exchanged: nccl_comm_num\n"));
 }
 
 TEST(LocalSgd, HalfPrecisionSums_HaveNoEffect) {
-  const std::string line = said([] {
+  const std::string line = captured_log([] {
     const Trained trained("localsgd: true fp16_allreduce: true", {.ranks = 2});
     for (const Op& op : trained.program.ops()) EXPECT_NE(op.type(), "cast");
   });

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "strategy/fields.h"
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_training.h"
 
 namespace fleet {
@@ -25,24 +25,24 @@ std::vector<std::string> phases;  // of the last one made
 class EverySecond : public MetaOptimizer {
  public:
   EverySecond() { phases.clear(); }
-  void groups(Build& build) override {
+  void groups(BuildContext& build) override {
     note("groups");
     flag_ = build.program.add_flag("update");
   }
-  void forward(Build&) override { note("forward"); }
-  void fuse_forward(Build&) override { note("fuse_forward"); }
-  void fuse_backward(Build& build) override {
+  void forward(BuildContext&) override { note("forward"); }
+  void fuse_forward(BuildContext&) override { note("fuse_forward"); }
+  void fuse_backward(BuildContext& build) override {
     note(build.backward.parameters.empty() ? "no backward" : "fuse_backward");
   }
-  void gradients(Build&) override { note("gradients"); }
-  void communication(Build& build) override {
+  void gradients(BuildContext&) override { note("gradients"); }
+  void communication(BuildContext& build) override {
     note("communication");
     build.sums_gradients = false;
     build.update_when = {.flag = flag_};
   }
-  void update(Build& build) override { note(build.optimize < 0 ? "no section" : "update"); }
-  void fuse_update(Build&) override { note("fuse_update"); }
-  void finish(const Build&) override { note("finish"); }
+  void update(BuildContext& build) override { note(build.optimize < 0 ? "no section" : "update"); }
+  void fuse_update(BuildContext&) override { note("fuse_update"); }
+  void finish(const BuildContext&) override { note("finish"); }
   void before_step(HostStep& step) override {
     if (step.info.step % 2 == 1) step.info.flags |= uint64_t{1} << flag_;
   }
@@ -56,7 +56,7 @@ FLEET_META_OPTIMIZER(test_every_second) {
   def.help = "for this test";
   def.position = 300;  // before the sums
   def.fields = {"qat"};
-  def.asked = [](const StrategyProto& proto) { return proto.qat(); };
+  def.requested = [](const StrategyProto& proto) { return proto.qat(); };
   def.obstacle = [](const StrategyProto&, const PassContext& context) {
     return std::string(context.data_parallel_degree() > 1 ? "" : "it needs several ranks");
   };
@@ -102,13 +102,13 @@ TEST(MetaOptimizer, NotAskedFor_DoesNothing) {
 }
 
 TEST(MetaOptimizer, ThatCannotAct_IsOffAndSaysWhy) {
-  const std::string line = said(
+  const std::string line = captured_log(
       [] { EXPECT_THAT(make_strategy("qat: true").names(), Not(Contains("test_every_second"))); });
   EXPECT_THAT(line, HasSubstr("test_every_second is switched off: it needs several ranks"));
 }
 
 TEST(MetaOptimizer, ThatLoses_IsOffAndSaysAgainstWhom) {
-  const std::string line = said([] {
+  const std::string line = captured_log([] {
     const Strategy strategy = make_strategy("qat: true amp: true", {.ranks = 2});
     EXPECT_THAT(strategy.names(), Contains("amp"));
     EXPECT_THAT(strategy.names(), Not(Contains("test_every_second")));

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_training.h"
 #include "tests/usage_failure.h"
 
@@ -81,9 +81,10 @@ TEST(Recompute, RunningStatistics_AreWrittenOnce) {
 }
 
 TEST(Recompute, EveryNBlocks_IsEveryNth) {
-  const std::string two = said([] { trained(checkpoints({"every 2 blocks"}), "resnet20"); });
+  const std::string two =
+      captured_log([] { trained(checkpoints({"every 2 blocks"}), "resnet20"); });
   EXPECT_THAT(two, HasSubstr("recompute: 5 segments"));
-  EXPECT_THAT(said([] { trained(checkpoints({"every block"}), "resnet20"); }),
+  EXPECT_THAT(captured_log([] { trained(checkpoints({"every block"}), "resnet20"); }),
               HasSubstr("recompute: 10 segments"));
 }
 
@@ -117,7 +118,7 @@ constexpr char kOffload[] =
 TEST(Recompute, Offload_MovesAllCheckpointsButTheLast) {
   const Program program = trained(kOffload, "resnet20", {.backend = "cuda"});
   EXPECT_EQ(count(program, "forward", "copy_to_host"), 0) << "not before the updates";
-  std::string line = said([] { trained_with_updates(kOffload, {.backend = "cuda"}); });
+  std::string line = captured_log([] { trained_with_updates(kOffload, {.backend = "cuda"}); });
   EXPECT_THAT(line, HasSubstr("offload: 8 of 9 checkpoints wait in the host's memory"));
 }
 
@@ -136,12 +137,12 @@ TEST(Recompute, Offload_HasAStreamOfItsOwn) {
 }
 
 TEST(Recompute, OffloadOnCpus_HasNoEffectAndSaysSo) {
-  EXPECT_THAT(said([] { make_strategy(kOffload); }),
+  EXPECT_THAT(captured_log([] { make_strategy(kOffload); }),
               HasSubstr("enable_offload has no effect on CPUs"));
 }
 
 TEST(Recompute, NoCheckpoints_IsOffAndSaysHow) {
-  const std::string line = said(
+  const std::string line = captured_log(
       [] { EXPECT_THAT(make_strategy("recompute: true").names(), Not(Contains("recompute"))); });
   EXPECT_THAT(line, HasSubstr("recompute is switched off: recompute_configs.checkpoints is empty"));
   EXPECT_THAT(line, HasSubstr("every block"));

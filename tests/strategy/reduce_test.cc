@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_training.h"
 
 namespace fleet {
@@ -106,18 +106,19 @@ TEST(ReduceMode, InfiniteGradients_AreLookedForOnOwnersAndCombined) {
 
 TEST(ReduceMode, FusedBroadcasts_AreRefusedInPaddlesWordsElsewhere) {
   const std::string line = "Currently, fuse_broadcast_ops only works under Reduce mode.";
-  EXPECT_THAT(said([] { Trained trained(kReduce + "fuse_broadcast_ops: true }"); }),
+  EXPECT_THAT(captured_log([] { Trained trained(kReduce + "fuse_broadcast_ops: true }"); }),
               Not(HasSubstr(line)));
-  EXPECT_THAT(said([] { Trained trained("build_strategy { fuse_broadcast_ops: true }"); }),
+  EXPECT_THAT(captured_log([] { Trained trained("build_strategy { fuse_broadcast_ops: true }"); }),
               HasSubstr(line));
 }
 
 TEST(ReduceMode, WhereItCannotAct_IsOffAndSaysWhy) {
-  EXPECT_THAT(
-      said([] { EXPECT_THAT(make_strategy(kReduce + "}").names(), Not(Contains("reduce"))); }),
-      HasSubstr("reduce is switched off: it needs several ranks"));
+  EXPECT_THAT(captured_log([] {
+                EXPECT_THAT(make_strategy(kReduce + "}").names(), Not(Contains("reduce")));
+              }),
+              HasSubstr("reduce is switched off: it needs several ranks"));
   const std::string line =
-      said([] { Trained trained("localsgd: true nccl_comm_num: 2 " + kReduce + "}"); });
+      captured_log([] { Trained trained("localsgd: true nccl_comm_num: 2 " + kReduce + "}"); });
   EXPECT_THAT(line, AllOf(HasSubstr("reduce_strategy has no effect: gradients are not exchanged"),
                           HasSubstr("nccl_comm_num and use_hierarchical_allreduce have no effect "
                                     "in Reduce mode")));

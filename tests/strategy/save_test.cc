@@ -66,7 +66,7 @@ TEST(SaveStrategy, AtTheirDefaults_OtherReleasesNamesAreNotMissed) {
   EXPECT_THAT(left_out, IsEmpty());
 }
 
-// 2.0.0 would search cuDNN's algorithms and take 4000 MiB where nothing is said.
+// 2.0.0 would search cuDNN's algorithms and take 4000 MiB by default.
 TEST(SaveStrategy, DefaultsThatDifferedIn20_AreWrittenOut) {
   std::vector<std::string> left_out;
   const std::string text = saved("", "2.0", &left_out);

@@ -68,7 +68,7 @@ TEST(StrategyFile, ItsFields_AreInTheTreeBelowWhatIsGiven) {
   ConfigTree tree =
       ConfigTree::from_json(R"({"strategy": {"conv_workspace_size_limit": 5}})", "job.json");
   tree.set("strategy.file", path, "--set");
-  take_strategy_file("strategy", &tree);
+  add_strategy_file_fields("strategy", &tree);
   const Settings settings =
       tree.validate(Schema().section("strategy", strategy_schema())).section("strategy");
   EXPECT_EQ(settings.integer("fuse_grad_size_in_MB"), 12);
@@ -196,8 +196,8 @@ TEST(StrategySection, Keys_SetTheirFieldsAndNoOthers) {
 }
 
 StrategyProto named(ConfigTree tree) {
-  name_strategy_fields("strategy", &tree);
-  take_strategy_file("strategy", &tree);
+  canonicalize_strategy_fields("strategy", &tree);
+  add_strategy_file_fields("strategy", &tree);
   return strategy_from(
       tree.validate(Schema().section("strategy", strategy_schema())).section("strategy"));
 }

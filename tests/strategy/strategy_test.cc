@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "strategy/meta/all_reduce.h"
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_training.h"
 
 namespace fleet {
@@ -76,10 +76,10 @@ TEST(CheckStrategy, LimitsCopiedAtTheirDefaults_DoNotCollide) {
 }
 
 AllReduceSettings sums_for(const std::string& text, const PassContext& context,
-                           std::string* said = nullptr) {
-  const Listener listener;
+                           std::string* captured_log = nullptr) {
+  const LogCapture capture;
   const AllReduceSettings result = check_all_reduce(strategy_proto(text), context);
-  if (said) *said = listener.said();
+  if (captured_log) *captured_log = capture.captured_log();
   return result;
 }
 
@@ -98,19 +98,20 @@ TEST(AllReduceSettings, Defaults_AreOneCommunicatorInOrder) {
 }
 
 TEST(AllReduceSettings, SeveralCommunicatorsInOrder_HintsThatTheyCannotOverlap) {
-  std::string said;
-  EXPECT_EQ(sums_for("nccl_comm_num: 2", {.ranks = 2}, &said).communicators, 2);
-  EXPECT_THAT(said, HasSubstr("nccl_comm_num > 1, you may need to set sync_nccl_allreduce=False to "
-                              "ensure that different nccl comms can overlap"));
+  std::string captured_log;
+  EXPECT_EQ(sums_for("nccl_comm_num: 2", {.ranks = 2}, &captured_log).communicators, 2);
+  EXPECT_THAT(captured_log,
+              HasSubstr("nccl_comm_num > 1, you may need to set sync_nccl_allreduce=False to "
+                        "ensure that different nccl comms can overlap"));
   const AllReduceSettings free =
-      sums_for("nccl_comm_num: 2 sync_nccl_allreduce: false", {.ranks = 2}, &said);
+      sums_for("nccl_comm_num: 2 sync_nccl_allreduce: false", {.ranks = 2}, &captured_log);
   EXPECT_FALSE(free.one_after_another);
-  EXPECT_EQ(said, "");
+  EXPECT_EQ(captured_log, "");
 }
 
 TEST(AllReduceSettings, OneCommunicator_HasNothingToOverlapAndSaysSo) {
   const auto line = [](const char* text, int ranks) {
-    return said([&] { make_strategy(text, {.ranks = ranks}); });
+    return captured_log([&] { make_strategy(text, {.ranks = ranks}); });
   };
   EXPECT_THAT(line("sync_nccl_allreduce: false", 2),
               HasSubstr("sync_nccl_allreduce has no effect with one communicator"));
@@ -120,19 +121,20 @@ TEST(AllReduceSettings, OneCommunicator_HasNothingToOverlapAndSaysSo) {
 }
 
 TEST(AllReduceSettings, OneRank_HasOneCommunicator) {
-  std::string said;
-  EXPECT_EQ(sums_for("nccl_comm_num: 3", {}, &said).communicators, 1);
-  EXPECT_THAT(said, HasSubstr("set nccl_comm_num=1 since you only have 1 node."));
+  std::string captured_log;
+  EXPECT_EQ(sums_for("nccl_comm_num: 3", {}, &captured_log).communicators, 1);
+  EXPECT_THAT(captured_log, HasSubstr("set nccl_comm_num=1 since you only have 1 node."));
 }
 
 TEST(AllReduceSettings, GroupsOnOneNode_AreOffWithAWarning) {
   const std::string text =
       "use_hierarchical_allreduce: true hierarchical_allreduce_inter_nranks: 4";
-  std::string said;
-  EXPECT_EQ(sums_for(text, {.ranks = 8, .nodes = 1}, &said).group_size, 1);
-  EXPECT_THAT(said, HasSubstr("set hierachical_allreduce=False since you only have 1 node."));
-  EXPECT_EQ(sums_for(text, {.ranks = 8, .nodes = 2}, &said).group_size, 4);
-  EXPECT_EQ(said, "");
+  std::string captured_log;
+  EXPECT_EQ(sums_for(text, {.ranks = 8, .nodes = 1}, &captured_log).group_size, 1);
+  EXPECT_THAT(captured_log,
+              HasSubstr("set hierachical_allreduce=False since you only have 1 node."));
+  EXPECT_EQ(sums_for(text, {.ranks = 8, .nodes = 2}, &captured_log).group_size, 4);
+  EXPECT_EQ(captured_log, "");
 }
 
 TEST(AllReduceSettings, ImpossibleValues_AreRefused) {
@@ -146,16 +148,16 @@ TEST(AllReduceSettings, ImpossibleValues_AreRefused) {
 }
 
 TEST(AllReduceSettings, GroupSizeWithoutGroups_IsSaidToHaveNoEffect) {
-  std::string said;
-  sums_for("hierarchical_allreduce_inter_nranks: 4", {.ranks = 8, .nodes = 2}, &said);
-  EXPECT_THAT(said, HasSubstr("hierarchical_allreduce_inter_nranks has no effect"));
+  std::string captured_log;
+  sums_for("hierarchical_allreduce_inter_nranks: 4", {.ranks = 8, .nodes = 2}, &captured_log);
+  EXPECT_THAT(captured_log, HasSubstr("hierarchical_allreduce_inter_nranks has no effect"));
 }
 
 TEST(CheckStrategy, PersistentBatchNorm_IsSaidToHaveNoEffect) {
   for (const char* value : {"true", "false"}) {
-    const Listener listener;
+    const LogCapture capture;
     make_strategy(std::string("cudnn_batchnorm_spatial_persistent: ") + value);
-    EXPECT_EQ(listener.said().find("cudnn_batchnorm_spatial_persistent has no effect") !=
+    EXPECT_EQ(capture.captured_log().find("cudnn_batchnorm_spatial_persistent has no effect") !=
                   std::string::npos,
               value == std::string("true"));
   }
@@ -180,7 +182,7 @@ TEST(CheckStrategy, DefaultsWrittenOut_AreNotRefused) {
 }
 
 TEST(CheckStrategy, ConfigurationOfWhatIsOff_HasNoEffect) {
-  const std::string line = said([] {
+  const std::string line = captured_log([] {
     EXPECT_EQ(refusal("localsgd_configs { k_steps: 4 } recompute_configs { checkpoints: 'a' } "
                       "dgc_configs { rampup_step: 1 }"),
               "no error");
@@ -208,11 +210,12 @@ TEST(ApplyStrategy, Resnet_HasNoActivationsOfItsOwn) {
 
 // What users look for in the log; the evaluation's are not counted.
 TEST(ApplyStrategy, Resnet50_SaysWhatItFused) {
-  const Listener listener;
+  const LogCapture capture;
   applied("", 2, "resnet50");
-  EXPECT_THAT(listener.said(), HasSubstr("---  detected 33 subgraphs (fuse_bn_act)"));
-  EXPECT_THAT(listener.said(), HasSubstr("---  detected 16 subgraphs (fuse_elewise_add_act)"));
-  EXPECT_THAT(listener.said(), HasSubstr("---  detected 16 subgraphs (fuse_bn_add_act)"));
+  EXPECT_THAT(capture.captured_log(), HasSubstr("---  detected 33 subgraphs (fuse_bn_act)"));
+  EXPECT_THAT(capture.captured_log(),
+              HasSubstr("---  detected 16 subgraphs (fuse_elewise_add_act)"));
+  EXPECT_THAT(capture.captured_log(), HasSubstr("---  detected 16 subgraphs (fuse_bn_add_act)"));
 }
 
 TEST(ApplyStrategy, FusionsOff_KeepsActivations) {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "tests/strategy/strategy_training.h"
 
 namespace fleet {
@@ -64,25 +64,25 @@ TEST(SyncBatchNorm, EvaluationAndFusions_Stay) {
 }
 
 TEST(SyncBatchNorm, OtherCommunicatorsAndGroups_AreOffInPaddlesWords) {
-  const std::string line = said([] {
+  const std::string line = captured_log([] {
     const Trained trained(kSync +
                               "nccl_comm_num: 3 use_hierarchical_allreduce: true "
                               "hierarchical_allreduce_inter_nranks: 2",
                           {.ranks = 4, .nodes = 2});
     ASSERT_EQ(trained.program.groups().size(), 2u);
-    for (const RankGroup& group : trained.program.groups()) EXPECT_EQ(group.first_sum, 1);
+    for (const RankGroup& group : trained.program.groups()) EXPECT_EQ(group.inner_group_size, 1);
   });
   EXPECT_THAT(line, AllOf(HasSubstr("set num_threads=1, nccl_comm_num=1, "
                                     "hierarchical_allreduce=False."),
                           Not(HasSubstr("different nccl comms"))));
-  EXPECT_THAT(said([] { Trained trained(kSync); }), Not(HasSubstr("will hang")));
+  EXPECT_THAT(captured_log([] { Trained trained(kSync); }), Not(HasSubstr("will hang")));
 }
 
 TEST(SyncBatchNorm, WhereItCannotAct_IsOffAndSaysWhy) {
-  const std::string line =
-      said([] { EXPECT_THAT(make_strategy(kSync).names(), Not(Contains("sync_batch_norm"))); });
+  const std::string line = captured_log(
+      [] { EXPECT_THAT(make_strategy(kSync).names(), Not(Contains("sync_batch_norm"))); });
   EXPECT_THAT(line, HasSubstr("sync_batch_norm is switched off: it needs several ranks"));
-  const std::string none = said([] {
+  const std::string none = captured_log([] {
     const Trained trained(kSync, {.ranks = 2}, "lenet");
     EXPECT_EQ(trained.program.groups().size(), 1u);
   });

@@ -92,7 +92,7 @@ std::string program_and_plan(const Job& job, const JobKind& kind) {
   text += flags_of_steps(built.program, *built.strategy);
   if (std::remove(graphviz_file().c_str()) == 0) text += "and a file\n";
   const PlanOptions options{.backend = "cpu", .initial_layouts = {}};
-  return text + make_plan(std::move(built.program), built.keep, options).text();
+  return text + plan_program(std::move(built.program), built.keep, options).text();
 }
 
 Seen look(const JobKind& kind, const std::vector<std::string>& options) {

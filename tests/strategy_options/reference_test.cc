@@ -45,9 +45,10 @@ TEST(Reference, Defaults_AreTheDescriptors) {
 }
 
 TEST(Reference, CompetingMetaOptimizers_NameWhatTheyGoWith) {
-  EXPECT_THAT(goes_with(meta_optimizer_registry().get("amp")), HasSubstr("it wraps "));
-  EXPECT_THAT(goes_with(meta_optimizer_registry().get("amp")), HasSubstr("gradient_merge"));
-  EXPECT_EQ(goes_with(meta_optimizer_registry().get("fuse_bn_act")), "all others");
+  EXPECT_THAT(compatibility_text(meta_optimizer_registry().get("amp")), HasSubstr("it wraps "));
+  EXPECT_THAT(compatibility_text(meta_optimizer_registry().get("amp")),
+              HasSubstr("gradient_merge"));
+  EXPECT_EQ(compatibility_text(meta_optimizer_registry().get("fuse_bn_act")), "all others");
 }
 
 TEST(Reference, Page_IsWhatTheProgramPrints) {

@@ -46,7 +46,7 @@ TEST_F(SavingBeside, Values_AreThoseOfTheStep) {
   program.add_section("forward", {});
   const VarId weight = program.parameter("weight", {512, 1024}, {Init::kUniform, -1, 1});
   HostDevice device;
-  Executor executor(make_plan(program, {}), device, nullptr);
+  Executor executor(plan_program(program, {}), device, nullptr);
   executor.initialize(1);
   const auto before = executor.values<float>(weight);
   CheckpointSaver saver(checkpoints(), executor, {}, nullptr);

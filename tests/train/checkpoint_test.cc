@@ -38,7 +38,7 @@ class Checkpoint : public ::testing::Test {
   void TearDown() override { fs::remove_all(root_); }
   std::unique_ptr<Executor> make(int64_t size, uint64_t seed) {
     auto executor =
-        std::make_unique<Executor>(make_plan(small_program(size), {}), device_, nullptr);
+        std::make_unique<Executor>(plan_program(small_program(size), {}), device_, nullptr);
     executor->initialize(seed);
     return executor;
   }

@@ -129,26 +129,26 @@ TEST_F(Flags, Pixels_FollowTheBackendUnlessTheJobSays) {
   EXPECT_FALSE(feeds_bytes(job({"data.pixels=float32"}), "cuda"));
 }
 
-TEST(DeviceWish, Auto_TakesTheGpuTheLauncherGave) {
-  EXPECT_EQ(device_wish("auto", "3", true).index, 3);
-  EXPECT_EQ(device_wish("auto", "2,3", true).index, 2);
-  EXPECT_EQ(device_wish("auto", std::nullopt, false).name, "auto");
-  EXPECT_EQ(device_wish("cuda", std::nullopt, false).index, 0);
+TEST(DeviceRequest, Auto_TakesTheGpuTheLauncherGave) {
+  EXPECT_EQ(device_request("auto", "3", true).index, 3);
+  EXPECT_EQ(device_request("auto", "2,3", true).index, 2);
+  EXPECT_EQ(device_request("auto", std::nullopt, false).name, "auto");
+  EXPECT_EQ(device_request("cuda", std::nullopt, false).index, 0);
 }
 
-TEST(DeviceWish, AutoWithoutAGpuFromTheLauncher_IsTheCpuWithAReason) {
-  const DeviceWish wish = device_wish("auto", std::nullopt, true);
-  EXPECT_EQ(wish.name, "cpu");
-  EXPECT_EQ(wish.note, "the launcher assigned no GPU to this rank");
+TEST(DeviceRequest, AutoWithoutAGpuFromTheLauncher_IsTheCpuWithAReason) {
+  const DeviceRequest request = device_request("auto", std::nullopt, true);
+  EXPECT_EQ(request.name, "cpu");
+  EXPECT_EQ(request.note, "the launcher assigned no GPU to this rank");
 }
 
-TEST(DeviceWish, CpuAskedFor_NeedsNoReason) {
-  EXPECT_EQ(device_wish("cpu", "nonsense", true).note, "");
+TEST(DeviceRequest, CpuAskedFor_NeedsNoReason) {
+  EXPECT_EQ(device_request("cpu", "nonsense", true).note, "");
 }
 
-TEST(DeviceWish, SelectedThatIsNoList_IsRefused) {
-  EXPECT_THROW(device_wish("cuda", "0,x", false), Error);
-  EXPECT_THROW(device_wish("auto", "-1", true), Error);
+TEST(DeviceRequest, SelectedThatIsNoList_IsRefused) {
+  EXPECT_THROW(device_request("cuda", "0,x", false), Error);
+  EXPECT_THROW(device_request("auto", "-1", true), Error);
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ Ends compare(int world, const std::function<void(int rank, Executor&)>& change) 
   run_ranks_well(world, [&](RankThread& thread) {
     const int rank = thread.rank;
     HostDevice device;
-    Control control(thread.communicator);
-    Executor executor(make_plan(small_program(), {}), device, nullptr);
+    RankCoordinator control(thread.communicator);
+    Executor executor(plan_program(small_program(), {}), device, nullptr);
     executor.initialize(1);
     change(rank, executor);
     try {

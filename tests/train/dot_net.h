@@ -26,7 +26,7 @@ struct DotNet {
   std::function<Floats(int rank, int64_t step)> x = {};
   std::function<float(int64_t step)> rate = [](int64_t) { return 0.125f; };
   // Called on each rank after each step.
-  std::function<void(int rank, int64_t step, Executor&)> look = {};
+  std::function<void(int rank, int64_t step, Executor&)> inspect = {};
 };
 
 // The weight of each rank after so many steps.
@@ -49,7 +49,7 @@ inline std::vector<Floats> train(const DotNet& net, int ranks, int64_t steps) {
     strategy.append_backward(program, forward, loss);
     strategy.append_optimizer(learning_rate, tree.validate(optimizer_schema(*tree.peek("name"))));
     const CommunicatorSet set(program.groups(), &rank.comm);
-    Executor executor(make_plan(std::move(program), strategy.keep()), rank.device, set.all());
+    Executor executor(plan_program(std::move(program), strategy.keep()), rank.device, set.all());
     executor.initialize(1);
     executor.write(weight, net.start.data());
     for (int64_t step = 0; step < steps; ++step) {
@@ -64,7 +64,7 @@ inline std::vector<Floats> train(const DotNet& net, int ranks, int64_t steps) {
       executor.feed(learning_rate, &rate);
       executor.run(info);
       executor.synchronize();
-      if (net.look) net.look(self, step, executor);
+      if (net.inspect) net.inspect(self, step, executor);
     }
     const Floats result = executor.values<float>(weight);
     const std::lock_guard lock(mutex);

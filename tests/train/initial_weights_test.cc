@@ -37,7 +37,7 @@ class InitialWeights : public ::testing::Test {
                                   .validate(model_registry().get("mlp").schema);
     training_ = build_training(
         program_, {.model = "mlp", .model_settings = settings, .batch = 1, .image = {1, 2, 2}});
-    executor_ = std::make_unique<Executor>(make_plan(program_, {training_.evaluate_logits}),
+    executor_ = std::make_unique<Executor>(plan_program(program_, {training_.evaluate_logits}),
                                            device_, nullptr);
     executor_->initialize(5);
     for (VarId id = 0; id < program_.var_count(); ++id) {
@@ -62,7 +62,7 @@ class InitialWeights : public ::testing::Test {
   }
   // As they were initialised.
   void expect_fresh(const std::string& name) {
-    Executor fresh(make_plan(program_, {training_.evaluate_logits}), device_, nullptr);
+    Executor fresh(plan_program(program_, {training_.evaluate_logits}), device_, nullptr);
     fresh.initialize(5);
     EXPECT_EQ(values(name), fresh.values<float>(fresh.program().find(name))) << name;
   }

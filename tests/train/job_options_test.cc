@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/backend.h"
-#include "tests/said.h"
+#include "tests/captured_log.h"
 #include "train/job.h"
 #include "train/session.h"
 
@@ -80,7 +80,7 @@ TEST(JobOptions, Winograd_CanBeSwitchedOff) {
 
 TEST(JobOptions, ChoicesWithoutEffect_AreSaid) {
   const auto line = [](const std::string& choice, const std::string& backend) {
-    return said([&] { program_of("lenet", {choice, "model.num_classes=10"}, backend); });
+    return captured_log([&] { program_of("lenet", {choice, "model.num_classes=10"}, backend); });
   };
   EXPECT_THAT(line("model.use_cudnn=false", "cpu"),
               HasSubstr("model.use_cudnn has no effect on the CPU"));

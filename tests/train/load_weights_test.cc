@@ -5,7 +5,7 @@
 #include "models/training.h"
 #include "tensor/host.h"
 #include "tests/golden/golden.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 #include "train/initial_weights.h"
 
 namespace fleet {
@@ -22,7 +22,7 @@ TEST(LoadWeights, OfPyTorch_GiveItsLogits) {
                                .batch = golden.input[0],
                                .image = {golden.input[1], golden.input[2], golden.input[3]}});
   HostDevice device;
-  Executor executor(make_plan(program, {training.evaluate_logits}), device, nullptr);
+  Executor executor(plan_program(program, {training.evaluate_logits}), device, nullptr);
   executor.initialize(5);
   load_weights(source_folder() + "/tests/golden/lenet.safetensors", {}, executor);
 

@@ -120,7 +120,7 @@ TEST(AdaptiveLocalSgdSteps, OnThreeRanks_FollowTheAlgorithm) {
   std::vector<float> before(3);
   DotNet net =
       net_of("adaptive_localsgd: true adaptive_localsgd_configs { init_k_steps: 3 begin_step: 2 }");
-  net.look = [&](int rank, int64_t step, Executor& executor) {
+  net.inspect = [&](int rank, int64_t step, Executor& executor) {
     const auto steps = executor.values<float>(executor.program().find("adaptive_localsgd.steps"));
     if (steps[3] > 0) return;  // not averaged in this step
     chosen[rank].averaged.push_back(step + 1);
@@ -141,7 +141,7 @@ TEST(AdaptiveLocalSgdSteps, OnThreeRanks_FollowTheAlgorithm) {
 TEST(AdaptiveLocalSgdSteps, LossBelowZero_AveragesInEachStep) {
   DotNet net = net_of("adaptive_localsgd: true adaptive_localsgd_configs { init_k_steps: 2 }");
   net.x = [](int, int64_t step) { return Floats(kElements, step == 0 ? 1.0f : -1.0f); };
-  net.look = [](int, int64_t step, Executor& executor) {
+  net.inspect = [](int, int64_t step, Executor& executor) {
     if (step < 3) return;
     const auto steps = executor.values<float>(executor.program().find("adaptive_localsgd.steps"));
     EXPECT_EQ(steps[2], 1);

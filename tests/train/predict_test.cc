@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 #include "tests/train/trainer_job.h"
 #include "tests/usage_failure.h"
 #include "train/model_card.h"

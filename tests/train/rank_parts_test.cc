@@ -38,7 +38,7 @@ constexpr char kKilled[] = "killed";  // what a rank throws that goes without a 
 // One rank of a job, in a thread of its own.
 struct Rank {
   JobRank own;
-  Control& control;
+  RankCoordinator& control;
   Executor& executor;
 };
 
@@ -58,8 +58,8 @@ class RankParts : public ::testing::Test {
     run_ranks_well(world, [&](RankThread& thread) {
       const int rank = thread.rank;
       HostDevice device;
-      Control control(thread.communicator);
-      Executor executor(make_plan(small_program(parts), {}), device, nullptr);
+      RankCoordinator control(thread.communicator);
+      Executor executor(plan_program(small_program(parts), {}), device, nullptr);
       executor.initialize(10 + rank);
       Rank self{{rank, world}, control, executor};
       try {
@@ -229,7 +229,7 @@ TEST_F(RankParts, CutOffAnywhere_LeavesTheOneBefore) {
   TrainingPosition later = position_;
   later.step = 9;
   HostDevice device;
-  Executor executor(make_plan(small_program(true), {}), device, nullptr);
+  Executor executor(plan_program(small_program(true), {}), device, nullptr);
   executor.initialize(1);
   const std::string aside = begin_checkpoint(root_, 9);
   EXPECT_EQ(latest_checkpoint(root_), before);
@@ -291,7 +291,7 @@ TEST_F(RankParts, SharedFolder_IsLookedForBeforeTraining) {
 TEST_F(RankParts, Weights_StartWithoutTheParts) {
   save(2);
   HostDevice device;
-  Executor executor(make_plan(small_program(true), {}), device, nullptr);
+  Executor executor(plan_program(small_program(true), {}), device, nullptr);
   executor.initialize(50);
   const auto before = values(executor);
   load_weights(folder() + "/model.safetensors", {}, executor);
@@ -314,7 +314,8 @@ TEST_F(RankParts, AllSucceed_ReturnsWhatEachGaveOrFailsOnAll) {
     });
   });
   expect_failure(failures, 2, "cannot count", ErrorCode::kUsage);
-  EXPECT_EQ(Control(nullptr).all_succeed("count", [] { return 4.0; }), std::vector<double>{4.0});
+  EXPECT_EQ(RankCoordinator(nullptr).all_succeed("count", [] { return 4.0; }),
+            std::vector<double>{4.0});
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST(RankState, CopiesInALowType_AreGivenToNobody) {
 TEST(RankSync, Run_OnceAfterWhatWasTrained) {
   const Net net;
   HostDevice device;
-  Executor executor(make_plan(net.program, {}), device, nullptr);
+  Executor executor(plan_program(net.program, {}), device, nullptr);
   executor.initialize(1);
   RankSync sync(executor, 5);
   const auto syncs_after = [&](int64_t steps) {
@@ -66,7 +66,7 @@ TEST(RankSync, ProgramWithoutSyncSections_RunsNothing) {
   const SectionId section = program.add_section("refresh", {.training = false, .refresh = true});
   program.append(section, "scale", {refreshed}, {refreshed}, {{"bias", 1.0}});
   HostDevice device;
-  Executor executor(make_plan(program, {}), device, nullptr);
+  Executor executor(plan_program(program, {}), device, nullptr);
   executor.initialize(1);
   RankSync(executor, 0).run(3);  // any run would refresh first
   EXPECT_EQ(executor.values<float>(refreshed)[0], 0);

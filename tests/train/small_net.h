@@ -37,7 +37,8 @@ class SmallNet {
     strategy.append_backward(program, training_.forward, training_.loss, training_.blocks);
     strategy.append_optimizer(training_.learning_rate,
                               tree.validate(optimizer_schema(*tree.peek("name"))));
-    executor_ = std::make_unique<Executor>(make_plan(program, {training_.loss}), device_, nullptr);
+    executor_ =
+        std::make_unique<Executor>(plan_program(program, {training_.loss}), device_, nullptr);
     executor_->initialize(3);
   }
 

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "tensor/float16.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 #include "tests/usage_failure.h"
 #include "train/pickle.h"
 

@@ -109,7 +109,7 @@ const std::vector<std::string> kNormed = {"data.image={'channels': 3, 'height': 
 // with statistics of their own they do not. Of 64 images one step: sums in another order move some
 // activation across relu's kink sooner or later, and the steps behind that differ by more.
 TEST_F(TrainerStrategies, SyncBatchNorm_TrainsAsOneRank) {
-  const std::vector<std::string> kApart = {
+  const std::vector<std::string> kMaxSkewSeconds = {
       "strategy.build_strategy={'fuse_bn_act_ops': False, 'fuse_bn_add_act_ops': False, "
       "'enable_auto_fusion': False, 'fuse_elewise_add_act_ops': False}"};
   for (const auto& [batch, steps] : {std::pair(16, 3), std::pair(64, 1)}) {
@@ -120,7 +120,7 @@ TEST_F(TrainerStrategies, SyncBatchNorm_TrainsAsOneRank) {
     };
     const Outcome one = run(job(sized(batch), kNormedModel), 1);
     const auto synced = with(sized(batch / 2), {"strategy.sync_batch_norm=true"});
-    for (const auto& fused : {std::vector<std::string>{}, kApart}) {
+    for (const auto& fused : {std::vector<std::string>{}, kMaxSkewSeconds}) {
       const Outcome two = run(job(with(synced, fused), kNormedModel), 2);
       EXPECT_EQ(distance(two.weights[0], two.weights[1]), 0);  // running statistics too
       EXPECT_LE(distance(one.weights[0], two.weights[0]), 1e-5);

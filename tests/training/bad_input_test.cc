@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 #include "tests/training/training_job.h"
 #include "train/checkpoint.h"
 

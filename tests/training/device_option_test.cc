@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "tests/places.h"
+#include "tests/test_paths.h"
 #include "tests/training/training_job.h"
 
 namespace fleet {
@@ -21,7 +21,7 @@ class DeviceOption : public ::testing::Test {
 
 TEST_F(DeviceOption, PlanOfAGpu_IsPrintedWhereverItsModuleIs) {
   const int code = job_.run_worker({"job.json", "--device", "cuda", "--print_plan"}, &error_);
-  if (has_module("cuda")) {
+  if (has_plugin("cuda")) {
     EXPECT_EQ(code, 0) << error_;
     EXPECT_THAT(error_, Not(HasSubstr("the CPU is used")));
   } else {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/small_file.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 #include "tests/training/training_job.h"
 #include "train/checkpoint.h"
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/training/training_job.h"
-#include "train/finite_watch.h"
+#include "train/finite_check.h"
 
 namespace fleet {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 #include "tests/training/training_job.h"
 
 namespace fleet {

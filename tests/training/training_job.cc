@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "base/file.h"
-#include "node/held_ports.h"
-#include "tests/places.h"
+#include "node/reserved_ports.h"
+#include "tests/test_paths.h"
 #include "train/checkpoint.h"
 
 namespace fleet {
@@ -42,7 +42,7 @@ std::unique_ptr<Fleetrun> TrainingJob::start(const std::string& name,
 
 int TrainingJob::run_on_two_nodes(const std::string& name, int ranks,
                                   const std::vector<std::string>& overrides) {
-  const int rdzv_port = HeldPort::any("127.0.0.1").port();
+  const int rdzv_port = ReservedPort::any("127.0.0.1").port();
   const auto node = [&](int number) {
     const std::string n = std::to_string(number);
     return start(

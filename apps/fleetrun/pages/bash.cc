@@ -107,12 +107,12 @@ complete -o filenames -F _fleetrun fleetrun
 
 std::string bash_completion() {
   std::string flags, values, names, of_a_job;
-  add_entries("start", start_and_look_options(), &flags, &values);
+  add_entries("start", start_and_inspect_options(), &flags, &values);
   for (const Command& command : commands()) {
     if (command.internal) continue;
     OptionGroup options = command.syntax.options;
-    // A command with run_words also takes the options of a start.
-    if (command.run_words) options.include(launch_option_group());
+    // A command with run_unparsed also takes the options of a start.
+    if (command.run_unparsed) options.include(launch_option_group());
     add_entries(command.name, options, &flags, &values);
     names += command.name + " ";
     if (command.syntax.words.find("JOB") != std::string::npos) of_a_job += command.name + " ";

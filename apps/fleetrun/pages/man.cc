@@ -122,7 +122,7 @@ std::string man_page() {
                          "with the environment that Paddle's and PyTorch's programs expect. A "
                          "flag overrides the environment, which overrides the default.") +
                      "\n.SH OPTIONS\nIn option names - equals _.\n" +
-                     option_entries(start_and_look_options()) +
+                     option_entries(start_and_inspect_options()) +
                      ".SS Options of other launchers\nThey are translated, ignored with a note, "
                      "or rejected with the command to use.\n.nf\n" +
                      roff(compat_help()) + ".fi\n" + ".SH COMMANDS\n";

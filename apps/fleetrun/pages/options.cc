@@ -4,10 +4,10 @@
 
 namespace fleet {
 
-const OptionGroup& start_and_look_options() {
+const OptionGroup& start_and_inspect_options() {
   static const OptionGroup both = [] {
     OptionGroup group = launch_option_group();
-    group.include(look_at_options());
+    group.include(inspect_options());
     return group;
   }();
   return both;

@@ -14,6 +14,6 @@ std::string bash_completion();
 std::string zsh_completion();
 
 // All options before the program: those of a start, and those that start nothing.
-const OptionGroup& start_and_look_options();
+const OptionGroup& start_and_inspect_options();
 
 }  // namespace fleet

@@ -89,7 +89,7 @@ void forward_layouts(LayoutQuery& query) {
     const int64_t mask = static_cast<int64_t>(desc.workspace_desc().get_size());
     if (norm.mask) query.give(5, Layout::opaque(std::max<int64_t>(mask, 1), "batch_norm_mask"));
     // Unused statistics are still computed, into the memory after the scratchpad.
-    query.workspace(cpu::Spare::bytes(desc, {x.shape[1], x.shape[1]}, sizeof(float)));
+    query.workspace(cpu::SpareOutputs::bytes(desc, {x.shape[1], x.shape[1]}, sizeof(float)));
   });
 }
 
@@ -104,7 +104,8 @@ void backward_layouts(LayoutQuery& query) {
     query.give(0, layout);
     if (query.has_input(4)) query.need(4, *query.input(4));
     const int64_t unused = query.has_output(0) ? 0 : layout.elements();  // dx is not needed
-    query.workspace(cpu::Spare::bytes(desc, {x.shape[1], x.shape[1], unused}, sizeof(float)));
+    query.workspace(
+        cpu::SpareOutputs::bytes(desc, {x.shape[1], x.shape[1], unused}, sizeof(float)));
   });
 }
 
@@ -142,7 +143,7 @@ class BatchNormKernel : public PrimitiveKernel {
     variance_out_ = context.outputs[2].as<float>();
     saved_mean_ = context.outputs[3].as<float>();
     saved_variance_ = context.outputs[4].as<float>();
-    cpu::Spare spare(desc, context.workspace);
+    cpu::SpareOutputs spare(desc, context.workspace);
     if (!is_test_ && !saved_mean_) saved_mean_ = spare.take<float>(channels_);
     if (!is_test_ && !saved_variance_) saved_variance_ = spare.take<float>(channels_);
     bind(DNNL_ARG_SRC, x.data);
@@ -242,7 +243,7 @@ FLEET_KERNEL(cpu, batch_norm_grad) {
     return cpu::translated("batch_norm_grad of " + x.shape.text(), [&] {
       const Backward::primitive_desc desc = backward(norm, x.layout);
       auto kernel = std::make_unique<PrimitiveKernel>(desc, context.workspace);
-      cpu::Spare spare(desc, context.workspace);
+      cpu::SpareOutputs spare(desc, context.workspace);
       const auto wanted = [&](const Argument& output, int64_t elements) -> void* {
         return output ? output.data : spare.take<float>(elements);
       };

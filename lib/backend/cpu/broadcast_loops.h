@@ -38,8 +38,8 @@ void broadcast_for_each(const Broadcast& b, Body body) {
 
 // out[i] = function(x[i], y[m]) for inputs 0 and 1 of one of kLoopTypes.
 template <typename Function>
-std::unique_ptr<Kernel> spread_kernel(KernelContext& context, const Broadcast& b,
-                                      Function function) {
+std::unique_ptr<Kernel> broadcast_kernel(KernelContext& context, const Broadcast& b,
+                                         Function function) {
   return with_loop_type(context.inputs[0].dtype, [&]<typename T>(T) {
     const T* x = context.inputs[0].as<T>();
     const T* y = context.inputs[1].as<T>();

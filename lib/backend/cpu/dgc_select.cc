@@ -3,13 +3,13 @@
 #include <memory>
 
 #include "backend/cpu/elementwise.h"
-#include "backend/cpu/largest.h"
+#include "backend/cpu/top_k.h"
 #include "ops/dgc.h"
 
 namespace fleet {
 namespace {
 
-using cpu::Largest;
+using cpu::TopK;
 
 struct Constants {
   float scale, momentum, decay;
@@ -27,10 +27,10 @@ struct Tensor {
 template <bool nesterov, bool decays>
 FLEET_INLINE void accumulate(const Tensor& t, int64_t begin, int64_t end, Constants k,
                              uint32_t* maxima) {
-  for (int64_t tile = begin; tile < end; tile += Largest::kTile) {
+  for (int64_t tile = begin; tile < end; tile += TopK::kTile) {
     const float *p = t.parameter + tile, *g = t.gradient + tile;
     float *u = t.velocity + tile, *v = t.residual + tile;
-    const int64_t count = std::min(Largest::kTile, end - tile);
+    const int64_t count = std::min(TopK::kTile, end - tile);
     uint32_t largest = 0;
 #pragma omp simd reduction(max : largest)
     for (int64_t i = 0; i < count; ++i) {
@@ -42,7 +42,7 @@ FLEET_INLINE void accumulate(const Tensor& t, int64_t begin, int64_t end, Consta
       const uint32_t number = std::bit_cast<uint32_t>(residual) & cpu::kMagnitude;
       largest = largest > number ? largest : number;
     }
-    maxima[tile / Largest::kTile] = largest;
+    maxima[tile / TopK::kTile] = largest;
   }
 }
 
@@ -67,7 +67,7 @@ struct Select {
     const auto& counts = context.attributes().integers("counts");
     const auto& decays = context.attributes().numbers("weight_decays");
     int32_t* encoded = context.outputs[0].as<int32_t>();
-    std::vector<Largest::Tensor> residuals;
+    std::vector<TopK::Tensor> residuals;
     for (size_t i = 0; i < counts.size(); ++i) {
       const int group = static_cast<int>(i), scale = DgcGroups::scale(group);
       const Argument& parameter = context.inputs[DgcGroups::parameter(group)];
@@ -88,11 +88,11 @@ struct Select {
                            .places = encoded});
       encoded += 2 * counts[i];
     }
-    largest = std::make_shared<Largest>(std::move(residuals));
+    largest = std::make_shared<TopK>(std::move(residuals));
   }
 
   void operator()(Stream&) const {
-    const std::vector<Largest::Piece>& pieces = largest->pieces();
+    const std::vector<TopK::Piece>& pieces = largest->pieces();
 #pragma omp parallel for if (pieces.size() > 1)
     for (size_t i = 0; i < pieces.size(); ++i) add_up(pieces[i]);
     largest->select();
@@ -101,7 +101,7 @@ struct Select {
   }
 
  private:
-  void add_up(const Largest::Piece& piece) const {
+  void add_up(const TopK::Piece& piece) const {
     const Tensor& tensor = tensors[piece.tensor];
     const Constants k{tensor.scale ? factor * *tensor.scale : factor, momentum, tensor.decay};
     const auto rule = nesterov ? with_nesterov : tensor.decay != 0 ? decaying : plain;
@@ -123,7 +123,7 @@ struct Select {
   float factor, momentum;
   bool nesterov;
   std::vector<Tensor> tensors;
-  std::shared_ptr<Largest> largest;
+  std::shared_ptr<TopK> largest;
 };
 
 }  // namespace

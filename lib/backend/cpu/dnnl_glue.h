@@ -37,9 +37,9 @@ dnnl::memory::desc argument_desc(const dnnl::primitive_desc_base& desc, int argu
 size_t scratchpad_bytes(const dnnl::primitive_desc_base& desc);
 
 // Memory after a primitive's scratchpad in the workspace, for unused results.
-class Spare {
+class SpareOutputs {
  public:
-  Spare(const dnnl::primitive_desc_base& desc, void* workspace)
+  SpareOutputs(const dnnl::primitive_desc_base& desc, void* workspace)
       : next_(static_cast<char*>(workspace) + aligned(scratchpad_bytes(desc))) {}
   template <typename T>
   T* take(int64_t elements) {

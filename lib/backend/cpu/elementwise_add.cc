@@ -19,7 +19,7 @@ struct Scale {
 };
 
 template <typename F>
-struct Behind {  // f(x + y)
+struct ActivationOfSum {  // f(x + y)
   F f;
   FLEET_INLINE float operator()(float x, float y) const { return f(x + y); }
 };
@@ -39,7 +39,7 @@ template <typename F>
 std::unique_ptr<Kernel> add_kernel(KernelContext& context, F function) {
   const Broadcast b =
       cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
-  if (!b.same()) return cpu::spread_kernel(context, b, function);
+  if (!b.same()) return cpu::broadcast_kernel(context, b, function);
   const int64_t count = context.outputs[0].layout.elements();
   return cpu::with_loop_type(context.inputs[0].dtype, [&]<typename T>(T) {
     const T* x = context.inputs[0].as<T>();
@@ -53,7 +53,7 @@ std::unique_ptr<Kernel> add_kernel(KernelContext& context, F function) {
   });
 }
 
-// Where: Behind or OfY.
+// Where: ActivationOfSum or OfY.
 template <template <typename> typename Where>
 std::unique_ptr<Kernel> add_kernel_with(KernelContext& context, const std::string& activation) {
   const Attributes& attributes = context.attributes();
@@ -123,9 +123,9 @@ FLEET_KERNEL(cpu, elementwise_add) {
   def.create = [](KernelContext& context) {
     const std::string &behind = context.attributes().text("activation"),
                       &of_y = context.attributes().text("y_activation");
-    if (!behind.empty()) return add_kernel_with<Behind>(context, behind);
+    if (!behind.empty()) return add_kernel_with<ActivationOfSum>(context, behind);
     if (!of_y.empty()) return add_kernel_with<OfY>(context, of_y);
-    return add_kernel(context, Behind<Identity>{});
+    return add_kernel(context, ActivationOfSum<Identity>{});
   };
 }
 

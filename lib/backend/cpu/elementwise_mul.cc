@@ -67,7 +67,7 @@ FLEET_KERNEL(cpu, elementwise_mul) {
     const Broadcast b =
         cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
     if (b.same()) return cpu::binary_kernel<multiply<float>, multiply<BFloat16>>(context);
-    return cpu::spread_kernel(context, b, [](float x, float y) { return x * y; });
+    return cpu::broadcast_kernel(context, b, [](float x, float y) { return x * y; });
   };
 }
 

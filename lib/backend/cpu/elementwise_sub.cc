@@ -29,7 +29,7 @@ FLEET_KERNEL(cpu, elementwise_sub) {
     const Broadcast b =
         cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
     if (b.same()) return cpu::binary_kernel<subtract<float>, subtract<BFloat16>>(context);
-    return cpu::spread_kernel(context, b, [](float x, float y) { return x - y; });
+    return cpu::broadcast_kernel(context, b, [](float x, float y) { return x - y; });
   };
 }
 

@@ -67,9 +67,9 @@ WeightChoice choose(const Product& p, const std::optional<Layout>& now, int argu
   const std::string what = "fc of [" + std::to_string(p.rows) + ", " + std::to_string(p.in) +
                            "] to " + std::to_string(p.out) + " outputs";
   return cpu::translated(what, [&] {
-    for (const std::optional<Layout>& wish : {now, std::optional<Layout>()}) {
-      const auto desc = describe(p, wish);
-      if (!desc || (wish && cpu::is_reference(desc))) continue;
+    for (const std::optional<Layout>& candidate : {now, std::optional<Layout>()}) {
+      const auto desc = describe(p, candidate);
+      if (!desc || (candidate && cpu::is_reference(desc))) continue;
       const Layout weight = cpu::layout_of(cpu::argument_desc(desc, argument));
       const auto exact = describe(p, weight);
       if (exact) return WeightChoice{weight, cpu::scratchpad_bytes(exact)};
@@ -142,8 +142,8 @@ FLEET_KERNEL(cpu, fc_weight_grad) {
     query.give(0, choice.weight);
     // A weight that is not trained is computed along with its bias and discarded.
     const int64_t unused = query.has_output(0) ? 0 : choice.weight.elements();
-    query.workspace(
-        cpu::Spare::bytes(weight_gradient(p, choice.weight), {unused}, size_of(p.weight_type)));
+    query.workspace(cpu::SpareOutputs::bytes(weight_gradient(p, choice.weight), {unused},
+                                             size_of(p.weight_type)));
   };
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &dy = context.inputs[1];
@@ -156,7 +156,7 @@ FLEET_KERNEL(cpu, fc_weight_grad) {
                   : choose(p, std::nullopt, DNNL_ARG_DIFF_WEIGHTS, weight_gradient).weight;
       const WeightGradient::primitive_desc desc = weight_gradient(p, layout);
       auto kernel = std::make_unique<PrimitiveKernel>(desc, context.workspace);
-      cpu::Spare spare(desc, context.workspace);
+      cpu::SpareOutputs spare(desc, context.workspace);
       kernel->bind(DNNL_ARG_SRC, x.data);
       kernel->bind(DNNL_ARG_DIFF_DST, dy.data);
       kernel->bind(

@@ -163,7 +163,7 @@ class Formula {
  public:
   explicit Formula(const KernelContext& context)
       : program_(assign_registers(formula_of(context.attributes()))) {
-    FLEET_CHECK(program_.registers <= kMostElementRegisters, "a formula uses too many registers");
+    FLEET_CHECK(program_.registers <= kMaxElementRegisters, "a formula uses too many registers");
     const Shape& shape = context.outputs[0].shape;
     const std::vector<int64_t>& axes = context.attributes().integers("axes");
     for (size_t i = 0; i < context.inputs.size(); ++i) {
@@ -182,7 +182,7 @@ class Formula {
   }
 
   void run(int64_t begin, int64_t end) const {
-    alignas(64) float registers[kMostElementRegisters * kTile];
+    alignas(64) float registers[kMaxElementRegisters * kTile];
     for (int64_t i = begin; i < end; i += kTile) tile(i, std::min(kTile, end - i), registers);
   }
 
@@ -208,7 +208,7 @@ class Formula {
   }
 
   void tile(int64_t begin, int64_t count, float* registers) const {
-    std::array<const float*, kMostElementRegisters> values;
+    std::array<const float*, kMaxElementRegisters> values;
     for (size_t i = 0; i < program_.lines.size(); ++i) {
       const ElementCodeLine& line = program_.lines[i];
       float* place = registers + line.target * kTile;

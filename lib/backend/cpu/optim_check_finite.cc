@@ -27,7 +27,7 @@ std::vector<Stretch> stretches_of(const std::vector<Argument>& inputs) {
 }  // namespace
 
 FLEET_KERNEL(cpu, check_finite) {
-  def.layouts = [](LayoutQuery& query) { cpu::as_they_lie(query); };
+  def.layouts = [](LayoutQuery& query) { cpu::keep_input_layouts(query); };
   def.create = [](KernelContext& context) {
     std::vector<Stretch> stretches = stretches_of(context.inputs);
     const auto number = static_cast<int32_t>(context.inputs.size() - 1);

@@ -3,7 +3,7 @@
 namespace fleet {
 
 FLEET_KERNEL(cpu, check_finite_and_unscale) {
-  def.layouts = [](LayoutQuery& query) { cpu::as_they_lie(query); };
+  def.layouts = [](LayoutQuery& query) { cpu::keep_input_layouts(query); };
   def.create = [](KernelContext& context) {
     std::vector<cpu::TypedChunk> chunks;
     for (size_t i = 1; i < context.inputs.size(); ++i) {

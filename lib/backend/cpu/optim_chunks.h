@@ -26,7 +26,7 @@ inline void append_typed_chunks(std::vector<TypedChunk>& chunks, const Argument&
 
 // Accepts every input in its own layout: padding holds zeros, which change nothing. Returns the
 // number of chunks.
-inline int64_t as_they_lie(LayoutQuery& query) {
+inline int64_t keep_input_layouts(LayoutQuery& query) {
   int64_t chunks = 0;
   for (int i = 0; i < query.input_count(); ++i) {
     if (query.input(i) && !query.input(i)->is_opaque()) query.need(i, *query.input(i));

@@ -76,7 +76,7 @@ void forward_layouts(LayoutQuery& query) {
     // A maximum always records its position; without a mask output, in the workspace.
     const auto mask = static_cast<int64_t>(desc.workspace_desc().get_size());
     query.give(1, Layout::opaque(std::max<int64_t>(mask, 1), "pool2d_mask"));
-    query.workspace(cpu::Spare::bytes(desc, {query.has_output(1) ? 0 : mask}, 1));
+    query.workspace(cpu::SpareOutputs::bytes(desc, {query.has_output(1) ? 0 : mask}, 1));
   });
 }
 
@@ -111,7 +111,7 @@ FLEET_KERNEL(cpu, pool2d) {
       kernel->bind(DNNL_ARG_SRC, x.data);
       kernel->bind(DNNL_ARG_DST, y.data);
       const size_t bytes = desc.workspace_desc().get_size();
-      cpu::Spare spare(desc, context.workspace);
+      cpu::SpareOutputs spare(desc, context.workspace);
       if (bytes > 0) {
         kernel->bind(DNNL_ARG_WORKSPACE, mask ? mask.data : spare.take<char>(bytes));
       }

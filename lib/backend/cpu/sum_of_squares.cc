@@ -40,7 +40,7 @@ double sum_of_squares(const cpu::TypedChunk& chunk) {
 FLEET_KERNEL(cpu, sum_of_squares) {
   def.dtypes = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
   def.layouts = [](LayoutQuery& query) {
-    query.workspace(static_cast<size_t>(cpu::as_they_lie(query)) * sizeof(double));
+    query.workspace(static_cast<size_t>(cpu::keep_input_layouts(query)) * sizeof(double));
   };
   def.create = [](KernelContext& context) {
     std::vector<cpu::TypedChunk> chunks;

@@ -9,7 +9,7 @@ struct Row {
   float weights, drawn;  // sum of the weights, and of weight * (x - largest): for label smoothing
 };
 
-FLEET_SIMD Row look_at(const float* x, const float* weight, int64_t classes) {
+FLEET_SIMD Row scan_row(const float* x, const float* weight, int64_t classes) {
   const float largest = cpu::row_max(x, classes);
   float sum = 0, weights = 0, drawn = 0;
 #pragma omp simd reduction(+ : sum, weights, drawn)
@@ -51,7 +51,7 @@ std::unique_ptr<Kernel> make_loss(KernelContext& context) {
       }
       const float* x = logits + n * classes;
       const int64_t label = labels.label[n];
-      const Row row = look_at(x, weights, classes);
+      const Row row = scan_row(x, weights, classes);
       const double norm = std::log(static_cast<double>(row.sum));
       const double weight = weights[label];
       double value = weight * (norm - (x[label] - row.largest));
@@ -85,7 +85,7 @@ std::unique_ptr<Kernel> make_gradient(KernelContext& context) {
         continue;
       }
       const float* x = logits + n * classes;
-      const Row row = look_at(x, weights, classes);
+      const Row row = scan_row(x, weights, classes);
       const float slope = dloss[n], target = on_label * weights[labels.label[n]];
       row_gradient(x, weights, dx, classes, row, slope * (target + rest * row.weights),
                    slope * rest);

@@ -90,9 +90,9 @@ std::unique_ptr<Kernel> backward(KernelContext& context, const Argument& dx, con
                           .workspace = context.workspace};
   if (context.attributes().text("activation").empty()) norm.mask = nullptr;
   for (size_t i = kGradients; i < context.inputs.size(); ++i) {
-    if (norm.gradients == cuda::kMostNormGradients) {
+    if (norm.gradients == cuda::kMaxNormGradients) {
       throw Error(ErrorCode::kUnsupported,
-                  "more than " + std::to_string(cuda::kMostNormGradients) +
+                  "more than " + std::to_string(cuda::kMaxNormGradients) +
                       " operations read one result of a batch normalization",
                   context.op.type(), "switch the pass fuse_gradient_sums off");
     }

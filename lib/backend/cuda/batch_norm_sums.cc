@@ -60,9 +60,9 @@ std::unique_ptr<Kernel> gradient_sums(KernelContext& context) {
                           .epsilon = context.attributes().number("epsilon"),
                           .workspace = context.workspace};
   for (size_t i = kGradients; i < in.size(); ++i) {
-    if (norm.gradients == cuda::kMostNormGradients) {
+    if (norm.gradients == cuda::kMaxNormGradients) {
       throw Error(ErrorCode::kUnsupported,
-                  "more than " + std::to_string(cuda::kMostNormGradients) +
+                  "more than " + std::to_string(cuda::kMaxNormGradients) +
                       " operations read one result of a batch normalization",
                   context.op.type(), "switch the pass fuse_gradient_sums off");
     }

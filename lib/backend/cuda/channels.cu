@@ -9,10 +9,10 @@ namespace {
 // A block sums kColumns packs of channels over its share of the rows: first per lane, then the
 // lanes of a column in order. A second kernel adds the blocks' sums, in order.
 constexpr int kColumns = 32, kLanes = 8;
-constexpr int64_t kMostParts = 256, kRowsAPart = 512;
+constexpr int64_t kMaxParts = 256, kRowsAPart = 512;
 
 int64_t parts_of(const ChannelRows& image) {
-  return std::clamp<int64_t>(ceil_div(image.rows, kRowsAPart), 1, kMostParts);
+  return std::clamp<int64_t>(ceil_div(image.rows, kRowsAPart), 1, kMaxParts);
 }
 
 template <typename T, typename B>

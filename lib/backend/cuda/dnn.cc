@@ -124,17 +124,17 @@ Descriptor make_tensor(const Tensor& tensor) {
   return made;
 }
 
-std::string Choice::text() const {
+std::string EngineChoice::text() const {
   std::ostringstream out;
   out << "engine " << engine << " knobs";
   for (const auto& [type, value] : knobs) out << ' ' << type << '=' << value;
   return out.str();
 }
 
-std::optional<Choice> Choice::parse(const std::string& text) {
+std::optional<EngineChoice> EngineChoice::parse(const std::string& text) {
   std::istringstream in(text);
   std::string engine, knobs;
-  Choice choice;
+  EngineChoice choice;
   if (!(in >> engine >> choice.engine >> knobs)) return std::nullopt;
   if (engine != "engine" || knobs != "knobs" || choice.engine < 0) return std::nullopt;
   for (std::string knob; in >> knob;) {
@@ -221,8 +221,8 @@ Descriptor engine_of(const Descriptor& config) {
   return std::move(engines[0]);
 }
 
-Choice choice_of(const Descriptor& config, const Descriptor& engine) {
-  Choice choice{.engine = get_integer(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX)};
+EngineChoice choice_of(const Descriptor& config, const Descriptor& engine) {
+  EngineChoice choice{.engine = get_integer(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX)};
   // cuDNN does not report their number; there is at most one of each type.
   for (const Descriptor& knob :
        get_list(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
@@ -245,7 +245,8 @@ std::vector<Descriptor> configurations(const Graph& graph, const Target& target,
                   count_of(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS));
 }
 
-std::shared_ptr<const Plan> plan_of(const Descriptor& config, Choice choice, const Target& target) {
+std::shared_ptr<const Plan> plan_of(const Descriptor& config, EngineChoice choice,
+                                    const Target& target) {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.properties());
@@ -255,12 +256,13 @@ std::shared_ptr<const Plan> plan_of(const Descriptor& config, Choice choice, con
 
 }  // namespace
 
-Plan::Plan(Descriptor plan, Choice choice) : plan_(std::move(plan)), choice_(std::move(choice)) {
+Plan::Plan(Descriptor plan, EngineChoice choice)
+    : plan_(std::move(plan)), choice_(std::move(choice)) {
   workspace_ = static_cast<size_t>(get_integer(plan_, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
 }
 
-std::vector<std::shared_ptr<const Plan>> make_plans(const Graph& graph, const Target& target,
-                                                    const PlanLimits& limits, size_t most) {
+std::vector<std::shared_ptr<const Plan>> candidate_plans(const Graph& graph, const Target& target,
+                                                         const PlanLimits& limits, size_t most) {
   std::vector<std::shared_ptr<const Plan>> plans;
   // The fallback engines are slow but always available.
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -268,7 +270,7 @@ std::vector<std::shared_ptr<const Plan>> make_plans(const Graph& graph, const Ta
       if (plans.size() >= most) return plans;
       const Descriptor engine = engine_of(config);
       if (!is_within(engine, limits)) continue;
-      Choice choice = choice_of(config, engine);
+      EngineChoice choice = choice_of(config, engine);
       const bool known = std::any_of(plans.begin(), plans.end(),
                                      [&](const auto& plan) { return plan->choice() == choice; });
       if (known) continue;
@@ -279,8 +281,8 @@ std::vector<std::shared_ptr<const Plan>> make_plans(const Graph& graph, const Ta
   return plans;
 }
 
-std::shared_ptr<const Plan> make_plan(const Graph& graph, const Target& target,
-                                      const Choice& choice) {
+std::shared_ptr<const Plan> plan_for_choice(const Graph& graph, const Target& target,
+                                            const EngineChoice& choice) {
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph.get());
   engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, choice.engine);

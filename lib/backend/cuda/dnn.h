@@ -93,13 +93,13 @@ struct Tensor {
 Descriptor make_tensor(const Tensor& tensor);
 
 // The cuDNN engine that runs a graph, and its settings.
-struct Choice {
+struct EngineChoice {
   int64_t engine = 0;
   std::vector<std::pair<int64_t, int64_t>> knobs;  // type, value
   std::string text() const;                        // "engine 4 knobs 2=1 12=0"
   // Empty if the text is invalid.
-  static std::optional<Choice> parse(const std::string& text);
-  bool operator==(const Choice&) const = default;
+  static std::optional<EngineChoice> parse(const std::string& text);
+  bool operator==(const EngineChoice&) const = default;
 };
 
 // Operations on tensors, as one unit of work. Immutable.
@@ -125,24 +125,24 @@ struct PlanLimits {
 // A graph prepared for a target with one choice.
 class Plan {
  public:
-  Plan(Descriptor plan, Choice choice);
+  Plan(Descriptor plan, EngineChoice choice);
   size_t workspace() const { return workspace_; }  // bytes
-  const Choice& choice() const { return choice_; }
+  const EngineChoice& choice() const { return choice_; }
   const Descriptor& get() const { return plan_; }
 
  private:
   Descriptor plan_;
-  Choice choice_;
+  EngineChoice choice_;
   size_t workspace_ = 0;
 };
 
 // Plans within the limits, at most `most`, in the order of cuDNN's expected speed. Empty if cuDNN
 // does not support the graph on this target within these limits.
-std::vector<std::shared_ptr<const Plan>> make_plans(const Graph& graph, const Target& target,
-                                                    const PlanLimits& limits, size_t most);
+std::vector<std::shared_ptr<const Plan>> candidate_plans(const Graph& graph, const Target& target,
+                                                         const PlanLimits& limits, size_t most);
 // The plan of an earlier choice; null if cuDNN does not accept it (any more).
-std::shared_ptr<const Plan> make_plan(const Graph& graph, const Target& target,
-                                      const Choice& choice);
+std::shared_ptr<const Plan> plan_for_choice(const Graph& graph, const Target& target,
+                                            const EngineChoice& choice);
 
 // A plan together with its memory, ready to run repeatedly.
 class Execution {

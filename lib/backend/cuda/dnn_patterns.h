@@ -1,7 +1,7 @@
 // Graphs of a convolution and surrounding operations that cuDNN has engines for: a batch
 // normalization's statistics from the convolution before it, its transformation and relu on the
 // input of the convolution after it, and the corresponding gradients. Available on some GPUs for
-// some types and shapes: see make_plans().
+// some types and shapes: see candidate_plans().
 #pragma once
 
 #include <vector>

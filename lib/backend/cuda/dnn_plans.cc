@@ -5,22 +5,22 @@
 #include <map>
 #include <mutex>
 
-#include "backend/cuda/choice_cache.h"
+#include "backend/cuda/autotune_cache.h"
 #include "base/error.h"
 #include "base/log.h"
 
 namespace fleet::cuda::dnn {
 namespace {
 
-constexpr size_t kMostMeasured = 64;
+constexpr size_t kMaxMeasured = 64;
 constexpr int kRuns = 3, kTogether = 10;
 
 // A device's plans. They live as long as the process, like the library's handle.
 struct DevicePlans {
   explicit DevicePlans(CudaDevice& device)
-      : target(device), measured(choice_file("cudnn", target.name(), cudnnGetVersion())) {}
+      : target(device), measured(autotune_cache_file("cudnn", target.name(), cudnnGetVersion())) {}
   Target target;
-  ChoiceCache measured;
+  AutotuneCache measured;
   std::map<std::string, std::shared_ptr<const Plan>> plans;
 };
 
@@ -130,11 +130,11 @@ std::shared_ptr<const Plan> search(CudaDevice& device, DevicePlans& known, const
                                    const Graph& graph, const PlanLimits& limits,
                                    const std::vector<Tensor>& tensors) {
   if (const auto text = known.measured.find(key)) {
-    const auto choice = Choice::parse(*text);
-    auto plan = choice ? make_plan(graph, known.target, *choice) : nullptr;
+    const auto choice = EngineChoice::parse(*text);
+    auto plan = choice ? plan_for_choice(graph, known.target, *choice) : nullptr;
     if (plan && plan->workspace() <= limits.workspace) return plan;
   }
-  const auto plans = make_plans(graph, known.target, limits, kMostMeasured);
+  const auto plans = candidate_plans(graph, known.target, limits, kMaxMeasured);
   std::shared_ptr<const Plan> plan;
   try {
     plan = fastest(device, graph, plans, tensors);
@@ -169,7 +169,7 @@ std::shared_ptr<const Plan> find_plan(CudaDevice& device, const std::string& key
   if (options.cudnn_exhaustive_search) {
     plan = search(device, known, full_key, graph, limits, tensors);
   } else {
-    const auto plans = make_plans(graph, known.target, limits, 1);
+    const auto plans = candidate_plans(graph, known.target, limits, 1);
     if (!plans.empty()) plan = plans[0];
   }
   known.plans[full_key] = plan;

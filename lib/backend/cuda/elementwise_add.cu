@@ -1,4 +1,4 @@
-#include "backend/cuda/spread.h"
+#include "backend/cuda/broadcast_loops.h"
 #include "ops/shape_attribute.h"
 
 namespace fleet {
@@ -19,7 +19,7 @@ struct Scale {
 };
 
 template <typename F>
-struct Behind {  // f(x + y)
+struct ActivationOfSum {  // f(x + y)
   F f;
   __device__ float operator()(float x, float y) const { return f(x + y); }
 };
@@ -29,16 +29,16 @@ struct OfY {  // x + f(y)
   __device__ float operator()(float x, float y) const { return x + f(y); }
 };
 
-// Where: Behind or OfY.
+// Where: ActivationOfSum or OfY.
 template <template <typename> typename Where>
 std::unique_ptr<Kernel> add_kernel_with(KernelContext& context, const std::string& activation) {
   const Attributes& attributes = context.attributes();
-  if (activation == "relu") return cuda::spread_kernel(context, Where<Relu>{});
-  if (activation == "tanh") return cuda::spread_kernel(context, Where<Tanh>{});
+  if (activation == "relu") return cuda::broadcast_kernel(context, Where<Relu>{});
+  if (activation == "tanh") return cuda::broadcast_kernel(context, Where<Tanh>{});
   FLEET_CHECK(activation == "scale", "elementwise_add of " + activation);
-  return cuda::spread_kernel(context,
-                             Where<Scale>{{static_cast<float>(attributes.number("scale")),
-                                           static_cast<float>(attributes.number("bias"))}});
+  return cuda::broadcast_kernel(context,
+                                Where<Scale>{{static_cast<float>(attributes.number("scale")),
+                                              static_cast<float>(attributes.number("bias"))}});
 }
 
 // The contribution of an element of dout to dx and dy. out: the output of relu, which masks dout;
@@ -58,15 +58,15 @@ struct AddGrad {
 std::unique_ptr<Kernel> make_grad(KernelContext& context) {
   const Argument dout = context.inputs[0], out = context.inputs[1];
   const Argument dx = context.outputs[0], dy = context.outputs[1];
-  const cuda::Spread spread =
-      cuda::spread_of(context, to_shape(context.attributes().integers("y_shape")));
+  const cuda::BroadcastLoop loop =
+      cuda::broadcast_loop_of(context, to_shape(context.attributes().integers("y_shape")));
   const bool masked = !context.attributes().text("activation").empty();
   float* partial = static_cast<float*>(context.workspace);
   return cuda::dispatch(dout.dtype, [&](auto type) {
     using T = decltype(type);
     const AddGrad<T> value{dout.as<const T>(), masked ? out.as<const T>() : nullptr, dx.as<T>()};
     return make_kernel([=](Stream& stream) {
-      cuda::sum_spread(cuda::stream_of(stream), spread, value, partial, dy.as<T>());
+      cuda::sum_broadcast(cuda::stream_of(stream), loop, value, partial, dy.as<T>());
     });
   });
 }
@@ -77,15 +77,15 @@ FLEET_KERNEL(cuda, elementwise_add) {
   def.dtypes = cuda::floating_types();
   def.layouts = [](LayoutQuery& query) {
     const Shape& y = query.input_var(1).shape;
-    if (query.attributes().number("bias") == 0) return cuda::spread_layouts(query, y);
+    if (query.attributes().number("bias") == 0) return cuda::broadcast_layouts(query, y);
     if (query.input_var(0).shape == y) cuda::keep_unpadded_layout(query);
   };
   def.create = [](KernelContext& context) {
     const std::string &behind = context.attributes().text("activation"),
                       &of_y = context.attributes().text("y_activation");
-    if (!behind.empty()) return add_kernel_with<Behind>(context, behind);
+    if (!behind.empty()) return add_kernel_with<ActivationOfSum>(context, behind);
     if (!of_y.empty()) return add_kernel_with<OfY>(context, of_y);
-    return cuda::spread_kernel(context, Behind<Identity>{});
+    return cuda::broadcast_kernel(context, ActivationOfSum<Identity>{});
   };
 }
 
@@ -93,8 +93,8 @@ FLEET_KERNEL(cuda, elementwise_add_grad) {
   def.dtypes = cuda::floating_types();
   def.layouts = [](LayoutQuery& query) {
     const Shape y = to_shape(query.attributes().integers("y_shape"));
-    cuda::spread_layouts(query, y);
-    query.workspace(cuda::spread_workspace(*cuda::spread_over(
+    cuda::broadcast_layouts(query, y);
+    query.workspace(cuda::broadcast_workspace(*cuda::broadcast_over(
         query.input_var(0).shape, query.needed(0), y, query.attributes().integer("axis"))));
   };
   def.create = make_grad;

@@ -1,4 +1,4 @@
-#include "backend/cuda/spread.h"
+#include "backend/cuda/broadcast_loops.h"
 
 namespace fleet {
 namespace {
@@ -55,11 +55,11 @@ std::unique_ptr<Kernel> make_grad(KernelContext& context) {
                      y.as<const T>(), dout.as<const T>(), dx.as<T>(), dy.as<T>(), count);
       });
     }
-    const cuda::Spread spread = cuda::spread_of(context, y.shape);
+    const cuda::BroadcastLoop loop = cuda::broadcast_loop_of(context, y.shape);
     const MulGrad<T> value{x.as<const T>(), y.as<const T>(), dout.as<const T>(), dx.as<T>(),
-                           spread.valid};
+                           loop.valid};
     return make_kernel([=](Stream& stream) {
-      cuda::sum_spread(cuda::stream_of(stream), spread, value, partial, dy.as<T>());
+      cuda::sum_broadcast(cuda::stream_of(stream), loop, value, partial, dy.as<T>());
     });
   });
 }
@@ -68,18 +68,20 @@ std::unique_ptr<Kernel> make_grad(KernelContext& context) {
 
 FLEET_KERNEL(cuda, elementwise_mul) {
   def.dtypes = cuda::floating_types();
-  def.layouts = [](LayoutQuery& query) { cuda::spread_layouts(query, query.input_var(1).shape); };
-  def.create = [](KernelContext& context) { return cuda::spread_kernel(context, Multiply()); };
+  def.layouts = [](LayoutQuery& query) {
+    cuda::broadcast_layouts(query, query.input_var(1).shape);
+  };
+  def.create = [](KernelContext& context) { return cuda::broadcast_kernel(context, Multiply()); };
 }
 
 FLEET_KERNEL(cuda, elementwise_mul_grad) {
   def.dtypes = cuda::floating_types();
   def.layouts = [](LayoutQuery& query) {
     const Shape &x = query.input_var(0).shape, &y = query.input_var(1).shape;
-    cuda::spread_layouts(query, y);
+    cuda::broadcast_layouts(query, y);
     if (x == y) return;
-    query.workspace(cuda::spread_workspace(
-        *cuda::spread_over(x, query.needed(0), y, query.attributes().integer("axis"))));
+    query.workspace(cuda::broadcast_workspace(
+        *cuda::broadcast_over(x, query.needed(0), y, query.attributes().integer("axis"))));
   };
   def.create = make_grad;
 }

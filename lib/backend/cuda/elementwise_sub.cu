@@ -1,4 +1,4 @@
-#include "backend/cuda/spread.h"
+#include "backend/cuda/broadcast_loops.h"
 #include "ops/shape_attribute.h"
 
 namespace fleet {
@@ -22,29 +22,31 @@ struct SubGrad {
 
 FLEET_KERNEL(cuda, elementwise_sub) {
   def.dtypes = cuda::floating_types();
-  def.layouts = [](LayoutQuery& query) { cuda::spread_layouts(query, query.input_var(1).shape); };
-  def.create = [](KernelContext& context) { return cuda::spread_kernel(context, Subtract()); };
+  def.layouts = [](LayoutQuery& query) {
+    cuda::broadcast_layouts(query, query.input_var(1).shape);
+  };
+  def.create = [](KernelContext& context) { return cuda::broadcast_kernel(context, Subtract()); };
 }
 
 FLEET_KERNEL(cuda, elementwise_sub_grad) {
   def.dtypes = cuda::floating_types();
   def.layouts = [](LayoutQuery& query) {
     const Shape y = query.output_var(0).shape;
-    cuda::spread_layouts(query, y);
+    cuda::broadcast_layouts(query, y);
     if (query.input_var(0).shape == y) return;
-    query.workspace(cuda::spread_workspace(*cuda::spread_over(
+    query.workspace(cuda::broadcast_workspace(*cuda::broadcast_over(
         query.input_var(0).shape, query.needed(0), y, query.attributes().integer("axis"))));
   };
   def.create = [](KernelContext& context) {
     const Argument dout = context.inputs[0], dy = context.outputs[0];
     if (dout.shape == dy.shape) return cuda::unary_kernel(context, Negate());
-    const cuda::Spread spread = cuda::spread_of(context, dy.shape);
+    const cuda::BroadcastLoop loop = cuda::broadcast_loop_of(context, dy.shape);
     float* partial = static_cast<float*>(context.workspace);
     return cuda::dispatch(dout.dtype, [&](auto type) {
       using T = decltype(type);
       return make_kernel([=](Stream& stream) {
-        cuda::sum_spread(cuda::stream_of(stream), spread, SubGrad<T>{dout.as<const T>()}, partial,
-                         dy.as<T>());
+        cuda::sum_broadcast(cuda::stream_of(stream), loop, SubGrad<T>{dout.as<const T>()}, partial,
+                            dy.as<T>());
       });
     });
   };

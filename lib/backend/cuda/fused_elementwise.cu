@@ -1,7 +1,7 @@
 // Every thread interprets the formula for a few consecutive elements. The formula's registers are
 // in shared memory, where they can be indexed; a thread uses only its own. Each input is read once
 // from device memory, and each output is written once.
-#include "backend/cuda/spread.h"
+#include "backend/cuda/broadcast_loops.h"
 #include "graph/elementwise.h"
 
 namespace fleet {
@@ -10,7 +10,7 @@ namespace {
 constexpr int kThreads = 128, kElements = 4;  // per block, per thread
 using Values = cuda::Pack<float, kElements>;
 
-static_assert(kMostElementRegisters * kThreads * sizeof(Values) <= 48 << 10);
+static_assert(kMaxElementRegisters * kThreads * sizeof(Values) <= 48 << 10);
 
 enum class Kind : int { kFloat32, kFloat16, kBFloat16 };
 
@@ -23,7 +23,7 @@ struct Input {
   const void* data;
   Kind kind;
   bool spreads;
-  int64_t middle, inner, valid;  // of a broadcast input, see cuda::Spread
+  int64_t middle, inner, valid;  // of a broadcast input, see cuda::BroadcastLoop
 };
 struct Output {
   void* data;
@@ -40,9 +40,9 @@ struct Code {
   int lines, outputs;
   int64_t count;
   bool aligned;
-  Line line[kMostElementLines];
-  Input input[kMostElementInputs];
-  Output output[kMostElementOutputs];
+  Line line[kMaxElementLines];
+  Input input[kMaxElementInputs];
+  Output output[kMaxElementOutputs];
 };
 static_assert(sizeof(Code) <= 4096, "parameters of a kernel");
 
@@ -188,10 +188,11 @@ Code code_of(const KernelContext& context, const ElementProgram& program) {
       code.aligned = code.aligned && cuda::is_aligned(x.data);
       continue;
     }
-    const cuda::Spread spread = *cuda::spread_over(first.shape, first.layout, x.shape, axes[i]);
-    code.input[i].middle = spread.middle;
-    code.input[i].inner = spread.inner;
-    code.input[i].valid = spread.valid;
+    const cuda::BroadcastLoop loop =
+        *cuda::broadcast_over(first.shape, first.layout, x.shape, axes[i]);
+    code.input[i].middle = loop.middle;
+    code.input[i].inner = loop.inner;
+    code.input[i].valid = loop.valid;
   }
   for (size_t o = 0; o < context.outputs.size(); ++o) {
     const Argument& y = context.outputs[o];
@@ -215,7 +216,7 @@ void layouts(LayoutQuery& query) {
   if (common->elements() != shape.elements() && !formula.maps_zeros_to_zeros()) return;
   for (int i = 0; i < query.input_count(); ++i) {
     if (has_shape(i)) continue;
-    if (!cuda::spread_over(shape, *common, query.input_var(i).shape, formula.axes[i])) return;
+    if (!cuda::broadcast_over(shape, *common, query.input_var(i).shape, formula.axes[i])) return;
   }
   for (int i = 0; i < query.input_count(); ++i) {
     if (has_shape(i)) query.need(i, *common);

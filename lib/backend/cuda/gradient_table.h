@@ -49,7 +49,7 @@ class GradientTable {
 };
 
 // Reads each input in its own layout: padding is zero.
-inline void take_as_they_lie(LayoutQuery& query) {
+inline void keep_input_layouts(LayoutQuery& query) {
   for (int i = 0; i < query.input_count(); ++i) {
     if (query.input(i) && !query.input(i)->is_opaque()) query.need(i, *query.input(i));
   }

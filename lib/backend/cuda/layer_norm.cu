@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "backend/cuda/broadcast_loops.h"
 #include "backend/cuda/rows.h"
-#include "backend/cuda/spread.h"
 
 namespace fleet {
 namespace {
@@ -136,7 +136,7 @@ void launch_packs(cudaStream_t stream, const Extent& extent, Members... members)
 }
 
 // Rows summed elementwise.
-cuda::Spread columns_of(const Extent& extent) {
+cuda::BroadcastLoop columns_of(const Extent& extent) {
   return {.outer = extent.rows, .middle = extent.size, .inner = 1, .valid = extent.size};
 }
 
@@ -164,7 +164,7 @@ FLEET_KERNEL(cuda, layer_norm) {
 FLEET_KERNEL(cuda, layer_norm_grad) {
   def.dtypes = cuda::floating_types();
   def.layouts = [](LayoutQuery& query) {
-    query.workspace(cuda::spread_workspace(
+    query.workspace(cuda::broadcast_workspace(
         columns_of(extent_of(query.attributes(), query.input_var(0).shape))));
   };
   def.create = [](KernelContext& context) {
@@ -183,9 +183,9 @@ FLEET_KERNEL(cuda, layer_norm_grad) {
                                  .variance = context.inputs[3].as<const float>()};
       return make_kernel([=](Stream& handle) {
         const cudaStream_t stream = cuda::stream_of(handle);
-        const cuda::Spread columns = columns_of(extent);
-        if (dscale) cuda::sum_spread(stream, columns, ScaleGrad<T>{backward}, partial, dscale);
-        if (dbias) cuda::sum_spread(stream, columns, BiasGrad<T>{backward.dy}, partial, dbias);
+        const cuda::BroadcastLoop columns = columns_of(extent);
+        if (dscale) cuda::sum_broadcast(stream, columns, ScaleGrad<T>{backward}, partial, dscale);
+        if (dbias) cuda::sum_broadcast(stream, columns, BiasGrad<T>{backward.dy}, partial, dbias);
         if (!dx) return;
         launch_packs<T, DataGradRow>(stream, extent, backward, dx.as<T>());
       });

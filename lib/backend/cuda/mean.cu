@@ -1,4 +1,4 @@
-#include "backend/cuda/totals.h"
+#include "backend/cuda/reduce.h"
 
 namespace fleet {
 namespace {
@@ -19,10 +19,10 @@ __global__ void spread_mean(const T* dmean, T* dx, int64_t count) {
 
 FLEET_KERNEL(cuda, mean) {
   def.dtypes = cuda::floating_types();
-  def.layouts = cuda::total_layouts;
+  def.layouts = cuda::reduce_layouts;
   def.create = [](KernelContext& context) {
     const auto count = static_cast<float>(context.inputs[0].shape.elements());
-    return cuda::total_kernel(context, Same(), 1 / count);
+    return cuda::reduce_kernel(context, Same(), 1 / count);
   };
 }
 

@@ -106,7 +106,7 @@ __global__ void transform(NormTiling t, const T* x, const T* z, T* y, uint8_t* m
 
 template <typename T>
 struct Gradients {
-  const T* dy[kMostNormGradients];
+  const T* dy[kMaxNormGradients];
   int count;
   const uint8_t* mask;
 };
@@ -116,7 +116,7 @@ template <int pack, typename T>
 __device__ inline Pack<float, pack> gradient_at(const Gradients<T>& g, int64_t at) {
   auto sum = load_floats<pack>(g.dy[0], at);
 #pragma unroll
-  for (int k = 1; k < kMostNormGradients; ++k) {
+  for (int k = 1; k < kMaxNormGradients; ++k) {
     if (k >= g.count) break;
     const auto more = load_floats<pack>(g.dy[k], at);
 #pragma unroll

@@ -41,14 +41,14 @@ struct NormForward {
 // y = scale (x - mean) / sqrt(variance + epsilon) + bias [+ z] [relu]
 void norm_forward(const NormForward& norm, cudaStream_t stream);
 
-inline constexpr int kMostNormGradients = 8;
+inline constexpr int kMaxNormGradients = 8;
 
 struct NormBackward {
   NormShape shape;
   const void* x = nullptr;
   const float *scale = nullptr, *mean = nullptr, *variance = nullptr;  // of the normalization of x
   const uint8_t* mask = nullptr;
-  const void* dy[kMostNormGradients] = {};  // their sum is the gradient of y
+  const void* dy[kMaxNormGradients] = {};  // their sum is the gradient of y
   int gradients = 0;
   void* dx = nullptr;  // may be one of dy
   void* dz = nullptr;  // may be dy[0]

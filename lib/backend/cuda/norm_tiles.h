@@ -18,9 +18,9 @@ struct NormTiling {
   int columns;
 };
 
-inline constexpr int64_t kMostParts = 512;  // enough blocks for the largest GPUs
+inline constexpr int64_t kMaxParts = 512;   // enough blocks for the largest GPUs
 inline constexpr int64_t kRowsAThread = 4;  // minimum if there is more than one part
-inline constexpr int kMostColumns = 32;
+inline constexpr int kMaxColumns = 32;
 inline constexpr int kFinishLanes = 32;
 
 // Whether the batch's statistics are valid for updating the running ones.
@@ -109,10 +109,10 @@ struct NormLaunch {
 inline NormLaunch norm_launch(const NormShape& shape) {
   const int64_t packs = shape.channels / norm_pack(shape);
   int columns = 1;
-  while (columns < kMostColumns && columns < packs) columns *= 2;
+  while (columns < kMaxColumns && columns < packs) columns *= 2;
   const int64_t tiles = ceil_div(packs, columns), lanes = kBlock / columns;
   const int64_t most = ceil_div(shape.rows, lanes * kRowsAThread);
-  const int64_t wanted = std::max<int64_t>(1, std::min(most, ceil_div(kMostParts, tiles)));
+  const int64_t wanted = std::max<int64_t>(1, std::min(most, ceil_div(kMaxParts, tiles)));
   const int64_t rows_a_part = ceil_div(shape.rows, wanted);
   const int64_t parts = ceil_div(shape.rows, rows_a_part);
   return {{shape.rows, shape.channels, rows_a_part, columns},

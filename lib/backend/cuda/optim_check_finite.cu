@@ -35,7 +35,7 @@ __global__ void note(const int32_t* found, int32_t number, int64_t* record) {
 }  // namespace
 
 FLEET_KERNEL(cuda, check_finite) {
-  def.layouts = cuda::take_as_they_lie;
+  def.layouts = cuda::keep_input_layouts;
   def.create = [](KernelContext& context) {
     const cuda::GradientTable table(context, 2);
     const auto number = table.count() + 1;

@@ -22,7 +22,7 @@ __global__ void begin(const float* scaling, int32_t* found_inf, float* unscale) 
 }  // namespace
 
 FLEET_KERNEL(cuda, check_finite_and_unscale) {
-  def.layouts = cuda::take_as_they_lie;
+  def.layouts = cuda::keep_input_layouts;
   def.create = [](KernelContext& context) {
     const cuda::GradientTable table(context, 1);
     const float* scaling = context.inputs[0].as<const float>();

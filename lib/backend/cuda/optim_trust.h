@@ -37,7 +37,7 @@ __global__ void measure_chunks(const Chunk* chunks, const UpdatedTensor* tensors
   TrustSums sums{0, 0};
   for (int i = static_cast<int>(threadIdx.x); i < chunk.count; i += kBlock) {
     const int64_t at = chunk.begin + i;
-    float states[kMostStates] = {};
+    float states[kMaxStates] = {};
     for (int s = 0; s < Rule::kStates; ++s) states[s] = tensor.states[s][at];
     constants.measure(tensor.parameter[at], to_float(static_cast<const G*>(tensor.gradient)[at]),
                       states[0], states[1], sums);
@@ -78,7 +78,7 @@ __global__ void update_measured(const Chunk* chunks, const UpdatedTensor* tensor
     const int64_t at = chunk.begin + i;
     float parameter = tensor.parameter[at];
     if (!skipped) {
-      float states[kMostStates] = {};
+      float states[kMaxStates] = {};
       for (int s = 0; s < Rule::kStates; ++s) states[s] = tensor.states[s][at];
       constants.update(parameter, to_float(static_cast<const G*>(tensor.gradient)[at]), states[0],
                        states[1], rate);

@@ -7,13 +7,13 @@
 
 namespace fleet::cuda {
 
-inline constexpr int kMostStates = 3;
+inline constexpr int kMaxStates = 3;
 
 // One parameter with its gradient, states and copy; all in one layout.
 struct UpdatedTensor {
   float* parameter;
   const void* gradient;
-  float* states[kMostStates];
+  float* states[kMaxStates];
   void* copy;  // null: none
 };
 
@@ -46,7 +46,7 @@ __device__ inline void update_pack(const UpdatedTensor& tensor, int64_t at, DTyp
   Pack<float, pack> parameter = load_pack<pack>(tensor.parameter, at);
   if (!skipped) {
     const auto gradient = load_floats<pack>(static_cast<const G*>(tensor.gradient), at);
-    Pack<float, pack> states[kMostStates] = {};
+    Pack<float, pack> states[kMaxStates] = {};
 #pragma unroll
     for (int s = 0; s < Constants::kStates; ++s) states[s] = load_pack<pack>(tensor.states[s], at);
 #pragma unroll
@@ -122,7 +122,7 @@ struct UpdateTables {
   }
   static std::vector<UpdatedTensor> tensors_of(const KernelContext& context,
                                                const UpdateGroups& groups) {
-    FLEET_CHECK(groups.states() <= kMostStates, "an update has too many states");
+    FLEET_CHECK(groups.states() <= kMaxStates, "an update has too many states");
     std::vector<UpdatedTensor> all;
     for (int k = 0; k < groups.count; ++k) {
       UpdatedTensor tensor{.parameter = context.inputs[groups.parameter(k)].as<float>(),

@@ -8,8 +8,8 @@ namespace {
 
 // A block's columns are packs of channels; its rows are pixels.
 constexpr int kColumns = 32, kRows = 8;
-constexpr int kPixels = 64;               // per block
-constexpr size_t kMostShared = 48 << 10;  // bytes
+constexpr int kPixels = 64;              // per block
+constexpr size_t kMaxShared = 48 << 10;  // bytes
 
 // A Convolution in 32 bits, for kernels.
 struct Geometry {
@@ -131,7 +131,7 @@ template <int pack, int to, bool relu, typename T>
 bool try_depthwise(const Geometry& g, const T* from, const T* weight, const T* bias, const T* x,
                    T* target, cudaStream_t stream) {
   const size_t shared = static_cast<size_t>(g.taps()) * kColumns * pack * sizeof(float);
-  if (g.pixel[0] % pack != 0 || g.pixel[1] % pack != 0 || shared > kMostShared) return false;
+  if (g.pixel[0] % pack != 0 || g.pixel[1] % pack != 0 || shared > kMaxShared) return false;
   const dim3 grid(blocks_for(g.pixels(to), kPixels), blocks_for(g.pixel[to], kColumns * pack));
   launch(depthwise<pack, to, relu, T>, grid, dim3(kColumns, kRows), shared, stream, g, from, weight,
          bias, x, target);
@@ -249,7 +249,7 @@ __global__ void transposed(Geometry g, const T* input, const T* weight, const T*
 bool is_depthwise(const Convolution& c) {
   return c.groups == c.channels && c.channels == c.filters &&
          static_cast<size_t>(c.window.kernel[0] * c.window.kernel[1]) * kColumns * sizeof(float) <=
-             kMostShared;
+             kMaxShared;
 }
 
 void depthwise_forward(const Convolution& c, const void* x, const void* weight, const void* bias,

@@ -1,4 +1,4 @@
-#include "backend/cuda/totals.h"
+#include "backend/cuda/reduce.h"
 
 namespace fleet {
 namespace {
@@ -11,8 +11,8 @@ struct Square {
 
 FLEET_KERNEL(cuda, sum_of_squares) {
   def.dtypes = cuda::floating_types();
-  def.layouts = cuda::total_layouts;
-  def.create = [](KernelContext& context) { return cuda::total_kernel(context, Square(), 1); };
+  def.layouts = cuda::reduce_layouts;
+  def.create = [](KernelContext& context) { return cuda::reduce_kernel(context, Square(), 1); };
 }
 
 }  // namespace fleet

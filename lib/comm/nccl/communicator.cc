@@ -23,7 +23,7 @@ void copy(void* to, const void* from, size_t bytes, Stream& stream) {
         "cudaMemcpyAsync");
 }
 
-void announce(const Handle& handle) {
+void log_interface(const Handle& handle) {
   std::string text =
       "NCCL " + version() + ", " + std::to_string(handle.members().size()) + " ranks";
   if (!handle.interface().empty()) text += ", bootstrap on " + handle.interface();
@@ -40,7 +40,7 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::make(const CommOptions& opti
   std::vector<int> members(options.size);
   std::iota(members.begin(), members.end(), 0);
   auto handle = Handle::make(link, options.group, members, options.rank);
-  if (options.rank == 0) announce(*handle);
+  if (options.rank == 0) log_interface(*handle);
   const Group group = link->group();
   return std::unique_ptr<NcclCommunicator>(
       new NcclCommunicator(std::move(link), std::move(handle), group));

@@ -59,7 +59,7 @@ Handle::~Handle() {
   std::unique_lock lock(link_->mutex_);
   link_->changed_.wait(lock, [this] { return !busy_; });
   std::erase(link_->handles_, this);
-  forget_ended_work();
+  drop_completed_work();
   const bool in_good_order = !link_->error_ && pending_count_ == 0;
   const ncclComm_t comm = std::exchange(comm_, nullptr);
   lock.unlock();
@@ -85,8 +85,8 @@ void Handle::connect() {
                     },
                     [&](std::vector<int> late) {
                       for (int& rank : late) rank = members_[static_cast<size_t>(rank)];
-                      return ranks_late(link_->group().name_of(late),
-                                        link_->options().timeout.count());
+                      return ranks_late_error(link_->group().name_of(late),
+                                              link_->options().timeout.count());
                     }};
   std::vector<ncclUniqueId> ids = exchange_ids(name_, rank_, ranks, *link_->options().store, wait);
   if (rank_ == 0) interface_ = interface_of(ids[0]);
@@ -99,7 +99,7 @@ void Handle::connect() {
   config.blocking = 0;
   config.commName = name_.c_str();
   const int count = static_cast<int>(ids.size());
-  const uint64_t operation = link_->lifeline().enter(id_);
+  const uint64_t operation = link_->peer_monitor().begin_operation(id_);
   ncclComm_t comm = nullptr;
   const ncclResult_t result =
       count == 1 ? ncclCommInitRankConfig(&comm, ranks, ids[0], rank_, &config)
@@ -158,10 +158,10 @@ void Handle::settle(std::unique_lock<std::mutex>& lock, ncclResult_t result, con
     if (result != ncclInProgress || Clock::now() - begun < link_->options().timeout) continue;
     const std::vector<int> behind = members_behind(lock, count);
     const Error error = behind.empty() ? stuck(what)
-                                       : ranks_late(link_->group().name_of(behind),
-                                                    link_->options().timeout.count());
+                                       : ranks_late_error(link_->group().name_of(behind),
+                                                          link_->options().timeout.count());
     lock.unlock();
-    link_->fail_and_tell(error);
+    link_->fail_and_report(error);
     lock.lock();
     link_->throw_error();
   }
@@ -173,7 +173,7 @@ void Handle::settle(std::unique_lock<std::mutex>& lock, ncclResult_t result, con
 
 void Handle::launched(Stream& stream) {
   use_device(link_->device());
-  const uint64_t count = link_->lifeline().enter(id_);
+  const uint64_t count = link_->peer_monitor().begin_operation(id_);
   std::lock_guard lock(link_->mutex_);
   link_->throw_error();
   track(stream_of(stream), count);
@@ -181,7 +181,7 @@ void Handle::launched(Stream& stream) {
 
 // If the ring is full, only its oldest work is watched.
 void Handle::track(cudaStream_t stream, uint64_t count) {
-  if (pending_count_ == pending_.size()) forget_ended_work();
+  if (pending_count_ == pending_.size()) drop_completed_work();
   if (pending_count_ == pending_.size()) return;
   Pending& pending = pending_[(first_ + pending_count_) % pending_.size()];
   check(cudaEventRecord(pending.done, stream), "cudaEventRecord");
@@ -189,7 +189,7 @@ void Handle::track(cudaStream_t stream, uint64_t count) {
   if (pending_count_++ == 0) moved_ = Clock::now();
 }
 
-void Handle::forget_ended_work() {
+void Handle::drop_completed_work() {
   while (pending_count_ > 0 && cudaEventQuery(pending_[first_].done) != cudaErrorNotReady) {
     first_ = (first_ + 1) % pending_.size();
     --pending_count_;
@@ -202,7 +202,7 @@ void Handle::forget_ended_work() {
 std::vector<int> Handle::members_gone() const {
   std::vector<int> gone;
   for (int member : members_) {
-    if (link_->lifeline().has_left(member)) gone.push_back(member);
+    if (link_->peer_monitor().has_left(member)) gone.push_back(member);
   }
   return gone;
 }
@@ -210,7 +210,7 @@ std::vector<int> Handle::members_gone() const {
 std::vector<int> Handle::members_behind(std::unique_lock<std::mutex>& lock, uint64_t count) {
   busy_ = true;
   lock.unlock();
-  std::vector<int> behind = link_->lifeline().behind(members_, id_, count, kAnswerTime);
+  std::vector<int> behind = link_->peer_monitor().ranks_behind(members_, id_, count, kAnswerTime);
   lock.lock();
   busy_ = false;
   link_->changed_.notify_all();
@@ -227,17 +227,17 @@ Error Handle::stuck(const char* what) const {
                "NCCL_SOCKET_IFNAME names the interface; or raise comm.timeout");
 }
 
-void Handle::look_after(std::unique_lock<std::mutex>& lock) {
-  forget_ended_work();
+void Handle::check_progress(std::unique_lock<std::mutex>& lock) {
+  drop_completed_work();
   if (pending_count_ == 0) return;
   const auto waited = Clock::now() - moved_;
   std::optional<Error> error;
   if (const auto gone = members_gone(); waited >= kGoodbyeTime && !gone.empty()) {
-    error = rank_left(link_->group().name_of(gone));
+    error = rank_left_error(link_->group().name_of(gone));
   } else if (waited >= link_->options().timeout) {
     const std::vector<int> behind = members_behind(lock, pending_[first_].count);
     if (!behind.empty()) {
-      error = ranks_late(link_->group().name_of(behind), link_->options().timeout.count());
+      error = ranks_late_error(link_->group().name_of(behind), link_->options().timeout.count());
     } else if (overdue_) {
       error = stuck("a collective");
     } else {
@@ -248,7 +248,7 @@ void Handle::look_after(std::unique_lock<std::mutex>& lock) {
   if (!error) return;
   Link& link = *link_;  // *this may be destroyed while the lock is not held
   lock.unlock();
-  link.fail_and_tell(*error);
+  link.fail_and_report(*error);
   lock.lock();
 }
 

@@ -54,8 +54,8 @@ class Handle {
               uint64_t count);
   void track(cudaStream_t stream, uint64_t count);
   // Checks whether pending work has ended. Fails the link if a rank has left it or is late.
-  void look_after(std::unique_lock<std::mutex>& lock);
-  void forget_ended_work();
+  void check_progress(std::unique_lock<std::mutex>& lock);
+  void drop_completed_work();
   std::vector<int> members_gone() const;
   // The members that delay operation `count`. Releases the lock while it runs.
   std::vector<int> members_behind(std::unique_lock<std::mutex>& lock, uint64_t count);
@@ -82,7 +82,7 @@ void Handle::issue(const char* what, Stream& stream, const Call& call) {
   use_device(link_->device());
   const cudaStream_t on = stream_of(stream);
   const bool recorded = is_capturing(on);
-  const uint64_t count = recorded ? 0 : link_->lifeline().enter(id_);
+  const uint64_t count = recorded ? 0 : link_->peer_monitor().begin_operation(id_);
   std::unique_lock lock(link_->mutex_);
   link_->throw_error();
   settle(lock, call(comm_, on), what, count);

@@ -51,7 +51,7 @@ std::optional<std::string> collect(const Keys& keys, std::string all, int ids, c
 std::vector<int> missing_makers(const Keys& keys, int ids, int ranks, const IdWait& wait) {
   std::vector<int> missing;
   for (int index = 1; index < ids; ++index) {
-    if (!wait.get(keys.of(index))) missing.push_back(maker_of(index, ids, ranks));
+    if (!wait.get(keys.of(index))) missing.push_back(creator_of(index, ids, ranks));
   }
   if (missing.empty()) missing.push_back(0);
   return missing;
@@ -71,7 +71,7 @@ int ids_for(int ranks) {
   return static_cast<int>((ranks + share - 1) / share);
 }
 
-int maker_of(int index, int ids, int ranks) {
+int creator_of(int index, int ids, int ranks) {
   return static_cast<int>(static_cast<int64_t>(index) * ranks / ids);
 }
 
@@ -81,7 +81,7 @@ std::vector<ncclUniqueId> exchange_ids(const std::string& name, int rank, int ra
   const Keys keys{name};
   std::string own;
   for (int index = 0; index < ids; ++index) {
-    if (maker_of(index, ids, ranks) != rank) continue;
+    if (creator_of(index, ids, ranks) != rank) continue;
     own = bytes_of(make_unique_id());
     if (rank != 0)
       // Each rank makes at most one id, because shares are not empty.

@@ -21,7 +21,7 @@ ncclUniqueId make_unique_id();
 // (default 128).
 int ids_for(int ranks);
 // The rank that makes id `index` of `ids`: the first of its share.
-int maker_of(int index, int ids, int ranks);
+int creator_of(int index, int ids, int ranks);
 
 // How a rank waits for the ids of others.
 struct IdWait {

@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook(50);  // interval of the watcher's checks
+constexpr std::chrono::milliseconds kPollInterval(50);  // interval of the watcher's checks
 // How long a failure waits until a rank can be blamed.
 constexpr std::chrono::seconds kExplanation(2);
 
@@ -18,8 +18,8 @@ constexpr std::chrono::seconds kExplanation(2);
 
 Link::Link(const CommOptions& options)
     : options_(options), group_{options.rank, options.size, options.names} {
-  lifeline_ =
-      std::make_unique<Lifeline>(options_, group_, [this](const Error& error) { fail(error); });
+  monitor_ =
+      std::make_unique<PeerMonitor>(options_, group_, [this](const Error& error) { fail(error); });
   watcher_ = Thread("nccl-watch", [this] { watch(); });
 }
 
@@ -38,11 +38,11 @@ bool Link::fail(const Error& error) {
   return true;
 }
 
-void Link::fail_and_tell(const Error& error) {
-  if (fail(error)) lifeline_->tell(as_others_hear(error, group_));
+void Link::fail_and_report(const Error& error) {
+  if (fail(error)) monitor_->report(error_for_peers(error, group_));
 }
 
-void Link::abort(const Error& why) { fail_and_tell(why); }
+void Link::abort(const Error& why) { fail_and_report(why); }
 
 void Link::throw_error() const {
   if (error_) throw *error_;
@@ -116,8 +116,8 @@ void Link::watch() {
                                     [](const Handle* handle) { return handle->comm_ != nullptr; });
       });
     } else {
-      look_after_handles(lock);
-      if (!stop_ && !error_) changed_.wait_for(lock, kLook);
+      check_handles(lock);
+      if (!stop_ && !error_) changed_.wait_for(lock, kPollInterval);
     }
   }
 }
@@ -145,12 +145,12 @@ void Link::abort_handles(std::unique_lock<std::mutex>& lock) {
   changed_.notify_all();
 }
 
-void Link::look_after_handles(std::unique_lock<std::mutex>& lock) {
+void Link::check_handles(std::unique_lock<std::mutex>& lock) {
   if (any_broken()) {
     if (error_ || Clock::now() < broken_until_) return;
     const Error error = *broken_;
     lock.unlock();
-    fail_and_tell(error);
+    fail_and_report(error);
     lock.lock();
     return;
   }
@@ -159,7 +159,7 @@ void Link::look_after_handles(std::unique_lock<std::mutex>& lock) {
   for (Handle* handle : handles) {
     if (error_ || stop_) return;
     if (std::find(handles_.begin(), handles_.end(), handle) != handles_.end()) {
-      handle->look_after(lock);
+      handle->check_progress(lock);
     }
   }
 }

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "comm/factory.h"
-#include "comm/lifeline.h"
 #include "comm/nccl/library.h"
+#include "comm/peer_monitor.h"
 
 namespace fleet::nccl {
 
@@ -29,7 +29,7 @@ class Link {
 
   const CommOptions& options() const { return options_; }
   const Group& group() const { return group_; }
-  Lifeline& lifeline() { return *lifeline_; }
+  PeerMonitor& peer_monitor() { return *monitor_; }
   int device() const { return options_.device->index(); }
 
   // Throws the group's failure, if there is one. If only NCCL has reported it so far, waits a
@@ -51,14 +51,14 @@ class Link {
   };
 
   bool fail(const Error& error);  // returns whether it is the first failure; later ones are ignored
-  void fail_and_tell(const Error& error);
+  void fail_and_report(const Error& error);
   // Call the following functions with mutex_ held.
   void throw_error() const;
   bool any_broken();
   void report(ncclResult_t result, const char* what, ncclComm_t comm);
   void watch();
   void abort_handles(std::unique_lock<std::mutex>& lock);
-  void look_after_handles(std::unique_lock<std::mutex>& lock);
+  void check_handles(std::unique_lock<std::mutex>& lock);
 
   const CommOptions options_;
   const Group group_;
@@ -74,7 +74,7 @@ class Link {
   std::chrono::steady_clock::time_point broken_until_;
   bool stop_ = false;
   bool aborting_ = false;  // ncclCommAbort is running and may still access registered memory
-  std::unique_ptr<Lifeline> lifeline_;
+  std::unique_ptr<PeerMonitor> monitor_;
   Thread watcher_;  // the last member: it ends before the members it uses
 };
 

@@ -15,7 +15,7 @@ CompatOption variable(std::string flag, std::string value, std::string name) {
           .flags = {std::move(flag)},
           .value = std::move(value),
           .translate = [name](const std::string& text, CompatLine& line) {
-            line.exports(name + "=" + text);
+            line.export_variable(name + "=" + text);
           }};
 }
 
@@ -23,14 +23,16 @@ CompatOption another_name(std::string flag, std::string value, std::string key) 
   return {.of = kAccelerate,
           .flags = {std::move(flag)},
           .value = std::move(value),
-          .translate = [key](const std::string& text, CompatLine& line) { line.means(key, text); }};
+          .translate = [key](const std::string& text, CompatLine& line) {
+            line.set_option(key, text);
+          }};
 }
 
-CompatOption idle(std::string flag, std::string value, std::string why) {
+CompatOption ignored(std::string flag, std::string value, std::string why) {
   return {.of = kAccelerate,
           .flags = {std::move(flag)},
           .value = std::move(value),
-          .idle = std::move(why)};
+          .ignored = std::move(why)};
 }
 
 // --fsdp_state_dict_type X: FSDP_STATE_DICT_TYPE=X.
@@ -59,11 +61,11 @@ void translate_address(const std::string& address, CompatLine& line) {
   const std::string port = line.value_of("--main_process_port");
   const bool ipv6 = address.find(':') != std::string::npos;
   const std::string host = ipv6 ? "[" + address + "]" : address;
-  line.means("master", port.empty() ? host : host + ":" + port);
+  line.set_option("master", port.empty() ? host : host + ":" + port);
 }
 
 void translate_port(const std::string&, CompatLine& line) {
-  if (!line.has("--main_process_ip")) line.means_nothing("a single node takes a free port");
+  if (!line.has("--main_process_ip")) line.ignore("a single node takes a free port");
 }
 
 void add_job(std::vector<CompatOption>* all) {
@@ -86,7 +88,7 @@ void add_job(std::vector<CompatOption>* all) {
                   .flags = {"--gpu_ids"},
                   .value = "LIST",
                   .translate = [](const std::string& ids, CompatLine& line) {
-                    if (ids != "all") line.means("gpus", ids);
+                    if (ids != "all") line.set_option("gpus", ids);
                   }});
   all->push_back({.of = kAccelerate,
                   .flags = {"--config_file"},
@@ -100,10 +102,10 @@ void add_job(std::vector<CompatOption>* all) {
 
 std::vector<CompatOption> accelerate_options() {
   std::vector<CompatOption> all = {
-      idle("--multi_gpu", "", "fleetrun starts one rank per GPU, or --nproc_per_node"),
-      idle("--same_network", "", "nodes only need to reach each other"),
-      idle("--main_training_function", "NAME", "fleetrun starts programs, not functions"),
-      idle("--mpirun_hostfile", "FILE", "fleetrun starts the ranks without MPI"),
+      ignored("--multi_gpu", "", "fleetrun starts one rank per GPU, or --nproc_per_node"),
+      ignored("--same_network", "", "nodes only need to reach each other"),
+      ignored("--main_training_function", "NAME", "fleetrun starts programs, not functions"),
+      ignored("--mpirun_hostfile", "FILE", "fleetrun starts the ranks without MPI"),
       {.of = kAccelerate, .flags = {"--tpu"}, .refused = "fleetrun does not support TPUs"},
       variable("--cpu", "", "ACCELERATE_USE_CPU"),
       variable("--mixed_precision", "TYPE", "ACCELERATE_MIXED_PRECISION"),

@@ -33,8 +33,8 @@ bool have_equal_gpus(const std::vector<Resource>& all) {
 
 void use_nodes(const std::vector<ListedNode>& nodes, CompatLine& line) {
   if (nodes.size() == 1 && nodes[0].address == "localhost") return;
-  line.means_instead("ips", list_text(nodes));
-  start_over_ssh(line);
+  line.override_option("ips", list_text(nodes));
+  use_ssh(line);
 }
 
 void translate_include(const std::string& value, CompatLine& line) {
@@ -44,7 +44,7 @@ void translate_include(const std::string& value, CompatLine& line) {
                                           "start fleetrun on each node with its own --gpus");
   }
   std::map<std::string, int> counts;
-  for (const ListedNode& node : expand_nodes(line.ours("ips").value_or(""), line.flag())) {
+  for (const ListedNode& node : expand_nodes(line.own_option("ips").value_or(""), line.flag())) {
     counts[node.address] = node.devices;
   }
   const std::string& gpus = wanted[0].gpus;
@@ -53,7 +53,7 @@ void translate_include(const std::string& value, CompatLine& line) {
     nodes.push_back({one.node, gpus.empty() ? counts[one.node] : 0});
   }
   use_nodes(nodes, line);
-  if (!gpus.empty()) line.means("gpus", gpus);
+  if (!gpus.empty()) line.set_option("gpus", gpus);
 }
 
 void translate_exclude(const std::string& value, CompatLine& line) {
@@ -64,7 +64,7 @@ void translate_exclude(const std::string& value, CompatLine& line) {
     return line.refuse_without_correction("fleetrun cannot exclude single GPUs",
                                           "list the GPUs to use, as in --gpus=1,2,3");
   }
-  std::vector<ListedNode> nodes = expand_nodes(line.ours("ips").value_or(""), line.flag());
+  std::vector<ListedNode> nodes = expand_nodes(line.own_option("ips").value_or(""), line.flag());
   std::erase_if(nodes, [&](const ListedNode& node) {
     return std::any_of(unwanted.begin(), unwanted.end(),
                        [&](const Resource& one) { return one.node == node.address; });
@@ -78,21 +78,21 @@ void translate_exclude(const std::string& value, CompatLine& line) {
 
 // Takes the first `value` listed nodes.
 void translate_num_nodes(const std::string& value, CompatLine& line) {
-  std::vector<ListedNode> nodes = expand_nodes(line.ours("ips").value_or(""), line.flag());
+  std::vector<ListedNode> nodes = expand_nodes(line.own_option("ips").value_or(""), line.flag());
   long long count = 0;
   if (nodes.empty() || !parse_int(value, &count) || count < 1 ||
       static_cast<size_t>(count) > nodes.size()) {
-    return line.means_instead("nnodes", value);
+    return line.override_option("nnodes", value);
   }
   nodes.resize(static_cast<size_t>(count));
-  line.means_instead("ips", list_text(nodes));
+  line.override_option("ips", list_text(nodes));
 }
 
-CompatOption idle(std::string flag, std::string value, std::string why) {
+CompatOption ignored(std::string flag, std::string value, std::string why) {
   return {.of = kDeepSpeed,
           .flags = {std::move(flag)},
           .value = std::move(value),
-          .idle = std::move(why)};
+          .ignored = std::move(why)};
 }
 
 CompatOption refused(std::string flag, std::string value, std::string why, std::string next) {
@@ -133,19 +133,20 @@ std::vector<CompatOption> deepspeed_options() {
       {.of = kDeepSpeed,
        .flags = {"--enable_each_rank_log"},
        .value = "DIR",
-       .translate = [](const std::string& dir, CompatLine& line) { line.means("log_dir", dir); }},
+       .translate = [](const std::string& dir,
+                       CompatLine& line) { line.set_option("log_dir", dir); }},
       {.of = kDeepSpeed,
        .flags = {"--launcher_args"},
        .value = "TEXT",
        .translate = [](const std::string& text,
-                       CompatLine& line) { line.means("via_options", text); },
+                       CompatLine& line) { line.set_option("via_options", text); },
        .late = true},
-      idle("--no_local_rank", "", "ranks read it from LOCAL_RANK"),
-      idle("--no_ssh_check", "", "fleetrun names each node that it cannot reach"),
-      idle("--force_multi", "", "fleetrun starts one node like several"),
-      idle("--save_pid", "", "see fleetrun ls"),
-      idle("--bind_cores_to_rank", "", cores),
-      idle("--bind_core_list", "LIST", cores),
+      ignored("--no_local_rank", "", "ranks read it from LOCAL_RANK"),
+      ignored("--no_ssh_check", "", "fleetrun names each node that it cannot reach"),
+      ignored("--force_multi", "", "fleetrun starts one node like several"),
+      ignored("--save_pid", "", "see fleetrun ls"),
+      ignored("--bind_cores_to_rank", "", cores),
+      ignored("--bind_core_list", "LIST", cores),
       refused("--autotuning", "MODE", "fleetrun does not tune DeepSpeed's configuration",
               "run deepspeed --autotuning once"),
       refused("--elastic_training", "", "a job is elastic if --nnodes is a range",

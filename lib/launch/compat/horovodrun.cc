@@ -13,7 +13,7 @@ CompatOption variable(std::string flag, std::string value, std::string name) {
           .flags = {std::move(flag)},
           .value = std::move(value),
           .translate = [name](const std::string& text, CompatLine& line) {
-            line.exports(name + "=" + (text == "true" ? "1" : text));
+            line.export_variable(name + "=" + (text == "true" ? "1" : text));
           }};
 }
 
@@ -21,7 +21,9 @@ CompatOption another_name(std::vector<std::string> flags, std::string value, std
   return {.of = kHorovodrun,
           .flags = std::move(flags),
           .value = std::move(value),
-          .translate = [key](const std::string& text, CompatLine& line) { line.means(key, text); }};
+          .translate = [key](const std::string& text, CompatLine& line) {
+            line.set_option(key, text);
+          }};
 }
 
 CompatOption elastic(std::string flag, std::string value) {
@@ -36,7 +38,8 @@ CompatOption elastic(std::string flag, std::string value) {
 void translate_fusion_threshold(const std::string& value, CompatLine& line) {
   long long megabytes = 0;
   const bool ok = parse_int(value, &megabytes) && megabytes >= 0 && megabytes < 1 << 20;
-  line.exports("HOROVOD_FUSION_THRESHOLD=" + (ok ? std::to_string(megabytes << 20) : value));
+  line.export_variable("HOROVOD_FUSION_THRESHOLD=" +
+                       (ok ? std::to_string(megabytes << 20) : value));
 }
 
 }  // namespace
@@ -51,12 +54,14 @@ std::vector<CompatOption> horovodrun_options() {
       {.of = kHorovodrun,
        .flags = {"--ssh-port"},
        .value = "PORT",
-       .translate = [](const auto& port, auto& line) { line.means("via_options", "-p " + port); },
+       .translate = [](const auto& port,
+                       auto& line) { line.set_option("via_options", "-p " + port); },
        .late = true},
       {.of = kHorovodrun,
        .flags = {"--ssh-identity-file"},
        .value = "FILE",
-       .translate = [](const auto& file, auto& line) { line.means("via_options", "-i " + file); },
+       .translate = [](const auto& file,
+                       auto& line) { line.set_option("via_options", "-i " + file); },
        .late = true},
       another_name({"--start-timeout"}, "SECONDS", "rdzv_timeout"),
       another_name({"--reset-limit"}, "N", "max_restart"),
@@ -68,18 +73,18 @@ std::vector<CompatOption> horovodrun_options() {
       elastic("--host-discovery-script", "FILE"),
       {.of = kHorovodrun,
        .flags = {"--gloo", "--mpi", "--use-gloo", "--use-mpi", "--jsrun"},
-       .idle = "--dialect=horovod selects Horovod, which then uses Gloo"},
+       .ignored = "--dialect=horovod selects Horovod, which then uses Gloo"},
       {.of = kHorovodrun,
        .flags = {"--disable-cache"},
-       .idle = "fleetrun caches nothing between starts"},
+       .ignored = "fleetrun caches nothing between starts"},
       {.of = kHorovodrun,
        .flags = {"--network-interfaces", "--network-interface"},
        .value = "NAME",
-       .idle = "the addresses in --ips select the network"},
+       .ignored = "the addresses in --ips select the network"},
       {.of = kHorovodrun,
        .flags = {"--mpi-args"},
        .value = "TEXT",
-       .idle = "fleetrun starts the ranks without MPI"},
+       .ignored = "fleetrun starts the ranks without MPI"},
       {.of = kHorovodrun,
        .flags = {"--check-build", "-cb"},
        .refused = "it describes the build of Horovod",

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "launch/given_flags.h"
+#include "launch/command_line_flags.h"
 
 namespace fleet {
 namespace {
@@ -27,7 +27,7 @@ const CompatOption* entry_of(const GivenOption& given) {
 
 }  // namespace
 
-std::string idle_text(const std::vector<IdleFlag>& flags) {
+std::string ignored_flags_text(const std::vector<IgnoredFlag>& flags) {
   std::vector<std::string> texts;
   for (size_t i = 0; i < flags.size(); ++i) {
     const bool last_of_reason = i + 1 == flags.size() || flags[i + 1].why != flags[i].why;
@@ -53,7 +53,7 @@ const std::vector<Option>& compat_reader_options() {
   return all;
 }
 
-bool CompatLine::speaks(const std::string& launcher) const {
+bool CompatLine::uses_launcher(const std::string& launcher) const {
   return std::any_of(given_.begin(), given_.end(),
                      [&](const auto& one) { return one.first->of == launcher; });
 }
@@ -77,58 +77,58 @@ bool CompatLine::contradicts(const std::string& key, const std::string& value) {
   return true;
 }
 
-void CompatLine::exports(const std::string& variable) {
-  if (exported_.empty() && gives("export")) {
+void CompatLine::export_variable(const std::string& variable) {
+  if (exported_.empty() && has_own_option("export")) {
     exported_ = split(tree_.peek("export").value_or(""), ',');
   }
   exported_.push_back(variable);
   flags_.erase("export");
-  means("export", list_option(exported_));
+  set_option("export", list_option(exported_));
 }
 
-void CompatLine::means(const std::string& key, const std::string& value) {
+void CompatLine::set_option(const std::string& key, const std::string& value) {
   if (contradicts(key, value)) return;
-  flags_[key] = now_->flag;
-  tree_.set(key, value, now_->flag);
-  translated_.push_back({key, value, now_->flag});
-  word_.instead->push_back("--" + key + "=" + value);
+  flags_[key] = current_->flag;
+  tree_.set(key, value, current_->flag);
+  translated_.push_back({key, value, current_->flag});
+  problem_.instead->push_back("--" + key + "=" + value);
 }
 
-void CompatLine::means_instead(const std::string& key, const std::string& value) {
-  if (!gives(key)) flags_.erase(key);
-  means(key, value);
+void CompatLine::override_option(const std::string& key, const std::string& value) {
+  if (!has_own_option(key)) flags_.erase(key);
+  set_option(key, value);
 }
 
-void CompatLine::means_nothing(const std::string& why) { idle_.push_back({now_->flag, why}); }
+void CompatLine::ignore(const std::string& why) { ignored_.push_back({current_->flag, why}); }
 
 void CompatLine::refuse(const std::string& what, const std::string& next) {
-  word_.what = what;
-  word_.where = now_->flag + (now_->option->is_flag() ? "" : " " + now_->value);
-  word_.next = next;
+  problem_.what = what;
+  problem_.where = current_->flag + (current_->option->is_flag() ? "" : " " + current_->value);
+  problem_.next = next;
 }
 
 void CompatLine::refuse_without_correction(const std::string& what, const std::string& next) {
   refuse(what, next);
-  word_.instead.reset();
+  problem_.instead.reset();
 }
 
-void CompatLine::write_before(const std::string& words) { prefix_ += words + " "; }
+void CompatLine::prepend(const std::string& words) { prefix_ += words + " "; }
 
 void CompatLine::translate_one(const CompatOption& option, const GivenOption& given) {
-  now_ = &given;
-  word_ = {{}, {}, {}, given.at, given.count, std::vector<std::string>()};
-  if (!option.idle.empty()) {
-    means_nothing(option.idle);
+  current_ = &given;
+  problem_ = {{}, {}, {}, given.at, given.count, std::vector<std::string>()};
+  if (!option.ignored.empty()) {
+    ignore(option.ignored);
   } else if (option.translate) {
     option.translate(given.value, *this);
   } else {
     const std::string put = option.instead.empty() ? "leave it out" : "write " + option.instead;
     refuse(option.refused, option.next.empty() ? put : option.next);
-    if (!option.instead.empty()) word_.instead = {option.instead};
+    if (!option.instead.empty()) problem_.instead = {option.instead};
   }
 }
 
-void CompatLine::translate(OptionWords* words) {
+void CompatLine::translate(ParsedOptions* words) {
   std::vector<GivenOption> ours;
   for (const GivenOption& given : words->options) {
     if (const CompatOption* entry = entry_of(given)) {
@@ -144,7 +144,7 @@ void CompatLine::translate(OptionWords* words) {
     for (const auto& [entry, given] : given_) {
       if (entry->late != late) continue;
       translate_one(*entry, given);
-      words->bad.push_back(word_);
+      words->bad.push_back(problem_);
     }
   }
 }

@@ -13,14 +13,14 @@
 namespace fleet {
 
 // An option that was accepted but has no effect, and why.
-struct IdleFlag {
+struct IgnoredFlag {
   std::string flag, why;
 };
 // "--bind-to (ranks have cores of their own), --mca (...)"
-std::string idle_text(const std::vector<IdleFlag>& flags);
+std::string ignored_flags_text(const std::vector<IgnoredFlag>& flags);
 
 // The setting that an option of another launcher translates to.
-struct Translated {
+struct TranslatedOption {
   std::string key, value;
   std::string flag;  // the option that set it
 };
@@ -35,58 +35,58 @@ class CompatLine {
 
   // Moves the options of other launchers out of `words`. Options that cannot be used are added to
   // words->bad.
-  void translate(OptionWords* words);
+  void translate(ParsedOptions* words);
 
-  const std::vector<Translated>& translated() const { return translated_; }
-  const std::vector<IdleFlag>& idle() const { return idle_; }
+  const std::vector<TranslatedOption>& translated() const { return translated_; }
+  const std::vector<IgnoredFlag>& ignored() const { return ignored_; }
   // Words before `fleetrun` in the corrected command, quoted for a shell: "NAME=value ".
   const std::string& prefix() const { return prefix_; }
 
   // --- for CompatOption::translate: the methods below act on the current option ---
 
   // The current value of one of our options.
-  std::optional<std::string> ours(const std::string& key) const { return tree_.peek(key); }
+  std::optional<std::string> own_option(const std::string& key) const { return tree_.peek(key); }
   // Whether the line has an option that only this launcher knows.
-  bool speaks(const std::string& launcher) const;
+  bool uses_launcher(const std::string& launcher) const;
   // Whether the line has this flag of another launcher.
   bool has(const std::string& flag) const;
   std::string value_of(const std::string& flag) const;  // "" if the line lacks the flag
-  const std::string& flag() const { return now_->flag; }
+  const std::string& flag() const { return current_->flag; }
 
   // Sets `key`. Rejected if the line already sets another value.
-  void means(const std::string& key, const std::string& value);
+  void set_option(const std::string& key, const std::string& value);
   // Sets `key`, replacing what another launcher's option has set.
-  void means_instead(const std::string& key, const std::string& value);
+  void override_option(const std::string& key, const std::string& value);
   // Records the value of a rejected option, so that the options after it can use it.
-  void would_mean(const std::string& key, const std::string& value) {
-    tree_.set(key, value, now_->flag);
+  void assume_option(const std::string& key, const std::string& value) {
+    tree_.set(key, value, current_->flag);
   }
   // Whether the line itself has this option of ours.
-  bool gives(const std::string& key) const { return ours_.contains(key); }
+  bool has_own_option(const std::string& key) const { return ours_.contains(key); }
   // Adds a variable to the ranks' environment: "NAME=VALUE", or "NAME" with its local value
   // (--export).
-  void exports(const std::string& variable);
-  void means_nothing(const std::string& why);
+  void export_variable(const std::string& variable);
+  void ignore(const std::string& why);
   // Rejects the current option. The corrected line has the options passed to means(), if any.
   void refuse(const std::string& what, const std::string& next);
   void refuse_without_correction(const std::string& what, const std::string& next);
-  void write_before(const std::string& words);  // put before the corrected command
+  void prepend(const std::string& words);  // put before the corrected command
 
  private:
   bool contradicts(const std::string& key, const std::string& value);
   void translate_one(const CompatOption& option, const GivenOption& given);
 
   ConfigTree tree_;
-  std::vector<Translated> translated_;
-  std::vector<IdleFlag> idle_;
+  std::vector<TranslatedOption> translated_;
+  std::vector<IgnoredFlag> ignored_;
   std::vector<std::pair<const CompatOption*, GivenOption>> given_;
   std::map<std::string, std::string>
       flags_;  // our keys that the line sets, and the flag that set each
   std::vector<std::string> exported_;
   std::set<std::string> ours_;  // our keys given directly
   std::string prefix_;
-  const GivenOption* now_ = nullptr;
-  BadOption word_;  // the current option; bad if `what` is set
+  const GivenOption* current_ = nullptr;
+  BadOption problem_;  // the current option; bad if `what` is set
 };
 
 }  // namespace fleet

@@ -10,21 +10,21 @@ constexpr char kCores[] = "fleetrun divides the cores of a node among its ranks"
 constexpr char kNoMpi[] = "fleetrun does not configure the ranks' communication";
 constexpr char kShown[] = "--dry_run shows what fleetrun starts";
 
-CompatOption idle(std::vector<std::string> flags, std::string value, std::string why,
-                  int values = 1) {
+CompatOption ignored(std::vector<std::string> flags, std::string value, std::string why,
+                     int values = 1) {
   return {.of = kMpirun,
           .flags = std::move(flags),
           .value = std::move(value),
           .values = values,
-          .idle = std::move(why)};
+          .ignored = std::move(why)};
 }
 
 // Slots are counted by --ips as well.
 void translate_map_by(const std::string& value, CompatLine& line) {
   const std::vector<std::string> parts = split(value, ':');
   const bool per_node = parts.size() >= 3 && parts[0] == "ppr" && parts[2] == "node";
-  if (per_node && !gives_total_ranks(line)) return line.means("nproc_per_node", parts[1]);
-  line.means_nothing(kCores);
+  if (per_node && !gives_total_ranks(line)) return line.set_option("nproc_per_node", parts[1]);
+  line.ignore(kCores);
 }
 
 // -genv NAME VALUE
@@ -76,25 +76,25 @@ std::vector<CompatOption> nodes_and_ranks() {
 
 std::vector<CompatOption> without_meaning() {
   return {
-      idle({"--allow-run-as-root"}, "", "fleetrun also runs as root"),
-      idle({"--bind-to"}, "HOW", kCores),
-      idle({"--rank-by"}, "HOW", kCores),
-      idle({"--report-bindings"}, "", kCores),
-      idle({"--use-hwthread-cpus"}, "", kCores),
-      idle({"--bycore", "--bynode", "--byslot", "--bind-to-core", "--bind-to-none",
-            "--bind-to-socket"},
-           "", kCores),
-      idle({"--cpus-per-proc", "--cpus-per-rank", "--cpu-set"}, "LIST", kCores),
-      idle({"--oversubscribe", "--nooversubscribe"}, "", kCores),
-      idle({"--mca", "--gmca", "--pmixmca", "--prtemca"}, "KEY VALUE", kNoMpi, 2),
-      idle({"--iface"}, "NAME", kNoMpi),
-      idle({"--display-map", "--display-allocation", "--display-devel-map"}, "", kShown),
-      idle({"--display"}, "WHAT", kShown),
-      idle({"--tag-output", "-prepend-rank"}, "", "lines of several ranks carry their rank"),
-      idle({"--merge-stderr-to-stdout"}, "", "logs hold both streams in order"),
-      idle({"--verbose", "-v"}, "", "use --log_level=DEBUG"),
-      idle({"-genvall", "-envall"}, "", "ranks inherit this environment"),
-      idle({"--bootstrap"}, "NAME", "--via selects how to reach the nodes"),
+      ignored({"--allow-run-as-root"}, "", "fleetrun also runs as root"),
+      ignored({"--bind-to"}, "HOW", kCores),
+      ignored({"--rank-by"}, "HOW", kCores),
+      ignored({"--report-bindings"}, "", kCores),
+      ignored({"--use-hwthread-cpus"}, "", kCores),
+      ignored({"--bycore", "--bynode", "--byslot", "--bind-to-core", "--bind-to-none",
+               "--bind-to-socket"},
+              "", kCores),
+      ignored({"--cpus-per-proc", "--cpus-per-rank", "--cpu-set"}, "LIST", kCores),
+      ignored({"--oversubscribe", "--nooversubscribe"}, "", kCores),
+      ignored({"--mca", "--gmca", "--pmixmca", "--prtemca"}, "KEY VALUE", kNoMpi, 2),
+      ignored({"--iface"}, "NAME", kNoMpi),
+      ignored({"--display-map", "--display-allocation", "--display-devel-map"}, "", kShown),
+      ignored({"--display"}, "WHAT", kShown),
+      ignored({"--tag-output", "-prepend-rank"}, "", "lines of several ranks carry their rank"),
+      ignored({"--merge-stderr-to-stdout"}, "", "logs hold both streams in order"),
+      ignored({"--verbose", "-v"}, "", "use --log_level=DEBUG"),
+      ignored({"-genvall", "-envall"}, "", "ranks inherit this environment"),
+      ignored({"--bootstrap"}, "NAME", "--via selects how to reach the nodes"),
   };
 }
 
@@ -112,18 +112,20 @@ std::vector<CompatOption> with_another_name() {
       {.of = kMpirun,
        .flags = {"--output-filename"},
        .value = "DIR",
-       .translate = [](const auto& value,
-                       auto& line) { line.means("log_dir", value.substr(0, value.find(':'))); }},
+       .translate =
+           [](const auto& value, auto& line) {
+             line.set_option("log_dir", value.substr(0, value.find(':')));
+           }},
       {.of = kMpirun,
        .flags = {"--timestamp-output"},
-       .translate = [](const auto&, auto& line) { line.means("timestamps", "console"); }},
+       .translate = [](const auto&, auto& line) { line.set_option("timestamps", "console"); }},
       {.of = kMpirun,
        .flags = {"--timeout"},
        .value = "SECONDS",
        .translate =
            [](const std::string& value, CompatLine& line) {
              line.refuse("fleetrun has no time limit for a job", "start it with timeout " + value);
-             line.write_before("timeout " + value);
+             line.prepend("timeout " + value);
            }},
       refused({"--wdir", "--wd"}, "DIR", "ranks run in this directory", "cd there first"),
       refused({"--app", "--configfile"}, "FILE", "all ranks run one program"),

@@ -48,12 +48,12 @@ std::vector<ListedNode> merged(const std::vector<ListedNode>& nodes) {
 void use_nodes(const std::vector<ListedNode>& nodes, CompatLine& line) {
   if (nodes.size() == 1 && is_this_host(nodes[0].address)) {
     const bool counted = nodes[0].devices > 0 && !gives_total_ranks(line);
-    if (counted) line.means("nproc_per_node", std::to_string(nodes[0].devices));
+    if (counted) line.set_option("nproc_per_node", std::to_string(nodes[0].devices));
     return;
   }
-  if (line.has("--no_ssh")) return line.means("nnodes", std::to_string(nodes.size()));
-  line.means("ips", list_text(nodes));
-  start_over_ssh(line);
+  if (line.has("--no_ssh")) return line.set_option("nnodes", std::to_string(nodes.size()));
+  line.set_option("ips", list_text(nodes));
+  use_ssh(line);
 }
 
 // Fills nodes in order, as mpirun does.
@@ -68,7 +68,7 @@ std::vector<ListedNode> filled(std::vector<ListedNode> nodes, int total) {
 
 void share_out(const std::string& value, int total, int nodes, CompatLine& line) {
   if (total % nodes == 0) {
-    line.means("nproc_per_node", std::to_string(total / nodes));
+    line.set_option("nproc_per_node", std::to_string(total / nodes));
     return;
   }
   line.refuse_without_correction("it is the total number of ranks, and " + value +
@@ -78,7 +78,7 @@ void share_out(const std::string& value, int total, int nodes, CompatLine& line)
 
 // The number of nodes; -1 if --nnodes is a range.
 int counted_nodes(const CompatLine& line) {
-  const std::string text = line.ours("nnodes").value_or("");
+  const std::string text = line.own_option("nnodes").value_or("");
   long long nodes = 0;
   if (text.find(':') != std::string::npos) return -1;
   if (parse_int(text, &nodes) && nodes > 0 && nodes < 65536) return static_cast<int>(nodes);
@@ -86,21 +86,21 @@ int counted_nodes(const CompatLine& line) {
   return step && parse_int(*step, &nodes) && nodes > 0 ? static_cast<int>(nodes) : 1;
 }
 
-void spread_over_listed(const std::string& value, int total, const std::string& list,
-                        CompatLine& line) {
+void distribute_over_listed(const std::string& value, int total, const std::string& list,
+                            CompatLine& line) {
   const std::vector<ListedNode> nodes = expand_nodes(list, line.flag());
   const bool counted = std::all_of(nodes.begin(), nodes.end(),
                                    [](const ListedNode& node) { return node.devices > 0; });
   if (!counted) return share_out(value, total, static_cast<int>(nodes.size()), line);
   const int sum = sum_of(nodes);
   if (total == sum) return;
-  if (total > sum || line.gives("ips")) {
+  if (total > sum || line.has_own_option("ips")) {
     line.refuse_without_correction(
         "it is the total number of ranks, and the nodes have " + std::to_string(sum),
         "change the counts: " + list);
     return;
   }
-  line.means_instead("ips", list_text(filled(nodes, total)));
+  line.override_option("ips", list_text(filled(nodes, total)));
 }
 
 }  // namespace
@@ -113,11 +113,11 @@ bool gives_total_ranks(const CompatLine& line) {
   return false;
 }
 
-void start_over_ssh(CompatLine& line) {
+void use_ssh(CompatLine& line) {
   for (const char* key : {"via", "host", "rank", "master"}) {
-    if (line.gives(key)) return;
+    if (line.has_own_option(key)) return;
   }
-  line.means("via", "ssh");
+  line.set_option("via", "ssh");
 }
 
 void translate_hosts(const std::string& value, CompatLine& line) {
@@ -131,31 +131,31 @@ void translate_host_file(const std::string& path, CompatLine& line) {
 void translate_total_ranks(const std::string& value, CompatLine& line) {
   long long total = 0;
   if (!parse_int(value, &total) || total < 1 || total > 1'000'000) {
-    return line.means("nproc_per_node", value);  // its own check reports the error
+    return line.set_option("nproc_per_node", value);  // its own check reports the error
   }
-  const std::string list = line.ours("ips").value_or("");
+  const std::string list = line.own_option("ips").value_or("");
   const int ranks = static_cast<int>(total), nodes = counted_nodes(line);
-  if (!list.empty()) return spread_over_listed(value, ranks, list, line);
+  if (!list.empty()) return distribute_over_listed(value, ranks, list, line);
   if (nodes < 0) {
     return line.refuse_without_correction(
-        "it is the total number of ranks, which is unknown for a job of " + *line.ours("nnodes") +
-            " nodes",
+        "it is the total number of ranks, which is unknown for a job of " +
+            *line.own_option("nnodes") + " nodes",
         "give --nproc_per_node=N");
   }
   share_out(value, ranks, nodes, line);
 }
 
 void translate_variable(const std::string& value, CompatLine& line) {
-  const auto via = line.ours("via");
+  const auto via = line.own_option("via");
   const bool elsewhere = via == "ssh" || via == "fleetd";
   const bool named_only = value.find('=') == std::string::npos;
-  if (named_only && !elsewhere) return line.means_nothing("ranks inherit this environment");
-  if (named_only && !get_env(value)) return line.means_nothing("it is not set here");
-  line.exports(value);
+  if (named_only && !elsewhere) return line.ignore("ranks inherit this environment");
+  if (named_only && !get_env(value)) return line.ignore("it is not set here");
+  line.export_variable(value);
 }
 
 void translate_ranks_per_node(const std::string& value, CompatLine& line) {
-  line.means("nproc_per_node", value);
+  line.set_option("nproc_per_node", value);
 }
 
 }  // namespace fleet

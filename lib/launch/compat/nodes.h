@@ -23,6 +23,6 @@ void translate_variable(const std::string& value, CompatLine& line);
 bool gives_total_ranks(const CompatLine& line);
 
 // Adds --via=ssh, unless the line shows that fleetrun runs on each node.
-void start_over_ssh(CompatLine& line);
+void use_ssh(CompatLine& line);
 
 }  // namespace fleet

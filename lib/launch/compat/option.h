@@ -18,7 +18,7 @@ struct CompatOption {
   int values = 1;                  // words of the value: two of "--mca KEY VALUE"
 
   // The action, one of these:
-  std::string idle = {};     // accepted without effect; the reason, which is printed once
+  std::string ignored = {};  // accepted without effect; the reason, which is printed once
   std::string refused = {};  // rejected; the reason
   std::function<void(const std::string& value, CompatLine& line)> translate = {};
 

@@ -17,24 +17,26 @@ CompatOption refused(std::vector<std::string> flags, std::string value, std::str
           .next = std::move(next)};
 }
 
-CompatOption idle(std::vector<std::string> flags, std::string value, std::string why) {
-  return {
-      .of = kPaddle, .flags = std::move(flags), .value = std::move(value), .idle = std::move(why)};
+CompatOption ignored(std::vector<std::string> flags, std::string value, std::string why) {
+  return {.of = kPaddle,
+          .flags = std::move(flags),
+          .value = std::move(value),
+          .ignored = std::move(why)};
 }
 
 // Without etcd, nodes need another rendezvous address.
 void translate_elastic_server(const std::string&, CompatLine& line) {
-  if (line.ours("master") || line.ours("ips")) return line.means_nothing(kBuiltIn);
+  if (line.own_option("master") || line.own_option("ips")) return line.ignore(kBuiltIn);
   line.refuse(kBuiltIn, "give every node the same --master=ADDRESS:PORT of one of them");
 }
 
 // etcd://10.0.0.1:2379
 void translate_etcd_master(const std::string& value, CompatLine& line) {
-  const std::string nodes = line.ours("nnodes").value_or("1");
-  if (nodes == "1") return line.means_nothing(kBuiltIn);
+  const std::string nodes = line.own_option("nnodes").value_or("1");
+  if (nodes == "1") return line.ignore(kBuiltIn);
   line.refuse(kBuiltIn, "give every node the same --master=ADDRESS:PORT of one of them");
   const std::string host = value.substr(std::string("etcd://").size());
-  line.means("master", host.substr(0, host.rfind(':')));
+  line.set_option("master", host.substr(0, host.rfind(':')));
 }
 
 void translate_run_mode(const std::string&, CompatLine& line) {
@@ -84,9 +86,9 @@ std::vector<CompatOption> paddle_options() {
        .value = "MODE",
        .translate = translate_run_mode,
        .when = [](const std::string& value) { return value == "ps-heter"; }},
-      idle({"--backend"}, "NAME", "the devices determine the transport"),
-      idle({"--legacy"}, "BOOL", "there is one launcher"),
-      idle({"--enable_gpu_log"}, "BOOL", "fleetrun does not log GPUs; see nvidia-smi"),
+      ignored({"--backend"}, "NAME", "the devices determine the transport"),
+      ignored({"--legacy"}, "BOOL", "there is one launcher"),
+      ignored({"--enable_gpu_log"}, "BOOL", "fleetrun does not log GPUs; see nvidia-smi"),
       refused({"--auto_parallel_config"}, "FILE", "fleetrun has no plan that maps ranks to devices",
               "choose them with --gpus and --nproc_per_node"),
       refused({"--auto_tuner_json"}, "FILE", "fleetrun starts one job and does not tune it",

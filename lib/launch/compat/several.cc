@@ -9,38 +9,38 @@ namespace {
 
 // Means nodes for srun, ranks per node for mpirun.
 void translate_capital_n(const std::string& value, CompatLine& line) {
-  if (line.speaks("srun")) return translate_srun_nodes(value, line);
-  if (line.speaks("mpirun")) return translate_ranks_per_node(value, line);
+  if (line.uses_launcher("srun")) return translate_srun_nodes(value, line);
+  if (line.uses_launcher("mpirun")) return translate_ranks_per_node(value, line);
   line.refuse("it means nodes for srun, ranks per node for mpirun",
               "write --nproc_per_node=" + value + " or --nnodes=" + value);
-  line.means("nproc_per_node", value);
+  line.set_option("nproc_per_node", value);
 }
 
 // Total number of ranks; number of nodes with Paddle's elastic options.
 void translate_np(const std::string& value, CompatLine& line) {
-  if (line.speaks("Paddle")) return line.means("nnodes", value);
+  if (line.uses_launcher("Paddle")) return line.set_option("nnodes", value);
   translate_total_ranks(value, line);
 }
 
 // Means variables for mpirun, nodes to exclude for srun.
 void translate_x(const std::string& value, CompatLine& line) {
-  if (line.speaks("srun")) return give_to_srun("--exclude=" + value, line);
+  if (line.uses_launcher("srun")) return pass_to_srun("--exclude=" + value, line);
   translate_variable(value, line);
 }
 
 // Means the number of ranks for mpirun, cores per rank for srun.
 void translate_c(const std::string& value, CompatLine& line) {
-  if (line.speaks("mpirun")) return translate_total_ranks(value, line);
-  line.means_nothing("fleetrun divides the cores of a node among its ranks");
+  if (line.uses_launcher("mpirun")) return translate_total_ranks(value, line);
+  line.ignore("fleetrun divides the cores of a node among its ranks");
 }
 
 // Means a port for horovodrun, a partition for srun.
 void translate_p(const std::string& value, CompatLine& line) {
   const bool is_port =
       std::all_of(value.begin(), value.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
-  if (!is_port) return give_to_srun("--partition=" + value, line);
-  if (line.ours("via") == "ssh") return line.means("via_options", "-p " + value);
-  line.means_nothing("fleetrun connects to no other node by ssh here");
+  if (!is_port) return pass_to_srun("--partition=" + value, line);
+  if (line.own_option("via") == "ssh") return line.set_option("via_options", "-p " + value);
+  line.ignore("fleetrun connects to no other node by ssh here");
 }
 
 }  // namespace
@@ -65,8 +65,8 @@ std::vector<CompatOption> several_options() {
        .value = "NAME",
        .translate =
            [](const std::string& value, CompatLine& line) {
-             if (value == "slurm" || value == "SLURM") return line.means("via", "slurm");
-             line.means_nothing("--via selects how to reach the nodes");
+             if (value == "slurm" || value == "SLURM") return line.set_option("via", "slurm");
+             line.ignore("--via selects how to reach the nodes");
            }},
   };
 }

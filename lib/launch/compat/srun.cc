@@ -11,9 +11,9 @@ namespace {
 
 constexpr char kSrun[] = "srun";
 
-CompatOption idle(std::vector<std::string> flags, std::string value, std::string why) {
+CompatOption ignored(std::vector<std::string> flags, std::string value, std::string why) {
   return {
-      .of = kSrun, .flags = std::move(flags), .value = std::move(value), .idle = std::move(why)};
+      .of = kSrun, .flags = std::move(flags), .value = std::move(value), .ignored = std::move(why)};
 }
 
 CompatOption refused(std::vector<std::string> flags, std::string value, std::string why,
@@ -34,7 +34,7 @@ std::vector<CompatOption> of_the_step() {
                    .flags = std::move(flags),
                    .value = value,
                    .translate = [name](const std::string& text, CompatLine& line) {
-                     give_to_srun(text == "true" ? name : name + "=" + text, line);
+                     pass_to_srun(text == "true" ? name : name + "=" + text, line);
                    }});
   };
   add({"--partition"}, "NAME");
@@ -65,7 +65,7 @@ bool is_whole_environment(const std::string& value) {
 }
 
 void translate_export(const std::string& value, CompatLine& line) {
-  if (value == "ALL") return line.means_nothing("ranks inherit this environment");
+  if (value == "ALL") return line.ignore("ranks inherit this environment");
   if (value == "NONE") {
     return line.refuse("ranks inherit this environment", "start it with env -i NAME=VALUE ...");
   }
@@ -95,7 +95,7 @@ std::vector<CompatOption> of_tasks() {
       {.of = kSrun,
        .flags = {"--mpi"},
        .value = "TYPE",
-       .idle = "--dialect selects the environment variables of the ranks",
+       .ignored = "--dialect selects the environment variables of the ranks",
        .when = [](const std::string& type) { return type != "true"; }},
       {.of = kSrun,
        .flags = {"--export"},
@@ -106,16 +106,16 @@ std::vector<CompatOption> of_tasks() {
       {.of = kSrun,
        .flags = {"-t"},
        .value = "TIME",
-       .translate = [](const auto& value, auto& line) { give_to_srun("--time=" + value, line); },
+       .translate = [](const auto& value, auto& line) { pass_to_srun("--time=" + value, line); },
        .when = is_time},
-      idle({"--cpus-per-task"}, "N", "fleetrun divides the cores of a node among its ranks"),
-      idle({"--cpu-bind", "--mem-bind", "--hint", "--distribution"}, "HOW",
-           "fleetrun divides the cores of a node among its ranks"),
-      idle({"--gpus-per-task", "--gpu-bind"}, "N", "every rank has its own GPU"),
-      idle({"--label", "-l"}, "", "lines of several ranks carry their rank"),
-      idle({"--unbuffered", "-u"}, "", "fleetrun shows lines as they arrive"),
-      idle({"-K"}, "", "the first failure ends the job"),
-      idle({"--kill-on-bad-exit"}, "0|1", "the first failure ends the job"),
+      ignored({"--cpus-per-task"}, "N", "fleetrun divides the cores of a node among its ranks"),
+      ignored({"--cpu-bind", "--mem-bind", "--hint", "--distribution"}, "HOW",
+              "fleetrun divides the cores of a node among its ranks"),
+      ignored({"--gpus-per-task", "--gpu-bind"}, "N", "every rank has its own GPU"),
+      ignored({"--label", "-l"}, "", "lines of several ranks carry their rank"),
+      ignored({"--unbuffered", "-u"}, "", "fleetrun shows lines as they arrive"),
+      ignored({"-K"}, "", "the first failure ends the job"),
+      ignored({"--kill-on-bad-exit"}, "0|1", "the first failure ends the job"),
       refused({"--output", "-o", "--error", "-e"}, "FILE", "ranks write their logs to --log_dir"),
       refused({"--pty"}, "", "fleetrun gives ranks no terminal", "see fleetrun debug"),
       refused({"-D"}, "DIR", "ranks run in this directory", "cd there first"),
@@ -125,28 +125,28 @@ std::vector<CompatOption> of_tasks() {
 
 }  // namespace
 
-void give_to_srun(const std::string& word, CompatLine& line) {
+void pass_to_srun(const std::string& word, CompatLine& line) {
   if (in_slurm_allocation(get_env)) {
-    if (!line.gives("via")) line.means("via", "slurm");
-    const std::string before = line.ours("via_options").value_or("");
-    return line.means_instead("via_options", (before.empty() ? "" : before + " ") + word);
+    if (!line.has_own_option("via")) line.set_option("via", "slurm");
+    const std::string before = line.own_option("via_options").value_or("");
+    return line.override_option("via_options", (before.empty() ? "" : before + " ") + word);
   }
   line.refuse("it needs Slurm, and fleetrun does not run in an allocation",
               "start fleetrun with srun");
   if (line.prefix().find("srun ") == std::string::npos) {
-    line.write_before("srun --ntasks-per-node=1");
+    line.prepend("srun --ntasks-per-node=1");
   }
-  line.write_before(shell_word(word));
+  line.prepend(shell_word(word));
 }
 
 void translate_srun_nodes(const std::string& value, CompatLine& line) {
-  if (value == "1") return line.means("nnodes", "1");
+  if (value == "1") return line.set_option("nnodes", "1");
   if (in_slurm_allocation(get_env)) {
-    if (!line.gives("via")) line.means("via", "slurm");
-    return line.means("nnodes", value);
+    if (!line.has_own_option("via")) line.set_option("via", "slurm");
+    return line.set_option("nnodes", value);
   }
-  give_to_srun("--nodes=" + value, line);
-  line.would_mean("nnodes", value);
+  pass_to_srun("--nodes=" + value, line);
+  line.assume_option("nnodes", value);
 }
 
 std::vector<CompatOption> srun_options() {

@@ -18,13 +18,13 @@ namespace fleet {
 class AsyncStore;
 
 // What a dialect's service needs. Every member outlives the service.
-struct ServicePlace {
+struct ServiceContext {
   boost::asio::io_context& loop;
   Assignment assignment;
   int port = 0;  // RankContext::service_port: held; listen on it with SO_REUSEADDR
   std::shared_ptr<AsyncStore> store;  // the store of this generation; answers on the loop
   // Writes to a rank's service socket, if the dialect has one.
-  std::function<void(int local_rank, std::string bytes)> tell;
+  std::function<void(int local_rank, std::string bytes)> send;
 };
 
 struct Dialect {
@@ -42,12 +42,12 @@ struct Dialect {
   // Writes the files that the variables name into the log folder, before ranks start.
   void (*write_files)(const Assignment&, const RankContext&) = nullptr;
   // Serves the ranks while they run, on the agent's loop.
-  std::unique_ptr<RankService> (*serve)(const ServicePlace&) = nullptr;
+  std::unique_ptr<RankService> (*serve)(const ServiceContext&) = nullptr;
   // The host that the dialect's library may reach through a proxy set in the environment; nullptr
   // if it uses no proxy.
   std::string (*proxied_host)(const Assignment&) = nullptr;
-  bool wants_port = false;    // serve() listens on ServicePlace::port
-  bool wants_socket = false;  // ranks get a service socket: descriptor kServiceDescriptor
+  bool needs_port = false;    // serve() listens on ServiceContext::port
+  bool needs_socket = false;  // ranks get a service socket: descriptor kServiceDescriptor
 };
 
 // All dialects, in the order in which their variables are set.
@@ -57,16 +57,16 @@ std::string dialect_names();  // "paddle, torch, ..."
 // nearest.
 std::vector<const Dialect*> dialects_named(const std::vector<std::string>& names);
 
-// Whether one of them sets a flag: any_dialect(names, &Dialect::wants_port).
-bool any_dialect(const std::vector<std::string>& names, bool Dialect::*wish);
+// Whether one of them sets a flag: any_dialect(names, &Dialect::needs_port).
+bool any_dialect(const std::vector<std::string>& names, bool Dialect::*capability);
 
 // The names given by --dialect. Throws kUsage for an unknown name, and for a dialect that does not
 // support `roles` (parameter servers) or `trains` (fleet-worker).
 std::vector<std::string> read_dialects(const Settings& settings, bool roles, bool trains);
 
 // The services for this node's ranks in one generation; nullptr if no dialect needs one.
-std::unique_ptr<RankService> serve_dialects(const std::vector<std::string>& names,
-                                            const ServicePlace& place);
+std::unique_ptr<RankService> start_dialect_services(const std::vector<std::string>& names,
+                                                    const ServiceContext& context);
 
 // Among the nodes that have this local rank: how many there are, and the index of this one.
 struct CrossRank {

@@ -12,8 +12,8 @@ class Services final : public RankService {
  public:
   void add(std::unique_ptr<RankService> service) { all_.push_back(std::move(service)); }
   bool empty() const { return all_.empty(); }
-  void on_rank_said(int local_rank, std::string_view bytes) override {
-    for (const auto& service : all_) service->on_rank_said(local_rank, bytes);
+  void on_rank_bytes(int local_rank, std::string_view bytes) override {
+    for (const auto& service : all_) service->on_rank_bytes(local_rank, bytes);
   }
 
  private:
@@ -53,10 +53,10 @@ std::vector<const Dialect*> dialects_named(const std::vector<std::string>& names
   return chosen;
 }
 
-bool any_dialect(const std::vector<std::string>& names, bool Dialect::*wish) {
+bool any_dialect(const std::vector<std::string>& names, bool Dialect::*capability) {
   const auto chosen = dialects_named(names);
   return std::any_of(chosen.begin(), chosen.end(),
-                     [&](const Dialect* dialect) { return dialect->*wish; });
+                     [&](const Dialect* dialect) { return dialect->*capability; });
 }
 
 std::vector<std::string> read_dialects(const Settings& settings, bool roles, bool trains) {
@@ -83,11 +83,11 @@ std::vector<std::string> read_dialects(const Settings& settings, bool roles, boo
   return names;
 }
 
-std::unique_ptr<RankService> serve_dialects(const std::vector<std::string>& names,
-                                            const ServicePlace& place) {
+std::unique_ptr<RankService> start_dialect_services(const std::vector<std::string>& names,
+                                                    const ServiceContext& context) {
   auto services = std::make_unique<Services>();
   for (const Dialect* dialect : dialects_named(names)) {
-    if (dialect->serve) services->add(dialect->serve(place));
+    if (dialect->serve) services->add(dialect->serve(context));
   }
   if (services->empty()) return nullptr;
   return services;

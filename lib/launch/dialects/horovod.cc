@@ -56,7 +56,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       case HttpReader::State::kBad:
         return respond(400, "this is a key-value server");
       case HttpReader::State::kWhole:
-        return kv->answer(reader_.request(),
+        return kv->handle(reader_.request(),
                           [self = shared_from_this()](int status, const std::string& body) {
                             self->respond(status, body);
                           });
@@ -81,11 +81,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 class HorovodService final : public RankService {
  public:
-  explicit HorovodService(const ServicePlace& place)
-      : kv_(std::make_shared<HorovodKv>(place.assignment, place.store)), acceptor_(place.loop) {
+  explicit HorovodService(const ServiceContext& context)
+      : kv_(std::make_shared<HorovodKv>(context.assignment, context.store)),
+        acceptor_(context.loop) {
     try {
       const tcp::endpoint where(asio::ip::address_v4::loopback(),
-                                static_cast<unsigned short>(place.port));
+                                static_cast<unsigned short>(context.port));
       acceptor_.open(where.protocol());
       acceptor_.set_option(tcp::acceptor::reuse_address(true));  // the port is held
       acceptor_.bind(where);
@@ -96,7 +97,7 @@ class HorovodService final : public RankService {
     accept();
   }
 
-  void on_rank_said(int, std::string_view) override {}
+  void on_rank_bytes(int, std::string_view) override {}
 
  private:
   void accept() {
@@ -116,9 +117,9 @@ class HorovodService final : public RankService {
 const Dialect kHorovodDialect = {
     .name = "horovod",
     .variables = variables,
-    .serve = [](const ServicePlace& place) -> std::unique_ptr<RankService> {
-      return std::make_unique<HorovodService>(place);
+    .serve = [](const ServiceContext& context) -> std::unique_ptr<RankService> {
+      return std::make_unique<HorovodService>(context);
     },
-    .wants_port = true};
+    .needs_port = true};
 
 }  // namespace fleet

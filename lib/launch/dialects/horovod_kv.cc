@@ -7,7 +7,7 @@ namespace fleet {
 namespace {
 
 // A rank polls. Holding its request for a moment makes it poll less.
-constexpr std::chrono::milliseconds kPatience{200};
+constexpr std::chrono::milliseconds kPollTimeout{200};
 
 int status_of(const Error& error) { return error.code() == ErrorCode::kTimeout ? 404 : 503; }
 
@@ -30,18 +30,18 @@ int HorovodKv::scope_size(const std::string& scope) const {
 }
 
 // Each use of a scope has its own key prefix, so that keys of a finished use are never read again.
-void HorovodKv::with_generation(const std::string& scope, const Respond& respond,
-                                std::function<void(const std::string& prefix)> then) {
+void HorovodKv::with_scope_round(const std::string& scope, const Respond& respond,
+                                 std::function<void(const std::string& prefix)> then) {
   const int size = scope_size(scope);
   store_->add("horovod/" + scope + "/finished", 0,
               [=, then = std::move(then)](const AsyncStore::Answer& answer) {
                 if (answer.error) return respond(503, answer.error->what());
-                const long long generation = size > 0 ? std::stoll(answer.value) / size : 0;
-                then("horovod/" + scope + "/" + std::to_string(generation) + "/");
+                const long long round = size > 0 ? std::stoll(answer.value) / size : 0;
+                then("horovod/" + scope + "/" + std::to_string(round) + "/");
               });
 }
 
-void HorovodKv::answer(const HttpRequest& request, Respond respond) {
+void HorovodKv::handle(const HttpRequest& request, Respond respond) {
   const size_t slash = request.path.find('/', 1);
   if (!request.path.starts_with('/') || slash == std::string::npos ||
       slash + 1 == request.path.size()) {
@@ -50,16 +50,16 @@ void HorovodKv::answer(const HttpRequest& request, Respond respond) {
   const std::string scope = request.path.substr(1, slash - 1);
   const std::string key = request.path.substr(slash + 1);
   if (request.method == "PUT") {
-    with_generation(scope, respond,
-                    [this, key, body = request.body, respond](const std::string& prefix) {
-                      store_->set(prefix + key, body, [respond](const AsyncStore::Answer& answer) {
-                        answer.error ? respond(status_of(*answer.error), answer.error->what())
-                                     : respond(200, "");
-                      });
-                    });
+    with_scope_round(scope, respond,
+                     [this, key, body = request.body, respond](const std::string& prefix) {
+                       store_->set(prefix + key, body, [respond](const AsyncStore::Answer& answer) {
+                         answer.error ? respond(status_of(*answer.error), answer.error->what())
+                                      : respond(200, "");
+                       });
+                     });
   } else if (request.method == "GET") {
-    with_generation(scope, respond, [this, key, respond](const std::string& prefix) {
-      store_->get(prefix + key, kPatience, [respond](const AsyncStore::Answer& answer) {
+    with_scope_round(scope, respond, [this, key, respond](const std::string& prefix) {
+      store_->get(prefix + key, kPollTimeout, [respond](const AsyncStore::Answer& answer) {
         answer.error ? respond(status_of(*answer.error), "") : respond(200, answer.value);
       });
     });

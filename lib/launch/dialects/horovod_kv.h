@@ -25,15 +25,15 @@ class HorovodKv {
       : assignment_(assignment), store_(std::move(store)) {}
 
   // Calls back once, immediately or later, but never after this object is destroyed.
-  void answer(const HttpRequest& request, Respond respond);
+  void handle(const HttpRequest& request, Respond respond);
 
   // The number of ranks that use a scope: all for "global_", those of a node for "local_HOST", one
   // of each node that has a local rank N for "cross_N". 0 if the scope is unknown.
   int scope_size(const std::string& scope) const;
 
  private:
-  void with_generation(const std::string& scope, const Respond& respond,
-                       std::function<void(const std::string& prefix)> then);
+  void with_scope_round(const std::string& scope, const Respond& respond,
+                        std::function<void(const std::string& prefix)> then);
 
   Assignment assignment_;
   std::shared_ptr<AsyncStore> store_;

@@ -23,7 +23,7 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
 
 PmiServer::Job job_of(const Assignment& assignment) {
   PmiServer::Job job;
-  job.name = "fleet_" + std::to_string(assignment.epoch());
+  job.name = "fleet_" + std::to_string(assignment.generation());
   job.size = assignment.world_size();
   job.local_size = assignment.node().nproc();
   for (const NodePlacement& node : assignment.world->nodes) {
@@ -36,14 +36,14 @@ PmiServer::Job job_of(const Assignment& assignment) {
 // them.
 class PmiService final : public RankService {
  public:
-  explicit PmiService(const ServicePlace& place)
-      : store_(place.store),
-        node_(place.assignment.node_rank),
-        nodes_(place.assignment.nnodes()),
-        server_(job_of(place.assignment), place.tell,
+  explicit PmiService(const ServiceContext& context)
+      : store_(context.store),
+        node_(context.assignment.node_rank),
+        nodes_(context.assignment.nnodes()),
+        server_(job_of(context.assignment), context.send,
                 [this](int round, const std::string& puts) { exchange(round, puts); }) {}
 
-  void on_rank_said(int local_rank, std::string_view bytes) override {
+  void on_rank_bytes(int local_rank, std::string_view bytes) override {
     server_.on_bytes(local_rank, bytes);
   }
 
@@ -56,10 +56,10 @@ class PmiService final : public RankService {
     if (nodes_ == 1) return server_.merge(puts);
     if (node_ == 0) return collect(round, 1, puts);
     store_->set(key(round, std::to_string(node_)), puts, [](AsyncStore::Answer answer) {
-      if (answer.error) complain(*answer.error);
+      if (answer.error) log_error(*answer.error);
     });
     store_->get(key(round, "all"), kAnyTime, [this](AsyncStore::Answer answer) {
-      answer.error ? complain(*answer.error) : server_.merge(answer.value);
+      answer.error ? log_error(*answer.error) : server_.merge(answer.value);
     });
   }
 
@@ -67,19 +67,19 @@ class PmiService final : public RankService {
   void collect(int round, int node, std::string puts) {
     if (node == nodes_) {
       store_->set(key(round, "all"), puts, [this, puts](AsyncStore::Answer answer) {
-        answer.error ? complain(*answer.error) : server_.merge(puts);
+        answer.error ? log_error(*answer.error) : server_.merge(puts);
       });
       return;
     }
     store_->get(key(round, std::to_string(node)), kAnyTime,
                 [this, round, node, puts = std::move(puts)](AsyncStore::Answer answer) {
-                  if (answer.error) return complain(*answer.error);
+                  if (answer.error) return log_error(*answer.error);
                   collect(round, node + 1, puts + answer.value);
                 });
   }
 
   // Ranks stay at their barrier. If the Store is gone, the job has ended anyway.
-  static void complain(const Error& error) {
+  static void log_error(const Error& error) {
     if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kStale) {
       spdlog::error("PMI: {}", error.what());
     }
@@ -95,9 +95,9 @@ class PmiService final : public RankService {
 const Dialect kMpichDialect = {
     .name = "mpich",
     .variables = variables,
-    .serve = [](const ServicePlace& place) -> std::unique_ptr<RankService> {
-      return std::make_unique<PmiService>(place);
+    .serve = [](const ServiceContext& context) -> std::unique_ptr<RankService> {
+      return std::make_unique<PmiService>(context);
     },
-    .wants_socket = true};
+    .needs_socket = true};
 
 }  // namespace fleet

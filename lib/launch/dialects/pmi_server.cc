@@ -33,9 +33,9 @@ std::string text(const std::map<std::string, std::string, std::less<>>& words,
 
 }  // namespace
 
-PmiServer::PmiServer(Job job, Tell tell, Exchange exchange)
+PmiServer::PmiServer(Job job, Send send, Exchange exchange)
     : job_(std::move(job)),
-      tell_(std::move(tell)),
+      send_(std::move(send)),
       exchange_(std::move(exchange)),
       ranks_(static_cast<size_t>(job_.local_size)) {
   values_["PMI_process_mapping"] = process_mapping(job_.ranks_per_node);
@@ -72,7 +72,7 @@ void PmiServer::on_line(int local_rank, std::string_view line) {
   if (rank.multi_line) {
     if (line == "endcmd") {
       rank.multi_line = false;
-      tell(local_rank, "cmd=spawn_result rc=-1 msg=not_supported");
+      reply(local_rank, "cmd=spawn_result rc=-1 msg=not_supported");
     }
     return;
   }
@@ -81,23 +81,23 @@ void PmiServer::on_line(int local_rank, std::string_view line) {
     return;
   }
   const Words words = words_of(line);
-  answer(local_rank, text(words, "cmd"), words);
+  handle(local_rank, text(words, "cmd"), words);
 }
 
-void PmiServer::answer(int local_rank, const std::string& command, const Words& words) {
+void PmiServer::handle(int local_rank, const std::string& command, const Words& words) {
   if (command == "init") {
     const bool ours = text(words, "pmi_version") == "1";
-    tell(local_rank, std::string("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=") +
-                         (ours ? "0" : "-1"));
+    reply(local_rank, std::string("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=") +
+                          (ours ? "0" : "-1"));
   } else if (command == "get_maxes") {
-    tell(local_rank, "cmd=maxes kvsname_max=" + std::to_string(kMaxName) + " keylen_max=" +
-                         std::to_string(kMaxKey) + " vallen_max=" + std::to_string(kMaxValue));
+    reply(local_rank, "cmd=maxes kvsname_max=" + std::to_string(kMaxName) + " keylen_max=" +
+                          std::to_string(kMaxKey) + " vallen_max=" + std::to_string(kMaxValue));
   } else if (command == "get_appnum") {
-    tell(local_rank, "cmd=appnum appnum=0");
+    reply(local_rank, "cmd=appnum appnum=0");
   } else if (command == "get_my_kvsname") {
-    tell(local_rank, "cmd=my_kvsname kvsname=" + job_.name);
+    reply(local_rank, "cmd=my_kvsname kvsname=" + job_.name);
   } else if (command == "get_universe_size") {
-    tell(local_rank, "cmd=universe_size size=" + std::to_string(job_.size));
+    reply(local_rank, "cmd=universe_size size=" + std::to_string(job_.size));
   } else if (command == "put") {
     put(local_rank, words);
   } else if (command == "get") {
@@ -105,34 +105,34 @@ void PmiServer::answer(int local_rank, const std::string& command, const Words& 
   } else if (command == "barrier_in") {
     enter_barrier(local_rank);
   } else if (command == "finalize") {
-    tell(local_rank, "cmd=finalize_ack");
+    reply(local_rank, "cmd=finalize_ack");
   } else if (command == "publish_name" || command == "unpublish_name" || command == "lookup_name") {
     const std::string verb = command.substr(0, command.find('_'));
-    tell(local_rank, "cmd=" + verb + "_result info=not_supported rc=-1 msg=not_supported");
+    reply(local_rank, "cmd=" + verb + "_result info=not_supported rc=-1 msg=not_supported");
   } else if (command != "abort") {  // the rank exits at once, and its exit code is reported
-    tell(local_rank, "cmd=" + command + "_result rc=-1 msg=unknown_command");
+    reply(local_rank, "cmd=" + command + "_result rc=-1 msg=unknown_command");
   }
 }
 
 void PmiServer::put(int local_rank, const Words& words) {
   const std::string key = text(words, "key"), value = text(words, "value");
   if (text(words, "kvsname") != job_.name) {
-    return tell(local_rank, "cmd=put_result rc=-1 msg=unknown_kvsname");
+    return reply(local_rank, "cmd=put_result rc=-1 msg=unknown_kvsname");
   }
   if (key.empty() || key.size() >= kMaxKey || value.size() >= kMaxValue) {
-    return tell(local_rank, "cmd=put_result rc=-1 msg=too_long");
+    return reply(local_rank, "cmd=put_result rc=-1 msg=too_long");
   }
   values_[key] = value;  // ranks of this node need not wait for the barrier
   new_puts_ += key + "=" + value + "\n";
-  tell(local_rank, "cmd=put_result rc=0 msg=success");
+  reply(local_rank, "cmd=put_result rc=0 msg=success");
 }
 
 void PmiServer::get(int local_rank, const Words& words) {
   const auto found = values_.find(text(words, "key"));
   if (text(words, "kvsname") != job_.name || found == values_.end() || found->second.empty()) {
-    return tell(local_rank, "cmd=get_result rc=-1 msg=key_not_found value=unknown");
+    return reply(local_rank, "cmd=get_result rc=-1 msg=key_not_found value=unknown");
   }
-  tell(local_rank, "cmd=get_result rc=0 msg=success value=" + found->second);
+  reply(local_rank, "cmd=get_result rc=0 msg=success value=" + found->second);
 }
 
 void PmiServer::enter_barrier(int local_rank) {
@@ -152,7 +152,7 @@ void PmiServer::merge(const std::string& all_puts) {
   ++round_;
   for (Rank& rank : ranks_) rank.at_barrier = false;
   for (int local_rank = 0; local_rank < job_.local_size; ++local_rank) {
-    tell(local_rank, "cmd=barrier_out");
+    reply(local_rank, "cmd=barrier_out");
   }
 }
 

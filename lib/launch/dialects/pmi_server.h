@@ -23,12 +23,12 @@ class PmiServer {
     std::vector<int> ranks_per_node;  // by node rank
   };
   // Sends a line to a rank, newline included.
-  using Tell = std::function<void(int local_rank, std::string line)>;
+  using Send = std::function<void(int local_rank, std::string line)>;
   // Called when all ranks of this node are at the barrier. `puts` are their new keys, in the format
   // of merge(). Answer by calling merge() with the puts of all nodes, including this one.
   using Exchange = std::function<void(int round, const std::string& puts)>;
 
-  PmiServer(Job job, Tell tell, Exchange exchange);
+  PmiServer(Job job, Send send, Exchange exchange);
 
   // Adds bytes that a rank wrote.
   void on_bytes(int local_rank, std::string_view bytes);
@@ -47,14 +47,14 @@ class PmiServer {
   };
 
   void on_line(int local_rank, std::string_view line);
-  void answer(int local_rank, const std::string& command, const Words& words);
+  void handle(int local_rank, const std::string& command, const Words& words);
   void put(int local_rank, const Words& words);
   void get(int local_rank, const Words& words);
   void enter_barrier(int local_rank);
-  void tell(int local_rank, const std::string& line) { tell_(local_rank, line + "\n"); }
+  void reply(int local_rank, const std::string& line) { send_(local_rank, line + "\n"); }
 
   Job job_;
-  Tell tell_;
+  Send send_;
   Exchange exchange_;
   std::vector<Rank> ranks_;
   Words values_;          // readable by every rank

@@ -8,23 +8,23 @@ namespace {
 constexpr char kAsyncErrors[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 
 // A rank's index among the ranks of nodes with the same role.
-struct RolePlace {
+struct RoleRank {
   int rank = 0, size = 0;
 };
 
-RolePlace role_place(const Assignment& assignment, int local_rank) {
-  RolePlace place{local_rank, 0};
+RoleRank role_rank(const Assignment& assignment, int local_rank) {
+  RoleRank own{local_rank, 0};
   for (const NodePlacement& node : assignment.world->nodes) {
     if (node.role != assignment.node().role) continue;
-    place.size += node.nproc();
-    if (node.node_rank < assignment.node_rank) place.rank += node.nproc();
+    own.size += node.nproc();
+    if (node.node_rank < assignment.node_rank) own.rank += node.nproc();
   }
-  return place;
+  return own;
 }
 
 Variables variables(const Assignment& assignment, int local_rank, const RankContext& context) {
   const World& world = *assignment.world;
-  const RolePlace role = role_place(assignment, local_rank);
+  const RoleRank role = role_rank(assignment, local_rank);
   Variables all = {{"RANK", std::to_string(assignment.first_rank() + local_rank)},
                    {"LOCAL_RANK", std::to_string(context.virtual_local_rank ? 0 : local_rank)},
                    {"WORLD_SIZE", std::to_string(world.world_size)},

@@ -36,7 +36,7 @@ std::string what_happened(const Reach& reach) {
       return "no answer (timeout)";
     case ReachResult::kUnreachable:
       return "unreachable (" + reach.detail + ")";
-    case ReachResult::kStranger:
+    case ReachResult::kUnexpectedPeer:
       return "another service answers: " + reach.detail;
     case ReachResult::kStalled:
       return "connects, but large packets do not arrive";
@@ -58,7 +58,7 @@ std::string advice_for(ReachResult result) {
       return "there is no route: run ip route get ADDRESS on the first of the two, or use "
              "addresses "
              "of another network in --ips";
-    case ReachResult::kStranger:
+    case ReachResult::kUnexpectedPeer:
       return "two hosts share the address, or NAT translates it: give addresses that reach the "
              "nodes directly";
     case ReachResult::kStalled:
@@ -159,12 +159,12 @@ Findings check_skew(const std::vector<NodeReport>& nodes, bool allowed) {
   if (nodes.size() < 2) return {};
   Findings found;
   const auto value = [](const NodeReport& node, const std::string& name) {
-    const auto at = node.alike.find(name);
-    return at == node.alike.end() ? std::string("not set") : "'" + at->second + "'";
+    const auto at = node.fingerprint.find(name);
+    return at == node.fingerprint.end() ? std::string("not set") : "'" + at->second + "'";
   };
   std::set<std::string> names;
   for (const NodeReport& node : nodes) {
-    for (const auto& [name, text] : node.alike) names.insert(name);
+    for (const auto& [name, text] : node.fingerprint) names.insert(name);
   }
   for (const std::string& name : names) {
     const std::string here = value(nodes[0], name);

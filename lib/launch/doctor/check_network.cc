@@ -50,8 +50,9 @@ std::string all_interfaces(const NodeFacts& node) {
 // "export NCCL_SOCKET_IFNAME=eth0" with the interface that has this node's address, if it leads to
 // the other nodes.
 std::string advice(const NodeFacts& node, const std::string& variable) {
-  const NetworkInterface* facing = node.facing();
-  if (facing && !is_host_only(facing->name)) return "export " + variable + "=" + facing->name;
+  const NetworkInterface* primary_interface = node.primary_interface();
+  if (primary_interface && !is_host_only(primary_interface->name))
+    return "export " + variable + "=" + primary_interface->name;
   return "export " + variable + " with the interface that leads to the other nodes; " +
          all_interfaces(node);
 }
@@ -80,20 +81,20 @@ std::vector<std::string> nccl_interfaces(const NodeFacts& node) {
 
 Findings check_interface(const NodeFacts& node) {
   if (node.nnodes == 1) return {};
-  const NetworkInterface* facing = node.facing();
-  if (!facing) {
+  const NetworkInterface* primary_interface = node.primary_interface();
+  if (!primary_interface) {
     return {fail(
         "interface", "no interface has this node's address " + node.address,
         "give --host, because the other nodes connect to this address; " + all_interfaces(node))};
   }
-  const std::string text = facing->name + " (" + node.numeric + ", MTU " +
-                           std::to_string(facing->mtu) + ") faces the other nodes";
-  if (is_host_only(facing->name)) {
+  const std::string text = primary_interface->name + " (" + node.numeric + ", MTU " +
+                           std::to_string(primary_interface->mtu) + ") faces the other nodes";
+  if (is_host_only(primary_interface->name)) {
     return {fail(
         "interface", text + ", but it reaches only containers and virtual machines of this host",
         "give the address of another interface in --ips or --host; " + all_interfaces(node))};
   }
-  if (!facing->up) {
+  if (!primary_interface->up) {
     return {
         fail("interface", text + ", but it is down or has no link", "check ip link and the cable")};
   }
@@ -101,8 +102,9 @@ Findings check_interface(const NodeFacts& node) {
 }
 
 Findings check_nccl_interface(const NodeFacts& node) {
-  const NetworkInterface* facing = node.facing();
-  if (node.nnodes == 1 || (facing && facing->loopback)) return {};  // all nodes are on one machine
+  const NetworkInterface* primary_interface = node.primary_interface();
+  if (node.nnodes == 1 || (primary_interface && primary_interface->loopback))
+    return {};  // all nodes are on one machine
   // Without a GPU, NCCL is not used.
   const auto complain = node.gpu.gpus.empty() ? warn : fail;
   const std::vector<std::string> names = nccl_interfaces(node);
@@ -121,21 +123,21 @@ Findings check_nccl_interface(const NodeFacts& node) {
                          " reaches only containers and virtual machines of this host",
                      next)};
   }
-  if (!facing || facing->name == first) return {ok("NCCL interface", text)};
+  if (!primary_interface || primary_interface->name == first) return {ok("NCCL interface", text)};
   if (node.interface(first)->loopback) {
     return {complain("NCCL interface", text + ", which no other node can reach", next)};
   }
   // IP over InfiniBand is a separate network, which NCCL prefers.
   if (first.starts_with("ib")) return {ok("NCCL interface", text)};
   return {warn("NCCL interface",
-               text + ", and connect to other ranks through " + first + ", while " + facing->name +
-                   " faces the other nodes",
+               text + ", and connect to other ranks through " + first + ", while " +
+                   primary_interface->name + " faces the other nodes",
                next)};
 }
 
 Findings check_gloo_interface(const NodeFacts& node) {
-  const NetworkInterface* facing = node.facing();
-  if (node.nnodes == 1 || (facing && facing->loopback)) return {};
+  const NetworkInterface* primary_interface = node.primary_interface();
+  if (node.nnodes == 1 || (primary_interface && primary_interface->loopback)) return {};
   const std::string next = advice(node, "GLOO_SOCKET_IFNAME");
   if (const std::string name = node.setting("GLOO_SOCKET_IFNAME"); !name.empty()) {
     const NetworkInterface* chosen = node.interface(split(name, ',')[0]);

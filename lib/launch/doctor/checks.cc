@@ -32,7 +32,8 @@ NodeReport report_of(const NodeFacts& node) {
   report.address = node.address;
   report.hostname = node.hostname;
   report.findings = check_node(node);
-  if (const NetworkInterface* facing = node.facing()) report.mtu = facing->mtu;
+  if (const NetworkInterface* primary_interface = node.primary_interface())
+    report.mtu = primary_interface->mtu;
   for (const GpuState& gpu : node.gpu.gpus) report.gpus.push_back(gpu.name);
   return report;
 }

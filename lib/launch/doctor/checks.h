@@ -7,7 +7,7 @@
 
 #include "launch/doctor/facts.h"
 #include "launch/doctor/finding.h"
-#include "launch/doctor/reach.h"
+#include "launch/doctor/reachability.h"
 
 namespace fleet {
 
@@ -37,8 +37,8 @@ struct NodeReport {
   Findings findings;
   int mtu = 0;  // of the interface that the other nodes connect to
   std::vector<std::string> gpus;
-  std::map<std::string, std::string> alike;  // fingerprint()
-  std::vector<Reach> reached;                // one per other node
+  std::map<std::string, std::string> fingerprint;  // fingerprint()
+  std::vector<Reach> reached;                      // one per other node
 };
 NodeReport report_of(const NodeFacts& node);
 

@@ -8,9 +8,9 @@
 #include "launch/arguments.h"
 #include "launch/doctor/exchange.h"
 #include "launch/doctor/preflight.h"
-#include "launch/meeting.h"
+#include "launch/launch_plan.h"
 #include "launch/option_rules.h"
-#include "launch/plan.h"
+#include "launch/rendezvous_setup.h"
 #include "rendezvous/client.h"
 #include "rendezvous/store_client.h"
 
@@ -37,10 +37,10 @@ JobReport meet(const LaunchPlan& plan, const NodeFacts& facts) {
   });
   const Assignment assignment = client.join(node_for_doctor(plan, server != nullptr));
   const JobSpec job = job_of(plan);
-  const auto store = connect_store(assignment.store_address, job.job_id, assignment.epoch(),
+  const auto store = connect_store(assignment.store_address, job.job_id, assignment.generation(),
                                    assignment.node_rank, plan.security);
   NodeReport mine = report_of(facts);
-  mine.alike = job.alike;
+  mine.fingerprint = job.fingerprint;
   JobReport report = exchange_reports(assignment, resolve(plan.topology.bind_address), *store,
                                       std::move(mine), plan.request.settings.boolean("allow_skew"));
   client.finish();
@@ -83,12 +83,12 @@ CommandSyntax doctor_syntax() {
 }
 
 int run_doctor(const std::vector<std::string>& arguments) {
-  LaunchRequest request = parse_arguments(arguments, ArgumentsOf::kDoctor);
-  if (answered(request, [] { return command_help(doctor_syntax()); })) return 0;
+  LaunchRequest request = parse_arguments(arguments, ArgumentsFor::kDoctor);
+  if (print_if_requested(request, [] { return command_help(doctor_syntax()); })) return 0;
   set_up_logging(request.settings.text("log_level"), "fleetrun");
   const bool json = request.dry_run.format == "json";
-  check_options(request, ArgumentsOf::kDoctor);
-  const LaunchPlan plan = make_doctors_plan(std::move(request));
+  check_options(request, ArgumentsFor::kDoctor);
+  const LaunchPlan plan = make_doctor_plan(std::move(request));
   const NodeFacts facts = gather_facts(plan);
   const JobReport report = report_on(plan, facts);
   const bool failed = report.worst() == Severity::kFail;
@@ -104,7 +104,7 @@ int run_doctor(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Command doctor_command() {
-  return {.name = "doctor", .syntax = doctor_syntax(), .run = {}, .run_words = run_doctor};
+  return {.name = "doctor", .syntax = doctor_syntax(), .run = {}, .run_unparsed = run_doctor};
 }
 
 }  // namespace fleet

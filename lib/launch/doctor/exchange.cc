@@ -5,17 +5,17 @@
 
 #include "base/error.h"
 #include "launch/addresses.h"
-#include "launch/doctor/reach.h"
+#include "launch/doctor/reachability.h"
 
 namespace fleet {
 namespace {
 
 // How much longer one node may take than another. Losing a node ends the wait earlier.
-constexpr std::chrono::milliseconds kPatience{60'000};
+constexpr std::chrono::milliseconds kNodeTimeout{60'000};
 
 uint64_t token_of(const World& world) {
   return std::hash<std::string>()(endpoint(world.master_address, world.master_port) + " " +
-                                  std::to_string(world.epoch));
+                                  std::to_string(world.generation));
 }
 
 // Tries every other node, starting with the next one, so that not all try the same node at once.
@@ -51,21 +51,21 @@ JobReport exchange_reports(const Assignment& assignment, const std::string& list
   if (nodes == 1) return examine({mine}, allow_skew);
   const uint64_t token = token_of(*assignment.world);
   const ReachServer server(listen, assignment.node().ports.at(0), token, assignment.node_rank);
-  store_barrier(store, "doctor/listening", nodes, kPatience);
+  store_barrier(store, "doctor/listening", nodes, kNodeTimeout);
   mine.reached = reach_others(assignment, token);
   store.set(report_key(assignment.node_rank), encode(mine));
   if (assignment.node_rank == 0) {
     std::vector<NodeReport> all;
     for (int rank = 0; rank < nodes; ++rank) {
-      all.push_back(decode_node_report(store.get(report_key(rank), kPatience)));
+      all.push_back(decode_node_report(store.get(report_key(rank), kNodeTimeout)));
     }
     store.set("doctor/report", encode(examine(all, allow_skew)));
   }
-  JobReport report = decode_job_report(store.get("doctor/report", kPatience));
+  JobReport report = decode_job_report(store.get("doctor/report", kNodeTimeout));
   // A node that leaves ends the job for the others, so all read the report first. The first to
   // leave may end the job before the answer to this barrier arrives here.
   try {
-    store_barrier(store, "doctor/read", nodes, kPatience);
+    store_barrier(store, "doctor/read", nodes, kNodeTimeout);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kStale) throw;
   }

@@ -6,7 +6,7 @@
 
 namespace fleet {
 
-const NetworkInterface* NodeFacts::facing() const {
+const NetworkInterface* NodeFacts::primary_interface() const {
   if (is_loopback(numeric)) {  // all of 127.0.0.0/8 belongs to lo
     const auto found = std::find_if(interfaces.begin(), interfaces.end(),
                                     [](const NetworkInterface& one) { return one.loopback; });

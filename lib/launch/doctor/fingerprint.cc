@@ -48,7 +48,7 @@ void add_libraries(bool trains, std::map<std::string, std::string>* all) {
     (*all)[name] = version.empty() ? file_identity(path) : version;
   }
   if (!trains) return;
-  const std::string beside = std::filesystem::path(worker_beside_launcher()).parent_path().string();
+  const std::string beside = std::filesystem::path(default_worker_path()).parent_path().string();
   for (const char* module : {"libfleet_cuda.so", "libfleet_nccl.so"}) {
     const std::string path = find_library(module, {beside, beside + "/../lib/fleetrun"});
     if (!path.empty()) add_file(path, all);
@@ -57,17 +57,17 @@ void add_libraries(bool trains, std::map<std::string, std::string>* all) {
 
 }  // namespace
 
-bool is_of_one_node(const std::string& variable) {
+bool is_node_specific(const std::string& variable) {
   return variable.ends_with("_SOCKET_IFNAME") || variable.starts_with("FLAGS_selected_") ||
          variable == "NCCL_IB_HCA" || variable == "NCCL_HOSTID" || variable == "NCCL_DEBUG_FILE" ||
          variable == "NCCL_OOB_NET_IFNAME" || variable == "NCCL_COMM_ID" ||
          variable == "OMP_PLACES" || variable == "FLAGS_START_PORT";
 }
 
-bool must_be_alike(const std::string& variable) {
+bool must_match(const std::string& variable) {
   for (const char* family : {"NCCL_", "GLOO_", "FLAGS_", "OMP_", "KMP_", "CUBLAS_", "CUDNN_",
                              "TORCH_NCCL_", "UCX_", "DNNL_", "ONEDNN_"}) {
-    if (variable.starts_with(family)) return !is_of_one_node(variable);
+    if (variable.starts_with(family)) return !is_node_specific(variable);
   }
   for (const char* name : {"CUDA_DEVICE_ORDER", "CUDA_DEVICE_MAX_CONNECTIONS",
                            "CUDA_LAUNCH_BLOCKING", "NVIDIA_TF32_OVERRIDE"}) {
@@ -95,7 +95,7 @@ std::vector<std::string> program_files(const std::vector<std::string>& command) 
   return files;
 }
 
-std::map<std::string, std::string> fingerprint(const FingerprintOf& of) {
+std::map<std::string, std::string> fingerprint(const FingerprintInputs& of) {
   std::map<std::string, std::string> all;
   add_file("/proc/self/exe", &all);
   if (const auto self = all.extract("exe")) all["fleetrun"] = self.mapped();
@@ -105,7 +105,7 @@ std::map<std::string, std::string> fingerprint(const FingerprintOf& of) {
   for (const std::string& entry : of.environment) {
     const size_t equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
-    if (equals != std::string::npos && must_be_alike(name) && !is_secret(name))
+    if (equals != std::string::npos && must_match(name) && !is_secret(name))
       all[name] = short_text(entry.substr(equals + 1));
   }
   return all;

@@ -23,7 +23,7 @@
 #include "launch/doctor/cgroup.h"
 #include "launch/doctor/fingerprint.h"
 #include "launch/doctor/gpu_probe.h"
-#include "launch/plan.h"
+#include "launch/launch_plan.h"
 
 namespace fleet {
 namespace {
@@ -156,7 +156,7 @@ NodeFacts gather_settings(const std::vector<std::string>& environment) {
   for (const std::string& entry : environment) {
     const size_t equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
-    if (equals == std::string::npos || !(must_be_alike(name) || is_of_one_node(name))) continue;
+    if (equals == std::string::npos || !(must_match(name) || is_node_specific(name))) continue;
     node.environment[name] = entry.substr(equals + 1);
   }
   node.nccl_conf = read_all_nccl_conf();

@@ -11,7 +11,7 @@ namespace fleet {
 
 // Everything about this node except its place in the job. Queries NVIDIA's driver and NCCL in a
 // child process with a timeout of 10 s. Call it before threads exist.
-//   environment  "NAME=value" each; keeps those of must_be_alike() or is_of_one_node()
+//   environment  "NAME=value" each; keeps those of must_match() or is_node_specific()
 NodeFacts gather_facts(const std::vector<std::string>& environment, const std::string& log_dir);
 
 // The parts that read folders; `root` is the prefix of /sys, for tests.

@@ -45,15 +45,15 @@ class Library {
 };
 
 // Prints one line of words. Names may contain blanks and come last.
-void say(const char* what, const std::string& value) {
+void write_field(const char* what, const std::string& value) {
   std::printf("%s %s\n", what, value.c_str());
 }
 
-void tell_gpu(const Library& nvml, unsigned index) {
+void write_gpu(const Library& nvml, unsigned index) {
   void* gpu = nullptr;
   char name[96] = "unknown";
   if (!nvml.call("nvmlDeviceGetHandleByIndex_v2", index, &gpu)) {
-    say("problem", "GPU " + std::to_string(index) + " does not answer the driver");
+    write_field("problem", "GPU " + std::to_string(index) + " does not answer the driver");
     return;
   }
   nvml.call("nvmlDeviceGetName", gpu, static_cast<char*>(name), static_cast<unsigned>(sizeof name));
@@ -69,7 +69,7 @@ void tell_gpu(const Library& nvml, unsigned index) {
 void tell(const GpuLibraries& libraries) {
   const Library nvml(libraries.nvml);
   if (nvml && !nvml.call("nvmlInit_v2")) {
-    say("problem", "the NVIDIA driver does not answer (nvmlInit failed)");
+    write_field("problem", "the NVIDIA driver does not answer (nvmlInit failed)");
   } else if (nvml) {
     char driver[96] = "?";
     int cuda = 0;
@@ -78,26 +78,26 @@ void tell(const GpuLibraries& libraries) {
               static_cast<unsigned>(sizeof driver));
     nvml.call("nvmlSystemGetCudaDriverVersion_v2", &cuda);
     nvml.call("nvmlDeviceGetCount_v2", &count);
-    say("driver", driver);
-    say("cuda", std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10));
+    write_field("driver", driver);
+    write_field("cuda", std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10));
     std::fflush(stdout);
-    for (unsigned i = 0; i < count; ++i) tell_gpu(nvml, i);
+    for (unsigned i = 0; i < count; ++i) write_gpu(nvml, i);
   }
   std::fflush(stdout);
   const std::string version = version_in_name(libraries.nccl);
   int number = 0;
   if (!version.empty()) {
-    say("nccl", version);
+    write_field("nccl", version);
   } else if (Library(libraries.nccl).call("ncclGetVersion", &number)) {
-    say("nccl", std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
-                    std::to_string(number % 100));
+    write_field("nccl", std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) +
+                            "." + std::to_string(number % 100));
   }
   std::fflush(stdout);
 }
 
 // Reads the child's output until it ends or time is up; returns whether it exited with 0.
-bool listen(pid_t child, int from, std::chrono::milliseconds patience, std::string* output) {
-  const double end = monotonic_seconds() + static_cast<double>(patience.count()) / 1000;
+bool read_until(pid_t child, int from, std::chrono::milliseconds timeout, std::string* output) {
+  const double end = monotonic_seconds() + static_cast<double>(timeout.count()) / 1000;
   bool closed = false;
   while (!closed) {
     pollfd wait = {from, POLLIN, 0};
@@ -142,7 +142,7 @@ void read_lines(const std::string& output, GpuFacts* gpu) {
 
 }  // namespace
 
-GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds patience) {
+GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds timeout) {
   GpuFacts gpu;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
@@ -157,17 +157,17 @@ GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds pat
   }
   writing.reset();
   std::string output;
-  const bool well = listen(child, reading.get(), patience, &output);
+  const bool well = read_until(child, reading.get(), timeout, &output);
   read_lines(output, &gpu);
   if (!well && gpu.problem.empty()) {
     gpu.problem = "the NVIDIA driver or libraries crash or do not answer within " +
-                  std::to_string(patience.count() / 1000) + " s";
+                  std::to_string(timeout.count() / 1000) + " s";
   }
   gpu.cudnn = version_in_name(libraries.cudnn);
   return gpu;
 }
 
-GpuFacts probe_gpus(std::chrono::milliseconds patience) {
+GpuFacts probe_gpus(std::chrono::milliseconds timeout) {
   const std::vector<std::string> folders = library_folders(env_or("LD_LIBRARY_PATH", ""));
   GpuLibraries libraries;
   libraries.nccl = find_library("libnccl.so.2", folders);
@@ -176,7 +176,7 @@ GpuFacts probe_gpus(std::chrono::milliseconds patience) {
   const GpuInventory inventory = find_gpus();
   GpuFacts gpu;
   // Without a driver there is nothing to query.
-  if (module || inventory.count > 0) gpu = probe_gpus(libraries, patience);
+  if (module || inventory.count > 0) gpu = probe_gpus(libraries, timeout);
   gpu.driver_module = module;
   gpu.devices = inventory.count;
   for (const int number : unreadable_gpus()) gpu.unreadable.push_back(number);

@@ -15,8 +15,8 @@ struct GpuLibraries {
 };
 
 // Queries them in a child process, so that a driver that crashes or hangs (a GPU that fell off its
-// bus) becomes a finding. Gives up after `patience`. Call it before threads exist.
-GpuFacts probe_gpus(std::chrono::milliseconds patience = std::chrono::seconds(10));
-GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds patience);
+// bus) becomes a finding. Gives up after `timeout`. Call it before threads exist.
+GpuFacts probe_gpus(std::chrono::milliseconds timeout = std::chrono::seconds(10));
+GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds timeout);
 
 }  // namespace fleet

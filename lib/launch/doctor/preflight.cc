@@ -23,8 +23,8 @@ std::string preflight(const LaunchPlan& plan, const NodeFacts& facts,
                       const Assignment& assignment) {
   const JobSpec job = job_of(plan);
   NodeReport mine = report_of(facts);
-  mine.alike = job.alike;
-  const auto store = connect_store(assignment.store_address, job.job_id, assignment.epoch(),
+  mine.fingerprint = job.fingerprint;
+  const auto store = connect_store(assignment.store_address, job.job_id, assignment.generation(),
                                    assignment.first_rank(), plan.security);
   const JobReport report = exchange_reports(assignment, resolve(plan.topology.bind_address), *store,
                                             std::move(mine), job.allow_skew);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "launch/doctor/facts.h"
-#include "launch/plan.h"
+#include "launch/launch_plan.h"
 
 namespace fleet {
 

@@ -88,7 +88,7 @@ std::string ranges(const std::vector<int>& numbers) {
   return join(texts, ", ");
 }
 
-std::string place(const JobReport& report, const JobReport::Entry& entry) {
+std::string node_prefix(const JobReport& report, const JobReport::Entry& entry) {
   if (report.nodes.size() == 1 || entry.nodes.empty()) return {};
   if (entry.nodes.size() == report.nodes.size()) return "all nodes: ";
   if (entry.nodes.size() > 1) return "nodes " + ranges(entry.nodes) + ": ";
@@ -133,7 +133,7 @@ JobReport examine(const std::vector<NodeReport>& nodes, bool allow_skew) {
 }
 
 std::string report_line(const JobReport& report, const JobReport::Entry& entry) {
-  return place(report, entry) + entry.finding.what;
+  return node_prefix(report, entry) + entry.finding.what;
 }
 
 std::string report_table(const JobReport& report, bool failures_only) {
@@ -170,7 +170,7 @@ std::string encode(const NodeReport& report) {
   json["hostname"] = report.hostname;
   json["mtu"] = report.mtu;
   json["gpus"] = report.gpus;
-  json["alike"] = report.alike;
+  json["fingerprint"] = report.fingerprint;
   json["findings"] = Json::array();
   for (const Finding& finding : report.findings) json["findings"].push_back(to_json(finding));
   json["reached"] = Json::array();
@@ -189,7 +189,7 @@ NodeReport decode_node_report(std::string_view bytes) {
     report.hostname = json.at("hostname");
     report.mtu = json.at("mtu");
     report.gpus = json.at("gpus").get<std::vector<std::string>>();
-    report.alike = json.at("alike").get<std::map<std::string, std::string>>();
+    report.fingerprint = json.at("fingerprint").get<std::map<std::string, std::string>>();
     for (const Json& finding : json.at("findings")) report.findings.push_back(finding_of(finding));
     for (const Json& reach : json.at("reached")) {
       report.reached.push_back({reach.at(0), static_cast<ReachResult>(reach.at(1).get<int>()),

@@ -7,7 +7,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/text_table.h"
-#include "launch/dry_run/show.h"
+#include "launch/dry_run/print_plan.h"
 #include "launch/roles.h"
 #include "launch/secret_names.h"
 
@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // With more nodes, the table shows only the first one's command.
-constexpr size_t kMostCommands = 8;
+constexpr size_t kMaxShownCommands = 8;
 
 // The number of ranks of a node in collective training; 0 if its GPUs decide.
 int ranks_of(const Settings& settings, const ListedNode& node) {
@@ -26,14 +26,14 @@ int ranks_of(const Settings& settings, const ListedNode& node) {
   return static_cast<int>(split(settings.text("gpus"), ',').size());
 }
 
-NodeProcesses processes_of(const Roles& roles, const ListedNode& node, int place) {
+NodeProcesses processes_of(const Roles& roles, const ListedNode& node, int node_index) {
   const LocalRoles local = local_roles(roles, node.address);
   const int servers = local.servers, trainers = static_cast<int>(local.entries.size()) - servers;
   NodeProcesses processes;
   processes.known = true;
   for (int i = 0; i < servers + trainers; ++i) {
     const bool server = i < servers;
-    const int counted = server ? place * servers + i : place * trainers + i - servers;
+    const int counted = server ? node_index * servers + i : node_index * trainers + i - servers;
     (server ? processes.servers : processes.ranks)
         .push_back(roles.listed() ? local.entries[static_cast<size_t>(i)].rank : counted);
   }
@@ -56,7 +56,7 @@ std::string line_of(const std::vector<std::string>& words) {
 
 void write_commands(const ViaPlan& plan, std::ostream& out) {
   if (!plan.command.empty()) out << "\nthis machine runs\n  " << line_of(plan.command) << "\n";
-  const bool all = plan.nodes.size() <= kMostCommands;
+  const bool all = plan.nodes.size() <= kMaxShownCommands;
   for (size_t k = 0; k < (all ? plan.nodes.size() : 1); ++k) {
     const NodeStart& node = plan.nodes[k];
     const std::string name = "node " + std::to_string(k) + " (" + node.name + ")";
@@ -68,9 +68,9 @@ void write_commands(const ViaPlan& plan, std::ostream& out) {
   if (!all) out << "\n(the other nodes' commands are similar; --format json shows them)\n";
 }
 
-Json node_json(const NodeStart& node, size_t place) {
+Json node_json(const NodeStart& node, size_t node_index) {
   Json one;
-  one["node_rank"] = place;
+  one["node_rank"] = node_index;
   one["address"] = node.name;
   one["through"] = node.through;
   one["ranks"] = node.processes.known ? Json(node.processes.ranks) : Json(nullptr);
@@ -85,8 +85,8 @@ Json node_json(const NodeStart& node, size_t place) {
 
 }  // namespace
 
-std::vector<NodeProcesses> foresee_processes(const Settings& settings,
-                                             const std::vector<ListedNode>& nodes) {
+std::vector<NodeProcesses> expected_processes(const Settings& settings,
+                                              const std::vector<ListedNode>& nodes) {
   const Roles roles = read_roles(settings);
   std::vector<NodeProcesses> all;
   int next = 0;  // -1: unknown from here on
@@ -116,7 +116,7 @@ void write_via_table(const ViaPlan& plan, std::ostream& out) {
                     processes_text(node.processes), node.gpus,
                     node.folder.empty() ? "." : node.folder, node.logs});
   }
-  out << "\n" << aligned(rows, "  ");
+  out << "\n" << format_table(rows, "  ");
   write_commands(plan, out);
   if (!plan.environment.empty()) {
     out << "\nvariables that every node gets from this environment\n"
@@ -142,8 +142,8 @@ void write_via_json(const ViaPlan& plan, std::ostream& out) {
   out << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
-void print_via_plan(const ViaPlan& plan, const DryRun& wish) {
-  wish.format == "json" ? write_via_json(plan, std::cout) : write_via_table(plan, std::cout);
+void print_via_plan(const ViaPlan& plan, const DryRun& options) {
+  options.format == "json" ? write_via_json(plan, std::cout) : write_via_table(plan, std::cout);
   std::cout.flush();
 }
 

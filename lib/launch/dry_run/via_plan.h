@@ -20,8 +20,8 @@ struct NodeProcesses {
 // The processes by node, as far as the options determine them: --nproc_per_node, counts in --ips,
 // --gpus, the options of parameter servers. After a node with an unknown count, rank numbers are
 // unknown too.
-std::vector<NodeProcesses> foresee_processes(const Settings& settings,
-                                             const std::vector<ListedNode>& nodes);
+std::vector<NodeProcesses> expected_processes(const Settings& settings,
+                                              const std::vector<ListedNode>& nodes);
 
 struct NodeStart {
   std::string name;     // as listed
@@ -47,6 +47,6 @@ struct ViaPlan {
 void write_via_table(const ViaPlan& plan, std::ostream& out);
 void write_via_json(const ViaPlan& plan, std::ostream& out);
 // Writes one of the two to standard output.
-void print_via_plan(const ViaPlan& plan, const DryRun& wish);
+void print_via_plan(const ViaPlan& plan, const DryRun& options);
 
 }  // namespace fleet

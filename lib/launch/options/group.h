@@ -12,10 +12,10 @@ OptionGroup via_options();        // starting all nodes from one place
 OptionGroup role_options();       // parameter servers
 OptionGroup supervise_options();  // supervision, stop and restart
 OptionGroup log_options();
-OptionGroup screen_options();  // output of the launcher itself
-OptionGroup check_options();   // checks before the start
+OptionGroup message_options();  // output of the launcher itself
+OptionGroup check_options();    // checks before the start
 OptionGroup security_options();
-OptionGroup torch_options();  // torchrun's options that Paddle lacks
-OptionGroup look_options();   // options that start nothing: --help, --dry_run
+OptionGroup torch_options();         // torchrun's options that Paddle lacks
+OptionGroup inspect_option_group();  // options that start nothing: --help, --dry_run
 
 }  // namespace fleet

@@ -13,8 +13,8 @@ const OptionGroup& launch_option_group() {
   static const OptionGroup all = [] {
     OptionGroup together;
     for (const auto group :
-         {start_options, via_options, supervise_options, log_options, screen_options, check_options,
-          security_options, role_options, torch_options}) {
+         {start_options, via_options, supervise_options, log_options, message_options,
+          check_options, security_options, role_options, torch_options}) {
       together.include(group());
     }
     return together;
@@ -26,8 +26,8 @@ const std::vector<Option>& launch_options() { return launch_option_group().optio
 
 const Schema& launch_schema() { return launch_option_group().schema(); }
 
-const OptionGroup& look_at_options() {
-  static const OptionGroup group = look_options();
+const OptionGroup& inspect_options() {
+  static const OptionGroup group = inspect_option_group();
   return group;
 }
 
@@ -71,10 +71,10 @@ std::string launch_help(bool all) {
     group = option.group;
     text += option_help(option, launch_schema().keys()[i]);
   }
-  const OptionGroup& look = look_at_options();
-  if (all) text += look.options()[0].group + ":\n";
-  for (size_t i = 0; i < look.options().size(); ++i) {
-    text += option_help(look.options()[i], look.schema().keys()[i]);
+  const OptionGroup& inspect = inspect_options();
+  if (all) text += inspect.options()[0].group + ":\n";
+  for (size_t i = 0; i < inspect.options().size(); ++i) {
+    text += option_help(inspect.options()[i], inspect.schema().keys()[i]);
   }
   if (all) {
     text +=

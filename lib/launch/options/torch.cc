@@ -4,7 +4,7 @@
 namespace fleet {
 namespace {
 
-void add_meeting_place(OptionGroup* group) {
+void add_rendezvous_options(OptionGroup* group) {
   group->flag({.key = "standalone"}, "run on this node alone, on free ports (as without --nnodes)");
   group->text({.key = "master_addr", .value = "ADDR", .optional = true}, "",
               "address of node 0; with --master_port the same as --master");
@@ -44,7 +44,7 @@ OptionGroup torch_options() {
                {"fleetrun", "torchrun"},
                "launcher whose defaults, logs and console to use (default: fleetrun; torchrun if "
                "called torchrun)");
-  add_meeting_place(&group);
+  add_rendezvous_options(&group);
   group.text(
       {.key = "role", .value = "NAME", .optional = true}, "default",
       "role of this node's ranks, for ROLE_NAME, ROLE_RANK, ROLE_WORLD_SIZE (default: default)");

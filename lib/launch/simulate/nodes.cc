@@ -25,7 +25,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kStoreConnections = 8;  // per process
-constexpr std::chrono::seconds kPatience{120};
+constexpr std::chrono::seconds kStoreTimeout{120};
 
 std::string address_of(int node) {
   return "10." + std::to_string(node >> 16) + "." + std::to_string(node >> 8 & 255) + "." +
@@ -70,9 +70,9 @@ std::optional<std::string> receive_text(int fd) {
 }
 
 // Collects the events of this process's clients. Thread safe.
-class Ears {
+class EventRecorder {
  public:
-  void hear(const RendezvousEvent& event) {
+  void on_event(const RendezvousEvent& event) {
     const int64_t now = now_ns();
     std::lock_guard lock(mutex_);
     if (std::holds_alternative<Assignment>(event)) {
@@ -122,10 +122,11 @@ class Nodes {
       RendezvousClientOptions options;
       options.address = address;
       options.security = security;
-      clients_.emplace_back(options, [this](const RendezvousEvent& event) { ears_.hear(event); });
+      clients_.emplace_back(options,
+                            [this](const RendezvousEvent& event) { events_.on_event(event); });
       clients_.back().start(info_of(spec, node));
     }
-    return ears_.wait_assigned(clients_.size());
+    return events_.wait_assigned(clients_.size());
   }
 
   NodesReport get(const std::string& address, const Security& security) {
@@ -139,7 +140,7 @@ class Nodes {
         const auto store = connect_store(address, job_.spec().job_id, 1, 0, security);
         while (left-- > 0) {
           try {
-            store->get(kSimulatedKey, kPatience);
+            store->get(kSimulatedKey, kStoreTimeout);
           } catch (const Error&) {
             ++failed;
           }
@@ -152,7 +153,7 @@ class Nodes {
 
   NodesReport finish() {
     for (RendezvousClient& client : clients_) client.finish();
-    return ears_.wait_ended(clients_.size());
+    return events_.wait_ended(clients_.size());
   }
 
  private:
@@ -172,7 +173,7 @@ class Nodes {
 
   SimulatedJob job_;
   int first_, last_;
-  Ears ears_;
+  EventRecorder events_;
   std::deque<RendezvousClient> clients_;
 };
 
@@ -181,9 +182,9 @@ class Nodes {
   auto* nodes = new Nodes(job, first, last);  // never destroyed: the process exits first
   try {
     while (const auto text = receive_text(fd)) {
-      const Json order = Json::parse(*text);
-      const std::string what = order["what"], address = order["text"];
-      const Security security{order["secret"], order["tls"], {}};
+      const Json command = Json::parse(*text);
+      const std::string what = command["what"], address = command["text"];
+      const Security security{command["secret"], command["tls"], {}};
       const NodesReport report = what == "j"   ? nodes->join(address, security)
                                  : what == "g" ? nodes->get(address, security)
                                  : what == "f" ? nodes->finish()
@@ -211,7 +212,7 @@ JobSpec SimulatedJob::spec() const {
   spec.job_id = "simulated";
   spec.nnodes = nnodes();
   for (int node = 0; node < spec.nnodes; ++node) spec.addresses.push_back(address_of(node));
-  spec.agreed = {{"--run_mode", "collective"}};
+  spec.agreed_config = {{"--run_mode", "collective"}};
   return spec;
 }
 
@@ -235,7 +236,7 @@ NodesProcess::~NodesProcess() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-void NodesProcess::ask(char what, const std::string& text, const Security& security) {
+void NodesProcess::send_command(char what, const std::string& text, const Security& security) {
   send_text(socket_.get(), Json{{"what", std::string(1, what)},
                                 {"text", text},
                                 {"secret", security.secret},

@@ -39,15 +39,19 @@ class NodesProcess {
   ~NodesProcess();  // kills the process
   NodesProcess(NodesProcess&&) = default;
 
-  void join(const std::string& address, const Security& security) { ask('j', address, security); }
+  void join(const std::string& address, const Security& security) {
+    send_command('j', address, security);
+  }
   // Every rank gets kSimulatedKey from the Store at `address`.
-  void get(const std::string& address, const Security& security) { ask('g', address, security); }
-  void look() { ask('l', {}, {}); }    // requests a report only
-  void finish() { ask('f', {}, {}); }  // waits until every node has its verdict
-  NodesReport report();                // waits for the reply to the last request
+  void get(const std::string& address, const Security& security) {
+    send_command('g', address, security);
+  }
+  void sample_cpu() { send_command('l', {}, {}); }  // requests a report only
+  void finish() { send_command('f', {}, {}); }      // waits until every node has its verdict
+  NodesReport report();                             // waits for the reply to the last request
 
  private:
-  void ask(char what, const std::string& text, const Security& security);
+  void send_command(char what, const std::string& text, const Security& security);
 
   UniqueFd socket_;
   int pid_ = -1;

@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "launch/simulate/nodes.h"
-#include "rendezvous/beats.h"
+#include "rendezvous/heartbeat_intervals.h"
 #include "rendezvous/server.h"
 #include "rendezvous/store_client.h"
 
@@ -173,14 +173,14 @@ class Simulation {
   }
 
   int64_t nodes_cpu() {
-    for (NodesProcess& process : processes_) process.look();
+    for (NodesProcess& process : processes_) process.sample_cpu();
     return reports().cpu_ns;
   }
 
   void idle(double seconds) {
     // Wait until the heartbeat interval has settled.
-    const JobTimes times = beats_for(job_.nnodes(), {});
-    std::this_thread::sleep_for(times.settles_in + times.early_beat);
+    const JobTimes times = heartbeat_intervals_for(job_.nnodes(), {});
+    std::this_thread::sleep_for(times.startup_time + times.startup_heartbeat_interval);
     const double cpu = cpu_seconds();
     const int64_t begin = now_ns(), theirs = nodes_cpu();
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
@@ -229,7 +229,7 @@ class Simulation {
 };
 
 // Runs in a child process, because a process cannot fork safely once gRPC runs.
-int run_apart(const Settings& settings, const Security& security) {
+int run_in_child(const Settings& settings, const Security& security) {
   const pid_t child = ::fork();
   if (child < 0) throw_errno("fork");
   if (child == 0) {
@@ -251,9 +251,9 @@ int run_apart(const Settings& settings, const Security& security) {
 
 int run_simulate(const CommandLine& line) {
   set_up_logging("WARNING", "fleetrun");
-  if (const int code = run_apart(line.settings, {})) return code;
+  if (const int code = run_in_child(line.settings, {})) return code;
   if (!line.settings.boolean("tls")) return 0;
-  return run_apart(line.settings, {new_secret(), true, "fleetrun simulate"});
+  return run_in_child(line.settings, {new_secret(), true, "fleetrun simulate"});
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ void make_private_parent(const LaunchPlan& plan) {
 
 void make_log_tree(const LaunchPlan& plan, const Assignment& assignment) {
   const Settings& settings = plan.request.settings;
-  if (!acts_as_torchrun(settings)) return;
+  if (!is_torchrun_mode(settings)) return;
   if (is_temporary_log_folder(settings)) make_private_parent(plan);
-  const RankFilesOf files(settings, plan.log_dir);
+  const RankFileLayout files(settings, plan.log_dir);
   const NodePlacement& node = assignment.node();
   for (int rank = 0; rank < node.nproc(); ++rank) {
     const std::filesystem::path failure =

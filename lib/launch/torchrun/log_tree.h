@@ -1,7 +1,7 @@
 // The log folders of torchrun: FOLDER/attempt_K/N.
 #pragma once
 
-#include "launch/plan.h"
+#include "launch/launch_plan.h"
 
 namespace fleet {
 

@@ -89,15 +89,15 @@ std::vector<int> cores_of_socket(const NumaSystem& system, int node) {
 }
 
 // The index of a GPU among those of its NUMA node, and their count.
-struct PlaceOnNode {
-  size_t place = 0, count = 0;
+struct GpuPosition {
+  size_t index = 0, count = 0;
 };
 
-PlaceOnNode place_on_node(const NumaSystem& system, int gpu, int node) {
-  PlaceOnNode found;
+GpuPosition gpu_position(const NumaSystem& system, int gpu, int node) {
+  GpuPosition found;
   for (int other = 0; other < static_cast<int>(system.gpus.size()); ++other) {
     if (node_of_gpu(system, other) != node) continue;
-    if (other < gpu) ++found.place;
+    if (other < gpu) ++found.index;
     ++found.count;
   }
   return found;
@@ -112,15 +112,15 @@ std::vector<int> own_share(const NumaSystem& system, int gpu, int node) {
                                              "thread_siblings_list");
     physical[siblings.empty() ? cpu : *siblings.begin()].push_back(cpu);
   }
-  const PlaceOnNode own = place_on_node(system, gpu, node);
+  const GpuPosition own = gpu_position(system, gpu, node);
   const size_t each = physical.size() / own.count, more = physical.size() % own.count;
   if (each == 0) {
     refuse("NUMA node " + std::to_string(node) + " has " + std::to_string(physical.size()) +
                " usable cores and " + std::to_string(own.count) + " GPUs",
            "use --numa_binding=node");
   }
-  const size_t first = own.place * each + std::min(own.place, more);
-  const size_t last = first + each + (own.place < more ? 1 : 0);
+  const size_t first = own.index * each + std::min(own.index, more);
+  const size_t last = first + each + (own.index < more ? 1 : 0);
   std::vector<int> cores;
   size_t at = 0;
   for (const auto& [lowest, threads] : physical) {
@@ -157,7 +157,7 @@ std::vector<int> own_cache(const NumaSystem& system, int gpu, int node) {
   for (auto& [lowest, cores] : caches) sorted.push_back(std::move(cores));
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.size() > b.size(); });
-  return sorted[place_on_node(system, gpu, node).place % sorted.size()];
+  return sorted[gpu_position(system, gpu, node).index % sorted.size()];
 }
 
 }  // namespace

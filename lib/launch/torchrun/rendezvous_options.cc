@@ -78,7 +78,7 @@ void set_master(ConfigTree* tree, const Endpoint& endpoint, int port, const std:
 }
 
 // The rendezvous address is --rdzv_endpoint, else --master_addr and --master_port.
-void translate_place(ConfigTree* tree) {
+void translate_endpoint(ConfigTree* tree) {
   const std::string backend = given(*tree, "rdzv_backend");
   std::string endpoint = is_etcd(backend) ? std::string() : given(*tree, "rdzv_endpoint");
   const std::string address = given(*tree, "master_addr"), port = given(*tree, "master_port");
@@ -86,9 +86,9 @@ void translate_place(ConfigTree* tree) {
   if (!several_nodes(*tree) || listed) {
     // c10d chooses MASTER_PORT itself; the static rendezvous uses the given port.
     if (!endpoint.empty() && backend != "c10d") {
-      const Endpoint place = parse_endpoint(endpoint, tree->origin("rdzv_endpoint"));
-      if (place.port > 0 && port.empty()) {
-        tree->set("master_port", std::to_string(place.port), tree->origin("rdzv_endpoint"));
+      const Endpoint master = parse_endpoint(endpoint, tree->origin("rdzv_endpoint"));
+      if (master.port > 0 && port.empty()) {
+        tree->set("master_port", std::to_string(master.port), tree->origin("rdzv_endpoint"));
       }
     }
     if (!address.empty() && !listed && !tree->peek("master")) {
@@ -160,7 +160,7 @@ struct KeepAlive {
 };
 
 void translate_conf_entry(const std::string& key, const std::string& value, ConfigTree* tree,
-                          KeepAlive* keep_alive, std::vector<IdleFlag>* idle) {
+                          KeepAlive* keep_alive, std::vector<IgnoredFlag>* ignored) {
   const std::string where = tree->origin("rdzv_conf") + " " + key;
   if (key == "timeout" || key == "join_timeout") {
     seconds_of(value, where);
@@ -175,11 +175,11 @@ void translate_conf_entry(const std::string& key, const std::string& value, Conf
   } else if (key == "is_host") {
     translate_is_host(tree, value, where);
   } else {
-    idle->push_back({"--rdzv_conf " + key, "for another rendezvous"});
+    ignored->push_back({"--rdzv_conf " + key, "for another rendezvous"});
   }
 }
 
-void translate_conf(ConfigTree* tree, std::vector<IdleFlag>* idle) {
+void translate_conf(ConfigTree* tree, std::vector<IgnoredFlag>* ignored) {
   const std::string conf = given(*tree, "rdzv_conf"), origin = tree->origin("rdzv_conf");
   if (trim(conf).empty()) return;
   KeepAlive keep_alive;
@@ -191,7 +191,7 @@ void translate_conf(ConfigTree* tree, std::vector<IdleFlag>* idle) {
     if (key.empty() || value.empty()) {
       refuse("'" + part + "' is not KEY=VALUE", origin, "write it like join_timeout=600");
     }
-    translate_conf_entry(key, value, tree, &keep_alive, idle);
+    translate_conf_entry(key, value, tree, &keep_alive, ignored);
   }
   if (!keep_alive.given) return;
   set_where_not_given(tree, "heartbeat_timeout",
@@ -200,15 +200,16 @@ void translate_conf(ConfigTree* tree, std::vector<IdleFlag>* idle) {
 
 }  // namespace
 
-void translate_rendezvous(ConfigTree* tree, std::vector<IdleFlag>* idle) {
+void translate_rendezvous(ConfigTree* tree, std::vector<IgnoredFlag>* ignored) {
   if (is_on(*tree, "standalone")) translate_standalone(tree);
   check_backend(*tree);
   const std::string backend = given(*tree, "rdzv_backend");
   if (is_etcd(backend)) {
-    idle->push_back({"--rdzv_backend " + backend, "the rendezvous is built in and needs no etcd"});
+    ignored->push_back(
+        {"--rdzv_backend " + backend, "the rendezvous is built in and needs no etcd"});
   }
-  translate_place(tree);
-  translate_conf(tree, idle);
+  translate_endpoint(tree);
+  translate_conf(tree, ignored);
 }
 
 }  // namespace fleet

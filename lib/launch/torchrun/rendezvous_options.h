@@ -10,7 +10,7 @@
 namespace fleet {
 
 // Sets `master` for several nodes, `master_port` for one, and the settings of --rdzv_conf. Adds
-// options without effect to `idle`. Throws kUsage for invalid values.
-void translate_rendezvous(ConfigTree* tree, std::vector<IdleFlag>* idle);
+// options without effect to `ignored`. Throws kUsage for invalid values.
+void translate_rendezvous(ConfigTree* tree, std::vector<IgnoredFlag>* ignored);
 
 }  // namespace fleet

@@ -19,12 +19,12 @@ namespace {
 }
 
 // torchrun's environment variables and the settings that they set.
-struct Twin {
+struct OptionVariable {
   const char* variable;
   const char* key;
   bool is_switch = false;
 };
-constexpr Twin kTwins[] = {
+constexpr OptionVariable kOptionVariables[] = {
     {"PET_NNODES", "nnodes"},
     {"PET_NPROC_PER_NODE", "nproc_per_node"},
     {"PET_RDZV_BACKEND", "rdzv_backend"},
@@ -58,9 +58,9 @@ constexpr Twin kTwins[] = {
 constexpr struct {
   const char* variable;
   const char* why;
-} kIdleTwins[] = {{"PET_MONITOR_INTERVAL", "fleetrun notices the end of a rank at once"},
-                  {"PET_START_METHOD", "fleetrun starts programs, not functions"},
-                  {"PET_EVENT_LOG_HANDLER", "verdict.json records how a job ended"}};
+} kIgnoredVariables[] = {{"PET_MONITOR_INTERVAL", "fleetrun notices the end of a rank at once"},
+                         {"PET_START_METHOD", "fleetrun starts programs, not functions"},
+                         {"PET_EVENT_LOG_HANDLER", "verdict.json records how a job ended"}};
 
 struct Default {
   const char* key;
@@ -82,7 +82,7 @@ std::string read_switch(const std::string& variable, const std::string& text) {
 }
 
 // One rank per GPU is fleetrun's own default. With --via, each node counts its GPUs itself.
-void one_a_gpu(ConfigTree* tree) { tree->remove("nproc_per_node"); }
+void one_rank_per_gpu(ConfigTree* tree) { tree->remove("nproc_per_node"); }
 
 void translate_nproc(const TorchrunMachine& machine, ConfigTree* tree) {
   const auto given = tree->peek("nproc_per_node");
@@ -102,14 +102,14 @@ void translate_nproc(const TorchrunMachine& machine, ConfigTree* tree) {
       refuse("this machine has no visible GPU", where,
              "give a number, or cpu for one rank per core; check CUDA_VISIBLE_DEVICES");
     }
-    return one_a_gpu(tree);
+    return one_rank_per_gpu(tree);
   }
   if (*given != "cpu" && *given != "auto") return;  // a number, which the schema checks
   if (elsewhere) {
     refuse("the nodes of --via may have different numbers of cores", where,
            "give a number: --nproc_per_node=N");
   }
-  if (*given == "auto" && gpus_here) return one_a_gpu(tree);
+  if (*given == "auto" && gpus_here) return one_rank_per_gpu(tree);
   tree->set("nproc_per_node", std::to_string(machine.cpus()), tree->origin("nproc_per_node"));
 }
 
@@ -127,10 +127,10 @@ TorchrunMachine torchrun_machine() {
           [] { return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN))); }};
 }
 
-bool acts_as_torchrun(const Settings& settings) { return settings.text("compat") == "torchrun"; }
+bool is_torchrun_mode(const Settings& settings) { return settings.text("compat") == "torchrun"; }
 
 bool shows_start(const Settings& settings) {
-  return !acts_as_torchrun(settings) || settings.given("table");
+  return !is_torchrun_mode(settings) || settings.given("table");
 }
 
 void add_torchrun_defaults(ConfigTree* tree) {
@@ -138,27 +138,27 @@ void add_torchrun_defaults(ConfigTree* tree) {
 }
 
 void add_torchrun_environment(const TorchrunMachine& machine, ConfigTree* tree) {
-  for (const Twin& twin : kTwins) {
-    const auto value = machine.environment(twin.variable);
-    const bool is_default = tree->origin(twin.key) == kDefaultOrigin;
-    if (!value || value->empty() || (tree->peek(twin.key) && !is_default)) continue;
-    tree->set(twin.key, twin.is_switch ? read_switch(twin.variable, *value) : *value,
-              std::string("environment ") + twin.variable);
+  for (const OptionVariable& entry : kOptionVariables) {
+    const auto value = machine.environment(entry.variable);
+    const bool is_default = tree->origin(entry.key) == kDefaultOrigin;
+    if (!value || value->empty() || (tree->peek(entry.key) && !is_default)) continue;
+    tree->set(entry.key, entry.is_switch ? read_switch(entry.variable, *value) : *value,
+              std::string("environment ") + entry.variable);
   }
 }
 
-std::vector<IdleFlag> translate_torchrun(const TorchrunMachine& machine, ConfigTree* tree) {
-  std::vector<IdleFlag> idle;
-  for (const auto& twin : kIdleTwins) {
-    if (machine.environment(twin.variable)) idle.push_back({twin.variable, twin.why});
+std::vector<IgnoredFlag> translate_torchrun(const TorchrunMachine& machine, ConfigTree* tree) {
+  std::vector<IgnoredFlag> ignored;
+  for (const auto& entry : kIgnoredVariables) {
+    if (machine.environment(entry.variable)) ignored.push_back({entry.variable, entry.why});
   }
   const bool listed = tree->peek("ips") || tree->peek("servers");
   if (listed && tree->origin("nnodes") == kDefaultOrigin) tree->remove("nnodes");
   if (listed && tree->origin("nproc_per_node") == kDefaultOrigin) tree->remove("nproc_per_node");
   translate_nproc(machine, tree);
-  translate_rendezvous(tree, &idle);
+  translate_rendezvous(tree, &ignored);
   check_program_options(*tree);
-  return idle;
+  return ignored;
 }
 
 }  // namespace fleet

@@ -20,7 +20,7 @@ struct TorchrunMachine {
 TorchrunMachine torchrun_machine();
 
 // Whether --compat=torchrun selects torchrun's defaults, logs and console.
-bool acts_as_torchrun(const Settings& settings);
+bool is_torchrun_mode(const Settings& settings);
 // Whether to print the configuration and the environment table; torchrun prints neither.
 bool shows_start(const Settings& settings);
 
@@ -34,6 +34,6 @@ void add_torchrun_environment(const TorchrunMachine& machine, ConfigTree* tree);
 // Translates --nproc_per_node=gpu, --rdzv_endpoint and others into --nproc_per_node=8, --master and
 // so on, and keeps their origin. Returns the options without effect. Throws kUsage for impossible
 // requests.
-std::vector<IdleFlag> translate_torchrun(const TorchrunMachine& machine, ConfigTree* tree);
+std::vector<IgnoredFlag> translate_torchrun(const TorchrunMachine& machine, ConfigTree* tree);
 
 }  // namespace fleet

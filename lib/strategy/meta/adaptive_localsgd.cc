@@ -13,15 +13,15 @@ class AdaptiveLocalSgd : public MetaOptimizer {
  public:
   AdaptiveLocalSgd(int init_steps, int64_t begin) : init_steps_(init_steps), begin_(begin) {}
 
-  void groups(Build& build) override {
+  void groups(BuildContext& build) override {
     average_.groups(build);
     first_ = build.program.add_flag("the first step");
     adapts_ = build.program.add_flag("choose the number of local steps");
     leads_ = build.context.rank == 0;
   }
-  void forward(Build& build) override { average_.forward(build); }
+  void forward(BuildContext& build) override { average_.forward(build); }
 
-  void fuse_update(Build& build) override {
+  void fuse_update(BuildContext& build) override {
     average_.fuse_update(build);
     Program& program = build.program;
     steps_ = program.state("adaptive_localsgd.steps", {4}, Init());
@@ -39,7 +39,7 @@ class AdaptiveLocalSgd : public MetaOptimizer {
     if (number == 1) set(first_);
     const bool begins = number <= begin_;
     if (!begins && number - averaged_ != k_) return;
-    average_.ask(step);
+    average_.request(step);
     averaged_ = number;
     if (begins) return;
     set(adapts_);
@@ -64,7 +64,8 @@ class AdaptiveLocalSgd : public MetaOptimizer {
     }
   }
 
-  void append(Build& build, const std::string& name, Predicate when, const std::string& event) {
+  void append(BuildContext& build, const std::string& name, Predicate when,
+              const std::string& event) {
     Program& program = build.program;
     const SectionId section = program.add_section(name, when);
     const bool looks = event == "first" || event == "adapt";
@@ -90,12 +91,12 @@ FLEET_META_OPTIMIZER(adaptive_localsgd) {
       "ranks train separately and average their parameters, less often while the loss is high";
   def.position = 340;
   def.fields = {"adaptive_localsgd", "adaptive_localsgd_configs"};
-  def.asked = [](const StrategyProto& proto) { return proto.adaptive_localsgd(); };
+  def.requested = [](const StrategyProto& proto) { return proto.adaptive_localsgd(); };
   def.obstacle = [](const StrategyProto& proto, const PassContext& context) {
     const auto& configs = proto.adaptive_localsgd_configs();
     require_positive("adaptive_localsgd_configs", "init_k_steps", configs.init_k_steps());
     require_positive("adaptive_localsgd_configs", "begin_step", configs.begin_step());
-    return why_no_averages(context);
+    return averaging_obstacle(context);
   };
   def.paddle_class = "AdaptiveLocalSGDOptimizer";
   def.wraps = {"amp"};

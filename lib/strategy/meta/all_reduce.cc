@@ -84,7 +84,7 @@ class AllReduce : public MetaOptimizer {
   AllReduce(const AllReduceSettings& settings, std::vector<std::string> given)
       : settings_(settings), given_(std::move(given)) {}
 
-  void communication(Build& build) override {
+  void communication(BuildContext& build) override {
     if (!build.sums_gradients) {
       if (!given_.empty()) {
         spdlog::warn("strategy: no effect, because gradients are not exchanged: {}",
@@ -94,7 +94,7 @@ class AllReduce : public MetaOptimizer {
     }
     std::map<SectionId, std::vector<std::string>> elsewhere;
     std::vector<std::string> apart;
-    for (const auto& [parameter, section] : build.apart) {
+    for (const auto& [parameter, section] : build.updated_separately) {
       apart.push_back(build.program.var(parameter).name);
       if (section >= 0) elsewhere[section].push_back(apart.back());
     }
@@ -103,7 +103,7 @@ class AllReduce : public MetaOptimizer {
   }
 
  private:
-  void sum(Build& build, SectionId section, Attributes options) const {
+  void sum(BuildContext& build, SectionId section, Attributes options) const {
     const BucketLimits& limits = settings_.buckets;
     options.set("fuse", settings_.fuse);
     options.set("megabytes", limits.megabytes);
@@ -111,7 +111,7 @@ class AllReduce : public MetaOptimizer {
     options.set("exact_count", limits.exact_count);
     options.set("last_megabytes", limits.last_megabytes);
     options.set("communicators", int64_t{settings_.communicators});
-    options.set("first_sum", int64_t{settings_.group_size});
+    options.set("inner_group_size", int64_t{settings_.group_size});
     options.set("one_after_another", settings_.one_after_another);
     if (section >= 0) options.set("section", build.program.sections()[section].name);
     run_pass("fuse_all_reduce", build.program, build.context, std::move(options));

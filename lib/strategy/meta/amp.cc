@@ -126,7 +126,7 @@ class Amp : public MetaOptimizer {
  public:
   explicit Amp(AmpStrategy amp) : amp_(std::move(amp)) {}
 
-  void forward(Build& build) override {
+  void forward(BuildContext& build) override {
     build.low = choose_low_type(amp_, build.context);
     if (!build.low) return;
     run_pass("amp", build.program, build.context,
@@ -141,12 +141,12 @@ class Amp : public MetaOptimizer {
     }
   }
 
-  void gradients(Build& build) override {
+  void gradients(BuildContext& build) override {
     if (build.low) run_pass("amp_parameters", build.program, build.context);
   }
 
   // Checks for infinite gradients, and sets the scale of the next step.
-  void update(Build& build) override {
+  void update(BuildContext& build) override {
     if (build.loss_scaling == kNoVar) return;
     Program& program = build.program;
     std::vector<VarId> inputs = {build.loss_scaling};
@@ -159,7 +159,7 @@ class Amp : public MetaOptimizer {
   }
 
  private:
-  void update_scale(Build& build) const {
+  void update_scale(BuildContext& build) const {
     Program& program = build.program;
     const VarId good = program.state("optimizer.good_steps", {1}, {}, DType::kInt64);
     const VarId bad = program.state("optimizer.bad_steps", {1}, {}, DType::kInt64);
@@ -187,7 +187,7 @@ FLEET_META_OPTIMIZER(amp) {
         "custom_black_varnames", "use_pure_fp16", "use_fp16_guard", "use_pure_bf16", "dtype"}) {
     def.fields.push_back(std::string("amp_configs.") + field);
   }
-  def.asked = [](const StrategyProto& proto) { return proto.amp(); };
+  def.requested = [](const StrategyProto& proto) { return proto.amp(); };
   def.paddle_class = "AMPOptimizer";
   def.wraps = {"lars", "lamb", "recompute"};
   def.create = [](const StrategyProto& proto,

@@ -17,18 +17,18 @@ void mark_states(Program& program, SectionId optimize) {
 
 }  // namespace
 
-void AverageParameters::groups(Build& build) {
+void AverageParameters::groups(BuildContext& build) {
   group_ =
       build.program.add_group({.name = "localsgd", .ranks = build.context.data_parallel_ranks()});
   flag_ = build.program.add_flag("average the parameters");
 }
 
-void AverageParameters::forward(Build& build) {
+void AverageParameters::forward(BuildContext& build) {
   build.loss_factor = 1;
   build.sums_gradients = false;
 }
 
-void AverageParameters::fuse_update(Build& build) {
+void AverageParameters::fuse_update(BuildContext& build) {
   Program& program = build.program;
   mark_states(program, build.optimize);
   const SectionId section = program.add_section("average", {.sync = true, .flag = flag_});
@@ -49,7 +49,7 @@ void AverageParameters::fuse_update(Build& build) {
   }
 }
 
-VarId AverageParameters::append_mean(Build& build, SectionId section, VarId var) const {
+VarId AverageParameters::append_mean(BuildContext& build, SectionId section, VarId var) const {
   Program& program = build.program;
   const double part = 1.0 / build.context.data_parallel_degree();
   const VarId mean =
@@ -59,7 +59,7 @@ VarId AverageParameters::append_mean(Build& build, SectionId section, VarId var)
   return mean;
 }
 
-std::string why_no_averages(const PassContext& context) {
+std::string averaging_obstacle(const PassContext& context) {
   if (context.data_parallel_degree() <= 1) return "it needs several ranks";
   if (context.optimizer == "sgd" || context.optimizer == "momentum") return "";
   return "it needs optimizer.name sgd or momentum, but this job's is " + context.optimizer;

@@ -11,15 +11,15 @@ namespace fleet {
 // Call its methods in the phases of the same names. The caller decides in which steps.
 class AverageParameters {
  public:
-  void groups(Build& build);
-  void forward(Build& build);
-  void fuse_update(Build& build);
+  void groups(BuildContext& build);
+  void forward(BuildContext& build);
+  void fuse_update(BuildContext& build);
   // Call in before_step(): averages the parameters at the end of this step.
-  void ask(HostStep& step) const { step.info.flags |= uint64_t{1} << flag_; }
+  void request(HostStep& step) const { step.info.flags |= uint64_t{1} << flag_; }
 
   FlagId flag() const { return flag_; }
   // Appends, in `section`, the mean of a variable over the ranks; returns it.
-  VarId append_mean(Build& build, SectionId section, VarId var) const;
+  VarId append_mean(BuildContext& build, SectionId section, VarId var) const;
 
  private:
   GroupId group_ = -1;
@@ -27,7 +27,7 @@ class AverageParameters {
 };
 
 // Both need several ranks, and sgd or momentum. Returns why they cannot act, empty if they can.
-std::string why_no_averages(const PassContext& context);
+std::string averaging_obstacle(const PassContext& context);
 // kUsage unless the value of <message>.<field> is 1 or more.
 void require_positive(const std::string& message, const char* field, int value);
 

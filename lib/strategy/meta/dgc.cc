@@ -50,11 +50,11 @@ class Dgc : public MetaOptimizer {
  public:
   explicit Dgc(std::vector<Stage> stages) : stages_(std::move(stages)) {}
 
-  void groups(Build& build) override {
+  void groups(BuildContext& build) override {
     group_ = build.program.add_group({.name = "dgc", .ranks = build.context.data_parallel_ranks()});
   }
 
-  void communication(Build& build) override {
+  void communication(BuildContext& build) override {
     Program& program = build.program;
     for (const VarId parameter : build.backward.parameters) {
       const Var& var = program.var(parameter);
@@ -62,7 +62,7 @@ class Dgc : public MetaOptimizer {
       if (!var.trainable || gradient == kNoVar) continue;
       if (var.shape.elements() >= kFewestElements) parameters_.push_back(parameter);
     }
-    say(build);
+    log_schedule(build);
     if (parameters_.empty()) return;
     if (build.loss_scaling != kNoVar) {
       throw Error(ErrorCode::kUnsupported, "dgc cannot be combined with loss scaling",
@@ -70,10 +70,10 @@ class Dgc : public MetaOptimizer {
     }
     SectionId sums = -1;
     if (starts() > 0) sums = program.add_section("dgc_dense_sums", between(build, 0, starts()));
-    for (const VarId parameter : parameters_) build.apart[parameter] = sums;
+    for (const VarId parameter : parameters_) build.updated_separately[parameter] = sums;
   }
 
-  void update(Build& build) override {
+  void update(BuildContext& build) override {
     if (parameters_.empty()) return;
     check_clipping(build.optimizer);
     for (const ParameterGroup& group : parameter_groups(build.optimizer)) {
@@ -98,14 +98,14 @@ class Dgc : public MetaOptimizer {
   int64_t starts() const { return stages_.front().from; }
 
   // When updates run, limited to those steps.
-  static Predicate between(const Build& build, int64_t from, int64_t until) {
+  static Predicate between(const BuildContext& build, int64_t from, int64_t until) {
     Predicate when = build.update_when;
     when.from_step = from;
     when.until_step = until;
     return when;
   }
 
-  void say(const Build& build) const {
+  void log_schedule(const BuildContext& build) const {
     if (build.context.rank != 0) return;
     if (parameters_.empty()) {
       spdlog::warn(
@@ -166,7 +166,7 @@ class Dgc : public MetaOptimizer {
 
   // The factor that bounds a rank's part of the gradient so that the sum of N such parts, if they
   // were independent, has a norm of at most clip_norm.
-  VarId clip_scale(Build& build, SectionId section, VarId parameter) const {
+  VarId clip_scale(BuildContext& build, SectionId section, VarId parameter) const {
     if (build.optimizer.text("clip") != "norm") return kNoVar;
     Program& program = build.program;
     const std::string hint = program.var(parameter).name + ".norm";
@@ -177,7 +177,7 @@ class Dgc : public MetaOptimizer {
     return program.emit(section, "clip_scale", {squares}, {{"clip_norm", bound}}, hint)[0];
   }
 
-  void append(Build& build, const Stage& stage) {
+  void append(BuildContext& build, const Stage& stage) {
     Program& program = build.program;
     const int degree = build.context.data_parallel_degree();
     const std::string name = "dgc_from_" + std::to_string(stage.from);
@@ -246,7 +246,7 @@ FLEET_META_OPTIMIZER(dgc) {
   def.help = "large gradients send only their largest elements; the rest is accumulated";
   def.position = 345;
   def.fields = {"dgc", "dgc_configs"};
-  def.asked = [](const StrategyProto& proto) { return proto.dgc(); };
+  def.requested = [](const StrategyProto& proto) { return proto.dgc(); };
   def.obstacle = [](const StrategyProto& proto, const PassContext& context) -> std::string {
     check(proto.dgc_configs());
     if (context.data_parallel_degree() <= 1) return "it needs several ranks";

@@ -12,7 +12,7 @@ class EnableAutoFusion : public MetaOptimizer {
  public:
   explicit EnableAutoFusion(bool chains) : chains_(chains) {}
 
-  void fuse_backward(Build& build) override {
+  void fuse_backward(BuildContext& build) override {
     run_pass("fuse_gradient_sums", build.program, build.context);
     if (!chains_) return;
     std::vector<std::string> keep = {build.program.var(build.loss).name};
@@ -30,7 +30,7 @@ FLEET_META_OPTIMIZER(enable_auto_fusion) {
   def.help = "chains of elementwise operations become one kernel";
   def.position = 210;
   def.fields = {kField};
-  def.asked = [](const StrategyProto& proto) {
+  def.requested = [](const StrategyProto& proto) {
     return given_boolean(proto, kField).value_or(true);
   };
   def.create = [](const StrategyProto& proto,

@@ -9,7 +9,7 @@ namespace fleet {
 FLEET_META_OPTIMIZER(fuse_broadcast_ops) {
   def.help = "updated parameters are broadcast together, in Reduce mode";
   def.fields = {"build_strategy.fuse_broadcast_ops"};
-  def.asked = [](const StrategyProto& proto) {
+  def.requested = [](const StrategyProto& proto) {
     return proto.build_strategy().fuse_broadcast_ops();
   };
   def.create = [](const StrategyProto& proto,

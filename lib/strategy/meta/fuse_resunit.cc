@@ -7,7 +7,7 @@ namespace {
 // Convolutions absorb the batch normalisations around them; only some backends can, in float16.
 class FuseResunit : public MetaOptimizer {
  public:
-  void fuse_backward(Build& build) override {
+  void fuse_backward(BuildContext& build) override {
     const PassContext& context = build.context;
     const std::string pass = "fuse_resunit";
     if (build.low == DType::kFloat16 && context.backend_has(pass)) {
@@ -27,7 +27,7 @@ FLEET_META_OPTIMIZER(fuse_resunit) {
   def.help = "convolutions absorb the batch normalisations around them (float16 on a GPU)";
   def.position = 220;
   def.fields = {"build_strategy.fuse_resunit"};
-  def.asked = [](const StrategyProto& proto) { return proto.build_strategy().fuse_resunit(); };
+  def.requested = [](const StrategyProto& proto) { return proto.build_strategy().fuse_resunit(); };
   def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     return std::make_unique<FuseResunit>();
   };

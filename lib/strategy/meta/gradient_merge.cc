@@ -10,7 +10,7 @@ class GradientMerge : public MetaOptimizer {
  public:
   GradientMerge(int64_t steps, bool average) : steps_(steps), average_(average) {}
 
-  void forward(Build& build) override {
+  void forward(BuildContext& build) override {
     if (average_) build.loss_factor /= static_cast<double>(steps_);
     if (build.context.rank != 0) return;
     spdlog::info(
@@ -18,12 +18,12 @@ class GradientMerge : public MetaOptimizer {
         "steps, epochs and the schedule of the learning rate count batches as they are read",
         steps_, steps_);
   }
-  void gradients(Build& build) override {
+  void gradients(BuildContext& build) override {
     run_pass("merge_gradients", build.program, build.context);
     build.update_when = {.every = steps_};
     build.sums_in = build.program.add_section("sum_gradients", build.update_when);
   }
-  void fuse_update(Build& build) override {
+  void fuse_update(BuildContext& build) override {
     run_pass("zero_accumulators", build.program, build.context);
   }
 
@@ -40,7 +40,7 @@ FLEET_META_OPTIMIZER(gradient_merge) {
       "gradients of several steps are accumulated before they are summed over ranks and applied";
   def.position = 315;
   def.fields = {"gradient_merge", "gradient_merge_configs"};
-  def.asked = [](const StrategyProto& proto) { return proto.gradient_merge(); };
+  def.requested = [](const StrategyProto& proto) { return proto.gradient_merge(); };
   def.obstacle = [](const StrategyProto& proto, const PassContext&) -> std::string {
     const int steps = proto.gradient_merge_configs().k_steps();
     if (steps < 1) {

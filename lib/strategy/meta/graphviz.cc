@@ -8,7 +8,7 @@ namespace {
 class Graphviz : public MetaOptimizer {
  public:
   explicit Graphviz(std::string path) : path_(std::move(path)) {}
-  void finish(const Build& build) override {
+  void finish(const BuildContext& build) override {
     check_replaceable(path_);
     write_file_atomically(path_, print_dot(build.program));
   }
@@ -23,7 +23,7 @@ FLEET_META_OPTIMIZER(debug_graphviz_path) {
   def.help = "the Program is written to this file, for Graphviz";
   def.position = 900;
   def.fields = {"build_strategy.debug_graphviz_path"};
-  def.asked = [](const StrategyProto& proto) {
+  def.requested = [](const StrategyProto& proto) {
     return !proto.build_strategy().debug_graphviz_path().empty();
   };
   def.create = [](const StrategyProto& proto,

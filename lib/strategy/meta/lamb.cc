@@ -1,5 +1,5 @@
 #include "base/text.h"
-#include "strategy/meta/other_rule.h"
+#include "strategy/meta/replacement_rule.h"
 #include "strategy/meta_optimizer.h"
 
 namespace fleet {
@@ -9,19 +9,19 @@ class Lamb : public MetaOptimizer {
  public:
   explicit Lamb(paddle::fleet::LambConfig config) : config_(std::move(config)) {}
 
-  void update(Build& build) override {
+  void update(BuildContext& build) override {
     const auto number = [&](const char* key) {
       return text_of_float(static_cast<float>(build.optimizer.number(key)));
     };
     const auto& excluded = config_.exclude_from_weight_decay();
     build.optimizer =
-        other_rule(build.optimizer, "lamb",
-                   {{"beta1", number("beta1")},
-                    {"beta2", number("beta2")},
-                    {"epsilon", number("epsilon")},
-                    {"weight_decay", text_of_float(config_.lamb_weight_decay())},
-                    {"exclude_suffixes",
-                     join(std::vector<std::string>(excluded.begin(), excluded.end()), ",")}});
+        replacement_rule(build.optimizer, "lamb",
+                         {{"beta1", number("beta1")},
+                          {"beta2", number("beta2")},
+                          {"epsilon", number("epsilon")},
+                          {"weight_decay", text_of_float(config_.lamb_weight_decay())},
+                          {"exclude_suffixes",
+                           join(std::vector<std::string>(excluded.begin(), excluded.end()), ",")}});
   }
 
  private:
@@ -36,7 +36,7 @@ FLEET_META_OPTIMIZER(lamb) {
   def.help = "Adam with steps scaled to the norm of each parameter, for large batches";
   def.position = 400;
   def.fields = {"lamb", "lamb_configs"};
-  def.asked = [](const StrategyProto& proto) { return proto.lamb(); };
+  def.requested = [](const StrategyProto& proto) { return proto.lamb(); };
   def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
     if (context.optimizer == "adam") return "";
     return "it needs optimizer.name adam, but this job's is " + context.optimizer;

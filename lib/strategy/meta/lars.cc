@@ -1,6 +1,6 @@
 #include "base/log.h"
 #include "base/text.h"
-#include "strategy/meta/other_rule.h"
+#include "strategy/meta/replacement_rule.h"
 #include "strategy/meta_optimizer.h"
 
 namespace fleet {
@@ -10,12 +10,12 @@ class Lars : public MetaOptimizer {
  public:
   explicit Lars(paddle::fleet::LarsConfig config) : config_(std::move(config)) {}
 
-  void update(Build& build) override {
+  void update(BuildContext& build) override {
     if (build.optimizer.boolean("use_nesterov")) {
       spdlog::warn("strategy: optimizer.use_nesterov has no effect: lars has one momentum");
     }
     const auto& excluded = config_.exclude_from_weight_decay();
-    build.optimizer = other_rule(
+    build.optimizer = replacement_rule(
         build.optimizer, "lars",
         {{"momentum", text_of_float(static_cast<float>(build.optimizer.number("momentum")))},
          {"lars_coeff", text_of_float(config_.lars_coeff())},
@@ -37,7 +37,7 @@ FLEET_META_OPTIMIZER(lars) {
   def.help = "momentum with a separate rate for each parameter, for large batches";
   def.position = 400;
   def.fields = {"lars", "lars_configs"};
-  def.asked = [](const StrategyProto& proto) { return proto.lars(); };
+  def.requested = [](const StrategyProto& proto) { return proto.lars(); };
   def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
     if (context.optimizer == "momentum") return "";
     return "it needs optimizer.name momentum, but this job's is " + context.optimizer;

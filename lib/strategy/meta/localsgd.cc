@@ -10,12 +10,12 @@ class LocalSgd : public MetaOptimizer {
  public:
   LocalSgd(int64_t every, int64_t begin) : every_(every), begin_(begin) {}
 
-  void groups(Build& build) override { average_.groups(build); }
-  void forward(Build& build) override { average_.forward(build); }
-  void fuse_update(Build& build) override { average_.fuse_update(build); }
+  void groups(BuildContext& build) override { average_.groups(build); }
+  void forward(BuildContext& build) override { average_.forward(build); }
+  void fuse_update(BuildContext& build) override { average_.fuse_update(build); }
   void before_step(HostStep& step) override {
     const int64_t number = step.info.step + 1;
-    if (number <= begin_ || (number - begin_) % every_ == 0) average_.ask(step);
+    if (number <= begin_ || (number - begin_) % every_ == 0) average_.request(step);
   }
 
  private:
@@ -29,11 +29,11 @@ FLEET_META_OPTIMIZER(localsgd) {
   def.help = "ranks train separately and average their parameters every k steps";
   def.position = 340;
   def.fields = {"localsgd", "localsgd_configs"};
-  def.asked = [](const StrategyProto& proto) { return proto.localsgd(); };
+  def.requested = [](const StrategyProto& proto) { return proto.localsgd(); };
   def.obstacle = [](const StrategyProto& proto, const PassContext& context) {
     require_positive("localsgd_configs", "k_steps", proto.localsgd_configs().k_steps());
     require_positive("localsgd_configs", "begin_step", proto.localsgd_configs().begin_step());
-    return why_no_averages(context);
+    return averaging_obstacle(context);
   };
   def.paddle_class = "LocalSGDOptimizer";
   def.wraps = {"amp"};

@@ -6,7 +6,7 @@ namespace fleet {
 FLEET_META_OPTIMIZER(mkldnn_enabled_op_types) {
   def.help = "operations that may use oneDNN on the CPU: no effect";
   def.fields = {"build_strategy.mkldnn_enabled_op_types"};
-  def.asked = [](const StrategyProto& proto) {
+  def.requested = [](const StrategyProto& proto) {
     return proto.build_strategy().mkldnn_enabled_op_types_size() > 0;
   };
   def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {

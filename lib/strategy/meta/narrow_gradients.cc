@@ -9,7 +9,7 @@ namespace {
 class NarrowGradients : public MetaOptimizer {
  public:
   NarrowGradients(std::string name, DType low) : name_(std::move(name)), low_(low) {}
-  void gradients(Build& build) override {
+  void gradients(BuildContext& build) override {
     if (build.sums_gradients) {
       run_pass("narrow_gradients", build.program, build.context,
                {{"to", std::string(name_of(low_))}});
@@ -29,7 +29,7 @@ class NarrowGradients : public MetaOptimizer {
 void narrow_gradients(MetaOptimizerDef& def, const std::string& name, DType low) {
   def.position = 320;
   def.fields = {name};
-  def.asked = [name](const StrategyProto& proto) {
+  def.requested = [name](const StrategyProto& proto) {
     return given_boolean(proto, name).value_or(false);
   };
   def.wraps = {"lars", "lamb", "recompute", "localsgd", "gradient_merge", "adaptive_localsgd"};

@@ -46,7 +46,7 @@ class Recompute : public MetaOptimizer {
       : checkpoints_(std::move(checkpoints)), offload_(offload) {}
 
   // Resolves names before other rewrites, so that an error uses the model's names.
-  void forward(Build& build) override {
+  void forward(BuildContext& build) override {
     for (const std::string& checkpoint : checkpoints_) {
       if (const std::optional<int> every = blocks_between(checkpoint)) {
         add_every(build, *every);
@@ -56,7 +56,7 @@ class Recompute : public MetaOptimizer {
     }
   }
 
-  void fuse_backward(Build& build) override {
+  void fuse_backward(BuildContext& build) override {
     for (const VarId id : found_) {
       require_made(build, id);
       names_.push_back(build.program.var(id).name);
@@ -66,14 +66,14 @@ class Recompute : public MetaOptimizer {
   }
 
   // Runs after the communication is in place, so that the copies get a separate stream.
-  void fuse_update(Build& build) override {
+  void fuse_update(BuildContext& build) override {
     if (!offload_) return;
     run_pass("offload", build.program, build.context,
              {{"forward", build.program.sections()[build.forward].name}, {"variables", names_}});
   }
 
  private:
-  void add_every(const Build& build, int count) {
+  void add_every(const BuildContext& build, int count) {
     const std::vector<Block>& blocks = build.blocks;
     for (size_t i = count - 1; i < blocks.size(); i += count) found_.push_back(blocks[i].output);
     if (blocks.size() >= static_cast<size_t>(count)) return;
@@ -83,7 +83,7 @@ class Recompute : public MetaOptimizer {
                 kConfigs, "use a smaller number, or names of variables of the model");
   }
 
-  static VarId find(const Build& build, const std::string& name) {
+  static VarId find(const BuildContext& build, const std::string& name) {
     std::vector<std::string> known;
     for (const Block& block : build.blocks) {
       if (block.name == name) return block.output;
@@ -103,7 +103,7 @@ class Recompute : public MetaOptimizer {
                 suggestion(name, known) + "; its blocks: " + blocks);
   }
 
-  static void require_made(const Build& build, VarId id) {
+  static void require_made(const BuildContext& build, VarId id) {
     for (const Op& op : build.program.ops()) {
       if (op.section != build.forward) continue;
       if (std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end()) return;
@@ -126,7 +126,7 @@ FLEET_META_OPTIMIZER(recompute) {
   def.help = "activations between checkpoints are recomputed in backward instead of kept";
   def.position = 290;
   def.fields = {"recompute", "recompute_configs"};
-  def.asked = [](const StrategyProto& proto) { return proto.recompute(); };
+  def.requested = [](const StrategyProto& proto) { return proto.recompute(); };
   def.obstacle = [](const StrategyProto& proto, const PassContext&) -> std::string {
     if (!proto.recompute_configs().checkpoints().empty()) return "";
     return "recompute_configs.checkpoints is empty: name blocks or variables of the model, or "

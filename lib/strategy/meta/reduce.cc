@@ -17,7 +17,7 @@ class Reduce : public MetaOptimizer {
   Reduce(const AllReduceSettings& settings, bool fuse_broadcasts)
       : settings_(settings), fuse_broadcasts_(fuse_broadcasts) {}
 
-  void communication(Build& build) override {
+  void communication(BuildContext& build) override {
     if (!build.sums_gradients) {
       spdlog::warn("strategy: reduce_strategy has no effect: gradients are not exchanged");
       return;
@@ -34,12 +34,12 @@ class Reduce : public MetaOptimizer {
     sums_ = reduce_to_owners(build.program, owners_, messages_);
   }
 
-  void update(Build& build) override {
+  void update(BuildContext& build) override {
     if (owners_.empty()) return;
     check_on_owners(build.program, build.optimize, owners_, place_, messages_);
   }
 
-  void fuse_update(Build& build) override {
+  void fuse_update(BuildContext& build) override {
     if (owners_.empty()) return;
     const bool global_norm = build.optimizer.text("clip") == "global_norm";
     update_on_owners(build.program, build.optimize, owners_, place_, global_norm, messages_);
@@ -72,7 +72,7 @@ FLEET_META_OPTIMIZER(reduce) {
   def.help = "each parameter is updated on one rank, its owner, and broadcast to the others";
   def.position = 405;
   def.fields = {"build_strategy.reduce_strategy"};
-  def.asked = [](const StrategyProto& proto) {
+  def.requested = [](const StrategyProto& proto) {
     return proto.build_strategy().reduce_strategy() == kReduce;
   };
   def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {

@@ -13,7 +13,7 @@ bool has_batch_norm(const Program& program) {
 
 class SyncBatchNorm : public MetaOptimizer {
  public:
-  void groups(Build& build) override {
+  void groups(BuildContext& build) override {
     if (!has_batch_norm(build.program)) {
       spdlog::warn("strategy: sync_batch_norm has no effect: no batch normalisation is trained");
       return;
@@ -22,7 +22,7 @@ class SyncBatchNorm : public MetaOptimizer {
         {.name = "batch norm", .ranks = build.context.data_parallel_ranks()});
   }
 
-  void fuse_backward(Build& build) override {
+  void fuse_backward(BuildContext& build) override {
     if (group_ < 0) return;
     run_pass("sync_batch_norm", build.program, build.context, {{"communicator", int64_t{group_}}});
   }
@@ -38,7 +38,7 @@ FLEET_META_OPTIMIZER(sync_batch_norm) {
   def.help = "batch normalisations compute their statistics over all ranks";
   def.position = 230;
   def.fields = {"sync_batch_norm"};
-  def.asked = [](const StrategyProto& proto) { return proto.sync_batch_norm(); };
+  def.requested = [](const StrategyProto& proto) { return proto.sync_batch_norm(); };
   def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
     return context.data_parallel_degree() <= 1 ? "it needs several ranks" : "";
   };

@@ -6,7 +6,7 @@ namespace fleet {
 FLEET_META_OPTIMIZER(use_dali) {
   def.help = "read images with DALI: no effect";
   def.fields = {"use_dali"};
-  def.asked = [](const StrategyProto& proto) { return proto.use_dali(); };
+  def.requested = [](const StrategyProto& proto) { return proto.use_dali(); };
   def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     spdlog::info(
         "strategy: use_dali has no effect: host threads (data.threads) decode and augment "

@@ -32,7 +32,7 @@ TEST(Convolution, WeightAndItsGradient_LieAlike) {
   for (const int64_t channels : {3, 16, 20, 64}) {
     const Program program = training_convolution({2, channels, 8, 8}, {32, channels, 3, 3}, 1);
     const VarId w = program.find("w");
-    const Plan plan = make_plan(program, {program.gradient(w)});
+    const Plan plan = plan_program(program, {program.gradient(w)});
     EXPECT_EQ(plan.vars[w].layout, plan.vars[program.gradient(w)].layout);
     for (const PlannedOp& planned : plan.ops) {
       if (planned.op.type() != "reorder") continue;
@@ -57,7 +57,7 @@ TEST(Convolution, WeightGradient_IsTheSameBitsEveryTime) {
   const Program program = training_convolution(x, {64, 64, 3, 3}, 1);
   const VarId gradient = program.gradient(program.find("w"));
   HostDevice device;
-  Executor executor(make_plan(program, {gradient}), device, nullptr);
+  Executor executor(plan_program(program, {gradient}), device, nullptr);
   feed_noise(program, x, executor);
   std::vector<float> first;
   for (int repeat = 0; repeat < 10; ++repeat) {
@@ -92,7 +92,7 @@ TEST(DepthwiseWeight, ItsGradient_LiesAsTheWeightDoes) {
   if (!__builtin_cpu_supports("avx512f")) GTEST_SKIP() << "oneDNN has blocks of 16 from AVX-512 on";
   const Program program = training_convolution({2, 40, 14, 14}, {40, 1, 7, 7}, 3, 40);
   const VarId w = program.find("w");
-  const Plan plan = make_plan(program, {program.gradient(w)});
+  const Plan plan = plan_program(program, {program.gradient(w)});
   EXPECT_EQ(plan.vars[w].layout, plan.vars[program.gradient(w)].layout);
 }
 
@@ -101,7 +101,7 @@ TEST(DepthwiseWeight, AnyNumberOfThreads_GivesTheSameBits) {
   const Program program = training_convolution(x, {48, 1, 7, 7}, 3, 48);
   const VarId gradient = program.gradient(program.find("w"));
   HostDevice device;
-  Executor executor(make_plan(program, {gradient}), device, nullptr);
+  Executor executor(plan_program(program, {gradient}), device, nullptr);
   feed_noise(program, x, executor);
   const int before = omp_get_max_threads();
   std::vector<float> first;
@@ -134,7 +134,7 @@ TEST(Convolution, GroupsOfFewChannels_StillGetAPlan) {
   const VarId x = program.feed("x", DType::kFloat32, {2, 12, 8, 8});
   const VarId w = program.parameter("w", {24, 3, 3, 3}, {});
   const VarId y = program.emit(forward, "conv2d", {x, w}, {{"groups", int64_t{4}}})[0];
-  EXPECT_FALSE(make_plan(program, {y}).vars[w].layout.is_opaque());
+  EXPECT_FALSE(plan_program(program, {y}).vars[w].layout.is_opaque());
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ Plan plan_of(const std::string& model, int64_t batch) {
                                .batch = batch,
                                .image = model_registry().get(model).image});
   Strategy().append_backward(program, training.forward, training.loss);
-  return make_plan(std::move(program), {training.loss});
+  return plan_program(std::move(program), {training.loss});
 }
 
 // Makes the kernel as the executor would; nothing is run, so any address serves as its memory.

@@ -53,7 +53,7 @@ Results compute(const Inputs& in, bool winograd, int64_t workspace_limit = 512) 
   const std::vector<VarId> fetched = {y, program.gradient(w), program.gradient(x)};
   PlanOptions options;
   options.device = &device;
-  Executor executor(make_plan(program, fetched, options), device, nullptr);
+  Executor executor(plan_program(program, fetched, options), device, nullptr);
   executor.initialize(1);
   executor.write(x, in.x.data());
   executor.write(w, in.weight.data());

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/grouped.h"
+#include "comm/two_level.h"
 #include "tests/comm/values.h"
 
 namespace fleet {
@@ -120,7 +120,7 @@ class Check {
 
   void groups() {
     if (size() != 4) return;
-    const auto grouped = GroupedCommunicator::make(comm_, 2);
+    const auto grouped = TwoLevelCommunicator::make(comm_, 2);
     const View data = make(true, 10000, DType::kFloat32);
     fill(data, [&](size_t i) { return contribution(rank(), i); });
     grouped->all_reduce(data, data, ReduceOp::kSum, *stream_);

@@ -23,12 +23,12 @@ constexpr int kElements = 1000;
 struct Sums {
   Program program;
   std::vector<VarId> x, y;
-  Sums(int ranks, int communicators, int first_sum, bool after_previous) {
+  Sums(int ranks, int communicators, int inner_group_size, bool after_previous) {
     const SectionId section = program.add_section("backward", {});
     std::vector<int> all(ranks);
     std::iota(all.begin(), all.end(), 0);
     for (int i = 0; i < communicators; ++i) {
-      program.add_group({.name = "all", .ranks = all, .first_sum = first_sum});
+      program.add_group({.name = "all", .ranks = all, .inner_group_size = inner_group_size});
     }
     for (int i = 0; i < kSums; ++i) {
       x.push_back(program.feed("x" + std::to_string(i), DType::kFloat32, {kElements}));
@@ -42,12 +42,13 @@ struct Sums {
   }
 };
 
-void run_sums(int ranks, int communicators, int first_sum, bool after_previous, int steps) {
+void run_sums(int ranks, int communicators, int inner_group_size, bool after_previous, int steps) {
   run_ranks(on_gpus(std::vector<int>(ranks, 1)), [&](Rank& rank) {
-    Sums sums(ranks, communicators, first_sum, after_previous);
+    Sums sums(ranks, communicators, inner_group_size, after_previous);
     const CommunicatorSet set(sums.program.groups(), &rank.comm);
-    Executor executor(make_plan(sums.program, sums.y, {.backend = "cuda", .device = &rank.device}),
-                      rank.device, set.all());
+    Executor executor(
+        plan_program(sums.program, sums.y, {.backend = "cuda", .device = &rank.device}),
+        rank.device, set.all());
     for (int step = 0; step < steps; ++step) {
       std::vector<std::vector<float>> x;
       for (int i = 0; i < kSums; ++i) {

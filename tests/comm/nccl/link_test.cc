@@ -196,12 +196,12 @@ TEST(NcclIds, Makers_AreTheFirstOfTheirShares) {
     const int ids = nccl::ids_for(ranks);
     int last = -1;
     for (int index = 0; index < ids; ++index) {
-      const int maker = nccl::maker_of(index, ids, ranks);
+      const int maker = nccl::creator_of(index, ids, ranks);
       EXPECT_GT(maker, last);
       EXPECT_LT(maker, ranks);
       last = maker;
     }
-    EXPECT_EQ(nccl::maker_of(0, ids, ranks), 0);
+    EXPECT_EQ(nccl::creator_of(0, ids, ranks), 0);
   }
 }
 

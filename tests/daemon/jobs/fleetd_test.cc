@@ -13,11 +13,11 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "node/held_ports.h"
 #include "node/process_tree.h"
-#include "tests/daemon/jobs/fleetds.h"
+#include "node/reserved_ports.h"
+#include "tests/daemon/jobs/fleetd_test_base.h"
 #include "tests/launch/jobs/fleetrun_process.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -30,8 +30,8 @@ using ::testing::SizeIs;
 
 const std::string kHelper = program_folder() + "/launch_rank_helper";
 
-struct TwoFleetds : Fleetds {
-  TwoFleetds() : Fleetds(2) {}
+struct TwoFleetds : FleetdTest {
+  TwoFleetds() : FleetdTest(2) {}
 };
 
 TEST_F(TwoFleetds, Ranks_MeetAndShowWithTheirNode) {
@@ -67,7 +67,7 @@ TEST_F(TwoFleetds, StandardOutput_IsTheRanksAlone) {
 }
 
 TEST_F(TwoFleetds, PortOfTheRendezvous_IsTheOneThatWasAskedFor) {
-  const std::string rendezvous = std::to_string(HeldPort::any("127.0.0.1").port());
+  const std::string rendezvous = std::to_string(ReservedPort::any("127.0.0.1").port());
   const auto client = start("ported", {"--rdzv_port=" + rendezvous, "--tee=3"},
                             {"sh", "-c", "echo $RANK meets at $FLEET_STORE_ADDRESS"});
   EXPECT_EQ(client->wait(), 0) << client->output();
@@ -89,7 +89,7 @@ TEST_F(TwoFleetds, DryRun_PlansTheWholeJobAndAsksNobody) {
             HasSubstr("node 1 (127.0.0.2) runs\n  fleetrun "), HasSubstr("FLEET_JOB_SECRET"),
             HasSubstr(" ******\n")));
   EXPECT_EQ(job.read("started"), "");
-  EXPECT_THAT(ask({"ls"}), Not(HasSubstr("foreseen")));
+  EXPECT_THAT(run_command({"ls"}), Not(HasSubstr("foreseen")));
   const auto unknown = start("foreseen", {"--dry_run", "--via=fleeted"}, {"true"});
   EXPECT_EQ(unknown->wait(), 2);
 }
@@ -199,7 +199,7 @@ TEST_F(TwoFleetds, FleetdThatIsNotThere_NothingStarts) {
               AllOf(HasSubstr("127.0.0.2:" + port), HasSubstr("cannot be reached")));
   EXPECT_EQ(job.read("started"), "");
   EXPECT_THAT(left(), IsEmpty());
-  EXPECT_THAT(ask({"ls"}, 1), Not(HasSubstr("half")));
+  EXPECT_THAT(run_command({"ls"}, 1), Not(HasSubstr("half")));
 }
 
 TEST_F(TwoFleetds, WrongSecret_IsNamedAndNothingStarts) {
@@ -207,7 +207,7 @@ TEST_F(TwoFleetds, WrongSecret_IsNamedAndNothingStarts) {
                             {{"FLEETD_SECRET", "another secret than theirs"}});
   EXPECT_EQ(client->wait(), 2) << client->output();
   EXPECT_THAT(client->output(), AllOf(HasSubstr("another secret"), Not(HasSubstr("than theirs"))));
-  EXPECT_THAT(ask({"ls"}), Not(HasSubstr("stranger")));
+  EXPECT_THAT(run_command({"ls"}), Not(HasSubstr("stranger")));
 }
 
 TEST_F(TwoFleetds, FolderThatIsNotThere_NothingIsLeft) {
@@ -215,7 +215,7 @@ TEST_F(TwoFleetds, FolderThatIsNotThere_NothingIsLeft) {
   EXPECT_EQ(client->wait(), 2);
   EXPECT_THAT(client->output(), AllOf(HasSubstr("/nowhere/at/all"), HasSubstr("--chdir")));
   EXPECT_THAT(left(), IsEmpty());
-  EXPECT_THAT(ask({"ls"}), Not(HasSubstr("nowhere")));
+  EXPECT_THAT(run_command({"ls"}), Not(HasSubstr("nowhere")));
 }
 
 TEST_F(TwoFleetds, ProgramThatIsNotThere_IsSaidWithItsNode) {
@@ -264,8 +264,8 @@ TEST_F(TwoFleetds, DetachedJob_IsListedFollowedAttachedToAndStopped) {
   EXPECT_THAT(client->output(),
               AllOf(HasSubstr("job away runs on 2 nodes"), HasSubstr("fleetrun stop away")));
   wait_for_ranks("away");
-  EXPECT_THAT(ask({"ls"}), HasSubstr("away  running  2"));
-  EXPECT_THAT(ask({"status", "away"}),
+  EXPECT_THAT(run_command({"ls"}), HasSubstr("away  running  2"));
+  EXPECT_THAT(run_command({"status", "away"}),
               AllOf(HasSubstr("running, detached"), HasSubstr("rank 3  pid")));
   EXPECT_EQ(status("away").at(1).at("ranks").size(), 2u);
 
@@ -275,16 +275,16 @@ TEST_F(TwoFleetds, DetachedJob_IsListedFollowedAttachedToAndStopped) {
   Fleetrun attached(job, "attached", {"attach", "away", "--fleetd=127.0.0.1:" + port});
   while (attached.output().find("hello from 0") == std::string::npos) ::poll(nullptr, 0, 5);
   while (follower.output().find("hello from 3") == std::string::npos) ::poll(nullptr, 0, 5);
-  EXPECT_THAT(ask({"stop", "away"}), HasSubstr("job away has ended"));
+  EXPECT_THAT(run_command({"stop", "away"}), HasSubstr("job away has ended"));
   EXPECT_EQ(attached.wait(), 143) << attached.output();
   EXPECT_THAT(attached.output(), HasSubstr("bye from 0"));
   EXPECT_EQ(follower.wait(), 0);
   EXPECT_THAT(follower.output(), AllOf(HasSubstr("hello from 3\n"), HasSubstr("bye from 3\n")));
   EXPECT_THAT(left(), IsEmpty());
   // And it is remembered.
-  EXPECT_THAT(ask({"ls"}), HasSubstr("stopped (SIGTERM)"));
-  EXPECT_THAT(ask({"logs", "away", "--rank=2"}), HasSubstr("bye from 2"));
-  EXPECT_THAT(ask({"logs", "away"}), HasSubstr("[rank 0 127.0.0.1] hello from 0"));
+  EXPECT_THAT(run_command({"ls"}), HasSubstr("stopped (SIGTERM)"));
+  EXPECT_THAT(run_command({"logs", "away", "--rank=2"}), HasSubstr("bye from 2"));
+  EXPECT_THAT(run_command({"logs", "away"}), HasSubstr("[rank 0 127.0.0.1] hello from 0"));
 }
 
 TEST_F(TwoFleetds, AttachedClientKilled_TheJobGoesOn) {
@@ -294,9 +294,9 @@ TEST_F(TwoFleetds, AttachedClientKilled_TheJobGoesOn) {
   while (attached.output().find("here I am") == std::string::npos) ::poll(nullptr, 0, 5);
   attached.signal(SIGKILL);
   attached.wait();
-  EXPECT_THAT(ask({"status", "stays"}), HasSubstr("running, detached"));
+  EXPECT_THAT(run_command({"status", "stays"}), HasSubstr("running, detached"));
   Fleetrun again(job, "again", {"attach", "stays", "--fleetd=127.0.0.1:" + port});
-  ask({"stop", "stays", "--kill"});
+  run_command({"stop", "stays", "--kill"});
   // Of the two signals that kill, either may be heard first; and node 0 may be killed first.
   EXPECT_THAT(again.wait(), ::testing::AnyOf(113, 130, 143)) << again.output();
   EXPECT_THAT(left(), IsEmpty());
@@ -329,16 +329,17 @@ TEST_F(TwoFleetds, FleetdStartedAgain_KnowsItsJobs) {
   fleetds[0]->wait();
   EXPECT_THAT(left(), IsEmpty());
   start_fleetd(0);
-  EXPECT_THAT(ask({"ls"}), AllOf(HasSubstr("done    succeeded"), HasSubstr("broken  failed ("),
-                                 HasSubstr("taken   failed (137)")));
+  EXPECT_THAT(run_command({"ls"}),
+              AllOf(HasSubstr("done    succeeded"), HasSubstr("broken  failed ("),
+                    HasSubstr("taken   failed (137)")));
   EXPECT_EQ(status("done").at(0).at("verdict").at("verdict"), "success");
-  EXPECT_THAT(ask({"status", "broken"}), HasSubstr("ABORT!!!"));
-  EXPECT_THAT(ask({"logs", "done"}), HasSubstr("the end of 0"));
-  EXPECT_EQ(ask({"logs", "done", "--rank=1"}), "the end of 1\n");
-  EXPECT_EQ(ask({"logs", "taken", "--rank=1"}), "taken along\n");
+  EXPECT_THAT(run_command({"status", "broken"}), HasSubstr("ABORT!!!"));
+  EXPECT_THAT(run_command({"logs", "done"}), HasSubstr("the end of 0"));
+  EXPECT_EQ(run_command({"logs", "done", "--rank=1"}), "the end of 1\n");
+  EXPECT_EQ(run_command({"logs", "taken", "--rank=1"}), "taken along\n");
   // Its name may be used again.
   EXPECT_EQ(start("taken", {}, {"true"}, "127.0.0.1")->wait(), 0);
-  EXPECT_THAT(ask({"ls"}), HasSubstr("taken   succeeded"));
+  EXPECT_THAT(run_command({"ls"}), HasSubstr("taken   succeeded"));
 }
 
 TEST_F(TwoFleetds, LogThatIsRotated_IsFollowed) {
@@ -356,7 +357,7 @@ TEST_F(TwoFleetds, LogThatIsRotated_IsFollowed) {
   write_file_atomically(job.path() + "/go", "");
   EXPECT_EQ(follower.wait(), 0);
   EXPECT_EQ(count_of(follower.output(), " of 3\n"), 20000u) << follower.output();
-  EXPECT_GT(count_of(ask({"logs", "rotated", "--rank=2"}), " of 2\n"), 19999u);
+  EXPECT_GT(count_of(run_command({"logs", "rotated", "--rank=2"}), " of 2\n"), 19999u);
 }
 
 // A reader that takes nothing: the log waits where it is, and not in the memory of who shows it.
@@ -397,7 +398,7 @@ TEST_F(TwoFleetds, LogIntoAFullPipe_TakesNoMemory) {
 TEST_F(TwoFleetds, StopOfAJobWithANodeThatDoesNotAnswer_IsNoSuccess) {
   start("half", {"--detach"}, endless("trap 'exit 0' TERM"))->wait();
   fleetds[1]->signal(SIGSTOP);
-  EXPECT_THAT(ask({"stop", "half"}, 1), Not(HasSubstr("has ended")));
+  EXPECT_THAT(run_command({"stop", "half"}, 1), Not(HasSubstr("has ended")));
   fleetds[1]->signal(SIGCONT);
   EXPECT_THAT(left(), IsEmpty());
 }

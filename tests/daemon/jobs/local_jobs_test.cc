@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 
 namespace fleet {
@@ -53,7 +53,7 @@ struct LocalJobs : ::testing::Test {
     for (const char* rank : {"0", "1"}) job.wait_for(ready + rank);
     return started;
   }
-  std::string ask(std::vector<std::string> words, int code = 0) {
+  std::string run_command(std::vector<std::string> words, int code = 0) {
     words.push_back("--fleetd_port=" + port);
     Fleetrun command(job, "command" + std::to_string(++commands), words);
     EXPECT_EQ(command.wait(), code) << words[0] << ": " << command.output();
@@ -61,7 +61,7 @@ struct LocalJobs : ::testing::Test {
   }
   // The line of `ls` that begins with it.
   std::string listed(const std::string& begin) {
-    const std::string all = "\n" + ask({"ls"});
+    const std::string all = "\n" + run_command({"ls"});
     const size_t at = all.find("\n" + begin);
     return at == std::string::npos ? "" : all.substr(at + 1, all.find('\n', at + 1) - at - 1);
   }
@@ -73,7 +73,7 @@ struct LocalJobs : ::testing::Test {
     return found;
   }
   JobFolder job;
-  const std::string port = std::to_string(HeldPort::any("127.0.0.1").port());
+  const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
   std::vector<std::unique_ptr<Fleetrun>> running;
   int commands = 0;
 };
@@ -84,14 +84,14 @@ TEST_F(LocalJobs, Running_AreListedFollowedAndStopped) {
   while (line.find("running") == std::string::npos) line = listed("mine");
   EXPECT_THAT(line, AllOf(HasSubstr("mine  running  1      2 "), HasSubstr(job.path() + "/log"),
                           HasSubstr(std::to_string(fleetrun.pid()))));
-  EXPECT_THAT(ask({"status", "mine"}), HasSubstr("rank 1  pid"));
-  EXPECT_EQ(ask({"logs", "mine", "--rank=1"}), "hello from 1\n");
-  EXPECT_EQ(ask({"logs", "mine"}), "hello from 0\n");
-  EXPECT_THAT(ask({"stop", "mine"}), HasSubstr("job mine has ended"));
+  EXPECT_THAT(run_command({"status", "mine"}), HasSubstr("rank 1  pid"));
+  EXPECT_EQ(run_command({"logs", "mine", "--rank=1"}), "hello from 1\n");
+  EXPECT_EQ(run_command({"logs", "mine"}), "hello from 0\n");
+  EXPECT_THAT(run_command({"stop", "mine"}), HasSubstr("job mine has ended"));
   EXPECT_EQ(fleetrun.wait(), 143);
   EXPECT_THAT(listed("mine"), HasSubstr("stopped (SIGTERM)"));
-  EXPECT_THAT(ask({"logs", "mine"}), EndsWith("saved\n"));
-  EXPECT_THAT(ask({"stop", "mine"}), HasSubstr("job mine has ended"));  // nothing to do
+  EXPECT_THAT(run_command({"logs", "mine"}), EndsWith("saved\n"));
+  EXPECT_THAT(run_command({"stop", "mine"}), HasSubstr("job mine has ended"));  // nothing to do
 }
 
 TEST_F(LocalJobs, LogThatIsRotated_IsFollowed) {
@@ -113,7 +113,8 @@ TEST_F(LocalJobs, LogThatIsRotated_IsFollowed) {
 
 TEST_F(LocalJobs, LogOnATerminal_CommandsItNot) {
   EXPECT_EQ(run("strange", "printf '\\033]0;title\\007\\033[2Jtext\\n'"), 0);
-  EXPECT_THAT(ask({"logs", "strange"}), HasSubstr("\033]0;title\007"));  // a copy, in a file
+  EXPECT_THAT(run_command({"logs", "strange"}),
+              HasSubstr("\033]0;title\007"));  // a copy, in a file
   const int controller = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
   ASSERT_GE(controller, 0);
   ASSERT_EQ(::grantpt(controller) + ::unlockpt(controller), 0);
@@ -141,15 +142,16 @@ TEST_F(LocalJobs, Ended_AreKnownWithVerdictAndLogs) {
   const std::string pid = std::to_string(running[1]->pid());
   for (const std::string& name :
        {std::string("bad"), pid, std::string("bad/"), job.path() + "/bad"}) {
-    EXPECT_THAT(ask({"status", name}), AllOf(HasSubstr("failed (5)"), HasSubstr("out of 1")));
-    EXPECT_EQ(ask({"logs", name, "--rank=1"}), "out of 1\n");
+    EXPECT_THAT(run_command({"status", name}),
+                AllOf(HasSubstr("failed (5)"), HasSubstr("out of 1")));
+    EXPECT_EQ(run_command({"logs", name, "--rank=1"}), "out of 1\n");
   }
-  EXPECT_THAT(ask({"attach", "bad"}, 5),
+  EXPECT_THAT(run_command({"attach", "bad"}, 5),
               AllOf(HasSubstr("out of 0\n"), HasSubstr("rank 1 of 2 exited with 5")));
-  EXPECT_THAT(ask({"attach", "good"}), "fine\n");
-  EXPECT_THAT(ask({"status", "none"}, 2), HasSubstr("no such job"));
-  EXPECT_THAT(ask({"logs", "good", "--rank=7"}, 2), HasSubstr("has rank 7"));
-  const auto all = nlohmann::json::parse(ask({"ls", "--format=json"}));
+  EXPECT_THAT(run_command({"attach", "good"}), "fine\n");
+  EXPECT_THAT(run_command({"status", "none"}, 2), HasSubstr("no such job"));
+  EXPECT_THAT(run_command({"logs", "good", "--rank=7"}, 2), HasSubstr("has rank 7"));
+  const auto all = nlohmann::json::parse(run_command({"ls", "--format=json"}));
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[1]["state"], "failed (5)");
   EXPECT_EQ(all[1]["exit_code"], 5);
@@ -162,11 +164,11 @@ TEST_F(LocalJobs, RunsOfOneName_AreToldApart) {
   EXPECT_EQ(run("same", "echo first; exit 3"), 3);
   EXPECT_EQ(run("same", "echo second"), 0);
   EXPECT_EQ(job.read("log/workerlog.0"), "first\nsecond\n");
-  EXPECT_EQ(ask({"logs", "same"}), "second\n");  // the newest
-  EXPECT_EQ(ask({"logs", "same", "--rank=1"}), "second\n");
-  EXPECT_EQ(ask({"logs", std::to_string(running[0]->pid())}), "first\n");
-  EXPECT_THAT(ask({"attach", std::to_string(running[0]->pid())}, 3), HasSubstr("first\n"));
-  const std::string table = ask({"ls"});
+  EXPECT_EQ(run_command({"logs", "same"}), "second\n");  // the newest
+  EXPECT_EQ(run_command({"logs", "same", "--rank=1"}), "second\n");
+  EXPECT_EQ(run_command({"logs", std::to_string(running[0]->pid())}), "first\n");
+  EXPECT_THAT(run_command({"attach", std::to_string(running[0]->pid())}, 3), HasSubstr("first\n"));
+  const std::string table = run_command({"ls"});
   EXPECT_THAT(table, AllOf(HasSubstr("same  failed (3)"), HasSubstr("same  succeeded")));
 }
 
@@ -175,14 +177,14 @@ TEST_F(LocalJobs, SeveralOfOneNameThatRun_AreAskedFor) {
   Fleetrun& one = start_waiting("same", {"--log_dir=one"});
   Fleetrun& two = start_waiting("same", {"--log_dir=two"});
   for (const char* command : {"status", "logs", "attach", "stop"}) {
-    EXPECT_THAT(ask({command, "same"}, 2),
+    EXPECT_THAT(run_command({command, "same"}, 2),
                 AllOf(HasSubstr(std::to_string(one.pid())), HasSubstr(std::to_string(two.pid())),
                       HasSubstr("select one by its pid")));
   }
-  EXPECT_THAT(ask({"stop", "one"}), HasSubstr("has ended"));
+  EXPECT_THAT(run_command({"stop", "one"}), HasSubstr("has ended"));
   EXPECT_EQ(one.wait(), 143);
-  EXPECT_THAT(ask({"status", "same"}), HasSubstr("running"));  // the one that is left
-  EXPECT_THAT(ask({"stop", std::to_string(two.pid())}), HasSubstr("has ended"));
+  EXPECT_THAT(run_command({"status", "same"}), HasSubstr("running"));  // the one that is left
+  EXPECT_THAT(run_command({"stop", std::to_string(two.pid())}), HasSubstr("has ended"));
   EXPECT_EQ(two.wait(), 143);
 }
 
@@ -209,10 +211,10 @@ TEST_F(LocalJobs, StopIsToldFromFailure) {
   // It had not met the other node yet.
   Fleetrun& alone = start("alone", "exit 0", {"--nnodes=2", "--master=127.0.0.1:" + port});
   while (listed("alone").find("waiting for nodes") == std::string::npos) ::poll(nullptr, 0, 5);
-  EXPECT_THAT(ask({"stop", "alone"}), HasSubstr("has ended"));
+  EXPECT_THAT(run_command({"stop", "alone"}), HasSubstr("has ended"));
   EXPECT_EQ(alone.wait(), 143);
   EXPECT_THAT(listed("alone"), HasSubstr("stopped (SIGTERM)"));
-  EXPECT_THAT(ask({"logs", "alone"}, 2), HasSubstr("no rank has started yet"));
+  EXPECT_THAT(run_command({"logs", "alone"}, 2), HasSubstr("no rank has started yet"));
 }
 
 TEST_F(LocalJobs, KilledFleetrun_LeavesOnlyItsName) {
@@ -223,7 +225,8 @@ TEST_F(LocalJobs, KilledFleetrun_LeavesOnlyItsName) {
   EXPECT_THAT(listed("mine"), HasSubstr("killed"));
   EXPECT_THAT(files(".sock"), IsEmpty());
   EXPECT_THAT(files(".json"), IsEmpty());
-  EXPECT_THAT(ask({"attach", "mine"}, 137), AllOf(HasSubstr("hello"), HasSubstr("was killed")));
+  EXPECT_THAT(run_command({"attach", "mine"}, 137),
+              AllOf(HasSubstr("hello"), HasSubstr("was killed")));
   // The next start does the same.
   Fleetrun& second = start_waiting("second");
   while (files(".sock").empty()) ::poll(nullptr, 0, 5);
@@ -235,7 +238,7 @@ TEST_F(LocalJobs, KilledFleetrun_LeavesOnlyItsName) {
 }
 
 TEST_F(LocalJobs, NodesOfOneJobHere_AreOneLine) {
-  const std::string rendezvous = std::to_string(HeldPort::any("127.0.0.1").port());
+  const std::string rendezvous = std::to_string(ReservedPort::any("127.0.0.1").port());
   for (const char* host : {"127.0.0.1", "127.0.0.2"}) {
     start("two", "echo rank $RANK; exit 0",
           {"--ips=127.0.0.1,127.0.0.2", "--host=" + std::string(host), "--start_port=0",
@@ -243,11 +246,11 @@ TEST_F(LocalJobs, NodesOfOneJobHere_AreOneLine) {
   }
   for (const auto& node : running) EXPECT_EQ(node->wait(), 0) << node->output();
   EXPECT_THAT(listed("two"), HasSubstr("two  succeeded  2      4 "));
-  const std::string table = ask({"ls"});
+  const std::string table = run_command({"ls"});
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 2) << table;
-  EXPECT_THAT(ask({"logs", "two"}),
+  EXPECT_THAT(run_command({"logs", "two"}),
               AllOf(HasSubstr("[rank 0] rank 0\n"), HasSubstr("[rank 2] rank 2\n")));
-  EXPECT_EQ(ask({"logs", "two", "--rank=3"}), "rank 3\n");
+  EXPECT_EQ(run_command({"logs", "two", "--rank=3"}), "rank 3\n");
 }
 
 }  // namespace

@@ -18,19 +18,19 @@ for k in 1 2 3; do (node $k) & done
 for k in 1 2 3; do soon "fleetd $k does not start" grep -qs "listens on 0.0.0.0:6767" "fleetd$k.out"; done
 from_laptop() { ip netns exec "$laptop" "$fleetrun" "$@"; }
 rank='trap "exit 0" TERM; : >$FLEET_JOB_ID.$FLEET_EPOCH.$RANK; while [ ! -e $FLEET_JOB_ID.end ]; do sleep 0.02; done'
-in_epoch() {  # in_epoch JOB EPOCH RANKS: as many run
+in_generation() {  # in_generation JOB GENERATION RANKS: as many run
   local r
-  for ((r = 0; r < $3; ++r)); do soon "rank $r of epoch $2 does not run" test -e "$1.$2.$r"; done
+  for ((r = 0; r < $3; ++r)); do soon "rank $r of generation $2 does not run" test -e "$1.$2.$r"; done
 }
 for victim in 3 1; do
   job=cut$victim
   from_laptop --via=fleetd --ips=10.79.0.1,10.79.0.2,10.79.0.3 --nnodes=2:3 --elastic_timeout=1 --grace=1 --job_id=$job \
     sh -c "$rank" >$job.out 2>&1 &
   client=$!
-  in_epoch $job 1 3
+  in_generation $job 1 3
   ip -n "${spaces[victim]}" link set cable down
-  in_epoch $job 2 2
-  [ ! -e $job.2.2 ] || fail "the node that was cut off runs in epoch 2"
+  in_generation $job 2 2
+  [ ! -e $job.2.2 ] || fail "the node that was cut off runs in generation 2"
   from_laptop status $job --ips=10.79.0.2 >status.out 2>&1 || true
   expect status.out "^state *running"
   expect status.out "^generation *2"

@@ -32,7 +32,8 @@ std::string usage_error(const std::vector<std::string>& arguments) {
 
 TEST(CompatOptions, EachSaysOneThing) {
   for (const CompatOption& option : compat_options()) {
-    const int said = !option.idle.empty() + !option.refused.empty() + (option.translate != nullptr);
+    const int said =
+        !option.ignored.empty() + !option.refused.empty() + (option.translate != nullptr);
     EXPECT_EQ(said, 1) << option.flags[0];
     EXPECT_FALSE(option.of.empty()) << option.flags[0];
     for (const std::string& flag : option.flags) EXPECT_TRUE(flag.starts_with("-")) << flag;
@@ -42,7 +43,7 @@ TEST(CompatOptions, EachSaysOneThing) {
 // What an option before has too would never be read as this one, unless its values tell it.
 TEST(CompatOptions, FlagsThatAreTaken_AreToldByTheirValues) {
   std::set<std::string> taken;
-  for (const OptionGroup* group : {&launch_option_group(), &look_at_options()}) {
+  for (const OptionGroup* group : {&launch_option_group(), &inspect_options()}) {
     for (const Option& option : group->options()) {
       for (const std::string& flag : option.flags()) taken.insert(canonical_flag(flag));
     }
@@ -58,12 +59,12 @@ TEST(CompatOptions, FlagsThatAreTaken_AreToldByTheirValues) {
 TEST(CompatLine, OptionsWithoutMeaning_AreAcceptedAndNamed) {
   const LaunchRequest request = parse_arguments({"--oversubscribe", "--nproc_per_node=2", "p"});
   EXPECT_EQ(request.settings.integer("nproc_per_node"), 2);
-  EXPECT_THAT(request.idle, HasSubstr("--oversubscribe ("));
-  EXPECT_THAT(parse_arguments({"--nproc_per_node=2", "p", "--oversubscribe"}).idle, IsEmpty());
+  EXPECT_THAT(request.ignored, HasSubstr("--oversubscribe ("));
+  EXPECT_THAT(parse_arguments({"--nproc_per_node=2", "p", "--oversubscribe"}).ignored, IsEmpty());
 }
 
 TEST(CompatLine, IdleOptions_OfOneReason_StandTogether) {
-  EXPECT_EQ(idle_text({{"--a", "x"}, {"--b", "x"}, {"-c", "y"}}), "--a, --b (x), -c (y)");
+  EXPECT_EQ(ignored_flags_text({{"--a", "x"}, {"--b", "x"}, {"-c", "y"}}), "--a, --b (x), -c (y)");
 }
 
 TEST(CompatLine, RefusedOptions_AreLeftOutOfTheCorrectedLine_WithTheirValues) {
@@ -121,14 +122,15 @@ TEST(CompatLine, InAnAllocation_SlurmTakesWhatIsIts) {
 }
 
 TEST(CompatLine, EtcdIsNotNeeded) {
-  EXPECT_THAT(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).idle, HasSubstr("built in"));
+  EXPECT_THAT(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).ignored,
+              HasSubstr("built in"));
   EXPECT_THAT(usage_error({"--master", "etcd://10.0.0.1:2379", "--nnodes=2", "p"}),
               AllOf(HasSubstr("built in and needs no etcd"),
                     HasSubstr("corrected: fleetrun --master=10.0.0.1 --nnodes=2 p")));
   const LaunchRequest request = parse_arguments(
       {"--elastic_server=127.0.0.1:2379", "--np=2:4", "--master=10.0.0.1", "train.py"});
   EXPECT_EQ(request.settings.text("nnodes"), "2:4");
-  EXPECT_THAT(request.idle, HasSubstr("--elastic_server"));
+  EXPECT_THAT(request.ignored, HasSubstr("--elastic_server"));
 }
 
 TEST(CompatLine, DevicesOfOthers_AreRefusedByName) {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/arguments.h"
-#include "launch/given_flags.h"
+#include "launch/command_line_flags.h"
 #include "launch/shell_words.h"
 
 namespace fleet {

@@ -60,7 +60,7 @@ class HorovodKvTest : public ::testing::Test {
   std::pair<int, std::string> ask(const std::string& method, const std::string& path,
                                   const std::string& body = {}) {
     std::pair<int, std::string> response{0, "no answer"};
-    kv.answer({method, path, body}, [&](int status, const std::string& text) {
+    kv.handle({method, path, body}, [&](int status, const std::string& text) {
       response = {status, status == 200 ? text : ""};
     });
     return response;

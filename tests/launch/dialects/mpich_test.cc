@@ -35,19 +35,19 @@ TEST(MpichDialect, TwoNodes_MeetThroughTheStore) {
   }
   for (int round = 0; round < 2; ++round) {
     const std::string key = "key" + std::to_string(round);
-    nodes[1]->on_rank_said(0, "cmd=put kvsname=fleet_1 key=" + key + " value=v\n");
+    nodes[1]->on_rank_bytes(0, "cmd=put kvsname=fleet_1 key=" + key + " value=v\n");
     for (int node = 1; node >= 0; --node) {
       told[node].clear();
       for (int local_rank = 0; local_rank < 2; ++local_rank) {
         EXPECT_THAT(told[node], IsEmpty());
-        nodes[node]->on_rank_said(local_rank, "cmd=barrier_in\n");
+        nodes[node]->on_rank_bytes(local_rank, "cmd=barrier_in\n");
       }
     }
     for (int node = 0; node < 2; ++node) {
       EXPECT_THAT(told[node], ElementsAre("0 cmd=barrier_out\n", "1 cmd=barrier_out\n"));
     }
     told[0].clear();
-    nodes[0]->on_rank_said(1, "cmd=get kvsname=fleet_1 key=" + key + "\n");
+    nodes[0]->on_rank_bytes(1, "cmd=get kvsname=fleet_1 key=" + key + "\n");
     EXPECT_THAT(told[0], ElementsAre("1 cmd=get_result rc=0 msg=success value=v\n"));
   }
 }

@@ -11,9 +11,9 @@
 
 #include "launch/doctor/cgroup.h"
 #include "launch/doctor/gpu_probe.h"
-#include "launch/doctor/reach.h"
-#include "node/held_ports.h"
-#include "tests/places.h"
+#include "launch/doctor/reachability.h"
+#include "node/reserved_ports.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -139,9 +139,9 @@ TEST(GpuProbe, NoLibrary_NoGpuAndNoProblem) {
 }
 
 struct Reaching : testing::Test {
-  HeldPort held = HeldPort::any("127.0.0.1");
-  Reach reach(uint64_t token, int rank, double patience = 30) const {
-    return reach_all({{rank, "127.0.0.1", held.port()}}, token, patience).at(0);
+  ReservedPort held = ReservedPort::any("127.0.0.1");
+  Reach reach(uint64_t token, int rank, double step_timeout = 30) const {
+    return reach_all({{rank, "127.0.0.1", held.port()}}, token, step_timeout).at(0);
   }
 };
 
@@ -163,9 +163,9 @@ TEST_F(Reaching, NobodyListens_Refused) { EXPECT_EQ(reach(42, 3).result, ReachRe
 TEST_F(Reaching, AnotherNodeOrJob_IsAStranger) {
   const ReachServer server("127.0.0.1", held.port(), 42, 3);
   const Reach job = reach(41, 3), node = reach(42, 2);
-  EXPECT_EQ(job.result, ReachResult::kStranger);
+  EXPECT_EQ(job.result, ReachResult::kUnexpectedPeer);
   EXPECT_EQ(job.detail, "it belongs to another job");
-  EXPECT_EQ(node.result, ReachResult::kStranger);
+  EXPECT_EQ(node.result, ReachResult::kUnexpectedPeer);
   EXPECT_EQ(node.detail, "it is node 3 of this job");
 }
 TEST_F(Reaching, SilentPort_IsAStranger) {
@@ -176,7 +176,7 @@ TEST_F(Reaching, SilentPort_IsAStranger) {
   socklen_t size = sizeof at;
   ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&at), &size), 0);
   const auto found = reach_all({{1, "127.0.0.1", ntohs(at.sin_port)}}, 42, 0.05).at(0);
-  EXPECT_EQ(found.result, ReachResult::kStranger);
+  EXPECT_EQ(found.result, ReachResult::kUnexpectedPeer);
   EXPECT_EQ(found.detail, "it sends nothing");
 }
 

@@ -21,7 +21,7 @@ std::vector<NodeReport> nodes(int count) {
     NodeReport node = report_of(healthy_node());
     node.node_rank = rank;
     node.address = "10.0.0." + std::to_string(rank + 1);
-    node.alike = {{"glibc", "2.36"}};
+    node.fingerprint = {{"glibc", "2.36"}};
     for (int other = 0; other < count; ++other) {
       if (other != rank) node.reached.push_back({other, ReachResult::kOk, "", 0.001, 0.0005});
     }
@@ -47,7 +47,7 @@ TEST(Reachability, CutPair_IsNamedWithTheKindOfFailure) {
       {ReachResult::kRefused, "refused"},
       {ReachResult::kTimeout, "no answer (timeout)"},
       {ReachResult::kUnreachable, "unreachable (No route to host)"},
-      {ReachResult::kStranger, "another service answers: No route to host"},
+      {ReachResult::kUnexpectedPeer, "another service answers: No route to host"},
       {ReachResult::kStalled, "large packets do not arrive"},
       {ReachResult::kFailed, ": No route to host"}};
   for (const auto& [result, text] : kinds) {
@@ -105,7 +105,7 @@ TEST(EqualGpus, OtherModel_Warns) {
 TEST(Skew, NamedPerNode_FailsUnlessAllowed) {
   auto all = nodes(3);
   EXPECT_EQ(worst_of(check_skew(all, false)), Severity::kOk);
-  all[2].alike = {{"glibc", "2.39"}, {"NCCL_ALGO", "Ring"}};
+  all[2].fingerprint = {{"glibc", "2.39"}, {"NCCL_ALGO", "Ring"}};
   const std::string text = said(check_skew(all, false));
   EXPECT_THAT(text,
               AllOf(HasSubstr("[fail] glibc is '2.39' on node 2 (10.0.0.3) and '2.36' on node 0"),
@@ -116,7 +116,8 @@ TEST(Skew, NamedPerNode_FailsUnlessAllowed) {
 
 TEST(Skew, AlikeOnManyNodes_IsOneLine) {
   auto all = nodes(40);
-  for (size_t node = 8; node < 40; ++node) all[node].alike["glibc"] = node == 20 ? "2.40" : "2.39";
+  for (size_t node = 8; node < 40; ++node)
+    all[node].fingerprint["glibc"] = node == 20 ? "2.40" : "2.39";
   const Findings found = check_skew(all, false);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_THAT(said(found),
@@ -153,7 +154,7 @@ TEST(Report, TravelsUnchanged) {
   EXPECT_EQ(back.address, "10.0.0.2");
   EXPECT_EQ(back.hostname, "gpu01");
   EXPECT_EQ(back.findings, all[1].findings);
-  EXPECT_EQ(back.alike, all[1].alike);
+  EXPECT_EQ(back.fingerprint, all[1].fingerprint);
   EXPECT_EQ(back.gpus, all[1].gpus);
   EXPECT_EQ(back.mtu, 1500);
   ASSERT_EQ(back.reached.size(), 2u);

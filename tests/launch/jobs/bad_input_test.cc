@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 
 namespace fleet {
@@ -70,7 +70,7 @@ TEST_F(BadInput, GpusWithoutAGpu) {
 }
 
 TEST_F(BadInput, EndpointPortTaken) {
-  const HeldPort held = HeldPort::any("127.0.0.1");
+  const ReservedPort held = ReservedPort::any("127.0.0.1");
   const std::string port = std::to_string(held.port());
   expect_usage({"--start_port=" + port}, AllOf(HasSubstr("port " + port + " is taken"),
                                                HasSubstr("choose another --start_port")));

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 
 namespace fleet {
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 struct Dialects : ::testing::Test {
   // Two nodes of two ranks; both must end well.
   void run(const std::string& dialect, const std::string& script) {
-    const std::string port = std::to_string(HeldPort::any("127.0.0.1").port());
+    const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
     std::unique_ptr<Fleetrun> nodes[2];
     for (int node = 0; node < 2; ++node) {
       const std::string number = std::to_string(node);

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -55,7 +55,7 @@ TEST_F(DryRunJob, StartsNothingAndLeavesNothing) {
 }
 
 TEST_F(DryRunJob, ShellForm_IsTheEnvironmentOfTheRank) {
-  const std::string port = std::to_string(20000 + HeldPort::any("127.0.0.1").port() % 10000);
+  const std::string port = std::to_string(20000 + ReservedPort::any("127.0.0.1").port() % 10000);
   const std::vector<std::string> start = {"--nproc_per_node=2", "--start_port=" + port};
   const Fleetrun::Environment environment = {{"MY_TOKEN", "it's $ecret"}};
   std::vector<std::string> dry = {"--dry_run", "--format=shell", "--rank_env=1"};
@@ -109,7 +109,7 @@ TEST_F(DryRunJob, JobOf100000Ranks_IsForeseen) {
 }
 
 TEST_F(DryRunJob, WhatAStartWouldRefuse_IsRefused) {
-  const HeldPort held = HeldPort::any("127.0.0.1");
+  const ReservedPort held = ReservedPort::any("127.0.0.1");
   EXPECT_EQ(run({"--dry_run", "--start_port=" + std::to_string(held.port()), "true"}), 2);
   EXPECT_THAT(output, HasSubstr("is taken"));
   EXPECT_EQ(run({"--dry_run", "no_such_program_at_all"}), 2);

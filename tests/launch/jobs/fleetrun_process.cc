@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 extern char** environ;
 

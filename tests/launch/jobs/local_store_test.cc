@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "tests/launch/jobs/fleetrun_process.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "node/job_record.h"
 #include "tests/launch/jobs/fleetrun_process.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {

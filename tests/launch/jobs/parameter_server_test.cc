@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 
 namespace fleet {
@@ -77,7 +77,7 @@ TEST_F(ParameterServers, TrainerFails_ServersDoNotStay) {
 }
 
 TEST_F(ParameterServers, ListsOfTwoNodes_GiveTheRanks) {
-  const int port = 20000 + HeldPort::any("127.0.0.1").port() % 10000;
+  const int port = 20000 + ReservedPort::any("127.0.0.1").port() % 10000;
   const auto at = [&](int node, int offset) {
     return "127.0.0." + std::to_string(node) + ":" + std::to_string(port + offset);
   };

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr uid_t kStranger = 65533;  // no user of any system, as a rule
+constexpr uid_t kUnexpectedPeer = 65533;  // no user of any system, as a rule
 
 struct PlantedFiles : ::testing::Test {
   PlantedFiles() { std::ofstream(victim) << "precious\n"; }
@@ -48,7 +48,7 @@ struct PlantedFiles : ::testing::Test {
     EXPECT_FALSE(fs::exists(job.path() + "/started"));
   }
   static void give_away(const std::string& path) {
-    ASSERT_EQ(::lchown(path.c_str(), kStranger, kStranger), 0);
+    ASSERT_EQ(::lchown(path.c_str(), kUnexpectedPeer, kUnexpectedPeer), 0);
   }
   // As /tmp.
   std::string sticky_folder() const {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tests/launch/jobs/fleetrun_process.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {

@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "base/text.h"
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -101,7 +101,7 @@ TEST_F(Restart, GuardianLost_EndsTheJob) {
 // Nodes of one machine, as 127.0.0.1, 127.0.0.2 and so on.
 struct RestartNodes : ::testing::Test {
   RestartNodes() {
-    rdzv_port = HeldPort::any("127.0.0.1").port();
+    rdzv_port = ReservedPort::any("127.0.0.1").port();
     start_port = 20000 + rdzv_port % 10000;
   }
   void start(int node, const std::string& script, std::vector<std::string> options,

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <memory>
 
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 
 namespace fleet {
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 struct Skew : ::testing::Test {
   Skew() {
-    rdzv_port = HeldPort::any("127.0.0.1").port();
+    rdzv_port = ReservedPort::any("127.0.0.1").port();
     write(0, "exit 0\n");
     write(1, "exit 0\n");
   }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 
 namespace fleet {
@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 
 TEST(Stop, SignalToFourNodesWithinAMoment_LeavesRanksTheirGrace) {
   JobFolder job;
-  const HeldPort rendezvous = HeldPort::any("127.0.0.1");
+  const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");
   std::vector<std::unique_ptr<Fleetrun>> nodes;
   for (int node = 0; node < 4; ++node) {
     const std::string number = std::to_string(node);

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/text.h"
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
 
 namespace fleet {
@@ -55,7 +55,7 @@ struct AsTorchrun : ::testing::Test {
   }
   // A free one, the same every time.
   int port() {
-    if (port_ == 0) port_ = HeldPort::any("127.0.0.1").port();
+    if (port_ == 0) port_ = ReservedPort::any("127.0.0.1").port();
     return port_;
   }
   JobFolder job;

@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "base/text.h"
-#include "node/held_ports.h"
+#include "node/reserved_ports.h"
 #include "tests/launch/jobs/fleetrun_process.h"
-#include "tests/places.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -26,7 +26,7 @@ const std::string kHelper = program_folder() + "/launch_rank_helper";
 struct TwoNodes : ::testing::Test {
   // Ports that no other test is using now.
   TwoNodes() {
-    const HeldPort rendezvous = HeldPort::any("127.0.0.1");
+    const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");
     rdzv_port = rendezvous.port();
     start_port = 20000 + rdzv_port % 10000;
   }

@@ -20,7 +20,7 @@ done
 node() {  # node NUMBER: the same line on all
   CUDA_VISIBLE_DEVICES= exec ip netns exec "${nodes[$1]}" "$fleetrun" --ips="10.78.0.[1-5]" --nnodes=2:5 \
     --elastic_timeout=10 --grace=1 --log_dir="log.$1" --rdzv_timeout=60 \
-    sh -c ': >"up.$FLEET_EPOCH.$RANK"; echo "epoch $FLEET_EPOCH, rank $RANK of $WORLD_SIZE" >>seen
+    sh -c ': >"up.$FLEET_EPOCH.$RANK"; echo "generation $FLEET_EPOCH, rank $RANK of $WORLD_SIZE" >>seen
            test "$FLEET_EPOCH" = 1 || exit 0; exec sleep 1000' >"$1.out" 2>&1
 }
 
@@ -46,7 +46,7 @@ cut() {
       *) [ $code = 113 ] || fail "node $n of the minority ended with $code instead of 113" ;;
     esac
   done
-  [ "$(sort seen | tail -n +6)" = "$(for n in 0 1 2; do echo "epoch 2, rank $n of 3"; done)" ] || fail "$(sort seen)"
+  [ "$(sort seen | tail -n +6)" = "$(for n in 0 1 2; do echo "generation 2, rank $n of 3"; done)" ] || fail "$(sort seen)"
 }
 
 cut 3 1 2 3

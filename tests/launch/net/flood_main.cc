@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
       threads.emplace_back("stranger", [&] {
         while (left-- > 0) {
           const auto listener = fleet::look_at(address, std::chrono::seconds(10));
-          ++(listener.kind == fleet::Listener::Kind::kTls ? answered : turned_away);
+          ++(listener.kind == fleet::LogCapture::Kind::kTls ? answered : turned_away);
         }
       });
     }

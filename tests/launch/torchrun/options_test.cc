@@ -34,7 +34,7 @@ Settings settings(const std::vector<std::string>& options) { return request(opti
 
 std::string refusal(const std::vector<std::string>& options) {
   try {
-    check_options(request(options), ArgumentsOf::kStart);
+    check_options(request(options), ArgumentsFor::kStart);
   } catch (const Error& error) {
     return error.code() == ErrorCode::kUsage ? error.what() : "another error";
   }
@@ -54,14 +54,14 @@ TEST(TorchrunOptions, BothSpellings_AreTaken) {
 }
 
 TEST(TorchrunOptions, WithoutMeaningHere_AreNamedTogether) {
-  const LaunchRequest idle =
+  const LaunchRequest ignored =
       request({"--monitor-interval=1", "--start-method=fork", "--event-log-handler=null",
                "--use_env", "--rdzv-backend=etcd", "--rdzv-conf=protocol=https"});
   for (const char* name : {"--monitor-interval", "--start-method", "--event-log-handler",
                            "--use_env", "--rdzv_backend etcd", "--rdzv_conf protocol"}) {
-    EXPECT_THAT(idle.idle, HasSubstr(name));
+    EXPECT_THAT(ignored.ignored, HasSubstr(name));
   }
-  EXPECT_EQ(request({"--standalone", "--rdzv-backend=c10d"}).idle, "");
+  EXPECT_EQ(request({"--standalone", "--rdzv-backend=c10d"}).ignored, "");
 }
 
 TEST(TorchrunOptions, LogsSpecs_AreRefusedByName) {

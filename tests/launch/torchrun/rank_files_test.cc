@@ -22,12 +22,12 @@ Settings settings(std::vector<std::string> options) {
 TEST(RankFiles, OfFleetrun_AreNamedAsPaddles) {
   const Settings plain = settings({"--log_dir=logs"}), split = settings({"--log_split"});
   EXPECT_EQ(log_folder(plain), "logs");
-  const RankFiles files = RankFilesOf(plain, "logs").of(3, 1, 2);
+  const RankFiles files = RankFileLayout(plain, "logs").of(3, 1, 2);
   EXPECT_EQ(files.output, "logs/workerlog.2");
   EXPECT_EQ(files.errors, files.output);
   EXPECT_THAT(files.failure, MatchesRegex("/.*/logs/workerlog.2.error.json"));
-  EXPECT_EQ(RankFilesOf(plain, "logs").of(0, 1, 0).output, "logs/serverlog.0");
-  EXPECT_EQ(RankFilesOf(split, "logs").of(0, 0, 0).errors, "logs/workerlog.0.err");
+  EXPECT_EQ(RankFileLayout(plain, "logs").of(0, 1, 0).output, "logs/serverlog.0");
+  EXPECT_EQ(RankFileLayout(split, "logs").of(0, 0, 0).errors, "logs/workerlog.0.err");
 }
 
 TEST(RankFiles, OfTorchrun_AreATreeOfTheStreamsThatAreWanted) {
@@ -35,7 +35,7 @@ TEST(RankFiles, OfTorchrun_AreATreeOfTheStreamsThatAreWanted) {
       settings({"--compat=torchrun", "--log_dir=/logs", "--rdzv_id=a/b", "-r", "1:1", "-t", "2:3"});
   EXPECT_THAT(log_folder(given), MatchesRegex("/logs/a_b_[a-z0-9]{8}"));
   EXPECT_NE(log_folder(given), log_folder(given));
-  const RankFilesOf files(given, "/logs/run");
+  const RankFileLayout files(given, "/logs/run");
   EXPECT_EQ(files.of(0, 0, 0).output, "");
   EXPECT_EQ(files.of(0, 0, 0).errors, "");
   EXPECT_EQ(files.of(0, 0, 0).failure, "/logs/run/attempt_0/0/error.json");
@@ -54,12 +54,12 @@ TEST(RankFiles, OfTorchrunWithoutALogDir_AreTemporary) {
 
 TEST(RankFiles, Copies_AreOfLinesWithTheseTexts) {
   const Settings given = settings({"--duplicate_stdout_filters=apple,a,,b"});
-  const CopiedLines copies = RankFilesOf(given, "log").copies(false, 0);
+  const CopiedLines copies = RankFileLayout(given, "log").copies(false, 0);
   EXPECT_THAT(copies.filters, ElementsAre("apple", "a,b"));
   EXPECT_EQ(copies.path, "log/filtered_stdout.log");
-  EXPECT_THAT(RankFilesOf(given, "log").copies(true, 0).filters, IsEmpty());
+  EXPECT_THAT(RankFileLayout(given, "log").copies(true, 0).filters, IsEmpty());
   const Settings torchrun = settings({"--compat=torchrun", "--duplicate_stderr_filters=x"});
-  EXPECT_THAT(RankFilesOf(torchrun, "/r").copies(true, 1).path,
+  EXPECT_THAT(RankFileLayout(torchrun, "/r").copies(true, 1).path,
               EndsWith("/r/attempt_1/filtered_stderr.log"));
 }
 

@@ -17,7 +17,7 @@ using Values = std::map<std::string, std::string>;
 
 struct Translation {
   Settings settings;
-  std::vector<IdleFlag> idle;
+  std::vector<IgnoredFlag> ignored;
 };
 
 // Of a machine with 6 cores.
@@ -32,8 +32,8 @@ Translation translate(const Values& given, const Values& environment = {}, int g
   if (given.contains("compat")) add_torchrun_defaults(&tree);
   add_torchrun_environment(machine, &tree);
   for (const auto& [key, value] : given) tree.set(key, value, "--" + key);
-  std::vector<IdleFlag> idle = translate_torchrun(machine, &tree);
-  return {tree.validate(launch_schema()), std::move(idle)};
+  std::vector<IgnoredFlag> ignored = translate_torchrun(machine, &tree);
+  return {tree.validate(launch_schema()), std::move(ignored)};
 }
 
 std::string refusal(const Values& given, const Values& environment = {}) {
@@ -135,8 +135,8 @@ TEST(TorchrunStandalone, OtherPlacesDoNotCount) {
 TEST(TorchrunBackend, Etcd_IsNotNeeded) {
   const Translation etcd =
       translate({{"nnodes", "2"}, {"rdzv_backend", "etcd-v2"}, {"rdzv_endpoint", "etcd:2379"}});
-  ASSERT_EQ(etcd.idle.size(), 1u);
-  EXPECT_THAT(idle_text(etcd.idle), HasSubstr("built in"));
+  ASSERT_EQ(etcd.ignored.size(), 1u);
+  EXPECT_THAT(ignored_flags_text(etcd.ignored), HasSubstr("built in"));
   EXPECT_FALSE(etcd.settings.given("master"));  // it is no node's
   EXPECT_THAT(refusal({{"rdzv_backend", "zeus"}}), HasSubstr("'zeus'"));
 }
@@ -149,8 +149,8 @@ TEST(TorchrunConf, Timeouts_AreOurs) {
   EXPECT_EQ(conf.settings.number("rdzv_timeout"), 1800);
   EXPECT_EQ(conf.settings.number("elastic_timeout"), 7);
   EXPECT_EQ(conf.settings.number("heartbeat_timeout"), 6);
-  ASSERT_EQ(conf.idle.size(), 1u);
-  EXPECT_EQ(conf.idle[0].flag, "--rdzv_conf read_timeout");
+  ASSERT_EQ(conf.ignored.size(), 1u);
+  EXPECT_EQ(conf.ignored[0].flag, "--rdzv_conf read_timeout");
 }
 
 TEST(TorchrunConf, OwnOption_Wins) {
@@ -196,14 +196,14 @@ TEST(TorchrunEnvironment, Switches_AreNumbers) {
 }
 
 TEST(TorchrunEnvironment, TwinsWithoutMeaning_AreNamed) {
-  const Translation idle = translate({}, {{"PET_MONITOR_INTERVAL", "5"}});
-  ASSERT_EQ(idle.idle.size(), 1u);
-  EXPECT_EQ(idle.idle[0].flag, "PET_MONITOR_INTERVAL");
+  const Translation ignored = translate({}, {{"PET_MONITOR_INTERVAL", "5"}});
+  ASSERT_EQ(ignored.ignored.size(), 1u);
+  EXPECT_EQ(ignored.ignored[0].flag, "PET_MONITOR_INTERVAL");
 }
 
 TEST(TorchrunDefaults, AreTorchruns) {
   const Settings settings = translate({{"compat", "torchrun"}, {"nnodes", "1:4"}}).settings;
-  EXPECT_TRUE(acts_as_torchrun(settings));
+  EXPECT_TRUE(is_torchrun_mode(settings));
   EXPECT_EQ(settings.integer("nproc_per_node"), 1);
   EXPECT_EQ(settings.integer("max_restart"), 0);
   EXPECT_EQ(settings.text("job_id"), "none");

@@ -40,9 +40,9 @@ TEST_F(ControlSocketTest, Requests_AreAnsweredInAnyOrder) {
     loop.run();
   });
   std::string first;
-  std::thread asking([&] { first = ask_fleetrun(::getpid(), "later", 30); });
+  std::thread asking([&] { first = send_control_request(::getpid(), "later", 30); });
   while (first.empty()) {
-    EXPECT_EQ(ask_fleetrun(::getpid(), "now", 30), "answer to now");
+    EXPECT_EQ(send_control_request(::getpid(), "now", 30), "answer to now");
     std::this_thread::yield();
   }
   asking.join();
@@ -55,7 +55,7 @@ TEST_F(ControlSocketTest, Gone_CannotBeAsked) {
   {
     ControlSocket socket(loop, [](const std::string&, ControlSocket::Reply) {});
   }
-  EXPECT_THROW(ask_fleetrun(::getpid(), "anything", 30), Error);
+  EXPECT_THROW(send_control_request(::getpid(), "anything", 30), Error);
   EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 

@@ -33,9 +33,9 @@ struct Finished {
 
 // Runs a shell script as a rank, to its end.
 Finished run_script(const std::string& script, RankCommand rank = {},
-                    RankDescriptors* places = nullptr) {
+                    RankDescriptors* low_descriptors = nullptr) {
   rank.argv = {"/bin/sh", "-c", script};
-  Spawned spawned = spawn_rank(rank, no_signals(), nullptr, places);
+  SpawnResult spawned = spawn_rank(rank, no_signals(), nullptr, low_descriptors);
   Finished finished;
   EXPECT_GT(spawned.pid, 0) << spawned.error;
   if (spawned.pid <= 0) return finished;
@@ -92,15 +92,15 @@ TEST(SpawnRank, OurDescriptors_AreNotInherited) {
 TEST(SpawnRank, WithPlacesForItsDescriptors_HasTheSameOnes) {
   for (int fd = 3; fd < 1024; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   const int given = ::dup2(STDIN_FILENO, 40);
-  RankDescriptors places;
-  if (!places.usable()) GTEST_SKIP() << "this kernel has no close_range()";
+  RankDescriptors low_descriptors;
+  if (!low_descriptors.usable()) GTEST_SKIP() << "this kernel has no close_range()";
   std::vector<UniqueFd> others;
   for (int i = 0; i < 100; ++i) others.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   RankCommand rank;
   rank.service_socket = true;
   rank.error_log_path = "of its own";
   for (int i = 0; i < 3; ++i) {
-    const Finished finished = run_script("exec ls /proc/self/fd", rank, &places);
+    const Finished finished = run_script("exec ls /proc/self/fd", rank, &low_descriptors);
     EXPECT_THAT(finished.output, ::testing::AllOf(HasSubstr("0\n1\n2\n"), HasSubstr("\n40\n")));
     EXPECT_LE(std::count(finished.output.begin(), finished.output.end(), '\n'), 6);
     EXPECT_EQ(finished.status, 0);
@@ -108,15 +108,15 @@ TEST(SpawnRank, WithPlacesForItsDescriptors_HasTheSameOnes) {
   ::close(given);
 }
 
-// The end of a rank's pipe is seen: the places do not keep it open.
+// The end of a rank's pipe is seen: the low_descriptors do not keep it open.
 TEST(SpawnRank, WithPlaces_RunsOneAfterAnotherAndFailsAsWithout) {
-  RankDescriptors places;
-  EXPECT_EQ(run_script("echo one; echo two >&2", {}, &places).output, "one\ntwo\n");
+  RankDescriptors low_descriptors;
+  EXPECT_EQ(run_script("echo one; echo two >&2", {}, &low_descriptors).output, "one\ntwo\n");
   RankCommand rank;
   rank.argv = {"/no/such/program"};
-  const Spawned failed = spawn_rank(rank, no_signals(), nullptr, &places);
+  const SpawnResult failed = spawn_rank(rank, no_signals(), nullptr, &low_descriptors);
   EXPECT_THAT(failed.error, HasSubstr("No such file"));
-  EXPECT_EQ(run_script("wc -c", {}, &places).output, "0\n");
+  EXPECT_EQ(run_script("wc -c", {}, &low_descriptors).output, "0\n");
 }
 
 TEST(SpawnRank, Cores_ArePinned) {
@@ -137,7 +137,7 @@ TEST(SpawnRank, SignalMask_IsTheGivenOne) {
 TEST(SpawnRank, NoSuchProgram_IsAnErrorNotAProcess) {
   RankCommand rank;
   rank.argv = {"/no/such/program"};
-  const Spawned spawned = spawn_rank(rank, no_signals());
+  const SpawnResult spawned = spawn_rank(rank, no_signals());
   EXPECT_EQ(spawned.pid, -1);
   EXPECT_THAT(spawned.error, HasSubstr("/no/such/program"));
   EXPECT_THAT(spawned.error, HasSubstr("No such file"));

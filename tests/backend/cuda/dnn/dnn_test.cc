@@ -18,18 +18,18 @@ const Target& h200() {
   return target;
 }
 
-TEST(Choice, Text_IsReadBack) {
-  const Choice choice{.engine = 62, .knobs = {{2, 1}, {13, 0}, {27, -8}}};
+TEST(EngineChoice, Text_IsReadBack) {
+  const EngineChoice choice{.engine = 62, .knobs = {{2, 1}, {13, 0}, {27, -8}}};
   EXPECT_EQ(choice.text(), "engine 62 knobs 2=1 13=0 27=-8");
-  EXPECT_EQ(Choice::parse(choice.text()), choice);
-  EXPECT_EQ(Choice::parse("engine 3 knobs"), Choice{.engine = 3});
+  EXPECT_EQ(EngineChoice::parse(choice.text()), choice);
+  EXPECT_EQ(EngineChoice::parse("engine 3 knobs"), EngineChoice{.engine = 3});
 }
 
-TEST(Choice, Damaged_IsNone) {
+TEST(EngineChoice, Damaged_IsNone) {
   for (const char* text :
        {"", "engine", "engine 3", "engine x knobs", "engine -1 knobs", "engine 3 knobs 2",
         "engine 3 knobs 2=", "engine 3 knobs 2=1x", "motor 3 knobs 2=1"}) {
-    EXPECT_FALSE(Choice::parse(text)) << text;
+    EXPECT_FALSE(EngineChoice::parse(text)) << text;
   }
 }
 
@@ -58,7 +58,7 @@ TEST(DnnPlans, Resnet50_HasDeterministicOnesWithinTheLimitInEveryType) {
     for (const Convolution& conv : all) {
       const Graph graph = make_graph(conv);
       const PlanLimits limits{.workspace = 512u << 20, .deterministic = true};
-      const auto plans = make_plans(graph, h200(), limits, 1);
+      const auto plans = candidate_plans(graph, h200(), limits, 1);
       ASSERT_EQ(plans.size(), 1u) << conv.text();
       EXPECT_LE(plans[0]->workspace(), limits.workspace) << conv.text();
     }
@@ -68,7 +68,7 @@ TEST(DnnPlans, Resnet50_HasDeterministicOnesWithinTheLimitInEveryType) {
 TEST(DnnPlans, Float32WithoutTensorOpMath_IsExact) {
   for (const Convolution& conv : convolutions("resnet50", 32, DType::kFloat32)) {
     const PlanLimits limits{.workspace = 512u << 20, .exact_float32 = true};
-    EXPECT_EQ(make_plans(make_graph(conv), h200(), limits, 1).size(), 1u) << conv.text();
+    EXPECT_EQ(candidate_plans(make_graph(conv), h200(), limits, 1).size(), 1u) << conv.text();
   }
 }
 
@@ -76,7 +76,7 @@ TEST(DnnPlans, MobilenetAndLenet_HaveOnes) {
   for (const char* model : {"mobilenet_v1", "lenet"}) {
     for (DType dtype : kTypes) {
       for (const Convolution& conv : convolutions(model, 32, dtype)) {
-        const auto plans = make_plans(make_graph(conv), h200(), {.workspace = 512u << 20}, 1);
+        const auto plans = candidate_plans(make_graph(conv), h200(), {.workspace = 512u << 20}, 1);
         EXPECT_EQ(plans.size(), 1u) << conv.text();
       }
     }
@@ -91,14 +91,14 @@ TEST(DnnPlans, Choice_MakesTheSamePlanAgain) {
                          .y = {32, 64, 56, 56},
                          .dtype = DType::kFloat16};
   const Graph graph = make_graph(conv);
-  const auto plans = make_plans(graph, h200(), {}, 8);
+  const auto plans = candidate_plans(graph, h200(), {}, 8);
   ASSERT_EQ(plans.size(), 8u);
   for (const auto& plan : plans) {
-    const auto again = make_plan(graph, h200(), plan->choice());
+    const auto again = plan_for_choice(graph, h200(), plan->choice());
     ASSERT_TRUE(again) << plan->choice().text();
     EXPECT_EQ(again->workspace(), plan->workspace());
   }
-  EXPECT_FALSE(make_plan(graph, h200(), {.engine = 100000}));
+  EXPECT_FALSE(plan_for_choice(graph, h200(), {.engine = 100000}));
 }
 
 TEST(DnnPlans, Bias_IsAddedInTheSamePass) {
@@ -109,7 +109,7 @@ TEST(DnnPlans, Bias_IsAddedInTheSamePass) {
                            .y = {32, 128, 28, 28},
                            .dtype = dtype,
                            .bias = true};
-    EXPECT_EQ(make_plans(make_graph(conv), h200(), {}, 1).size(), 1u) << conv.text();
+    EXPECT_EQ(candidate_plans(make_graph(conv), h200(), {}, 1).size(), 1u) << conv.text();
   }
 }
 

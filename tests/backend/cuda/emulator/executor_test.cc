@@ -51,7 +51,7 @@ struct Steps {
   explicit Steps(bool recording) : executor(plan(), device, &communicator) {
     executor.set_recording(recording);
   }
-  Plan plan() { return make_plan(net.program, {net.z, net.rare}, {.backend = "cuda"}); }
+  Plan plan() { return plan_program(net.program, {net.z, net.rare}, {.backend = "cuda"}); }
   // What z and rare hold after each of six steps.
   std::vector<std::vector<float>> run() {
     std::vector<std::vector<float>> all;
@@ -108,7 +108,7 @@ TEST(ExecutorOnCuda, StepThatCannotBeRecorded_SaysHowToGoOn) {
   std::vector<int> order;
   Waiting communicator(device, &order);
   Net net;
-  Executor executor(make_plan(net.program, {net.z, net.rare}, {.backend = "cuda"}), device,
+  Executor executor(plan_program(net.program, {net.z, net.rare}, {.backend = "cuda"}), device,
                     &communicator);
   executor.run({.step = 0});
   try {

@@ -33,7 +33,7 @@ Plan plan_of_resnet50(const std::string& strategy_text, int ranks = 1) {
       ConfigTree::from_json(R"({"name": "momentum", "weight_decay": 1e-4})", "test");
   strategy.append_optimizer(training.learning_rate,
                             momentum.validate(optimizer_schema("momentum")));
-  return make_plan(
+  return plan_program(
       std::move(program),
       {training.loss, training.training_metrics.losses, training.training_metrics.counts,
        training.evaluation_metrics.losses, training.evaluation_metrics.counts},
@@ -90,8 +90,8 @@ TEST(CudaPlan, PlainImage_IsMovedOnce) {
   const VarId x = program.feed("x", DType::kFloat32, {2, 8, 4, 4});  // plain
   const VarId weight = program.parameter("w", {8, 8, 3, 3}, {});
   const VarId y = program.emit(forward, "conv2d", {x, weight, kNoVar})[0];
-  EXPECT_THAT(reorders(make_plan(program, {y},
-                                 {.backend = "cuda", .initial_layouts = {}, .device = nullptr})),
+  EXPECT_THAT(reorders(plan_program(program, {y},
+                                    {.backend = "cuda", .initial_layouts = {}, .device = nullptr})),
               testing::ElementsAre(testing::HasSubstr("forward x:")));
 }
 
@@ -102,7 +102,7 @@ TEST(CudaPlan, ConvolutionWithoutCudnn_IsRefusedWhereNoOtherKernelIs) {
   const VarId weight = program.parameter("w", {8, 8, 3, 3}, {});
   const VarId y = program.emit(forward, "conv2d", {x, weight, kNoVar}, {{"use_cudnn", false}})[0];
   try {
-    make_plan(program, {y}, {.backend = "cuda", .initial_layouts = {}, .device = nullptr});
+    plan_program(program, {y}, {.backend = "cuda", .initial_layouts = {}, .device = nullptr});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnsupported);

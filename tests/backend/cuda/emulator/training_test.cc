@@ -54,8 +54,8 @@ std::vector<float> losses(const Job& job, const std::string& device_name, int st
   Built built = build(job, job.low && device_name == "cuda");
   const DeviceChoice choice = choose_device(device_name, 0, {.deterministic = true});
   EXPECT_EQ(choice.device->backend(), device_name) << choice.note;
-  Executor executor(make_plan(std::move(built.program), {built.training.loss},
-                              {.backend = device_name, .device = choice.device.get()}),
+  Executor executor(plan_program(std::move(built.program), {built.training.loss},
+                                 {.backend = device_name, .device = choice.device.get()}),
                     *choice.device, nullptr);
   executor.initialize(1);
   std::mt19937 random{7};

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/module.h"
+#include "base/plugin.h"
 #include "comm/factory.h"
 #include "exec/backend.h"
 #include "tests/comm/rank_processes.h"
@@ -14,8 +14,8 @@ using testing::StartsWith;
 
 // Needs NCCL, but no GPU.
 TEST(NcclModule, Loaded_RegistersItsBackend) {
-  if (!has_module("nccl")) GTEST_SKIP() << "this build has no NCCL";
-  EXPECT_EQ(load_module("fleet_nccl", "NCCL"), "");
+  if (!has_plugin("nccl")) GTEST_SKIP() << "this build has no NCCL";
+  EXPECT_EQ(load_plugin("fleet_nccl", "NCCL"), "");
   EXPECT_TRUE(comm_backends().find("nccl"));
 }
 

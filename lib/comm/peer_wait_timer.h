@@ -1,0 +1,33 @@
+// Total time that this process has waited for other ranks. Among ranks in lockstep, the one with
+// the smallest total is the one that the others wait for.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace fleet {
+
+// Adds its own lifetime to the total. Waits of several threads add up.
+class PeerWaitTimer {
+ public:
+  PeerWaitTimer() : begun_(Clock::now()) {}
+  ~PeerWaitTimer() {
+    const auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun_);
+    total().fetch_add(waited.count(), std::memory_order_relaxed);
+  }
+  PeerWaitTimer(const PeerWaitTimer&) = delete;
+
+  // Total of this process, in nanoseconds. Any thread.
+  static int64_t total_ns() { return total().load(std::memory_order_relaxed); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static std::atomic<int64_t>& total() {
+    static std::atomic<int64_t> nanoseconds{0};
+    return nanoseconds;
+  }
+  const Clock::time_point begun_;
+};
+
+}  // namespace fleet

@@ -1,0 +1,77 @@
+// fleetd's side of one client session: turns requests into calls of NodeJobs, and changes of the
+// job into events.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/failure_detector.h"
+#include "daemon/message_stream.h"
+#include "daemon/node_jobs.h"
+#include "node/log_reader.h"
+
+namespace fleet {
+
+class ClientSession {
+ public:
+  // Calls `on_end` once, at the very end.
+  ClientSession(boost::asio::io_context& loop, NodeJobs& jobs, std::shared_ptr<ServerStream> stream,
+                std::function<void()> on_end);
+  ~ClientSession();
+  ClientSession(const ClientSession&) = delete;
+
+ private:
+  // The client's relation to the job.
+  enum class Role { kNone, kOwner, kAttached, kStopper, kReader };
+
+  void on_request(const Request& request);
+  void handle(const Request& request);  // throws Error, which becomes a refusal
+  void on_closed();
+  void on_owner_lost(const JobInfo& job);
+
+  void prepare(const daemon_wire::Prepare& request);
+  void attach(const std::string& job_id);
+  void query(const std::string& job_id);
+  void stop(const daemon_wire::Stop& request);
+  void read_log(const daemon_wire::ReadLog& request);
+
+  const JobInfo& job_named(const std::string& job_id) const;  // kNotFound
+  void subscribe(int number, Role role);
+  // Sends the changes since the last call.
+  void send_updates();
+  void send_progress(const JobInfo& job);
+  // Returns false if the client cannot take all output now.
+  bool send_output();
+  bool send_log(const JobInfo& job);
+  bool send_open_log();
+  bool open_log(const JobInfo& job);  // reopens if the rank has a new log
+  void send_end(const JobInfo& job);
+  void start_heartbeat_timer();
+
+  NodeJobs& jobs_;
+  std::shared_ptr<ServerStream> stream_;
+  std::function<void()> on_end_;
+  std::shared_ptr<bool> alive_ =
+      std::make_shared<bool>(true);  // guards callbacks that may run after destruction
+  boost::asio::steady_timer heartbeat_timer_;
+  FailureDetector failure_detector_;
+  Role role_ = Role::kNone;
+  int number_ = 0;                // number of the job
+  std::optional<JobInfo> ended_;  // final state: another job may soon reuse the name
+  std::optional<int> watch_, log_watch_;
+  uint64_t console_position_ = 0;  // position in the console log
+  // The rank whose log is read; its file may change after a restart.
+  std::optional<daemon_wire::ReadLog> log_request_;
+  std::optional<LogReader> log_;
+  std::string log_path_;
+  int request_count_ = 0;  // since the last heartbeat
+  int announced_generation_ = 0;
+  bool follow_ = true, announced_hosting_ = false, sent_end_ = false;
+  bool launched_ = false, detached_ = false;
+};
+
+}  // namespace fleet

@@ -1,0 +1,181 @@
+#include "daemon/fleetd_client.h"
+
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/local_jobs.h"
+#include "daemon/protocol.h"
+#include "daemon/secret.h"
+#include "launch/addresses.h"
+#include "launch/node_list.h"
+
+namespace fleet {
+namespace {
+
+// How long to wait for the first message of a fleetd.
+constexpr std::chrono::seconds kResponseTimeout{5};
+
+bool has_port(const std::string& entry) {
+  const size_t colon = entry.rfind(':');
+  return colon != std::string::npos && !entry.ends_with(']') &&
+         (entry.find(':') == colon || entry.starts_with('['));
+}
+
+// Whether the job may continue or still run on other nodes.
+bool may_have_more(const JobInfo& job) {
+  if (job.phase != JobPhase::kEnded) return true;
+  const auto verdict = read_verdict(job.verdict);
+  return job.restarts && (!verdict || verdict->node_lost);
+}
+
+// Jobs of this host that were started without a fleetd.
+std::vector<JobInfo> other_jobs(const std::vector<JobPart>& known) {
+  std::vector<JobInfo> jobs = local_jobs();
+  std::erase_if(jobs, [&](const JobInfo& job) {
+    return std::any_of(known.begin(), known.end(), [&](const JobPart& part) {
+      return part.job.record.pid == job.record.pid && job.phase != JobPhase::kEnded;
+    });
+  });
+  return jobs;
+}
+
+// A running job of this host takes precedence over an ended job of a fleetd with the same name.
+void add_local(const std::string& name, std::vector<JobPart>* parts) {
+  std::vector<JobInfo> jobs = other_jobs(*parts);
+  if (!name.empty()) jobs = find_run(name, jobs);
+  const auto runs = [](const JobInfo& job) { return job.phase != JobPhase::kEnded; };
+  if (!name.empty() && !parts->empty()) {
+    const bool there = std::any_of(parts->begin(), parts->end(),
+                                   [&](const JobPart& part) { return runs(part.job); });
+    if (there || std::none_of(jobs.begin(), jobs.end(), runs)) return;
+    parts->clear();
+  }
+  for (JobInfo& job : jobs) parts->push_back({"", std::move(job)});
+}
+
+}  // namespace
+
+void FleetdCalls::start(const std::string& address, Request request,
+                        std::function<void(const Event&)> on_event,
+                        std::function<void(const Error&)> on_error) {
+  ++open_;
+  Call& own = calls_.emplace_back();
+  const auto on_message = [&own, on_error, on_event](const Event& message) {
+    own.answered = true;
+    message.has_refused() ? on_error(error_from(message.refused())) : on_event(message);
+  };
+  const auto on_closed = [this, &own, on_error, address](const grpc::Status& status) {
+    if (own.timed_out) {
+      on_error(Error(ErrorCode::kPeerLost, "fleetd does not answer", address,
+                     "check whether it hangs on that node"));
+    } else if (!status.ok()) {
+      on_error(error_of(status, address, security_));
+    }
+    if (--open_ == 0) loop_.stop();
+  };
+  own.stream = ClientStream::start(loop_, address, security_, {on_message, [] {}, on_closed});
+  own.stream->send(std::move(request));
+}
+
+void FleetdCalls::run() {
+  const auto work_guard = boost::asio::make_work_guard(loop_);
+  response_timer_.expires_after(kResponseTimeout);
+  response_timer_.async_wait([this](boost::system::error_code) {
+    for (Call& each : calls_) {
+      each.timed_out = !each.answered;
+      if (each.timed_out) each.stream->cancel();
+    }
+  });
+  if (open_ > 0) loop_.run();
+}
+
+void FleetdCalls::pause_reading(bool paused) {
+  if (std::exchange(reading_paused_, paused) == paused) return;
+  for (const Call& each : calls_) each.stream->pause_reading(paused);
+}
+
+FleetdClient::FleetdClient(const Settings& settings)
+    : secret_file_(settings.text("fleetd_secret_file")), given_(true) {
+  const auto port = static_cast<int>(settings.integer("fleetd_port"));
+  if (settings.given("ips")) {
+    for (const ListedNode& node : expand_nodes(join(settings.texts("ips"), ","), "--ips")) {
+      addresses_.push_back(endpoint(node.address, port));
+    }
+    return;
+  }
+  for (const std::string& entry : settings.texts("fleetd")) {
+    addresses_.push_back(has_port(entry) ? entry : endpoint(entry, port));
+  }
+  given_ = !addresses_.empty();
+  if (!given_) addresses_ = {endpoint("127.0.0.1", port)};
+}
+
+const Security& FleetdClient::security() {
+  if (!security_) security_ = fleetd_security(secret_file_, false);
+  return *security_;
+}
+
+std::vector<JobPart> FleetdClient::find(const std::string& job_id) {
+  std::vector<JobPart> parts;
+  try {
+    parts = query(addresses_, job_id);
+  } catch (const Error&) {  // no secret, so no fleetd has ever run here
+    if (given_) throw;
+  }
+  // Query the job's other nodes too, if only some were given.
+  std::set<std::string> more;
+  for (const JobPart& part : parts) {
+    if (job_id.empty() || !may_have_more(part.job)) continue;
+    more.insert(part.job.nodes.begin(), part.job.nodes.end());
+  }
+  for (const JobPart& part : parts) {  // by the address that the job uses for the node
+    const auto index = static_cast<size_t>(part.job.node_index);
+    if (index < part.job.nodes.size()) more.erase(part.job.nodes[index]);
+  }
+  for (const std::string& asked : addresses_) more.erase(asked);
+  for (JobPart& part : query({more.begin(), more.end()}, job_id)) parts.push_back(std::move(part));
+  if (!given_) add_local(job_id, &parts);
+  std::stable_sort(parts.begin(), parts.end(), [](const JobPart& a, const JobPart& b) {
+    return a.job.node_index < b.job.node_index;
+  });
+  return parts;
+}
+
+std::vector<JobPart> FleetdClient::require(const std::string& job_id) {
+  std::vector<JobPart> parts = find(job_id);
+  if (!parts.empty()) return parts;
+  throw Error(ErrorCode::kNotFound, "no such job", "job " + job_id,
+              given_ ? "fleetrun ls lists the jobs"
+                     : "fleetrun ls lists the jobs of this host; add hosts with --fleetd or --ips");
+}
+
+std::vector<JobPart> FleetdClient::query(const std::vector<std::string>& addresses,
+                                         const std::string& job_id) {
+  std::vector<JobPart> parts;
+  if (addresses.empty()) return parts;
+  FleetdCalls calls(security());
+  for (const std::string& address : addresses) {
+    Request request;
+    request.mutable_query()->set_job_id(job_id);
+    calls.start(
+        address, std::move(request),
+        [&parts, address](const Event& event) {
+          for (const std::string& job : event.jobs().jobs()) {
+            parts.push_back({address, read_job_info(job)});
+          }
+        },
+        [this](const Error& error) {
+          if (given_) all_answered_ = false;
+          spdlog::log(given_ ? spdlog::level::err : spdlog::level::debug, "{}", error.what());
+        });
+  }
+  calls.run();
+  return parts;
+}
+
+}  // namespace fleet

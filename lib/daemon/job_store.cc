@@ -1,0 +1,122 @@
+#include "daemon/job_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/file_name.h"
+#include "base/log.h"
+#include "launch/addresses.h"
+#include "proto/fleetd.pb.h"
+#include "rendezvous/types.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kSuffix[] = ".job", kLock[] = "lock";
+
+JobStore::StoredJob read_stored_job(const std::string& path) {
+  daemon::v1::KeptJob message;
+  if (!message.ParseFromString(read_file(path))) {
+    throw Error(ErrorCode::kIo, "not a job record of fleetd", path);
+  }
+  JobStore::StoredJob stored{read_job_info(message.info()), ConsoleLog(kConsoleLogBytes)};
+  for (const auto& output : message.console()) stored.console.add(output.error(), output.text());
+  return stored;
+}
+
+}  // namespace
+
+JobStore::JobStore(const std::string& folder) : folder_(fs::absolute(folder).string()) {
+  make_directories(fs::path(folder_).parent_path().string());
+  if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw_errno("cannot create the folder", folder_);
+  }
+  struct stat found;
+  if (::stat(folder_.c_str(), &found) != 0) throw_errno("cannot inspect the folder", folder_);
+  if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 077) != 0) {
+    throw Error(ErrorCode::kIo, "the folder is not private to this user", folder_,
+                "run chmod 700 on it, or choose another one with --state_dir");
+  }
+  lock_ = UniqueFd(
+      ::open((folder_ + "/" + kLock).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock_) throw_errno("cannot create the file", folder_ + "/" + kLock);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw Error(ErrorCode::kUsage, "another fleetd uses this folder", folder_,
+                "give each fleetd its own --state_dir");
+  }
+}
+
+std::string JobStore::path_of(const std::string& job_id) const {
+  char digest[24];
+  std::snprintf(digest, sizeof digest, ".%016llx",
+                static_cast<unsigned long long>(digest_of({job_id})));
+  return folder_ + "/" + file_name_component(job_id) + digest + kSuffix;
+}
+
+void JobStore::save(const JobInfo& job, const ConsoleLog& console) {
+  if (folder_.empty()) return;
+  daemon::v1::KeptJob message;
+  message.set_info(job_info_json(job));
+  uint64_t at = console.begin();
+  for (auto chunk = console.next(&at, kConsoleLogBytes); !chunk.text.empty();
+       chunk = console.next(&at, kConsoleLogBytes)) {
+    auto* output = message.add_console();
+    output->set_error(chunk.error);
+    output->set_text(std::move(chunk.text));
+  }
+  try {
+    write_file_atomically(path_of(job.record.job_id), message.SerializeAsString());
+  } catch (const Error& error) {
+    if (!std::exchange(warned_, true)) {
+      spdlog::warn("fleetd forgets ended jobs at a restart: {}", error.what());
+    }
+  }
+}
+
+void JobStore::remove(const std::string& job_id) {
+  if (!folder_.empty()) ::unlink(path_of(job_id).c_str());
+}
+
+std::vector<JobStore::StoredJob> JobStore::load() const {
+  std::vector<StoredJob> all;
+  if (folder_.empty()) return all;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string path = entry.path().string();
+    if (entry.path().filename() == kLock) continue;
+    try {
+      if (!path.ends_with(kSuffix)) throw Error(ErrorCode::kIo, "the record is incomplete", path);
+      all.push_back(read_stored_job(path));
+    } catch (const Error& wrong) {
+      spdlog::warn("{}: removed", wrong.what());
+      ::unlink(path.c_str());
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const StoredJob& a, const StoredJob& b) {
+    return a.job.record.started < b.job.record.started;
+  });
+  return all;
+}
+
+std::string default_job_store(const std::string& address, int port) {
+  if (const auto systemd = get_env("STATE_DIRECTORY")) return *systemd;
+  std::string state = env_or("XDG_STATE_HOME", "");
+  const std::string home = env_or("HOME", "");
+  if (state.empty() && !home.empty()) state = home + "/.local/state";
+  if (state.empty()) return {};
+  // Nodes may share the home folder.
+  return state + "/fleetrun/fleetd." +
+         file_name_component(host_name() + "." + address + "." + std::to_string(port));
+}
+
+}  // namespace fleet

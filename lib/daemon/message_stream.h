@@ -1,0 +1,227 @@
+// One client session with fleetd (proto/fleetd.proto) over gRPC, seen from either end, as events in
+// an Asio loop.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "proto/fleetd.grpc.pb.h"
+#include "rendezvous/security.h"
+
+namespace fleet {
+
+class ConnectionLimiter;
+
+namespace daemon_wire = ::fleet::daemon::v1;
+using daemon_wire::Event;
+using daemon_wire::Request;
+
+// Events of a session, on the loop's thread and in order.
+template <typename In>
+struct StreamCallbacks {
+  std::function<void(const In&)> on_message;
+  std::function<void()> on_drained = [] {};            // the write queue is empty
+  std::function<void(const grpc::Status&)> on_closed;  // the last event
+};
+
+// The part common to both ends: reads, and a write queue. Thread safe. Lives until gRPC has
+// finished with it and all references are gone.
+template <typename Reactor, typename In, typename Out>
+class MessageStream : public Reactor,
+                      public std::enable_shared_from_this<MessageStream<Reactor, In, Out>> {
+ public:
+  explicit MessageStream(boost::asio::io_context& loop) : loop_(loop) {}
+
+  // Drops the message if the session is over.
+  void send(Out message) {
+    std::lock_guard lock(mutex_);
+    if (closed_ || closing_) return;
+    queued_bytes_ += message.ByteSizeLong();
+    out_.push_back(std::move(message));
+    write_next();
+  }
+  // Sends nothing more; queued messages still go out.
+  void close() {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+    write_next();
+  }
+  // Pauses reading. Call it on the loop's thread only.
+  void pause_reading(bool paused) {
+    reading_paused_ = paused;
+    read_next();
+  }
+  size_t queued_bytes() const {  // bytes in the write queue
+    std::lock_guard lock(mutex_);
+    return queued_bytes_;
+  }
+
+  void OnWriteDone(bool ok) override {
+    std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (ok) {
+      queued_bytes_ -= out_.front().ByteSizeLong();
+      out_.pop_front();
+    } else {
+      out_.clear();  // broken: the pending read reports it too
+      queued_bytes_ = 0;
+    }
+    if (out_.empty()) {
+      post([](MessageStream& self) { self.callbacks_.on_drained(); });
+    }
+    write_next();
+  }
+
+ protected:
+  virtual void finish() = 0;          // (locked) once, after the last write
+  virtual bool may_read() const = 0;  // (locked)
+
+  void start_reading(StreamCallbacks<In> callbacks) {
+    callbacks_ = std::move(callbacks);
+    keep_alive_ = this->shared_from_this();
+    this->StartRead(&in_);
+  }
+  // Delivers a message; the next one is read when the handler has returned.
+  void deliver() {
+    post([](MessageStream& self) {
+      const In message = std::move(self.in_);
+      self.in_.Clear();
+      self.callbacks_.on_message(message);
+      self.read_pending_ = true;
+      self.read_next();
+    });
+  }
+  void on_read_closed() {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  void done(const grpc::Status& status) {
+    {
+      std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    post([status](MessageStream& self) {
+      self.callbacks_.on_closed(status);
+      self.callbacks_ = {};  // release what the callbacks hold
+    });
+    keep_alive_.reset();
+  }
+  void write_next() {  // (locked)
+    if (writing_ || finished_) return;
+    if (!out_.empty()) {
+      writing_ = true;
+      return this->StartWrite(&out_.front());
+    }
+    if (!closing_) return;
+    finished_ = true;
+    finish();
+  }
+
+  mutable std::mutex mutex_;
+  bool closed_ = false, finished_ = false;
+
+ private:
+  void read_next() {
+    if (reading_paused_ || !std::exchange(read_pending_, false)) return;
+    std::lock_guard lock(mutex_);
+    if (may_read()) this->StartRead(&in_);
+  }
+  template <typename Callback>
+  void post(Callback event) {
+    boost::asio::post(loop_, [self = this->shared_from_this(), event = std::move(event)] {
+      if (self->callbacks_.on_message) event(*self);
+    });
+  }
+
+  boost::asio::io_context& loop_;
+  StreamCallbacks<In> callbacks_;  // loop's thread only, once started
+  std::shared_ptr<MessageStream> keep_alive_;
+  In in_;
+  std::deque<Out> out_;
+  size_t queued_bytes_ = 0;
+  bool writing_ = false, closing_ = false;
+  bool reading_paused_ = false, read_pending_ = false;  // loop's thread only: reading is paused
+};
+
+// fleetd's end.
+class ServerStream final
+    : public MessageStream<grpc::ServerBidiReactor<Request, Event>, Request, Event> {
+ public:
+  ServerStream(boost::asio::io_context& loop, grpc::CallbackServerContext* context)
+      : MessageStream(loop), context_(context) {}
+  // Ends the session without waiting for a client that may be gone.
+  void cancel();
+  void begin(StreamCallbacks<Request> callbacks) { start_reading(std::move(callbacks)); }
+  void OnReadDone(bool ok) override;
+  void OnDone() override { done(grpc::Status::OK); }
+
+ private:
+  void finish() override { Finish(grpc::Status::OK); }
+  bool may_read() const override { return !finished_; }
+
+  grpc::CallbackServerContext* context_;
+};
+
+// A client's end.
+class ClientStream final
+    : public MessageStream<grpc::ClientBidiReactor<Request, Event>, Event, Request> {
+ public:
+  // Uses this channel. Errors arrive in the status of `closed`.
+  static std::shared_ptr<ClientStream> start(boost::asio::io_context& loop,
+                                             const std::shared_ptr<grpc::Channel>& channel,
+                                             StreamCallbacks<Event> callbacks);
+  // Connects to "host:port".
+  static std::shared_ptr<ClientStream> start(boost::asio::io_context& loop,
+                                             const std::string& address, const Security& security,
+                                             StreamCallbacks<Event> callbacks);
+  using MessageStream::MessageStream;
+  void cancel() { context_.TryCancel(); }
+  void OnReadDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override { done(status); }
+
+ private:
+  void finish() override { StartWritesDone(); }
+  bool may_read() const override { return true; }
+
+  std::unique_ptr<daemon_wire::Fleetd::Stub> stub_;
+  grpc::ClientContext context_;
+};
+
+// Serves client sessions. `accept` gets each new session on the loop's thread and must call its
+// begin().
+class StreamServer {
+ public:
+  // Throws kUsage if it cannot listen on the address or port.
+  StreamServer(boost::asio::io_context& loop, const std::string& host, int port,
+               const Security& security, std::function<void(std::shared_ptr<ServerStream>)> accept);
+  // Serves one existing connection: a socket whose other end may use make_channel_from_fd().
+  StreamServer(boost::asio::io_context& loop, UniqueFd connection,
+               std::function<void(std::shared_ptr<ServerStream>)> accept);
+  ~StreamServer();
+  int port() const;
+
+ private:
+  class Service;
+  std::unique_ptr<Service> service_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // renewed automatically while it serves
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ConnectionLimiter> connections_;  // last: passes connections to the server
+};
+
+// A client's channel over an existing connection.
+std::shared_ptr<grpc::Channel> make_channel_from_fd(UniqueFd connection);
+
+// Why a session with `address` ended, for people. May take a second.
+Error error_of(const grpc::Status& status, const std::string& address, const Security& security);
+
+}  // namespace fleet

@@ -1,0 +1,18 @@
+// Rendezvous setup of a plan.
+#pragma once
+
+#include <memory>
+
+#include "launch/launch_plan.h"
+#include "rendezvous/client.h"
+#include "rendezvous/server.h"
+
+namespace fleet {
+
+// Starts the rendezvous server if this node hosts it, else returns nullptr. Throws the errors of
+// RendezvousServer.
+std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan);
+// How this node reaches the rendezvous. `server`: the result of host_rendezvous().
+RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousServer* server);
+
+}  // namespace fleet

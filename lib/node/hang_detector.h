@@ -1,0 +1,35 @@
+// Detects a hung rank from external observation.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace fleet {
+
+// Signs of life; each only increases.
+struct RankActivity {
+  int64_t output = 0;      // bytes written
+  double cpu_seconds = 0;  // of it and of all its descendants
+  int64_t ticks = 0;       // its own progress reports; 0: none
+};
+
+// Has no clock of its own. A rank that counts its progress hangs if the count has not increased for
+// `timeout`, whatever else it does. Another rank hangs if for `timeout` it has written nothing and
+// used almost no CPU time (less than 2 %: watchdog threads of a hung program use some).
+class HangDetector {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit HangDetector(std::chrono::milliseconds timeout) : timeout_(timeout) {}
+  // How long the rank has made no progress, the first time this reaches the timeout; else 0.
+  std::chrono::milliseconds update(const RankActivity& signs, Time now);
+
+ private:
+  std::chrono::milliseconds timeout_;
+  RankActivity last_;
+  Time since_{};
+  bool begun_ = false, reported_ = false;
+};
+
+}  // namespace fleet

@@ -1,0 +1,87 @@
+#include "node/orphan_watchdog.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "node/job_cgroup.h"
+#include "node/process_tree.h"
+
+namespace fleet {
+namespace {
+
+// If no new process appears for this long, all that were being forked have been found.
+constexpr int kRounds = 250, kRoundMs = 20;
+
+// Closes the guardian's descriptors: held open here, they would hide its end from others.
+void close_all_but(int fd) {
+  ::dup2(fd, STDIN_FILENO);
+  if (::syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) == 0) return;
+  const long most = ::sysconf(_SC_OPEN_MAX);
+  for (long other = STDERR_FILENO + 1; other < most; ++other) ::close(static_cast<int>(other));
+}
+
+// Waits for the end of a pipe without data: it ends with its last writer. Returns false if the pipe
+// is not readable, which proves nothing.
+bool wait_for_end_of_file(int fd) {
+  char byte;
+  for (;;) {
+    const ssize_t n = ::read(fd, &byte, 1);
+    if (n == 0) return true;
+    if (n < 0 && errno != EINTR) return false;
+  }
+}
+
+[[noreturn]] void watch(int alive, const std::string& mark) {
+  ::prctl(PR_SET_NAME, "fleet-watcher");
+  ::setsid();  // out of reach of a kill of the launcher's process group
+  close_all_but(alive);
+  if (!wait_for_end_of_file(STDIN_FILENO)) ::_exit(1);
+  try {
+    remove_stale_job_cgroups();
+    for (int round = 0; round < kRounds; ++round) {
+      const std::vector<pid_t> left = processes_with_environment(mark);
+      if (left.empty()) break;
+      for (const pid_t pid : left) ::kill(pid, SIGKILL);
+      ::poll(nullptr, 0, kRoundMs);
+    }
+    remove_stale_job_cgroups();
+  } catch (const std::exception& error) {
+    spdlog::error("{}", error.what());
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+void OrphanWatchdog::start() {
+  if (pid_ > 0 || !alive_) return;
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  pid_ = ::fork();
+  if (pid_ == 0) watch(alive_.get(), mark_);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+void OrphanWatchdog::on_child_ended(pid_t pid) {
+  if (pid == pid_) pid_ = -1;
+}
+
+void OrphanWatchdog::end() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+}  // namespace fleet

@@ -1,0 +1,118 @@
+#include "train/evaluation_tracker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kKeepBest[] = "checkpoint.keep_best";
+constexpr char kEarlyStopping[] = "train.early_stopping";
+
+// Whether larger values are better: as `mode` says; by default true for accuracies, false for
+// losses and times.
+bool is_max(const std::string& metric, const std::string& mode) {
+  if (mode != "auto") return mode == "max";
+  return metric.find("acc") != std::string::npos;
+}
+
+// Whether the value beats the best so far by more than delta.
+bool is_better(const BestValue& best, double value, bool max, double delta) {
+  if (!std::isfinite(value)) return false;
+  if (best.step < 0) return true;
+  return max ? value > best.value + delta : value < best.value - delta;
+}
+
+void check_metric(const std::string& key, const std::string& metric,
+                  const std::vector<std::string>& known) {
+  if (known.empty()) {
+    throw Error(ErrorCode::kUsage, "needs evaluations, but there are none", key,
+                "set test data (data.test) and set train.evaluate_every to 1 or more");
+  }
+  if (std::find(known.begin(), known.end(), metric) != known.end()) return;
+  throw Error(ErrorCode::kUsage, "evaluations give no '" + metric + "'", key + ".metric",
+              "choose one of " + join(known, ", "));
+}
+
+}  // namespace
+
+EvaluationTracker::EvaluationTracker(const Job& job, const std::vector<std::string>& metrics) {
+  const std::string kept = job.checkpoint.text("keep_best.metric");
+  const std::string stopping = job.train.text("early_stopping.metric");
+  if (!kept.empty()) check_metric(kKeepBest, kept, metrics);
+  if (!stopping.empty()) check_metric(kEarlyStopping, stopping, metrics);
+  record_.kept.metric = kept;
+  record_.stopping.metric = stopping;
+  kept_max_ = is_max(kept, job.checkpoint.text("keep_best.mode"));
+  stopping_max_ = is_max(stopping, job.train.text("early_stopping.mode"));
+  patience_ = job.train.integer("early_stopping.patience");
+  min_delta_ = job.train.number("early_stopping.min_delta");
+}
+
+bool EvaluationTracker::observe(int64_t step, const EvaluatedMetrics& metrics, bool counts) {
+  if (step <= record_.observed_step) return false;
+  record_.observed_step = step;
+  if (may_stop() && counts) {
+    const double value = metrics.at(record_.stopping.metric);
+    const bool better = is_better(record_.stopping, value, stopping_max_, min_delta_);
+    record_.without = better ? 0 : record_.without + 1;
+    if (better) record_.stopping = {record_.stopping.metric, value, step};
+  }
+  if (!keeps_best()) return false;
+  const double value = metrics.at(record_.kept.metric);
+  if (!is_better(record_.kept, value, kept_max_, 0)) return false;
+  record_.kept = {record_.kept.metric, value, step};
+  return true;
+}
+
+std::string EvaluationTracker::why_it_stops() const {
+  const BestValue& best = record_.stopping;
+  char text[200];
+  std::snprintf(text, sizeof text, "%s has not been better than %g (step %lld) in %lld evaluations",
+                best.metric.c_str(), best.value, static_cast<long long>(best.step),
+                static_cast<long long>(record_.without));
+  return text;
+}
+
+void EvaluationTracker::restore(const EvaluationRecord& record) {
+  if (record.kept.metric == record_.kept.metric) record_.kept = record.kept;
+  if (record.stopping.metric == record_.stopping.metric) {
+    record_.stopping = record.stopping;
+    record_.without = record.without;
+  }
+  record_.observed_step = record.observed_step;
+}
+
+void add_keep_best_keys(Schema* checkpoint) {
+  checkpoint
+      ->text("keep_best.metric", "",
+             "keep, besides the newest, the checkpoint where this metric is best: loss, acc1... of "
+             "the "
+             "evaluations; \"\": no")
+      .choice("keep_best.mode", "auto", {"auto", "min", "max"},
+              "direction; auto: max for an accuracy, else min");
+}
+
+void add_early_stopping_keys(Schema* train) {
+  train
+      ->text("early_stopping.metric", "",
+             "end training when this metric stops improving: loss, acc1... of the evaluations; "
+             "\"\": never")
+      .choice("early_stopping.mode", "auto", {"auto", "min", "max"},
+              "direction; auto: max for an accuracy, else min")
+      .integer("early_stopping.patience", 3, 1, 9e15,
+               "evaluations without improvement after which training ends")
+      .number("early_stopping.min_delta", 0, 0, 1e300, "an improvement must exceed this");
+}
+
+void expand_evaluation_keys(ConfigTree* tree) {
+  for (const std::string key : {kKeepBest, kEarlyStopping}) {
+    if (tree->peek(key)) tree->rename(key, key + ".metric");
+  }
+}
+
+}  // namespace fleet

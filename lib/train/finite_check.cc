@@ -1,0 +1,113 @@
+#include "train/finite_check.h"
+
+#include <algorithm>
+#include <map>
+
+#include "exec/nan_check.h"
+
+namespace fleet {
+
+OnNan on_nan_of(const Job& job) {
+  const std::string& value = job.train.text("on_nan");
+  if (value == "continue") return OnNan::kContinue;
+  return value == "skip" ? OnNan::kSkip : OnNan::kStop;
+}
+
+std::string BadUpdates::text() const {
+  const std::string subject = what == "loss" ? "the loss" : "the gradient of '" + what + "'";
+  const std::string who = rank < 0 ? "" : " of rank " + std::to_string(rank);
+  return subject + who + " is not finite";
+}
+
+std::string BadUpdates::left_out() const {
+  const std::string more = std::to_string(count - 1);
+  return text() + (count == 1 ? ": its update was left out"
+                              : ": its update and " + more + " more were left out");
+}
+
+FiniteCheck::FiniteCheck(Executor& executor, Device& device, RankCoordinator& control, int rank,
+                         OnNan on_nan)
+    : executor_(executor), device_(device), control_(control), rank_(rank), on_nan_(on_nan) {
+  const Program& program = executor.program();
+  record_ = program.find(kFiniteRecordName);
+  if (record_ == kNoVar) return;
+  std::map<VarId, int64_t> numbers;  // by gradient
+  for (const VarId parameter : program.parameters()) {
+    names_.push_back(program.var(parameter).name);
+    numbers[program.gradient(parameter)] = static_cast<int64_t>(names_.size());
+  }
+  for (const Op& op : program.ops()) {
+    if (op.type() != "check_finite") continue;
+    when_ = program.sections()[op.section].when;
+    inputs_ = {0};
+    for (size_t i = 2; i < op.inputs.size(); ++i) inputs_.push_back(numbers[op.inputs[i]]);
+  }
+}
+
+void FiniteCheck::step_begins(const StepInfo& info) {
+  if (first_step_ < 0) first_step_ = info.step;
+  last_step_ = info.step;
+}
+
+int64_t FiniteCheck::step_of(int64_t check) const {
+  for (int64_t step = first_step_; step < last_step_; ++step) {
+    if (when_.holds({.step = step}) && --check == 0) return step;
+  }
+  return last_step_;
+}
+
+std::optional<BadUpdates> FiniteCheck::poll() {
+  if (!enabled()) return std::nullopt;
+  const std::vector<int64_t> record = executor_.values<int64_t>(record_);
+  double own[3] = {};  // bad updates, step of the first one, its bad input
+  if (record[1] > 0) {
+    own[0] = static_cast<double>(record[1]);
+    own[1] = static_cast<double>(step_of(record[2] - checks_));
+    own[2] = static_cast<double>(inputs_[record[3]]);
+  }
+  checks_ = record[0];
+  first_step_ = -1;
+  std::optional<BadUpdates> found;
+  double number = 0;
+  bool all = true;
+  const auto ranks = control_.by_rank(own);
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const double count = ranks[rank][0], step = ranks[rank][1], what = ranks[rank][2];
+    if (count == 0) continue;
+    const bool earlier = !found || step < static_cast<double>(found->step) ||
+                         (step == static_cast<double>(found->step) && what < number);
+    const int64_t most = std::max<int64_t>(found ? found->count : 0, static_cast<int64_t>(count));
+    if (earlier) {
+      found = BadUpdates{.step = static_cast<int64_t>(step), .rank = static_cast<int>(rank)};
+      number = what;
+    }
+    found->count = most;
+  }
+  if (!found) return std::nullopt;
+  for (const auto& other : ranks) {
+    all = all && other[0] > 0 && other[1] == static_cast<double>(found->step) && other[2] == number;
+  }
+  if (all) found->rank = -1;
+  found->what = number == 0 ? "loss" : names_[static_cast<size_t>(number) - 1];
+  const int64_t fresh[kFiniteRecord] = {};
+  executor_.write(record_, fresh);
+  checks_ = 0;
+  return found;
+}
+
+std::string FiniteCheck::bad_state() {
+  const Program& program = executor_.program();
+  executor_.synchronize();
+  double own = 0;  // 1 + the index of the variable
+  for (VarId id = 0; id < program.var_count() && own == 0; ++id) {
+    const Var& var = program.var(id);
+    if (!is_saved(var) || !is_floating(var.dtype) || (rank_ != 0 && !var.per_rank)) continue;
+    if (find_not_finite(executor_.argument(id), device_, executor_.stream())) own = 1 + id;
+  }
+  for (const auto& bad : control_.by_rank({&own, 1})) {
+    if (bad[0] > 0) return program.var(static_cast<VarId>(bad[0]) - 1).name;
+  }
+  return "";
+}
+
+}  // namespace fleet

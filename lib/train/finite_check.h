@@ -1,0 +1,74 @@
+// Tracks infinite and NaN losses, gradients, parameters and states over all ranks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "exec/executor.h"
+#include "optim/check_finite.h"
+#include "train/job.h"
+#include "train/rank_coordinator.h"
+
+namespace fleet {
+
+// Exit code of fleet-worker if train.on_nan ends the job, or if the last state could not be saved
+// because it is not finite.
+inline constexpr int kExitNotFinite = 118;
+
+// Thrown equally on all ranks.
+class NotFiniteError : public Error {
+ public:
+  NotFiniteError(const std::string& what, const std::string& where, const std::string& next)
+      : Error(ErrorCode::kInternal, what, where, next) {}
+};
+
+OnNan on_nan_of(const Job& job);
+
+// Updates whose loss or gradients were not finite, since the last look().
+struct BadUpdates {
+  int64_t count = 0;             // the largest count of any rank
+  int64_t step = 0;              // step of the first one, from 0
+  int rank = -1;                 // rank of the first one; -1: all ranks
+  std::string what;              // its bad input: "loss", or the parameter of the gradient
+  std::string text() const;      // "the loss of rank 1 is not finite"
+  std::string left_out() const;  // "the loss of rank 1 is not finite: its update was left out"
+};
+
+// All ranks make the same calls in the same order. Not thread-safe.
+class FiniteCheck {
+ public:
+  // The arguments must outlive this object. The program may or may not contain a check of finite
+  // values (optim/check_finite.h).
+  FiniteCheck(Executor& executor, Device& device, RankCoordinator& control, int rank, OnNan on_nan);
+
+  OnNan on_nan() const { return on_nan_; }
+  // Whether the program checks its updates: not with kContinue, nor with loss scaling.
+  bool enabled() const { return record_ != kNoVar; }
+  bool skips() const { return enabled() && on_nan_ == OnNan::kSkip; }
+  // Call before each training step.
+  void step_begins(const StepInfo& info);
+  // Waits for the steps so far: call it where the host waits anyway.
+  std::optional<BadUpdates> poll();
+  // The name of a parameter or state to be saved that is not finite, "" if there is none. The same
+  // on all ranks. Waits.
+  std::string bad_state();
+
+ private:
+  int64_t step_of(int64_t check) const;
+
+  Executor& executor_;
+  Device& device_;
+  RankCoordinator& control_;
+  const int rank_;
+  const OnNan on_nan_;
+  VarId record_ = kNoVar;
+  Predicate when_;               // when updates run
+  std::vector<int64_t> inputs_;  // inputs of the check: 0 the loss, else 1 + the parameter's number
+  std::vector<std::string> names_;            // of parameters, in the order of their creation
+  int64_t checks_ = 0;                        // checks already evaluated
+  int64_t first_step_ = -1, last_step_ = -1;  // steps since the last look(); -1: none
+};
+
+}  // namespace fleet

@@ -1,0 +1,71 @@
+#include "daemon/gpu_allocator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string refusal(GpuAllocator& gpus, const std::string& job, const GpuRequest& request) {
+  try {
+    gpus.allocate(job, request);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+TEST(GpuAllocator, Jobs_DoNotOverlap) {
+  GpuAllocator gpus({"0", "1", "2", "3"});
+  EXPECT_THAT(gpus.allocate("a", {"1", 0, false, false}), ElementsAre("1"));
+  EXPECT_THAT(gpus.allocate("b", {"", 2, false, false}), ElementsAre("0", "2"));
+  EXPECT_THAT(refusal(gpus, "c", {"", 2, false, false}),
+              ::testing::AllOf(HasSubstr("job 'a' has 1"), HasSubstr("job 'b' has 0,2"),
+                               HasSubstr("--share_gpus")));
+  EXPECT_THAT(refusal(gpus, "c", {}), HasSubstr("job 'a'"));
+  EXPECT_THAT(gpus.allocate("c", {"3", 0, false, false}), ElementsAre("3"));
+}
+
+TEST(GpuAllocator, Sharing_TakesFreeOnesFirst) {
+  GpuAllocator gpus({"0", "1", "2"});
+  gpus.allocate("a", {"0", 0, false, false});
+  EXPECT_THAT(gpus.allocate("b", {"", 2, true, false}), ElementsAre("1", "2"));
+  EXPECT_THAT(gpus.allocate("c", {"", 0, true, false}), ElementsAre("0", "1", "2"));
+  // A shared one is held like any other.
+  gpus.release("b");
+  EXPECT_THAT(refusal(gpus, "d", {"1", 0, false, false}), HasSubstr("job 'c'"));
+  gpus.release("c");
+  EXPECT_THAT(gpus.allocate("d", {"1", 0, false, false}), ElementsAre("1"));
+}
+
+TEST(GpuAllocator, EndedJob_GivesThemBack) {
+  GpuAllocator gpus({"0", "1"});
+  gpus.allocate("a", {});
+  gpus.release("a");
+  EXPECT_THAT(gpus.allocate("b", {}), ElementsAre("0", "1"));
+}
+
+TEST(GpuAllocator, GpusThatAreNotThere_AreRefused) {
+  GpuAllocator gpus({"4", "5"});
+  EXPECT_THAT(refusal(gpus, "a", {"0", 0, false, false}), HasSubstr("this node has 4,5"));
+  EXPECT_THAT(refusal(gpus, "a", {"", 3, false, false}), HasSubstr("3 GPUs are requested"));
+  EXPECT_THAT(gpus.allocate("b", {}), ElementsAre("4", "5"));
+}
+
+TEST(GpuAllocator, JobsOnTheCpu_HaveNone) {
+  GpuAllocator none({}), some({"0"});
+  EXPECT_THAT(none.allocate("a", {"0", 0, false, false}), IsEmpty());
+  EXPECT_THAT(some.allocate("a", {"", 0, false, true}), IsEmpty());
+  EXPECT_THAT(some.allocate("b", {}), ElementsAre("0"));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,98 @@
+#include "daemon/job_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+struct JobStoreTest : ::testing::Test {
+  JobStoreTest() {
+    std::string pattern = ::testing::TempDir() + "fleet_memory.XXXXXX";
+    top = ::mkdtemp(pattern.data());
+    folder = top + "/state/jobs";
+  }
+  ~JobStoreTest() override { std::filesystem::remove_all(top); }
+  static JobInfo job(const std::string& name, double started) {
+    JobInfo info;
+    info.record.job_id = name;
+    info.record.started = started;
+    info.phase = JobPhase::kEnded;
+    info.code = 5;
+    return info;
+  }
+  std::string top, folder;
+};
+
+std::string shown(const ConsoleLog& log) {
+  std::string all;
+  uint64_t at = 0;
+  for (auto piece = log.next(&at, 100); !piece.text.empty(); piece = log.next(&at, 100)) {
+    all += (piece.error ? "!" : "") + piece.text;
+  }
+  return all;
+}
+
+TEST_F(JobStoreTest, WhatIsKept_ComesBackOldestFirst) {
+  {
+    JobStore store(folder);
+    ConsoleLog console;
+    console.add(false, "out");
+    console.add(true, std::string("\xff\0err", 5));
+    store.save(job("later/../../x", 7), {});
+    store.save(job("gone", 1), {});
+    store.save(job("first", 3), {});
+    store.save(job("first", 3), console);  // in the place of that
+    store.remove("gone");
+    struct stat found;
+    ASSERT_EQ(::stat(folder.c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 0777, 0700u);
+  }
+  const auto kept = JobStore(folder).load();
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[0].job.record.job_id, "first");
+  EXPECT_EQ(kept[0].job.code, 5);
+  EXPECT_EQ(shown(kept[0].console), "out!" + std::string("\xff\0err", 5));
+  EXPECT_EQ(kept[1].job.record.job_id, "later/../../x");
+}
+
+TEST_F(JobStoreTest, NamesThatLookAlike_AreTwoJobs) {
+  JobStore store(folder);
+  store.save(job("a b", 1), {});
+  store.save(job("a_b", 2), {});
+  EXPECT_EQ(store.load().size(), 2u);
+}
+
+TEST_F(JobStoreTest, WhatMakesNoSense_IsRemoved) {
+  JobStore store(folder);
+  store.save(job("good", 1), {});
+  write_file_atomically(folder + "/bad.job", "\xff\xff");
+  write_file_atomically(folder + "/unfinished.job.part.7", "half");
+  EXPECT_EQ(store.load().size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/bad.job"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/unfinished.job.part.7"));
+}
+
+TEST_F(JobStoreTest, Folder_IsOneFleetdsAlone) {
+  const JobStore store(folder);
+  EXPECT_THROW(JobStore{folder}, Error);
+  const std::string open = top + "/open";
+  std::filesystem::create_directory(open);
+  ::chmod(open.c_str(), 0755);
+  EXPECT_THROW(JobStore{open}, Error);
+}
+
+TEST_F(JobStoreTest, WithoutAFolder_NothingIsKept) {
+  JobStore store;
+  store.save(job("a", 1), {});
+  store.remove("a");
+  EXPECT_TRUE(store.load().empty());
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,164 @@
+// Ranks that would not train the same are told so before they train.
+#include "train/start_comparison.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <memory>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Counts what ranks ask of it.
+class CountingStore : public Store {
+ public:
+  void set(const std::string& key, std::string_view value) override {
+    ++calls, bytes += value.size();
+    store_->set(key, value);
+  }
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+    const std::string value = store_->get(key, timeout);
+    ++calls, bytes += value.size();
+    return value;
+  }
+  int64_t add(const std::string& key, int64_t amount) override {
+    ++calls;
+    return store_->add(key, amount);
+  }
+  size_t calls = 0, bytes = 0;
+
+ private:
+  const std::shared_ptr<Store> store_ = make_memory_store();
+};
+
+struct Outcome {
+  std::vector<std::string> messages;  // by rank; "": none
+  std::vector<ErrorCode> codes;
+};
+
+// All ranks come, then all wait: one thread is enough.
+Outcome compare(int world, Store& store,
+                const std::function<std::vector<ComparedItem>(int rank)>& items) {
+  std::vector<std::unique_ptr<StartComparison>> ranks;
+  for (int rank = 0; rank < world; ++rank) {
+    ranks.push_back(std::make_unique<StartComparison>(items(rank), "job", JobRank{rank, world},
+                                                      store, std::chrono::milliseconds(100)));
+  }
+  Outcome outcome{std::vector<std::string>(world), std::vector<ErrorCode>(world)};
+  for (int rank = 0; rank < world; ++rank) {
+    try {
+      ranks[rank]->wait();
+    } catch (const Error& error) {
+      outcome.messages[rank] = error.what();
+      outcome.codes[rank] = error.code();
+    }
+  }
+  return outcome;
+}
+
+Job job_with(const std::vector<std::string>& overrides) {
+  ConfigTree tree = ConfigTree::from_json(
+      R"({"model": {"name": "mlp"}, "data": {"source": "synthetic", "batch_size": 8}})",
+      "job.json");
+  apply_overrides(tree, overrides);
+  return make_job(tree);
+}
+
+std::vector<ComparedItem> with(const std::vector<std::string>& overrides) {
+  return compared_items_of_job(job_with(overrides), "cpu");
+}
+
+TEST(StartComparisonTest, AThousandAlikeRanks_AskTheStoreFiveTimesEach) {
+  CountingStore store;
+  const auto items = with({});
+  const Outcome outcome = compare(1000, store, [&](int) { return items; });
+  EXPECT_EQ(std::count(outcome.messages.begin(), outcome.messages.end(), ""), 1000);
+  EXPECT_LE(store.calls, 4 * 1000u + 3);
+  EXPECT_LE(store.bytes, 100 * 1000u);
+}
+
+TEST(StartComparisonTest, OneOfAThousand_IsNamedByKeyAndRank) {
+  CountingStore store;
+  const auto usual = with({}), odd = with({"data.batch_size=16", "train.max_steps=7"});
+  const Outcome outcome = compare(1000, store, [&](int rank) { return rank == 700 ? odd : usual; });
+  EXPECT_EQ(outcome.codes[700], ErrorCode::kUsage);
+  EXPECT_EQ(outcome.codes[3], ErrorCode::kPeerLost);
+  for (const int rank : {700, 3}) {
+    EXPECT_THAT(outcome.messages[rank],
+                AllOf(HasSubstr("rank 700 differs from ranks 0, 1, "),
+                      HasSubstr("data.batch_size is 16 (--set), not 8 (job.json)"),
+                      HasSubstr("train.max_steps is 7 (--set), not 0 (default)"),
+                      Not(HasSubstr("train.epochs"))));
+  }
+  EXPECT_LE(store.calls, 6 * 1000u);
+}
+
+TEST(StartComparisonTest, TwoRanks_AreBothRefused) {
+  CountingStore store;
+  const Outcome outcome =
+      compare(2, store, [&](int rank) { return with({"train.seed=" + std::to_string(rank + 1)}); });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(outcome.codes[rank], ErrorCode::kUsage);
+    EXPECT_THAT(outcome.messages[rank],
+                HasSubstr("rank 1 differs from rank 0: train.seed is 2 (--set), not 1 (--set)"));
+  }
+}
+
+TEST(StartComparisonTest, WhatIsOfTheMachine_MayDiffer) {
+  CountingStore store;
+  const Outcome outcome = compare(2, store, [&](int rank) {
+    const std::string n = std::to_string(rank + 1);
+    return with({"data.root=/disk" + n, "data.threads=" + n, "train.output=out" + n,
+                 "data.prefetch=" + n, "comm.timeout=" + n});
+  });
+  EXPECT_EQ(outcome.messages, std::vector<std::string>(2));
+}
+
+TEST(StartComparisonTest, DeviceDataAndWeights_AreCompared) {
+  const auto differs = [](const std::vector<ComparedItem>& a, const std::vector<ComparedItem>& b) {
+    CountingStore store;
+    return compare(2, store, [&](int rank) { return rank == 0 ? a : b; }).messages[0];
+  };
+  EXPECT_THAT(differs(with({}), compared_items_of_job(job_with({}), "cuda")),
+              HasSubstr("device is cuda, not cpu"));
+  const data::Fingerprint print{.samples = 8, .classes = 2, .labels = 1, .files = 2, .images = 3};
+  const auto data = [&](const data::Fingerprint& train) {
+    return compared_items_of_data(job_with({}), train, &print);
+  };
+  const auto other = [&](auto change) {
+    data::Fingerprint changed = print;
+    change(changed);
+    return differs(data(print), data(changed));
+  };
+  EXPECT_EQ(other([](auto&) {}), "");
+  EXPECT_THAT(other([](auto& p) { p.samples = 7; }), HasSubstr("data.train's samples is 7, not 8"));
+  EXPECT_THAT(other([](auto& p) { p.classes = 3; }), HasSubstr("data.train's classes is 3, not 2"));
+  EXPECT_THAT(other([](auto& p) { p.labels = 7; }), HasSubstr("data.train's labels"));
+  EXPECT_THAT(other([](auto& p) { p.files = 7; }), HasSubstr("data.train's list of files"));
+  EXPECT_THAT(other([](auto& p) { p.images = 7; }), HasSubstr("data.train's first images"));
+  EXPECT_THAT(differs(data(print), compared_items_of_data(job_with({}), print, nullptr)),
+              HasSubstr("data.test's samples is 0, not 8"));
+}
+
+TEST(StartComparisonTest, RankThatDoesNotCome_IsNamed) {
+  CountingStore store;
+  const auto items = with({});
+  const std::chrono::milliseconds soon(20);
+  StartComparison zero(items, "job", {0, 3}, store, soon), two(items, "job", {2, 3}, store, soon);
+  try {
+    zero.wait();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 did not reach"));
+  }
+}
+
+}  // namespace
+}  // namespace fleet
