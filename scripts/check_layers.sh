@@ -13,10 +13,10 @@ cmake=$(sources lib | grep -E 'CMakeLists\.txt$' || true)
 awk '
   function trim(s) { gsub(/^[ \t`]+|[ \t`]+$/, "", s); return s }
 
-  # lib/backend/cpu/relu.cc -> backend/cpu; lib/comm/gloo/ring.cc -> comm
+  # lib/engine/backend/cpu/relu.cc -> backend/cpu; lib/engine/comm/gloo/ring.cc -> comm
   function module_of(path,   part) {
     split(path, part, "/")
-    return part[2] == "backend" && part[3] !~ /\./ ? "backend/" part[3] : part[2]
+    return part[3] == "backend" && part[4] !~ /\./ ? "backend/" part[4] : part[3]
   }
   function allow(module, other) {
     if (other in seen) return
@@ -35,7 +35,7 @@ awk '
 
   # --- the table ---------------------------------------------------------------------------------
   FILENAME == "docs/explanation/architecture.md" {
-    if ($0 ~ /^\| *lib\/ *\|/) { in_table = 1; next }
+    if ($0 ~ /^\| *lib\/[a-z]+ *\|/) { in_table = 1; wing = $2; sub(/^lib\//, "", wing); next }
     if (in_table && $0 !~ /^\|/) in_table = 0
     if (!in_table || $0 ~ /^\|-/ || $0 ~ /^\| *-/) next
     split($0, cell, "|")
@@ -43,6 +43,7 @@ awk '
     for (i = 1; i <= n; i++) {
       list = cell[4]; gsub(/,/, " ", list)
       direct[trim(names[i])] = trim(list) == "-" ? "" : list
+      wing_of[trim(names[i])] = wing
     }
     next
   }
@@ -50,6 +51,12 @@ awk '
     if (length(direct) == 0) { print "docs/explanation/architecture.md: the table of modules is missing"; bad = 1; exit }
     direct["proto"] = ""
     close_table()
+    for (pair in allowed) {
+      split(pair, ends, SUBSEP)
+      if (wing_of[ends[2]] != "" && wing_of[ends[2]] != "common" && wing_of[ends[1]] != wing_of[ends[2]]) {
+        print "docs/explanation/architecture.md: " ends[1] " may not depend on " ends[2] ": they are in different wings"; bad = 1
+      }
+    }
   }
 
   # --- the links of a target ----------------------------------------------------------------------
@@ -75,6 +82,8 @@ awk '
   {
     app = FILENAME ~ /^apps\//
     module = module_of(FILENAME)
+    if (!app && module in direct && FILENAME !~ "^lib/" wing_of[module] "/")
+      report(FILENAME " does not stand in lib/" wing_of[module] ", where the table has its module")
     if (!app && !(module in direct) && !(module in unknown)) {
       unknown[module]; report("lib/" module " is not in the table of modules (docs/explanation/architecture.md)")
     }
@@ -96,27 +105,27 @@ awk '
     if (match($0, /[<"][^>"]*[>"]/)) {
       header = substr($0, RSTART + 1, RLENGTH - 2)
       owner = ""
-      if (header ~ /^nccl.*\.h$/) owner = "^lib/comm/nccl/|^lib/comm/nccl[^/]*$"
-      else if (header ~ /^(cudnn|cublas|cuda|nvtx|nvml)/) owner = "^lib/backend/cuda/|^lib/comm/nccl"
-      else if (header ~ /^gloo\//) owner = "^lib/comm/gloo"
-      else if (header ~ /^(dnnl|oneapi)/) owner = "^lib/backend/cpu/"
-      else if (header ~ /^(grpc|grpcpp)\// || header ~ /\.grpc\.pb\.h$/) owner = "^lib/(rendezvous|node|daemon)/"
-      else if (header ~ /^CLI\//) owner = "^apps/|^lib/base/read_options"
-      else if (header ~ /^boost\//) owner = "^lib/(node|launch|rendezvous|daemon)/|^apps/(fleetrun|fleetd)/"
-      else if (header ~ /^nlohmann\//) owner = "\\.cc$|^lib/base/config_value\\.h"
-      else if (header ~ /^spdlog\//) owner = "^lib/base/log\\.|^lib/base/"
-      else if (header ~ /^(jpeglib|turbojpeg|jerror|png|zlib|gif_lib|webp\/.*)\.h$/) owner = "^lib/data/"
-      else if (header ~ /^minizip\//) owner = "^lib/train/zip_file"
-      else if (header ~ /^openssl\//) owner = "^lib/rendezvous/(certificates|datagram_heartbeats)"
-      else if (header ~ /^omp\.h$/) owner = "^lib/(base|comm|backend/cpu|data)/"
+      if (header ~ /^nccl.*\.h$/) owner = "^lib/engine/comm/nccl/|^lib/engine/comm/nccl[^/]*$"
+      else if (header ~ /^(cudnn|cublas|cuda|nvtx|nvml)/) owner = "^lib/engine/backend/cuda/|^lib/engine/comm/nccl"
+      else if (header ~ /^gloo\//) owner = "^lib/engine/comm/gloo"
+      else if (header ~ /^(dnnl|oneapi)/) owner = "^lib/engine/backend/cpu/"
+      else if (header ~ /^(grpc|grpcpp)\// || header ~ /\.grpc\.pb\.h$/) owner = "^lib/control/(rendezvous|node|daemon)/"
+      else if (header ~ /^CLI\//) owner = "^apps/|^lib/common/base/read_options"
+      else if (header ~ /^boost\//) owner = "^lib/control/|^apps/(fleetrun|fleetd)/"
+      else if (header ~ /^nlohmann\//) owner = "\\.cc$|^lib/common/base/config_value\\.h"
+      else if (header ~ /^spdlog\//) owner = "^lib/common/base/log\\.|^lib/common/base/"
+      else if (header ~ /^(jpeglib|turbojpeg|jerror|png|zlib|gif_lib|webp\/.*)\.h$/) owner = "^lib/engine/data/"
+      else if (header ~ /^minizip\//) owner = "^lib/engine/train/zip_file"
+      else if (header ~ /^openssl\//) owner = "^lib/control/rendezvous/(certificates|datagram_heartbeats)"
+      else if (header ~ /^omp\.h$/) owner = "^lib/(common/base|engine/(comm|backend/cpu|data))/"
       if (owner != "" && FILENAME !~ owner) report("only its adapter may include <" header ">")
     }
   }
   # --- project rules ------------------------------------------------------------------------------
-  /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif).*(CUDA|CUDNN|NCCL|DNNL|GLOO)/ && FILENAME !~ /^lib\/(backend|comm\/(nccl|gloo))\// {
+  /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif).*(CUDA|CUDNN|NCCL|DNNL|GLOO)/ && FILENAME !~ /^lib\/engine\/(backend|comm\/(nccl|gloo))\// {
     report("no #ifdef for a backend in shared code: CMake adds the folder or leaves it out")
   }
-  /[=!]= *"cuda"/ && FILENAME !~ /^lib\/(backend\/|exec\/backend\.|launch\/)/ {
+  /[=!]= *"cuda"/ && FILENAME !~ /^lib\/(engine\/backend\/|engine\/exec\/backend\.|control\/launch\/)/ {
     report("no == \"cuda\" outside the registry of backends: ask exec/backend.h or the Device")
   }
   /(^|[^A-Za-z0-9_.>])(std::)?exit\(/ && !app && $0 !~ /^[ \t]*\/\// { report("no exit() in lib/: throw fleet::Error") }

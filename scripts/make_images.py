@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Generates tests/golden/images: small images in many formats, written by Pillow, each with Pillow's decoding of it:
-NAME.rgb.png and NAME.grey.png. tests/data/decode_formats_test.cc compares them.
+NAME.rgb.png and NAME.grey.png. tests/engine/data/decode_formats_test.cc compares them.
 
     python3 scripts/make_images.py [FOLDER]
 """

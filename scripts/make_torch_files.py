@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Generates tests/golden/torch_*.pth: small files of torch.save() that tests/train/torch_file_test.cc reads.
+"""Generates tests/golden/torch_*.pth: small files of torch.save() that tests/engine/train/torch_file_test.cc reads.
 
     python3 scripts/make_torch_files.py [FOLDER]
 """

@@ -168,7 +168,7 @@ int run(int argc, char** argv) {
        .saves = worker.checkpoint_requests(),
        .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1))),
        .run = env_or(kEnvRun, ""),
-       .restarted = env_int_or(kEnvGeneration, 1) > 1});
+       .restarted = env_int_or(kEnvGeneration, env_int_or(kEnvOldGeneration, 1)) > 1});
   if (arguments.profile) trainer.session().executor().set_profiling(true);
   start.reset();
   const TrainResult result = trainer.run();

@@ -1,4 +1,4 @@
-// The launcher: see lib/launch.
+// The launcher: see lib/control/launch.
 #include <unistd.h>
 
 #include <algorithm>

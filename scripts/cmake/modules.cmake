@@ -1,3 +1,6 @@
+# Headers are included by module: "base/error.h", whatever wing the module is in.
+set(FLEET_INCLUDE_FOLDERS ${CMAKE_SOURCE_DIR}/lib/common ${CMAKE_SOURCE_DIR}/lib/control ${CMAKE_SOURCE_DIR}/lib/engine)
+
 # fleet_module(NAME [REGISTERS] [SMALL] [DEPENDS modules...] [LINK libraries...] [EXCLUDE files...] [FOLDERS subfolders...])
 # One folder of lib/ becomes one library fleet_NAME of all .cc files in it and in FOLDERS (other subfolders are separate modules).
 # REGISTERS: its files register ops, kernels, passes, ... at start-up, so all of its objects must be linked; fleet_link() does
@@ -23,7 +26,7 @@ function(fleet_module name)
       target_compile_options(fleet_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
     endif()
   endif()
-  target_include_directories(fleet_${name} ${visibility} ${CMAKE_SOURCE_DIR}/lib)
+  target_include_directories(fleet_${name} ${visibility} ${FLEET_INCLUDE_FOLDERS})
   foreach(module ${R_DEPENDS})
     target_link_libraries(fleet_${name} ${visibility} fleet_${module})
     get_property(below GLOBAL PROPERTY FLEET_BELOW_${module})

@@ -9,7 +9,8 @@ target_link_options(fleetrun_library PRIVATE -Wl,--disable-new-dtags)
 target_include_directories(fleetrun_library INTERFACE $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/fleetrun>)
 install(TARGETS fleetrun_library EXPORT fleetrunTargets LIBRARY DESTINATION lib COMPONENT development)
 install(EXPORT fleetrunTargets NAMESPACE fleetrun:: DESTINATION ${FLEET_SDK_CMAKE} COMPONENT development)
-foreach(module base observe store tensor comm graph ops optim models passes strategy exec data train api)
+foreach(module common/base common/observe common/store engine/tensor engine/comm engine/graph engine/ops engine/optim
+               engine/models engine/passes engine/strategy engine/exec engine/data engine/train engine/api)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/lib/${module} DESTINATION include/fleetrun COMPONENT development FILES_MATCHING
           PATTERN "*.h" PATTERN meta EXCLUDE PATTERN nccl EXCLUDE)
 endforeach()

@@ -27,7 +27,7 @@
 
 #include "comm/factory.h"
 #include "tensor/host.h"
-#include "tests/comm/file_store.h"
+#include "tests/engine/comm/file_store.h"
 
 namespace fleet {
 namespace {

@@ -17,7 +17,7 @@
 #include "models/training.h"
 #include "tensor/host.h"
 #include "tests/bench/times.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/engine/strategy/strategy_text.h"
 
 namespace fleet {
 namespace {

@@ -18,8 +18,8 @@
 #include "models/model.h"
 #include "models/training.h"
 #include "tests/bench/times.h"
-#include "tests/comm/ranks.h"
-#include "tests/strategy/strategy_text.h"
+#include "tests/engine/comm/ranks.h"
+#include "tests/engine/strategy/strategy_text.h"
 
 namespace fleet {
 namespace {

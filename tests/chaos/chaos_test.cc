@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "node/reserved_ports.h"
-#include "tests/launch/jobs/fleetrun_process.h"
+#include "tests/control/launch/jobs/fleetrun_process.h"
 
 namespace fleet {
 namespace {

@@ -117,7 +117,7 @@ int run_rank() {
   while (watched.size() < endpoints.size()) {
     watched.push_back({::accept(listening, nullptr, nullptr), POLLIN, 0});
   }
-  if (env_int_or("FLEET_EPOCH", 1) > 1) return go_on(rank, endpoints.size());
+  if (env_int_or("FLEET_GENERATION", 1) > 1) return go_on(rank, endpoints.size());
   write_marker("ready." + rank, std::to_string(::getpid()));
   for (;;) {
     // A sign of life now and then.

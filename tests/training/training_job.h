@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/launch/jobs/fleetrun_process.h"
+#include "tests/control/launch/jobs/fleetrun_process.h"
 #include "train/safetensors.h"
 
 namespace fleet {

@@ -1,0 +1,18 @@
+// The environment variables with which the launcher tells a rank its job and its job's Store.
+#pragma once
+
+namespace fleet {
+
+inline constexpr char kEnvStoreAddress[] = "FLEET_STORE_ADDRESS";  // Assignment::store_address
+// A file that only the job's user can read: the Security of the Store (security_from_text()).
+inline constexpr char kEnvCredentials[] = "FLEET_CREDENTIALS";
+inline constexpr char kEnvJobId[] = "FLEET_JOB_ID";
+inline constexpr char kEnvGeneration[] = "FLEET_GENERATION";  // from 1
+// The name of FLEET_GENERATION up to version 0.1. Ranks still get it; read it only as a fallback.
+inline constexpr char kEnvOldGeneration[] = "FLEET_EPOCH";
+inline constexpr char kEnvRank[] = "PADDLE_TRAINER_ID";
+inline constexpr char kEnvRun[] = "FLEET_RUN";  // the same in every generation of a job: World::run
+// A rank's log level if its own options do not set one: the launcher's --log_level.
+inline constexpr char kEnvLogLevel[] = "FLEET_LOG_LEVEL";
+
+}  // namespace fleet

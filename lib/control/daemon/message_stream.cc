@@ -1,0 +1,152 @@
+#include "daemon/message_stream.h"
+
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/server_posix.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "rendezvous/certificates.h"
+#include "rendezvous/connection_limiter.h"
+#include "rendezvous/grpc_setup.h"
+
+namespace fleet {
+namespace {
+
+constexpr std::chrono::seconds kConnectionTimeout{3};
+// The largest message of a client: a job's environment and list of nodes.
+constexpr int kMaxRequestBytes = 4 << 20;
+
+void make_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+}  // namespace
+
+// A failed read means that the client has disconnected or finished.
+void ServerStream::OnReadDone(bool ok) { ok ? deliver() : close(); }
+
+void ServerStream::cancel() {
+  std::lock_guard lock(mutex_);
+  if (!closed_) context_->TryCancel();
+}
+
+void ClientStream::OnReadDone(bool ok) {
+  if (ok) return deliver();
+  on_read_closed();
+  RemoveHold();
+}
+
+std::shared_ptr<ClientStream> ClientStream::start(boost::asio::io_context& loop,
+                                                  const std::string& address,
+                                                  const Security& security,
+                                                  StreamCallbacks<Event> callbacks) {
+  return start(loop, make_channel(address, security), std::move(callbacks));
+}
+
+std::shared_ptr<ClientStream> ClientStream::start(boost::asio::io_context& loop,
+                                                  const std::shared_ptr<grpc::Channel>& channel,
+                                                  StreamCallbacks<Event> callbacks) {
+  auto stream = std::make_shared<ClientStream>(loop);
+  stream->stub_ = daemon_wire::Fleetd::NewStub(channel);
+  stream->stub_->async()->Session(&stream->context_, stream.get());
+  stream->AddHold();  // other threads may write until the last read
+  stream->start_reading(std::move(callbacks));
+  stream->StartCall();
+  return stream;
+}
+
+class StreamServer::Service final : public daemon_wire::Fleetd::CallbackService {
+ public:
+  Service(boost::asio::io_context& loop, std::function<void(std::shared_ptr<ServerStream>)> accept)
+      : loop_(loop), accept_(std::move(accept)) {}
+
+  grpc::ServerBidiReactor<Request, Event>* Session(grpc::CallbackServerContext* context) override {
+    auto stream = std::make_shared<ServerStream>(loop_, context);
+    boost::asio::post(loop_, [this, stream] { accept_(stream); });
+    return stream.get();
+  }
+
+ private:
+  boost::asio::io_context& loop_;
+  std::function<void(std::shared_ptr<ServerStream>)> accept_;
+};
+
+StreamServer::StreamServer(boost::asio::io_context& loop, const std::string& host, int port,
+                           const Security& security,
+                           std::function<void(std::shared_ptr<ServerStream>)> accept)
+    : service_(std::make_unique<Service>(loop, std::move(accept))),
+      credentials_(server_credentials(security)) {
+  ConnectionLimits limits;
+  limits.screened = !security.tls;
+  limits.connections.evict_oldest = security.tls;
+  connections_ = std::make_unique<ConnectionLimiter>(limits);
+  if (const int error = connections_->listen(host, port, kConnectionTimeout)) {
+    throw Error(
+        ErrorCode::kUsage, std::string("cannot listen: ") + ::strerror(error),
+        host_port(host, port),
+        error == EADDRINUSE
+            ? "choose another port with --listen, or check whether a fleetd already runs here"
+            : "give --listen an address of this host, and a port above 1023");
+  }
+  grpc::ServerBuilder builder;
+  set_up_server(&builder, kConnectionTimeout);
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  // Limits the time for the handshake of unauthenticated peers.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 3'000);
+  connections_->serve(&builder, credentials_);
+  builder.RegisterService(service_.get());
+  server_ = builder.BuildAndStart();
+  FLEET_CHECK(server_, "gRPC server did not start");
+  connections_->open();
+}
+
+StreamServer::StreamServer(boost::asio::io_context& loop, UniqueFd connection,
+                           std::function<void(std::shared_ptr<ServerStream>)> accept)
+    : service_(std::make_unique<Service>(loop, std::move(accept))) {
+  grpc::ServerBuilder builder;
+  set_up_server(&builder);
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  builder.RegisterService(service_.get());
+  server_ = builder.BuildAndStart();
+  FLEET_CHECK(server_, "gRPC server did not start");
+  make_nonblocking(connection.get());
+  grpc::AddInsecureChannelFromFd(server_.get(), connection.release());
+}
+
+StreamServer::~StreamServer() = default;
+int StreamServer::port() const { return connections_ ? connections_->port() : 0; }
+
+std::shared_ptr<grpc::Channel> make_channel_from_fd(UniqueFd connection) {
+  set_up_grpc();
+  make_nonblocking(connection.get());
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  return grpc::CreateCustomInsecureChannelFromFd("pipe", connection.release(), arguments);
+}
+
+Error error_of(const grpc::Status& status, const std::string& address, const Security& security) {
+  using grpc::StatusCode;
+  if (status.error_code() == StatusCode::UNIMPLEMENTED) {
+    return {ErrorCode::kUsage, "the service at this address is not a fleetd of this version",
+            address, "check --ips and --fleetd_port, and install the same version everywhere"};
+  }
+  if (security.tls) {
+    const Listener listener = probe_listener(address, std::chrono::milliseconds(1'000));
+    if (listener.kind == Listener::Kind::kPlain) {
+      return {ErrorCode::kUsage, "the service at this address is not fleetd: it does not use TLS",
+              address, "check --ips and --fleetd_port"};
+    }
+    if (listener.kind == Listener::Kind::kTls && listener.secret_id != secret_id(security.secret)) {
+      return {ErrorCode::kUsage, "this fleetd has another secret than " + security.origin, address,
+              "give its secret with FLEETD_SECRET or --fleetd_secret_file"};
+    }
+    if (listener.kind == Listener::Kind::kTls && !listener.valid_now) {
+      return {ErrorCode::kUsage, "its clock differs from this host's by more than a day", address,
+              "correct the clocks"};
+    }
+  }
+  return {
+      ErrorCode::kPeerLost, "fleetd cannot be reached (" + reason_of(status) + ")", address,
+      "check that it runs there (systemctl status fleetd), and that no firewall blocks its port"};
+}
+
+}  // namespace fleet

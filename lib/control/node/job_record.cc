@@ -1,0 +1,320 @@
+#include "node/job_record.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/file_name.h"
+#include "base/log.h"
+#include "base/owned_file.h"
+#include "node/control_socket.h"
+#include "node/ended_jobs.h"
+#include "node/process_tree.h"
+#include "node/runtime_folder.h"
+#include "rendezvous/local_socket.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kEnding[] = ".json";
+
+// Containers may share /tmp, each with its own pid numbering.
+std::string pid_namespace() {
+  char name[64];
+  const ssize_t n = ::readlink("/proc/self/ns/pid", name, sizeof name);
+  return n > 0 ? std::string(name, static_cast<size_t>(n)) : std::string();
+}
+
+Json position_json(const LogPosition& mark) { return Json::array({mark.file, mark.at}); }
+
+LogPosition read_position(const Json& rank, const char* key) {
+  const auto found = rank.find(key);
+  if (found == rank.end()) return {};
+  return {found->at(0).get<uint64_t>(), found->at(1).get<int64_t>()};
+}
+
+Json rank_json(const JobRecord::Rank& rank) {
+  Json all = {{"local_rank", rank.local_rank},
+              {"rank", rank.rank},
+              {"server", rank.server},
+              {"pid", rank.pid},
+              {"log", rank.log_path},
+              {"shown", rank.shown},
+              {"log_begin", position_json(rank.log_begin)},
+              {"log_end", position_json(rank.log_end)}};
+  if (rank.error_log.empty()) return all;
+  all["error_log"] = rank.error_log;
+  all["error_begin"] = position_json(rank.error_begin);
+  all["error_end"] = position_json(rank.error_end);
+  return all;
+}
+
+JobRecord::Rank read_rank(const Json& all) {
+  JobRecord::Rank rank;
+  all.at("local_rank").get_to(rank.local_rank);
+  all.at("rank").get_to(rank.rank);
+  all.at("server").get_to(rank.server);
+  all.at("pid").get_to(rank.pid);
+  all.at("log").get_to(rank.log_path);
+  rank.shown = all.value("shown", false);
+  rank.error_log = all.value("error_log", "");
+  rank.log_begin = read_position(all, "log_begin");
+  rank.log_end = read_position(all, "log_end");
+  rank.error_begin = read_position(all, "error_begin");
+  rank.error_end = read_position(all, "error_end");
+  return rank;
+}
+
+Json to_json(const JobRecord& record) {
+  Json all;
+  all["job_id"] = record.job_id;
+  all["pid"] = record.pid;
+  all["birth"] = record.start_ticks;
+  all["run"] = record.run;
+  all["part"] = record.part;
+  all["node_rank"] = record.node_rank;
+  all["nnodes"] = record.nnodes;
+  all["world_size"] = record.world_size;
+  all["generation"] = record.generation;
+  all["address"] = record.address;
+  all["rendezvous"] = record.rendezvous;
+  all["log_dir"] = record.log_dir;
+  all["folder"] = record.folder;
+  all["started"] = record.started;
+  all["command"] = record.command;
+  all["ranks"] = Json::array();
+  for (const JobRecord::Rank& rank : record.ranks) all["ranks"].push_back(rank_json(rank));
+  return all;
+}
+
+JobRecord from_json(const Json& all) {
+  JobRecord record;
+  all.at("job_id").get_to(record.job_id);
+  all.at("pid").get_to(record.pid);
+  all.at("node_rank").get_to(record.node_rank);
+  all.at("nnodes").get_to(record.nnodes);
+  all.at("world_size").get_to(record.world_size);
+  // A fleetrun of version 0.1 wrote "epoch".
+  all.at(all.contains("generation") ? "generation" : "epoch").get_to(record.generation);
+  all.at("address").get_to(record.address);
+  all.at("rendezvous").get_to(record.rendezvous);
+  all.at("log_dir").get_to(record.log_dir);
+  all.at("folder").get_to(record.folder);
+  all.at("started").get_to(record.started);
+  all.at("command").get_to(record.command);
+  record.start_ticks = all.value("birth", "");
+  record.run = all.value("run", "");
+  record.part = all.value("part", false);
+  for (const Json& rank : all.at("ranks")) record.ranks.push_back(read_rank(rank));
+  return record;
+}
+
+// `folder`: absolute, or empty if it was removed.
+std::string absolute(const std::string& path, const std::string& folder) {
+  return (std::filesystem::path(folder) / path).lexically_normal().string();
+}
+
+// Marks where the rank's output begins; a restarted rank continues the same log.
+void begin_logs(const std::vector<JobRecord::Rank>& before, bool overwrite, JobRecord::Rank* rank) {
+  for (const JobRecord::Rank& old : before) {
+    if (old.log_path != rank->log_path) continue;
+    rank->log_begin = old.log_begin;
+    rank->error_begin = old.error_begin;
+    return;
+  }
+  rank->log_begin = end_of_log(rank->log_path);
+  if (!rank->error_log.empty()) rank->error_begin = end_of_log(rank->error_log);
+  if (overwrite) rank->log_begin.at = rank->error_begin.at = 0;
+}
+
+Json parse(const std::string& text) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::kUsage,
+                std::string("the file is not a record of a job: ") + error.what());
+  }
+}
+
+// Whether the process that wrote the record still runs, as far as its pid namespace can be seen.
+enum class Launcher { kRuns, kGone, kElsewhere };
+
+Launcher launcher_of(const std::string& record_json) {
+  const Json all = parse(record_json);
+  const std::string here = pid_namespace();
+  if (all.value("pid_namespace", here) != here) return Launcher::kElsewhere;
+  const pid_t pid = all.value("pid", -1);
+  // A zombie has ended, even if its parent has not waited for it.
+  const bool runs = process_start_ticks(pid) == all.value("birth", "") && process_state(pid) != 'Z';
+  return runs ? Launcher::kRuns : Launcher::kGone;
+}
+
+// A part's record stays for the starter of this fleetrun, unless that is gone as well.
+constexpr double kPartsStay = 60;  // seconds
+
+void retire_record(const std::string& path, const JobRecord& record) {
+  struct stat file = {};
+  if (record.part) {
+    const bool old = ::lstat(path.c_str(), &file) == 0 &&
+                     unix_seconds() - static_cast<double>(file.st_mtime) > kPartsStay;
+    if (!old) return;
+  } else if (!has_ended_record(record)) {
+    save_ended_job({record, end_of_killed(record)});
+  }
+  ::unlink(path.c_str());
+  remove_dead_socket(control_socket_of(record.pid));
+}
+
+}  // namespace
+
+std::string job_record_name(const std::string& job_id, pid_t launcher) {
+  return file_name_component(job_id) + "." + std::to_string(launcher) + kEnding;
+}
+
+std::string job_record_json(const JobRecord& record) {
+  return to_json(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+JobRecord read_job_record(const std::string& json) {
+  try {
+    return from_json(parse(json));
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::kUsage,
+                std::string("the file is not a record of a job: ") + error.what());
+  }
+}
+
+std::optional<JobRecord> read_running_job(const std::string& path) {
+  try {
+    const std::string text = read_file(path);
+    const Launcher launcher = launcher_of(text);
+    if (launcher == Launcher::kElsewhere) return std::nullopt;
+    JobRecord record = read_job_record(text);
+    if (launcher == Launcher::kRuns) return record;
+    retire_record(path, record);
+  } catch (const Error& error) {  // just ended, or the file is not a record
+    spdlog::debug("{}", error.what());
+  } catch (const Json::exception& error) {
+    spdlog::debug("{}: {}", path, error.what());
+  }
+  return std::nullopt;
+}
+
+std::vector<JobRecord> find_jobs() {
+  const std::string folder = runtime_folder();
+  std::vector<JobRecord> found;
+  if (::access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return found;
+  check_runtime_folder(folder);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    if (!path.ends_with(kEnding)) continue;
+    if (auto record = read_running_job(path)) found.push_back(std::move(*record));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const JobRecord& a, const JobRecord& b) { return a.started < b.started; });
+  return found;
+}
+
+JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
+  record_.pid = ::getpid();
+  record_.start_ticks = process_start_ticks(record_.pid);
+  record_.started = unix_seconds();
+  std::error_code error;
+  record_.folder = std::filesystem::current_path(error).string();
+  record_.log_dir = absolute(record_.log_dir, record_.folder);
+  try {
+    path_ = make_runtime_folder() + "/" + job_record_name(record_.job_id, record_.pid);
+    write();
+  } catch (const Error& failure) {
+    path_.clear();
+    spdlog::warn("{}; fleetrun ls, logs, attach, stacks and debug will not find this job",
+                 failure.what());
+  }
+}
+
+JobRecordFile::~JobRecordFile() {
+  if (!path_.empty() && !record_.part) ::unlink(path_.c_str());
+}
+
+void JobRecordFile::on_assignment(const Assignment& assignment, const SpawnRanks& spawn) {
+  const NodePlacement& node = assignment.node();
+  record_.node_rank = assignment.node_rank;
+  record_.nnodes = assignment.nnodes();
+  record_.world_size = assignment.world_size();
+  record_.generation = assignment.generation();
+  record_.run = assignment.world->run;
+  record_.address = node.address;
+  // This node's own path to a rendezvous that it hosts is useless to other nodes.
+  if (!is_local_address(assignment.store_address)) record_.rendezvous = assignment.store_address;
+  const std::vector<JobRecord::Rank> before = std::exchange(record_.ranks, {});
+  for (const RankCommand& command : spawn.ranks) {
+    JobRecord::Rank rank;
+    rank.local_rank = command.local_rank;
+    rank.rank = command.rank;
+    rank.server = node.is_server(command.local_rank);
+    rank.log_path = absolute(command.log_path, record_.folder);
+    if (!command.error_log_path.empty())
+      rank.error_log = absolute(command.error_log_path, record_.folder);
+    rank.shown = command.shown_streams != 0;
+    begin_logs(before, spawn.logs.overwrite, &rank);
+    record_.ranks.push_back(std::move(rank));
+  }
+  missing_ = record_.ranks.size();
+}
+
+void JobRecordFile::on_hosting(const std::string& rendezvous) { record_.rendezvous = rendezvous; }
+
+void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
+  for (JobRecord::Rank& rank : record_.ranks) {
+    if (rank.local_rank != local_rank || rank.pid >= 0 || missing_ == 0) continue;
+    rank.pid = pid;
+    if (--missing_ == 0 && !path_.empty()) write_and_clean();
+  }
+}
+
+void JobRecordFile::write_and_clean() {
+  try {
+    write();
+    if (!record_.part) clean_runtime_folder();
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+}
+
+void JobRecordFile::end(JobEnd end) {
+  if (path_.empty() || record_.part) return;
+  end.at = unix_seconds();
+  for (JobRecord::Rank& rank : record_.ranks) {
+    rank.log_end = end_of_log(rank.log_path);
+    if (!rank.error_log.empty()) rank.error_end = end_of_log(rank.error_log);
+  }
+  try {
+    save_ended_job({record_, std::move(end)});
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+  ::unlink(path_.c_str());
+  path_.clear();
+}
+
+// Not synced to the disk: a record is useless after a crash of the machine, and a start must be
+// quick.
+void JobRecordFile::write() {
+  Json all = to_json(record_);
+  all["pid_namespace"] = pid_namespace();
+  const std::string text = all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  replace_owned_file(path_, text, {.mode = 0600, .sync = false});
+}
+
+}  // namespace fleet

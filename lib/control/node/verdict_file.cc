@@ -1,0 +1,172 @@
+#include "node/verdict_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/file_name.h"
+#include "base/log.h"
+#include "base/owned_file.h"
+#include "base/terminal_text.h"
+#include "node/runtime_folder.h"
+#include "node/supervision.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// split() would trim the lines.
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  for (size_t start = 0; start <= text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    lines.emplace_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return lines;
+}
+
+// In the format of torchrun's own reply file.
+Json error_json(const RecordedError& error) {
+  if (error.empty()) return nullptr;
+  Json extra;
+  extra["py_callstack"] = error.callstack.empty() ? Json(nullptr) : Json(error.callstack);
+  return {{"message", error.message},
+          {"extraInfo", extra},
+          {"timestamp", error.unix_time > 0 ? Json(error.unix_time) : Json(nullptr)}};
+}
+
+Json rank_json(const RankExit& exit) {
+  Json rank;
+  rank["role"] = exit.server ? "server" : "trainer";
+  rank["rank"] = exit.rank;
+  rank["local_rank"] = exit.local_rank;
+  rank["node_rank"] = exit.node_rank;
+  rank["code"] = exit.signal == 0 && exit.failed() ? Json(exit.code) : Json(nullptr);
+  rank["signal"] = exit.signal == 0 ? Json(nullptr) : Json(signal_name(exit.signal));
+  rank["out_of_memory"] = exit.oom;
+  rank["ran_for"] = static_cast<double>(exit.ran_for.count()) / 1000;
+  rank["cause"] = exit.cause;
+  rank["note"] = exit.note;
+  rank["error"] = error_json(exit.error);
+  rank["log"] = exit.log_path;
+  rank["last_lines"] =
+      exit.tail.empty() ? Json::array() : Json(lines_of(resolve_output(exit.tail)));
+  return rank;
+}
+
+Json generation_json(const GenerationResult& end) {
+  Json generation;
+  generation["generation"] = end.generation;
+  generation["verdict"] = name_of(end.kind);
+  generation["message"] = end.message;
+  generation["nnodes"] = end.nnodes;
+  generation["world_size"] = end.world_size;
+  generation["ran_for"] = static_cast<double>(end.ran_for.count()) / 1000;
+  generation["step"] = end.step < 0 ? Json(nullptr) : Json(end.step);
+  return generation;
+}
+
+}  // namespace
+
+std::string verdict_json(const Verdict& verdict, const std::string& job_id, const World* world,
+                         double unix_time) {
+  Json all;
+  all["verdict"] = name_of(verdict.kind);
+  all["exit_code"] = exit_code_for(verdict);
+  all["message"] = verdict.message;
+  all["text"] = verdict_text(verdict, world);
+  all["job_id"] = job_id;
+  all["generation"] = verdict.generation;
+  all["time"] = std::round(unix_time * 1000) / 1000;
+  all["nnodes"] = world ? Json(world->nodes.size()) : Json(nullptr);
+  all["world_size"] = world ? Json(world->world_size) : Json(nullptr);
+  if (verdict.node_rank >= 0 || !verdict.node.empty()) {
+    all["node"] = {
+        {"rank", verdict.node_rank}, {"address", verdict.node}, {"hostname", verdict.hostname}};
+  }
+  if (names_rank(verdict)) all["rank"] = rank_json(verdict.exit);
+  if (verdict.kind == VerdictKind::kStopped) all["signal"] = signal_name(verdict.signal);
+  all["restarts"] = verdict.restarts;
+  all["generations"] = Json::array();
+  for (const GenerationResult& end : verdict.history)
+    all["generations"].push_back(generation_json(end));
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string verdict_of_run(const JobRecord& record) {
+  try {
+    const std::string text = read_file(record.log_dir + "/verdict.json");
+    const Json all = Json::parse(text);
+    const bool ours = all.at("job_id").get<std::string>() == record.job_id &&
+                      all.at("time").get<double>() >= record.started - 0.001;
+    return ours ? text : std::string();
+  } catch (const Error&) {
+  } catch (const Json::exception&) {  // other programs may have written the file
+  }
+  return {};
+}
+
+namespace {
+
+// In the order in which they are tried if the log folder is not writable.
+std::vector<std::string> fallback_paths(const JobRecord& record) {
+  const std::string name = file_name_component(record.job_id) + "." + std::to_string(record.pid) +
+                           "." + std::to_string(std::llround(record.started * 1000)) +
+                           kVerdictSuffix;
+  std::vector<std::string> paths;
+  try {
+    paths.push_back(make_runtime_folder() + "/" + name);
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+  paths.push_back("/tmp/fleetrun." + name);
+  if (const auto home = get_env("HOME")) paths.push_back(*home + "/fleetrun." + name);
+  return paths;
+}
+
+// An old verdict must not be mistaken for this run's. On a full disk, this also makes room.
+bool replace_old(const std::string& path, const std::string& json) {
+  if (::unlink(path.c_str()) != 0) return false;
+  try {
+    replace_owned_file(path, json);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::string write_verdict_file(const JobRecord& record, const std::string& json) {
+  const std::string path = record.log_dir + "/verdict.json";
+  std::string why;
+  try {
+    replace_owned_file(path, json);
+    return path;
+  } catch (const Error& error) {
+    why = error.failure();
+  }
+  if (replace_old(path, json)) return path;
+  for (const std::string& fallback : fallback_paths(record)) {
+    try {
+      replace_owned_file(fallback, json, {.mode = 0600});
+      spdlog::warn("{}: {}; the verdict is in {}", path, why, fallback);
+      return fallback;
+    } catch (const Error& error) {
+      spdlog::debug("{}", error.what());
+    }
+  }
+  spdlog::error("{}: {}; cannot write the verdict anywhere else", path, why);
+  return {};
+}
+
+}  // namespace fleet

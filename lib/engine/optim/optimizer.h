@@ -1,0 +1,87 @@
+// Update rules: each is a registered builder of operations with its own schema.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "graph/program.h"
+
+namespace fleet {
+
+// One parameter to update. The gradient has the parameter's shape, is complete and averaged over
+// ranks, and is float32 or a low type.
+struct Update {
+  VarId parameter;
+  VarId gradient;
+  VarId gradient_scale;  // shape [1]: factor for the gradient (clipping, scaling); kNoVar: 1
+  double weight_decay;   // 0 if excluded
+  VarId learning_rate;   // float32 [1]: the rate of its group
+};
+
+// Loss scaling: what updates need to know about the gradients. Both kNoVar: no scaling.
+struct GradientScaling {
+  VarId found_inf = kNoVar;  // int32 [1]: if not 0, this step makes no update
+  VarId unscale = kNoVar;    // float32 [1]: factor for the gradients
+};
+
+// The interface through which a rule appends its operations.
+class UpdateContext {
+ public:
+  UpdateContext(Program& program, SectionId section, const Settings& settings,
+                const GradientScaling& scaling)
+      : program_(program), section_(section), settings_(settings), scaling_(scaling) {}
+  Program& program() { return program_; }
+  SectionId section() const { return section_; }
+  const Settings& settings() const { return settings_; }
+  const GradientScaling& scaling() const { return scaling_; }
+  // A state with the parameter's shape, initially zero, named "<parameter>.<name>".
+  VarId state(VarId parameter, const std::string& name);
+  // int64 [1], "optimizer.step": the number of updates including the current one.
+  VarId step();
+
+ private:
+  Program& program_;
+  SectionId section_;
+  const Settings& settings_;
+  const GradientScaling scaling_;
+  VarId step_ = kNoVar;
+};
+
+struct OptimizerDef {
+  std::string help;         // one line
+  Schema schema;            // its own keys; append_updates() adds the common ones
+  double weight_decay = 0;  // default of the common key
+  // Appends the operations of one update.
+  std::function<void(UpdateContext&, const Update&)> append;
+};
+
+Registry<OptimizerDef>& optimizer_registry();
+bool register_optimizer(const std::string& name, void (*define)(OptimizerDef&));
+
+// The keys of a job's "optimizer" section for this optimizer: name, its own, weight_decay,
+// exclude_from_weight_decay, groups, frozen, clip, clip_norm, clip_value. kUsage for an unknown
+// name. See optim/parameter_groups.h for groups and frozen.
+Schema optimizer_schema(const std::string& name);
+
+// The weight decay of one parameter: 0 if its name is excluded, else its group's, else
+// weight_decay.
+double weight_decay_of(const Settings& settings, const std::string& parameter);
+
+// Appends to section `optimize`: clipping, then an update of each of `parameters` that is trainable
+// and has a gradient (Program::gradient). settings: validated by optimizer_schema(); the key "name"
+// chooses the rule. learning_rate: a feed float32 [1], set before each step from optim/schedule.h.
+// The update also writes the parameter's low-type copy (Program::copy_of).
+void append_updates(Program& program, SectionId optimize, const std::vector<VarId>& parameters,
+                    VarId learning_rate, const Settings& settings,
+                    const GradientScaling& scaling = {});
+
+// FLEET_OPTIMIZER(sgd) { def.append = ...; } in lib/engine/optim/sgd.cc.
+#define FLEET_OPTIMIZER(name)                                      \
+  static void define_optimizer_##name(::fleet::OptimizerDef& def); \
+  [[maybe_unused]] static const bool registered_optimizer_##name = \
+      ::fleet::register_optimizer(#name, define_optimizer_##name); \
+  static void define_optimizer_##name(::fleet::OptimizerDef& def)
+
+}  // namespace fleet

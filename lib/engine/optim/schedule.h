@@ -1,0 +1,111 @@
+// Learning-rate schedules: functions of the training step; some also depend on evaluations.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "base/registry.h"
+
+namespace fleet {
+
+// The range of a schedule, in training steps counted from the job's start: from the end of the
+// warm-up to the end of the job.
+struct ScheduleSpan {
+  int64_t steps_per_epoch = 1;
+  int64_t begin = 0, end = 1;
+  // The position of a step within the span, from 0 to 1.
+  double part(int64_t step) const;
+  // Converts a time in this unit ("epoch" or "step") to whole steps, at least 1.
+  int64_t steps_of(double time, const std::string& unit) const;
+};
+
+// The learning rate at a step of the job, from span.begin on; after the end it does not change.
+using RateFunction = std::function<double(int64_t step)>;
+
+// The results of an evaluation: means over all samples of all ranks.
+struct EvaluationResult {
+  double loss = 0;
+  double acc1 = 0;  // fraction of correct predictions, 0 to 1
+};
+
+// Adjusts the rate after evaluations. Depends only on the observed values, so ranks that observe
+// the same values have the same rate. Not thread-safe.
+class RateAdjuster {
+ public:
+  virtual ~RateAdjuster() = default;
+  // Returns a line for the log if this changes the rate, else "".
+  virtual std::string observe(const EvaluationResult& evaluated) = 0;
+  // The rate to use instead of the schedule's.
+  virtual double adjust(double rate) const = 0;
+  // For a checkpoint: finite numbers. restore() takes what state() returned; false if the values do
+  // not come from it.
+  virtual std::vector<double> state() const = 0;
+  virtual bool restore(std::span<const double> state) = 0;
+};
+
+struct ScheduleDef {
+  std::string help;  // one line
+  Schema schema;     // its own keys
+  std::function<RateFunction(const Settings&, const ScheduleSpan&)> make;
+  // Null: the rate does not depend on evaluations.
+  std::function<std::unique_ptr<RateAdjuster>(const Settings&)> make_adjuster;
+};
+
+Registry<ScheduleDef>& schedule_registry();
+bool register_schedule(const std::string& name, void (*define)(ScheduleDef&));
+
+// The keys of a job's "learning_rate" section for this schedule: name, its own, per, warmup_epochs,
+// warmup_steps, warmup_start, scale_with_global_batch, reference_batch. kUsage for an unknown name.
+Schema schedule_schema(const std::string& name);
+
+// A schedule as configured by a job, with its warm-up. Not thread-safe.
+class Schedule {
+ public:
+  // settings: validated by schedule_schema(); the key "name" chooses the schedule. epochs: of the
+  // job. global_batch: samples per step over all ranks, for scale_with_global_batch. kUsage if
+  // values contradict each other.
+  Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs,
+           int64_t global_batch = 0);
+  // The factor for the schedule's rates by the linear rule (Goyal et al., 2017): global_batch /
+  // reference_batch, or 1. Does not apply to warmup_start.
+  double scale() const { return scale_; }
+  // The learning rate of training step `step`, from 0. The warm-up rises linearly from warmup_start
+  // to the schedule's rate at the end of the warm-up. Schedules begin there, except piecewise,
+  // whose boundaries count from the job's start.
+  double learning_rate(int64_t step) const;
+
+  // Whether the rate depends on evaluations; observe() and restore() are for such schedules.
+  bool depends_on_evaluations() const { return adjuster_ != nullptr; }
+  // Takes an evaluation after `step` training steps into account, once per step. Returns a line for
+  // the log if this changes the rate, else "".
+  std::string observe(int64_t step, const EvaluationResult& evaluated);
+  // The step of the last observe() call; -1: none.
+  int64_t observed_step() const { return observed_step_; }
+  // The state to keep in a checkpoint; {}: none. restore() of {} starts afresh; kUsage if the state
+  // is of another schedule.
+  std::vector<double> state() const;
+  void restore(std::span<const double> state);
+
+ private:
+  RateFunction rate_;
+  std::unique_ptr<RateAdjuster> adjuster_;
+  int64_t observed_step_ = -1;
+  int64_t warmup_steps_ = 0;
+  int64_t granularity_ = 1;  // number of steps for which the rate is constant
+  double warmup_start_ = 0;
+  double scale_ = 1;
+};
+
+// FLEET_SCHEDULE(cosine) { def.make = ...; } in lib/engine/optim/cosine.cc.
+#define FLEET_SCHEDULE(name)                                      \
+  static void define_schedule_##name(::fleet::ScheduleDef& def);  \
+  [[maybe_unused]] static const bool registered_schedule_##name = \
+      ::fleet::register_schedule(#name, define_schedule_##name);  \
+  static void define_schedule_##name(::fleet::ScheduleDef& def)
+
+}  // namespace fleet

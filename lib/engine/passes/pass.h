@@ -1,0 +1,71 @@
+// Passes rewrite a Program before it is planned. Each has its own file and is registered under its
+// user-visible name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/registry.h"
+#include "graph/program.h"
+
+namespace fleet {
+
+// The rank that a Program is for, and the hardware it computes on.
+struct PassContext {
+  int rank = 0;   // in the job; each rank may have a different Program
+  int ranks = 1;  // number of ranks in the job
+  int nodes = 1;  // number of nodes that they are on
+  // The ranks that train the same parameters on other samples, including this one; empty: all.
+  std::vector<int> data_parallel;
+  // Low-precision types that the backend computes in, the preferred first; if empty, no_low_type
+  // gives the reason as a clause.
+  std::vector<DType> low_types;
+  std::string no_low_type;
+  std::string backend = "cpu";                   // of the target device
+  std::vector<std::string> backend_passes = {};  // that only this backend has kernels for
+  std::string optimizer = "momentum";            // that the job trains with
+  // Scales the loss in bfloat16 too, where it is unnecessary: for tests on the CPU.
+  bool scale_low_loss = false;
+
+  // Whether the backend has the kernels of a pass that not every backend has.
+  bool backend_has(const std::string& pass) const;
+  std::vector<int> data_parallel_ranks() const;
+  int data_parallel_degree() const { return static_cast<int>(data_parallel_ranks().size()); }
+};
+
+// Operations of stream 0 compute; collectives run in parallel on streams from this one on.
+inline constexpr int kCommunicationStream = 1;
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  // Rewrites the program; returns whether it changed anything. Logs what it did, in the words that
+  // users search for.
+  virtual bool run(Program& program, const PassContext& context) = 0;
+};
+
+struct PassDef {
+  std::string help;    // one line
+  Attributes options;  // all options with their defaults
+  // Called with every option set.
+  std::unique_ptr<Pass> (*create)(const Attributes& options) = nullptr;
+};
+
+Registry<PassDef>& pass_registry();
+bool register_pass(const std::string& name, void (*define)(PassDef&));
+
+// Creates the pass of this name, runs it, and verifies the program if it changed. An unknown
+// option, or one of another type, is kInternal.
+bool run_pass(const std::string& name, Program& program, const PassContext& context,
+              Attributes options = {});
+
+// FLEET_PASS(fuse_bn_act) { def.help = ...; def.create = ...; } in
+// lib/engine/passes/fuse_bn_act.cc.
+#define FLEET_PASS(name)                                      \
+  static void define_pass_##name(::fleet::PassDef& def);      \
+  [[maybe_unused]] static const bool registered_pass_##name = \
+      ::fleet::register_pass(#name, define_pass_##name);      \
+  static void define_pass_##name(::fleet::PassDef& def)
+
+}  // namespace fleet

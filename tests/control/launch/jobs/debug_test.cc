@@ -1,0 +1,79 @@
+// fleetrun debug, on jobs that run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "tests/control/launch/jobs/fleetrun_process.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+TEST(Debug, RankThatWaits_RunsInTheForegroundAndItsCodeIsTheRanks) {
+  JobFolder job;
+  Fleetrun fleetrun(job, "job",
+                    {"--nproc_per_node=2", "--debug_rank=1", "sh", "-c",
+                     ": >ran.$RANK; echo rank $RANK of $WORLD_SIZE on $OMP_NUM_THREADS; "
+                     "test $RANK = 0 || exit 7; while :; do sleep 0.01; done"});
+  job.wait_for("ran.0");
+  while (job.read("log/workerlog.1").find("waits for its program") == std::string::npos) {
+    ::usleep(1000);
+  }
+  Fleetrun debug(job, "debug", {"debug", "--rank=1", "--", "env", "MARK=x"});
+  EXPECT_EQ(debug.wait(), 7) << debug.output();
+  EXPECT_THAT(debug.output(), HasSubstr("rank 1 of 2 on "));
+  EXPECT_EQ(fleetrun.wait(), 7);
+  EXPECT_THAT(fleetrun.output(),
+              AllOf(HasSubstr("rank 1 waits: "), HasSubstr("rank 1 of 2 exited with 7"),
+                    HasSubstr("local rank 1 on node 0")));
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+TEST(Debug, RunningRank_SecondOneHasItsEnvironmentAndFolder) {
+  JobFolder job;
+  Fleetrun fleetrun(job, "job",
+                    {"--nproc_per_node=2", "sh", "-c",
+                     "test -e second && { pwd; echo $RANK; exit 0; }; : >ran.$RANK; "
+                     "while ! test -e second; do sleep 0.01; done; sleep 0.5"});
+  job.wait_for("ran.0");
+  job.wait_for("ran.1");
+  Fleetrun mark(job, "mark",
+                {"debug", "--rank=1", "--", "sh", "-c",
+                 "pwd; echo $RANK of $WORLD_SIZE; echo \"$@\"; : >second", "wrapper"});
+  EXPECT_EQ(mark.wait(), 0) << mark.output();
+  EXPECT_THAT(mark.output(),
+              AllOf(HasSubstr("rank 1 already runs, as pid"), HasSubstr("--debug_rank=1"),
+                    HasSubstr(job.path()), HasSubstr("1 of 2\n"), HasSubstr("test -e second")));
+  EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
+}
+
+TEST(Debug, Attach_GetsThePid) {
+  JobFolder job;
+  Fleetrun fleetrun(job, "job", {"sh", "-c", "echo $$ >pid; : >ran; while :; do sleep 0.01; done"});
+  job.wait_for("ran");
+  Fleetrun attach(job, "attach", {"debug", "--rank=0", "--attach", "--", "echo", "pid:"});
+  EXPECT_EQ(attach.wait(), 0) << attach.output();
+  EXPECT_EQ(attach.output(), "pid: " + job.read("pid"));
+  fleetrun.signal(SIGTERM);
+  EXPECT_EQ(fleetrun.wait(), 143);
+}
+
+TEST(Debug, RankThatIsNotThere_Usage) {
+  JobFolder job;
+  Fleetrun debug(job, "debug", {"debug", "--rank=3"});
+  EXPECT_EQ(debug.wait(), 2);
+  EXPECT_THAT(debug.output(), HasSubstr("rank 3: no job runs on this node"));
+  Fleetrun start(job, "start", {"--debug_rank=4", "true"});
+  EXPECT_EQ(start.wait(), 2);
+  EXPECT_THAT(start.output(), HasSubstr("this job has no rank 4"));
+}
+
+}  // namespace
+}  // namespace fleet

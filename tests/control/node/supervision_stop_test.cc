@@ -1,0 +1,320 @@
+// What a launcher does when it is to stop.
+#include <signal.h>
+
+#include "tests/control/node/supervised.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::_;
+using ::testing::AllOf;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+TEST_F(SupervisionTest, RankFails_IsReportedAndTheOthersStopped) {
+  run();
+  EXPECT_CALL(effects,
+              report(AllOf(Field(&RankExit::rank, 3), Field(&RankExit::local_rank, 1),
+                           Field(&RankExit::code, 7), Field(&RankExit::tail, "boom"),
+                           Field(&RankExit::ran_for, 2500ms), Field(&RankExit::killed_by_us, false),
+                           Field(&RankExit::log_path, "log/workerlog.1"))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(1, 7, 0, "boom"), start + 2500ms);
+}
+
+TEST_F(SupervisionTest, RankEndsBecauseItWasStopped_IsNoCause) {
+  run();
+  EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false)));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(0, 1, 0, ""), start);
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
+                                    Field(&RankExit::signal, SIGTERM))));
+  supervision.on_rank_ended(ended(1, 0, SIGTERM, "", true), start);
+}
+
+TEST_F(SupervisionTest, RankEndsByItselfJustBeforeItIsStopped_MayBeTheCause) {
+  run();
+  EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false))).Times(2);
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(0, 1, 0, ""), start);
+  supervision.on_rank_ended(ended(1, 0, SIGKILL, ""), start);
+}
+
+TEST_F(SupervisionTest, RankLostAPeer_NobodyIsStoppedBeforeTheVerdict) {
+  run();
+  EXPECT_CALL(effects, report(Field(&RankExit::code, kExitPeerLost)));
+  supervision.on_rank_ended(ended(0, kExitPeerLost, 0, ""), start);
+  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, false),
+                                    Field(&RankExit::signal, SIGSEGV))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(1, 0, SIGSEGV, ""), start);
+}
+
+TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_rank_stalled({1, 5000});
+  EXPECT_CALL(effects, send_stacks(::testing::IsEmpty()));
+  supervision.on_stack_command({1});
+}
+
+TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
+  run();
+  EXPECT_CALL(effects, warn(HasSubstr("SIGINT")));
+  EXPECT_CALL(effects, request_stop(SIGINT));
+  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  supervision.on_signal(SIGINT, start);
+  // Its own command comes back.
+  supervision.on_stop_command({SIGINT, 1, "10.0.0.2"}, start);
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGINT));
+}
+
+TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsToldToTheNextOne) {
+  run();
+  EXPECT_CALL(effects, warn(_)).Times(::testing::AnyNumber());
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_host_lost({1, "node 0 was lost"});
+  EXPECT_CALL(effects, ready(1)).Times(2);  // to nobody, and to the next host
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, request_stop(SIGINT)).Times(2);
+  supervision.on_signal(SIGINT, start);
+  RestartCommand command;
+  command.generation = 1;
+  supervision.on_restart_command(command);
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGINT));
+}
+
+TEST_F(SupervisionTest, SecondSignal_Kills) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, request_stop(SIGINT));
+  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  supervision.on_signal(SIGINT, start);
+  EXPECT_CALL(effects, request_kill(SIGINT));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGINT, start);
+}
+
+TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+  EXPECT_CALL(effects, kill_ranks()).Times(0);
+  supervision.on_signal(SIGTERM, start);
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGTERM, start);
+}
+
+TEST_F(SupervisionTest, SecondSignalElsewhere_Kills) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  supervision.on_stop_command({SIGINT, 0, "10.0.0.1"}, start);
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_stop_command({SIGINT, 0, "10.0.0.1", true}, start);
+}
+
+TEST_F(SupervisionTest, SignalHereWhileAnotherNodesStopIsKnown_KillsUnlessItIsACopy) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command({SIGTERM, 2, "10.0.0.3"}, start + 300ms);  // the first one counts
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGTERM, start + 401ms);
+}
+
+TEST_F(SupervisionTest, SignalWhileTheCauseOfAFailureIsSought_IsAStop) {
+  run();
+  EXPECT_CALL(effects, report(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_rank_ended(ended(0, 1, 0, ""), start);
+  EXPECT_CALL(effects, request_stop(SIGTERM));
+  supervision.on_signal(SIGTERM, start);
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGTERM, start + 1s);
+}
+
+TEST_F(SupervisionTest, StarterGone_IsAHangupButNoSecondSignal) {
+  run();
+  EXPECT_CALL(effects, warn(HasSubstr("SIGHUP")));
+  EXPECT_CALL(effects, request_stop(SIGHUP));
+  EXPECT_CALL(effects, stop_ranks(SIGHUP));
+  supervision.on_starter_lost(start);
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  supervision.on_starter_lost(start + 1s);
+}
+
+// Its checks, for instance, take longer than those of others.
+TEST_F(SupervisionTest, StopCommandBeforeTheStart_StartsNothing) {
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1", true}, start);
+  EXPECT_CALL(effects, finish_node()).Times(2);
+  EXPECT_CALL(effects, kill_ranks());  // answered by:
+  EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, end(128 + SIGTERM));
+  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGTERM));
+}
+
+TEST_F(SupervisionTest, StopCommandBeforeTheSecondStart_StartsNothing) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  RestartCommand command;
+  command.generation = 1;
+  supervision.on_restart_command(command);
+  EXPECT_CALL(effects, ready(1));
+  supervision.on_all_gone("");
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+  EXPECT_CALL(effects, finish_node());
+  EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
+  EXPECT_CALL(effects, end(128 + SIGTERM));
+  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGTERM));
+}
+
+TEST_F(SupervisionTest, SignalsWhileOnlyOthersRun_StopThemThenKillThemThenEndAtOnce) {
+  run();
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, request_stop(SIGTERM));
+  supervision.on_signal(SIGTERM, start);
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, end(_)).Times(0);
+  supervision.on_signal(SIGTERM, start);
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  EXPECT_CALL(effects, end(128 + SIGTERM));
+  supervision.on_signal(SIGTERM, start);
+}
+
+TEST_F(SupervisionTest, SignalWhileForming_EndsWithoutRanks) {
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGINT, start);
+  EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, StopCommand_SignalsTheRanks) {
+  run();
+  EXPECT_CALL(effects, warn(AllOf(HasSubstr("10.0.0.1"), HasSubstr("SIGTERM"))));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+}
+
+TEST_F(SupervisionTest, NodeLost_HasACodeOfItsOwn) {
+  run();
+  EXPECT_CALL(effects, print_verdict("node 0 (10.0.0.1) was lost"));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
+  EXPECT_CALL(effects, finish_node());
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, GuardianLost_IsReportedAndTheVerdictKept) {
+  run();
+  EXPECT_CALL(effects, report_error(HasSubstr("guardian")));
+  EXPECT_CALL(effects, report_failure("its guardian was killed"));
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("");
+  const Verdict verdict = verdict_of(VerdictKind::kNodeLost);
+  EXPECT_CALL(effects, record_verdict(Field(&Verdict::kind, VerdictKind::kNodeLost)));
+  EXPECT_CALL(effects, print_verdict(verdict.message));
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_verdict(verdict);
+}
+
+TEST_F(SupervisionTest, GuardianLostBeforeTheStart_EndsThisNode) {
+  EXPECT_CALL(effects, report_error(HasSubstr("guardian")));
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, GuardianLostAfterAVerdict_TheVerdictDecides) {
+  run();
+  EXPECT_CALL(effects, report_error(_));
+  EXPECT_CALL(effects, print_verdict(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_verdict(failed_verdict(0, 9));
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, finish_node());
+  EXPECT_CALL(effects, end(9));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, GuardianLostBetweenGenerations_IsReported) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  RestartCommand command;
+  command.generation = 1;
+  supervision.on_restart_command(command);
+  EXPECT_CALL(effects, ready(1));
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, report_failure(_));
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, print_verdict(_));
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
+}
+
+TEST_F(SupervisionTest, GuardianLostWhileTheHostIsLost_LeavesTheJob) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  supervision.on_host_lost({1, "node 0 was lost"});
+  EXPECT_CALL(effects, report_error(HasSubstr("guardian"))).Times(2);
+  EXPECT_CALL(effects, report_failure(_));  // nobody hears it
+  supervision.on_guardian_lost();
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, Refusal_EndsWithItsCode) {
+  EXPECT_CALL(effects, report_error(HasSubstr("node 1 is missing")));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_refusal(Error(ErrorCode::kTimeout, "node 1 is missing"));
+  EXPECT_CALL(effects, end(kExitRendezvous));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, RefusalForMismatch_IsAUsageError) {
+  EXPECT_CALL(effects, report_error(_));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_refusal(Error(ErrorCode::kUsage, "another version"));
+  EXPECT_CALL(effects, end(2));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, RefusalForALostPeer_IsNotTheCodeOfARank) {
+  EXPECT_CALL(effects, report_error(_));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_refusal(Error(ErrorCode::kPeerLost, "was silent for 3 s"));
+  EXPECT_CALL(effects, end(kExitNodeLost));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, ProcessesThatCannotBeKilled_AreNamed) {
+  run();
+  EXPECT_CALL(effects, report_error(HasSubstr("pid 77 (cp)")));
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_all_gone("pid 77 (cp), waiting in nfs_wait");
+}
+
+}  // namespace
+}  // namespace fleet

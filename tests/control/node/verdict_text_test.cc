@@ -1,0 +1,75 @@
+// What people read of a verdict.
+#include <signal.h>
+
+#include "tests/control/node/supervised.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::_;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using namespace std::chrono_literals;
+
+std::unique_ptr<World> world_of(int trainers) {
+  auto world = std::make_unique<World>();
+  world->world_size = trainers;
+  world->servers = 2;
+  world->nodes.resize(2);
+  return world;
+}
+
+TEST(VerdictText, FailedServer_IsNamedAsOne) {
+  Verdict verdict = failed_verdict(1, 7);
+  verdict.exit.server = true;
+  EXPECT_THAT(verdict_text(verdict, world_of(4).get()),
+              AllOf(HasSubstr("server 1 of 2 exited with 7"),
+                    HasSubstr("Out of all 2 servers, the server process with rank=[1]")));
+}
+
+TEST(VerdictText, FailedRank_IsWhatHappenedThenPaddlesLine) {
+  Verdict verdict = failed_verdict(3, 7);
+  verdict.exit.cause = "KeyError: 'missing_key'";
+  EXPECT_EQ(verdict_text(verdict, world_of(4).get()),
+            "rank 3 of 4 exited with 7: KeyError: 'missing_key' (log/workerlog.1 on node 1)\n"
+            "ABORT!!! Out of all 4 trainers, the trainer process with rank=[3] was aborted. Please "
+            "check its log.\n"
+            "  local rank 1 on node 1 (10.0.0.2), after 12.3 s\n"
+            "  the last lines of its log log/workerlog.1:\n"
+            "    Traceback:\n"
+            "      boom");
+}
+
+TEST(VerdictText, KilledRank_NamesTheSignalAndWhatIsKnown) {
+  Verdict verdict = failed_verdict(1, 0, SIGKILL);
+  verdict.exit.note = "the kernel: out of memory";
+  auto world = world_of(2);
+  world->nodes.resize(1);
+  EXPECT_THAT(verdict_text(verdict, world.get()),
+              StartsWith("rank 1 of 2 was killed by SIGKILL: the kernel: out of memory "
+                         "(log/workerlog.1)\n"));
+}
+
+TEST(VerdictText, LastLines_AreResolvedAndCommandNoTerminal) {
+  Verdict verdict = failed_verdict(1, 7);
+  verdict.exit.tail = "\033]52;c;cm0gLXJm\007step 1\rstep 2\n\033[2J\033[31mred\033[0m";
+  EXPECT_THAT(verdict_text(verdict, world_of(2).get()), EndsWith(":\n    step 2\n    red"));
+  EXPECT_THAT(verdict_text(verdict, world_of(2).get(), true),
+              EndsWith(":\n    step 2\n    \033[31mred\033[0m"));
+}
+
+TEST(VerdictText, EmptyLog_SaysSo) {
+  Verdict verdict = failed_verdict(3, 7);
+  verdict.exit.tail.clear();
+  EXPECT_THAT(verdict_text(verdict, nullptr), HasSubstr("its log log/workerlog.1 is empty"));
+}
+
+TEST(VerdictText, Success_IsSilent) {
+  EXPECT_EQ(verdict_text(verdict_of(VerdictKind::kSuccess), nullptr), "");
+}
+
+}  // namespace
+}  // namespace fleet

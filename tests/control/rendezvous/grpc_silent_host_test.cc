@@ -1,0 +1,77 @@
+// A host that welcomes its nodes, gives out the world, and then says nothing more.
+#include <gtest/gtest.h>
+
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/grpc_setup.h"
+#include "rendezvous/wire.h"
+#include "tests/control/rendezvous/grpc_nodes.h"
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kSilence = 200ms;
+
+class SilentHost final : public wire::Rendezvous::Service {
+ public:
+  SilentHost() {
+    grpc::ServerBuilder builder;
+    set_up_server(&builder);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~SilentHost() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  grpc::Status Session(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<wire::HostMessage, wire::NodeMessage>* stream) override {
+    wire::NodeMessage message;
+    stream->Read(&message);
+    NodeInfo info = from_wire(message.join());
+    auto world = std::make_shared<World>();
+    world->nodes.push_back({info.address, info.hostname, 0, 0, info.devices, info.ports});
+    world->world_size = static_cast<int>(info.ports.size());
+    stream->Write(to_wire(HostEvent(Welcome{20ms, kSilence})));
+    const Assignment assignment{std::shared_ptr<const World>(world), 0, {}};
+    // The world follows its Assignment in the same message (world_wire.h).
+    wire::HostMessage whole;
+    whole.ParseFromString(to_wire(HostEvent(RendezvousEvent(assignment))).SerializeAsString() +
+                          encode(*world));
+    stream->Write(whole);
+    while (stream->Read(&message)) {
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+Assignment joined(TestNode* node, bool hosts) {
+  node->client.start(node_of(job_of(1), "10.0.0.1", 2, hosts));
+  return node->wait_for<Assignment>().value();
+}
+
+TEST(SilentHost, AnotherNode_SaysThatItIsLost) {
+  SilentHost host;
+  TestNode node(host.address());
+  joined(&node, false);
+  EXPECT_EQ(node.wait_for<Verdict>().value().kind, VerdictKind::kNodeLost);
+}
+
+// Under a flood a host may be slow to answer itself.
+TEST(SilentHost, NodeThatHostsItself_SaysNothing) {
+  SilentHost host;
+  TestNode node(host.address());
+  joined(&node, true);
+  const size_t heard = node.count();
+  std::this_thread::sleep_for(5 * kSilence);  // that nothing happens
+  EXPECT_EQ(node.count(), heard);
+}
+
+}  // namespace
+}  // namespace fleet

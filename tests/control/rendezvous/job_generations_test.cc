@@ -1,0 +1,423 @@
+// A job that is restarted: what JobState does between two generations.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "tests/control/rendezvous/restarted_job.h"
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Job = RestartedJob;
+using Phase = JobState::Phase;
+
+TEST(JobGenerations, RankFails_AllStopAndStartAgain) {
+  Job job(restartable(job_of({"a", "b"})));
+  job.join_all(2);
+  job.fail(2);
+  for (const SessionId session : {1, 2}) {
+    const auto orders = job.events_for<RestartCommand>(session);
+    ASSERT_EQ(orders.size(), 1u);
+    EXPECT_EQ(orders[0].generation, 1);
+    EXPECT_EQ(orders[0].restart, 1);
+    EXPECT_EQ(orders[0].of, 3);
+    EXPECT_EQ(orders[0].cause.exit.code, 7);
+    EXPECT_EQ(orders[0].cause.node_rank, 1);
+  }
+  job.fail(1, 9);  // what ends now ends because of the order
+  job.ready(1);
+  EXPECT_EQ(job.state.phase(), Phase::kStopping);
+  job.ready(2);
+  // The next world is told, and begins when both know it.
+  ASSERT_EQ(job.events_for<Assignment>(1).size(), 2u);
+  EXPECT_EQ(job.events_for<Assignment>(2)[1].generation(), 2);
+  EXPECT_EQ(job.events_for<Assignment>(2)[1].world->restarts, 1);
+  EXPECT_TRUE(job.events_for<Start>(1).empty());
+  job.accept(2);
+  EXPECT_TRUE(job.events_for<Start>(2).empty());
+  job.accept(1);
+  EXPECT_EQ(job.events_for<Start>(1).at(0).generation, 2);
+  EXPECT_EQ(job.events_for<Start>(2).at(0).generation, 2);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  for (const SessionId session : {1, 2}) job.state.on_finished(session, job.now);
+  const Verdict verdict = *job.state.verdict();
+  EXPECT_TRUE(verdict.ok());
+  EXPECT_EQ(verdict.restarts, 1);
+  ASSERT_EQ(verdict.history.size(), 2u);
+  EXPECT_EQ(verdict.history[0].kind, VerdictKind::kRankFailed);
+  EXPECT_EQ(verdict.history[1].kind, VerdictKind::kSuccess);
+}
+
+TEST(JobGenerations, ReadyOfAnotherGeneration_DoesNotCount) {
+  Job job(restartable(job_of({"a"})));
+  job.join_all(1);
+  job.fail(1);
+  job.state.on_ready(1, 0, job.now);
+  job.state.on_ready(1, 2, job.now);
+  EXPECT_EQ(job.state.phase(), Phase::kStopping);
+  job.ready(1);
+  job.state.on_accepted(1, 1, job.now);
+  EXPECT_EQ(job.state.phase(), Phase::kAgreeing);
+}
+
+TEST(JobGenerations, RestartsUsedUp_LastFailureIsTheVerdict) {
+  Job job(restartable(job_of({"a"}), 2));
+  job.join_all(1);
+  for (int i = 0; i < 2; ++i) {
+    job.fail(1, 3 + i);
+    job.restart();
+  }
+  job.fail(1, 9);
+  const Verdict verdict = job.verdict(1);
+  EXPECT_EQ(exit_code_for(verdict), 9);
+  EXPECT_THAT(verdict.message, HasSubstr("had been restarted 2 times"));
+  EXPECT_EQ(verdict.history.size(), 3u);
+}
+
+TEST(JobGenerations, NoProgress_EndsWith116AndTheHistory) {
+  Job job(restartable(job_of({"a"}), 50));
+  job.join_all(1);
+  for (int i = 0; i < 3; ++i) {
+    job.fail(1);
+    job.restart();
+  }
+  job.fail(1, 9);
+  const Verdict verdict = job.verdict(1);
+  EXPECT_EQ(verdict.kind, VerdictKind::kNoProgress);
+  EXPECT_EQ(exit_code_for(verdict), kExitNoProgress);
+  EXPECT_EQ(verdict.exit.code, 9);
+  EXPECT_THAT(verdict.message,
+              testing::AllOf(HasSubstr("restarted 3 times without"), HasSubstr("generation 1 "),
+                             HasSubstr("generation 4 ")));
+}
+
+TEST(JobGenerations, StepsTold_AreTheProgress) {
+  Job job(restartable(job_of({"a"}), 50));
+  job.join_all(1);
+  for (int i = 0; i < 10; ++i) {
+    RankSteps rank_steps;
+    rank_steps.rank = 0;
+    rank_steps.steps = rank_steps.step = 10 + i;
+    job.state.on_steps(1, {rank_steps}, job.now);
+    job.fail(1);
+    job.restart();
+  }
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_EQ(job.events_for<RestartCommand>(1).back().end.step, 19);
+}
+
+TEST(JobGenerations, StopDuringARestart_EndsTheJob) {
+  Job job(restartable(job_of({"a", "b"})));
+  job.join_all(2);
+  job.fail(1);
+  job.state.on_stop_request(2, SIGINT, job.now);
+  job.after(1ms);
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
+  EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGINT);
+}
+
+// A rank has failed, and before that was put in order somebody stopped the job.
+TEST(JobGenerations, StopBehindAFailure_IsNotForgottenByARestart) {
+  Job job(restartable(job_of({"a", "b"})));
+  job.join_all(2);
+  RankExit exit;
+  exit.code = 7;
+  job.state.on_rank_exited(2, exit, job.now);
+  job.state.on_stop_request(1, SIGTERM, job.now);
+  job.after(250ms);
+  EXPECT_TRUE(job.events_for<RestartCommand>(1).empty());
+  EXPECT_EQ(exit_code_for(job.verdict(1)), 7);
+}
+
+TEST(JobGenerations, StopOfARunningJob_IsNoFailure) {
+  Job job(restartable(job_of({"a", "b"})));
+  job.join_all(2);
+  job.state.on_stop_request(2, SIGTERM, job.now);
+  job.fail(1, 143);
+  job.state.on_finished(1, job.now);
+  job.state.on_finished(2, job.now);
+  EXPECT_EQ(job.state.verdict()->kind, VerdictKind::kStopped);
+}
+
+TEST(JobGenerations, LostNode_ComesBackAndTheJobGoesOn) {
+  Job job(restartable(job_of({"a", "b", "c"})));
+  job.join_all(3);
+  job.lose(2);
+  EXPECT_EQ(job.events_for<RestartCommand>(3).at(0).cause.kind, VerdictKind::kNodeLost);
+  job.all_ready();
+  EXPECT_EQ(job.state.phase(), Phase::kGathering);
+  job.after(5s);
+  EXPECT_THAT(job.events_for<JoinProgress>(1).back().line, HasSubstr("waiting for b (node 1)"));
+  job.join(9, "b");
+  job.all_accept();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(job.events_for<Assignment>(9).at(0).node_rank, 1);
+}
+
+TEST(JobGenerations, LostNodeDoesNotComeBack_IsTheVerdictAfterTheWait) {
+  Job job(restartable(job_of({"a", "b", "c"})));
+  job.join_all(3);
+  job.lose(2);
+  job.all_ready();
+  job.after(29s);
+  EXPECT_FALSE(job.state.verdict());
+  job.after(1s);
+  EXPECT_EQ(job.verdict(3).kind, VerdictKind::kNodeLost);
+  EXPECT_THAT(job.verdict(3).message,
+              testing::AllOf(HasSubstr("node 1 (b, host host-b) was lost"),
+                             HasSubstr("2 nodes left of the 3"), HasSubstr("--elastic_timeout")));
+}
+
+TEST(JobGenerations, Spare_WaitsAndStepsIn) {
+  Job job(restartable(job_of(2)));
+  job.join_all(2);
+  job.join(3, "c");
+  EXPECT_THAT(job.events_for<JoinProgress>(3).at(0).line, HasSubstr("waits as a spare"));
+  EXPECT_EQ(job.events_for<Assignment>(3).at(0).node_rank, -1);
+  job.lose(2);
+  EXPECT_TRUE(job.events_for<RestartCommand>(3).empty());
+  job.ready(1);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "c"));
+  job.all_accept();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_EQ(job.events_for<Start>(3).size(), 1u);
+}
+
+TEST(JobGenerations, StopCommand_IsForThoseThatRun) {
+  Job job(restartable(job_of(1)));
+  job.join_all(1);
+  job.join(2, "b");
+  job.state.on_stop_request(1, SIGTERM, job.now);
+  job.state.on_signal_request(1, SIGUSR1, job.now);
+  job.collect();
+  EXPECT_EQ(job.events_for<StopCommand>(1).size(), 1u);
+  EXPECT_TRUE(job.events_for<StopCommand>(2).empty());
+  EXPECT_TRUE(job.events_for<SignalCommand>(2).empty());
+  job.state.on_finished(1, job.now);
+  job.after(1ms);
+  EXPECT_EQ(job.verdict(2).kind, VerdictKind::kStopped);
+}
+
+TEST(JobGenerations, StoppedSpare_EndsAlone) {
+  Job job(restartable(job_of(1)));
+  job.join_all(1);
+  job.join(2, "b");
+  job.state.on_stop_request(2, SIGTERM, job.now);
+  job.collect();
+  EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGTERM);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_EQ(job.state.joined(), 1);
+}
+
+TEST(JobGenerations, WordsOfASpare_DoNotCount) {
+  Job job(restartable(job_of(1)));
+  job.join_all(1);
+  job.join(2, "b");
+  RankExit exit;
+  exit.code = 1;
+  job.state.on_finished(2, job.now);
+  job.state.on_rank_exited(2, exit, job.now);
+  job.state.on_rank_stalled(2, {}, job.now);
+  job.after(5s);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+}
+
+TEST(JobGenerations, SpareGone_IsNoLoss) {
+  Job job(restartable(job_of(2)));
+  job.join_all(2);
+  job.join(3, "c");
+  job.lose(3);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  job.join(4, "c");
+  EXPECT_EQ(job.events_for<Assignment>(4).size(), 1u);
+}
+
+TEST(JobGenerations, SpareHearsTheEnd) {
+  Job job(restartable(job_of(1)));
+  job.join_all(1);
+  job.join(2, "b");
+  job.state.on_finished(1, job.now);
+  job.after(1ms);
+  EXPECT_TRUE(job.verdict(2).ok());
+}
+
+TEST(JobGenerations, WithoutRestarts_NoSpares) {
+  Job job(job_of(1));
+  job.join_all(1);
+  job.join(2, "b");
+  EXPECT_EQ(job.events_for<Refusal>(2).size(), 1u);
+}
+
+TEST(JobGenerations, Elastic_BeginsWithFewerAfterTheWait) {
+  Job job(elastic(2, 4));
+  job.join_all(2);
+  job.after(20s);
+  job.join(3, "c");  // the wait begins again
+  job.after(29s);
+  EXPECT_EQ(job.state.phase(), Phase::kForming);
+  job.after(1500ms);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+}
+
+TEST(JobGenerations, Elastic_BeginsAtOnceWithAll) {
+  Job job(elastic(2, 3));
+  job.join_all(3);
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+}
+
+TEST(JobGenerations, ElasticLoss_GoesOnWithTheRest) {
+  Job job(elastic(2, 3));
+  job.join_all(3);
+  job.lose(2);
+  job.restart();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "c"));
+  EXPECT_EQ(job.events_for<Assignment>(3).back().node_rank, 1);
+}
+
+TEST(JobGenerations, ElasticJoin_RestartsWithMoreAfterTheWait) {
+  Job job(elastic(2, 4));
+  job.join_all(2);
+  job.after(31s);
+  job.join(3, "c");
+  EXPECT_THAT(job.events_for<JoinProgress>(3).at(0).line,
+              HasSubstr("restarts with this node in 30 s"));
+  job.after(31s);
+  const auto order = job.events_for<RestartCommand>(2).at(0);
+  EXPECT_EQ(order.cause.kind, VerdictKind::kResized);
+  EXPECT_EQ(order.restart, 0);
+  job.restart();
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(job.events_for<Assignment>(1).back().world->restarts, 0);
+}
+
+TEST(JobGenerations, ComesWhileOthersAgree_IsTakenInLaterAllTheSame) {
+  Job job(elastic(2, 4));
+  job.join_all(3);
+  job.after(31s);
+  job.lose(3);
+  job.all_ready();
+  ASSERT_EQ(job.state.phase(), Phase::kAgreeing);
+  job.join(4, "d");
+  EXPECT_TRUE(job.events_for<Assignment>(4).empty());
+  for (const SessionId session : {1, 2}) job.accept(session);
+  EXPECT_EQ(job.events_for<Assignment>(4).at(0).node_rank, -1);
+  EXPECT_THAT(job.events_for<JoinProgress>(4).back().line, HasSubstr("restarts with this node"));
+  job.after(31s);
+  job.restart();
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "d"));
+}
+
+TEST(JobGenerations, NewcomerGoneBeforeTheWait_NothingHappens) {
+  Job job(elastic(2, 4));
+  job.join_all(2);
+  job.after(31s);
+  job.join(3, "c");
+  job.lose(3);
+  job.after(60s);
+  EXPECT_TRUE(job.events_for<RestartCommand>(1).empty());
+}
+
+TEST(JobGenerations, MinorityLeft_EndsRatherThanRunTwice) {
+  Job job(elastic(1, 5));
+  job.join_all(5);
+  for (const SessionId session : {3, 4, 5}) job.lose(session);
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+  EXPECT_THAT(job.verdict(1).message, HasSubstr("not a majority"));
+}
+
+TEST(JobGenerations, LossesOneAfterTheOther_GoOnDownToOne) {
+  Job job(elastic(1, 3));
+  job.join_all(3);
+  job.lose(3);
+  job.restart();
+  job.lose(2);
+  job.restart();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a"));
+}
+
+TEST(JobGenerations, NodeLostWhileStopping_IsNotWaitedFor) {
+  Job job(elastic(2, 3));
+  job.join_all(3);
+  job.fail(1);
+  job.ready(1);
+  job.ready(2);
+  job.lose(3);
+  job.all_accept();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b"));
+}
+
+// Those that know the new world are a majority of the old one: it counts, and is over at once.
+TEST(JobGenerations, NodeLostWhileAgreeing_AnotherGenerationFollows) {
+  Job job(elastic(1, 4));
+  job.join_all(4);
+  job.fail(1);
+  job.all_ready();
+  for (const SessionId session : {1, 2, 3}) job.accept(session);
+  EXPECT_EQ(job.state.phase(), Phase::kAgreeing);
+  job.lose(4);
+  EXPECT_EQ(job.events_for<RestartCommand>(2).back().generation, 2);
+  job.restart();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_EQ(job.state.generation(), 3);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+}
+
+// Nobody but the host has accepted: the others may have chosen another one for what comes next.
+TEST(JobGenerations, MajorityLostWhileAgreeing_Ends) {
+  Job job(elastic(1, 4));
+  job.join_all(4);
+  job.fail(1);
+  job.all_ready();
+  for (const SessionId session : {2, 3, 4}) job.lose(session);
+  job.accept(1);
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+}
+
+// The last one that is waited for: with it gone the next, smaller world is there at once.
+TEST(JobGenerations, SilentWhileStopping_TheOthersGoOn) {
+  Job job(elastic(2, 5));
+  job.join_all(5);
+  job.alive.erase(4);
+  job.after(200ms);
+  for (const SessionId session : job.alive) job.state.on_heartbeat(session, job.now);
+  job.alive.erase(5);
+  while (job.events_for<RestartCommand>(1).empty()) job.after(20ms);
+  for (const SessionId session : job.alive) job.ready(session);
+  EXPECT_THAT(job.events_for<Assignment>(1), testing::SizeIs(1));
+  job.after(1s);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(job.verdict(5).node, "e");
+}
+
+TEST(JobGenerations, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
+  Job job(elastic(1, 3));
+  job.join_all(3);
+  job.fail(2);
+  job.ready(1);
+  job.lose(1);
+  job.ready(2);
+  job.ready(3);
+  EXPECT_EQ(job.state.phase(), Phase::kGathering);
+  EXPECT_EQ(job.state.generation(), 1);
+}
+
+TEST(JobGenerations, Hang_IsRestartedToo) {
+  Job job(restartable(job_of({"a"})));
+  job.join_all(1);
+  job.state.on_rank_stalled(1, {0, false, 0, 30s, "log/workerlog.0"}, job.now);
+  job.after(5s);
+  EXPECT_EQ(job.events_for<RestartCommand>(1).at(0).cause.kind, VerdictKind::kHang);
+  job.restart();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+}
+
+}  // namespace
+}  // namespace fleet

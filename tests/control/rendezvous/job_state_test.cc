@@ -1,0 +1,289 @@
+// A job comes together, and who is heard of.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "tests/control/rendezvous/recorded_job.h"
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using Job = SteadyJob;
+
+TEST(JobState, OneNode_RunsAtOnce) {
+  Job job(job_of({"a"}));
+  job.join(1, node_of(job.spec, "a"));
+  const auto assigned = job.events_for<Assignment>(1);
+  ASSERT_EQ(assigned.size(), 1u);
+  EXPECT_EQ(assigned[0].generation(), 1);
+  EXPECT_EQ(assigned[0].node_rank, 0);
+  EXPECT_EQ(assigned[0].world_size(), 2);
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
+}
+
+TEST(JobState, SeveralNodes_AllAssignedWhenTheLastComes) {
+  Job job(job_of({"a", "b", "c"}));
+  job.join(1, node_of(job.spec, "c"));
+  job.join(2, node_of(job.spec, "a"));
+  EXPECT_TRUE(job.events_for<Assignment>(1).empty());
+  job.join(3, node_of(job.spec, "b"));
+  EXPECT_EQ(job.events_for<Assignment>(1).at(0).node_rank, 2);
+  EXPECT_EQ(job.events_for<Assignment>(2).at(0).node_rank, 0);
+  EXPECT_EQ(job.events_for<Assignment>(3).at(0).first_rank(), 2);
+  // One object for all: thousands of nodes do not get a copy each.
+  EXPECT_EQ(job.events_for<Assignment>(1)[0].world, job.events_for<Assignment>(3)[0].world);
+}
+
+TEST(JobState, Waiting_SaysWhoIsMissingNowAndThen) {
+  Job job(job_of({"a", "b", "c"}));
+  job.join(1, node_of(job.spec, "a"));
+  job.heartbeat_all_for(1500ms, {1});
+  EXPECT_TRUE(job.events_for<JoinProgress>(1).empty());
+  job.heartbeat_all_for(1000ms, {1});
+  ASSERT_EQ(job.events_for<JoinProgress>(1).size(), 1u);
+  EXPECT_EQ(job.events_for<JoinProgress>(1)[0].line,
+            "waiting for b (node 1), c (node 2) of 3 nodes; here: a");
+  job.heartbeat_all_for(20s, {1});
+  EXPECT_EQ(job.events_for<JoinProgress>(1).size(), 3u);
+}
+
+TEST(JobState, DeadlineWithNodesMissing_EveryoneThereIsToldWho) {
+  Job job(job_of({"a", "b", "c"}));
+  job.join(1, node_of(job.spec, "a"));
+  job.join(2, node_of(job.spec, "c"));
+  job.heartbeat_all_for(300s, {1, 2});
+  for (SessionId session : {1, 2}) {
+    const Error error = job.refusal(session);
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_EQ(error.failure(), "only 2 of 3 nodes joined within 300 s: a, c; missing: b (node 1)");
+    EXPECT_THAT(error.what(), HasSubstr("--rdzv_timeout"));
+    EXPECT_THAT(error.what(), HasSubstr("a:6768"));
+  }
+  job.join(3, node_of(job.spec, "b"));  // too late
+  EXPECT_EQ(job.refusal(3).code(), ErrorCode::kStale);
+  EXPECT_THAT(job.refusal(3).what(), HasSubstr("only 2 of 3 nodes came"));
+}
+
+TEST(JobState, NodeGoesWhileForming_PlaceIsFreeAgain) {
+  Job job(job_of({"a", "b"}));
+  job.join(2, node_of(job.spec, "b"));
+  job.state.on_session_lost(2, "vanished", job.now);
+  job.join(1, node_of(job.spec, "a"));
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kForming);
+  job.join(3, node_of(job.spec, "b"));
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
+}
+
+TEST(JobState, Mismatch_RefusedAndTheHostIsTold) {
+  Job job(job_of({"a", "b"}));
+  job.join(1, node_of(job.spec, "a"));
+  NodeInfo info = node_of(job.spec, "b");
+  info.job.version = "0.0.1";
+  job.join(2, info);
+  EXPECT_EQ(job.refusal(2).code(), ErrorCode::kUsage);
+  EXPECT_THAT(job.events_for<JoinProgress>(1).at(0).line, HasSubstr("0.0.1"));
+  job.join(3, node_of(job.spec, "b"));  // put right
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
+}
+
+TEST(JobState, AllowedSkew_IsInAndBothAreTold) {
+  JobSpec spec = job_of({"a", "b"});
+  spec.allow_skew = true;
+  Job job(spec);
+  job.join(1, node_of(spec, "a"));
+  NodeInfo other = node_of(spec, "b");
+  other.job.fingerprint = {{"NCCL_ALGO", "Ring"}};
+  job.join(2, other);
+  for (const SessionId session : {1, 2}) {
+    const auto lines = job.events_for<JoinProgress>(session);
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_THAT(lines[0].line, HasSubstr("NCCL_ALGO is 'Ring' there and not set on the host"));
+  }
+  EXPECT_EQ(job.events_for<Assignment>(2).size(), 1u);
+}
+
+TEST(JobState, LateJoiner_RefusedNamingTheJobsNodes) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.join(9, node_of(job.spec, "b"));
+  EXPECT_EQ(job.refusal(9).code(), ErrorCode::kStale);
+  EXPECT_THAT(job.refusal(9).what(), HasSubstr("already runs with all its 2 nodes (a, b)"));
+  EXPECT_FALSE(job.state.verdict());  // the running job is not touched
+  job.join(10, node_of(job_of({"x", "y"}), "y"));
+  EXPECT_EQ(job.refusal(10).code(), ErrorCode::kStale);
+}
+
+TEST(JobState, LateJoinerOfAnotherJob_IsToldSo) {
+  Job job(job_of({"a"}));
+  job.join_all();
+  NodeInfo info = node_of(job.spec, "b");
+  info.job.job_id = "theirs";
+  job.join(9, info);
+  EXPECT_THAT(job.refusal(9).what(), HasSubstr("serves job 'default', not job 'theirs'"));
+}
+
+TEST(JobState, TheLongestSilent_IsDueToTheMoment) {
+  Job job(job_of({"a", "b", "c"}));
+  job.join_all();
+  job.after(300ms);
+  for (SessionId session : {1, 3}) job.state.on_heartbeat(session, job.now);
+  const auto lost = job.now + 2700ms;  // b, heard last when it joined
+  while (job.state.phase() == JobState::Phase::kRunning) {
+    ASSERT_LE(job.state.next_deadline(), lost);
+    if (job.state.next_deadline() < lost) {
+      for (SessionId session : {1, 3}) job.state.on_heartbeat(session, job.now);
+    }
+    job.now = job.state.next_deadline();
+    job.state.advance(job.now);
+    job.collect();
+  }
+  EXPECT_EQ(job.now, lost);
+  EXPECT_EQ(job.verdict(1).node, "b");
+}
+
+TEST(JobState, LargeJob_IsLenientUntilItHasSettled) {
+  JobTimes times;
+  times.startup_heartbeat_interval = 5s;
+  times.startup_max_silence = 30s;
+  times.startup_time = 5s;
+  Job job(job_of({"a", "b"}), times);
+  const auto welcomes = [&] {
+    std::vector<std::chrono::milliseconds> silences;
+    for (const Outgoing& out : job.outgoing) {
+      if (const auto* welcome = std::get_if<Welcome>(out.event.get())) {
+        silences.push_back(welcome->max_silence);
+      }
+    }
+    return silences;
+  };
+  job.join(1, node_of(job.spec, "a"));
+  job.after(20s);  // silent all the time
+  job.join(2, node_of(job.spec, "b"));
+  EXPECT_EQ(welcomes(), (std::vector<std::chrono::milliseconds>{30s, 30s}));
+  job.after(4s);
+  job.after(5s);
+  EXPECT_EQ(welcomes(), (std::vector<std::chrono::milliseconds>{30s, 30s, 3s, 3s}));
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
+  for (int i = 0; i < 6; ++i) {
+    job.state.on_heartbeat(1, job.now);
+    job.after(500ms);
+  }
+  EXPECT_EQ(job.verdict(1).node, "b");
+}
+
+TEST(JobState, HostThatHearsNobody_BlamesNobody) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  for (int i = 0; i < 8; ++i) job.after(500ms);  // also a, its own node, is not heard
+  EXPECT_FALSE(job.state.verdict());
+  EXPECT_GT(job.state.next_deadline(), job.now);
+  job.heartbeat_all_for(2s, {1, 2});
+  EXPECT_FALSE(job.state.verdict());
+  job.heartbeat_all_for(4s, {1});
+  EXPECT_EQ(job.verdict(1).node, "b");
+}
+
+TEST(JobState, HeartbeatTimeout_BoundsHeartbeatsAndSilence) {
+  for (const auto timeout : {500ms, 3000ms, 60'000ms}) {
+    EXPECT_LT(max_silence_for(timeout), timeout);
+    EXPECT_GT(max_silence_for(timeout), 5 * heartbeat_interval_for(timeout));
+  }
+}
+
+TEST(JobState, Silence_NodeLostAfterTheLimitOnly) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.heartbeat_all_for(10s, {1, 2});
+  EXPECT_FALSE(job.state.verdict());
+  job.heartbeat_all_for(2s, {1});  // b's last heartbeat was half a second before
+  EXPECT_FALSE(job.state.verdict());
+  job.heartbeat_all_for(500ms, {1});
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+  EXPECT_EQ(job.verdict(1).node, "b");
+  EXPECT_THAT(job.verdict(1).message, HasSubstr("silent for 3 s"));
+  EXPECT_EQ(job.verdict(2).message, job.verdict(1).message);  // should it wake up
+}
+
+TEST(JobState, HostSleptItself_BlamesNobody) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.after(60s);
+  EXPECT_FALSE(job.state.verdict());
+  job.heartbeat_all_for(2500ms, {1});
+  EXPECT_FALSE(job.state.verdict());
+  job.heartbeat_all_for(1s, {1});  // but b does not come back
+  EXPECT_EQ(job.verdict(1).node, "b");
+}
+
+// It may come again (Ctrl-Z and fg).
+TEST(JobState, SilentWhileForming_IsGivenUpAndMayJoinAgain) {
+  Job job(job_of({"a", "b", "c"}));
+  job.join(1, node_of(job.spec, "a"));
+  job.join(2, node_of(job.spec, "b"));
+  job.heartbeat_all_for(3500ms, {1});
+  EXPECT_EQ(job.refusal(2).code(), ErrorCode::kPeerLost);
+  job.join(3, node_of(job.spec, "b"));
+  job.join(4, node_of(job.spec, "c"));
+  EXPECT_EQ(job.events_for<Assignment>(3).at(0).node_rank, 1);
+}
+
+TEST(JobState, HostSuspendedWhileForming_TheTimeDoesNotCount) {
+  Job job(job_of({"a", "b"}));
+  job.join(1, node_of(job.spec, "a"));
+  job.heartbeat_all_for(2s, {1});
+  job.after(600s);
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kForming);
+  job.heartbeat_all_for(300s, {1});
+  EXPECT_EQ(job.refusal(1).code(), ErrorCode::kTimeout);
+}
+
+TEST(JobState, ConnectionThatNeverJoins_IsClosed) {
+  Job job(job_of({"a", "b"}));
+  job.join(1, node_of(job.spec, "a"));
+  job.state.on_session_opened(5, job.now);
+  job.heartbeat_all_for(3s, {1, 5});  // only members heartbeat
+  EXPECT_EQ(job.refusal(5).code(), ErrorCode::kPeerLost);
+  EXPECT_EQ(job.state.joined(), 1);
+}
+
+TEST(JobState, ConnectionThatHasNotJoined_HasNoSay) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.state.on_session_opened(9, job.now);
+  job.fails(9, 0, 1);
+  job.finish(9);
+  job.state.on_stop_request(9, SIGTERM, job.now);
+  job.fails(77, 0, 1);  // nor one that is not even there
+  job.finish(77);
+  job.state.on_leave(9, job.now);
+  job.collect();
+  EXPECT_TRUE(job.outgoing.empty());
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
+}
+
+TEST(JobState, ReconnectWhileForming_OldSessionIsClosed) {
+  Job job(job_of({"a", "b"}));
+  job.join(1, node_of(job.spec, "a"));
+  job.join(2, node_of(job.spec, "a"));
+  EXPECT_EQ(job.refusal(1).code(), ErrorCode::kStale);
+  job.state.on_session_lost(1, "vanished", job.now);  // the old stream ends at last: no harm
+  job.join(3, node_of(job.spec, "b"));
+  EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
+}
+
+TEST(JobState, NextDeadline_IsNeverInThePastAfterAdvance) {
+  Job job(job_of({"a", "b"}));
+  job.join(1, node_of(job.spec, "a"));
+  for (int i = 0; i < 100; ++i) {
+    job.state.on_heartbeat(1, job.now);
+    ASSERT_GT(job.state.next_deadline(), job.now);
+    ASSERT_LE(job.state.next_deadline(), job.now + 500ms);
+    job.now = job.state.next_deadline();
+    job.state.advance(job.now);
+  }
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,266 @@
+#include "rendezvous/wire.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/control/rendezvous/nodes.h"
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Through the bytes of the wire and back.
+template <typename Event>
+Event there_and_back(const Event& event, const std::string& world = {}) {
+  wire::HostMessage message;
+  EXPECT_TRUE(message.ParseFromString(
+      to_wire(HostEvent(RendezvousEvent(event))).SerializeAsString() + world));
+  return std::get<Event>(std::get<RendezvousEvent>(from_wire(message)));
+}
+
+TEST(Wire, NodeInfo_ComesBack) {
+  NodeInfo info = node_of(job_of({"a", "b"}), "b", 3);
+  info.job.job_id = "j\xff";
+  info.job.protocol = 5;
+  info.node_rank = 1;
+  info.devices[1] = {};
+  info.devices[2] = {4, 5};
+  info.servers = 1;
+  info.ranks = {7, 0, 3};
+  info.job.fingerprint = {{"NCCL_DEBUG", "INFO"}, {"program", "a\xff"}};
+  info.job.allow_skew = true;
+  info.last = {3, "x"};
+  info.committed = {2, "y"};
+  const NodeInfo back = from_wire(to_wire(info));
+  EXPECT_EQ(back.job.fingerprint, info.job.fingerprint);
+  EXPECT_TRUE(back.job.allow_skew);
+  EXPECT_EQ(back.job.job_id, info.job.job_id);
+  EXPECT_EQ(back.job.nnodes, 2);
+  EXPECT_EQ(back.job.addresses, info.job.addresses);
+  EXPECT_EQ(back.job.version, info.job.version);
+  EXPECT_EQ(back.job.protocol, 5);
+  EXPECT_EQ(back.job.agreed_config, info.job.agreed_config);
+  EXPECT_EQ(back.address, "b");
+  EXPECT_EQ(back.node_rank, 1);
+  EXPECT_FALSE(back.hosts_rendezvous);
+  EXPECT_EQ(back.devices, info.devices);
+  EXPECT_EQ(back.ports, info.ports);
+  EXPECT_EQ(back.servers, 1);
+  EXPECT_EQ(back.ranks, info.ranks);
+  EXPECT_EQ(back.hostname, info.hostname);
+  EXPECT_EQ(back.instance, info.instance);
+  EXPECT_EQ(back.last, info.last);
+  EXPECT_EQ(back.committed, info.committed);
+}
+
+TEST(Wire, Assignment_BringsTheWorld) {
+  auto world = std::make_shared<World>();
+  world->generation = 3;
+  world->leader = "x";
+  world->run = "y";
+  world->base = {2, "z"};
+  world->master_address = "a";
+  world->master_port = 29500;
+  world->nodes = {{"a", "ha", 0, 0, {{0}, {1}}, {6070, 6071}}, {"b", "hb", 1, 2, {{}}, {6070}}};
+  world->world_size = 3;
+  const Assignment back = there_and_back(Assignment{world, 1, {}}, encode(*world));
+  EXPECT_EQ(back.node_rank, 1);
+  EXPECT_EQ(back.world->id(), world->id());
+  EXPECT_EQ(back.world->run, "y");
+  EXPECT_EQ(back.world->base, world->base);
+  EXPECT_EQ(back.world_size(), 3);
+  EXPECT_EQ(back.first_rank(), 2);
+  EXPECT_EQ(back.node().hostname, "hb");
+  EXPECT_EQ(back.world->nodes[0].devices, world->nodes[0].devices);
+  EXPECT_EQ(back.world->nodes[0].ports, world->nodes[0].ports);
+  EXPECT_EQ(back.world->master_address, "a");
+  EXPECT_EQ(back.world->master_port, 29500);
+}
+
+TEST(Wire, WorldWithServers_ComesBack) {
+  World world;
+  world.nodes = {{"a", "", 0, 0, {{}, {}}, {80, 81}, 1, 0, {}},
+                 {"b", "", 1, 1, {{}, {}}, {80, 81}, 1, 1, {1, 5}}};
+  const Assignment back =
+      there_and_back(Assignment{std::make_shared<World>(world), 1, {}}, encode(world));
+  EXPECT_EQ(back.world->servers, 2);
+  EXPECT_EQ(back.world_size(), 2);
+  EXPECT_EQ(back.world->nodes[1].first_server, 1);
+  EXPECT_TRUE(back.node().is_server(0));
+  EXPECT_EQ(back.node().rank_of(1), 5);
+  EXPECT_EQ(back.world->nodes[0].rank_of(1), 0);
+}
+
+World large_world(int nnodes) {
+  World world;
+  for (int i = 0; i < nnodes; ++i) {
+    const std::string address = "10.1." + std::to_string(i / 250) + "." + std::to_string(i % 250);
+    NodePlacement node{address, "gpu" + std::to_string(i), i, 8 * i, {}, {}};
+    for (int rank = 0; rank < 8; ++rank) {
+      node.devices.push_back({rank});
+      node.ports.push_back(6070 + rank);
+    }
+    world.nodes.push_back(node);
+  }
+  world.world_size = 8 * nnodes;
+  return world;
+}
+
+TEST(Wire, LargeWorld_IsCompactAndComesBack) {
+  World world = large_world(2000);
+  world.nodes[7].ports[3] = 7000;
+  world.nodes[9].devices[0] = {1, 2};
+  const std::string bytes = encode(world);
+  EXPECT_LT(bytes.size(), 20u * world.nodes.size());
+  const Assignment back =
+      there_and_back(Assignment{std::make_shared<World>(world), 1999, {}}, bytes);
+  ASSERT_EQ(back.nnodes(), 2000);
+  EXPECT_EQ(back.world_size(), 16000);
+  EXPECT_EQ(back.first_rank(), 15992);
+  for (size_t i : {0, 6, 7, 8, 9, 10, 1999}) {
+    EXPECT_EQ(back.world->nodes[i].address, world.nodes[i].address);
+    EXPECT_EQ(back.world->nodes[i].hostname, world.nodes[i].hostname);
+    EXPECT_EQ(back.world->nodes[i].ports, world.nodes[i].ports) << i;
+    EXPECT_EQ(back.world->nodes[i].devices, world.nodes[i].devices) << i;
+  }
+}
+
+TEST(Wire, LongListOfNodes_TravelsAsADigest) {
+  std::vector<std::string> addresses;
+  for (int i = 0; i < 65; ++i) addresses.push_back("node" + std::to_string(i));
+  const NodeInfo back = from_wire(to_wire(node_of(job_of(addresses), "node3")));
+  EXPECT_TRUE(back.job.addresses.empty());
+  EXPECT_EQ(back.job.addresses_digest, digest_of(addresses));
+  std::swap(addresses[0], addresses[1]);
+  EXPECT_NE(back.job.addresses_digest, digest_of(addresses));
+}
+
+TEST(Wire, Verdict_ComesBackWithItsRank) {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kRankFailed;
+  verdict.generation = 2;
+  verdict.node_rank = 1;
+  verdict.node = "b";
+  verdict.hostname = "hb";
+  verdict.message = "rank 3 failed";
+  verdict.exit = {
+      3,          true, 1, 1, 0, 9, false, true, 1234ms, -5, 6, "log/workerlog.1", "tail\xff\n",
+      "KeyError", "oom"};
+  const Verdict back = there_and_back(verdict);
+  EXPECT_EQ(back.kind, VerdictKind::kRankFailed);
+  EXPECT_EQ(back.generation, 2);
+  EXPECT_EQ(back.node_rank, 1);
+  EXPECT_EQ(back.node, "b");
+  EXPECT_EQ(back.hostname, "hb");
+  EXPECT_EQ(back.message, "rank 3 failed");
+  EXPECT_EQ(back.exit.rank, 3);
+  EXPECT_EQ(back.exit.at_ns, -5);
+  EXPECT_EQ(back.exit.at_error_ns, 6);
+  EXPECT_TRUE(back.exit.server);
+  EXPECT_TRUE(back.exit.oom);
+  EXPECT_EQ(back.exit.local_rank, 1);
+  EXPECT_EQ(back.exit.signal, 9);
+  EXPECT_EQ(back.exit.ran_for, 1234ms);
+  EXPECT_EQ(back.exit.log_path, "log/workerlog.1");
+  EXPECT_EQ(back.exit.tail, "tail\xff\n");
+  EXPECT_EQ(back.exit.cause, "KeyError");
+  EXPECT_EQ(back.exit.note, "oom");
+}
+
+TEST(Wire, StallAndStacks_ComeBack) {
+  const RankStall stall = from_wire(to_wire(RankStall{3, true, 1, 1234ms, "log\xff", 77}));
+  EXPECT_EQ(stall.rank, 3);
+  EXPECT_TRUE(stall.server);
+  EXPECT_EQ(stall.local_rank, 1);
+  EXPECT_EQ(stall.quiet_for, 1234ms);
+  EXPECT_EQ(stall.log_path, "log\xff");
+  EXPECT_EQ(stall.step, 77);
+  const auto stacks = from_wire(
+      to_wire(std::vector<RankStack>{{3, true, 1, -1, 'D', "nfs", {"a", "b"}, "denied"}}));
+  ASSERT_EQ(stacks.size(), 1u);
+  EXPECT_EQ(stacks[0].rank, 3);
+  EXPECT_TRUE(stacks[0].server);
+  EXPECT_EQ(stacks[0].local_rank, 1);
+  EXPECT_EQ(stacks[0].state, 'D');
+  EXPECT_EQ(stacks[0].channel, "nfs");
+  EXPECT_EQ(stacks[0].frames, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(stacks[0].missing, "denied");
+  EXPECT_EQ(there_and_back(StackCommand{2, false}).node_rank, 2);
+  EXPECT_FALSE(there_and_back(StackCommand{2, false}).hang);
+  RankStack stack;
+  stack.node_rank = 5;
+  const StackReport report = there_and_back(StackReport{{stack}, {3, 4}});
+  EXPECT_EQ(report.stacks.at(0).node_rank, 5);
+  EXPECT_EQ(report.silent, (std::vector<int>{3, 4}));
+  EXPECT_TRUE(there_and_back(StopCommand{15, 1, "b", true}).kill);
+  EXPECT_EQ(there_and_back(SignalCommand{10, 1}).signal, 10);
+}
+
+// `fleetrun stacks` of a large job: as many as a message holds, were each whole, are 10,000 ranks.
+TEST(Wire, EqualStacks_TravelOnce) {
+  StackReport report;
+  for (int rank = 0; rank < 1000; ++rank) {
+    report.stacks.push_back({.rank = rank, .node_rank = rank / 8, .state = 'S', .channel = "x"});
+    report.stacks.back().frames.assign(24, rank == 500 ? "odd" : std::string(60, 'f'));
+    if (rank == 7) report.stacks.back().missing = "denied";
+  }
+  EXPECT_LT(to_wire(report.stacks).SerializeAsString().size(), 40'000u);
+  const StackReport back = there_and_back(report);
+  ASSERT_EQ(back.stacks.size(), 1000u);
+  for (size_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(back.stacks[i].frames, report.stacks[i].frames) << i;
+    EXPECT_EQ(back.stacks[i].missing, report.stacks[i].missing) << i;
+    EXPECT_EQ(back.stacks[i].rank, report.stacks[i].rank);
+  }
+  wire::Stacks bad;
+  bad.add_ranks()->set_like(7);  // of none that came before
+  EXPECT_TRUE(from_wire(bad).at(0).frames.empty());
+}
+
+TEST(Wire, RankSteps_ComeBack) {
+  const auto back = from_wire(to_wire(std::vector<RankSteps>{{3, 1, -1, 5, 6, 8, 9}}));
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_EQ(back[0].rank, 3);
+  EXPECT_EQ(back[0].local_rank, 1);
+  EXPECT_EQ(back[0].steps, 5);
+  EXPECT_EQ(back[0].step, 6);
+  EXPECT_EQ(back[0].step_at_ns, 8);
+  EXPECT_EQ(back[0].waited_ns, 9);
+  const PeerEvent slow = there_and_back(PeerEvent{PeerEvent::Kind::kStraggler, 1, "b", "slow"});
+  EXPECT_EQ(slow.kind, PeerEvent::Kind::kStraggler);
+  EXPECT_EQ(slow.line, "slow");
+}
+
+TEST(Wire, OtherEvents_ComeBack) {
+  EXPECT_EQ(there_and_back(JoinProgress{"waiting"}).line, "waiting");
+  const Error error =
+      there_and_back(Refusal{Error(ErrorCode::kStale, "what", "where", "next")}).error;
+  EXPECT_EQ(error.code(), ErrorCode::kStale);
+  EXPECT_EQ(std::string(error.what()), "where: what; next");
+  EXPECT_EQ(there_and_back(StopCommand{15, 1, "b"}).signal, 15);
+  EXPECT_EQ(there_and_back(PeerEvent{PeerEvent::Kind::kLost, 1, "b", "gone"}).kind,
+            PeerEvent::Kind::kLost);
+  const HostEvent welcome = from_wire(to_wire(Welcome{500ms, 3s}));
+  EXPECT_EQ(std::get<Welcome>(welcome).max_silence, 3s);
+}
+
+TEST(Wire, Nonsense_IsAnErrorNotACrash) {
+  EXPECT_THROW(from_wire(wire::HostMessage()), Error);
+  wire::HostMessage message;
+  message.mutable_assignment()->set_node_rank(4);
+  EXPECT_THROW(from_wire(message), Error);
+  auto* world = message.mutable_assignment()->mutable_world();
+  world->set_nnodes(5);
+  world->set_nodes("\xff\xff\xff");
+  const auto looked_at = [&] {
+    return std::get<Assignment>(std::get<RendezvousEvent>(from_wire(message))).world->world_size;
+  };
+  EXPECT_THROW(looked_at(), Error);
+  world->set_compressed(true);
+  EXPECT_THROW(looked_at(), Error);
+  world->clear_nodes();
+  EXPECT_THROW(looked_at(), Error);  // fewer than it says
+}
+
+}  // namespace
+}  // namespace fleet

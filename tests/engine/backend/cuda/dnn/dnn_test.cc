@@ -1,0 +1,125 @@
+#include "backend/cuda/dnn.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "tests/engine/backend/cuda/dnn/convolutions.h"
+#include "tests/engine/backend/cuda/dnn/gpus.h"
+
+namespace fleet::cuda::dnn {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
+
+const Target& h200() {
+  static const Target target(h200_properties());
+  return target;
+}
+
+TEST(EngineChoice, Text_IsReadBack) {
+  const EngineChoice choice{.engine = 62, .knobs = {{2, 1}, {13, 0}, {27, -8}}};
+  EXPECT_EQ(choice.text(), "engine 62 knobs 2=1 13=0 27=-8");
+  EXPECT_EQ(EngineChoice::parse(choice.text()), choice);
+  EXPECT_EQ(EngineChoice::parse("engine 3 knobs"), EngineChoice{.engine = 3});
+}
+
+TEST(EngineChoice, Damaged_IsNone) {
+  for (const char* text :
+       {"", "engine", "engine 3", "engine x knobs", "engine -1 knobs", "engine 3 knobs 2",
+        "engine 3 knobs 2=", "engine 3 knobs 2=1x", "motor 3 knobs 2=1"}) {
+    EXPECT_FALSE(EngineChoice::parse(text)) << text;
+  }
+}
+
+TEST(Target, DamagedProperties_AreAnError) {
+  EXPECT_THROW(Target("{}"), Error);
+  EXPECT_THROW(Target("no JSON"), Error);
+}
+
+TEST(DnnCheck, Status_BecomesOneError) {
+  try {
+    fleet::cuda::check(CUDNN_STATUS_NOT_SUPPORTED, "conv2d of x");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), HasSubstr("conv2d of x"));
+    EXPECT_THAT(error.what(), HasSubstr("CUDNN_STATUS_NOT_SUPPORTED"));
+  }
+  EXPECT_THROW(fleet::cuda::check(CUDNN_STATUS_EXECUTION_FAILED, "x"), Error);
+  EXPECT_NO_THROW(fleet::cuda::check(CUDNN_STATUS_SUCCESS, "x"));
+}
+
+TEST(DnnPlans, Resnet50_HasDeterministicOnesWithinTheLimitInEveryType) {
+  for (DType dtype : kTypes) {
+    const std::vector<Convolution> all = convolutions("resnet50", 256, dtype);
+    EXPECT_GT(all.size(), 50u);
+    for (const Convolution& conv : all) {
+      const Graph graph = make_graph(conv);
+      const PlanLimits limits{.workspace = 512u << 20, .deterministic = true};
+      const auto plans = candidate_plans(graph, h200(), limits, 1);
+      ASSERT_EQ(plans.size(), 1u) << conv.text();
+      EXPECT_LE(plans[0]->workspace(), limits.workspace) << conv.text();
+    }
+  }
+}
+
+TEST(DnnPlans, Float32WithoutTensorOpMath_IsExact) {
+  for (const Convolution& conv : convolutions("resnet50", 32, DType::kFloat32)) {
+    const PlanLimits limits{.workspace = 512u << 20, .exact_float32 = true};
+    EXPECT_EQ(candidate_plans(make_graph(conv), h200(), limits, 1).size(), 1u) << conv.text();
+  }
+}
+
+TEST(DnnPlans, MobilenetAndLenet_HaveOnes) {
+  for (const char* model : {"mobilenet_v1", "lenet"}) {
+    for (DType dtype : kTypes) {
+      for (const Convolution& conv : convolutions(model, 32, dtype)) {
+        const auto plans = candidate_plans(make_graph(conv), h200(), {.workspace = 512u << 20}, 1);
+        EXPECT_EQ(plans.size(), 1u) << conv.text();
+      }
+    }
+  }
+}
+
+TEST(DnnPlans, Choice_MakesTheSamePlanAgain) {
+  const Convolution conv{.direction = Convolution::kWeight,
+                         .window = {{3, 3}, {1, 1}, {1, 1}, {1, 1}},
+                         .x = {32, 64, 56, 56},
+                         .weight = {64, 64, 3, 3},
+                         .y = {32, 64, 56, 56},
+                         .dtype = DType::kFloat16};
+  const Graph graph = make_graph(conv);
+  const auto plans = candidate_plans(graph, h200(), {}, 8);
+  ASSERT_EQ(plans.size(), 8u);
+  for (const auto& plan : plans) {
+    const auto again = plan_for_choice(graph, h200(), plan->choice());
+    ASSERT_TRUE(again) << plan->choice().text();
+    EXPECT_EQ(again->workspace(), plan->workspace());
+  }
+  EXPECT_FALSE(plan_for_choice(graph, h200(), {.engine = 100000}));
+}
+
+TEST(DnnPlans, Bias_IsAddedInTheSamePass) {
+  for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    const Convolution conv{.window = {{3, 3}, {1, 1}, {1, 1}, {1, 1}},
+                           .x = {32, 64, 28, 28},
+                           .weight = {128, 64, 3, 3},
+                           .y = {32, 128, 28, 28},
+                           .dtype = dtype,
+                           .bias = true};
+    EXPECT_EQ(candidate_plans(make_graph(conv), h200(), {}, 1).size(), 1u) << conv.text();
+  }
+}
+
+TEST(DnnGraph, ShapesThatDoNotFit_AreAnError) {
+  Convolution conv{.window = {{3, 3}, {1, 1}, {1, 1}, {1, 1}},
+                   .x = {1, 8, 5, 5},
+                   .weight = {8, 8, 3, 3},
+                   .y = {1, 8, 4, 4}};  // 5 x 5 it should be
+  EXPECT_THROW(make_graph(conv), Error);
+}
+
+}  // namespace
+}  // namespace fleet::cuda::dnn

@@ -1,0 +1,90 @@
+// Ranks as processes: what the others see when one is killed or hangs, and what is left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <set>
+
+#include "tests/engine/comm/rank_processes.h"
+
+namespace fleet {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::set<std::string> shared_memory_files() {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    names.insert(entry.path().filename());
+  }
+  return names;
+}
+
+struct Job {
+  std::string backend;
+  std::vector<std::string> nodes;
+};
+
+// Ranks that leave nothing in shared memory.
+class Ranks : public RankProcesses {
+ public:
+  Ranks(const Job& job, int timeout_ms)
+      : RankProcesses("comm_test_rank", job.backend, timeout_ms, job.nodes) {
+    wait_until_begun();
+  }
+  ~Ranks() {
+    end_all();
+    EXPECT_EQ(shared_memory_files(), before_);
+  }
+
+ private:
+  const std::set<std::string> before_ = shared_memory_files();
+};
+
+class Failure : public testing::TestWithParam<Job> {};
+
+TEST_P(Failure, KilledRank_IsNamedToAllOthers) {
+  for (int victim = 0; victim < static_cast<int>(GetParam().nodes.size()); ++victim) {
+    Ranks ranks(GetParam(), 600000);
+    ranks.send(victim, SIGKILL);
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      if (rank == victim) continue;
+      EXPECT_THAT(ranks.end_of(rank),
+                  StartsWith("peer lost: communicator: rank " + std::to_string(victim) + " "))
+          << "as rank " << rank << " sees it";
+    }
+  }
+}
+
+TEST_P(Failure, StoppedRank_IsNamedAfterTheTimeoutAndFailsItself) {
+  for (int victim = 0; victim < static_cast<int>(GetParam().nodes.size()); ++victim) {
+    Ranks ranks(GetParam(), 1000);
+    ranks.send(victim, SIGSTOP);
+    const std::string expected =
+        "timeout: communicator: rank " + std::to_string(victim) + " did not arrive within 1 s";
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      if (rank == victim) continue;
+      EXPECT_THAT(ranks.end_of(rank), StartsWith(expected)) << "as rank " << rank << " sees it";
+    }
+    ranks.send(victim, SIGCONT);
+    EXPECT_THAT(ranks.end_of(victim), HasSubstr("communicator: rank"));
+  }
+}
+
+TEST_P(Failure, AllKilledAtOnce_LeaveNothingInSharedMemory) {
+  Ranks ranks(GetParam(), 600000);
+  for (int rank = 0; rank < ranks.size(); ++rank) ranks.send(rank, SIGKILL);
+}  // ~Ranks looks
+
+INSTANTIATE_TEST_SUITE_P(
+    Backends, Failure,
+    testing::Values(Job{"shm", {"a", "a", "a"}},
+                    Job{"gloo", {"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+                    Job{"hierarchical", {"127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"}},
+                    Job{"hierarchical", {"127.0.0.2", "127.0.0.1", "127.0.0.1"}}),
+    [](const auto& info) { return info.param.backend + std::to_string(info.param.nodes.size()); });
+
+}  // namespace
+}  // namespace fleet

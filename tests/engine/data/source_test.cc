@@ -1,0 +1,284 @@
+#include "data/source.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "tests/captured_log.h"
+#include "tests/engine/data/helpers.h"
+
+namespace fleet::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using testing::gzip;
+using ::testing::HasSubstr;
+using testing::idx_of;
+using testing::message_of;
+using testing::TempFolder;
+
+std::unique_ptr<Source> open(const std::string& name, const std::string& json,
+                             const SourceContext& context) {
+  const SourceType& type = sources().get(name);
+  const Settings split =
+      ConfigTree::from_json(json, "job.json").validate(type.schema(context.train));
+  return type.open(split, context);
+}
+
+SourceContext in(const TempFolder& folder, int64_t classes = 0) {
+  SourceContext context;
+  context.root = folder.path();
+  context.classes = classes;
+  return context;
+}
+
+const char* kIdx = R"({"images": "images", "labels": "labels"})";
+const std::vector<uint8_t> kPixels{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+
+TEST(IdxSource, PlainAndGzip_ReadAlike) {
+  for (const bool zipped : {false, true}) {
+    TempFolder folder;
+    const std::string images = idx_of({2, 2, 3}, kPixels), labels = idx_of({2}, {7, 4});
+    testing::write(folder / "images", zipped ? gzip(images) : images);
+    testing::write(folder / "labels", zipped ? gzip(labels) : labels);
+    const auto source = open("idx", kIdx, in(folder, 8));
+    ASSERT_EQ(source->size(), 2);
+    EXPECT_EQ(source->label(0), 7);
+    EXPECT_EQ(source->label(1), 4);
+    std::vector<uint8_t> scratch;
+    const Sample sample = source->read(1, scratch);
+    EXPECT_FALSE(sample.encoded);
+    EXPECT_EQ(sample.height, 2);
+    EXPECT_EQ(sample.width, 3);
+    EXPECT_EQ(sample.channels, 1);
+    EXPECT_THAT(sample.bytes, ElementsAre(6, 7, 8, 9, 10, 11));
+    EXPECT_THAT(source->name(1), EndsWith("images[1]"));
+  }
+}
+
+TEST(IdxSource, FileWithOrWithoutGz_IsFound) {
+  TempFolder folder;
+  testing::write(folder / "images.gz", gzip(idx_of({1, 1, 1}, {5})));
+  testing::write(folder / "labels", idx_of({1}, {0}));
+  EXPECT_NE(open("idx", R"({"images": "images", "labels": "labels.gz"})", in(folder)), nullptr);
+}
+
+TEST(IdxSource, ColourImages_HaveChannelsLast) {
+  TempFolder folder;
+  testing::write(folder / "images", idx_of({1, 2, 2, 3}, kPixels));
+  testing::write(folder / "labels", idx_of({1}, {0}));
+  std::vector<uint8_t> scratch;
+  EXPECT_EQ(open("idx", kIdx, in(folder))->read(0, scratch).channels, 3);
+}
+
+TEST(IdxSource, BadFiles_AreNamed) {
+  TempFolder folder;
+  const auto message = [&](const std::string& images, const std::string& labels, int classes = 0) {
+    testing::write(folder / "images", images);
+    testing::write(folder / "labels", labels);
+    return message_of([&] { open("idx", kIdx, in(folder, classes)); });
+  };
+  const std::string good = idx_of({2, 2, 3}, kPixels), labels = idx_of({2}, {7, 4});
+  EXPECT_THAT(message_of([&] { open("idx", kIdx, in(folder)); }),
+              AllOf(HasSubstr("images: the file does not exist"), HasSubstr("data.train.images")));
+  EXPECT_THAT(message("hello, world", labels), HasSubstr("images: not an IDX file"));
+  EXPECT_THAT(message(good.substr(0, 20), labels), HasSubstr("images: the file is shorter"));
+  EXPECT_THAT(message(gzip(good).substr(0, 30), labels), HasSubstr("images: "));
+  EXPECT_THAT(message(labels, labels), HasSubstr("1 dimensions instead of 3"));
+  EXPECT_THAT(message(good + "x", labels), HasSubstr("longer than its header claims (2 x 2 x 3"));
+  EXPECT_THAT(message(gzip(good + "x"), labels), HasSubstr("images: the file is longer"));
+  EXPECT_THAT(message(good, labels + "x"), HasSubstr("labels: the file is longer"));
+  std::string floats = good;
+  floats[2] = 0x0d;
+  EXPECT_THAT(message(floats, labels), HasSubstr("of unsigned bytes, but of floats"));
+  EXPECT_THAT(message(idx_of({-1, -1, -1}, {}), labels), HasSubstr("header claims too much"));
+  EXPECT_THAT(message(good, idx_of({3}, {1, 2, 3})), HasSubstr("2 images and 3 labels"));
+  EXPECT_THAT(message(good, labels, 7),
+              AllOf(HasSubstr("labels[0]: the label 7 is out of range"), HasSubstr("from 0 to 6")));
+}
+
+TEST(ImageListSource, Lines_GivePathsAndLabels) {
+  TempFolder folder;
+  testing::write(folder / "sub/a b.jpg", "A");
+  testing::write(folder / "c.png", "CC");
+  testing::write(folder / "list.txt", "sub/a b.jpg 3\n\n" + (folder / "c.png") + "\t0\r\n");
+  for (const std::string& root : {folder.path(), std::string()}) {
+    SourceContext context = in(folder);
+    context.root = root;
+    const auto source =
+        open("image_list", R"({"list": ")" + (folder / "list.txt") + "\"}", context);
+    ASSERT_EQ(source->size(), 2);
+    EXPECT_EQ(source->label(0), 3);
+    EXPECT_EQ(source->label(1), 0);
+    EXPECT_EQ(source->name(0), folder / "sub/a b.jpg");
+    std::vector<uint8_t> scratch;
+    EXPECT_EQ(source->read(1, scratch).bytes.size(), 2u);
+    EXPECT_EQ(source->read(0, scratch).bytes.size(), 1u) << "the scratch is larger than the file";
+  }
+}
+
+TEST(ImageListSource, LabelThatTheLossLeavesOut_NeedBeNoClass) {
+  TempFolder folder;
+  testing::write(folder / "a.jpg", "A");
+  testing::write(folder / "list.txt", "a.jpg 255\na.jpg 9\n");
+  SourceContext context = in(folder, 10);
+  const auto open_list = [&] { return open("image_list", R"({"list": "list.txt"})", context); };
+  EXPECT_THAT(message_of([&] { open_list(); }), HasSubstr("the label 255 is out of range"));
+  context.ignored_label = 255;
+  EXPECT_EQ(open_list()->label(0), 255);
+}
+
+TEST(ImageListSource, BadLines_AreNamedByFileAndLine) {
+  TempFolder folder;
+  testing::write(folder / "a.jpg", "A");
+  const auto message = [&](const std::string& line) {
+    testing::write(folder / "list.txt", "a.jpg 0\n" + line + "\n");
+    return message_of([&] { open("image_list", R"({"list": "list.txt"})", in(folder, 10)); });
+  };
+  EXPECT_THAT(message("a.jpg"), HasSubstr("list.txt:2: 'a.jpg' is not \"path label\""));
+  EXPECT_THAT(message("a.jpg seven"), HasSubstr("list.txt:2: 'a.jpg seven' is not"));
+  EXPECT_THAT(message("a.jpg 10"),
+              AllOf(HasSubstr("list.txt:2: the label 10 is out of range"), HasSubstr("0 to 9")));
+  EXPECT_THAT(message("a.jpg -1"), HasSubstr("list.txt:2: the label -1 is out of range"));
+  EXPECT_THAT(message("b.jpg 1"), AllOf(HasSubstr("list.txt:2: the file"), HasSubstr("b.jpg")));
+  testing::write(folder / "list.txt", "\n\n");
+  EXPECT_THAT(message_of([&] { open("image_list", R"({"list": "list.txt"})", in(folder)); }),
+              HasSubstr("the list contains no image"));
+  EXPECT_THAT(
+      message_of([&] { open("image_list", R"({"list": "lost.txt"})", in(folder)); }),
+      AllOf(HasSubstr("lost.txt: the list file does not exist"), HasSubstr("data.train.list")));
+}
+
+TEST(ImageListSource, FileThatVanished_IsAnErrorThatNamesIt) {
+  TempFolder folder;
+  testing::write(folder / "a.jpg", "A");
+  testing::write(folder / "list.txt", "a.jpg 0\n");
+  const auto source = open("image_list", R"({"list": "list.txt"})", in(folder));
+  std::filesystem::remove(folder / "a.jpg");
+  std::vector<uint8_t> scratch;
+  EXPECT_THAT(message_of([&] { source->read(0, scratch); }), HasSubstr("a.jpg"));
+}
+
+TEST(ImageFolderSource, Classes_AreNumberedByName) {
+  TempFolder folder;
+  for (const char* file : {"train/dog/2.jpg", "train/dog/1.PNG", "train/cat/9.jpeg",
+                           "train/dog/notes.txt", "train/cat/.hidden.jpg", "test/dog/5.jpg"}) {
+    testing::write(folder / file, "x");
+  }
+  const auto source = open("image_folder", "{}", in(folder, 2));
+  ASSERT_EQ(source->size(), 3);
+  EXPECT_THAT(source->name(0), EndsWith("cat/9.jpeg"));
+  EXPECT_THAT(source->name(1), EndsWith("dog/1.PNG"));
+  EXPECT_EQ(source->label(0), 0);
+  EXPECT_EQ(source->label(2), 1);
+  EXPECT_THAT(source->class_names(), ElementsAre("cat", "dog"));
+
+  // Test images of dogs alone are still class 1.
+  SourceContext context = in(folder, 2);
+  context.train = false;
+  const Settings train = ConfigTree().validate(sources().get("image_folder").schema(true));
+  context.train_split = &train;
+  EXPECT_EQ(open("image_folder", "{}", context)->label(0), 1);
+  testing::write(folder / "test/dogs/1.jpg", "x");
+  EXPECT_THAT(message_of([&] { open("image_folder", "{}", context); }),
+              AllOf(HasSubstr("'dogs' is not among the training classes"), HasSubstr("'dog'")));
+}
+
+// torchvision.datasets.ImageFolder's order: folder by folder by path, within each by name.
+TEST(ImageFolderSource, ImagesInFoldersBelow_AreTaken) {
+  TempFolder folder;
+  for (const char* file : {"train/a/z.jpg", "train/a/sub/2.jpg", "train/a/sub/1.jpg",
+                           "train/a/sub/deep/0.png", "train/a/b/9.jpg", "train/b/1.jpg"}) {
+    testing::write(folder / file, "x");
+  }
+  std::filesystem::create_directory_symlink(folder / "train/a", folder / "train/a/sub/round");
+  const auto source = open("image_folder", "{}", in(folder));
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < source->size(); ++i) {
+    names.push_back(source->name(i).substr((folder / "train/").size()));
+  }
+  EXPECT_THAT(names, ElementsAre("a/z.jpg", "a/b/9.jpg", "a/sub/1.jpg", "a/sub/2.jpg",
+                                 "a/sub/deep/0.png", "b/1.jpg"));
+  EXPECT_EQ(source->label(4), 0);
+  EXPECT_EQ(source->label(5), 1);
+}
+
+TEST(ImageFolderSource, ClassWithoutImages_IsNamed) {
+  TempFolder folder;
+  testing::write(folder / "train/a/1.jpg", "x");
+  testing::write(folder / "train/b/1.tiff", "x");
+  testing::write(folder / "test/a/1.jpg", "x");
+  testing::write(folder / "test/b/1.tiff", "x");
+  EXPECT_THAT(message_of([&] { open("image_folder", "{}", in(folder)); }),
+              AllOf(HasSubstr("without an image (.jpg, .jpeg, .png, .webp, .bmp, .gif): b"),
+                    HasSubstr(".tiff (1, ")));
+  SourceContext context = in(folder);  // classes may be missing in tests
+  context.train = false;
+  EXPECT_THAT(captured_log([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 1); }),
+              HasSubstr("without an image (.jpg, .jpeg, .png, .webp, .bmp, .gif): b"));
+}
+
+TEST(ImageFolderSource, FilesLeftOut_AreSaid) {
+  TempFolder folder;
+  for (const char* file : {"train/a/1.jpg", "train/a/1.TIFF", "train/a/2.tiff", "train/a/notes",
+                           "train/b/1.jpg", "train/b/x.txt", "train/astray.jpg"}) {
+    testing::write(folder / file, "x");
+  }
+  SourceContext context = in(folder);
+  const std::string lines =
+      captured_log([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 2); });
+  EXPECT_THAT(lines, AllOf(HasSubstr("only JPEG, PNG, WebP, BMP and GIF files are read"),
+                           HasSubstr(".tiff (2, such as "), HasSubstr("without extension (1, "),
+                           HasSubstr(".txt (1, "),
+                           HasSubstr("1 images beside the class folders are skipped")));
+  context.verbose = false;  // another rank says it
+  EXPECT_EQ(captured_log([&] { open("image_folder", "{}", context); }), "");
+}
+
+TEST(ImageFolderSource, BadFolders_AreNamed) {
+  TempFolder folder;
+  const auto message = [&](int64_t classes = 0) {
+    return message_of([&] { open("image_folder", "{}", in(folder, classes)); });
+  };
+  EXPECT_THAT(message(),
+              AllOf(HasSubstr("train: the folder does not exist"), HasSubstr("data.root")));
+  testing::write(folder / "train/readme", "x");
+  EXPECT_THAT(message(), HasSubstr("no class folders"));
+  testing::write(folder / "train/a/readme", "x");
+  EXPECT_THAT(message(), HasSubstr("contain no image"));
+  testing::write(folder / "train/a/1.jpg", "x");
+  testing::write(folder / "train/b/1.jpg", "x");
+  EXPECT_THAT(message(1), HasSubstr("2 class folders, and the model has 1 classes"));
+}
+
+TEST(SyntheticSource, SeedAndSplit_DecideThePixels) {
+  SourceContext context;
+  context.channels = 3;
+  context.height = 6;
+  context.width = 5;
+  context.seed = 11;
+  const auto pixels = [&](int64_t index) {
+    const auto source = open("synthetic", R"({"samples": 20, "classes": 4})", context);
+    std::vector<uint8_t> scratch;
+    const Sample sample = source->read(index, scratch);
+    EXPECT_EQ(sample.bytes.size(), 90u);
+    return std::vector<uint8_t>(sample.bytes.begin(), sample.bytes.end());
+  };
+  const auto first = pixels(0);
+  EXPECT_EQ(first, pixels(0));
+  EXPECT_NE(first, pixels(4)) << "the same class, other noise";
+  context.seed = 12;
+  EXPECT_NE(first, pixels(0));
+  const auto source = open("synthetic", R"({"samples": 20, "classes": 4})", context);
+  EXPECT_EQ(source->size(), 20);
+  EXPECT_EQ(source->label(7), 3);
+  context.classes = 3;
+  EXPECT_THAT(message_of([&] { open("synthetic", R"({"classes": 4})", context); }),
+              HasSubstr("data.train.classes: the label 3 is out of range"));
+}
+
+}  // namespace
+}  // namespace fleet::data

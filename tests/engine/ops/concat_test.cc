@@ -1,0 +1,50 @@
+#include <gtest/gtest.h>
+
+#include "tests/engine/ops/op_check.h"
+
+namespace fleet {
+namespace {
+
+// Tensors [outer, size * inner] side by side.
+Values naive(const std::vector<Values>& in, int64_t outer) {
+  Values y;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (const Values& x : in) {
+      const int64_t row = static_cast<int64_t>(x.size()) / outer;
+      y.insert(y.end(), x.begin() + o * row, x.begin() + (o + 1) * row);
+    }
+  }
+  return y;
+}
+
+void check(int64_t axis, const std::vector<Shape>& shapes, int64_t outer) {
+  std::vector<CheckInput> inputs;
+  for (const Shape& shape : shapes) inputs.push_back({.shape = shape});
+  check_op(
+      {.type = "concat",
+       .attributes = {{"axis", axis}},
+       .inputs = inputs,
+       .reference =
+           [&](const std::vector<Values>& in) { return std::vector<Values>{naive(in, outer)}; },
+       .tolerance = 0});
+}
+
+TEST(Concat, EachAxis_MatchesReference) {
+  check(0, {{2, 3}, {1, 3}}, 1);
+  check(1, {{2, 3, 2}, {2, 1, 2}, {2, 4, 2}}, 2);
+  check(2, {{2, 3, 2}, {2, 3, 1}}, 6);
+  check(1, {{2, 3}}, 2);
+}
+
+TEST(Concat, OneGradientWanted_MatchesReference) {
+  check_op({.type = "concat",
+            .inputs = {{.shape = {2, 3}, .differentiate = false}, {.shape = {2, 2}}},
+            .reference = [](const std::vector<Values>& in) {
+              return std::vector<Values>{naive(in, 2)};
+            }});
+}
+
+TEST(Concat, OtherExtentsDiffer_IsRefused) { EXPECT_THROW(check(0, {{2, 3}, {2, 4}}, 1), Error); }
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,60 @@
+// What every elementwise operation of two operands does.
+#include "tests/engine/ops/elementwise.h"
+
+namespace fleet {
+namespace {
+
+void check(const Elementwise& op, const Operands& operands) {
+  SCOPED_TRACE(operands.x.text() + " and " + operands.y.text());
+  check_op({.type = op.type,
+            .attributes = {{"axis", operands.axis}},
+            .inputs = {{.shape = operands.x}, {.shape = operands.y}},
+            .reference =
+                [&](const std::vector<Values>& in) {
+                  return naive_elementwise(operands, in, op.function);
+                },
+            .check_gradient = small(operands)});
+}
+
+TEST_P(ElementwiseTest, SameShape_MatchesReference) { check(GetParam(), {{3, 4, 5}, {3, 4, 5}}); }
+
+TEST_P(ElementwiseTest, Spread_MatchesReference) {
+  for (const Operands& operands : spreads()) check(GetParam(), operands);
+}
+
+TEST_P(ElementwiseTest, OneGradientWanted_MatchesReference) {
+  for (const Operands& operands : {Operands{{4, 6}, {6}}, Operands{{4, 6}, {4, 6}}}) {
+    for (const int wanted : {0, 1}) {
+      check_op({.type = GetParam().type,
+                .inputs = {{.shape = operands.x, .differentiate = wanted == 0},
+                           {.shape = operands.y, .differentiate = wanted == 1}},
+                .reference = [&](const std::vector<Values>& in) {
+                  return naive_elementwise(operands, in, GetParam().function);
+                }});
+    }
+  }
+}
+
+TEST_P(ElementwiseTest, BlockedLayout_MatchesReference) {
+  const Layout blocked = Layout::blocked({2, 32, 3, 3}, {288, 144, 48, 16}, {{1, 16}});
+  const Operands operands{{2, 20, 3, 3}, {2, 20, 3, 3}};
+  check_op({.type = GetParam().type,
+            .inputs = {{.shape = operands.x, .kind = VarKind::kState, .layout = blocked},
+                       {.shape = operands.y, .kind = VarKind::kState, .layout = blocked}},
+            .reference = [&](const std::vector<Values>& in) {
+              return naive_elementwise(operands, in, GetParam().function);
+            }});
+}
+
+TEST_P(ElementwiseTest, ShapesThatDoNotFit_AreRefusedByName) {
+  try {
+    check(GetParam(), {{2, 3}, {4}});
+    FAIL() << "was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_NE(std::string(error.what()).find("[4]"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace fleet

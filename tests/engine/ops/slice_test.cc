@@ -1,0 +1,44 @@
+#include <gtest/gtest.h>
+
+#include "tests/engine/ops/op_check.h"
+
+namespace fleet {
+namespace {
+
+// x as [outer, size, inner].
+void check(const Shape& shape, int64_t axis, int64_t start, int64_t end) {
+  int64_t outer = 1, inner = 1;
+  for (int d = 0; d < axis; ++d) outer *= shape[d];
+  for (int d = static_cast<int>(axis) + 1; d < shape.rank(); ++d) inner *= shape[d];
+  const int64_t size = shape[static_cast<int>(axis)];
+  check_op({.type = "slice",
+            .attributes = {{"axis", axis}, {"start", start}, {"end", end}},
+            .inputs = {{.shape = shape}},
+            .reference =
+                [=](const std::vector<Values>& in) {
+                  Values y;
+                  for (int64_t o = 0; o < outer; ++o) {
+                    for (int64_t i = start * inner; i < end * inner; ++i) {
+                      y.push_back(in[0][o * size * inner + i]);
+                    }
+                  }
+                  return std::vector<Values>{y};
+                },
+            .tolerance = 0});
+}
+
+TEST(Slice, EachAxis_MatchesReference) {
+  check({4, 3, 5}, 0, 1, 3);
+  check({4, 3, 5}, 1, 0, 1);
+  check({4, 3, 5}, 2, 2, 5);
+  check({4, 3, 5}, 1, 0, 3);
+}
+
+TEST(Slice, OutsideOrEmpty_IsRefused) {
+  EXPECT_THROW(check({4, 3}, 0, 2, 5), Error);
+  EXPECT_THROW(check({4, 3}, 0, 2, 2), Error);
+  EXPECT_THROW(check({4, 3}, 0, -1, 2), Error);
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,44 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/captured_log.h"
+#include "tests/engine/strategy/strategy_text.h"
+
+namespace fleet {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(AdaptiveLocalSgd, WhereItCannotAct_IsOffAndSaysWhy) {
+  const auto off = [](const std::string& text, const PassContext& context) {
+    return captured_log([&] {
+      EXPECT_THAT(make_strategy(text, context).names(), Not(Contains("adaptive_localsgd")));
+    });
+  };
+  EXPECT_THAT(off("adaptive_localsgd: true", {}), HasSubstr("it needs several ranks"));
+  EXPECT_THAT(off("adaptive_localsgd: true", {.ranks = 2, .optimizer = "adam"}),
+              HasSubstr("it needs optimizer.name sgd or momentum"));
+}
+
+TEST(AdaptiveLocalSgd, WhatCannotBe_IsRefused) {
+  for (const char* configs : {"init_k_steps: 0", "begin_step: 0"}) {
+    EXPECT_THROW(make_strategy(std::string("adaptive_localsgd: true adaptive_localsgd_configs {") +
+                               configs + "}"),
+                 Error)
+        << configs;
+  }
+}
+
+TEST(AdaptiveLocalSgd, OverLocalSgd_Wins) {
+  const std::string line = captured_log([] {
+    EXPECT_THAT(make_strategy("localsgd: true adaptive_localsgd: true", {.ranks = 2}).names(),
+                Not(Contains("localsgd")));
+  });
+  EXPECT_THAT(line,
+              HasSubstr("localsgd is switched off: it cannot be combined with adaptive_localsgd"));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,116 @@
+// Data that cannot be read, in training.
+#include <filesystem>
+
+#include "tests/engine/train/trainer_job.h"
+#include "train/checkpoint.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A PNG of 8 x 8 grey pixels.
+constexpr char kImage[] =
+    "89504e470d0a1a0a0000000d4948445200000008000000080800000000e164e1570000000e49444154789c6338"
+    "01050c94310008b13201a8a8e5130000000049454e44ae426082";
+
+class BadData : public TrainerTest {
+ protected:
+  void SetUp() override {
+    TrainerTest::SetUp();
+    folder_ = output_ + ".data";
+    std::filesystem::create_directories(folder_);
+    std::string list;
+    for (int i = 0; i < kSamples; ++i) {
+      write(i, image());
+      list += std::to_string(i) + ".png " + std::to_string(i % 4) + "\n";
+    }
+    std::ofstream(folder_ + "/list.txt") << list;
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+    TrainerTest::TearDown();
+  }
+  static std::string image() {
+    std::string bytes;
+    for (const char* digit = kImage; *digit; digit += 2) {
+      bytes += static_cast<char>(std::stoi(std::string(digit, 2), nullptr, 16));
+    }
+    return bytes;
+  }
+  void write(int number, const std::string& content) {
+    std::ofstream(folder_ + "/" + std::to_string(number) + ".png") << content;
+  }
+  // 16 samples a step over all ranks, in order.
+  Job list_job(int world, const std::vector<std::string>& more) const {
+    ConfigTree tree = ConfigTree::from_json(R"({
+      "model": {"name": "mlp", "num_classes": 4, "hidden": [8]},
+      "data": {"source": "image_list", "train": {"list": "list.txt"}, "test": {"list": "list.txt"},
+               "shuffle": false, "image": {"channels": 1, "height": 8, "width": 8}},
+      "train": {"epochs": 2, "fetch_every": 1}})",
+                                            "test");
+    apply_overrides(tree, with({"data.root=" + folder_, "train.output=" + output_,
+                                "data.batch_size=" + std::to_string(16 / world)},
+                               more));
+    return make_job(tree);
+  }
+  static constexpr int kSamples = 64;
+  std::string folder_;
+};
+
+TEST_F(BadData, DamagedCount_IsTheSameForEveryNumberOfRanks) {
+  for (int i : {3, 4, 20, 63}) write(i, "x");
+  for (int world : {1, 2, 4}) {
+    std::filesystem::remove_all(output_);
+    EXPECT_EQ(run(list_job(world, {"data.shuffle=true"}), world).results[0].damaged, 4) << world;
+    EXPECT_EQ(events("summary")[0]["damaged"], 4);
+  }
+}
+
+// Nobody loses the steps before it.
+TEST_F(BadData, FailureThatEndsTheJob_SavesFirst) {
+  for (int world : {1, 2}) {
+    for (int step : {2, 3}) {  // or the epoch's last
+      write(16 * step - 4, image());
+      write(16 * step + 12, "x");  // the last of two ranks' sample
+      std::filesystem::remove_all(output_);
+      const Job job = list_job(world, {"data.on_damaged=fail"});
+      const auto ends = run_ranks(world, [&](RankThread& rank) {
+        HostDevice device;
+        Trainer(job, device,
+                {.rank = rank.rank,
+                 .world = world,
+                 .communicator = rank.communicator,
+                 .store = rank.store})
+            .run();
+      });
+      EXPECT_EQ(ends.back().code, ErrorCode::kUsage);
+      EXPECT_THAT(ends.back().message, HasSubstr(".png: damaged image"));
+      if (world == 2) {
+        EXPECT_EQ(ends[0].code, ErrorCode::kPeerLost);
+        EXPECT_THAT(ends[0].message, HasSubstr("rank 1: cannot continue"));
+      }
+      // Alone it saves before the step; two ranks had begun it, without that rank's samples.
+      const auto saved = latest_checkpoint(output_ + "/checkpoints");
+      ASSERT_TRUE(saved);
+      EXPECT_EQ(step_of_checkpoint(*saved), world == 1 ? step : step + 1);
+    }
+  }
+}
+
+// Evaluation, too, ends for all ranks.
+TEST_F(BadData, FailureInTheLastEvaluation_IsNoSuccess) {
+  write(60, "x");
+  const Job job = list_job(2, {"data.on_damaged=fail", "train.max_steps=3"});
+  const auto ends = run_ranks(2, [&](RankThread& rank) {
+    HostDevice device;
+    Trainer(job, device,
+            {.rank = rank.rank, .world = 2, .communicator = rank.communicator, .store = rank.store})
+        .run();
+  });
+  EXPECT_TRUE(ends[0].code && ends[1].code);
+  EXPECT_THAT(ends[0].message + ends[1].message, HasSubstr("60.png: damaged image"));
+}
+
+}  // namespace
+}  // namespace fleet

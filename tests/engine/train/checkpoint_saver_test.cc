@@ -1,0 +1,129 @@
+#include "train/checkpoint_saver.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/engine/train/trainer_job.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// Saving beside training, and disks that fail.
+class SavingBeside : public TrainerTest {
+ protected:
+  std::string checkpoints() const { return output_ + "/checkpoints"; }
+  // Waits for a moment of a job that runs; a failure where it does not come.
+  static void await(const char* what, const std::function<bool()>& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << what;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  std::string error_of(const Job& job, int world) {
+    try {
+      run(job, world);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kIo);
+      return error.what();
+    }
+    return "no error";
+  }
+};
+
+// What is written is what the values were, whatever training makes of them meanwhile.
+TEST_F(SavingBeside, Values_AreThoseOfTheStep) {
+  Program program;
+  program.add_section("forward", {});
+  const VarId weight = program.parameter("weight", {512, 1024}, {Init::kUniform, -1, 1});
+  HostDevice device;
+  Executor executor(plan_program(program, {}), device, nullptr);
+  executor.initialize(1);
+  const auto before = executor.values<float>(weight);
+  CheckpointSaver saver(checkpoints(), executor, {}, nullptr);
+  for (const int64_t step : {1, 2}) {
+    saver.begin({.step = step, .model = "m"}, {.newest = 1});
+    executor.write(weight, std::vector<float>(before.size(), 7).data());
+    const auto outcome = saver.take(true);
+    ASSERT_TRUE(outcome.has_value());
+    EXPECT_EQ(outcome->step, step);
+    EXPECT_FALSE(outcome->failure);
+    EXPECT_EQ(outcome->folder, *latest_checkpoint(checkpoints()));
+    EXPECT_FALSE(saver.take(true).has_value());
+    load_checkpoint(outcome->folder, "m", executor);
+    EXPECT_EQ(executor.values<float>(weight), before);
+  }
+}
+
+TEST_F(SavingBeside, StatesOfEachRank_AreSavedByAll) {
+  const std::vector<std::string> often = {"checkpoint.every_steps=1", "strategy.localsgd=true",
+                                          "data.batch_size=8", "checkpoint.keep=0"};
+  const Outcome whole = run(job(with(often, {"train.epochs=1"})), 2);
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(checkpoints())) {
+    EXPECT_TRUE(fs::exists(entry.path() / "rank_00001.safetensors")) << entry.path();
+    ++count;
+  }
+  EXPECT_EQ(count, 4);
+}
+
+// Something in the way of the folder: also root cannot write there.
+TEST_F(SavingBeside, FolderThatCannotBeWritten_EndsTheJobAfterItsTrainingOnly) {
+  for (const int world : {1, 2}) {
+    fs::remove_all(output_);
+    fs::create_directories(output_);
+    std::ofstream(checkpoints()) << "in the way";
+    const std::string error = error_of(job({"checkpoint.every_steps=1"}), world);
+    EXPECT_THAT(error, HasSubstr("the last checkpoint could not be saved"));
+    const auto summary = events("summary");
+    ASSERT_EQ(summary.size(), 1u);
+    EXPECT_EQ(summary[0]["steps"], world == 1 ? 8 : 4);
+  }
+}
+
+TEST_F(SavingBeside, FolderThatIsRemoved_IsMadeAnew) {
+  std::atomic<int> stop{0};
+  std::thread user([&] {
+    await("a first checkpoint", [&] { return latest_checkpoint(checkpoints()).has_value(); });
+    fs::rename(output_, output_ + ".gone");
+    await("another one", [&] { return latest_checkpoint(checkpoints()).has_value(); });
+    stop = SIGTERM;
+  });
+  const Outcome outcome = run(job({"checkpoint.every_steps=1", "train.epochs=1000000"}), 1, &stop);
+  user.join();
+  fs::remove_all(output_ + ".gone");
+  EXPECT_EQ(outcome.results[0].stopped_by, SIGTERM);
+  EXPECT_EQ(step_of_checkpoint(*latest_checkpoint(checkpoints())), outcome.results[0].steps);
+  EXPECT_EQ(events("summary").size(), 1u);
+}
+
+// Failures that pass: the next checkpoint is there, and the job ends well.
+TEST_F(SavingBeside, FailureThatPasses_IsNone) {
+  fs::create_directories(output_);
+  std::ofstream(checkpoints()) << "in the way";
+  std::atomic<int> stop{0};
+  std::thread user([&] {
+    await("some steps", [&] {
+      std::ifstream file(output_ + "/metrics.jsonl");
+      return std::count(std::istreambuf_iterator<char>(file), {}, '\n') > 3;
+    });
+    fs::remove(checkpoints());
+    await("a checkpoint", [&] { return latest_checkpoint(checkpoints()).has_value(); });
+    stop = SIGTERM;
+  });
+  const Outcome outcome = run(job({"checkpoint.every_steps=1", "train.epochs=1000000"}), 2, &stop);
+  user.join();
+  EXPECT_EQ(step_of_checkpoint(*latest_checkpoint(checkpoints())), outcome.results[0].steps);
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,119 @@
+// Training on devices that are not the plain host: with copies beside it, with bytes as input, with
+// too little memory, and while hunting for what is not finite.
+#include "tests/engine/train/device_training.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/engine/train/beside_device.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class DeviceTraining : public DeviceTrainingTest {
+ protected:
+  Job job(const std::vector<std::string>& overrides = {}) const {
+    return make(R"({
+      "model": {"name": "mlp", "num_classes": 4, "hidden": [32], "dropout": 0.2},
+      "data": {"source": "synthetic", "batch_size": 16, "mean": [0.5], "std": [0.25],
+               "image": {"channels": 1, "height": 8, "width": 8}, "augment": {"flip": true},
+               "train": {"samples": 64}, "test": {"samples": 37}},
+      "optimizer": {"name": "momentum", "momentum": 0.9},
+      "learning_rate": {"name": "polynomial", "base": 0.05},
+      "train": {"epochs": 3, "fetch_every": 3}
+    })",
+                overrides);
+  }
+};
+
+TEST_F(DeviceTraining, CopiesBesideTheHost_TrainTheSameBits) {
+  HostDevice direct;
+  BesideDevice beside;
+  const Outcome want = train(job({"data.pixels=float32"}), direct);
+  const Outcome got = train(job({"data.pixels=float32"}), beside);
+  EXPECT_EQ(got.parameters, want.parameters);
+  EXPECT_EQ(got.result.evaluation.loss, want.result.evaluation.loss);
+  EXPECT_EQ(got.result.steps, 12);
+}
+
+TEST_F(DeviceTraining, BytesAsInput_TrainAsFloatsDo) {
+  HostDevice device;
+  const Outcome floats = train(job(), device);
+  const Outcome bytes = train(job({"data.pixels=uint8"}), device);
+  // The synthetic images are bytes, so that only the last bit of normalising may differ.
+  EXPECT_NEAR(bytes.result.evaluation.mean_loss(), floats.result.evaluation.mean_loss(), 1e-4);
+  ASSERT_EQ(bytes.parameters.size(), floats.parameters.size());
+  for (size_t i = 0; i < floats.parameters.size(); ++i) {
+    for (size_t k = 0; k < floats.parameters[i].size(); ++k) {
+      ASSERT_NEAR(bytes.parameters[i][k], floats.parameters[i][k], 1e-4);
+    }
+  }
+}
+
+TEST_F(DeviceTraining, NanHunt_EndsTheJobWithTheOperationsName) {
+  HostDevice device;
+  try {
+    train(job({"train.check_nan_inf=true", "data.std=1e-38"}), device);
+    FAIL() << "trained";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("step "), HasSubstr(", section "), HasSubstr("not finite"),
+                      HasSubstr("learning_rate.base"), Not(HasSubstr("init_loss_scaling"))));
+    EXPECT_EQ(exit_code_for(error.code()), 1);  // 2 would say that nothing was started
+  }
+}
+
+// A host that has so many bytes and no more.
+class SmallDevice : public HostDevice {
+ public:
+  explicit SmallDevice(size_t bytes) : bytes_(bytes) {}
+  Buffer allocate(size_t bytes) override {
+    if (*used_ + bytes > bytes_) {
+      throw Error(ErrorCode::kNoMemory, std::to_string(bytes) + " bytes are wanted", "small:0");
+    }
+    *used_ += bytes;
+    Buffer memory = HostDevice::allocate(bytes);
+    void* data = memory.data();
+    return Buffer(std::shared_ptr<void>(data,
+                                        [memory, bytes, used = used_](void*) mutable {
+                                          memory = {};
+                                          *used -= bytes;
+                                        }),
+                  bytes);
+  }
+  DeviceMemory memory() const override { return {.total = bytes_, .available = bytes_ - *used_}; }
+
+ private:
+  size_t bytes_;
+  std::shared_ptr<size_t> used_ = std::make_shared<size_t>(0);
+};
+
+TEST_F(DeviceTraining, TooLittleMemory_SaysWhichBatchFitsAndItDoes) {
+  std::string fits;
+  {
+    SmallDevice device(60000);
+    try {
+      train(job({"data.batch_size=512"}), device);
+      FAIL() << "trained";
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      EXPECT_EQ(error.code(), ErrorCode::kNoMemory);
+      EXPECT_THAT(
+          what, AllOf(HasSubstr("small:0: "), HasSubstr("the plan needs"), HasSubstr("parameters"),
+                      HasSubstr("activations"), HasSubstr("would fit (it is 512)")));
+      const size_t at = what.find("data.batch_size=");
+      ASSERT_NE(at, std::string::npos);
+      fits = what.substr(at, what.find(' ', at) - at);
+    }
+  }
+  SmallDevice device(60000);
+  EXPECT_EQ(train(job({fits, "train.max_steps=1"}), device).result.steps, 1);
+  const int64_t batch = std::stoll(fits.substr(fits.find('=') + 1));
+  EXPECT_THROW(train(job({"data.batch_size=" + std::to_string(batch + 1)}), device), Error);
+}
+
+}  // namespace
+}  // namespace fleet

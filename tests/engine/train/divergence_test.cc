@@ -1,0 +1,99 @@
+// A rank whose parameters are silently no longer those of the others is found and named.
+#include "train/divergence.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <functional>
+
+#include "tensor/host.h"
+#include "tests/engine/train/rank_threads.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Program small_program() {
+  Program program;
+  program.add_section("forward", {});
+  program.parameter("fc.weight", {5}, {Init::kUniform, -1, 1});
+  program.parameter("fc.bias", {3}, {Init::kUniform, -1, 1});
+  const VarId own = program.state("fc.weight.residual", {5}, {Init::kUniform, -1, 1});
+  program.var(own).per_rank = true;
+  return program;
+}
+
+struct Ends {
+  std::vector<std::string> messages;  // by rank; "": none
+  std::vector<ErrorCode> codes;
+};
+
+// Ranks that begin alike; `change` may do something to the values of one.
+Ends compare(int world, const std::function<void(int rank, Executor&)>& change) {
+  Ends ends{std::vector<std::string>(world), std::vector<ErrorCode>(world)};
+  run_ranks_well(world, [&](RankThread& thread) {
+    const int rank = thread.rank;
+    HostDevice device;
+    RankCoordinator control(thread.communicator);
+    Executor executor(plan_program(small_program(), {}), device, nullptr);
+    executor.initialize(1);
+    change(rank, executor);
+    try {
+      DivergenceCheck(executor, device, control, {rank, world}).compare(200);
+    } catch (const Error& error) {
+      ends.codes[rank] = error.code();
+      ends.messages[rank] = error.what();
+    }
+    control.barrier();
+  });
+  return ends;
+}
+
+void flip_a_bit(Executor& executor, const std::string& name) {
+  const VarId id = executor.program().find(name);
+  std::vector<float> values = executor.values<float>(id);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &values.back(), sizeof bits);
+  bits ^= 1;  // the lowest
+  std::memcpy(&values.back(), &bits, sizeof bits);
+  executor.write(id, values.data());
+}
+
+TEST(Divergence, AlikeRanks_GoOn) {
+  EXPECT_EQ(compare(3, [](int, Executor&) {}).messages, std::vector<std::string>(3));
+  EXPECT_EQ(compare(1, [](int, Executor&) {}).messages, std::vector<std::string>(1));
+}
+
+TEST(Divergence, OneFlippedBit_NamesTheRankAndTheParameter) {
+  const Ends ends = compare(4, [](int rank, Executor& executor) {
+    if (rank == 2) flip_a_bit(executor, "fc.bias");
+  });
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(ends.codes[rank], rank == 2 ? ErrorCode::kInternal : ErrorCode::kPeerLost);
+    EXPECT_THAT(ends.messages[rank],
+                AllOf(HasSubstr("rank 2 has different values from most ranks in fc.bias"),
+                      HasSubstr("(1 of 2 parameters) after 200 steps")));
+  }
+}
+
+TEST(Divergence, TwoRanks_HaveNoMinority) {
+  const Ends ends = compare(2, [](int rank, Executor& executor) {
+    if (rank == 1) flip_a_bit(executor, "fc.weight");
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(ends.codes[rank], ErrorCode::kInternal);
+    EXPECT_THAT(ends.messages[rank], HasSubstr("ranks have different values in fc.weight"));
+  }
+}
+
+TEST(Divergence, StatesOfEachRank_MayDiffer) {
+  const Ends ends = compare(2, [](int rank, Executor& executor) {
+    if (rank == 1) flip_a_bit(executor, "fc.weight.residual");
+  });
+  EXPECT_EQ(ends.messages, std::vector<std::string>(2));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,144 @@
+// What is evaluated, when, and class by class.
+#include <sstream>
+
+#include "base/file.h"
+#include "tests/engine/train/trainer_job.h"
+#include "train/class_counts.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class EvaluationTest : public TrainerTest {
+ protected:
+  std::vector<int64_t> steps_of_tests() const {
+    std::vector<int64_t> steps;
+    for (const auto& line : events("test")) steps.push_back(line["step"]);
+    return steps;
+  }
+  // 64 images in IDX files, and none to evaluate on.
+  Job idx_job(std::vector<std::string> overrides) const {
+    const std::string folder = ::testing::TempDir();
+    write_file_atomically(
+        folder + "/images",
+        std::string("\0\0\x08\x03\0\0\0\x40\0\0\0\x08\0\0\0\x08", 16) + std::string(64 * 64, 'x'));
+    write_file_atomically(folder + "/labels",
+                          std::string("\0\0\x08\x01\0\0\0\x40", 8) + std::string(64, '\1'));
+    return job(with({"data.source=idx", "data.root=" + folder, "data.train.images=images",
+                     "data.train.labels=labels", "data.test.images="},
+                    overrides));
+  }
+  std::string checkpoint() const { return *latest_checkpoint(output_ + "/checkpoints"); }
+};
+
+TEST(ClassCounts, CountsByOwnClassAndLargestLogit) {
+  ClassCounts counts(3);
+  const std::vector<float> logits = {0, 2, 1, 3, 0, 0, 1, 1, 0, 9, 0, 0, 0, 0, 9};
+  const std::vector<int64_t> labels = {1, 0, 1, 2, -100};
+  const std::vector<float> weights = {1, 1, 1, 0, 1};
+  counts.add(logits, labels, weights);
+  EXPECT_EQ(counts.count(1, 1), 1);
+  EXPECT_EQ(counts.count(0, 0), 1);
+  EXPECT_EQ(counts.count(1, 0), 1);                     // the first of equal logits
+  EXPECT_THAT(counts.samples(), ElementsAre(1, 2, 0));  // no padding, no ignored label
+  EXPECT_EQ(counts.accuracies()[1], 0.5);
+  EXPECT_TRUE(std::isnan(counts.accuracies()[2]));
+  EXPECT_EQ(counts.csv({}), "class,0,1,2\n0,1,0,0\n1,1,1,0\n2,0,0,0\n");
+  EXPECT_EQ(counts.csv({"cat", "dog, big", "a \"b\""}),
+            "class,cat,\"dog, big\",\"a \"\"b\"\"\"\n"
+            "cat,1,0,0\n\"dog, big\",1,1,0\n\"a \"\"b\"\"\",0,0,0\n");
+}
+
+// The same global batch on one rank and on two.
+TEST_F(EvaluationTest, TrainingLoss_IsThatOfAllRanks) {
+  run(job({"data.batch_size=32", "train.fetch_every=1"}), 1);
+  const auto whole = events("train");
+  fs::remove_all(output_);
+  run(job({"data.batch_size=16", "train.fetch_every=1"}), 2);
+  const auto halves = events("train");
+  ASSERT_EQ(whole.size(), halves.size());
+  for (size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_NEAR(whole[i]["loss"], halves[i]["loss"], 1e-4) << i;
+    EXPECT_EQ(whole[i]["acc1"], halves[i]["acc1"]) << i;
+  }
+}
+
+TEST_F(EvaluationTest, EverySteps_BesideTheEndsOfEpochs) {
+  run(job({"train.evaluate_every_steps=3"}), 1);  // two epochs of four steps
+  EXPECT_THAT(steps_of_tests(), ElementsAre(3, 4, 6, 8));
+  fs::remove_all(output_);
+  run(job({"train.evaluate_every_steps=4", "train.evaluate_every=2"}), 1);
+  EXPECT_THAT(steps_of_tests(), ElementsAre(4, 8));
+}
+
+TEST_F(EvaluationTest, EveryStepsAlone_IsWhatEarlyStoppingCounts) {
+  const Outcome outcome = run(job({"train.evaluate_every=0", "train.evaluate_every_steps=1",
+                                   "train.early_stopping={'metric': 'loss', 'patience': 1, "
+                                   "'min_delta': 100}"}),
+                              1);
+  EXPECT_TRUE(outcome.results[0].stopped_early);
+}
+
+TEST_F(EvaluationTest, EverySteps_ChangesNoWeight) {
+  const Outcome without = run(job({}), 2);
+  fs::remove_all(output_);
+  const Outcome with = run(job({"train.evaluate_every_steps=1"}), 2);
+  EXPECT_EQ(distance(without.weights[0], with.weights[0]), 0);
+}
+
+TEST_F(EvaluationTest, Only_GivesWhatTrainingGaveAtItsEnd) {
+  run(job({}), 2);
+  const nlohmann::json trained = events("test").back();
+  for (const std::string& from :
+       {std::string("checkpoint.resume=auto"), "checkpoint.resume=" + checkpoint(),
+        "checkpoint.weights=" + checkpoint() + "/model.safetensors"}) {
+    for (const int world : {1, 2}) {  // any number of ranks
+      const Outcome outcome = run(job({"train.evaluate_only=true", from}), world);
+      EXPECT_TRUE(outcome.results[0].evaluated);
+      EXPECT_EQ(events("test").back()["acc1"], trained["acc1"]) << from;
+      EXPECT_NEAR(events("test").back()["loss"], trained["loss"], 1e-6) << from;
+      EXPECT_EQ(events("test").back()["samples"], 37);
+    }
+  }
+  EXPECT_EQ(events("start").size(), 7u);  // appended
+  EXPECT_EQ(step_of_checkpoint(checkpoint()), 4);
+  EXPECT_FALSE(fs::exists(output_ + "/checkpoints.1"));
+}
+
+TEST_F(EvaluationTest, Only_WithoutWeights_IsRefused) {
+  EXPECT_THAT(failure(job({"train.evaluate_only=true"})), HasSubstr("nothing to evaluate"));
+}
+
+TEST_F(EvaluationTest, Only_WithoutTestData_IsRefused) {
+  run(idx_job({"train.epochs=1"}), 1);
+  EXPECT_THAT(failure(idx_job({"train.evaluate_only=true",
+                               "checkpoint.weights=" + checkpoint() + "/model.safetensors"})),
+              HasSubstr("there are no test data"));
+}
+
+TEST_F(EvaluationTest, ByClass_AddsUpToTheWhole) {
+  for (const int world : {1, 2}) {
+    fs::remove_all(output_);
+    run(job({"train.evaluate_classes=true"}), world);
+    const nlohmann::json line = events("test").back();
+    ASSERT_EQ(line["class_samples"].size(), 4u);
+    double samples = 0, hits = 0;
+    for (size_t i = 0; i < 4; ++i) {
+      const double count = line["class_samples"][i];
+      samples += count;
+      if (count > 0) hits += count * line["class_acc1"][i].get<double>();
+    }
+    EXPECT_EQ(samples, 37);
+    EXPECT_NEAR(hits / samples, line["acc1"], 1e-6);
+    std::istringstream csv(read_file(output_ + "/confusion_matrix.csv"));
+    std::string first;
+    std::getline(csv, first);
+    EXPECT_EQ(first, "class,0,1,2,3");
+  }
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,133 @@
+#include "train/finite_check.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tensor/host.h"
+#include "tests/engine/train/rank_threads.h"
+
+namespace fleet {
+namespace {
+
+// Two parameters whose gradients are fed, looked at in every second step.
+class Watched {
+ public:
+  Watched(RankCoordinator& control, int rank) {
+    Program program;
+    loss_ = program.feed("loss", DType::kFloat32, {1});
+    for (const char* name : {"a", "b"}) {
+      const VarId parameter = program.parameter(name, {3}, {.a = 1});
+      gradients_.push_back(program.feed(std::string(name) + "@grad", DType::kFloat32, {3}));
+      program.set_gradient(parameter, gradients_.back());
+      parameters_.push_back(parameter);
+    }
+    const SectionId section = program.add_section("optimize", {.every = 2});
+    const VarId found = append_check_finite(program, section, loss_, gradients_);
+    for (size_t i = 0; i < 2; ++i) {
+      program.append(section, "sgd",
+                     {gradients_rate(program), kNoVar, found, parameters_[i], gradients_[i]},
+                     {parameters_[i], kNoVar}, {});
+    }
+    executor_ = std::make_unique<Executor>(
+        plan_program(program, {}, {.backend = "cpu", .initial_layouts = {}, .device = nullptr}),
+        device_, nullptr);
+    executor_->initialize(1);
+    watch_.emplace(*executor_, device_, control, rank, OnNan::kSkip);
+  }
+
+  void step(int64_t number, float loss, float a, float b) {
+    const std::vector<float> gradients[] = {{0.5f, a, 0.5f}, {0.5f, 0.5f, b}};
+    const float rate = 1;
+    executor_->feed(loss_, &loss);
+    executor_->feed(rate_, &rate);
+    for (int i = 0; i < 2; ++i) executor_->feed(gradients_[i], gradients[i].data());
+    watch_->step_begins({.step = number});
+    executor_->run({.step = number});
+  }
+  std::vector<float> parameter(int i) { return executor_->values<float>(parameters_[i]); }
+  void set_parameter(int i, float value) {
+    executor_->write(parameters_[i], std::vector<float>(3, value).data());
+  }
+  FiniteCheck& watch() { return *watch_; }
+
+ private:
+  VarId gradients_rate(Program& program) {
+    if (rate_ == kNoVar) rate_ = program.feed("rate", DType::kFloat32, {1});
+    return rate_;
+  }
+
+  VarId loss_ = kNoVar, rate_ = kNoVar;
+  std::vector<VarId> gradients_, parameters_;
+  HostDevice device_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<FiniteCheck> watch_;
+};
+
+TEST(FiniteCheck, GoodSteps_FindNothing) {
+  RankCoordinator control(nullptr);
+  Watched watched(control, 0);
+  for (int64_t step = 0; step < 6; ++step) watched.step(step, 1, 1, 1);
+  EXPECT_FALSE(watched.watch().poll());
+  EXPECT_EQ(watched.watch().bad_state(), "");
+  EXPECT_EQ(watched.parameter(0), (std::vector<float>{-0.5f, -2, -0.5f}));
+}
+
+TEST(FiniteCheck, BadGradient_IsNamedWithItsStepAndLeftOut) {
+  RankCoordinator control(nullptr);
+  Watched watched(control, 0);
+  for (int64_t step = 0; step < 2; ++step) watched.step(step, 1, 1, 1);
+  EXPECT_FALSE(watched.watch().poll());
+  const std::vector<float> before = watched.parameter(0);
+  watched.step(2, 1, NAN, 1);  // no update is made of it
+  for (int64_t step = 3; step < 8; ++step) watched.step(step, 1, 1, step < 5 ? 1 : INFINITY);
+  const auto bad = watched.watch().poll();
+  ASSERT_TRUE(bad);
+  EXPECT_EQ(bad->count, 2);  // of steps 5 and 7
+  EXPECT_EQ(bad->step, 5);
+  EXPECT_EQ(bad->what, "b");
+  EXPECT_EQ(bad->rank, -1) << "there is only one";
+  EXPECT_EQ(bad->text(), "the gradient of 'b' is not finite");
+  EXPECT_EQ(watched.parameter(0)[1], before[1] - 1);  // by step 3
+  EXPECT_EQ(watched.parameter(1)[2], before[1] - 1);
+  EXPECT_FALSE(watched.watch().poll()) << "it was seen";
+  watched.step(9, NAN, 1, 1);
+  const auto again = watched.watch().poll();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->step, 9);
+  EXPECT_EQ(again->what, "loss");
+  EXPECT_EQ(again->left_out(), "the loss is not finite: its update was left out");
+}
+
+TEST(FiniteCheck, BadState_IsNamed) {
+  RankCoordinator control(nullptr);
+  Watched watched(control, 0);
+  watched.set_parameter(1, NAN);
+  EXPECT_EQ(watched.watch().bad_state(), "b");
+}
+
+// Each rank's loss is its own; gradients are summed, and so all ranks see the same.
+TEST(FiniteCheck, SeveralRanks_KnowWhoseLossItWas) {
+  std::vector<BadUpdates> one(2), both(2);
+  std::vector<std::string> states(2);
+  run_ranks_well(2, [&](RankThread& thread) {
+    const int rank = thread.rank;
+    RankCoordinator control(thread.communicator);
+    Watched watched(control, rank);
+    watched.step(1, rank == 1 ? NAN : 1, NAN, NAN);
+    one[rank] = watched.watch().poll().value_or(BadUpdates{});
+    watched.step(3, 1, NAN, NAN);
+    both[rank] = watched.watch().poll().value_or(BadUpdates{});
+    if (rank == 0) watched.set_parameter(1, INFINITY);  // what is saved is rank 0's
+    states[rank] = watched.watch().bad_state();
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(one[rank].text(), "the loss of rank 1 is not finite") << rank;
+    EXPECT_EQ(both[rank].text(), "the gradient of 'a' is not finite") << rank;
+    EXPECT_EQ(both[rank].step, 3);
+    EXPECT_EQ(states[rank], "b");
+  }
+}
+
+}  // namespace
+}  // namespace fleet

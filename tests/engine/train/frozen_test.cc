@@ -1,0 +1,82 @@
+// Frozen layers and parameter groups in a job.
+#include <gmock/gmock.h>
+
+#include "tests/engine/train/trainer_job.h"
+
+namespace fleet {
+namespace {
+
+using Frozen = TrainerTest;
+using ::testing::HasSubstr;
+
+const std::string kResnet = R"({"name": "resnet18", "num_classes": 4, "width": 8})";
+const std::vector<std::string> kColour = {
+    R"(data.image={"channels": 3, "height": 32, "width": 32})", "data.batch_size=8",
+    "data.train.samples=32", "train.epochs=1"};
+
+// Every way to train leaves them as they began, and trains the others.
+TEST_F(Frozen, Layers_StayAsTheyBegan) {
+  for (const auto& more : std::vector<std::vector<std::string>>{
+           {},
+           {"strategy.amp=true"},
+           {"strategy.recompute=true", "strategy.recompute_configs.checkpoints=['every block']"},
+           {"strategy.build_strategy.reduce_strategy=Reduce"},
+           {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2"},
+           {"strategy.localsgd=true", "strategy.localsgd_configs={'k_steps': 2}"}}) {
+    SCOPED_TRACE(more.empty() ? "" : more[0]);
+    const auto keys =
+        with(with(kColour, more), {R"(optimizer.frozen=["conv1.*", "bn1.*", "layer[123].*"])"});
+    std::filesystem::remove_all(output_);
+    const Outcome begun = run(job(with(keys, {"learning_rate.base=0"}), kResnet), 2);
+    std::filesystem::remove_all(output_);
+    const Outcome trained = run(job(keys, kResnet), 2);
+    for (const auto& [name, values] : trained.weights[0]) {
+      const bool frozen = name.starts_with("conv1") || name.starts_with("bn1") ||
+                          name.starts_with("layer1") || name.starts_with("layer2") ||
+                          name.starts_with("layer3");
+      if (name.find("running") != std::string::npos || name.find("@") != std::string::npos)
+        continue;
+      EXPECT_FALSE(frozen && name.ends_with(".momentum")) << name;
+      if (frozen) {
+        EXPECT_EQ(values, begun.weights[0].at(name)) << name;
+      } else if (name.ends_with("weight") && !name.starts_with("optimizer")) {
+        EXPECT_NE(values, begun.weights[0].at(name)) << name;
+      }
+    }
+  }
+}
+
+// Layers between trained ones pass the gradient on.
+TEST_F(Frozen, LayersInTheMiddle_PassTheGradientOn) {
+  const auto keys = with(kColour, {R"(optimizer.frozen=["layer2.*"])", "train.max_steps=1"});
+  const Outcome trained = run(job(keys, kResnet), 1);
+  std::filesystem::remove_all(output_);
+  const Outcome whole = run(job(with(kColour, {"train.max_steps=1"}), kResnet), 1);
+  EXPECT_EQ(trained.weights[0].at("conv1.weight"), whole.weights[0].at("conv1.weight"));
+  EXPECT_NE(trained.weights[0].at("layer2.0.conv1.weight"),
+            whole.weights[0].at("layer2.0.conv1.weight"));
+}
+
+TEST_F(Frozen, InterruptedWithGroups_IsBitIdentical) {
+  const auto keys =
+      with(kColour, {R"(optimizer.frozen=["conv1.*"])",
+                     R"(optimizer.groups=["fc.*: rate=10 weight_decay=0", "*.bias: rate=2"])"});
+  const Outcome whole = run(job(with(keys, {"checkpoint.every_steps=1"}), kResnet), 1);
+  std::filesystem::remove_all(output_);
+  run(job(with(keys, {"train.max_steps=2"}), kResnet), 1);
+  const Outcome resumed = run(job(with(keys, {"checkpoint.resume=auto"}), kResnet), 1);
+  EXPECT_EQ(distance(whole.weights[0], resumed.weights[0]), 0);
+}
+
+TEST_F(Frozen, GroupsWithStrategiesOfOneRate_AreRefused) {
+  for (const char* strategy : {"strategy.lars=true", "strategy.dgc=true"}) {
+    const Job wrong =
+        job(with(kColour, {strategy, R"(optimizer.groups=["fc.*: rate=10"])"}), kResnet);
+    for (const std::string& message : start_two(wrong, wrong)) {
+      EXPECT_THAT(message, HasSubstr("optimizer.groups")) << strategy;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,167 @@
+// Jobs whose training diverges at a known step: what they do and what they leave.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tensor/host.h"
+#include "tests/engine/train/trainer_job.h"
+#include "train/safetensors.h"
+#include "train/trainer.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class NotFiniteTest : public TrainerTest {
+ protected:
+  // The fifth step's update takes the parameters to where the sixth step's loss is NaN (rate 1e30),
+  // or to where they are infinite themselves (1e39).
+  Job job(const std::string& on_nan, const std::string& rate, int world,
+          const std::vector<std::string>& overrides = {}) const {
+    ConfigTree tree = ConfigTree::from_json(R"({
+      "model": {"name": "mlp", "num_classes": 4, "hidden": [32]},
+      "data": {"source": "synthetic", "image": {"channels": 1, "height": 8, "width": 8}, "train": {"samples": 256}},
+      "optimizer": {"name": "momentum"},
+      "train": {"fetch_every": 4, "evaluate_every": 0, "max_steps": 10, "on_nan": ")" +
+                                                on_nan + R"("},
+      "checkpoint": {"every_steps": 2, "keep": 2},
+      "learning_rate": {"name": "piecewise", "boundaries": [0.25, 0.3125],
+                        "values": [0.01, )" + rate +
+                                                R"(, 0.01]}})",
+                                            "test");
+    std::vector<std::string> all = overrides;
+    all.push_back("train.output=" + output_);
+    all.push_back("data.batch_size=" + std::to_string(16 / world));  // 16 steps an epoch
+    apply_overrides(tree, all);
+    return make_job(tree);
+  }
+
+  struct Outcome {
+    TrainResult result;
+    std::string error;
+  };
+  std::vector<Outcome> run(const Job& job, int world) const {
+    std::vector<Outcome> outcomes(world);
+    run_ranks_well(world, [&](RankThread& rank) {
+      HostDevice device;
+      Trainer trainer(job, device,
+                      {.rank = rank.rank,
+                       .world = world,
+                       .communicator = rank.communicator,
+                       .store = rank.store});
+      try {
+        outcomes[rank.rank].result = trainer.run();
+      } catch (const NotFiniteError& error) {
+        outcomes[rank.rank].error = error.what();
+      }
+    });
+    return outcomes;
+  }
+
+  std::vector<std::string> checkpoints() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(output_ + "/checkpoints")) {
+      names.push_back(entry.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  void expect_finite(const std::string& checkpoint) const {
+    const std::string path = output_ + "/checkpoints/" + checkpoint + "/model.safetensors";
+    for (const auto& [name, tensor] : read_safetensors(path).tensors) {
+      const auto* values = reinterpret_cast<const float*>(tensor.data.data());
+      for (size_t i = 0; i < tensor.data.size() / sizeof(float); ++i) {
+        ASSERT_TRUE(std::isfinite(values[i])) << name << " of " << checkpoint;
+      }
+    }
+  }
+};
+
+TEST_F(NotFiniteTest, Stop_EndsTheJobAndKeepsTheGoodCheckpoints) {
+  for (const int world : {1, 2}) {
+    fs::remove_all(output_);
+    for (const Outcome& outcome : run(job("stop", "1e30", world), world)) {
+      EXPECT_THAT(outcome.error, AllOf(HasSubstr("step 5: the loss"), HasSubstr("is not finite"),
+                                       HasSubstr("the newest good checkpoint is " + output_ +
+                                                 "/checkpoints/step_00000004")))
+          << world;
+    }
+    EXPECT_THAT(checkpoints(), ElementsAre("step_00000002", "step_00000004"));
+    expect_finite("step_00000004");
+    ASSERT_EQ(events("not_finite").size(), 1U);
+    const auto event = events("not_finite")[0];
+    EXPECT_EQ(event["step"], 5);
+    EXPECT_EQ(event["what"], "loss");
+    EXPECT_EQ(event["updates"], 1);
+  }
+}
+
+// The parameters are what step 5 found, to the end.
+TEST_F(NotFiniteTest, Skip_LeavesUpdatesOutAndCountsThem) {
+  for (const int world : {1, 2}) {
+    fs::remove_all(output_);
+    for (const Outcome& outcome : run(job("skip", "1e30", world), world)) {
+      EXPECT_EQ(outcome.error, "");
+      EXPECT_EQ(outcome.result.steps, 10);
+      EXPECT_EQ(outcome.result.skipped, 5);
+    }
+    expect_finite("step_00000010");
+    const auto lines = events("train");
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_EQ(lines[0]["skipped_updates"], 0);
+    EXPECT_EQ(lines[1]["skipped_updates"], 3);
+    EXPECT_TRUE(lines[0]["loss"].is_number());
+    EXPECT_TRUE(lines[1]["loss"].is_null());
+    EXPECT_EQ(events("summary")[0]["skipped_updates"], 5);
+  }
+}
+
+TEST_F(NotFiniteTest, Continue_NeverSavesWhatIsNotFinite) {
+  for (const std::string strategy : {"{}", R"({"localsgd": true})"}) {
+    fs::remove_all(output_);
+    for (const Outcome& outcome :
+         run(job("continue", "1e39", 2, {"checkpoint.keep=1", "strategy=" + strategy}), 2)) {
+      EXPECT_THAT(outcome.error, AllOf(HasSubstr("step 10"), HasSubstr("is not finite"),
+                                       HasSubstr("step_00000004")));
+    }
+    EXPECT_THAT(checkpoints(), ElementsAre("step_00000004"));
+    expect_finite("step_00000004");
+    EXPECT_EQ(events("summary").size(), 1U) << "it trained to the end";
+  }
+}
+
+TEST_F(NotFiniteTest, InfiniteParameters_EndAJobThatStops) {
+  const auto outcomes = run(job("stop", "1e39", 1, {"checkpoint.every_steps=1"}), 1);
+  EXPECT_THAT(outcomes[0].error,
+              AllOf(HasSubstr("step 5"), HasSubstr("is not finite"), HasSubstr("step_00000004")));
+  EXPECT_THAT(checkpoints(), ElementsAre("step_00000003", "step_00000004"));
+}
+
+TEST_F(NotFiniteTest, EveryStrategy_StopsOnAllRanks) {
+  const std::vector<std::vector<std::string>> strategies = {
+      {"strategy.localsgd=true", "strategy.localsgd_configs.k_steps=2"},
+      {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=5"},
+      {"strategy.build_strategy.reduce_strategy=1"},
+      {"strategy.fuse_all_optimizer_ops=true"},
+      {"strategy.dgc=true", "model.hidden=1024"},
+      {"optimizer.clip=global_norm"},
+  };
+  for (const auto& strategy : strategies) {
+    fs::remove_all(output_);
+    std::vector<std::string> overrides = strategy;
+    for (const Outcome& outcome : run(job("stop", "1e30", 2, overrides), 2)) {
+      EXPECT_THAT(outcome.error, HasSubstr("is not finite")) << strategy[0];
+    }
+    for (const std::string& name : checkpoints()) expect_finite(name);
+  }
+}
+
+}  // namespace
+}  // namespace fleet

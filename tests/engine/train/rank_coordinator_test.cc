@@ -1,0 +1,95 @@
+// Ranks of which some have a step left and others do not.
+#include "train/rank_coordinator.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "tests/engine/train/rank_threads.h"
+
+namespace fleet {
+namespace {
+
+struct Ends {
+  std::vector<std::string> messages;  // by rank; "": none
+  std::vector<ErrorCode> codes;
+  std::vector<int64_t> steps;  // done
+};
+
+// Each rank has so many steps, which it does together with the others (a sum over them); one that
+// fails leaves.
+Ends run(const std::vector<int64_t>& steps) {
+  const int world = static_cast<int>(steps.size());
+  Ends ends{std::vector<std::string>(world), std::vector<ErrorCode>(world),
+            std::vector<int64_t>(world)};
+  run_ranks_well(world, [&](RankThread& thread) {
+    const int rank = thread.rank;
+    RankCoordinator control(thread.communicator);
+    HostStream stream("work");
+    const auto step = [&] {
+      float value = 1;
+      const View view{&value, 1, DType::kFloat32};
+      thread.communicator->all_reduce(view, view, ReduceOp::kSum, stream);
+      stream.synchronize();
+    };
+    try {
+      for (int64_t i = 0;; ++i) {
+        const bool works = i < steps[rank];
+        if (control.agree_on_step({.step = i, .works = works}, {}).stop != 0 || !works) return;
+        try {
+          step();
+        } catch (const Error&) {
+          control.explain_lost_peer();
+          throw;
+        }
+        ends.steps[rank] = i + 1;
+      }
+    } catch (const Error& error) {
+      ends.codes[rank] = error.code();
+      ends.messages[rank] = error.what();
+      thread.communicator->abort(error);
+    }
+  });
+  return ends;
+}
+
+TEST(RankCoordinator, AsManySteps_EndTogether) {
+  const Ends ends = run({5, 5, 5});
+  EXPECT_EQ(ends.messages, std::vector<std::string>(3));
+  EXPECT_EQ(ends.steps, std::vector<int64_t>(3, 5));
+}
+
+// The others wait for it in a sum: without this until comm.timeout, ten minutes.
+TEST(RankCoordinator, RankThatStopsEarly_NamesItself) {
+  const Ends ends = run({5, 5, 3, 5});
+  EXPECT_EQ(ends.codes[2], ErrorCode::kUsage);
+  EXPECT_THAT(ends.messages[2],
+              ::testing::HasSubstr("rank 2 has no step 3 left to do as the other 3 have"));
+  for (const int rank : {0, 1, 3}) {
+    EXPECT_EQ(ends.codes[rank], ErrorCode::kPeerLost) << ends.messages[rank];
+    EXPECT_THAT(ends.messages[rank], ::testing::HasSubstr("rank 2"));
+    EXPECT_EQ(ends.steps[rank], 3);
+  }
+}
+
+TEST(RankCoordinator, RankThatGoesOnAlone_IsTheOneNamed) {
+  const Ends ends = run({3, 5, 3, 3});
+  EXPECT_EQ(ends.codes[1], ErrorCode::kUsage) << ends.messages[1];
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_THAT(ends.messages[rank],
+                ::testing::HasSubstr("rank 1 has a step 3 left to do, the other 3 not"));
+    EXPECT_EQ(ends.codes[rank], rank == 1 ? ErrorCode::kUsage : ErrorCode::kPeerLost);
+  }
+}
+
+TEST(RankCoordinator, OneOfTwoRanks_IsNamedByBoth) {
+  const Ends ends = run({3, 4});
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(ends.codes[rank], ErrorCode::kUsage) << ends.messages[rank];
+    EXPECT_THAT(ends.messages[rank],
+                ::testing::HasSubstr("rank 1 has a step 3 left to do, rank 0 not"));
+  }
+}
+
+}  // namespace
+}  // namespace fleet

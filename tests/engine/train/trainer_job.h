@@ -1,0 +1,142 @@
+// A small job whose ranks are threads: the fixture of the tests of Trainer.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tensor/host.h"
+#include "tests/engine/train/rank_threads.h"
+#include "tests/usage_failure.h"
+#include "train/trainer.h"
+
+namespace fleet {
+
+// Runs a job with `world` ranks as threads; each rank's parameters and statistics come back.
+class TrainerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    output_ = ::testing::TempDir() + "/train_test_" + std::to_string(::getpid());
+    std::filesystem::remove_all(output_);
+  }
+  void TearDown() override { std::filesystem::remove_all(output_); }
+
+  Job job(const std::vector<std::string>& overrides,
+          const std::string& model =
+              R"({"name": "mlp", "num_classes": 4, "hidden": [32], "dropout": 0.2})",
+          const std::string& optimizer =
+              R"({"name": "momentum", "momentum": 0.9, "weight_decay": 1e-4})") const {
+    ConfigTree tree = ConfigTree::from_json(R"({
+      "model": )" + model + R"(,
+      "data": {"source": "synthetic", "batch_size": 16, "image": {"channels": 1, "height": 8, "width": 8},
+               "train": {"samples": 64}, "test": {"samples": 37}},
+      "optimizer": )" + optimizer + R"(,
+      "learning_rate": {"name": "constant", "base": 0.05},
+      "train": {"epochs": 2, "fetch_every": 3}
+    })",
+                                            "test");
+    std::vector<std::string> all = overrides;
+    all.push_back("train.output=" + output_);
+    apply_overrides(tree, all);
+    return make_job(tree);
+  }
+
+  using Weights = std::map<std::string, std::vector<float>>;
+  struct Outcome {
+    std::vector<Weights> weights;  // by rank
+    std::vector<TrainResult> results;
+  };
+
+  static Weights weights_of(Executor& executor) {
+    Weights weights;
+    const Program& program = executor.program();
+    for (VarId id = 0; id < program.var_count(); ++id) {
+      const Var& var = program.var(id);
+      const bool saved = var.kind == VarKind::kParameter || var.kind == VarKind::kState;
+      if (saved && var.dtype == DType::kFloat32) weights[var.name] = executor.values<float>(id);
+    }
+    return weights;
+  }
+
+  // Signals come to the last rank.
+  Outcome run(const Job& job, int world, const std::atomic<int>* stop = nullptr,
+              const std::atomic<int>* saves = nullptr) {
+    Outcome outcome{std::vector<Weights>(world), std::vector<TrainResult>(world)};
+    run_ranks_well(world, [&](RankThread& rank) {
+      HostDevice device;
+      Trainer trainer(job, device,
+                      {.rank = rank.rank,
+                       .world = world,
+                       .communicator = rank.communicator,
+                       .store = rank.store,
+                       .stop = rank.rank == world - 1 ? stop : nullptr,
+                       .saves = rank.rank == world - 1 ? saves : nullptr});
+      outcome.results[rank.rank] = trainer.run();
+      outcome.weights[rank.rank] = weights_of(trainer.session().executor());
+    });
+    return outcome;
+  }
+
+  // What training it on one rank is refused with; "" where it is not.
+  static std::string failure(const Job& job) {
+    HostDevice device;
+    return usage_failure([&] { Trainer(job, device, {}).run(); });
+  }
+
+  // Starts a job of two ranks, each from its own settings; what the ranks fail with.
+  static std::vector<std::string> start_two(const Job& first, const Job& second) {
+    const auto ends = run_ranks(2, [&](RankThread& rank) {
+      HostDevice device;
+      Trainer trainer(
+          rank.rank == 0 ? first : second, device,
+          {.rank = rank.rank, .world = 2, .communicator = rank.communicator, .store = rank.store});
+    });
+    return {ends[0].message, ends[1].message};
+  }
+
+  // Those lines of metrics.jsonl.
+  std::vector<nlohmann::json> events(const std::string& kind) const {
+    std::vector<nlohmann::json> found;
+    std::ifstream file(output_ + "/metrics.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const auto event = nlohmann::json::parse(line);
+      if (event["event"] == kind) found.push_back(event);
+    }
+    return found;
+  }
+
+  // Without the states, which are named after their parameters.
+  static Weights parameters(Weights weights) {
+    std::erase_if(weights, [&](const auto& entry) { return entry.first.ends_with(".momentum"); });
+    return weights;
+  }
+
+  // The largest difference relative to the largest value.
+  static double distance(const Weights& a, const Weights& b) {
+    double difference = 0, scale = 0;
+    for (const auto& [name, values] : a) {
+      const std::vector<float>& others = b.at(name);
+      for (size_t i = 0; i < values.size(); ++i) {
+        difference = std::max(difference, std::abs(double(values[i]) - others[i]));
+        scale = std::max(scale, std::abs(double(values[i])));
+      }
+    }
+    return difference / scale;
+  }
+
+  std::string output_;
+};
+
+inline std::vector<std::string> with(std::vector<std::string> overrides,
+                                     const std::vector<std::string>& more) {
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return overrides;
+}
+
+}  // namespace fleet
