@@ -55,6 +55,6 @@ struct LaunchRequest {
 // Usage, options and examples. At most one screen, unless `all` lists every option by group.
 std::string launch_help(bool all = false);
 std::string help_tail();       // the text after the options
-std::string launch_version();  // "fleetrun 0.1.0"
+std::string launch_version();  // "fleetrun 0.2.0"
 
 }  // namespace fleet

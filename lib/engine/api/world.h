@@ -33,7 +33,7 @@ struct JobCommunicators {
 };
 
 // Collective, once for each World: all ranks must call it. Compares the jobs of all ranks first
-// (train/same_start.h). The device must outlive the connection. Errors of StartComparison and
+// (train/start_comparison.h). The device must outlive the connection. Errors of StartComparison and
 // make_communicator().
 JobCommunicators make_job_communicators(const Job& job, const World& world, Device& device);
 
