@@ -34,7 +34,8 @@ if(DEFINED ENV{FLEET_COMPILE_LOG})  # scripts/build_time.sh, .ci/run
   list(APPEND launcher ${CMAKE_SOURCE_DIR}/scripts/log_compile.sh $ENV{FLEET_COMPILE_LOG})
 endif()
 if(CCACHE)
-  list(APPEND launcher ${CCACHE})
+  # Without this ccache takes no file that uses precompiled headers (precompiled.cmake).
+  list(APPEND launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
 endif()
 if(launcher)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
