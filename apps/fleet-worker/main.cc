@@ -16,7 +16,7 @@
 #include "onnx/export.h"
 #include "rendezvous/store_client.h"
 #include "store/env.h"
-#include "store/make_job_communicators.h"
+#include "store/connect.h"
 #include "strategy/reference.h"
 #include "strategy/save.h"
 #include "train/device_settings.h"

@@ -68,7 +68,7 @@ RestartPolicy restart_policy(const Settings& settings) {
   RestartPolicy policy;
   policy.max_restarts = restarts_wanted(settings, level);
   policy.no_progress_restarts = static_cast<int>(settings.integer("no_progress_restarts"));
-  policy.wait =
+  policy.elastic_timeout =
       std::chrono::milliseconds(static_cast<int64_t>(settings.number("elastic_timeout") * 1000));
   return policy;
 }

@@ -44,8 +44,8 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 8; ++i) {
       threads.emplace_back("stranger", [&] {
         while (left-- > 0) {
-          const auto listener = fleet::look_at(address, std::chrono::seconds(10));
-          ++(listener.kind == fleet::LogCapture::Kind::kTls ? answered : turned_away);
+          const auto listener = fleet::probe_listener(address, std::chrono::seconds(10));
+          ++(listener.kind == fleet::Listener::Kind::kTls ? answered : turned_away);
         }
       });
     }
