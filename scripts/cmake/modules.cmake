@@ -1,15 +1,13 @@
 # Headers are included by module: "base/error.h", whatever wing the module is in.
 set(FLEET_INCLUDE_FOLDERS ${CMAKE_SOURCE_DIR}/lib/common ${CMAKE_SOURCE_DIR}/lib/control ${CMAKE_SOURCE_DIR}/lib/engine)
 
-# fleet_module(NAME [REGISTERS] [SMALL] [DEPENDS modules...] [LINK libraries...] [EXCLUDE files...] [FOLDERS subfolders...]
-#              [PRECOMPILE headers...])
+# fleet_module(NAME [REGISTERS] [SMALL] [DEPENDS modules...] [LINK libraries...] [EXCLUDE files...] [FOLDERS subfolders...])
 # One folder of lib/ becomes one library fleet_NAME of all .cc files in it and in FOLDERS (other subfolders are separate modules).
 # REGISTERS: its files register ops, kernels, passes, ... at start-up, so all of its objects must be linked; fleet_link() does
 # that for every executable that names the module.
 # SMALL: release builds optimize for size, for code that runs once at the start of a job.
-# PRECOMPILE: headers of libraries that most files of the module include.
 function(fleet_module name)
-  cmake_parse_arguments(R "REGISTERS;SMALL" "" "DEPENDS;LINK;EXCLUDE;FOLDERS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(R "REGISTERS;SMALL" "" "DEPENDS;LINK;EXCLUDE;FOLDERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(folder ${R_FOLDERS})
     file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
@@ -24,16 +22,8 @@ function(fleet_module name)
   else()
     add_library(fleet_${name} STATIC ${sources})
     set(visibility PUBLIC)
-    set(size_option $<$<CONFIG:Release>:-Os>)
     if(R_SMALL)
-      target_compile_options(fleet_${name} PRIVATE ${size_option})
-      fleet_precompile(fleet_${name} small OPTIONS ${size_option})
-    elseif("OpenMP::OpenMP_CXX" IN_LIST R_LINK)
-      fleet_precompile(fleet_${name} openmp LIBRARIES OpenMP::OpenMP_CXX)
-    elseif(R_PRECOMPILE)
-      fleet_precompile(fleet_${name} ${name} HEADERS ${R_PRECOMPILE})
-    else()
-      fleet_precompile(fleet_${name} plain)
+      target_compile_options(fleet_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
     endif()
   endif()
   target_include_directories(fleet_${name} ${visibility} ${FLEET_INCLUDE_FOLDERS})

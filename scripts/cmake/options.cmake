@@ -34,8 +34,7 @@ if(DEFINED ENV{FLEET_COMPILE_LOG})  # scripts/build_time.sh, .ci/run
   list(APPEND launcher ${CMAKE_SOURCE_DIR}/scripts/log_compile.sh $ENV{FLEET_COMPILE_LOG})
 endif()
 if(CCACHE)
-  # Without this ccache takes no file that uses precompiled headers (precompiled.cmake).
-  list(APPEND launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  list(APPEND launcher ${CCACHE})
 endif()
 if(launcher)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
