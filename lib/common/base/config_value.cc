@@ -13,7 +13,9 @@ Json to_json(const Scalar& scalar) {
 
 std::optional<Scalar> to_scalar(const Json& json) {
   if (json.is_boolean()) return Scalar(json.get<bool>());
-  if (json.is_number_integer()) return Scalar(json.get<int64_t>());
+  // An unsigned one may be too large for int64_t.
+  const bool fits = !json.is_number_unsigned() || json.get<uint64_t>() <= INT64_MAX;
+  if (json.is_number_integer() && fits) return Scalar(json.get<int64_t>());
   if (json.is_number()) return Scalar(json.get<double>());
   if (json.is_string()) return Scalar(json.get<std::string>());
   return std::nullopt;

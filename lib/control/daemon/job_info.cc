@@ -20,6 +20,9 @@ using Json = nlohmann::ordered_json;
 // Limits of table cells, in characters.
 constexpr size_t kLongestId = 40, kLongestCause = 120, kLongestLine = 1000;
 
+// Objects in objects. A verdict is written again, for which each takes some of the stack.
+constexpr int kDeepest = 64;
+
 constexpr JobPhase kPhases[] = {JobPhase::kPrepared, JobPhase::kForming, JobPhase::kRunning,
                                 JobPhase::kStopping, JobPhase::kEnded};
 
@@ -150,7 +153,11 @@ JobInfo read_job_info(const std::string& json) {
   JobInfo job;
   job.record = read_job_record(json);
   try {
-    const Json all = Json::parse(json);
+    const auto check = [](int depth, Json::parse_event_t, const Json&) {
+      if (depth > kDeepest) throw Error(ErrorCode::kUsage, "what was told of a job is too deep");
+      return true;
+    };
+    const Json all = Json::parse(json, check);
     job.phase = phase_named(all.at("phase").get<std::string>());
     all.at("nodes").get_to(job.nodes);
     all.at("place").get_to(job.node_index);

@@ -16,10 +16,15 @@ namespace {
 
 constexpr size_t kMaxNodes = 65536;
 constexpr int kMaxDevices = 4096;
+constexpr size_t kMaxName = 255;   // characters of a host name
+constexpr size_t kMaxDigits = 18;  // of a number in a range: none can overflow
+constexpr long kMaxRanges = 8;     // of a name
 
 [[noreturn]] void refuse(const std::string& what, const std::string& entry,
                          const std::string& origin) {
-  throw Error(ErrorCode::kUsage, what, origin + " " + entry,
+  constexpr size_t kMostShown = 200;
+  const std::string shown = entry.size() > kMostShown ? entry.substr(0, kMostShown) + "..." : entry;
+  throw Error(ErrorCode::kUsage, what, origin + " " + shown,
               "write it like 10.0.0.1,10.0.0.2 or node[01-16] or node1:8,node2:4 or @hostfile");
 }
 
@@ -71,12 +76,14 @@ ListedNode split_count(const std::string& entry, const std::string& origin) {
 std::vector<std::string> numbers_of(const std::string& ranges, const std::string& entry,
                                     const std::string& origin) {
   std::vector<std::string> all;
+  if (ranges.empty()) refuse("the brackets are empty", entry, origin);
   for (const std::string& range : split(ranges, ',')) {
     const size_t dash = range.find('-');
     const std::string low = range.substr(0, dash);
     const std::string high = dash == std::string::npos ? low : range.substr(dash + 1);
     long long first = 0, last = 0;
-    if (!parse_int(low, &first) || !parse_int(high, &last) || first < 0 || last < first) {
+    if (low.size() > kMaxDigits || high.size() > kMaxDigits || !parse_int(low, &first) ||
+        !parse_int(high, &last) || first < 0 || last < first) {
       refuse("'" + range + "' is not a range of numbers", entry, origin);
     }
     if (static_cast<unsigned long long>(last - first) >= kMaxNodes - all.size()) {
@@ -91,13 +98,18 @@ std::vector<std::string> numbers_of(const std::string& ranges, const std::string
   return all;
 }
 
+void add_name(std::string name, const std::string& entry, const std::string& origin,
+              std::vector<std::string>* names) {
+  if (name.size() > kMaxName) refuse("a host name is too long", entry, origin);
+  names->push_back(std::move(name));
+}
+
 // Expands a name with ranges; the last range varies fastest.
 void expand_ranges(const std::string& name, const std::string& entry, const std::string& origin,
                    std::vector<std::string>* names) {
   const size_t open = name.rfind('['), close = name.find(']', open == std::string::npos ? 0 : open);
   if (open == std::string::npos && close == std::string::npos) {
-    names->push_back(name);
-    return;
+    return add_name(name, entry, origin, names);
   }
   if (open == std::string::npos || close == std::string::npos) {
     refuse("the brackets do not match", entry, origin);
@@ -108,9 +120,10 @@ void expand_ranges(const std::string& name, const std::string& entry, const std:
   if (heads.size() * numbers.size() + names->size() > kMaxNodes) {
     refuse("there are too many nodes", entry, origin);
   }
+  const std::string tail = name.substr(close + 1);
   for (const std::string& head : heads) {
     for (const std::string& number : numbers) {
-      names->push_back(head + number + name.substr(close + 1));
+      add_name(head + number + tail, entry, origin, names);
     }
   }
 }
@@ -121,6 +134,9 @@ void add_entry(const std::string& entry, const std::string& origin,
   const ListedNode node = split_count(entry, origin);
   if (node.address.empty() || node.address.find_first_of(" \t") != std::string::npos) {
     refuse("'" + node.address + "' is not an address", entry, origin);
+  }
+  if (std::count(node.address.begin(), node.address.end(), '[') > kMaxRanges) {
+    refuse("a name has too many ranges", entry, origin);
   }
   std::vector<std::string> names;
   expand_ranges(node.address, entry, origin, &names);

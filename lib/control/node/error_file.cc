@@ -42,7 +42,10 @@ std::string text_of(const Json& object, const char* key) {
 int64_t time_of(const Json& object) {
   const auto found = object.find("timestamp");
   if (found == object.end()) return 0;
-  if (found->is_number()) return static_cast<int64_t>(found->get<double>());
+  if (found->is_number()) {
+    const double seconds = found->get<double>();
+    return seconds > 0 && seconds < 1e15 ? static_cast<int64_t>(seconds) : 0;
+  }
   long long seconds = 0;
   return found->is_string() && parse_int(found->get<std::string>(), &seconds) ? seconds : 0;
 }

@@ -7,6 +7,8 @@ namespace fleet {
 namespace {
 
 constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
+// A stack that others refer to is copied for each of them.
+constexpr size_t kMaxFrames = 64, kMaxFrame = 256, kMaxMissing = 1 << 10;
 constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
 // Every node's Join has the whole list of --ips. Longer lists travel as a digest, or the joins of a
 // large job would grow quadratically.
@@ -299,14 +301,13 @@ wire::Stacks to_wire(const std::vector<RankStack>& stacks) {
 std::vector<RankStack> from_wire(const wire::Stacks& in) {
   std::vector<RankStack> stacks;
   for (const wire::RankStack& one : in.ranks()) {
-    stacks.push_back({one.rank(),
-                      one.server(),
-                      one.local_rank(),
-                      one.node_rank(),
-                      static_cast<char>(one.state()),
-                      one.channel(),
-                      {one.frames().begin(), one.frames().end()},
-                      one.missing()});
+    std::vector<std::string> frames;
+    for (const std::string& frame : one.frames()) {
+      if (frames.size() < kMaxFrames) frames.push_back(frame.substr(0, kMaxFrame));
+    }
+    stacks.push_back({one.rank(), one.server(), one.local_rank(), one.node_rank(),
+                      static_cast<char>(one.state()), one.channel(), std::move(frames),
+                      one.missing().substr(0, kMaxMissing)});
     if (one.like() == 0 || one.like() >= stacks.size()) continue;
     stacks.back().frames = stacks[one.like() - 1].frames;
     stacks.back().missing = stacks[one.like() - 1].missing;

@@ -11,10 +11,14 @@ namespace fleet {
 namespace {
 
 constexpr size_t kCompressFrom = 4 << 10;
+// Of a world that comes: a few bytes may stand for many, and the largest jobs need a tenth.
+constexpr int64_t kMostBytes = 64 << 20;    // once unpacked
+constexpr size_t kMostNumbers = 4'000'000;  // ports, ranks' devices
 
 using google::protobuf::io::ArrayInputStream;
 using google::protobuf::io::GzipInputStream;
 using google::protobuf::io::GzipOutputStream;
+using google::protobuf::io::LimitingInputStream;
 using google::protobuf::io::StringOutputStream;
 
 std::string compress(const std::string& bytes) {
@@ -70,7 +74,8 @@ wire::Nodes parse_nodes(const wire::World& in) {
   if (in.compressed()) {
     ArrayInputStream bytes(in.nodes().data(), static_cast<int>(in.nodes().size()));
     GzipInputStream unzipped(&bytes, GzipInputStream::ZLIB);
-    ok = nodes.ParseFromZeroCopyStream(&unzipped);
+    LimitingInputStream limited(&unzipped, kMostBytes);
+    ok = nodes.ParseFromZeroCopyStream(&limited);
   } else {
     ok = nodes.ParseFromString(in.nodes());
   }
@@ -78,8 +83,35 @@ wire::Nodes parse_nodes(const wire::World& in) {
   return nodes;
 }
 
+// How much memory a node of this shape takes.
+size_t numbers_of(const wire::Shape& shape) {
+  size_t numbers = 1 + static_cast<size_t>(shape.ports_size());
+  for (const wire::Devices& devices : shape.devices()) {
+    numbers += 1 + static_cast<size_t>(devices.ids_size());
+  }
+  return numbers;
+}
+
+void check_nodes(const wire::Nodes& nodes) {
+  std::vector<size_t> numbers;
+  for (const wire::Shape& shape : nodes.shapes()) {
+    if (shape.servers() < 0 || shape.servers() > shape.ports_size()) makes_no_sense();
+    numbers.push_back(numbers_of(shape));
+  }
+  size_t all = 0;
+  for (const wire::Placement& node : nodes.nodes()) {
+    if (node.shape() >= numbers.size()) makes_no_sense();
+    all += numbers[node.shape()];
+    const int ranks = node.ranks_size();
+    const bool fits =
+        ranks == 0 || ranks == nodes.shapes(static_cast<int>(node.shape())).ports_size();
+    if (!fits || all > kMostNumbers) makes_no_sense();
+  }
+}
+
 std::shared_ptr<const World> unpack(const wire::World& in) {
   const wire::Nodes nodes = parse_nodes(in);
+  check_nodes(nodes);
   auto world = std::make_shared<World>();
   world->generation = in.generation();
   world->leader = in.leader();
@@ -90,7 +122,6 @@ std::shared_ptr<const World> unpack(const wire::World& in) {
   world->master_port = in.master_port();
   world->nodes.reserve(static_cast<size_t>(nodes.nodes_size()));
   for (const wire::Placement& node : nodes.nodes()) {
-    if (node.shape() >= static_cast<uint32_t>(nodes.shapes_size())) makes_no_sense();
     const wire::Shape& shape = nodes.shapes(static_cast<int>(node.shape()));
     world->nodes.push_back({node.address(),
                             node.hostname(),

@@ -18,6 +18,7 @@ namespace {
 struct ErrorManager {
   jpeg_error_mgr base;
   std::jmp_buf escape;
+  bool too_many_scans = false;
 };
 
 [[noreturn]] void on_error(j_common_ptr info) {
@@ -37,6 +38,15 @@ void on_message(j_common_ptr info, int level) {
 
 // A header may claim any size; a larger one is an error, not a training image.
 constexpr int64_t kLargestImage = int64_t{1} << 28;
+// Of a progressive file, which encoders make of about ten. A few bytes of a scan may go over all of
+// the image: a small file could take hours.
+constexpr int kMostScans = 100;
+
+void check_scans(j_common_ptr info) {
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  reinterpret_cast<ErrorManager*>(info->err)->too_many_scans = true;
+  on_error(info);
+}
 
 class Jpeg : public Decoder::Format {
  public:
@@ -45,6 +55,8 @@ class Jpeg : public Decoder::Format {
     errors_.base.error_exit = on_error;
     errors_.base.emit_message = on_message;
     jpeg_create_decompress(&info_);
+    progress_.progress_monitor = check_scans;
+    info_.progress = &progress_;
   }
   ~Jpeg() override { jpeg_destroy_decompress(&info_); }
 
@@ -86,7 +98,8 @@ class Jpeg : public Decoder::Format {
   bool fail() {
     char text[JMSG_LENGTH_MAX];
     info_.err->format_message(reinterpret_cast<j_common_ptr>(&info_), text);
-    why = text;
+    why = errors_.too_many_scans ? "it has more than 100 scans" : text;
+    errors_.too_many_scans = false;
     jpeg_abort_decompress(&info_);
     return false;
   }
@@ -170,6 +183,7 @@ class Jpeg : public Decoder::Format {
 
   jpeg_decompress_struct info_{};
   ErrorManager errors_{};
+  jpeg_progress_mgr progress_{};
   PixelMemory memory_;
   int channels_ = 3;
 };

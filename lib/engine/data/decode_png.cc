@@ -22,6 +22,10 @@ class Png : public Decoder::Format {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, this, on_read);
     png_set_user_limits(png_, kLargestSide, kLargestSide);
+    // Nobody reads the texts, of which each may take 30 ms to decompress. A chunk's memory is taken
+    // before its bytes have come.
+    png_set_chunk_cache_max(png_, 8);
+    png_set_chunk_malloc_max(png_, 8 << 20);
     png_read_info(png_, info_);
     set_colours(channels);
     width = static_cast<int>(png_get_image_width(png_, info_));

@@ -67,10 +67,11 @@ class Reader {
 // The path itself, or with .gz added or removed.
 std::string existing(const std::string& path, const std::string& key) {
   namespace fs = std::filesystem;
-  if (fs::is_regular_file(path)) return path;
+  std::error_code ignored;  // such as a name that is too long
+  if (fs::is_regular_file(path, ignored)) return path;
   const std::string other = path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path + ".gz";
-  if (fs::is_regular_file(other)) return other;
-  if (fs::exists(path)) return path;  // opening it reports what it is
+  if (fs::is_regular_file(other, ignored)) return other;
+  if (fs::exists(path, ignored)) return path;  // opening it reports what it is
   throw Error(ErrorCode::kUsage, "the file does not exist", path, "set data.root or " + key);
 }
 
@@ -99,6 +100,9 @@ std::string sizes_text(const std::vector<int64_t>& dims) {
   return text;
 }
 
+// Of an image. A header may claim any size.
+constexpr int64_t kLargestSide = 1 << 14;
+
 Idx load(const std::string& path, size_t fewest_dims, size_t most_dims) {
   Reader reader(path);
   Idx idx{.path = path, .dims = {}, .bytes = {}};
@@ -113,6 +117,7 @@ Idx load(const std::string& path, size_t fewest_dims, size_t most_dims) {
   for (size_t i = 0; i < dims; ++i) {
     idx.dims.push_back(reader.big_endian_32());
     if (idx.dims.back() == 0) bad_file(path, "it is empty");
+    if (i > 0 && idx.dims.back() > kLargestSide) bad_file(path, "its header claims too much");
     if (idx.dims.back() > (int64_t{1} << 40) / count) bad_file(path, "its header claims too much");
     count *= idx.dims.back();
   }

@@ -63,8 +63,9 @@ Schema schema(bool) {
 std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
   std::string list = split.text("list");
   if (list.empty()) return nullptr;
-  if (!fs::exists(list)) list = under_root(context.root, list);
-  if (!fs::exists(list)) {
+  std::error_code ignored;  // such as a name that is too long
+  if (!fs::exists(list, ignored)) list = under_root(context.root, list);
+  if (!fs::exists(list, ignored)) {
     throw Error(ErrorCode::kUsage, "the list file does not exist", split.text("list"),
                 std::string("set ") + (context.train ? "data.train.list" : "data.test.list") +
                     " to its path, or relative to data.root");

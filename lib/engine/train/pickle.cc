@@ -185,12 +185,12 @@ void Pickle::load_persistent() {
 
 std::vector<int64_t> Pickle::integers(Value value) const {
   if (value.kind != Kind::kList) bad("a tensor has no size");
+  if (lists_[value.number].size() > Shape::kMaxRank) bad("a tensor has too many dimensions");
   std::vector<int64_t> all;
   for (const Value& one : lists_[value.number]) {
     if (one.kind != Kind::kInteger || one.number < 0) bad("a tensor has an invalid size");
     all.push_back(one.number);
   }
-  if (all.size() > Shape::kMaxRank) bad("a tensor has too many dimensions");
   return all;
 }
 
@@ -213,7 +213,7 @@ void Pickle::reduce() {
     bad("its pickle calls something that is not a function");
   }
   const std::string name = text(function);
-  const std::vector<Value> arguments = lists_[given.number];
+  const std::vector<Value>& arguments = lists_[given.number];  // perhaps millions
   if (name == kTensor) return stack_.push_back(rebuilt_tensor(arguments));
   if (name == kParameter && !arguments.empty() && arguments[0].kind == Kind::kTensor) {
     return stack_.push_back(arguments[0]);

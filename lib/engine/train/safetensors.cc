@@ -62,6 +62,17 @@ constexpr size_t kLength = sizeof(uint64_t);  // of the header's length
 constexpr uint64_t kLargestHeader = 100'000'000;
 constexpr int kDeepestHeader = 8;
 
+// Whether a file of so many bytes can hold the elements. A product of any other sizes may overflow.
+bool fits(const Shape& shape, size_t bytes) {
+  const auto most = static_cast<int64_t>(bytes);
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    if (size < 0 || (size > 0 && elements > most / size)) return false;
+    elements *= std::max<int64_t>(size, 1);
+  }
+  return true;
+}
+
 HostTensor parse_tensor(const std::string& path, const std::string& name, const Json& entry,
                         const Content& content) {
   const size_t begin = kLength + content.header;
@@ -77,6 +88,7 @@ HostTensor parse_tensor(const std::string& path, const std::string& name, const 
   const auto dims = entry.at("shape").get<std::vector<int64_t>>();
   if (dims.size() > Shape::kMaxRank) bad(path, "tensor '" + name + "' has too many dimensions");
   tensor.shape = Shape(std::span<const int64_t>(dims));
+  if (!fits(tensor.shape, content.size)) bad(path, "tensor '" + name + "' has impossible sizes");
   const auto place = entry.at("data_offsets").get<std::vector<uint64_t>>();
   const uint64_t bytes = tensor.shape.elements() * size_of(tensor.dtype);
   if (place.size() != 2 || place[0] > place[1] || place[1] - place[0] != bytes) {

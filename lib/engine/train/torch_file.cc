@@ -68,6 +68,9 @@ bool fits(const Pickle::Tensor& tensor, int64_t elements) {
 }
 
 bool is_row_major(const Pickle::Tensor& tensor) {
+  for (const int64_t size : tensor.shape) {
+    if (size == 0) return true;  // the other sizes may be anything
+  }
   int64_t step = 1;
   for (size_t i = tensor.shape.size(); i-- > 0;) {
     if (tensor.shape[i] != 1 && tensor.strides[i] != step) return false;

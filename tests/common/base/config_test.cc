@@ -111,6 +111,13 @@ TEST(ConfigTree, BadValues_SayWhatIsAllowed) {
   EXPECT_THAT(with("\"lr\": {}"), HasSubstr("j: 'lr' cannot be {}; it takes a value"));
 }
 
+TEST(ConfigTree, IntegerBeyondTheLargest_IsNotANegativeOne) {
+  Schema schema;
+  schema.integer("label", 0, -9e15, 9e15, "a label");
+  const auto tree = ConfigTree::from_json("{\"label\": 18446744073709551615}", "j");  // 2^64 - 1
+  EXPECT_THROW(tree.validate(schema), Error);
+}
+
 TEST(ConfigTree, SectionsThatAreNone_AreNamed) {
   const auto complaint = [](const std::string& extra) {
     return message_of(ConfigTree::from_json("{\"data\": {\"root\": \"x\"}, " + extra + "}", "j"));

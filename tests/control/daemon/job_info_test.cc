@@ -54,6 +54,10 @@ TEST(JobInfo, Text_ComesBackTheSame) {
   EXPECT_EQ(read_verdict(back.verdict)->text, "ABORT!!! of rank 2");
   EXPECT_THROW(read_job_info("{}"), Error);
   EXPECT_THROW(read_job_info("nonsense"), Error);
+  // It was written again by a function that calls itself for each object in an object.
+  JobInfo deep = job;
+  deep.verdict = R"({"a":)" + std::string(100, '[') + std::string(100, ']') + "}";
+  EXPECT_THROW(read_job_info(job_info_json(deep)), Error);
 }
 
 TEST(JobInfo, Table_HasALineForAllNodesOfAJob) {

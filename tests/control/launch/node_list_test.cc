@@ -77,6 +77,31 @@ TEST(NodeList, WhatMakesNoSense_IsNamed) {
   EXPECT_THAT(refusal("@/no/such/file"), HasSubstr("/no/such/file"));
 }
 
+ErrorCode code_of(const std::string& list) {
+  try {
+    expand(list);
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "accepted: " << list.substr(0, 80);
+  return ErrorCode::kInternal;
+}
+
+// The loop over such a range had no end: the number behind the last one does not exist.
+TEST(NodeList, RangeUpToTheLargestNumber_IsRefused) {
+  EXPECT_EQ(code_of("n[9223372036854775807]"), ErrorCode::kUsage);
+  EXPECT_EQ(code_of("n[9223372036854775806-9223372036854775807]"), ErrorCode::kUsage);
+}
+
+TEST(NodeList, WhatIsMeantToTakeMuch_IsRefused) {
+  std::string ranges, zeros(100, '0'), name(100'000, 'x');
+  for (int i = 0; i < 100'000; ++i) ranges += "[1]";  // one call deeper each
+  EXPECT_EQ(code_of(ranges), ErrorCode::kUsage);
+  EXPECT_EQ(code_of("n[1-65536]" + name), ErrorCode::kUsage);
+  EXPECT_EQ(code_of("n[" + zeros + "1]"), ErrorCode::kUsage);
+  EXPECT_EQ(code_of("n[]"), ErrorCode::kUsage);
+}
+
 struct HostFile : ::testing::Test {
   HostFile() {
     std::string pattern = ::testing::TempDir() + "fleet_hosts.XXXXXX";

@@ -244,6 +244,41 @@ TEST(Wire, OtherEvents_ComeBack) {
   EXPECT_EQ(std::get<Welcome>(welcome).max_silence, 3s);
 }
 
+TEST(Wire, WorldThatTakesMuchMoreMemoryThanBytes_IsRefused) {
+  const auto world_of = [](const wire::Nodes& nodes) {
+    wire::HostMessage message;
+    auto* world = message.mutable_assignment()->mutable_world();
+    world->set_nnodes(nodes.nodes_size());
+    world->set_nodes(nodes.SerializeAsString());
+    return std::get<Assignment>(std::get<RendezvousEvent>(from_wire(message))).world->world_size;
+  };
+  wire::Nodes nodes;
+  auto* shape = nodes.add_shapes();
+  for (int i = 0; i < 5000; ++i) shape->add_ports(1);
+  nodes.add_nodes();
+  EXPECT_EQ(world_of(nodes), 5000);
+  for (int i = 0; i < 5000; ++i) nodes.add_nodes();  // 25 million ports
+  EXPECT_THROW(world_of(nodes), Error);
+}
+
+TEST(Wire, WorldWhoseRanksContradict_IsRefused) {
+  const auto unpack = [](int servers, int numbers) {
+    wire::Nodes nodes;
+    nodes.add_shapes()->add_ports(1);
+    nodes.mutable_shapes(0)->set_servers(servers);
+    nodes.add_nodes();
+    for (int i = 0; i < numbers; ++i) nodes.mutable_nodes(0)->add_ranks(i);
+    wire::HostMessage message;
+    message.mutable_assignment()->mutable_world()->set_nnodes(1);
+    message.mutable_assignment()->mutable_world()->set_nodes(nodes.SerializeAsString());
+    return std::get<Assignment>(std::get<RendezvousEvent>(from_wire(message))).world->world_size;
+  };
+  EXPECT_EQ(unpack(0, 1), 1);
+  EXPECT_THROW(unpack(-1, 0), Error);
+  EXPECT_THROW(unpack(2, 0), Error);
+  EXPECT_THROW(unpack(0, 2), Error);
+}
+
 TEST(Wire, Nonsense_IsAnErrorNotACrash) {
   EXPECT_THROW(from_wire(wire::HostMessage()), Error);
   wire::HostMessage message;

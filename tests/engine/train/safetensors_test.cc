@@ -93,6 +93,21 @@ TEST_F(Safetensors, TruncatedAnywhere_IsAUsageErrorNamingTheFile) {
   }
 }
 
+TEST_F(Safetensors, SizesThatMakeNoSense_AreRefused) {
+  // 2^32 x 2^32 elements are 2^64, which a 64-bit number takes for none.
+  for (const char* shape :
+       {"[-1,-1]", "[4294967296,4294967296]", "[0,9223372036854775807,9]", "[1,1,1,1,1,1,1]"}) {
+    const std::string count = shape[1] == '-' ? "4" : "0";
+    const std::string header = std::string(R"({"a":{"dtype":"F32","shape":)") + shape +
+                               R"(,"data_offsets":[0,)" + count + "]}}";
+    const uint64_t length = header.size();
+    std::string file(reinterpret_cast<const char*>(&length), sizeof length);
+    file += header + std::string(4, 'x');
+    write_file_atomically(path_, file);
+    EXPECT_THROW(read_safetensors(path_), DamagedFile) << shape;
+  }
+}
+
 TEST_F(Safetensors, OtherFile_IsAUsageError) {
   write_file_atomically(path_, std::string(8, '\0') + "not json");
   EXPECT_NE(message().find("the header is not"), std::string::npos);

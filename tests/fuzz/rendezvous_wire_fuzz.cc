@@ -1,0 +1,37 @@
+// Messages of nodes, and of the rendezvous, decoded into our types.
+#include "rendezvous/stacks.h"
+#include "rendezvous/wire.h"
+#include "tests/fuzz/fuzz.h"
+
+static void to_node(std::string_view bytes) {
+  fleet::wire::HostMessage message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  const fleet::HostEvent event = fleet::from_wire(message);
+  const auto* of_job = std::get_if<fleet::RendezvousEvent>(&event);
+  if (!of_job) return;
+  if (const auto* assignment = std::get_if<fleet::Assignment>(of_job)) {
+    const fleet::World& world = *assignment->world;  // unpacks it
+    for (const fleet::NodePlacement& node : world.nodes) {
+      for (int i = 0; i < node.nproc(); ++i) fleet::fuzz::attempt([&] { node.rank_of(i); });
+    }
+    fleet::encode(world);
+  }
+  fleet::to_wire(event).SerializeAsString();
+}
+
+static void to_host(std::string_view bytes) {
+  fleet::wire::NodeMessage message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  if (message.has_join()) fleet::to_wire(fleet::from_wire(message.join()));
+  if (message.has_exit()) fleet::to_wire(fleet::from_wire(message.exit()));
+  if (message.has_stall()) fleet::to_wire(fleet::from_wire(message.stall()));
+  if (message.has_pace()) fleet::to_wire(fleet::from_wire(message.pace()));
+  if (message.has_stacks()) {
+    fleet::stacks_text(fleet::cluster_stacks(fleet::from_wire(message.stacks())));
+  }
+}
+
+// "h": to the host, else to a node; then the message.
+FLEET_FUZZ(rendezvous_wire) {
+  fleet::fuzz::take_byte(&bytes) == 'h' ? to_host(bytes) : to_node(bytes);
+}

@@ -1,0 +1,10 @@
+// A DistributedStrategy in protobuf's text form.
+#include "strategy/strategy.h"
+#include "strategy/text_reader.h"
+#include "tests/fuzz/fuzz.h"
+
+FLEET_FUZZ(strategy) {
+  fleet::StrategyProto proto;
+  fleet::read_strategy_text(std::string(bytes), "fuzz.prototxt", &proto);
+  fleet::Strategy strategy(proto);
+}
