@@ -19,7 +19,7 @@ Command help_command() {
   return {.name = "help",
           .syntax = {.program = "fleetrun help",
                      .words = "[COMMAND|all]",
-                     .about = "show the options of fleetrun or of a command; all: every option"},
+                     .about = "options of fleetrun or of a command; all: every option"},
           .instead = "--help"};
 }
 

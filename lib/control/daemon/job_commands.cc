@@ -311,7 +311,7 @@ Command attach_command() {
 
 Command logs_command() {
   CommandSyntax syntax =
-      syntax_of("logs", "show the latest output of a job, or the whole log of a rank", true);
+      syntax_of("logs", "show the latest output of a job, or a rank's whole log", true);
   syntax.options
       .integer({.key = "rank", .value = "R", .optional = true}, -1, 0, 1 << 30,
                "rank whose log to show")

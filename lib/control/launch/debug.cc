@@ -289,7 +289,7 @@ Command debug_command() {
       .program = "fleetrun debug",
       .words = "--rank R [JOB] [-- WRAPPER...]",
       .about =
-          "debug one rank of a job, from its start or while it runs\n"
+          "debug one rank of a job, at its start or while it runs\n"
           "Starts the program of rank R of a job on this node in the foreground, with "
           "the environment,\nfolder and cores of that rank: WRAPPER PROGRAM ARGUMENTS... (default "
           "wrapper: "

@@ -36,13 +36,13 @@ struct Case {
 TEST(OptionRules, OptionsOfVias_WantTheirs) {
   const std::vector<Case> cases = {
       {{"--fleetd_port=1"}, "--fleetd_port: it has no effect without --via=fleetd"},
-      {{"--fleetd_secret_file=f", "--via=ssh"}, "belongs to --via=fleetd"},
+      {{"--fleetd_secret_file=f", "--via=ssh"}, "has no effect without --via=fleetd"},
       {{"--detach"}, "--detach: it has no effect without --via=fleetd"},
-      {{"--detach", "--via=ssh"}, "belongs to --via=fleetd"},
+      {{"--detach", "--via=ssh"}, "has no effect without --via=fleetd"},
       {{"--detach", "--via=fleetd"}, "accepted"},
       {{"--share_gpus"}, "--share_gpus: it has no effect without --via=fleetd"},
-      {{"--share_gpus", "--via=slurm"}, "belongs to --via=fleetd"},
-      {{"--user=u", "--via=ssh"}, "belongs to --via=fleetd"},
+      {{"--share_gpus", "--via=slurm"}, "has no effect without --via=fleetd"},
+      {{"--user=u", "--via=ssh"}, "has no effect without --via=fleetd"},
       {{"--chdir=/x"}, "it has no effect without --via=fleetd or --via=ssh"},
       {{"--chdir=/x", "--via=slurm"}, "it has no effect without --via=fleetd or --via=ssh"},
       {{"--chdir=/x", "--via=ssh"}, "accepted"},

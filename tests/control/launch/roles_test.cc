@@ -73,7 +73,8 @@ TEST(Roles, Contradictions_AreRefused) {
               HasSubstr("lists and numbers"));
   EXPECT_THAT(refusal({"--servers=a:1", "--workers=a:2", "--ips=a"}),
               HasSubstr("those of --servers and --workers"));
-  EXPECT_THAT(refusal({"--server_num=1", "--gpus=0"}), HasSubstr("collective"));
+  EXPECT_THAT(refusal({"--server_num=1", "--gpus=0"}),
+              HasSubstr("no effect with parameter servers"));
   EXPECT_THAT(refusal({"--run_mode=collective", "--server_num=1"}), HasSubstr("contradicts"));
   EXPECT_THAT(refusal({"--gloo_port=80"}), HasSubstr("no effect without parameter servers"));
 }

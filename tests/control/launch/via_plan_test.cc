@@ -73,7 +73,7 @@ TEST(ViaTable, SaysWhatRunsWhere) {
   EXPECT_THAT(
       out.str(),
       AllOf(HasSubstr("job 'night' on 2 nodes with --via=ssh; dry run, nothing starts"),
-            HasSubstr("0     n0       ssh to n0  ranks 0-1               all   /data   log/n0"),
+            HasSubstr("0     n0       ssh to n0  ranks 0-1                all   /data   log/n0"),
             HasSubstr("one per GPU of the node"),
             HasSubstr("node 1 (n1) is reached by\n  ssh n1\n"),
             HasSubstr("node 1 (n1) runs\n  fleetrun -- train.py --name 'a b'\n"),

@@ -63,7 +63,7 @@ TEST(JobState, DeadlineWithNodesMissing_EveryoneThereIsToldWho) {
   }
   job.join(3, node_of(job.spec, "b"));  // too late
   EXPECT_EQ(job.refusal(3).code(), ErrorCode::kStale);
-  EXPECT_THAT(job.refusal(3).what(), HasSubstr("only 2 of 3 nodes came"));
+  EXPECT_THAT(job.refusal(3).what(), HasSubstr("only 2 of 3 nodes joined"));
 }
 
 TEST(JobState, NodeGoesWhileForming_PlaceIsFreeAgain) {

@@ -179,7 +179,8 @@ TEST(Membership, SameRankTwice_SecondRefusedNamingTheFirst) {
   EXPECT_FALSE(add(membership, 1, info));
   NodeInfo second = node_of(job, "second");
   second.node_rank = 1;
-  expect_refused(add(membership, 2, second), ErrorCode::kUsage, {"node second", "which is first"});
+  expect_refused(add(membership, 2, second), ErrorCode::kUsage,
+                 {"node second", "belongs to first"});
 }
 
 TEST(Membership, RankOutsideOrZeroWithoutHosting_Refused) {

@@ -69,7 +69,7 @@ CommandSyntax doctor_syntax() {
       .program = "fleetrun doctor",
       .words = "[PROGRAM]",
       .about =
-          "check this node, or all nodes and the network between them\n"
+          "check this node, or all nodes and their network\n"
           "Checks this node. With --ips, or with --master and --nnodes, run it on every node to "
           "check all nodes\nand the network between them: GPUs, driver, NCCL, interfaces, "
           "connections "

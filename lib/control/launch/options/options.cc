@@ -86,11 +86,11 @@ std::string launch_help(bool all) {
 }
 
 std::string help_tail() {
-  return "Most options have a PADDLE_* variable. --selected_gpus and --devices mean --gpus.\n"
+  return "Most options have a PADDLE_* variable. --selected_gpus, --devices mean --gpus.\n"
          "Exit code: that of the first rank to fail, or 128 + its signal.\n"
          "examples:\n"
          "  fleetrun --nproc_per_node=2 config/fashion_mnist.json --set data.batch_size=64\n"
-         "  fleetrun --ips=\"10.0.0.1, 10.0.0.2\" --nproc_per_node=8 job.json  # on each node\n"
+         "  fleetrun --ips=\"10.0.0.1, 10.0.0.2\" --nproc_per_node=8 job.json # on each node\n"
          "  fleetrun job.json --predict photos/   # --export_onnx...: fleet-worker --help\n"
          "  fleetrun --nproc_per_node=2 train.py --lr 0.1\n";
 }

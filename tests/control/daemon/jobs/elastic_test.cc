@@ -112,7 +112,7 @@ TEST_F(ThreeFleetds, SpareNode_StepsIn) {
   ::kill(launcher(parts.at(1).at("generation") == 1 ? 1 : 2), SIGKILL);
   wait_for_generation(2, 4);
   EXPECT_THAT(run_command({"status", "spare"}),
-              AllOf(HasSubstr("running, detached"), ContainsRegex("generation +2")));
+              AllOf(HasSubstr("running, detached"), testing::ContainsRegex("generation +2")));
   end_well();
   EXPECT_EQ(attached.wait(), 0) << attached.output();
   EXPECT_EQ(follower.wait(), 0) << follower.output();

@@ -98,7 +98,7 @@ TEST(NcclSettings, Contradictions_Warn) {
 
 TEST(NcclSettings, NoPeerAccess_WarnsWithSeveralGpus) {
   NodeFacts node = with({{"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}});
-  EXPECT_THAT(said(check_sense(node)), HasSubstr("host's memory, and NCCL_SHM_DISABLE"));
+  EXPECT_THAT(said(check_sense(node)), HasSubstr("host memory, and NCCL_SHM_DISABLE"));
   node.gpu.gpus.resize(1);
   EXPECT_THAT(check_sense(node), IsEmpty());
 }

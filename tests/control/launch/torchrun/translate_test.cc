@@ -57,7 +57,7 @@ TEST(TorchrunNproc, Gpu_IsARankAGpu) {
   EXPECT_FALSE(translate({{"nproc_per_node", "gpu"}}, {}, 4).settings.given("nproc_per_node"));
   EXPECT_FALSE(translate({{"compat", "torchrun"}, {"nproc_per_node", "gpu"}}, {}, 4)
                    .settings.given("nproc_per_node"));
-  EXPECT_THAT(refusal({{"nproc_per_node", "gpu"}}), HasSubstr("no GPU"));
+  EXPECT_THAT(refusal({{"nproc_per_node", "gpu"}}), HasSubstr("no visible GPU"));
 }
 
 TEST(TorchrunNproc, Auto_IsWhatThereIs) {
