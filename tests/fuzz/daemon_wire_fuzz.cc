@@ -6,15 +6,15 @@
 namespace wire = fleet::daemon::v1;
 
 static void to_daemon(std::string_view bytes) {
-  wire::Ask message;
+  wire::Request message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   if (message.has_prepare()) fleet::to_wire(fleet::request_from(message.prepare()));
 }
 
 static void to_client(std::string_view bytes) {
-  wire::Tell message;
+  wire::Event message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-  if (message.has_refused()) fleet::refusal(fleet::error_from(message.refused()));
+  if (message.has_refused()) fleet::refused_event(fleet::error_from(message.refused()));
   for (const std::string& job : message.jobs().jobs()) {
     fleet::fuzz::attempt([&] { fleet::job_info_json(fleet::read_job_info(job)); });
   }

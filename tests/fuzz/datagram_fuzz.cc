@@ -5,8 +5,10 @@
 FLEET_FUZZ(datagram) {
   const std::string key(32, 'k');
   const uint64_t session = fleet::claimed_session(bytes);
-  fleet::DatagramBeat beat;
-  if (!fleet::decode_beat(bytes, key, &beat)) return;
-  fleet::fuzz::require(beat.session == session, "a beat is of the session that it claims");
-  fleet::fuzz::require(fleet::encode_beat(beat, key) == bytes, "a beat as bytes is that beat");
+  fleet::DatagramHeartbeat heartbeat;
+  if (!fleet::decode_heartbeat(bytes, key, &heartbeat)) return;
+  fleet::fuzz::require(heartbeat.session == session,
+                       "a heartbeat is of the session that it claims");
+  fleet::fuzz::require(fleet::encode_heartbeat(heartbeat, key) == bytes,
+                       "a heartbeat as bytes is that heartbeat");
 }

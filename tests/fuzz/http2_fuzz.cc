@@ -22,8 +22,8 @@ FLEET_FUZZ(http2) {
     }
     const uint64_t before = limiter.opened();
     const auto read = limiter.client_sent(piece, kMayOpen, now);
-    if (read.wrong) return;
-    fleet::fuzz::require(read.taken <= piece.size(), "no more is taken than there is");
+    if (read.error) return;
+    fleet::fuzz::require(read.consumed <= piece.size(), "no more is consumed than there is");
     fleet::fuzz::require(limiter.opened() - before <= kMayOpen, "no more streams open than may");
     fleet::fuzz::require(limiter.open_streams() <= limiter.opened(), "open streams were opened");
     fleet::fuzz::require(limiter.partial_bytes() <= limiter.open_streams() * limits.message_bytes,

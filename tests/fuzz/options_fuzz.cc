@@ -30,7 +30,7 @@ FLEET_FUZZ(options) {
   const bool doctor = !words.empty() && words[0] == "doctor";
   if (doctor) words.erase(words.begin());
   const fleet::LaunchRequest request = fleet::parse_arguments(
-      words, doctor ? fleet::ArgumentsOf::kDoctor : fleet::ArgumentsOf::kStart);
+      words, doctor ? fleet::ArgumentsFor::kDoctor : fleet::ArgumentsFor::kStart);
   using Action = fleet::LaunchRequest::Action;
   if (request.action == Action::kRun || request.action == Action::kPrintConfig) {
     fleet::print_options(request.settings);

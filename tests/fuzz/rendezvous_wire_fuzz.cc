@@ -25,7 +25,7 @@ static void to_host(std::string_view bytes) {
   if (message.has_join()) fleet::to_wire(fleet::from_wire(message.join()));
   if (message.has_exit()) fleet::to_wire(fleet::from_wire(message.exit()));
   if (message.has_stall()) fleet::to_wire(fleet::from_wire(message.stall()));
-  if (message.has_pace()) fleet::to_wire(fleet::from_wire(message.pace()));
+  if (message.has_steps()) fleet::to_wire(fleet::from_wire(message.steps()));
   if (message.has_stacks()) {
     fleet::stacks_text(fleet::cluster_stacks(fleet::from_wire(message.stacks())));
   }
