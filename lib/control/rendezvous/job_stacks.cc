@@ -25,7 +25,7 @@ void JobState::on_stack_request(SessionId session, Time now) {
 }
 
 void JobState::start_stack_collection(const StackCommand& command, Time now) {
-  stack_collection_.emplace();
+  stack_collection_ = StackCollection{};
   stack_collection_->due = now + times_.stacks;
   for (const auto& [id, other] : sessions_) {
     if (!other.member || other.node_rank < 0) continue;  // a spare has no ranks

@@ -50,14 +50,14 @@ Four load(const void* from) {
 void transpose(const char* source, const int64_t* from, char* target, const int64_t* to) {
   const Four a = load(source + 4 * from[0]), b = load(source + 4 * from[1]),
              c = load(source + 4 * from[2]), d = load(source + 4 * from[3]);
-  const Four ab_low = __builtin_shuffle(a, b, Four{0, 4, 1, 5});
-  const Four ab_high = __builtin_shuffle(a, b, Four{2, 6, 3, 7});
-  const Four cd_low = __builtin_shuffle(c, d, Four{0, 4, 1, 5});
-  const Four cd_high = __builtin_shuffle(c, d, Four{2, 6, 3, 7});
-  const Four rows[4] = {__builtin_shuffle(ab_low, cd_low, Four{0, 1, 4, 5}),
-                        __builtin_shuffle(ab_low, cd_low, Four{2, 3, 6, 7}),
-                        __builtin_shuffle(ab_high, cd_high, Four{0, 1, 4, 5}),
-                        __builtin_shuffle(ab_high, cd_high, Four{2, 3, 6, 7})};
+  const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Four cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Four rows[4] = {__builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5),
+                        __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
+                        __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5),
+                        __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
   for (int i = 0; i < 4; ++i) std::memcpy(target + 4 * to[i], &rows[i], sizeof(Four));
 }
 
