@@ -68,7 +68,7 @@ attack running
 : >go
 wait $first || fail "node 0 ended with $?"
 wait $second || fail "node 1 ended with $?"
-expect a.out "refused connections? from|refused a connection"
+expect a.out "refused connections from\|refused a connection"
 expect log.b/workerlog.0 "sum 1"
 expect log.b/workerlog.0 "FLEET_CREDENTIALS="
 expect log.a/verdict.json success
