@@ -240,23 +240,6 @@ TEST(Decoder, HeaderThatClaimsTooMuch_IsDamaged) {
   EXPECT_THAT(decoder.why(), HasSubstr("header claims"));
 }
 
-// Each of them goes over the whole image for a few bytes: a small file could take hours.
-TEST(DecodeJpeg, ManyScans_AreRefused) {
-  const std::string file = jpeg_of(picture(40, 30, 3), 40, 30, 3, 90, true);
-  const size_t last = file.rfind("\xff\xda"), end = file.rfind("\xff\xd9");
-  ASSERT_LT(last, end);
-  std::string many = file.substr(0, last);
-  for (int i = 0; i < 100; ++i) many += file.substr(last, end - last);
-  many += file.substr(end);
-  Decoder decoder;
-  Pixels got;
-  ASSERT_TRUE(decoder.open(bytes_of(many), 3));
-  EXPECT_FALSE(decoder.read(whole(40, 30), &got));
-  EXPECT_EQ(decoder.why(), "it has more than 100 scans");
-  ASSERT_TRUE(decoder.open(bytes_of(file), 3));
-  EXPECT_TRUE(decoder.read(whole(40, 30), &got)) << decoder.why();
-}
-
 TEST(Decoder, FormatThatIsNotRead_IsNamed) {
   const auto why = [](std::string bytes) {
     bytes.resize(std::max<size_t>(bytes.size(), 64));
