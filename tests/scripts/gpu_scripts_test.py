@@ -47,7 +47,7 @@ class Process(unittest.TestCase):
         outcome = process.run(["sh", "-c", "echo begun; sleep 100 & sleep 100"], 0.5)
         self.assertTrue(outcome.timed_out)
         self.assertEqual(outcome.output, "begun\n")
-        self.assertIn("its limit", outcome.why())
+        self.assertIn("the time limit", outcome.why())
 
     def test_sweep_kills_what_was_left_running(self):
         outcome = process.run(["sh", "-c", "sleep 100 & echo $!"], 10, sweep=True)
