@@ -31,7 +31,7 @@ TEST(Debug, RankThatWaits_RunsInTheForegroundAndItsCodeIsTheRanks) {
   EXPECT_THAT(debug.output(), HasSubstr("rank 1 of 2 on "));
   EXPECT_EQ(fleetrun.wait(), 7);
   EXPECT_THAT(fleetrun.output(),
-              AllOf(HasSubstr("rank 1 waits: "), HasSubstr("rank 1 of 2 exited with 7"),
+              AllOf(HasSubstr("rank 1 waits for "), HasSubstr("rank 1 of 2 exited with 7"),
                     HasSubstr("local rank 1 on node 0")));
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
