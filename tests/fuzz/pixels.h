@@ -37,18 +37,18 @@ inline void decode_image(std::string_view bytes) {
       const int x = part ? width / 3 : 0, y = part ? height / 3 : 0;
       const int across = std::max(part ? width / 2 : width, 1);
       const int down = std::max(part ? height / 2 : height, 1);
-      data::Placement place{.source_height = height,
-                            .source_width = width,
-                            .out_height = part ? 8 : down,
-                            .out_width = part ? 8 : across,
-                            .x = double(x),
-                            .y = double(y),
-                            .width = double(across),
-                            .height = double(down),
-                            .tap_x = x,
-                            .tap_y = y,
-                            .tap_width = across,
-                            .tap_height = down};
+      data::CropGeometry place{.source_height = height,
+                               .source_width = width,
+                               .out_height = part ? 8 : down,
+                               .out_width = part ? 8 : across,
+                               .x = double(x),
+                               .y = double(y),
+                               .width = double(across),
+                               .height = double(down),
+                               .tap_x = x,
+                               .tap_y = y,
+                               .tap_width = across,
+                               .tap_height = down};
       data::Pixels pixels;
       if (decoder.read(place, &pixels)) read_pixels(pixels, channels);
     }
