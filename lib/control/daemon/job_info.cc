@@ -154,7 +154,8 @@ JobInfo read_job_info(const std::string& json) {
   job.record = read_job_record(json);
   try {
     const auto check = [](int depth, Json::parse_event_t, const Json&) {
-      if (depth > kDeepest) throw Error(ErrorCode::kUsage, "what was told of a job is too deep");
+      if (depth > kDeepest)
+        throw Error(ErrorCode::kUsage, "the state of a job is nested too deeply");
       return true;
     };
     const Json all = Json::parse(json, check);

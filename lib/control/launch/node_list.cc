@@ -22,8 +22,8 @@ constexpr long kMaxRanges = 8;     // of a name
 
 [[noreturn]] void refuse(const std::string& what, const std::string& entry,
                          const std::string& origin) {
-  constexpr size_t kMostShown = 200;
-  const std::string shown = entry.size() > kMostShown ? entry.substr(0, kMostShown) + "..." : entry;
+  constexpr size_t kMaxShown = 200;
+  const std::string shown = entry.size() > kMaxShown ? entry.substr(0, kMaxShown) + "..." : entry;
   throw Error(ErrorCode::kUsage, what, origin + " " + shown,
               "write it like 10.0.0.1,10.0.0.2 or node[01-16] or node1:8,node2:4 or @hostfile");
 }

@@ -32,7 +32,7 @@ struct AgentPlan {
   std::chrono::milliseconds grace{10'000};
   // Signals that stop the job. Unless listed, SIGUSR1 and SIGUSR2 are passed to the ranks.
   std::vector<int> stop_signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-  JobRecord record;  // what is known of the job while it forms
+  JobRecord record;  // the job while it forms
   // If set, runs before prepare(): returns "" or why the job cannot start, which must be the same
   // on every node. Runs on its own thread and may take seconds. An Error ends the job, except
   // kPeerLost and kStale, after which the rendezvous reports the outcome.

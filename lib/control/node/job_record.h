@@ -81,7 +81,7 @@ std::string job_record_name(const std::string& job_id, pid_t launcher);
 // This process's own record. If it cannot be kept, the job still runs, with one warning.
 class JobRecordFile {
  public:
-  // `record`: what is known while the job forms; pid, folder and start time are filled in.
+  // `record`: the job while it forms; pid, folder and start time are filled in.
   explicit JobRecordFile(JobRecord record);
   ~JobRecordFile();  // removes the file, except of a part
   JobRecordFile(const JobRecordFile&) = delete;

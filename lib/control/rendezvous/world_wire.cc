@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kCompressFrom = 4 << 10;
 // Of a world that comes: a few bytes may stand for many, and the largest jobs need a tenth.
-constexpr int64_t kMostBytes = 64 << 20;    // once unpacked
-constexpr size_t kMostNumbers = 4'000'000;  // ports, ranks' devices
+constexpr int64_t kMaxBytes = 64 << 20;    // once unpacked
+constexpr size_t kMaxNumbers = 4'000'000;  // ports, ranks' devices
 
 using google::protobuf::io::ArrayInputStream;
 using google::protobuf::io::GzipInputStream;
@@ -74,7 +74,7 @@ wire::Nodes parse_nodes(const wire::World& in) {
   if (in.compressed()) {
     ArrayInputStream bytes(in.nodes().data(), static_cast<int>(in.nodes().size()));
     GzipInputStream unzipped(&bytes, GzipInputStream::ZLIB);
-    LimitingInputStream limited(&unzipped, kMostBytes);
+    LimitingInputStream limited(&unzipped, kMaxBytes);
     ok = nodes.ParseFromZeroCopyStream(&limited);
   } else {
     ok = nodes.ParseFromString(in.nodes());
@@ -105,7 +105,7 @@ void check_nodes(const wire::Nodes& nodes) {
     const int ranks = node.ranks_size();
     const bool fits =
         ranks == 0 || ranks == nodes.shapes(static_cast<int>(node.shape())).ports_size();
-    if (!fits || all > kMostNumbers) makes_no_sense();
+    if (!fits || all > kMaxNumbers) makes_no_sense();
   }
 }
 

@@ -40,10 +40,10 @@ void on_message(j_common_ptr info, int level) {
 constexpr int64_t kLargestImage = int64_t{1} << 28;
 // Of a progressive file, which encoders make of about ten. A few bytes of a scan may go over all of
 // the image: a small file could take hours.
-constexpr int kMostScans = 100;
+constexpr int kMaxScans = 100;
 
 void check_scans(j_common_ptr info) {
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
   reinterpret_cast<ErrorManager*>(info->err)->too_many_scans = true;
   on_error(info);
 }
